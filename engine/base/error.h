@@ -1,0 +1,67 @@
+#pragma once
+// The one exception type of the engine. An error has a code (which the tools turn into their exit
+// status), a one-line message, and, where a file is to blame, the place in it.
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace paddle {
+
+/// What went wrong; the values are the exit statuses of the tools (docs: "Exit codes").
+enum class ErrorCode : int {
+  kDifference = 1,  ///< a check found differences
+  kUsage = 2,       ///< command line, or a call with arguments that it must refuse
+  kConfig = 3,      ///< a YAML or JSON file says something wrong
+  kData = 4,        ///< a dataset, or an input given at run time
+  kModel = 5,       ///< weights or a model file that do not fit
+  kDevice = 6,      ///< device, memory or disk
+  kPeer = 7,        ///< another process of the run was lost
+  kInternal = 70,   ///< a defect of ours
+};
+
+/// A position in a text file. Lines and columns count from 1; 0 means unknown.
+struct Place {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string text() const;  ///< "file:12:5", shorter where parts are unknown
+};
+
+class Error : public std::exception {
+ public:
+  Error(ErrorCode code, std::string message, Place place = {});
+
+  ErrorCode code() const { return code_; }
+  const std::string& message() const { return message_; }  ///< without the place
+  const Place& place() const { return place_; }
+  /// Further lines: callers ("called from FILE:LINE:COLUMN") or further errors of the same file.
+  const std::vector<std::string>& notes() const { return notes_; }
+  Error& note(std::string line);
+  /// "place: message", with notes on further lines.
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  void compose();
+  ErrorCode code_;
+  std::string message_;
+  Place place_;
+  std::vector<std::string> notes_;
+  std::string what_;
+};
+
+/// Throws an Error whose message is the concatenation of `parts`.
+template <class... Parts>
+[[noreturn]] void fail(ErrorCode code, const Parts&... parts) {
+  throw Error(code, str(parts...));
+}
+
+/// For conditions that only a defect of ours can violate.
+template <class... Parts>
+void ensure(bool condition, const Parts&... parts) {
+  if (!condition) fail(ErrorCode::kInternal, parts...);
+}
+
+}  // namespace paddle

@@ -1,0 +1,113 @@
+#include "base/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <exception>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#ifdef PADDLE_USE_OPENMP
+#include <omp.h>
+#endif
+
+namespace paddle {
+namespace {
+
+int cgroup_limit() {
+  std::ifstream unified("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (unified >> quota >> period && quota != "max" && period > 0)
+    return std::max(1, static_cast<int>(std::stod(quota) / period + 0.5));
+  return 1 << 16;
+}
+
+int& configured_threads() {
+  static int threads = available_cores();
+  return threads;
+}
+
+thread_local bool serial_thread = false;
+
+}  // namespace
+
+int available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int cores = 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+  return std::min(cores, cgroup_limit());
+}
+
+int thread_count() { return serial_thread ? 1 : configured_threads(); }
+
+void set_thread_count(int threads) {
+  configured_threads() = std::max(1, threads);
+#ifdef PADDLE_USE_OPENMP
+  omp_set_num_threads(configured_threads());
+#endif
+}
+
+void forbid_parallel_regions_on_this_thread() {
+  serial_thread = true;
+#ifdef PADDLE_USE_OPENMP
+  omp_set_num_threads(1);
+#endif
+}
+
+namespace parallel_detail {
+
+void run(int64_t count, int64_t grain, void* closure, RangeFn fn) {
+  if (count <= 0) return;
+  const int64_t most = std::max<int64_t>(1, count / std::max<int64_t>(1, grain));
+  const int64_t parts = std::min<int64_t>(thread_count(), most);
+#ifdef PADDLE_USE_OPENMP
+  if (parts == 1 || omp_in_parallel()) {
+    fn(closure, 0, count);
+    return;
+  }
+#else
+  if (parts == 1) {
+    fn(closure, 0, count);
+    return;
+  }
+#endif
+  std::exception_ptr failure;
+  const auto part = [&](int64_t i) {
+    const int64_t begin = count * i / parts, end = count * (i + 1) / parts;
+    try {
+      fn(closure, begin, end);
+    } catch (...) {
+#ifdef PADDLE_USE_OPENMP
+#pragma omp critical(paddle_parallel_failure)
+#endif
+      if (!failure) failure = std::current_exception();
+    }
+  };
+#ifdef PADDLE_USE_OPENMP
+#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
+  for (int64_t i = 0; i < parts; ++i) part(i);
+#else
+  std::vector<std::exception_ptr> failures(static_cast<size_t>(parts));
+  std::vector<std::thread> threads;
+  for (int64_t i = 1; i < parts; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        fn(closure, count * i / parts, count * (i + 1) / parts);
+      } catch (...) {
+        failures[static_cast<size_t>(i)] = std::current_exception();
+      }
+    });
+  part(0);
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& each : failures)
+    if (each && !failure) failure = each;
+#endif
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace parallel_detail
+}  // namespace paddle

@@ -1,0 +1,67 @@
+#pragma once
+// Small text helpers: concatenation of printable values, joining, and "did you mean".
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace paddle {
+
+std::string format_double(double value);  ///< shortest text that reads back to the same value
+std::string format_float(float value);    ///< the same for float32
+
+namespace text_detail {
+inline void append(std::string& out, std::string_view text) { out += text; }
+inline void append(std::string& out, const char* text) { out += text; }
+inline void append(std::string& out, char c) { out += c; }
+inline void append(std::string& out, bool value) { out += value ? "true" : "false"; }
+inline void append(std::string& out, float value) { out += format_float(value); }
+inline void append(std::string& out, double value) { out += format_double(value); }
+template <class T>
+  requires std::is_integral_v<T>
+void append(std::string& out, T value) {
+  out += std::to_string(value);
+}
+template <class T>
+  requires requires(const T& t) { t.text(); }
+void append(std::string& out, const T& value) {
+  out += value.text();
+}
+template <class T>
+void append(std::string& out, const std::vector<T>& values) {
+  out += '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) out += ", ";
+    append(out, values[i]);
+  }
+  out += ']';
+}
+}  // namespace text_detail
+
+/// Concatenates strings, numbers, vectors and anything with a `text()` member.
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  std::string out;
+  (text_detail::append(out, parts), ...);
+  return out;
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator);
+std::vector<std::string> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+bool starts_with_any(std::string_view text, std::span<const std::string> prefixes);
+
+/// Glob match with `*` (any characters) and `?`.
+bool matches_pattern(std::string_view pattern, std::string_view text);
+
+/// The candidate nearest to `word` by edit distance, or "" if none is near.
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
+/// " (did you mean 'x'?)", or "" if nothing is near.
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
+/// "12.3 MiB"
+std::string human_bytes(uint64_t bytes);
+
+}  // namespace paddle

@@ -1,0 +1,149 @@
+#pragma once
+// Tensor: a handle to a value that some interpreter owns. The eager executor's values are Arrays
+// (strided windows on shared storage); the tracer's are SSA values. Code in upper rooms is
+// written once against Tensor and the functions of ops/ and runs under any interpreter.
+//
+// A handle names a *cell*. Values are immutable; an in-place write puts a new value into the cell
+// and, if the cell is a view, replays the write onto its base (see ops/inplace.h), so that
+// in-place code means the same eagerly and traced.
+
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensor/dim.h"
+#include "tensor/dtype.h"
+
+namespace paddle {
+
+/// What is known of a tensor without running anything.
+struct TensorType {
+  DType dtype = DType::kF32;
+  Shape shape;
+  bool ranked = true;  ///< false: not even the rank is known, and `shape` is empty
+  bool weak = false;   ///< came from a number: promotes by kind, never by width
+  std::string text() const;  ///< "float32[batch, 3]"
+};
+bool same_type(const TensorType& a, const TensorType& b);
+
+/// Bytes on a device. Copies of the handle share it; `owner` keeps mapped files and the like alive.
+class Storage {
+ public:
+  static std::shared_ptr<Storage> allocate(size_t bytes);  ///< 64-byte aligned; kDevice if it fails
+  static std::shared_ptr<Storage> borrow(void* data, size_t bytes, std::shared_ptr<void> owner);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  std::byte* data() { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner);
+  std::byte* data_;
+  size_t bytes_;
+  bool owned_;
+  std::shared_ptr<void> owner_;
+};
+
+/// What a cell holds; each interpreter derives its own.
+struct Content {
+  virtual ~Content() = default;
+};
+
+/// A concrete value: a strided window on storage. Strides and offset count elements.
+struct Array : Content {
+  DType dtype = DType::kF32;
+  Dims shape;
+  Dims strides;
+  int64_t offset = 0;
+  std::shared_ptr<Storage> storage;
+
+  static Array empty(DType dtype, Dims shape);  ///< contiguous, uninitialised
+  static Array zeros(DType dtype, Dims shape);
+  template <class T>
+  static Array from(const std::vector<T>& values, Dims shape) {
+    Array out = empty(dtype_of<T>(), std::move(shape));
+    ensure(static_cast<int64_t>(values.size()) == out.size(), "Array::from: sizes differ");
+    for (size_t i = 0; i < values.size(); ++i) out.data<T>()[i] = values[i];
+    return out;
+  }
+  template <class T>
+  static Array scalar(T value) {
+    return from<T>(std::vector<T>{value}, {});
+  }
+
+  int64_t size() const { return element_count(std::span<const int64_t>(shape)); }
+  int64_t ndim() const { return static_cast<int64_t>(shape.size()); }
+  bool is_contiguous() const;
+  Array contiguous() const;  ///< itself if it is, else a packed copy
+  void* raw() const { return storage->data() + offset * item_size(dtype); }
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(raw());
+  }
+  /// Element `flat` in row-major order, as a double or an int64.
+  double number(int64_t flat = 0) const;
+  int64_t integer(int64_t flat = 0) const;
+  Array cast(DType to) const;  ///< contiguous copy in another type; the same if it has it already
+};
+Dims contiguous_strides(std::span<const int64_t> shape);
+/// NumPy-like printing, long axes abbreviated.
+std::string text(const Array& array);
+
+class Tensor {
+ public:
+  Tensor() = default;  ///< undefined: an absent optional operand
+  explicit Tensor(Array array);
+  Tensor(TensorType type, std::shared_ptr<const Content> content);
+  /// 0-D tensors that promote weakly, from a number.
+  static Tensor number(double value);
+  static Tensor number(int64_t value);
+  static Tensor boolean(bool value);
+
+  bool defined() const { return cell_ != nullptr; }
+  explicit operator bool() const { return defined(); }
+  const TensorType& type() const;
+  DType dtype() const { return type().dtype; }
+  const Shape& shape() const { return type().shape; }
+  int64_t ndim() const { return static_cast<int64_t>(shape().size()); }
+  const Dim& dim(int64_t axis) const;  ///< negative axes count from the end
+
+  /// The current value (a view is brought up to date with its base first).
+  const std::shared_ptr<const Content>& content() const;
+  /// The concrete value; throws kUsage if the tensor is traced.
+  const Array& array() const;
+  bool is_concrete() const;
+
+  /// The tape's record of how this value came about (autograd/); null if there is none.
+  const std::shared_ptr<Content>& record() const;
+  void set_record(std::shared_ptr<Content> record);
+  bool requires_grad() const { return record() != nullptr; }
+
+  /// Number of in-place writes that this cell has seen.
+  int64_t version() const;
+  bool is_same_cell(const Tensor& other) const { return cell_ == other.cell_; }
+  /// A new cell with the same value and no view relation.
+  Tensor fresh_cell() const;
+
+  /// Makes this cell a view of `base`: `read` recomputes its value from the base's and `write`
+  /// gives the base's new value for a new value of the view.
+  using ReadView = std::function<Tensor(const Tensor& base)>;
+  using WriteView = std::function<Tensor(const Tensor& base, const Tensor& value)>;
+  void set_view(const Tensor& base, ReadView read, WriteView write);
+  bool is_view() const;
+  /// In-place write: this cell, every cell it views and every view of those see `value`.
+  /// Shape and dtype must be those of the cell.
+  void assign(const Tensor& value) const;
+
+ private:
+  struct Cell;
+  void refresh() const;
+  std::shared_ptr<Cell> cell_;
+};
+
+using Tensors = std::vector<Tensor>;
+
+}  // namespace paddle
