@@ -16,6 +16,8 @@ namespace paddle {
 /// Values of symbols, looked up by name; nullopt for one that is not bound.
 using SymbolLookup = std::function<std::optional<int64_t>(const std::string&)>;
 
+struct DimAccess;
+
 class Dim {
  public:
   Dim() = default;
@@ -60,6 +62,7 @@ class Dim {
 
   struct Expr;  ///< in dim.cc
  private:
+  friend struct DimAccess;
   explicit Dim(std::shared_ptr<const Expr> expr) : expr_(std::move(expr)) {}
   int64_t value_ = 0;
   std::shared_ptr<const Expr> expr_;

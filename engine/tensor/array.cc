@@ -1,0 +1,228 @@
+// Storage and Array: concrete values, and their printing.
+
+#include <cstdlib>
+
+#include "tensor/tensor.h"
+
+namespace paddle {
+
+std::string TensorType::text() const {
+  return paddle::text(dtype) + (ranked ? paddle::text(shape) : "[...]");
+}
+
+bool same_type(const TensorType& a, const TensorType& b) {
+  return a.dtype == b.dtype && a.ranked == b.ranked && same_shape(a.shape, b.shape);
+}
+
+// ---- storage ------------------------------------------------------------------------------------
+
+Storage::Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner)
+    : data_(data), bytes_(bytes), owned_(owned), owner_(std::move(owner)) {}
+
+Storage::~Storage() {
+  if (owned_) std::free(data_);
+}
+
+std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
+  const size_t rounded = (std::max<size_t>(bytes, 1) + 63) / 64 * 64;
+  void* data = rounded >= bytes ? std::aligned_alloc(64, rounded) : nullptr;
+  if (!data) fail(ErrorCode::kDevice, "out of memory: cannot allocate ", human_bytes(bytes));
+  return std::shared_ptr<Storage>(new Storage(static_cast<std::byte*>(data), bytes, true, nullptr));
+}
+
+std::shared_ptr<Storage> Storage::borrow(void* data, size_t bytes, std::shared_ptr<void> owner) {
+  return std::shared_ptr<Storage>(
+      new Storage(static_cast<std::byte*>(data), bytes, false, std::move(owner)));
+}
+
+// ---- arrays -------------------------------------------------------------------------------------
+
+Dims contiguous_strides(std::span<const int64_t> shape) {
+  Dims strides(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+Array Array::empty(DType dtype, Dims shape) {
+  for (const int64_t d : shape)
+    if (d < 0) fail(ErrorCode::kUsage, "negative size in shape ", str(shape));
+  Array out;
+  out.dtype = dtype;
+  const int64_t count = element_count(std::span<const int64_t>(shape));
+  out.strides = contiguous_strides(shape);
+  out.shape = std::move(shape);
+  out.storage = Storage::allocate(static_cast<size_t>(storage_bytes(dtype, count)));
+  return out;
+}
+
+Array Array::zeros(DType dtype, Dims shape) {
+  Array out = empty(dtype, std::move(shape));
+  if (out.storage->bytes() > 0) std::memset(out.storage->data(), 0, out.storage->bytes());
+  return out;
+}
+
+bool Array::is_contiguous() const {
+  int64_t expected = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+namespace {
+
+/// Copies elements of `bytes` bytes each from a strided source into packed memory.
+template <class T>
+void pack(const Array& from, T* to) {
+  const int64_t rank = from.ndim();
+  const T* base = from.data<T>();
+  if (rank == 0) {
+    *to = *base;
+    return;
+  }
+  const size_t last = static_cast<size_t>(rank - 1);
+  Dims index(from.shape.size(), 0);
+  const int64_t inner = from.shape[last], step = from.strides[last];
+  const int64_t total = from.size();
+  for (int64_t done = 0; done < total; done += inner) {
+    const T* row = base;
+    for (size_t i = 0; i < last; ++i) row += index[i] * from.strides[i];
+    for (int64_t j = 0; j < inner; ++j) *to++ = row[j * step];
+    for (size_t i = last; i-- > 0;) {
+      if (++index[i] < from.shape[i]) break;
+      index[i] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Array Array::contiguous() const {
+  if (is_contiguous()) return *this;
+  Array out = empty(dtype, shape);
+  if (out.size() == 0) return out;
+  struct Wide {
+    uint64_t low, high;
+  };
+  switch (item_size(dtype)) {
+    case 1: pack(*this, out.data<uint8_t>()); break;
+    case 2: pack(*this, out.data<uint16_t>()); break;
+    case 4: pack(*this, out.data<uint32_t>()); break;
+    case 8: pack(*this, out.data<uint64_t>()); break;
+    default: pack(*this, out.data<Wide>()); break;
+  }
+  return out;
+}
+
+namespace {
+
+int64_t element_offset(const Array& a, int64_t flat) {
+  int64_t at = 0;
+  for (size_t i = a.shape.size(); i-- > 0;) {
+    at += flat % a.shape[i] * a.strides[i];
+    flat /= a.shape[i];
+  }
+  return at;
+}
+
+}  // namespace
+
+double Array::number(int64_t flat) const {
+  const int64_t at = element_offset(*this, flat);
+  return visit_dtype(dtype, [&](auto tag) -> double {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+      return static_cast<double>(static_cast<float>(data<T>()[at]));
+    else
+      return static_cast<double>(data<T>()[at]);
+  });
+}
+
+int64_t Array::integer(int64_t flat) const {
+  const int64_t at = element_offset(*this, flat);
+  return visit_dtype(dtype, [&](auto tag) -> int64_t {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<int64_t>(data<T>()[at]);
+    } else {
+      const double value = number(flat);
+      if (!(std::abs(value) < 0x1p63)) fail(ErrorCode::kUsage, value, " is no 64-bit integer");
+      return static_cast<int64_t>(value);
+    }
+  });
+}
+
+Array Array::cast(DType to) const {
+  const Array packed = contiguous();
+  if (to == dtype) return packed;
+  Array out = empty(to, shape);
+  const int64_t count = size();
+  visit_dtype(dtype, [&](auto from_tag) {
+    using From = typename decltype(from_tag)::type;
+    const From* source = packed.data<From>();
+    visit_dtype(to, [&](auto to_tag) {
+      using To = typename decltype(to_tag)::type;
+      To* target = out.data<To>();
+      for (int64_t i = 0; i < count; ++i) {
+        if constexpr (std::is_same_v<To, bool>)
+          target[i] = static_cast<float>(source[i]) != 0 || source[i] != From(0);
+        else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>)
+          target[i] = To(static_cast<float>(source[i]));
+        else if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)
+          target[i] = static_cast<To>(static_cast<float>(source[i]));
+        else
+          target[i] = static_cast<To>(source[i]);
+      }
+    });
+  });
+  return out;
+}
+
+// ---- printing -----------------------------------------------------------------------------------
+
+namespace {
+
+std::string element_text(const Array& a, int64_t flat) {
+  if (!info(a.dtype).has_kernels) return "?";
+  if (a.dtype == DType::kBool) return a.integer(flat) ? "true" : "false";
+  if (a.dtype == DType::kF64) return format_double(a.number(flat));
+  if (is_float(a.dtype)) return format_float(static_cast<float>(a.number(flat)));
+  if (a.dtype == DType::kU64) return std::to_string(static_cast<uint64_t>(a.integer(flat)));
+  return std::to_string(a.integer(flat));
+}
+
+void print(const Array& a, size_t axis, int64_t flat, std::string& out) {
+  constexpr int64_t kEdge = 3;
+  if (axis == a.shape.size()) {
+    out += element_text(a, flat);
+    return;
+  }
+  const int64_t n = a.shape[axis];
+  out += '[';
+  const bool abbreviate = n > 2 * kEdge + 1 && a.size() > 1000;
+  for (int64_t i = 0; i < n; ++i) {
+    if (abbreviate && i == kEdge) {
+      out += ", ...";
+      i = n - kEdge;
+    }
+    if (i) out += axis + 1 == a.shape.size() ? ", " : ",\n" + std::string(axis + 1, ' ');
+    print(a, axis + 1, flat * n + i, out);
+  }
+  out += ']';
+}
+
+}  // namespace
+
+std::string text(const Array& array) {
+  std::string out;
+  print(array, 0, 0, out);
+  return out;
+}
+
+}  // namespace paddle
