@@ -1,0 +1,109 @@
+# The rooms of engine/, lowest first. A room is the target paddle_<room> (slashes become
+# underscores), made of all .cc files in its folder, and links the rooms before it; a room without
+# sources is an empty target. scripts/check-includes checks every #include against the same order.
+set(PADDLE_ROOMS
+  base tensor ops ir kernels/cpu kernels/onednn kernels/cuda comm autograd passes codegen runtime
+  nn optim formats model data train infer quant profile tune dist ps plugin)
+
+# What each room links beside the rooms before it.
+set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
+if(PADDLE_USE_OPENMP)
+  list(APPEND PADDLE_LINKS_base OpenMP::OpenMP_CXX)
+endif()
+set(PADDLE_LINKS_kernels_cpu hwy::hwy Eigen3::Eigen m)
+set(PADDLE_LINKS_kernels_onednn paddle_dnnl)
+set(PADDLE_LINKS_optim yaml-cpp)
+set(PADDLE_LINKS_formats ZLIB::ZLIB nlohmann_json::nlohmann_json)
+set(PADDLE_LINKS_model yaml-cpp nlohmann_json::nlohmann_json)
+set(PADDLE_LINKS_data ZLIB::ZLIB PNG::PNG JPEG::JPEG yaml-cpp)
+set(PADDLE_LINKS_train yaml-cpp nlohmann_json::nlohmann_json)
+set(PADDLE_LINKS_infer yaml-cpp nlohmann_json::nlohmann_json)
+
+# ---- opgen: the host tool that reads the operation schema ----------------------------------------
+
+set(PADDLE_GENERATED_ROOT ${CMAKE_BINARY_DIR}/generated)
+set(PADDLE_GENERATED_OPS_SOURCES ${PADDLE_GENERATED_ROOT}/ops/generated/table.cc)
+set(PADDLE_GENERATED_CPU_SOURCES ${PADDLE_GENERATED_ROOT}/kernels/cpu/generated/table.cc)
+set(PADDLE_GENERATED_HEADERS
+  ${PADDLE_GENERATED_ROOT}/ops/generated/ops.h
+  ${PADDLE_GENERATED_ROOT}/ops/generated/attrs.h
+  ${PADDLE_GENERATED_ROOT}/ops/generated/rules.h)
+
+file(GLOB opgen_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/opgen/*.cc)
+file(GLOB schema_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/schema/*.yaml)
+function(paddle_add_opgen)
+  add_executable(opgen ${opgen_sources})
+  target_include_directories(opgen PRIVATE ${CMAKE_SOURCE_DIR}/engine)
+  target_link_libraries(opgen PRIVATE paddle_base paddle_flags yaml-cpp)
+  set_target_properties(opgen PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/host)
+  add_custom_command(
+    OUTPUT ${PADDLE_GENERATED_OPS_SOURCES} ${PADDLE_GENERATED_CPU_SOURCES}
+           ${PADDLE_GENERATED_HEADERS}
+    COMMAND opgen ${schema_files} --out ${PADDLE_GENERATED_ROOT}
+    DEPENDS opgen ${schema_files}
+    COMMENT "opgen: operations from engine/ops/schema"
+    VERBATIM)
+  add_custom_target(paddle_generated
+    DEPENDS ${PADDLE_GENERATED_OPS_SOURCES} ${PADDLE_GENERATED_CPU_SOURCES}
+            ${PADDLE_GENERATED_HEADERS})
+endfunction()
+
+# ---- the rooms -----------------------------------------------------------------------------------
+
+set(previous "")
+foreach(room IN LISTS PADDLE_ROOMS)
+  string(REPLACE "/" "_" name ${room})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/${room}/*.cc)
+  if(room STREQUAL "ops")
+    list(FILTER sources EXCLUDE REGEX "/engine/ops/opgen/")
+    if(opgen_sources AND schema_files)
+      paddle_add_opgen()
+      list(APPEND sources ${PADDLE_GENERATED_OPS_SOURCES})
+    endif()
+  elseif(room STREQUAL "kernels/cpu" AND TARGET paddle_generated)
+    list(APPEND sources ${PADDLE_GENERATED_CPU_SOURCES})
+  elseif(room STREQUAL "kernels/cuda")
+    if(PADDLE_WITH_CUDA)
+      list(APPEND sources ${PADDLE_CUDA_SOURCES})
+    else()
+      set(sources "")
+    endif()
+  endif()
+
+  if(sources)
+    add_library(paddle_${name} STATIC ${sources})
+    set(scope PUBLIC)
+    target_link_libraries(paddle_${name} PRIVATE paddle_flags ${PADDLE_LINKS_${name}})
+    if(TARGET paddle_generated)
+      add_dependencies(paddle_${name} paddle_generated)
+    endif()
+  else()
+    add_library(paddle_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(paddle_${name} ${scope}
+    ${CMAKE_SOURCE_DIR}/engine ${PADDLE_GENERATED_ROOT})
+  if(previous)
+    target_link_libraries(paddle_${name} ${scope} paddle_${previous})
+  endif()
+  set(previous ${name})
+endforeach()
+add_library(paddle_engine INTERFACE)
+target_link_libraries(paddle_engine INTERFACE paddle_${previous})
+
+if(PADDLE_USE_OPENMP)
+  get_target_property(base_type paddle_base TYPE)
+  if(base_type STREQUAL "STATIC_LIBRARY")
+    target_compile_definitions(paddle_base PRIVATE PADDLE_USE_OPENMP=1)
+  endif()
+endif()
+
+# Loops are vectorised by the compiler, and Highway compiles each for three instruction sets: the
+# x86-64 baseline, AVX2 and AVX-512.
+get_target_property(kernels_type paddle_kernels_cpu TYPE)
+if(kernels_type STREQUAL "STATIC_LIBRARY")
+  target_compile_options(paddle_kernels_cpu PRIVATE
+    $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
+  target_compile_definitions(paddle_kernels_cpu PRIVATE
+    HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL\))
+endif()

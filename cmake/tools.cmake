@@ -1,0 +1,21 @@
+# One program per file of cli/: paddle_train.cc becomes bin/paddle-train. A file whose name begins
+# with `common` is shared by all of them.
+file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/paddle*.cc)
+file(GLOB cli_common CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/common*.cc)
+add_custom_target(tools)
+if(cli_common)
+  add_library(paddle_cli_common STATIC ${cli_common})
+  target_link_libraries(paddle_cli_common PUBLIC paddle_engine CLI11::CLI11 yaml-cpp fmt::fmt
+    nlohmann_json::nlohmann_json PRIVATE paddle_flags)
+endif()
+foreach(source IN LISTS cli_sources)
+  get_filename_component(name ${source} NAME_WE)
+  string(REPLACE "_" "-" program ${name})
+  add_executable(${program} ${source})
+  target_link_libraries(${program} PRIVATE
+    paddle_flags paddle_engine CLI11::CLI11 fmt::fmt yaml-cpp nlohmann_json::nlohmann_json)
+  if(cli_common)
+    target_link_libraries(${program} PRIVATE paddle_cli_common)
+  endif()
+  add_dependencies(tools ${program})
+endforeach()
