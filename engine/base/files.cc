@@ -1,0 +1,236 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/text.h"
+
+namespace paddle {
+namespace {
+
+std::string cause(int number) { return std::generic_category().message(number); }
+
+/// An open descriptor that is closed on every way out.
+struct Descriptor {
+  int value = -1;
+  ~Descriptor() {
+    if (value >= 0) ::close(value);
+  }
+};
+
+/// Opens a regular file for reading and gives its size.
+uint64_t open_regular(const std::string& path, ErrorCode code, Descriptor& out) {
+  out.value = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (out.value < 0) fail(code, "cannot open '", path, "': ", cause(errno));
+  struct stat status {};
+  if (::fstat(out.value, &status) != 0) fail(code, "cannot read '", path, "': ", cause(errno));
+  if (S_ISDIR(status.st_mode)) fail(code, "'", path, "' is a folder, a file is needed");
+  if (!S_ISREG(status.st_mode)) fail(code, "'", path, "' is not a regular file");
+  return static_cast<uint64_t>(status.st_size);
+}
+
+std::string parent_of(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, uint64_t max_bytes, ErrorCode code) {
+  Descriptor file;
+  const uint64_t size = open_regular(path, code, file);
+  if (size > max_bytes)
+    fail(code, "'", path, "' has ", human_bytes(size), ", at most ", human_bytes(max_bytes),
+         " are accepted here");
+  std::string content(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::read(file.value, content.data() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(code, "cannot read '", path, "': ", cause(errno));
+    if (got == 0) fail(code, "'", path, "' became shorter while it was read");
+    done += static_cast<size_t>(got);
+  }
+  return content;
+}
+
+std::shared_ptr<MappedFile> MappedFile::open(const std::string& path, ErrorCode code) {
+  Descriptor file;
+  const uint64_t size = open_regular(path, code, file);
+  void* data = nullptr;
+  if (size > 0) {
+    data =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.value, 0);
+    if (data == MAP_FAILED)
+      fail(ErrorCode::kDevice, "cannot map '", path, "' (", human_bytes(size), "): ", cause(errno));
+  }
+  return std::shared_ptr<MappedFile>(
+      new MappedFile(path, static_cast<std::byte*>(data), static_cast<size_t>(size)));
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(data_, size_);
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  static std::atomic<uint64_t> counter{0};
+  temporary_ = str(path_, ".", static_cast<int64_t>(::getpid()), "-", counter.fetch_add(1), ".tmp");
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(ErrorCode::kDevice, "cannot write '", path_, "': ", cause(errno));
+  buffer_.reserve(size_t{1} << 18);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+    ::unlink(temporary_.c_str());
+  }
+}
+
+void AtomicFile::flush() {
+  size_t done = 0;
+  while (done < buffer_.size()) {
+    const ssize_t put = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0)
+      fail(ErrorCode::kDevice, "cannot write '", path_, "': ", cause(put < 0 ? errno : ENOSPC));
+    done += static_cast<size_t>(put);
+  }
+  buffer_.clear();
+}
+
+void AtomicFile::write(const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  written_ += bytes;
+  while (bytes > 0) {
+    const size_t part = std::min(bytes, buffer_.capacity() - buffer_.size());
+    buffer_.insert(buffer_.end(), from, from + part);
+    from += part;
+    bytes -= part;
+    if (buffer_.size() == buffer_.capacity()) flush();
+  }
+}
+
+void AtomicFile::commit() {
+  flush();
+  if (::fsync(descriptor_) != 0)
+    fail(ErrorCode::kDevice, "cannot write '", path_, "': ", cause(errno));
+  const int closed = ::close(descriptor_);
+  descriptor_ = -1;
+  if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int number = errno;
+    ::unlink(temporary_.c_str());
+    fail(ErrorCode::kDevice, "cannot write '", path_, "': ", cause(number));
+  }
+  sync_directory(parent_of(path_));
+}
+
+void write_file_atomically(const std::string& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+void ensure_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error || !is_directory(path))
+    fail(ErrorCode::kDevice, "cannot make the folder '", path,
+         "': ", error ? error.message() : "a file of that name is in the way");
+}
+
+void sync_directory(const std::string& path) {
+  Descriptor folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  // Some file systems refuse to sync a folder; the rename itself has then happened already.
+  if (folder.value >= 0 && ::fsync(folder.value) != 0 && errno == EIO)
+    fail(ErrorCode::kDevice, "cannot sync the folder '", path, "': ", cause(errno));
+}
+
+uint64_t free_space(const std::string& path) {
+  std::filesystem::path at = std::filesystem::absolute(path);
+  struct statvfs status {};
+  while (::statvfs(at.c_str(), &status) != 0) {
+    if (errno != ENOENT || !at.has_relative_path())
+      fail(ErrorCode::kDevice, "cannot ask for free space at '", path, "': ", cause(errno));
+    at = at.parent_path();
+  }
+  return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+bool file_exists(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+bool is_directory(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+uint64_t file_size(const std::string& path, ErrorCode code) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) fail(code, "cannot open '", path, "': ", cause(errno));
+  return static_cast<uint64_t>(status.st_size);
+}
+
+std::vector<std::string> list_directory(const std::string& path, ErrorCode code) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator each(path, error), end;
+  while (!error && each != end) {
+    names.push_back(each->path().filename().string());
+    each.increment(error);
+  }
+  if (error) fail(code, "cannot list the folder '", path, "': ", error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string join_path(const std::string& folder, const std::string& path) {
+  return (std::filesystem::path(folder) / path).lexically_normal().string();
+}
+
+uint32_t crc32(std::span<const std::byte> bytes, uint32_t previous) {
+  // Eight tables, eight bytes a turn ("slicing by 8").
+  static const auto kTables = [] {
+    std::array<std::array<uint32_t, 256>, 8> tables{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0xedb88320u : 0u);
+      tables[0][i] = value;
+    }
+    for (size_t t = 1; t < 8; ++t)
+      for (size_t i = 0; i < 256; ++i)
+        tables[t][i] = (tables[t - 1][i] >> 8) ^ tables[0][tables[t - 1][i] & 0xff];
+    return tables;
+  }();
+  uint32_t crc = ~previous;
+  const std::byte* p = bytes.data();
+  size_t left = bytes.size();
+  for (; left >= 8; left -= 8, p += 8) {
+    uint32_t low, high;
+    std::memcpy(&low, p, 4);
+    std::memcpy(&high, p + 4, 4);
+    low ^= crc;
+    crc = kTables[7][low & 0xff] ^ kTables[6][(low >> 8) & 0xff] ^ kTables[5][(low >> 16) & 0xff] ^
+          kTables[4][low >> 24] ^ kTables[3][high & 0xff] ^ kTables[2][(high >> 8) & 0xff] ^
+          kTables[1][(high >> 16) & 0xff] ^ kTables[0][high >> 24];
+  }
+  for (; left > 0; --left, ++p)
+    crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<uint32_t>(*p)) & 0xff];
+  return ~crc;
+}
+
+}  // namespace paddle
