@@ -23,7 +23,10 @@ set(PADDLE_LINKS_infer yaml-cpp nlohmann_json::nlohmann_json)
 
 set(PADDLE_GENERATED_ROOT ${CMAKE_BINARY_DIR}/generated)
 set(PADDLE_GENERATED_OPS_SOURCES ${PADDLE_GENERATED_ROOT}/ops/generated/table.cc)
-set(PADDLE_GENERATED_CPU_SOURCES ${PADDLE_GENERATED_ROOT}/kernels/cpu/generated/table.cc)
+set(PADDLE_GENERATED_KERNEL_SOURCES
+  ${PADDLE_GENERATED_ROOT}/kernels/cpu/generated/table.cc
+  ${PADDLE_GENERATED_ROOT}/kernels/onednn/generated/table.cc)
+set(PADDLE_GENERATED_ONEDNN_SOURCES ${PADDLE_GENERATED_ROOT}/kernels/onednn/generated/table.cc)
 set(PADDLE_GENERATED_HEADERS
   ${PADDLE_GENERATED_ROOT}/ops/generated/ops.h
   ${PADDLE_GENERATED_ROOT}/ops/generated/attrs.h
@@ -36,16 +39,17 @@ function(paddle_add_opgen)
   target_include_directories(opgen PRIVATE ${CMAKE_SOURCE_DIR}/engine)
   target_link_libraries(opgen PRIVATE paddle_base paddle_flags yaml-cpp)
   set_target_properties(opgen PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/host)
+  # The outputs are by-products of a stamp, so that files whose text did not change keep their time.
   add_custom_command(
-    OUTPUT ${PADDLE_GENERATED_OPS_SOURCES} ${PADDLE_GENERATED_CPU_SOURCES}
-           ${PADDLE_GENERATED_HEADERS}
+    OUTPUT ${PADDLE_GENERATED_ROOT}/opgen.stamp
+    BYPRODUCTS ${PADDLE_GENERATED_OPS_SOURCES} ${PADDLE_GENERATED_KERNEL_SOURCES}
+               ${PADDLE_GENERATED_HEADERS}
     COMMAND opgen ${schema_files} --out ${PADDLE_GENERATED_ROOT}
+    COMMAND ${CMAKE_COMMAND} -E touch ${PADDLE_GENERATED_ROOT}/opgen.stamp
     DEPENDS opgen ${schema_files}
     COMMENT "opgen: operations from engine/ops/schema"
     VERBATIM)
-  add_custom_target(paddle_generated
-    DEPENDS ${PADDLE_GENERATED_OPS_SOURCES} ${PADDLE_GENERATED_CPU_SOURCES}
-            ${PADDLE_GENERATED_HEADERS})
+  add_custom_target(paddle_generated DEPENDS ${PADDLE_GENERATED_ROOT}/opgen.stamp)
 endfunction()
 
 # ---- the rooms -----------------------------------------------------------------------------------
@@ -60,8 +64,8 @@ foreach(room IN LISTS PADDLE_ROOMS)
       paddle_add_opgen()
       list(APPEND sources ${PADDLE_GENERATED_OPS_SOURCES})
     endif()
-  elseif(room STREQUAL "kernels/cpu" AND TARGET paddle_generated)
-    list(APPEND sources ${PADDLE_GENERATED_CPU_SOURCES})
+  elseif(room MATCHES "^kernels/(cpu|onednn)$" AND TARGET paddle_generated)
+    list(APPEND sources ${PADDLE_GENERATED_ROOT}/${room}/generated/table.cc)
   elseif(room STREQUAL "kernels/cuda")
     if(PADDLE_WITH_CUDA)
       list(APPEND sources ${PADDLE_CUDA_SOURCES})

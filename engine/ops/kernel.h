@@ -1,0 +1,82 @@
+#pragma once
+// How an operation runs on a backend, in two phases. `prepare` sees concrete layouts once: it
+// picks the algorithm, creates primitives and says how much scratch it needs. `run` only
+// computes: it must not allocate, look anything up or synchronise.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace paddle {
+
+struct KernelRequest {
+  const Op& op;
+  const Attrs& attrs;
+  /// Flat, like OpCall::operands. Contiguous unless the operation has the trait kStrided; with it,
+  /// strides may be anything, zero (broadcast) and negative included. Pointers given to `run`
+  /// already include the offset.
+  std::span<const Layout> operands;
+  /// Contiguous. For operations of the trait kRunTimeShape the shapes are not known yet and empty.
+  std::span<const Layout> results;
+};
+
+/// Gives memory to a kernel whose result shapes are known only while it runs.
+class ResultAllocator {
+ public:
+  virtual ~ResultAllocator() = default;
+  /// Contiguous memory for result `index` with these dims; called once per result.
+  virtual void* allocate(size_t index, const Dims& shape) = 0;
+};
+
+struct RunContext {
+  std::byte* scratch = nullptr;         ///< 64-byte aligned, of `scratch_bytes()`
+  ResultAllocator* allocator = nullptr; ///< only for operations of the trait kRunTimeShape
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// One pointer per flat operand (null where absent) and per result.
+  virtual void run(const RunContext& context, void* const* operands, void* const* results) const = 0;
+  virtual size_t scratch_bytes() const { return 0; }
+  /// What `paddle op bench` and profiles print, such as "onednn:brg:avx512_core".
+  virtual std::string implementation() const { return "cpu"; }
+};
+
+/// Returns null to decline (another backend, or the decomposition, is used then).
+using PrepareFn = std::unique_ptr<Kernel> (*)(const KernelRequest& request);
+
+/// A kernel from a callable `f(const RunContext&, void* const* operands, void* const* results)`.
+template <class F>
+std::unique_ptr<Kernel> make_kernel(F f, size_t scratch = 0, std::string name = "cpu") {
+  class FunctionKernel final : public Kernel {
+   public:
+    FunctionKernel(F fn, size_t bytes, std::string label)
+        : f_(std::move(fn)), scratch_(bytes), name_(std::move(label)) {}
+    void run(const RunContext& c, void* const* operands, void* const* results) const override {
+      f_(c, operands, results);
+    }
+    size_t scratch_bytes() const override { return scratch_; }
+    std::string implementation() const override { return name_; }
+
+   private:
+    F f_;
+    size_t scratch_;
+    std::string name_;
+  };
+  return std::make_unique<FunctionKernel>(std::move(f), scratch, std::move(name));
+}
+
+/// Registers a kernel; backends registered later are asked first.
+void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare);
+/// Prepares the first kernel that does not decline; null if none is there.
+std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request);
+/// Names of the backends that have a kernel for the operation.
+std::vector<std::string> kernel_backends(const Op& op);
+bool has_kernel(const Op& op);
+
+}  // namespace paddle

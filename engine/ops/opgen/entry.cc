@@ -1,0 +1,226 @@
+#include "entry.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+namespace opgen {
+namespace {
+
+const std::set<std::string> kAttrTypes = {"bool", "int",    "float", "str",  "word", "dtype", "dim",
+                                          "ints", "dims",   "floats", "strs", "number", "any"};
+const std::set<std::string> kKeys = {
+    "signature", "doc",    "infer", "vjp",   "decompose", "view",    "write",   "kernel", "onednn",
+    "in_place",  "traits", "layer", "alias", "precision", "version"};
+const std::map<std::string, std::string> kTraits = {
+    {"elementwise", "kElementwise"}, {"commutative", "kCommutative"},
+    {"float_inputs", "kFloatInputs"}, {"strided", "kStrided"},
+    {"random", "kRandom"},           {"reduction", "kReduction"},
+    {"effect", "kEffect"},           {"run_time_shape", "kRunTimeShape"},
+    {"creation", "kCreation"},       {"linear", "kLinear"},
+    {"control_flow", "kControlFlow"}, {"constant_fold", "kConstantFold"},
+    {"optimizer_update", "kOptimizerUpdate"}, {"stop_gradient", "kStopGradient"}};
+
+std::string trimmed(const std::string& s) {
+  const auto begin = s.find_first_not_of(" \n\t");
+  if (begin == std::string::npos) return "";
+  return s.substr(begin, s.find_last_not_of(" \n\t") - begin + 1);
+}
+
+/// Splits at commas outside brackets and quotes.
+std::vector<std::string> split_top(const std::string& s) {
+  std::vector<std::string> parts;
+  std::string current;
+  int depth = 0;
+  bool quoted = false;
+  for (const char c : s) {
+    if (c == '\'') quoted = !quoted;
+    if (!quoted && (c == '[' || c == '(')) ++depth;
+    if (!quoted && (c == ']' || c == ')')) --depth;
+    if (c == ',' && depth == 0 && !quoted) {
+      parts.push_back(trimmed(current));
+      current.clear();
+    } else {
+      current += c;
+    }
+  }
+  if (!trimmed(current).empty()) parts.push_back(trimmed(current));
+  return parts;
+}
+
+bool take_suffix(std::string& s, const std::string& suffix) {
+  if (s.size() < suffix.size() || s.compare(s.size() - suffix.size(), suffix.size(), suffix) != 0)
+    return false;
+  s.resize(s.size() - suffix.size());
+  return true;
+}
+
+Param parse_param(const std::string& text) {
+  Param p;
+  std::string declaration = text;
+  const auto equals = text.find('=');
+  if (equals != std::string::npos) {
+    p.default_value = trimmed(text.substr(equals + 1));
+    declaration = trimmed(text.substr(0, equals));
+  }
+  const auto colon = declaration.find(':');
+  p.name = trimmed(declaration.substr(0, colon));
+  std::string type = colon == std::string::npos ? "tensor" : trimmed(declaration.substr(colon + 1));
+  if (take_suffix(type, "@host")) p.host = true;
+  if (take_suffix(type, "@shape")) p.shape_only = true;
+  if (take_suffix(type, "|tensor")) p.or_tensor = true;
+  if (take_suffix(type, "?")) p.optional = true;
+  if (type == "tensor" || type == "T" || type == "tensors" || type == "Ts") {
+    p.is_operand = true;
+    p.list = type.back() == 's';
+    p.promotes = type[0] == 'T';
+    return p;
+  }
+  if (type.rfind("word(", 0) == 0) {
+    p.words = type.substr(5, type.size() - 6);
+    type = "word";
+  }
+  if (!kAttrTypes.count(type)) throw std::runtime_error("unknown type '" + type + "'");
+  p.type = type;
+  if (p.optional && p.default_value.empty()) p.default_value = "none";
+  return p;
+}
+
+void parse_signature(Entry& e) {
+  const auto arrow = e.signature.find("->");
+  const std::string left = trimmed(e.signature.substr(0, arrow));
+  if (arrow == std::string::npos || left.size() < 2 || left.front() != '(' || left.back() != ')')
+    throw std::runtime_error("signature must read '(…) -> …'");
+  for (const std::string& part : split_top(left.substr(1, left.size() - 2)))
+    e.params.push_back(parse_param(part));
+  for (std::string part : split_top(e.signature.substr(arrow + 2))) {
+    Result r;
+    r.variadic = take_suffix(part, "...");
+    r.optional = take_suffix(part, "?");
+    r.hidden = part[0] == '_';
+    r.name = r.hidden ? part.substr(1) : part;
+    e.results.push_back(r);
+  }
+}
+
+std::string text_of(const YAML::Node& node, const char* key) {
+  return node[key] ? node[key].as<std::string>() : "";
+}
+
+std::vector<std::string> list_of(const YAML::Node& node, const char* key) {
+  std::vector<std::string> out;
+  if (!node[key]) return out;
+  if (node[key].IsScalar()) return {node[key].as<std::string>()};
+  for (const auto& item : node[key]) out.push_back(item.as<std::string>());
+  return out;
+}
+
+Entry parse_entry(const std::string& name, const YAML::Node& node) {
+  Entry e;
+  e.name = name;
+  for (const auto& pair : node)
+    if (!kKeys.count(pair.first.as<std::string>()))
+      throw std::runtime_error("unknown key '" + pair.first.as<std::string>() + "'");
+  e.signature = text_of(node, "signature");
+  e.doc = text_of(node, "doc");
+  e.infer = text_of(node, "infer");
+  e.vjp = text_of(node, "vjp");
+  e.decompose = text_of(node, "decompose");
+  e.view = text_of(node, "view");
+  e.write = text_of(node, "write");
+  e.kernel = text_of(node, "kernel");
+  e.onednn = text_of(node, "onednn");
+  e.in_place = text_of(node, "in_place");
+  e.layer = text_of(node, "layer");
+  e.precision = text_of(node, "precision");
+  e.aliases = list_of(node, "alias");
+  if (node["version"]) e.version = node["version"].as<int>();
+  if (e.vjp.rfind("none", 0) == 0) {
+    e.no_gradient = trimmed(e.vjp.substr(e.vjp.find(':') + 1));
+    if (e.vjp.find(':') == std::string::npos || e.no_gradient.empty())
+      throw std::runtime_error("vjp: 'none' needs a reason: 'none: reason'");
+    e.vjp.clear();
+  }
+  parse_signature(e);
+  for (const std::string& trait : list_of(node, "traits")) {
+    const auto it = kTraits.find(trait);
+    if (it == kTraits.end()) throw std::runtime_error("unknown trait '" + trait + "'");
+    e.traits.push_back(it->second);
+    if (trait == "random") {
+      Param state;
+      state.name = "rng";
+      state.is_operand = state.optional = state.hidden = true;
+      e.params.push_back(state);
+      Param stream;
+      stream.name = "stream";
+      stream.type = "int";
+      stream.default_value = "0";
+      stream.hidden = true;
+      e.params.push_back(stream);
+    }
+  }
+  return e;
+}
+
+}  // namespace
+
+std::string Entry::identifier() const {
+  static const std::set<std::string> kTaken = {"std", "bool", "double", "float", "int", "xor", "and",
+                                               "or", "not", "new", "switch", "default", "signed"};
+  std::string out = name;
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return kTaken.count(out) ? out + "_" : out;
+}
+
+std::string Entry::struct_name() const {
+  std::string out;
+  bool upper = true;
+  for (const char c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) {
+      upper = true;
+      continue;
+    }
+    out += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = false;
+  }
+  return out + "Attrs";
+}
+
+void read_schema(const std::string& file, std::vector<Entry>& entries) {
+  const YAML::Node root = YAML::LoadFile(file);
+  const std::string family = std::filesystem::path(file).stem().string();
+  for (const auto& pair : root) {
+    const std::string name = pair.first.as<std::string>();
+    try {
+      entries.push_back(parse_entry(name, pair.second));
+      entries.back().file = file;
+      entries.back().family = family;
+    } catch (const std::exception& error) {
+      throw std::runtime_error(file + ":" + std::to_string(pair.first.Mark().line + 1) + ": " +
+                               name + ": " + error.what());
+    }
+  }
+}
+
+void check(const std::vector<Entry>& entries) {
+  std::set<std::string> names;
+  for (const Entry& e : entries) {
+    const auto refuse = [&](const std::string& why) {
+      throw std::runtime_error(e.file + ": " + e.name + ": " + why);
+    };
+    if (!names.insert(e.name).second) refuse("declared twice");
+    if (e.doc.empty()) refuse("has no doc");
+    if (e.infer.empty()) refuse("has no inference rule");
+    if (e.kernel.empty() && e.decompose.empty()) refuse("has neither kernel nor decomposition");
+    if (e.vjp.empty() && e.no_gradient.empty())
+      refuse("says nothing of its gradient (vjp: RULE | decomposition | none: reason)");
+    if (e.vjp == "decomposition" && e.decompose.empty()) refuse("has no decomposition");
+  }
+}
+
+}  // namespace opgen

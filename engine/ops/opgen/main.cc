@@ -1,0 +1,42 @@
+// opgen: reads the operation schema (schema/*.yaml) and writes the typed attribute structs, the
+// C++ functions, the declarations of the hand-written rules and the registration tables.
+// A rule or kernel that the schema names and nobody wrote is a link error.
+//
+//   opgen schema/*.yaml --out DIR
+//
+// Each entry: `name: {signature: "(x:T, axis:int=-1, dtype:dtype?) -> out", doc: …, infer: …}`;
+// docs/new_operator.md explains every key.
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "entry.h"
+#include "write.h"
+
+int main(int argc, char** argv) {
+  std::vector<std::string> files;
+  std::string out;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--out" && i + 1 < argc)
+      out = argv[++i];
+    else
+      files.push_back(argument);
+  }
+  if (files.empty() || out.empty()) {
+    std::cerr << "usage: opgen SCHEMA.yaml... --out DIR\n";
+    return 2;
+  }
+  try {
+    std::vector<opgen::Entry> entries;
+    for (const std::string& file : files) opgen::read_schema(file, entries);
+    opgen::check(entries);
+    opgen::write_all(entries, out);
+  } catch (const std::exception& e) {
+    std::cerr << "opgen: " << e.what() << "\n";
+    return 3;
+  }
+  return 0;
+}

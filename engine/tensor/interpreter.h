@@ -1,0 +1,88 @@
+#pragma once
+// The one interface through which every operation runs. A function in ops/ checks its arguments,
+// infers result types and hands the call to the innermost interpreter of this thread; upper rooms
+// install interpreters (eager executor, tape, tracer, mixed precision, …) for a scope.
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "tensor/tensor.h"
+
+namespace paddle {
+
+struct Op;     // ops/op.h
+struct Attrs;  // ops/attrs.h
+
+/// A relation between dims that could be neither proved nor refuted; checked when dims are bound.
+struct DimConstraint {
+  Dim left, right;
+  std::string what;  ///< "matmul: inner dimensions differ"
+};
+
+/// A checked call. `operands` is flat: list operands take `attrs.list_sizes` places each, absent
+/// optional ones are undefined tensors.
+struct OpCall {
+  const Op& op;
+  const Tensors& operands;
+  const Attrs& attrs;
+  const std::vector<TensorType>& results;
+  const std::vector<DimConstraint>& constraints;
+};
+
+/// A part of a program given as code: takes tensors, gives tensors.
+using TensorFn = std::function<Tensors(const Tensors&)>;
+
+class Interpreter {
+ public:
+  virtual ~Interpreter() = default;
+  virtual Tensors apply(const OpCall& call) = 0;
+  /// Control flow on tensors: `condition` is a tensor of one element. Both branches give values of
+  /// the same number and dtypes.
+  virtual Tensors branch(const Tensor& condition, const TensorFn& then_fn,
+                         const TensorFn& else_fn) = 0;
+  /// Repeats `body` on the carried tensors while `condition` holds, at most `max_steps` times
+  /// (negative: no bound).
+  virtual Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+                       int64_t max_steps) = 0;
+  /// True if values are symbols, so that code must not ask for numbers.
+  virtual bool traces() const { return false; }
+
+ protected:
+  /// The interpreter below this one; calls made in `apply` go there inside an OuterScope.
+  Interpreter& next() const { return *next_; }
+
+ private:
+  friend class InterpreterScope;
+  Interpreter* next_ = nullptr;
+};
+
+/// The innermost interpreter of this thread; throws kInternal if none is installed.
+Interpreter& current_interpreter();
+bool has_interpreter();
+
+/// Installs an interpreter for a scope.
+class InterpreterScope {
+ public:
+  explicit InterpreterScope(Interpreter& interpreter);
+  ~InterpreterScope();
+  InterpreterScope(const InterpreterScope&) = delete;
+  InterpreterScope& operator=(const InterpreterScope&) = delete;
+
+ private:
+  Interpreter* previous_;
+};
+
+/// Makes the interpreter below `inner` the current one for a scope.
+class BelowScope {
+ public:
+  explicit BelowScope(Interpreter& below);
+  ~BelowScope();
+  BelowScope(const BelowScope&) = delete;
+  BelowScope& operator=(const BelowScope&) = delete;
+
+ private:
+  Interpreter* previous_;
+};
+
+}  // namespace paddle
