@@ -1,0 +1,263 @@
+#include "formats/npy.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "base/files.h"
+
+namespace paddle::formats {
+namespace {
+
+constexpr size_t kMaxHeader = size_t{1} << 20;
+constexpr size_t kMaxRank = 64;
+
+struct NpyType {
+  std::string_view code;
+  DType dtype;
+};
+constexpr NpyType kTypes[] = {{"b1", DType::kBool}, {"i1", DType::kI8},   {"i2", DType::kI16},
+                              {"i4", DType::kI32},  {"i8", DType::kI64},  {"u1", DType::kU8},
+                              {"u2", DType::kU16},  {"u4", DType::kU32},  {"u8", DType::kU64},
+                              {"f2", DType::kF16},  {"f4", DType::kF32},  {"f8", DType::kF64},
+                              {"c8", DType::kC64},  {"c16", DType::kC128}};
+
+/// Reader of the Python literal that a header is: {'descr': '<f4', 'fortran_order': False, …}.
+class HeaderParser {
+ public:
+  HeaderParser(std::string_view text, const std::string& name, ErrorCode code)
+      : rest_(text), name_(name), code_(code) {}
+
+  NpyHeader parse() {
+    NpyHeader header;
+    bool has_type = false, has_order = false, has_shape = false;
+    expect('{');
+    while (!accept('}')) {
+      const std::string key = quoted();
+      expect(':');
+      if (key == "descr" && !has_type) {
+        type(header);
+        has_type = true;
+      } else if (key == "fortran_order" && !has_order) {
+        header.fortran_order = boolean();
+        has_order = true;
+      } else if (key == "shape" && !has_shape) {
+        header.shape = shape();
+        has_shape = true;
+      } else {
+        bad(str("unexpected key '", key, "'"));
+      }
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip();
+    if (!rest_.empty()) bad("text after the dictionary");
+    if (!has_type || !has_order || !has_shape)
+      bad("'descr', 'fortran_order' or 'shape' is missing");
+    return header;
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& why) { fail(code_, name_, ": bad NPY header: ", why); }
+  void skip() {
+    while (!rest_.empty() && std::string_view(" \t\r\n\f").find(rest_.front()) != rest_.npos)
+      rest_.remove_prefix(1);
+  }
+  bool accept(char c) {
+    skip();
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) bad(str("expected '", c, "'"));
+  }
+  std::string quoted() {
+    skip();
+    if (rest_.empty() || (rest_.front() != '\'' && rest_.front() != '"'))
+      bad("expected a quoted name");
+    const size_t end = rest_.find(rest_.front(), 1);
+    if (end == rest_.npos) bad("a quote is not closed");
+    std::string out(rest_.substr(1, end - 1));
+    rest_.remove_prefix(end + 1);
+    return out;
+  }
+  bool boolean() {
+    skip();
+    for (const bool value : {true, false}) {
+      const std::string_view word = value ? "True" : "False";
+      if (rest_.starts_with(word)) {
+        rest_.remove_prefix(word.size());
+        return value;
+      }
+    }
+    bad("expected True or False");
+  }
+  Dims shape() {
+    Dims out;
+    expect('(');
+    while (!accept(')')) {
+      skip();
+      int64_t value = -1;
+      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+      if (error != std::errc{} || value < 0) bad("expected a size in 'shape'");
+      rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+      if (!rest_.empty() && rest_.front() == 'L') rest_.remove_prefix(1);  // Python 2 wrote 3L
+      out.push_back(value);
+      if (out.size() > kMaxRank) bad("more than 64 axes");
+      if (!accept(',')) {
+        expect(')');
+        break;
+      }
+    }
+    return out;
+  }
+  void type(NpyHeader& header) {
+    skip();
+    if (!rest_.empty() && rest_.front() == '[')
+      fail(code_, name_,
+           ": structured arrays are not supported; store each field as its own array");
+    const std::string descr = quoted();
+    if (descr.size() < 2) bad("bad 'descr'");
+    header.big_endian = descr[0] == '>';
+    for (const NpyType& each : kTypes)
+      if (std::string_view(descr).substr(1) == each.code &&
+          std::string_view("<>|=").find(descr[0]) != std::string_view::npos) {
+        header.dtype = each.dtype;
+        return;
+      }
+    fail(code_, name_, ": NumPy type '", descr,
+         "' is not supported; convert it to a bool, integer, float or complex type");
+  }
+
+  std::string_view rest_;
+  const std::string& name_;
+  ErrorCode code_;
+};
+
+/// Bytes of the elements, or nullopt if strides or bytes would not fit 62 bits.
+std::optional<uint64_t> bytes_of(const Dims& shape, DType dtype) {
+  uint64_t extent = static_cast<uint64_t>(item_size(dtype)), count = extent;
+  for (const int64_t d : shape) {
+    if (__builtin_mul_overflow(extent, static_cast<uint64_t>(std::max<int64_t>(d, 1)), &extent) ||
+        extent >> 62)
+      return std::nullopt;
+    count *= static_cast<uint64_t>(d);
+  }
+  return count;
+}
+
+/// Reverses the bytes of each scalar (a complex number is two).
+void swap_bytes(Array& array) {
+  const int64_t scalars = is_complex(array.dtype) ? 2 : 1;
+  const size_t width = static_cast<size_t>(item_size(array.dtype) / scalars);
+  auto* bytes = static_cast<std::byte*>(array.raw());
+  const size_t total = static_cast<size_t>(array.size() * item_size(array.dtype));
+  for (size_t at = 0; at < total; at += width) std::reverse(bytes + at, bytes + at + width);
+}
+
+}  // namespace
+
+uint64_t NpyHeader::data_bytes() const { return *bytes_of(shape, dtype); }
+
+size_t npy_data_offset(std::span<const std::byte> start, const std::string& name, ErrorCode code) {
+  if (start.size() < kNpyPreamble || std::memcmp(start.data(), "\x93NUMPY", 6) != 0)
+    fail(code, name, ": not an NPY file");
+  const auto byte = [&](size_t at) { return static_cast<size_t>(start[at]); };
+  const size_t version = byte(6);
+  if (version < 1 || version > 3) fail(code, name, ": NPY version ", version, " is not known");
+  const size_t length = version == 1 ? byte(8) | byte(9) << 8
+                                     : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
+  if (length > kMaxHeader) fail(code, name, ": NPY header of ", length, " bytes");
+  return (version == 1 ? 10 : 12) + length;
+}
+
+NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& name,
+                           ErrorCode code) {
+  const size_t offset = npy_data_offset(start, name, code);
+  if (start.size() < offset) fail(code, name, ": NPY file is cut short in its header");
+  const size_t from = static_cast<size_t>(start[6]) == 1 ? 10 : 12;
+  const std::string_view text(reinterpret_cast<const char*>(start.data()) + from, offset - from);
+  NpyHeader header = HeaderParser(text, name, code).parse();
+  header.data_offset = offset;
+  if (!bytes_of(header.shape, header.dtype))
+    fail(code, name, ": shape ", str(header.shape), " is too large");
+  return header;
+}
+
+Array npy_array(const NpyHeader& header, std::span<std::byte> elements, std::shared_ptr<void> owner,
+                const std::string& name, ErrorCode code) {
+  const uint64_t needed = header.data_bytes();
+  if (elements.size() < needed)
+    fail(code, name, ": cut short: shape ", str(header.shape), " of ", text(header.dtype),
+         " needs ", needed, " bytes, ", elements.size(), " are there");
+  Array array;
+  array.dtype = header.dtype;
+  array.shape = header.shape;
+  array.strides = contiguous_strides(header.shape);
+  if (header.fortran_order) {
+    Dims reversed(header.shape.rbegin(), header.shape.rend());
+    Dims strides = contiguous_strides(reversed);
+    array.strides.assign(strides.rbegin(), strides.rend());
+  }
+  if (needed == 0) return Array::empty(header.dtype, header.shape);
+  const auto address = reinterpret_cast<uintptr_t>(elements.data());
+  const auto alignment = static_cast<uintptr_t>(std::min<int64_t>(item_size(header.dtype), 8));
+  if (address % alignment == 0) {
+    array.storage = Storage::borrow(elements.data(), needed, std::move(owner));
+  } else {
+    array.storage = Storage::allocate(needed);
+    std::memcpy(array.storage->data(), elements.data(), needed);
+  }
+  if (header.dtype == DType::kBool)  // any other byte would be no valid bool
+    for (std::byte& each : std::span(array.storage->data(), needed))
+      if (static_cast<uint8_t>(each) > 1) each = std::byte{1};
+  array = array.contiguous();
+  if (header.big_endian && item_size(header.dtype) > 1) swap_bytes(array);
+  return array;
+}
+
+Array read_npy(const std::string& path, ErrorCode code) {
+  const auto file = MappedFile::open(path, code);
+  const NpyHeader header = parse_npy_header(file->bytes(), path, code);
+  return npy_array(header, {file->data() + header.data_offset, file->size() - header.data_offset},
+                   file, path, code);
+}
+
+Array to_npy_type(const Array& array) {
+  if (array.dtype == DType::kBF16) return array.cast(DType::kF32);
+  for (const NpyType& each : kTypes)
+    if (each.dtype == array.dtype) return array.contiguous();
+  fail(ErrorCode::kUsage, "NumPy has no type for ", text(array.dtype), "; cast the array first");
+}
+
+std::string npy_header(const Array& array) {
+  std::string_view code;
+  for (const NpyType& each : kTypes)
+    if (each.dtype == array.dtype) code = each.code;
+  std::string shape;
+  for (const int64_t d : array.shape) shape += str(d, array.shape.size() == 1 ? "," : ", ");
+  if (array.shape.size() > 1) shape.resize(shape.size() - 2);
+  std::string text = str("{'descr': '", item_size(array.dtype) == 1 ? '|' : '<', code,
+                         "', 'fortran_order': False, 'shape': (", shape, "), }");
+  const size_t padded = (10 + text.size() + 1 + 63) / 64 * 64;
+  text.append(padded - 10 - text.size() - 1, ' ');
+  text += '\n';
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(text.size() & 0xff);
+  out += static_cast<char>(text.size() >> 8);
+  return out + text;
+}
+
+void write_npy(const std::string& path, const Array& array) {
+  const Array plain = to_npy_type(array);
+  AtomicFile file(path);
+  file.write(npy_header(plain));
+  file.write(plain.raw(), static_cast<size_t>(plain.size() * item_size(plain.dtype)));
+  file.commit();
+}
+
+}  // namespace paddle::formats

@@ -1,0 +1,55 @@
+#pragma once
+// Safetensors files: named tensors behind a JSON header, which can be mapped and used without a
+// copy. The reader holds the file to the format's rules: sizes agree with shapes, offsets lie in
+// the file, tensors cover the data without overlap or holes, names are unique.
+// Format: https://github.com/huggingface/safetensors
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "tensor/tensor.h"
+
+namespace paddle::formats {
+
+struct SafetensorsEntry {
+  std::string name;
+  DType dtype = DType::kF32;
+  Dims shape;
+  uint64_t begin = 0, end = 0;  ///< bytes from the start of the data
+};
+
+class SafetensorsReader {
+ public:
+  explicit SafetensorsReader(const std::string& path, ErrorCode code = ErrorCode::kModel);
+  const std::string& path() const { return file_->path(); }
+  /// In the order of their data.
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  /// The file's "__metadata__".
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const SafetensorsEntry* find(const std::string& name) const;
+  /// The tensor in the mapped file (copied only where it is misaligned); writes to it stay in
+  /// memory. Fails, with the nearest name, if there is none of that name.
+  Array read(const std::string& name) const;
+  Array read(const SafetensorsEntry& entry) const;
+
+ private:
+  void parse_header(std::string_view text);
+  std::shared_ptr<MappedFile> file_;
+  ErrorCode code_;
+  uint64_t data_offset_ = 0;
+  std::vector<SafetensorsEntry> entries_;
+  std::map<std::string, size_t> index_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// Writes the file atomically, tensor by tensor. Larger item sizes come first, then names in
+/// order, so that every tensor is aligned and equal content gives equal files.
+void write_safetensors(const std::string& path,
+                       const std::vector<std::pair<std::string, Array>>& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace paddle::formats
