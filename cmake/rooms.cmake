@@ -26,7 +26,6 @@ set(PADDLE_GENERATED_OPS_SOURCES ${PADDLE_GENERATED_ROOT}/ops/generated/table.cc
 set(PADDLE_GENERATED_KERNEL_SOURCES
   ${PADDLE_GENERATED_ROOT}/kernels/cpu/generated/table.cc
   ${PADDLE_GENERATED_ROOT}/kernels/onednn/generated/table.cc)
-set(PADDLE_GENERATED_ONEDNN_SOURCES ${PADDLE_GENERATED_ROOT}/kernels/onednn/generated/table.cc)
 set(PADDLE_GENERATED_HEADERS
   ${PADDLE_GENERATED_ROOT}/ops/generated/ops.h
   ${PADDLE_GENERATED_ROOT}/ops/generated/attrs.h
@@ -86,7 +85,7 @@ foreach(room IN LISTS PADDLE_ROOMS)
     set(scope INTERFACE)
   endif()
   target_include_directories(paddle_${name} ${scope}
-    ${CMAKE_SOURCE_DIR}/engine ${PADDLE_GENERATED_ROOT})
+    ${CMAKE_SOURCE_DIR}/engine ${PADDLE_GENERATED_ROOT}/ops)
   if(previous)
     target_link_libraries(paddle_${name} ${scope} paddle_${previous})
   endif()

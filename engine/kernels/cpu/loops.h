@@ -1,0 +1,36 @@
+#pragma once
+// The element loops: each computes n contiguous elements of one operation in one compute type, for
+// the best instruction set of the machine. Strides, broadcasting, other element types and threads
+// are elementwise.h's business. Loops are found by the operation's name.
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "tensor/dtype.h"
+
+namespace paddle::cpu {
+
+/// `in` has one pointer per operand. `out` may equal one of them. `params` are the operation's
+/// numeric attributes in the order that the loop documents.
+using Loop = void (*)(const void* const* in, void* out, int64_t n, const double* params);
+
+struct LoopEntry {
+  const char* name;
+  Loop f32;
+  Loop f64;
+};
+
+/// Loops with a vector form for f32 and f64; the result has the operands' type.
+std::span<const LoopEntry> arithmetic_loops();
+std::span<const LoopEntry> math_loops();
+std::span<const LoopEntry> activation_loops();
+
+/// The loop of that name for f32 or f64, or null if there is none.
+Loop float_loop(std::string_view name, DType compute);
+/// Loops for bool and integers; the result has the operands' type.
+Loop integer_loop(std::string_view name, DType compute);
+/// Loops over any type whose result is bool: comparisons, logic, isnan.
+Loop predicate_loop(std::string_view name, DType compute);
+
+}  // namespace paddle::cpu

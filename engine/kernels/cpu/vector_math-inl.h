@@ -1,0 +1,143 @@
+// Vector exp, log, tanh, erf and the rest for the instruction set that Highway compiles for, from
+// glibc's libmvec: 128-bit ("b") functions for the baseline, 256-bit ("d") for AVX2, 512-bit ("e")
+// for AVX-512, all within 4 ulp. A tail goes through the same functions (see loops-inl.h), so a
+// value does not depend on its position. Included once per instruction set.
+
+#if defined(PADDLE_KERNELS_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PADDLE_KERNELS_VECTOR_MATH_INL_H
+#undef PADDLE_KERNELS_VECTOR_MATH_INL_H
+#else
+#define PADDLE_KERNELS_VECTOR_MATH_INL_H
+#endif
+
+#include <immintrin.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paddle::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Tag = hn::ScalableTag<T>;
+template <class T>
+using Vec = hn::Vec<Tag<T>>;
+
+// The symbols of libmvec spell their instruction set and width: _ZGVeN16v_expf.
+#undef PADDLE_VECTOR_SYMBOL_F32
+#undef PADDLE_VECTOR_SYMBOL_F64
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#define PADDLE_VECTOR_SYMBOL_F32(arguments, name) _ZGVeN16##arguments##_##name##f
+#define PADDLE_VECTOR_SYMBOL_F64(arguments, name) _ZGVeN8##arguments##_##name
+using RawF32 = __m512;
+using RawF64 = __m512d;
+#elif HWY_TARGET == HWY_AVX2
+#define PADDLE_VECTOR_SYMBOL_F32(arguments, name) _ZGVdN8##arguments##_##name##f
+#define PADDLE_VECTOR_SYMBOL_F64(arguments, name) _ZGVdN4##arguments##_##name
+using RawF32 = __m256;
+using RawF64 = __m256d;
+#else
+#define PADDLE_VECTOR_SYMBOL_F32(arguments, name) _ZGVbN4##arguments##_##name##f
+#define PADDLE_VECTOR_SYMBOL_F64(arguments, name) _ZGVbN2##arguments##_##name
+using RawF32 = __m128;
+using RawF64 = __m128d;
+#endif
+// The baseline has one lane; it uses the first of a 128-bit register.
+static_assert(sizeof(Vec<float>) <= sizeof(RawF32) && sizeof(Vec<double>) <= sizeof(RawF64));
+
+HWY_INLINE RawF32 raw_of(Vec<float> v) {
+  RawF32 raw = {};
+  std::memcpy(&raw, &v, sizeof v);
+  return raw;
+}
+HWY_INLINE RawF64 raw_of(Vec<double> v) {
+  RawF64 raw = {};
+  std::memcpy(&raw, &v, sizeof v);
+  return raw;
+}
+HWY_INLINE Vec<float> vec_of(RawF32 raw) {
+  Vec<float> v;
+  std::memcpy(static_cast<void*>(&v), &raw, sizeof v);
+  return v;
+}
+HWY_INLINE Vec<double> vec_of(RawF64 raw) {
+  Vec<double> v;
+  std::memcpy(static_cast<void*>(&v), &raw, sizeof v);
+  return v;
+}
+
+#undef PADDLE_VECTOR_FUNCTION1
+#define PADDLE_VECTOR_FUNCTION1(ours, theirs)                             \
+  extern "C" RawF32 PADDLE_VECTOR_SYMBOL_F32(v, theirs)(RawF32);          \
+  extern "C" RawF64 PADDLE_VECTOR_SYMBOL_F64(v, theirs)(RawF64);          \
+  HWY_INLINE Vec<float> ours(Vec<float> x) {                              \
+    return vec_of(PADDLE_VECTOR_SYMBOL_F32(v, theirs)(raw_of(x)));        \
+  }                                                                       \
+  HWY_INLINE Vec<double> ours(Vec<double> x) {                            \
+    return vec_of(PADDLE_VECTOR_SYMBOL_F64(v, theirs)(raw_of(x)));        \
+  }
+#undef PADDLE_VECTOR_FUNCTION2
+#define PADDLE_VECTOR_FUNCTION2(ours, theirs)                                       \
+  extern "C" RawF32 PADDLE_VECTOR_SYMBOL_F32(vv, theirs)(RawF32, RawF32);           \
+  extern "C" RawF64 PADDLE_VECTOR_SYMBOL_F64(vv, theirs)(RawF64, RawF64);           \
+  HWY_INLINE Vec<float> ours(Vec<float> x, Vec<float> y) {                          \
+    return vec_of(PADDLE_VECTOR_SYMBOL_F32(vv, theirs)(raw_of(x), raw_of(y)));      \
+  }                                                                                 \
+  HWY_INLINE Vec<double> ours(Vec<double> x, Vec<double> y) {                       \
+    return vec_of(PADDLE_VECTOR_SYMBOL_F64(vv, theirs)(raw_of(x), raw_of(y)));      \
+  }
+
+// clang-format off
+PADDLE_VECTOR_FUNCTION1(v_exp, exp)
+PADDLE_VECTOR_FUNCTION1(v_expm1, expm1)
+PADDLE_VECTOR_FUNCTION1(v_exp2, exp2)
+PADDLE_VECTOR_FUNCTION1(v_log, log)
+PADDLE_VECTOR_FUNCTION1(v_log2, log2)
+PADDLE_VECTOR_FUNCTION1(v_log10, log10)
+PADDLE_VECTOR_FUNCTION1(v_log1p, log1p)
+PADDLE_VECTOR_FUNCTION1(v_sin, sin)
+PADDLE_VECTOR_FUNCTION1(v_cos, cos)
+PADDLE_VECTOR_FUNCTION1(v_tan, tan)
+PADDLE_VECTOR_FUNCTION1(v_asin, asin)
+PADDLE_VECTOR_FUNCTION1(v_acos, acos)
+PADDLE_VECTOR_FUNCTION1(v_atan, atan)
+PADDLE_VECTOR_FUNCTION1(v_sinh, sinh)
+PADDLE_VECTOR_FUNCTION1(v_cosh, cosh)
+PADDLE_VECTOR_FUNCTION1(v_tanh, tanh)
+PADDLE_VECTOR_FUNCTION1(v_asinh, asinh)
+PADDLE_VECTOR_FUNCTION1(v_acosh, acosh)
+PADDLE_VECTOR_FUNCTION1(v_atanh, atanh)
+PADDLE_VECTOR_FUNCTION1(v_erf, erf)
+PADDLE_VECTOR_FUNCTION1(v_erfc, erfc)
+PADDLE_VECTOR_FUNCTION1(v_cbrt, cbrt)
+PADDLE_VECTOR_FUNCTION2(v_pow, pow)
+PADDLE_VECTOR_FUNCTION2(v_atan2, atan2)
+PADDLE_VECTOR_FUNCTION2(v_hypot, hypot)
+// clang-format on
+
+/// A vector like `like` of which every lane is `value`.
+template <class V>
+HWY_INLINE V constant([[maybe_unused]] V like, double value) {
+  using D = hn::DFromV<V>;
+  return hn::Set(D(), static_cast<hn::TFromD<D>>(value));
+}
+/// 1 / (1 + exp(-x)).
+template <class V>
+HWY_INLINE V v_sigmoid(V x) {
+  const V one = constant(x, 1);
+  return hn::Div(one, hn::Add(one, v_exp(hn::Neg(x))));
+}
+/// log(1 + exp(x)) without overflow.
+template <class V>
+HWY_INLINE V v_softplus(V x) {
+  const V zero = hn::Zero(hn::DFromV<V>());
+  // The sum keeps NaN, which Max alone might lose.
+  return hn::Add(hn::IfThenElse(hn::Gt(zero, x), zero, x), v_log1p(v_exp(hn::Neg(hn::Abs(x)))));
+}
+
+}  // namespace paddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
