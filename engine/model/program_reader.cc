@@ -1,0 +1,642 @@
+// Reading of model files: sections, includes, variants and overrides, and the checks that need no
+// knowledge of operations.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "model/lexer.h"
+#include "model/parser.h"
+#include "model/program.h"
+
+namespace paddle::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+Where where_of(const Node& node) { return ScalarPlaces(node).at(0); }
+Name name_of(const Node& node) { return {node.text, where_of(node)}; }
+
+const std::vector<std::string> kTopKeys = {"name",  "params",    "variants", "inputs", "blocks",
+                                           "model", "functions", "outputs",  "include"};
+
+class ChainReader {
+ public:
+  ChainReader(Code& code, Diagnostics& diagnostics) : code_(code), diagnostics_(diagnostics) {}
+
+  void read(const Node& list) {
+    code_.is_chain = true;
+    if (list.items.empty()) {
+      diagnostics_.add(ErrorCode::kConfig, "a chain without an item", list.place());
+    }
+    for (const Node& item : list.items) {
+      diagnostics_.guard([&] { code_.chain.push_back(read_item(item)); });
+    }
+  }
+
+ private:
+  [[noreturn]] static void refuse(const Node& node, std::string message) {
+    throw Error(ErrorCode::kConfig, std::move(message), node.place());
+  }
+
+  Name callee(const Node& node) {
+    if (node.text.find('(') != std::string::npos) {
+      refuse(node, str("a chain item is 'operation' or 'operation: {parameter: value}', found '",
+                       node.text, "'"));
+    }
+    for (const std::string& part : split(node.text, '.')) {
+      const bool word = is_identifier(part) || part == "if" || part == "while";
+      if (!word) refuse(node, str("'", node.text, "' is no name of an operation or block"));
+    }
+    return name_of(node);
+  }
+
+  ChainItem read_item(const Node& node) {
+    ChainItem item;
+    item.where = where_of(node);
+    if (node.is_scalar()) {
+      item.callee = callee(node);
+      item.site = add_site(item.callee);
+      return item;
+    }
+    if (!node.is_map()) {
+      refuse(node, str("a chain item is an operation, found ", node.describe()));
+    }
+    const Entry* operation = nullptr;
+    for (const Entry& entry : node.entries) {
+      if (entry.key.text == "from" || entry.key.text == "as") continue;
+      if (operation) {
+        refuse(entry.key,
+               str("one operation an item: found '", operation->key.text, "' and '", entry.key.text,
+                   "' ('from' and 'as' may stand beside it; parameters "
+                   "go below the operation)"));
+      }
+      operation = &entry;
+    }
+    if (operation) {
+      item.callee = callee(operation->key);
+      item.site = add_site(item.callee);
+      read_arguments(operation->value, item);
+    }
+    if (const Node* from = node.find("from")) item.from = names(*from, true);
+    if (const Node* as = node.find("as")) item.as = names(*as, false);
+    if (!operation && item.from.size() != 1 && node.find("from")) {
+      refuse(*node.find("from"), "'from' alone goes on from one value");
+    }
+    return item;
+  }
+
+  int add_site(const Name& callee) {
+    code_.sites.push_back({callee.text, callee.where});
+    return static_cast<int>(code_.sites.size()) - 1;
+  }
+
+  void read_arguments(const Node& value, ChainItem& item) {
+    if (value.is_null()) return;
+    if (!value.is_map()) {
+      item.arguments.push_back({{}, read_yaml_value(value, &code_.sites)});
+      return;
+    }
+    for (const Entry& entry : value.entries) {
+      if (!is_identifier(entry.key.text)) {
+        refuse(entry.key, str("'", entry.key.text, "' is no parameter's name"));
+      }
+      item.arguments.push_back({name_of(entry.key), read_yaml_value(entry.value, &code_.sites)});
+    }
+  }
+
+  /// One name or a list of names; `reading` allows `_`.
+  std::vector<Name> names(const Node& node, bool reading) {
+    std::vector<Name> out;
+    const auto add = [&](const Node& item) {
+      if (!item.is_scalar() || !is_identifier(item.text)) {
+        refuse(item, str("expected a value's name, found ", item.describe()));
+      }
+      if (item.text == "_" && !reading) refuse(item, "'_' is the current value, it needs no name");
+      out.push_back(name_of(item));
+    };
+    if (node.is_sequence()) {
+      if (node.items.empty()) refuse(node, "a list without a name");
+      for (const Node& item : node.items) add(item);
+    } else {
+      add(node);
+    }
+    return out;
+  }
+
+  Code& code_;
+  Diagnostics& diagnostics_;
+};
+
+class ProgramReader {
+ public:
+  ProgramReader(const ProgramOptions& options) : options_(options) {}
+
+  std::shared_ptr<const Program> read(const Node& root, const std::string& file) {
+    program_ = std::make_shared<Program>();
+    program_->file = file;
+    program_->name = fs::path(file).stem().string();
+    if (!root.is_map()) {
+      throw Error(ErrorCode::kConfig,
+                  str("expected a model (a map with 'inputs' and 'model'), "
+                      "found ",
+                      root.describe()),
+                  root.place());
+    }
+    open_.push_back(fs::absolute(file).lexically_normal().string());
+    done_.insert(open_.back());
+    check_keys(root, kTopKeys);
+    include_files(root);
+    params_ = make_map(root.source);
+    for (const Library& library : libraries_) add_library_params(library);
+    own_params(root);
+    apply_variant(root);
+    apply_overrides();
+    read_params();
+    read_blocks(root, file);
+    if (const Node* name = root.find("name")) {
+      diagnostics_.guard([&] { program_->name = name->as_string(); });
+    }
+    read_entry(root, root, "model", program_->model);
+    read_functions(root);
+    collect_dims();
+    check_assignments();
+    diagnostics_.raise();
+    return program_;
+  }
+
+ private:
+  struct Library {
+    std::string file;
+    Node root;
+  };
+
+  void add(const Node& node, std::string message) {
+    diagnostics_.add(ErrorCode::kConfig, std::move(message), node.place());
+  }
+
+  void check_keys(const Node& map, const std::vector<std::string>& known) {
+    for (const Entry& entry : map.entries) {
+      if (std::find(known.begin(), known.end(), entry.key.text) == known.end()) {
+        add(entry.key,
+            str("unknown key '", entry.key.text, "'", did_you_mean(entry.key.text, known)));
+      }
+    }
+  }
+
+  /// The section if it is there and a map; an error is noted if it is something else.
+  const Node* section(const Node& root, const char* key) {
+    const Node* node = root.find(key);
+    if (!node || node->is_null()) return nullptr;
+    if (node->is_map()) return node;
+    add(*node, str("'", key, "' must be a map, found ", node->describe()));
+    return nullptr;
+  }
+
+  // ---- include -----------------------------------------------------------------------------
+
+  void include_files(const Node& root) {
+    const Node* include = root.find("include");
+    if (!include || include->is_null()) return;
+    if (include->is_scalar()) return include_file(*include);
+    if (!include->is_sequence()) {
+      return add(*include, str("'include' must be a list of files, found ", include->describe()));
+    }
+    for (const Node& item : include->items) include_file(item);
+  }
+
+  void include_file(const Node& item) {
+    if (!item.is_scalar()) return add(item, str("expected a file, found ", item.describe()));
+    const std::string path = resolve_path(item);
+    if (std::find(open_.begin(), open_.end(), path) != open_.end()) {
+      return add(item, str("'", item.text, "' includes itself"));
+    }
+    if (!done_.insert(path).second) return;
+    if (done_.size() > 200) return add(item, "more than 200 included files");
+    diagnostics_.guard([&] {
+      Library library;
+      // The name stays as relative as the including file's, so that messages are short.
+      library.file = (fs::path(item.source->name()).parent_path() / item.text).lexically_normal();
+      if (fs::path(item.text).is_absolute()) library.file = path;
+      try {
+        library.root = read_document(library.file, diagnostics_);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kUsage) throw;
+        throw Error(ErrorCode::kConfig, str("cannot include '", item.text, "': ", error.message()),
+                    item.place());
+      }
+      if (!library.root.is_map()) {
+        throw Error(
+            ErrorCode::kConfig,
+            str("expected a map with 'blocks' or 'params', found ", library.root.describe()),
+            library.root.place());
+      }
+      check_keys(library.root, kTopKeys);
+      open_.push_back(path);
+      include_files(library.root);
+      open_.pop_back();
+      libraries_.push_back(std::move(library));
+    });
+  }
+
+  // ---- params ------------------------------------------------------------------------------
+
+  void add_library_params(const Library& library) {
+    const Node* params = section(library.root, "params");
+    if (!params) return;
+    for (const Entry& entry : params->entries) {
+      if (const Entry* other = params_.find_entry(entry.key.text)) {
+        add(entry.key,
+            str("the param '", entry.key.text, "' is also in ", other->key.place().text()));
+        continue;
+      }
+      params_.entries.push_back(entry);
+    }
+  }
+
+  void own_params(const Node& root) {
+    const Node* params = section(root, "params");
+    if (!params) return;
+    for (const Entry& entry : params->entries) {
+      if (Node* inherited = params_.find(entry.key.text)) {
+        *inherited = entry.value;
+      } else {
+        params_.entries.push_back(entry);
+      }
+    }
+  }
+
+  std::vector<std::string> param_names() const {
+    std::vector<std::string> names;
+    for (const Entry& entry : params_.entries) names.push_back(entry.key.text);
+    return names;
+  }
+
+  void apply_variant(const Node& root) {
+    const Node* variants = section(root, "variants");
+    std::vector<std::string> names;
+    if (variants) {
+      for (const Entry& variant : variants->entries) {
+        names.push_back(variant.key.text);
+        if (variant.value.is_null()) continue;
+        if (!variant.value.is_map()) {
+          add(variant.value,
+              str("a variant must be a map of params, found ", variant.value.describe()));
+          continue;
+        }
+        check_variant(params_, variant.value, "param");
+      }
+    }
+    program_->variants = names;
+    if (options_.variant.empty()) return;
+    const Node* chosen = variants ? variants->find(options_.variant) : nullptr;
+    if (!chosen) {
+      fail(ErrorCode::kUsage, program_->file, ": unknown variant '", options_.variant, "'",
+           did_you_mean(options_.variant, names),
+           names.empty() ? ": the model has none" : ": it has " + join(names, ", "));
+    }
+    if (chosen->is_map() && diagnostics_.empty()) merge(params_, *chosen);
+  }
+
+  /// Every key of a variant must be there already, at every depth.
+  void check_variant(const Node& base, const Node& over, std::string_view what) {
+    std::vector<std::string> names;
+    for (const Entry& entry : base.entries) names.push_back(entry.key.text);
+    for (const Entry& entry : over.entries) {
+      const Node* existing = base.find(entry.key.text);
+      if (!existing) {
+        add(entry.key,
+            str("unknown ", what, " '", entry.key.text, "'", did_you_mean(entry.key.text, names)));
+      } else if (existing->is_map() && entry.value.is_map()) {
+        check_variant(*existing, entry.value, "key");
+      }
+    }
+  }
+
+  void apply_overrides() {
+    for (const Override& change : options_.overrides) {
+      if (change.path.size() < 2 || change.path[0] != "params") {
+        fail(ErrorCode::kUsage, "'", change.text, "': expected params.NAME=value");
+      }
+      const Node* node = &params_;
+      for (size_t i = 1; i < change.path.size() && node && node->is_map(); ++i) {
+        std::vector<std::string> names;
+        for (const Entry& entry : node->entries) names.push_back(entry.key.text);
+        node = node->find(change.path[i]);
+        if (!node) {
+          fail(ErrorCode::kUsage, "'", change.text, "': unknown param '", change.path[i], "'",
+               did_you_mean(change.path[i], names));
+        }
+      }
+      Override inner = change;
+      inner.path.erase(inner.path.begin());
+      apply_override(params_, inner);
+    }
+  }
+
+  void read_params() {
+    for (const Entry& entry : params_.entries) {
+      if (!is_identifier(entry.key.text)) {
+        add(entry.key, str("'", entry.key.text, "' cannot be a param's name"));
+        continue;
+      }
+      program_->params.push_back({name_of(entry.key), read_yaml_value(entry.value, nullptr)});
+    }
+  }
+
+  // ---- blocks ------------------------------------------------------------------------------
+
+  void read_blocks(const Node& root, const std::string& file) {
+    for (const Library& library : libraries_) {
+      if (const Node* blocks = section(library.root, "blocks")) add_blocks(*blocks, library.file);
+    }
+    if (const Node* blocks = section(root, "blocks")) add_blocks(*blocks, file);
+    for (const auto& block : program_->blocks) check_unique(*block, file);
+  }
+
+  void add_blocks(const Node& blocks, const std::string& file) {
+    for (const Entry& entry : blocks.entries) {
+      auto block = std::make_unique<Block>();
+      block->file = file;
+      const bool ok = diagnostics_.guard([&] { block->signature = parse_signature(entry.key); });
+      if (ok) check_block_name(block->signature, file);
+      block->code = read_code(entry.value, diagnostics_);
+      if (ok) program_->blocks.push_back(std::move(block));
+    }
+  }
+
+  void check_block_name(const Signature& signature, const std::string& file) {
+    if (is_builtin(signature.name)) {
+      diagnostics_.add(ErrorCode::kConfig,
+                       str("a block cannot be called '", signature.name, "': it is a built-in"),
+                       signature.where.place());
+    }
+    for (const auto& other : program_->blocks) {
+      if (other->signature.name == signature.name && other->file == file) {
+        diagnostics_.add(ErrorCode::kConfig,
+                         str("the block '", signature.name, "' is declared twice, first in line ",
+                             other->signature.where.line),
+                         signature.where.place());
+      }
+    }
+  }
+
+  /// Two included files with a block of one name, which the including file does not declare.
+  void check_unique(const Block& block, const std::string& main_file) {
+    if (block.file == main_file) return;
+    for (const auto& other : program_->blocks) {
+      if (other.get() == &block) return;
+      const bool clash = other->signature.name == block.signature.name &&
+                         other->file != block.file && other->file != main_file;
+      const Block* meant = program_->find_block(block.signature.name, main_file);
+      if (clash && meant->file != main_file) {
+        diagnostics_.add(ErrorCode::kConfig,
+                         str("the block '", block.signature.name, "' is also in ",
+                             other->signature.where.place().text()),
+                         block.signature.where.place());
+        return;
+      }
+    }
+  }
+
+  // ---- entries -----------------------------------------------------------------------------
+
+  void read_entry(const Node& node, const Node& owner, const std::string& name, EntryPoint& out) {
+    out.name = name;
+    const Node* code = node.find("model");
+    out.where.file = owner.source ? owner.source->shared_name() : nullptr;
+    if (code) {
+      const Place place = code->place();
+      out.where.line = place.line;
+      out.where.column = place.column;
+      out.code = read_code(*code, diagnostics_);
+    } else {
+      add(owner,
+          str("'model' is missing", name == "model" ? "" : " in the function '" + name + "'"));
+    }
+    if (const Node* inputs = node.find("inputs")) {
+      read_inputs(*inputs, out);
+    } else {
+      add(owner,
+          str("'inputs' is missing", name == "model" ? "" : " in the function '" + name + "'"));
+    }
+    if (const Node* outputs = node.find("outputs")) read_outputs(*outputs, out);
+  }
+
+  void read_inputs(const Node& inputs, EntryPoint& out) {
+    if (inputs.is_null()) return;
+    if (!inputs.is_map()) {
+      return add(inputs, str("'inputs' must be a map of 'name: float32[batch, 3]', found ",
+                             inputs.describe()));
+    }
+    for (const Entry& entry : inputs.entries) {
+      diagnostics_.guard([&] {
+        Input input;
+        input.name = name_of(entry.key);
+        if (!is_identifier(input.name.text) || input.name.text == "_") {
+          throw Error(ErrorCode::kConfig, str("'", input.name.text, "' cannot be an input's name"),
+                      entry.key.place());
+        }
+        if (program_->find_param(input.name.text)) {
+          throw Error(ErrorCode::kConfig, str("'", input.name.text, "' is a param already"),
+                      entry.key.place());
+        }
+        InputType type = parse_input_type(entry.value);
+        const auto dtype = parse_dtype(type.dtype);
+        if (!dtype) {
+          throw Error(
+              ErrorCode::kConfig,
+              str("unknown type '", type.dtype, "'", did_you_mean(type.dtype, dtype_names())),
+              type.where.place());
+        }
+        input.dtype = *dtype;
+        input.shape = std::move(type.shape);
+        out.inputs.push_back(std::move(input));
+      });
+    }
+  }
+
+  void read_outputs(const Node& outputs, EntryPoint& out) {
+    const auto take = [&](const Node& item) {
+      if (!item.is_scalar() || !is_identifier(item.text)) {
+        return add(item, str("expected an output's name, found ", item.describe()));
+      }
+      for (const Name& other : out.outputs) {
+        if (other.text == item.text)
+          return add(item, str("the output '", item.text, "' is named twice"));
+      }
+      out.outputs.push_back(name_of(item));
+    };
+    if (outputs.is_scalar()) return take(outputs);
+    if (!outputs.is_sequence() || outputs.items.empty()) {
+      return add(outputs, str("'outputs' must be a list of names, found ",
+                              outputs.is_sequence() ? "an empty list" : outputs.describe()));
+    }
+    for (const Node& item : outputs.items) take(item);
+  }
+
+  void read_functions(const Node& root) {
+    const Node* functions = section(root, "functions");
+    if (!functions) return;
+    for (const Entry& entry : functions->entries) {
+      if (!is_identifier(entry.key.text) || entry.key.text == "model") {
+        add(entry.key, str("'", entry.key.text, "' cannot be a function's name"));
+        continue;
+      }
+      if (!entry.value.is_map()) {
+        add(entry.value, str("a function must be a map with 'inputs' and 'model', found ",
+                             entry.value.describe()));
+        continue;
+      }
+      check_keys(entry.value, {"inputs", "model", "outputs"});
+      EntryPoint function;
+      read_entry(entry.value, entry.key, entry.key.text, function);
+      program_->functions.push_back(std::move(function));
+    }
+  }
+
+  // ---- dims and assignments ----------------------------------------------------------------
+
+  template <class Visit>
+  static void visit_names(const Expr& expr, const Visit& visit) {
+    if (expr.kind == ExprKind::kName) visit(expr);
+    for (size_t i = expr.kind == ExprKind::kCall ? 1 : 0; i < expr.children.size(); ++i) {
+      if (expr.children[i]) visit_names(*expr.children[i], visit);
+    }
+    for (const Argument& argument : expr.arguments) visit_names(*argument.value, visit);
+  }
+
+  void collect_dims() {
+    collect_dims(program_->model);
+    for (const EntryPoint& entry : program_->functions) collect_dims(entry);
+  }
+
+  void collect_dims(const EntryPoint& entry) {
+    std::set<std::string> alone;
+    for (const Input& input : entry.inputs) {
+      for (const ExprPtr& dim : input.shape) {
+        if (dim->kind == ExprKind::kName) alone.insert(dim->text);
+      }
+    }
+    for (const Input& input : entry.inputs) {
+      for (const ExprPtr& dim : input.shape) {
+        visit_names(*dim, [&](const Expr& name) { collect_dim(entry, alone, name); });
+      }
+    }
+  }
+
+  void collect_dim(const EntryPoint& entry, const std::set<std::string>& alone, const Expr& name) {
+    if (program_->find_param(name.text)) return;
+    const auto refuse = [&](std::string message) {
+      diagnostics_.add(ErrorCode::kConfig, std::move(message), name.where.place());
+    };
+    if (is_reserved_word(name.text))
+      return refuse(str("'", name.text, "' is a word of the language"));
+    for (const Input& input : entry.inputs) {
+      if (input.name.text == name.text) {
+        return refuse(str("'", name.text, "' is an input, it cannot be a dim as well"));
+      }
+    }
+    if (!alone.count(name.text)) {
+      refuse(str("the dim '", name.text,
+                 "' stands alone in no input's shape, so no call gives its "
+                 "value (params: ",
+                 join(param_names(), ", "), ")"));
+    }
+    if (!program_->is_dim(name.text)) program_->dims.push_back(name.text);
+  }
+
+  void check_assignments() {
+    for (const auto& block : program_->blocks) check_bound(block->code, &block->signature);
+    check_bound(program_->model.code, nullptr);
+    for (const EntryPoint& entry : program_->functions) check_bound(entry.code, nullptr);
+  }
+
+  void check_bound(const Code& code, const Signature* signature) {
+    const auto check = [&](const std::string& name, const Where& where) {
+      if (signature) {
+        const auto& own = signature->parameters;
+        if (std::any_of(own.begin(), own.end(),
+                        [&](const Parameter& p) { return p.name == name; })) {
+          return;
+        }
+      }
+      const char* what = program_->find_param(name) ? "a param"
+                         : program_->is_dim(name)   ? "a dim"
+                                                    : nullptr;
+      if (what) {
+        diagnostics_.add(
+            ErrorCode::kConfig,
+            str("'", name, "' is ", what, " and cannot be assigned (choose another name)"),
+            where.place());
+      }
+    };
+    visit_bound_names(code.statements, check);
+    for (const ChainItem& item : code.chain) {
+      for (const Name& name : item.as) check(name.text, name.where);
+    }
+  }
+
+  const ProgramOptions& options_;
+  std::shared_ptr<Program> program_;
+  Diagnostics diagnostics_;
+  Node params_;
+  std::vector<Library> libraries_;
+  std::vector<std::string> open_;
+  std::set<std::string> done_;
+
+ public:
+  Diagnostics& diagnostics() { return diagnostics_; }
+};
+
+}  // namespace
+
+YamlValue read_yaml_value(const Node& node, std::vector<CallSite>* sites) {
+  YamlValue out;
+  out.node = node;
+  if (node.is_scalar()) {
+    const size_t before = sites ? sites->size() : 0;
+    try {
+      out.expression = parse_expression(node, sites);
+    } catch (const Error& error) {
+      out.not_an_expression = error;
+      if (sites) sites->resize(before);
+    }
+  }
+  for (const Node& item : node.items) out.items.push_back(read_yaml_value(item, sites));
+  for (const Entry& entry : node.entries) {
+    out.entries.emplace_back(entry.key.text, read_yaml_value(entry.value, sites));
+  }
+  return out;
+}
+
+Code read_code(const Node& node, Diagnostics& diagnostics) {
+  Code code;
+  code.where = where_of(node);
+  diagnostics.guard([&] {
+    if (node.is_sequence()) {
+      ChainReader(code, diagnostics).read(node);
+    } else if (node.is_scalar()) {
+      Body body = parse_body(node);
+      code.statements = std::move(body.statements);
+      code.sites = std::move(body.sites);
+    } else {
+      throw Error(ErrorCode::kConfig,
+                  str("expected a chain (a list) or a body (text), found ", node.describe()),
+                  node.place());
+    }
+  });
+  return code;
+}
+
+std::shared_ptr<const Program> read_program(const std::string& path,
+                                            const ProgramOptions& options) {
+  ProgramReader reader(options);
+  const Node root = read_document(path, reader.diagnostics());
+  return reader.read(root, path);
+}
+
+std::shared_ptr<const Program> read_program(const Node& node, const ProgramOptions& options) {
+  return ProgramReader(options).read(node, node.source ? node.source->name() : std::string());
+}
+
+}  // namespace paddle::model
