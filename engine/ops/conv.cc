@@ -1,0 +1,114 @@
+// Rules of the convolutions in schema/nn.yaml.
+
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+#include "ops/operators.h"
+#include "ops/window.h"
+
+namespace paddle::rules {
+namespace {
+
+/// Everything about a 2-D convolution, brought to one form.
+struct Conv {
+  bool channels_last;
+  size_t channel_axis, first_spatial;
+  std::vector<int64_t> kernel, stride, dilation, padding;
+};
+
+Conv read_conv(const Conv2dAttrs& a, const Shape& x, const Shape& w, const std::string& name) {
+  Conv conv;
+  conv.channels_last = a.data_format == "NHWC";
+  conv.channel_axis = conv.channels_last ? 3 : 1;
+  conv.first_spatial = conv.channels_last ? 1 : 2;
+  conv.kernel = {w[2].value(), w[3].value()};
+  conv.stride = window_numbers(a.stride, 2, name + ": stride");
+  conv.dilation = window_numbers(a.dilation, 2, name + ": dilation");
+  const Shape spatial(x.begin() + static_cast<ptrdiff_t>(conv.first_spatial),
+                      x.begin() + static_cast<ptrdiff_t>(conv.first_spatial) + 2);
+  conv.padding = window_padding(a.padding, spatial, conv.kernel, conv.stride, conv.dilation,
+                                conv.channels_last, name);
+  return conv;
+}
+
+}  // namespace
+
+void infer_conv2d(InferContext& c) {
+  const auto a = c.attrs_as<Conv2dAttrs>();
+  const Shape &x = c.shape(0), &w = c.shape(1);
+  c.check(x.size() == 4, "x must have 4 dimensions, not ", c.type(0));
+  c.check(w.size() == 4, "weight must have 4 dimensions, not ", c.type(1));
+  c.require_float(0);
+  const Conv conv = read_conv(a, x, w, "conv2d");
+  c.check(a.groups > 0, "groups must be positive, not ", a.groups);
+  for (size_t i = 0; i < 2; ++i) {
+    c.check(conv.stride[i] > 0 && conv.dilation[i] > 0, "stride and dilation must be positive");
+    c.check(conv.kernel[i] > 0, "the kernel ", c.type(1), " is empty");
+  }
+  c.require_equal(x[conv.channel_axis], w[1] * a.groups,
+                  str("x has ", x[conv.channel_axis], " channels, weight ", c.type(1), " with ",
+                      a.groups, " groups takes ", w[1] * a.groups));
+  c.check(!w[0].is_constant() || w[0].value() % a.groups == 0, "out channels ", w[0],
+          " do not divide into ", a.groups, " groups");
+  if (c.has(2)) c.require_equal(element_count(std::span<const Dim>(c.shape(2))), w[0], "bias does not fit the out channels");
+  Shape out = x;
+  out[conv.channel_axis] = w[0];
+  for (size_t i = 0; i < 2; ++i) {
+    Dim& d = out[conv.first_spatial + i];
+    d = window_count(d, conv.padding[2 * i], conv.padding[2 * i + 1], conv.kernel[i],
+                     conv.stride[i], conv.dilation[i], false);
+    c.check(!d.is_constant() || d.value() > 0, "the kernel ", c.type(1), " is larger than the padded x ", c.type(0));
+  }
+  c.result(c.dtype(0), out);
+}
+
+Tensors vjp_conv2d(VjpContext& c) {
+  const auto a = c.attrs_as<Conv2dAttrs>();
+  const Tensor &x = c.operand(0), &w = c.operand(1), &g = c.cotangent();
+  const Conv conv = read_conv(a, x.shape(), w.shape(), "conv2d");
+  Tensors out = c.gradients();
+  if (c.needs(0))
+    out[0] = ops::conv2d_input_grad(w, g, x.shape(), conv.stride, conv.padding, conv.dilation,
+                                    a.groups, a.data_format);
+  if (c.needs(1))
+    out[1] = ops::conv2d_weight_grad(x, g, w.shape(), conv.stride, conv.padding, conv.dilation,
+                                     a.groups, a.data_format);
+  if (c.needs(2)) {
+    const std::vector<int64_t> axes =
+        conv.channels_last ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0, 2, 3};
+    out[2] = ops::reshape(ops::sum(g, axes), c.operand(2).shape());
+  }
+  return out;
+}
+
+void infer_conv2d_input_grad(InferContext& c) {
+  c.result(c.dtype(1), c.attrs_as<Conv2dInputGradAttrs>().input_shape);
+}
+
+void infer_conv2d_weight_grad(InferContext& c) {
+  c.result(c.dtype(0), c.attrs_as<Conv2dWeightGradAttrs>().weight_shape);
+}
+
+// Both are linear in each operand, so their gradients are the other two of the family.
+Tensors vjp_conv2d_input_grad(VjpContext& c) {
+  const auto a = c.attrs_as<Conv2dInputGradAttrs>();
+  const Tensor &w = c.operand(0), &g = c.operand(1), &gg = c.cotangent();
+  Tensors out = c.gradients();
+  if (c.needs(0))
+    out[0] = ops::conv2d_weight_grad(gg, g, w.shape(), a.stride, a.padding, a.dilation, a.groups, a.data_format);
+  if (c.needs(1))
+    out[1] = ops::conv2d(gg, w, {}, a.stride, a.padding, a.dilation, a.groups, a.data_format);
+  return out;
+}
+
+Tensors vjp_conv2d_weight_grad(VjpContext& c) {
+  const auto a = c.attrs_as<Conv2dWeightGradAttrs>();
+  const Tensor &x = c.operand(0), &g = c.operand(1), &gg = c.cotangent();
+  Tensors out = c.gradients();
+  if (c.needs(0))
+    out[0] = ops::conv2d_input_grad(gg, g, x.shape(), a.stride, a.padding, a.dilation, a.groups, a.data_format);
+  if (c.needs(1))
+    out[1] = ops::conv2d(x, gg, {}, a.stride, a.padding, a.dilation, a.groups, a.data_format);
+  return out;
+}
+
+}  // namespace paddle::rules

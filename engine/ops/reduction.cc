@@ -1,0 +1,183 @@
+// Rules of schema/reduction.yaml.
+
+#include <algorithm>
+
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+#include "ops/operators.h"
+
+namespace paddle::rules {
+namespace {
+
+std::vector<int64_t> checked_axes(InferContext& c, const AttrValue& axis) {
+  const auto wanted = axis.is_none() ? std::vector<int64_t>() : axis.as_ints();
+  return c.axes(wanted, c.rank(0));
+}
+
+Shape reduced(const Shape& shape, const std::vector<int64_t>& axes, bool keepdim) {
+  Shape out;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const bool gone = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
+    if (!gone)
+      out.push_back(shape[i]);
+    else if (keepdim)
+      out.push_back(1);
+  }
+  return out;
+}
+
+/// Axes and keepdim of a reduction, read by name because families order them differently.
+struct Reduction {
+  std::vector<int64_t> axes;
+  bool keepdim;
+};
+
+Reduction reduction_of(const Op& op, const Attrs& attrs, int64_t rank) {
+  const AttrValue& axis = attrs[static_cast<size_t>(op.attr_index("axis"))];
+  std::optional<std::vector<int64_t>> axes;
+  if (!axis.is_none()) axes = axis.as_ints();
+  return {normal_axes(axes, rank), attrs[static_cast<size_t>(op.attr_index("keepdim"))].as_bool()};
+}
+
+Shape reduced_shape(InferContext& c) {
+  const Op& op = c.op();
+  const auto axes = checked_axes(c, c.attrs()[static_cast<size_t>(op.attr_index("axis"))]);
+  return reduced(c.shape(0), axes,
+                 c.attrs()[static_cast<size_t>(op.attr_index("keepdim"))].as_bool());
+}
+
+}  // namespace
+
+void infer_reduce(InferContext& c) { c.result(c.dtype(0), reduced_shape(c)); }
+
+void infer_reduce_bool(InferContext& c) { c.result(DType::kBool, reduced_shape(c)); }
+
+void infer_reduce_nonempty(InferContext& c) {
+  const auto axes = checked_axes(c, c.attrs()[static_cast<size_t>(c.op().attr_index("axis"))]);
+  for (const int64_t a : axes) {
+    const Dim& d = c.shape(0)[static_cast<size_t>(a)];
+    c.check(!d.is_constant() || d.value() > 0, "axis ", a, " of ", c.type(0), " is empty");
+  }
+  infer_reduce(c);
+}
+
+namespace {
+/// int64 for bool and integers of up to 32 bits, as in NumPy.
+DType sum_dtype(DType d) {
+  return is_bool(d) || (is_integer(d) && info(d).bits <= 32) ? DType::kI64 : d;
+}
+}  // namespace
+
+void infer_sum(InferContext& c) {
+  const auto a = c.attrs_as<SumAttrs>();
+  c.result(a.dtype.value_or(sum_dtype(c.dtype(0))), reduced_shape(c));
+}
+
+void infer_prod(InferContext& c) {
+  const auto a = c.attrs_as<ProdAttrs>();
+  c.result(a.dtype.value_or(is_bool(c.dtype(0)) ? DType::kI64 : c.dtype(0)), reduced_shape(c));
+}
+
+Tensors vjp_sum(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  const Reduction r = reduction_of(c.op(), c.attrs(), x.ndim());
+  const Tensor g = ops::cast(restore_axes(c.cotangent(), r.axes, r.keepdim), x.dtype());
+  return {ops::expand(g, x.shape())};
+}
+
+Tensors vjp_mean(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  const Reduction r = reduction_of(c.op(), c.attrs(), x.ndim());
+  const Tensor g = c.cotangent() / count_of(x.shape(), r.axes, x.dtype());
+  return {ops::expand(restore_axes(g, r.axes, r.keepdim), x.shape())};
+}
+
+Tensors vjp_extremum(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  const Reduction r = reduction_of(c.op(), c.attrs(), x.ndim());
+  const Tensor top = restore_axes(c.result(0), r.axes, r.keepdim);
+  const Tensor hit = mask_of(ops::equal(x, top), c.cotangent());
+  const Tensor share = restore_axes(c.cotangent(), r.axes, r.keepdim) / ops::sum(hit, r.axes, std::nullopt, true);
+  return {hit * share};
+}
+
+Tensors vjp_prod(VjpContext& c) {
+  // The product of the others: the result over x, and where one factor is zero, the product of
+  // the non-zero ones for that factor.
+  const Tensor& x = c.operand(0);
+  const Reduction r = reduction_of(c.op(), c.attrs(), x.ndim());
+  const Tensor zero = ops::equal(x, Tensor::number(0.0));
+  const Tensor safe = ops::where(zero, Tensor::number(1.0), x);
+  const Tensor zeros = ops::sum(mask_of(zero, x), r.axes, std::nullopt, true);
+  const Tensor rest = ops::prod(safe, r.axes, true);
+  const Tensor none = ops::equal(zeros, Tensor::number(0.0));
+  const Tensor one = ops::logical_and(ops::equal(zeros, Tensor::number(1.0)), zero);
+  const Tensor others = ops::where(none, rest / safe, ops::where(one, rest, Tensor::number(0.0)));
+  return {ops::cast(restore_axes(c.cotangent(), r.axes, r.keepdim), x.dtype()) * others};
+}
+
+Tensors vjp_logsumexp(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  const Reduction r = reduction_of(c.op(), c.attrs(), x.ndim());
+  return {restore_axes(c.cotangent(), r.axes, r.keepdim) *
+          ops::exp(x - restore_axes(c.result(0), r.axes, r.keepdim))};
+}
+
+void infer_arg_extremum(InferContext& c) {
+  const auto a = c.attrs_as<ArgmaxAttrs>();
+  c.check(a.dtype == DType::kI32 || a.dtype == DType::kI64, "dtype must be int32 or int64, not ",
+          text(a.dtype));
+  if (!a.axis) {
+    c.result(a.dtype, a.keepdim ? Shape(c.shape(0).size(), Dim(1)) : Shape());
+    return;
+  }
+  const int64_t axis = c.axis(*a.axis, c.rank(0));
+  c.result(a.dtype, c.rank(0) == 0 ? Shape() : reduced(c.shape(0), {axis}, a.keepdim));
+}
+
+void infer_cumulative(InferContext& c) {
+  const auto a = c.attrs_as<CumsumAttrs>();
+  const DType dtype = a.dtype.value_or(sum_dtype(c.dtype(0)));
+  if (!a.axis) {
+    c.result(dtype, {element_count(std::span<const Dim>(c.shape(0)))});
+    return;
+  }
+  c.axis(*a.axis, c.rank(0));
+  c.result(dtype, c.shape(0));
+}
+
+Tensors vjp_cumsum(VjpContext& c) {
+  // The sum over what follows: the total minus the running sum before each element.
+  const auto a = c.attrs_as<CumsumAttrs>();
+  const Tensor& x = c.operand(0);
+  const Tensor g = ops::cast(c.cotangent(), x.dtype());
+  if (x.ndim() == 0) return {ops::reshape(g, {})};
+  const int64_t axis = a.axis.value_or(0);
+  const Tensor after = ops::sum(g, std::vector<int64_t>{axis}, std::nullopt, true) - ops::cumsum(g, axis) + g;
+  return {a.axis ? after : ops::reshape(after, x.shape())};
+}
+
+void infer_softmax(InferContext& c) {
+  const auto a = c.attrs_as<SoftmaxAttrs>();
+  c.axis(a.axis, c.rank(0));
+  c.result(a.dtype.value_or(c.dtype(0)), c.shape(0));
+}
+
+Tensors vjp_softmax(VjpContext& c) {
+  const auto a = c.attrs_as<SoftmaxAttrs>();
+  const Tensor &g = c.cotangent(), &y = c.result(0);
+  const Tensor weighted = g * y;
+  const Tensor dx = y.ndim() == 0 ? zeros_like(y)
+                                  : weighted - y * ops::sum(weighted, std::vector<int64_t>{a.axis}, std::nullopt, true);
+  return {ops::cast(dx, c.operand(0).dtype())};
+}
+
+Tensors vjp_log_softmax(VjpContext& c) {
+  const auto a = c.attrs_as<SoftmaxAttrs>();
+  const Tensor &g = c.cotangent(), &y = c.result(0);
+  const Tensor dx = y.ndim() == 0 ? zeros_like(y)
+                                  : g - ops::exp(y) * ops::sum(g, std::vector<int64_t>{a.axis}, std::nullopt, true);
+  return {ops::cast(dx, c.operand(0).dtype())};
+}
+
+}  // namespace paddle::rules
