@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -216,7 +217,9 @@ void check(const std::vector<Entry>& entries) {
     if (!names.insert(e.name).second) refuse("declared twice");
     if (e.doc.empty()) refuse("has no doc");
     if (e.infer.empty()) refuse("has no inference rule");
-    if (e.kernel.empty() && e.decompose.empty()) refuse("has neither kernel nor decomposition");
+    const bool control =
+        std::find(e.traits.begin(), e.traits.end(), "kControlFlow") != e.traits.end();
+    if (e.kernel.empty() && e.decompose.empty() && !control) refuse("has neither kernel nor decomposition");
     if (e.vjp.empty() && e.no_gradient.empty())
       refuse("says nothing of its gradient (vjp: RULE | decomposition | none: reason)");
     if (e.vjp == "decomposition" && e.decompose.empty()) refuse("has no decomposition");

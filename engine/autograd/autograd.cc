@@ -1,0 +1,81 @@
+#include "autograd/autograd.h"
+
+#include "autograd/history.h"
+#include "ops/operators.h"
+
+namespace paddle::autograd {
+
+Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents) {
+  ensure(cotangents.empty() || cotangents.size() == outputs.size(),
+         "grad: one cotangent per output is expected");
+  if (outputs.empty()) return Tensors(inputs.size());
+  Tensors seeds(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].defined() || !is_differentiable(outputs[i].dtype())) continue;
+    seeds[i] = !cotangents.empty() ? cotangents[i] : ones_like(outputs[i]);
+    if (seeds[i].defined() && !same_shape(seeds[i].shape(), outputs[i].shape()))
+      fail(ErrorCode::kUsage, "grad: the cotangent is ", seeds[i].type(), ", the output ",
+           outputs[i].type());
+  }
+  // A value of the trace decides for the trace's history; constants have no history at all.
+  const Tensor* witness = &outputs[0];
+  for (const Tensor& t : outputs)
+    if (t.defined() && !t.is_concrete()) witness = &t;
+  return backward(*history_of(*witness), outputs, seeds, inputs);
+}
+
+Tensors vjp(const TensorFn& fn, const Tensors& inputs, const Tensors& cotangents) {
+  Tensors leaves;
+  for (const Tensor& t : inputs) leaves.push_back(variable(t));
+  Tensors out = grad(fn(leaves), leaves, cotangents);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!out[i].defined()) out[i] = zeros_like(inputs[i]);
+  return out;
+}
+
+Tensors jvp(const TensorFn& fn, const Tensors& inputs, const Tensors& tangents) {
+  // vjp is linear in its cotangents, so its own vjp for them gives the jvp.
+  Tensors leaves;
+  for (const Tensor& t : inputs) leaves.push_back(variable(t));
+  const Tensors outputs = fn(leaves);
+  Tensors seeds;
+  for (const Tensor& t : outputs) seeds.push_back(variable(zeros_like(t)));
+  Tensors pulled = grad(outputs, leaves, seeds);
+  Tensors defined, matching;
+  for (size_t i = 0; i < pulled.size(); ++i)
+    if (pulled[i].defined()) {
+      defined.push_back(pulled[i]);
+      matching.push_back(tangents[i]);
+    }
+  Tensors out = grad(defined, seeds, matching);
+  out.resize(outputs.size());
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!out[i].defined()) out[i] = zeros_like(outputs[i]);
+  return out;
+}
+
+Tensor jacobian(const TensorFn& fn, const Tensor& input) {
+  const Tensor leaf = variable(input);
+  const Tensor output = fn({leaf})[0];
+  const int64_t n = element_count(std::span<const Dim>(output.shape())).value();
+  const Dim width = element_count(std::span<const Dim>(input.shape()));
+  const Tensor flat = ops::reshape(output, {Dim(n)});
+  Tensors rows;
+  for (int64_t i = 0; i < n; ++i) {
+    const Tensor one = ops::strided_slice(flat, {0}, {Dim(i)}, {Dim(i + 1)}, {1});
+    const Tensor g = grad({one}, {leaf})[0];
+    rows.push_back(ops::reshape(g.defined() ? g : zeros_like(input), {width}));
+  }
+  return ops::stack(rows, 0);
+}
+
+Tensor hessian(const TensorFn& fn, const Tensor& input) {
+  return jacobian(
+      [&](const Tensors& x) {
+        const Tensor g = grad(fn(x), x)[0];
+        return Tensors{g.defined() ? g : zeros_like(x[0])};
+      },
+      input);
+}
+
+}  // namespace paddle::autograd

@@ -1,0 +1,69 @@
+#include "ir/module.h"
+
+namespace paddle::ir {
+
+Value* Function::new_value(TensorType type) {
+  Value& value = values_.emplace_back();
+  value.type = std::move(type);
+  value.id = static_cast<int>(values_.size()) - 1;
+  return &value;
+}
+
+Value* Function::add_argument(Region& region, TensorType type) {
+  Value* value = new_value(std::move(type));
+  value->index = region.arguments.size();
+  region.arguments.push_back(value);
+  return value;
+}
+
+Value* Function::add_input(Port port, TensorType type) {
+  inputs.push_back(std::move(port));
+  return add_argument(body, std::move(type));
+}
+
+Value* Function::add_constant(Array array) {
+  Value* value = new_value({array.dtype, to_shape(array.shape)});
+  value->constant = array.contiguous();
+  return value;
+}
+
+Operation* Function::append(Region& region, const Op& op, std::vector<Value*> operands, Attrs attrs,
+                            const std::vector<TensorType>& types) {
+  auto operation = std::make_unique<Operation>();
+  operation->op = &op;
+  operation->operands = std::move(operands);
+  operation->attrs = std::move(attrs);
+  operation->sequence = next_sequence_++;
+  for (size_t i = 0; i < types.size(); ++i) {
+    Value* value = new_value(types[i]);
+    value->producer = operation.get();
+    value->index = i;
+    operation->results.push_back(value);
+  }
+  region.operations.push_back(std::move(operation));
+  return region.operations.back().get();
+}
+
+void Function::add_output(Port port, Value* value) {
+  outputs.push_back(std::move(port));
+  body.results.push_back(value);
+}
+
+int64_t Function::operation_count() const {
+  int64_t count = 0;
+  for_each_operation(body, [&](const Operation&) { ++count; });
+  return count;
+}
+
+Function& Module::add_function(std::string function_name) {
+  functions.push_back(std::make_unique<Function>(std::move(function_name)));
+  return *functions.back();
+}
+
+Function* Module::find_function(std::string_view function_name) const {
+  for (const auto& f : functions)
+    if (f->name == function_name) return f.get();
+  return nullptr;
+}
+
+}  // namespace paddle::ir

@@ -1,0 +1,157 @@
+// The text form of modules.
+
+#include "ir/module.h"
+
+namespace paddle::ir {
+namespace {
+
+std::string reference(const Value* value) {
+  return value ? "%" + std::to_string(value->id) : "_";
+}
+
+std::string quoted(const std::string& name) { return AttrValue(name).text(); }
+
+std::string port_text(const Port& port) {
+  switch (port.kind) {
+    case PortKind::kValue: return quoted(port.name);
+    case PortKind::kParameter: return "parameter " + quoted(port.name);
+    case PortKind::kState: return "state " + quoted(port.name);
+    case PortKind::kRandom: return "random " + quoted(port.name);
+  }
+  return {};
+}
+
+class Printer {
+ public:
+  void module(const Module& m) {
+    out_ += "module " + quoted(m.name) + " {\n";
+    const auto slots = [&](const std::vector<Slot>& list, const char* kind) {
+      for (const Slot& s : list)
+        out_ += str("  ", kind, " ", quoted(s.name), " : ", s.type, " = ", quoted(s.initializer),
+                    s.trainable ? "" : " frozen", "\n");
+    };
+    slots(m.parameters, "parameter");
+    slots(m.states, "state");
+    for (const auto& f : m.functions) function(*f);
+    out_ += "}\n";
+  }
+
+  void function(const Function& f) {
+    out_ += "  func " + quoted(f.name) + "(";
+    for (size_t i = 0; i < f.inputs.size(); ++i) {
+      if (i) out_ += ", ";
+      const Value* v = f.body.arguments[i];
+      out_ += "\n      " + reference(v) + " : " + v->type.text() + " " + port_text(f.inputs[i]);
+    }
+    out_ += ") {\n";
+    for (const Value& v : f.values())
+      if (v.constant) constant(v);
+    for (const DimConstraint& c : f.constraints)
+      out_ += str("    require ", c.left, " == ", c.right, " ", quoted(c.what), "\n");
+    operations(f.body, 4);
+    out_ += "    return ";
+    for (size_t i = 0; i < f.outputs.size(); ++i) {
+      if (i) out_ += ", ";
+      out_ += reference(f.body.results[i]) + " " + port_text(f.outputs[i]);
+    }
+    out_ += "\n  }\n";
+  }
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  void constant(const Value& v) {
+    out_ += "    " + reference(&v) + " = constant " + v.type.text() + " [";
+    const Array& a = *v.constant;
+    for (int64_t i = 0; i < a.size(); ++i) {
+      if (i) out_ += ", ";
+      if (is_bool(a.dtype))
+        out_ += a.integer(i) ? "true" : "false";
+      else if (is_float(a.dtype))
+        out_ += AttrValue(a.number(i)).text();
+      else
+        out_ += std::to_string(a.integer(i));
+    }
+    out_ += "]\n";
+  }
+
+  void operands(const Operation& o) {
+    size_t at = 0, list = 0;
+    bool first = true;
+    for (const OperandDef& def : o.op->operands()) {
+      if (!first) out_ += ", ";
+      first = false;
+      if (def.kind == OperandKind::kTensor) {
+        out_ += reference(o.operands[at++]);
+        continue;
+      }
+      out_ += '[';
+      for (int32_t i = 0; i < o.attrs.list_sizes[list]; ++i) {
+        if (i) out_ += ", ";
+        out_ += reference(o.operands[at++]);
+      }
+      out_ += ']';
+      ++list;
+    }
+  }
+
+  void attributes(const Operation& o) {
+    std::string text;
+    for (size_t i = 0; i < o.op->attrs().size(); ++i) {
+      const AttrDef& def = o.op->attrs()[i];
+      if (!def.required && o.attrs[i] == o.op->defaults[i]) continue;
+      if (!text.empty()) text += ", ";
+      text += std::string(def.name) + " = " + o.attrs[i].text();
+    }
+    if (!text.empty()) out_ += " {" + text + "}";
+  }
+
+  void operations(const Region& region, int indent) {
+    const std::string pad(static_cast<size_t>(indent), ' ');
+    for (const auto& o : region.operations) {
+      out_ += pad;
+      for (size_t i = 0; i < o->results.size(); ++i)
+        out_ += (i ? ", " : "") + reference(o->results[i]);
+      if (!o->results.empty()) out_ += " = ";
+      out_ += std::string(o->op->name()) + "(";
+      operands(*o);
+      out_ += ")";
+      attributes(*o);
+      out_ += " : ";
+      for (size_t i = 0; i < o->results.size(); ++i)
+        out_ += (i ? ", " : "") + o->results[i]->type.text();
+      for (const auto& nested : o->regions) {
+        out_ += " (";
+        for (size_t i = 0; i < nested->arguments.size(); ++i)
+          out_ += (i ? ", " : "") + reference(nested->arguments[i]) + " : " +
+                  nested->arguments[i]->type.text();
+        out_ += ") {\n";
+        operations(*nested, indent + 2);
+        out_ += pad + "  yield ";
+        for (size_t i = 0; i < nested->results.size(); ++i)
+          out_ += (i ? ", " : "") + reference(nested->results[i]);
+        out_ += "\n" + pad + "}";
+      }
+      if (!o->place.empty()) out_ += "  // " + o->place;
+      out_ += "\n";
+    }
+  }
+
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print(const Module& module) {
+  Printer printer;
+  printer.module(module);
+  return printer.take();
+}
+
+std::string print(const Function& function) {
+  Printer printer;
+  printer.function(function);
+  return printer.take();
+}
+
+}  // namespace paddle::ir

@@ -1,0 +1,63 @@
+#pragma once
+// The tracer: an interpreter that writes each call down as an operation of a function instead of
+// running it. A traced tensor's content is an SSA value.
+
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace paddle::ir {
+
+struct TracedValue : Content {
+  Value* value = nullptr;
+  Function* function = nullptr;
+};
+
+/// The SSA value behind a tensor, or null if it is not traced.
+Value* traced_value(const Tensor& tensor);
+Function* traced_function(const Tensor& tensor);
+
+class Tracer final : public Interpreter {
+ public:
+  explicit Tracer(Function& function);
+
+  Tensors apply(const OpCall& call) override;
+  Tensors branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn) override;
+  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+               int64_t max_steps) override;
+  bool traces() const override { return true; }
+
+  /// A tensor for an argument of the function.
+  Tensor input(Port port, TensorType type);
+  void output(Port port, const Tensor& tensor);
+  /// The value of a tensor in this function; an array becomes a constant.
+  Value* value_of(const Tensor& tensor);
+  Tensor tensor_of(Value* value) const;
+  Function& function() { return function_; }
+
+  /// Traces `fn` into a new region whose arguments have the given types.
+  std::unique_ptr<Region> region(const TensorFn& fn, const std::vector<TensorType>& arguments);
+
+ private:
+  Function& function_;
+  Region* region_;
+  /// Cells whose arrays became constants, kept so that each becomes one constant only.
+  std::map<const Content*, std::pair<std::shared_ptr<const Content>, Value*>> constants_;
+};
+
+/// Names the part of the model's text that operations traced in this scope come from.
+class PlaceScope {
+ public:
+  explicit PlaceScope(std::string place);
+  ~PlaceScope();
+  PlaceScope(const PlaceScope&) = delete;
+  PlaceScope& operator=(const PlaceScope&) = delete;
+  static const std::string& current();
+
+ private:
+  std::string place_;
+  PlaceScope* previous_;
+};
+
+}  // namespace paddle::ir

@@ -1,0 +1,171 @@
+#include "runtime/execute.h"
+
+#include <mutex>
+
+#include "ops/call.h"
+
+namespace paddle {
+namespace cpu {
+void register_kernels();
+}
+namespace onednn {
+void register_kernels();
+}
+}  // namespace paddle
+
+namespace paddle::runtime {
+
+void register_backends() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    cpu::register_kernels();
+    onednn::register_kernels();
+  });
+}
+
+namespace {
+
+AttrValue bind_value(const AttrValue& value, const SymbolLookup& lookup) {
+  if (value.is_int() && !value.as_dim().is_constant()) {
+    const auto bound = value.as_dim().evaluate(lookup);
+    if (!bound) fail(ErrorCode::kData, "the dim '", value.as_dim(), "' has no value");
+    return *bound;
+  }
+  if (!value.is_list()) return value;
+  AttrValue::List items;
+  for (const AttrValue& v : value.as_list()) items.push_back(bind_value(v, lookup));
+  return items;
+}
+
+bool value_has_symbols(const AttrValue& value) {
+  if (value.is_int()) return !value.as_dim().is_constant();
+  if (!value.is_list()) return false;
+  for (const AttrValue& v : value.as_list())
+    if (value_has_symbols(v)) return true;
+  return false;
+}
+
+class ArrayAllocator final : public ResultAllocator {
+ public:
+  ArrayAllocator(std::vector<Array>& results, const std::vector<TensorType>& types)
+      : results_(results), types_(types) {}
+  void* allocate(size_t index, const Dims& shape) override {
+    results_[index] = Array::empty(types_[index].dtype, shape);
+    return results_[index].raw();
+  }
+
+ private:
+  std::vector<Array>& results_;
+  const std::vector<TensorType>& types_;
+};
+
+}  // namespace
+
+bool has_symbols(const Attrs& attrs) {
+  for (const AttrValue& v : attrs.values)
+    if (value_has_symbols(v)) return true;
+  return false;
+}
+
+Attrs bind_attrs(const Attrs& attrs, const SymbolLookup& lookup) {
+  Attrs out = attrs;
+  for (AttrValue& v : out.values)
+    if (value_has_symbols(v)) v = bind_value(v, lookup);
+  return out;
+}
+
+Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, const Dims& result) {
+  if (!op.def->view) {
+    Layout none;
+    none.present = false;
+    return none;
+  }
+  return op.def->view(operand, attrs, result);
+}
+
+std::vector<Array> execute(const Op& op, const Attrs& attrs, const std::vector<const Array*>& operands,
+                           const std::vector<TensorType>& types) {
+  if (op.def->view && operands[0]) {
+    const Layout layout = view_layout(op, attrs, Layout::of(*operands[0]), concrete(types[0].shape));
+    if (layout.present) {
+      Array view = *operands[0];
+      view.shape = layout.shape;
+      view.strides = layout.strides;
+      view.offset = layout.offset;
+      return {view};
+    }
+  }
+  std::vector<Array> packed(operands.size());
+  std::vector<Layout> layouts(operands.size());
+  std::vector<void*> operand_data(operands.size()), result_data(types.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i]) {
+      layouts[i].present = false;
+      continue;
+    }
+    packed[i] = op.has(kStrided) ? *operands[i] : operands[i]->contiguous();
+    layouts[i] = Layout::of(packed[i]);
+    layouts[i].offset = 0;
+    operand_data[i] = packed[i].raw();
+  }
+  std::vector<Array> results(types.size());
+  std::vector<Layout> result_layouts(types.size());
+  const bool run_time = op.has(kRunTimeShape);
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (run_time) {
+      result_layouts[i] = Layout::contiguous(types[i].dtype, {});
+      continue;
+    }
+    results[i] = Array::empty(types[i].dtype, concrete(types[i].shape));
+    result_layouts[i] = Layout::of(results[i]);
+    result_data[i] = results[i].raw();
+  }
+  const auto kernel = prepare_kernel({op, attrs, layouts, result_layouts});
+  if (!kernel) {
+    std::vector<std::string> dtypes;
+    for (const Layout& l : layouts)
+      if (l.present) dtypes.push_back(text(l.dtype));
+    fail(ErrorCode::kUsage, op.name(), ": there is no kernel for operands of ", join(dtypes, ", "));
+  }
+  std::shared_ptr<Storage> scratch;
+  RunContext context;
+  if (const size_t bytes = kernel->scratch_bytes()) {
+    scratch = Storage::allocate(bytes);
+    context.scratch = scratch->data();
+  }
+  ArrayAllocator allocator(results, types);
+  if (run_time) context.allocator = &allocator;
+  kernel->run(context, operand_data.data(), result_data.data());
+  return results;
+}
+
+// ---- the eager executor --------------------------------------------------------------------------
+
+Tensors EagerExecutor::apply(const OpCall& call) {
+  if (!has_kernel(call.op) && call.op.def->decompose) return decompose(call);
+  if (!call.constraints.empty())
+    fail(ErrorCode::kInternal, call.op.name(), ": undecided sizes in eager mode");
+  std::vector<const Array*> operands;
+  for (const Tensor& t : call.operands) operands.push_back(t.defined() ? &t.array() : nullptr);
+  Tensors out;
+  for (Array& a : execute(call.op, call.attrs, operands, call.results))
+    out.emplace_back(std::move(a));
+  return out;
+}
+
+Tensors EagerExecutor::branch(const Tensor& condition, const TensorFn& then_fn,
+                              const TensorFn& else_fn) {
+  return condition.array().number() != 0 ? then_fn({}) : else_fn({});
+}
+
+Tensors EagerExecutor::loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+                            int64_t max_steps) {
+  Tensors values = carried;
+  for (int64_t i = 0; max_steps < 0 || i < max_steps; ++i) {
+    if (condition(values)[0].array().number() == 0) break;
+    values = body(values);
+  }
+  return values;
+}
+
+}  // namespace paddle::runtime

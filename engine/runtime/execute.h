@@ -1,0 +1,38 @@
+#pragma once
+// Running one operation on concrete arrays: what the eager executor does for each call, and the
+// compiled runtime for instructions whose sizes are known only while it runs.
+
+#include <memory>
+#include <vector>
+
+#include "ops/kernel.h"
+#include "tensor/interpreter.h"
+
+namespace paddle::runtime {
+
+/// Makes all built-in kernels known; called by every executor, does its work once.
+void register_backends();
+
+/// Symbolic dims inside attributes replaced by their values; throws if one has none.
+Attrs bind_attrs(const Attrs& attrs, const SymbolLookup& lookup);
+bool has_symbols(const Attrs& attrs);
+
+/// Runs `op` on arrays (null where absent). `results` are the inferred types; their dims must be
+/// constant except for operations of the trait kRunTimeShape.
+std::vector<Array> execute(const Op& op, const Attrs& attrs, const std::vector<const Array*>& operands,
+                           const std::vector<TensorType>& results);
+
+/// The layout that a view of `operand` has, or present = false if the operation is no view here.
+Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, const Dims& result);
+
+/// The interpreter that computes each call at once.
+class EagerExecutor final : public Interpreter {
+ public:
+  EagerExecutor() { register_backends(); }
+  Tensors apply(const OpCall& call) override;
+  Tensors branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn) override;
+  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+               int64_t max_steps) override;
+};
+
+}  // namespace paddle::runtime
