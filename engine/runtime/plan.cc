@@ -1,0 +1,215 @@
+#include "runtime/plan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/call.h"
+#include "runtime/execute.h"
+#include "runtime/plan_builder.h"
+
+namespace paddle::runtime {
+
+Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options)
+    : function_(function), options_(options), inputs_(inputs.size()) {
+  register_backends();
+  PlanBuilder(*this, inputs).build();
+}
+
+std::optional<int64_t> Plan::symbol(const std::string& name) const {
+  if (const auto it = symbols_.find(name); it != symbols_.end()) return it->second;
+  return std::nullopt;
+}
+
+MemoryReport Plan::memory() const {
+  MemoryReport report;
+  report.arena = arena_bytes_;
+  report.scratch = scratch_bytes_;
+  for (const Buffer& b : buffers_) {
+    if (b.kind == BufferKind::kInput) report.inputs += b.bytes;
+    if (b.kind == BufferKind::kConstant) report.constants += b.bytes;
+  }
+  return report;
+}
+
+std::vector<std::pair<std::string, size_t>> Plan::largest(size_t count) const {
+  std::vector<std::pair<std::string, size_t>> out;
+  for (const Buffer& b : buffers_)
+    if (b.kind == BufferKind::kArena) out.push_back({b.label, b.bytes});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  out.resize(std::min(out.size(), count));
+  return out;
+}
+
+void* Plan::address(int value) const {
+  const Placement& p = placements_[static_cast<size_t>(value)];
+  const Buffer& b = buffers_[static_cast<size_t>(p.buffer)];
+  std::byte* base = nullptr;
+  switch (b.kind) {
+    case BufferKind::kInput: base = static_cast<std::byte*>(inputs_[b.input]); break;
+    case BufferKind::kConstant: base = static_cast<std::byte*>(b.constant->raw()); break;
+    case BufferKind::kArena: base = arena_ + b.offset; break;
+  }
+  return base ? base + p.layout.offset * item_size(p.layout.dtype) : nullptr;
+}
+
+void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
+  const auto fill = [&](const std::vector<int>& ids, std::vector<void*>& data) {
+    data.resize(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] < 0) continue;
+      const Placement& p = placements_[static_cast<size_t>(ids[i])];
+      if (p.buffer < 0) continue;
+      if (inputs_only && buffers_[static_cast<size_t>(p.buffer)].kind != BufferKind::kInput) continue;
+      data[i] = address(ids[i]);
+    }
+  };
+  for (Instruction& instruction : block) {
+    fill(instruction.operands, instruction.operand_data);
+    fill(instruction.results, instruction.result_data);
+    for (auto& nested : instruction.blocks) resolve(nested, inputs_only);
+  }
+}
+
+void Plan::set_arena(std::byte* base) {
+  arena_ = base;
+  resolve(instructions_, false);
+}
+
+void Plan::run(const std::vector<void*>& inputs) {
+  if (inputs != inputs_) {
+    inputs_ = inputs;
+    resolve(instructions_, true);
+  }
+  run_time_symbols_.clear();
+  run_block(instructions_);
+  for (const auto& [value, input] : write_back_) {
+    const Array source = array_of(value).contiguous();
+    std::memmove(inputs_[input], source.raw(), static_cast<size_t>(storage_bytes(source.dtype, source.size())));
+  }
+}
+
+void Plan::run_block(std::vector<Instruction>& block) {
+  RunContext context;
+  context.scratch = arena_ + arena_bytes_;
+  for (Instruction& instruction : block) {
+    switch (instruction.kind) {
+      case Instruction::Kind::kKernel:
+        instruction.kernel->run(context, instruction.operand_data.data(), instruction.result_data.data());
+        break;
+      case Instruction::Kind::kDynamic: run_dynamic(instruction); break;
+      case Instruction::Kind::kBranch: {
+        const size_t taken = truth(instruction.operands[0]) ? 0 : 1;
+        run_block(instruction.blocks[taken]);
+        for (const auto& [from, to] : instruction.joins[taken]) copy_value(from, to);
+        break;
+      }
+      case Instruction::Kind::kLoop:
+        for (const auto& [from, to] : instruction.entry) copy_value(from, to);
+        for (int64_t turn = 0; instruction.max_steps < 0 || turn < instruction.max_steps; ++turn) {
+          run_block(instruction.blocks[0]);
+          if (!truth(instruction.operands[0])) break;
+          run_block(instruction.blocks[1]);
+          for (const auto& [from, to] : instruction.joins[1]) copy_value(from, to);
+          for (const auto& [from, to] : instruction.joins[2]) copy_value(from, to);
+        }
+        for (size_t i = 0; i < instruction.results.size(); ++i)
+          if (placements_[static_cast<size_t>(instruction.results[i])].dynamic)
+            store_dynamic(instruction.results[i], dynamic_[static_cast<size_t>(instruction.entry[i].second)]);
+        break;
+    }
+    if (options_.poison_dead_memory) poison(instruction.position);
+  }
+}
+
+void Plan::poison(int position) {
+  for (const int buffer : dies_at_[static_cast<size_t>(position)]) {
+    const Buffer& b = buffers_[static_cast<size_t>(buffer)];
+    std::memset(arena_ + b.offset, 0xff, b.bytes);
+  }
+}
+
+Array Plan::array_of(int value) const {
+  const Placement& p = placements_[static_cast<size_t>(value)];
+  if (p.dynamic) return dynamic_[static_cast<size_t>(value)];
+  Array out;
+  out.dtype = p.layout.dtype;
+  out.shape = p.layout.shape;
+  out.strides = p.layout.strides;
+  // Borrowed from where the value starts; negative strides may reach below.
+  out.storage = Storage::borrow(address(value), 0, nullptr);
+  return out;
+}
+
+bool Plan::truth(int value) const { return array_of(value).number() != 0; }
+
+void Plan::store_dynamic(int value, Array array) {
+  const ir::Value* v = values_[static_cast<size_t>(value)];
+  if (v)
+    for (size_t i = 0; i < v->type.shape.size() && i < array.shape.size(); ++i)
+      if (v->type.shape[i].is_symbol()) run_time_symbols_[v->type.shape[i].text()] = array.shape[i];
+  dynamic_[static_cast<size_t>(value)] = std::move(array);
+}
+
+void Plan::copy_value(int from, int to) {
+  const Placement& target = placements_[static_cast<size_t>(to)];
+  const Array source = array_of(from).contiguous();
+  if (target.dynamic) {
+    Array own = Array::empty(source.dtype, source.shape);
+    std::memcpy(own.raw(), source.raw(), static_cast<size_t>(storage_bytes(source.dtype, source.size())));
+    store_dynamic(to, std::move(own));
+    return;
+  }
+  if (source.shape != target.layout.shape)
+    fail(ErrorCode::kUsage, "a value of shape ", str(source.shape), " meets one of ", str(target.layout.shape));
+  std::memmove(address(to), source.raw(), static_cast<size_t>(storage_bytes(source.dtype, source.size())));
+}
+
+void Plan::run_dynamic(Instruction& instruction) {
+  const ir::Operation& operation = *instruction.operation;
+  const auto lookup = [&](const std::string& name) -> std::optional<int64_t> {
+    if (const auto it = run_time_symbols_.find(name); it != run_time_symbols_.end()) return it->second;
+    return symbol(name);
+  };
+  const Attrs attrs = bind_attrs(operation.attrs, lookup);
+  std::vector<Array> arrays(instruction.operands.size());
+  std::vector<const Array*> operands(instruction.operands.size());
+  Tensors tensors(instruction.operands.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (instruction.operands[i] < 0) continue;
+    arrays[i] = array_of(instruction.operands[i]);
+    operands[i] = &arrays[i];
+    tensors[i] = Tensor(arrays[i]);
+  }
+  const Inferred inferred = infer(*operation.op, attrs, tensors);
+  for (const DimConstraint& c : inferred.constraints) {
+    const auto left = c.left.evaluate(lookup), right = c.right.evaluate(lookup);
+    if (left && right && *left != *right) fail(ErrorCode::kData, c.what, " (", *left, " against ", *right, ")");
+  }
+  std::vector<Array> results = execute(*operation.op, attrs, operands, inferred.results);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int id = instruction.results[i];
+    // Views of planned memory must not outlive it.
+    if (placements_[static_cast<size_t>(id)].dynamic) {
+      if (operation.op->def->view) {
+        Array own = Array::empty(results[i].dtype, results[i].shape);
+        const Array packed = results[i].contiguous();
+        std::memcpy(own.raw(), packed.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
+        results[i] = std::move(own);
+      }
+      store_dynamic(id, std::move(results[i]));
+    } else {
+      const Array packed = results[i].contiguous();
+      std::memcpy(address(id), packed.raw(), static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
+    }
+  }
+}
+
+bool Plan::output_moves(size_t i) const {
+  const Placement& p = placements_[static_cast<size_t>(function_.body.results[i]->id)];
+  return p.dynamic || buffers_[static_cast<size_t>(p.buffer)].kind == BufferKind::kInput;
+}
+
+Array Plan::output(size_t i) const { return array_of(function_.body.results[i]->id); }
+
+}  // namespace paddle::runtime

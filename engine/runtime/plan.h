@@ -1,0 +1,118 @@
+#pragma once
+// A plan: a function made concrete for one binding of its dims. Every value has a buffer and a
+// layout, every operation a prepared kernel, and the buffers share one arena by their lifetimes.
+// Running a plan is a walk over its instructions.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "ops/kernel.h"
+
+namespace paddle::runtime {
+
+enum class BufferKind : uint8_t { kInput, kConstant, kArena };
+
+struct Buffer {
+  BufferKind kind = BufferKind::kArena;
+  size_t bytes = 0;
+  size_t input = 0;           ///< position among the function's inputs, for kInput
+  const Array* constant = nullptr;
+  int first = 0, last = 0;    ///< positions of definition and last use
+  size_t offset = 0;          ///< in the arena
+  std::string label;          ///< operation or port that made it, for reports
+};
+
+/// Where a value lies. Values with sizes known only at run time are `dynamic`.
+struct Placement {
+  bool planned = false;  ///< false: dynamic, or not seen
+  bool dynamic = false;
+  int buffer = -1;
+  Layout layout;  ///< offset in elements from the buffer's start
+};
+
+struct Instruction {
+  enum class Kind : uint8_t { kKernel, kBranch, kLoop, kDynamic };
+  Kind kind = Kind::kKernel;
+  const ir::Operation* operation = nullptr;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<int> operands, results;  ///< value ids, -1 for absent
+  std::vector<void*> operand_data, result_data;
+  int position = 0;
+  // Control flow: bodies run in place; copies join their values with the outer ones.
+  std::vector<std::vector<Instruction>> blocks;
+  std::vector<std::vector<std::pair<int, int>>> joins;  ///< per block: (from value, to value)
+  std::vector<std::pair<int, int>> entry;               ///< loops: initial copies
+  int64_t max_steps = -1;
+};
+
+struct MemoryReport {
+  size_t arena = 0;      ///< activations, gradients and temporaries
+  size_t scratch = 0;    ///< largest kernel's work space
+  size_t inputs = 0;     ///< parameters, states and data
+  size_t constants = 0;
+  size_t total() const { return arena + scratch + inputs + constants; }
+};
+
+struct PlanOptions {
+  /// Fill buffers with NaN bytes after their last use, to find reads of dead memory.
+  bool poison_dead_memory = false;
+};
+
+class Plan {
+ public:
+  /// Throws kData if inputs do not fit the function's declared types or constraints.
+  Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options);
+
+  /// Bytes that `run` needs in the arena (scratch included).
+  size_t arena_bytes() const { return arena_bytes_ + scratch_bytes_; }
+  MemoryReport memory() const;
+  /// Fixes the arena; must be called before `run` and after the arena moved.
+  void set_arena(std::byte* base);
+  std::byte* arena() const { return arena_; }
+  /// Runs on these input pointers. Parameters and states with a new version are written in place.
+  void run(const std::vector<void*>& inputs);
+  /// Output i of kind kValue, valid until the next run.
+  Array output(size_t i) const;
+  /// True if output i may lie elsewhere after each run.
+  bool output_moves(size_t i) const;
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+  std::optional<int64_t> symbol(const std::string& name) const;
+  /// Peak buffers for reports: the largest that are alive at the worst moment.
+  std::vector<std::pair<std::string, size_t>> largest(size_t count) const;
+
+ private:
+  friend class PlanBuilder;
+  void run_block(std::vector<Instruction>& block);
+  void run_dynamic(Instruction& instruction);
+  void copy_value(int from, int to);
+  void* address(int value) const;
+  Array array_of(int value) const;
+  bool truth(int value) const;
+  void resolve(std::vector<Instruction>& block, bool inputs_only);
+  void poison(int position);
+  void store_dynamic(int value, Array array);
+
+  const ir::Function& function_;
+  PlanOptions options_;
+  std::vector<const ir::Value*> values_;
+  std::vector<Placement> placements_;  ///< by value id; temporaries stand behind the function's
+  std::vector<Buffer> buffers_;
+  std::vector<Instruction> instructions_;
+  std::map<std::string, int64_t> symbols_;
+  std::map<std::string, int64_t> run_time_symbols_;
+  std::vector<Array> dynamic_;         ///< by value id
+  std::vector<void*> inputs_;
+  std::vector<std::pair<int, size_t>> write_back_;  ///< (value, input) copied at the end
+  std::vector<std::vector<int>> dies_at_;
+  std::byte* arena_ = nullptr;
+  size_t arena_bytes_ = 0, scratch_bytes_ = 0;
+};
+
+/// Chooses offsets for arena buffers so that buffers alive at the same time do not overlap.
+/// Returns the arena's size.
+size_t assign_offsets(std::vector<Buffer>& buffers);
+
+}  // namespace paddle::runtime

@@ -1,0 +1,403 @@
+#include "runtime/plan_builder.h"
+
+#include <algorithm>
+
+#include "runtime/execute.h"
+
+namespace paddle::runtime {
+namespace {
+
+/// Strided copies are the kernel of `assign`.
+const Op& copy_op() {
+  static const Op& op = get_op("assign");
+  return op;
+}
+
+std::unique_ptr<Kernel> copy_kernel(const Layout& from, const Layout& to) {
+  static const Attrs kNone;
+  auto kernel = prepare_kernel({copy_op(), kNone, std::span(&from, 1), std::span(&to, 1)});
+  ensure(kernel != nullptr, "no copy kernel for ", text(from.dtype));
+  return kernel;
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(Plan& plan, const std::vector<Layout>& inputs)
+    : plan_(plan), function_(plan.function_), inputs_(inputs) {
+  const size_t count = static_cast<size_t>(function_.value_count());
+  plan_.placements_.resize(count);
+  plan_.dynamic_.resize(count);
+  last_use_.assign(count, -1);
+  for (const ir::Value& v : function_.values()) plan_.values_.push_back(&v);
+}
+
+void PlanBuilder::build() {
+  bind_inputs();
+  check_constraints();
+  for (const ir::Value& v : function_.values())
+    if (v.constant) {
+      Buffer b;
+      b.kind = BufferKind::kConstant;
+      b.constant = &*v.constant;
+      b.bytes = static_cast<size_t>(storage_bytes(v.constant->dtype, v.constant->size()));
+      plan_.buffers_.push_back(b);
+      Placement& p = at(&v);
+      p.planned = true;
+      p.buffer = static_cast<int>(plan_.buffers_.size()) - 1;
+      p.layout = Layout::of(*v.constant);
+    }
+  number(function_.body);
+  const int end = positions_ + 1;
+  for (size_t i = 0; i < function_.outputs.size(); ++i) {
+    const ir::Value* v = function_.body.results[i];
+    count_use(v, end);
+    const ir::Port& port = function_.outputs[i];
+    if (port.kind != ir::PortKind::kParameter && port.kind != ir::PortKind::kState) continue;
+    for (size_t in = 0; in < function_.inputs.size(); ++in)
+      if (function_.inputs[in].kind == port.kind && function_.inputs[in].name == port.name)
+        new_version_[v] = in;
+  }
+  build_region(function_.body, plan_.instructions_);
+  for (const auto& [value, input] : new_version_) {
+    const ir::Value* v = value;
+    const Placement& p = at(v);
+    const bool already = p.planned && plan_.buffers_[static_cast<size_t>(p.buffer)].kind == BufferKind::kInput &&
+                         plan_.buffers_[static_cast<size_t>(p.buffer)].input == input;
+    if (!already) plan_.write_back_.push_back({v->id, input});
+  }
+  extend_buffers();
+  plan_.arena_bytes_ = assign_offsets(plan_.buffers_);
+  plan_.dies_at_.resize(static_cast<size_t>(end) + 2);
+  for (size_t i = 0; i < plan_.buffers_.size(); ++i)
+    if (plan_.buffers_[i].kind == BufferKind::kArena)
+      plan_.dies_at_[static_cast<size_t>(std::clamp(plan_.buffers_[i].last, 0, end + 1))].push_back(
+          static_cast<int>(i));
+}
+
+// ---- dims ----------------------------------------------------------------------------------------
+
+void PlanBuilder::bind_inputs() {
+  auto& symbols = plan_.symbols_;
+  const auto lookup = [&](const std::string& name) { return plan_.symbol(name); };
+  const auto refuse = [&](size_t i) {
+    fail(ErrorCode::kData, "input '", function_.inputs[i].name, "' is ",
+         text(inputs_[i].dtype), str(inputs_[i].shape), ", expected ",
+         function_.body.arguments[i]->type);
+  };
+  ensure(inputs_.size() == function_.inputs.size(), "plan: input count");
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const TensorType& type = function_.body.arguments[i]->type;
+    if (inputs_[i].dtype != type.dtype || inputs_[i].shape.size() != type.shape.size()) refuse(i);
+    for (size_t d = 0; d < type.shape.size(); ++d)
+      if (type.shape[d].is_symbol()) symbols.try_emplace(type.shape[d].text(), inputs_[i].shape[d]);
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const TensorType& type = function_.body.arguments[i]->type;
+    for (size_t d = 0; d < type.shape.size(); ++d) {
+      const auto value = type.shape[d].evaluate(lookup);
+      if (!value) fail(ErrorCode::kData, "input '", function_.inputs[i].name, "': the dim '", type.shape[d], "' is bound nowhere");
+      if (*value != inputs_[i].shape[d]) {
+        std::string bound;
+        std::vector<std::string> names;
+        type.shape[d].collect_symbols(names);
+        for (const std::string& n : names) bound += str(bound.empty() ? " where " : ", ", n, " is ", symbols[n]);
+        fail(ErrorCode::kData, "input '", function_.inputs[i].name, "' is ", text(inputs_[i].dtype),
+             str(inputs_[i].shape), ", expected ", type, bound);
+      }
+    }
+    Buffer b;
+    b.kind = BufferKind::kInput;
+    b.input = i;
+    b.bytes = static_cast<size_t>(storage_bytes(type.dtype, inputs_[i].size()));
+    b.label = function_.inputs[i].name;
+    plan_.buffers_.push_back(b);
+    Placement& p = at(function_.body.arguments[i]);
+    p.planned = true;
+    p.buffer = static_cast<int>(plan_.buffers_.size()) - 1;
+    p.layout = Layout::contiguous(type.dtype, inputs_[i].shape);
+  }
+}
+
+void PlanBuilder::check_constraints() const {
+  const auto lookup = [&](const std::string& name) { return plan_.symbol(name); };
+  for (const DimConstraint& c : function_.constraints) {
+    const auto left = c.left.evaluate(lookup), right = c.right.evaluate(lookup);
+    if (left && right && *left != *right)
+      fail(ErrorCode::kData, c.what, ": ", c.left, " is ", *left, ", ", c.right, " is ", *right);
+  }
+}
+
+std::optional<Layout> PlanBuilder::static_layout(const TensorType& type) const {
+  Dims dims;
+  for (const Dim& d : type.shape) {
+    const auto value = d.evaluate([&](const std::string& name) { return plan_.symbol(name); });
+    if (!value) return std::nullopt;
+    if (*value < 0) fail(ErrorCode::kData, "a size would be negative: ", type);
+    dims.push_back(*value);
+  }
+  return Layout::contiguous(type.dtype, dims);
+}
+
+// ---- lifetimes -----------------------------------------------------------------------------------
+
+void PlanBuilder::count_use(const ir::Value* value, int position) {
+  int& last = last_use_[static_cast<size_t>(value->id)];
+  last = std::max(last, position);
+}
+
+void PlanBuilder::number(const ir::Region& region) {
+  for (const auto& operation : region.operations) {
+    const int own = ++positions_;
+    span_[operation.get()] = {own, own};
+    for (const ir::Value* v : operation->operands)
+      if (v) count_use(v, own);
+    for (const auto& nested : operation->regions) number(*nested);
+    // What a region reads from outside, and what it gives, lives until the whole operation ends.
+    if (!operation->regions.empty()) {
+      const int end = ++positions_;
+      span_[operation.get()].second = end;
+      for (const auto& nested : operation->regions) {
+        for (const ir::Value* v : nested->results) count_use(v, end);
+        for (const ir::Value* v : nested->arguments) count_use(v, end);
+        ir::for_each_operation(*nested, [&](const ir::Operation& inner) {
+          for (const ir::Value* v : inner.operands)
+            if (v && (!v->producer || span_[v->producer].first < own)) count_use(v, end);
+        });
+      }
+      for (const ir::Value* v : operation->operands)
+        if (v) count_use(v, end);
+    }
+  }
+}
+
+int PlanBuilder::new_buffer(size_t bytes, int first, std::string label) {
+  Buffer b;
+  b.bytes = bytes;
+  b.first = first;
+  b.last = first;
+  b.label = std::move(label);
+  plan_.buffers_.push_back(std::move(b));
+  return static_cast<int>(plan_.buffers_.size()) - 1;
+}
+
+void PlanBuilder::place_new(const ir::Value* value, int first, const std::string& label) {
+  const auto layout = static_layout(value->type);
+  Placement& p = at(value);
+  p.planned = true;
+  if (!layout) {
+    p.dynamic = true;
+    return;
+  }
+  p.layout = *layout;
+  p.buffer = new_buffer(static_cast<size_t>(storage_bytes(layout->dtype, layout->size())), first, label);
+}
+
+int PlanBuilder::temporary(const Layout& layout, int position) {
+  Placement p;
+  p.planned = true;
+  p.layout = Layout::contiguous(layout.dtype, layout.shape);
+  p.buffer = new_buffer(static_cast<size_t>(storage_bytes(layout.dtype, layout.size())), position, "copy");
+  plan_.placements_.push_back(p);
+  plan_.values_.push_back(nullptr);
+  plan_.dynamic_.emplace_back();
+  last_use_.push_back(position);
+  return static_cast<int>(plan_.placements_.size()) - 1;
+}
+
+/// A buffer lives as long as the last use of any value that lies in it.
+void PlanBuilder::extend_buffers() {
+  for (size_t id = 0; id < plan_.placements_.size(); ++id) {
+    const Placement& p = plan_.placements_[id];
+    if (p.buffer < 0) continue;
+    Buffer& b = plan_.buffers_[static_cast<size_t>(p.buffer)];
+    b.last = std::max(b.last, last_use_[id]);
+  }
+}
+
+// ---- instructions --------------------------------------------------------------------------------
+
+void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction>& out) {
+  for (const auto& operation : region.operations) build_operation(*operation, out);
+}
+
+void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<Instruction>& out) {
+  if (operation.regions.size() == 2)
+    return operation.op->name() == "cf.if" ? build_branch(operation, out) : build_loop(operation, out);
+  bool dynamic = operation.op->has(kRunTimeShape);
+  for (const ir::Value* v : operation.operands) dynamic = dynamic || (v && at(v).dynamic);
+  for (const ir::Value* v : operation.results) dynamic = dynamic || !static_layout(v->type);
+  dynamic ? build_dynamic(operation, out) : build_kernel(operation, out);
+}
+
+int PlanBuilder::packed(const ir::Value* value, int position, std::vector<Instruction>& out) {
+  const Layout from = at(value).layout;
+  if (from.is_contiguous()) return value->id;
+  const int id = temporary(from, position);
+  Instruction copy;
+  Layout source = from;
+  source.offset = 0;
+  copy.kernel = copy_kernel(source, plan_.placements_[static_cast<size_t>(id)].layout);
+  copy.operands = {value->id};
+  copy.results = {id};
+  copy.position = position;
+  plan_.scratch_bytes_ = std::max(plan_.scratch_bytes_, copy.kernel->scratch_bytes());
+  out.push_back(std::move(copy));
+  return id;
+}
+
+bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, size_t result) {
+  const ir::Value* from = operation.operands[operand];
+  const ir::Value* to = operation.results[result];
+  if (!from || from->constant) return false;
+  const Placement p = at(from);
+  const auto layout = static_layout(to->type);
+  if (p.dynamic || !p.layout.is_contiguous() || p.layout.offset != 0 || !layout) return false;
+  if (p.layout.dtype != layout->dtype || p.layout.shape != layout->shape) return false;
+  const int position = span_[&operation].first;
+  const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
+  if (buffer.kind == BufferKind::kConstant) return false;
+  if (buffer.kind == BufferKind::kInput) {
+    // Only the new version of that very parameter or state may overwrite it.
+    const auto version = new_version_.find(to);
+    if (version == new_version_.end() || version->second != buffer.input) return false;
+  }
+  // No value in this buffer may be read later, and no other operand may share it.
+  for (size_t id = 0; id < plan_.placements_.size(); ++id)
+    if (plan_.placements_[id].buffer == p.buffer && last_use_[id] > position) return false;
+  for (size_t i = 0; i < operation.operands.size(); ++i)
+    if (i != operand && operation.operands[i] && at(operation.operands[i]).buffer == p.buffer) return false;
+  for (const ir::Value* v : operation.results)
+    if (v != to && at(v).buffer == p.buffer) return false;
+  Placement& target = at(to);
+  target.planned = true;
+  target.buffer = p.buffer;
+  target.layout = *layout;
+  return true;
+}
+
+void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instruction>& out) {
+  const Op& op = *operation.op;
+  const int position = span_[&operation].first;
+  const Attrs attrs = bind_attrs(operation.attrs, [&](const std::string& n) { return plan_.symbol(n); });
+  if (op.def->view && operation.operands[0]) {
+    const Placement& base = at(operation.operands[0]);
+    const Layout layout = view_layout(op, attrs, base.layout, static_layout(operation.results[0]->type)->shape);
+    if (layout.present) {
+      Placement& p = at(operation.results[0]);
+      p.planned = true;
+      p.buffer = base.buffer;
+      p.layout = layout;
+      return;
+    }
+  }
+  Instruction instruction;
+  instruction.operation = &operation;
+  instruction.position = position;
+  std::vector<Layout> operand_layouts, result_layouts;
+  for (const ir::Value* v : operation.operands) {
+    if (!v) {
+      instruction.operands.push_back(-1);
+      operand_layouts.emplace_back().present = false;
+      continue;
+    }
+    const int id = op.has(kStrided) ? v->id : packed(v, position, out);
+    instruction.operands.push_back(id);
+    operand_layouts.push_back(plan_.placements_[static_cast<size_t>(id)].layout);
+    operand_layouts.back().offset = 0;
+  }
+  for (size_t i = 0; i < operation.results.size(); ++i) {
+    const ir::Value* v = operation.results[i];
+    bool placed = false;
+    if (op.has(kOptimizerUpdate))
+      placed = take_in_place(operation, i == 0 ? 0 : i + 1, i);
+    else if (i == 0 && op.def->in_place >= 0)
+      placed = take_in_place(operation, static_cast<size_t>(op.def->in_place), 0);
+    if (!placed) place_new(v, position, std::string(op.name()));
+    instruction.results.push_back(v->id);
+    result_layouts.push_back(at(v).layout);
+  }
+  instruction.kernel = prepare_kernel({op, attrs, operand_layouts, result_layouts});
+  if (!instruction.kernel)
+    fail(ErrorCode::kUsage, op.name(), ": there is no kernel for ",
+         operation.operands.empty() || !operation.operands[0] ? operation.results[0]->type
+                                                              : operation.operands[0]->type);
+  plan_.scratch_bytes_ = std::max(plan_.scratch_bytes_, instruction.kernel->scratch_bytes());
+  out.push_back(std::move(instruction));
+}
+
+void PlanBuilder::build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out) {
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kDynamic;
+  instruction.operation = &operation;
+  instruction.position = span_[&operation].first;
+  for (const ir::Value* v : operation.operands) instruction.operands.push_back(v ? v->id : -1);
+  for (const ir::Value* v : operation.results) {
+    place_new(v, instruction.position, std::string(operation.op->name()));
+    instruction.results.push_back(v->id);
+  }
+  out.push_back(std::move(instruction));
+}
+
+void PlanBuilder::build_branch(const ir::Operation& operation, std::vector<Instruction>& out) {
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kBranch;
+  instruction.operation = &operation;
+  const auto [first, end] = span_[&operation];
+  instruction.position = end;
+  instruction.operands = {operation.operands[0]->id};
+  for (const ir::Value* v : operation.results) {
+    place_new(v, first, "if");
+    instruction.results.push_back(v->id);
+  }
+  instruction.blocks.resize(2);
+  instruction.joins.resize(2);
+  for (size_t b = 0; b < 2; ++b) {
+    const ir::Region& region = *operation.regions[b];
+    build_region(region, instruction.blocks[b]);
+    for (size_t i = 0; i < region.results.size(); ++i)
+      instruction.joins[b].push_back({region.results[i]->id, operation.results[i]->id});
+  }
+  out.push_back(std::move(instruction));
+}
+
+void PlanBuilder::build_loop(const ir::Operation& operation, std::vector<Instruction>& out) {
+  Instruction instruction;
+  instruction.kind = Instruction::Kind::kLoop;
+  instruction.operation = &operation;
+  instruction.max_steps = operation.attrs[0].as_int();
+  const auto [first, end] = span_[&operation];
+  instruction.position = end;
+  const ir::Region &condition = *operation.regions[0], &body = *operation.regions[1];
+  // The carried values live in one buffer each, which condition, body and result share.
+  for (size_t i = 0; i < body.arguments.size(); ++i) {
+    place_new(body.arguments[i], first, "while");
+    at(condition.arguments[i]) = at(body.arguments[i]);
+    at(operation.results[i]) = at(body.arguments[i]);
+    instruction.entry.push_back({operation.operands[i]->id, body.arguments[i]->id});
+    instruction.results.push_back(operation.results[i]->id);
+  }
+  instruction.blocks.resize(2);
+  instruction.joins.resize(3);
+  build_region(condition, instruction.blocks[0]);
+  instruction.operands = {condition.results[0]->id};
+  build_region(body, instruction.blocks[1]);
+  // New values that lie where carried ones do are moved aside before those are overwritten.
+  const auto shares = [&](const ir::Value* v) {
+    for (const ir::Value* a : body.arguments)
+      if (at(v).dynamic || (at(a).buffer >= 0 && at(a).buffer == at(v).buffer)) return true;
+    return false;
+  };
+  for (size_t i = 0; i < body.results.size(); ++i) {
+    const ir::Value* v = body.results[i];
+    int from = v->id;
+    if (!at(v).dynamic && shares(v)) {
+      from = temporary(at(v).layout, first);
+      last_use_[static_cast<size_t>(from)] = end;
+      instruction.joins[1].push_back({v->id, from});
+    }
+    instruction.joins[2].push_back({from, body.arguments[i]->id});
+  }
+  out.push_back(std::move(instruction));
+}
+
+}  // namespace paddle::runtime

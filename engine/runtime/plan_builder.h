@@ -1,0 +1,42 @@
+#pragma once
+// Builds a Plan: binds dims, places values, prepares kernels, and finds lifetimes.
+
+#include "runtime/plan.h"
+
+namespace paddle::runtime {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(Plan& plan, const std::vector<Layout>& inputs);
+  void build();
+
+ private:
+  void bind_inputs();
+  void check_constraints() const;
+  std::optional<Layout> static_layout(const TensorType& type) const;
+  void number(const ir::Region& region);
+  void count_use(const ir::Value* value, int position);
+  void build_region(const ir::Region& region, std::vector<Instruction>& out);
+  void build_operation(const ir::Operation& operation, std::vector<Instruction>& out);
+  void build_kernel(const ir::Operation& operation, std::vector<Instruction>& out);
+  void build_branch(const ir::Operation& operation, std::vector<Instruction>& out);
+  void build_loop(const ir::Operation& operation, std::vector<Instruction>& out);
+  void build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out);
+  int new_buffer(size_t bytes, int first, std::string label);
+  void place_new(const ir::Value* value, int first, const std::string& label);
+  int temporary(const Layout& layout, int position);
+  int packed(const ir::Value* value, int position, std::vector<Instruction>& out);
+  bool take_in_place(const ir::Operation& operation, size_t operand, size_t result);
+  void extend_buffers();
+  Placement& at(const ir::Value* value) { return plan_.placements_[static_cast<size_t>(value->id)]; }
+
+  Plan& plan_;
+  const ir::Function& function_;
+  const std::vector<Layout>& inputs_;
+  std::map<const ir::Operation*, std::pair<int, int>> span_;  ///< own position, end of regions
+  std::vector<int> last_use_;                                 ///< by value id
+  int positions_ = 0;
+  std::map<const ir::Value*, size_t> new_version_;            ///< result value -> input replaced
+};
+
+}  // namespace paddle::runtime
