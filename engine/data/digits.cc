@@ -205,8 +205,7 @@ void draw_segment(Vertex a, Vertex b, double ra, double rb, Canvas& canvas) {
   for (int y = low(std::min(a.y, b.y)); y <= high(std::max(a.y, b.y)); ++y)
     for (int x = low(std::min(a.x, b.x)); x <= high(std::max(a.x, b.x)); ++x) {
       const double px = x - a.x, py = y - a.y;
-      const double t =
-          length2 > 0 ? std::clamp((px * dx + py * dy) / length2, 0.0, 1.0) : 0.0;
+      const double t = length2 > 0 ? std::clamp((px * dx + py * dy) / length2, 0.0, 1.0) : 0.0;
       const double distance = std::hypot(px - t * dx, py - t * dy);
       const double ink = std::clamp(ra + t * (rb - ra) + 0.5 - distance, 0.0, 1.0);
       float& pixel = canvas[static_cast<size_t>(y * kDigitSide + x)];

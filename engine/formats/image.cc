@@ -2,6 +2,7 @@
 
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -12,10 +13,16 @@
 namespace paddle::formats {
 namespace {
 
-void check_size(int64_t height, int64_t width, const std::string& name) {
-  if (height < 1 || width < 1 || height > kMaxImagePixels / width)
-    fail(ErrorCode::kData, name, ": picture of ", width, " x ", height, " pixels; at most ",
-         kMaxImagePixels, " pixels are accepted");
+/// The most pixels that a file of so many bytes can hold: JPEG spends at least a bit on a block of
+/// 64, PNG packs eight to a byte and deflate shrinks 1032 times. Small pictures are always fine.
+int64_t most_pixels(size_t bytes, bool png) {
+  const int64_t by_file = static_cast<int64_t>(bytes) * (png ? 8256 : 512) + (int64_t{1} << 20);
+  return std::min(kMaxImagePixels, by_file);
+}
+
+[[noreturn]] void refuse_size(const Image& image, int64_t most, const std::string& name) {
+  fail(ErrorCode::kData, name, ": declares ", image.width, " x ", image.height,
+       " pixels; a file of its size may have at most ", most);
 }
 
 // ---- JPEG ---------------------------------------------------------------------------------------
@@ -49,7 +56,7 @@ bool decode_jpeg_unprotected(std::span<const std::byte> content, int channels,
   jpeg_read_header(&info, TRUE);
   image.height = info.image_height;
   image.width = info.image_width;
-  if (image.height > kMaxImagePixels / image.width) {
+  if (image.height > most_pixels(content.size(), false) / image.width) {
     too_large = true;
     return false;
   }
@@ -104,7 +111,7 @@ Image decode_jpeg(std::span<const std::byte> content, int channels, const std::s
   bool too_large = false;
   const bool good = decode_jpeg_unprotected(content, channels, info, errors, image, too_large);
   jpeg_destroy_decompress(&info);
-  if (too_large) check_size(image.height, image.width, name);
+  if (too_large) refuse_size(image, most_pixels(content.size(), false), name);
   if (!good) fail(ErrorCode::kData, name, ": damaged JPEG: ", errors.message);
   return to_channels(std::move(image), channels);
 }
@@ -125,9 +132,10 @@ Image decode_png(std::span<const std::byte> content, int channels, const std::st
   };
   if (!png_image_begin_read_from_memory(&info, content.data(), content.size())) bad();
   Image image{info.height, info.width, 4, {}};
-  if (image.height > kMaxImagePixels / std::max<int64_t>(image.width, 1)) {
+  const int64_t most = most_pixels(content.size(), true);
+  if (image.height > most / std::max<int64_t>(image.width, 1)) {
     png_image_free(&info);
-    check_size(image.height, image.width, name);
+    refuse_size(image, most, name);
   }
   // Decoded with alpha, which is then dropped: libpng would otherwise compose onto a background.
   const bool colour = (info.format & PNG_FORMAT_FLAG_COLOR) != 0;

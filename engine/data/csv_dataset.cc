@@ -1,0 +1,367 @@
+// CSV and TSV files: columns, numeric or categorical, gathered into fields. The file stays mapped;
+// opening it finds the records and, where a field asks for them, the statistics or the distinct
+// strings of its columns.
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+#include "base/files.h"
+#include "data/sources.h"
+#include "formats/csv.h"
+#include "tensor/random.h"
+
+namespace paddle::data {
+namespace {
+
+using formats::CsvRecord;
+
+/// x -> (transformed - shift) * factor
+struct Scale {
+  double shift = 0, factor = 1;
+};
+
+struct FieldPlan {
+  CsvField options;
+  DType dtype;
+  std::vector<size_t> columns;
+  std::vector<Scale> scales;         ///< per column; empty without scaling
+  std::vector<uint64_t> hash_seeds;  ///< per column
+  Vocabulary vocabulary;
+};
+
+/// Splits "I12" into "I" and 12; false if there is no number at the end.
+bool split_number(const std::string& name, std::string& stem, int64_t& number) {
+  size_t at = name.size();
+  while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9') --at;
+  stem = name.substr(0, at);
+  return at < name.size() && formats::parse_integer(name.substr(at), number);
+}
+
+class CsvDataset : public Dataset {
+ public:
+  explicit CsvDataset(const CsvFileOptions& options)
+      : options_(options),
+        file_(MappedFile::open(options.path)),
+        parser_(file_->view(), options.path, {delimiter_of(options), options.quote}),
+        records_(parser_.index()) {
+    read_header();
+    if (options_.fields.empty())
+      for (const std::string& name : names_) {
+        CsvField field;
+        field.name = name;
+        field.columns = {name};
+        field.scalar = true;
+        options_.fields.push_back(std::move(field));
+      }
+    for (const CsvField& field : options_.fields) plan(field);
+    gather();
+    for (const FieldPlan& each : plans_) {
+      Field field;
+      field.name = each.options.name;
+      field.dtype = each.dtype;
+      if (!each.options.scalar) field.shape = {static_cast<int64_t>(each.columns.size())};
+      if (each.options.kind == ColumnKind::kCategorical) {
+        field.class_count =
+            each.options.buckets > 0
+                ? each.options.buckets *
+                      (each.options.per_column ? static_cast<int64_t>(each.columns.size()) : 1)
+                : each.vocabulary.size();
+        field.classes = each.vocabulary.tokens();
+      }
+      fields_.push_back(std::move(field));
+    }
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(records_.size()); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, const ReadContext&, Sample& out) const override {
+    thread_local std::vector<std::string_view> cells;
+    thread_local std::string scratch;
+    read_cells(records_[static_cast<size_t>(index)], cells, scratch);
+    out.resize(plans_.size());
+    for (size_t f = 0; f < plans_.size(); ++f) {
+      const FieldPlan& each = plans_[f];
+      Value& value = out[f];
+      value.reset(each.dtype, fields_[f].shape);
+      for (size_t c = 0; c < each.columns.size(); ++c) {
+        const std::string_view cell = cells[each.columns[c]];
+        if (each.options.kind == ColumnKind::kCategorical)
+          store(value, c, category(each, c, cell, index));
+        else if (is_integer(each.dtype))
+          store(value, c, whole_number(each, c, cell, index));
+        else
+          store(value, c, number(each, c, cell, index));
+      }
+    }
+  }
+  std::string place(int64_t index, int64_t field, int64_t element) const override {
+    std::string out = str(options_.path, ":", records_[static_cast<size_t>(index)].line);
+    if (field >= 0) {
+      const FieldPlan& each = plans_[static_cast<size_t>(field)];
+      out += str(", column '",
+                 names_[each.columns[static_cast<size_t>(std::max<int64_t>(element, 0))]], "'");
+    }
+    return out;
+  }
+  std::vector<std::string> paths() const override {
+    return {std::filesystem::absolute(options_.path).lexically_normal().string()};
+  }
+  const Vocabulary* vocabulary(int64_t field) const override {
+    const Vocabulary& vocabulary = plans_[static_cast<size_t>(field)].vocabulary;
+    return vocabulary.size() > 0 ? &vocabulary : nullptr;
+  }
+  std::vector<std::pair<std::string, std::string>> facts() const override {
+    return {{"columns", join(names_, ", ")}};
+  }
+
+ private:
+  static char delimiter_of(const CsvFileOptions& options) {
+    if (options.delimiter) return options.delimiter;
+    return options.path.ends_with(".tsv") || options.path.ends_with(".tab") ? '\t' : ',';
+  }
+
+  void read_header() {
+    if (records_.empty()) fail(ErrorCode::kData, options_.path, ": the file is empty");
+    std::vector<std::string_view> cells;
+    std::string scratch;
+    parser_.fields(records_[0], cells, scratch);
+    if (options_.header) {
+      for (const std::string_view cell : cells) names_.emplace_back(trim(cell));
+      records_.erase(records_.begin());
+    } else {
+      names_ = options_.column_names;
+      for (size_t i = names_.size(); i < cells.size(); ++i) names_.push_back(std::to_string(i));
+      if (names_.size() > cells.size())
+        fail(ErrorCode::kData, options_.path, ": ", names_.size(), " column names are given, line ",
+             records_[0].line, " has ", cells.size(), " fields");
+    }
+    std::set<std::string> seen;
+    for (const std::string& name : names_)
+      if (!seen.insert(name).second)
+        throw Error(ErrorCode::kData, str("column '", name, "' appears twice"), {options_.path, 1});
+  }
+
+  size_t column(const std::string& name, const CsvField& field) const {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found != names_.end()) return static_cast<size_t>(found - names_.begin());
+    int64_t number = -1;
+    if (formats::parse_integer(name, number) && number >= 0 &&
+        number < static_cast<int64_t>(names_.size()))
+      return static_cast<size_t>(number);
+    fail(ErrorCode::kData, options_.path, ": field '", field.name, "': no column '", name, "'",
+         did_you_mean(name, names_), "; there are: ", join(names_, ", "));
+  }
+
+  std::vector<size_t> columns_of(const CsvField& field) const {
+    std::vector<size_t> out;
+    for (const std::string& text :
+         field.columns.empty() ? std::vector{field.name} : field.columns) {
+      const size_t dots = text.find("..");
+      const bool named = std::find(names_.begin(), names_.end(), text) != names_.end();
+      if (!named && dots != text.npos) {
+        std::string stem, last_stem;
+        int64_t first = 0, last = 0;
+        if (!split_number(text.substr(0, dots), stem, first) ||
+            !split_number(text.substr(dots + 2), last_stem, last) ||
+            (stem != last_stem && !last_stem.empty()) || last < first ||
+            last - first >= static_cast<int64_t>(names_.size()))
+          fail(ErrorCode::kConfig, "field '", field.name, "': '", text,
+               "' is no run of columns; write it as I1..I13");
+        for (int64_t i = first; i <= last; ++i) out.push_back(column(str(stem, i), field));
+      } else if (!named && text.find_first_of("*?") != text.npos) {
+        const size_t before = out.size();
+        for (size_t i = 0; i < names_.size(); ++i)
+          if (matches_pattern(text, names_[i])) out.push_back(i);
+        if (out.size() == before)
+          fail(ErrorCode::kData, options_.path, ": field '", field.name, "': no column matches '",
+               text, "'");
+      } else {
+        out.push_back(column(text, field));
+      }
+    }
+    return out;
+  }
+
+  void plan(const CsvField& field) {
+    FieldPlan each;
+    each.options = field;
+    each.columns = columns_of(field);
+    if (field.scalar && each.columns.size() != 1)
+      fail(ErrorCode::kConfig, "field '", field.name, "': a scalar needs one column, ",
+           each.columns.size(), " are named");
+    const bool categorical = field.kind == ColumnKind::kCategorical;
+    each.dtype = field.dtype.value_or(categorical ? DType::kI64 : DType::kF32);
+    if (!info(each.dtype).has_kernels || (categorical && !is_integer(each.dtype)))
+      fail(ErrorCode::kConfig, "field '", field.name, "': type ", text(each.dtype),
+           " does not suit its columns");
+    if (is_integer(each.dtype) &&
+        (field.log || field.scaling != Scaling::kNone || field.missing == MissingPolicy::kNan))
+      fail(ErrorCode::kConfig, "field '", field.name, "': scaled, logarithmic or missing values ",
+           "need a floating type, not ", text(each.dtype));
+    if (field.buckets < 0 || field.buckets > (int64_t{1} << 48))
+      fail(ErrorCode::kConfig, "field '", field.name, "': buckets is ", field.buckets);
+    for (const size_t c : each.columns) each.hash_seeds.push_back(stream_of(names_[c]));
+    if (categorical && field.buckets == 0) {
+      if (!field.vocabulary.empty())
+        each.vocabulary = Vocabulary(field.vocabulary);
+      else if (!field.vocabulary_file.empty())
+        each.vocabulary = Vocabulary::read(field.vocabulary_file);
+    }
+    plans_.push_back(std::move(each));
+  }
+
+  /// One pass over the file for what depends on all of it: statistics and distinct strings. Rows
+  /// that are bad are left to `read`, where the policy for them applies.
+  void gather() {
+    struct Statistics {
+      double low = HUGE_VAL, high = -HUGE_VAL, mean = 0, squares = 0;
+      int64_t count = 0;
+    };
+    std::vector<std::vector<Statistics>> statistics(plans_.size());
+    std::vector<std::set<std::string, std::less<>>> strings(plans_.size());
+    bool needed = false;
+    for (size_t f = 0; f < plans_.size(); ++f) {
+      const FieldPlan& each = plans_[f];
+      const bool categorical = each.options.kind == ColumnKind::kCategorical;
+      if (!categorical && each.options.scaling != Scaling::kNone)
+        statistics[f].resize(each.columns.size());
+      needed = needed || !statistics[f].empty() || collects(each);
+    }
+    if (!needed) return;
+    std::vector<std::string_view> cells;
+    std::string scratch;
+    for (const CsvRecord& record : records_) {
+      try {
+        parser_.fields(record, cells, scratch);
+      } catch (const Error&) {
+        continue;
+      }
+      if (cells.size() != names_.size()) continue;
+      for (size_t f = 0; f < plans_.size(); ++f) {
+        const FieldPlan& each = plans_[f];
+        if (collects(each))
+          for (const size_t c : each.columns)
+            if (!strings[f].contains(cells[c])) strings[f].emplace(cells[c]);
+        for (size_t c = 0; c < statistics[f].size(); ++c) {
+          double x = 0;
+          if (!formats::parse_number(cells[each.columns[c]], x) || !std::isfinite(x)) continue;
+          x = transformed(each, x);
+          Statistics& s = statistics[f][c];
+          s.low = std::min(s.low, x), s.high = std::max(s.high, x);
+          const double delta = x - s.mean;  // Welford's update
+          s.mean += delta / static_cast<double>(++s.count);
+          s.squares += delta * (x - s.mean);
+        }
+      }
+    }
+    for (size_t f = 0; f < plans_.size(); ++f) {
+      if (collects(plans_[f]))
+        plans_[f].vocabulary = Vocabulary({strings[f].begin(), strings[f].end()});
+      for (const Statistics& s : statistics[f]) {
+        Scale scale;
+        if (s.count > 0 && plans_[f].options.scaling == Scaling::kMinMax)
+          scale = {s.low, s.high > s.low ? 1 / (s.high - s.low) : 1};
+        else if (s.count > 0)
+          scale = {s.mean,
+                   s.squares > 0 ? 1 / std::sqrt(s.squares / static_cast<double>(s.count)) : 1};
+        plans_[f].scales.push_back(scale);
+      }
+    }
+  }
+
+  /// True for a categorical field whose vocabulary is the strings of the file.
+  static bool collects(const FieldPlan& each) {
+    return each.options.kind == ColumnKind::kCategorical && each.options.buckets == 0 &&
+           each.options.vocabulary.empty() && each.options.vocabulary_file.empty();
+  }
+  static double transformed(const FieldPlan& each, double x) {
+    return each.options.log ? std::copysign(std::log1p(std::abs(x)), x) : x;
+  }
+
+  void read_cells(const CsvRecord& record, std::vector<std::string_view>& cells,
+                  std::string& scratch) const {
+    parser_.fields(record, cells, scratch);
+    if (cells.size() != names_.size())
+      throw Error(ErrorCode::kData,
+                  str("this row has ", cells.size(), " fields, ", names_.size(), " are expected"),
+                  {options_.path, static_cast<int>(record.line)});
+  }
+
+  [[noreturn]] void bad_cell(const FieldPlan& each, size_t c, int64_t index,
+                             const std::string& why) const {
+    throw Error(ErrorCode::kData, str("column '", names_[each.columns[c]], "': ", why),
+                {options_.path, static_cast<int>(records_[static_cast<size_t>(index)].line)});
+  }
+
+  double number(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
+    double x = 0;
+    if (trim(cell).empty()) {
+      switch (each.options.missing) {
+        case MissingPolicy::kError:
+          bad_cell(each, c, index, "the value is missing (say what to use instead: missing: 0)");
+        case MissingPolicy::kFill:
+          x = each.options.fill;
+          break;
+        case MissingPolicy::kNan:
+          return std::numeric_limits<double>::quiet_NaN();
+      }
+    } else if (!formats::parse_number(cell, x)) {
+      bad_cell(each, c, index, str("'", cell.substr(0, 40), "' is no number"));
+    }
+    x = transformed(each, x);
+    return each.scales.empty() ? x : (x - each.scales[c].shift) * each.scales[c].factor;
+  }
+
+  int64_t whole_number(const FieldPlan& each, size_t c, std::string_view cell,
+                       int64_t index) const {
+    int64_t x = 0;
+    if (trim(cell).empty()) return static_cast<int64_t>(number(each, c, cell, index));
+    if (!formats::parse_integer(cell, x))
+      bad_cell(each, c, index, str("'", cell.substr(0, 40), "' is no integer"));
+    return x;
+  }
+
+  int64_t category(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
+    if (each.options.buckets > 0) {
+      const uint64_t hash = mix64(stream_of(cell) ^ each.hash_seeds[c]);
+      const auto bucket =
+          static_cast<int64_t>(Random::scale(hash, static_cast<uint64_t>(each.options.buckets)));
+      return each.options.per_column ? static_cast<int64_t>(c) * each.options.buckets + bucket
+                                     : bucket;
+    }
+    const auto id = each.vocabulary.find(cell);
+    if (id) return *id;
+    if (each.options.unknown_is_zero) return 0;
+    bad_cell(
+        each, c, index,
+        str("'", cell.substr(0, 40), "' is not in the vocabulary of ", each.vocabulary.size()));
+  }
+
+  template <class Number>
+  static void store(Value& value, size_t at, Number number) {
+    visit_dtype(value.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+        value.data<T>()[at] = T(static_cast<float>(number));
+      else
+        value.data<T>()[at] = static_cast<T>(number);
+    });
+  }
+
+  CsvFileOptions options_;
+  std::shared_ptr<MappedFile> file_;
+  formats::CsvParser parser_;
+  std::vector<CsvRecord> records_;
+  std::vector<std::string> names_;
+  std::vector<FieldPlan> plans_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace
+
+DatasetPtr make_csv(const CsvFileOptions& options) { return std::make_shared<CsvDataset>(options); }
+
+}  // namespace paddle::data

@@ -1,0 +1,63 @@
+#include "data/dataset.h"
+
+namespace paddle::data {
+
+std::string Field::text() const {
+  std::string out = name + ": " + paddle::text(dtype) + "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    out += (i ? ", " : "") + (shape[i] < 0 ? std::string("?") : std::to_string(shape[i]));
+  return out + "]";
+}
+
+void Value::reset(DType dtype, std::span<const int64_t> shape) {
+  dtype_ = dtype;
+  shape_.assign(shape.begin(), shape.end());
+  size_ = element_count(shape);
+  buffer_.resize(bytes());
+}
+
+double Value::number(int64_t at) const {
+  return visit_dtype(dtype_, [&](auto tag) -> double {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+      return static_cast<float>(data<T>()[at]);
+    else
+      return static_cast<double>(data<T>()[at]);
+  });
+}
+
+Array Value::array() const {
+  Array out = Array::empty(dtype_, shape_);
+  if (bytes() > 0) std::memcpy(out.raw(), raw(), bytes());
+  return out;
+}
+
+int64_t Dataset::find_field(const std::string& name) const {
+  for (size_t i = 0; i < fields().size(); ++i)
+    if (fields()[i].name == name) return static_cast<int64_t>(i);
+  return -1;
+}
+
+Subset::Subset(DatasetPtr base, int64_t begin, int64_t end)
+    : base_(std::move(base)), begin_(begin), end_(end) {
+  ensure(0 <= begin_ && begin_ <= end_ && end_ <= base_->size(), "Subset: bad range");
+}
+
+Subset::Subset(DatasetPtr base, int64_t begin, int64_t end, uint64_t seed)
+    : Subset(std::move(base), begin, end) {
+  order_.emplace(static_cast<uint64_t>(base_->size()), seed, stream_of("split"));
+}
+
+int64_t Subset::at(int64_t index) const {
+  const int64_t at = begin_ + index;
+  return order_ ? static_cast<int64_t>((*order_)(static_cast<uint64_t>(at))) : at;
+}
+
+std::vector<std::pair<std::string, std::string>> Subset::facts() const {
+  auto facts = base_->facts();
+  facts.emplace_back("part", str(order_ ? "places " : "samples ", begin_, " to ", end_, " of ",
+                                 base_->size(), order_ ? ", in random order" : ""));
+  return facts;
+}
+
+}  // namespace paddle::data

@@ -1,0 +1,116 @@
+#pragma once
+// A dataset: numbered samples of named fields. `make_dataset` (data/options.h) builds the kinds
+// that configs name; the loader (data/loader.h) shuffles, transforms and batches any of them.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/vocabulary.h"
+#include "tensor/random.h"
+#include "tensor/tensor.h"
+
+namespace paddle::data {
+
+/// What is known of a field before any sample is read.
+struct Field {
+  std::string name = {};
+  DType dtype = DType::kF32;
+  Dims shape = {};          ///< of one sample; -1 for sizes that differ by sample
+  int64_t class_count = 0;  ///< values are 0 … class_count - 1; 0 where it is no class
+  std::vector<std::string> classes = {};  ///< their names, if they have any
+  std::string text() const;               ///< "image: uint8[1, 28, 28]"
+};
+
+/// One field of one sample: packed elements in a buffer that is kept from sample to sample.
+class Value {
+ public:
+  /// Sets type and shape; the elements are then undefined.
+  void reset(DType dtype, std::span<const int64_t> shape);
+  DType dtype() const { return dtype_; }
+  const Dims& shape() const { return shape_; }
+  int64_t size() const { return size_; }
+  size_t bytes() const { return static_cast<size_t>(size_ * item_size(dtype_)); }
+  std::byte* raw() { return buffer_.data(); }
+  const std::byte* raw() const { return buffer_.data(); }
+  template <class T>
+  T* data() {
+    return reinterpret_cast<T*>(buffer_.data());
+  }
+  template <class T>
+  const T* data() const {
+    return reinterpret_cast<const T*>(buffer_.data());
+  }
+  double number(int64_t at) const;
+  Array array() const;  ///< a copy
+
+ private:
+  DType dtype_ = DType::kF32;
+  Dims shape_;
+  int64_t size_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+using Sample = std::vector<Value>;  ///< one value per field
+
+/// What samples that are drawn anew (random windows, augmentation) depend on beside their index.
+struct ReadContext {
+  uint64_t seed = 0;
+  uint64_t epoch = 0;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  virtual const std::vector<Field>& fields() const = 0;
+  /// Reads sample `index`, one value per field. Called from many threads at once. A bad sample is
+  /// an Error (kData) that names the file and the place in it.
+  virtual void read(int64_t index, const ReadContext& context, Sample& out) const = 0;
+  /// Where sample `index` comes from, for messages: "train.csv:17". With a field and an element of
+  /// it, that too: "train.csv:17, column 'price'".
+  virtual std::string place(int64_t index, int64_t field = -1, int64_t element = -1) const = 0;
+  /// Resolved paths of the files that are read.
+  virtual std::vector<std::string> paths() const { return {}; }
+  /// The vocabulary of a field of tokens or categories, or null.
+  virtual const Vocabulary* vocabulary(int64_t /*field*/) const { return nullptr; }
+  /// Further facts for `--check-data`, as (name, value).
+  virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
+
+  /// The number of a field; -1 if there is none.
+  int64_t find_field(const std::string& name) const;
+};
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+/// Samples of another dataset, chosen by number: [begin, end), or those places of a permutation.
+class Subset : public Dataset {
+ public:
+  Subset(DatasetPtr base, int64_t begin, int64_t end);
+  /// Places [begin, end) of the permutation that `seed` gives.
+  Subset(DatasetPtr base, int64_t begin, int64_t end, uint64_t seed);
+  int64_t size() const override { return end_ - begin_; }
+  const std::vector<Field>& fields() const override { return base_->fields(); }
+  void read(int64_t index, const ReadContext& context, Sample& out) const override {
+    base_->read(at(index), context, out);
+  }
+  std::string place(int64_t index, int64_t field, int64_t element) const override {
+    return base_->place(at(index), field, element);
+  }
+  std::vector<std::string> paths() const override { return base_->paths(); }
+  const Vocabulary* vocabulary(int64_t field) const override { return base_->vocabulary(field); }
+  std::vector<std::pair<std::string, std::string>> facts() const override;
+
+ private:
+  int64_t at(int64_t index) const;
+  DatasetPtr base_;
+  int64_t begin_, end_;
+  std::optional<Permutation> order_;
+};
+
+}  // namespace paddle::data

@@ -1,0 +1,438 @@
+#include "data/loader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/parallel.h"
+
+namespace paddle::data {
+namespace {
+
+constexpr size_t kListedSkips = 1000;
+
+/// Buffers of batches that the consumer has let go of, kept for the next ones. A buffer comes back
+/// when the last array on it dies, on whichever thread that is.
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
+ public:
+  Array array(DType dtype, Dims shape) {
+    Array out;
+    out.dtype = dtype;
+    out.strides = contiguous_strides(shape);
+    out.shape = std::move(shape);
+    const auto bytes = static_cast<size_t>(storage_bytes(dtype, out.size()));
+    std::shared_ptr<Storage> buffer = take(bytes);
+    std::byte* data = buffer->data();
+    std::shared_ptr<void> owner(data, [buffer, pool = weak_from_this()](void*) mutable {
+      if (const auto alive = pool.lock()) alive->put(std::move(buffer));
+    });
+    out.storage = Storage::borrow(data, bytes, std::move(owner));
+    return out;
+  }
+
+ private:
+  std::shared_ptr<Storage> take(size_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& each : free_)
+        if (each->bytes() >= bytes && each->bytes() <= 2 * bytes + 4096) {
+          std::swap(each, free_.back());
+          auto out = std::move(free_.back());
+          free_.pop_back();
+          return out;
+        }
+    }
+    return Storage::allocate(bytes);
+  }
+  void put(std::shared_ptr<Storage> buffer) {
+    const std::lock_guard lock(mutex_);
+    if (free_.size() < 16) free_.push_back(std::move(buffer));
+  }
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Storage>> free_;
+};
+
+/// One batch on its way: made by one thread, taken by the consumer in order.
+struct Slot {
+  LoaderPosition from, next;
+  int64_t end = 0;  ///< place after the last sample
+  bool last_of_epoch = false;
+  Batch batch;
+  std::vector<SkippedSample> skipped;
+  std::exception_ptr error;
+  bool done = false;
+};
+
+/// What one thread keeps from sample to sample.
+struct Workspace {
+  Sample sample;
+  Value scratch;
+};
+
+/// A reason to leave a sample out where the policy allows it; other errors always end the run.
+struct BadSample {
+  std::string reason;
+};
+
+int64_t first_nan(const Value& value) {
+  if (!is_float(value.dtype())) return -1;
+  return visit_float(value.dtype(), [&](auto tag) -> int64_t {
+    using T = typename decltype(tag)::type;
+    const T* data = value.data<T>();
+    for (int64_t i = 0; i < value.size(); ++i)
+      if (std::isnan(static_cast<typename Accumulator<T>::type>(data[i]))) return i;
+    return -1;
+  });
+}
+
+}  // namespace
+
+class Loader::Impl {
+ public:
+  Impl(DatasetPtr dataset, LoaderOptions options)
+      : dataset_(std::move(dataset)),
+        options_(std::move(options)),
+        pipeline_(dataset_->fields(), options_.transforms) {
+    if (options_.batch_size < 1)
+      fail(ErrorCode::kConfig, "batch_size is ", options_.batch_size, ", at least 1 is needed");
+    if (options_.workers < 0 || options_.workers > 1024)
+      fail(ErrorCode::kConfig, "workers is ", options_.workers);
+    if (options_.ranks < 1 || options_.rank < 0 || options_.rank >= options_.ranks ||
+        options_.batch_size % options_.ranks != 0)
+      fail(ErrorCode::kConfig, "a batch of ", options_.batch_size, " cannot be shared by ",
+           options_.ranks, " processes");
+    if (dataset_->size() == 0) fail(ErrorCode::kData, "the dataset is empty");
+    if (options_.drop_last && dataset_->size() < options_.batch_size)
+      fail(ErrorCode::kData, "the dataset has ", dataset_->size(),
+           " samples, fewer than one batch of ", options_.batch_size,
+           "; lower batch_size or set drop_last: false");
+    for (const ValueRange& range : options_.ranges) {
+      const int64_t field = dataset_->find_field(range.field);
+      if (field < 0) fail(ErrorCode::kConfig, "no field '", range.field, "' to check");
+      range_fields_.push_back(field);
+    }
+    for (const Field& field : pipeline_.fields()) {
+      const bool fixed = std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
+      if (fixed)
+        batch_bytes_ += static_cast<uint64_t>(storage_bytes(
+            field.dtype,
+            checked_multiply(local_rows(), element_count(std::span<const int64_t>(field.shape)))));
+    }
+    start({});
+  }
+  ~Impl() { stop(); }
+
+  const std::vector<Field>& fields() const { return pipeline_.fields(); }
+  const Dataset& dataset() const { return *dataset_; }
+  int64_t samples_per_epoch() const {
+    const int64_t n = dataset_->size();
+    return options_.drop_last ? n / options_.batch_size * options_.batch_size : n;
+  }
+  int64_t batches_per_epoch() const {
+    return (samples_per_epoch() + options_.batch_size - 1) / options_.batch_size;
+  }
+
+  std::optional<Batch> next() {
+    while (true) {
+      std::shared_ptr<Slot> slot = options_.workers == 0 ? make_here() : take();
+      if (!slot) return std::nullopt;
+      if (slot->error) {
+        failure_ = slot->error;
+        std::rethrow_exception(slot->error);
+      }
+      position_ = slot->next;
+      try {
+        count_skips(*slot);
+      } catch (...) {
+        failure_ = std::current_exception();
+        throw;
+      }
+      if (slot->batch.samples > 0) return std::move(slot->batch);
+    }
+  }
+
+  void seek(LoaderPosition position) {
+    if (position.epoch < 0 || position.sample < 0 || position.sample > dataset_->size())
+      fail(ErrorCode::kData, "cannot go on at sample ", position.sample, " of epoch ",
+           position.epoch, ": the dataset has ", dataset_->size(), " samples");
+    stop();
+    start(position);
+  }
+
+  LoaderPosition position_;
+  int64_t skipped_count_ = 0;
+  std::vector<SkippedSample> skipped_;
+  uint64_t batch_bytes() {
+    const std::lock_guard lock(mutex_);
+    return batch_bytes_;
+  }
+
+ private:
+  int64_t local_rows() const { return options_.batch_size / options_.ranks; }
+
+  void start(LoaderPosition position) {
+    const int64_t needed = options_.drop_last ? options_.batch_size : 1;
+    if (position.sample + needed > samples_per_epoch()) position = {position.epoch + 1, 0};
+    position_ = cursor_ = position;
+    stopping_ = false;
+    failure_ = nullptr;
+    skips_in_epoch_ = 0;
+    for (int i = 0; i < options_.workers; ++i) threads_.emplace_back([this] { work(); });
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    slots_.clear();
+  }
+
+  /// The next batch to make, or null after the last epoch. Constant time: a position is enough.
+  std::shared_ptr<Slot> issue() {
+    if (options_.epochs > 0 && cursor_.epoch >= options_.epochs) return nullptr;
+    auto slot = std::make_shared<Slot>();
+    const int64_t total = samples_per_epoch();
+    slot->from = cursor_;
+    slot->end = std::min(cursor_.sample + options_.batch_size, total);
+    // After resuming with another batch size, drop_last also holds for what is left.
+    slot->last_of_epoch =
+        slot->end == total || (options_.drop_last && slot->end + options_.batch_size > total);
+    cursor_ = slot->last_of_epoch ? LoaderPosition{cursor_.epoch + 1, 0}
+                                  : LoaderPosition{cursor_.epoch, slot->end};
+    slot->next = cursor_;
+    return slot;
+  }
+
+  std::shared_ptr<Slot> make_here() {
+    if (failure_) std::rethrow_exception(failure_);
+    auto slot = issue();
+    if (slot) fill(*slot, workspace_);
+    return slot;
+  }
+
+  std::shared_ptr<Slot> take() {
+    std::unique_lock lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    // Workers put slots into the queue when they start on them, so the order is the order.
+    changed_.wait(lock, [&] { return slots_.empty() ? finished() : slots_.front()->done; });
+    if (slots_.empty()) return nullptr;
+    auto slot = std::move(slots_.front());
+    slots_.pop_front();
+    lock.unlock();
+    changed_.notify_all();
+    return slot;
+  }
+
+  bool finished() const { return options_.epochs > 0 && cursor_.epoch >= options_.epochs; }
+
+  bool may_start() const {
+    if (finished()) return false;
+    if (slots_.empty()) return true;
+    const uint64_t ahead = slots_.size() + 1;
+    return ahead <= static_cast<uint64_t>(options_.workers) * 2 + 2 &&
+           ahead * std::max<uint64_t>(batch_bytes_, 1) <= options_.prefetch_bytes;
+  }
+
+  void work() {
+    forbid_parallel_regions_on_this_thread();
+    Workspace workspace;
+    while (true) {
+      std::shared_ptr<Slot> slot;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return stopping_ || finished() || may_start(); });
+        if (stopping_) return;
+        if (finished()) {
+          changed_.notify_all();
+          return;
+        }
+        slot = issue();
+        slots_.push_back(slot);
+      }
+      fill(*slot, workspace);
+      bool failed;
+      {
+        const std::lock_guard lock(mutex_);
+        slot->done = true;
+        failed = slot->error != nullptr;
+      }
+      changed_.notify_all();
+      if (failed) return;  // nothing after an error is ever asked for
+    }
+  }
+
+  bool stopping() {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  }
+
+  void fill(Slot& slot, Workspace& workspace) {
+    try {
+      make_batch(slot, workspace);
+    } catch (...) {
+      slot.error = std::current_exception();
+    }
+  }
+
+  void make_batch(Slot& slot, Workspace& workspace) {
+    const ReadContext context{options_.seed, static_cast<uint64_t>(slot.from.epoch)};
+    const auto n = static_cast<uint64_t>(dataset_->size());
+    const Permutation order(n, options_.seed, stream_of("shuffle"), context.epoch);
+    const int64_t count = slot.end - slot.from.sample;
+    const int64_t begin = slot.from.sample + count * options_.rank / options_.ranks;
+    const int64_t end = slot.from.sample + count * (options_.rank + 1) / options_.ranks;
+    Batch& batch = slot.batch;
+    batch.epoch = slot.from.epoch;
+    batch.first = slot.from.sample;
+    batch.last_of_epoch = slot.last_of_epoch;
+    batch.next = slot.next;
+    for (int64_t at = begin; at < end; ++at) {
+      if (options_.workers > 0 && stopping()) return;
+      const int64_t index =
+          options_.shuffle ? static_cast<int64_t>(order(static_cast<uint64_t>(at))) : at;
+      try {
+        read_sample(index, context, workspace);
+      } catch (const BadSample& bad) {
+        slot.skipped.push_back({slot.from.epoch, index, bad.reason});
+        continue;
+      }
+      if (batch.arrays.empty()) allocate(batch, workspace.sample, end - begin);
+      store(batch, workspace.sample, index);
+    }
+    for (Array& array : batch.arrays) array.shape[0] = batch.samples;
+  }
+
+  /// Reads, checks and transforms one sample; BadSample where the policies say to skip it.
+  void read_sample(int64_t index, const ReadContext& context, Workspace& workspace) {
+    const bool may_skip = options_.on_bad_sample == BadSamplePolicy::kSkip;
+    try {
+      dataset_->read(index, context, workspace.sample);
+      check_ranges(index, workspace.sample);
+    } catch (const Error& error) {
+      if (may_skip && error.code() == ErrorCode::kData) throw BadSample{error.what()};
+      throw;
+    }
+    check_nan(index, workspace.sample);
+    try {
+      pipeline_.apply(workspace.sample, index, context, workspace.scratch);
+    } catch (const Error& error) {
+      const std::string reason = str(dataset_->place(index), ": ", error.message());
+      if (may_skip && error.code() == ErrorCode::kData) throw BadSample{reason};
+      fail(error.code(), reason);
+    }
+  }
+
+  void check_nan(int64_t index, const Sample& sample) const {
+    if (options_.nan == NanPolicy::kKeep) return;
+    for (size_t f = 0; f < sample.size(); ++f) {
+      const int64_t element = first_nan(sample[f]);
+      if (element < 0) continue;
+      const std::string where = dataset_->place(index, static_cast<int64_t>(f), element);
+      if (options_.nan == NanPolicy::kSkip) throw BadSample{where + ": NaN"};
+      fail(ErrorCode::kData, where,
+           ": NaN in the data (nan: skip leaves such samples out, nan: keep allows them)");
+    }
+  }
+
+  void check_ranges(int64_t index, const Sample& sample) const {
+    for (size_t r = 0; r < options_.ranges.size(); ++r) {
+      const ValueRange& range = options_.ranges[r];
+      const int64_t field = range_fields_[r];
+      const Value& value = sample[static_cast<size_t>(field)];
+      if (!is_integer(value.dtype())) continue;
+      for (int64_t i = 0; i < value.size(); ++i) {
+        const double number = value.number(i);
+        if (number < static_cast<double>(range.low) || number >= static_cast<double>(range.high))
+          fail(ErrorCode::kData, dataset_->place(index, field, i), ": ", range.field, " ", number,
+               " is outside ", range.low, "..", range.high - 1);
+      }
+    }
+  }
+
+  void allocate(Batch& batch, const Sample& sample, int64_t rows) {
+    uint64_t bytes = 0;
+    for (const Value& value : sample) {
+      Dims shape = {rows};
+      shape.insert(shape.end(), value.shape().begin(), value.shape().end());
+      batch.arrays.push_back(pool_->array(value.dtype(), std::move(shape)));
+      bytes += batch.arrays.back().storage->bytes();
+    }
+    const std::lock_guard lock(mutex_);
+    batch_bytes_ = std::max(batch_bytes_, bytes);
+  }
+
+  void store(Batch& batch, const Sample& sample, int64_t index) const {
+    for (size_t f = 0; f < sample.size(); ++f) {
+      Array& array = batch.arrays[f];
+      const Dims& shape = sample[f].shape();
+      if (!std::equal(shape.begin(), shape.end(), array.shape.begin() + 1, array.shape.end())) {
+        const Dims first(array.shape.begin() + 1, array.shape.end());
+        fail(ErrorCode::kData, dataset_->place(index), ": field '", fields()[f].name,
+             "' has shape ", str(shape), ", others of its batch have ", str(first),
+             "; give all the same size (transform resize, crop or pad)");
+      }
+      if (sample[f].bytes() > 0)
+        std::memcpy(static_cast<std::byte*>(array.raw()) +
+                        static_cast<size_t>(batch.samples) * sample[f].bytes(),
+                    sample[f].raw(), sample[f].bytes());
+    }
+    ++batch.samples;
+  }
+
+  /// In the order of batches, so that the limit is hit at the same place with any worker count.
+  void count_skips(Slot& slot) {
+    for (SkippedSample& each : slot.skipped) {
+      ++skipped_count_;
+      ++skips_in_epoch_;
+      const double allowed = options_.max_bad_rate * static_cast<double>(dataset_->size());
+      if (static_cast<double>(skips_in_epoch_) > allowed)
+        fail(ErrorCode::kData, skips_in_epoch_, " of ", dataset_->size(),
+             " samples were bad, more than the rate of ", options_.max_bad_rate,
+             " that max_bad_rate allows; the last: ", each.reason);
+      if (skipped_.size() < kListedSkips) skipped_.push_back(std::move(each));
+    }
+    if (slot.last_of_epoch) skips_in_epoch_ = 0;
+  }
+
+  DatasetPtr dataset_;
+  LoaderOptions options_;
+  Pipeline pipeline_;
+  std::vector<int64_t> range_fields_;
+  std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
+  Workspace workspace_;
+  std::exception_ptr failure_;
+  int64_t skips_in_epoch_ = 0;
+
+  std::mutex mutex_;  ///< guards what follows
+  std::condition_variable changed_;
+  LoaderPosition cursor_;
+  std::deque<std::shared_ptr<Slot>> slots_;
+  uint64_t batch_bytes_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+Loader::Loader(DatasetPtr dataset, LoaderOptions options)
+    : impl_(std::make_unique<Impl>(std::move(dataset), std::move(options))) {}
+Loader::~Loader() = default;
+const std::vector<Field>& Loader::fields() const { return impl_->fields(); }
+const Dataset& Loader::dataset() const { return impl_->dataset(); }
+int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
+int64_t Loader::samples_per_epoch() const { return impl_->samples_per_epoch(); }
+std::optional<Batch> Loader::next() { return impl_->next(); }
+LoaderPosition Loader::position() const { return impl_->position_; }
+void Loader::seek(LoaderPosition position) { impl_->seek(position); }
+int64_t Loader::skipped_count() const { return impl_->skipped_count_; }
+const std::vector<SkippedSample>& Loader::skipped() const { return impl_->skipped_; }
+uint64_t Loader::batch_bytes() const { return impl_->batch_bytes(); }
+
+}  // namespace paddle::data

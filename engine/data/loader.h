@@ -1,0 +1,106 @@
+#pragma once
+// The loader: shuffles, reads, transforms and batches a dataset, ahead of the consumer and on
+// worker threads. What it yields depends on the dataset, the options and the position alone, never
+// on the number of workers; any position can be resumed at once, without reading what went before.
+//
+// Example:
+//   Loader loader(make_dataset(dataset_options), {.batch_size = 64, .shuffle = true, .workers =
+//   2}); while (auto batch = loader.next()) train(batch->arrays);
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/transforms.h"
+
+namespace paddle::data {
+
+/// What happens to a sample that cannot be read or decoded.
+enum class BadSamplePolicy {
+  kError,
+  kSkip,  ///< left out of its batch, which is then shorter, and listed
+};
+/// What happens to NaN in a floating field of the dataset, before transforms.
+enum class NanPolicy { kError, kSkip, kKeep };
+
+/// Integers of a field that must lie in [low, high): labels against the classes of the model.
+struct ValueRange {
+  std::string field = {};
+  int64_t low = 0, high = 0;
+};
+
+struct LoaderOptions {
+  int64_t batch_size = 1;  ///< of all ranks together
+  bool shuffle = false;    ///< in an order that depends on (seed, epoch) alone
+  bool drop_last = false;  ///< leave out the samples of an epoch that fill no batch
+  uint64_t seed = 0;
+  int workers = 0;  ///< threads; 0: batches are made in `next`
+  uint64_t prefetch_bytes = uint64_t{256}
+                            << 20;  ///< at most so much is made ahead (one batch is always)
+  int64_t epochs = 0;               ///< stop after so many; 0: go on for ever
+  BadSamplePolicy on_bad_sample = BadSamplePolicy::kError;
+  double max_bad_rate = 0.01;  ///< skipping a larger share of an epoch is an error
+  NanPolicy nan = NanPolicy::kError;
+  std::vector<ValueRange> ranges = {};
+  std::vector<TransformOptions> transforms = {};
+  int64_t rank = 0, ranks = 1;  ///< this process takes rows rank/ranks to (rank+1)/ranks of a batch
+};
+
+/// The next sample to read: `sample` counts places in the order of the epoch.
+struct LoaderPosition {
+  int64_t epoch = 0;
+  int64_t sample = 0;
+  bool operator==(const LoaderPosition&) const = default;
+};
+
+struct SkippedSample {
+  int64_t epoch = 0;
+  int64_t index = 0;        ///< in the dataset
+  std::string reason = {};  ///< with the file and the row
+};
+
+struct Batch {
+  std::vector<Array> arrays = {};  ///< one per field, [samples, …]
+  int64_t samples = 0;             ///< in this process's part
+  int64_t epoch = 0;
+  int64_t first = 0;  ///< place of the first sample in the epoch's order
+  bool last_of_epoch = false;
+  LoaderPosition next = {};  ///< where the batch after this one starts
+};
+
+class Loader {
+ public:
+  /// kConfig for options that do not fit the dataset; kData if an epoch would hold no batch.
+  Loader(DatasetPtr dataset, LoaderOptions options);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// Fields of a batch; their shapes are those of one sample.
+  const std::vector<Field>& fields() const;
+  const Dataset& dataset() const;
+  int64_t batches_per_epoch() const;
+  int64_t samples_per_epoch() const;  ///< without those that drop_last leaves out
+
+  /// The next batch; nullopt after the last epoch. An error met while making a batch is thrown
+  /// here, when its turn comes. Batches without any good sample are passed over.
+  std::optional<Batch> next();
+  /// Where the batch that `next` will give starts: save it in a checkpoint.
+  LoaderPosition position() const;
+  /// Goes on from a saved position, or from the start of an epoch.
+  void seek(LoaderPosition position);
+  /// Samples skipped so far: their number, and a list of the first thousand.
+  int64_t skipped_count() const;
+  const std::vector<SkippedSample>& skipped() const;
+  /// Bytes of a batch, from the declared shapes or, where they differ by sample, the last batch.
+  uint64_t batch_bytes() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace paddle::data

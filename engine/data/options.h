@@ -1,0 +1,164 @@
+#pragma once
+// What a config says about its data, as plain structs: one per kind of dataset, the transforms and
+// the loader. `make_dataset` turns DatasetOptions into a Dataset; paths are already resolved.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace paddle::data {
+
+/// Images and labels in IDX files (MNIST), plain or gzip. Images become uint8 [1, rows, columns].
+struct IdxOptions {
+  std::string images = {};
+  std::string labels = {};  ///< "" for none
+  std::string image_field = "image";
+  std::string label_field = "label";
+  std::vector<std::string> classes = {};  ///< names; empty for none
+};
+
+/// Arrays whose first axis counts samples: one .npz, or one .npy per field.
+struct NpzOptions {
+  std::string path = {};
+  /// Field and array name; empty: every array, under its own name.
+  std::vector<std::pair<std::string, std::string>> arrays = {};
+};
+struct NpyOptions {
+  std::vector<std::pair<std::string, std::string>> files = {};  ///< field and path
+};
+
+/// What to do with an empty cell of a numeric column.
+enum class MissingPolicy { kError, kFill, kNan };
+enum class Scaling {
+  kNone,
+  kMinMax,    ///< to 0 … 1 by the column's smallest and largest value in the whole file
+  kStandard,  ///< to mean 0 and deviation 1 of the column in the whole file
+};
+enum class ColumnKind {
+  kNumeric,
+  kCategorical,  ///< a number per distinct string: by vocabulary, or hashed into buckets
+};
+
+/// One field made of one or more columns.
+struct CsvField {
+  std::string name = {};
+  /// Names, numbers from 0 ("0"), runs ("I1..I13") or patterns ("C*"). Empty: the column that is
+  /// named as the field is.
+  std::vector<std::string> columns = {};
+  bool scalar = false;  ///< true: one column gives shape [], not [1]
+  ColumnKind kind = ColumnKind::kNumeric;
+  std::optional<DType> dtype = {};  ///< default: float32 for numeric, int64 for categorical
+
+  // Numeric columns.
+  MissingPolicy missing = MissingPolicy::kError;
+  double fill = 0;
+  bool log = false;  ///< sign(x) * log(1 + |x|), before scaling
+  Scaling scaling = Scaling::kNone;
+
+  // Categorical columns. Buckets > 0: hashed; else by vocabulary. A missing cell is the category
+  // of the empty string.
+  int64_t buckets = 0;
+  bool per_column = false;  ///< column c uses numbers c*buckets … (c+1)*buckets - 1
+  std::vector<std::string> vocabulary = {};
+  std::string vocabulary_file = {};
+  bool unknown_is_zero = false;  ///< a string outside the vocabulary is 0, else an error
+};
+
+struct CsvFileOptions {
+  std::string path = {};
+  char delimiter = '\0';  ///< '\0': a tab for .tsv and .tab, else a comma
+  char quote = '"';
+  bool header = true;
+  std::vector<std::string> column_names = {};  ///< for files without a header
+  std::vector<CsvField> fields = {};           ///< empty: each column, numeric, as a scalar
+};
+
+enum class TextLevel { kCharacters, kBytes };
+enum class TextWindows {
+  kRandom,       ///< starts drawn anew in every epoch
+  kConsecutive,  ///< starts 0, stride, 2*stride, …
+};
+
+/// Windows of text: `context` tokens, and the same shifted by one as targets. Range and split
+/// count tokens here, and a split cuts the text in order.
+struct TextOptions {
+  std::string path = {};
+  TextLevel level = TextLevel::kCharacters;
+  int64_t context = 64;
+  TextWindows windows = TextWindows::kRandom;
+  int64_t samples = 0;  ///< random windows in an epoch; 0: as many as cover the text once
+  int64_t stride = 0;   ///< of consecutive windows; 0: context
+  std::string token_field = "tokens";
+  std::string target_field = "targets";
+  std::vector<std::string> vocabulary =
+      {};  ///< empty: from the file below, or the text's characters
+  std::string vocabulary_file = {};
+};
+
+/// JPEG and PNG files, a sub-folder for each class; without sub-folders, images without labels.
+struct ImageFolderOptions {
+  std::string path = {};
+  std::vector<std::string> files = {};  ///< instead of a folder: these files, without labels
+  int channels = 3;                     ///< 1 (grey) or 3 (RGB); images are uint8 [channels, h, w]
+  std::string image_field = "image";
+  std::string label_field = "label";
+  std::vector<std::string> classes = {};  ///< folder names in order; empty: all, sorted
+};
+
+/// Fields filled with random numbers, for benchmarks and tests.
+struct RandomField {
+  std::string name = {};
+  DType dtype = DType::kF32;
+  Dims shape = {};
+  /// Uniform in [low, high); integers likewise. Without bounds, floats are standard normal and
+  /// integers 0 or 1.
+  std::optional<double> low = {}, high = {};
+};
+struct RandomOptions {
+  int64_t size = 1024;
+  uint64_t seed = 0;
+  std::vector<RandomField> fields = {};
+};
+
+/// Handwritten-looking digits that are drawn here: image uint8 [1, 28, 28] and label int64.
+struct DigitsOptions {
+  int64_t size = 20000;
+  uint64_t seed = 0;
+  std::string image_field = "image";
+  std::string label_field = "label";
+};
+
+struct DatasetOptions {
+  std::variant<DigitsOptions, IdxOptions, CsvFileOptions, TextOptions, ImageFolderOptions,
+               NpyOptions, NpzOptions, RandomOptions>
+      source = {};
+  /// Samples [begin, end); negative numbers count from the end.
+  std::optional<int64_t> begin = {}, end = {};
+  /// Named shares of what remains, of which `part` is used. Shares are taken from a random order
+  /// that `split_seed` gives, or in order.
+  std::vector<std::pair<std::string, double>> split = {};
+  std::string part = {};
+  bool split_in_order = false;
+  uint64_t split_seed = 0;
+};
+
+/// The kind as configs name it: digits, idx, csv, text, images, npy, npz, random.
+std::string kind_of(const DatasetOptions& options);
+/// Opens the files, checks them and gives the dataset. kData for what the files lack, kConfig for
+/// options that contradict each other; an empty dataset is an error.
+DatasetPtr make_dataset(const DatasetOptions& options);
+
+/// [begin, end) of `size` samples that range and split leave, and whether these are places in the
+/// random order.
+struct Part {
+  int64_t begin = 0, end = 0;
+  bool permuted = false;
+};
+Part resolve_part(const DatasetOptions& options, int64_t size, bool in_order);
+
+}  // namespace paddle::data

@@ -1,0 +1,103 @@
+#include "data/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace paddle::data {
+namespace {
+
+/// "float32[13] from 0 to 3.2, mean 0.4", or what the numbers stand for.
+std::string summary(const Field& field, const Value& value, const Vocabulary* vocabulary) {
+  std::string out = str(field.name, ": ", text(value.dtype()), str(value.shape()));
+  if (value.size() == 0) return out;
+  const auto class_name = [&](double number) -> std::string {
+    const auto at = static_cast<size_t>(number);
+    if (number < 0 || at >= field.classes.size()) return "";
+    return str(" (", field.classes[at], ")");
+  };
+  if (value.size() <= 8) {
+    out += " =";
+    for (int64_t i = 0; i < value.size(); ++i)
+      out += str(" ", format_float(static_cast<float>(value.number(i))),
+                 is_integer(value.dtype()) ? class_name(value.number(i)) : "");
+    return out;
+  }
+  if (vocabulary && value.dtype() == DType::kI64) {
+    std::vector<int64_t> ids;
+    for (int64_t i = 0; i < std::min<int64_t>(value.size(), 40); ++i)
+      ids.push_back(value.data<int64_t>()[i]);
+    std::string excerpt;
+    for (const char c : vocabulary->decode(ids)) excerpt += c == '\n' ? "\\n" : std::string(1, c);
+    return str(out, " \"", excerpt, "…\"");
+  }
+  double low = HUGE_VAL, high = -HUGE_VAL, sum = 0;
+  int64_t nans = 0;
+  for (int64_t i = 0; i < value.size(); ++i) {
+    const double x = value.number(i);
+    if (std::isnan(x)) {
+      ++nans;
+      continue;
+    }
+    low = std::min(low, x), high = std::max(high, x), sum += x;
+  }
+  const auto count = static_cast<double>(value.size() - nans);
+  out += str(" from ", format_float(static_cast<float>(low)), " to ",
+             format_float(static_cast<float>(high)), ", mean ",
+             format_float(static_cast<float>(std::round(sum / count * 1000) / 1000)));
+  return nans > 0 ? str(out, ", ", nans, " NaN") : out;
+}
+
+}  // namespace
+
+DataReport check_data(const Dataset& dataset) {
+  DataReport report;
+  report.paths = dataset.paths();
+  report.samples = dataset.size();
+  report.fields = dataset.fields();
+  report.facts = dataset.facts();
+  const int64_t n = dataset.size();
+  for (const int64_t index : std::set<int64_t>{0, n / 2, n - 1}) {
+    if (index < 0 || index >= n) continue;
+    std::vector<std::string> lines;
+    Sample sample;
+    try {
+      dataset.read(index, {}, sample);
+      for (size_t f = 0; f < sample.size(); ++f)
+        lines.push_back(
+            summary(report.fields[f], sample[f], dataset.vocabulary(static_cast<int64_t>(f))));
+    } catch (const Error& error) {
+      lines = {str("bad: ", error.what())};
+    }
+    report.examples.emplace_back(dataset.place(index), std::move(lines));
+  }
+  return report;
+}
+
+std::string DataReport::text() const {
+  std::string out;
+  for (const std::string& path : paths) out += str("path: ", path, "\n");
+  out += str("samples: ", samples, "\n");
+  for (const auto& [name, value] : facts) out += str(name, ": ", value, "\n");
+  for (const Field& field : fields) {
+    out += str("field ", field);
+    if (!field.classes.empty()) {
+      constexpr size_t kShown = 12;
+      std::vector<std::string> shown(field.classes.begin(),
+                                     field.classes.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                                 kShown, field.classes.size())));
+      out += str(", ", field.classes.size(), " classes: ", join(shown, ", "),
+                 field.classes.size() > kShown ? ", …" : "");
+    } else if (field.class_count > 0) {
+      out += str(", values 0..", field.class_count - 1);
+    }
+    out += "\n";
+  }
+  for (const auto& [place, lines] : examples) {
+    out += place + "\n";
+    for (const std::string& line : lines) out += "  " + line + "\n";
+  }
+  return out;
+}
+
+}  // namespace paddle::data

@@ -1,0 +1,18 @@
+#pragma once
+// The kinds of dataset behind make_dataset, one function each. Range and split are applied by
+// make_dataset, except for text, which is cut before windows are laid over it.
+
+#include "data/options.h"
+
+namespace paddle::data {
+
+DatasetPtr make_idx(const IdxOptions& options);
+DatasetPtr make_npz(const NpzOptions& options);
+DatasetPtr make_npy(const NpyOptions& options);
+DatasetPtr make_csv(const CsvFileOptions& options);
+DatasetPtr make_text(const TextOptions& options, const DatasetOptions& part);
+DatasetPtr make_image_folder(const ImageFolderOptions& options);
+DatasetPtr make_random(const RandomOptions& options);
+DatasetPtr make_digits(const DigitsOptions& options);
+
+}  // namespace paddle::data

@@ -1,0 +1,292 @@
+#include "data/transforms.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/image_transforms.h"
+
+namespace paddle::data {
+namespace {
+
+struct KindName {
+  TransformKind kind;
+  const char* name;
+};
+constexpr KindName kNames[] = {{TransformKind::kCast, "cast"},
+                               {TransformKind::kScale, "scale"},
+                               {TransformKind::kNormalize, "normalize"},
+                               {TransformKind::kOneHot, "one_hot"},
+                               {TransformKind::kReshape, "reshape"},
+                               {TransformKind::kResize, "resize"},
+                               {TransformKind::kCenterCrop, "center_crop"},
+                               {TransformKind::kRandomCrop, "random_crop"},
+                               {TransformKind::kHorizontalFlip, "horizontal_flip"},
+                               {TransformKind::kVerticalFlip, "vertical_flip"},
+                               {TransformKind::kPad, "pad"}};
+
+/// Calls `f(const T* in, auto* out)` over the element types of two values.
+template <class F>
+void visit_two(const Value& in, Value& out, F&& f) {
+  visit_dtype(in.dtype(), [&](auto in_tag) {
+    using In = typename decltype(in_tag)::type;
+    visit_dtype(out.dtype(), [&](auto out_tag) {
+      using Out = typename decltype(out_tag)::type;
+      f(in.data<In>(), out.data<Out>());
+    });
+  });
+}
+
+template <class To, class From>
+To convert(From x) {
+  if constexpr (std::is_same_v<To, bool>)
+    return static_cast<double>(x) != 0;
+  else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>)
+    return To(static_cast<float>(x));
+  else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
+    const double value = static_cast<double>(x);  // a cast that does not fit would be undefined
+    if (std::isnan(value)) return 0;
+    const double low = static_cast<double>(std::numeric_limits<To>::min());
+    const double high = static_cast<double>(std::numeric_limits<To>::max());
+    if (value <= low) return std::numeric_limits<To>::min();
+    if (value >= high) return std::numeric_limits<To>::max();
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+DType floating(DType dtype) { return dtype == DType::kF64 ? DType::kF64 : DType::kF32; }
+
+class Cast : public Transform {
+ public:
+  explicit Cast(const TransformOptions& options) {
+    if (!options.dtype) fail(ErrorCode::kConfig, "cast: dtype is missing");
+    dtype_ = *options.dtype;
+    if (!info(dtype_).has_kernels)
+      fail(ErrorCode::kConfig, "cast: samples cannot be cast to ", text(dtype_));
+  }
+  Field infer(const Field& in) const override {
+    Field out = in;
+    out.dtype = dtype_;
+    return out;
+  }
+  void apply(const Value& in, Value& out, RandomSequence) const override {
+    out.reset(dtype_, in.shape());
+    visit_two(in, out, [&](const auto* from, auto* to) {
+      using To = std::decay_t<decltype(*to)>;
+      for (int64_t i = 0; i < in.size(); ++i) to[i] = convert<To>(from[i]);
+    });
+  }
+
+ private:
+  DType dtype_;
+};
+
+/// x * factor[c] + offset[c], where c is the first axis, or one pair for all.
+class Affine : public Transform {
+ public:
+  Affine(std::string name, std::vector<double> factor, std::vector<double> offset)
+      : name_(std::move(name)), factor_(std::move(factor)), offset_(std::move(offset)) {}
+  Field infer(const Field& in) const override {
+    if (factor_.size() > 1 &&
+        (in.shape.empty() || in.shape[0] != static_cast<int64_t>(factor_.size())))
+      fail(ErrorCode::kConfig, name_, ": ", factor_.size(), " values are given for ", in.text());
+    Field out = in;
+    out.dtype = floating(in.dtype);
+    out.class_count = 0;
+    return out;
+  }
+  void apply(const Value& in, Value& out, RandomSequence) const override {
+    out.reset(floating(in.dtype()), in.shape());
+    const auto parts = static_cast<int64_t>(factor_.size());
+    const int64_t plane = in.size() / parts;
+    visit_dtype(in.dtype(), [&](auto in_tag) {
+      using In = typename decltype(in_tag)::type;
+      visit_dtype(out.dtype(), [&](auto out_tag) {
+        using Out = typename decltype(out_tag)::type;
+        if constexpr (std::is_same_v<Out, float> || std::is_same_v<Out, double>) {
+          for (int64_t c = 0; c < parts; ++c) {
+            const In* from = in.data<In>() + c * plane;
+            Out* to = out.data<Out>() + c * plane;
+            const auto factor = static_cast<Out>(factor_[static_cast<size_t>(c)]);
+            const auto offset = static_cast<Out>(offset_[static_cast<size_t>(c)]);
+            for (int64_t i = 0; i < plane; ++i) to[i] = convert<Out>(from[i]) * factor + offset;
+          }
+        }
+      });
+    });
+  }
+
+ private:
+  std::string name_;
+  std::vector<double> factor_, offset_;
+};
+
+std::unique_ptr<Transform> make_normalize(const TransformOptions& options) {
+  const size_t count = std::max(options.mean.size(), options.deviation.size());
+  if (count == 0) fail(ErrorCode::kConfig, "normalize: mean and std are missing");
+  std::vector<double> factor(count, 1), offset(count, 0);
+  for (size_t c = 0; c < count; ++c) {
+    const auto pick = [&](const std::vector<double>& list, double otherwise) {
+      if (list.size() > 1 && list.size() != count)
+        fail(ErrorCode::kConfig, "normalize: mean has ", options.mean.size(), " values, std ",
+             options.deviation.size());
+      return list.empty() ? otherwise : list.size() == 1 ? list[0] : list[c];
+    };
+    const double mean = pick(options.mean, 0), deviation = pick(options.deviation, 1);
+    if (!(deviation > 0)) fail(ErrorCode::kConfig, "normalize: std is ", deviation);
+    factor[c] = 1 / deviation;
+    offset[c] = -mean / deviation;
+  }
+  return std::make_unique<Affine>("normalize", std::move(factor), std::move(offset));
+}
+
+class OneHot : public Transform {
+ public:
+  explicit OneHot(const TransformOptions& options)
+      : classes_(options.classes), dtype_(options.dtype.value_or(DType::kF32)) {}
+  Field infer(const Field& in) const override {
+    if (!is_integer(in.dtype))
+      fail(ErrorCode::kConfig, "one_hot: class numbers are integers, ", in.text(), " is not");
+    if (classes_ == 0) classes_ = in.class_count;
+    if (classes_ < 1) fail(ErrorCode::kConfig, "one_hot: say how many classes ", in.text(), " has");
+    Field out = in;
+    out.dtype = dtype_;
+    out.shape.push_back(classes_);
+    out.class_count = 0;
+    return out;
+  }
+  void apply(const Value& in, Value& out, RandomSequence) const override {
+    Dims shape = in.shape();
+    shape.push_back(classes_);
+    out.reset(dtype_, shape);
+    std::fill_n(out.raw(), out.bytes(), std::byte{0});
+    visit_two(in, out, [&](const auto* from, auto* to) {
+      using To = std::decay_t<decltype(*to)>;
+      for (int64_t i = 0; i < in.size(); ++i) {
+        const auto at = convert<int64_t>(from[i]);
+        if (at < 0 || at >= classes_)
+          fail(ErrorCode::kData, "one_hot: class ", at, " is outside 0..", classes_ - 1);
+        to[i * classes_ + at] = convert<To>(1);
+      }
+    });
+  }
+
+ private:
+  mutable int64_t classes_;
+  DType dtype_;
+};
+
+class Reshape : public Transform {
+ public:
+  explicit Reshape(const TransformOptions& options) : shape_(options.shape) {
+    for (const int64_t d : shape_)
+      if (d < -1) fail(ErrorCode::kConfig, "reshape: size ", d);
+    if (std::count(shape_.begin(), shape_.end(), -1) > 1)
+      fail(ErrorCode::kConfig, "reshape: only one size may be -1");
+  }
+  Field infer(const Field& in) const override {
+    Field out = in;
+    const bool known = std::find(in.shape.begin(), in.shape.end(), -1) == in.shape.end();
+    out.shape = shape_;
+    if (known) out.shape = resolve(element_count(std::span<const int64_t>(in.shape)));
+    return out;
+  }
+  void apply(const Value& in, Value& out, RandomSequence) const override {
+    out.reset(in.dtype(), resolve(in.size()));
+    std::copy_n(in.raw(), in.bytes(), out.raw());
+  }
+
+ private:
+  Dims resolve(int64_t count) const {
+    Dims shape = shape_;
+    int64_t rest = 1;
+    for (const int64_t d : shape)
+      if (d >= 0) rest = checked_multiply(rest, d);
+    for (int64_t& d : shape)
+      if (d < 0 && rest > 0) d = count / rest, rest *= d;
+    if (rest != count)
+      fail(ErrorCode::kConfig, "reshape: ", count, " elements do not fit shape ", str(shape_));
+    return shape;
+  }
+  Dims shape_;
+};
+
+}  // namespace
+
+std::string name_of(TransformKind kind) {
+  for (const KindName& each : kNames)
+    if (each.kind == kind) return each.name;
+  return "";
+}
+
+std::optional<TransformKind> parse_transform(const std::string& name) {
+  for (const KindName& each : kNames)
+    if (each.name == name) return each.kind;
+  return std::nullopt;
+}
+
+std::vector<std::string> transform_names() {
+  std::vector<std::string> names;
+  for (const KindName& each : kNames) names.emplace_back(each.name);
+  return names;
+}
+
+std::unique_ptr<Transform> make_transform(const TransformOptions& options) {
+  switch (options.kind) {
+    case TransformKind::kCast:
+      return std::make_unique<Cast>(options);
+    case TransformKind::kScale:
+      return std::make_unique<Affine>("scale", std::vector{options.factor},
+                                      std::vector{options.offset});
+    case TransformKind::kNormalize:
+      return make_normalize(options);
+    case TransformKind::kOneHot:
+      return std::make_unique<OneHot>(options);
+    case TransformKind::kReshape:
+      return std::make_unique<Reshape>(options);
+    default:
+      return make_image_transform(options);
+  }
+}
+
+Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions>& transforms)
+    : fields_(std::move(fields)) {
+  for (size_t t = 0; t < transforms.size(); ++t) {
+    const TransformOptions& options = transforms[t];
+    Stage stage;
+    stage.name = name_of(options.kind);
+    stage.transform = make_transform(options);
+    stage.stream = stream_of(str("transform ", t));
+    std::vector<std::string> names;
+    for (const Field& field : fields_) names.push_back(field.name);
+    if (options.fields.empty())
+      fail(ErrorCode::kConfig, stage.name,
+           ": say which fields it is for; there are: ", join(names, ", "));
+    for (const std::string& name : options.fields) {
+      const auto at = std::find(names.begin(), names.end(), name);
+      if (at == names.end())
+        fail(ErrorCode::kConfig, stage.name, ": no field '", name, "'", did_you_mean(name, names),
+             "; there are: ", join(names, ", "));
+      stage.fields.push_back(static_cast<size_t>(at - names.begin()));
+      Field& field = fields_[stage.fields.back()];
+      field = stage.transform->infer(field);
+    }
+    stages_.push_back(std::move(stage));
+  }
+}
+
+void Pipeline::apply(Sample& sample, int64_t index, const ReadContext& context,
+                     Value& scratch) const {
+  for (const Stage& stage : stages_) {
+    // Sixteen numbers for each sample are more than any transform draws.
+    const Random random(context.seed, stage.stream, context.epoch);
+    const RandomSequence sequence(random, static_cast<uint64_t>(index) * 16);
+    for (const size_t field : stage.fields) {
+      stage.transform->apply(sample[field], scratch, sequence);
+      std::swap(sample[field], scratch);
+    }
+  }
+}
+
+}  // namespace paddle::data

@@ -1,0 +1,184 @@
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "data/options.h"
+#include "data/report.h"
+
+namespace paddle::data {
+namespace {
+
+class CsvDatasetTest : public testing::Test {
+ protected:
+  ~CsvDatasetTest() override { std::filesystem::remove(path_); }
+  DatasetPtr make(const std::string& content, std::vector<CsvField> fields,
+                  CsvFileOptions options = {}) {
+    write_file_atomically(path_, content);
+    options.path = path_;
+    options.fields = std::move(fields);
+    DatasetOptions all;
+    all.source = options;
+    return make_dataset(all);
+  }
+  static Sample read(const DatasetPtr& data, int64_t index) {
+    Sample sample;
+    data->read(index, {}, sample);
+    return sample;
+  }
+  template <class Call>
+  static std::string error_of(Call&& call, ErrorCode code = ErrorCode::kData) {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "no error";
+    return "";
+  }
+  static bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+  std::string path_ = testing::TempDir() + "/paddle_csv_" + std::to_string(::getpid()) + ".csv";
+};
+
+CsvField numeric(std::string name, std::vector<std::string> columns = {}) {
+  CsvField field;
+  field.name = std::move(name);
+  field.columns = std::move(columns);
+  return field;
+}
+
+CsvField categorical(std::string name, std::vector<std::string> columns = {}) {
+  CsvField field = numeric(std::move(name), std::move(columns));
+  field.kind = ColumnKind::kCategorical;
+  return field;
+}
+
+TEST_F(CsvDatasetTest, RunsPatternsAndScalars) {
+  const std::string content = "y,I1,I2,I3,C1\n1,2,3,4,a\n0,5,6,7,b\n";
+  CsvField label = numeric("y");
+  label.scalar = true;
+  label.dtype = DType::kI64;
+  const auto data = make(
+      content, {label, numeric("d", {"I1..I3"}), numeric("e", {"I*"}), categorical("c", {"C1"})});
+  EXPECT_EQ(data->size(), 2);
+  const Sample sample = read(data, 1);
+  EXPECT_EQ(sample[0].shape(), Dims{});
+  EXPECT_EQ(sample[0].data<int64_t>()[0], 0);
+  EXPECT_EQ(sample[1].shape(), Dims{3});
+  EXPECT_EQ(sample[1].data<float>()[2], 7);
+  EXPECT_EQ(sample[2].data<float>()[1], 6);
+  EXPECT_EQ(sample[3].data<int64_t>()[0], 1);
+  EXPECT_EQ(data->fields()[3].classes, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(has(data->place(1, 1, 2), ":3, column 'I3'"));
+}
+
+TEST_F(CsvDatasetTest, WithoutFieldsEveryColumnIsANumber) {
+  const auto data = make("a,b\n1,2\n", {});
+  EXPECT_EQ(data->fields().size(), 2u);
+  EXPECT_EQ(read(data, 0)[1].data<float>()[0], 2);
+  CsvFileOptions plain;
+  plain.header = false;
+  plain.column_names = {"p", "q"};
+  EXPECT_EQ(read(make("1,2\n3,4\n", {numeric("q")}, plain), 1)[0].data<float>()[0], 4);
+}
+
+TEST_F(CsvDatasetTest, MissingValuesLogAndScaling) {
+  CsvField x = numeric("x");
+  EXPECT_TRUE(has(error_of([&] { read(make("x\n1\n\"\"\n", {x}), 1); }), ":3: column 'x'"));
+  x.missing = MissingPolicy::kNan;
+  EXPECT_TRUE(std::isnan(read(make("x,z\n1,0\n,0\n", {x}), 1)[0].data<float>()[0]));
+  x.missing = MissingPolicy::kFill;
+  x.fill = 5;
+  EXPECT_EQ(read(make("x,z\n1,0\n,0\n", {x}), 1)[0].data<float>()[0], 5);
+  x.fill = 0;
+  x.log = true;
+  const auto logged = make("x,z\n-3,0\n,0\n", {x});
+  EXPECT_FLOAT_EQ(read(logged, 0)[0].data<float>()[0], -std::log(4.f));
+  EXPECT_EQ(read(logged, 1)[0].data<float>()[0], 0);
+  x.log = false;
+  x.scaling = Scaling::kMinMax;
+  const auto scaled = make("x,z\n10,0\n20,0\n,0\n30,0\n", {x});
+  EXPECT_FLOAT_EQ(read(scaled, 1)[0].data<float>()[0], 0.5);
+  EXPECT_FLOAT_EQ(read(scaled, 3)[0].data<float>()[0], 1);
+  x.scaling = Scaling::kStandard;
+  EXPECT_NEAR(read(make("x\n1\n2\n3\n", {x}), 2)[0].data<float>()[0], std::sqrt(1.5), 1e-6);
+}
+
+TEST_F(CsvDatasetTest, Hashing) {
+  CsvField c = categorical("c", {"a", "b"});
+  c.buckets = 1000;
+  const auto shared = make("a,b\nred,red\nred,blue\n", {c});
+  const Sample first = read(shared, 0), second = read(shared, 1);
+  EXPECT_EQ(first[0].data<int64_t>()[0], second[0].data<int64_t>()[0]);
+  EXPECT_NE(first[0].data<int64_t>()[0], first[0].data<int64_t>()[1]);  // columns differ
+  EXPECT_EQ(shared->fields()[0].class_count, 1000);
+  c.per_column = true;
+  const auto apart = make("a,b\nred,red\n,\n", {c});
+  EXPECT_EQ(apart->fields()[0].class_count, 2000);
+  for (int64_t row = 0; row < 2; ++row) {
+    const Sample sample = read(apart, row);
+    EXPECT_LT(sample[0].data<int64_t>()[0], 1000);
+    EXPECT_GE(sample[0].data<int64_t>()[1], 1000);
+  }
+}
+
+TEST_F(CsvDatasetTest, Vocabularies) {
+  CsvField c = categorical("c");
+  c.vocabulary = {"other", "red"};
+  const auto strict = make("c\nred\ngreen\n", {c});
+  EXPECT_EQ(read(strict, 0)[0].data<int64_t>()[0], 1);
+  EXPECT_TRUE(has(error_of([&] { read(strict, 1); }), ":3: column 'c': 'green'"));
+  c.unknown_is_zero = true;
+  EXPECT_EQ(read(make("c\nred\ngreen\n", {c}), 1)[0].data<int64_t>()[0], 0);
+}
+
+TEST_F(CsvDatasetTest, ErrorsHaveAPlace) {
+  EXPECT_TRUE(has(error_of([&] { read(make("a,b\n1,2\n3\n", {}), 1); }), ".csv:3: this row has 1"));
+  EXPECT_TRUE(has(error_of([&] { read(make("a\nx\n", {}), 0); }), "'x' is no number"));
+  CsvField label = numeric("a");
+  label.dtype = DType::kI64;
+  EXPECT_TRUE(has(error_of([&] { read(make("a\n1.5\n", {label}), 0); }), "'1.5' is no integer"));
+  EXPECT_TRUE(
+      has(error_of([&] { make("price\n1\n", {numeric("prise")}); }), "did you mean 'price'"));
+  EXPECT_TRUE(has(error_of([&] { make("a,a\n1,2\n", {}); }), "appears twice"));
+  EXPECT_TRUE(has(error_of([&] { make("", {}); }), "empty"));
+  EXPECT_TRUE(has(error_of([&] { make("a,b\n", {}); }), "empty"));
+  error_of([&] { make("a,b\n1,2\n", {numeric("x", {"a..b"})}); }, ErrorCode::kConfig);
+  CsvField scaled = numeric("a");
+  scaled.dtype = DType::kI32;
+  scaled.log = true;
+  error_of([&] { make("a\n1\n", {scaled}); }, ErrorCode::kConfig);
+}
+
+TEST_F(CsvDatasetTest, CriteoSample) {
+  const char* set = std::getenv("PADDLE_TEST_DATA");
+  const std::string path = std::string(set ? set : "../shared/data") + "/ctr/criteo_sample.txt";
+  if (!file_exists(path)) GTEST_SKIP() << "no real data";
+  CsvField label = numeric("label"), dense = numeric("dense", {"I1..I13"}),
+           sparse = categorical("sparse", {"C1..C26"});
+  label.scalar = true;
+  dense.missing = MissingPolicy::kFill;
+  dense.log = true;
+  sparse.buckets = 1000000;
+  DatasetOptions options;
+  options.source =
+      CsvFileOptions{.path = path, .column_names = {}, .fields = {label, dense, sparse}};
+  const auto data = make_dataset(options);
+  ASSERT_EQ(data->size(), 200);
+  for (int64_t i = 0; i < 200; ++i) {
+    const Sample sample = read(data, i);
+    EXPECT_EQ(sample[1].shape(), Dims{13});
+    EXPECT_EQ(sample[2].shape(), Dims{26});
+    for (int64_t k = 0; k < 13; ++k) EXPECT_TRUE(std::isfinite(sample[1].number(k)));
+  }
+  EXPECT_NE(check_data(*data).text().find("sparse: int64[26]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace paddle::data
