@@ -1,0 +1,76 @@
+#pragma once
+// Optimizers as functions over tensors: which state a parameter has, and its new value and state
+// from the gradient. Written against Tensor, so that an update runs eagerly and inside a compiled
+// training step alike. Parameter groups change rates and decay by name pattern.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace paddle::optim {
+
+/// Settings for parameters whose name matches one of the patterns (`*` and `?`); later groups win.
+struct ParameterGroup {
+  std::vector<std::string> match;
+  std::optional<double> lr;        ///< replaces the base rate; the schedule's factor still applies
+  std::optional<double> lr_scale;  ///< multiplies it
+  std::optional<double> weight_decay;
+  bool frozen = false;
+};
+
+enum class OptimizerKind { kSgd, kMomentum, kAdam, kAdamW, kAdagrad, kRmsProp };
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::kAdam;
+  double lr = 1e-3;
+  double weight_decay = 0;
+  double momentum = 0.9;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+  double initial_accumulator = 0;  ///< Adagrad
+  double rho = 0.95;               ///< RMSProp
+  bool centered = false;
+  std::vector<ParameterGroup> groups;
+};
+
+/// A state tensor of one parameter, in the parameter's shape and dtype.
+struct StateSlot {
+  std::string name;  ///< "moment1"
+  double initial = 0;
+};
+
+class Optimizer {
+ public:
+  explicit Optimizer(OptimizerOptions options) : options_(std::move(options)) {}
+  const OptimizerOptions& options() const { return options_; }
+  const std::vector<StateSlot>& slots() const;
+  bool is_frozen(const std::string& parameter) const;
+  /// New parameter, then new states. `lr` is the scheduled base rate (0-D float32), `step` a 0-D
+  /// int64 that counts updates from 1.
+  Tensors update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
+                 const Tensors& states, const Tensor& lr, const Tensor& step) const;
+  /// The factor on the scheduled rate for this parameter, and its decay.
+  double rate_factor(const std::string& parameter) const;
+  double weight_decay(const std::string& parameter) const;
+  /// Groups that match none of these names, for a warning.
+  std::vector<std::string> unmatched_groups(const std::vector<std::string>& parameters) const;
+
+ private:
+  OptimizerOptions options_;
+};
+
+/// How gradients are bounded before the update; at most one is set.
+struct ClipOptions {
+  std::optional<double> value;        ///< each element to [-value, value]
+  std::optional<double> norm;         ///< each gradient to this norm
+  std::optional<double> global_norm;  ///< all together to this norm
+};
+/// Undefined gradients stay undefined.
+Tensors clip_gradients(const Tensors& gradients, const ClipOptions& options);
+/// Root of the sum of squares over all gradients, 0-D float32.
+Tensor global_norm(const Tensors& gradients);
+
+}  // namespace paddle::optim

@@ -1,0 +1,174 @@
+// Folding, common subexpressions and dead code.
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "passes/passes.h"
+
+namespace paddle::passes {
+namespace {
+
+using ir::Function;
+using ir::Operation;
+using ir::Region;
+using ir::Value;
+
+bool has_effect(const Operation& operation) {
+  if (operation.op->has(kEffect)) return true;
+  for (const auto& region : operation.regions)
+    for (const auto& inner : region->operations)
+      if (has_effect(*inner)) return true;
+  return false;
+}
+
+void remove_dead(Region& region, std::unordered_set<const Value*>& used) {
+  for (const Value* v : region.results) used.insert(v);
+  for (auto it = region.operations.rbegin(); it != region.operations.rend();) {
+    Operation& operation = **it;
+    const bool wanted = has_effect(operation) ||
+                        std::any_of(operation.results.begin(), operation.results.end(),
+                                    [&](const Value* v) { return used.count(v) > 0; });
+    if (!wanted) {
+      it = std::make_reverse_iterator(region.operations.erase(std::next(it).base()));
+      continue;
+    }
+    for (const Value* v : operation.operands)
+      if (v) used.insert(v);
+    for (const auto& nested : operation.regions) remove_dead(*nested, used);
+    ++it;
+  }
+}
+
+using Replacement = std::unordered_map<const Value*, Value*>;
+
+Value* replaced(const Replacement& map, Value* value) {
+  const auto it = map.find(value);
+  return it == map.end() ? value : it->second;
+}
+
+void rewrite_operands(Operation& operation, const Replacement& map) {
+  for (Value*& v : operation.operands)
+    if (v) v = replaced(map, v);
+}
+
+std::string key_of(const Operation& operation) {
+  std::string key(operation.op->name());
+  for (const Value* v : operation.operands) key += v ? "%" + std::to_string(v->id) : "_";
+  for (const AttrValue& v : operation.attrs.values) key += "|" + v.text();
+  for (const int32_t n : operation.attrs.list_sizes) key += "#" + std::to_string(n);
+  return key;
+}
+
+void merge(Region& region, Replacement& map, std::map<std::string, Operation*> known) {
+  for (auto it = region.operations.begin(); it != region.operations.end();) {
+    Operation& operation = **it;
+    rewrite_operands(operation, map);
+    for (const auto& nested : operation.regions) merge(*nested, map, known);
+    if (!operation.regions.empty() || has_effect(operation)) {
+      ++it;
+      continue;
+    }
+    auto [found, inserted] = known.try_emplace(key_of(operation), &operation);
+    if (inserted) {
+      ++it;
+      continue;
+    }
+    for (size_t i = 0; i < operation.results.size(); ++i)
+      map[operation.results[i]] = found->second->results[i];
+    it = region.operations.erase(it);
+  }
+  for (Value*& v : region.results) v = replaced(map, v);
+}
+
+/// Equal constants become one, so that what is computed from them can be merged too.
+void merge_constants(Function& function, Replacement& map) {
+  std::map<std::string, Value*> known;
+  for (const Value& v : function.values()) {
+    if (!v.constant || v.constant->size() > 16) continue;
+    const Array& a = *v.constant;
+    std::string key = v.type.text();
+    key.append(static_cast<const char*>(a.raw()), static_cast<size_t>(storage_bytes(a.dtype, a.size())));
+    auto [found, inserted] = known.try_emplace(key, const_cast<Value*>(&v));
+    if (!inserted) map[&v] = found->second;
+  }
+}
+
+}  // namespace
+
+void remove_dead_code(Function& function) {
+  std::unordered_set<const Value*> used;
+  remove_dead(function.body, used);
+}
+
+void merge_common_subexpressions(Function& function) {
+  Replacement map;
+  merge_constants(function, map);
+  merge(function.body, map, {});
+}
+
+namespace {
+
+bool symbolic(const AttrValue& v) {
+  if (v.is_int()) return !v.as_dim().is_constant();
+  return v.is_list() && std::any_of(v.as_list().begin(), v.as_list().end(), symbolic);
+}
+
+bool foldable(const Operation& operation, int64_t max_elements) {
+  const Op& op = *operation.op;
+  if (op.has(kEffect) || op.has(kRandom) || op.has(kRunTimeShape) || !operation.regions.empty()) return false;
+  if (!op.has(kConstantFold) && !op.has(kCreation)) return false;
+  for (const Value* v : operation.operands)
+    if (v && !v->constant) return false;
+  if (std::any_of(operation.attrs.values.begin(), operation.attrs.values.end(), symbolic)) return false;
+  for (const Value* v : operation.results) {
+    if (!is_constant(v->type.shape) || !info(v->type.dtype).has_kernels) return false;
+    if (element_count(std::span<const Dim>(v->type.shape)).value() > max_elements) return false;
+  }
+  return true;
+}
+
+void fold(Function& function, Region& region, Replacement& map, const Evaluate& evaluate, int64_t max_elements) {
+  for (auto it = region.operations.begin(); it != region.operations.end();) {
+    Operation& operation = **it;
+    rewrite_operands(operation, map);
+    for (const auto& nested : operation.regions) fold(function, *nested, map, evaluate, max_elements);
+    if (!foldable(operation, max_elements)) {
+      ++it;
+      continue;
+    }
+    std::vector<const Array*> operands;
+    std::vector<TensorType> types;
+    for (const Value* v : operation.operands) operands.push_back(v ? &*v->constant : nullptr);
+    for (const Value* v : operation.results) types.push_back(v->type);
+    const std::vector<Array> results = evaluate(*operation.op, operation.attrs, operands, types);
+    for (size_t i = 0; i < results.size(); ++i)
+      map[operation.results[i]] = function.add_constant(results[i]);
+    it = region.operations.erase(it);
+  }
+  for (Value*& v : region.results) v = replaced(map, v);
+}
+
+}  // namespace
+
+void fold_constants(Function& function, const Evaluate& evaluate, int64_t max_elements) {
+  Replacement map;
+  fold(function, function.body, map, evaluate, max_elements);
+}
+
+std::vector<Pass> standard_passes(Evaluate evaluate) {
+  return {
+      {"fold", [evaluate](Function& f) { fold_constants(f, evaluate); }},
+      {"cse", merge_common_subexpressions},
+      {"dce", remove_dead_code},
+  };
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const Pass& p : standard_passes({})) names.push_back(p.name);
+  return names;
+}
+
+}  // namespace paddle::passes
