@@ -1,0 +1,171 @@
+#include "data/transforms.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace paddle::data {
+namespace {
+
+Field field_of(DType dtype, Dims shape) {
+  Field field;
+  field.name = "x";
+  field.dtype = dtype;
+  field.shape = std::move(shape);
+  return field;
+}
+
+template <class T>
+Value value_of(const std::vector<T>& numbers, Dims shape) {
+  Value value;
+  value.reset(dtype_of<T>(), shape);
+  std::copy(numbers.begin(), numbers.end(), value.data<T>());
+  return value;
+}
+
+/// Applies one transform and checks that the declared result is the one that comes.
+Value apply(TransformOptions options, const Value& value, uint64_t epoch = 0, int64_t index = 0) {
+  options.fields = {"x"};
+  const Pipeline pipeline({field_of(value.dtype(), value.shape())}, {options});
+  Sample sample = {value};
+  Value scratch;
+  pipeline.apply(sample, index, {1, epoch}, scratch);
+  EXPECT_EQ(sample[0].dtype(), pipeline.fields()[0].dtype);
+  EXPECT_EQ(sample[0].shape(), pipeline.fields()[0].shape);
+  return sample[0];
+}
+
+std::vector<double> numbers(const Value& value) {
+  std::vector<double> out;
+  for (int64_t i = 0; i < value.size(); ++i) out.push_back(value.number(i));
+  return out;
+}
+
+template <class Call>
+std::string error_of(Call&& call, ErrorCode code = ErrorCode::kConfig) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.message();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+using Kind = TransformKind;
+
+TEST(Transforms, CastScaleNormalize) {
+  const Value bytes = value_of<uint8_t>({0, 128, 255, 1}, {2, 2});
+  EXPECT_EQ(numbers(apply({.kind = Kind::kCast, .dtype = DType::kI64}, bytes)),
+            (std::vector<double>{0, 128, 255, 1}));
+  EXPECT_EQ(numbers(apply({.kind = Kind::kCast, .dtype = DType::kU8},
+                          value_of<float>({-3, 1.7f, 300, NAN}, {4}))),
+            (std::vector<double>{0, 1, 255, 0}));
+  EXPECT_EQ(numbers(apply({.kind = Kind::kScale, .factor = 2, .offset = 1}, bytes)),
+            (std::vector<double>{1, 257, 511, 3}));
+  EXPECT_EQ(numbers(apply({.kind = Kind::kNormalize, .mean = {0, 1}, .deviation = {1, 2}}, bytes)),
+            (std::vector<double>{0, 128, 127, 0}));
+  EXPECT_EQ(numbers(apply({.kind = Kind::kNormalize, .mean = {128}}, bytes))[0], -128);
+  error_of([&] { apply({.kind = Kind::kNormalize, .mean = {0, 1, 2}}, bytes); });
+  error_of([&] { apply({.kind = Kind::kNormalize, .deviation = {0}}, bytes); });
+  error_of([&] { apply({.kind = Kind::kCast}, bytes); });
+}
+
+TEST(Transforms, OneHotAndReshape) {
+  EXPECT_EQ(numbers(apply({.kind = Kind::kOneHot, .classes = 3}, value_of<int64_t>({2, 0}, {2}))),
+            (std::vector<double>{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(apply({.kind = Kind::kOneHot, .classes = 3}, value_of<int64_t>({1}, {})).shape(),
+            Dims{3});
+  error_of([] { apply({.kind = Kind::kOneHot, .classes = 3}, value_of<int64_t>({3}, {})); },
+           ErrorCode::kData);
+  error_of([] { apply({.kind = Kind::kOneHot}, value_of<int64_t>({0}, {})); });
+  error_of([] { apply({.kind = Kind::kOneHot, .classes = 3}, value_of<float>({0}, {})); });
+  EXPECT_EQ(
+      apply({.kind = Kind::kReshape, .shape = {3, -1}}, value_of<float>({1, 2, 3, 4, 5, 6}, {6}))
+          .shape(),
+      (Dims{3, 2}));
+  error_of([] { apply({.kind = Kind::kReshape, .shape = {4}}, value_of<float>({1, 2}, {2})); });
+}
+
+TEST(Transforms, CropFlipPad) {
+  const Value image = value_of<uint8_t>({1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 3, 3});
+  EXPECT_EQ(numbers(apply({.kind = Kind::kCenterCrop, .height = 1, .width = 3}, image)),
+            (std::vector<double>{4, 5, 6}));
+  EXPECT_EQ(numbers(apply({.kind = Kind::kHorizontalFlip, .probability = 1}, image)),
+            (std::vector<double>{3, 2, 1, 6, 5, 4, 9, 8, 7}));
+  EXPECT_EQ(numbers(apply({.kind = Kind::kVerticalFlip, .probability = 1}, image)),
+            (std::vector<double>{7, 8, 9, 4, 5, 6, 1, 2, 3}));
+  EXPECT_EQ(numbers(apply({.kind = Kind::kVerticalFlip, .probability = 0}, image)), numbers(image));
+  const Value padded = apply({.kind = Kind::kPad, .pad = {1, 0, 0, 2}, .value = 9}, image);
+  EXPECT_EQ(padded.shape(), (Dims{1, 5, 4}));
+  EXPECT_EQ(padded.number(0), 9);
+  EXPECT_EQ(padded.number(1), 1);
+  EXPECT_EQ(padded.number(12), 9);
+  EXPECT_NE(error_of([&] {
+              apply({.kind = Kind::kRandomCrop, .height = 4, .width = 1}, image);
+            }).find("pad or resize"),
+            std::string::npos);
+  error_of([&] { apply({.kind = Kind::kResize, .height = 0, .width = 1}, image); });
+  error_of([&] { apply({.kind = Kind::kPad, .pad = {1, 2}}, image); });
+  error_of([] { apply({.kind = Kind::kVerticalFlip}, value_of<float>({1}, {1})); });
+}
+
+TEST(Transforms, RandomOnesDependOnEpochAndIndex) {
+  std::vector<float> content(100);
+  for (size_t i = 0; i < 100; ++i) content[i] = static_cast<float>(i);
+  const Value image = value_of<float>(content, {10, 10});
+  const TransformOptions crop{.kind = Kind::kRandomCrop, .height = 2, .width = 2};
+  std::vector<int> rows(9), columns(9);
+  for (int64_t index = 0; index < 900; ++index) {
+    const int corner = static_cast<int>(apply(crop, image, 3, index).number(0));
+    ++rows[static_cast<size_t>(corner / 10)];
+    ++columns[static_cast<size_t>(corner % 10)];
+    EXPECT_EQ(corner, static_cast<int>(apply(crop, image, 3, index).number(0)));
+  }
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_NEAR(rows[i], 100, 50);
+    EXPECT_NEAR(columns[i], 100, 50);
+  }
+  int flips = 0;
+  for (uint64_t epoch = 0; epoch < 1000; ++epoch)
+    flips += apply({.kind = Kind::kHorizontalFlip}, image, epoch).number(0) == 9;
+  EXPECT_NEAR(flips, 500, 80);
+}
+
+// Reference values by Pillow 13: Image.resize((width, height), BILINEAR) of the image in mode F.
+TEST(Transforms, ResizeAsPillowDoes) {
+  std::vector<float> content(12);
+  for (size_t i = 0; i < 12; ++i) content[i] = static_cast<float>(i * i);
+  const Value image = value_of<float>(content, {3, 4});
+  const auto check = [&](int64_t height, int64_t width, const std::vector<double>& expected) {
+    const auto got =
+        numbers(apply({.kind = Kind::kResize, .height = height, .width = width}, image));
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-3) << i;
+  };
+  check(2, 2, {9.1429, 18.571, 56.286, 81.429});
+  check(4, 6, {0,  0.5, 1.5,    3.5,    6.5, 9,  10, 13,   17.333, 22.667, 29,    34,
+               34, 40,  48.333, 57.667, 68,  76, 64, 72.5, 84.167, 96.833, 110.5, 121});
+  EXPECT_EQ(
+      numbers(apply({.kind = Kind::kResize, .height = 1, .width = 2, .nearest = true}, image)),
+      (std::vector<double>{25, 49}));
+  EXPECT_EQ(apply({.kind = Kind::kResize, .height = 5, .width = 7},
+                  value_of<uint8_t>(std::vector<uint8_t>(12, 200), {1, 3, 4}))
+                .number(17),
+            200);
+}
+
+TEST(Pipeline, UnknownFieldsAndNames) {
+  EXPECT_NE(error_of([] {
+              Pipeline({field_of(DType::kF32, {})}, {{.kind = Kind::kScale, .fields = {"xx"}}});
+            }).find("did you mean 'x'"),
+            std::string::npos);
+  error_of([] { Pipeline({field_of(DType::kF32, {})}, {{.kind = Kind::kScale}}); });
+  for (const std::string& name : transform_names())
+    EXPECT_EQ(name_of(*parse_transform(name)), name);
+  EXPECT_FALSE(parse_transform("rotate"));
+}
+
+}  // namespace
+}  // namespace paddle::data
