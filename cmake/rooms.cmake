@@ -85,7 +85,7 @@ foreach(room IN LISTS PADDLE_ROOMS)
     set(scope INTERFACE)
   endif()
   target_include_directories(paddle_${name} ${scope}
-    ${CMAKE_SOURCE_DIR}/engine ${PADDLE_GENERATED_ROOT}/ops)
+    ${CMAKE_SOURCE_DIR}/engine ${PADDLE_GENERATED_ROOT})
   if(previous)
     target_link_libraries(paddle_${name} ${scope} paddle_${previous})
   endif()

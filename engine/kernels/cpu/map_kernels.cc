@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/parallel.h"
-#include "generated/attrs.h"
+#include "ops/generated/attrs.h"
 #include "kernels/cpu/elementwise.h"
 
 namespace paddle::cpu {
@@ -21,16 +21,19 @@ std::vector<double> numeric_attributes(const Attrs& attrs) {
   return values;
 }
 
-/// Copies any layout into contiguous form, converting the type.
-std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request) {
+/// Copies `source` (a layout of the first operand's memory, of as many elements as the result) into
+/// contiguous form, converting the type.
+std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request, const Layout& source) {
   const Layout& result = request.results[0];
-  StridedReader reader(request.operands[0], result.shape, result.dtype);
+  StridedReader reader(source, source.shape, result.dtype);
   return make_kernel([reader = std::move(reader), size = result.size(),
-                      bytes = item_size(result.dtype)](const RunContext&, void* const* operands,
+                      bytes = item_size(result.dtype),
+                      skipped = source.offset * item_size(source.dtype)](const RunContext&, void* const* operands,
                                                        void* const* results) {
     parallel_for(size, 32768, [&](int64_t begin, int64_t end) {
       std::byte* const out = static_cast<std::byte*>(results[0]) + begin * bytes;
-      const void* const in = reader.read(operands[0], begin, end - begin, out);
+      const void* const base = static_cast<const std::byte*>(operands[0]) + skipped;
+      const void* const in = reader.read(base, begin, end - begin, out);
       if (in != out) std::memcpy(out, in, static_cast<size_t>((end - begin) * bytes));
     });
   });
@@ -47,9 +50,15 @@ void select(const void* const* in, void* out, int64_t n, const double*) {
 
 }  // namespace
 
+std::unique_ptr<Kernel> prepare_cast(const KernelRequest& request) {
+  Layout source = request.operands[0];
+  source.offset = 0;
+  return copy_kernel(request, source);
+}
+
 std::unique_ptr<Kernel> prepare_unary(const KernelRequest& request) {
   const std::string_view name = request.op.name();
-  if (name == "assign" || name == "detach") return copy_kernel(request);
+  if (name == "assign" || name == "detach") return prepare_cast(request);
   if (name == "gelu")
     return map(request, GeluAttrs(request.attrs).approximate ? "gelu_tanh" : "gelu", {}, 16);
   if (name == "clip") {
@@ -79,9 +88,17 @@ std::unique_ptr<Kernel> prepare_predicate(const KernelRequest& request) {
   return predicate(request, request.op.name());
 }
 
-std::unique_ptr<Kernel> prepare_copy(const KernelRequest& request) { return copy_kernel(request); }
-
-std::unique_ptr<Kernel> prepare_cast(const KernelRequest& request) { return copy_kernel(request); }
+// For operations that are views: the result is the view, copied; where there is none (a reshape of
+// a transposed tensor), the elements in their order.
+std::unique_ptr<Kernel> prepare_copy(const KernelRequest& request) {
+  Layout source = request.operands[0];
+  source.offset = 0;  // pointers include it
+  if (request.op.def->view) {
+    const Layout view = request.op.def->view(source, request.attrs, request.results[0].shape);
+    if (view.present) return copy_kernel(request, view);
+  }
+  return copy_kernel(request, source);
+}
 
 std::unique_ptr<Kernel> prepare_where(const KernelRequest& request) {
   const DType type = request.results[0].dtype;

@@ -1,0 +1,40 @@
+#pragma once
+// The arithmetic of optimizer updates on contiguous runs, for f32 and f64. Results may be the
+// operands they replace.
+
+#include <cstdint>
+
+namespace paddle::cpu {
+
+/// What the updates read: `state` holds old values, `out` and `new_state` take the new ones.
+template <class T>
+struct UpdateRun {
+  const T* param;
+  const T* grad;
+  const T* state[3];
+  T* out;
+  T* new_state[3];
+  int64_t n;
+};
+
+/// Scalars of a step, already combined (see optimizer.cc).
+template <class T>
+struct UpdateScalars {
+  T lr, decay, a, b, epsilon;  ///< a and b: momentum, betas or rho
+  T shrink;                    ///< factor on the parameter before the update (decoupled decay)
+  bool flag;                   ///< Nesterov, or centered
+};
+
+template <class T>
+struct UpdateLoops {
+  using Fn = void (*)(const UpdateRun<T>&, const UpdateScalars<T>&);
+  Fn sgd, momentum, adam, adagrad, rmsprop;
+};
+template <class T>
+const UpdateLoops<T>& update_loops();
+template <>
+const UpdateLoops<float>& update_loops<float>();
+template <>
+const UpdateLoops<double>& update_loops<double>();
+
+}  // namespace paddle::cpu

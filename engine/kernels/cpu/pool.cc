@@ -1,0 +1,281 @@
+// Max and average pooling over 2-D planes, their gradients, and the gather that the gradient's
+// gradient needs. Planes are read through strides, so both data formats share the loops.
+
+#include <algorithm>
+#include <limits>
+
+#include "base/parallel.h"
+#include "kernels/cpu/conv_shape.h"
+#include "kernels/cpu/convert.h"
+#include "ops/generated/attrs.h"
+#include "ops/window.h"
+
+namespace paddle::cpu {
+namespace {
+
+struct PoolShape {
+  int64_t batch, channels, height, width, out_height, out_width;
+  int64_t kernel_height = 1, kernel_width = 1, stride_height = 1, stride_width = 1;
+  int64_t top = 0, bottom = 0, left = 0, right = 0;
+  bool channels_last;
+
+  PoolShape(const Dims& input, const Dims& output, bool last) : channels_last(last) {
+    const size_t channel = last ? 3 : 1, first = last ? 1 : 2;
+    batch = input[0];
+    channels = input[channel];
+    height = input[first];
+    width = input[first + 1];
+    out_height = output[first];
+    out_width = output[first + 1];
+  }
+
+  void windows(const AttrValue& kernel_size, const AttrValue& stride, const AttrValue& padding,
+               std::string_view op) {
+    const std::string what(op);
+    const auto kernel = window_numbers(kernel_size, 2, what);
+    const auto step = stride.is_none() ? kernel : window_numbers(stride, 2, what);
+    const auto pads = window_padding(padding, to_shape(Dims{height, width}), kernel, step, {1, 1},
+                                     channels_last, what);
+    kernel_height = kernel[0];
+    kernel_width = kernel[1];
+    stride_height = step[0];
+    stride_width = step[1];
+    top = pads[0];
+    bottom = pads[1];
+    left = pads[2];
+    right = pads[3];
+  }
+
+  ImageStrides in() const { return ImageStrides::of(channels, height, width, channels_last); }
+  ImageStrides out() const {
+    return ImageStrides::of(channels, out_height, out_width, channels_last);
+  }
+
+  /// Calls `body(input offset, output offset)` for every plane, from several threads.
+  template <class Body>
+  void planes(int64_t work, Body body) const {
+    const ImageStrides i = in(), o = out();
+    parallel_for(batch * channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t p = begin; p < end; ++p)
+                     body(p / channels * i.batch + p % channels * i.channel,
+                          p / channels * o.batch + p % channels * o.channel);
+                 });
+  }
+};
+
+template <class T>
+T lowest() {
+  if constexpr (std::is_integral_v<T>) {
+    return std::numeric_limits<T>::lowest();
+  } else {
+    return T(-std::numeric_limits<float>::infinity());
+  }
+}
+
+template <class T>
+std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
+  return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
+    const ImageStrides i = s.in(), o = s.out();
+    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t from, int64_t to) {
+      const T* const x = static_cast<const T*>(operands[0]) + from;
+      T* const out = static_cast<T*>(results[0]) + to;
+      int32_t* const mask = static_cast<int32_t*>(results[1]) + to;
+      for (int64_t r = 0; r < s.out_height; ++r) {
+        const int64_t h0 = r * s.stride_height - s.top;
+        const int64_t first_h = std::max<int64_t>(0, h0), last_h = std::min(s.height, h0 + s.kernel_height);
+        for (int64_t c = 0; c < s.out_width; ++c) {
+          const int64_t w0 = c * s.stride_width - s.left;
+          const int64_t first_w = std::max<int64_t>(0, w0), last_w = std::min(s.width, w0 + s.kernel_width);
+          // A window that lies in the padding alone has no element; it points at the nearest one.
+          int64_t best = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width + std::clamp<int64_t>(w0, 0, s.width - 1);
+          T value = lowest<T>();
+          bool found = false;
+          for (int64_t h = first_h; h < last_h; ++h)
+            for (int64_t w = first_w; w < last_w; ++w) {
+              const T candidate = x[h * i.row + w * i.column];
+              if (!found || candidate > value || candidate != candidate) {
+                value = candidate;
+                best = h * s.width + w;
+                found = true;
+                if (candidate != candidate) goto done;  // NaN wins
+              }
+            }
+        done:
+          out[r * o.row + c * o.column] = value;
+          mask[r * o.row + c * o.column] = static_cast<int32_t>(best);
+        }
+      }
+    });
+  });
+}
+
+/// Windows may overlap, so each plane is summed by one thread, in f32 or f64.
+template <class T>
+std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
+  using C = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+  constexpr bool kDirect = std::is_same_v<C, T>;
+  const int64_t pixels = s.batch * s.channels * s.height * s.width;
+  return make_kernel(
+      [s, pixels](const RunContext& context, void* const* operands, void* const* results) {
+        const ImageStrides i = s.in(), o = s.out();
+        C* sums = reinterpret_cast<C*>(context.scratch);
+        if constexpr (kDirect) sums = static_cast<C*>(results[0]);
+        std::fill_n(sums, pixels, C(0));
+        s.planes(s.out_height * s.out_width, [&](int64_t to, int64_t from) {
+          const T* const grad = static_cast<const T*>(operands[0]) + from;
+          const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + from;
+          for (int64_t r = 0; r < s.out_height; ++r)
+            for (int64_t c = 0; c < s.out_width; ++c) {
+              const int64_t at = r * o.row + c * o.column, place = mask[at];
+              if (place < 0 || place >= s.height * s.width) continue;
+              C& sum = sums[to + place / s.width * i.row + place % s.width * i.column];
+              sum = static_cast<C>(sum + static_cast<C>(grad[at]));
+            }
+        });
+        if constexpr (!kDirect) convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
+      },
+      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
+}
+
+template <class T>
+std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
+  return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
+    const ImageStrides i = s.in(), o = s.out();
+    s.planes(s.out_height * s.out_width, [&](int64_t from, int64_t to) {
+      const T* const x = static_cast<const T*>(operands[0]) + from;
+      const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + to;
+      T* const out = static_cast<T*>(results[0]) + to;
+      for (int64_t r = 0; r < s.out_height; ++r)
+        for (int64_t c = 0; c < s.out_width; ++c) {
+          const int64_t at = r * o.row + c * o.column, place = mask[at];
+          const bool inside = place >= 0 && place < s.height * s.width;
+          out[at] = inside ? x[place / s.width * i.row + place % s.width * i.column] : T(0);
+        }
+    });
+  });
+}
+
+/// The part of a window inside the input, and what its sum is divided by.
+struct Window {
+  int64_t first_h, last_h, first_w, last_w;
+  double divisor;
+};
+
+struct Average {
+  bool exclusive;
+  double divisor;  ///< 0: the window's size
+
+  Window at(const PoolShape& s, int64_t r, int64_t c) const {
+    const int64_t h0 = r * s.stride_height - s.top, w0 = c * s.stride_width - s.left;
+    // A window that ceil_mode adds counts only the part in the padded input.
+    const int64_t h1 = std::min(h0 + s.kernel_height, s.height + s.bottom);
+    const int64_t w1 = std::min(w0 + s.kernel_width, s.width + s.right);
+    Window w{std::max<int64_t>(0, h0), std::min(s.height, h1), std::max<int64_t>(0, w0),
+             std::min(s.width, w1), divisor};
+    if (divisor == 0) {
+      const int64_t inside = std::max<int64_t>(0, w.last_h - w.first_h) * std::max<int64_t>(0, w.last_w - w.first_w);
+      w.divisor = static_cast<double>(exclusive ? inside : (h1 - h0) * (w1 - w0));
+    }
+    return w;
+  }
+};
+
+template <class T>
+std::unique_ptr<Kernel> avg_pool(const PoolShape& s, const Average& average) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  return make_kernel([s, average](const RunContext&, void* const* operands, void* const* results) {
+    const ImageStrides i = s.in(), o = s.out();
+    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t from, int64_t to) {
+      const T* const x = static_cast<const T*>(operands[0]) + from;
+      T* const out = static_cast<T*>(results[0]) + to;
+      for (int64_t r = 0; r < s.out_height; ++r)
+        for (int64_t c = 0; c < s.out_width; ++c) {
+          const Window window = average.at(s, r, c);
+          C sum = 0;
+          for (int64_t h = window.first_h; h < window.last_h; ++h)
+            for (int64_t w = window.first_w; w < window.last_w; ++w)
+              sum += static_cast<C>(x[h * i.row + w * i.column]);
+          out[r * o.row + c * o.column] = static_cast<T>(sum / static_cast<C>(window.divisor));
+        }
+    });
+  });
+}
+
+template <class T>
+std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  constexpr bool kDirect = std::is_same_v<C, T>;
+  const int64_t pixels = s.batch * s.channels * s.height * s.width;
+  return make_kernel(
+      [s, average, pixels](const RunContext& context, void* const* operands, void* const* results) {
+        const ImageStrides i = s.in(), o = s.out();
+        C* sums = reinterpret_cast<C*>(context.scratch);
+        if constexpr (kDirect) sums = static_cast<C*>(results[0]);
+        std::fill_n(sums, pixels, C(0));
+        s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t to, int64_t from) {
+          const T* const grad = static_cast<const T*>(operands[0]) + from;
+          for (int64_t r = 0; r < s.out_height; ++r)
+            for (int64_t c = 0; c < s.out_width; ++c) {
+              const Window window = average.at(s, r, c);
+              const C part = static_cast<C>(grad[r * o.row + c * o.column]) / static_cast<C>(window.divisor);
+              for (int64_t h = window.first_h; h < window.last_h; ++h)
+                for (int64_t w = window.first_w; w < window.last_w; ++w)
+                  sums[to + h * i.row + w * i.column] += part;
+            }
+        });
+        if constexpr (!kDirect) convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
+      },
+      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
+  const MaxPool2dAttrs attrs(request.attrs);
+  PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
+  if (shape.height * shape.width > INT32_MAX)
+    fail(ErrorCode::kUsage, "max_pool2d: planes of more than 2^31 elements have no int32 mask");
+  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
+  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
+    return max_pool<typename decltype(tag)::type>(shape);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_max_pool2d_grad(const KernelRequest& request) {
+  const bool last = MaxPool2dGradAttrs(request.attrs).data_format == "NHWC";
+  const PoolShape shape(request.results[0].shape, request.operands[0].shape, last);
+  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
+    return max_pool_grad<typename decltype(tag)::type>(shape);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_max_pool2d_take(const KernelRequest& request) {
+  const bool last = MaxPool2dTakeAttrs(request.attrs).data_format == "NHWC";
+  const PoolShape shape(request.operands[0].shape, request.operands[1].shape, last);
+  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
+    return max_pool_take<typename decltype(tag)::type>(shape);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
+  const AvgPool2dAttrs attrs(request.attrs);
+  PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
+  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
+  const Average average{attrs.exclusive, attrs.divisor_override.value_or(0)};
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return avg_pool<typename decltype(tag)::type>(shape, average);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_avg_pool2d_grad(const KernelRequest& request) {
+  const AvgPool2dGradAttrs attrs(request.attrs);
+  PoolShape shape(request.results[0].shape, request.operands[0].shape, attrs.data_format == "NHWC");
+  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
+  const Average average{attrs.exclusive, attrs.divisor_override.value_or(0)};
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return avg_pool_grad<typename decltype(tag)::type>(shape, average);
+  });
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,140 @@
+// 2-D convolutions and their two gradients in f32 and bf16. oneDNN chooses the layouts it computes
+// in; the operands are brought there, and the result back, where they differ.
+
+#include "kernels/cpu/conv_shape.h"
+#include "kernels/onednn/program.h"
+
+namespace paddle::onednn {
+namespace {
+
+using cpu::ConvShape;
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+
+struct Geometry {
+  explicit Geometry(const ConvShape& s, DType dtype) : type(data_type(dtype)) {
+    const Tag image = s.channels_last ? Tag::nhwc : Tag::nchw;
+    input = Desc({s.batch, s.in_channels, s.height, s.width}, type, image);
+    output = Desc({s.batch, s.out_channels, s.out_height, s.out_width}, type, image);
+    weight = s.groups == 1
+                 ? Desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, type, Tag::oihw)
+                 : Desc({s.groups, s.group_outputs(), s.group_inputs(), s.kernel_height, s.kernel_width},
+                        type, Tag::goihw);
+    strides = {s.stride_height, s.stride_width};
+    dilations = {s.dilation_height - 1, s.dilation_width - 1};
+    before = {s.top, s.left};
+    after = {s.bottom, s.right};
+  }
+  static Desc any(const Desc& desc) { return Desc(desc.dims(), desc.data_type(), Tag::any); }
+
+  dnnl::convolution_forward::primitive_desc forward(const Desc* bias) const {
+    using Forward = dnnl::convolution_forward;
+    const auto kind = dnnl::prop_kind::forward_training;
+    const auto how = dnnl::algorithm::convolution_direct;
+    const auto wanted =
+        bias ? Forward::desc(kind, how, any(input), any(weight), *bias, any(output), strides,
+                             dilations, before, after)
+             : Forward::desc(kind, how, any(input), any(weight), any(output), strides, dilations,
+                             before, after);
+    return {wanted, user_scratch(), cpu_engine(), true};
+  }
+
+  dnnl::memory::data_type type;
+  Desc input, output, weight;
+  dnnl::memory::dims strides, dilations, before, after;
+};
+
+bool computes(const KernelRequest& request, const ConvShape& s) {
+  const DType dtype = request.operands[0].dtype;
+  if (!supports(dtype) || request.results[0].dtype != dtype || request.operands[1].dtype != dtype)
+    return false;
+  return s.batch > 0 && s.in_channels > 0 && s.out_channels > 0 && s.out_height > 0 &&
+         s.out_width > 0 && s.height > 0 && s.width > 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
+  const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
+                                    request.operands[1].shape, request.results[0].shape);
+  if (!computes(request, s)) return nullptr;
+  const Geometry g(s, request.operands[0].dtype);
+  const bool biased = request.operands.size() > 2 && request.operands[2].present;
+  const Desc bias({s.out_channels}, g.type, Tag::a);
+  const auto description = g.forward(biased ? &bias : nullptr);
+  if (!description || is_reference(description.impl_info_str())) return nullptr;
+
+  auto program = std::make_unique<Program>();
+  const Slot x = program->convert({Slot::kOperand, 0}, g.input, description.src_desc());
+  const Slot w = program->convert({Slot::kOperand, 1}, g.weight, description.weights_desc());
+  const bool direct = description.dst_desc() == g.output;
+  const Slot y = direct ? Slot{Slot::kResult, 0} : program->scratch(description.dst_desc());
+  std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, description.src_desc(), x},
+                                              {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
+                                              {DNNL_ARG_DST, description.dst_desc(), y}};
+  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, 2}});
+  program->add(dnnl::convolution_forward(description), description.scratchpad_desc(), arguments);
+  if (!direct) program->reorder(y, description.dst_desc(), {Slot::kResult, 0}, g.output);
+  program->set_name(description.impl_info_str());
+  return program;
+}
+
+std::unique_ptr<Kernel> prepare_conv2d_input_grad(const KernelRequest& request) {
+  const ConvShape s = ConvShape::of(request.op, request.attrs, request.results[0].shape,
+                                    request.operands[0].shape, request.operands[1].shape);
+  if (!computes(request, s)) return nullptr;
+  const Geometry g(s, request.operands[0].dtype);
+  const auto forward = g.forward(nullptr);
+  if (!forward) return nullptr;
+  using Backward = dnnl::convolution_backward_data;
+  const Backward::primitive_desc description(
+      Backward::desc(dnnl::algorithm::convolution_direct, Geometry::any(g.input),
+                     Geometry::any(g.weight), Geometry::any(g.output), g.strides, g.dilations,
+                     g.before, g.after),
+      user_scratch(), cpu_engine(), forward, true);
+  if (!description || is_reference(description.impl_info_str())) return nullptr;
+
+  auto program = std::make_unique<Program>();
+  const Slot w = program->convert({Slot::kOperand, 0}, g.weight, description.weights_desc());
+  const Slot dy = program->convert({Slot::kOperand, 1}, g.output, description.diff_dst_desc());
+  const bool direct = description.diff_src_desc() == g.input;
+  const Slot dx = direct ? Slot{Slot::kResult, 0} : program->scratch(description.diff_src_desc());
+  program->add(Backward(description), description.scratchpad_desc(),
+               {{DNNL_ARG_WEIGHTS, description.weights_desc(), w},
+                {DNNL_ARG_DIFF_DST, description.diff_dst_desc(), dy},
+                {DNNL_ARG_DIFF_SRC, description.diff_src_desc(), dx}});
+  if (!direct) program->reorder(dx, description.diff_src_desc(), {Slot::kResult, 0}, g.input);
+  program->set_name(description.impl_info_str());
+  return program;
+}
+
+std::unique_ptr<Kernel> prepare_conv2d_weight_grad(const KernelRequest& request) {
+  const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
+                                    request.results[0].shape, request.operands[1].shape);
+  if (!computes(request, s)) return nullptr;
+  const Geometry g(s, request.operands[0].dtype);
+  const auto forward = g.forward(nullptr);
+  if (!forward) return nullptr;
+  using Backward = dnnl::convolution_backward_weights;
+  const Backward::primitive_desc description(
+      Backward::desc(dnnl::algorithm::convolution_direct, Geometry::any(g.input),
+                     Geometry::any(g.weight), Geometry::any(g.output), g.strides, g.dilations,
+                     g.before, g.after),
+      user_scratch(), cpu_engine(), forward, true);
+  if (!description || is_reference(description.impl_info_str())) return nullptr;
+
+  auto program = std::make_unique<Program>();
+  const Slot x = program->convert({Slot::kOperand, 0}, g.input, description.src_desc());
+  const Slot dy = program->convert({Slot::kOperand, 1}, g.output, description.diff_dst_desc());
+  const bool direct = description.diff_weights_desc() == g.weight;
+  const Slot dw = direct ? Slot{Slot::kResult, 0} : program->scratch(description.diff_weights_desc());
+  program->add(Backward(description), description.scratchpad_desc(),
+               {{DNNL_ARG_SRC, description.src_desc(), x},
+                {DNNL_ARG_DIFF_DST, description.diff_dst_desc(), dy},
+                {DNNL_ARG_DIFF_WEIGHTS, description.diff_weights_desc(), dw}});
+  if (!direct) program->reorder(dw, description.diff_weights_desc(), {Slot::kResult, 0}, g.weight);
+  program->set_name(description.impl_info_str());
+  return program;
+}
+
+}  // namespace paddle::onednn

@@ -1,0 +1,96 @@
+// Matrix products and linear layers in f32 and bf16.
+
+#include "kernels/cpu/matmul_shape.h"
+#include "kernels/onednn/program.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::onednn {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using cpu::MatmulShape;
+
+/// Strides of a matrix that oneDNN accepts: those of axes with one element are free, so they are
+/// made to look packed. False if neither axis is contiguous.
+bool usable_strides(int64_t rows, int64_t columns, int64_t& row, int64_t& column) {
+  if (rows == 1 && columns == 1) {
+    row = column = 1;
+  } else if (rows == 1) {
+    if (column == 1) row = columns;
+    else row = 1;
+  } else if (columns == 1) {
+    if (row == 1) column = rows;
+    else column = 1;
+  }
+  if (column == 1) return row >= columns;
+  if (row == 1) return column >= rows;
+  return false;
+}
+
+std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s, bool biased) {
+  const DType dtype = request.operands[0].dtype;
+  if (!supports(dtype) || request.results[0].dtype != dtype) return nullptr;
+  if (s.batches() == 0 || s.m == 0 || s.n == 0 || s.k == 0 || s.batch.size() > 8) return nullptr;
+  if (!usable_strides(s.m, s.k, s.x_row, s.x_column) || !usable_strides(s.k, s.n, s.y_row, s.y_column))
+    return nullptr;
+  for (size_t i = 0; i < s.batch.size(); ++i)
+    if (s.x_batch[i] < 0 || s.y_batch[i] < 0) return nullptr;
+
+  const auto type = data_type(dtype);
+  const auto operand = [&](const Dims& strides, int64_t rows, int64_t columns, int64_t row, int64_t column) {
+    Dims dims = s.batch, steps = strides;
+    for (size_t i = 0; i < dims.size(); ++i)
+      if (strides[i] == 0) {
+        dims[i] = 1;
+        steps[i] = std::max(rows * row, columns * column);
+      }
+    dims.insert(dims.end(), {rows, columns});
+    steps.insert(steps.end(), {row, column});
+    return Desc(dims, type, steps);
+  };
+  const Desc x = operand(s.x_batch, s.m, s.k, s.x_row, s.x_column);
+  const Desc y = operand(s.y_batch, s.k, s.n, s.y_row, s.y_column);
+  Dims result = s.batch;
+  result.insert(result.end(), {s.m, s.n});
+  const Desc out(result, type, contiguous_strides(result));
+
+  Desc bias;
+  if (biased) {
+    const Layout& layout = request.operands[2];
+    if (layout.size() != s.n || layout.shape.empty() || layout.shape.back() != s.n ||
+        (s.n > 1 && layout.strides.back() != 1) || !supports(layout.dtype))
+      return nullptr;
+    Dims dims(result.size(), 1);
+    dims.back() = s.n;
+    bias = Desc(dims, data_type(layout.dtype), contiguous_strides(dims));
+  }
+  const auto wanted = biased ? dnnl::matmul::desc(x, y, bias, out) : dnnl::matmul::desc(x, y, out);
+  const dnnl::matmul::primitive_desc description(wanted, user_scratch(), cpu_engine(), true);
+  if (!description || is_reference(description.impl_info_str())) return nullptr;
+  auto program = std::make_unique<Program>();
+  std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, x, {Slot::kOperand, 0}},
+                                              {DNNL_ARG_WEIGHTS, y, {Slot::kOperand, 1}},
+                                              {DNNL_ARG_DST, out, {Slot::kResult, 0}}};
+  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, 2}});
+  program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
+  program->set_name(description.impl_info_str());
+  return program;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_matmul(const KernelRequest& request) {
+  const MatmulAttrs attrs(request.attrs);
+  return product(request,
+                 MatmulShape::of(request.operands[0], request.operands[1], attrs.transpose_x,
+                                 attrs.transpose_y),
+                 false);
+}
+
+std::unique_ptr<Kernel> prepare_linear(const KernelRequest& request) {
+  const bool biased = request.operands.size() > 2 && request.operands[2].present;
+  return product(request, MatmulShape::of(request.operands[0], request.operands[1], false, false),
+                 biased);
+}
+
+}  // namespace paddle::onednn

@@ -1,0 +1,94 @@
+#include "kernels/onednn/program.h"
+
+namespace paddle::onednn {
+namespace {
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream stream(cpu_engine());
+  return stream;
+}
+
+}  // namespace
+
+dnnl::engine& cpu_engine() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+bool supports(DType dtype) {
+  static const bool has_avx512 =
+      (static_cast<int>(dnnl::get_effective_cpu_isa()) & static_cast<int>(dnnl::cpu_isa::avx512_core)) ==
+      static_cast<int>(dnnl::cpu_isa::avx512_core);
+  return dtype == DType::kF32 || (dtype == DType::kBF16 && has_avx512);
+}
+
+dnnl::memory::data_type data_type(DType dtype) {
+  return dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+bool is_reference(const std::string& implementation) { return implementation.rfind("ref", 0) == 0; }
+
+dnnl::primitive_attr user_scratch() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+Slot Program::scratch(const dnnl::memory::desc& desc) {
+  const Slot slot{Slot::kScratch, scratch_};
+  scratch_ += (desc.get_size() + 63) / 64 * 64;
+  return slot;
+}
+
+Slot Program::convert(Slot from, const dnnl::memory::desc& from_desc,
+                      const dnnl::memory::desc& to_desc) {
+  if (from_desc == to_desc) return from;
+  const Slot to = scratch(to_desc);
+  reorder(from, from_desc, to, to_desc);
+  return to;
+}
+
+void Program::reorder(Slot from, const dnnl::memory::desc& from_desc, Slot to,
+                      const dnnl::memory::desc& to_desc) {
+  const dnnl::reorder::primitive_desc description(cpu_engine(), from_desc, cpu_engine(), to_desc,
+                                                  user_scratch());
+  add(dnnl::reorder(description), description.scratchpad_desc(),
+      {{DNNL_ARG_FROM, from_desc, from}, {DNNL_ARG_TO, to_desc, to}});
+}
+
+void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+                  const std::vector<Argument>& arguments) {
+  Step step;
+  step.primitive = primitive;
+  const auto put = [&](int id, const dnnl::memory::desc& desc, Slot slot) {
+    step.memories.emplace_back(desc, cpu_engine(), nullptr);  // pointers come with each run
+    step.slots.push_back(slot);
+    step.arguments.push_back({id, step.memories.back().get()});
+  };
+  for (const Argument& argument : arguments) put(argument.id, argument.desc, argument.slot);
+  if (scratchpad.get_size() > 0) put(DNNL_ARG_SCRATCHPAD, scratchpad, scratch(scratchpad));
+  steps_.push_back(std::move(step));
+}
+
+void Program::run(const RunContext& context, void* const* operands, void* const* results) const {
+  const std::lock_guard lock(running_);
+  for (const Step& step : steps_) {
+    for (size_t i = 0; i < step.slots.size(); ++i) {
+      const Slot& slot = step.slots[i];
+      void* data = nullptr;
+      switch (slot.kind) {
+        case Slot::kOperand: data = operands[slot.index]; break;
+        case Slot::kResult: data = results[slot.index]; break;
+        case Slot::kScratch: data = context.scratch + slot.index; break;
+      }
+      dnnl_memory_set_data_handle(step.arguments[i].memory, data);
+    }
+    const dnnl_status_t status =
+        dnnl_primitive_execute(step.primitive.get(), stream().get(),
+                               static_cast<int>(step.arguments.size()), step.arguments.data());
+    if (status != dnnl_success)
+      fail(ErrorCode::kDevice, name_, ": oneDNN failed with status ", static_cast<int>(status));
+  }
+}
+
+}  // namespace paddle::onednn

@@ -1,0 +1,70 @@
+#pragma once
+// A oneDNN kernel is a short program of primitives (reorders around one computation) over the
+// operands, the results and scratch. This header is for the .cc files of this folder only: it shows
+// oneDNN's types.
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "oneapi/dnnl/dnnl.hpp"
+
+#include "ops/kernel.h"
+
+namespace paddle::onednn {
+
+dnnl::engine& cpu_engine();
+/// f32, or bf16 where the machine has AVX-512; nothing else.
+bool supports(DType dtype);
+dnnl::memory::data_type data_type(DType dtype);
+/// True for oneDNN's slow reference code, which our own kernels beat.
+bool is_reference(const std::string& implementation);
+
+/// Where a primitive's argument lies when the kernel runs.
+struct Slot {
+  enum Kind : uint8_t { kOperand, kResult, kScratch } kind;
+  size_t index;  ///< of the operand or result; byte offset in scratch
+};
+
+class Program final : public Kernel {
+ public:
+  /// Scratch for one value of this layout.
+  Slot scratch(const dnnl::memory::desc& desc);
+  /// Appends a reorder, unless the layouts agree; gives the slot that then holds the value.
+  Slot convert(Slot from, const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);
+  /// Appends a reorder into `to`, whose layout is `to_desc`.
+  void reorder(Slot from, const dnnl::memory::desc& from_desc, Slot to,
+               const dnnl::memory::desc& to_desc);
+
+  struct Argument {
+    int id;  ///< DNNL_ARG_…
+    dnnl::memory::desc desc;
+    Slot slot;
+  };
+  /// Appends a primitive, whose attributes ask for user scratch.
+  void add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+           const std::vector<Argument>& arguments);
+  void set_name(std::string name) { name_ = "onednn:" + std::move(name); }
+
+  void run(const RunContext& context, void* const* operands, void* const* results) const override;
+  size_t scratch_bytes() const override { return scratch_; }
+  std::string implementation() const override { return name_; }
+
+ private:
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<dnnl::memory> memories;
+    std::vector<Slot> slots;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  std::vector<Step> steps_;
+  size_t scratch_ = 0;
+  std::string name_ = "onednn";
+  mutable std::mutex running_;  // the memories' pointers are set anew for each run
+};
+
+/// Attributes that take scratch from the caller.
+dnnl::primitive_attr user_scratch();
+
+}  // namespace paddle::onednn
