@@ -10,8 +10,8 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   std::vector<int64_t> axes;
   for (size_t i = 0; i < x.shape().size(); ++i) {
     const bool added = i < lead;
-    const bool stretched =
-        !added && !x.shape()[i].same(shape[i]) && shape[i].is_constant() && shape[i].value() == 1;
+    const bool stretched = !added && !x.shape()[i].same(shape[i - lead]) &&
+                           shape[i - lead].is_constant() && shape[i - lead].value() == 1;
     if (added || stretched) axes.push_back(static_cast<int64_t>(i));
   }
   if (axes.empty()) return x;

@@ -2,7 +2,7 @@
 // (seed, stream, step, element index) alone.
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
 #include "base/parallel.h"
 #include "kernels/cpu/convert.h"
@@ -47,6 +47,19 @@ std::unique_ptr<Kernel> fill_by_index(const Layout& result, F f) {
   });
 }
 
+/// A tensor filled with one number.
+std::unique_ptr<Kernel> constant(const Layout& result, const AttrValue& number) {
+  std::array<std::byte, 16> value{};
+  put_number(number, result.dtype, value.data());
+  const ConvertFn repeat = convert_fn(result.dtype, result.dtype);
+  return make_kernel([=, size = result.size(), item = item_size(result.dtype)](
+                         const RunContext&, void* const*, void* const* results) {
+    parallel_for(size, 65536, [&](int64_t begin, int64_t end) {
+      repeat(value.data(), 0, static_cast<std::byte*>(results[0]) + begin * item, end - begin);
+    });
+  });
+}
+
 /// Reads the numbers of this call: those of `seed` if it is not 0, else of the run's random state,
 /// which is the last operand, uint64[2] of seed and step.
 struct Source {
@@ -70,20 +83,11 @@ Source source_of(const KernelRequest& request) {
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_full(const KernelRequest& request) {
-  const Layout& result = request.results[0];
-  alignas(16) std::byte number[16] = {};
-  put_number(FullAttrs(request.attrs).fill_value, result.dtype, number);
-  const ConvertFn repeat = convert_fn(result.dtype, result.dtype);
-  struct Value {
-    std::byte bytes[16];
-  } value;
-  std::copy(number, number + 16, value.bytes);
-  return make_kernel([=, size = result.size(), item = item_size(result.dtype)](
-                         const RunContext&, void* const*, void* const* results) {
-    parallel_for(size, 65536, [&](int64_t begin, int64_t end) {
-      repeat(value.bytes, 0, static_cast<std::byte*>(results[0]) + begin * item, end - begin);
-    });
-  });
+  return constant(request.results[0], FullAttrs(request.attrs).fill_value);
+}
+
+std::unique_ptr<Kernel> prepare_dim_value(const KernelRequest& request) {
+  return constant(request.results[0], DimValueAttrs(request.attrs).dim.value());
 }
 
 std::unique_ptr<Kernel> prepare_arange(const KernelRequest& request) {
