@@ -173,7 +173,7 @@ TEST(TextDataset, WindowsAndTargets) {
   TextOptions text{.path = path, .context = 4, .windows = TextWindows::kConsecutive};
   auto data = make(text);
   EXPECT_EQ(data->size(), 2);  // 12 characters: starts 0 and 4 leave room for the last target
-  const Vocabulary& vocabulary = *data->vocabulary(0);
+  const Vocabulary vocabulary = *data->vocabulary(0);
   EXPECT_EQ(vocabulary.size(), 10);
   const auto decode = [&](const Value& value) {
     return vocabulary.decode({value.data<int64_t>(), value.data<int64_t>() + value.size()});
