@@ -56,7 +56,7 @@ int64_t Function::operation_count() const {
 }
 
 Function& Module::add_function(std::string function_name) {
-  functions.push_back(std::make_unique<Function>(std::move(function_name)));
+  functions.push_back(std::make_shared<Function>(std::move(function_name)));
   return *functions.back();
 }
 

@@ -101,7 +101,7 @@ class Module {
   std::string name = "module";
   std::vector<Slot> parameters;
   std::vector<Slot> states;
-  std::vector<std::unique_ptr<Function>> functions;
+  std::vector<std::shared_ptr<Function>> functions;
 
   Function& add_function(std::string function_name);
   Function* find_function(std::string_view function_name) const;

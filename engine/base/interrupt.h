@@ -1,0 +1,12 @@
+#pragma once
+// Requests to stop (SIGINT, SIGTERM) as a flag that long work reads between steps. A second signal
+// ends the process at once.
+
+namespace paddle {
+
+/// Installs the handlers; without it signals keep their default meaning.
+void watch_for_interrupts();
+/// The signal that asked to stop, or 0.
+int pending_interrupt();
+
+}  // namespace paddle

@@ -1,0 +1,57 @@
+#pragma once
+// Checkpoints: folders written beside their final place and renamed, so that a crash at any moment
+// leaves the previous one whole. A checkpoint lies on a boundary between updates and holds all
+// that the run needs to go on bit for bit.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "train/store.h"
+
+namespace paddle::train {
+
+struct RunState {
+  int64_t step = 0;  ///< updates done
+  data::LoaderPosition position;
+  int64_t samples = 0;          ///< seen in all
+  double seconds = 0;           ///< of training so far
+  double train_loss_sum = 0;    ///< since the last log line
+  int64_t train_loss_count = 0;
+  std::optional<double> best;   ///< of the metric that decides
+  int64_t best_step = 0;
+};
+
+struct CheckpointContent {
+  std::string config;  ///< resolved YAML
+  std::string module;  ///< text form
+  RunState state;
+};
+
+/// Writes `folder/<step>` and points `folder/latest` at it. Free space is checked first.
+/// kDevice with path and cause if the disk refuses; what was there stays.
+std::string write_checkpoint(const std::string& folder, const Store& store, const CheckpointContent& content);
+/// Removes all but the newest `keep` and those named in `spare`.
+void prune_checkpoints(const std::string& folder, int64_t keep, const std::vector<int64_t>& spare);
+
+/// Complete checkpoints in a folder, newest last.
+std::vector<int64_t> list_checkpoints(const std::string& folder);
+/// Reads a checkpoint into the store; kModel if it is damaged.
+RunState read_checkpoint(const std::string& path, Store& store);
+/// Weights alone, by name, from a safetensors file. Returns a report.
+struct LoadReport {
+  std::vector<std::string> matched, mismatched, missing, unused;
+  std::string text() const;
+};
+/// Loads into parameters and model states that the store already has.
+LoadReport load_weights(const std::string& file, Store& store);
+/// Throws kModel unless what is missing or unused is allowed by pattern.
+void check_report(const LoadReport& report, const std::string& file, const std::vector<std::string>& allow_missing,
+                  const std::vector<std::string>& allow_unused);
+
+/// Weights and model states as a safetensors file.
+void write_weights(const std::string& file, const Store& store);
+
+}  // namespace paddle::train

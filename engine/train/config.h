@@ -1,0 +1,55 @@
+#pragma once
+// A run as its YAML config states it: strictly checked, completed with defaults, and turned into
+// the structs that the jobs take. docs/training_config.md explains every key.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/config_schema.h"
+#include "model/overrides.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "train/data_config.h"
+#include "train/step.h"
+
+namespace paddle::train {
+
+/// "every": a number of updates, or of epochs ("2 epochs"); 0: never.
+struct Interval {
+  int64_t steps = 0;
+  int64_t epochs = 0;
+};
+
+struct RunConfig {
+  std::string name;
+  std::string file;
+  model::Node document;                 ///< resolved, for --dump-config and checkpoints
+  std::vector<std::string> warnings;
+  std::shared_ptr<const model::Program> program;
+  model::Code loss;
+  std::vector<MetricCall> metrics;
+  optim::OptimizerOptions optimizer;
+  optim::ScheduleOptions schedule;
+  optim::ClipOptions clip;
+  DataConfig data;
+  int64_t epochs = 0, steps = 0;        ///< whichever ends first; 0: no bound
+  int64_t accumulate = 1;
+  int64_t log_every = 50;
+  Interval evaluate, checkpoint;
+  int64_t keep_checkpoints = 3;
+  std::string best_metric;              ///< "loss" or a metric; "" for none
+  bool best_is_larger = false;
+  uint64_t seed = 0;
+  bool wide = false;                    ///< precision: float64
+  bool exact = false;
+  bool passes = true;
+};
+
+/// The schema of the whole document.
+const model::Schema& run_schema();
+/// Reads a config with its overrides. All errors are thrown as one kConfig.
+RunConfig read_config(const std::string& path, const std::vector<std::string>& overrides);
+
+}  // namespace paddle::train

@@ -1,0 +1,27 @@
+#pragma once
+// The `data:` section of a config: datasets for training and validation, transforms, batching and
+// the loader, turned into the data room's options.
+
+#include <optional>
+
+#include "data/loader.h"
+#include "data/options.h"
+#include "model/config_schema.h"
+
+namespace paddle::train {
+
+struct DataConfig {
+  data::DatasetOptions train;
+  std::optional<data::DatasetOptions> valid;
+  /// For training; batch_size is the global batch, the seed is the run's.
+  data::LoaderOptions loader;
+  /// For validation: no shuffling, no random transforms, short last batch kept.
+  data::LoaderOptions valid_loader;
+};
+
+model::Schema data_schema();
+/// Paths are resolved relative to the file that states them; a path below `$PADDLE_TEST_DATA` or
+/// `../shared/data` may be written as `data://mnist/…`.
+DataConfig read_data(const model::Section& section, uint64_t seed, model::Diagnostics& diagnostics);
+
+}  // namespace paddle::train

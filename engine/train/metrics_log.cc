@@ -1,0 +1,65 @@
+#include "train/metrics_log.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "train/trainer.h"
+
+namespace paddle::train {
+namespace {
+
+/// JSON has no NaN; it becomes null.
+nlohmann::ordered_json number(double v) { return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json(); }
+
+std::string kept_lines(const std::string& path, int64_t step) {
+  std::string out;
+  if (!file_exists(path)) return out;
+  for (const std::string& line : split(read_file(path), '\n')) {
+    const auto object = nlohmann::json::parse(line, nullptr, false);
+    if (!object.is_object() || object.value("kind", "") == "end") continue;
+    if (object.value("step", int64_t{0}) <= step) out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::string& path, int64_t from_step) : path_(path) {
+  write_file_atomically(path, from_step >= 0 ? kept_lines(path, from_step) : "");
+  file_.open(path, std::ios::app);
+}
+
+void MetricsLog::append(const std::string& text) {
+  file_ << text << '\n';
+  file_.flush();
+  if (!file_) fail(ErrorCode::kDevice, path_, ": cannot be written");
+}
+
+void MetricsLog::write(const LogLine& line) {
+  nlohmann::ordered_json o;
+  o["kind"] = line.kind;
+  o["step"] = line.step;
+  o["epoch"] = line.epoch;
+  o["loss"] = number(line.loss);
+  for (const auto& [name, value] : line.metrics) o[name] = number(value);
+  o["learning_rate"] = number(line.learning_rate);
+  o["samples_per_second"] = number(line.samples_per_second);
+  o["seconds"] = number(line.seconds);
+  append(o.dump());
+}
+
+void MetricsLog::end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes, double seconds, int64_t skipped) {
+  nlohmann::ordered_json o;
+  o["kind"] = "end";
+  o["step"] = step;
+  o["traces"] = traces;
+  o["plans"] = plans;
+  o["planned_bytes"] = planned_bytes;
+  o["seconds"] = number(seconds);
+  o["skipped_samples"] = skipped;
+  append(o.dump());
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,24 @@
+#pragma once
+// metrics.jsonl: one JSON object a line, appended and flushed line by line.
+
+#include <fstream>
+#include <string>
+
+namespace paddle::train {
+
+struct LogLine;
+
+class MetricsLog {
+ public:
+  /// Opens the file; on resume (`from_step` >= 0), lines of later steps are dropped first.
+  MetricsLog(const std::string& path, int64_t from_step);
+  void write(const LogLine& line);
+  void end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes, double seconds, int64_t skipped);
+
+ private:
+  void append(const std::string& text);
+  std::string path_;
+  std::ofstream file_;
+};
+
+}  // namespace paddle::train

@@ -1,0 +1,122 @@
+#include "train/ports.h"
+
+#include "autograd/autograd.h"
+
+namespace paddle::train {
+
+int64_t Store::parameter_count() const {
+  int64_t count = 0;
+  for (const auto& [name, p] : parameters) count += p.value.size();
+  return count;
+}
+
+Tensor Ports::parameter(const std::string& path, const Dims& shape, DType dtype,
+                        const model::Initialiser& init) {
+  auto [it, inserted] = parameters_.try_emplace(path);
+  if (inserted) {
+    const DType wanted = widened(dtype);
+    auto stored = store_.parameters.find(path);
+    if (stored == store_.parameters.end())
+      stored = store_.parameters
+                   .emplace(path, Parameter{model::initial_value(init, path, shape, wanted, store_.seed), init.text()})
+                   .first;
+    Array& value = stored->second.value;
+    if (value.shape != shape || value.dtype != wanted)
+      fail(ErrorCode::kModel, "parameter '", path, "' is ", text(value.dtype), str(value.shape),
+           ", the model needs ", text(wanted), str(shape));
+    it->second.value = open(ir::PortKind::kParameter, path, value);
+    used_.push_back(path);
+  }
+  return it->second.value;
+}
+
+Ports::Slot& Ports::open_state(const std::string& name, const Dims& shape, DType dtype,
+                               const std::function<Array()>& make) {
+  auto [it, inserted] = states_.try_emplace(name);
+  if (inserted) {
+    auto stored = store_.states.find(name);
+    if (stored == store_.states.end()) stored = store_.states.emplace(name, make()).first;
+    const Array& value = stored->second;
+    if (value.shape != shape || value.dtype != dtype)
+      fail(ErrorCode::kModel, "state '", name, "' is ", text(value.dtype), str(value.shape),
+           ", the model needs ", text(dtype), str(shape));
+    it->second.value = open(ir::PortKind::kState, name, value);
+  }
+  return it->second;
+}
+
+Tensor Ports::state(const std::string& path, const Dims& shape, DType dtype,
+                    const model::Initialiser& init, model::StateScope) {
+  const DType wanted = widened(dtype);
+  return open_state(path, shape, wanted, [&] {
+           return model::initial_value(init, path, shape, wanted, store_.seed);
+         }).value;
+}
+
+void Ports::update(const std::string& path, const Tensor& value) {
+  Slot& slot = states_.at(path);
+  slot.value = value;
+  slot.changed = true;
+}
+
+int64_t Ports::static_value(const Dim& dim) {
+  if (dim.is_constant()) return dim.value();
+  const auto value = dim.evaluate([&](const std::string& name) -> std::optional<int64_t> {
+    const auto it = known_dims.find(name);
+    if (it == known_dims.end()) return std::nullopt;
+    fixed_dims[name] = it->second;
+    return it->second;
+  });
+  if (!value) fail(ErrorCode::kUsage, "static: the dim '", dim, "' has no value here");
+  return *value;
+}
+
+Tensor Ports::slot(const std::string& name, const Dims& shape, DType dtype, double initial) {
+  return open_state(name, shape, dtype, [&] {
+           return model::initial_value(model::Initialiser::constant(initial), name, shape, dtype, 0);
+         }).value;
+}
+
+void Ports::set_slot(const std::string& name, const Tensor& value) { update(name, value); }
+
+void Ports::set_parameter(const std::string& path, const Tensor& value) {
+  Slot& slot = parameters_.at(path);
+  slot.value = value;
+  slot.changed = true;
+}
+
+Tensor Ports::existing(const std::string& path) {
+  auto [it, inserted] = parameters_.try_emplace(path);
+  if (inserted) {
+    it->second.value = open(ir::PortKind::kParameter, path, store_.parameters.at(path).value);
+    used_.push_back(path);
+  }
+  return it->second.value;
+}
+
+void Ports::finish() {
+  for (auto& [name, slot] : parameters_)
+    if (slot.changed) close(ir::PortKind::kParameter, name, slot.value);
+  for (auto& [name, slot] : states_)
+    if (slot.changed) close(ir::PortKind::kState, name, slot.value);
+}
+
+Tensor TracePorts::open(ir::PortKind kind, const std::string& name, const Array& value) {
+  return tracer_.input({kind, name}, {value.dtype, to_shape(value.shape)});
+}
+
+void TracePorts::close(ir::PortKind kind, const std::string& name, const Tensor& value) {
+  tracer_.output({kind, name}, value);
+}
+
+Tensor EagerPorts::open(ir::PortKind kind, const std::string&, const Array& value) {
+  const Tensor tensor(value);
+  return kind == ir::PortKind::kParameter ? autograd::variable(tensor) : tensor;
+}
+
+void EagerPorts::close(ir::PortKind kind, const std::string& name, const Tensor& value) {
+  Array& target = kind == ir::PortKind::kParameter ? store_.parameters.at(name).value : store_.states.at(name);
+  target = value.array().contiguous();
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,80 @@
+#pragma once
+// How a step reaches the values of the store. The step's code is written once; under a tracer the
+// values are arguments and results of the function, eagerly they are arrays.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/tracer.h"
+#include "model/host.h"
+#include "train/store.h"
+
+namespace paddle::train {
+
+class Ports : public model::ParameterStore {
+ public:
+  /// `wide` makes float32 parameters and states float64.
+  Ports(Store& store, bool wide) : store_(store), wide_(wide) {}
+
+  Tensor parameter(const std::string& path, const Dims& shape, DType dtype,
+                   const model::Initialiser& init) override;
+  Tensor state(const std::string& path, const Dims& shape, DType dtype,
+               const model::Initialiser& init, model::StateScope scope) override;
+  void update(const std::string& path, const Tensor& value) override;
+  int64_t static_value(const Dim& dim) override;
+
+  /// A state of the optimizer, made of `initial` if it is new.
+  Tensor slot(const std::string& name, const Dims& shape, DType dtype, double initial);
+  void set_slot(const std::string& name, const Tensor& value);
+  void set_parameter(const std::string& path, const Tensor& value);
+  /// A parameter that exists.
+  Tensor existing(const std::string& path);
+  /// Parameters that were asked for, in order.
+  const std::vector<std::string>& used() const { return used_; }
+  const Store& store() const { return store_; }
+  /// Values that `static(dim)` may take, by the dim's name; those asked for are noted.
+  std::map<std::string, int64_t> known_dims;
+  std::map<std::string, int64_t> fixed_dims;
+
+  /// Hands new versions over: to the function's results, or into the store.
+  void finish();
+
+ protected:
+  virtual Tensor open(ir::PortKind kind, const std::string& name, const Array& value) = 0;
+  virtual void close(ir::PortKind kind, const std::string& name, const Tensor& value) = 0;
+  Store& store_;
+
+ private:
+  struct Slot {
+    Tensor value;
+    bool changed = false;
+  };
+  Slot& open_state(const std::string& name, const Dims& shape, DType dtype, const std::function<Array()>& make);
+  DType widened(DType dtype) const { return wide_ && dtype == DType::kF32 ? DType::kF64 : dtype; }
+
+  bool wide_;
+  std::map<std::string, Slot> parameters_, states_;
+  std::vector<std::string> used_;
+};
+
+class TracePorts final : public Ports {
+ public:
+  TracePorts(Store& store, bool wide, ir::Tracer& tracer) : Ports(store, wide), tracer_(tracer) {}
+
+ private:
+  Tensor open(ir::PortKind kind, const std::string& name, const Array& value) override;
+  void close(ir::PortKind kind, const std::string& name, const Tensor& value) override;
+  ir::Tracer& tracer_;
+};
+
+class EagerPorts final : public Ports {
+ public:
+  using Ports::Ports;
+
+ private:
+  Tensor open(ir::PortKind kind, const std::string& name, const Array& value) override;
+  void close(ir::PortKind kind, const std::string& name, const Tensor& value) override;
+};
+
+}  // namespace paddle::train

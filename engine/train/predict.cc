@@ -1,0 +1,51 @@
+#include "train/predict.h"
+
+#include "autograd/autograd.h"
+#include "model/evaluator.h"
+#include "ops/call.h"
+#include "passes/passes.h"
+#include "runtime/execute.h"
+#include "train/ports.h"
+
+namespace paddle::train {
+
+std::shared_ptr<ir::Function> trace_prediction(const model::Program& program, const model::EntryPoint& entry,
+                                               Store& store, bool wide) {
+  runtime::register_backends();
+  auto function = std::make_shared<ir::Function>("predict");
+  {
+    ir::Tracer tracer(*function);
+    const InterpreterScope scope(tracer);
+    const autograd::NoGradScope no_grad;
+    Tensors inputs;
+    for (auto& [name, type] : model::input_types(program, entry)) {
+      TensorType wanted = type;
+      if (wide && wanted.dtype == DType::kF32) wanted.dtype = DType::kF64;
+      inputs.push_back(tracer.input({ir::PortKind::kValue, name}, wanted));
+    }
+    const Tensor random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
+    const RandomScope random_scope(random);
+    TracePorts ports(store, wide, tracer);
+    model::EvaluationOptions options;
+    options.training = false;
+    options.store = &ports;
+    for (model::NamedTensor& out : model::run_entry(program, entry, inputs, options))
+      tracer.output({ir::PortKind::kValue, out.name}, out.tensor);
+    ports.finish();
+  }
+  for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) pass.run(*function);
+  return function;
+}
+
+ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name, const Store& store) {
+  ir::Module module;
+  module.name = name;
+  for (const auto& [path, p] : store.parameters)
+    module.parameters.push_back({path, {p.value.dtype, to_shape(p.value.shape)}, p.initializer, true});
+  for (const auto& [path, value] : store.states)
+    if (is_model_state(path)) module.states.push_back({path, {value.dtype, to_shape(value.shape)}, "", true});
+  module.functions.push_back(std::move(function));
+  return module;
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,326 @@
+#include "train/session.h"
+
+#include <algorithm>
+
+
+#include "autograd/autograd.h"
+#include "ops/call.h"
+#include "runtime/execute.h"
+
+namespace paddle::train {
+
+/// A traced function with where each of its inputs comes from.
+struct Session::Compiled {
+  std::shared_ptr<ir::Function> function;
+  std::unique_ptr<runtime::Executable> executable;
+  std::vector<Array> inputs;          ///< filled before each run
+  std::vector<int> field;             ///< per input: number of the field, or -1
+  std::vector<Array*> stored;         ///< per input: the store's array, or null
+  int learning_rate = -1, step = -1, weight = -1, random = -1;
+  std::vector<size_t> metric_sizes;   ///< operands per metric
+};
+
+Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, Store& store,
+                 SessionOptions options)
+    : step_(std::move(step)), fields_(std::move(fields)), store_(store), options_(std::move(options)) {
+  store_.seed = options_.seed;
+  module_.name = step_->definition().program->name;
+  runtime::register_backends();
+}
+
+Session::~Session() = default;
+
+std::vector<FieldType> Session::field_types(const model::Program& program,
+                                            const std::vector<FieldType>& samples, bool wide) {
+  std::vector<FieldType> out = samples;
+  const auto inputs = model::input_types(program, program.model);
+  Dim batch = Dim::symbol("batch");
+  std::map<int64_t, Dim> symbol_of_size;
+  for (const auto& [name, type] : inputs)
+    if (!type.shape.empty()) {
+      batch = type.shape[0];
+      break;
+    }
+  for (const auto& [name, type] : inputs) {
+    const auto it = std::find_if(out.begin(), out.end(), [&, &wanted = name](const FieldType& f) { return f.name == wanted; });
+    if (it == out.end()) {
+      std::vector<std::string> names;
+      for (const FieldType& f : samples) names.push_back(f.name);
+      fail(ErrorCode::kConfig, "the model's input '", name, "' is no field of the data, which has ",
+           join(names, ", "), did_you_mean(name, names));
+    }
+    const Shape& sample = it->type.shape;
+    if (type.shape.size() != sample.size() + 1)
+      fail(ErrorCode::kConfig, "the model's input '", name, "' is ", type, ", a batch of the data's field ",
+           text(it->type.dtype), "[batch, …] has ", sample.size() + 1, " dimensions");
+    for (size_t d = 0; d < sample.size(); ++d) {
+      const Dim& declared = type.shape[d + 1];
+      if (!sample[d].is_constant()) continue;
+      if (declared.is_symbol()) symbol_of_size.emplace(sample[d].value(), declared);
+      if (declared.is_constant() && declared.value() != sample[d].value())
+        fail(ErrorCode::kConfig, "the model's input '", name, "' is ", type, ", a sample of the data's field is ",
+             text(it->type.dtype), text(sample));
+    }
+    if (type.dtype != it->type.dtype)
+      fail(ErrorCode::kConfig, "the model's input '", name, "' is ", text(type.dtype), ", the data's field is ",
+           text(it->type.dtype), "; add a transform such as 'cast' or 'scale' to the data");
+  }
+  for (FieldType& field : out) {
+    const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const auto& i) { return i.first == field.name; });
+    if (it != inputs.end()) {
+      field.type = it->second;
+    } else {
+      for (Dim& d : field.type.shape)
+        if (d.is_constant()) {
+          const auto symbol = symbol_of_size.find(d.value());
+          if (symbol != symbol_of_size.end()) d = symbol->second;
+        }
+      field.type.shape.insert(field.type.shape.begin(), batch);
+    }
+    if (wide && field.type.dtype == DType::kF32) field.type.dtype = DType::kF64;
+  }
+  return out;
+}
+
+StepOutputs Session::run_part(Part part, Ports& ports, const StepInputs& inputs) const {
+  switch (part) {
+    case Part::kTrain: return step_->train(ports, inputs);
+    case Part::kAccumulate: return step_->accumulate(ports, inputs);
+    case Part::kApply: step_->apply(ports, inputs, accumulated_); return {};
+    case Part::kEvaluate: return step_->evaluate(ports, inputs);
+  }
+  return {};
+}
+
+// ---- compiled ------------------------------------------------------------------------------------
+
+std::unique_ptr<Session::Compiled> Session::trace(Part part) {
+  static const std::map<Part, std::string> kNames = {{Part::kTrain, "train"},
+                                                     {Part::kAccumulate, "accumulate"},
+                                                     {Part::kApply, "apply"},
+                                                     {Part::kEvaluate, "evaluate"}};
+  auto c = std::make_unique<Compiled>();
+  c->function = std::make_shared<ir::Function>(kNames.at(part));
+  ir::Function& f = *c->function;
+  {
+    ir::Tracer tracer(f);
+    const InterpreterScope scope(tracer);
+    StepInputs inputs;
+    if (part != Part::kApply)
+      for (const FieldType& field : fields_)
+        inputs.fields[field.name] = tracer.input({ir::PortKind::kValue, field.name}, field.type);
+    inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {DType::kF32, {}});
+    inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
+    inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF32, {}});
+    const Tensor random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
+    const RandomScope random_scope(random);
+    TracePorts ports(store_, options_.wide, tracer);
+    const StepOutputs out = run_part(part, ports, inputs);
+    if (part == Part::kAccumulate) {
+      accumulated_.clear();
+      for (const auto& [name, array] : store_.states)
+        if (name.starts_with("gradient/")) accumulated_.push_back(name.substr(9));
+    }
+    if (out.loss.defined()) tracer.output({ir::PortKind::kValue, "loss"}, out.loss);
+    for (size_t m = 0; m < out.metric_operands.size(); ++m) {
+      c->metric_sizes.push_back(out.metric_operands[m].size());
+      for (size_t i = 0; i < out.metric_operands[m].size(); ++i)
+        tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, out.metric_operands[m][i]);
+    }
+    ports.finish();
+  }
+  ++traces_;
+  if (options_.observe) options_.observe(f, "trace");
+  for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) {
+    pass.run(f);
+    if (options_.observe) options_.observe(f, pass.name);
+  }
+  c->executable = std::make_unique<runtime::Executable>(
+      c->function, runtime::ExecutableOptions{options_.max_plans, {options_.poison_dead_memory}});
+  c->inputs.resize(f.inputs.size());
+  for (size_t i = 0; i < f.inputs.size(); ++i) {
+    const ir::Port& port = f.inputs[i];
+    int field = -1;
+    Array* stored = nullptr;
+    if (port.kind == ir::PortKind::kParameter) {
+      stored = &store_.parameters.at(port.name).value;
+    } else if (port.kind == ir::PortKind::kState) {
+      stored = &store_.states.at(port.name);
+    } else if (port.kind == ir::PortKind::kRandom) {
+      c->random = static_cast<int>(i);
+      c->inputs[i] = Array::zeros(DType::kU64, {2});
+    } else if (part != Part::kApply && i < fields_.size()) {
+      field = static_cast<int>(i);
+    } else {
+      const bool is_step = port.name == "step";
+      (is_step ? c->step : port.name == "weight" ? c->weight : c->learning_rate) = static_cast<int>(i);
+      c->inputs[i] = Array::zeros(is_step ? DType::kI64 : DType::kF32, {});
+    }
+    c->field.push_back(field);
+    c->stored.push_back(stored);
+  }
+  return c;
+}
+
+Session::Compiled& Session::compiled(Part part) {
+  auto& slot = parts_[part];
+  if (!slot) {
+    slot = trace(part);
+    module_.functions.push_back(slot->function);
+    module_.parameters.clear();
+    module_.states.clear();
+    for (const auto& [name, p] : store_.parameters)
+      module_.parameters.push_back({name, {p.value.dtype, to_shape(p.value.shape)}, p.initializer,
+                                    !step_->definition().optimizer->is_frozen(name)});
+    for (const auto& [name, value] : store_.states)
+      module_.states.push_back({name, {value.dtype, to_shape(value.shape)}, "", true});
+  }
+  return *slot;
+}
+
+Array Session::cast_input(const Array& array, size_t field) const {
+  const DType wanted = fields_[field].type.dtype;
+  return (array.dtype == wanted ? array : array.cast(wanted)).contiguous();
+}
+
+const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<Array>& batch,
+                                                const StepNumbers& numbers, double weight, uint64_t counter) {
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (c.field[i] >= 0) c.inputs[i] = cast_input(batch[static_cast<size_t>(c.field[i])], static_cast<size_t>(c.field[i]));
+    if (c.stored[i]) c.inputs[i] = *c.stored[i];
+  }
+  if (c.learning_rate >= 0) *c.inputs[static_cast<size_t>(c.learning_rate)].data<float>() = static_cast<float>(numbers.learning_rate);
+  if (c.step >= 0) *c.inputs[static_cast<size_t>(c.step)].data<int64_t>() = numbers.step;
+  if (c.weight >= 0) *c.inputs[static_cast<size_t>(c.weight)].data<float>() = static_cast<float>(weight);
+  if (c.random >= 0) {
+    uint64_t* random = c.inputs[static_cast<size_t>(c.random)].data<uint64_t>();
+    random[0] = options_.seed;
+    random[1] = counter;
+  }
+  return c.executable->run(c.inputs);
+}
+
+// ---- eager ---------------------------------------------------------------------------------------
+
+StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
+                               double weight, uint64_t counter) {
+  runtime::EagerExecutor executor;
+  const InterpreterScope eager(executor);
+  autograd::Tape tape;
+  const InterpreterScope recording(tape);
+  const RandomScope random(Tensor(Array::from<uint64_t>({options_.seed, counter}, {2})));
+  EagerPorts ports(store_, options_.wide);
+  StepInputs inputs;
+  if (part != Part::kApply)
+    for (size_t i = 0; i < fields_.size(); ++i) inputs.fields[fields_[i].name] = Tensor(cast_input(batch[i], i));
+  inputs.learning_rate = Tensor(Array::scalar(static_cast<float>(numbers.learning_rate)));
+  inputs.step = Tensor(Array::scalar(numbers.step));
+  inputs.weight = Tensor(Array::scalar(static_cast<float>(weight)));
+  const StepOutputs out = run_part(part, ports, inputs);
+  ports.finish();
+  if (part == Part::kAccumulate) {
+    accumulated_.clear();
+    for (const auto& [name, array] : store_.states)
+      if (name.starts_with("gradient/")) accumulated_.push_back(name.substr(9));
+  }
+  return out;
+}
+
+// ---- steps ---------------------------------------------------------------------------------------
+
+void Session::prepare() {
+  if (options_.eager) {
+    // A trace makes the parameters; it is not run.
+    if (store_.parameters.empty()) trace(Part::kEvaluate);
+    return;
+  }
+  compiled(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain);
+  if (options_.accumulate > 1) compiled(Part::kApply);
+}
+
+namespace {
+int64_t batch_size(const std::vector<Array>& batch) {
+  return batch.empty() || batch[0].shape.empty() ? 1 : batch[0].shape[0];
+}
+}  // namespace
+
+double Session::train(const std::vector<std::vector<Array>>& micro_batches, const StepNumbers& numbers) {
+  int64_t total = 0;
+  for (const auto& batch : micro_batches) total += batch_size(batch);
+  const bool single = options_.accumulate <= 1;
+  double loss = 0;
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
+    const double weight = static_cast<double>(batch_size(micro_batches[i])) / static_cast<double>(total);
+    // Every micro-batch draws its own random numbers.
+    const uint64_t counter = static_cast<uint64_t>(numbers.step) * static_cast<uint64_t>(std::max<int64_t>(1, options_.accumulate)) + i;
+    const Part part = single ? Part::kTrain : Part::kAccumulate;
+    const double value = options_.eager
+                             ? run_eager(part, micro_batches[i], numbers, weight, counter).loss.array().number()
+                             : run_compiled(compiled(part), micro_batches[i], numbers, weight, counter)[0].number();
+    loss += value * weight;
+  }
+  if (!single) {
+    if (options_.eager)
+      run_eager(Part::kApply, {}, numbers, 1, 0);
+    else
+      run_compiled(compiled(Part::kApply), {}, numbers, 1, 0);
+  }
+  return loss;
+}
+
+EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
+  EvaluationResult result;
+  if (options_.eager) {
+    const StepOutputs out = run_eager(Part::kEvaluate, batch, {}, 1, 0);
+    result.loss = out.loss.array().number();
+    for (const Tensors& operands : out.metric_operands) {
+      auto& arrays = result.metric_operands.emplace_back();
+      for (const Tensor& t : operands) arrays.push_back(t.array());
+    }
+    return result;
+  }
+  Compiled& c = compiled(Part::kEvaluate);
+  const std::vector<Array>& out = run_compiled(c, batch, {}, 1, 0);
+  result.loss = out[0].number();
+  size_t at = 1;
+  for (const size_t count : c.metric_sizes) {
+    result.metric_operands.emplace_back(out.begin() + static_cast<ptrdiff_t>(at), out.begin() + static_cast<ptrdiff_t>(at + count));
+    at += count;
+  }
+  return result;
+}
+
+runtime::MemoryReport Session::plan(Part part, const std::vector<Dims>& shapes) {
+  Compiled& c = compiled(part);
+  std::vector<Layout> layouts;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const DType dtype = c.function->body.arguments[i]->type.dtype;
+    if (c.field[i] >= 0)
+      layouts.push_back(Layout::contiguous(dtype, shapes[static_cast<size_t>(c.field[i])]));
+    else
+      layouts.push_back(Layout::contiguous(dtype, c.stored[i] ? c.stored[i]->shape : c.inputs[i].shape));
+  }
+  return c.executable->plan(layouts).memory();
+}
+
+runtime::MemoryReport Session::plan_training(const std::vector<Dims>& shapes) {
+  return plan(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain, shapes);
+}
+
+runtime::MemoryReport Session::plan_evaluation(const std::vector<Dims>& shapes) {
+  return plan(Part::kEvaluate, shapes);
+}
+
+int64_t Session::plans() const {
+  int64_t count = 0;
+  for (const auto& [part, c] : parts_) count += c->executable->plans_made();
+  return count;
+}
+
+size_t Session::planned_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [part, c] : parts_) bytes = std::max(bytes, c->executable->planned_bytes());
+  return bytes;
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,93 @@
+#pragma once
+// A session runs steps on batches of host arrays: compiled (traced once per function, planned once
+// per binding of dims) or eagerly. It owns no data and no schedule; the trainer drives it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/passes.h"
+#include "runtime/executable.h"
+#include "train/step.h"
+
+namespace paddle::train {
+
+/// A field of the data as the step sees it.
+struct FieldType {
+  std::string name;
+  TensorType type;  ///< the batch's dim first
+};
+
+struct SessionOptions {
+  bool eager = false;
+  bool wide = false;   ///< float64 throughout
+  bool fusion = true;  ///< passes beyond those that keep every bit
+  uint64_t seed = 0;
+  int64_t accumulate = 1;
+  size_t max_plans = 8;
+  bool poison_dead_memory = false;
+  /// Called with (function, pass) before the first ("trace") and after each pass.
+  std::function<void(const ir::Function&, const std::string& stage)> observe;
+};
+
+/// What stays the same over a step's micro-batches.
+struct StepNumbers {
+  int64_t step = 1;  ///< counts updates from 1
+  double learning_rate = 0;
+};
+
+struct EvaluationResult {
+  double loss = 0;
+  std::vector<std::vector<Array>> metric_operands;
+};
+
+class Session {
+ public:
+  Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, Store& store, SessionOptions options);
+  ~Session();
+
+  /// Symbolic types of the fields from the model's inputs and the samples' shapes (-1: varies).
+  static std::vector<FieldType> field_types(const model::Program& program,
+                                            const std::vector<FieldType>& samples, bool wide);
+
+  /// Makes all parameters and states, and traces the training function.
+  void prepare();
+  /// One update from micro-batches (arrays in the order of the fields). Gives the mean loss.
+  double train(const std::vector<std::vector<Array>>& micro_batches, const StepNumbers& numbers);
+  /// Loss and metric operands of a batch; the arrays are valid until the next call.
+  EvaluationResult evaluate(const std::vector<Array>& batch);
+
+  /// Plans for a batch of these shapes, so that memory is known before the first step.
+  runtime::MemoryReport plan_training(const std::vector<Dims>& shapes);
+  runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
+  const ir::Module& module() const { return module_; }
+  int64_t traces() const { return traces_; }
+  int64_t plans() const;
+  size_t planned_bytes() const;
+  const std::vector<FieldType>& fields() const { return fields_; }
+
+ private:
+  struct Compiled;
+  enum class Part { kTrain, kAccumulate, kApply, kEvaluate };
+  StepOutputs run_part(Part part, Ports& ports, const StepInputs& inputs) const;
+  Compiled& compiled(Part part);
+  std::unique_ptr<Compiled> trace(Part part);
+  const std::vector<Array>& run_compiled(Compiled& c, const std::vector<Array>& batch,
+                                         const StepNumbers& numbers, double weight, uint64_t counter);
+  StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
+                        double weight, uint64_t counter);
+  runtime::MemoryReport plan(Part part, const std::vector<Dims>& shapes);
+  Array cast_input(const Array& array, size_t field) const;
+
+  std::shared_ptr<const Step> step_;
+  std::vector<FieldType> fields_;
+  Store& store_;
+  SessionOptions options_;
+  ir::Module module_;
+  std::vector<std::string> accumulated_;  ///< parameters with accumulated gradients
+  std::map<Part, std::unique_ptr<Compiled>> parts_;
+  int64_t traces_ = 0;
+};
+
+}  // namespace paddle::train

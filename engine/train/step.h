@@ -1,0 +1,67 @@
+#pragma once
+// What one training step computes, written once against Tensor: forward, loss, backward, clipping
+// and update; the same in parts for gradient accumulation; and the evaluation. Under a tracer it
+// becomes a function of the module, eagerly it simply runs.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/evaluator.h"
+#include "model/program.h"
+#include "optim/optimizer.h"
+#include "train/ports.h"
+
+namespace paddle::train {
+
+/// A metric as a config states it: `accuracy(logits, label, k=5)`.
+struct MetricCall {
+  std::string name;    ///< key in metrics.jsonl
+  std::string metric;  ///< one of nn::metric_infos
+  model::Code code;    ///< the call
+};
+
+struct StepDefinition {
+  std::shared_ptr<const model::Program> program;
+  model::Code loss;
+  std::vector<MetricCall> metrics;
+  std::shared_ptr<const optim::Optimizer> optimizer;
+  optim::ClipOptions clip;
+};
+
+struct StepInputs {
+  std::map<std::string, Tensor> fields;  ///< of the data, by name
+  Tensor learning_rate;                  ///< 0-D float32
+  Tensor step;                           ///< 0-D int64, counts updates from 1
+  Tensor weight;                         ///< 0-D float32: share of this micro-batch in the batch
+};
+
+struct StepOutputs {
+  Tensor loss;                           ///< 0-D
+  std::vector<Tensors> metric_operands;  ///< per metric
+};
+
+class Step {
+ public:
+  explicit Step(StepDefinition definition) : d_(std::move(definition)) {}
+  const StepDefinition& definition() const { return d_; }
+
+  /// A whole update from one batch.
+  StepOutputs train(Ports& ports, const StepInputs& inputs) const;
+  /// Adds the gradients of a micro-batch, times its weight, to the accumulated ones.
+  StepOutputs accumulate(Ports& ports, const StepInputs& inputs) const;
+  /// Updates from the accumulated gradients and clears them. `parameters`: all that have some.
+  void apply(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& parameters) const;
+  StepOutputs evaluate(Ports& ports, const StepInputs& inputs) const;
+
+ private:
+  StepOutputs forward(Ports& ports, const StepInputs& inputs, bool training) const;
+  std::vector<std::string> trainable(const Ports& ports) const;
+  Tensors gradients(Ports& ports, const Tensor& loss, const std::vector<std::string>& names) const;
+  void update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
+              const Tensors& gradients) const;
+  StepDefinition d_;
+};
+
+}  // namespace paddle::train

@@ -1,0 +1,96 @@
+#pragma once
+// The training job: loads data, runs steps, evaluates, logs and checkpoints, and stops cleanly
+// when asked to. It prints nothing; a TrainObserver shows what happens.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/plan.h"
+#include "train/checkpoint.h"
+#include "train/config.h"
+
+namespace paddle::train {
+
+struct TrainOptions {
+  std::string output;                ///< run folder
+  bool resume = false;               ///< go on from the newest valid checkpoint of `output`
+  bool overwrite = false;            ///< a folder with checkpoints may be replaced
+  bool eager = false;
+  std::string initial_weights;       ///< safetensors file, or ""
+  std::vector<std::string> allow_missing, allow_unused;
+  std::string dump_ir;               ///< folder for the module after each pass, or ""
+  int64_t benchmark = 0;             ///< timed steps; nothing is written then
+};
+
+/// One line of metrics.jsonl.
+struct LogLine {
+  std::string kind;  ///< "train" or "valid"
+  int64_t step = 0, epoch = 0;
+  double loss = 0, learning_rate = 0, samples_per_second = 0, seconds = 0;
+  std::vector<std::pair<std::string, double>> metrics;
+};
+
+struct Progress {
+  int64_t step = 0, total_steps = 0;
+  int64_t epoch = 0;
+  double loss = 0, samples_per_second = 0, seconds_left = 0;
+  double data_share = 0;  ///< of the time: waiting for data
+};
+
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void note(const std::string& /*line*/) {}
+  virtual void warn(const std::string& /*line*/) {}
+  virtual void log(const LogLine& /*line*/) {}
+  virtual void progress(const Progress& /*progress*/) {}
+};
+
+struct MemoryPlan {
+  runtime::MemoryReport training;
+  std::optional<runtime::MemoryReport> evaluation;
+  uint64_t prefetch = 0;   ///< batches made ahead
+  uint64_t available = 0;  ///< memory of the machine or its cgroup
+  uint64_t total() const;
+  bool fits() const { return total() <= available; }
+  std::string text() const;  ///< a table, and what would help if it does not fit
+};
+
+struct BenchmarkResult {
+  double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0;
+  uint64_t peak_bytes = 0;
+  int64_t steps = 0, parameters = 0;
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  int stopped_by = 0;  ///< the signal, or 0
+  std::string checkpoint;
+  std::string model_folder;
+  std::optional<LogLine> last_valid;
+  BenchmarkResult benchmark;
+};
+
+class Trainer {
+ public:
+  Trainer(RunConfig config, TrainOptions options, TrainObserver& observer);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Opens the data, traces the step and makes the memory plan; trains nothing.
+  MemoryPlan prepare();
+  int64_t parameter_count() const;
+  const ir::Module& module() const;
+  TrainResult run();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Memory that this process may use: of the machine, or less if its cgroup says so.
+uint64_t available_memory();
+
+}  // namespace paddle::train
