@@ -94,6 +94,9 @@ struct Layout {
   static Layout of(const Array& array);
 };
 
+/// Floating-point operations of one call, from concrete shapes.
+using CostFn = double (*)(const Attrs& attrs, const std::vector<Dims>& operands,
+                          const std::vector<Dims>& results);
 using InferFn = void (*)(InferContext&);
 using VjpFn = Tensors (*)(VjpContext&);
 using DecomposeFn = Tensors (*)(CallContext&);
@@ -127,6 +130,7 @@ struct OpDef {
   DecomposeFn decompose;  ///< null if there is a kernel only
   ViewFn view;
   WriteFn write;
+  CostFn cost;            ///< null: one operation per result element
 };
 
 /// A registered operation. Pointers stay valid for the life of the process.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/call.h"
+#include "ops/cost.h"
 #include "runtime/execute.h"
 #include "runtime/plan_builder.h"
 
@@ -39,6 +40,24 @@ std::vector<std::pair<std::string, size_t>> Plan::largest(size_t count) const {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   out.resize(std::min(out.size(), count));
   return out;
+}
+
+double Plan::flops() const {
+  double total = 0;
+  const auto dims = [&](const std::vector<int>& ids) {
+    std::vector<Dims> out;
+    for (const int id : ids) out.push_back(id < 0 ? Dims{0} : placements_[static_cast<size_t>(id)].layout.shape);
+    return out;
+  };
+  const auto walk = [&](const auto& self, const std::vector<Instruction>& block) -> void {
+    for (const Instruction& i : block) {
+      if (i.kind == Instruction::Kind::kKernel && i.operation)
+        total += call_flops(*i.operation->op, i.operation->attrs, dims(i.operands), dims(i.results));
+      for (const auto& nested : i.blocks) self(self, nested);
+    }
+  };
+  walk(walk, instructions_);
+  return total;
 }
 
 void* Plan::address(int value) const {

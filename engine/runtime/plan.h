@@ -79,6 +79,8 @@ class Plan {
   /// True if output i may lie elsewhere after each run.
   bool output_moves(size_t i) const;
   const std::vector<Instruction>& instructions() const { return instructions_; }
+  /// Floating-point operations of one run (branches and loop bodies counted once).
+  double flops() const;
   std::optional<int64_t> symbol(const std::string& name) const;
   /// Peak buffers for reports: the largest that are alive at the worst moment.
   std::vector<std::pair<std::string, size_t>> largest(size_t count) const;

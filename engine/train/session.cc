@@ -290,7 +290,7 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
   return result;
 }
 
-runtime::MemoryReport Session::plan(Part part, const std::vector<Dims>& shapes) {
+runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
   Compiled& c = compiled(part);
   std::vector<Layout> layouts;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -300,15 +300,19 @@ runtime::MemoryReport Session::plan(Part part, const std::vector<Dims>& shapes) 
     else
       layouts.push_back(Layout::contiguous(dtype, c.stored[i] ? c.stored[i]->shape : c.inputs[i].shape));
   }
-  return c.executable->plan(layouts).memory();
+  return c.executable->plan(layouts);
 }
 
 runtime::MemoryReport Session::plan_training(const std::vector<Dims>& shapes) {
-  return plan(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain, shapes);
+  return plan(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain, shapes).memory();
+}
+
+double Session::training_flops(const std::vector<Dims>& shapes) {
+  return plan(options_.accumulate > 1 ? Part::kAccumulate : Part::kTrain, shapes).flops();
 }
 
 runtime::MemoryReport Session::plan_evaluation(const std::vector<Dims>& shapes) {
-  return plan(Part::kEvaluate, shapes);
+  return plan(Part::kEvaluate, shapes).memory();
 }
 
 int64_t Session::plans() const {

@@ -61,6 +61,8 @@ class Session {
   /// Plans for a batch of these shapes, so that memory is known before the first step.
   runtime::MemoryReport plan_training(const std::vector<Dims>& shapes);
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
+  /// Floating-point operations of one training step on a batch of these shapes.
+  double training_flops(const std::vector<Dims>& shapes);
   const ir::Module& module() const { return module_; }
   int64_t traces() const { return traces_; }
   int64_t plans() const;
@@ -77,7 +79,7 @@ class Session {
                                          const StepNumbers& numbers, double weight, uint64_t counter);
   StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
                         double weight, uint64_t counter);
-  runtime::MemoryReport plan(Part part, const std::vector<Dims>& shapes);
+  runtime::Plan& plan(Part part, const std::vector<Dims>& shapes);
   Array cast_input(const Array& array, size_t field) const;
 
   std::shared_ptr<const Step> step_;

@@ -58,7 +58,7 @@ struct MemoryPlan {
 };
 
 struct BenchmarkResult {
-  double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0;
+  double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0, flops = 0;
   uint64_t peak_bytes = 0;
   int64_t steps = 0, parameters = 0;
 };

@@ -16,7 +16,7 @@ const std::set<std::string> kAttrTypes = {"bool", "int",    "float", "str",  "wo
                                           "ints", "dims",   "floats", "strs", "number", "any"};
 const std::set<std::string> kKeys = {
     "signature", "doc",    "infer", "vjp",   "decompose", "view",    "write",   "kernel", "onednn",
-    "in_place",  "traits", "layer", "alias", "precision", "version"};
+    "in_place",  "cost",   "traits", "layer", "alias", "precision", "version"};
 const std::map<std::string, std::string> kTraits = {
     {"elementwise", "kElementwise"}, {"commutative", "kCommutative"},
     {"float_inputs", "kFloatInputs"}, {"strided", "kStrided"},
@@ -129,6 +129,7 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.signature = text_of(node, "signature");
   e.doc = text_of(node, "doc");
   e.infer = text_of(node, "infer");
+  e.cost = text_of(node, "cost");
   e.vjp = text_of(node, "vjp");
   e.decompose = text_of(node, "decompose");
   e.view = text_of(node, "view");

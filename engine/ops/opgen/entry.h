@@ -30,7 +30,7 @@ struct Entry {
   std::string name, file, family, signature, doc, layer, precision;
   std::vector<Param> params;
   std::vector<Result> results;
-  std::string infer, vjp, no_gradient, decompose, view, write, kernel, onednn, in_place;
+  std::string infer, cost, vjp, no_gradient, decompose, view, write, kernel, onednn, in_place;
   std::vector<std::string> traits, aliases;
   int version = 1;
   std::string identifier() const;  ///< name as a C++ identifier

@@ -159,13 +159,14 @@ void write_attrs(const std::vector<Entry>& entries, const std::string& out) {
 }
 
 void write_rules(const std::vector<Entry>& entries, const std::string& out) {
-  std::set<std::string> infer, vjp, decompose, view, write;
+  std::set<std::string> infer, vjp, decompose, view, write, cost;
   for (const Entry& e : entries) {
     infer.insert(e.infer);
     if (!e.vjp.empty() && e.vjp != "decomposition") vjp.insert(e.vjp);
     if (!e.decompose.empty()) decompose.insert(e.decompose);
     if (!e.view.empty()) view.insert(e.view);
     if (!e.write.empty()) write.insert(e.write);
+    if (!e.cost.empty()) cost.insert(e.cost);
   }
   std::ostringstream h;
   h << kNote << "#pragma once\n#include \"ops/rules.h\"\n\nnamespace paddle::rules {\n\n";
@@ -178,6 +179,9 @@ void write_rules(const std::vector<Entry>& entries, const std::string& out) {
   for (const auto& n : write)
     h << "Tensor write_" << n
       << "(const Tensor& base, const Tensor& value, const Attrs& attrs);\n";
+  for (const auto& n : cost)
+    h << "double cost_" << n << "(const Attrs& attrs, const std::vector<Dims>& operands, "
+      << "const std::vector<Dims>& results);\n";
   h << "\n}  // namespace paddle::rules\n";
   write_file(out + "/ops/generated/rules.h", h.str());
 }
@@ -258,7 +262,7 @@ void write_row(const Entry& e, std::ostringstream& c) {
     << (traits.empty() ? "0" : traits) << ", PrecisionClass::" << precision << ", " << in_place
     << ",\n     " << rule("infer_", e.infer) << ", " << rule("vjp_", e.vjp) << ", "
     << rule("decompose_", e.decompose) << ", " << rule("view_", e.view) << ", "
-    << rule("write_", e.write) << "},\n";
+    << rule("write_", e.write) << ", " << rule("cost_", e.cost) << "},\n";
 }
 
 void write_function(const Entry& e, size_t index, std::ostringstream& c) {
