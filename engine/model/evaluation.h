@@ -1,0 +1,213 @@
+#pragma once
+// The evaluator's inside: one Evaluation is one run of one entry. Its methods are spread over the
+// files named in the sections below. Not for use outside the room.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "model/evaluator.h"
+#include "ops/op.h"
+
+namespace paddle::model {
+
+/// The names and the place in the tree of parameters of one running body or chain.
+struct Frame {
+  const Code* code = nullptr;
+  std::string file;
+  std::unordered_map<std::string, Value> locals;
+  /// Names that the code binds somewhere: locals even before they have a value.
+  const std::unordered_set<std::string>* bound = nullptr;
+  /// Why a bound name has no value, where there is more to say than "not assigned yet".
+  std::unordered_map<std::string, std::string> poisoned;
+  std::string path;
+  std::vector<int64_t> turns;  ///< of the enclosing loops, outermost first
+  /// Names that hold references when the body starts, with their targets' names.
+  std::map<std::string, std::string> references;
+  bool sees_program = true;  ///< params, dims and blocks
+};
+
+enum class Flow { kNormal, kBreak, kContinue, kReturn };
+
+struct Outcome {
+  Flow flow = Flow::kNormal;
+  Value value;
+};
+
+/// Evaluated arguments of a call.
+struct Arguments {
+  std::vector<Value> positional;
+  NamedValues named;
+  const Value* find(std::string_view name) const;
+  /// Takes a named argument out; nullopt if it was not given.
+  std::optional<Value> take(std::string_view name);
+};
+
+/// A call's identity in the text, for the names of parameters.
+struct Site {
+  const void* key = nullptr;  ///< the syntax node
+  int index = -1;             ///< in Code::sites, -1 for calls that name nothing
+  Where where;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const Program* program, const EvaluationOptions& options);
+
+  // ---- evaluation.cc: frames, statements, names ------------------------------------------------
+  Outcome run(const std::vector<Stmt>& statements, Frame& frame);
+  Frame make_frame(const Code& code, const std::string& file);
+  Value evaluate_name(const Expr& name, Frame& frame);
+  void assign(const Expr& target, Value value, Frame& frame);
+  /// Counts a loop turn or operation.
+  void step(const Where& where);
+  [[noreturn]] void refuse(const Where& where, std::string message) const;
+  /// Calls `f` and gives errors without a place this one; kUsage becomes kConfig.
+  template <class F>
+  auto placed(const Where& where, F&& f) -> decltype(f());
+
+  // ---- expressions.cc --------------------------------------------------------------------------
+  Value evaluate(const Expr& expr, Frame& frame);
+  Value evaluate_attribute(const Expr& expr, Frame& frame);
+  bool condition_is_tensor(const Value& value) const { return value.is_tensor(); }
+
+  // ---- arithmetic.cc ---------------------------------------------------------------------------
+  Value binary(std::string_view op, const Value& a, const Value& b, const Where& where);
+  Value unary(std::string_view op, const Value& a, const Where& where);
+  Value compare(std::string_view op, const Value& a, const Value& b, const Where& where);
+  /// A number, dim or tensor as a tensor.
+  Tensor to_tensor(const Value& value, const Where& where, std::string_view what);
+
+  // ---- calls.cc --------------------------------------------------------------------------------
+  Value call(const Expr& expr, Frame& frame);
+  Value call_target(const Callable& target, Arguments arguments, const Site& site, Frame& frame);
+  Value call_block(const Block& block, Arguments arguments, const Site& site, Frame& frame);
+  std::optional<Callable> find_callable(const std::string& name, const Frame& frame) const;
+  Callable resolve_callee(const std::string& name, const Where& where, const Frame& frame) const;
+  Arguments evaluate_arguments(const Expr& call, Frame& frame);
+  Value evaluate_initialiser(const Expr& expr, Frame& frame);
+
+  // ---- builtins.cc -----------------------------------------------------------------------------
+  Value call_builtin(const std::string& name, Arguments arguments, const Site& site, Frame& frame);
+
+  // ---- op_calls.cc -----------------------------------------------------------------------------
+  Value call_op(const Op& op, Arguments arguments, const Site& site, Frame& frame);
+  Value op(std::string_view name, std::vector<Value> positional, const Where& where,
+           NamedValues named = {});
+  Value invoke(const Op& op, const Arguments& arguments, const Where& where,
+               Tensors* all = nullptr);
+
+  // ---- layers.cc -------------------------------------------------------------------------------
+  /// The call of an operation in its layer form; nullopt if it has none.
+  std::optional<Value> call_layer(const Op& op, Arguments& arguments, const Site& site,
+                                  Frame& frame);
+
+  // ---- indexing.cc -----------------------------------------------------------------------------
+  Value index(const Value& base, const Expr& expr, Frame& frame);
+  void assign_index(const Expr& target, const Value& value, Frame& frame);
+
+  // ---- naming.cc -------------------------------------------------------------------------------
+  /// The path of a layer or block; `name` and `share` are taken out of the arguments.
+  std::string layer_path(const std::string& callee, Arguments& arguments, const Site& site,
+                         Frame& frame);
+  std::string literal_path(const std::string& name, const Frame& frame) const;
+  int occurrence(const std::string& callee, const Site& site, const Frame& frame);
+  Tensor parameter(const std::string& path, const Dims& shape, DType dtype, const Initialiser& init,
+                   const Where& where);
+  Tensor state(const std::string& path, const Dims& shape, DType dtype, const Initialiser& init,
+               StateScope scope, const Where& where);
+  void update_state(const std::string& path, const Tensor& value, const Where& where);
+  Value call_param(Arguments& arguments, const Where& where, Frame& frame);
+  Value call_state(Arguments& arguments, const Where& where, Frame& frame);
+  Value call_update(Arguments& arguments, const Where& where);
+  Value call_get(Arguments& arguments, const Where& where);
+
+  // ---- control_flow.cc -------------------------------------------------------------------------
+  Outcome branch_on_tensor(const Tensor& condition, const std::vector<Stmt>& then_body,
+                           const std::vector<Stmt>& else_body, const Where& where, Frame& frame);
+  Value conditional_on_tensor(const Tensor& condition, const Expr& expr, Frame& frame);
+  void loop_on_tensor(const Stmt& loop, Frame& frame);
+  Tensor condition_tensor(const Value& value, const Where& where);
+  /// The value of an expression as far as types go, without recording anything.
+  Value evaluate_dry(const Expr& expr, const Frame& frame);
+
+  // ---- chains.cc -------------------------------------------------------------------------------
+  Value run_chain(const Code& code, Value first, Frame& frame);
+  /// Evaluates a YAML value as an expression (text where it is quoted and may be text).
+  Value evaluate_yaml(const YamlValue& value, Frame& frame, bool quoted_is_text);
+
+  const EvaluationOptions& options() const { return options_; }
+  const Program* program() const { return program_; }
+  void bind_dim(const std::string& name, const Dim& dim) { dims_[name] = dim; }
+  std::optional<Dim> bound_dim(const std::string& name) const;
+  Value param(const Param& param, const Where& where);
+  void record(CallRecord record);
+  bool is_dry() const { return dry_ > 0; }
+
+ private:
+  friend class DryScope;
+  friend class LayerCall;
+
+  struct Claim {
+    const void* site;
+    std::string callee;
+    bool shared;
+    Where where;
+  };
+  struct StateSlot {
+    Tensor current;
+    StateScope scope;
+  };
+
+  void claim(const std::string& path, const std::string& callee, bool shared, const Site& site);
+  Outcome run_statement(const Stmt& statement, Frame& frame);
+  Outcome run_if(const Stmt& statement, size_t branch, Frame& frame);
+  Outcome run_for(const Stmt& statement, Frame& frame);
+  Outcome run_while(const Stmt& statement, Frame& frame);
+  void augment(const Stmt& statement, Frame& frame);
+  void unpack(const Expr& target, const Value& value, Frame& frame);
+  [[noreturn]] void unknown_name(const Expr& name, const Frame& frame) const;
+  Value chain_item(const ChainItem& item, const Value& current, Frame& frame);
+  Arguments chain_arguments(const ChainItem& item, const Callable& target,
+                            std::vector<Value> operands, Frame& frame);
+  Value chain_value(const Op& op, const std::string& parameter, const YamlValue& value,
+                    Frame& frame);
+  Value method(const Value& base, const std::string& name, Arguments arguments, const Site& site,
+               Frame& frame);
+
+  const Program* program_;
+  const EvaluationOptions& options_;
+  std::map<std::string, Dim> dims_;
+  std::map<const Code*, std::unordered_set<std::string>> bound_names_;
+  std::map<const Code*, std::vector<int>> occurrences_;
+  std::map<std::string, Value> params_;
+  std::set<std::string> open_params_;
+  std::unordered_map<std::string, Claim> claims_;
+  std::unordered_map<std::string, Tensor> parameters_;
+  std::map<std::string, StateSlot> states_;
+  std::vector<std::pair<Tensor, std::string>> state_handles_;
+  std::vector<std::pair<std::string, TensorType>> used_parameters_;  ///< since the last record
+  std::vector<const Block*> open_blocks_;
+  int64_t steps_ = 0;
+  int depth_ = 0;
+  int dry_ = 0;
+};
+
+template <class F>
+auto Evaluation::placed(const Where& where, F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    if (error.place().line > 0 || !error.place().file.empty()) throw;
+    const ErrorCode code = error.code() == ErrorCode::kUsage ? ErrorCode::kConfig : error.code();
+    Error with_place(code, error.message(), where.place());
+    for (const std::string& note : error.notes()) with_place.note(note);
+    throw with_place;
+  }
+}
+
+}  // namespace paddle::model

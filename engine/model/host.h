@@ -1,0 +1,64 @@
+#pragma once
+// What the model language needs from whoever runs it: a home for parameters and states. The
+// trainer's is backed by the module under construction, an eager run's by arrays, a test's by a
+// map.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace paddle::model {
+
+/// How a parameter or state gets its first value.
+struct Initialiser {
+  enum class Kind {
+    kConstant,         ///< a
+    kNormal,           ///< mean a, standard deviation b
+    kTruncatedNormal,  ///< the same, cut at two standard deviations
+    kUniform,          ///< from a to b
+    kXavierUniform,
+    kXavierNormal,
+    kKaimingUniform,
+    kKaimingNormal,
+    kOrthogonal,
+    kAssign,  ///< values, row-major
+  };
+  Kind kind = Kind::kConstant;
+  double a = 0;
+  double b = 0;
+  std::vector<double> values;
+
+  static Initialiser constant(double value) { return {Kind::kConstant, value, 0, {}}; }
+  std::string text() const;  ///< "normal(0, 0.02)"
+};
+
+/// How long a state lives.
+enum class StateScope { kModel, kSequence };
+
+class ParameterStore {
+ public:
+  virtual ~ParameterStore() = default;
+
+  /// The parameter of that path, made if it is new. kModel if it exists in another shape or type.
+  virtual Tensor parameter(const std::string& path, const Dims& shape, DType dtype,
+                           const Initialiser& init) = 0;
+  /// The current value of a state's slot, made if it is new.
+  virtual Tensor state(const std::string& path, const Dims& shape, DType dtype,
+                       const Initialiser& init, StateScope scope) = 0;
+  /// Gives the slot its value for the next call; `state` of later calls gives it.
+  virtual void update(const std::string& path, const Tensor& value) = 0;
+  /// The number that a dim stands for in this trace (`static(dim)`); the trace is then good for
+  /// this value alone. Throws kUsage where that cannot be.
+  virtual int64_t static_value(const Dim& dim) { return dim.value(); }
+};
+
+/// The first value of a parameter, a function of (seed, path) and the initialiser alone.
+Array initial_value(const Initialiser& init, const std::string& path, const Dims& shape,
+                    DType dtype, uint64_t seed);
+/// Inputs and outputs of one element of a weight, as the initialisers count them: [in, out] for
+/// matrices, [out, in, …] for convolutions.
+std::pair<double, double> fans(const Dims& shape);
+
+}  // namespace paddle::model

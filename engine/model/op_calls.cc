@@ -1,0 +1,152 @@
+// Calls of operations through the registry: values become operands and attributes, results become
+// values. The only file, with layers.cc, that knows how operations are called.
+#include "model/evaluation.h"
+
+#include "ir/tracer.h"
+#include "ops/call.h"
+
+namespace paddle::model {
+namespace {
+
+[[noreturn]] void not_an_attribute(const Op& op, const Value& value) {
+  fail(ErrorCode::kConfig, op.name(), ": expected a number, text, list or tensor, found ",
+       value.describe());
+}
+
+AttrValue to_attr(const Op& op, const Value& value, int depth = 0) {
+  if (value.is_none()) return {};
+  if (value.is<bool>()) return value.integer() != 0;
+  if (value.is<int64_t>()) return value.integer();
+  if (value.is<double>()) return value.number();
+  if (const auto* text = value.get<std::string>()) return *text;
+  if (const auto* dim = value.get<Dim>()) return *dim;
+  const ValueList* items = value.items();
+  if (!items || depth > 16) not_an_attribute(op, value);
+  AttrValue::List out;
+  for (const Value& item : *items) out.push_back(to_attr(op, item, depth + 1));
+  return out;
+}
+
+/// The declared parameter with a name or position; null if there is none.
+const ParamDef* find_param(const Op& op, std::string_view name) {
+  for (const ParamDef& p : op.params()) {
+    const auto i = static_cast<size_t>(p.index);
+    if (name == (p.is_operand ? op.operands()[i].name : op.attrs()[i].name)) return &p;
+  }
+  return nullptr;
+}
+
+/// Results that flags add are dropped when the flag is off: `mask` belongs to `return_mask`.
+void drop_unasked_results(const Op& op, const Attrs& attrs, Tensors& results) {
+  while (results.size() > 1 && results.size() <= op.results().size()) {
+    const ResultDef& last = op.results()[results.size() - 1];
+    const int flag = op.attr_index(str("return_", last.name));
+    if (last.variadic || flag < 0 || attrs[static_cast<size_t>(flag)].as_bool()) return;
+    results.pop_back();
+  }
+}
+
+Value to_value(const Op& op, Tensors results) {
+  const auto defs = op.results();
+  const bool variadic = !defs.empty() && defs[0].variadic;
+  if (results.size() == 1 && !variadic) return results[0];
+  ValueList values;
+  for (Tensor& tensor : results)
+    values.push_back(tensor.defined() ? Value(std::move(tensor)) : Value());
+  return variadic ? Value::list(std::move(values)) : Value::tuple(std::move(values));
+}
+
+}  // namespace
+
+Value Evaluation::invoke(const Op& op, const Arguments& arguments, const Where& where,
+                         Tensors* all) {
+  step(where);
+  const auto convert = [&](const Value& value, const ParamDef* param) -> paddle::Argument {
+    if (value.is_tensor()) return value.tensor();
+    const bool operand = param && param->is_operand;
+    if (operand && value.is_dim()) return to_tensor(value, where, op.name());
+    if (value.items() && holds_tensor(value)) {
+      Tensors tensors;
+      for (const Value& item : *value.items()) tensors.push_back(to_tensor(item, where, op.name()));
+      return tensors;
+    }
+    return to_attr(op, value);
+  };
+  std::vector<paddle::Argument> positional;
+  std::vector<std::pair<std::string, paddle::Argument>> named;
+  return placed(where, [&] {
+    for (size_t i = 0; i < arguments.positional.size(); ++i) {
+      const ParamDef* param = i < op.params().size() ? &op.params()[i] : nullptr;
+      positional.push_back(convert(arguments.positional[i], param));
+    }
+    for (const auto& [name, value] : arguments.named) {
+      named.emplace_back(name, convert(value, find_param(op, name)));
+    }
+    Bound bound = bind_arguments(op, std::move(positional), std::move(named));
+    const ir::PlaceScope scope(where.place().text());
+    Tensors results = paddle::call(op, std::move(bound.operands), bound.attrs);
+    if (all) *all = results;
+    size_t hidden = 0;
+    for (const ResultDef& result : op.results()) hidden += result.hidden;
+    results.resize(results.size() - std::min(hidden, results.size()));
+    drop_unasked_results(op, bound.attrs, results);
+    return to_value(op, std::move(results));
+  });
+}
+
+Value Evaluation::op(std::string_view name, std::vector<Value> positional, const Where& where,
+                     NamedValues named) {
+  const Op* found = find_op(name);
+  if (!found) refuse(where, str("the operation '", name, "' that this needs is not there"));
+  return invoke(*found, {std::move(positional), std::move(named)}, where);
+}
+
+Value Evaluation::call_op(const Op& op, Arguments arguments, const Site& site, Frame& frame) {
+  CallRecord record;
+  if (options_.observer && !is_dry()) {
+    record.callee = op.name();
+    record.where = site.where;
+    for (const Value& value : arguments.positional) {
+      if (value.is_tensor()) record.inputs.push_back(value.tensor().type());
+    }
+  }
+  used_parameters_.clear();
+  Value result;
+  if (auto value = call_layer(op, arguments, site, frame)) {
+    result = *value;
+  } else {
+    for (const char* word : {"name", "share"}) {
+      if (find_param(op, word) || !arguments.find(word)) continue;
+      refuse(site.where,
+             str(op.name(), ": '", word, "' names parameters, and this operation has none"));
+    }
+    // Operations with two behaviours follow the mode of the run.
+    if (find_param(op, "training") && !arguments.find("training")) {
+      bool given = false;
+      for (size_t i = 0; i < arguments.positional.size() && i < op.params().size(); ++i) {
+        given |= !op.params()[i].is_operand &&
+                 std::string_view(op.attrs()[static_cast<size_t>(op.params()[i].index)].name) ==
+                     "training";
+      }
+      if (!given) arguments.named.emplace_back("training", Value(options_.training));
+    }
+    result = invoke(op, arguments, site.where);
+  }
+  if (options_.observer && !is_dry()) {
+    if (result.is_tensor()) record.outputs.push_back(result.tensor().type());
+    if (const ValueList* items = result.items()) {
+      for (const Value& item : *items) {
+        if (item.is_tensor()) record.outputs.push_back(item.tensor().type());
+      }
+    }
+    record.parameters = used_parameters_;
+    if (!record.parameters.empty()) {
+      const std::string& first = record.parameters.front().first;
+      record.path = first.substr(0, first.rfind('.'));
+    }
+    this->record(std::move(record));
+  }
+  return result;
+}
+
+}  // namespace paddle::model
