@@ -4,8 +4,8 @@
 // With depth = (input channel, kernel row, kernel column) and positions = (row, column) of the
 // output, for each image and group:
 //   output[oc, position]  = Σ_depth weight[oc, depth] columns[depth, position]
-//   columns' [depth, position] = Σ_oc weight[oc, depth] grad[oc, position], folded back to the input
-//   weight' [oc, depth]   = Σ_image,position grad[oc, position] columns[depth, position]
+//   columns' [depth, position] = Σ_oc weight[oc, depth] grad[oc, position], folded back to the
+//   input weight' [oc, depth]   = Σ_image,position grad[oc, position] columns[depth, position]
 
 #include <algorithm>
 #include <memory>
@@ -38,8 +38,9 @@ class Convolution {
         const int64_t h = (p0 + p) / s.out_width * s.stride_height - s.top + place.h;
         const int64_t w = (p0 + p) % s.out_width * s.stride_width - s.left + place.w;
         const bool inside = h >= 0 && h < s.height && w >= 0 && w < s.width;
-        row[p] = inside ? static_cast<C>(image[place.channel * in.channel + h * in.row + w * in.column])
-                        : C(0);
+        row[p] =
+            inside ? static_cast<C>(image[place.channel * in.channel + h * in.row + w * in.column])
+                   : C(0);
       }
     }
   }
@@ -219,7 +220,8 @@ std::unique_ptr<Kernel> weight_grad(const ConvShape& shape) {
           C* const grad = reinterpret_cast<C*>(scratch + columns);
           C* const c = reinterpret_cast<C*>(scratch + columns + grads);
           const int64_t group = task / (row_blocks * depth_blocks);
-          const int64_t c0 = group * s.group_outputs() + task / depth_blocks % row_blocks * kGemmRows;
+          const int64_t c0 =
+              group * s.group_outputs() + task / depth_blocks % row_blocks * kGemmRows;
           const int64_t nc = std::min(kGemmRows, (group + 1) * s.group_outputs() - c0);
           const int64_t d0 = task % depth_blocks * kGemmColumns;
           const int64_t nd = std::min(kGemmColumns, s.depth() - d0);
@@ -230,15 +232,16 @@ std::unique_ptr<Kernel> weight_grad(const ConvShape& shape) {
               conv.unfold(static_cast<const T*>(operands[0]) + image * conv.in.batch +
                               group * s.group_inputs() * conv.in.channel,
                           d0, nd, p0, np, unfolded, kPositions);
-              conv.gather_output(static_cast<const T*>(operands[1]) + image * conv.out.batch, c0, nc,
-                                 p0, np, grad, kPositions);
+              conv.gather_output(static_cast<const T*>(operands[1]) + image * conv.out.batch, c0,
+                                 nc, p0, np, grad, kPositions);
               gemm_block(nc, nd, np, {grad, kPositions, 1}, {unfolded, 1, kPositions}, c,
                          kGemmColumns, scratch + columns + grads + tile);
             }
           }
           for (int64_t i = 0; i < nc; ++i)
             convert_fn(dtype_of<C>(), dtype_of<T>())(
-                c + i * kGemmColumns, 1, static_cast<T*>(results[0]) + (c0 + i) * s.depth() + d0, nd);
+                c + i * kGemmColumns, 1, static_cast<T*>(results[0]) + (c0 + i) * s.depth() + d0,
+                nd);
         });
       },
       dealt_bytes(tasks, each), "cpu:im2col");

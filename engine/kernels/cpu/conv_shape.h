@@ -8,7 +8,7 @@ namespace paddle::cpu {
 
 struct ConvShape {
   int64_t batch, in_channels, out_channels, groups;
-  int64_t height, width;            ///< of the input
+  int64_t height, width;  ///< of the input
   int64_t out_height, out_width;
   int64_t kernel_height, kernel_width;
   int64_t stride_height, stride_width;

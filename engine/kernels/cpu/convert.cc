@@ -68,11 +68,16 @@ struct Bytes16 {
 ConvertFn convert_fn(DType from, DType to) {
   if (from == to) {
     switch (item_size(from)) {
-      case 1: return &convert<uint8_t, uint8_t>;
-      case 2: return &convert<uint16_t, uint16_t>;
-      case 4: return &convert<uint32_t, uint32_t>;
-      case 8: return &convert<uint64_t, uint64_t>;
-      default: return &convert<Bytes16, Bytes16>;
+      case 1:
+        return &convert<uint8_t, uint8_t>;
+      case 2:
+        return &convert<uint16_t, uint16_t>;
+      case 4:
+        return &convert<uint32_t, uint32_t>;
+      case 8:
+        return &convert<uint64_t, uint64_t>;
+      default:
+        return &convert<Bytes16, Bytes16>;
     }
   }
   return visit_dtype(from, [&](auto from_tag) {

@@ -96,9 +96,8 @@ std::unique_ptr<Kernel> prepare_arange(const KernelRequest& request) {
   const AttrValue start = attrs.end.is_none() ? AttrValue(0) : attrs.start;
   if (start.is_int() && attrs.step.is_int()) {
     const int64_t first = start.as_int(), step = attrs.step.as_int();
-    return fill_by_index<int64_t>(result, [=](void* const*) {
-      return [=](int64_t i) { return first + i * step; };
-    });
+    return fill_by_index<int64_t>(
+        result, [=](void* const*) { return [=](int64_t i) { return first + i * step; }; });
   }
   const double first = start.as_double(), step = attrs.step.as_double();
   return fill_by_index<double>(result, [=](void* const*) {
@@ -117,7 +116,9 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
     if (!wide)
       return fill_by_index<float>(result, [=](void* const* operands) {
         return [=, random = source.read(operands)](int64_t i) {
-          const float value = static_cast<float>(low) + static_cast<float>(span) * random.uniform_float(static_cast<uint64_t>(i));
+          const float value =
+              static_cast<float>(low) +
+              static_cast<float>(span) * random.uniform_float(static_cast<uint64_t>(i));
           // Rounding may reach the end of the half-open range.
           return value < static_cast<float>(low + span) ? value : static_cast<float>(low);
         };
@@ -144,7 +145,8 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
     const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
     return fill_by_index<int64_t>(result, [=](void* const* operands) {
       return [=, random = source.read(operands)](int64_t i) {
-        return static_cast<int64_t>(static_cast<uint64_t>(low) + random.below(static_cast<uint64_t>(i), span));
+        return static_cast<int64_t>(static_cast<uint64_t>(low) +
+                                    random.below(static_cast<uint64_t>(i), span));
       };
     });
   }
@@ -157,7 +159,8 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
         double probability;
         load(x + i * item, 1, &probability, 1);
         if (!(probability >= 0 && probability <= 1))
-          fail(ErrorCode::kUsage, "bernoulli: the probability ", probability, " is outside of [0, 1]");
+          fail(ErrorCode::kUsage, "bernoulli: the probability ", probability,
+               " is outside of [0, 1]");
         return random.uniform(static_cast<uint64_t>(i)) < probability ? 1.0 : 0.0;
       };
     });
@@ -166,7 +169,8 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
     const double p = DropoutMaskAttrs(request.attrs).p;
     return fill_by_index<float>(result, [=](void* const* operands) {
       return [=, random = source.read(operands)](int64_t i) {
-        return static_cast<double>(random.uniform_float(static_cast<uint64_t>(i))) < p ? 0.0f : 1.0f;
+        return static_cast<double>(random.uniform_float(static_cast<uint64_t>(i))) < p ? 0.0f
+                                                                                       : 1.0f;
       };
     });
   }

@@ -78,7 +78,8 @@ DType compute_type(DType dtype) {
 }
 
 StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType target)
-    : convert_(convert_fn(layout.dtype, target)), source_size_(item_size(layout.dtype)),
+    : convert_(convert_fn(layout.dtype, target)),
+      source_size_(item_size(layout.dtype)),
       target_size_(item_size(target)) {
   const size_t missing = shape.size() - layout.shape.size();
   for (size_t axis = 0; axis < shape.size(); ++axis) {

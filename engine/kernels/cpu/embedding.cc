@@ -44,7 +44,8 @@ std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = indices.at(operands[0], i);
         if (row < 0 || row >= rows)
-          fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows, " rows");
+          fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows,
+               " rows");
         std::byte* const target = out + static_cast<size_t>(i) * bytes;
         if (row == padding)
           std::memset(target, 0, bytes);
@@ -71,7 +72,8 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
     return make_kernel(
         [=](const RunContext& context, void* const* operands, void* const* results) {
           const T* const grad = static_cast<const T*>(operands[1]);
-          C* const sums = kDirect ? static_cast<C*>(results[0]) : reinterpret_cast<C*>(context.scratch);
+          C* const sums =
+              kDirect ? static_cast<C*>(results[0]) : reinterpret_cast<C*>(context.scratch);
           // Columns are dealt out, not rows: the work is even however often an index occurs.
           const int64_t grain = std::max<int64_t>(16, 32768 / std::max<int64_t>(1, count));
           parallel_for(rows * width, 65536, [&](int64_t begin, int64_t end) {
@@ -82,7 +84,8 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
               const int64_t row = indices.at(operands[0], i);
               if (row == padding) continue;
               if (row < 0 || row >= rows)
-                fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows, " rows");
+                fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ",
+                     rows, " rows");
               C* const sum = sums + row * width;
               const T* const g = grad + i * width;
               for (int64_t j = begin; j < end; ++j) sum[j] += static_cast<C>(g[j]);

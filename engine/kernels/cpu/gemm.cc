@@ -90,8 +90,10 @@ void block(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T*
   T* const packed_b = packed_a + (kGemmRows + kTileRows) * kGemmDepth;
   for (int64_t k0 = 0; k0 < k; k0 += kGemmDepth) {
     const int64_t depth = std::min(kGemmDepth, k - k0);
-    pack(a.data + k0 * a.column_stride, m, a.row_stride, depth, a.column_stride, kTileRows, packed_a);
-    pack(b.data + k0 * b.row_stride, n, b.column_stride, depth, b.row_stride, tile_columns, packed_b);
+    pack(a.data + k0 * a.column_stride, m, a.row_stride, depth, a.column_stride, kTileRows,
+         packed_a);
+    pack(b.data + k0 * b.row_stride, n, b.column_stride, depth, b.row_stride, tile_columns,
+         packed_b);
     for (int64_t j = 0; j < n; j += tile_columns)
       for (int64_t i = 0; i < m; i += kTileRows) {
         const int64_t rows = std::min(kTileRows, m - i), columns = std::min(tile_columns, n - j);

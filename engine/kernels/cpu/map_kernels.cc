@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "base/parallel.h"
-#include "ops/generated/attrs.h"
 #include "kernels/cpu/elementwise.h"
+#include "ops/generated/attrs.h"
 
 namespace paddle::cpu {
 namespace {
@@ -28,8 +28,8 @@ std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request, const Layout& 
   StridedReader reader(source, source.shape, result.dtype);
   return make_kernel([reader = std::move(reader), size = result.size(),
                       bytes = item_size(result.dtype),
-                      skipped = source.offset * item_size(source.dtype)](const RunContext&, void* const* operands,
-                                                       void* const* results) {
+                      skipped = source.offset * item_size(source.dtype)](
+                         const RunContext&, void* const* operands, void* const* results) {
     parallel_for(size, 32768, [&](int64_t begin, int64_t end) {
       std::byte* const out = static_cast<std::byte*>(results[0]) + begin * bytes;
       const void* const base = static_cast<const std::byte*>(operands[0]) + skipped;
@@ -104,11 +104,20 @@ std::unique_ptr<Kernel> prepare_where(const KernelRequest& request) {
   const DType type = request.results[0].dtype;
   Loop loop = nullptr;
   switch (item_size(type)) {
-    case 1: loop = &select<uint8_t>; break;
-    case 2: loop = &select<uint16_t>; break;
-    case 4: loop = &select<uint32_t>; break;
-    case 8: loop = &select<uint64_t>; break;
-    default: return nullptr;
+    case 1:
+      loop = &select<uint8_t>;
+      break;
+    case 2:
+      loop = &select<uint16_t>;
+      break;
+    case 4:
+      loop = &select<uint32_t>;
+      break;
+    case 8:
+      loop = &select<uint64_t>;
+      break;
+    default:
+      return nullptr;
   }
   return elementwise(request, loop, {DType::kBool, type, type}, type);
 }

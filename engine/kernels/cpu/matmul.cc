@@ -34,7 +34,8 @@ class FloatMatmul final : public Kernel {
       y_span_ = span_of(y, y_first_);
     }
     tile_bytes_ = std::is_same_v<C, T> ? 0 : aligned(kGemmRows * kGemmColumns * sizeof(C));
-    worker_bytes_ = aligned(gemm_workspace_bytes(sizeof(C))) + tile_bytes_ + aligned(kGemmColumns * 8);
+    worker_bytes_ =
+        aligned(gemm_workspace_bytes(sizeof(C))) + tile_bytes_ + aligned(kGemmColumns * 8);
     operand_bytes_ = aligned(static_cast<size_t>(x_span_) * sizeof(C)) +
                      aligned(static_cast<size_t>(y_span_) * sizeof(C));
   }
@@ -50,23 +51,26 @@ class FloatMatmul final : public Kernel {
       y = static_cast<const C*>(operands[1]);
     } else {
       C* const wide_x = reinterpret_cast<C*>(context.scratch);
-      C* const wide_y = reinterpret_cast<C*>(context.scratch + aligned(static_cast<size_t>(x_span_) * sizeof(C)));
+      C* const wide_y =
+          reinterpret_cast<C*>(context.scratch + aligned(static_cast<size_t>(x_span_) * sizeof(C)));
       widen(static_cast<const T*>(operands[0]) + x_first_, wide_x, x_span_);
       widen(static_cast<const T*>(operands[1]) + y_first_, wide_y, y_span_);
       x = wide_x - x_first_;
       y = wide_y - y_first_;
     }
     const int64_t workers = std::min(kWorkers, tasks_);
-    const int64_t flops = 2 * shape_.k * std::min(shape_.m, kGemmRows) * std::min(shape_.n, kGemmColumns);
+    const int64_t flops =
+        2 * shape_.k * std::min(shape_.m, kGemmRows) * std::min(shape_.n, kGemmColumns);
     const int64_t each = flops * ((tasks_ + workers - 1) / std::max<int64_t>(1, workers));
-    parallel_for(workers, std::max<int64_t>(1, 100000 / std::max<int64_t>(1, each)),
-                 [&](int64_t first, int64_t last) {
-                   for (int64_t worker = first; worker < last; ++worker)
-                     for (int64_t task = tasks_ * worker / workers;
-                          task < tasks_ * (worker + 1) / workers; ++task)
-                       block(task, x, y, operands, static_cast<T*>(results[0]),
-                             context.scratch + operand_bytes_ + static_cast<size_t>(worker) * worker_bytes_);
-                 });
+    parallel_for(
+        workers, std::max<int64_t>(1, 100000 / std::max<int64_t>(1, each)),
+        [&](int64_t first, int64_t last) {
+          for (int64_t worker = first; worker < last; ++worker)
+            for (int64_t task = tasks_ * worker / workers; task < tasks_ * (worker + 1) / workers;
+                 ++task)
+              block(task, x, y, operands, static_cast<T*>(results[0]),
+                    context.scratch + operand_bytes_ + static_cast<size_t>(worker) * worker_bytes_);
+        });
   }
 
   std::string implementation() const override { return "cpu:gemm"; }
@@ -112,15 +116,15 @@ class FloatMatmul final : public Kernel {
       if (bias_.empty()) {
         std::fill_n(c + i * stride, n, C(0));
       } else {
-        const void* const row = bias_[0].read(
-            operands[2], (batch * shape_.m + i0 + i) * shape_.n + j0, n, bias_row);
+        const void* const row =
+            bias_[0].read(operands[2], (batch * shape_.m + i0 + i) * shape_.n + j0, n, bias_row);
         std::memcpy(c + i * stride, row, static_cast<size_t>(n) * sizeof(C));
       }
     }
     gemm_block(m, n, shape_.k,
                {x + shape_.x_offset(batch) + i0 * shape_.x_row, shape_.x_row, shape_.x_column},
-               {y + shape_.y_offset(batch) + j0 * shape_.y_column, shape_.y_row, shape_.y_column}, c,
-               stride, workspace);
+               {y + shape_.y_offset(batch) + j0 * shape_.y_column, shape_.y_row, shape_.y_column},
+               c, stride, workspace);
     if constexpr (!std::is_same_v<C, T>) {
       const ConvertFn narrow = convert_fn(dtype_of<C>(), dtype_of<T>());
       for (int64_t i = 0; i < m; ++i) narrow(c + i * stride, 1, target + i * shape_.n, n);
@@ -142,19 +146,21 @@ std::unique_ptr<Kernel> integer_matmul(const MatmulShape& s) {
     const T* const y = static_cast<const T*>(operands[1]);
     T* const out = static_cast<T*>(results[0]);
     const int64_t cost = std::max<int64_t>(1, s.k * s.n);
-    parallel_for(s.batches() * s.m, std::max<int64_t>(1, 65536 / cost), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* const xr = x + s.x_offset(row / s.m) + row % s.m * s.x_row;
-        const T* const yb = y + s.y_offset(row / s.m);
-        for (int64_t j = 0; j < s.n; ++j) {
-          uint64_t sum = 0;
-          for (int64_t k = 0; k < s.k; ++k)
-            sum += static_cast<uint64_t>(xr[k * s.x_column]) *
-                   static_cast<uint64_t>(yb[k * s.y_row + j * s.y_column]);
-          out[row * s.n + j] = std::is_same_v<T, bool> ? static_cast<T>(sum != 0) : static_cast<T>(sum);
-        }
-      }
-    });
+    parallel_for(s.batches() * s.m, std::max<int64_t>(1, 65536 / cost),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t row = begin; row < end; ++row) {
+                     const T* const xr = x + s.x_offset(row / s.m) + row % s.m * s.x_row;
+                     const T* const yb = y + s.y_offset(row / s.m);
+                     for (int64_t j = 0; j < s.n; ++j) {
+                       uint64_t sum = 0;
+                       for (int64_t k = 0; k < s.k; ++k)
+                         sum += static_cast<uint64_t>(xr[k * s.x_column]) *
+                                static_cast<uint64_t>(yb[k * s.y_row + j * s.y_column]);
+                       out[row * s.n + j] =
+                           std::is_same_v<T, bool> ? static_cast<T>(sum != 0) : static_cast<T>(sum);
+                     }
+                   }
+                 });
   });
 }
 

@@ -61,7 +61,8 @@ MatmulShape MatmulShape::of(const Layout& x, const Layout& y, bool transpose_x, 
     }
   }
   // Batches that share y are more rows of x.
-  if (!s.batch.empty() && s.y_batch.back() == 0 && (s.m == 1 || s.x_batch.back() == s.m * s.x_row)) {
+  if (!s.batch.empty() && s.y_batch.back() == 0 &&
+      (s.m == 1 || s.x_batch.back() == s.m * s.x_row)) {
     if (s.m == 1) s.x_row = s.x_batch.back();
     s.m *= s.batch.back();
     s.batch.pop_back();

@@ -34,7 +34,8 @@ const C* run_as(const T* source, int64_t n, C* buffer) {
 }
 template <class C, class T>
 void store_run(const C* values, T* target, int64_t n) {
-  if constexpr (!std::is_same_v<C, T>) convert_fn(dtype_of<C>(), dtype_of<T>())(values, 1, target, n);
+  if constexpr (!std::is_same_v<C, T>)
+    convert_fn(dtype_of<C>(), dtype_of<T>())(values, 1, target, n);
 }
 
 DType dtype_or(const KernelRequest& request, size_t operand, DType otherwise) {
@@ -43,14 +44,16 @@ DType dtype_or(const KernelRequest& request, size_t operand, DType otherwise) {
              : otherwise;
 }
 
-// ---- layer normalisation -------------------------------------------------------------------------
+// ---- layer normalisation
+// -------------------------------------------------------------------------
 
 template <class T>
 std::unique_ptr<Kernel> layer_norm(const KernelRequest& request, double epsilon) {
   using C = Compute<T>;
   const int64_t rows = request.results[1].size();
   const int64_t n = rows == 0 ? 0 : request.operands[0].size() / rows;
-  const DType weight_type = dtype_or(request, 1, dtype_of<C>()), bias_type = dtype_or(request, 2, dtype_of<C>());
+  const DType weight_type = dtype_or(request, 1, dtype_of<C>()),
+              bias_type = dtype_or(request, 2, dtype_of<C>());
   const size_t vector = row_buffer_bytes(n, sizeof(C));
   const size_t each = std::is_same_v<C, T> ? 0 : vector;
   return make_kernel(
@@ -61,7 +64,8 @@ std::unique_ptr<Kernel> layer_norm(const KernelRequest& request, double epsilon)
         for_each_row(rest, rows, n * 2, each, [&](int64_t row, std::byte* buffer) {
           const RowLoops<C>& loops = row_loops<C>();
           T* const out = static_cast<T*>(results[0]) + row * n;
-          C* const values = std::is_same_v<C, T> ? reinterpret_cast<C*>(out) : reinterpret_cast<C*>(buffer);
+          C* const values =
+              std::is_same_v<C, T> ? reinterpret_cast<C*>(out) : reinterpret_cast<C*>(buffer);
           const C* const x = run_as<C>(static_cast<const T*>(operands[0]) + row * n, n, values);
           const double mean = loops.sum(x, n) / static_cast<double>(n);
           const C center = static_cast<C>(mean);
@@ -81,7 +85,8 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
   using C = Compute<T>;
   const int64_t rows = request.operands[2].size();
   const int64_t n = rows == 0 ? request.results[1].size() : request.operands[1].size() / rows;
-  const DType grad_type = request.operands[0].dtype, weight_type = dtype_or(request, 4, dtype_of<C>());
+  const DType grad_type = request.operands[0].dtype,
+              weight_type = dtype_or(request, 4, dtype_of<C>());
   const size_t vector = row_buffer_bytes(n, sizeof(C));
   // Sums over rows are taken chunk by chunk; how many there are depends on the shape alone.
   const int64_t chunks = std::clamp<int64_t>(rows / 16, 1, kRowWorkers);
@@ -92,41 +97,53 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
         const ConvertFn load_grad = convert_fn(grad_type, dtype_of<C>());
         std::byte* const buffers = context.scratch + vector;
         const RowLoops<C>& loops = row_loops<C>();
-        parallel_for(chunks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n * rows / chunks)),
-                     [&](int64_t first, int64_t last) {
-          for (int64_t chunk = first; chunk < last; ++chunk) {
-            C* const dweight = reinterpret_cast<C*>(buffers + static_cast<size_t>(chunk) * each);
-            C* const dbias = reinterpret_cast<C*>(reinterpret_cast<std::byte*>(dweight) + vector);
-            C* const scaled = reinterpret_cast<C*>(reinterpret_cast<std::byte*>(dweight) + 2 * vector);
-            C* const wide_grad = reinterpret_cast<C*>(reinterpret_cast<std::byte*>(dweight) + 3 * vector);
-            C* const wide_x = reinterpret_cast<C*>(reinterpret_cast<std::byte*>(dweight) + 4 * vector);
-            std::fill_n(dweight, n, C(0));
-            std::fill_n(dbias, n, C(0));
-            for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; ++row) {
-              const void* const source = static_cast<const std::byte*>(operands[0]) + row * n * item_size(grad_type);
-              const C* g = static_cast<const C*>(source);
-              if (grad_type != dtype_of<C>()) {
-                load_grad(source, 1, wide_grad, n);
-                g = wide_grad;
+        parallel_for(
+            chunks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n * rows / chunks)),
+            [&](int64_t first, int64_t last) {
+              for (int64_t chunk = first; chunk < last; ++chunk) {
+                C* const dweight =
+                    reinterpret_cast<C*>(buffers + static_cast<size_t>(chunk) * each);
+                C* const dbias =
+                    reinterpret_cast<C*>(reinterpret_cast<std::byte*>(dweight) + vector);
+                C* const scaled =
+                    reinterpret_cast<C*>(reinterpret_cast<std::byte*>(dweight) + 2 * vector);
+                C* const wide_grad =
+                    reinterpret_cast<C*>(reinterpret_cast<std::byte*>(dweight) + 3 * vector);
+                C* const wide_x =
+                    reinterpret_cast<C*>(reinterpret_cast<std::byte*>(dweight) + 4 * vector);
+                std::fill_n(dweight, n, C(0));
+                std::fill_n(dbias, n, C(0));
+                for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks;
+                     ++row) {
+                  const void* const source =
+                      static_cast<const std::byte*>(operands[0]) + row * n * item_size(grad_type);
+                  const C* g = static_cast<const C*>(source);
+                  if (grad_type != dtype_of<C>()) {
+                    load_grad(source, 1, wide_grad, n);
+                    g = wide_grad;
+                  }
+                  const C* const x =
+                      run_as<C>(static_cast<const T*>(operands[1]) + row * n, n, wide_x);
+                  const C mean = static_cast<const C*>(operands[2])[row],
+                          rstd = static_cast<const C*>(operands[3])[row];
+                  loops.add(dbias, g, n);
+                  loops.add_centered(dweight, g, x, n, mean, rstd);
+                  const C* t = g;
+                  if (weight) {
+                    loops.multiply(g, weight, scaled, n);
+                    t = scaled;
+                  }
+                  const double sum = loops.sum(t, n),
+                               along = loops.dot_centered(t, x, n, mean) * rstd;
+                  T* const out = static_cast<T*>(results[0]) + row * n;
+                  C* const dx = std::is_same_v<C, T> ? reinterpret_cast<C*>(out) : scaled;
+                  loops.combine(t, x, dx, n, rstd,
+                                static_cast<C>(-along / static_cast<double>(n) * rstd * rstd), mean,
+                                static_cast<C>(-sum / static_cast<double>(n) * rstd));
+                  store_run(dx, out, n);
+                }
               }
-              const C* const x = run_as<C>(static_cast<const T*>(operands[1]) + row * n, n, wide_x);
-              const C mean = static_cast<const C*>(operands[2])[row], rstd = static_cast<const C*>(operands[3])[row];
-              loops.add(dbias, g, n);
-              loops.add_centered(dweight, g, x, n, mean, rstd);
-              const C* t = g;
-              if (weight) {
-                loops.multiply(g, weight, scaled, n);
-                t = scaled;
-              }
-              const double sum = loops.sum(t, n), along = loops.dot_centered(t, x, n, mean) * rstd;
-              T* const out = static_cast<T*>(results[0]) + row * n;
-              C* const dx = std::is_same_v<C, T> ? reinterpret_cast<C*>(out) : scaled;
-              loops.combine(t, x, dx, n, rstd, static_cast<C>(-along / static_cast<double>(n) * rstd * rstd), mean,
-                            static_cast<C>(-sum / static_cast<double>(n) * rstd));
-              store_run(dx, out, n);
-            }
-          }
-        });
+            });
         // Chunks in their order, in f64.
         parallel_for(n, 4096, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
@@ -144,7 +161,8 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
       vector + each * static_cast<size_t>(chunks));
 }
 
-// ---- batch normalisation -------------------------------------------------------------------------
+// ---- batch normalisation
+// -------------------------------------------------------------------------
 
 /// A tensor as [outer, channels, inner]; inner is 1 where channels come last.
 struct Channels {
@@ -220,11 +238,13 @@ void put_run(const C* values, T* out, const Channels& s, int64_t offset, int64_t
 /// One number of a vector of any float type.
 double number_at(const void* vector, DType dtype, int64_t i) {
   double value;
-  convert_fn(dtype, DType::kF64)(static_cast<const std::byte*>(vector) + i * item_size(dtype), 1, &value, 1);
+  convert_fn(dtype, DType::kF64)(static_cast<const std::byte*>(vector) + i * item_size(dtype), 1,
+                                 &value, 1);
   return value;
 }
 void put_number(double value, void* vector, DType dtype, int64_t i) {
-  convert_fn(DType::kF64, dtype)(&value, 1, static_cast<std::byte*>(vector) + i * item_size(dtype), 1);
+  convert_fn(DType::kF64, dtype)(&value, 1, static_cast<std::byte*>(vector) + i * item_size(dtype),
+                                 1);
 }
 
 template <class T>
@@ -234,7 +254,8 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
   const bool batch = attrs.training && !attrs.use_global_stats.value_or(false);
   const double momentum = attrs.momentum, epsilon = attrs.epsilon;
   const DType mean_type = request.operands[1].dtype, var_type = request.operands[2].dtype;
-  const DType weight_type = dtype_or(request, 3, DType::kF32), bias_type = dtype_or(request, 4, DType::kF32);
+  const DType weight_type = dtype_or(request, 3, DType::kF32),
+              bias_type = dtype_or(request, 4, DType::kF32);
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.count()));
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     const T* const x = static_cast<const T*>(operands[0]);
@@ -243,7 +264,8 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
     parallel_for(s.channels, grain, [&](int64_t first, int64_t last) {
       alignas(64) C buffer[kRun];
       for (int64_t c = first; c < last; ++c) {
-        const double old_mean = number_at(operands[1], mean_type, c), old_var = number_at(operands[2], var_type, c);
+        const double old_mean = number_at(operands[1], mean_type, c),
+                     old_var = number_at(operands[2], var_type, c);
         double mean = old_mean, variance = old_var;
         if (batch) {
           double sum = 0, squares = 0;
@@ -266,8 +288,10 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
           }
         });
         const double blend = batch ? momentum : 1;
-        put_number(old_mean * blend + (batch ? mean * (1 - momentum) : 0), results[1], mean_type, c);
-        put_number(old_var * blend + (batch ? variance * (1 - momentum) : 0), results[2], var_type, c);
+        put_number(old_mean * blend + (batch ? mean * (1 - momentum) : 0), results[1], mean_type,
+                   c);
+        put_number(old_var * blend + (batch ? variance * (1 - momentum) : 0), results[2], var_type,
+                   c);
         static_cast<C*>(results[3])[c] = center;
         static_cast<C*>(results[4])[c] = static_cast<C>(rstd);
       }
@@ -276,7 +300,8 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
 }
 
 template <class T>
-std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request, const BatchNormGradAttrs& attrs) {
+std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
+                                        const BatchNormGradAttrs& attrs) {
   using C = Compute<T>;
   const Channels s(request.operands[1].shape, attrs.data_format);
   const bool batch = attrs.batch_statistics;
@@ -290,7 +315,8 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request, const Batc
     parallel_for(s.channels, grain, [&](int64_t first, int64_t last) {
       alignas(64) C buffer[kRun];
       for (int64_t c = first; c < last; ++c) {
-        const C mean = static_cast<const C*>(operands[2])[c], rstd = static_cast<const C*>(operands[3])[c];
+        const C mean = static_cast<const C*>(operands[2])[c],
+                rstd = static_cast<const C*>(operands[3])[c];
         double dbias = 0, along = 0;
         each_pair<C>(g, x, s, c, [&](const C* gv, const C* xv, int64_t, int64_t n) {
           dbias += loops.sum(gv, n);

@@ -35,29 +35,38 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
   for (size_t i = 0; i < 2 + states; ++i) {
     const DType type = request.operands[i].dtype;
     parts.push_back({type == dtype_of<C>() ? nullptr : convert_fn(type, dtype_of<C>()),
-                     type == dtype_of<C>() ? nullptr : convert_fn(dtype_of<C>(), type), item_size(type)});
+                     type == dtype_of<C>() ? nullptr : convert_fn(dtype_of<C>(), type),
+                     item_size(type)});
   }
-  const bool direct = std::all_of(parts.begin(), parts.end(), [](const Buffered& p) { return !p.load; });
+  const bool direct =
+      std::all_of(parts.begin(), parts.end(), [](const Buffered& p) { return !p.load; });
   const int64_t size = request.operands[0].size();
-  return make_kernel([=, parts = std::move(parts)](const RunContext&, void* const* operands, void* const* results) {
+  return make_kernel([=, parts = std::move(parts)](const RunContext&, void* const* operands,
+                                                   void* const* results) {
     const UpdateScalars<double> wide = scalars(operands);
-    const UpdateScalars<C> narrow{static_cast<C>(wide.lr), static_cast<C>(wide.decay), static_cast<C>(wide.a),
-                                  static_cast<C>(wide.b), static_cast<C>(wide.epsilon),
-                                  static_cast<C>(wide.shrink), wide.flag};
+    const UpdateScalars<C> narrow{static_cast<C>(wide.lr),
+                                  static_cast<C>(wide.decay),
+                                  static_cast<C>(wide.a),
+                                  static_cast<C>(wide.b),
+                                  static_cast<C>(wide.epsilon),
+                                  static_cast<C>(wide.shrink),
+                                  wide.flag};
     parallel_for(size, 16384, [&](int64_t begin, int64_t end) {
       alignas(64) C buffers[5][kBlock];
       const int64_t step = direct ? end - begin : kBlock;
       for (int64_t at = begin; at < end; at += step) {
         const int64_t n = std::min(step, end - at);
         const auto in = [&](size_t i) -> const C* {
-          const std::byte* const source = static_cast<const std::byte*>(operands[i]) + at * parts[i].item;
+          const std::byte* const source =
+              static_cast<const std::byte*>(operands[i]) + at * parts[i].item;
           if (!parts[i].load) return reinterpret_cast<const C*>(source);
           parts[i].load(source, 1, buffers[i], n);
           return buffers[i];
         };
         const auto out = [&](size_t part, size_t result) -> C* {
           if (parts[part].store) return buffers[part];
-          return reinterpret_cast<C*>(static_cast<std::byte*>(results[result]) + at * parts[part].item);
+          return reinterpret_cast<C*>(static_cast<std::byte*>(results[result]) +
+                                      at * parts[part].item);
         };
         UpdateRun<C> run{};
         run.n = n;
@@ -72,7 +81,8 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
         for (size_t result = 0; result <= states; ++result) {
           const size_t part = result == 0 ? 0 : 1 + result;
           if (parts[part].store)
-            parts[part].store(buffers[part], 1, static_cast<std::byte*>(results[result]) + at * parts[part].item, n);
+            parts[part].store(buffers[part], 1,
+                              static_cast<std::byte*>(results[result]) + at * parts[part].item, n);
         }
       }
     });
@@ -83,7 +93,8 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
 template <class F>
 std::unique_ptr<Kernel> prepare_update(const KernelRequest& request, size_t states,
                                        UpdateLoops<float>::Fn UpdateLoops<float>::*f32,
-                                       UpdateLoops<double>::Fn UpdateLoops<double>::*f64, F scalars) {
+                                       UpdateLoops<double>::Fn UpdateLoops<double>::*f64,
+                                       F scalars) {
   if (request.operands[0].dtype == DType::kF64)
     return update<double>(request, states, update_loops<double>().*f64, scalars);
   return update<float>(request, states, update_loops<float>().*f32, scalars);
@@ -94,12 +105,13 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request, size_t stat
 std::unique_ptr<Kernel> prepare_sgd_update(const KernelRequest& request) {
   const SgdUpdateAttrs attrs(request.attrs);
   const DType lr = request.operands[2].dtype;
-  return prepare_update(request, 0, &UpdateLoops<float>::sgd, &UpdateLoops<double>::sgd, [=](void* const* operands) {
-    UpdateScalars<double> s{};
-    s.lr = number_at(operands[2], lr);
-    s.decay = attrs.weight_decay;
-    return s;
-  });
+  return prepare_update(request, 0, &UpdateLoops<float>::sgd, &UpdateLoops<double>::sgd,
+                        [=](void* const* operands) {
+                          UpdateScalars<double> s{};
+                          s.lr = number_at(operands[2], lr);
+                          s.decay = attrs.weight_decay;
+                          return s;
+                        });
 }
 
 std::unique_ptr<Kernel> prepare_momentum_update(const KernelRequest& request) {
@@ -116,23 +128,25 @@ std::unique_ptr<Kernel> prepare_momentum_update(const KernelRequest& request) {
                         });
 }
 
-// With bias corrections c1 = 1 - beta1^t and c2 = 1 - beta2^t, the step lr m / c1 / (sqrt(v / c2) + e)
-// is lr sqrt(c2) / c1 * m / (sqrt(v) + e sqrt(c2)).
+// With bias corrections c1 = 1 - beta1^t and c2 = 1 - beta2^t, the step lr m / c1 / (sqrt(v / c2) +
+// e) is lr sqrt(c2) / c1 * m / (sqrt(v) + e sqrt(c2)).
 std::unique_ptr<Kernel> prepare_adam_update(const KernelRequest& request) {
   const AdamUpdateAttrs attrs(request.attrs);
   const DType lr_type = request.operands[4].dtype, step_type = request.operands[5].dtype;
-  return prepare_update(request, 2, &UpdateLoops<float>::adam, &UpdateLoops<double>::adam, [=](void* const* operands) {
-    const double lr = number_at(operands[4], lr_type), step = number_at(operands[5], step_type);
-    const double root = std::sqrt(1 - std::pow(attrs.beta2, step));
-    UpdateScalars<double> s{};
-    s.lr = lr * root / (1 - std::pow(attrs.beta1, step));
-    s.epsilon = attrs.epsilon * root;
-    s.a = attrs.beta1;
-    s.b = attrs.beta2;
-    s.decay = attrs.decoupled ? 0 : attrs.weight_decay;
-    s.shrink = attrs.decoupled ? 1 - lr * attrs.weight_decay : 1;
-    return s;
-  });
+  return prepare_update(request, 2, &UpdateLoops<float>::adam, &UpdateLoops<double>::adam,
+                        [=](void* const* operands) {
+                          const double lr = number_at(operands[4], lr_type),
+                                       step = number_at(operands[5], step_type);
+                          const double root = std::sqrt(1 - std::pow(attrs.beta2, step));
+                          UpdateScalars<double> s{};
+                          s.lr = lr * root / (1 - std::pow(attrs.beta1, step));
+                          s.epsilon = attrs.epsilon * root;
+                          s.a = attrs.beta1;
+                          s.b = attrs.beta2;
+                          s.decay = attrs.decoupled ? 0 : attrs.weight_decay;
+                          s.shrink = attrs.decoupled ? 1 - lr * attrs.weight_decay : 1;
+                          return s;
+                        });
 }
 
 std::unique_ptr<Kernel> prepare_adagrad_update(const KernelRequest& request) {

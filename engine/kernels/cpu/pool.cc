@@ -77,36 +77,41 @@ template <class T>
 std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
   return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
     const ImageStrides i = s.in(), o = s.out();
-    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t from, int64_t to) {
-      const T* const x = static_cast<const T*>(operands[0]) + from;
-      T* const out = static_cast<T*>(results[0]) + to;
-      int32_t* const mask = static_cast<int32_t*>(results[1]) + to;
-      for (int64_t r = 0; r < s.out_height; ++r) {
-        const int64_t h0 = r * s.stride_height - s.top;
-        const int64_t first_h = std::max<int64_t>(0, h0), last_h = std::min(s.height, h0 + s.kernel_height);
-        for (int64_t c = 0; c < s.out_width; ++c) {
-          const int64_t w0 = c * s.stride_width - s.left;
-          const int64_t first_w = std::max<int64_t>(0, w0), last_w = std::min(s.width, w0 + s.kernel_width);
-          // A window that lies in the padding alone has no element; it points at the nearest one.
-          int64_t best = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width + std::clamp<int64_t>(w0, 0, s.width - 1);
-          T value = lowest<T>();
-          bool found = false;
-          for (int64_t h = first_h; h < last_h; ++h)
-            for (int64_t w = first_w; w < last_w; ++w) {
-              const T candidate = x[h * i.row + w * i.column];
-              if (!found || candidate > value || candidate != candidate) {
-                value = candidate;
-                best = h * s.width + w;
-                found = true;
-                if (candidate != candidate) goto done;  // NaN wins
-              }
-            }
-        done:
-          out[r * o.row + c * o.column] = value;
-          mask[r * o.row + c * o.column] = static_cast<int32_t>(best);
-        }
-      }
-    });
+    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
+             [&](int64_t from, int64_t to) {
+               const T* const x = static_cast<const T*>(operands[0]) + from;
+               T* const out = static_cast<T*>(results[0]) + to;
+               int32_t* const mask = static_cast<int32_t*>(results[1]) + to;
+               for (int64_t r = 0; r < s.out_height; ++r) {
+                 const int64_t h0 = r * s.stride_height - s.top;
+                 const int64_t first_h = std::max<int64_t>(0, h0),
+                               last_h = std::min(s.height, h0 + s.kernel_height);
+                 for (int64_t c = 0; c < s.out_width; ++c) {
+                   const int64_t w0 = c * s.stride_width - s.left;
+                   const int64_t first_w = std::max<int64_t>(0, w0),
+                                 last_w = std::min(s.width, w0 + s.kernel_width);
+                   // A window that lies in the padding alone has no element; it points at the
+                   // nearest one.
+                   int64_t best = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
+                                  std::clamp<int64_t>(w0, 0, s.width - 1);
+                   T value = lowest<T>();
+                   bool found = false;
+                   for (int64_t h = first_h; h < last_h; ++h)
+                     for (int64_t w = first_w; w < last_w; ++w) {
+                       const T candidate = x[h * i.row + w * i.column];
+                       if (!found || candidate > value || candidate != candidate) {
+                         value = candidate;
+                         best = h * s.width + w;
+                         found = true;
+                         if (candidate != candidate) goto done;  // NaN wins
+                       }
+                     }
+                 done:
+                   out[r * o.row + c * o.column] = value;
+                   mask[r * o.row + c * o.column] = static_cast<int32_t>(best);
+                 }
+               }
+             });
   });
 }
 
@@ -133,7 +138,8 @@ std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
               sum = static_cast<C>(sum + static_cast<C>(grad[at]));
             }
         });
-        if constexpr (!kDirect) convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
+        if constexpr (!kDirect)
+          convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
       },
       kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
 }
@@ -174,7 +180,8 @@ struct Average {
     Window w{std::max<int64_t>(0, h0), std::min(s.height, h1), std::max<int64_t>(0, w0),
              std::min(s.width, w1), divisor};
     if (divisor == 0) {
-      const int64_t inside = std::max<int64_t>(0, w.last_h - w.first_h) * std::max<int64_t>(0, w.last_w - w.first_w);
+      const int64_t inside =
+          std::max<int64_t>(0, w.last_h - w.first_h) * std::max<int64_t>(0, w.last_w - w.first_w);
       w.divisor = static_cast<double>(exclusive ? inside : (h1 - h0) * (w1 - w0));
     }
     return w;
@@ -186,7 +193,8 @@ std::unique_ptr<Kernel> avg_pool(const PoolShape& s, const Average& average) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   return make_kernel([s, average](const RunContext&, void* const* operands, void* const* results) {
     const ImageStrides i = s.in(), o = s.out();
-    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t from, int64_t to) {
+    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t from,
+                                                                                int64_t to) {
       const T* const x = static_cast<const T*>(operands[0]) + from;
       T* const out = static_cast<T*>(results[0]) + to;
       for (int64_t r = 0; r < s.out_height; ++r)
@@ -213,18 +221,21 @@ std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average
         C* sums = reinterpret_cast<C*>(context.scratch);
         if constexpr (kDirect) sums = static_cast<C*>(results[0]);
         std::fill_n(sums, pixels, C(0));
-        s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t to, int64_t from) {
-          const T* const grad = static_cast<const T*>(operands[0]) + from;
-          for (int64_t r = 0; r < s.out_height; ++r)
-            for (int64_t c = 0; c < s.out_width; ++c) {
-              const Window window = average.at(s, r, c);
-              const C part = static_cast<C>(grad[r * o.row + c * o.column]) / static_cast<C>(window.divisor);
-              for (int64_t h = window.first_h; h < window.last_h; ++h)
-                for (int64_t w = window.first_w; w < window.last_w; ++w)
-                  sums[to + h * i.row + w * i.column] += part;
-            }
-        });
-        if constexpr (!kDirect) convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
+        s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
+                 [&](int64_t to, int64_t from) {
+                   const T* const grad = static_cast<const T*>(operands[0]) + from;
+                   for (int64_t r = 0; r < s.out_height; ++r)
+                     for (int64_t c = 0; c < s.out_width; ++c) {
+                       const Window window = average.at(s, r, c);
+                       const C part = static_cast<C>(grad[r * o.row + c * o.column]) /
+                                      static_cast<C>(window.divisor);
+                       for (int64_t h = window.first_h; h < window.last_h; ++h)
+                         for (int64_t w = window.first_w; w < window.last_w; ++w)
+                           sums[to + h * i.row + w * i.column] += part;
+                     }
+                 });
+        if constexpr (!kDirect)
+          convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
       },
       kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
 }
@@ -237,25 +248,22 @@ std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
   if (shape.height * shape.width > INT32_MAX)
     fail(ErrorCode::kUsage, "max_pool2d: planes of more than 2^31 elements have no int32 mask");
   shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
-    return max_pool<typename decltype(tag)::type>(shape);
-  });
+  return visit_dtype(request.operands[0].dtype,
+                     [&](auto tag) { return max_pool<typename decltype(tag)::type>(shape); });
 }
 
 std::unique_ptr<Kernel> prepare_max_pool2d_grad(const KernelRequest& request) {
   const bool last = MaxPool2dGradAttrs(request.attrs).data_format == "NHWC";
   const PoolShape shape(request.results[0].shape, request.operands[0].shape, last);
-  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
-    return max_pool_grad<typename decltype(tag)::type>(shape);
-  });
+  return visit_dtype(request.operands[0].dtype,
+                     [&](auto tag) { return max_pool_grad<typename decltype(tag)::type>(shape); });
 }
 
 std::unique_ptr<Kernel> prepare_max_pool2d_take(const KernelRequest& request) {
   const bool last = MaxPool2dTakeAttrs(request.attrs).data_format == "NHWC";
   const PoolShape shape(request.operands[0].shape, request.operands[1].shape, last);
-  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
-    return max_pool_take<typename decltype(tag)::type>(shape);
-  });
+  return visit_dtype(request.operands[0].dtype,
+                     [&](auto tag) { return max_pool_take<typename decltype(tag)::type>(shape); });
 }
 
 std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {

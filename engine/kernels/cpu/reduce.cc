@@ -72,7 +72,8 @@ class ReduceKernel final : public Kernel {
       });
       return;
     }
-    double* const shifts = reinterpret_cast<double*>(partial) + (chunks_ > 1 ? chunks_ * results_ : 0);
+    double* const shifts =
+        reinterpret_cast<double*>(partial) + (chunks_ > 1 ? chunks_ * results_ : 0);
     pass(x, max_loops_, nullptr, partial, [&](int64_t first, int64_t n, std::byte* accumulators) {
       const double* const values = reinterpret_cast<double*>(accumulators);
       // An infinite shift would give inf - inf.
@@ -137,15 +138,18 @@ class ReduceKernel final : public Kernel {
   void pass(const std::byte* x, const ReduceLoops& loops, const double* shifts, std::byte* partial,
             Done done) const {
     const int64_t tasks = outer_ * strips_;
-    const int64_t cost = std::max<int64_t>(1, reduced_count_ * results_ / std::max<int64_t>(1, tasks * chunks_));
+    const int64_t cost =
+        std::max<int64_t>(1, reduced_count_ * results_ / std::max<int64_t>(1, tasks * chunks_));
     const int64_t grain = std::max<int64_t>(1, 32768 / cost);
     parallel_for(tasks * chunks_, grain, [&](int64_t begin, int64_t end) {
       alignas(64) std::byte local[kStrip * 8];
       for (int64_t task = begin; task < end; ++task) {
         const int64_t chunk = task / tasks, place = task % tasks;
-        const int64_t first = place / strips_ * (inner_kept_ ? inner_ : 1) + place % strips_ * kStrip;
+        const int64_t first =
+            place / strips_ * (inner_kept_ ? inner_ : 1) + place % strips_ * kStrip;
         const int64_t width = inner_kept_ ? std::min(kStrip, inner_ - place % strips_ * kStrip) : 1;
-        std::byte* const accumulators = chunks_ > 1 ? partial + (chunk * results_ + first) * 8 : local;
+        std::byte* const accumulators =
+            chunks_ > 1 ? partial + (chunk * results_ + first) * 8 : local;
         loops.clear(accumulators, width);
         accumulate(x, loops, shifts, place, chunk, first, width, accumulators);
         if (chunks_ == 1) done(first, width, accumulators);
@@ -238,8 +242,8 @@ class ReduceKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> reduce(const Layout& x, const std::vector<int64_t>& axes, Reduction reduction,
-                               ReduceForm form, DType result_type) {
+std::unique_ptr<Kernel> reduce(const Layout& x, const std::vector<int64_t>& axes,
+                               Reduction reduction, ReduceForm form, DType result_type) {
   return std::make_unique<ReduceKernel>(x, axes, reduction, form, result_type);
 }
 

@@ -14,7 +14,7 @@ namespace paddle::cpu {
 enum class ReduceForm : uint8_t { kPlain, kMean, kLogSumExp };
 
 /// `axes` count from 0; empty means all. The result is contiguous, with or without the axes.
-std::unique_ptr<Kernel> reduce(const Layout& x, const std::vector<int64_t>& axes, Reduction reduction,
-                               ReduceForm form, DType result_type);
+std::unique_ptr<Kernel> reduce(const Layout& x, const std::vector<int64_t>& axes,
+                               Reduction reduction, ReduceForm form, DType result_type);
 
 }  // namespace paddle::cpu

@@ -26,7 +26,8 @@ using Narrow = hn::Rebind<T, D64>;
 HWY_INLINE Vec<double> widen(hn::Vec<Narrow<float>> v) { return hn::PromoteTo(D64(), v); }
 HWY_INLINE Vec<double> widen(Vec<double> v) { return v; }
 
-// ---- accumulating functors over doubles ----------------------------------------------------------
+// ---- accumulating functors over doubles
+// ----------------------------------------------------------
 
 // clang-format off
 struct SumOf {
@@ -115,7 +116,8 @@ ReduceLoops float_loops(bool f64) {
           &combine<F>, &clear<F>};
 }
 
-// ---- rows ----------------------------------------------------------------------------------------
+// ---- rows
+// ----------------------------------------------------------------------------------------
 
 template <class T>
 T row_max(const T* x, int64_t n) {
@@ -211,8 +213,7 @@ template <class T>
 double dot(const T* x, const T* y, int64_t n) {
   const Tag<T> d;
   return blocked_sum<T>(
-      n,
-      [&](int64_t i) HWY_ATTR { return hn::Mul(hn::LoadU(d, x + i), hn::LoadU(d, y + i)); },
+      n, [&](int64_t i) HWY_ATTR { return hn::Mul(hn::LoadU(d, x + i), hn::LoadU(d, y + i)); },
       [&](int64_t i) {
         double sum = 0;
         for (; i < n; ++i) sum += static_cast<double>(x[i] * y[i]);
@@ -242,9 +243,8 @@ double dot_centered(const T* g, const T* x, int64_t n, T center) {
   const Vec<T> c = hn::Set(d, center);
   return blocked_sum<T>(
       n,
-      [&](int64_t i) HWY_ATTR {
-        return hn::Mul(hn::LoadU(d, g + i), hn::Sub(hn::LoadU(d, x + i), c));
-      },
+      [&](int64_t i)
+          HWY_ATTR { return hn::Mul(hn::LoadU(d, g + i), hn::Sub(hn::LoadU(d, x + i), c)); },
       [&](int64_t i) {
         double sum = 0;
         for (; i < n; ++i) sum += static_cast<double>(g[i] * (x[i] - center));
@@ -286,19 +286,23 @@ void add_centered(T* sum, const T* g, const T* x, int64_t n, T center, T factor)
 }
 
 template <class T>
-constexpr RowLoops<T> kRows = {&row_max<T>,  &sum_exp<T>, &exp_and_sum<T>, &scale<T>,
-                               &subtract<T>, &row_sum<T>, &dot<T>,         &squared_distance<T>,
-                               &dot_centered<T>, &multiply<T>, &normalize<T>, &weighted<T>,
-                               &affine<T>, &add<T>, &add_centered<T>};
+constexpr RowLoops<T> kRows = {
+    &row_max<T>,   &sum_exp<T>,  &exp_and_sum<T>,      &scale<T>,        &subtract<T>,
+    &row_sum<T>,   &dot<T>,      &squared_distance<T>, &dot_centered<T>, &multiply<T>,
+    &normalize<T>, &weighted<T>, &affine<T>,           &add<T>,          &add_centered<T>};
 
 }  // namespace
 
 ReduceLoops float_reduce_loops(Reduction reduction, bool f64) {
   switch (reduction) {
-    case Reduction::kProd: return float_loops<ProdOf>(f64);
-    case Reduction::kMax: return float_loops<MaxOf>(f64);
-    case Reduction::kMin: return float_loops<MinOf>(f64);
-    default: return float_loops<SumOf>(f64);
+    case Reduction::kProd:
+      return float_loops<ProdOf>(f64);
+    case Reduction::kMax:
+      return float_loops<MaxOf>(f64);
+    case Reduction::kMin:
+      return float_loops<MinOf>(f64);
+    default:
+      return float_loops<SumOf>(f64);
   }
 }
 const RowLoops<float>* row_loops_f32() { return &kRows<float>; }
@@ -315,17 +319,22 @@ HWY_EXPORT(float_reduce_loops);
 HWY_EXPORT(row_loops_f32);
 HWY_EXPORT(row_loops_f64);
 
-// ---- integers ------------------------------------------------------------------------------------
+// ---- integers
+// ------------------------------------------------------------------------------------
 
 template <class A>
 struct IntegerFold {
   static A start(Reduction r) {
     switch (r) {
       case Reduction::kProd:
-      case Reduction::kAll: return 1;
-      case Reduction::kMax: return std::numeric_limits<A>::lowest();
-      case Reduction::kMin: return std::numeric_limits<A>::max();
-      default: return 0;
+      case Reduction::kAll:
+        return 1;
+      case Reduction::kMax:
+        return std::numeric_limits<A>::lowest();
+      case Reduction::kMin:
+        return std::numeric_limits<A>::max();
+      default:
+        return 0;
     }
   }
   template <Reduction kReduction, class T>
@@ -372,14 +381,21 @@ ReduceLoops integer_loops() {
 
 template <class T>
 ReduceLoops integer_loops_of(Reduction reduction) {
-  using A = std::conditional_t<std::is_unsigned_v<T> && !std::is_same_v<T, bool>, uint64_t, int64_t>;
+  using A =
+      std::conditional_t<std::is_unsigned_v<T> && !std::is_same_v<T, bool>, uint64_t, int64_t>;
   switch (reduction) {
-    case Reduction::kSum: return integer_loops<Reduction::kSum, T, A>();
-    case Reduction::kProd: return integer_loops<Reduction::kProd, T, A>();
-    case Reduction::kMax: return integer_loops<Reduction::kMax, T, A>();
-    case Reduction::kMin: return integer_loops<Reduction::kMin, T, A>();
-    case Reduction::kAll: return integer_loops<Reduction::kAll, T, A>();
-    case Reduction::kAny: return integer_loops<Reduction::kAny, T, A>();
+    case Reduction::kSum:
+      return integer_loops<Reduction::kSum, T, A>();
+    case Reduction::kProd:
+      return integer_loops<Reduction::kProd, T, A>();
+    case Reduction::kMax:
+      return integer_loops<Reduction::kMax, T, A>();
+    case Reduction::kMin:
+      return integer_loops<Reduction::kMin, T, A>();
+    case Reduction::kAll:
+      return integer_loops<Reduction::kAll, T, A>();
+    case Reduction::kAny:
+      return integer_loops<Reduction::kAny, T, A>();
   }
   return {};
 }

@@ -29,24 +29,25 @@ DType accumulator_type(DType compute);
 // Row loops of softmax and its kin, for f32 and f64. All keep NaN.
 template <class T>
 struct RowLoops {
-  T (*max)(const T* x, int64_t n);                             ///< -inf if n is 0
-  double (*sum_exp)(const T* x, int64_t n, T shift);           ///< Σ exp(x - shift)
+  T (*max)(const T* x, int64_t n);                    ///< -inf if n is 0
+  double (*sum_exp)(const T* x, int64_t n, T shift);  ///< Σ exp(x - shift)
   /// y = exp(x - shift), and the sum; y may be x.
   double (*exp_and_sum)(const T* x, T* y, int64_t n, T shift);
-  void (*scale)(const T* x, T* y, int64_t n, T factor);        ///< y = x * factor
-  void (*subtract)(const T* x, T* y, int64_t n, T value);      ///< y = x - value
+  void (*scale)(const T* x, T* y, int64_t n, T factor);    ///< y = x * factor
+  void (*subtract)(const T* x, T* y, int64_t n, T value);  ///< y = x - value
   double (*sum)(const T* x, int64_t n);
   double (*dot)(const T* x, const T* y, int64_t n);
-  double (*squared_distance)(const T* x, int64_t n, T center); ///< Σ (x - center)²
+  double (*squared_distance)(const T* x, int64_t n, T center);          ///< Σ (x - center)²
   double (*dot_centered)(const T* g, const T* x, int64_t n, T center);  ///< Σ g (x - center)
   void (*multiply)(const T* x, const T* y, T* out, int64_t n);
   /// out = (x - center) * scale * weight + bias, without weight and bias where those are null.
-  void (*normalize)(const T* x, const T* weight, const T* bias, T* out, int64_t n, T center, T scale);
+  void (*normalize)(const T* x, const T* weight, const T* bias, T* out, int64_t n, T center,
+                    T scale);
   /// out = a g + b (x - center) + c; out may be g or x.
   void (*combine)(const T* g, const T* x, T* out, int64_t n, T a, T b, T center, T c);
   /// out = (x - center) scale + bias; out may be x.
   void (*affine)(const T* x, T* out, int64_t n, T center, T scale, T bias);
-  void (*add)(T* sum, const T* x, int64_t n);                  ///< sum += x
+  void (*add)(T* sum, const T* x, int64_t n);  ///< sum += x
   /// sum += g (x - center) scale
   void (*add_centered)(T* sum, const T* g, const T* x, int64_t n, T center, T scale);
 };

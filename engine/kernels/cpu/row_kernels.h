@@ -27,7 +27,9 @@ struct Rows {
     if (rank == 0) return rows;
     if (axis < 0) axis += rank;
     for (int64_t i = 0; i < rank; ++i)
-      (i < axis ? rows.outer : i == axis ? rows.length : rows.inner) *= shape[static_cast<size_t>(i)];
+      (i < axis    ? rows.outer
+       : i == axis ? rows.length
+                   : rows.inner) *= shape[static_cast<size_t>(i)];
     return rows;
   }
 };
@@ -48,7 +50,8 @@ template <class Body>
 void for_each_row(const RunContext& context, int64_t rows, int64_t length, size_t each, Body body) {
   const int64_t workers = std::min(rows, kRowWorkers);
   const int64_t grain = std::max<int64_t>(
-      1, 8192 / std::max<int64_t>(1, length * ((rows + workers - 1) / std::max<int64_t>(1, workers))));
+      1,
+      8192 / std::max<int64_t>(1, length * ((rows + workers - 1) / std::max<int64_t>(1, workers))));
   parallel_for(workers, grain, [&](int64_t first, int64_t last) {
     for (int64_t worker = first; worker < last; ++worker) {
       std::byte* const buffer = context.scratch + static_cast<size_t>(worker) * each;

@@ -326,21 +326,28 @@ constexpr LoopEntry scalar_entry(const char* name) {
 }
 
 constexpr LoopEntry kFloatLoops[] = {
-    scalar_entry<Remainder, 2>("remainder"), scalar_entry<Fmod, 2>("fmod"),
-    scalar_entry<Heaviside, 2>("heaviside"), scalar_entry<Nextafter, 2>("nextafter"),
-    scalar_entry<Ldexp, 2>("ldexp"),         scalar_entry<Lgamma, 1>("lgamma"),
-    scalar_entry<Digamma, 1>("digamma"),     scalar_entry<Trigamma, 1>("trigamma"),
-    scalar_entry<Polygamma, 1>("polygamma"), scalar_entry<Erfinv, 1>("erfinv"),
-    scalar_entry<I0, 1>("i0"),               scalar_entry<I0e, 1>("i0e"),
-    scalar_entry<I1, 1>("i1"),               scalar_entry<I1e, 1>("i1e"),
+    scalar_entry<Remainder, 2>("remainder"),
+    scalar_entry<Fmod, 2>("fmod"),
+    scalar_entry<Heaviside, 2>("heaviside"),
+    scalar_entry<Nextafter, 2>("nextafter"),
+    scalar_entry<Ldexp, 2>("ldexp"),
+    scalar_entry<Lgamma, 1>("lgamma"),
+    scalar_entry<Digamma, 1>("digamma"),
+    scalar_entry<Trigamma, 1>("trigamma"),
+    scalar_entry<Polygamma, 1>("polygamma"),
+    scalar_entry<Erfinv, 1>("erfinv"),
+    scalar_entry<I0, 1>("i0"),
+    scalar_entry<I0e, 1>("i0e"),
+    scalar_entry<I1, 1>("i1"),
+    scalar_entry<I1e, 1>("i1e"),
     scalar_entry<RoundDigits, 1>("round_digits"),
 };
 
 }  // namespace
 
 Loop float_loop(std::string_view name, DType compute) {
-  for (const auto& entries :
-       {arithmetic_loops(), math_loops(), activation_loops(), std::span<const LoopEntry>(kFloatLoops)})
+  for (const auto& entries : {arithmetic_loops(), math_loops(), activation_loops(),
+                              std::span<const LoopEntry>(kFloatLoops)})
     for (const LoopEntry& entry : entries)
       if (name == entry.name) return compute == DType::kF64 ? entry.f64 : entry.f32;
   return nullptr;

@@ -47,7 +47,8 @@ std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
       parallel_for(rows.count(), std::max<int64_t>(1, 16384 / std::max<int64_t>(1, rows.length)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t row = begin; row < end; ++row) {
-                       const int64_t at = find_extremum(x + rows.start(row), rows.inner, rows.length, largest);
+                       const int64_t at =
+                           find_extremum(x + rows.start(row), rows.inner, rows.length, largest);
                        store(&at, 1, static_cast<std::byte*>(results[0]) + row * item, 1);
                      }
                    });
@@ -67,34 +68,37 @@ std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
   const size_t each = row_buffer_bytes(rows.length, 16);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
-        for_each_row(context, rows.count(), rows.length * 4, each, [&](int64_t row, std::byte* buffer) {
-          const int64_t start = rows.start(row);
-          load(static_cast<const std::byte*>(operands[0]) + start * from_item, rows.inner, buffer, rows.length);
-          if (compute == DType::kF64) {
-            double sum = 0;
-            double* const values = reinterpret_cast<double*>(buffer);
-            for (int64_t i = 0; i < rows.length; ++i) values[i] = sum += values[i];
-          } else {
-            uint64_t sum = 0;
-            uint64_t* const values = reinterpret_cast<uint64_t*>(buffer);
-            for (int64_t i = 0; i < rows.length; ++i) values[i] = sum += values[i];
-          }
-          std::byte* const packed = buffer + rows.length * 8;
-          store(buffer, 1, packed, rows.length);
-          std::byte* const out = static_cast<std::byte*>(results[0]) + start * to_item;
-          switch (to_item) {
-            case 1: return scatter_row(packed, out, rows.inner, rows.length);
-            case 2:
-              return scatter_row(reinterpret_cast<uint16_t*>(packed), reinterpret_cast<uint16_t*>(out),
-                                 rows.inner, rows.length);
-            case 4:
-              return scatter_row(reinterpret_cast<uint32_t*>(packed), reinterpret_cast<uint32_t*>(out),
-                                 rows.inner, rows.length);
-            default:
-              return scatter_row(reinterpret_cast<uint64_t*>(packed), reinterpret_cast<uint64_t*>(out),
-                                 rows.inner, rows.length);
-          }
-        });
+        for_each_row(
+            context, rows.count(), rows.length * 4, each, [&](int64_t row, std::byte* buffer) {
+              const int64_t start = rows.start(row);
+              load(static_cast<const std::byte*>(operands[0]) + start * from_item, rows.inner,
+                   buffer, rows.length);
+              if (compute == DType::kF64) {
+                double sum = 0;
+                double* const values = reinterpret_cast<double*>(buffer);
+                for (int64_t i = 0; i < rows.length; ++i) values[i] = sum += values[i];
+              } else {
+                uint64_t sum = 0;
+                uint64_t* const values = reinterpret_cast<uint64_t*>(buffer);
+                for (int64_t i = 0; i < rows.length; ++i) values[i] = sum += values[i];
+              }
+              std::byte* const packed = buffer + rows.length * 8;
+              store(buffer, 1, packed, rows.length);
+              std::byte* const out = static_cast<std::byte*>(results[0]) + start * to_item;
+              switch (to_item) {
+                case 1:
+                  return scatter_row(packed, out, rows.inner, rows.length);
+                case 2:
+                  return scatter_row(reinterpret_cast<uint16_t*>(packed),
+                                     reinterpret_cast<uint16_t*>(out), rows.inner, rows.length);
+                case 4:
+                  return scatter_row(reinterpret_cast<uint32_t*>(packed),
+                                     reinterpret_cast<uint32_t*>(out), rows.inner, rows.length);
+                default:
+                  return scatter_row(reinterpret_cast<uint64_t*>(packed),
+                                     reinterpret_cast<uint64_t*>(out), rows.inner, rows.length);
+              }
+            });
       },
       row_scratch(rows.count(), each));
 }

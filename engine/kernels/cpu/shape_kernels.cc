@@ -18,10 +18,14 @@ void scatter(const std::byte* source, std::byte* target, int64_t item, int64_t s
     for (int64_t i = 0; i < n; ++i) out[i * stride] = in[i];
   };
   switch (item) {
-    case 1: return copy(uint8_t());
-    case 2: return copy(uint16_t());
-    case 4: return copy(uint32_t());
-    case 8: return copy(uint64_t());
+    case 1:
+      return copy(uint8_t());
+    case 2:
+      return copy(uint16_t());
+    case 4:
+      return copy(uint32_t());
+    case 8:
+      return copy(uint64_t());
     default:
       for (int64_t i = 0; i < n; ++i)
         std::memcpy(target + i * stride * item, source + i * item, static_cast<size_t>(item));
@@ -34,7 +38,8 @@ struct Box {
   int64_t offset = 0;
 
   /// Reads all elements of `reader` in order and writes them into the box.
-  void fill(const StridedReader& reader, const void* operand, std::byte* target, int64_t item) const {
+  void fill(const StridedReader& reader, const void* operand, std::byte* target,
+            int64_t item) const {
     int64_t rows = 1;
     const size_t rank = shape.size();
     const int64_t inner = rank == 0 ? 1 : shape[rank - 1];
@@ -108,7 +113,8 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
   Box box{result.shape, contiguous_strides(result.shape), 0};
   for (size_t i = 0; i < attrs.axes.size(); ++i) {
     const size_t axis = static_cast<size_t>(
-        attrs.axes[i] < 0 ? attrs.axes[i] + static_cast<int64_t>(result.shape.size()) : attrs.axes[i]);
+        attrs.axes[i] < 0 ? attrs.axes[i] + static_cast<int64_t>(result.shape.size())
+                          : attrs.axes[i]);
     const int64_t size = result.shape[axis], stride = attrs.strides[i];
     // Python's bounds; going backwards, -1 is the place before the first element.
     const auto bound = [&](int64_t at) {
@@ -138,7 +144,8 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
   });
 }
 
-// Every axis has a table of where each result index comes from: an index of x, or -1 for the border.
+// Every axis has a table of where each result index comes from: an index of x, or -1 for the
+// border.
 std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
   const PadAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &result = request.results[0];
@@ -187,29 +194,36 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
       std::memcpy(out, in, static_cast<size_t>(item));
       return;
     }
-    parallel_for(rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, inner)), [&](int64_t first, int64_t last) {
-      for (int64_t row = first; row < last; ++row) {
-        int64_t rest = row, offset = 0;
-        bool outside = false;
-        for (size_t axis = rank - 1; axis-- > 0;) {
-          const int64_t at = sources[axis][static_cast<size_t>(rest % shape[axis])];
-          rest /= shape[axis];
-          outside = outside || at < 0;
-          offset += at * strides[axis];
-        }
-        std::byte* target = out + row * inner * item;
-        for (int64_t i = 0; i < inner; ++i, target += item) {
-          const int64_t at = sources[rank - 1][static_cast<size_t>(i)];
-          const std::byte* const from =
-              outside || at < 0 ? border.data() : in + (offset + at * strides[rank - 1]) * item;
-          switch (item) {
-            case 4: std::memcpy(target, from, 4); break;
-            case 8: std::memcpy(target, from, 8); break;
-            default: std::memcpy(target, from, static_cast<size_t>(item));
-          }
-        }
-      }
-    });
+    parallel_for(rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, inner)),
+                 [&](int64_t first, int64_t last) {
+                   for (int64_t row = first; row < last; ++row) {
+                     int64_t rest = row, offset = 0;
+                     bool outside = false;
+                     for (size_t axis = rank - 1; axis-- > 0;) {
+                       const int64_t at = sources[axis][static_cast<size_t>(rest % shape[axis])];
+                       rest /= shape[axis];
+                       outside = outside || at < 0;
+                       offset += at * strides[axis];
+                     }
+                     std::byte* target = out + row * inner * item;
+                     for (int64_t i = 0; i < inner; ++i, target += item) {
+                       const int64_t at = sources[rank - 1][static_cast<size_t>(i)];
+                       const std::byte* const from =
+                           outside || at < 0 ? border.data()
+                                             : in + (offset + at * strides[rank - 1]) * item;
+                       switch (item) {
+                         case 4:
+                           std::memcpy(target, from, 4);
+                           break;
+                         case 8:
+                           std::memcpy(target, from, 8);
+                           break;
+                         default:
+                           std::memcpy(target, from, static_cast<size_t>(item));
+                       }
+                     }
+                   }
+                 });
   });
 }
 

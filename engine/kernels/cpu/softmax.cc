@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "ops/generated/attrs.h"
 #include "kernels/cpu/reduce_loops.h"
 #include "kernels/cpu/row_kernels.h"
+#include "ops/generated/attrs.h"
 
 namespace paddle::cpu {
 namespace {
@@ -35,20 +35,22 @@ std::unique_ptr<Kernel> softmax_kernel(const Rows& rows, DType from, bool log) {
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const std::byte* const x = static_cast<const std::byte*>(operands[0]);
         T* const out = static_cast<T*>(results[0]);
-        for_each_row(context, rows.count(), rows.length * 8, each, [&](int64_t row, std::byte* buffer) {
-          const int64_t start = rows.start(row);
-          if (in_place) {
-            if (operands[0] != results[0]) load(x + start * item, 1, out + start, rows.length);
-            softmax_row(reinterpret_cast<C*>(out + start), rows.length, log);
-            return;
-          }
-          C* const values = reinterpret_cast<C*>(buffer);
-          load(x + start * item, rows.inner, values, rows.length);
-          softmax_row(values, rows.length, log);
-          T* const packed = reinterpret_cast<T*>(values + rows.length);
-          store(values, 1, packed, rows.length);
-          scatter_row(packed, out + start, rows.inner, rows.length);
-        });
+        for_each_row(context, rows.count(), rows.length * 8, each,
+                     [&](int64_t row, std::byte* buffer) {
+                       const int64_t start = rows.start(row);
+                       if (in_place) {
+                         if (operands[0] != results[0])
+                           load(x + start * item, 1, out + start, rows.length);
+                         softmax_row(reinterpret_cast<C*>(out + start), rows.length, log);
+                         return;
+                       }
+                       C* const values = reinterpret_cast<C*>(buffer);
+                       load(x + start * item, rows.inner, values, rows.length);
+                       softmax_row(values, rows.length, log);
+                       T* const packed = reinterpret_cast<T*>(values + rows.length);
+                       store(values, 1, packed, rows.length);
+                       scatter_row(packed, out + start, rows.inner, rows.length);
+                     });
       },
       row_scratch(rows.count(), each));
 }
@@ -56,8 +58,8 @@ std::unique_ptr<Kernel> softmax_kernel(const Rows& rows, DType from, bool log) {
 /// Labels of any integer type, read as int64; `ignored` gives a negative one.
 class Labels {
  public:
-  Labels(DType dtype, int64_t ignore_index) : read_(convert_fn(dtype, DType::kI64)),
-        item_(item_size(dtype)), ignore_(ignore_index) {}
+  Labels(DType dtype, int64_t ignore_index)
+      : read_(convert_fn(dtype, DType::kI64)), item_(item_size(dtype)), ignore_(ignore_index) {}
   int64_t at(const void* labels, int64_t i) const {
     int64_t value;
     read_(static_cast<const std::byte*>(labels) + i * item_, 1, &value, 1);
@@ -104,26 +106,29 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy(const KernelRequest& reque
     return make_kernel(
         [=](const RunContext& context, void* const* operands, void* const* results) {
           const T* const x = static_cast<const T*>(operands[0]);
-          for_each_row(context, rows.count(), rows.length * 8, each, [&](int64_t row, std::byte* buffer) {
-            const C* values = reinterpret_cast<const C*>(x + rows.start(row));
-            if (!direct) {
-              load(x + rows.start(row), rows.inner, buffer, rows.length);
-              values = reinterpret_cast<const C*>(buffer);
-            }
-            const RowLoops<C>& loops = row_loops<C>();
-            const C highest = loops.max(values, rows.length);
-            const double log_sum = static_cast<double>(highest) +
-                                   std::log(loops.sum_exp(values, rows.length, highest));
-            const int64_t label = labels.at(operands[1], row);
-            double loss = 0;
-            if (!labels.ignores(label)) {
-              if (label < 0 || label >= rows.length)
-                refuse_label("cross_entropy", label, rows.length);
-              loss = log_sum - static_cast<double>(values[label]);
-            }
-            store_loss(&loss, 1, static_cast<std::byte*>(results[0]) + row * item_size(loss_type), 1);
-            store_sum(&log_sum, 1, static_cast<std::byte*>(results[1]) + row * item_size(sum_type), 1);
-          });
+          for_each_row(
+              context, rows.count(), rows.length * 8, each, [&](int64_t row, std::byte* buffer) {
+                const C* values = reinterpret_cast<const C*>(x + rows.start(row));
+                if (!direct) {
+                  load(x + rows.start(row), rows.inner, buffer, rows.length);
+                  values = reinterpret_cast<const C*>(buffer);
+                }
+                const RowLoops<C>& loops = row_loops<C>();
+                const C highest = loops.max(values, rows.length);
+                const double log_sum = static_cast<double>(highest) +
+                                       std::log(loops.sum_exp(values, rows.length, highest));
+                const int64_t label = labels.at(operands[1], row);
+                double loss = 0;
+                if (!labels.ignores(label)) {
+                  if (label < 0 || label >= rows.length)
+                    refuse_label("cross_entropy", label, rows.length);
+                  loss = log_sum - static_cast<double>(values[label]);
+                }
+                store_loss(&loss, 1,
+                           static_cast<std::byte*>(results[0]) + row * item_size(loss_type), 1);
+                store_sum(&log_sum, 1,
+                          static_cast<std::byte*>(results[1]) + row * item_size(sum_type), 1);
+              });
         },
         row_scratch(rows.count(), each));
   });
@@ -149,32 +154,36 @@ std::unique_ptr<Kernel> prepare_softmax_cross_entropy_grad(const KernelRequest& 
         [=](const RunContext& context, void* const* operands, void* const* results) {
           const T* const x = static_cast<const T*>(operands[1]);
           T* const out = static_cast<T*>(results[0]);
-          for_each_row(context, rows.count(), rows.length * 8, each, [&](int64_t row, std::byte* buffer) {
-            double grad, log_sum;
-            load_grad(static_cast<const std::byte*>(operands[0]) + row * item_size(grad_type), 1, &grad, 1);
-            load_sum(static_cast<const std::byte*>(operands[3]) + row * item_size(sum_type), 1, &log_sum, 1);
-            const int64_t start = rows.start(row), label = labels.at(operands[2], row);
-            C* const values = direct ? reinterpret_cast<C*>(out + start) : reinterpret_cast<C*>(buffer);
-            if (labels.ignores(label)) {
-              std::fill_n(values, rows.length, C(0));
-            } else {
-              if (label < 0 || label >= rows.length)
-                refuse_label("cross_entropy", label, rows.length);
-              const C* source = reinterpret_cast<const C*>(x + start);
-              if (!direct) {
-                load(x + start, rows.inner, values, rows.length);
-                source = values;
-              }
-              const RowLoops<C>& loops = row_loops<C>();
-              loops.exp_and_sum(source, values, rows.length, static_cast<C>(log_sum));
-              values[label] -= C(1);
-              loops.scale(values, values, rows.length, static_cast<C>(grad));
-            }
-            if (direct) return;
-            T* const packed = reinterpret_cast<T*>(values + rows.length);
-            store(values, 1, packed, rows.length);
-            scatter_row(packed, out + start, rows.inner, rows.length);
-          });
+          for_each_row(
+              context, rows.count(), rows.length * 8, each, [&](int64_t row, std::byte* buffer) {
+                double grad, log_sum;
+                load_grad(static_cast<const std::byte*>(operands[0]) + row * item_size(grad_type),
+                          1, &grad, 1);
+                load_sum(static_cast<const std::byte*>(operands[3]) + row * item_size(sum_type), 1,
+                         &log_sum, 1);
+                const int64_t start = rows.start(row), label = labels.at(operands[2], row);
+                C* const values =
+                    direct ? reinterpret_cast<C*>(out + start) : reinterpret_cast<C*>(buffer);
+                if (labels.ignores(label)) {
+                  std::fill_n(values, rows.length, C(0));
+                } else {
+                  if (label < 0 || label >= rows.length)
+                    refuse_label("cross_entropy", label, rows.length);
+                  const C* source = reinterpret_cast<const C*>(x + start);
+                  if (!direct) {
+                    load(x + start, rows.inner, values, rows.length);
+                    source = values;
+                  }
+                  const RowLoops<C>& loops = row_loops<C>();
+                  loops.exp_and_sum(source, values, rows.length, static_cast<C>(log_sum));
+                  values[label] -= C(1);
+                  loops.scale(values, values, rows.length, static_cast<C>(grad));
+                }
+                if (direct) return;
+                T* const packed = reinterpret_cast<T*>(values + rows.length);
+                store(values, 1, packed, rows.length);
+                scatter_row(packed, out + start, rows.inner, rows.length);
+              });
         },
         row_scratch(rows.count(), each));
   });

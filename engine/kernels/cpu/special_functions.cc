@@ -61,11 +61,11 @@ double digamma(double x) {
   const double tail =
       inverse *
       (1.0 / 12 -
-       inverse * (1.0 / 120 -
-                  inverse * (1.0 / 252 -
-                             inverse * (1.0 / 240 -
-                                        inverse * (1.0 / 132 - inverse * (691.0 / 32760 -
-                                                                          inverse / 12))))));
+       inverse *
+           (1.0 / 120 -
+            inverse * (1.0 / 252 -
+                       inverse * (1.0 / 240 - inverse * (1.0 / 132 - inverse * (691.0 / 32760 -
+                                                                                inverse / 12))))));
   return result + std::log(x) - 0.5 / x - tail;
 }
 
@@ -82,7 +82,7 @@ double polygamma(int order, double x) {
   double zeta = 0;
   for (int k = 0; k < 15; ++k, x += 1) zeta += std::pow(x, -s);
   zeta += std::pow(x, 1 - s) / (s - 1) + 0.5 * std::pow(x, -s);
-  static constexpr double kBernoulli[] = {1.0 / 6,  -1.0 / 30,    1.0 / 42, -1.0 / 30,
+  static constexpr double kBernoulli[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
                                           5.0 / 66, -691.0 / 2730, 7.0 / 6};
   double rising = s, factorial = 2, power = std::pow(x, -s - 1);
   for (int k = 1; k <= 7; ++k) {
@@ -117,8 +117,7 @@ double erf_inverse(double x) {
   double y = p * std::abs(x);
   const double magnitude = std::abs(x);
   for (int i = 0; i < 2; ++i) {
-    const double error =
-        magnitude < 0.5 ? std::erf(y) - magnitude : (1 - magnitude) - std::erfc(y);
+    const double error = magnitude < 0.5 ? std::erf(y) - magnitude : (1 - magnitude) - std::erfc(y);
     const double slope = 2 / std::sqrt(kPi) * std::exp(-y * y);
     const double step = error / slope;
     y -= step / (1 + y * step);

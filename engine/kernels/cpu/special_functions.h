@@ -3,12 +3,12 @@
 
 namespace paddle::cpu {
 
-double log_gamma(double x);              ///< log |Γ(x)|, safe to call from several threads
-double digamma(double x);                ///< Γ'(x) / Γ(x)
-double polygamma(int order, double x);   ///< derivative of that order of digamma; x > 0 if order > 0
-double erf_inverse(double x);            ///< on [-1, 1]
-double bessel_i0(double x);              ///< modified Bessel functions of the first kind
-double bessel_i0e(double x);             ///< exp(-|x|) I0(x)
+double log_gamma(double x);             ///< log |Γ(x)|, safe to call from several threads
+double digamma(double x);               ///< Γ'(x) / Γ(x)
+double polygamma(int order, double x);  ///< derivative of that order of digamma; x > 0 if order > 0
+double erf_inverse(double x);           ///< on [-1, 1]
+double bessel_i0(double x);             ///< modified Bessel functions of the first kind
+double bessel_i0e(double x);            ///< exp(-|x|) I0(x)
 double bessel_i1(double x);
 double bessel_i1e(double x);
 /// Regularised incomplete gamma functions for a > 0, x >= 0.

@@ -70,24 +70,24 @@ HWY_INLINE Vec<double> vec_of(RawF64 raw) {
 }
 
 #undef PADDLE_VECTOR_FUNCTION1
-#define PADDLE_VECTOR_FUNCTION1(ours, theirs)                             \
-  extern "C" RawF32 PADDLE_VECTOR_SYMBOL_F32(v, theirs)(RawF32);          \
-  extern "C" RawF64 PADDLE_VECTOR_SYMBOL_F64(v, theirs)(RawF64);          \
-  HWY_INLINE Vec<float> ours(Vec<float> x) {                              \
-    return vec_of(PADDLE_VECTOR_SYMBOL_F32(v, theirs)(raw_of(x)));        \
-  }                                                                       \
-  HWY_INLINE Vec<double> ours(Vec<double> x) {                            \
-    return vec_of(PADDLE_VECTOR_SYMBOL_F64(v, theirs)(raw_of(x)));        \
+#define PADDLE_VECTOR_FUNCTION1(ours, theirs)                      \
+  extern "C" RawF32 PADDLE_VECTOR_SYMBOL_F32(v, theirs)(RawF32);   \
+  extern "C" RawF64 PADDLE_VECTOR_SYMBOL_F64(v, theirs)(RawF64);   \
+  HWY_INLINE Vec<float> ours(Vec<float> x) {                       \
+    return vec_of(PADDLE_VECTOR_SYMBOL_F32(v, theirs)(raw_of(x))); \
+  }                                                                \
+  HWY_INLINE Vec<double> ours(Vec<double> x) {                     \
+    return vec_of(PADDLE_VECTOR_SYMBOL_F64(v, theirs)(raw_of(x))); \
   }
 #undef PADDLE_VECTOR_FUNCTION2
-#define PADDLE_VECTOR_FUNCTION2(ours, theirs)                                       \
-  extern "C" RawF32 PADDLE_VECTOR_SYMBOL_F32(vv, theirs)(RawF32, RawF32);           \
-  extern "C" RawF64 PADDLE_VECTOR_SYMBOL_F64(vv, theirs)(RawF64, RawF64);           \
-  HWY_INLINE Vec<float> ours(Vec<float> x, Vec<float> y) {                          \
-    return vec_of(PADDLE_VECTOR_SYMBOL_F32(vv, theirs)(raw_of(x), raw_of(y)));      \
-  }                                                                                 \
-  HWY_INLINE Vec<double> ours(Vec<double> x, Vec<double> y) {                       \
-    return vec_of(PADDLE_VECTOR_SYMBOL_F64(vv, theirs)(raw_of(x), raw_of(y)));      \
+#define PADDLE_VECTOR_FUNCTION2(ours, theirs)                                  \
+  extern "C" RawF32 PADDLE_VECTOR_SYMBOL_F32(vv, theirs)(RawF32, RawF32);      \
+  extern "C" RawF64 PADDLE_VECTOR_SYMBOL_F64(vv, theirs)(RawF64, RawF64);      \
+  HWY_INLINE Vec<float> ours(Vec<float> x, Vec<float> y) {                     \
+    return vec_of(PADDLE_VECTOR_SYMBOL_F32(vv, theirs)(raw_of(x), raw_of(y))); \
+  }                                                                            \
+  HWY_INLINE Vec<double> ours(Vec<double> x, Vec<double> y) {                  \
+    return vec_of(PADDLE_VECTOR_SYMBOL_F64(vv, theirs)(raw_of(x), raw_of(y))); \
   }
 
 // clang-format off

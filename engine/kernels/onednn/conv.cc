@@ -16,10 +16,12 @@ struct Geometry {
     const Tag image = s.channels_last ? Tag::nhwc : Tag::nchw;
     input = Desc({s.batch, s.in_channels, s.height, s.width}, type, image);
     output = Desc({s.batch, s.out_channels, s.out_height, s.out_width}, type, image);
-    weight = s.groups == 1
-                 ? Desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, type, Tag::oihw)
-                 : Desc({s.groups, s.group_outputs(), s.group_inputs(), s.kernel_height, s.kernel_width},
-                        type, Tag::goihw);
+    weight =
+        s.groups == 1
+            ? Desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, type,
+                   Tag::oihw)
+            : Desc({s.groups, s.group_outputs(), s.group_inputs(), s.kernel_height, s.kernel_width},
+                   type, Tag::goihw);
     strides = {s.stride_height, s.stride_width};
     dilations = {s.dilation_height - 1, s.dilation_width - 1};
     before = {s.top, s.left};
@@ -31,11 +33,10 @@ struct Geometry {
     using Forward = dnnl::convolution_forward;
     const auto kind = dnnl::prop_kind::forward_training;
     const auto how = dnnl::algorithm::convolution_direct;
-    const auto wanted =
-        bias ? Forward::desc(kind, how, any(input), any(weight), *bias, any(output), strides,
-                             dilations, before, after)
-             : Forward::desc(kind, how, any(input), any(weight), any(output), strides, dilations,
-                             before, after);
+    const auto wanted = bias ? Forward::desc(kind, how, any(input), any(weight), *bias, any(output),
+                                             strides, dilations, before, after)
+                             : Forward::desc(kind, how, any(input), any(weight), any(output),
+                                             strides, dilations, before, after);
     return {wanted, user_scratch(), cpu_engine(), true};
   }
 
@@ -127,7 +128,8 @@ std::unique_ptr<Kernel> prepare_conv2d_weight_grad(const KernelRequest& request)
   const Slot x = program->convert({Slot::kOperand, 0}, g.input, description.src_desc());
   const Slot dy = program->convert({Slot::kOperand, 1}, g.output, description.diff_dst_desc());
   const bool direct = description.diff_weights_desc() == g.weight;
-  const Slot dw = direct ? Slot{Slot::kResult, 0} : program->scratch(description.diff_weights_desc());
+  const Slot dw =
+      direct ? Slot{Slot::kResult, 0} : program->scratch(description.diff_weights_desc());
   program->add(Backward(description), description.scratchpad_desc(),
                {{DNNL_ARG_SRC, description.src_desc(), x},
                 {DNNL_ARG_DIFF_DST, description.diff_dst_desc(), dy},

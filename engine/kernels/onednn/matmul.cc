@@ -16,11 +16,15 @@ bool usable_strides(int64_t rows, int64_t columns, int64_t& row, int64_t& column
   if (rows == 1 && columns == 1) {
     row = column = 1;
   } else if (rows == 1) {
-    if (column == 1) row = columns;
-    else row = 1;
+    if (column == 1)
+      row = columns;
+    else
+      row = 1;
   } else if (columns == 1) {
-    if (row == 1) column = rows;
-    else column = 1;
+    if (row == 1)
+      column = rows;
+    else
+      column = 1;
   }
   if (column == 1) return row >= columns;
   if (row == 1) return column >= rows;
@@ -31,13 +35,15 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s, boo
   const DType dtype = request.operands[0].dtype;
   if (!supports(dtype) || request.results[0].dtype != dtype) return nullptr;
   if (s.batches() == 0 || s.m == 0 || s.n == 0 || s.k == 0 || s.batch.size() > 8) return nullptr;
-  if (!usable_strides(s.m, s.k, s.x_row, s.x_column) || !usable_strides(s.k, s.n, s.y_row, s.y_column))
+  if (!usable_strides(s.m, s.k, s.x_row, s.x_column) ||
+      !usable_strides(s.k, s.n, s.y_row, s.y_column))
     return nullptr;
   for (size_t i = 0; i < s.batch.size(); ++i)
     if (s.x_batch[i] < 0 || s.y_batch[i] < 0) return nullptr;
 
   const auto type = data_type(dtype);
-  const auto operand = [&](const Dims& strides, int64_t rows, int64_t columns, int64_t row, int64_t column) {
+  const auto operand = [&](const Dims& strides, int64_t rows, int64_t columns, int64_t row,
+                           int64_t column) {
     Dims dims = s.batch, steps = strides;
     for (size_t i = 0; i < dims.size(); ++i)
       if (strides[i] == 0) {

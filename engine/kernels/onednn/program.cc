@@ -16,9 +16,9 @@ dnnl::engine& cpu_engine() {
 }
 
 bool supports(DType dtype) {
-  static const bool has_avx512 =
-      (static_cast<int>(dnnl::get_effective_cpu_isa()) & static_cast<int>(dnnl::cpu_isa::avx512_core)) ==
-      static_cast<int>(dnnl::cpu_isa::avx512_core);
+  static const bool has_avx512 = (static_cast<int>(dnnl::get_effective_cpu_isa()) &
+                                  static_cast<int>(dnnl::cpu_isa::avx512_core)) ==
+                                 static_cast<int>(dnnl::cpu_isa::avx512_core);
   return dtype == DType::kF32 || (dtype == DType::kBF16 && has_avx512);
 }
 
@@ -77,9 +77,15 @@ void Program::run(const RunContext& context, void* const* operands, void* const*
       const Slot& slot = step.slots[i];
       void* data = nullptr;
       switch (slot.kind) {
-        case Slot::kOperand: data = operands[slot.index]; break;
-        case Slot::kResult: data = results[slot.index]; break;
-        case Slot::kScratch: data = context.scratch + slot.index; break;
+        case Slot::kOperand:
+          data = operands[slot.index];
+          break;
+        case Slot::kResult:
+          data = results[slot.index];
+          break;
+        case Slot::kScratch:
+          data = context.scratch + slot.index;
+          break;
       }
       dnnl_memory_set_data_handle(step.arguments[i].memory, data);
     }

@@ -1,0 +1,127 @@
+// The element loops: values do not depend on an element's position, integers never trap, and
+// conversions round as they say.
+
+#include "kernels/cpu/loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/special_functions.h"
+
+namespace paddle::cpu {
+namespace {
+
+class PositionTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(PositionTest, ValueDoesNotDependOnPosition) {
+  const Loop loop = float_loop(GetParam(), DType::kF32);
+  ASSERT_NE(loop, nullptr);
+  std::vector<float> x(67, 0.37f), y(67, -1.0f);
+  const double params[] = {0.5, 0.25, 1};
+  for (int64_t n = 1; n <= 67; ++n) {
+    const void* in[] = {x.data(), x.data(), x.data()};
+    loop(in, y.data(), n, params);
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(y[static_cast<size_t>(i)], y[0]) << n << " at " << i;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Loops, PositionTest,
+                         testing::Values("exp", "log", "tanh", "erf", "sin", "pow", "sigmoid",
+                                         "gelu", "gelu_tanh", "silu", "softplus", "mish",
+                                         "logaddexp"));
+
+TEST(Loops, WriteNothingBehindTheEnd) {
+  std::vector<float> x(40, 1.0f);
+  for (int64_t n = 0; n < 40; ++n) {
+    std::vector<float> y(41, -7.0f);
+    const void* in[] = {x.data()};
+    float_loop("exp", DType::kF32)(in, y.data(), n, nullptr);
+    for (size_t i = static_cast<size_t>(n); i < y.size(); ++i) EXPECT_EQ(y[i], -7.0f);
+  }
+}
+
+TEST(Loops, MaximumKeepsNanAndFmaxIgnoresIt) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float a[] = {nan, 1, nan, 2}, b[] = {1, nan, nan, 3};
+  const void* in[] = {a, b};
+  float y[4];
+  float_loop("maximum", DType::kF32)(in, y, 4, nullptr);
+  EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]) && std::isnan(y[2]));
+  EXPECT_EQ(y[3], 3);
+  float_loop("fmax", DType::kF32)(in, y, 4, nullptr);
+  EXPECT_EQ(y[0], 1);
+  EXPECT_EQ(y[1], 1);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_EQ(y[3], 3);
+}
+
+TEST(Loops, IntegerDivisionNeverTraps) {
+  const int32_t least = std::numeric_limits<int32_t>::min();
+  const int32_t a[] = {7, -7, 7, -7, 5, least}, b[] = {2, 2, -2, -2, 0, -1};
+  const void* in[] = {a, b};
+  int32_t y[6];
+  integer_loop("floor_divide", DType::kI32)(in, y, 6, nullptr);
+  EXPECT_EQ(std::vector<int32_t>(y, y + 6), (std::vector<int32_t>{3, -4, -4, 3, 0, least}));
+  integer_loop("remainder", DType::kI32)(in, y, 6, nullptr);
+  EXPECT_EQ(std::vector<int32_t>(y, y + 6), (std::vector<int32_t>{1, 1, -1, -1, 0, 0}));
+}
+
+TEST(Loops, IntegerPowersAndShifts) {
+  const int64_t a[] = {3, -1, -1, 2, 0}, b[] = {4, -3, -2, -1, 0};
+  const void* in[] = {a, b};
+  int64_t y[5];
+  integer_loop("pow", DType::kI64)(in, y, 5, nullptr);
+  EXPECT_EQ(std::vector<int64_t>(y, y + 5), (std::vector<int64_t>{81, -1, 1, 0, 1}));
+  const int64_t c[] = {1, -8, 1, -1}, d[] = {3, 1, 64, 64};
+  const void* shifted[] = {c, d};
+  integer_loop("bitwise_left_shift", DType::kI64)(shifted, y, 4, nullptr);
+  EXPECT_EQ(std::vector<int64_t>(y, y + 3), (std::vector<int64_t>{8, -16, 0}));
+  integer_loop("bitwise_right_shift", DType::kI64)(shifted, y, 4, nullptr);
+  EXPECT_EQ(std::vector<int64_t>(y, y + 4), (std::vector<int64_t>{0, -4, 0, -1}));
+}
+
+TEST(Convert, FloatsToIntegersTruncateAndNeverTrap) {
+  const float x[] = {2.9f, -2.9f, std::numeric_limits<float>::quiet_NaN(), 1e30f};
+  int64_t y[4];
+  convert_fn(DType::kF32, DType::kI64)(x, 1, y, 4);
+  EXPECT_EQ(y[0], 2);
+  EXPECT_EQ(y[1], -2);
+  EXPECT_EQ(y[2], std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(y[3], std::numeric_limits<int64_t>::min());
+}
+
+TEST(Convert, SixteenBitFloatsRoundToEvenInVectorsAndTails) {
+  std::vector<float> x(37,
+                       1.0f + 0x1p-9f);  // halfway between two neighbours in bfloat16: 1, 1 + 2^-7
+  std::vector<bfloat16> y(37);
+  convert_fn(DType::kF32, DType::kBF16)(x.data(), 1, y.data(), 37);
+  for (const bfloat16 v : y) EXPECT_EQ(static_cast<float>(v), 1.0f);
+  std::fill(x.begin(), x.end(), 1.0f + 3 * 0x1p-11f);  // halfway in float16, next to an odd one
+  std::vector<float16> h(37);
+  convert_fn(DType::kF32, DType::kF16)(x.data(), 1, h.data(), 37);
+  for (const float16 v : h) EXPECT_EQ(static_cast<float>(v), 1.0f + 2 * 0x1p-10f);
+}
+
+// Values from SciPy 1.17 (scipy.special), in full precision.
+TEST(SpecialFunctions, AgreeWithReference) {
+  EXPECT_NEAR(digamma(0.25), -4.2274535333762655, 1e-14);
+  EXPECT_NEAR(digamma(-1.5), 0.7031566406452434, 1e-14);
+  EXPECT_NEAR(polygamma(1, 0.7), 2.8340491566946113, 1e-13);
+  EXPECT_NEAR(polygamma(2, 3.5), -0.1082040516417274, 1e-13);
+  EXPECT_NEAR(erf_inverse(0.3), 0.2724627147267544, 1e-15);
+  EXPECT_NEAR(erf_inverse(0.9999), 2.7510639057120803, 1e-13);
+  EXPECT_NEAR(bessel_i0(2.5), 3.289839144050123, 1e-14);
+  EXPECT_NEAR(bessel_i0e(40.0), 0.06327827987523532, 1e-15);
+  EXPECT_NEAR(bessel_i1(-2.5), -2.5167162452886984, 1e-14);
+  EXPECT_NEAR(bessel_i1e(40.0), 0.06248222907444206, 1e-13);
+  EXPECT_NEAR(gamma_p(2.0, 3.0), 0.8008517265285442, 1e-14);
+  EXPECT_NEAR(gamma_q(0.5, 4.0), 0.004677734981047276, 1e-15);
+  EXPECT_TRUE(std::isinf(erf_inverse(1.0)));
+  EXPECT_TRUE(std::isnan(erf_inverse(1.5)));
+}
+
+}  // namespace
+}  // namespace paddle::cpu
