@@ -36,6 +36,7 @@ Callable Evaluation::resolve_callee(const std::string& name, const Where& where,
     }
   }
   if (const auto callable = find_callable(name, frame)) return *callable;
+  if (!value && !from_params.is_none()) value = &from_params;
   if (value) refuse(where, str("'", name, "' is ", value->describe(), ", which cannot be called"));
   std::vector<std::string> names = op_names();
   for (const std::string_view builtin : builtin_names()) names.emplace_back(builtin);

@@ -286,6 +286,9 @@ void flatten(Evaluation& ev, const Value& form, const Value& value, const Where&
   }
   const ValueList *forms = form.items(), *items = value.items();
   if (!forms) return;
+  if (!items || items->size() != forms->size()) {
+    ev.refuse(where, str("a list changes its length under a condition on a tensor"));
+  }
   for (size_t i = 0; i < forms->size(); ++i) flatten(ev, (*forms)[i], (*items)[i], where, out);
 }
 
@@ -457,7 +460,7 @@ void Evaluation::loop_on_tensor(const Stmt& loop, Frame& frame) {
   for (const std::string& name : carried) forms.push_back(loosen(frame.locals.at(name)));
   const auto with_values = [&](const std::vector<Value>& values) {
     Frame copy = Copier().copy(frame);
-    for (size_t i = 0; i < carried.size(); ++i) copy.locals[carried[i]] = values[i];
+    for (size_t i = 0; i < carried.size(); ++i) copy.locals[carried[i]] = Copier().copy(values[i]);
     return copy;
   };
   // Types may widen from turn to turn (an integer start, a float afterwards) until they settle.
