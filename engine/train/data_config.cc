@@ -1,0 +1,342 @@
+#include "train/data_config.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/files.h"
+#include "model/overrides.h"
+
+namespace paddle::train {
+namespace {
+
+using model::Node;
+using model::Schema;
+using model::Section;
+using model::Spec;
+
+Schema with_part(Schema s) {
+  s.add("range", Spec::list(Spec::integer()).length(2, 2).doc("samples [begin, end); negative from the end"));
+  s.add("split", Spec::map_of(Spec::real().above(0).at_most(1)).doc("named shares of the samples"));
+  s.add("part", Spec::text().doc("which share is used"));
+  s.add("split_in_order", Spec::boolean().fallback("false"));
+  s.add("split_seed", Spec::integer().at_least(0).fallback("0"));
+  return s;
+}
+
+Schema csv_field() {
+  Schema s;
+  s.add("name", Spec::text().required());
+  s.add("columns", Spec::list(Spec::text()).or_else(Spec::text()).doc("names, 'I1..I13' or 'C*'"));
+  s.add("kind", Spec::word({"numeric", "categorical"}).fallback("numeric"));
+  s.add("scalar", Spec::boolean().fallback("false"));
+  s.add("dtype", Spec::text());
+  s.add("missing", Spec::word({"error", "fill", "nan"}).fallback("error"));
+  s.add("fill", Spec::real().fallback("0"));
+  s.add("log", Spec::boolean().fallback("false"));
+  s.add("scaling", Spec::word({"none", "min_max", "standard"}).fallback("none"));
+  s.add("buckets", Spec::integer().at_least(0).fallback("0").doc("hash into so many; 0: by vocabulary"));
+  s.add("per_column", Spec::boolean().fallback("false"));
+  s.add("vocabulary", Spec::list(Spec::text()).fallback("[]"));
+  s.add("vocabulary_file", Spec::text());
+  s.add("unknown_is_zero", Spec::boolean().fallback("false"));
+  return s;
+}
+
+Schema random_field() {
+  Schema s;
+  s.add("name", Spec::text().required());
+  s.add("dtype", Spec::text().fallback("float32"));
+  s.add("shape", Spec::list(Spec::integer().at_least(0)).fallback("[]"));
+  s.add("low", Spec::real());
+  s.add("high", Spec::real());
+  return s;
+}
+
+Spec dataset_spec() {
+  Schema digits, idx, csv, text, images, npy, npz, random;
+  const Spec words = Spec::list(Spec::text()).fallback("[]");
+  digits.add("size", Spec::integer().at_least(1).fallback("20000"));
+  digits.add("seed", Spec::integer().at_least(0).fallback("0"));
+  digits.add("image_field", Spec::text().fallback("image")).add("label_field", Spec::text().fallback("label"));
+  idx.add("images", Spec::text().required()).add("labels", Spec::text());
+  idx.add("image_field", Spec::text().fallback("image")).add("label_field", Spec::text().fallback("label"));
+  idx.add("classes", words);
+  csv.add("path", Spec::text().required()).add("delimiter", Spec::text()).add("quote", Spec::text());
+  csv.add("header", Spec::boolean().fallback("true")).add("column_names", words);
+  csv.add("fields", Spec::list(Spec::map(csv_field())).fallback("[]"));
+  text.add("path", Spec::text().required());
+  text.add("level", Spec::word({"characters", "bytes"}).fallback("characters"));
+  text.add("context", Spec::integer().at_least(1).fallback("64"));
+  text.add("windows", Spec::word({"random", "consecutive"}).fallback("random"));
+  text.add("samples", Spec::integer().at_least(0).fallback("0"));
+  text.add("stride", Spec::integer().at_least(0).fallback("0"));
+  text.add("token_field", Spec::text().fallback("tokens")).add("target_field", Spec::text().fallback("targets"));
+  text.add("vocabulary", words).add("vocabulary_file", Spec::text());
+  images.add("path", Spec::text()).add("files", words);
+  images.add("channels", Spec::integer().at_least(1).at_most(3).fallback("3"));
+  images.add("image_field", Spec::text().fallback("image")).add("label_field", Spec::text().fallback("label"));
+  images.add("classes", words);
+  npy.add("files", Spec::map_of(Spec::text()).required());
+  npz.add("path", Spec::text().required()).add("arrays", Spec::map_of(Spec::text()).fallback("{}"));
+  random.add("size", Spec::integer().at_least(1).fallback("1024")).add("seed", Spec::integer().at_least(0).fallback("0"));
+  random.add("fields", Spec::list(Spec::map(random_field())).required());
+  return Spec::choice("kind", {{"digits", with_part(digits)}, {"idx", with_part(idx)}, {"csv", with_part(csv)},
+                               {"text", with_part(text)}, {"images", with_part(images)}, {"npy", with_part(npy)},
+                               {"npz", with_part(npz)}, {"random", with_part(random)}});
+}
+
+/// An absolute path from one in a config. `data://` names the folder of test data: where
+/// PADDLE_TEST_DATA points, or `shared/data` beside the project.
+std::string resolved(const Node& node) {
+  const std::string& text = node.text;
+  constexpr std::string_view kScheme = "data://";
+  if (!text.starts_with(kScheme)) return model::resolve_path(node);
+  const std::string rest = text.substr(kScheme.size());
+  namespace fs = std::filesystem;
+  if (const char* root = std::getenv("PADDLE_TEST_DATA")) return (fs::path(root) / rest).lexically_normal().string();
+  const std::string file = node.source ? node.place().file : "";
+  fs::path folder = fs::absolute(fs::path(file).parent_path());
+  for (fs::path at = folder;; at = at.parent_path()) {
+    if (is_directory((at / "shared" / "data").string())) return (at / "shared" / "data" / rest).string();
+    if (at == at.parent_path()) break;
+  }
+  throw Error(ErrorCode::kData, "'" + text + "': there is no folder shared/data above " + folder.string() + " and PADDLE_TEST_DATA is not set", node.place());
+}
+
+std::string path_of(const Section& s, const char* key) { return s.has(key) ? resolved(s.at(key)) : ""; }
+
+DType dtype_of_key(const Section& s, const char* key) {
+  const std::string& name = s.text(key);
+  if (const auto d = parse_dtype(name)) return *d;
+  const auto names = dtype_names();
+  throw Error(ErrorCode::kConfig, "'" + name + "' is no dtype" + did_you_mean(name, names), s.place(key));
+}
+
+std::vector<std::pair<std::string, std::string>> text_map(const Section& s, const char* key, bool paths) {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (!s.has(key)) return out;
+  for (const model::Entry& e : s.at(key).entries) out.push_back({e.key.text, paths ? resolved(e.value) : e.value.text});
+  return out;
+}
+
+data::CsvField read_csv_field(const Section& s) {
+  data::CsvField f;
+  f.name = s.text("name");
+  if (s.has("columns")) f.columns = s.texts("columns");
+  f.scalar = s.boolean("scalar");
+  f.kind = s.text("kind") == "numeric" ? data::ColumnKind::kNumeric : data::ColumnKind::kCategorical;
+  if (s.has("dtype")) f.dtype = dtype_of_key(s, "dtype");
+  f.missing = s.text("missing") == "fill"  ? data::MissingPolicy::kFill
+              : s.text("missing") == "nan" ? data::MissingPolicy::kNan
+                                           : data::MissingPolicy::kError;
+  f.fill = s.real("fill");
+  f.log = s.boolean("log");
+  f.scaling = s.text("scaling") == "min_max"    ? data::Scaling::kMinMax
+              : s.text("scaling") == "standard" ? data::Scaling::kStandard
+                                                : data::Scaling::kNone;
+  f.buckets = s.integer("buckets");
+  f.per_column = s.boolean("per_column");
+  f.vocabulary = s.texts("vocabulary");
+  f.vocabulary_file = path_of(s, "vocabulary_file");
+  f.unknown_is_zero = s.boolean("unknown_is_zero");
+  return f;
+}
+
+data::DatasetOptions read_dataset(const Section& s) {
+  data::DatasetOptions o;
+  const std::string& kind = s.text("kind");
+  if (kind == "digits") {
+    o.source = data::DigitsOptions{s.integer("size"), static_cast<uint64_t>(s.integer("seed")), s.text("image_field"), s.text("label_field")};
+  } else if (kind == "idx") {
+    o.source = data::IdxOptions{path_of(s, "images"), path_of(s, "labels"), s.text("image_field"), s.text("label_field"), s.texts("classes")};
+  } else if (kind == "csv") {
+    data::CsvFileOptions c;
+    c.path = path_of(s, "path");
+    const auto character = [&](const char* key, char& target) {
+      if (!s.has(key)) return;
+      const std::string& t = s.text(key);
+      if (t == "tab" || t == "\\t") target = '\t';
+      else if (t.size() == 1) target = t[0];
+      else throw Error(ErrorCode::kConfig, std::string(key) + ": expected one character, found '" + t + "'", s.place(key));
+    };
+    character("delimiter", c.delimiter);
+    character("quote", c.quote);
+    c.header = s.boolean("header");
+    c.column_names = s.texts("column_names");
+    for (const Section& f : s.sections("fields")) c.fields.push_back(read_csv_field(f));
+    o.source = c;
+  } else if (kind == "text") {
+    data::TextOptions t;
+    t.path = path_of(s, "path");
+    t.level = s.text("level") == "bytes" ? data::TextLevel::kBytes : data::TextLevel::kCharacters;
+    t.context = s.integer("context");
+    t.windows = s.text("windows") == "random" ? data::TextWindows::kRandom : data::TextWindows::kConsecutive;
+    t.samples = s.integer("samples");
+    t.stride = s.integer("stride");
+    t.token_field = s.text("token_field");
+    t.target_field = s.text("target_field");
+    t.vocabulary = s.texts("vocabulary");
+    t.vocabulary_file = path_of(s, "vocabulary_file");
+    o.source = t;
+  } else if (kind == "images") {
+    data::ImageFolderOptions i;
+    i.path = path_of(s, "path");
+    if (s.has("files"))
+      for (const Node& n : s.at("files").items) i.files.push_back(resolved(n));
+    i.channels = static_cast<int>(s.integer("channels"));
+    i.image_field = s.text("image_field");
+    i.label_field = s.text("label_field");
+    i.classes = s.texts("classes");
+    if (i.path.empty() == i.files.empty())
+      throw Error(ErrorCode::kConfig, "images: give either path or files", s.node().place());
+    o.source = i;
+  } else if (kind == "npy") {
+    o.source = data::NpyOptions{text_map(s, "files", true)};
+  } else if (kind == "npz") {
+    o.source = data::NpzOptions{path_of(s, "path"), text_map(s, "arrays", false)};
+  } else {
+    data::RandomOptions r;
+    r.size = s.integer("size");
+    r.seed = static_cast<uint64_t>(s.integer("seed"));
+    for (const Section& f : s.sections("fields")) {
+      data::RandomField field;
+      field.name = f.text("name");
+      field.dtype = dtype_of_key(f, "dtype");
+      field.shape = f.integers("shape");
+      if (f.has("low")) field.low = f.real("low");
+      if (f.has("high")) field.high = f.real("high");
+      r.fields.push_back(field);
+    }
+    o.source = r;
+  }
+  if (s.has("range")) {
+    const auto range = s.integers("range");
+    o.begin = range[0];
+    o.end = range[1];
+  }
+  if (s.has("split"))
+    for (const model::Entry& e : s.at("split").entries) o.split.push_back({e.key.text, e.value.as_double()});
+  if (s.has("part")) o.part = s.text("part");
+  o.split_in_order = s.boolean("split_in_order");
+  o.split_seed = static_cast<uint64_t>(s.integer("split_seed"));
+  return o;
+}
+
+// ---- transforms ----------------------------------------------------------------------------------
+
+Schema transform_schema(data::TransformKind kind) {
+  using K = data::TransformKind;
+  Schema s;
+  s.add("fields", Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
+  switch (kind) {
+    case K::kCast: s.add("dtype", Spec::text().required()); break;
+    case K::kScale: s.add("factor", Spec::real().fallback("1")).add("offset", Spec::real().fallback("0")); break;
+    case K::kNormalize:
+      s.add("mean", Spec::list(Spec::real()).or_else(Spec::real()).required());
+      s.add("std", Spec::list(Spec::real().above(0)).or_else(Spec::real().above(0)).required());
+      break;
+    case K::kOneHot: s.add("classes", Spec::integer().at_least(0).fallback("0")).add("dtype", Spec::text()); break;
+    case K::kReshape: s.add("shape", Spec::list(Spec::integer().at_least(-1)).required()); break;
+    case K::kResize:
+    case K::kCenterCrop:
+    case K::kRandomCrop:
+      s.add("height", Spec::integer().at_least(1).required()).add("width", Spec::integer().at_least(1).required());
+      if (kind == K::kResize) s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
+      break;
+    case K::kHorizontalFlip:
+    case K::kVerticalFlip: s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.5")); break;
+    case K::kPad:
+      s.add("pad", Spec::list(Spec::integer().at_least(0)).or_else(Spec::integer().at_least(0)).required());
+      s.add("value", Spec::real().fallback("0"));
+      break;
+  }
+  return s;
+}
+
+data::TransformOptions read_transform(Node& item, model::Diagnostics& diagnostics) {
+  if (!item.is_map() || item.entries.size() != 1)
+    throw Error(ErrorCode::kConfig, "a transform reads `- name: {fields: …}`, found " + item.describe(), item.place());
+  model::Entry& entry = item.entries[0];
+  const auto kind = data::parse_transform(entry.key.text);
+  const auto names = data::transform_names();
+  if (!kind)
+    throw Error(ErrorCode::kConfig, "unknown transform '" + entry.key.text + "'" + did_you_mean(entry.key.text, names), entry.key.place());
+  if (!entry.value.is_map())
+    throw Error(ErrorCode::kConfig, entry.key.text + ": expected a map, found " + entry.value.describe(), entry.value.place());
+  model::Diagnostics own;
+  transform_schema(*kind).resolve(entry.value, "data.transforms." + entry.key.text, own);
+  for (const Error& e : own.errors()) diagnostics.add(e);
+  own.raise();
+  const Section s(entry.value);
+  data::TransformOptions o;
+  o.kind = *kind;
+  o.fields = s.texts("fields");
+  const auto has = [&](const char* key) { return s.node().find(key) && s.has(key); };
+  if (has("dtype")) o.dtype = dtype_of_key(s, "dtype");
+  if (has("factor")) o.factor = s.real("factor");
+  if (has("offset")) o.offset = s.real("offset");
+  if (has("mean")) o.mean = s.reals("mean");
+  if (has("std")) o.deviation = s.reals("std");
+  if (has("classes")) o.classes = s.integer("classes");
+  if (has("shape")) o.shape = s.integers("shape");
+  if (has("height")) o.height = s.integer("height");
+  if (has("width")) o.width = s.integer("width");
+  if (has("mode")) o.nearest = s.text("mode") == "nearest";
+  if (has("probability")) o.probability = s.real("probability");
+  if (has("pad")) o.pad = s.integers("pad");
+  if (has("value")) o.value = s.real("value");
+  return o;
+}
+
+}  // namespace
+
+Schema data_schema() {
+  Schema s;
+  s.add("batch_size", Spec::integer().at_least(1).at_most(1 << 24).fallback("32").doc("samples of one update, over all micro-batches and processes"));
+  s.add("train", dataset_spec().required());
+  s.add("valid", dataset_spec());
+  s.add("transforms", Spec::list(Spec::any()).fallback("[]"));
+  s.add("augment", Spec::list(Spec::any()).fallback("[]").doc("transforms for training alone, before the others"));
+  s.add("shuffle", Spec::boolean().fallback("true"));
+  s.add("drop_last", Spec::boolean().fallback("false"));
+  s.add("workers", Spec::integer().at_least(0).at_most(256).fallback("1").doc("threads that load ahead"));
+  s.add("prefetch_bytes", Spec::integer().at_least(1).fallback("268435456"));
+  s.add("valid_batch_size", Spec::integer().at_least(1).doc("default: batch_size"));
+  s.add("on_bad_sample", Spec::word({"error", "skip"}).fallback("error"));
+  s.add("max_bad_rate", Spec::real().at_least(0).at_most(1).fallback("0.01"));
+  s.add("nan", Spec::word({"error", "skip", "keep"}).fallback("error"));
+  return s;
+}
+
+DataConfig read_data(const Section& s, uint64_t seed, model::Diagnostics& diagnostics) {
+  DataConfig c;
+  diagnostics.guard([&] { c.train = read_dataset(s.section("train")); });
+  if (s.has("valid")) diagnostics.guard([&] { c.valid = read_dataset(s.section("valid")); });
+  data::LoaderOptions& l = c.loader;
+  l.batch_size = s.integer("batch_size");
+  l.shuffle = s.boolean("shuffle");
+  l.drop_last = s.boolean("drop_last");
+  l.seed = seed;
+  l.workers = static_cast<int>(s.integer("workers"));
+  l.prefetch_bytes = static_cast<uint64_t>(s.integer("prefetch_bytes"));
+  l.on_bad_sample = s.text("on_bad_sample") == "skip" ? data::BadSamplePolicy::kSkip : data::BadSamplePolicy::kError;
+  l.max_bad_rate = s.real("max_bad_rate");
+  l.nan = s.text("nan") == "skip" ? data::NanPolicy::kSkip : s.text("nan") == "keep" ? data::NanPolicy::kKeep : data::NanPolicy::kError;
+  c.valid_loader = l;
+  c.valid_loader.shuffle = false;
+  c.valid_loader.drop_last = false;
+  c.valid_loader.epochs = 1;
+  c.valid_loader.batch_size = s.has("valid_batch_size") ? s.integer("valid_batch_size") : l.batch_size;
+  for (const char* list : {"augment", "transforms"}) {
+    Node items = s.at(list);
+    for (Node& item : items.items)
+      diagnostics.guard([&] {
+        const data::TransformOptions t = read_transform(item, diagnostics);
+        l.transforms.push_back(t);
+        if (std::string_view(list) == "transforms") c.valid_loader.transforms.push_back(t);
+      });
+  }
+  return c;
+}
+
+}  // namespace paddle::train
