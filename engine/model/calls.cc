@@ -46,10 +46,12 @@ Callable Evaluation::resolve_callee(const std::string& name, const Where& where,
   refuse(where, str("unknown operation or block '", name, "'", did_you_mean(name, names)));
 }
 
-Arguments Evaluation::evaluate_arguments(const Expr& call, Frame& frame) {
+Arguments Evaluation::evaluate_arguments(const Expr& call, Frame& frame, size_t initialiser_at) {
   Arguments out;
   for (const Argument& argument : call.arguments) {
-    if (argument.name.empty()) {
+    if (argument.name.empty() && out.positional.size() == initialiser_at) {
+      out.positional.push_back(evaluate_initialiser(*argument.value, frame));
+    } else if (argument.name.empty()) {
       out.positional.push_back(evaluate(*argument.value, frame));
     } else if (argument.name == "init" || argument.name.ends_with("_init")) {
       out.named.emplace_back(argument.name, evaluate_initialiser(*argument.value, frame));
@@ -78,7 +80,9 @@ Value Evaluation::call(const Expr& expr, Frame& frame) {
   const Site site{&expr, expr.site, callee.where};
   if (callee.kind == ExprKind::kName) {
     const Callable target = resolve_callee(callee.text, callee.where, frame);
-    return call_target(target, evaluate_arguments(expr, frame), site, frame);
+    const bool makes = !target.op && !target.block && !target.host &&
+                       (target.name == "param" || target.name == "state");
+    return call_target(target, evaluate_arguments(expr, frame, makes ? 2 : SIZE_MAX), site, frame);
   }
   if (callee.kind == ExprKind::kAttribute) {
     const Value base = evaluate(*callee.children[0], frame);

@@ -71,6 +71,10 @@ Frame Evaluation::make_frame(const Code& code, const std::string& file) {
 // ----------------------------------------------------------------------------------
 
 Outcome Evaluation::run(const std::vector<Stmt>& statements, Frame& frame) {
+  const DepthGuard guard(depth_);
+  if (guard.too_deep() && !statements.empty()) {
+    refuse(statements[0].where, "more than 200 levels of nesting");
+  }
   for (const Stmt& statement : statements) {
     Outcome outcome = run_statement(statement, frame);
     if (outcome.flow != Flow::kNormal) return outcome;
@@ -110,26 +114,16 @@ Outcome Evaluation::run_statement(const Stmt& statement, Frame& frame) {
 }
 
 Outcome Evaluation::run_if(const Stmt& statement, size_t branch, Frame& frame) {
-  static const std::vector<Stmt> kNothing;
   for (; branch < statement.branches.size(); ++branch) {
     const Branch& chosen = statement.branches[branch];
     if (!chosen.condition) return run(chosen.body, frame);
     const Value condition = evaluate(*chosen.condition, frame);
-    if (!condition.is_tensor()) {
-      if (placed(chosen.condition->where, [&] { return truth(condition); })) {
-        return run(chosen.body, frame);
-      }
-      continue;
+    if (condition.is_tensor()) {
+      return branch_on_tensor(condition.tensor(), statement, branch, frame);
     }
-    const bool last = branch + 1 == statement.branches.size();
-    if (last) {
-      return branch_on_tensor(condition.tensor(), chosen.body, kNothing, chosen.where, frame);
+    if (placed(chosen.condition->where, [&] { return truth(condition); })) {
+      return run(chosen.body, frame);
     }
-    const Branch& other = statement.branches[branch + 1];
-    if (!other.condition) {
-      return branch_on_tensor(condition.tensor(), chosen.body, other.body, chosen.where, frame);
-    }
-    refuse(other.where, "'elif' after a condition on a tensor: nest an 'if' under 'else' instead");
   }
   return {};
 }
@@ -165,7 +159,7 @@ Outcome Evaluation::run_while(const Stmt& statement, Frame& frame) {
   while (true) {
     // The condition counts to the turn that it starts, and to none when it stands on a tensor.
     ++frame.turns.back();
-    const Value condition = evaluate_dry(*statement.value, frame);
+    const Value condition = loop_condition(*statement.value, frame);
     if (condition.is_tensor()) {
       frame.turns.pop_back();
       loop_on_tensor(statement, frame);

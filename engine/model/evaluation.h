@@ -31,6 +31,19 @@ struct Frame {
   bool sees_program = true;  ///< params, dims and blocks
 };
 
+/// Levels of evaluation over all open blocks, which bound the stack.
+class DepthGuard {
+ public:
+  explicit DepthGuard(int& depth) : depth_(depth) { ++depth_; }
+  ~DepthGuard() { --depth_; }
+  DepthGuard(const DepthGuard&) = delete;
+  DepthGuard& operator=(const DepthGuard&) = delete;
+  bool too_deep() const { return depth_ > 1500; }
+
+ private:
+  int& depth_;
+};
+
 enum class Flow { kNormal, kBreak, kContinue, kReturn };
 
 struct Outcome {
@@ -73,7 +86,6 @@ class Evaluation {
   // ---- expressions.cc --------------------------------------------------------------------------
   Value evaluate(const Expr& expr, Frame& frame);
   Value evaluate_attribute(const Expr& expr, Frame& frame);
-  bool condition_is_tensor(const Value& value) const { return value.is_tensor(); }
 
   // ---- arithmetic.cc ---------------------------------------------------------------------------
   Value binary(std::string_view op, const Value& a, const Value& b, const Where& where);
@@ -88,7 +100,8 @@ class Evaluation {
   Value call_block(const Block& block, Arguments arguments, const Site& site, Frame& frame);
   std::optional<Callable> find_callable(const std::string& name, const Frame& frame) const;
   Callable resolve_callee(const std::string& name, const Where& where, const Frame& frame) const;
-  Arguments evaluate_arguments(const Expr& call, Frame& frame);
+  /// `initialiser_at`: the position of an argument that may be an initialiser's word.
+  Arguments evaluate_arguments(const Expr& call, Frame& frame, size_t initialiser_at = SIZE_MAX);
   Value evaluate_initialiser(const Expr& expr, Frame& frame);
 
   // ---- builtins.cc -----------------------------------------------------------------------------
@@ -127,13 +140,16 @@ class Evaluation {
   Value call_get(Arguments& arguments, const Where& where);
 
   // ---- control_flow.cc -------------------------------------------------------------------------
-  Outcome branch_on_tensor(const Tensor& condition, const std::vector<Stmt>& then_body,
-                           const std::vector<Stmt>& else_body, const Where& where, Frame& frame);
+  /// Branch `index` of an `if` against all that follow it.
+  Outcome branch_on_tensor(const Tensor& condition, const Stmt& statement, size_t index,
+                           Frame& frame);
   Value conditional_on_tensor(const Tensor& condition, const Expr& expr, Frame& frame);
   void loop_on_tensor(const Stmt& loop, Frame& frame);
   Tensor condition_tensor(const Value& value, const Where& where);
   /// The value of an expression as far as types go, without recording anything.
   Value evaluate_dry(const Expr& expr, const Frame& frame);
+  /// The condition of a `while`, for finding out whether it is a tensor.
+  Value loop_condition(const Expr& expr, Frame& frame);
 
   // ---- chains.cc -------------------------------------------------------------------------------
   Value run_chain(const Code& code, Value first, Frame& frame);

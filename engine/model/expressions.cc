@@ -4,16 +4,6 @@
 namespace paddle::model {
 namespace {
 
-/// Levels of evaluation over all open blocks; bounds the stack.
-constexpr int kMaxDepth = 1500;
-
-struct DepthGuard {
-  explicit DepthGuard(int& depth) : level(++depth), depth_(depth) {}
-  ~DepthGuard() { --depth_; }
-  int level;
-  int& depth_;
-};
-
 /// Python's `and`/`or` on values that are no tensors give the deciding operand.
 bool decides(std::string_view op, const Value& value) { return truth(value) == (op == "or"); }
 
@@ -21,7 +11,7 @@ bool decides(std::string_view op, const Value& value) { return truth(value) == (
 
 Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
   const DepthGuard guard(depth_);
-  if (guard.level > kMaxDepth) refuse(expr.where, "more than 200 levels of nesting");
+  if (guard.too_deep()) refuse(expr.where, "more than 200 levels of nesting");
   switch (expr.kind) {
     case ExprKind::kName:
       return evaluate_name(expr, frame);

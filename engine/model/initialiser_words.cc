@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 namespace paddle::model {
 namespace {
@@ -36,16 +37,18 @@ const Word* find_word(std::string_view name) {
   return nullptr;
 }
 
-void collect_numbers(const Value& value, std::vector<double>& out, int depth = 0) {
+void collect_numbers(const Value& value, std::vector<double>& out, WalkBudget& budget,
+                     int depth = 0) {
+  budget.take();
   if (value.is_number()) {
     out.push_back(value.number());
     return;
   }
   const ValueList* items = value.items();
-  if (!items || depth > kMaxNesting || out.size() > kMaxListItems) {
+  if (!items || depth > kMaxNesting) {
     fail(ErrorCode::kConfig, "assign: expected a list of numbers, found ", value.describe());
   }
-  for (const Value& item : *items) collect_numbers(item, out, depth + 1);
+  for (const Value& item : *items) collect_numbers(item, out, budget, depth + 1);
 }
 
 double number_of(const Word& word, const Value& value) {
@@ -67,7 +70,8 @@ Initialiser make_initialiser(const std::string& name, const ValueList& positiona
     if (positional.size() != 1 || !named.empty()) {
       fail(ErrorCode::kConfig, "assign takes one list of numbers");
     }
-    collect_numbers(positional[0], out.values);
+    WalkBudget budget;
+    collect_numbers(positional[0], out.values, budget);
     return out;
   }
   const size_t allowed = word.parameters[0] ? 2 : 0;
@@ -111,12 +115,20 @@ Initialiser to_initialiser(const Value& value) {
        value.describe(), hint);
 }
 
-bool list_holds(const Value& value, const ValueList* list, int depth) {
-  const ValueList* items = value.items();
-  if (!items) return false;
-  if (items == list || depth > kMaxNesting) return true;
-  return std::any_of(items->begin(), items->end(),
-                     [&](const Value& item) { return list_holds(item, list, depth + 1); });
+bool list_holds(const Value& value, const ValueList* list) {
+  std::vector<const ValueList*> open;
+  std::unordered_set<const ValueList*> seen;
+  if (value.items()) open.push_back(value.items());
+  while (!open.empty()) {
+    const ValueList* items = open.back();
+    open.pop_back();
+    if (items == list) return true;
+    if (!seen.insert(items).second) continue;
+    for (const Value& item : *items) {
+      if (item.items()) open.push_back(item.items());
+    }
+  }
+  return false;
 }
 
 }  // namespace paddle::model

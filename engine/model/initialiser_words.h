@@ -15,6 +15,6 @@ Initialiser make_initialiser(const std::string& word, const ValueList& positiona
 /// `ones`.
 Initialiser to_initialiser(const Value& value);
 /// Whether a value is, or holds at some depth, this list.
-bool list_holds(const Value& value, const ValueList* list, int depth = 0);
+bool list_holds(const Value& value, const ValueList* list);
 
 }  // namespace paddle::model

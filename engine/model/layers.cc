@@ -49,7 +49,7 @@ const LayerForm* layer_form(const Op& op) {
   if (known != forms.end()) return &known->second;
   if (!op.def->layer_signature || !*op.def->layer_signature) return nullptr;
   Node header = make_scalar("layer" + std::string(op.def->layer_signature), nullptr);
-  const Signature signature = parse_signature(header);
+  const Signature signature = parse_signature(header, true);
   LayerForm form;
   for (const Parameter& p : signature.parameters) {
     LayerForm::Item item{p.name, p.fallback != nullptr, {}};

@@ -10,10 +10,9 @@ namespace {
 constexpr std::array<std::string_view, 20> kKeywords = {
     "and",   "or",       "not",    "in",   "is",   "if",    "elif", "else", "for",   "while",
     "break", "continue", "return", "pass", "true", "false", "none", "True", "False", "None"};
-constexpr std::array<std::string_view, 20> kForeign = {
-    "def",    "class",   "lambda", "import", "from", "with",   "try",
-    "except", "finally", "raise",  "assert", "del",  "global", "nonlocal",
-    "yield",  "async",   "await",  "match",  "eval", "exec"};
+constexpr std::array<std::string_view, 17> kForeign = {
+    "def",   "class",  "lambda", "import", "from",     "with",  "try",   "except", "finally",
+    "raise", "assert", "del",    "global", "nonlocal", "yield", "async", "await"};
 
 /// Longest first, so that `**=` is not read as `**` and `=`.
 constexpr std::array<std::string_view, 37> kOperators = {

@@ -36,7 +36,8 @@ class Parser {
     return expr;
   }
 
-  Signature signature() {
+  Signature signature(bool reserved_words) {
+    reserved_words_ = reserved_words;
     Signature out;
     out.where = current().where;
     out.name = new_name("a block's name");
@@ -133,7 +134,9 @@ class Parser {
   std::string new_name(std::string_view what) {
     if (current().kind != TokenKind::kName) expected(what);
     const std::string name = current().text;
-    if (is_reserved_word(name)) refuse(str("'", name, "' is a word of the language"));
+    if (is_reserved_word(name) && !reserved_words_) {
+      refuse(str("'", name, "' is a word of the language"));
+    }
     advance();
     return name;
   }
@@ -728,6 +731,7 @@ class Parser {
   int loops_ = 0;
   bool single_line_;
   bool folded_ = false;
+  bool reserved_words_ = false;
 };
 
 void require_scalar(const Node& node, std::string_view what) {
@@ -760,9 +764,9 @@ ExprPtr parse_expression(const Node& scalar, std::vector<CallSite>* sites) {
   return Parser(scalar, true, sites ? *sites : own).whole_expression();
 }
 
-Signature parse_signature(const Node& key) {
+Signature parse_signature(const Node& key, bool reserved_words) {
   std::vector<CallSite> sites;
-  return Parser(key, true, sites).signature();
+  return Parser(key, true, sites).signature(reserved_words);
 }
 
 InputType parse_input_type(const Node& scalar) {

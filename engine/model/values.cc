@@ -10,15 +10,35 @@ Value::Value(const Dim& dim) {
   }
 }
 
+namespace {
+
+/// Frees a list and what it holds one after the other, so that lists inside lists inside lists
+/// need no stack.
+void free_list(const ValueList* list) {
+  thread_local std::vector<const ValueList*> pending;
+  thread_local bool active = false;
+  pending.push_back(list);
+  if (active) return;
+  active = true;
+  while (!pending.empty()) {
+    const ValueList* next = pending.back();
+    pending.pop_back();
+    delete next;
+  }
+  active = false;
+}
+
+}  // namespace
+
 Value Value::list(ValueList items) {
   Value out;
-  out.data_ = List{std::make_shared<ValueList>(std::move(items))};
+  out.data_ = List{std::shared_ptr<ValueList>(new ValueList(std::move(items)), free_list)};
   return out;
 }
 
 Value Value::tuple(ValueList items) {
   Value out;
-  out.data_ = Tuple{std::make_shared<const ValueList>(std::move(items))};
+  out.data_ = Tuple{std::shared_ptr<const ValueList>(new ValueList(std::move(items)), free_list)};
   return out;
 }
 
@@ -77,7 +97,10 @@ bool holds_tensor(const Value& value, int depth) {
   return false;
 }
 
-bool same_value(const Value& a, const Value& b, int depth) {
+namespace {
+
+bool same_value(const Value& a, const Value& b, int depth, WalkBudget& budget) {
+  budget.take();
   if (depth > kMaxNesting) fail(ErrorCode::kConfig, "lists of more than 200 levels are compared");
   if (a.is_tensor() || b.is_tensor()) {
     fail(ErrorCode::kConfig, "a tensor inside a list or tuple cannot be compared");
@@ -102,7 +125,7 @@ bool same_value(const Value& a, const Value& b, int depth) {
     if (left == right) return true;
     if (left->size() != right->size()) return false;
     for (size_t i = 0; i < left->size(); ++i) {
-      if (!same_value((*left)[i], (*right)[i], depth + 1)) return false;
+      if (!same_value((*left)[i], (*right)[i], depth + 1, budget)) return false;
     }
     return true;
   }
@@ -112,6 +135,13 @@ bool same_value(const Value& a, const Value& b, int depth) {
   }
   if (a.is<Callable>() && b.is<Callable>()) return *a.get<Callable>() == *b.get<Callable>();
   return false;
+}
+
+}  // namespace
+
+bool same_value(const Value& a, const Value& b) {
+  WalkBudget budget;
+  return same_value(a, b, 0, budget);
 }
 
 bool truth(const Value& value) {

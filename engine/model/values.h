@@ -102,9 +102,20 @@ class Value {
 /// Whether a list, tuple or tensor holds a tensor, at any depth (bounded).
 bool holds_tensor(const Value& value, int depth = 0);
 /// `==` of values that are no tensors and no undecided dims; kConfig for what cannot be compared.
-bool same_value(const Value& a, const Value& b, int depth = 0);
+bool same_value(const Value& a, const Value& b);
 /// True, false, or kConfig for a dim of which it is not known. Not for tensors.
 bool truth(const Value& value);
+
+/// Bounds the work of a walk over lists that may share their parts.
+class WalkBudget {
+ public:
+  void take() {
+    if (--left_ < 0) fail(ErrorCode::kConfig, "lists of more than a million values");
+  }
+
+ private:
+  int64_t left_ = 1'000'000;
+};
 
 /// Longest list.
 inline constexpr size_t kMaxListItems = 1'000'000;
