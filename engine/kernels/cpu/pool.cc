@@ -73,45 +73,70 @@ T lowest() {
   }
 }
 
+constexpr int64_t kColumns = 256;  // windows of a row taken at a time
+
+/// One place of the kernel over a row of windows: where x[c * stride] is larger than value[c] or
+/// NaN, it and its place win. Written so that the compiler makes vectors of it.
+template <class T, int64_t kStride>
+void take_larger(const T* x, int64_t stride, int64_t n, int32_t first, int32_t step, T* value,
+                 int32_t* place) {
+  if (kStride != 0) stride = kStride;
+  for (int64_t c = 0; c < n; ++c) {
+    const T candidate = x[c * stride];
+    const bool better = (candidate > value[c]) | (candidate != candidate);
+    value[c] = better ? candidate : value[c];
+    place[c] = better ? first + static_cast<int32_t>(c) * step : place[c];
+  }
+}
+
 template <class T>
 std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
   return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
     const ImageStrides i = s.in(), o = s.out();
-    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
-             [&](int64_t from, int64_t to) {
-               const T* const x = static_cast<const T*>(operands[0]) + from;
-               T* const out = static_cast<T*>(results[0]) + to;
-               int32_t* const mask = static_cast<int32_t*>(results[1]) + to;
-               for (int64_t r = 0; r < s.out_height; ++r) {
-                 const int64_t h0 = r * s.stride_height - s.top;
-                 const int64_t first_h = std::max<int64_t>(0, h0),
-                               last_h = std::min(s.height, h0 + s.kernel_height);
-                 for (int64_t c = 0; c < s.out_width; ++c) {
-                   const int64_t w0 = c * s.stride_width - s.left;
-                   const int64_t first_w = std::max<int64_t>(0, w0),
-                                 last_w = std::min(s.width, w0 + s.kernel_width);
-                   // A window that lies in the padding alone has no element; it points at the
-                   // nearest one.
-                   int64_t best = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
-                                  std::clamp<int64_t>(w0, 0, s.width - 1);
-                   T value = lowest<T>();
-                   bool found = false;
-                   for (int64_t h = first_h; h < last_h; ++h)
-                     for (int64_t w = first_w; w < last_w; ++w) {
-                       const T candidate = x[h * i.row + w * i.column];
-                       if (!found || candidate > value || candidate != candidate) {
-                         value = candidate;
-                         best = h * s.width + w;
-                         found = true;
-                         if (candidate != candidate) goto done;  // NaN wins
-                       }
-                     }
-                 done:
-                   out[r * o.row + c * o.column] = value;
-                   mask[r * o.row + c * o.column] = static_cast<int32_t>(best);
-                 }
-               }
-             });
+    const int64_t work = s.out_height * s.out_width * s.kernel_height * s.kernel_width;
+    const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, T* value, int32_t* place) {
+      const int64_t h0 = r * s.stride_height - s.top, w0 = c0 * s.stride_width - s.left;
+      // The first element of each window, or the nearest one to a window in the padding alone.
+      for (int64_t c = 0; c < n; ++c) {
+        value[c] = lowest<T>();
+        place[c] =
+            static_cast<int32_t>(std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
+                                 std::clamp<int64_t>(w0 + c * s.stride_width, 0, s.width - 1));
+      }
+      const int64_t stride = s.stride_width * i.column;
+      const auto take = stride == 1   ? &take_larger<T, 1>
+                        : stride == 2 ? &take_larger<T, 2>
+                                      : &take_larger<T, 0>;
+      for (int64_t h = std::max<int64_t>(0, h0); h < std::min(s.height, h0 + s.kernel_height); ++h)
+        for (int64_t k = 0; k < s.kernel_width; ++k) {
+          // Windows whose k-th column lies inside: 0 <= w0 + k + c * stride_width < width.
+          const int64_t w = w0 + k;
+          const int64_t first = w >= 0 ? 0 : (-w + s.stride_width - 1) / s.stride_width;
+          const int64_t last =
+              w >= s.width ? 0 : std::min(n, (s.width - 1 - w) / s.stride_width + 1);
+          if (first >= last) continue;
+          const int64_t at = w + first * s.stride_width;
+          take(x + h * i.row + at * i.column, stride, last - first,
+               static_cast<int32_t>(h * s.width + at), static_cast<int32_t>(s.stride_width),
+               value + first, place + first);
+        }
+    };
+    s.planes(work, [&](int64_t from, int64_t to) {
+      const T* const x = static_cast<const T*>(operands[0]) + from;
+      T* const out = static_cast<T*>(results[0]) + to;
+      int32_t* const mask = static_cast<int32_t*>(results[1]) + to;
+      T value[kColumns];
+      int32_t place[kColumns];
+      for (int64_t r = 0; r < s.out_height; ++r)
+        for (int64_t c0 = 0; c0 < s.out_width; c0 += kColumns) {
+          const int64_t n = std::min(kColumns, s.out_width - c0);
+          row(x, r, c0, n, value, place);
+          for (int64_t c = 0; c < n; ++c) {
+            out[r * o.row + (c0 + c) * o.column] = value[c];
+            mask[r * o.row + (c0 + c) * o.column] = place[c];
+          }
+        }
+    });
   });
 }
 

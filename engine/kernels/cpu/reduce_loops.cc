@@ -128,24 +128,18 @@ T row_max(const T* x, int64_t n) {
   const MaxOf f;
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) best = f(best, hn::LoadU(d, x + i));
-  HWY_ALIGN T parts[hn::MaxLanes(Tag<T>())];
-  hn::Store(best, d, parts);
-  T result = kLowest;
-  for (int64_t k = 0; k < lanes; ++k)
-    if (parts[k] > result || parts[k] != parts[k]) result = parts[k];
+  // A NaN in a lane stays there, and would be lost by the maximum over lanes.
+  if (!hn::AllTrue(d, hn::Eq(best, best))) return std::numeric_limits<T>::quiet_NaN();
+  T result = hn::GetLane(hn::MaxOfLanes(d, best));
   for (; i < n; ++i)
     if (x[i] > result || x[i] != x[i]) result = x[i];
   return result;
 }
 
 template <class T>
-double total_of(Vec<T> v) {
+HWY_INLINE double total_of(Vec<T> v) {
   const Tag<T> d;
-  HWY_ALIGN T parts[hn::MaxLanes(Tag<T>())];
-  hn::Store(v, d, parts);
-  double total = 0;
-  for (size_t k = 0; k < hn::Lanes(d); ++k) total += static_cast<double>(parts[k]);
-  return total;
+  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v)));
 }
 
 /// Σ of `value(i)` (a vector from element i on) and `tail` as padded vector, emptied into a double
