@@ -1,0 +1,406 @@
+// Reads the text form back. Errors are kModel with file, line and column; sizes are bounded by the
+// text itself.
+
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "ir/module.h"
+#include "ops/call.h"
+
+namespace paddle::ir {
+namespace {
+
+constexpr int kMaxDepth = 100;
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  Module module() {
+    Module m;
+    word("module");
+    m.name = string();
+    expect("{");
+    while (!take("}")) {
+      if (take_word("parameter"))
+        m.parameters.push_back(slot());
+      else if (take_word("state"))
+        m.states.push_back(slot());
+      else if (take_word("func"))
+        m.functions.push_back(function());
+      else
+        bad("expected 'parameter', 'state', 'func' or '}'");
+    }
+    space();
+    if (at_ != text_.size()) bad("expected the end of the file");
+    return m;
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& what) const {
+    Place place{file_, 1, 1};
+    for (size_t i = 0; i < at_ && i < text_.size(); ++i) {
+      ++place.column;
+      if (text_[i] == '\n') {
+        ++place.line;
+        place.column = 1;
+      }
+    }
+    throw Error(ErrorCode::kModel, what, place);
+  }
+  template <class F>
+  auto placed(F&& f) -> decltype(f()) {
+    try {
+      return f();
+    } catch (const Error& e) {
+      if (!e.place().file.empty()) throw;
+      bad(e.message());
+    }
+  }
+
+  // ---- tokens
+  void space() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
+        ++at_;
+      } else if (c == '/' && text_.substr(at_, 2) == "//") {
+        while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+  /// Blanks alone: what follows `//` on an operation's line is its place.
+  void blanks() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool take(std::string_view token) {
+    space();
+    if (!text_.substr(at_).starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+  void expect(std::string_view token) {
+    if (!take(token)) bad("expected '" + std::string(token) + "'");
+  }
+  static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  }
+  std::string read_word() {
+    space();
+    const size_t start = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    if (start == at_) bad("expected a name");
+    return std::string(text_.substr(start, at_ - start));
+  }
+  bool take_word(std::string_view wanted) {
+    space();
+    if (!text_.substr(at_).starts_with(wanted)) return false;
+    const size_t end = at_ + wanted.size();
+    if (end < text_.size() && is_word(text_[end])) return false;
+    at_ = end;
+    return true;
+  }
+  void word(std::string_view wanted) {
+    if (!take_word(wanted)) bad("expected '" + std::string(wanted) + "'");
+  }
+  std::string string() {
+    space();
+    const size_t start = at_;
+    if (at_ >= text_.size() || text_[at_] != '\'') bad("expected a quoted name");
+    for (++at_; at_ < text_.size() && text_[at_] != '\''; ++at_)
+      if (text_[at_] == '\\') ++at_;
+    if (at_ >= text_.size()) bad("the quote is not closed");
+    ++at_;
+    return AttrValue::parse(text_.substr(start, at_ - start)).as_string();
+  }
+  int number() {
+    space();
+    int64_t value = 0;
+    const size_t start = at_;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && value < (1 << 30)) value = value * 10 + (text_[at_++] - '0');
+    if (start == at_ || value >= (1 << 30)) bad("expected a number");
+    return static_cast<int>(value);
+  }
+  /// The text up to one of `ends` outside brackets and quotes.
+  std::string_view until(std::string_view ends) {
+    const size_t start = at_;
+    int open = 0;
+    bool quoted = false;
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (quoted && c == '\\') {
+        ++at_;
+        continue;
+      }
+      if (c == '\'') quoted = !quoted;
+      if (quoted) continue;
+      if (open == 0 && ends.find(c) != std::string_view::npos) break;
+      if (c == '(' || c == '[') ++open;
+      if (c == ')' || c == ']') --open;
+      if (c == '\n') bad("the line ends too early");
+    }
+    return trim(text_.substr(start, std::min(at_, text_.size()) - start));
+  }
+
+  // ---- types and names
+  TensorType type() {
+    TensorType t;
+    const std::string name = read_word();
+    const auto dtype = parse_dtype(name);
+    if (!dtype) bad("'" + name + "' is no dtype");
+    t.dtype = *dtype;
+    expect("[");
+    if (take("...]")) {
+      t.ranked = false;
+      return t;
+    }
+    if (take("]")) return t;
+    while (true) {
+      const std::string_view dim = until(",]");
+      t.shape.push_back(placed([&] { return Dim::parse(dim); }));
+      if (take("]")) return t;
+      expect(",");
+      space();
+      if (t.shape.size() > 64) bad("more than 64 dimensions");
+    }
+  }
+  Slot slot() {
+    Slot s;
+    s.name = string();
+    expect(":");
+    s.type = type();
+    expect("=");
+    s.initializer = string();
+    s.trainable = !take_word("frozen");
+    return s;
+  }
+  Port port() {
+    Port p;
+    if (take_word("parameter")) p.kind = PortKind::kParameter;
+    else if (take_word("state")) p.kind = PortKind::kState;
+    else if (take_word("random")) p.kind = PortKind::kRandom;
+    p.name = string();
+    return p;
+  }
+  Value* use() {
+    expect("%");
+    const int id = number();
+    const auto it = values_.find(id);
+    if (it == values_.end()) bad("%" + std::to_string(id) + " is not defined here");
+    return it->second;
+  }
+  void define(int id, Value* value) {
+    if (!values_.emplace(id, value).second) bad("%" + std::to_string(id) + " is defined twice");
+  }
+  int new_id() {
+    expect("%");
+    return number();
+  }
+
+  // ---- functions
+  std::shared_ptr<Function> function() {
+    values_.clear();
+    auto f = std::make_shared<Function>(string());
+    function_ = f.get();
+    expect("(");
+    if (!take(")")) {
+      do {
+        const int id = new_id();
+        expect(":");
+        TensorType t = type();
+        define(id, f->add_input(port(), std::move(t)));
+      } while (take(","));
+      expect(")");
+    }
+    expect("{");
+    while (constant_or_requirement()) {
+    }
+    operations(f->body, 0);
+    word("return");
+    space();
+    if (at_ < text_.size() && text_[at_] == '%') {
+      do {
+        Value* v = use();
+        f->add_output(port(), v);
+      } while (take(","));
+    }
+    expect("}");
+    return f;
+  }
+
+  bool constant_or_requirement() {
+    if (take_word("require")) {
+      DimConstraint c;
+      const size_t start = at_;
+      const size_t middle = text_.find("==", at_);
+      const size_t quote = middle == std::string_view::npos ? middle : text_.find('\'', middle);
+      if (quote == std::string_view::npos) bad("expected 'require DIM == DIM 'what''");
+      c.left = placed([&] { return Dim::parse(trim(text_.substr(start, middle - start))); });
+      c.right = placed([&] { return Dim::parse(trim(text_.substr(middle + 2, quote - middle - 2))); });
+      at_ = quote;
+      c.what = string();
+      function_->constraints.push_back(std::move(c));
+      return true;
+    }
+    const size_t before = at_;
+    space();
+    if (at_ >= text_.size() || text_[at_] != '%') {
+      at_ = before;
+      return false;
+    }
+    const int id = new_id();
+    if (!take("=") || !take_word("constant")) {
+      at_ = before;
+      return false;
+    }
+    const TensorType t = type();
+    if (!is_constant(t.shape) || !info(t.dtype).has_kernels) bad("a constant of the type " + t.text());
+    const Dims dims = concrete(t.shape);
+    const int64_t count = placed([&] { return element_count(std::span<const int64_t>(dims)); });
+    // Each element takes at least two characters ("1,"), which bounds what is allocated.
+    if (count < 0 || static_cast<uint64_t>(count) > text_.size() - at_) bad("the constant is longer than the file");
+    Array a = Array::empty(t.dtype, dims);
+    expect("[");
+    for (int64_t i = 0; i < count; ++i) {
+      if (i) expect(",");
+      space();
+      const std::string_view token = until(",]");
+      placed([&] { store(a, i, AttrValue::parse(token)); });
+    }
+    expect("]");
+    define(id, function_->add_constant(std::move(a)));
+    return true;
+  }
+
+  static void store(Array& a, int64_t i, const AttrValue& v) {
+    visit_dtype(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_same_v<T, bool>) a.data<T>()[i] = v.as_bool();
+      else if constexpr (std::is_integral_v<T>) a.data<T>()[i] = static_cast<T>(v.as_int());
+      else if constexpr (std::is_same_v<T, double>) a.data<T>()[i] = v.as_double();
+      else a.data<T>()[i] = T(static_cast<float>(v.as_double()));
+    });
+  }
+
+  void operations(Region& region, int depth) {
+    if (depth > kMaxDepth) bad("regions are nested too deeply");
+    while (true) {
+      space();
+      if (take_word_ahead("return") || take_word_ahead("yield") || at_ >= text_.size()) return;
+      operation(region, depth);
+    }
+  }
+  bool take_word_ahead(std::string_view wanted) {
+    const size_t before = at_;
+    const bool found = take_word(wanted);
+    at_ = before;
+    return found;
+  }
+
+  void operation(Region& region, int depth) {
+    std::vector<int> ids;
+    space();
+    if (at_ < text_.size() && text_[at_] == '%') {
+      do ids.push_back(new_id());
+      while (take(","));
+      expect("=");
+    }
+    const std::string name = read_word();
+    const Op* op = find_op(name);
+    if (!op) bad("unknown operation '" + name + "'" + did_you_mean(name, op_names()));
+    Attrs attrs = default_attrs(*op);
+    std::vector<Value*> operands;
+    expect("(");
+    bool first = true;
+    for (const OperandDef& def : op->operands()) {
+      if (!first) expect(",");
+      first = false;
+      if (def.kind == OperandKind::kTensor) {
+        operands.push_back(take("_") ? nullptr : use());
+        continue;
+      }
+      expect("[");
+      int32_t count = 0;
+      if (!take("]")) {
+        do {
+          operands.push_back(use());
+          ++count;
+        } while (take(","));
+        expect("]");
+      }
+      attrs.list_sizes.push_back(count);
+    }
+    expect(")");
+    if (take("{")) {
+      do {
+        const std::string key = read_word();
+        const int index = op->attr_index(key);
+        if (index < 0) bad("'" + name + "' has no attribute '" + key + "'");
+        expect("=");
+        space();
+        const std::string_view value = until(",}");
+        attrs[static_cast<size_t>(index)] = placed([&] {
+          return convert_attr(op->attrs()[static_cast<size_t>(index)], AttrValue::parse(value), "");
+        });
+      } while (take(","));
+      expect("}");
+    }
+    expect(":");
+    std::vector<TensorType> types;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i) expect(",");
+      types.push_back(type());
+    }
+    Operation* made = function_->append(region, *op, std::move(operands), std::move(attrs), types);
+    for (size_t i = 0; i < ids.size(); ++i) define(ids[i], made->results[i]);
+    while (true) {
+      blanks();
+      if (at_ >= text_.size() || text_[at_] != '(') break;
+      made->regions.push_back(nested(depth + 1));
+    }
+    blanks();
+    if (text_.substr(std::min(at_, text_.size())).starts_with("// ")) {
+      const size_t end = std::min(text_.find('\n', at_), text_.size());
+      made->place = std::string(trim(text_.substr(at_ + 3, end - at_ - 3)));
+      at_ = end;
+    }
+  }
+
+  std::unique_ptr<Region> nested(int depth) {
+    auto region = std::make_unique<Region>();
+    expect("(");
+    if (!take(")")) {
+      do {
+        const int id = new_id();
+        expect(":");
+        define(id, function_->add_argument(*region, type()));
+      } while (take(","));
+      expect(")");
+    }
+    expect("{");
+    operations(*region, depth);
+    word("yield");
+    space();
+    if (at_ < text_.size() && text_[at_] == '%') {
+      do region->results.push_back(use());
+      while (take(","));
+    }
+    expect("}");
+    return region;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  size_t at_ = 0;
+  Function* function_ = nullptr;
+  std::unordered_map<int, Value*> values_;
+};
+
+}  // namespace
+
+Module parse(std::string_view text, const std::string& file) { return Parser(text, file).module(); }
+
+}  // namespace paddle::ir

@@ -1,0 +1,129 @@
+// Checks of a module: what a reader of the text form, or a pass, could have got wrong.
+
+#include <unordered_set>
+
+#include "ir/module.h"
+#include "ir/tracer.h"
+#include "ops/call.h"
+
+namespace paddle::ir {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Function& function) : function_(function) {}
+
+  void run() {
+    if (function_.inputs.size() != function_.body.arguments.size() ||
+        function_.outputs.size() != function_.body.results.size())
+      refuse("ports and values differ in number");
+    for (const Value& v : function_.values())
+      if (v.constant) known_.insert(&v);
+    region(function_.body);
+    for (size_t i = 0; i < function_.outputs.size(); ++i) {
+      const Port& out = function_.outputs[i];
+      if (out.kind != PortKind::kParameter && out.kind != PortKind::kState) continue;
+      bool found = false;
+      for (size_t in = 0; in < function_.inputs.size(); ++in)
+        if (function_.inputs[in].kind == out.kind && function_.inputs[in].name == out.name) {
+          found = true;
+          if (!same_type(function_.body.arguments[in]->type, function_.body.results[i]->type))
+            refuse("the new version of '", out.name, "' has another type");
+        }
+      if (!found) refuse("a new version of '", out.name, "' is given, which is no input");
+    }
+  }
+
+ private:
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    fail(ErrorCode::kModel, "function '", function_.name, "': ", parts...);
+  }
+
+  void region(const Region& r) {
+    for (const Value* v : r.arguments) known_.insert(v);
+    for (const auto& o : r.operations) operation(*o);
+    for (const Value* v : r.results)
+      if (!known_.count(v)) refuse("%", v->id, " is given back but not defined");
+  }
+
+  void operation(const Operation& o) {
+    for (const Value* v : o.operands)
+      if (v && !known_.count(v)) refuse(o.op->name(), " uses %", v->id, " before it is defined");
+    if (o.op->has(kControlFlow)) {
+      control(o);
+    } else {
+      if (!o.regions.empty()) refuse(o.op->name(), " takes no regions");
+      types(o);
+    }
+    for (const Value* v : o.results) known_.insert(v);
+  }
+
+  /// Inference over operands of these types must give these results.
+  void types(const Operation& o) {
+    const OperandMap map(*o.op, o.attrs);
+    if (map.flat_count() != o.operands.size()) refuse(o.op->name(), ": operand count");
+    Tensors operands;
+    for (size_t d = 0; d < o.op->operands().size(); ++d)
+      for (size_t i = map.begin(d); i < map.end(d); ++i) {
+        const Value* v = o.operands[i];
+        if (!v && !o.op->operands()[d].optional)
+          refuse(o.op->name(), ": '", o.op->operands()[d].name, "' is missing");
+        auto content = std::make_shared<TracedValue>();
+        operands.push_back(v ? Tensor(v->type, std::move(content)) : Tensor());
+      }
+    Inferred inferred;
+    try {
+      inferred = infer(*o.op, o.attrs, operands);
+    } catch (const Error& e) {
+      refuse(e.message());
+    }
+    if (inferred.results.size() != o.results.size())
+      refuse(o.op->name(), " gives ", inferred.results.size(), " results, ", o.results.size(), " are named");
+    for (size_t i = 0; i < o.results.size(); ++i) {
+      const TensorType &is = o.results[i]->type, &should = inferred.results[i];
+      if (is.dtype != should.dtype || is.shape.size() != should.shape.size())
+        refuse(o.op->name(), ": result ", i, " is ", is, ", inference gives ", should);
+      for (size_t d = 0; d < is.shape.size(); ++d)
+        if (is.shape[d].equals(should.shape[d]) == std::optional<bool>(false))
+          refuse(o.op->name(), ": result ", i, " is ", is, ", inference gives ", should);
+    }
+  }
+
+  void control(const Operation& o) {
+    if (o.regions.size() != 2) refuse(o.op->name(), " needs two regions");
+    // Names of an inner region are not seen outside it.
+    const auto outer = known_;
+    for (const auto& r : o.regions) {
+      region(*r);
+      known_ = outer;
+    }
+    const bool loop = o.op->name() == "cf.while";
+    const Region& last = *o.regions[1];
+    if (last.results.size() != o.results.size()) refuse(o.op->name(), ": region and result counts differ");
+    if (loop) {
+      if (o.regions[0]->results.size() != 1) refuse("cf.while: the condition gives one value");
+      if (o.operands.size() != last.arguments.size() || o.operands.size() != o.regions[0]->arguments.size())
+        refuse("cf.while: carried values and arguments differ in number");
+      for (size_t i = 0; i < o.operands.size(); ++i)
+        if (!o.operands[i] || !same_type(o.operands[i]->type, last.arguments[i]->type) ||
+            last.results[i]->type.dtype != last.arguments[i]->type.dtype)
+          refuse("cf.while: carried value ", i, " changes its type");
+    } else if (o.regions[0]->results.size() != o.results.size()) {
+      refuse("cf.if: the regions give different numbers of values");
+    }
+  }
+
+  const Function& function_;
+  std::unordered_set<const Value*> known_;
+};
+
+}  // namespace
+
+void verify(const Function& function) { Verifier(function).run(); }
+
+void verify(const Module& module) {
+  for (const auto& f : module.functions) verify(*f);
+}
+
+}  // namespace paddle::ir
