@@ -29,6 +29,7 @@ class InferContext {
 
   const Op& op() const { return op_; }
   const Attrs& attrs() const { return attrs_; }
+  const Tensors& operands() const { return operands_; }
   template <class Typed>
   Typed attrs_as() const {
     return Typed(attrs_);

@@ -80,6 +80,21 @@ std::unique_ptr<Kernel> prepare_bitwise(const KernelRequest& request) {
   return map(request, request.op.name());
 }
 
+std::unique_ptr<Kernel> prepare_shift(const KernelRequest& request) {
+  // A logical shift to the right fills with zeros: that of the unsigned type.
+  const bool arithmetic = BitwiseRightShiftAttrs(request.attrs).is_arithmetic;
+  const DType type = request.operands[0].dtype;
+  DType compute = type;
+  if (!arithmetic) {
+    if (type == DType::kI8) compute = DType::kU8;
+    if (type == DType::kI16) compute = DType::kU16;
+    if (type == DType::kI32) compute = DType::kU32;
+    if (type == DType::kI64) compute = DType::kU64;
+  }
+  const Loop loop = integer_loop(request.op.name(), compute);
+  return loop ? elementwise(request, loop, {type, type}, type) : nullptr;
+}
+
 std::unique_ptr<Kernel> prepare_compare(const KernelRequest& request) {
   return predicate(request, request.op.name());
 }

@@ -1,0 +1,138 @@
+// Rules of schema/activation.yaml.
+
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+#include "ops/operators.h"
+
+namespace paddle::rules {
+namespace {
+
+Tensor number(double value) { return Tensor::number(value); }
+
+/// 1 where low < x < high, as the dtype of g.
+Tensor between(const Tensor& x, double low, double high, const Tensor& g) {
+  return mask_of(
+      ops::logical_and(ops::greater_than(x, number(low)), ops::less_than(x, number(high))), g);
+}
+
+/// Halves of x along an axis.
+Tensors halves(const Tensor& x, int64_t axis) { return ops::split(x, AttrValue(2), axis); }
+
+}  // namespace
+
+Tensors vjp_celu(VjpContext& c) {
+  const Tensor &x = c.operand(0), &g = c.cotangent();
+  const double alpha = c.attrs_as<CeluAttrs>().alpha;
+  return {g * ops::where(ops::greater_than(x, number(0)), number(1.0),
+                         ops::exp(ops::minimum(x, number(0.0)) * (1 / alpha)))};
+}
+
+Tensors vjp_selu(VjpContext& c) {
+  const auto a = c.attrs_as<SeluAttrs>();
+  const Tensor &x = c.operand(0), &g = c.cotangent();
+  return {g * ops::where(ops::greater_than(x, number(0)), number(a.scale),
+                         ops::exp(ops::minimum(x, number(0.0))) * (a.scale * a.alpha))};
+}
+
+Tensors vjp_hardtanh(VjpContext& c) {
+  const auto a = c.attrs_as<HardtanhAttrs>();
+  return {c.cotangent() * between(c.operand(0), a.min, a.max, c.cotangent())};
+}
+
+Tensors vjp_relu6(VjpContext& c) {
+  return {c.cotangent() * between(c.operand(0), 0, 6, c.cotangent())};
+}
+
+Tensors vjp_hardsigmoid(VjpContext& c) {
+  const auto a = c.attrs_as<HardsigmoidAttrs>();
+  return {c.cotangent() * between(c.result(0), 0, 1, c.cotangent()) * a.slope};
+}
+
+Tensors vjp_hardswish(VjpContext& c) {
+  const Tensor &x = c.operand(0), &g = c.cotangent();
+  const Tensor inner = between(x, -3, 3, g) * ((x * 2.0 + 3.0) / 6.0);
+  return {g * (inner + mask_of(ops::greater_equal(x, number(3)), g))};
+}
+
+Tensors vjp_hardshrink(VjpContext& c) {
+  const double t = c.attrs_as<HardshrinkAttrs>().threshold;
+  return {c.cotangent() * mask_of(ops::greater_than(ops::abs(c.operand(0)), number(t)), c.cotangent())};
+}
+
+Tensors vjp_softshrink(VjpContext& c) {
+  const double t = c.attrs_as<SoftshrinkAttrs>().threshold;
+  return {c.cotangent() * mask_of(ops::greater_than(ops::abs(c.operand(0)), number(t)), c.cotangent())};
+}
+
+Tensors vjp_tanhshrink(VjpContext& c) {
+  return {c.cotangent() * ops::square(ops::tanh(c.operand(0)))};
+}
+
+Tensors vjp_softsign(VjpContext& c) {
+  return {c.cotangent() / ops::square(ops::abs(c.operand(0)) + 1.0)};
+}
+
+Tensors vjp_log_sigmoid(VjpContext& c) {
+  return {c.cotangent() * ops::sigmoid(-c.operand(0))};
+}
+
+Tensors vjp_mish(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  const Tensor t = ops::tanh(-ops::log_sigmoid(-x));
+  return {c.cotangent() * (t + x * (1.0 - t * t) * ops::sigmoid(x))};
+}
+
+Tensors vjp_thresholded_relu(VjpContext& c) {
+  const double t = c.attrs_as<ThresholdedReluAttrs>().threshold;
+  return {c.cotangent() * mask_of(ops::greater_than(c.operand(0), number(t)), c.cotangent())};
+}
+
+Tensors vjp_stanh(VjpContext& c) {
+  const auto a = c.attrs_as<StanhAttrs>();
+  const Tensor t = ops::tanh(c.operand(0) * a.scale_a);
+  return {c.cotangent() * (1.0 - t * t) * (a.scale_a * a.scale_b)};
+}
+
+Tensors decompose_prelu(CallContext& c) {
+  const auto a = c.attrs_as<PreluAttrs>();
+  const Tensor& x = c.operand(0);
+  Tensor weight = c.operand(1);
+  const auto count = element_count(std::span<const Dim>(weight.shape()));
+  if (count.is_constant() && count.value() == 1) {
+    weight = ops::reshape(weight, Shape());
+  } else if (x.ndim() > 1) {
+    const bool last = x.ndim() > 2 && !a.data_format.empty() && a.data_format.back() == 'C';
+    Shape shape(x.shape().size(), Dim(1));
+    shape[last ? shape.size() - 1 : 1] = -1;
+    weight = ops::reshape(weight, shape);
+  }
+  return {ops::where(ops::greater_than(x, number(0)), x, x * weight)};
+}
+
+Tensors decompose_glu(CallContext& c) {
+  const Tensors parts = halves(c.operand(0), c.attrs_as<GluAttrs>().axis);
+  return {parts[0] * ops::sigmoid(parts[1])};
+}
+
+Tensors decompose_swiglu(CallContext& c) {
+  if (c.has(1)) return {ops::silu(c.operand(0)) * c.operand(1)};
+  const Tensors parts = halves(c.operand(0), -1);
+  return {ops::silu(parts[0]) * parts[1]};
+}
+
+Tensors decompose_maxout(CallContext& c) {
+  const auto a = c.attrs_as<MaxoutAttrs>();
+  const Tensor& x = c.operand(0);
+  const int64_t axis = a.axis < 0 ? a.axis + x.ndim() : a.axis;
+  if (a.groups <= 0) fail(ErrorCode::kUsage, "maxout: groups must be positive, not ", a.groups);
+  if (axis < 0 || axis >= x.ndim()) fail(ErrorCode::kUsage, "maxout: axis ", a.axis, " is out of range for ", x.type());
+  Shape shape = x.shape();
+  const Dim channels = shape[static_cast<size_t>(axis)];
+  if (modulo(channels, a.groups).constant().value_or(0) != 0)
+    fail(ErrorCode::kUsage, "maxout: ", channels, " channels do not divide into groups of ", a.groups);
+  shape[static_cast<size_t>(axis)] = floor_divide(channels, a.groups);
+  shape.insert(shape.begin() + axis + 1, Dim(a.groups));
+  return {ops::max(ops::reshape(x, shape), std::vector<int64_t>{axis + 1})};
+}
+
+}  // namespace paddle::rules

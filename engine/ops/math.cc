@@ -1,0 +1,172 @@
+// Rules of schema/math.yaml.
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+#include "ops/operators.h"
+
+namespace paddle::rules {
+namespace {
+
+Tensor number(double value) { return Tensor::number(value); }
+
+Tensors pair(VjpContext& c, const Tensor& dx, const Tensor& dy) {
+  Tensors out = c.gradients();
+  if (c.needs(0)) out[0] = sum_to(dx, c.operand(0).shape());
+  if (c.needs(1)) out[1] = sum_to(dy, c.operand(1).shape());
+  return out;
+}
+
+/// The largest finite number of a floating type.
+double largest(DType d) {
+  switch (d) {
+    case DType::kF16: return 65504.0;
+    case DType::kBF16: return 0x1.FEp127;
+    case DType::kF64: return std::numeric_limits<double>::max();
+    default: return static_cast<double>(std::numeric_limits<float>::max());
+  }
+}
+
+}  // namespace
+
+Tensors vjp_i0(VjpContext& c) { return {c.cotangent() * ops::i1(c.operand(0))}; }
+
+Tensors vjp_i0e(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  return {c.cotangent() * (ops::i1e(x) - ops::sign(x) * c.result(0))};
+}
+
+// i1(x) / x tends to 1/2 at 0.
+Tensors vjp_i1(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  const Tensor zero = ops::equal(x, number(0));
+  const Tensor safe = ops::where(zero, number(1.0), x);
+  const Tensor ratio = ops::where(zero, number(0.5), c.result(0) / safe);
+  return {c.cotangent() * (ops::i0(x) - ratio)};
+}
+
+Tensors vjp_i1e(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  const Tensor zero = ops::equal(x, number(0));
+  const Tensor safe = ops::where(zero, number(1.0), x);
+  const Tensor ratio = ops::where(zero, number(0.5), c.result(0) / safe);
+  return {c.cotangent() * (ops::i0e(x) - ratio - ops::sign(x) * c.result(0))};
+}
+
+Tensors vjp_polygamma(VjpContext& c) {
+  return {c.cotangent() * ops::polygamma(c.operand(0), c.attrs_as<PolygammaAttrs>().n + 1)};
+}
+
+Tensors vjp_digamma(VjpContext& c) { return {c.cotangent() * ops::polygamma(c.operand(0), 1)}; }
+
+Tensors vjp_copysign(VjpContext& c) {
+  // The sign of the result against that of x; 0 at 0.
+  const Tensor dx = c.cotangent() * ops::sign(c.operand(0)) * ops::sign(c.result(0));
+  return pair(c, dx, zeros_like(dx));
+}
+
+Tensors vjp_hypot(VjpContext& c) {
+  const Tensor scaled = c.cotangent() / c.result(0);
+  return pair(c, scaled * c.operand(0), scaled * c.operand(1));
+}
+
+Tensors vjp_logaddexp(VjpContext& c) {
+  const Tensor weight = ops::sigmoid(c.operand(0) - c.operand(1));
+  return pair(c, c.cotangent() * weight, c.cotangent() * (1.0 - weight));
+}
+
+Tensors vjp_heaviside(VjpContext& c) {
+  const Tensor at_zero = mask_of(ops::equal(c.operand(0), number(0)), c.cotangent());
+  return pair(c, zeros_like(c.cotangent()), c.cotangent() * at_zero);
+}
+
+Tensors decompose_rad2deg(CallContext& c) { return {c.operand(0) * (180 / std::numbers::pi)}; }
+Tensors decompose_deg2rad(CallContext& c) { return {c.operand(0) * (std::numbers::pi / 180)}; }
+
+Tensors decompose_logit(CallContext& c) {
+  const auto a = c.attrs_as<LogitAttrs>();
+  Tensor x = c.operand(0);
+  if (a.eps) x = ops::clip(x, AttrValue(*a.eps), AttrValue(1 - *a.eps));
+  return {ops::log(x / (1.0 - x))};
+}
+
+Tensors decompose_sinc(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  const Tensor zero = ops::equal(x, number(0));
+  const Tensor angle = ops::where(zero, number(1.0), x * std::numbers::pi);
+  return {ops::where(zero, number(1.0), ops::sin(angle) / angle)};
+}
+
+Tensors decompose_nan_to_num(CallContext& c) {
+  const auto a = c.attrs_as<NanToNumAttrs>();
+  const Tensor& x = c.operand(0);
+  if (!is_float(x.dtype())) return {ops::assign(x)};
+  const double most = largest(x.dtype());
+  const Tensor finite = ops::where(ops::isposinf(x), number(a.posinf.value_or(most)),
+                                   ops::where(ops::isneginf(x), number(a.neginf.value_or(-most)), x));
+  return {ops::where(ops::isnan(x), number(a.nan), finite)};
+}
+
+Tensors decompose_ldexp(CallContext& c) {
+  const DType dtype = is_float(c.operand(0).dtype()) ? c.operand(0).dtype() : DType::kF32;
+  const Tensor y = ops::cast(c.operand(1), is_float(c.operand(1).dtype()) ? c.operand(1).dtype() : dtype);
+  return {ops::cast(c.operand(0), dtype) * ops::pow(number(2.0), y)};
+}
+
+Tensors decompose_lerp(CallContext& c) {
+  return {c.operand(0) + c.operand(2) * (c.operand(1) - c.operand(0))};
+}
+
+Tensors decompose_isclose(CallContext& c) {
+  const auto a = c.attrs_as<IscloseAttrs>();
+  const Tensor &x = c.operand(0), &y = c.operand(1);
+  const bool floating = is_float(x.dtype());
+  const Tensor wide_x = floating ? x : ops::cast(x, DType::kF64), wide_y = floating ? y : ops::cast(y, DType::kF64);
+  const Tensor near = ops::less_equal(ops::abs(wide_x - wide_y), ops::abs(wide_y) * a.rtol + a.atol);
+  // An infinite difference is never near; equal infinities are.
+  Tensor close = ops::logical_or(ops::equal(x, y), ops::logical_and(near, ops::isfinite(wide_y)));
+  if (a.equal_nan) close = ops::logical_or(close, ops::logical_and(ops::isnan(x), ops::isnan(y)));
+  return {close};
+}
+
+Tensors decompose_allclose(CallContext& c) {
+  const auto a = c.attrs_as<AllcloseAttrs>();
+  return {ops::all(ops::isclose(c.operand(0), c.operand(1), a.rtol, a.atol, a.equal_nan))};
+}
+
+Tensors decompose_equal_all(CallContext& c) {
+  if (!same_shape(c.operand(0).shape(), c.operand(1).shape()))
+    return {ops::full(Shape(), AttrValue(false), DType::kBool)};
+  return {ops::all(ops::equal(c.operand(0), c.operand(1)))};
+}
+
+Tensors decompose_increment(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  return {ops::cast(x + c.attrs_as<IncrementAttrs>().value, x.dtype())};
+}
+
+Tensors decompose_multiplex(CallContext& c) {
+  const Tensors inputs = c.list(0);
+  const Tensor rows = ops::reshape(c.operand(1), Shape{-1});
+  Tensor out = inputs[0];
+  Shape along(out.shape().size(), Dim(1));
+  if (along.empty()) fail(ErrorCode::kUsage, "multiplex: inputs must have at least one dimension");
+  along[0] = -1;
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const Tensor mine = ops::equal(rows, Tensor::number(static_cast<int64_t>(i)));
+    out = ops::where(ops::reshape(mine, along), inputs[i], out);
+  }
+  return {out};
+}
+
+Tensors decompose_add_n(CallContext& c) {
+  const Tensors inputs = c.list(0);
+  Tensor out = inputs[0];
+  for (size_t i = 1; i < inputs.size(); ++i) out = out + inputs[i];
+  return {inputs.size() == 1 ? ops::assign(out) : out};
+}
+
+}  // namespace paddle::rules
