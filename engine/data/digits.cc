@@ -154,7 +154,7 @@ void flatten(const Stroke& stroke, std::vector<Vertex>& out) {
 class Warp {
  public:
   explicit Warp(RandomSequence& random) {
-    const double slant = 0.18 + 0.22 * random.normal();
+    const double slant = 0.15 + 0.25 * random.normal();
     const double turn = 0.1 * random.normal();
     const double width = 0.9 * std::exp(0.3 * random.normal());
     const double cosine = std::cos(turn), sine = std::sin(turn);
@@ -206,7 +206,8 @@ void draw_segment(Vertex a, Vertex b, double ra, double rb, Canvas& canvas) {
     for (int x = low(std::min(a.x, b.x)); x <= high(std::max(a.x, b.x)); ++x) {
       const double px = x - a.x, py = y - a.y;
       const double t = length2 > 0 ? std::clamp((px * dx + py * dy) / length2, 0.0, 1.0) : 0.0;
-      const double distance = std::hypot(px - t * dx, py - t * dy);
+      const double distance =
+          std::sqrt((px - t * dx) * (px - t * dx) + (py - t * dy) * (py - t * dy));
       const double ink = std::clamp(ra + t * (rb - ra) + 0.5 - distance, 0.0, 1.0);
       float& pixel = canvas[static_cast<size_t>(y * kDigitSide + x)];
       pixel = std::max(pixel, static_cast<float>(ink));
