@@ -13,7 +13,11 @@ void Value::reset(DType dtype, std::span<const int64_t> shape) {
   dtype_ = dtype;
   shape_.assign(shape.begin(), shape.end());
   size_ = element_count(shape);
-  buffer_.resize(bytes());
+  try {
+    buffer_.resize(bytes());
+  } catch (const std::exception&) {
+    fail(ErrorCode::kDevice, "out of memory: a sample needs ", human_bytes(bytes()));
+  }
 }
 
 double Value::number(int64_t at) const {

@@ -10,52 +10,12 @@
 #include <thread>
 
 #include "base/parallel.h"
+#include "data/buffer_pool.h"
 
 namespace paddle::data {
 namespace {
 
 constexpr size_t kListedSkips = 1000;
-
-/// Buffers of batches that the consumer has let go of, kept for the next ones. A buffer comes back
-/// when the last array on it dies, on whichever thread that is.
-class BufferPool : public std::enable_shared_from_this<BufferPool> {
- public:
-  Array array(DType dtype, Dims shape) {
-    Array out;
-    out.dtype = dtype;
-    out.strides = contiguous_strides(shape);
-    out.shape = std::move(shape);
-    const auto bytes = static_cast<size_t>(storage_bytes(dtype, out.size()));
-    std::shared_ptr<Storage> buffer = take(bytes);
-    std::byte* data = buffer->data();
-    std::shared_ptr<void> owner(data, [buffer, pool = weak_from_this()](void*) mutable {
-      if (const auto alive = pool.lock()) alive->put(std::move(buffer));
-    });
-    out.storage = Storage::borrow(data, bytes, std::move(owner));
-    return out;
-  }
-
- private:
-  std::shared_ptr<Storage> take(size_t bytes) {
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto& each : free_)
-        if (each->bytes() >= bytes && each->bytes() <= 2 * bytes + 4096) {
-          std::swap(each, free_.back());
-          auto out = std::move(free_.back());
-          free_.pop_back();
-          return out;
-        }
-    }
-    return Storage::allocate(bytes);
-  }
-  void put(std::shared_ptr<Storage> buffer) {
-    const std::lock_guard lock(mutex_);
-    if (free_.size() < 16) free_.push_back(std::move(buffer));
-  }
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Storage>> free_;
-};
 
 /// One batch on its way: made by one thread, taken by the consumer in order.
 struct Slot {
@@ -152,7 +112,15 @@ class Loader::Impl {
         failure_ = std::current_exception();
         throw;
       }
-      if (slot->batch.samples > 0) return std::move(slot->batch);
+      if (slot->batch.samples > 0) {
+        empty_since_ = -1;
+        return std::move(slot->batch);
+      }
+      // Where every sample is skipped, an endless run must end.
+      if (empty_since_ < 0) empty_since_ = slot->from.epoch;
+      if (slot->from.epoch > empty_since_ + 1)
+        fail(ErrorCode::kData, "a whole epoch had no good sample",
+             skipped_.empty() ? "" : "; the first bad one: " + skipped_[0].reason);
     }
   }
 
@@ -182,6 +150,7 @@ class Loader::Impl {
     stopping_ = false;
     failure_ = nullptr;
     skips_in_epoch_ = 0;
+    empty_since_ = -1;
     for (int i = 0; i < options_.workers; ++i) threads_.emplace_back([this] { work(); });
   }
 
@@ -411,6 +380,7 @@ class Loader::Impl {
   Workspace workspace_;
   std::exception_ptr failure_;
   int64_t skips_in_epoch_ = 0;
+  int64_t empty_since_ = -1;  ///< the epoch of the first batch in a row without samples
 
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;

@@ -190,6 +190,14 @@ TEST(Loader, TooManyBadSamplesEndTheRun) {
   }
 }
 
+TEST(Loader, ARunWithoutGoodSamplesEnds) {
+  auto data = std::make_shared<Numbers>(3);
+  data->bad = {0, 1, 2};
+  Loader loader(data,
+                {.batch_size = 2, .on_bad_sample = BadSamplePolicy::kSkip, .max_bad_rate = 1});
+  EXPECT_THROW(loader.next(), Error);
+}
+
 TEST(Loader, NanPolicies) {
   auto data = std::make_shared<Numbers>(4);
   data->nan = {2};
