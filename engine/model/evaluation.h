@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/tracer.h"
 #include "model/evaluator.h"
 #include "ops/op.h"
 
@@ -79,7 +80,8 @@ class Evaluation {
   /// Counts a loop turn or operation.
   void step(const Where& where);
   [[noreturn]] void refuse(const Where& where, std::string message) const;
-  /// Calls `f` and gives errors without a place this one; kUsage becomes kConfig.
+  /// Calls `f` with operations marked by this place; errors without a place get it, and kUsage
+  /// becomes kConfig.
   template <class F>
   auto placed(const Where& where, F&& f) -> decltype(f());
 
@@ -215,6 +217,7 @@ class Evaluation {
 
 template <class F>
 auto Evaluation::placed(const Where& where, F&& f) -> decltype(f()) {
+  const ir::PlaceScope scope(where.place().text());
   try {
     return f();
   } catch (const Error& error) {

@@ -169,6 +169,15 @@ Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType d
                              const Initialiser& init, const Where& where) {
   return placed(where, [&] {
     const std::string full = joined(options_.path, path);
+    const int64_t elements = element_count(std::span<const int64_t>(shape));
+    if (init.kind == Initialiser::Kind::kAssign &&
+        static_cast<int64_t>(init.values.size()) != elements) {
+      fail(ErrorCode::kConfig, "assign: ", init.values.size(), " values for the ", elements,
+           " elements of '", path, "'");
+    }
+    if (init.kind == Initialiser::Kind::kOrthogonal && shape.size() < 2) {
+      fail(ErrorCode::kConfig, "orthogonal: '", path, "' needs at least 2 axes");
+    }
     Tensor tensor;
     try {
       tensor = options_.store->parameter(full, shape, dtype, init);

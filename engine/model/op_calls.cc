@@ -2,7 +2,6 @@
 // values. The only file, with layers.cc, that knows how operations are called.
 #include "model/evaluation.h"
 
-#include "ir/tracer.h"
 #include "ops/call.h"
 
 namespace paddle::model {
@@ -83,7 +82,6 @@ Value Evaluation::invoke(const Op& op, const Arguments& arguments, const Where& 
       named.emplace_back(name, convert(value, find_param(op, name)));
     }
     Bound bound = bind_arguments(op, std::move(positional), std::move(named));
-    const ir::PlaceScope scope(where.place().text());
     Tensors results = paddle::call(op, std::move(bound.operands), bound.attrs);
     if (all) *all = results;
     size_t hidden = 0;

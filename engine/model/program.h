@@ -121,6 +121,9 @@ std::shared_ptr<const Program> read_program(const Node& node, const ProgramOptio
 /// (`loss:`, `step:` of a config).
 Code read_code(const Node& node, Diagnostics& diagnostics);
 YamlValue read_yaml_value(const Node& node, std::vector<CallSite>* sites);
+/// The place of a scalar's first character, and the scalar as a name.
+Where where_of(const Node& node);
+Name name_of(const Node& node);
 
 /// Built-in functions of the language; blocks may not take their names.
 bool is_builtin(std::string_view name);
