@@ -1,0 +1,64 @@
+// paddle COMMAND …: the umbrella. Hands over to the program of that name beside this one.
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "common.h"
+
+namespace {
+
+using namespace paddle;
+
+struct Command {
+  const char* name;
+  const char* doc;
+};
+
+constexpr Command kCommands[] = {
+    {"train", "train a model as a config describes it"},
+    {"infer", "predict with a model, or generate text"},
+    {"op", "list, show, run, check and time operations"},
+    {"ir", "print, check, transform and run modules"},
+    {"show", "layers, shapes, parameters and FLOPs of a model"},
+};
+
+std::string usage() {
+  std::string out = "usage: paddle COMMAND …\n\n";
+  for (const Command& c : kCommands) {
+    std::string name = c.name;
+    name.resize(10, ' ');
+    out += "  " + name + c.doc + "\n";
+  }
+  return out + "\n`paddle COMMAND --help` tells more.\n";
+}
+
+int run(int argc, char** argv) {
+  const std::string command = argc > 1 ? argv[1] : "";
+  if (command.empty() || command == "--help" || command == "-h" || command == "help") {
+    cli::print(usage());
+    return command.empty() ? 2 : 0;
+  }
+  std::vector<std::string> names;
+  for (const Command& c : kCommands) names.emplace_back(c.name);
+  if (std::find(names.begin(), names.end(), command) == names.end())
+    fail(ErrorCode::kUsage, "unknown command '", command, "'", did_you_mean(command, names), "; `paddle --help` lists them");
+  const auto self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string program = (self.parent_path() / ("paddle-" + command)).string();
+  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
+  for (int i = 2; i <= argc; ++i) arguments.push_back(argv[i]);
+  execv(program.c_str(), arguments.data());
+  fail(ErrorCode::kUsage, program, ": cannot be started");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

@@ -1,0 +1,178 @@
+// paddle-infer MODEL [INPUT…]: batch prediction and text generation.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include "base/interrupt.h"
+#include "base/parallel.h"
+#include "common.h"
+#include "infer/generate.h"
+#include "infer/results.h"
+#include "tensor/random.h"
+
+namespace {
+
+using namespace paddle;
+
+/// Random arrays of the declared shapes; `sizes` gives the symbolic dims.
+std::vector<Array> random_inputs(const infer::Predictor& model, const std::map<std::string, int64_t>& sizes) {
+  std::vector<Array> out;
+  for (const auto& [name, type] : model.inputs()) {
+    Dims dims;
+    for (const Dim& d : type.shape) {
+      const auto value = d.evaluate([&](const std::string& symbol) -> std::optional<int64_t> {
+        const auto it = sizes.find(symbol);
+        return it == sizes.end() ? std::nullopt : std::optional<int64_t>(it->second);
+      });
+      if (!value) fail(ErrorCode::kUsage, "the size of '", d, "' in '", name, "' ", type, " is not given; add --dim ", d, "=N");
+      dims.push_back(*value);
+    }
+    Array a = Array::zeros(type.dtype, dims);
+    const Random random(7, stream_of(name));
+    if (type.dtype == DType::kF32) random.fill_normal(std::span(a.data<float>(), static_cast<size_t>(a.size())));
+    if (type.dtype == DType::kF64) random.fill_normal(std::span(a.data<double>(), static_cast<size_t>(a.size())));
+    out.push_back(a);
+  }
+  return out;
+}
+
+void run_benchmark(infer::Predictor& model, int64_t steps, int64_t batch, const std::vector<std::string>& dims) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto& [name, type] : model.inputs())
+    if (!type.shape.empty() && type.shape[0].is_symbol()) sizes[type.shape[0].text()] = batch;
+  for (const std::string& d : dims) {
+    const size_t equals = d.find('=');
+    if (equals == std::string::npos) fail(ErrorCode::kUsage, "--dim: expected name=value, found '", d, "'");
+    try {
+      sizes[d.substr(0, equals)] = std::stoll(d.substr(equals + 1));
+    } catch (const std::exception&) {
+      fail(ErrorCode::kUsage, "--dim: '", d.substr(equals + 1), "' is no number");
+    }
+  }
+  const auto inputs = random_inputs(model, sizes);
+  std::vector<double> times;
+  for (int64_t i = 0; i < steps + 3; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    model.run(inputs);
+    if (i >= 3) times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::sort(times.begin(), times.end());
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  nlohmann::ordered_json o;
+  o["median_ms"] = times[times.size() / 2];
+  o["min_ms"] = times[0];
+  o["peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024;
+  o["samples_per_second"] = 1e3 * static_cast<double>(batch) / times[times.size() / 2];
+  o["steps"] = times.size();
+  o["threads"] = thread_count();
+  o["device"] = "cpu";
+  o["dtype"] = "float32";
+  o["parameters"] = model.parameter_count();
+  o["flops"] = model.flops(inputs);
+  cli::print(o.dump() + "\n");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Predicts with a trained model, a checkpoint or a model file."};
+  std::vector<std::string> arguments, inputs, dims;
+  std::string output, data;
+  infer::LoadOptions load;
+  infer::InputOptions input;
+  infer::GenerateOptions generation;
+  int64_t benchmark = 0;
+  bool quiet = false;
+  cli::CommonOptions common;
+  app.add_option("MODEL", arguments, "a run's model/, a checkpoint, or a model file[:variant] with params.x=value; then inputs");
+  app.add_option("--input", inputs, "NPZ, CSV, images, a folder of images, or text");
+  app.add_option("--output", output, "NPZ, CSV or JSONL file (default: a line for each sample)");
+  app.add_option("--data", input.data, "predict a config's data: 'valid', 'train', or CONFIG.yaml[:train|valid]");
+  app.add_option("--batch", input.batch, "samples at a time");
+  app.add_option("--weights", load.weights, "weights of a model file (safetensors)");
+  app.add_option("--function", load.function, "entry of a model file");
+  app.add_option("--allow-missing", load.allow_missing, "parameters that the weights may lack (pattern)");
+  app.add_option("--allow-unused", load.allow_unused, "weights that the model may not use (pattern)");
+  auto* prompt = app.add_option("--prompt", generation.prompt, "generate text that goes on from here");
+  app.add_option("--length", generation.length, "tokens to generate");
+  app.add_option("--temperature", generation.temperature, "0: always the most likely token");
+  app.add_option("--top-k", generation.top_k, "draw from the k most likely tokens");
+  app.add_option("--top-p", generation.top_p, "draw from the smallest set of this probability");
+  app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
+  app.add_option("--benchmark", benchmark, "time N runs on random input and print one JSON line");
+  app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
+  app.add_flag("--quiet", quiet, "no line for each sample");
+  app.add_option("--threads", common.threads, "threads (default: the cores this process may use)");
+  app.add_flag("--debug", common.debug, "show more of an error");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    fail(ErrorCode::kUsage, e.what(), " (see paddle-infer --help)");
+  }
+  common.apply();
+  for (auto it = arguments.begin(); it != arguments.end();) {
+    if (it->starts_with("params.")) {
+      load.overrides.push_back(*it);
+      it = arguments.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
+  load.seed = generation.seed;
+  const auto model = infer::Predictor::load(arguments[0], load);
+  if (model->load_report()) cli::print_error("weights: " + model->load_report()->text());
+  if (benchmark > 0) {
+    run_benchmark(*model, benchmark, input.batch, dims);
+    return 0;
+  }
+  watch_for_interrupts();
+  if (prompt->count() > 0) {
+    cli::print(generation.prompt);
+    infer::generate(*model, generation, [](const std::string& piece) {
+      cli::print(piece);
+      return pending_interrupt() == 0;
+    });
+    cli::print("\n");
+    return pending_interrupt() ? 128 + pending_interrupt() : 0;
+  }
+  input.paths.assign(arguments.begin() + 1, arguments.end());
+  input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
+  const auto batches = infer::open_inputs(*model, input);
+  const auto results = infer::open_results(*model, output, [&](const std::string& line) {
+    if (!quiet) cli::print(line + "\n");
+  });
+  int64_t rows = 0, labelled = 0, right = 0;
+  while (auto batch = batches->next()) {
+    const auto outputs = model->run(batch->inputs);
+    results->add(*batch, outputs);
+    rows += batch->rows;
+    if (batch->labels) {
+      const auto decisions = infer::decide(*model, outputs[0]);
+      for (size_t i = 0; i < decisions.size(); ++i) {
+        ++labelled;
+        right += decisions[i].index == batch->labels->integer(static_cast<int64_t>(i));
+      }
+    }
+    if (pending_interrupt()) return 128 + pending_interrupt();
+  }
+  results->close();
+  if (labelled > 0) {
+    char text[64];
+    std::snprintf(text, sizeof text, "accuracy: %.4f", static_cast<double>(right) / static_cast<double>(labelled));
+    cli::print(std::string(text) + "\n");
+  }
+  if (!output.empty()) cli::print(str("predicted ", rows, " samples; written to ", output, "\n"));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

@@ -1,0 +1,37 @@
+#pragma once
+// What is to be predicted: NPZ arrays, CSV rows, images, text, or the data section of a config,
+// brought to batches of the model's inputs. Preprocessing is the run's own.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "infer/predictor.h"
+
+namespace paddle::infer {
+
+struct InputOptions {
+  std::vector<std::string> paths;  ///< files or folders, of one kind
+  std::string data;                ///< "CONFIG.yaml[:train|valid]", or "train"/"valid" of the run
+  int64_t batch = 64;
+};
+
+struct InputBatch {
+  std::vector<Array> inputs;           ///< per model input
+  std::vector<std::string> places;     ///< per row: where it comes from
+  std::optional<Array> labels;         ///< if the data has the model's label field
+  int64_t rows = 0;
+};
+
+/// A stream of batches.
+class Batches {
+ public:
+  virtual ~Batches() = default;
+  virtual std::optional<InputBatch> next() = 0;
+};
+
+std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options);
+
+}  // namespace paddle::infer
