@@ -342,13 +342,17 @@ std::vector<Item> tensor_items(Evaluation& ev, const Tensor& base, const Expr& e
 
 Value read_index(Evaluation& evaluation, const Tensor& base, const Expr& expr, Frame& frame) {
   std::vector<Item> items = tensor_items(evaluation, base, expr, frame);
-  return TensorIndex(evaluation, base, std::move(items), expr.where).read();
+  return evaluation.placed(expr.where, [&] {
+    return TensorIndex(evaluation, base, std::move(items), expr.where).read();
+  });
 }
 
 void write_index(Evaluation& evaluation, const Tensor& base, const Expr& target, const Value& value,
                  Frame& frame) {
   std::vector<Item> items = tensor_items(evaluation, base, target, frame);
-  TensorIndex(evaluation, base, std::move(items), target.where).write(value);
+  evaluation.placed(target.where, [&] {
+    TensorIndex(evaluation, base, std::move(items), target.where).write(value);
+  });
 }
 
 }  // namespace paddle::model
