@@ -235,6 +235,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   for (const std::string& text : overrides) model::apply_override(document, model::parse_override(text));
   model::resolve_references(document, diagnostics);
   run_schema().resolve(document, "", diagnostics);
+  if (model::Node* data = document.find("data"); data && data->is_map()) make_data_paths_absolute(*data, diagnostics);
+  if (model::Node* m = document.find("model"); m && m->is_scalar()) m->text = model::resolve_path(*m);
   diagnostics.raise();
   config.document = document;
   config.warnings = diagnostics.warnings();

@@ -308,6 +308,25 @@ Schema data_schema() {
   return s;
 }
 
+void make_data_paths_absolute(Node& section, model::Diagnostics& diagnostics) {
+  const auto absolute = [&](Node& node) {
+    if (node.is_scalar() && !node.text.empty()) diagnostics.guard([&] { node.text = resolved(node); });
+  };
+  for (const char* part : {"train", "valid"}) {
+    Node* dataset = section.find(part);
+    if (!dataset || !dataset->is_map()) continue;
+    for (const char* key : {"path", "images", "labels", "vocabulary_file"})
+      if (Node* n = dataset->find(key)) absolute(*n);
+    if (Node* files = dataset->find("files")) {
+      for (Node& item : files->items) absolute(item);
+      for (model::Entry& e : files->entries) absolute(e.value);
+    }
+    if (Node* fields = dataset->find("fields"))
+      for (Node& field : fields->items)
+        if (Node* n = field.find("vocabulary_file")) absolute(*n);
+  }
+}
+
 DataConfig read_data(const Section& s, uint64_t seed, model::Diagnostics& diagnostics) {
   DataConfig c;
   diagnostics.guard([&] { c.train = read_dataset(s.section("train")); });

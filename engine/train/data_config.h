@@ -20,6 +20,9 @@ struct DataConfig {
 };
 
 model::Schema data_schema();
+/// Replaces the paths of a `data:` section by absolute ones, so that the resolved config means the
+/// same wherever it is read.
+void make_data_paths_absolute(model::Node& section, model::Diagnostics& diagnostics);
 /// Paths are resolved relative to the file that states them; a path below `$PADDLE_TEST_DATA` or
 /// `../shared/data` may be written as `data://mnist/…`.
 DataConfig read_data(const model::Section& section, uint64_t seed, model::Diagnostics& diagnostics);
