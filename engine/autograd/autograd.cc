@@ -2,10 +2,12 @@
 
 #include "autograd/history.h"
 #include "ops/operators.h"
+#include "ops/row_sparse.h"
 
 namespace paddle::autograd {
 
-Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents) {
+Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents,
+             bool keep_row_sparse) {
   ensure(cotangents.empty() || cotangents.size() == outputs.size(),
          "grad: one cotangent per output is expected");
   if (outputs.empty()) return Tensors(inputs.size());
@@ -21,7 +23,10 @@ Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotan
   const Tensor* witness = &outputs[0];
   for (const Tensor& t : outputs)
     if (t.defined() && !t.is_concrete()) witness = &t;
-  return backward(*history_of(*witness), outputs, seeds, inputs);
+  Tensors out = backward(*history_of(*witness), outputs, seeds, inputs);
+  if (!keep_row_sparse)
+    for (Tensor& t : out) t = densify(t);
+  return out;
 }
 
 Tensors vjp(const TensorFn& fn, const Tensors& inputs, const Tensors& cotangents) {

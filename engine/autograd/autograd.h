@@ -39,7 +39,9 @@ Tensor variable(const Tensor& value);
 /// Gradients of sum(outputs * cotangents) for each input; undefined where an input has no part in
 /// the outputs. Cotangents default to ones; an output that is not floating is skipped.
 /// Throws kUsage if an operation on the way has no gradient, naming it.
-Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents = {});
+/// Row-sparse gradients (ops/row_sparse.h) become dense unless `keep_row_sparse`.
+Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents = {},
+             bool keep_row_sparse = false);
 
 /// Product of cotangents with the Jacobian of `fn` at `inputs`, zeros where not connected.
 Tensors vjp(const TensorFn& fn, const Tensors& inputs, const Tensors& cotangents);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/row_sparse.h"
+
 namespace paddle {
 namespace {
 
@@ -93,6 +95,10 @@ Tensors call(const Op& op, Tensors operands, Attrs attrs) {
   const OperandMap map(op, attrs);
   ensure(operands.size() == map.flat_count(), op.name(), ": ", operands.size(),
          " operands given, expected ", map.flat_count());
+  if (std::any_of(operands.begin(), operands.end(), [](const Tensor& t) { return row_sparse(t) != nullptr; })) {
+    if (Tensors passed = row_sparse_call(op, operands, attrs); !passed.empty()) return passed;
+    for (Tensor& t : operands) t = densify(t);
+  }
   if (op.has(kRandom)) fill_random_state(op, map, operands, attrs);
   check_present(op, map, operands);
   promote_operands(op, map, operands);

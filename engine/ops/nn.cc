@@ -7,6 +7,7 @@
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
 #include "ops/operators.h"
+#include "ops/row_sparse.h"
 
 namespace paddle::rules {
 
@@ -51,7 +52,16 @@ Tensors vjp_embedding(VjpContext& c) {
   const auto a = c.attrs_as<EmbeddingAttrs>();
   Tensors out = c.gradients();
   const Dim& rows = c.operand(1).dim(0);
-  if (c.needs(1))
+  if (c.needs(1) && a.sparse) {
+    const Tensor& g = c.cotangent();
+    Tensor flat = ops::reshape(ops::cast(c.operand(0), DType::kI64), {Dim(-1)});
+    Tensor values = ops::reshape(g, {Dim(-1), g.dim(-1)});
+    if (const auto padding = padding_row(a.padding_idx, rows)) {
+      const Tensor kept = ops::not_equal(flat, Tensor::number(*padding));
+      values = values * ops::unsqueeze(mask_of(kept, values), {-1});
+    }
+    out[1] = make_row_sparse(flat, values, rows);
+  } else if (c.needs(1))
     out[1] = ops::embedding_grad(c.operand(0), c.cotangent(), rows, padding_row(a.padding_idx, rows));
   return out;
 }

@@ -60,7 +60,7 @@ Tensors Step::gradients(Ports& ports, const Tensor& loss, const std::vector<std:
   Tensors parameters;
   for (const std::string& name : names) parameters.push_back(ports.existing(name));
   const autograd::NoGradScope no_second_order;
-  return autograd::grad({loss}, parameters);
+  return autograd::grad({loss}, parameters, {}, true);
 }
 
 void Step::update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,

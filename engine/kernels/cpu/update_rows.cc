@@ -1,0 +1,201 @@
+// Lazy optimizer updates: only the rows of a table that a batch has read. Places are sorted by row,
+// so that each row is updated once, by the sum of its gradients, whatever the number of threads.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/parallel.h"
+#include "ops/generated/attrs.h"
+#include "ops/kernel.h"
+
+namespace paddle::cpu {
+namespace {
+
+struct Place {
+  int64_t row, at;
+  bool operator<(const Place& o) const { return row != o.row ? row < o.row : at < o.at; }
+};
+
+constexpr int64_t kMaxWidth = 1024;  ///< elements of a row that are summed at a time
+
+/// Places in the order of their rows.
+const Place* sorted_places(const int64_t* indices, int64_t count, int64_t rows, std::byte* scratch) {
+  auto* places = reinterpret_cast<Place*>(scratch);
+  for (int64_t i = 0; i < count; ++i) {
+    if (indices[i] < 0 || indices[i] >= rows)
+      fail(ErrorCode::kData, "row ", indices[i], " lies outside a table of ", rows, " rows");
+    places[i] = {indices[i], i};
+  }
+  std::sort(places, places + count);
+  return places;
+}
+
+/// Calls `visit(row, first, last)` with each row's places, rows divided among threads.
+template <class Visit>
+void for_each_row(const Place* places, int64_t count, Visit&& visit) {
+  parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
+    while (begin > 0 && begin < end && places[begin].row == places[begin - 1].row) ++begin;
+    for (int64_t i = begin; i < end;) {
+      int64_t last = i + 1;
+      while (last < count && places[last].row == places[i].row) ++last;
+      visit(places[i].row, i, last);
+      i = last;
+    }
+  });
+}
+
+/// One update rule: its constants, fixed when prepared, and those of the step.
+struct Rule {
+  enum class Kind { kSgd, kMomentum, kAdam, kAdagrad } kind = Kind::kSgd;
+  size_t states = 0;
+  double momentum = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
+  bool nesterov = false, decoupled = false;
+
+  static Rule of(const KernelRequest& request) {
+    Rule r;
+    const std::string_view name = request.op.name();
+    if (name == "sgd_update_rows") {
+      r.weight_decay = SgdUpdateRowsAttrs(request.attrs).weight_decay;
+    } else if (name == "momentum_update_rows") {
+      const MomentumUpdateRowsAttrs a(request.attrs);
+      r = {Kind::kMomentum, 1, a.momentum, 0, 0, 0, a.weight_decay, a.nesterov, false};
+    } else if (name == "adagrad_update_rows") {
+      const AdagradUpdateRowsAttrs a(request.attrs);
+      r = {Kind::kAdagrad, 1, 0, 0, 0, a.epsilon, a.weight_decay, false, false};
+    } else {
+      const AdamUpdateRowsAttrs a(request.attrs);
+      r = {Kind::kAdam, 2, 0, a.beta1, a.beta2, a.epsilon, a.weight_decay, false, a.decoupled};
+    }
+    return r;
+  }
+};
+
+/// Updates `n` elements of a row; `g` is their summed gradient.
+template <class T>
+void update(const Rule& r, double lr, double step, int64_t n, T* p, T* g, T* s0, T* s1) {
+  const T decay = static_cast<T>(r.decoupled ? 0 : r.weight_decay);
+  for (int64_t i = 0; i < n; ++i) g[i] += decay * p[i];
+  const T rate = static_cast<T>(lr);
+  switch (r.kind) {
+    case Rule::Kind::kSgd:
+      for (int64_t i = 0; i < n; ++i) p[i] -= rate * g[i];
+      return;
+    case Rule::Kind::kMomentum: {
+      const T m = static_cast<T>(r.momentum);
+      for (int64_t i = 0; i < n; ++i) {
+        s0[i] = m * s0[i] + g[i];
+        p[i] -= rate * (r.nesterov ? g[i] + m * s0[i] : s0[i]);
+      }
+      return;
+    }
+    case Rule::Kind::kAdagrad: {
+      const T epsilon = static_cast<T>(r.epsilon);
+      for (int64_t i = 0; i < n; ++i) {
+        s0[i] += g[i] * g[i];
+        p[i] -= rate * g[i] / (std::sqrt(s0[i]) + epsilon);
+      }
+      return;
+    }
+    case Rule::Kind::kAdam: {
+      const double root = std::sqrt(1 - std::pow(r.beta2, step));
+      const T scaled = static_cast<T>(lr * root / (1 - std::pow(r.beta1, step)));
+      const T epsilon = static_cast<T>(r.epsilon * root);
+      const T b1 = static_cast<T>(r.beta1), b2 = static_cast<T>(r.beta2);
+      const T shrink = static_cast<T>(r.decoupled ? 1 - lr * r.weight_decay : 1);
+      for (int64_t i = 0; i < n; ++i) {
+        s0[i] = b1 * s0[i] + (1 - b1) * g[i];
+        s1[i] = b2 * s1[i] + (1 - b2) * g[i] * g[i];
+        p[i] = p[i] * shrink - scaled * s0[i] / (std::sqrt(s1[i]) + epsilon);
+      }
+      return;
+    }
+  }
+}
+
+double scalar(DType dtype, const void* data) {
+  return visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(*static_cast<const T*>(data)));
+  });
+}
+
+template <class T>
+std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
+  const Rule rule = Rule::of(request);
+  const int64_t rows = request.operands[0].shape[0], width = request.operands[0].shape[1];
+  const int64_t count = request.operands[1].shape[0];
+  const size_t lr_at = 2 + rule.states, index_at = request.operands.size() - 1;
+  const bool adam = rule.kind == Rule::Kind::kAdam;
+  const DType lr_type = request.operands[lr_at].dtype;
+  const DType step_type = adam ? request.operands[lr_at + 1].dtype : DType::kI64;
+  const auto bytes = static_cast<size_t>(rows * width) * sizeof(T);
+  return make_kernel(
+      [=](const RunContext& c, void* const* operands, void* const* results) {
+        // In a plan the results lie where their operands do; eagerly they are new.
+        for (size_t i = 0; i <= rule.states; ++i) {
+          const void* from = operands[i == 0 ? 0 : i + 1];
+          if (from != results[i] && bytes > 0) std::memcpy(results[i], from, bytes);
+        }
+        const double lr = scalar(lr_type, operands[lr_at]);
+        const double step = adam ? scalar(step_type, operands[lr_at + 1]) : 1;
+        const T* gradients = static_cast<const T*>(operands[1]);
+        const Place* places = sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
+        T* parameter = static_cast<T*>(results[0]);
+        T* state0 = rule.states > 0 ? static_cast<T*>(results[1]) : nullptr;
+        T* state1 = rule.states > 1 ? static_cast<T*>(results[2]) : nullptr;
+        for_each_row(places, count, [&](int64_t row, int64_t first, int64_t last) {
+          T sum[kMaxWidth];
+          for (int64_t at = 0; at < width; at += kMaxWidth) {
+            const int64_t n = std::min(kMaxWidth, width - at);
+            std::memcpy(sum, gradients + places[first].at * width + at, static_cast<size_t>(n) * sizeof(T));
+            for (int64_t i = first + 1; i < last; ++i) {
+              const T* g = gradients + places[i].at * width + at;
+              for (int64_t k = 0; k < n; ++k) sum[k] += g[k];
+            }
+            const int64_t begin = row * width + at;
+            update(rule, lr, step, n, parameter + begin, sum, state0 ? state0 + begin : nullptr,
+                   state1 ? state1 + begin : nullptr);
+          }
+        });
+      },
+      static_cast<size_t>(count) * sizeof(Place));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_update_rows(const KernelRequest& request) {
+  const DType dtype = request.operands[0].dtype;
+  if (request.operands[1].dtype != dtype) return nullptr;
+  if (dtype == DType::kF32) return prepare<float>(request);
+  if (dtype == DType::kF64) return prepare<double>(request);
+  return nullptr;
+}
+
+std::unique_ptr<Kernel> prepare_merge_rows(const KernelRequest& request) {
+  const int64_t count = request.operands[1].shape[0], width = request.operands[1].shape[1];
+  const DType dtype = request.operands[1].dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF64) return nullptr;
+  return make_kernel(
+      [=](const RunContext& c, void* const* operands, void* const* results) {
+        const auto run = [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          const T* in = static_cast<const T*>(operands[1]);
+          T* out = static_cast<T*>(results[0]);
+          const Place* places = sorted_places(static_cast<const int64_t*>(operands[0]), count, INT64_MAX, c.scratch);
+          for_each_row(places, count, [&](int64_t, int64_t first, int64_t last) {
+            T* target = out + places[first].at * width;
+            std::memcpy(target, in + places[first].at * width, static_cast<size_t>(width) * sizeof(T));
+            for (int64_t i = first + 1; i < last; ++i) {
+              const T* g = in + places[i].at * width;
+              for (int64_t k = 0; k < width; ++k) target[k] += g[k];
+              std::memset(out + places[i].at * width, 0, static_cast<size_t>(width) * sizeof(T));
+            }
+          });
+        };
+        dtype == DType::kF32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
+      },
+      static_cast<size_t>(count) * sizeof(Place));
+}
+
+}  // namespace paddle::cpu
