@@ -196,7 +196,7 @@ Tensor Evaluation::to_tensor(const Value& value, const Where& where, std::string
   if (value.is<double>()) return Tensor::number(value.number());
   if (const auto* dim = value.get<Dim>()) {
     static const Op& dim_value = get_op("dim_value");
-    return invoke(dim_value, {{Value(*dim)}, {}}, where).tensor();
+    return invoke(dim_value, {{Value(*dim)}, {}, {}}, where).tensor();
   }
   refuse(where, str(what, ": expected a tensor or a number, found ", value.describe()));
 }

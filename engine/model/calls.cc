@@ -49,6 +49,7 @@ Callable Evaluation::resolve_callee(const std::string& name, const Where& where,
 Arguments Evaluation::evaluate_arguments(const Expr& call, Frame& frame, size_t initialiser_at) {
   Arguments out;
   for (const Argument& argument : call.arguments) {
+    if (!argument.name.empty()) out.places[argument.name] = argument.where;
     if (argument.name.empty() && out.positional.size() == initialiser_at) {
       out.positional.push_back(evaluate_initialiser(*argument.value, frame));
     } else if (argument.name.empty()) {
@@ -186,8 +187,10 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
   }
   for (auto& [name, value] : arguments.named) {
     if (!has_parameter(name)) {
-      refuse(site.where, str("the block '", signature.name, "' has no argument '", name, "'",
-                             did_you_mean(name, names)));
+      const auto place = arguments.places.find(name);
+      refuse(place == arguments.places.end() ? site.where : place->second,
+             str("the block '", signature.name, "' has no argument '", name, "'",
+                 did_you_mean(name, names)));
     }
     if (!inner.locals.emplace(name, std::move(value)).second) {
       refuse(site.where, str("the block '", signature.name, "': '", name, "' is given twice"));
@@ -217,7 +220,7 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
       const Value first = parameters.empty() ? Value() : inner.locals[parameters[0].name];
       result = run_chain(block.code, first, inner);
     } else {
-      result = run(block.code.statements, inner).value;
+      result = run_body(block.code.statements, inner).value;
     }
     open_blocks_.pop_back();
     if (result.is_tensor()) record.outputs.push_back(result.tensor().type());

@@ -102,6 +102,7 @@ Arguments Evaluation::chain_arguments(const ChainItem& item, const Callable& tar
   }
   for (const ChainArgument& argument : item.arguments) {
     const std::string& name = argument.name.text;
+    if (!name.empty()) out.places[name] = argument.name.where;
     if (!op) {
       const bool init = name == "init" || name.ends_with("_init");
       const bool naming = name == "name" || name == "share";

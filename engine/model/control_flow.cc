@@ -180,6 +180,25 @@ Tensor Evaluation::condition_tensor(const Value& value, const Where& where) {
   return op("not_equal", {tensor, Value(int64_t{0})}, where).tensor();
 }
 
+void Evaluation::dry(const std::function<void()>& f) {
+  const DryScope scope(*this);
+  f();
+}
+
+Tensors Evaluation::without_updates(const Where& where, const std::function<Tensors()>& f) {
+  const auto states = states_;
+  Tensors results = f();
+  for (const auto& [path, slot] : states_) {
+    const auto before = states.find(path);
+    if (before != states.end() && !slot.current.is_same_cell(before->second.current)) {
+      refuse(where, str("the state '", path,
+                        "' is updated under a condition on a tensor: give update(…) a value that "
+                        "where(…) or an 'if' chose"));
+    }
+  }
+  return results;
+}
+
 Value Evaluation::evaluate_dry(const Expr& expr, const Frame& frame) {
   const DryScope dry(*this);
   Frame copy = Copier().copy(frame);
@@ -270,22 +289,15 @@ Outcome Evaluation::branch_on_tensor(const Tensor& condition, const Stmt& statem
   if (is_dry()) return finish([](const Value& form) { return form; });
   const auto side = [&](bool first) {
     return [&, first](const Tensors&) {
-      const auto states = states_;
-      Frame copy = Copier().copy(frame);
-      run_side(first, copy);
-      Tensors flat;
-      for (const auto& [name, form] : forms) {
-        flatten(*this, form, copy.locals.at(name), where, flat);
-      }
-      for (const auto& [path, slot] : states_) {
-        const auto before = states.find(path);
-        if (before != states.end() && !slot.current.is_same_cell(before->second.current)) {
-          refuse(where, str("the state '", path,
-                            "' is updated under a condition on a tensor: give update(…) a value "
-                            "that where(…) or an 'if' chose"));
+      return without_updates(where, [&] {
+        Frame copy = Copier().copy(frame);
+        run_side(first, copy);
+        Tensors flat;
+        for (const auto& [name, form] : forms) {
+          flatten(*this, form, copy.locals.at(name), where, flat);
         }
-      }
-      return flat;
+        return flat;
+      });
     };
   };
   const Tensors flat =

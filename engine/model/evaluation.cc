@@ -249,9 +249,10 @@ void Evaluation::unknown_name(const Expr& name, const Frame& frame) const {
     for (const auto& block : program_->blocks) names.push_back(block->signature.name);
   }
   std::sort(names.begin(), names.end());
-  std::string hint = did_you_mean(name.text, names);
-  if (hint.empty()) hint = str(" (text needs quotes: \"", name.text, "\")");
-  refuse(name.where, str("unknown name '", name.text, "'", hint));
+  const std::string near = nearest(name.text, names);
+  refuse(name.where, str("unknown name '", name.text, "' (",
+                         near.empty() ? "" : "did you mean '" + near + "'? ",
+                         "text needs quotes: \"", name.text, "\")"));
 }
 
 Value Evaluation::param(const Param& wanted, const Where& where) {

@@ -2,6 +2,7 @@
 // The evaluator's inside: one Evaluation is one run of one entry. Its methods are spread over the
 // files named in the sections below. Not for use outside the room.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,6 +57,7 @@ struct Outcome {
 struct Arguments {
   std::vector<Value> positional;
   NamedValues named;
+  std::map<std::string, Where> places = {};  ///< of named ones, for messages
   const Value* find(std::string_view name) const;
   /// Takes a named argument out; nullopt if it was not given.
   std::optional<Value> take(std::string_view name);
@@ -84,6 +86,10 @@ class Evaluation {
   /// becomes kConfig.
   template <class F>
   auto placed(const Where& where, F&& f) -> decltype(f());
+
+  // ---- early_return.cc -------------------------------------------------------------------------
+  /// Runs a whole body; `return` may stand under conditions on tensors outside of loops.
+  Outcome run_body(const std::vector<Stmt>& statements, Frame& frame);
 
   // ---- expressions.cc --------------------------------------------------------------------------
   Value evaluate(const Expr& expr, Frame& frame);
@@ -115,6 +121,9 @@ class Evaluation {
            NamedValues named = {});
   Value invoke(const Op& op, const Arguments& arguments, const Where& where,
                Tensors* all = nullptr);
+  /// Gives an error about one argument of a call that argument's place.
+  template <class F>
+  auto blaming(const std::map<std::string, Where>& places, F&& f) -> decltype(f());
 
   // ---- layers.cc -------------------------------------------------------------------------------
   /// The call of an operation in its layer form; nullopt if it has none.
@@ -148,6 +157,10 @@ class Evaluation {
   Value conditional_on_tensor(const Tensor& condition, const Expr& expr, Frame& frame);
   void loop_on_tensor(const Stmt& loop, Frame& frame);
   Tensor condition_tensor(const Value& value, const Where& where);
+  /// Runs `f` on types alone: nothing is recorded, neither by the interpreter nor in states.
+  void dry(const std::function<void()>& f);
+  /// Runs one side of a condition; a state updated there is refused.
+  Tensors without_updates(const Where& where, const std::function<Tensors()>& f);
   /// The value of an expression as far as types go, without recording anything.
   Value evaluate_dry(const Expr& expr, const Frame& frame);
   /// The condition of a `while`, for finding out whether it is a tensor.
@@ -182,6 +195,10 @@ class Evaluation {
   };
 
   void claim(const std::string& path, const std::string& callee, bool shared, const Site& site);
+  struct Rest;
+  Outcome run_tail(const std::vector<Stmt>& statements, size_t from, const Rest* rest,
+                   Frame& frame);
+  Outcome run_if_tail(const Stmt& statement, size_t branch, const Rest& rest, Frame& frame);
   Outcome run_statement(const Stmt& statement, Frame& frame);
   Outcome run_if(const Stmt& statement, size_t branch, Frame& frame);
   Outcome run_for(const Stmt& statement, Frame& frame);
@@ -226,6 +243,27 @@ auto Evaluation::placed(const Where& where, F&& f) -> decltype(f()) {
     Error with_place(code, error.message(), where.place());
     for (const std::string& note : error.notes()) with_place.note(note);
     throw with_place;
+  }
+}
+
+template <class F>
+auto Evaluation::blaming(const std::map<std::string, Where>& places, F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    if (error.place().line > 0 || !error.place().file.empty()) throw;
+    // Messages name the argument as "operation: argument: …" or "… argument 'name'…".
+    const std::string& message = error.message();
+    for (const auto& [name, where] : places) {
+      if (message.find(": " + name + ": ") == std::string::npos &&
+          message.find(": " + name + " ") == std::string::npos &&
+          message.find("argument '" + name + "'") == std::string::npos) {
+        continue;
+      }
+      const ErrorCode code = error.code() == ErrorCode::kUsage ? ErrorCode::kConfig : error.code();
+      throw Error(code, message, where.place());
+    }
+    throw;
   }
 }
 

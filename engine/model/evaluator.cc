@@ -200,7 +200,7 @@ std::vector<NamedTensor> run_entry(const Program& program, const EntryPoint& ent
     const Value first = inputs.size() == 1 ? frame.locals[entry.inputs[0].name.text] : Value();
     result = evaluation.run_chain(entry.code, first, frame);
   } else {
-    result = evaluation.run(entry.code.statements, frame).value;
+    result = evaluation.run_body(entry.code.statements, frame).value;
   }
   return collect_outputs(evaluation, entry, result, frame);
 }
@@ -219,7 +219,7 @@ Value run_code(const Code& code, const NamedValues& names, const EvaluationOptio
   } else if (code.statements.size() == 1 && code.statements[0].kind == StmtKind::kExpression) {
     result = evaluation.evaluate(*code.statements[0].value, frame);
   } else {
-    result = evaluation.run(code.statements, frame).value;
+    result = evaluation.run_body(code.statements, frame).value;
   }
   if (assigned) {
     for (const std::string& name : *frame.bound) {

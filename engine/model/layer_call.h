@@ -43,6 +43,7 @@ class LayerCall {
   const Site& site;
   Frame& frame;
   std::map<std::string, Value> values;  ///< by parameter: given, default, or made
+  std::map<std::string, Where> places;  ///< of the named arguments
   Arguments naming;                     ///< `name` and `share`
   std::string path_;
   bool weight_given = false;

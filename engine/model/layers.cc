@@ -156,68 +156,71 @@ std::optional<Value> Evaluation::call_layer(const Op& op, Arguments& arguments, 
   const LayerForm* form = layer_form(op);
   if (!form) return std::nullopt;
   const LayerRule* rule = layer_rule(op.name());
-  LayerCall call{*this, op, site, frame, {}, {}, {}};
+  LayerCall call{*this, op, site, frame, {}, arguments.places, {}, {}};
   return placed(site.where, [&]() -> Value {
-    if (arguments.positional.size() > form->items.size()) {
-      fail(ErrorCode::kConfig, op.name(), ": at most ", form->items.size(), " arguments, found ",
-           arguments.positional.size(), " (weights are given by name)");
-    }
-    for (size_t i = 0; i < arguments.positional.size(); ++i) {
-      call.values[form->items[i].name] = arguments.positional[i];
-    }
-    for (const char* word : {"name", "share"}) {
-      if (form->has(word) || op_has(op, word)) continue;
-      auto value = arguments.take(word);
-      if (!value) continue;
-      if (!rule) {
-        fail(ErrorCode::kConfig, op.name(), ": '", word,
-             "' names parameters, and this operation has none");
+    return blaming(arguments.places, [&]() -> Value {
+      if (arguments.positional.size() > form->items.size()) {
+        fail(ErrorCode::kConfig, op.name(), ": at most ", form->items.size(), " arguments, found ",
+             arguments.positional.size(), " (weights are given by name)");
       }
-      call.naming.named.emplace_back(word, *value);
-    }
-    for (auto& [name, value] : arguments.named) {
-      const bool init =
-          rule && name.ends_with("_init") && op_has(op, name.substr(0, name.size() - 5));
-      if (!form->has(name) && !op_has(op, name) && !init) {
-        std::vector<std::string> names = form->names();
-        for (const OperandDef& operand : op.operands()) names.emplace_back(operand.name);
-        for (const AttrDef& attr : op.attrs()) {
-          if (!attr.hidden) names.emplace_back(attr.name);
+      for (size_t i = 0; i < arguments.positional.size(); ++i) {
+        call.values[form->items[i].name] = arguments.positional[i];
+      }
+      for (const char* word : {"name", "share"}) {
+        if (form->has(word) || op_has(op, word)) continue;
+        auto value = arguments.take(word);
+        if (!value) continue;
+        if (!rule) {
+          fail(ErrorCode::kConfig, op.name(), ": '", word,
+               "' names parameters, and this operation has none");
         }
-        fail(ErrorCode::kConfig, op.name(), ": unknown argument '", name, "'",
-             did_you_mean(name, names));
+        call.naming.named.emplace_back(word, *value);
       }
-      if (!call.values.emplace(name, std::move(value)).second) {
-        fail(ErrorCode::kConfig, op.name(), ": '", name, "' is given twice");
+      for (auto& [name, value] : arguments.named) {
+        const bool init =
+            rule && name.ends_with("_init") && op_has(op, name.substr(0, name.size() - 5));
+        if (!form->has(name) && !op_has(op, name) && !init) {
+          std::vector<std::string> names = form->names();
+          for (const OperandDef& operand : op.operands()) names.emplace_back(operand.name);
+          for (const AttrDef& attr : op.attrs()) {
+            if (!attr.hidden) names.emplace_back(attr.name);
+          }
+          fail(ErrorCode::kConfig, op.name(), ": unknown argument '", name, "'",
+               did_you_mean(name, names));
+        }
+        if (!call.values.emplace(name, std::move(value)).second) {
+          fail(ErrorCode::kConfig, op.name(), ": '", name, "' is given twice");
+        }
       }
-    }
-    const bool mode = op_has(op, "training") && !call.values.count("training");
-    if (mode) call.values["training"] = Value(options_.training);
-    call.weight_given = call.find("weight") && call.find("weight")->is_tensor();
-    if (rule && !call.find("x") && form->has("x")) {
-      fail(ErrorCode::kConfig, op.name(), ": 'x' is missing");
-    }
-    std::set<std::string> given;
-    for (const auto& [name, value] : call.values) given.insert(name);
-    for (const LayerForm::Item& item : form->items) {
-      // A flag that makes a weight stays open: with a given weight its default is another.
-      const bool flag = rule && op.operand_index(item.name) >= 0;
-      if (item.has_fallback && !flag) call.values.emplace(item.name, item.fallback);
-    }
-    if (rule) {
-      if (const auto result = (*rule)(call)) return *result;
-    }
-    for (const LayerForm::Item& item : form->items) {
-      if (!item.has_fallback && op_has(op, item.name) && !call.values.count(item.name)) {
-        fail(ErrorCode::kConfig, op.name(), ": '", item.name, "' is missing");
+      const bool mode = op_has(op, "training") && !call.values.count("training");
+      if (mode) call.values["training"] = Value(options_.training);
+      call.weight_given = call.find("weight") && call.find("weight")->is_tensor();
+      if (rule && !call.find("x") && form->has("x")) {
+        fail(ErrorCode::kConfig, op.name(), ": 'x' is missing");
       }
-    }
-    return call.run();
+      std::set<std::string> given;
+      for (const auto& [name, value] : call.values) given.insert(name);
+      for (const LayerForm::Item& item : form->items) {
+        // A flag that makes a weight stays open: with a given weight its default is another.
+        const bool flag = rule && op.operand_index(item.name) >= 0;
+        if (item.has_fallback && !flag) call.values.emplace(item.name, item.fallback);
+      }
+      if (rule) {
+        if (const auto result = (*rule)(call)) return *result;
+      }
+      for (const LayerForm::Item& item : form->items) {
+        if (!item.has_fallback && op_has(op, item.name) && !call.values.count(item.name)) {
+          fail(ErrorCode::kConfig, op.name(), ": '", item.name, "' is missing");
+        }
+      }
+      return call.run();
+    });
   });
 }
 
 Value LayerCall::run(Tensors* all) {
   Arguments bound;
+  bound.places = places;
   for (auto& [name, value] : values) {
     if (!op_has(op, name)) continue;
     // A flag that asked for no weight.

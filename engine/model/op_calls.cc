@@ -74,21 +74,27 @@ Value Evaluation::invoke(const Op& op, const Arguments& arguments, const Where& 
   std::vector<paddle::Argument> positional;
   std::vector<std::pair<std::string, paddle::Argument>> named;
   return placed(where, [&] {
-    for (size_t i = 0; i < arguments.positional.size(); ++i) {
-      const ParamDef* param = i < op.params().size() ? &op.params()[i] : nullptr;
-      positional.push_back(convert(arguments.positional[i], param));
-    }
-    for (const auto& [name, value] : arguments.named) {
-      named.emplace_back(name, convert(value, find_param(op, name)));
-    }
-    Bound bound = bind_arguments(op, std::move(positional), std::move(named));
-    Tensors results = paddle::call(op, std::move(bound.operands), bound.attrs);
-    if (all) *all = results;
-    size_t hidden = 0;
-    for (const ResultDef& result : op.results()) hidden += result.hidden;
-    results.resize(results.size() - std::min(hidden, results.size()));
-    drop_unasked_results(op, bound.attrs, results);
-    return to_value(op, std::move(results));
+    return blaming(arguments.places, [&] {
+      for (size_t i = 0; i < arguments.positional.size(); ++i) {
+        const ParamDef* param = i < op.params().size() ? &op.params()[i] : nullptr;
+        positional.push_back(convert(arguments.positional[i], param));
+      }
+      for (const auto& [name, value] : arguments.named) {
+        named.emplace_back(name, convert(value, find_param(op, name)));
+      }
+      Bound bound = bind_arguments(op, std::move(positional), std::move(named));
+      Tensors results = paddle::call(op, std::move(bound.operands), bound.attrs);
+      for (const Tensor& result : results) {
+        // Refuses what 64 bits cannot count.
+        if (result.defined()) element_count(std::span<const Dim>(result.shape()));
+      }
+      if (all) *all = results;
+      size_t hidden = 0;
+      for (const ResultDef& result : op.results()) hidden += result.hidden;
+      results.resize(results.size() - std::min(hidden, results.size()));
+      drop_unasked_results(op, bound.attrs, results);
+      return to_value(op, std::move(results));
+    });
   });
 }
 
@@ -96,7 +102,7 @@ Value Evaluation::op(std::string_view name, std::vector<Value> positional, const
                      NamedValues named) {
   const Op* found = find_op(name);
   if (!found) refuse(where, str("the operation '", name, "' that this needs is not there"));
-  return invoke(*found, {std::move(positional), std::move(named)}, where);
+  return invoke(*found, {std::move(positional), std::move(named), {}}, where);
 }
 
 Value Evaluation::call_op(const Op& op, Arguments arguments, const Site& site, Frame& frame) {

@@ -128,12 +128,13 @@ class NameCheck {
   void name(const Expr& expr, bool argument) {
     const std::string& word = expr.text;
     if (is_value(word) || is_callable(word)) return;
-    const std::string near = did_you_mean(word, value_names());
-    if (near.empty() && argument) {
-      add(expr.where, str("unknown name '", word, "' (text needs quotes: \"", word, "\")"));
-    } else {
-      add(expr.where, str("unknown name '", word, "'", near));
+    if (!argument) {
+      return add(expr.where, str("unknown name '", word, "'", did_you_mean(word, value_names())));
     }
+    const std::string near = nearest(word, value_names());
+    add(expr.where,
+        str("unknown name '", word, "' (", near.empty() ? "" : "did you mean '" + near + "'? ",
+            "text needs quotes: \"", word, "\")"));
   }
 
   const Program& program_;

@@ -428,8 +428,8 @@ class ProgramReader {
     if (!alone.count(name.text)) {
       refuse(str("the dim '", name.text,
                  "' stands alone in no input's shape, so no call gives its "
-                 "value (params: ",
-                 join(param_names(), ", "), ")"));
+                 "value",
+                 did_you_mean(name.text, param_names())));
     }
     if (!program_->is_dim(name.text)) program_->dims.push_back(name.text);
   }

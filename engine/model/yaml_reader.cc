@@ -241,6 +241,11 @@ class TreeBuilder : public YAML::EventHandler {
 /// What yaml-cpp says, in our words, with a hint for the usual slip: `[` inside a flow map.
 std::string syntax_message(const SourceText& source, size_t offset, const std::string& message) {
   std::string out = "YAML syntax: " + message;
+  if (message == "illegal map value") {
+    return out +
+           " (a ':' that does not fit: text with ': ' needs quotes, and what has keys below it "
+           "ends in ':')";
+  }
   const std::string_view text = source.text();
   const size_t line_start = offset == 0 ? 0 : text.rfind('\n', offset - 1) + 1;
   const std::string_view line = text.substr(line_start, text.find('\n', line_start) - line_start);

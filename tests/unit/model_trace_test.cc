@@ -83,13 +83,21 @@ TEST(Trace, ControlFlowBecomesRegions) {
   EXPECT_EQ(trace("while k > 0:\n  x = x * 2\n  k = k - 1\nreturn x"),
             "greater_than cf.while { greater_than } { multiply subtract } float32[n, 4]");
   EXPECT_EQ(trace("if k > 2:\n  y = 1\nelif k > 1:\n  y = 2\nelse:\n  y = 2.5\nreturn x * y"),
-            "greater_than cf.if { cast } { greater_than cf.if { cast } { cast } } multiply float32[n, 4]");
-  EXPECT_EQ(trace("y = relu(x) if k else x\nreturn y"), "not_equal cf.if { relu } { } float32[n, 4]");
+            "greater_than cf.if { cast } { greater_than cf.if { cast } { cast } } multiply "
+            "float32[n, 4]");
+  EXPECT_EQ(trace("y = relu(x) if k else x\nreturn y"),
+            "not_equal cf.if { relu } { } float32[n, 4]");
+}
+
+TEST(Trace, EarlyReturns) {
+  EXPECT_EQ(trace("if k > 0:\n  return relu(x)\ny = -x\nreturn y"),
+            "greater_than cf.if { relu } { neg } float32[n, 4]");
 }
 
 TEST(Trace, WritesUnderConditionsStayInside) {
   EXPECT_EQ(trace("y = x * 1\nif k > 0:\n  y[:, 0] = 0\nreturn y"),
-            "multiply greater_than cf.if { strided_slice squeeze cast expand reshape strided_slice_scatter } { } "
+            "multiply greater_than cf.if { strided_slice squeeze cast expand reshape "
+            "strided_slice_scatter } { } "
             "float32[n, 4]");
 }
 
