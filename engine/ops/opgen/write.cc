@@ -275,7 +275,7 @@ void write_function(const Entry& e, size_t index, std::ostringstream& c) {
     visible += !r.hidden;
     several = several || (!r.hidden && r.variadic);
   }
-  c << function_head(e, false) << " {\n  Tensors operands";
+  c << function_head(e, false) << " {\n  Tensors flat_operands";
   if (!lists) {
     for (const Param& p : e.params)
       if (p.is_operand) operands += (operands.empty() ? "" : ", ") + (p.hidden ? "Tensor()" : p.name);
@@ -285,10 +285,10 @@ void write_function(const Entry& e, size_t index, std::ostringstream& c) {
     for (const Param& p : e.params) {
       if (!p.is_operand) continue;
       if (p.list) {
-        c << "  operands.insert(operands.end(), " << p.name << ".begin(), " << p.name << ".end());\n";
+        c << "  flat_operands.insert(flat_operands.end(), " << p.name << ".begin(), " << p.name << ".end());\n";
         sizes += (sizes.empty() ? "" : ", ") + ("static_cast<int32_t>(" + p.name + ".size())");
       } else {
-        c << "  operands.push_back(" << (p.hidden ? "Tensor()" : p.name) << ");\n";
+        c << "  flat_operands.push_back(" << (p.hidden ? "Tensor()" : p.name) << ");\n";
       }
     }
   }
@@ -296,7 +296,7 @@ void write_function(const Entry& e, size_t index, std::ostringstream& c) {
     if (!p.is_operand) attrs += (attrs.empty() ? "" : ", ") + std::string("AttrValue(") +
                                 (p.hidden ? cpp_default(p) : p.name) + ")";
   const char* caller = (visible == 1 && !several) ? "call_single" : "call_visible";
-  c << "  return " << caller << "(op_at(" << index << "), std::move(operands), Attrs{{" << attrs
+  c << "  return " << caller << "(op_at(" << index << "), std::move(flat_operands), Attrs{{" << attrs
     << "}, {" << sizes << "}});\n}\n";
 }
 
