@@ -93,10 +93,21 @@ Arguments Evaluation::chain_arguments(const ChainItem& item, const Callable& tar
   Arguments out;
   const Op* op = target.op;
   const LayerForm* form = op ? layer_form(*op) : nullptr;
-  // A list operand takes all of `from` as one list.
+  // A list operand takes all of `from` as one list; where operands do not come first, they go by
+  // name.
   const bool list = op && op->operands().size() > 0 && op->operands()[0].kind == OperandKind::kList;
   if (list && !(operands.size() == 1 && operands[0].items())) {
-    out.positional.push_back(Value::list(std::move(operands)));
+    operands = {Value::list(std::move(operands))};
+  }
+  const bool by_name = op && !form && !op->params().empty() && !op->params()[0].is_operand;
+  if (by_name) {
+    if (operands.size() > op->operands().size()) {
+      refuse(item.where, str(item.callee.text, " takes ", op->operands().size(),
+                             " operands, found ", operands.size()));
+    }
+    for (size_t i = 0; i < operands.size(); ++i) {
+      out.named.emplace_back(op->operands()[i].name, std::move(operands[i]));
+    }
   } else {
     out.positional = std::move(operands);
   }

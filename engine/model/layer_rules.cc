@@ -275,6 +275,34 @@ const std::map<std::string, LayerRule, std::less<>>& rules() {
 
 }  // namespace
 
+std::string_view usual_layer_signature(std::string_view op) {
+  static const std::map<std::string_view, std::string_view> kForms = {
+      {"conv1d",
+       "(x, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, "
+       "padding_mode='zeros', bias=true, data_format='NCL')"},
+      {"conv3d",
+       "(x, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, "
+       "padding_mode='zeros', bias=true, data_format='NCDHW')"},
+      {"conv1d_transpose",
+       "(x, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, "
+       "dilation=1, bias=true, data_format='NCL')"},
+      {"conv2d_transpose",
+       "(x, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1, "
+       "groups=1, bias=true, data_format='NCHW')"},
+      {"conv3d_transpose",
+       "(x, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1, "
+       "groups=1, bias=true, data_format='NCDHW')"},
+      {"group_norm", "(x, num_groups, epsilon=1e-5, weight=true, bias=true, data_format='NCHW')"},
+      {"instance_norm",
+       "(x, epsilon=1e-5, momentum=0.9, weight=true, bias=true, data_format='NCHW')"},
+      {"rms_norm", "(x, normalized_shape=none, epsilon=1e-5, weight=true)"},
+      {"prelu", "(x, num_parameters=1, init=0.25, data_format='NCHW')"},
+      {"bilinear", "(x1, x2, out_features, bias=true)"},
+  };
+  const auto found = kForms.find(op);
+  return found == kForms.end() ? "" : found->second;
+}
+
 const LayerRule* layer_rule(std::string_view op) {
   const auto found = rules().find(op);
   return found == rules().end() ? nullptr : &found->second;

@@ -47,8 +47,10 @@ const LayerForm* layer_form(const Op& op) {
   static std::map<const Op*, LayerForm> forms;
   const auto known = forms.find(&op);
   if (known != forms.end()) return &known->second;
-  if (!op.def->layer_signature || !*op.def->layer_signature) return nullptr;
-  Node header = make_scalar("layer" + std::string(op.def->layer_signature), nullptr);
+  std::string_view declared = op.def->layer_signature ? op.def->layer_signature : "";
+  if (declared.empty()) declared = usual_layer_signature(op.name());
+  if (declared.empty()) return nullptr;
+  Node header = make_scalar("layer" + std::string(declared), nullptr);
   const Signature signature = parse_signature(header, true);
   LayerForm form;
   for (const Parameter& p : signature.parameters) {

@@ -35,6 +35,23 @@ const ParamDef* find_param(const Op& op, std::string_view name) {
   return nullptr;
 }
 
+/// Where a last list operand takes all further positional arguments (`einsum(equation, x, y)`);
+/// SIZE_MAX where it does not.
+size_t star_position(const Op& op, const std::vector<Value>& positional) {
+  size_t last = op.params().size();
+  while (last > 0) {
+    const ParamDef& p = op.params()[last - 1];
+    const auto i = static_cast<size_t>(p.index);
+    if (!(p.is_operand ? op.operands()[i].hidden : op.attrs()[i].hidden)) break;
+    --last;
+  }
+  if (last == 0 || positional.size() < last) return SIZE_MAX;
+  const ParamDef& p = op.params()[last - 1];
+  const bool list =
+      p.is_operand && op.operands()[static_cast<size_t>(p.index)].kind == OperandKind::kList;
+  return list && !positional[last - 1].items() ? last - 1 : SIZE_MAX;
+}
+
 /// Results that flags add are dropped when the flag is off: `mask` belongs to `return_mask`.
 void drop_unasked_results(const Op& op, const Attrs& attrs, Tensors& results) {
   while (results.size() > 1 && results.size() <= op.results().size()) {
@@ -45,9 +62,12 @@ void drop_unasked_results(const Op& op, const Attrs& attrs, Tensors& results) {
   }
 }
 
-Value to_value(const Op& op, Tensors results) {
+/// One value, or several: a list where their number depends on the arguments.
+Value to_value(const Op& op, const Attrs& attrs, Tensors results) {
   const auto defs = op.results();
-  const bool variadic = !defs.empty() && defs[0].variadic;
+  bool variadic = !defs.empty() && defs[0].variadic;
+  const int as_tuple = op.attr_index("as_tuple");
+  if (as_tuple >= 0) variadic = attrs[static_cast<size_t>(as_tuple)].as_bool();
   if (results.size() == 1 && !variadic) return results[0];
   ValueList values;
   for (Tensor& tensor : results)
@@ -75,7 +95,16 @@ Value Evaluation::invoke(const Op& op, const Arguments& arguments, const Where& 
   std::vector<std::pair<std::string, paddle::Argument>> named;
   return placed(where, [&] {
     return blaming(arguments.places, [&] {
+      const size_t star = star_position(op, arguments.positional);
       for (size_t i = 0; i < arguments.positional.size(); ++i) {
+        if (i == star) {
+          Tensors rest;
+          for (size_t k = i; k < arguments.positional.size(); ++k) {
+            rest.push_back(to_tensor(arguments.positional[k], where, op.name()));
+          }
+          positional.push_back(std::move(rest));
+          break;
+        }
         const ParamDef* param = i < op.params().size() ? &op.params()[i] : nullptr;
         positional.push_back(convert(arguments.positional[i], param));
       }
@@ -93,7 +122,7 @@ Value Evaluation::invoke(const Op& op, const Arguments& arguments, const Where& 
       for (const ResultDef& result : op.results()) hidden += result.hidden;
       results.resize(results.size() - std::min(hidden, results.size()));
       drop_unasked_results(op, bound.attrs, results);
-      return to_value(op, std::move(results));
+      return to_value(op, bound.attrs, std::move(results));
     });
   });
 }

@@ -157,7 +157,6 @@ class TensorIndex {
     Tensor positions;  ///< int64, the broadcast shape of the index tensors
     Shape indexed;     ///< sizes of the indexed axes
     Shape rest;
-    std::vector<int64_t> order;
   };
 
   Flat flatten() {
@@ -166,16 +165,7 @@ class TensorIndex {
     if (!contiguous_ && count > 1) {
       ev_.refuse(where_, "tensors in an index must stand side by side");
     }
-    for (int64_t i = 0; i < count; ++i) out.order.push_back(first_axis_ + i);
-    for (int64_t i = 0; i < view_.ndim(); ++i) {
-      if (i < first_axis_ || i >= first_axis_ + count) out.order.push_back(i);
-    }
-    Tensor moved = view_;
-    if (first_axis_ > 0) {
-      ValueList perm;
-      for (const int64_t axis : out.order) perm.emplace_back(axis);
-      moved = ev_.op("transpose", {moved, Value::list(std::move(perm))}, where_).tensor();
-    }
+    const Tensor moved = to_front(view_, count);
     for (int64_t i = 0; i < moved.ndim(); ++i) {
       (i < count ? out.indexed : out.rest).push_back(moved.dim(i));
     }
@@ -210,60 +200,81 @@ class TensorIndex {
     for (const Dim& dim : flat.positions.shape()) shape.emplace_back(dim);
     for (const Dim& dim : flat.rest) shape.emplace_back(dim);
     const Tensor out = ev_.op("reshape", {rows, Value::list(std::move(shape))}, where_).tensor();
-    if (first_axis_ == 0) return out;
-    // The new axes stand where the indexed ones stood.
-    const int64_t fresh = flat.positions.ndim();
-    ValueList perm;
-    for (int64_t i = 0; i < first_axis_; ++i) perm.emplace_back(fresh + i);
-    for (int64_t i = 0; i < fresh; ++i) perm.emplace_back(i);
-    for (int64_t i = fresh + first_axis_; i < out.ndim(); ++i) perm.emplace_back(i);
-    return ev_.op("transpose", {out, Value::list(std::move(perm))}, where_).tensor();
+    return back_in_place(out, flat.positions.ndim());
   }
 
   /// The elements (or rows) where the mask is true; how many is known at run time alone.
   Tensor read_mask() {
     const Tensor& mask = tensors_[0];
-    if (first_axis_ != 0 || tensors_.size() > 1) {
-      ev_.refuse(where_, "a mask in an index stands alone, in front");
-    }
+    if (tensors_.size() > 1) ev_.refuse(where_, "a mask in an index stands alone");
     if (mask.ndim() == view_.ndim()) {
       return ev_.op("masked_select", {view_, mask}, where_).tensor();
     }
     const Value places = ev_.op("nonzero", {mask}, where_);
-    return ev_.op("gather_nd", {view_, places}, where_).tensor();
+    const Tensor rows =
+        ev_.op("gather_nd", {to_front(view_, mask.ndim()), places}, where_).tensor();
+    return back_in_place(rows, 1);
   }
 
   void write_mask(const Tensor& value) {
     Tensor mask = tensors_[0];
-    if (first_axis_ != 0 || tensors_.size() > 1) {
-      ev_.refuse(where_, "assignment by a mask needs the mask alone, in front");
+    if (tensors_.size() > 1) ev_.refuse(where_, "a mask in an index stands alone");
+    const int64_t behind = view_.ndim() - first_axis_ - mask.ndim();
+    if (first_axis_ == 0 && value.ndim() > behind) {
+      // One value for each true element.
+      return assign(
+          view_,
+          ev_.op("index_put", {view_, Value::list({mask}), cast_like(value)}, where_).tensor());
     }
-    for (int64_t i = mask.ndim(); i < view_.ndim(); ++i) {
+    for (int64_t i = 0; i < behind; ++i) {
       mask = ev_.op("unsqueeze", {mask, Value(int64_t{-1})}, where_).tensor();
     }
-    const Tensor chosen = ev_.op("where", {mask, cast_like(value), view_}, where_).tensor();
-    assign(view_, chosen);
+    assign(view_, ev_.op("where", {mask, cast_like(value), view_}, where_).tensor());
   }
 
   void write_positions(const Tensor& value) {
-    if (first_axis_ != 0) {
-      ev_.refuse(where_, "assignment by an index tensor needs it in front of the other axes");
-    }
     const Flat flat = flatten();
+    const int64_t fresh = flat.positions.ndim();
+    // The value has the shape that reading would give; then its index axes go to the front.
+    const auto count = static_cast<int64_t>(tensors_.size());
     ValueList shape;
+    for (int64_t i = 0; i < first_axis_; ++i) shape.emplace_back(view_.dim(i));
     for (const Dim& dim : flat.positions.shape()) shape.emplace_back(dim);
-    for (const Dim& dim : flat.rest) shape.emplace_back(dim);
+    for (int64_t i = first_axis_ + count; i < view_.ndim(); ++i) shape.emplace_back(view_.dim(i));
     Tensor rows =
         ev_.op("expand", {cast_like(value), Value::list(std::move(shape))}, where_).tensor();
+    rows = to_front(rows, fresh);
     const Tensor line =
         ev_.op("reshape", {flat.positions, Value::list(numbers({-1}))}, where_).tensor();
     ValueList flat_shape{Value(line.dim(0))};
     for (const Dim& dim : flat.rest) flat_shape.emplace_back(dim);
     rows = ev_.op("reshape", {rows, Value::list(std::move(flat_shape))}, where_).tensor();
     const Tensor written = ev_.op("scatter", {flat.rows, line, rows}, where_).tensor();
+    const Tensor moved = to_front(view_, count);
     ValueList back;
-    for (const Dim& dim : view_.shape()) back.emplace_back(dim);
-    assign(view_, ev_.op("reshape", {written, Value::list(std::move(back))}, where_).tensor());
+    for (const Dim& dim : moved.shape()) back.emplace_back(dim);
+    assign(moved, ev_.op("reshape", {written, Value::list(std::move(back))}, where_).tensor());
+  }
+
+  /// `count` axes from `first_axis_` on brought to the front, as a view.
+  Tensor to_front(const Tensor& x, int64_t count) {
+    if (first_axis_ == 0) return x;
+    ValueList perm;
+    for (int64_t i = 0; i < count; ++i) perm.emplace_back(first_axis_ + i);
+    for (int64_t i = 0; i < x.ndim(); ++i) {
+      if (i < first_axis_ || i >= first_axis_ + count) perm.emplace_back(i);
+    }
+    return ev_.op("transpose", {x, Value::list(std::move(perm))}, where_).tensor();
+  }
+
+  /// The other way: `count` axes in front go to where the indexed ones stood.
+  Tensor back_in_place(const Tensor& x, int64_t count) {
+    if (first_axis_ == 0) return x;
+    ValueList perm;
+    for (int64_t i = 0; i < first_axis_; ++i) perm.emplace_back(count + i);
+    for (int64_t i = 0; i < count; ++i) perm.emplace_back(i);
+    for (int64_t i = count + first_axis_; i < x.ndim(); ++i) perm.emplace_back(i);
+    return ev_.op("transpose", {x, Value::list(std::move(perm))}, where_).tensor();
   }
 
   Tensor cast_like(const Tensor& value) {

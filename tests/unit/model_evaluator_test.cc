@@ -447,6 +447,20 @@ TEST(Evaluator, Indexing) {
             std::string::npos);
 }
 
+TEST(Evaluator, IndexingByTensors) {
+  for (const auto& [source, type] : std::vector<std::pair<const char*, const char*>>{
+           {"x[k]", "float32[4]"},
+           {"x[[0, 2]]", "float32[2, 4]"},
+           {"x[:, [[0, 1], [2, 3]]]", "float32[n, 2, 2]"},
+           {"x[[0, 1], [2, 3]]", "float32[2]"},
+           {"x[x[:, 0] > 0].sum(0)", "float32[4]"}}) {
+    const Result run = run_body(std::string("return ") + source);
+    EXPECT_EQ(run.error, "") << source;
+    EXPECT_EQ(run.types(), std::string("output ") + type + "\n") << source;
+  }
+  EXPECT_EQ(run_body("x[x > 0] = 0\nx[:, [0, 2]] = 7\nx[[0, 1]] += 1\nreturn x").error, "");
+}
+
 TEST(Evaluator, ChainsAndReferences) {
   Result run = run_text(R"(
 params: {act: relu, classes: 3}

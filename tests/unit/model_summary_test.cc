@@ -26,7 +26,8 @@ model:
   - head: 84
   - linear: 10
 outputs: [logits]
-)", "lenet.yaml"));
+)",
+                                                   "lenet.yaml"));
   const Summary summary = summarize(*program, program->model, {{"batch", 2}});
   EXPECT_EQ(summary.parameter_count, 61610);
   ASSERT_EQ(summary.lines.size(), 14u);
