@@ -105,6 +105,20 @@ std::unique_ptr<Kernel> prepare_arange(const KernelRequest& request) {
   });
 }
 
+// From both ends, so that the last number is exactly `stop`.
+std::unique_ptr<Kernel> prepare_linspace(const KernelRequest& request) {
+  const LinspaceAttrs attrs(request.attrs);
+  const double start = attrs.start.as_double(), stop = attrs.stop.as_double();
+  const int64_t last = attrs.num - 1;
+  const double step = last > 0 ? (stop - start) / static_cast<double>(last) : 0;
+  return fill_by_index<double>(request.results[0], [=](void* const*) {
+    return [=](int64_t i) {
+      return 2 * i <= last ? start + step * static_cast<double>(i)
+                           : stop - step * static_cast<double>(last - i);
+    };
+  });
+}
+
 std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
   const std::string_view name = request.op.name();
   const Layout& result = request.results[0];

@@ -1,0 +1,533 @@
+// Rules of schema/arrange.yaml.
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+#include "ops/operators.h"
+
+namespace paddle::rules {
+namespace {
+
+using Axes = std::vector<int64_t>;
+
+template <class... Parts>
+[[noreturn]] void refuse(const char* op, const Parts&... parts) {
+  fail(ErrorCode::kUsage, op, ": ", parts...);
+}
+
+int64_t axis_of(const char* op, int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) refuse(op, "axis ", axis, " is out of range for rank ", rank);
+  return axis < 0 ? axis + rank : axis;
+}
+
+Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t stride = 1) {
+  return ops::strided_slice(x, {axis}, {start}, {end}, {stride});
+}
+
+Dim first(const Dim& a, const Dim& b) { return minimum(a, b); }
+
+/// 0, 1, … along one axis of `rank`.
+Tensor count_along(const Dim& n, int64_t axis, int64_t rank) {
+  Shape shape(static_cast<size_t>(rank), Dim(1));
+  shape[static_cast<size_t>(axis)] = n;
+  return ops::reshape(ops::arange(AttrValue(0), AttrValue(n), AttrValue(1), DType::kI64), shape);
+}
+
+/// column - row over two axes.
+Tensor diagonal_number(const Tensor& x, int64_t row_axis, int64_t column_axis) {
+  return count_along(x.dim(column_axis), column_axis, x.ndim()) - count_along(x.dim(row_axis), row_axis, x.ndim());
+}
+
+Tensors split_at(const Tensor& x, int64_t axis, const std::vector<Dim>& cuts) {
+  Tensors out;
+  Dim start = 0;
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    const Dim end = i < cuts.size() ? cuts[i] : x.dim(axis);
+    out.push_back(part(x, axis, start, end));
+    start = end;
+  }
+  return out;
+}
+
+Tensors split_tensor(const char* op, const Tensor& x, const AttrValue& how, int64_t given) {
+  const int64_t axis = axis_of(op, given, x.ndim());
+  if (!how.is_int()) {
+    // Indices may be negative, in any order and beyond the end, as in Python's slices.
+    Tensors out;
+    Dim start = 0;
+    for (const int64_t at : how.as_ints()) {
+      out.push_back(part(x, axis, start, at));
+      start = at;
+    }
+    out.push_back(part(x, axis, start, x.dim(axis)));
+    return out;
+  }
+  const int64_t n = how.as_int(), size = x.dim(axis).value();
+  if (n <= 0) refuse(op, "the number of parts must be positive, not ", n);
+  std::vector<Dim> cuts;
+  int64_t at = 0;
+  for (int64_t i = 0; i + 1 < n; ++i) cuts.push_back(at += size / n + (i < size % n ? 1 : 0));
+  return split_at(x, axis, cuts);
+}
+
+Tensors slices_along(const char* op, const Tensor& x, int64_t given) {
+  const int64_t axis = axis_of(op, given, x.ndim());
+  Tensors out;
+  for (int64_t i = 0; i < x.dim(axis).value(); ++i)
+    out.push_back(ops::squeeze(part(x, axis, i, i + 1), Axes{axis}));
+  return out;
+}
+
+Tensor with_rank(const Tensor& x, int64_t rank) {
+  if (x.ndim() >= rank) return ops::assign(x);
+  if (x.ndim() == 0) return ops::reshape(x, Shape(static_cast<size_t>(rank), Dim(1)));
+  if (rank == 2) return ops::unsqueeze(x, {0});
+  return x.ndim() == 1 ? ops::unsqueeze(x, {0, 2}) : ops::unsqueeze(x, {2});
+}
+
+Tensors each_with_rank(const Tensors& inputs, int64_t rank) {
+  Tensors out;
+  for (const Tensor& x : inputs) out.push_back(with_rank(x, rank));
+  return out;
+}
+
+Tensor exchanged(const Tensor& x, int64_t a, int64_t b) {
+  Axes perm(x.shape().size());
+  std::iota(perm.begin(), perm.end(), int64_t{0});
+  std::swap(perm[static_cast<size_t>(a)], perm[static_cast<size_t>(b)]);
+  return ops::transpose(x, perm);
+}
+
+}  // namespace
+
+// ---- diagonals -----------------------------------------------------------------------------------
+
+void infer_diagonal(InferContext& c) {
+  const auto a = c.attrs_as<DiagonalAttrs>();
+  c.check(c.rank(0) >= 2, "x must have at least two dimensions, not ", c.type(0));
+  const int64_t row = c.axis(a.axis1, c.rank(0)), column = c.axis(a.axis2, c.rank(0));
+  c.check(row != column, "axis1 and axis2 are the same");
+  const Shape& x = c.shape(0);
+  const Dim rows = x[static_cast<size_t>(row)], columns = x[static_cast<size_t>(column)];
+  Shape out;
+  for (int64_t i = 0; i < c.rank(0); ++i)
+    if (i != row && i != column) out.push_back(x[static_cast<size_t>(i)]);
+  const Dim length = a.offset >= 0 ? first(rows, columns - a.offset) : first(rows + a.offset, columns);
+  out.push_back(maximum(0, length));
+  c.result(c.dtype(0), out);
+}
+
+Layout view_diagonal(const Layout& x, const Attrs& attrs, const Dims& shape) {
+  const DiagonalAttrs a(attrs);
+  const auto rank = static_cast<int64_t>(x.shape.size());
+  const auto row = static_cast<size_t>(a.axis1 < 0 ? a.axis1 + rank : a.axis1);
+  const auto column = static_cast<size_t>(a.axis2 < 0 ? a.axis2 + rank : a.axis2);
+  Layout out = x;
+  out.shape = shape;
+  out.strides.clear();
+  for (size_t i = 0; i < x.shape.size(); ++i)
+    if (i != row && i != column) out.strides.push_back(x.strides[i]);
+  out.strides.push_back(x.strides[row] + x.strides[column]);
+  if (out.size() > 0) out.offset += a.offset >= 0 ? a.offset * x.strides[column] : -a.offset * x.strides[row];
+  return out;
+}
+
+Tensor write_diagonal(const Tensor& base, const Tensor& value, const Attrs& attrs) {
+  const DiagonalAttrs a(attrs);
+  return ops::diagonal_scatter(base, value, a.offset, a.axis1, a.axis2);
+}
+
+Tensors vjp_diagonal(VjpContext& c) {
+  const auto a = c.attrs_as<DiagonalAttrs>();
+  return {ops::diagonal_scatter(zeros_like(c.operand(0)), c.cotangent(), a.offset, a.axis1, a.axis2)};
+}
+
+// y lies along the rows (or, below the main diagonal, the columns) of its diagonal: it is padded to
+// their length and chosen where the diagonal is.
+Tensors decompose_diagonal_scatter(CallContext& c) {
+  const auto a = c.attrs_as<DiagonalScatterAttrs>();
+  const Tensor &x = c.operand(0), &y = c.operand(1);
+  const int64_t rank = x.ndim();
+  if (rank < 2) refuse("diagonal_scatter", "x must have at least two dimensions, not ", x.type());
+  const int64_t row = axis_of("diagonal_scatter", a.axis1, rank), column = axis_of("diagonal_scatter", a.axis2, rank);
+  if (!y.shape().empty() && y.ndim() != rank - 1)
+    refuse("diagonal_scatter", "y is ", y.type(), ", x is ", x.type());
+  const int64_t along = a.offset >= 0 ? row : column, other = a.offset >= 0 ? column : row;
+  std::vector<int64_t> border(static_cast<size_t>(2 * y.ndim()), 0);
+  const Dim missing = x.dim(along) - y.dim(-1);
+  border.back() = missing.value();
+  const Tensor padded = ops::pad(y, border);
+  // The last axis of y moves to `along`, and `other` comes in with size 1.
+  Axes perm;
+  for (int64_t i = 0, next = 0; i < rank; ++i) {
+    if (i == other) continue;
+    perm.push_back(i == along ? rank - 2 : next++);
+  }
+  const Tensor placed = ops::unsqueeze(y.ndim() > 1 ? ops::transpose(padded, perm) : padded, {other});
+  const Tensor here = ops::equal(diagonal_number(x, row, column), Tensor::number(a.offset));
+  return {ops::where(here, placed, x)};
+}
+
+Tensors decompose_diag_embed(CallContext& c) {
+  const auto a = c.attrs_as<DiagEmbedAttrs>();
+  const Tensor& x = c.operand(0);
+  if (x.ndim() == 0) refuse("diag_embed", "input must have at least one dimension");
+  const int64_t rank = x.ndim() + 1;
+  const int64_t row = axis_of("diag_embed", a.dim1, rank), column = axis_of("diag_embed", a.dim2, rank);
+  if (row == column) refuse("diag_embed", "dim1 and dim2 are the same");
+  const Dim n = x.dim(-1) + (a.offset < 0 ? -a.offset : a.offset);
+  Shape shape(x.shape().begin(), x.shape().end() - 1);
+  shape.insert(shape.begin() + std::min(row, column), n);
+  shape.insert(shape.begin() + std::max(row, column), n);
+  return {ops::diagonal_scatter(full_of(shape, 0, x.dtype()), x, a.offset, row, column)};
+}
+
+Tensors decompose_diag(CallContext& c) {
+  const auto a = c.attrs_as<DiagAttrs>();
+  const Tensor& x = c.operand(0);
+  if (x.ndim() == 2) return {ops::diagonal(x, a.offset)};
+  if (x.ndim() > 2) refuse("diag", "x must have at most two dimensions, not ", x.type());
+  const Tensor vector = x.ndim() == 0 ? ops::reshape(x, Shape{1}) : x;
+  const Dim n = vector.dim(0) + (a.offset < 0 ? -a.offset : a.offset);
+  return {ops::diagonal_scatter(full_of({n, n}, a.padding_value, x.dtype()), vector, a.offset)};
+}
+
+Tensors decompose_diagflat(CallContext& c) {
+  return {ops::diag_embed(ops::reshape(c.operand(0), Shape{-1}), c.attrs_as<DiagflatAttrs>().offset)};
+}
+
+namespace {
+
+Tensor triangle(const char* op, const Tensor& x, int64_t diagonal, bool lower) {
+  if (x.ndim() < 2) refuse(op, "x must have at least two dimensions, not ", x.type());
+  const Tensor number = diagonal_number(x, x.ndim() - 2, x.ndim() - 1), limit = Tensor::number(diagonal);
+  const Tensor kept = lower ? ops::less_equal(number, limit) : ops::greater_equal(number, limit);
+  return ops::where(kept, x, zeros_like(x));
+}
+
+}  // namespace
+
+Tensors decompose_tril(CallContext& c) {
+  return {triangle("tril", c.operand(0), c.attrs_as<TrilAttrs>().diagonal, true)};
+}
+Tensors decompose_triu(CallContext& c) {
+  return {triangle("triu", c.operand(0), c.attrs_as<TriuAttrs>().diagonal, false)};
+}
+
+// ---- turning and repeating -----------------------------------------------------------------------
+
+Tensors decompose_flip(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  Axes axes, strides;
+  Shape starts, ends;
+  for (const int64_t given : c.attrs_as<FlipAttrs>().axis) {
+    axes.push_back(axis_of("flip", given, x.ndim()));
+    starts.push_back(-1);
+    ends.push_back(Dim(0) - x.dim(axes.back()) - 1);
+    strides.push_back(-1);
+  }
+  return {axes.empty() ? ops::assign(x) : ops::assign(ops::strided_slice(x, axes, starts, ends, strides))};
+}
+
+Tensors decompose_roll(CallContext& c) {
+  const auto a = c.attrs_as<RollAttrs>();
+  const Tensor& x = c.operand(0);
+  if (!a.axis || a.axis->empty()) {
+    const Tensor flat = ops::reshape(x, Shape{-1});
+    return {ops::reshape(ops::roll(flat, a.shifts, Axes{0}), x.shape())};
+  }
+  if (a.shifts.size() != a.axis->size())
+    refuse("roll", a.shifts.size(), " shifts are given for ", a.axis->size(), " axes");
+  Tensor out = x;
+  for (size_t i = 0; i < a.shifts.size(); ++i) {
+    const int64_t axis = axis_of("roll", (*a.axis)[i], x.ndim());
+    const Dim n = x.dim(axis);
+    if (n.constant() == 0) continue;
+    const Dim cut = modulo(Dim(-a.shifts[i]), n);
+    if (cut.constant() == 0) continue;
+    out = ops::concat({part(out, axis, cut, n), part(out, axis, 0, cut)}, axis);
+  }
+  return {out.is_same_cell(x) ? ops::assign(x) : out};
+}
+
+Tensors decompose_rot90(CallContext& c) {
+  const auto a = c.attrs_as<Rot90Attrs>();
+  const Tensor& x = c.operand(0);
+  if (a.axes.size() != 2) refuse("rot90", "axes must name two axes");
+  const int64_t from = axis_of("rot90", a.axes[0], x.ndim()), to = axis_of("rot90", a.axes[1], x.ndim());
+  if (from == to) refuse("rot90", "axes must be different");
+  switch (((a.k % 4) + 4) % 4) {
+    case 0: return {ops::assign(x)};
+    case 1: return {exchanged(ops::flip(x, {to}), from, to)};
+    case 2: return {ops::flip(x, {from, to})};
+    default: return {ops::flip(exchanged(x, from, to), {to})};
+  }
+}
+
+Tensors decompose_tile(CallContext& c) {
+  Shape times = c.attrs_as<TileAttrs>().repeat_times;
+  Shape sizes = c.operand(0).shape();
+  const size_t rank = std::max(times.size(), sizes.size());
+  times.insert(times.begin(), rank - times.size(), Dim(1));
+  sizes.insert(sizes.begin(), rank - sizes.size(), Dim(1));
+  Shape apart, wide, joined;
+  for (size_t i = 0; i < rank; ++i) {
+    if (times[i].is_constant() && times[i].value() < 0) refuse("tile", "repeat_times must not be negative");
+    apart.insert(apart.end(), {Dim(1), sizes[i]});
+    wide.insert(wide.end(), {times[i], sizes[i]});
+    joined.push_back(times[i] * sizes[i]);
+  }
+  return {ops::reshape(ops::expand(ops::reshape(c.operand(0), apart), wide), joined)};
+}
+
+Tensors decompose_repeat_interleave(CallContext& c) {
+  const auto a = c.attrs_as<RepeatInterleaveAttrs>();
+  Tensor x = c.operand(0);
+  if (!a.axis) x = ops::reshape(x, Shape{-1});
+  const int64_t axis = axis_of("repeat_interleave", a.axis.value_or(0), std::max<int64_t>(1, x.ndim()));
+  if (x.ndim() == 0) x = ops::reshape(x, Shape{1});
+  const std::vector<int64_t> repeats = a.repeats.as_ints();
+  for (const int64_t n : repeats)
+    if (n < 0) refuse("repeat_interleave", "repeats must not be negative, found ", n);
+  if (repeats.size() == 1) {
+    Shape wide = x.shape(), joined = x.shape();
+    wide.insert(wide.begin() + axis + 1, Dim(repeats[0]));
+    joined[static_cast<size_t>(axis)] = joined[static_cast<size_t>(axis)] * repeats[0];
+    return {ops::reshape(ops::expand(ops::unsqueeze(x, {axis + 1}), wide), joined)};
+  }
+  if (x.dim(axis).equals(static_cast<int64_t>(repeats.size())) == false)
+    refuse("repeat_interleave", repeats.size(), " repeats for an axis of ", x.dim(axis));
+  Tensors pieces;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    Shape wide = x.shape();
+    wide[static_cast<size_t>(axis)] = repeats[i];
+    pieces.push_back(ops::expand(part(x, axis, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), wide));
+  }
+  return {ops::concat(pieces, axis)};
+}
+
+Tensors decompose_expand_as(CallContext& c) { return {ops::expand(c.operand(0), c.operand(1).shape())}; }
+Tensors decompose_view_as(CallContext& c) { return {ops::reshape(c.operand(0), c.operand(1).shape())}; }
+
+Tensors decompose_broadcast_tensors(CallContext& c) {
+  const Tensors inputs = c.list(0);
+  Tensor sum;
+  for (const Tensor& x : inputs) {
+    const Tensor zero = full_of(x.shape(), 0, DType::kI32);
+    sum = sum.defined() ? sum + zero : zero;
+  }
+  Tensors out;
+  for (const Tensor& x : inputs) out.push_back(ops::expand(x, sum.shape()));
+  return out;
+}
+
+Tensors decompose_swapaxes(CallContext& c) {
+  const auto a = c.attrs_as<SwapaxesAttrs>();
+  const int64_t rank = c.operand(0).ndim();
+  return {exchanged(c.operand(0), axis_of("swapaxes", a.axis0, rank), axis_of("swapaxes", a.axis1, rank))};
+}
+
+Tensors decompose_moveaxis(CallContext& c) {
+  const auto a = c.attrs_as<MoveaxisAttrs>();
+  const Tensor& x = c.operand(0);
+  if (a.source.size() != a.destination.size()) refuse("moveaxis", "source and destination differ in length");
+  Axes perm(x.shape().size(), -1);
+  std::vector<bool> used(x.shape().size(), false);
+  for (size_t i = 0; i < a.source.size(); ++i) {
+    const auto from = static_cast<size_t>(axis_of("moveaxis", a.source[i], x.ndim()));
+    const auto to = static_cast<size_t>(axis_of("moveaxis", a.destination[i], x.ndim()));
+    if (used[from] || perm[to] >= 0) refuse("moveaxis", "an axis is named twice");
+    used[from] = true;
+    perm[to] = static_cast<int64_t>(from);
+  }
+  size_t next = 0;
+  for (int64_t& axis : perm) {
+    if (axis >= 0) continue;
+    while (used[next]) ++next;
+    axis = static_cast<int64_t>(next++);
+  }
+  return {ops::transpose(x, perm)};
+}
+
+Tensors decompose_t(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  if (x.ndim() > 2) refuse("t", "input must have at most two dimensions, not ", x.type());
+  return {x.ndim() < 2 ? ops::assign(x) : ops::transpose(x, {1, 0})};
+}
+
+Tensors decompose_matrix_transpose(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  if (x.ndim() < 2) refuse("matrix_transpose", "x must have at least two dimensions, not ", x.type());
+  return {exchanged(x, x.ndim() - 2, x.ndim() - 1)};
+}
+
+Tensors decompose_unflatten(CallContext& c) {
+  const auto a = c.attrs_as<UnflattenAttrs>();
+  const Tensor& x = c.operand(0);
+  const int64_t axis = axis_of("unflatten", a.axis, x.ndim());
+  Shape shape = x.shape(), inner = a.shape;
+  Dim known = 1;
+  size_t open = inner.size();
+  for (size_t i = 0; i < inner.size(); ++i) {
+    if (inner[i].constant() == -1) open = i;
+    else known = known * inner[i];
+  }
+  if (open < inner.size()) inner[open] = floor_divide(x.dim(axis), known);
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, inner.begin(), inner.end());
+  return {ops::reshape(x, shape)};
+}
+
+// ---- parts and joins -----------------------------------------------------------------------------
+
+Tensors decompose_unbind(CallContext& c) {
+  return slices_along("unbind", c.operand(0), c.attrs_as<UnbindAttrs>().axis);
+}
+Tensors decompose_unstack(CallContext& c) {
+  const auto a = c.attrs_as<UnstackAttrs>();
+  Tensors out = slices_along("unstack", c.operand(0), a.axis);
+  if (a.num && *a.num != static_cast<int64_t>(out.size())) refuse("unstack", "num is ", *a.num, ", the axis has ", out.size());
+  return out;
+}
+
+Tensors decompose_chunk(CallContext& c) {
+  const auto a = c.attrs_as<ChunkAttrs>();
+  return ops::split(c.operand(0), AttrValue(a.chunks), a.axis);
+}
+
+Tensors decompose_tensor_split(CallContext& c) {
+  const auto a = c.attrs_as<TensorSplitAttrs>();
+  return split_tensor("tensor_split", c.operand(0), a.num_or_indices, a.axis);
+}
+Tensors decompose_hsplit(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  return split_tensor("hsplit", x, c.attrs_as<HsplitAttrs>().num_or_indices, x.ndim() > 1 ? 1 : 0);
+}
+Tensors decompose_vsplit(CallContext& c) {
+  if (c.operand(0).ndim() < 2) refuse("vsplit", "x must have at least two dimensions");
+  return split_tensor("vsplit", c.operand(0), c.attrs_as<VsplitAttrs>().num_or_indices, 0);
+}
+Tensors decompose_dsplit(CallContext& c) {
+  if (c.operand(0).ndim() < 3) refuse("dsplit", "x must have at least three dimensions");
+  return split_tensor("dsplit", c.operand(0), c.attrs_as<DsplitAttrs>().num_or_indices, 2);
+}
+
+Tensors decompose_hstack(CallContext& c) {
+  const Tensors x = each_with_rank(c.list(0), 1);
+  return {ops::concat(x, x[0].ndim() > 1 ? 1 : 0)};
+}
+Tensors decompose_vstack(CallContext& c) { return {ops::concat(each_with_rank(c.list(0), 2), 0)}; }
+Tensors decompose_dstack(CallContext& c) { return {ops::concat(each_with_rank(c.list(0), 3), 2)}; }
+
+Tensors decompose_column_stack(CallContext& c) {
+  Tensors columns;
+  for (const Tensor& x : c.list(0)) columns.push_back(x.ndim() < 2 ? ops::reshape(x, Shape{-1, 1}) : x);
+  return {ops::concat(columns, 1)};
+}
+
+Tensors decompose_atleast_1d(CallContext& c) { return each_with_rank(c.list(0), 1); }
+Tensors decompose_atleast_2d(CallContext& c) { return each_with_rank(c.list(0), 2); }
+Tensors decompose_atleast_3d(CallContext& c) { return each_with_rank(c.list(0), 3); }
+
+Tensors decompose_meshgrid(CallContext& c) {
+  const Tensors args = c.list(0);
+  Shape full;
+  for (const Tensor& x : args) {
+    if (x.ndim() > 1) refuse("meshgrid", "every tensor must be a vector, not ", x.type());
+    full.push_back(x.ndim() == 0 ? Dim(1) : x.dim(0));
+  }
+  Tensors out;
+  for (size_t i = 0; i < args.size(); ++i) {
+    Shape along(args.size(), Dim(1));
+    along[i] = full[i];
+    out.push_back(ops::expand(ops::reshape(args[i], along), full));
+  }
+  return out;
+}
+
+Tensors decompose_slice(CallContext& c) {
+  const auto a = c.attrs_as<SliceAttrs>();
+  return {ops::strided_slice(c.operand(0), a.axes, a.starts, a.ends, Axes(a.axes.size(), 1))};
+}
+
+Tensors decompose_crop(CallContext& c) {
+  const auto a = c.attrs_as<CropAttrs>();
+  const Tensor& x = c.operand(0);
+  Axes axes;
+  Shape starts, ends;
+  for (int64_t i = 0; i < x.ndim(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    const Dim start = a.offsets ? (*a.offsets)[at] : Dim(0);
+    const bool rest = !a.shape || (*a.shape)[at].constant() == -1;
+    axes.push_back(i);
+    starts.push_back(start);
+    ends.push_back(rest ? x.dim(i) : start + (*a.shape)[at]);
+    if (x.dim(i).less(ends.back()).value_or(false)) refuse("crop", "axis ", i, " of ", x.type(), " ends before ", ends.back());
+  }
+  return {ops::strided_slice(x, axes, starts, ends, Axes(axes.size(), 1))};
+}
+
+Tensors decompose_block_diag(CallContext& c) {
+  Tensors blocks;
+  Dim columns = 0;
+  for (const Tensor& x : c.list(0)) {
+    if (x.ndim() > 2) refuse("block_diag", "inputs must be matrices, not ", x.type());
+    blocks.push_back(with_rank(x, 2));
+    columns = columns + blocks.back().dim(1);
+  }
+  Tensors rows;
+  Dim before = 0;
+  for (const Tensor& block : blocks) {
+    const Dim behind = columns - before - block.dim(1);
+    rows.push_back(ops::pad(block, {0, 0, before.value(), behind.value()}));
+    before = before + block.dim(1);
+  }
+  return {ops::concat(rows, 0)};
+}
+
+// ---- windows -------------------------------------------------------------------------------------
+
+void infer_unfold_axis(InferContext& c) {
+  const auto a = c.attrs_as<UnfoldAxisAttrs>();
+  const auto axis = static_cast<size_t>(c.axis(a.axis, c.rank(0)));
+  c.check(a.size >= 0 && a.step > 0, "size must not be negative and step positive");
+  Shape out = c.shape(0);
+  c.check(!out[axis].less(a.size).value_or(false), "size ", a.size, " is larger than axis ", a.axis, " of ", c.type(0));
+  out[axis] = floor_divide(out[axis] - a.size, a.step) + 1;
+  out.push_back(a.size);
+  c.result(c.dtype(0), out);
+}
+
+Layout view_unfold_axis(const Layout& x, const Attrs& attrs, const Dims& shape) {
+  const UnfoldAxisAttrs a(attrs);
+  const auto axis = static_cast<size_t>(a.axis < 0 ? a.axis + static_cast<int64_t>(x.shape.size()) : a.axis);
+  Layout out = x;
+  out.shape = shape;
+  out.strides.push_back(x.strides[axis]);
+  out.strides[axis] = x.strides[axis] * a.step;
+  return out;
+}
+
+// Each place of the axis gets the sum over the windows that hold it.
+Tensors vjp_unfold_axis(VjpContext& c) {
+  const auto a = c.attrs_as<UnfoldAxisAttrs>();
+  const Tensor &x = c.operand(0), &g = c.cotangent();
+  const int64_t axis = a.axis < 0 ? a.axis + x.ndim() : a.axis;
+  const int64_t windows = g.dim(axis).value();
+  std::vector<int64_t> places;
+  for (int64_t w = 0; w < windows; ++w)
+    for (int64_t k = 0; k < a.size; ++k) places.push_back(w * a.step + k);
+  Axes perm;
+  for (int64_t i = 0; i < x.ndim(); ++i) {
+    perm.push_back(i);
+    if (i == axis) perm.push_back(x.ndim());
+  }
+  Shape shape = x.shape();
+  shape[static_cast<size_t>(axis)] = windows * a.size;
+  const Tensor lines = ops::reshape(ops::transpose(g, perm), shape);
+  return {ops::index_add(zeros_like(x), Tensor(Array::from(places, {static_cast<int64_t>(places.size())})), axis, lines)};
+}
+
+}  // namespace paddle::rules

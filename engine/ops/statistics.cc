@@ -1,0 +1,177 @@
+// Rules of schema/statistics.yaml.
+
+#include <cmath>
+
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+#include "ops/operators.h"
+
+namespace paddle::rules {
+namespace {
+
+Tensor number(double value) { return Tensor::number(value); }
+using Axes = std::optional<std::vector<int64_t>>;
+
+Axes some(const Axes& axes) { return axes && axes->empty() ? std::nullopt : axes; }
+
+/// Σ |x|^p to the power 1/p; the gradient at 0 is 0.
+Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
+  const Tensor size = ops::abs(x);
+  if (p == INFINITY) return ops::max(size, axes, keepdim);
+  if (p == -INFINITY) return ops::min(size, axes, keepdim);
+  if (p == 0) return ops::sum(mask_of(ops::not_equal(x, number(0)), x), axes, std::nullopt, keepdim);
+  if (p == 1) return ops::sum(size, axes, std::nullopt, keepdim);
+  const Tensor total = p == 2 ? ops::sum(ops::square(x), axes, std::nullopt, keepdim)
+                              : ops::sum(ops::pow(size, number(p)), axes, std::nullopt, keepdim);
+  // A root has an infinite slope at 0, which would make NaN of the zero gradient within.
+  const Tensor zero = ops::equal(total, number(0));
+  const Tensor safe = ops::where(zero, number(1.0), total);
+  const Tensor root = p == 2 ? ops::sqrt(safe) : ops::pow(safe, number(1 / p));
+  return ops::where(zero, number(0.0), root);
+}
+
+Tensor variance(const Tensor& x, const Axes& given, bool unbiased, bool keepdim) {
+  const Axes axes = some(given);
+  const auto all = normal_axes(axes, x.ndim());
+  const Tensor squares = ops::sum(ops::square(x - ops::mean(x, axes, true)), axes, std::nullopt, keepdim);
+  Tensor count = count_of(x.shape(), all, x.dtype());
+  if (unbiased) count = count - 1.0;
+  return squares / count;
+}
+
+Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end) {
+  return ops::strided_slice(x, {axis}, {start}, {end}, {1});
+}
+
+/// Products of the widths and the mean heights of neighbouring places.
+Tensor trapezoids(const char* op, const Tensor& y, const Tensor& x, const AttrValue& dx, int64_t axis) {
+  if (x.defined() && !dx.is_none()) fail(ErrorCode::kUsage, op, ": x and dx cannot both be given");
+  if (y.ndim() == 0) fail(ErrorCode::kUsage, op, ": y must have at least one dimension");
+  const int64_t at = axis < 0 ? axis + y.ndim() : axis;
+  const Dim n = y.dim(axis);
+  const Tensor heights = (part(y, at, 1, n) + part(y, at, 0, n - 1)) * 0.5;
+  if (!x.defined()) return heights * (dx.is_none() ? 1.0 : dx.as_double());
+  if (x.ndim() == 1) {
+    Shape along(y.shape().size(), Dim(1));
+    along[static_cast<size_t>(at)] = n - 1;
+    return heights * ops::reshape(part(x, 0, 1, n) - part(x, 0, 0, n - 1), along);
+  }
+  return heights * (part(x, at, 1, n) - part(x, at, 0, n - 1));
+}
+
+}  // namespace
+
+Tensors decompose_nansum(CallContext& c) {
+  const auto a = c.attrs_as<NansumAttrs>();
+  const Tensor& x = c.operand(0);
+  const Tensor clean = is_float(x.dtype()) ? ops::where(ops::isnan(x), number(0.0), x) : x;
+  return {ops::sum(clean, some(a.axis), a.dtype, a.keepdim)};
+}
+
+Tensors decompose_nanmean(CallContext& c) {
+  const auto a = c.attrs_as<NanmeanAttrs>();
+  const Tensor& x = c.operand(0);
+  const Tensor nan = ops::isnan(x);
+  const Tensor total = ops::sum(ops::where(nan, number(0.0), x), some(a.axis), std::nullopt, a.keepdim);
+  return {total / ops::sum(mask_of(ops::logical_not(nan), x), some(a.axis), std::nullopt, a.keepdim)};
+}
+
+Tensors decompose_count_nonzero(CallContext& c) {
+  const auto a = c.attrs_as<CountNonzeroAttrs>();
+  const Tensor set = ops::logical_not(ops::logical_not(c.operand(0)));
+  return {ops::sum(ops::cast(set, DType::kI64), some(a.axis), std::nullopt, a.keepdim)};
+}
+
+Tensors decompose_var(CallContext& c) {
+  const auto a = c.attrs_as<VarAttrs>();
+  return {variance(c.operand(0), a.axis, a.unbiased, a.keepdim)};
+}
+
+Tensors decompose_std(CallContext& c) {
+  const auto a = c.attrs_as<StdAttrs>();
+  return {ops::sqrt(variance(c.operand(0), a.axis, a.unbiased, a.keepdim))};
+}
+
+Tensors decompose_vector_norm(CallContext& c) {
+  const auto a = c.attrs_as<VectorNormAttrs>();
+  return {vector_norm(c.operand(0), a.p.as_double(), some(a.axis), a.keepdim)};
+}
+
+Tensors decompose_norm(CallContext& c) {
+  const auto a = c.attrs_as<NormAttrs>();
+  const Tensor& x = c.operand(0);
+  const Axes axes = some(a.axis);
+  if (a.p.is_none()) return {vector_norm(x, 2, axes, a.keepdim)};
+  if (a.p.is_string()) {
+    if (a.p.as_string() != "fro") fail(ErrorCode::kUsage, "norm: p '", a.p.as_string(), "' is not offered; 'fro' is");
+    return {vector_norm(x, 2, axes, a.keepdim)};
+  }
+  const double p = a.p.as_double();
+  if (!axes || axes->size() != 2) return {vector_norm(x, p, axes, a.keepdim)};
+  // Induced norms: the largest (smallest) sum along one of the two axes.
+  int64_t row = (*axes)[0], column = (*axes)[1];
+  row = row < 0 ? row + x.ndim() : row;
+  column = column < 0 ? column + x.ndim() : column;
+  if (std::abs(p) != 1 && std::abs(p) != INFINITY)
+    fail(ErrorCode::kUsage, "norm: the matrix norm of order ", p, " is not offered");
+  const std::vector<int64_t> within = {std::abs(p) == 1 ? row : column}, across = {std::abs(p) == 1 ? column : row};
+  const Tensor sums = ops::sum(ops::abs(x), within, std::nullopt, true);
+  const Tensor best = p > 0 ? ops::max(sums, across, true) : ops::min(sums, across, true);
+  return {a.keepdim ? best : ops::squeeze(best, std::vector<int64_t>{row, column})};
+}
+
+Tensors decompose_dist(CallContext& c) {
+  return {vector_norm(c.operand(0) - c.operand(1), c.attrs_as<DistAttrs>().p.as_double(), std::nullopt, false)};
+}
+
+Tensors decompose_diff(CallContext& c) {
+  const auto a = c.attrs_as<DiffAttrs>();
+  Tensor x = c.operand(0);
+  if (x.ndim() == 0) fail(ErrorCode::kUsage, "diff: x must have at least one dimension");
+  if (a.n < 1) fail(ErrorCode::kUsage, "diff: n must be at least 1, not ", a.n);
+  const int64_t axis = a.axis < 0 ? a.axis + x.ndim() : a.axis;
+  Tensors pieces;
+  if (c.has(1)) pieces.push_back(c.operand(1));
+  pieces.push_back(x);
+  if (c.has(2)) pieces.push_back(c.operand(2));
+  if (pieces.size() > 1) x = ops::concat(pieces, axis);
+  for (int64_t i = 0; i < a.n; ++i) {
+    const Dim n = x.dim(axis);
+    const Tensor behind = part(x, axis, 1, n), front = part(x, axis, 0, n - 1);
+    x = is_bool(x.dtype()) ? ops::not_equal(behind, front) : behind - front;
+  }
+  return {x};
+}
+
+Tensors decompose_trapezoid(CallContext& c) {
+  const auto a = c.attrs_as<TrapezoidAttrs>();
+  return {ops::sum(trapezoids("trapezoid", c.operand(0), c.operand(1), a.dx, a.axis), std::vector<int64_t>{a.axis})};
+}
+
+Tensors decompose_cumulative_trapezoid(CallContext& c) {
+  const auto a = c.attrs_as<CumulativeTrapezoidAttrs>();
+  return {ops::cumsum(trapezoids("cumulative_trapezoid", c.operand(0), c.operand(1), a.dx, a.axis), a.axis)};
+}
+
+Tensors decompose_cosine_similarity(CallContext& c) {
+  const auto a = c.attrs_as<CosineSimilarityAttrs>();
+  const Tensor &x = c.operand(0), &y = c.operand(1);
+  const auto total = [&](const Tensor& t) { return ops::sum(t, std::vector<int64_t>{a.axis}); };
+  const Tensor sizes = ops::sqrt(ops::maximum(total(x * x) * total(y * y), number(a.eps * a.eps)));
+  return {total(x * y) / sizes};
+}
+
+Tensors decompose_pairwise_distance(CallContext& c) {
+  const auto a = c.attrs_as<PairwiseDistanceAttrs>();
+  return {vector_norm(c.operand(0) - c.operand(1) + a.epsilon, a.p.as_double(), std::vector<int64_t>{-1}, a.keepdim)};
+}
+
+Tensors decompose_normalize(CallContext& c) {
+  const auto a = c.attrs_as<NormalizeAttrs>();
+  const Tensor& x = c.operand(0);
+  const int64_t axis = x.ndim() == 1 ? 0 : a.axis;
+  const Tensor size = vector_norm(x, a.p.as_double(), std::vector<int64_t>{axis}, true);
+  return {x / ops::maximum(size, number(a.epsilon))};
+}
+
+}  // namespace paddle::rules
