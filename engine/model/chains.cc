@@ -181,7 +181,7 @@ Value Evaluation::chain_item(const ChainItem& item, const Value& current, Frame&
 Value Evaluation::run_chain(const Code& code, Value current, Frame& frame) {
   for (const ChainItem& item : code.chain) {
     if (!current.is_none()) frame.locals["_"] = current;
-    const Value result = chain_item(item, current, frame);
+    const Value result = located(item.where, [&] { return chain_item(item, current, frame); });
     if (item.as.size() == 1) {
       frame.locals[item.as[0].text] = first_of(result);
     } else if (item.as.size() > 1) {

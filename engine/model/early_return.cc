@@ -39,7 +39,8 @@ Outcome Evaluation::run_tail(const std::vector<Stmt>& statements, size_t from, c
       const Rest after{&statements, i + 1, rest};
       return run_if_tail(statements[i], 0, after, frame);
     }
-    Outcome outcome = run_statement(statements[i], frame);
+    Outcome outcome =
+        located(statements[i].where, [&] { return run_statement(statements[i], frame); });
     if (outcome.flow != Flow::kNormal) return outcome;
   }
   if (!rest) return {};

@@ -76,7 +76,7 @@ Outcome Evaluation::run(const std::vector<Stmt>& statements, Frame& frame) {
     refuse(statements[0].where, "more than 200 levels of nesting");
   }
   for (const Stmt& statement : statements) {
-    Outcome outcome = run_statement(statement, frame);
+    Outcome outcome = located(statement.where, [&] { return run_statement(statement, frame); });
     if (outcome.flow != Flow::kNormal) return outcome;
   }
   return {};

@@ -91,6 +91,10 @@ class Evaluation {
   /// Runs a whole body; `return` may stand under conditions on tensors outside of loops.
   Outcome run_body(const std::vector<Stmt>& statements, Frame& frame);
 
+  /// Calls `f` and gives errors that still have no place this one.
+  template <class F>
+  auto located(const Where& where, F&& f) -> decltype(f());
+
   // ---- expressions.cc --------------------------------------------------------------------------
   Value evaluate(const Expr& expr, Frame& frame);
   Value evaluate_attribute(const Expr& expr, Frame& frame);
@@ -233,8 +237,7 @@ class Evaluation {
 };
 
 template <class F>
-auto Evaluation::placed(const Where& where, F&& f) -> decltype(f()) {
-  const ir::PlaceScope scope(where.place().text());
+auto Evaluation::located(const Where& where, F&& f) -> decltype(f()) {
   try {
     return f();
   } catch (const Error& error) {
@@ -244,6 +247,12 @@ auto Evaluation::placed(const Where& where, F&& f) -> decltype(f()) {
     for (const std::string& note : error.notes()) with_place.note(note);
     throw with_place;
   }
+}
+
+template <class F>
+auto Evaluation::placed(const Where& where, F&& f) -> decltype(f()) {
+  const ir::PlaceScope scope(where.place().text());
+  return located(where, f);
 }
 
 template <class F>

@@ -203,8 +203,16 @@ std::optional<Value> bilinear(LayerCall& call) {
   return std::nullopt;
 }
 
-/// Recurrent layers: `gates` blocks of rows per weight. The operation takes the weights as a list,
-/// for each layer and direction w_ih, w_hh, b_ih, b_hh.
+/// The operand that is a list of tensors.
+std::string list_operand(const Op& op) {
+  for (const OperandDef& operand : op.operands()) {
+    if (operand.kind == OperandKind::kList) return operand.name;
+  }
+  fail(ErrorCode::kInternal, op.name(), ": no operand takes the weights");
+}
+
+/// Recurrent layers: `gates` blocks of rows per weight. The operation takes the weights as its list
+/// operand, for each layer and direction w_ih, w_hh, b_ih, b_hh.
 LayerRule recurrent(int64_t gates) {
   return [gates](LayerCall& call) -> std::optional<Value> {
     const Tensor x = call.x();
@@ -216,7 +224,8 @@ LayerRule recurrent(int64_t gates) {
     const auto* word = direction ? direction->get<std::string>() : nullptr;
     const bool both = word && (*word == "bidirect" || *word == "bidirectional");
     int64_t in = call.known(x.dim(-1), "the last axis of x");
-    if (!call.find("weights")) {
+    const std::string list = list_operand(call.op);
+    if (!call.find(list)) {
       ValueList weights;
       for (int64_t layer = 0; layer < layers; ++layer) {
         for (int side = 0; side < (both ? 2 : 1); ++side) {
@@ -236,7 +245,7 @@ LayerRule recurrent(int64_t gates) {
         }
         in = hidden * (both ? 2 : 1);
       }
-      call.values["weights"] = Value::list(std::move(weights));
+      call.values[list] = Value::list(std::move(weights));
     }
     call.values.erase("bias");
     const Value result = call.run();
