@@ -1,0 +1,20 @@
+#pragma once
+// Comparing an array with a reference, and saying in one line how they differ.
+
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace paddle::inspect {
+
+struct Tolerance {
+  double relative = 1e-5;
+  double absolute = 1e-6;
+};
+
+/// "" if the shapes and dtypes agree and every element is within absolute + relative * |expected|;
+/// integers and booleans must be equal, NaN equals NaN, and an infinity itself. bfloat16 compares
+/// with the float32 that holds it. Otherwise what differs.
+std::string difference(const Array& found, const Array& expected, const Tolerance& tolerance);
+
+}  // namespace paddle::inspect

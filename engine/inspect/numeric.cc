@@ -1,0 +1,149 @@
+#include "inspect/numeric.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/autograd.h"
+#include "inspect/op_call.h"
+#include "inspect/samples.h"
+#include "ops/operators.h"
+#include "tensor/random.h"
+
+namespace paddle::inspect {
+namespace {
+
+constexpr double kStep = 1e-5;
+constexpr double kTolerance = 2e-6;      ///< of first derivatives, relative to the largest one or 1
+constexpr int64_t kMaxElements = 24;     ///< of an input that are varied
+
+/// Fixed numbers in [0.5, 1.5) of either sign, as weights of a sum.
+Tensor weights_like(const Tensor& x, uint64_t stream) {
+  const Dims shape = concrete(x.shape());
+  Array w = Array::zeros(DType::kF64, shape);
+  const Random random(3, stream);
+  for (int64_t i = 0; i < w.size(); ++i) {
+    const double u = random.uniform(static_cast<uint64_t>(i));
+    w.data<double>()[i] = u < 0.5 ? -0.5 - 2 * u : 2 * u - 0.5;
+  }
+  return Tensor(x.dtype() == DType::kF64 ? w : w.cast(x.dtype()));
+}
+
+/// Sum of all floating tensors times their weights; undefined if there is none.
+Tensor weighted_sum(const Tensors& tensors, uint64_t stream) {
+  Tensor total;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    if (!t.defined() || !is_float(t.dtype())) continue;
+    Tensor s = ops::sum(t * weights_like(t, stream + i));
+    if (s.dtype() != DType::kF64) s = ops::cast(s, DType::kF64);
+    total = total.defined() ? total + s : s;
+  }
+  return total;
+}
+
+class GradientCheck {
+ public:
+  GradientCheck(const NamedCall& call, const std::vector<Mode>& modes) : call_(call), modes_(modes) {
+    for (size_t i = 0; i < call.inputs().size(); ++i)
+      if (call.inputs()[i].dtype == DType::kF64) varied_.push_back(i);
+  }
+
+  std::string run(int order) const {
+    if (varied_.empty()) return "the sample has no float64 tensor";
+    std::string bad = compare([this](const Tensors& x) { return value(x); }, kTolerance);
+    if (!bad.empty() || order < 2) return bad.empty() ? "" : "order 1: " + bad;
+    bad = compare([this](const Tensors& x) { return slope(x); }, 10 * kTolerance);
+    return bad.empty() ? "" : "order 2: " + bad;
+  }
+
+ private:
+  /// A number from the operation's results.
+  Tensor value(const Tensors& x) const { return weighted_sum(call_(x), 100); }
+  /// A number from the gradients of `value`; undefined if none depends on the inputs.
+  Tensor slope(const Tensors& x) const {
+    const Tensor v = value(x);
+    Tensors wanted;
+    for (const size_t i : varied_) wanted.push_back(x[i]);
+    return v.defined() ? weighted_sum(autograd::grad({v}, wanted), 200) : Tensor();
+  }
+
+  double number(const std::function<Tensor(const Tensors&)>& f, const std::vector<Array>& inputs) const {
+    const auto out = inspect::run(Mode::kEager, [&](const Tensors& x) { return Tensors{f(x)}; }, inputs);
+    return out[0] ? out[0]->number() : 0;
+  }
+
+  /// Compares the derivative of `f` by autograd, in each mode, with central differences.
+  std::string compare(const std::function<Tensor(const Tensors&)>& f, double tolerance) const {
+    const TensorFn gradients = [&](const Tensors& x) {
+      Tensors wanted;
+      for (const size_t i : varied_) wanted.push_back(x[i]);
+      const Tensor v = f(x);
+      return v.defined() ? autograd::grad({v}, wanted) : Tensors(wanted.size());
+    };
+    std::vector<std::vector<std::optional<Array>>> found;
+    for (const Mode mode : modes_) found.push_back(inspect::run(mode, gradients, call_.inputs()));
+    for (size_t k = 0; k < varied_.size(); ++k) {
+      std::vector<Array> inputs = call_.inputs();
+      Array& x = inputs[varied_[k]];
+      x = own_copy(x);
+      const int64_t stride = std::max<int64_t>(1, x.size() / kMaxElements);
+      for (int64_t e = 0; e < x.size(); e += stride) {
+        const double expected = slope_at(f, inputs, x, e);
+        for (size_t m = 0; m < modes_.size(); ++m) {
+          const auto& g = found[m][k];
+          if (g && g->shape != x.shape)
+            return str(text(modes_[m]), ": the gradient of ", call_.input_name(varied_[k]), " has shape ", g->shape,
+                       ", expected ", x.shape);
+          const double got = g ? g->number(e) : 0;
+          if (!(std::abs(got - expected) <= tolerance * std::max({1.0, std::abs(got), std::abs(expected)})))
+            return str(text(modes_[m]), ": gradient of ", call_.input_name(varied_[k]), " at element ", e, ": ", got,
+                       ", finite differences give ", expected);
+        }
+      }
+    }
+    return "";
+  }
+
+  /// Fourth-order central difference.
+  double slope_at(const std::function<Tensor(const Tensors&)>& f, const std::vector<Array>& inputs, Array& x,
+                  int64_t element) const {
+    double& slot = x.data<double>()[element];
+    const double at = slot, h = kStep * 20 * std::max(1.0, std::abs(at));
+    const auto difference = [&](double step) {
+      slot = at + step;
+      const double up = number(f, inputs);
+      slot = at - step;
+      const double down = number(f, inputs);
+      slot = at;
+      return (up - down) / (2 * step);
+    };
+    return (4 * difference(h / 2) - difference(h)) / 3;
+  }
+
+  const NamedCall& call_;
+  const std::vector<Mode>& modes_;
+  std::vector<size_t> varied_;  ///< the float64 inputs
+};
+
+std::string check_sample(const Op& op, const std::string& sample, int order, const std::vector<Mode>& modes) {
+  try {
+    std::vector<std::string> words;
+    for (const std::string& word : split(sample, ' '))
+      if (!word.empty()) words.push_back(word);
+    return GradientCheck(parse_call(op, words), modes).run(order);
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+
+std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes) {
+  for (const std::string& sample : samples_of(op)) {
+    const std::string bad = check_sample(op, sample, order, modes);
+    if (!bad.empty()) return str(bad, "  [", sample, "]");
+  }
+  return "";
+}
+
+}  // namespace paddle::inspect

@@ -1,0 +1,184 @@
+#include "inspect/samples.h"
+
+#include <map>
+#include <string_view>
+
+namespace paddle::inspect {
+namespace {
+
+struct Entry {
+  const char* op;
+  const char* sample;
+};
+
+// Inputs stay away from points where a derivative jumps, and inside the function's domain.
+constexpr Entry kEntries[] = {
+    // Functions of one tensor with a domain or a kink.
+    {"log", "x=f64[2,3]{0.5,3}"},
+    {"log2", "x=f64[2,3]{0.5,3}"},
+    {"log10", "x=f64[2,3]{0.5,3}"},
+    {"log1p", "x=f64[2,3]{-0.5,3}"},
+    {"sqrt", "x=f64[2,3]{0.5,3}"},
+    {"rsqrt", "x=f64[2,3]{0.5,3}"},
+    {"reciprocal", "x=f64[2,3]{0.5,3}"},
+    {"asin", "x=f64[2,3]{-0.8,0.8}"},
+    {"acos", "x=f64[2,3]{-0.8,0.8}"},
+    {"atanh", "x=f64[2,3]{-0.8,0.8}"},
+    {"acosh", "x=f64[2,3]{1.2,3}"},
+    {"erfinv", "x=f64[2,3]{-0.8,0.8}"},
+    {"lgamma", "x=f64[2,3]{0.5,4}"},
+    {"digamma", "x=f64[2,3]{0.5,4}"},
+    {"polygamma", "x=f64[2,3]{0.5,4} n=1"},
+    {"polygamma", "x=f64[2,3]{0.5,4} n=2"},
+    {"logit", "x=f64[2,3]{0.2,0.8}"},
+    {"logit", "x=f64[2,3]{0.2,0.8} eps=0.01"},
+    {"gelu", "x=f64[2,3]"},
+    {"gelu", "x=f64[2,3] approximate=true"},
+    {"scale", "x=f64[2,3] scale=2.5 bias=1.0 bias_after_scale=false"},
+    {"clip", "x=f64(-2,-0.3,0.2,1.7) min=-1 max=1"},
+    {"hardtanh", "x=f64(-2,-0.3,0.2,1.7)"},
+    {"relu6", "x=f64(-2,0.3,4,7)"},
+    {"hardsigmoid", "x=f64(-4,-1.3,0.2,3.7)"},
+    {"hardswish", "x=f64(-4,-1.3,0.2,3.7)"},
+    {"softplus", "x=f64(-2,-0.3,0.2,30) beta=2.0"},
+    {"cast", "x=f64[2,3] dtype=float64"},
+    // Two tensors.
+    {"add", "x=f64[2,3] y=f64[3]"},
+    {"subtract", "x=f64[2,1] y=f64[2,3]"},
+    {"multiply", "x=f64[2,1,3] y=f64[4,1]"},
+    {"divide", "x=f64[2,3] y=f64[2,3]{0.5,2}"},
+    {"divide", "x=f64[3] y=f64[2,3]{-2,-0.5}"},
+    {"remainder", "x=f64(1.3,-2.6,4.2) y=f64(0.9,1.1,-1.7)"},
+    {"pow", "x=f64[2,3]{0.5,2} y=f64[2,3]"},
+    {"pow", "x=f64(-1.5,0.7,2.0) y=f64(2,3,2)"},
+    {"maximum", "x=f64[2,3] y=f64[3]"},
+    {"where", "condition=bool[2,3] x=f64[2,3] y=f64[3]"},
+    {"hypot", "x=f64[2,3] y=f64[3]{0.5,2}"},
+    {"heaviside", "x=f64[2,3] y=f64[2,3]"},
+    {"lerp", "x=f64[2,3] y=f64[2,3] weight=f64[3]"},
+    {"ldexp", "x=f64[2,3] y=f64[2,3]{-2,2}"},
+    {"prelu", "x=f64[2,3,2] weight=f64[3]"},
+    {"prelu", "x=f64[2,3] weight=f64[1]"},
+    {"glu", "x=f64[2,6]"},
+    {"swiglu", "x=f64[2,3] y=f64[2,3]"},
+    {"swiglu", "x=f64[2,6]"},
+    {"maxout", "x=f64[2,4,3] groups=2"},
+    {"multiplex", "inputs=[f64[3,2],f64[3,2]] index=i32[3,1](1,0,1)"},
+    {"add_n", "inputs=[f64[2,3],f64[2,3],f64[2,3]]"},
+    // Reductions.
+    {"sum", "x=f64[2,3,4] axis=[0,2]"},
+    {"sum", "x=f64[2,3,4]"},
+    {"mean", "x=f64[2,3,4] axis=[-1] keepdim=true"},
+    {"max", "x=f64[2,3,4] axis=1"},
+    {"min", "x=f64[2,3,4] axis=[0,2]"},
+    {"prod", "x=f64[2,3,2] axis=1"},
+    {"prod", "x=f64(1.5,0,-2,0.7)"},
+    {"logsumexp", "x=f64[2,3,4] axis=[0,2]"},
+    {"cumsum", "x=f64[2,3,4] axis=1"},
+    {"cumsum", "x=f64[2,3]"},
+    {"softmax", "x=f64[2,3,4] axis=1"},
+    {"log_softmax", "x=f64[2,3,4]"},
+    // Products.
+    {"matmul", "x=f64[2,3] y=f64[3,4]"},
+    {"matmul", "x=f64[3] y=f64[2,3,4]"},
+    {"matmul", "x=f64[2,1,4,3] y=f64[5,3,2] transpose_x=false"},
+    {"matmul", "x=f64[3,2] y=f64[4,3] transpose_x=true transpose_y=true"},
+    {"linear", "x=f64[2,4,3] weight=f64[3,5] bias=f64[5]"},
+    // Shapes.
+    {"reshape", "x=f64[2,6] shape=[3,-1]"},
+    {"transpose", "x=f64[2,3,4] perm=[2,0,1]"},
+    {"squeeze", "x=f64[2,1,3] axis=1"},
+    {"unsqueeze", "x=f64[2,3] axis=[0,2]"},
+    {"flatten", "x=f64[2,3,2]"},
+    {"expand", "x=f64[2,1] shape=[3,2,4]"},
+    {"strided_slice", "x=f64[5,4] axes=[0,1] starts=[4,0] ends=[0,3] strides=[-2,1]"},
+    {"strided_slice_scatter", "x=f64[5,4] value=f64[2,4] axes=[0] starts=[0] ends=[4] strides=[2]"},
+    {"slice_scatter", "x=f64[5,4] value=f64[2,4] axes=[0] starts=[0] ends=[4] strides=[2]"},
+    {"select_scatter", "x=f64[3,4] values=f64[4] axis=0 index=1"},
+    {"concat", "x=[f64[2,3],f64[1,3]] axis=0"},
+    {"split", "x=f64[2,6] num_or_sections=[1,-1,2] axis=1"},
+    {"split", "x=f64[4,3] num_or_sections=2"},
+    {"stack", "x=[f64[2,3],f64[2,3]] axis=1"},
+    {"pad", "x=f64[2,3] pad=[1,0,0,2]"},
+    {"pad", "x=f64[1,2,4,3] pad=[1,2,0,1] mode=reflect"},
+    {"pad", "x=f64[1,2,4,3] pad=[1,2,0,1] mode=replicate"},
+    {"pad", "x=f64[1,2,4,3] pad=[1,2,0,1] mode=circular"},
+    // Indexing.
+    {"gather_along", "x=f64[3,4] index=i64[2,4]{0,3} axis=0"},
+    {"scatter_along", "x=f64[3,4] index=i64[1,4](0,2,2,1) values=f64[1,4] axis=0 reduce=add"},
+    {"scatter_along", "x=f64[3,4] index=i64[1,4](0,2,2,1) values=f64[1,4] axis=0 reduce=assign"},
+    {"scatter_along", "x=f64[3,4]{0.5,2} index=i64[2,4](0,2,2,1,0,1,2,0) values=f64[2,4]{0.5,2} axis=0 reduce=mul"},
+    {"scatter_along", "x=f64[3,4] index=i64[2,4](0,2,2,1,0,1,2,0) values=f64[2,4] axis=0 reduce=mean"},
+    {"scatter_along", "x=f64[3,4] index=i64[2,4](0,2,2,1,0,1,2,0) values=f64[2,4] axis=0 reduce=amax"},
+    {"take_along_axis", "arr=f64[3,4] indices=i64[2,1](0,2) axis=0"},
+    {"put_along_axis", "arr=f64[3,4] indices=i64[1,4](0,2,2,1) values=f64[1,4] axis=0 reduce=add"},
+    {"index_select", "x=f64[3,4] index=i64(2,0,2) axis=0"},
+    {"index_add", "x=f64[3,4] index=i64(2,0) axis=0 value=f64[2,4] alpha=1.5"},
+    {"gather", "x=f64[3,4] index=i64(2,0,2) axis=1"},
+    {"gather_nd", "x=f64[3,4,2] index=i64[3,2](0,1,2,3,0,1)"},
+    {"scatter_nd_add", "x=f64[3,4] index=i64[3,1](0,2,0) updates=f64[3,4]"},
+    {"scatter_nd_put", "x=f64[3,4] index=i64[2,1](0,2) updates=f64[2,4]"},
+    {"scatter_nd", "index=i64[3,1](0,2,0) updates=f64[3,4] shape=[4,4]"},
+    {"scatter", "x=f64[3,4] index=i64(2,0) updates=f64[2,4]"},
+    {"scatter", "x=f64[3,4] index=i64(2,0,2) updates=f64[3,4] overwrite=false"},
+    {"index_put", "x=f64[3,4] indices=[i64(0,2),i64(1,3)] value=f64[2]"},
+    {"index_put", "x=f64[3,4] indices=[i64(0,2,0),i64(1,3,1)] value=f64[3] accumulate=true"},
+    {"index_sample", "x=f64[3,4] index=i64[3,2]{0,4}"},
+    {"index_fill", "x=f64[3,4] index=i64(2,0) axis=1 value=0.5"},
+    {"take", "x=f64[3,4] index=i64[2,2](0,11,-3,4)"},
+    {"masked_select", "x=f64[2,3] mask=bool[2,3](1,0,1,1,0,0)"},
+    {"masked_fill", "x=f64[2,3] mask=bool[2,3](1,0,1,1,0,0) value=f64[1](0.5)"},
+    {"masked_scatter", "x=f64[2,3] mask=bool[2,3](1,0,1,1,0,0) value=f64[4]"},
+    // Losses.
+    {"softmax_cross_entropy", "logits=f64[3,4] label=i64(1,3,0)"},
+    {"softmax_cross_entropy_grad", "grad=f64[3] logits=f64[3,4] label=i64(1,3,0) log_sum=f64[3]"},
+    {"cross_entropy", "input=f64[3,4] label=i64(1,3,0)"},
+    {"cross_entropy", "input=f64[3,4] label=i64(1,3,-100) weight=f64[4]{0.5,2}"},
+    {"cross_entropy", "input=f64[3,4] label=f64[3,4]{0.1,1} soft_label=true label_smoothing=0.1"},
+    {"binary_cross_entropy_with_logits", "logit=f64[2,3] label=f64[2,3]{0.1,0.9} weight=f64[3]{0.5,2} pos_weight=f64[3]{0.5,2}"},
+    // Layers.
+    {"conv2d", "x=f64[2,4,5,6] weight=f64[6,2,3,2] bias=f64[6] stride=2 padding=1 dilation=[1,2] groups=2"},
+    {"conv2d", "x=f64[1,5,5,3] weight=f64[2,3,2,2] padding=SAME data_format=NHWC"},
+    {"conv2d_input_grad", "weight=f64[2,3,2,2] grad=f64[1,2,3,3] input_shape=[1,3,4,4] stride=[1,1] padding=[0,0,0,0] dilation=[1,1]"},
+    {"conv2d_weight_grad", "x=f64[1,3,4,4] grad=f64[1,2,3,3] weight_shape=[2,3,2,2] stride=[1,1] padding=[0,0,0,0] dilation=[1,1]"},
+    {"max_pool2d", "x=f64[1,2,5,6] kernel_size=[2,3] stride=2 padding=1"},
+    {"max_pool2d_grad", "grad=f64[1,1,2,2] mask=i32[1,1,2,2](0,3,10,15) input_shape=[1,1,4,4]"},
+    {"max_pool2d_take", "x=f64[1,1,4,4] mask=i32[1,1,2,2](0,3,10,15)"},
+    {"avg_pool2d", "x=f64[1,2,5,6] kernel_size=[2,3] stride=2 padding=1"},
+    {"avg_pool2d_grad", "grad=f64[1,2,2,2] input_shape=[1,2,4,4] kernel_size=2"},
+    {"layer_norm", "x=f64[2,3,4] normalized_shape=[3,4] weight=f64[3,4] bias=f64[3,4]"},
+    {"layer_norm", "x=f64[2,5] normalized_shape=5"},
+    {"layer_norm_grad", "grad=f64[3,4] x=f64[3,4] mean=f64[3] rstd=f64[3]{0.5,2} weight=f64[4]"},
+    {"batch_norm", "x=f64[4,3,2] running_mean=f64[3] running_var=f64[3]{0.5,2} weight=f64[3] bias=f64[3] training=true"},
+    {"batch_norm", "x=f64[4,3] running_mean=f64[3] running_var=f64[3]{0.5,2} weight=f64[3] bias=f64[3]"},
+    {"batch_norm_grad", "grad=f64[4,3] x=f64[4,3] mean=f64[3] rstd=f64[3]{0.5,2} weight=f64[3]"},
+    {"dropout", "x=f64[4,5] p=0.4"},
+    {"dropout", "x=f64[4,5] p=0.4 training=false mode=downscale_in_infer"},
+    {"embedding", "x=i64[2,3]{0,5} weight=f64[5,4] padding_idx=1"},
+    {"embedding_grad", "x=i64[2,3]{0,5} grad=f64[2,3,4] rows=5"},
+    {"scaled_dot_product_attention", "query=f64[1,3,2,4] key=f64[1,5,2,4] value=f64[1,5,2,4] attn_mask=f64[1,1,3,5]"},
+    {"scaled_dot_product_attention", "query=f64[1,4,2,3] key=f64[1,4,2,3] value=f64[1,4,2,3] is_causal=true"},
+};
+
+/// float64 [2, 3] for every operand that must be there.
+std::string default_sample(const Op& op) {
+  std::string sample;
+  for (const OperandDef& o : op.operands()) {
+    if (o.optional || o.hidden) continue;
+    sample += o.kind == OperandKind::kList ? std::string(o.name) + "=[f64[2,3],f64[2,3]] "
+                                           : std::string(o.name) + "=f64[2,3] ";
+  }
+  return sample;
+}
+
+}  // namespace
+
+std::vector<std::string> samples_of(const Op& op) {
+  std::vector<std::string> out;
+  for (const Entry& e : kEntries)
+    if (op.name() == e.op) out.emplace_back(e.sample);
+  if (out.empty()) out.push_back(default_sample(op));
+  return out;
+}
+
+}  // namespace paddle::inspect

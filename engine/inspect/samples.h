@@ -1,0 +1,16 @@
+#pragma once
+// Samples on which an operation's gradient is checked: arguments in the form of `parse_call`. An
+// operation whose tensors may be any float64 [2, 3] and whose attributes have defaults needs no
+// entry; others have one in the table of samples.cc.
+
+#include <string>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace paddle::inspect {
+
+/// The operation's entries, or one made from its signature.
+std::vector<std::string> samples_of(const Op& op);
+
+}  // namespace paddle::inspect
