@@ -30,6 +30,10 @@ const std::vector<size_t>& NamedCall::positions(const std::string& argument) con
   return it->second;
 }
 
+void NamedCall::hold(const std::string& argument) {
+  for (const size_t i : positions(argument)) constants_.insert(i);
+}
+
 std::string NamedCall::input_name(size_t input) const {
   for (const auto& [name, positions] : positions_)
     for (size_t i = 0; i < positions.size(); ++i)
@@ -206,18 +210,26 @@ Argument parse_argument(const Op& op, const std::string& name, const std::string
 
 NamedCall parse_call(const Op& op, const std::vector<std::string>& words) {
   std::vector<std::pair<std::string, Argument>> arguments;
+  std::vector<std::string> held;
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
       fail(ErrorCode::kUsage, "expected name=value, found '", word, "'");
     const std::string name = word.substr(0, equals);
+    std::string value = word.substr(equals + 1);
+    if (value.ends_with("!")) {
+      value.pop_back();
+      held.push_back(name);
+    }
     try {
-      arguments.emplace_back(name, parse_argument(op, name, word.substr(equals + 1)));
+      arguments.emplace_back(name, parse_argument(op, name, value));
     } catch (const Error& e) {
       fail(e.code(), op.name(), ": ", name, ": ", e.message());
     }
   }
-  return NamedCall(op, std::move(arguments));
+  NamedCall call(op, std::move(arguments));
+  for (const std::string& name : held) call.hold(name);
+  return call;
 }
 
 }  // namespace paddle::inspect

@@ -4,6 +4,7 @@
 // that the call can be repeated on others, traced ones included.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ class NamedCall {
   bool has_tensors(const std::string& argument) const { return positions_.contains(argument); }
   /// Name of the argument that an input belongs to.
   std::string input_name(size_t input) const;
+  /// False for an argument that a word marked as constant.
+  bool varies(size_t input) const { return !constants_.contains(input); }
+  void hold(const std::string& argument);
   /// Calls the operation with these tensors in place of the inputs; hidden results are left out.
   Tensors operator()(const Tensors& inputs) const;
   /// Operands and attributes as the operation gets them.
@@ -33,6 +37,7 @@ class NamedCall {
   std::vector<std::pair<std::string, Argument>> arguments_;
   std::vector<Array> inputs_;
   std::map<std::string, std::vector<size_t>> positions_;
+  std::set<size_t> constants_;
 };
 
 /// The declared attribute of that name, or null.
@@ -44,6 +49,7 @@ const AttrDef* find_attr(const Op& op, const std::string& name);
 ///   x=f64[2,3]{0.1,2}   uniform in the range; integers below its end
 ///   x=[f32[2],f32[3]]   a list of tensors
 ///   x=i64(0,2,1)        a 1-D tensor of these numbers; `i64[3,1](0,2,1)` gives it a shape
+///   x=f64[2,3]!         a `!` at the end: no gradient is asked for it
 ///   axis=1 padding=SAME shape=[2,-1] dtype=float32 p=inf
 /// Throws kUsage, naming the argument.
 NamedCall parse_call(const Op& op, const std::vector<std::string>& words);

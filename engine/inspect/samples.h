@@ -10,7 +10,8 @@
 
 namespace paddle::inspect {
 
-/// The operation's entries, or one made from its signature.
+/// The operation's entries, or one made from its signature; none for an operation that only the
+/// gradient of another one calls and that is checked there.
 std::vector<std::string> samples_of(const Op& op);
 
 }  // namespace paddle::inspect
