@@ -139,7 +139,7 @@ void infer_batch_norm(InferContext& c) {
 Tensors vjp_batch_norm(VjpContext& c) {
   const auto a = c.attrs_as<BatchNormAttrs>();
   const bool batch = a.training && !a.use_global_stats.value_or(false);
-  const Tensors grads = ops::batch_norm_grad(c.cotangent(), c.operand(0), c.result(3), c.result(4),
+  const Tensors grads = ops::batch_norm_grad(c.cotangent_or_zeros(0), c.operand(0), c.result(3), c.result(4),
                                              c.operand(3), batch, a.data_format);
   Tensors out = c.gradients();
   if (c.needs(0)) out[0] = grads[0];

@@ -101,19 +101,64 @@ Tensors vjp_extremum(VjpContext& c) {
   return {hit * share};
 }
 
-Tensors vjp_prod(VjpContext& c) {
-  // The product of the others: the result over x, and where one factor is zero, the product of
-  // the non-zero ones for that factor.
-  const Tensor& x = c.operand(0);
-  const Reduction r = reduction_of(c.op(), c.attrs(), x.ndim());
+namespace {
+
+/// For each element of the last axis (of `count` elements), the product of the others: down a tree
+/// of pairwise products, so that zeros do no harm, to any order.
+Tensor product_of_others(const Tensor& x, int64_t count) {
+  const int64_t axis = x.ndim() - 1;
+  const auto half = [&](const Tensor& t, int64_t first) {
+    return ops::strided_slice(t, {axis}, {Dim(first)}, {t.shape().back()}, {2});
+  };
+  int64_t width = 1;
+  while (width < count) width *= 2;
+  Shape padding = x.shape();
+  padding.back() = Dim(width - count);
+  Tensors levels = {width == count ? x : ops::concat({x, full_of(padding, 1, x.dtype())}, axis)};
+  for (; width > 1; width /= 2) levels.push_back(half(levels.back(), 0) * half(levels.back(), 1));
+  Tensor others = ones_like(levels.back());
+  for (size_t i = levels.size() - 1; i-- > 0;) {
+    const Tensor pairs = ops::stack({others * half(levels[i], 1), others * half(levels[i], 0)}, axis + 1);
+    others = ops::reshape(pairs, levels[i].shape());
+  }
+  return ops::strided_slice(others, {axis}, {Dim(0)}, {Dim(count)}, {1});
+}
+
+/// The same by division, for a number of factors that is not known while tracing; gradients of
+/// higher order are those without zeros.
+Tensor product_of_others_by_division(const Tensor& x, const std::vector<int64_t>& axes) {
   const Tensor zero = ops::equal(x, Tensor::number(0.0));
   const Tensor safe = ops::where(zero, Tensor::number(1.0), x);
-  const Tensor zeros = ops::sum(mask_of(zero, x), r.axes, std::nullopt, true);
-  const Tensor rest = ops::prod(safe, r.axes, true);
+  const Tensor zeros = ops::sum(mask_of(zero, x), axes, std::nullopt, true);
+  const Tensor rest = ops::prod(safe, axes, true);
   const Tensor none = ops::equal(zeros, Tensor::number(0.0));
   const Tensor one = ops::logical_and(ops::equal(zeros, Tensor::number(1.0)), zero);
-  const Tensor others = ops::where(none, rest / safe, ops::where(one, rest, Tensor::number(0.0)));
-  return {ops::cast(restore_axes(c.cotangent(), r.axes, r.keepdim), x.dtype()) * others};
+  return ops::where(none, rest / safe, ops::where(one, rest, Tensor::number(0.0)));
+}
+
+}  // namespace
+
+Tensors vjp_prod(VjpContext& c) {
+  const Tensor& x = c.operand(0);
+  const Reduction r = reduction_of(c.op(), c.attrs(), x.ndim());
+  const Tensor grad = ops::cast(restore_axes(c.cotangent(), r.axes, r.keepdim), x.dtype());
+  Dim count = 1;
+  std::vector<int64_t> order, back(static_cast<size_t>(x.ndim()));
+  for (int64_t i = 0; i < x.ndim(); ++i)
+    if (std::find(r.axes.begin(), r.axes.end(), i) == r.axes.end()) order.push_back(i);
+  Shape flat;
+  for (const int64_t i : order) flat.push_back(x.dim(i));
+  for (const int64_t i : r.axes) {
+    order.push_back(i);
+    count = count * x.dim(i);
+  }
+  if (!count.is_constant()) return {grad * product_of_others_by_division(x, r.axes)};
+  if (count.value() == 0) return {zeros_like(x)};
+  flat.push_back(count);
+  const Tensor turned = ops::transpose(x, order);
+  const Tensor others = product_of_others(ops::reshape(turned, flat), count.value());
+  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return {grad * ops::transpose(ops::reshape(others, turned.shape()), back)};
 }
 
 Tensors vjp_logsumexp(VjpContext& c) {

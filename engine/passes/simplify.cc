@@ -23,20 +23,43 @@ bool has_effect(const Operation& operation) {
   return false;
 }
 
-void remove_dead(Region& region, std::unordered_set<const Value*>& used) {
-  for (const Value* v : region.results) used.insert(v);
+void collect_symbols(const AttrValue& value, std::unordered_set<std::string>& symbols) {
+  if (value.is_list())
+    for (const AttrValue& v : value.as_list()) collect_symbols(v, symbols);
+  if (!value.is_int() || value.as_dim().is_constant()) return;
+  std::vector<std::string> names;
+  value.as_dim().collect_symbols(names);
+  symbols.insert(names.begin(), names.end());
+}
+
+/// What later operations need: values, and sizes that are known only at run time.
+struct Needs {
+  std::unordered_set<const Value*> values;
+  std::unordered_set<std::string> symbols;
+
+  bool any(const Operation& operation) const {
+    for (const Value* v : operation.results) {
+      if (values.count(v) > 0) return true;
+      if (!operation.op->has(kRunTimeShape)) continue;
+      for (const Dim& d : v->type.shape)
+        if (d.is_symbol() && symbols.count(d.text()) > 0) return true;
+    }
+    return false;
+  }
+};
+
+void remove_dead(Region& region, Needs& needs) {
+  for (const Value* v : region.results) needs.values.insert(v);
   for (auto it = region.operations.rbegin(); it != region.operations.rend();) {
     Operation& operation = **it;
-    const bool wanted = has_effect(operation) ||
-                        std::any_of(operation.results.begin(), operation.results.end(),
-                                    [&](const Value* v) { return used.count(v) > 0; });
-    if (!wanted) {
+    if (!has_effect(operation) && !needs.any(operation)) {
       it = std::make_reverse_iterator(region.operations.erase(std::next(it).base()));
       continue;
     }
     for (const Value* v : operation.operands)
-      if (v) used.insert(v);
-    for (const auto& nested : operation.regions) remove_dead(*nested, used);
+      if (v) needs.values.insert(v);
+    for (const AttrValue& v : operation.attrs.values) collect_symbols(v, needs.symbols);
+    for (const auto& nested : operation.regions) remove_dead(*nested, needs);
     ++it;
   }
 }
@@ -66,7 +89,8 @@ void merge(Region& region, Replacement& map, std::map<std::string, Operation*> k
     Operation& operation = **it;
     rewrite_operands(operation, map);
     for (const auto& nested : operation.regions) merge(*nested, map, known);
-    if (!operation.regions.empty() || has_effect(operation)) {
+    // The sizes of a second run-time shape would be left without a value.
+    if (!operation.regions.empty() || has_effect(operation) || operation.op->has(kRunTimeShape)) {
       ++it;
       continue;
     }
@@ -87,7 +111,7 @@ void merge_constants(Function& function, Replacement& map) {
   std::map<std::string, Value*> known;
   for (const Value& v : function.values()) {
     if (!v.constant || v.constant->size() > 16) continue;
-    const Array& a = *v.constant;
+    const Array a = v.constant->contiguous();
     std::string key = v.type.text();
     key.append(static_cast<const char*>(a.raw()), static_cast<size_t>(storage_bytes(a.dtype, a.size())));
     auto [found, inserted] = known.try_emplace(key, const_cast<Value*>(&v));
@@ -98,8 +122,8 @@ void merge_constants(Function& function, Replacement& map) {
 }  // namespace
 
 void remove_dead_code(Function& function) {
-  std::unordered_set<const Value*> used;
-  remove_dead(function.body, used);
+  Needs needs;
+  remove_dead(function.body, needs);
 }
 
 void merge_common_subexpressions(Function& function) {

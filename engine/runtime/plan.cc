@@ -137,7 +137,9 @@ void Plan::run_block(std::vector<Instruction>& block) {
             store_dynamic(instruction.results[i], dynamic_[static_cast<size_t>(instruction.entry[i].second)]);
         break;
     }
-    if (options_.poison_dead_memory) poison(instruction.position);
+    // Copies that pack operands stand at the position of the operation that reads them.
+    const bool last = &instruction == &block.back() || (&instruction)[1].position != instruction.position;
+    if (options_.poison_dead_memory && last) poison(instruction.position);
   }
 }
 

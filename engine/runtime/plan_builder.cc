@@ -45,6 +45,7 @@ void PlanBuilder::build() {
       p.planned = true;
       p.buffer = static_cast<int>(plan_.buffers_.size()) - 1;
       p.layout = Layout::of(*v.constant);
+      p.layout.offset = 0;  // counts from where the constant starts, which may be inside its storage
     }
   number(function_.body);
   const int end = positions_ + 1;
