@@ -58,7 +58,9 @@ void bind_inputs(Evaluation& evaluation, const Program& program, const EntryPoin
     if (type.shape.size() != input.shape.size()) {
       refuse(input, str("expected ", input.shape.size(), " axes, found ", type));
     }
-    if (type.dtype != input.dtype)
+    // A run in float64 widens every float32.
+    const bool widened = input.dtype == DType::kF32 && type.dtype == DType::kF64;
+    if (type.dtype != input.dtype && !widened)
       refuse(input, str("expected ", text(input.dtype), ", found ", type));
     for (size_t axis = 0; axis < type.shape.size(); ++axis) {
       const Expr& size = *input.shape[axis];

@@ -100,7 +100,7 @@ void update(const Rule& r, double lr, double step, int64_t n, T* p, T* g, T* s0,
     case Rule::Kind::kAdam: {
       const double root = std::sqrt(1 - std::pow(r.beta2, step));
       const T scaled = static_cast<T>(lr * root / (1 - std::pow(r.beta1, step)));
-      const T epsilon = static_cast<T>(r.epsilon * root);
+      const T epsilon = static_cast<T>(r.epsilon);
       const T b1 = static_cast<T>(r.beta1), b2 = static_cast<T>(r.beta2);
       const T shrink = static_cast<T>(r.decoupled ? 1 - lr * r.weight_decay : 1);
       for (int64_t i = 0; i < n; ++i) {

@@ -1,0 +1,310 @@
+"""Trains the same nets from the same weights on the same batches here and in PyTorch, and compares
+the losses step by step. Called by scripts/parity; needs torch, numpy and safetensors.
+
+  parity.py BIN [NET…]    BIN: folder of paddle-train; nets: lenet char_gpt lstm deepfm resnet18
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from safetensors.numpy import save_file
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+STEPS = 20
+
+
+def ours(binary, config, weights, arrays, extra=()):
+    """Losses of a run of paddle-train on the arrays, batch by batch in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(os.path.join(folder, "data.npz"), **arrays)
+        save_file({k: np.ascontiguousarray(v) for k, v in weights.items()}, os.path.join(folder, "w.safetensors"))
+        text = config.replace("DATA", os.path.join(folder, "data.npz")).replace("ROOT", ROOT)
+        path = os.path.join(folder, "config.yaml")
+        with open(path, "w") as f:
+            f.write(text)
+        command = [os.path.join(binary, "paddle-train"), path, "--init", os.path.join(folder, "w.safetensors"),
+                   "--output", os.path.join(folder, "run"), *extra]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"paddle-train failed: {done.stderr.strip()}")
+        with open(os.path.join(folder, "run", "metrics.jsonl")) as f:
+            lines = [json.loads(line) for line in f]
+        return [line["loss"] for line in lines if line["kind"] == "train"]
+
+
+TAIL = """
+data: {batch_size: BATCH, shuffle: false, train: {kind: npz, path: DATA}}
+train: {steps: STEPS, log_every: 1, checkpoint_every: never}
+""".replace("STEPS", str(STEPS))
+
+
+def train(model, loss_of, optimizer, batches):
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        loss = loss_of(model, *batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def numpy_of(tensor):
+    return tensor.detach().numpy().copy()
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
+        self.fc = nn.ModuleList([nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10)])
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2).flatten(1)
+        return self.fc[2](F.relu(self.fc[1](F.relu(self.fc[0](x)))))
+
+
+def lenet(binary, rng):
+    model = LeNet()
+    weights = {"conv2d.weight": numpy_of(model.conv1.weight), "conv2d.bias": numpy_of(model.conv1.bias),
+               "conv2d_2.weight": numpy_of(model.conv2.weight), "conv2d_2.bias": numpy_of(model.conv2.bias)}
+    for i, layer in enumerate(model.fc):
+        name = "linear" if i == 0 else f"linear_{i + 1}"
+        weights[name + ".weight"], weights[name + ".bias"] = numpy_of(layer.weight.T), numpy_of(layer.bias)
+    x = rng.standard_normal((STEPS * 64, 1, 28, 28)).astype(np.float32)
+    y = rng.integers(0, 10, STEPS * 64)
+    config = """
+model: ROOT/models/lenet.yaml
+loss: cross_entropy(logits, label)
+optimizer: {name: adam, lr: 1e-3}
+""" + TAIL.replace("BATCH", "64")
+    batches = [(torch.from_numpy(x[i * 64:i * 64 + 64]), torch.from_numpy(y[i * 64:i * 64 + 64])) for i in range(STEPS)]
+    theirs = train(model, lambda m, a, b: F.cross_entropy(m(a), b), torch.optim.Adam(model.parameters(), 1e-3), batches)
+    return ours(binary, config, weights, {"image": x, "label": y}), theirs, 1e-4, STEPS
+
+
+class GPT(nn.Module):
+    def __init__(self, layers=4, heads=4, width=128, words=65, positions=64):
+        super().__init__()
+        self.heads, self.width = heads, width
+        self.words, self.positions = nn.Embedding(words, width), nn.Parameter(torch.randn(positions, width) * 0.02)
+        self.layers = nn.ModuleList([nn.ModuleDict({
+            "norm1": nn.LayerNorm(width), "qkv": nn.Linear(width, 3 * width), "out": nn.Linear(width, width),
+            "norm2": nn.LayerNorm(width), "up": nn.Linear(width, 4 * width), "down": nn.Linear(4 * width, width),
+        }) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+        nn.init.normal_(self.words.weight, std=0.02)
+
+    def forward(self, tokens):
+        b, t = tokens.shape
+        x = self.words(tokens) + self.positions[:t]
+        for l in self.layers:
+            q, k, v = l["qkv"](l["norm1"](x)).view(b, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, self.width)
+            x = x + l["out"](y)
+            x = x + l["down"](F.gelu(l["up"](l["norm2"](x)), approximate="tanh"))
+        return self.norm(x) @ self.words.weight.T
+
+
+def char_gpt(binary, rng):
+    model = GPT()
+    weights = {"words.weight": numpy_of(model.words.weight), "positions": numpy_of(model.positions),
+               "layer_norm.weight": numpy_of(model.norm.weight), "layer_norm.bias": numpy_of(model.norm.bias)}
+    for i, l in enumerate(model.layers):
+        names = {"layer_norm": l["norm1"], "attention.linear": l["qkv"], "attention.linear_2": l["out"],
+                 "layer_norm_2": l["norm2"], "feed_forward.linear": l["up"], "feed_forward.linear_2": l["down"]}
+        for name, layer in names.items():
+            w = numpy_of(layer.weight)
+            weights[f"layer.{i}.{name}.weight"] = w.T if w.ndim == 2 else w
+            weights[f"layer.{i}.{name}.bias"] = numpy_of(layer.bias)
+    tokens = rng.integers(0, 65, (STEPS * 12, 65))
+    x, y = tokens[:, :-1].copy(), tokens[:, 1:].copy()
+    config = """
+model: ROOT/models/char_gpt.yaml
+loss: cross_entropy(logits, targets)
+optimizer: {name: adamw, lr: 1e-3, weight_decay: 0.1}
+""" + TAIL.replace("BATCH", "12")
+    batches = [(torch.from_numpy(x[i * 12:i * 12 + 12]), torch.from_numpy(y[i * 12:i * 12 + 12])) for i in range(STEPS)]
+    theirs = train(model, lambda m, a, b: F.cross_entropy(m(a).flatten(0, 1), b.flatten()),
+                   torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.1), batches)
+    return ours(binary, config, weights, {"tokens": x, "targets": y}), theirs, 1e-4, STEPS
+
+
+class CharLSTM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.lstm, self.linear = nn.Embedding(65, 64), nn.LSTM(64, 96, 2, batch_first=True), nn.Linear(96, 65)
+
+    def forward(self, tokens):
+        return self.linear(self.lstm(self.embedding(tokens))[0])
+
+
+def lstm(binary, rng):
+    model = CharLSTM()
+    weights = {"embedding.weight": numpy_of(model.embedding.weight), "linear.weight": numpy_of(model.linear.weight.T),
+               "linear.bias": numpy_of(model.linear.bias)}
+    for name, p in model.lstm.named_parameters():
+        weights["lstm." + name] = numpy_of(p)
+    tokens = rng.integers(0, 65, (STEPS * 16, 33))
+    x, y = tokens[:, :-1].copy(), tokens[:, 1:].copy()
+    config = """
+model: ROOT/models/char_lstm.yaml
+params: {width: 64, hidden: 96, dropout: 0.0}
+loss: cross_entropy(logits, targets)
+optimizer: {name: adam, lr: 1e-3}
+""" + TAIL.replace("BATCH", "16")
+    batches = [(torch.from_numpy(x[i * 16:i * 16 + 16]), torch.from_numpy(y[i * 16:i * 16 + 16])) for i in range(STEPS)]
+    theirs = train(model, lambda m, a, b: F.cross_entropy(m(a).flatten(0, 1), b.flatten()),
+                   torch.optim.Adam(model.parameters(), 1e-3), batches)
+    return ours(binary, config, weights, {"tokens": x, "targets": y}), theirs, 1e-4, STEPS
+
+
+class DeepFM(nn.Module):
+    def __init__(self, rows=5000, width=16):
+        super().__init__()
+        self.first, self.vectors = nn.Embedding(rows, 1, sparse=True), nn.Embedding(rows, width, sparse=True)
+        nn.init.normal_(self.first.weight, std=0.05)
+        nn.init.normal_(self.vectors.weight, std=0.05)
+        self.numbers, self.deep = nn.Linear(13, 1), nn.Linear(400, 1)
+        self.hidden = nn.ModuleList([nn.Linear(26 * width + 13, 400), nn.Linear(400, 400), nn.Linear(400, 400)])
+
+    def forward(self, sparse, dense):
+        v = self.vectors(sparse)
+        first = self.first(sparse).sum((1, 2)) + self.numbers(dense).squeeze(1)
+        pairs = 0.5 * (v.sum(1).square() - v.square().sum(1)).sum(1)
+        x = torch.cat([v.flatten(1), dense], 1)
+        for layer in self.hidden:
+            x = F.relu(layer(x))
+        return first + pairs + self.deep(x).squeeze(1)
+
+
+def deepfm(binary, rng):
+    model = DeepFM()
+    weights = {"first.weight": numpy_of(model.first.weight), "vectors.weight": numpy_of(model.vectors.weight)}
+    linears = {"numbers": model.numbers, "deep": model.deep}
+    for i, layer in enumerate(model.hidden):
+        linears[f"linear_2.{i}"] = layer
+    for name, layer in linears.items():
+        weights[name + ".weight"], weights[name + ".bias"] = numpy_of(layer.weight.T), numpy_of(layer.bias)
+    n = STEPS * 64
+    sparse, dense = rng.integers(0, 5000, (n, 26)), rng.standard_normal((n, 13)).astype(np.float32)
+    label = rng.integers(0, 2, n).astype(np.float32)
+    config = """
+model: ROOT/models/deepfm.yaml
+params: {rows: 5000}
+loss: binary_cross_entropy_with_logits(logit, label)
+optimizer: {name: adam, lr: 1e-4}
+""" + TAIL.replace("BATCH", "64")
+    tables = [model.first.weight, model.vectors.weight]
+    rest = [p for name, p in model.named_parameters() if not any(p is t for t in tables)]
+
+    # A low rate: on random labels Adam turns rounding of tiny gradients into whole steps.
+    class Both:  # lazy Adam on the tables, Adam on the rest
+        def __init__(self):
+            self.each = [torch.optim.SparseAdam(tables, 1e-4), torch.optim.Adam(rest, 1e-4)]
+
+        def zero_grad(self):
+            for o in self.each:
+                o.zero_grad()
+
+        def step(self):
+            for o in self.each:
+                o.step()
+
+    batches = [tuple(torch.from_numpy(a[i * 64:i * 64 + 64]) for a in (sparse, dense, label)) for i in range(STEPS)]
+    theirs = train(model, lambda m, s, d, y: F.binary_cross_entropy_with_logits(m(s, d), y), Both(), batches)
+    return ours(binary, config, weights, {"sparse": sparse, "dense": dense, "label": label}), theirs, 1e-4, STEPS
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, mid, stride):
+        super().__init__()
+        conv = lambda i, o, k, s: nn.Sequential(nn.Conv2d(i, o, k, s, k // 2, bias=False), nn.BatchNorm2d(o))
+        self.a, self.b = conv(inputs, mid, 3, stride), conv(mid, mid, 3, 1)
+        self.short = conv(inputs, mid, 1, stride) if stride != 1 or inputs != mid else None
+
+    def forward(self, x):
+        y = self.b(F.relu(self.a(x)))
+        return F.relu((self.short(x) if self.short else x) + y)
+
+
+def resnet18(binary, rng):
+    results = None
+    for dtype, tolerance, steps in ((torch.float32, 1e-5, 1), (torch.float64, 1e-7, STEPS)):
+        torch.manual_seed(0)
+        stem = nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64))
+        blocks, channels = [], 64
+        for stage in range(4):
+            for i in range(2):
+                blocks.append(BasicBlock(channels, 64 * 2 ** stage, 2 if i == 0 and stage > 0 else 1))
+                channels = 64 * 2 ** stage
+        model = nn.ModuleDict({"stem": stem, "blocks": nn.ModuleList(blocks), "fc": nn.Linear(512, 10)}).to(dtype)
+        weights = {}
+
+        def put(path, pair):
+            weights[path + ".conv2d.weight"] = numpy_of(pair[0].weight)
+            for ours_name, theirs_name in (("weight", "weight"), ("bias", "bias"), ("running_mean", "running_mean"),
+                                           ("running_var", "running_var")):
+                weights[path + ".batch_norm." + ours_name] = numpy_of(getattr(pair[1], theirs_name))
+
+        put("conv_bn", stem)
+        for n, block in enumerate(blocks):
+            path = f"basic_block.{n // 2}.{n % 2}."
+            put(path + "conv_bn", block.a)
+            put(path + "conv_bn_2", block.b)
+            if block.short:
+                put(path + "conv_bn_3", block.short)
+        weights["linear.weight"], weights["linear.bias"] = numpy_of(model["fc"].weight.T), numpy_of(model["fc"].bias)
+        batch = 4
+        x = rng.standard_normal((STEPS * batch, 3, 64, 64)).astype(np.float32)
+        y = rng.integers(0, 10, STEPS * batch)
+        config = """
+model: ROOT/models/resnet.yaml:resnet18
+params: {classes: 10}
+loss: cross_entropy(logits, label)
+optimizer: {name: momentum, lr: 0.01, momentum: 0.9}
+""" + TAIL.replace("BATCH", str(batch)).replace(f"steps: {STEPS}", f"steps: {steps}")
+
+        def loss_of(m, a, b):
+            h = F.max_pool2d(F.relu(m["stem"](a)), 3, 2, 1)
+            for block in m["blocks"]:
+                h = block(h)
+            return F.cross_entropy(m["fc"](h.mean((2, 3))), b)
+
+        batches = [(torch.from_numpy(x[i * batch:(i + 1) * batch]).to(dtype), torch.from_numpy(y[i * batch:(i + 1) * batch]))
+                   for i in range(steps)]
+        theirs = train(model, loss_of, torch.optim.SGD(model.parameters(), 0.01, momentum=0.9), batches)
+        extra = [] if dtype == torch.float32 else ["precision=float64"]
+        results = (ours(binary, config, weights, {"image": x, "label": y}, extra), theirs, tolerance, steps)
+        report("resnet18 " + str(dtype).split(".")[1], *results)
+    return None
+
+
+def report(name, ours_losses, theirs, tolerance, steps):
+    worst = max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(ours_losses[:steps], theirs[:steps]))
+    good = len(ours_losses) >= steps and worst <= tolerance and math.isfinite(worst)
+    print(f"{'ok  ' if good else 'FAIL'} {name}: {steps} losses, worst relative difference {worst:.2e} (allowed {tolerance:.0e})")
+    report.failed += not good
+    report.passed += good
+
+
+report.failed = report.passed = 0
+
+if __name__ == "__main__":
+    binary, wanted = sys.argv[1], sys.argv[2:]
+    nets = {"lenet": lenet, "char_gpt": char_gpt, "lstm": lstm, "deepfm": deepfm, "resnet18": resnet18}
+    for name in wanted or nets:
+        torch.manual_seed(0)
+        result = nets[name](binary, np.random.default_rng(0))
+        if result:
+            report(name, *result)
+    print(f"{report.passed} passed, {report.failed} failed")
+    sys.exit(1 if report.failed else 0)
