@@ -1,5 +1,6 @@
 #include "common.h"
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
@@ -7,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -28,13 +28,15 @@ bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 void CommonOptions::apply() const {
-  if (threads < 0 || threads > 1024) fail(ErrorCode::kUsage, "--threads: expected 1 to 1024, found ", threads);
+  if (threads < 0 || threads > 1024)
+    fail(ErrorCode::kUsage, "--threads: expected 1 to 1024, found ", threads);
   if (threads > 0) set_thread_count(threads);
 }
 
 std::vector<std::string> take_overrides(std::vector<std::string>& arguments) {
   std::vector<std::string> overrides, rest;
-  for (std::string& a : arguments) (model::is_override(a) ? overrides : rest).push_back(std::move(a));
+  for (std::string& a : arguments)
+    (model::is_override(a) ? overrides : rest).push_back(std::move(a));
   arguments = std::move(rest);
   return overrides;
 }

@@ -48,7 +48,8 @@ int run(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Command& c : kCommands) names.emplace_back(c.name);
   if (std::find(names.begin(), names.end(), command) == names.end())
-    fail(ErrorCode::kUsage, "unknown command '", command, "'", did_you_mean(command, names), "; `paddle --help` lists them");
+    fail(ErrorCode::kUsage, "unknown command '", command, "'", did_you_mean(command, names),
+         "; `paddle --help` lists them");
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string program = (self.parent_path() / ("paddle-" + command)).string();
   std::vector<char*> arguments = {const_cast<char*>(program.c_str())};

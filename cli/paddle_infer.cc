@@ -1,11 +1,11 @@
 // paddle-infer MODEL [INPUT…]: batch prediction and text generation.
 
+#include <sys/resource.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
@@ -19,7 +19,8 @@ namespace {
 using namespace paddle;
 
 /// Random arrays of the declared shapes; `sizes` gives the symbolic dims.
-std::vector<Array> random_inputs(const infer::Predictor& model, const std::map<std::string, int64_t>& sizes) {
+std::vector<Array> random_inputs(const infer::Predictor& model,
+                                 const std::map<std::string, int64_t>& sizes) {
   std::vector<Array> out;
   for (const auto& [name, type] : model.inputs()) {
     Dims dims;
@@ -28,25 +29,31 @@ std::vector<Array> random_inputs(const infer::Predictor& model, const std::map<s
         const auto it = sizes.find(symbol);
         return it == sizes.end() ? std::nullopt : std::optional<int64_t>(it->second);
       });
-      if (!value) fail(ErrorCode::kUsage, "the size of '", d, "' in '", name, "' ", type, " is not given; add --dim ", d, "=N");
+      if (!value)
+        fail(ErrorCode::kUsage, "the size of '", d, "' in '", name, "' ", type,
+             " is not given; add --dim ", d, "=N");
       dims.push_back(*value);
     }
     Array a = Array::zeros(type.dtype, dims);
     const Random random(7, stream_of(name));
-    if (type.dtype == DType::kF32) random.fill_normal(std::span(a.data<float>(), static_cast<size_t>(a.size())));
-    if (type.dtype == DType::kF64) random.fill_normal(std::span(a.data<double>(), static_cast<size_t>(a.size())));
+    if (type.dtype == DType::kF32)
+      random.fill_normal(std::span(a.data<float>(), static_cast<size_t>(a.size())));
+    if (type.dtype == DType::kF64)
+      random.fill_normal(std::span(a.data<double>(), static_cast<size_t>(a.size())));
     out.push_back(a);
   }
   return out;
 }
 
-void run_benchmark(infer::Predictor& model, int64_t steps, int64_t batch, const std::vector<std::string>& dims) {
+void run_benchmark(infer::Predictor& model, int64_t steps, int64_t batch,
+                   const std::vector<std::string>& dims) {
   std::map<std::string, int64_t> sizes;
   for (const auto& [name, type] : model.inputs())
     if (!type.shape.empty() && type.shape[0].is_symbol()) sizes[type.shape[0].text()] = batch;
   for (const std::string& d : dims) {
     const size_t equals = d.find('=');
-    if (equals == std::string::npos) fail(ErrorCode::kUsage, "--dim: expected name=value, found '", d, "'");
+    if (equals == std::string::npos)
+      fail(ErrorCode::kUsage, "--dim: expected name=value, found '", d, "'");
     try {
       sizes[d.substr(0, equals)] = std::stoll(d.substr(equals + 1));
     } catch (const std::exception&) {
@@ -58,7 +65,10 @@ void run_benchmark(infer::Predictor& model, int64_t steps, int64_t batch, const 
   for (int64_t i = 0; i < steps + 3; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     model.run(inputs);
-    if (i >= 3) times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    if (i >= 3)
+      times.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+              .count());
   }
   std::sort(times.begin(), times.end());
   struct rusage usage {};
@@ -87,16 +97,22 @@ int run(int argc, char** argv) {
   int64_t benchmark = 0;
   bool quiet = false;
   cli::CommonOptions common;
-  app.add_option("MODEL", arguments, "a run's model/, a checkpoint, or a model file[:variant] with params.x=value; then inputs");
+  app.add_option(
+      "MODEL", arguments,
+      "a run's model/, a checkpoint, or a model file[:variant] with params.x=value; then inputs");
   app.add_option("--input", inputs, "NPZ, CSV, images, a folder of images, or text");
   app.add_option("--output", output, "NPZ, CSV or JSONL file (default: a line for each sample)");
-  app.add_option("--data", input.data, "predict a config's data: 'valid', 'train', or CONFIG.yaml[:train|valid]");
+  app.add_option("--data", input.data,
+                 "predict a config's data: 'valid', 'train', or CONFIG.yaml[:train|valid]");
   app.add_option("--batch", input.batch, "samples at a time");
   app.add_option("--weights", load.weights, "weights of a model file (safetensors)");
   app.add_option("--function", load.function, "entry of a model file");
-  app.add_option("--allow-missing", load.allow_missing, "parameters that the weights may lack (pattern)");
-  app.add_option("--allow-unused", load.allow_unused, "weights that the model may not use (pattern)");
-  auto* prompt = app.add_option("--prompt", generation.prompt, "generate text that goes on from here");
+  app.add_option("--allow-missing", load.allow_missing,
+                 "parameters that the weights may lack (pattern)");
+  app.add_option("--allow-unused", load.allow_unused,
+                 "weights that the model may not use (pattern)");
+  auto* prompt =
+      app.add_option("--prompt", generation.prompt, "generate text that goes on from here");
   app.add_option("--length", generation.length, "tokens to generate");
   app.add_option("--temperature", generation.temperature, "0: always the most likely token");
   app.add_option("--top-k", generation.top_k, "draw from the k most likely tokens");
@@ -164,7 +180,8 @@ int run(int argc, char** argv) {
   results->close();
   if (labelled > 0) {
     char text[64];
-    std::snprintf(text, sizeof text, "accuracy: %.4f", static_cast<double>(right) / static_cast<double>(labelled));
+    std::snprintf(text, sizeof text, "accuracy: %.4f",
+                  static_cast<double>(right) / static_cast<double>(labelled));
     cli::print(std::string(text) + "\n");
   }
   if (!output.empty()) cli::print(str("predicted ", rows, " samples; written to ", output, "\n"));

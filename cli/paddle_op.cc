@@ -21,7 +21,8 @@ struct CheckArguments {
 int check(const CheckArguments& a) {
   if (a.numeric == !a.file.empty())
     fail(ErrorCode::kUsage, "check: give either a table of cases (FILE.jsonl) or --numeric");
-  if (a.order != 1 && a.order != 2) fail(ErrorCode::kUsage, "--order: expected 1 or 2, found ", a.order);
+  if (a.order != 1 && a.order != 2)
+    fail(ErrorCode::kUsage, "--order: expected 1 or 2, found ", a.order);
   inspect::CheckOptions options;
   if (a.eager != a.compiled)
     options.cases.modes = {a.eager ? inspect::Mode::kEager : inspect::Mode::kCompiled};
@@ -52,13 +53,18 @@ int run(int argc, char** argv) {
   show->add_option("NAME", name, "operation")->required();
 
   CheckArguments checks;
-  auto* check_command = app.add_subcommand("check", "compare operations with a table of cases, or gradients with differences");
-  check_command->add_option("FILE", checks.file, "cases: JSON lines beside an .npz of the same base name");
+  auto* check_command = app.add_subcommand(
+      "check", "compare operations with a table of cases, or gradients with differences");
+  check_command->add_option("FILE", checks.file,
+                            "cases: JSON lines beside an .npz of the same base name");
   check_command->add_flag("--eager", checks.eager, "eager mode alone (default: both)");
   check_command->add_flag("--compiled", checks.compiled, "compiled mode alone (default: both)");
-  check_command->add_option("--filter", checks.filter, "only names that match this regular expression");
-  check_command->add_flag("--strided", checks.strided, "inputs lie in memory with their axes turned round");
-  check_command->add_flag("--numeric", checks.numeric, "every gradient against finite differences in float64");
+  check_command->add_option("--filter", checks.filter,
+                            "only names that match this regular expression");
+  check_command->add_flag("--strided", checks.strided,
+                          "inputs lie in memory with their axes turned round");
+  check_command->add_flag("--numeric", checks.numeric,
+                          "every gradient against finite differences in float64");
   check_command->add_option("--order", checks.order, "highest order of the differences: 1 or 2");
   check_command->add_option("--timeout", checks.timeout, "seconds that one case may take");
 

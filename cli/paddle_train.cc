@@ -8,10 +8,10 @@
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "common.h"
 #include "data/report.h"
 #include "ir/module.h"
 #include "model/document.h"
-#include "common.h"
 #include "train/trainer.h"
 
 namespace {
@@ -30,7 +30,8 @@ std::string duration(double seconds) {
 
 std::string short_number(double v) {
   char text[64];
-  std::snprintf(text, sizeof text, std::abs(v) >= 1e5 || (v != 0 && std::abs(v) < 1e-3) ? "%.2e" : "%.4f", v);
+  std::snprintf(text, sizeof text,
+                std::abs(v) >= 1e5 || (v != 0 && std::abs(v) < 1e-3) ? "%.2e" : "%.4f", v);
   return text;
 }
 
@@ -46,11 +47,13 @@ class Console final : public train::TrainObserver {
     cli::print_error("warning: " + line);
   }
   void log(const train::LogLine& l) override {
-    std::string line = str(l.kind == "valid" ? "valid  " : "train  ", "step ", l.step, "  epoch ", l.epoch, "  loss ", short_number(l.loss));
+    std::string line = str(l.kind == "valid" ? "valid  " : "train  ", "step ", l.step, "  epoch ",
+                           l.epoch, "  loss ", short_number(l.loss));
     for (const auto& [name, value] : l.metrics) line += str("  ", name, " ", short_number(value));
     if (l.kind == "train") line += str("  lr ", short_number(l.learning_rate));
     line += str("  ", static_cast<int64_t>(l.samples_per_second), " samples/s");
-    if (l.kind == "train" && last_.total_steps > 0) line += "  " + duration(last_.seconds_left) + " left";
+    if (l.kind == "train" && last_.total_steps > 0)
+      line += "  " + duration(last_.seconds_left) + " left";
     put(line);
   }
   void progress(const train::Progress& p) override {
@@ -60,10 +63,12 @@ class Console final : public train::TrainObserver {
     const int filled = static_cast<int>(kWidth * p.step / p.total_steps);
     std::string bar(static_cast<size_t>(filled), '#');
     bar.resize(kWidth, '.');
-    std::fprintf(stderr, "\r[%s] %3d%%  step %ld/%ld  loss %s  %ld samples/s  %s left  data %d%%\033[K", bar.c_str(),
-                 static_cast<int>(100 * p.step / p.total_steps), static_cast<long>(p.step), static_cast<long>(p.total_steps),
-                 short_number(p.loss).c_str(), static_cast<long>(p.samples_per_second), duration(p.seconds_left).c_str(),
-                 static_cast<int>(100 * p.data_share));
+    std::fprintf(stderr,
+                 "\r[%s] %3d%%  step %ld/%ld  loss %s  %ld samples/s  %s left  data %d%%\033[K",
+                 bar.c_str(), static_cast<int>(100 * p.step / p.total_steps),
+                 static_cast<long>(p.step), static_cast<long>(p.total_steps),
+                 short_number(p.loss).c_str(), static_cast<long>(p.samples_per_second),
+                 duration(p.seconds_left).c_str(), static_cast<int>(100 * p.data_share));
     std::fflush(stderr);
     shown_ = true;
   }
@@ -111,14 +116,17 @@ int run(int argc, char** argv) {
   app.add_option("--resume", resume, "go on from the newest checkpoint of this run folder");
   app.add_flag("--overwrite", options.overwrite, "replace a run that is in the output folder");
   app.add_flag("--eager", options.eager, "run operation by operation, without compiling the step");
-  app.add_flag("--dry-run", dry_run, "check everything, print the model and the memory plan, train nothing");
+  app.add_flag("--dry-run", dry_run,
+               "check everything, print the model and the memory plan, train nothing");
   app.add_flag("--check-data", check_data, "print what the data is, train nothing");
   app.add_flag("--dump-config", dump_config, "print the resolved config");
   app.add_flag("--origin", origin, "with --dump-config: where each value came from");
   app.add_option("--dump-ir", options.dump_ir, "write the module after each pass into this folder");
   app.add_option("--init", options.initial_weights, "initial weights by name (safetensors)");
-  app.add_option("--allow-missing", options.allow_missing, "with --init: parameters that the file may lack (pattern)");
-  app.add_option("--allow-unused", options.allow_unused, "with --init: tensors that the model may not use (pattern)");
+  app.add_option("--allow-missing", options.allow_missing,
+                 "with --init: parameters that the file may lack (pattern)");
+  app.add_option("--allow-unused", options.allow_unused,
+                 "with --init: tensors that the model may not use (pattern)");
   app.add_option("--benchmark", options.benchmark, "time N steps and print one JSON line");
   app.add_option("--threads", common.threads, "threads (default: the cores this process may use)");
   app.add_flag("--debug", common.debug, "show more of an error");
@@ -132,10 +140,15 @@ int run(int argc, char** argv) {
   common.apply();
   const auto overrides = cli::take_overrides(arguments);
   std::string config_path;
-  if (arguments.empty() && !resume.empty()) config_path = (std::filesystem::path(resume) / "config.yaml").string();
-  else if (arguments.size() == 1) config_path = arguments[0];
-  else if (arguments.empty()) fail(ErrorCode::kUsage, "no config is given (see paddle-train --help)");
-  else fail(ErrorCode::kUsage, "one config is expected, found '", arguments[0], "' and '", arguments[1], "'");
+  if (arguments.empty() && !resume.empty())
+    config_path = (std::filesystem::path(resume) / "config.yaml").string();
+  else if (arguments.size() == 1)
+    config_path = arguments[0];
+  else if (arguments.empty())
+    fail(ErrorCode::kUsage, "no config is given (see paddle-train --help)");
+  else
+    fail(ErrorCode::kUsage, "one config is expected, found '", arguments[0], "' and '",
+         arguments[1], "'");
 
   train::RunConfig config = train::read_config(config_path, overrides);
   for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
@@ -145,11 +158,14 @@ int run(int argc, char** argv) {
   }
   if (check_data) {
     cli::print("train\n" + data::check_data(*data::make_dataset(config.data.train)).text());
-    if (config.data.valid) cli::print("valid\n" + data::check_data(*data::make_dataset(*config.data.valid)).text());
+    if (config.data.valid)
+      cli::print("valid\n" + data::check_data(*data::make_dataset(*config.data.valid)).text());
     return 0;
   }
   options.resume = !resume.empty();
-  options.output = options.resume ? resume : output.empty() ? "runs/" + std::filesystem::path(config_path).stem().string() : output;
+  options.output = options.resume   ? resume
+                   : output.empty() ? "runs/" + std::filesystem::path(config_path).stem().string()
+                                    : output;
   Console console;
   watch_for_interrupts();
   const train::RunConfig& shown = config;
@@ -164,16 +180,20 @@ int run(int argc, char** argv) {
   const int64_t batch = config.data.loader.batch_size, accumulate = config.accumulate;
   train::Trainer trainer(std::move(config), options, console);
   const train::MemoryPlan plan = trainer.prepare();
-  console.note(str(name, ": ", trainer.parameter_count(), " parameters, batch ", batch,
-                   accumulate > 1 ? str(" as ", accumulate, " micro-batches of ", batch / accumulate) : "", ", ", thread_count(), " threads"));
+  console.note(
+      str(name, ": ", trainer.parameter_count(), " parameters, batch ", batch,
+          accumulate > 1 ? str(" as ", accumulate, " micro-batches of ", batch / accumulate) : "",
+          ", ", thread_count(), " threads"));
   if (dry_run) {
-    for (const ir::Slot& p : trainer.module().parameters) console.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));
+    for (const ir::Slot& p : trainer.module().parameters)
+      console.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));
     console.note("memory plan\n" + plan.text());
     return 0;
   }
   const train::TrainResult result = trainer.run();
   if (result.stopped_by) {
-    console.note(str("stopped by signal ", result.stopped_by, " after step ", result.steps, "; to go on: paddle-train --resume ", options.output));
+    console.note(str("stopped by signal ", result.stopped_by, " after step ", result.steps,
+                     "; to go on: paddle-train --resume ", options.output));
     return 128 + result.stopped_by;
   }
   console.note("checkpoint: " + result.checkpoint);

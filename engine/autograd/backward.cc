@@ -118,7 +118,8 @@ Tensors backward(History& history, const Tensors& outputs, const Tensors& cotang
     std::vector<bool> needed(step.operands.size());
     for (size_t i = 0; i < needed.size(); ++i) {
       const Tensor& t = step.operands[i];
-      needed[i] = t.defined() && is_differentiable(t.dtype()) && graph.leads_to_input(history.key(t));
+      needed[i] =
+          t.defined() && is_differentiable(t.dtype()) && graph.leads_to_input(history.key(t));
     }
     const Tensors partial = step_vjp(history, step, received, needed);
     for (size_t i = 0; i < needed.size(); ++i)

@@ -54,9 +54,7 @@ class TapeHistory final : public History {
       out.results.push_back(recorded(node->results[i], node, i));
     return out;
   }
-  int64_t sequence(const Key& key) override {
-    return static_cast<const Node*>(key.node)->sequence;
-  }
+  int64_t sequence(const Key& key) override { return static_cast<const Node*>(key.node)->sequence; }
 };
 
 }  // namespace
@@ -86,7 +84,8 @@ Tensors Tape::apply(const OpCall& call) {
     return below.apply(call);
   }
   // Without a rule of its own, the operation is recorded as what it is made of.
-  if (!call.op.def->vjp && call.op.def->decompose && !*call.op.def->no_gradient) return decompose(call);
+  if (!call.op.def->vjp && call.op.def->decompose && !*call.op.def->no_gradient)
+    return decompose(call);
 
   auto node = std::make_shared<Node>();
   {

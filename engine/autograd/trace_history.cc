@@ -45,7 +45,8 @@ class TraceHistory final : public History {
       out.operands.push_back(v ? tensor_of(function_, v) : Tensor());
     if (operation.op->has(kControlFlow)) {
       out.operation = &operation;
-      for (ir::Value* v : region_captures(operation)) out.operands.push_back(tensor_of(function_, v));
+      for (ir::Value* v : region_captures(operation))
+        out.operands.push_back(tensor_of(function_, v));
     }
     for (ir::Value* v : operation.results) out.results.push_back(tensor_of(function_, v));
     return out;
@@ -110,13 +111,15 @@ Tensors loop_vjp(const Step& step, const Tensors& cotangents, const std::vector<
          "while: the gradient of a loop on tensors needs a bound on its turns (max_steps=)");
   const auto outer = region_captures(operation);
   const size_t carried = operation.operands.size();
-  const auto bind = [&](const ir::Region& region, const Tensors& arguments, const Tensors& captured) {
+  const auto bind = [&](const ir::Region& region, const Tensors& arguments,
+                        const Tensors& captured) {
     ir::ValueMap values;
     for (size_t i = 0; i < outer.size(); ++i) values[outer[i]] = captured[i];
     for (size_t i = 0; i < region.arguments.size(); ++i) values[region.arguments[i]] = arguments[i];
     return values;
   };
-  const Tensors captured(step.operands.begin() + static_cast<ptrdiff_t>(carried), step.operands.end());
+  const Tensors captured(step.operands.begin() + static_cast<ptrdiff_t>(carried),
+                         step.operands.end());
   const ir::Region &condition = *operation.regions[0], &body = *operation.regions[1];
 
   // Forwards: carried values, one stack each, and the number of turns.
@@ -137,7 +140,8 @@ Tensors loop_vjp(const Step& step, const Tensors& cotangents, const std::vector<
   };
   const Tensors after = current_interpreter().loop(
       [&](const Tensors& s) {
-        auto values = bind(condition, Tensors(s.begin(), s.begin() + static_cast<ptrdiff_t>(carried)), captured);
+        auto values = bind(
+            condition, Tensors(s.begin(), s.begin() + static_cast<ptrdiff_t>(carried)), captured);
         return ir::replay(condition, values);
       },
       [&](const Tensors& s) {
@@ -146,7 +150,8 @@ Tensors loop_vjp(const Step& step, const Tensors& cotangents, const std::vector<
         Tensors out = ir::replay(body, values);
         const Tensor hot = place(s.back());
         for (size_t i = 0; i < carried; ++i)
-          out.push_back(ops::where(spread(hot, now[i].shape().size()), ops::unsqueeze(now[i], {0}), s[carried + i]));
+          out.push_back(ops::where(spread(hot, now[i].shape().size()), ops::unsqueeze(now[i], {0}),
+                                   s[carried + i]));
         out.push_back(s.back() + Tensor::number(int64_t{1}));
         return out;
       },
@@ -165,14 +170,17 @@ Tensors loop_vjp(const Step& step, const Tensors& cotangents, const std::vector<
   for (const size_t i : wanted_captures) back.push_back(zeros_like(captured[i]));
   back.push_back(after.back());
   const Tensors result = current_interpreter().loop(
-      [&](const Tensors& s) { return Tensors{ops::greater_than(s.back(), Tensor::number(int64_t{0}))}; },
+      [&](const Tensors& s) {
+        return Tensors{ops::greater_than(s.back(), Tensor::number(int64_t{0}))};
+      },
       [&](const Tensors& s) {
         const Tensor turn = s.back() - Tensor::number(int64_t{1});
         const Tensor hot = place(turn);
         Tensors now;
         for (size_t i = 0; i < carried; ++i) {
           const Tensor& stack = after[carried + i];
-          const Tensor mask = ops::cast(spread(hot, step.operands[i].shape().size()), stack.dtype());
+          const Tensor mask =
+              ops::cast(spread(hot, step.operands[i].shape().size()), stack.dtype());
           const Tensor taken = ops::sum(stack * mask, std::vector<int64_t>{0}, stack.dtype());
           now.push_back(taken);
         }

@@ -88,7 +88,7 @@ void run(int64_t count, int64_t grain, void* closure, RangeFn fn) {
     }
   };
 #ifdef PADDLE_USE_OPENMP
-#pragma omp parallel for num_threads(static_cast<int>(parts)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
   for (int64_t i = 0; i < parts; ++i) part(i);
 #else
   std::vector<std::exception_ptr> failures(static_cast<size_t>(parts));

@@ -21,15 +21,11 @@ inline void append(std::string& out, bool value) { out += value ? "true" : "fals
 inline void append(std::string& out, float value) { out += format_float(value); }
 inline void append(std::string& out, double value) { out += format_double(value); }
 template <class T>
-  requires std::is_integral_v<T>
-void append(std::string& out, T value) {
-  out += std::to_string(value);
-}
+requires std::is_integral_v<T>
+void append(std::string& out, T value) { out += std::to_string(value); }
 template <class T>
-  requires requires(const T& t) { t.text(); }
-void append(std::string& out, const T& value) {
-  out += value.text();
-}
+requires requires(const T& t) { t.text(); }
+void append(std::string& out, const T& value) { out += value.text(); }
 template <class T>
 void append(std::string& out, const std::vector<T>& values) {
   out += '[';

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 std::string extension(const std::string& path) {
   std::string e = fs::path(path).extension().string();
-  std::transform(e.begin(), e.end(), e.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(e.begin(), e.end(), e.begin(),
+                 [](char c) { return static_cast<char>(std::tolower(c)); });
   return e;
 }
 
@@ -27,33 +28,39 @@ std::vector<std::string> input_names(const Predictor& model) {
 
 std::string expected_inputs(const Predictor& model) {
   std::string out;
-  for (const auto& [name, type] : model.inputs()) out += (out.empty() ? "'" : ", '") + name + "' " + type.text();
+  for (const auto& [name, type] : model.inputs())
+    out += (out.empty() ? "'" : ", '") + name + "' " + type.text();
   return out;
 }
 
 /// Arrays by the model's input names, all at once or in slices of the first axis.
 class ArrayBatches final : public Batches {
  public:
-  ArrayBatches(const Predictor& model, const std::string& path, int64_t batch) : model_(model), batch_(batch) {
+  ArrayBatches(const Predictor& model, const std::string& path, int64_t batch)
+      : model_(model), batch_(batch) {
     const formats::NpzReader reader(path);
     for (const auto& [name, type] : model.inputs()) {
       if (!reader.contains(name))
-        fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ", expected_inputs(model),
-             did_you_mean(name, reader.names()));
+        fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
+             expected_inputs(model), did_you_mean(name, reader.names()));
       Array a = reader.read(name);
       if (a.dtype != type.dtype)
-        fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape), ", the model takes ", type);
+        fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
+             ", the model takes ", type);
       if (a.shape.size() != type.shape.size())
-        fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape), ", the model takes ", type);
+        fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
+             ", the model takes ", type);
       arrays_.push_back(a.contiguous());
     }
     for (const std::string& name : reader.names())
-      if (!model.meaning().label_field.empty() && name == model.meaning().label_field) labels_ = reader.read(name);
+      if (!model.meaning().label_field.empty() && name == model.meaning().label_field)
+        labels_ = reader.read(name);
     // Slices only where every input's first dim is the same symbol.
     sliced_ = !arrays_.empty();
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const Shape& shape = model.inputs()[i].second.shape;
-      sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() && shape[0].same(model.inputs()[0].second.shape[0]) &&
+      sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() &&
+                shape[0].same(model.inputs()[0].second.shape[0]) &&
                 arrays_[i].shape[0] == arrays_[0].shape[0];
     }
   }
@@ -80,7 +87,8 @@ class ArrayBatches final : public Batches {
       return a;
     };
     for (const Array& a : arrays_) out.inputs.push_back(slice(a));
-    if (labels_ && !labels_->shape.empty() && labels_->shape[0] == rows) out.labels = slice(*labels_);
+    if (labels_ && !labels_->shape.empty() && labels_->shape[0] == rows)
+      out.labels = slice(*labels_);
     out.rows = end - at_;
     at_ = end;
     return out;
@@ -97,20 +105,24 @@ class ArrayBatches final : public Batches {
 /// Batches of a dataset with the run's transforms.
 class DatasetBatches final : public Batches {
  public:
-  DatasetBatches(const Predictor& model, data::DatasetPtr dataset, data::LoaderOptions options) : dataset_(dataset), loader_(dataset, options) {
+  DatasetBatches(const Predictor& model, data::DatasetPtr dataset, data::LoaderOptions options)
+      : dataset_(dataset), loader_(dataset, options) {
     std::vector<std::string> names;
     for (const data::Field& f : loader_.fields()) names.push_back(f.name);
     for (const auto& [name, type] : model.inputs()) {
       const auto it = std::find(names.begin(), names.end(), name);
       if (it == names.end())
-        fail(ErrorCode::kData, "the data has no field '", name, "' but ", join(names, ", "), "; the model takes ", expected_inputs(model), did_you_mean(name, names));
+        fail(ErrorCode::kData, "the data has no field '", name, "' but ", join(names, ", "),
+             "; the model takes ", expected_inputs(model), did_you_mean(name, names));
       fields_.push_back(static_cast<size_t>(it - names.begin()));
       const data::Field& f = loader_.fields()[fields_.back()];
       if (f.dtype != type.dtype)
-        fail(ErrorCode::kData, "the data's field ", f, " does not fit the model's input '", name, "' ", type);
+        fail(ErrorCode::kData, "the data's field ", f, " does not fit the model's input '", name,
+             "' ", type);
     }
     const auto label = std::find(names.begin(), names.end(), model.meaning().label_field);
-    if (!model.meaning().label_field.empty() && label != names.end()) label_ = static_cast<int>(label - names.begin());
+    if (!model.meaning().label_field.empty() && label != names.end())
+      label_ = static_cast<int>(label - names.begin());
   }
   std::optional<InputBatch> next() override {
     auto batch = loader_.next();
@@ -119,7 +131,8 @@ class DatasetBatches final : public Batches {
     for (const size_t f : fields_) out.inputs.push_back(batch->arrays[f]);
     if (label_ >= 0) out.labels = batch->arrays[static_cast<size_t>(label_)];
     out.rows = batch->samples;
-    for (int64_t i = 0; i < batch->samples; ++i) out.places.push_back(dataset_->place(batch->first + i));
+    for (int64_t i = 0; i < batch->samples; ++i)
+      out.places.push_back(dataset_->place(batch->first + i));
     return out;
   }
 
@@ -153,7 +166,8 @@ bool is_image(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options) {
-  if (options.batch < 1) fail(ErrorCode::kUsage, "--batch: expected at least 1, found ", options.batch);
+  if (options.batch < 1)
+    fail(ErrorCode::kUsage, "--batch: expected at least 1, found ", options.batch);
   if (!options.data.empty()) {
     std::string config = options.data, part = "valid";
     if (config == "train" || config == "valid") {
@@ -163,20 +177,26 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
       part = config.substr(colon + 1);
       config.resize(colon);
     }
-    if (part != "train" && part != "valid") fail(ErrorCode::kUsage, "--data: expected 'train' or 'valid', found '", part, "'");
+    if (part != "train" && part != "valid")
+      fail(ErrorCode::kUsage, "--data: expected 'train' or 'valid', found '", part, "'");
     train::DataConfig data = data_section(model, config);
     data::LoaderOptions loader = data.valid_loader;
     loader.batch_size = options.batch;
     loader.epochs = 1;
-    if (part == "valid" && !data.valid) fail(ErrorCode::kUsage, "--data: the config has no validation data");
-    return std::make_unique<DatasetBatches>(model, data::make_dataset(part == "valid" ? *data.valid : data.train), loader);
+    if (part == "valid" && !data.valid)
+      fail(ErrorCode::kUsage, "--data: the config has no validation data");
+    return std::make_unique<DatasetBatches>(
+        model, data::make_dataset(part == "valid" ? *data.valid : data.train), loader);
   }
-  if (options.paths.empty()) fail(ErrorCode::kUsage, "no input is given; the model takes ", expected_inputs(model));
+  if (options.paths.empty())
+    fail(ErrorCode::kUsage, "no input is given; the model takes ", expected_inputs(model));
   const std::string& first = options.paths[0];
   for (const std::string& path : options.paths)
-    if (!file_exists(path) && !is_directory(path)) fail(ErrorCode::kUsage, path, ": there is no such file or folder");
+    if (!file_exists(path) && !is_directory(path))
+      fail(ErrorCode::kUsage, path, ": there is no such file or folder");
   if (extension(first) == ".npz") {
-    if (options.paths.size() > 1) fail(ErrorCode::kUsage, "one .npz file is expected, found ", options.paths.size(), " inputs");
+    if (options.paths.size() > 1)
+      fail(ErrorCode::kUsage, "one .npz file is expected, found ", options.paths.size(), " inputs");
     return std::make_unique<ArrayBatches>(model, first, options.batch);
   }
   const train::DataConfig run = data_section(model, "");
@@ -188,10 +208,13 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
   const auto names = input_names(model);
   if (is_directory(first) || is_image(first)) {
     data::ImageFolderOptions images;
-    if (is_directory(first)) images.path = first;
-    else images.files = options.paths;
+    if (is_directory(first))
+      images.path = first;
+    else
+      images.files = options.paths;
     images.image_field = names.at(0);
-    images.label_field = model.meaning().label_field.empty() ? "label" : model.meaning().label_field;
+    images.label_field =
+        model.meaning().label_field.empty() ? "label" : model.meaning().label_field;
     images.classes = model.meaning().classes;
     const Shape& shape = model.inputs()[0].second.shape;
     images.channels = shape.size() == 4 && shape[1].is_constant() && shape[1].value() == 1 ? 1 : 3;
@@ -213,7 +236,9 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
     if (const auto* trained = std::get_if<data::CsvFileOptions>(&run.train.source)) {
       csv = *trained;
       // Only what the model takes; a file to predict need not have labels.
-      std::erase_if(csv.fields, [&](const data::CsvField& f) { return std::find(names.begin(), names.end(), f.name) == names.end(); });
+      std::erase_if(csv.fields, [&](const data::CsvField& f) {
+        return std::find(names.begin(), names.end(), f.name) == names.end();
+      });
     }
     csv.path = first;
     source.source = csv;
@@ -225,7 +250,8 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
     if (model.meaning().vocabulary) t.vocabulary = model.meaning().vocabulary->tokens();
     source.source = t;
   } else {
-    fail(ErrorCode::kUsage, first, ": expected .npz, .csv, .tsv, .txt, images or a folder of images");
+    fail(ErrorCode::kUsage, first,
+         ": expected .npz, .csv, .tsv, .txt, images or a folder of images");
   }
   return std::make_unique<DatasetBatches>(model, data::make_dataset(source), loader);
 }

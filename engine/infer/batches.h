@@ -19,9 +19,9 @@ struct InputOptions {
 };
 
 struct InputBatch {
-  std::vector<Array> inputs;           ///< per model input
-  std::vector<std::string> places;     ///< per row: where it comes from
-  std::optional<Array> labels;         ///< if the data has the model's label field
+  std::vector<Array> inputs;        ///< per model input
+  std::vector<std::string> places;  ///< per row: where it comes from
+  std::optional<Array> labels;      ///< if the data has the model's label field
   int64_t rows = 0;
 };
 

@@ -15,7 +15,8 @@ int64_t sample_token(const std::vector<double>& logits, const GenerateOptions& o
     return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
   });
   if (o.temperature <= 0) return order[0];
-  if (o.top_k > 0 && o.top_k < static_cast<int64_t>(order.size())) order.resize(static_cast<size_t>(o.top_k));
+  if (o.top_k > 0 && o.top_k < static_cast<int64_t>(order.size()))
+    order.resize(static_cast<size_t>(o.top_k));
   std::vector<double> weight;
   const double top = logits[static_cast<size_t>(order[0])];
   double total = 0;
@@ -48,13 +49,19 @@ int64_t context_of(const Predictor& model, const GenerateOptions& options) {
 
 }  // namespace
 
-void generate(Predictor& model, const GenerateOptions& options, const std::function<bool(const std::string&)>& emit) {
+void generate(Predictor& model, const GenerateOptions& options,
+              const std::function<bool(const std::string&)>& emit) {
   const auto& vocabulary = model.meaning().vocabulary;
-  if (!vocabulary) fail(ErrorCode::kUsage, "'", model.name(), "' has no vocabulary; it generates no text");
-  if (model.inputs().size() != 1 || !is_integer(model.inputs()[0].second.dtype) || model.inputs()[0].second.shape.size() != 2)
-    fail(ErrorCode::kUsage, "'", model.name(), "' takes more than one array of tokens; it generates no text");
-  if (options.length < 0 || options.temperature < 0 || options.top_k < 0 || !(options.top_p > 0 && options.top_p <= 1))
-    fail(ErrorCode::kUsage, "length, temperature and top-k must be at least 0, top-p above 0 and at most 1");
+  if (!vocabulary)
+    fail(ErrorCode::kUsage, "'", model.name(), "' has no vocabulary; it generates no text");
+  if (model.inputs().size() != 1 || !is_integer(model.inputs()[0].second.dtype) ||
+      model.inputs()[0].second.shape.size() != 2)
+    fail(ErrorCode::kUsage, "'", model.name(),
+         "' takes more than one array of tokens; it generates no text");
+  if (options.length < 0 || options.temperature < 0 || options.top_k < 0 ||
+      !(options.top_p > 0 && options.top_p <= 1))
+    fail(ErrorCode::kUsage,
+         "length, temperature and top-k must be at least 0, top-p above 0 and at most 1");
   const int64_t context = context_of(model, options);
   std::vector<int64_t> tokens = vocabulary->encode(options.prompt.empty() ? "\n" : options.prompt);
   const Random random(options.seed, stream_of("generate"));
@@ -64,14 +71,17 @@ void generate(Predictor& model, const GenerateOptions& options, const std::funct
     visit_dtype(input.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (int64_t t = 0; t < length; ++t)
-        input.data<T>()[t] = static_cast<T>(tokens[tokens.size() - static_cast<size_t>(length - t)]);
+        input.data<T>()[t] =
+            static_cast<T>(tokens[tokens.size() - static_cast<size_t>(length - t)]);
     });
     const Array logits = model.run({input})[0];
     const int64_t words = logits.shape.back();
     if (logits.ndim() != 3 || words != vocabulary->size())
-      fail(ErrorCode::kModel, "the model's first output is ", str(logits.shape), ", expected logits of ", vocabulary->size(), " tokens for each position");
+      fail(ErrorCode::kModel, "the model's first output is ", str(logits.shape),
+           ", expected logits of ", vocabulary->size(), " tokens for each position");
     std::vector<double> last(static_cast<size_t>(words));
-    for (int64_t w = 0; w < words; ++w) last[static_cast<size_t>(w)] = logits.number((length - 1) * words + w);
+    for (int64_t w = 0; w < words; ++w)
+      last[static_cast<size_t>(w)] = logits.number((length - 1) * words + w);
     const int64_t token = sample_token(last, options, random.uniform(static_cast<uint64_t>(i)));
     tokens.push_back(token);
     if (!emit(vocabulary->token(token))) return;

@@ -37,13 +37,15 @@ Meaning read_meaning(const fs::path& folder) {
   if (file_exists((folder / "vocabulary.json").string()))
     m.vocabulary = data::Vocabulary::read((folder / "vocabulary.json").string());
   if (!file_exists(file)) return m;
-  const auto json = nlohmann::json::parse(read_file(file, 1 << 24, ErrorCode::kModel), nullptr, false);
+  const auto json =
+      nlohmann::json::parse(read_file(file, 1 << 24, ErrorCode::kModel), nullptr, false);
   try {
     for (const auto& field : json.at("fields")) {
       if (!field.contains("class_count")) continue;
       m.class_count = field.at("class_count").get<int64_t>();
       m.label_field = field.at("name").get<std::string>();
-      if (field.contains("classes")) m.classes = field.at("classes").get<std::vector<std::string>>();
+      if (field.contains("classes"))
+        m.classes = field.at("classes").get<std::vector<std::string>>();
     }
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::kModel, file, ": is damaged");
@@ -58,7 +60,8 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
   p->store_.seed = options.seed;
   if (is_directory(path)) {
     if (!options.overrides.empty())
-      fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path, " is a trained model");
+      fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
+           " is a trained model");
     p->open_folder(model_folder(path));
   } else {
     p->open_program(path, options);
@@ -102,7 +105,8 @@ void Predictor::open_folder(const std::string& path) {
     const TensorType& type = function_->body.arguments[i]->type;
     const Array value = weights.read(port.name);
     if (value.dtype != type.dtype || value.shape != concrete(type.shape))
-      fail(ErrorCode::kModel, weights.path(), ": '", port.name, "' is ", text(value.dtype), str(value.shape), ", the module needs ", type);
+      fail(ErrorCode::kModel, weights.path(), ": '", port.name, "' is ", text(value.dtype),
+           str(value.shape), ", the module needs ", type);
     if (port.kind == ir::PortKind::kParameter)
       store_.parameters[port.name].value = value;
     else
@@ -115,13 +119,15 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
   const auto [file, variant] = model::split_variant(path);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file or folder");
   program_options.variant = variant;
-  for (const std::string& o : options.overrides) program_options.overrides.push_back(model::parse_override(o));
+  for (const std::string& o : options.overrides)
+    program_options.overrides.push_back(model::parse_override(o));
   const auto program = model::read_program(file, program_options);
   const model::EntryPoint* entry = program->find_entry(options.function);
   if (!entry) {
     std::vector<std::string> names = {"model"};
     for (const model::EntryPoint& f : program->functions) names.push_back(f.name);
-    fail(ErrorCode::kUsage, file, ": has no function '", options.function, "'", did_you_mean(options.function, names), "; it has ", join(names, ", "));
+    fail(ErrorCode::kUsage, file, ": has no function '", options.function, "'",
+         did_you_mean(options.function, names), "; it has ", join(names, ", "));
   }
   name_ = program->name;
   function_ = train::trace_prediction(*program, *entry, store_, false);
@@ -132,7 +138,9 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
     if (&f != entry) train::trace_prediction(*program, f, whole, false);
   if (entry != &program->model) train::trace_prediction(*program, program->model, whole, false);
   train::LoadReport report = train::load_weights(options.weights, store_);
-  std::erase_if(report.unused, [&](const std::string& n) { return whole.parameters.count(n) || whole.states.count(n); });
+  std::erase_if(report.unused, [&](const std::string& n) {
+    return whole.parameters.count(n) || whole.states.count(n);
+  });
   train::check_report(report, options.weights, options.allow_missing, options.allow_unused);
   report_ = report;
 }
@@ -148,9 +156,15 @@ void Predictor::prepare() {
         user_input_.back() = static_cast<int>(inputs_.size());
         inputs_.push_back({port.name, function_->body.arguments[i]->type});
         break;
-      case ir::PortKind::kParameter: arrays_[i] = store_.parameters.at(port.name).value.contiguous(); break;
-      case ir::PortKind::kState: arrays_[i] = store_.states.at(port.name).contiguous(); break;
-      case ir::PortKind::kRandom: arrays_[i] = Array::from<uint64_t>({store_.seed, 0}, {2}); break;
+      case ir::PortKind::kParameter:
+        arrays_[i] = store_.parameters.at(port.name).value.contiguous();
+        break;
+      case ir::PortKind::kState:
+        arrays_[i] = store_.states.at(port.name).contiguous();
+        break;
+      case ir::PortKind::kRandom:
+        arrays_[i] = Array::from<uint64_t>({store_.seed, 0}, {2});
+        break;
     }
   }
   for (size_t i = 0; i < function_->outputs.size(); ++i)
@@ -174,7 +188,9 @@ std::vector<Array> Predictor::run(const std::vector<Array>& inputs) {
 double Predictor::flops(const std::vector<Array>& inputs) {
   std::vector<Layout> layouts;
   for (size_t i = 0; i < arrays_.size(); ++i)
-    layouts.push_back(Layout::of(user_input_[i] >= 0 ? inputs[static_cast<size_t>(user_input_[i])].contiguous() : arrays_[i]));
+    layouts.push_back(Layout::of(user_input_[i] >= 0
+                                     ? inputs[static_cast<size_t>(user_input_[i])].contiguous()
+                                     : arrays_[i]));
   return executable_->plan(layouts).flops();
 }
 
@@ -183,7 +199,8 @@ void Predictor::reset() {
     if (function_->inputs[i].kind == ir::PortKind::kState) {
       Array own = Array::empty(arrays_[i].dtype, arrays_[i].shape);
       const Array begin = store_.states.at(function_->inputs[i].name).contiguous();
-      std::memcpy(own.raw(), begin.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
+      std::memcpy(own.raw(), begin.raw(),
+                  static_cast<size_t>(storage_bytes(own.dtype, own.size())));
       arrays_[i] = own;
     }
 }

@@ -18,7 +18,8 @@ std::vector<double> probabilities(const Array& logits, int64_t row, int64_t clas
   std::vector<double> p(static_cast<size_t>(classes));
   double top = -INFINITY, sum = 0;
   for (int64_t c = 0; c < classes; ++c) top = std::max(top, logits.number(row * classes + c));
-  for (int64_t c = 0; c < classes; ++c) sum += p[static_cast<size_t>(c)] = std::exp(logits.number(row * classes + c) - top);
+  for (int64_t c = 0; c < classes; ++c)
+    sum += p[static_cast<size_t>(c)] = std::exp(logits.number(row * classes + c) - top);
   for (double& v : p) v /= sum;
   return p;
 }
@@ -30,7 +31,8 @@ bool is_classification(const Predictor& model, const Array& output) {
 
 std::string class_name(const Predictor& model, int64_t index) {
   const auto& names = model.meaning().classes;
-  return index < static_cast<int64_t>(names.size()) ? names[static_cast<size_t>(index)] : std::to_string(index);
+  return index < static_cast<int64_t>(names.size()) ? names[static_cast<size_t>(index)]
+                                                    : std::to_string(index);
 }
 
 /// Outputs of all batches, joined along the first axis.
@@ -42,13 +44,15 @@ class NpzResults final : public ResultWriter {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Array packed = outputs[i].contiguous();
       Array own = Array::empty(packed.dtype, packed.shape);
-      std::memcpy(own.raw(), packed.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
+      std::memcpy(own.raw(), packed.raw(),
+                  static_cast<size_t>(storage_bytes(own.dtype, own.size())));
       parts_[i].push_back(own);
     }
   }
   void close() override {
     formats::NamedArrays arrays;
-    for (size_t i = 0; i < parts_.size(); ++i) arrays.push_back({model_.outputs()[i], joined(parts_[i])});
+    for (size_t i = 0; i < parts_.size(); ++i)
+      arrays.push_back({model_.outputs()[i], joined(parts_[i])});
     formats::write_npz(path_, arrays);
   }
 
@@ -62,7 +66,10 @@ class NpzResults final : public ResultWriter {
       shape[0] = 0;
       for (const Array& p : parts) {
         Dims tail(p.shape.begin() + 1, p.shape.end()), first(shape.begin() + 1, shape.end());
-        if (tail != first) fail(ErrorCode::kData, "outputs of different batches have different shapes; give a --batch that takes all rows");
+        if (tail != first)
+          fail(ErrorCode::kData,
+               "outputs of different batches have different shapes; give a --batch that takes all "
+               "rows");
         shape[0] += p.shape[0];
       }
     }
@@ -90,7 +97,8 @@ nlohmann::ordered_json json_value(const Array& a, int64_t begin, const Dims& sha
   int64_t step = 1;
   for (size_t i = axis + 1; i < shape.size(); ++i) step *= shape[i];
   auto list = nlohmann::ordered_json::array();
-  for (int64_t i = 0; i < shape[axis]; ++i) list.push_back(json_value(a, begin + i * step, shape, axis + 1));
+  for (int64_t i = 0; i < shape[axis]; ++i)
+    list.push_back(json_value(a, begin + i * step, shape, axis + 1));
   return list;
 }
 
@@ -98,7 +106,8 @@ nlohmann::ordered_json json_value(const Array& a, int64_t begin, const Dims& sha
 class RowResults final : public ResultWriter {
  public:
   enum class Form { kJson, kCsv, kPlain };
-  RowResults(const Predictor& model, Form form, std::string path, std::function<void(const std::string&)> line)
+  RowResults(const Predictor& model, Form form, std::string path,
+             std::function<void(const std::string&)> line)
       : model_(model), form_(form), line_(std::move(line)) {
     if (!path.empty()) file_ = std::make_unique<AtomicFile>(path);
   }
@@ -107,8 +116,11 @@ class RowResults final : public ResultWriter {
     for (const Array& a : outputs) packed.push_back(a.contiguous());
     if (form_ == Form::kCsv && row_ == 0) emit(csv_header(packed));
     for (int64_t i = 0; i < batch.rows; ++i, ++row_) {
-      const std::string place = i < static_cast<int64_t>(batch.places.size()) ? batch.places[static_cast<size_t>(i)] : "";
-      emit(form_ == Form::kJson ? json_row(packed, i, place) : form_ == Form::kCsv ? csv_row(packed, i, place) : plain_row(packed, i, place));
+      const std::string place =
+          i < static_cast<int64_t>(batch.places.size()) ? batch.places[static_cast<size_t>(i)] : "";
+      emit(form_ == Form::kJson  ? json_row(packed, i, place)
+           : form_ == Form::kCsv ? csv_row(packed, i, place)
+                                 : plain_row(packed, i, place));
     }
   }
   void close() override {
@@ -117,15 +129,20 @@ class RowResults final : public ResultWriter {
 
  private:
   void emit(const std::string& text) {
-    if (file_) file_->write(text + "\n");
-    else line_(text);
+    if (file_)
+      file_->write(text + "\n");
+    else
+      line_(text);
   }
-  static Dims row_shape(const Array& a) { return a.shape.empty() ? Dims() : Dims(a.shape.begin() + 1, a.shape.end()); }
+  static Dims row_shape(const Array& a) {
+    return a.shape.empty() ? Dims() : Dims(a.shape.begin() + 1, a.shape.end());
+  }
   static int64_t row_size(const Array& a) {
     const Dims shape = row_shape(a);
     return element_count(std::span<const int64_t>(shape));
   }
-  std::string json_row(const std::vector<Array>& outputs, int64_t i, const std::string& place) const {
+  std::string json_row(const std::vector<Array>& outputs, int64_t i,
+                       const std::string& place) const {
     nlohmann::ordered_json o;
     o["row"] = row_;
     if (!place.empty()) o["source"] = place;
@@ -137,7 +154,8 @@ class RowResults final : public ResultWriter {
       o["probabilities"] = p;
     } else {
       for (size_t k = 0; k < outputs.size(); ++k)
-        o[model_.outputs()[k]] = json_value(outputs[k], i * row_size(outputs[k]), row_shape(outputs[k]), 0);
+        o[model_.outputs()[k]] =
+            json_value(outputs[k], i * row_size(outputs[k]), row_shape(outputs[k]), 0);
     }
     return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
@@ -145,31 +163,38 @@ class RowResults final : public ResultWriter {
     std::string out = "row,source";
     if (is_classification(model_, outputs[0])) {
       out += ",class,probability";
-      for (int64_t c = 0; c < outputs[0].shape[1]; ++c) out += "," + formats::csv_quote("p_" + class_name(model_, c));
+      for (int64_t c = 0; c < outputs[0].shape[1]; ++c)
+        out += "," + formats::csv_quote("p_" + class_name(model_, c));
       return out;
     }
     for (size_t k = 0; k < outputs.size(); ++k)
       for (int64_t c = 0; c < row_size(outputs[k]); ++c)
-        out += "," + formats::csv_quote(row_size(outputs[k]) == 1 ? model_.outputs()[k] : model_.outputs()[k] + "_" + std::to_string(c));
+        out += "," + formats::csv_quote(row_size(outputs[k]) == 1
+                                            ? model_.outputs()[k]
+                                            : model_.outputs()[k] + "_" + std::to_string(c));
     return out;
   }
-  std::string csv_row(const std::vector<Array>& outputs, int64_t i, const std::string& place) const {
+  std::string csv_row(const std::vector<Array>& outputs, int64_t i,
+                      const std::string& place) const {
     std::string out = std::to_string(row_) + "," + formats::csv_quote(place);
     if (is_classification(model_, outputs[0])) {
       const auto p = probabilities(outputs[0], i, outputs[0].shape[1]);
       const auto best = std::max_element(p.begin(), p.end()) - p.begin();
-      out += "," + formats::csv_quote(class_name(model_, best)) + "," + format_double(p[static_cast<size_t>(best)]);
+      out += "," + formats::csv_quote(class_name(model_, best)) + "," +
+             format_double(p[static_cast<size_t>(best)]);
       for (const double v : p) out += "," + format_double(v);
       return out;
     }
     for (const Array& a : outputs)
       for (int64_t c = 0; c < row_size(a); ++c) {
         const int64_t at = i * row_size(a) + c;
-        out += "," + (is_float(a.dtype) ? format_double(a.number(at)) : std::to_string(a.integer(at)));
+        out +=
+            "," + (is_float(a.dtype) ? format_double(a.number(at)) : std::to_string(a.integer(at)));
       }
     return out;
   }
-  std::string plain_row(const std::vector<Array>& outputs, int64_t i, const std::string& place) const {
+  std::string plain_row(const std::vector<Array>& outputs, int64_t i,
+                        const std::string& place) const {
     const std::string head = place.empty() ? str("row ", row_) : place;
     if (!is_classification(model_, outputs[0])) return head + ": " + json_row(outputs, i, "");
     const auto p = probabilities(outputs[0], i, outputs[0].shape[1]);
@@ -204,9 +229,12 @@ std::unique_ptr<ResultWriter> open_results(const Predictor& model, const std::st
   const std::string ending = std::filesystem::path(path).extension().string();
   if (path.empty()) return std::make_unique<RowResults>(model, RowResults::Form::kPlain, "", line);
   if (ending == ".npz") return std::make_unique<NpzResults>(model, path);
-  if (ending == ".csv") return std::make_unique<RowResults>(model, RowResults::Form::kCsv, path, line);
-  if (ending == ".jsonl" || ending == ".json") return std::make_unique<RowResults>(model, RowResults::Form::kJson, path, line);
-  fail(ErrorCode::kUsage, "--output: expected a name ending in .npz, .csv or .jsonl, found '", path, "'");
+  if (ending == ".csv")
+    return std::make_unique<RowResults>(model, RowResults::Form::kCsv, path, line);
+  if (ending == ".jsonl" || ending == ".json")
+    return std::make_unique<RowResults>(model, RowResults::Form::kJson, path, line);
+  fail(ErrorCode::kUsage, "--output: expected a name ending in .npz, .csv or .jsonl, found '", path,
+       "'");
 }
 
 }  // namespace paddle::infer

@@ -15,7 +15,8 @@ namespace {
 
 Tensor seed_and_step() { return Tensor(Array::from<uint64_t>({7, 1}, {2})); }
 
-std::vector<std::optional<Array>> run_eagerly(const TensorFn& fn, const std::vector<Array>& inputs) {
+std::vector<std::optional<Array>> run_eagerly(const TensorFn& fn,
+                                              const std::vector<Array>& inputs) {
   runtime::EagerExecutor executor;
   const InterpreterScope below(executor);
   autograd::Tape tape;
@@ -32,7 +33,8 @@ std::vector<std::optional<Array>> run_eagerly(const TensorFn& fn, const std::vec
   return out;
 }
 
-std::vector<std::optional<Array>> run_compiled(const TensorFn& fn, const std::vector<Array>& inputs) {
+std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
+                                               const std::vector<Array>& inputs) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("check");
   std::vector<bool> defined;
@@ -88,7 +90,8 @@ Array strided_copy(const Array& array) {
   return out;
 }
 
-std::vector<std::optional<Array>> run(Mode mode, const TensorFn& fn, const std::vector<Array>& inputs) {
+std::vector<std::optional<Array>> run(Mode mode, const TensorFn& fn,
+                                      const std::vector<Array>& inputs) {
   return mode == Mode::kEager ? run_eagerly(fn, inputs) : run_compiled(fn, inputs);
 }
 

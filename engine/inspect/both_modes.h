@@ -15,7 +15,8 @@ std::string text(Mode mode);
 
 /// Results are copies that own their memory; nullopt where `fn` gave an undefined tensor. Random
 /// operations draw from a fixed seed, the same in both modes.
-std::vector<std::optional<Array>> run(Mode mode, const TensorFn& fn, const std::vector<Array>& inputs);
+std::vector<std::optional<Array>> run(Mode mode, const TensorFn& fn,
+                                      const std::vector<Array>& inputs);
 
 /// A contiguous copy with memory of its own.
 Array own_copy(const Array& array);

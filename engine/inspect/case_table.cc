@@ -128,7 +128,8 @@ std::vector<ExpectedGradient> expected_gradients(const Json& json, const NamedCa
     const auto& positions = call.positions(name);
     const Json keys = value.is_array() ? value : Json::array({value});
     if (keys.size() > positions.size())
-      fail(ErrorCode::kData, "grads: '", name, "' has ", positions.size(), " tensors, ", keys.size(), " are expected");
+      fail(ErrorCode::kData, "grads: '", name, "' has ", positions.size(), " tensors, ",
+           keys.size(), " are expected");
     for (size_t i = 0; i < keys.size(); ++i) {
       if (keys[i].is_null()) continue;
       const Json& key = keys[i].is_object() ? keys[i].at("array") : keys[i];
@@ -140,7 +141,8 @@ std::vector<ExpectedGradient> expected_gradients(const Json& json, const NamedCa
 
 class CaseRun {
  public:
-  CaseRun(const Op& op, const Json& json, const formats::NpzReader* arrays, const CaseOptions& options)
+  CaseRun(const Op& op, const Json& json, const formats::NpzReader* arrays,
+          const CaseOptions& options)
       : json_(json),
         reader_(op, arrays, options.strided),
         call_(op, reader_.read(json.value("args", Json::object()))),
@@ -151,7 +153,8 @@ class CaseRun {
     if (json.contains("outputs") && json["outputs"].is_array()) outputs_ = json["outputs"];
     if (gradients_.empty() || !json.contains("cotangents") || json["cotangents"].is_null()) return;
     given_cotangents_ = true;
-    const Json list = json["cotangents"].is_array() ? json["cotangents"] : Json::array({json["cotangents"]});
+    const Json list =
+        json["cotangents"].is_array() ? json["cotangents"] : Json::array({json["cotangents"]});
     for (const Json& key : list) {
       cotangents_.push_back(key.is_null() ? -1 : static_cast<int>(inputs_.size()));
       if (!key.is_null()) inputs_.push_back(reader_.load(key.is_object() ? key.at("array") : key));
@@ -159,19 +162,22 @@ class CaseRun {
   }
 
   std::string compare(Mode mode) const {
-    const auto found = run(mode, [this](const Tensors& t) { return evaluate(t); }, inputs_);
+    const auto found = run(
+        mode, [this](const Tensors& t) { return evaluate(t); }, inputs_);
     const size_t results = found.size() - gradients_.size();
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (outputs_[i].is_null()) continue;
       if (i >= results) return str("output ", i, " is missing: the operation gave ", results);
       const Json& key = outputs_[i].is_object() ? outputs_[i].at("array") : outputs_[i];
-      const std::string bad = difference(*found[i], reader_.load(key.get<std::string>()), tolerance_);
+      const std::string bad =
+          difference(*found[i], reader_.load(key.get<std::string>()), tolerance_);
       if (!bad.empty()) return str("output ", i, ": ", bad);
     }
     for (size_t i = 0; i < gradients_.size(); ++i) {
       const ExpectedGradient& g = gradients_[i];
       const Array& x = inputs_[g.input];
-      const Array gradient = found[results + i] ? *found[results + i] : Array::zeros(x.dtype, x.shape);
+      const Array gradient =
+          found[results + i] ? *found[results + i] : Array::zeros(x.dtype, x.shape);
       const std::string bad = difference(gradient, reader_.load(g.key), tolerance_);
       if (!bad.empty()) return str("gradient of ", g.label, ": ", bad);
     }
@@ -180,7 +186,8 @@ class CaseRun {
 
   /// Runs without comparing; throws if the call is refused.
   void attempt(Mode mode) const {
-    run(mode, [this](const Tensors& t) { return evaluate(t); }, inputs_);
+    run(
+        mode, [this](const Tensors& t) { return evaluate(t); }, inputs_);
   }
 
  private:
@@ -240,7 +247,8 @@ CaseTable read_case_table(const std::string& path) {
       throw Error(ErrorCode::kData, "expected a case: an object with \"op\"", place);
     const std::string op = json["op"];
     const bool named = json.contains("name") && json["name"].is_string();
-    table.cases.push_back({named ? json["name"].get<std::string>() : str(op, "@", place.line), op, line});
+    table.cases.push_back(
+        {named ? json["name"].get<std::string>() : str(op, "@", place.line), op, line});
   }
   const size_t dot = path.rfind('.');
   const std::string archive = path.substr(0, dot == std::string::npos ? path.size() : dot) + ".npz";

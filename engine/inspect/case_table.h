@@ -1,6 +1,7 @@
 #pragma once
-// A table of cases for operations: JSON lines beside an .npz of the same base name. Each case is one
-// call with its expected outputs and gradients, or one that must be refused. docs: "paddle op check".
+// A table of cases for operations: JSON lines beside an .npz of the same base name. Each case is
+// one call with its expected outputs and gradients, or one that must be refused. docs: "paddle op
+// check".
 
 #include <memory>
 #include <string>

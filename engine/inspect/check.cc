@@ -23,8 +23,9 @@ class Filter {
   std::regex expression_;
 };
 
-CheckResult run_all(const std::vector<std::string>& names, const std::function<std::string(size_t)>& job,
-                    const CheckOptions& options, const FailureReport& report) {
+CheckResult run_all(const std::vector<std::string>& names,
+                    const std::function<std::string(size_t)>& job, const CheckOptions& options,
+                    const FailureReport& report) {
   CheckResult result;
   run_isolated(
       names.size(), job,
@@ -38,14 +39,16 @@ CheckResult run_all(const std::vector<std::string>& names, const std::function<s
 
 }  // namespace
 
-CheckResult check_table(const std::string& path, const CheckOptions& options, const FailureReport& report) {
+CheckResult check_table(const std::string& path, const CheckOptions& options,
+                        const FailureReport& report) {
   CaseTable table = read_case_table(path);
   const Filter filter(options.filter);
   std::erase_if(table.cases, [&](const Case& c) { return !filter.takes(c.name); });
   std::vector<std::string> names;
   for (const Case& c : table.cases) names.push_back(c.name);
-  return run_all(names, [&](size_t i) { return run_case(table.cases[i], table.arrays.get(), options.cases); },
-                 options, report);
+  return run_all(
+      names, [&](size_t i) { return run_case(table.cases[i], table.arrays.get(), options.cases); },
+      options, report);
 }
 
 CheckResult check_gradients(int order, const CheckOptions& options, const FailureReport& report) {
@@ -53,12 +56,14 @@ CheckResult check_gradients(int order, const CheckOptions& options, const Failur
   std::vector<const Op*> ops;
   std::vector<std::string> names;
   for (const Op* op : all_ops()) {
-    if (!op->differentiable() || op->has(kControlFlow) || !filter.takes(std::string(op->name()))) continue;
+    if (!op->differentiable() || op->has(kControlFlow) || !filter.takes(std::string(op->name())))
+      continue;
     ops.push_back(op);
     names.emplace_back(op->name());
   }
-  return run_all(names, [&](size_t i) { return check_gradient(*ops[i], order, options.cases.modes); }, options,
-                 report);
+  return run_all(
+      names, [&](size_t i) { return check_gradient(*ops[i], order, options.cases.modes); }, options,
+      report);
 }
 
 }  // namespace paddle::inspect

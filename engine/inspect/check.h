@@ -24,7 +24,8 @@ struct CheckResult {
 /// One line per failure: "NAME: what failed".
 using FailureReport = std::function<void(const std::string& line)>;
 
-CheckResult check_table(const std::string& path, const CheckOptions& options, const FailureReport& report);
+CheckResult check_table(const std::string& path, const CheckOptions& options,
+                        const FailureReport& report);
 /// Every differentiable operation on its samples, to first or second order.
 CheckResult check_gradients(int order, const CheckOptions& options, const FailureReport& report);
 

@@ -25,8 +25,8 @@ struct Worst {
     at = i;
   }
   std::string text(const Array& found, const std::string& f, const std::string& e) const {
-    return str(count, " of ", found.size(), " elements differ, most at ", index_text(found, at), ": ", f,
-               ", expected ", e);
+    return str(count, " of ", found.size(), " elements differ, most at ", index_text(found, at),
+               ": ", f, ", expected ", e);
   }
 };
 
@@ -77,7 +77,8 @@ std::string difference(const Array& found_array, const Array& expected_array, co
   if (!is_float(found.dtype)) {
     for (int64_t i = 0; i < found.size(); ++i)
       if (found.integer(i) != expected.integer(i))
-        worst.add(i, std::abs(static_cast<double>(found.integer(i)) - static_cast<double>(expected.integer(i))));
+        worst.add(i, std::abs(static_cast<double>(found.integer(i)) -
+                              static_cast<double>(expected.integer(i))));
     if (worst.count == 0) return "";
     return worst.text(found, str(found.integer(worst.at)), str(expected.integer(worst.at)));
   }

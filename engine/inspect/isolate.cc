@@ -116,7 +116,8 @@ class Supervisor {
     size_t i = 0;
     for (auto it = children_.begin(); it != children_.end(); ++i) {
       const bool open = (fds[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0 || read_some(*it);
-      if (open && std::chrono::duration<double>(Clock::now() - it->started).count() > options_.timeout_seconds) {
+      if (open && std::chrono::duration<double>(Clock::now() - it->started).count() >
+                      options_.timeout_seconds) {
         ::kill(it->pid, SIGKILL);
         it->timed_out = true;
       }

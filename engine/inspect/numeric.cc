@@ -13,8 +13,8 @@ namespace paddle::inspect {
 namespace {
 
 constexpr double kStep = 1e-5;
-constexpr double kTolerance = 2e-6;      ///< of first derivatives, relative to the largest one or 1
-constexpr int64_t kMaxElements = 24;     ///< of an input that are varied
+constexpr double kTolerance = 2e-6;   ///< of first derivatives, relative to the largest one or 1
+constexpr int64_t kMaxElements = 24;  ///< of an input that are varied
 
 /// Fixed numbers in [0.5, 1.5) of either sign, as weights of a sum.
 Tensor weights_like(const Tensor& x, uint64_t stream) {
@@ -45,7 +45,8 @@ Tensor weighted_sum(const Tensors& tensors, uint64_t stream) {
 
 class GradientCheck {
  public:
-  GradientCheck(const NamedCall& call, const std::vector<Mode>& modes) : call_(call), modes_(modes) {
+  GradientCheck(const NamedCall& call, const std::vector<Mode>& modes)
+      : call_(call), modes_(modes) {
     for (size_t i = 0; i < call.inputs().size(); ++i)
       if (call.inputs()[i].dtype == DType::kF64 && call.varies(i)) varied_.push_back(i);
   }
@@ -69,8 +70,10 @@ class GradientCheck {
     return v.defined() ? weighted_sum(autograd::grad({v}, wanted), 200) : Tensor();
   }
 
-  double number(const std::function<Tensor(const Tensors&)>& f, const std::vector<Array>& inputs) const {
-    const auto out = inspect::run(Mode::kEager, [&](const Tensors& x) { return Tensors{f(x)}; }, inputs);
+  double number(const std::function<Tensor(const Tensors&)>& f,
+                const std::vector<Array>& inputs) const {
+    const auto out = inspect::run(
+        Mode::kEager, [&](const Tensors& x) { return Tensors{f(x)}; }, inputs);
     return out[0] ? out[0]->number() : 0;
   }
 
@@ -94,12 +97,13 @@ class GradientCheck {
         for (size_t m = 0; m < modes_.size(); ++m) {
           const auto& g = found[m][k];
           if (g && g->shape != x.shape)
-            return str(text(modes_[m]), ": the gradient of ", call_.input_name(varied_[k]), " has shape ", g->shape,
-                       ", expected ", x.shape);
+            return str(text(modes_[m]), ": the gradient of ", call_.input_name(varied_[k]),
+                       " has shape ", g->shape, ", expected ", x.shape);
           const double got = g ? g->number(e) : 0;
-          if (!(std::abs(got - expected) <= tolerance * std::max({1.0, std::abs(got), std::abs(expected)})))
-            return str(text(modes_[m]), ": gradient of ", call_.input_name(varied_[k]), " at element ", e, ": ", got,
-                       ", finite differences give ", expected);
+          if (!(std::abs(got - expected) <=
+                tolerance * std::max({1.0, std::abs(got), std::abs(expected)})))
+            return str(text(modes_[m]), ": gradient of ", call_.input_name(varied_[k]),
+                       " at element ", e, ": ", got, ", finite differences give ", expected);
         }
       }
     }
@@ -107,8 +111,8 @@ class GradientCheck {
   }
 
   /// Fourth-order central difference.
-  double slope_at(const std::function<Tensor(const Tensors&)>& f, const std::vector<Array>& inputs, Array& x,
-                  int64_t element) const {
+  double slope_at(const std::function<Tensor(const Tensors&)>& f, const std::vector<Array>& inputs,
+                  Array& x, int64_t element) const {
     double& slot = x.data<double>()[element];
     const double at = slot, h = kStep * 20 * std::max(1.0, std::abs(at));
     const auto difference = [&](double step) {
@@ -127,7 +131,8 @@ class GradientCheck {
   std::vector<size_t> varied_;  ///< the float64 inputs
 };
 
-std::string check_sample(const Op& op, const std::string& sample, int order, const std::vector<Mode>& modes) {
+std::string check_sample(const Op& op, const std::string& sample, int order,
+                         const std::vector<Mode>& modes) {
   try {
     std::vector<std::string> words;
     for (const std::string& word : split(sample, ' '))

@@ -108,7 +108,8 @@ std::optional<std::string> take_group(std::string_view& rest, char open, char cl
   return inside;
 }
 
-void fill_random(Array& a, const std::string& name, std::optional<std::pair<double, double>> range) {
+void fill_random(Array& a, const std::string& name,
+                 std::optional<std::pair<double, double>> range) {
   const auto count = static_cast<size_t>(a.size());
   std::vector<double> numbers(count);
   const Random random(11, stream_of(name));

@@ -14,19 +14,45 @@ using Json = nlohmann::ordered_json;
 std::string type_text(const AttrDef& a) {
   std::string text;
   switch (a.type) {
-    case AttrType::kBool: text = "bool"; break;
-    case AttrType::kInt: text = "integer"; break;
-    case AttrType::kFloat: text = "number"; break;
-    case AttrType::kString: text = "text"; break;
-    case AttrType::kWord: text = a.words; break;
-    case AttrType::kDType: text = "dtype"; break;
-    case AttrType::kDim: text = "size"; break;
-    case AttrType::kInts: text = "integers"; break;
-    case AttrType::kDims: text = "sizes"; break;
-    case AttrType::kFloats: text = "numbers"; break;
-    case AttrType::kStrings: text = "texts"; break;
-    case AttrType::kNumber: text = "number of any kind"; break;
-    case AttrType::kAny: text = "number, list or text"; break;
+    case AttrType::kBool:
+      text = "bool";
+      break;
+    case AttrType::kInt:
+      text = "integer";
+      break;
+    case AttrType::kFloat:
+      text = "number";
+      break;
+    case AttrType::kString:
+      text = "text";
+      break;
+    case AttrType::kWord:
+      text = a.words;
+      break;
+    case AttrType::kDType:
+      text = "dtype";
+      break;
+    case AttrType::kDim:
+      text = "size";
+      break;
+    case AttrType::kInts:
+      text = "integers";
+      break;
+    case AttrType::kDims:
+      text = "sizes";
+      break;
+    case AttrType::kFloats:
+      text = "numbers";
+      break;
+    case AttrType::kStrings:
+      text = "texts";
+      break;
+    case AttrType::kNumber:
+      text = "number of any kind";
+      break;
+    case AttrType::kAny:
+      text = "number, list or text";
+      break;
   }
   if (a.or_tensor) text += ", or a tensor of known value";
   if (a.optional) text += ", or none";
@@ -42,12 +68,20 @@ std::string operand_text(const OperandDef& o) {
 }
 
 std::vector<std::string> trait_names(const Op& op) {
-  constexpr std::pair<Trait, const char*> kNames[] = {
-      {kElementwise, "elementwise"}, {kCommutative, "commutative"}, {kFloatInputs, "float_inputs"},
-      {kStrided, "strided"}, {kRandom, "random"}, {kReduction, "reduction"}, {kEffect, "effect"},
-      {kRunTimeShape, "run_time_shape"}, {kCreation, "creation"}, {kLinear, "linear"},
-      {kControlFlow, "control_flow"}, {kConstantFold, "constant_fold"},
-      {kOptimizerUpdate, "optimizer_update"}, {kStopGradient, "stop_gradient"}};
+  constexpr std::pair<Trait, const char*> kNames[] = {{kElementwise, "elementwise"},
+                                                      {kCommutative, "commutative"},
+                                                      {kFloatInputs, "float_inputs"},
+                                                      {kStrided, "strided"},
+                                                      {kRandom, "random"},
+                                                      {kReduction, "reduction"},
+                                                      {kEffect, "effect"},
+                                                      {kRunTimeShape, "run_time_shape"},
+                                                      {kCreation, "creation"},
+                                                      {kLinear, "linear"},
+                                                      {kControlFlow, "control_flow"},
+                                                      {kConstantFold, "constant_fold"},
+                                                      {kOptimizerUpdate, "optimizer_update"},
+                                                      {kStopGradient, "stop_gradient"}};
   std::vector<std::string> out;
   for (const auto& [trait, name] : kNames)
     if (op.has(trait)) out.emplace_back(name);
@@ -83,7 +117,8 @@ Json entry(const Op& op) {
   for_each_parameter(
       op,
       [&](const OperandDef& o) {
-        parameters.push_back({{"name", o.name}, {"type", o.kind == OperandKind::kList ? "tensors" : "tensor"},
+        parameters.push_back({{"name", o.name},
+                              {"type", o.kind == OperandKind::kList ? "tensors" : "tensor"},
                               {"required", !o.optional}});
       },
       [&](const AttrDef& a) {
@@ -94,9 +129,15 @@ Json entry(const Op& op) {
   std::vector<std::string> results;
   for (const ResultDef& r : op.results())
     if (!r.hidden) results.emplace_back(r.name);
-  Json out = {{"name", op.name()}, {"aliases", aliases_of(op)}, {"family", op.def->family},
-              {"signature", op.def->signature}, {"parameters", parameters}, {"results", results},
-              {"doc", op.def->doc}, {"backends", backends_of(op)}, {"differentiable", op.differentiable()},
+  Json out = {{"name", op.name()},
+              {"aliases", aliases_of(op)},
+              {"family", op.def->family},
+              {"signature", op.def->signature},
+              {"parameters", parameters},
+              {"results", results},
+              {"doc", op.def->doc},
+              {"backends", backends_of(op)},
+              {"differentiable", op.differentiable()},
               {"traits", trait_names(op)}};
   if (*op.def->layer_signature) out["layer"] = op.def->layer_signature;
   if (!op.differentiable()) out["no_gradient"] = op.def->no_gradient;
@@ -127,21 +168,27 @@ std::string list_json() {
 
 std::string page(const Op& op) {
   std::string out = str(op.name(), op.def->signature, "\n\n  ", op.def->doc, "\n");
-  if (*op.def->layer_signature) out += str("\nAs a layer: ", op.name(), op.def->layer_signature, "\n");
+  if (*op.def->layer_signature)
+    out += str("\nAs a layer: ", op.name(), op.def->layer_signature, "\n");
   out += "\nParameters\n";
   for_each_parameter(
       op, [&](const OperandDef& o) { out += row(o.name, operand_text(o)); },
       [&](const AttrDef& a) {
-        out += row(a.name, type_text(a) + (a.required ? "; required" : str("; default ", a.default_text)));
+        out += row(a.name,
+                   type_text(a) + (a.required ? "; required" : str("; default ", a.default_text)));
       });
   out += "\nResults\n";
   for (const ResultDef& r : op.results())
-    if (!r.hidden) out += row(r.name, r.variadic ? "any number of tensors" : r.optional ? "tensor, if asked for" : "tensor");
+    if (!r.hidden)
+      out += row(r.name, r.variadic   ? "any number of tensors"
+                         : r.optional ? "tensor, if asked for"
+                                      : "tensor");
   out += "\n";
-  if (op.has(kFloatInputs)) out += row("dtypes", "floating; integers and booleans count as float32");
-  out += row("gradient", op.def->vjp             ? "by its rule"
-                         : op.differentiable()   ? "by its decomposition"
-                                                 : str("none: ", op.def->no_gradient));
+  if (op.has(kFloatInputs))
+    out += row("dtypes", "floating; integers and booleans count as float32");
+  out += row("gradient", op.def->vjp           ? "by its rule"
+                         : op.differentiable() ? "by its decomposition"
+                                               : str("none: ", op.def->no_gradient));
   const auto backends = backends_of(op), traits = trait_names(op), aliases = aliases_of(op);
   out += row("runs by", join(backends, ", "));
   if (!traits.empty()) out += row("traits", join(traits, ", "));

@@ -41,8 +41,8 @@ struct Operation {
   Attrs attrs;
   std::vector<Value*> results;
   std::vector<std::unique_ptr<Region>> regions;
-  int64_t sequence = 0;          ///< order of creation
-  std::string place;             ///< where in the model's text it came from, if known
+  int64_t sequence = 0;  ///< order of creation
+  std::string place;     ///< where in the model's text it came from, if known
 };
 
 /// What an argument or result of a function stands for.

@@ -86,7 +86,8 @@ class Parser {
     if (!take(token)) bad("expected '" + std::string(token) + "'");
   }
   static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.';
   }
   std::string read_word() {
     space();
@@ -120,7 +121,8 @@ class Parser {
     space();
     int64_t value = 0;
     const size_t start = at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && value < (1 << 30)) value = value * 10 + (text_[at_++] - '0');
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && value < (1 << 30))
+      value = value * 10 + (text_[at_++] - '0');
     if (start == at_ || value >= (1 << 30)) bad("expected a number");
     return static_cast<int>(value);
   }
@@ -179,9 +181,12 @@ class Parser {
   }
   Port port() {
     Port p;
-    if (take_word("parameter")) p.kind = PortKind::kParameter;
-    else if (take_word("state")) p.kind = PortKind::kState;
-    else if (take_word("random")) p.kind = PortKind::kRandom;
+    if (take_word("parameter"))
+      p.kind = PortKind::kParameter;
+    else if (take_word("state"))
+      p.kind = PortKind::kState;
+    else if (take_word("random"))
+      p.kind = PortKind::kRandom;
     p.name = string();
     return p;
   }
@@ -239,7 +244,8 @@ class Parser {
       const size_t quote = middle == std::string_view::npos ? middle : text_.find('\'', middle);
       if (quote == std::string_view::npos) bad("expected 'require DIM == DIM 'what''");
       c.left = placed([&] { return Dim::parse(trim(text_.substr(start, middle - start))); });
-      c.right = placed([&] { return Dim::parse(trim(text_.substr(middle + 2, quote - middle - 2))); });
+      c.right =
+          placed([&] { return Dim::parse(trim(text_.substr(middle + 2, quote - middle - 2))); });
       at_ = quote;
       c.what = string();
       function_->constraints.push_back(std::move(c));
@@ -257,11 +263,13 @@ class Parser {
       return false;
     }
     const TensorType t = type();
-    if (!is_constant(t.shape) || !info(t.dtype).has_kernels) bad("a constant of the type " + t.text());
+    if (!is_constant(t.shape) || !info(t.dtype).has_kernels)
+      bad("a constant of the type " + t.text());
     const Dims dims = concrete(t.shape);
     const int64_t count = placed([&] { return element_count(std::span<const int64_t>(dims)); });
     // Each element takes at least two characters ("1,"), which bounds what is allocated.
-    if (count < 0 || static_cast<uint64_t>(count) > text_.size() - at_) bad("the constant is longer than the file");
+    if (count < 0 || static_cast<uint64_t>(count) > text_.size() - at_)
+      bad("the constant is longer than the file");
     Array a = Array::empty(t.dtype, dims);
     expect("[");
     for (int64_t i = 0; i < count; ++i) {
@@ -278,10 +286,14 @@ class Parser {
   static void store(Array& a, int64_t i, const AttrValue& v) {
     visit_dtype(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if constexpr (std::is_same_v<T, bool>) a.data<T>()[i] = v.as_bool();
-      else if constexpr (std::is_integral_v<T>) a.data<T>()[i] = static_cast<T>(v.as_int());
-      else if constexpr (std::is_same_v<T, double>) a.data<T>()[i] = v.as_double();
-      else a.data<T>()[i] = T(static_cast<float>(v.as_double()));
+      if constexpr (std::is_same_v<T, bool>)
+        a.data<T>()[i] = v.as_bool();
+      else if constexpr (std::is_integral_v<T>)
+        a.data<T>()[i] = static_cast<T>(v.as_int());
+      else if constexpr (std::is_same_v<T, double>)
+        a.data<T>()[i] = v.as_double();
+      else
+        a.data<T>()[i] = T(static_cast<float>(v.as_double()));
     });
   }
 

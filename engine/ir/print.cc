@@ -5,18 +5,20 @@
 namespace paddle::ir {
 namespace {
 
-std::string reference(const Value* value) {
-  return value ? "%" + std::to_string(value->id) : "_";
-}
+std::string reference(const Value* value) { return value ? "%" + std::to_string(value->id) : "_"; }
 
 std::string quoted(const std::string& name) { return AttrValue(name).text(); }
 
 std::string port_text(const Port& port) {
   switch (port.kind) {
-    case PortKind::kValue: return quoted(port.name);
-    case PortKind::kParameter: return "parameter " + quoted(port.name);
-    case PortKind::kState: return "state " + quoted(port.name);
-    case PortKind::kRandom: return "random " + quoted(port.name);
+    case PortKind::kValue:
+      return quoted(port.name);
+    case PortKind::kParameter:
+      return "parameter " + quoted(port.name);
+    case PortKind::kState:
+      return "state " + quoted(port.name);
+    case PortKind::kRandom:
+      return "random " + quoted(port.name);
   }
   return {};
 }

@@ -100,7 +100,8 @@ namespace {
 /// The type of a value that comes from either of two branches.
 TensorType join(const TensorType& a, const TensorType& b, const char* what) {
   if (a.dtype != b.dtype)
-    fail(ErrorCode::kUsage, what, ": the branches give ", a, " and ", b, " where one dtype is needed");
+    fail(ErrorCode::kUsage, what, ": the branches give ", a, " and ", b,
+         " where one dtype is needed");
   TensorType out = a;
   if (a.shape.size() != b.shape.size())
     fail(ErrorCode::kUsage, what, ": the branches give ", a, " and ", b, " of different ranks");
@@ -112,8 +113,7 @@ TensorType join(const TensorType& a, const TensorType& b, const char* what) {
 }  // namespace
 
 Tensors Tracer::branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn) {
-  if (condition.is_concrete())
-    return condition.array().number() != 0 ? then_fn({}) : else_fn({});
+  if (condition.is_concrete()) return condition.array().number() != 0 ? then_fn({}) : else_fn({});
   static const Op& op = get_op("cf.if");
   auto then_region = region(then_fn, {});
   auto else_region = region(else_fn, {});
@@ -122,7 +122,8 @@ Tensors Tracer::branch(const Tensor& condition, const TensorFn& then_fn, const T
   std::vector<TensorType> types;
   for (size_t i = 0; i < then_region->results.size(); ++i)
     types.push_back(join(then_region->results[i]->type, else_region->results[i]->type, "if"));
-  Operation* operation = function_.append(*region_, op, {value_of(condition)}, default_attrs(op), types);
+  Operation* operation =
+      function_.append(*region_, op, {value_of(condition)}, default_attrs(op), types);
   operation->place = PlaceScope::current();
   operation->regions.push_back(std::move(then_region));
   operation->regions.push_back(std::move(else_region));
@@ -154,7 +155,8 @@ Tensors Tracer::loop(const TensorFn& condition, const TensorFn& body, const Tens
   Attrs attrs = default_attrs(op);
   attrs[0] = max_steps;
   attrs.list_sizes = {static_cast<int32_t>(operands.size())};
-  Operation* operation = function_.append(*region_, op, std::move(operands), std::move(attrs), types);
+  Operation* operation =
+      function_.append(*region_, op, std::move(operands), std::move(attrs), types);
   operation->place = PlaceScope::current();
   operation->regions.push_back(std::move(condition_region));
   operation->regions.push_back(std::move(body_region));

@@ -23,7 +23,8 @@ class Tracer final : public Interpreter {
   explicit Tracer(Function& function);
 
   Tensors apply(const OpCall& call) override;
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn) override;
+  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
+                 const TensorFn& else_fn) override;
   Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                int64_t max_steps) override;
   bool traces() const override { return true; }

@@ -79,7 +79,8 @@ class Verifier {
       refuse(e.message());
     }
     if (inferred.results.size() != o.results.size())
-      refuse(o.op->name(), " gives ", inferred.results.size(), " results, ", o.results.size(), " are named");
+      refuse(o.op->name(), " gives ", inferred.results.size(), " results, ", o.results.size(),
+             " are named");
     for (size_t i = 0; i < o.results.size(); ++i) {
       const TensorType &is = o.results[i]->type, &should = inferred.results[i];
       if (is.dtype != should.dtype || is.shape.size() != should.shape.size())
@@ -100,10 +101,12 @@ class Verifier {
     }
     const bool loop = o.op->name() == "cf.while";
     const Region& last = *o.regions[1];
-    if (last.results.size() != o.results.size()) refuse(o.op->name(), ": region and result counts differ");
+    if (last.results.size() != o.results.size())
+      refuse(o.op->name(), ": region and result counts differ");
     if (loop) {
       if (o.regions[0]->results.size() != 1) refuse("cf.while: the condition gives one value");
-      if (o.operands.size() != last.arguments.size() || o.operands.size() != o.regions[0]->arguments.size())
+      if (o.operands.size() != last.arguments.size() ||
+          o.operands.size() != o.regions[0]->arguments.size())
         refuse("cf.while: carried values and arguments differ in number");
       for (size_t i = 0; i < o.operands.size(); ++i)
         if (!o.operands[i] || !same_type(o.operands[i]->type, last.arguments[i]->type) ||

@@ -12,10 +12,13 @@ struct Rows {
   Array scores, labels;
   int64_t rows, classes;
   Rows(const Array& s, const Array& l)
-      : scores(s.cast(DType::kF64)), labels(l.cast(DType::kI64)),
-        rows(labels.size()), classes(rows > 0 ? scores.size() / rows : 0) {
+      : scores(s.cast(DType::kF64)),
+        labels(l.cast(DType::kI64)),
+        rows(labels.size()),
+        classes(rows > 0 ? scores.size() / rows : 0) {
     if (rows > 0 && scores.size() % rows != 0)
-      fail(ErrorCode::kData, "metric: ", scores.size(), " scores do not divide among ", rows, " labels");
+      fail(ErrorCode::kData, "metric: ", scores.size(), " scores do not divide among ", rows,
+           " labels");
   }
   const double* row(int64_t i) const { return scores.data<double>() + i * classes; }
   int64_t label(int64_t i) const { return labels.data<int64_t>()[i]; }
@@ -114,7 +117,8 @@ class Auc final : public Metric {
   void update(const std::vector<Array>& arrays) override {
     const Rows r(arrays[0], arrays[1]);
     for (int64_t i = 0; i < r.rows; ++i)
-      samples_.push_back({r.classes == 2 ? r.row(i)[1] - r.row(i)[0] : r.row(i)[r.classes - 1], r.label(i) != 0});
+      samples_.push_back(
+          {r.classes == 2 ? r.row(i)[1] - r.row(i)[0] : r.row(i)[r.classes - 1], r.label(i) != 0});
   }
   void merge(const Metric& other) override {
     const auto& o = dynamic_cast<const Auc&>(other);
@@ -205,12 +209,24 @@ const std::vector<MetricInfo>& metric_infos() {
   static const std::vector<MetricInfo> kInfos = {
       {"accuracy", "Share of labels among the k highest scores.", {"input", "label"}, {{"k", 1}}},
       {"auc", "Area under the ROC curve, exact.", {"input", "label"}, {}},
-      {"precision", "Hits among what was called positive.", {"input", "label"}, {{"threshold", 0}, {"positive", 1}}},
-      {"recall", "Hits among what is positive.", {"input", "label"}, {{"threshold", 0}, {"positive", 1}}},
-      {"f1", "Harmonic mean of precision and recall.", {"input", "label"}, {{"threshold", 0}, {"positive", 1}}},
+      {"precision",
+       "Hits among what was called positive.",
+       {"input", "label"},
+       {{"threshold", 0}, {"positive", 1}}},
+      {"recall",
+       "Hits among what is positive.",
+       {"input", "label"},
+       {{"threshold", 0}, {"positive", 1}}},
+      {"f1",
+       "Harmonic mean of precision and recall.",
+       {"input", "label"},
+       {{"threshold", 0}, {"positive", 1}}},
       {"mae", "Mean absolute error.", {"input", "label"}, {}},
       {"rmse", "Root of the mean squared error.", {"input", "label"}, {}},
-      {"perplexity", "exp of the mean cross entropy.", {"input", "label"}, {{"ignore_index", -100}}},
+      {"perplexity",
+       "exp of the mean cross entropy.",
+       {"input", "label"},
+       {{"ignore_index", -100}}},
       {"average", "Mean of a tensor's elements.", {"input"}, {}},
   };
   return kInfos;
@@ -222,7 +238,8 @@ const MetricInfo* find_metric(const std::string& name) {
   return nullptr;
 }
 
-std::unique_ptr<Metric> make_metric(const std::string& name, const std::map<std::string, double>& options) {
+std::unique_ptr<Metric> make_metric(const std::string& name,
+                                    const std::map<std::string, double>& options) {
   const MetricInfo* info = find_metric(name);
   if (!info) fail(ErrorCode::kConfig, "unknown metric '", name, "'");
   std::map<std::string, double> o(info->options.begin(), info->options.end());

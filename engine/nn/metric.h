@@ -32,6 +32,7 @@ struct MetricInfo {
 };
 const std::vector<MetricInfo>& metric_infos();
 const MetricInfo* find_metric(const std::string& name);
-std::unique_ptr<Metric> make_metric(const std::string& name, const std::map<std::string, double>& options);
+std::unique_ptr<Metric> make_metric(const std::string& name,
+                                    const std::map<std::string, double>& options);
 
 }  // namespace paddle::nn

@@ -56,12 +56,14 @@ Tensors vjp_hardswish(VjpContext& c) {
 
 Tensors vjp_hardshrink(VjpContext& c) {
   const double t = c.attrs_as<HardshrinkAttrs>().threshold;
-  return {c.cotangent() * mask_of(ops::greater_than(ops::abs(c.operand(0)), number(t)), c.cotangent())};
+  return {c.cotangent() *
+          mask_of(ops::greater_than(ops::abs(c.operand(0)), number(t)), c.cotangent())};
 }
 
 Tensors vjp_softshrink(VjpContext& c) {
   const double t = c.attrs_as<SoftshrinkAttrs>().threshold;
-  return {c.cotangent() * mask_of(ops::greater_than(ops::abs(c.operand(0)), number(t)), c.cotangent())};
+  return {c.cotangent() *
+          mask_of(ops::greater_than(ops::abs(c.operand(0)), number(t)), c.cotangent())};
 }
 
 Tensors vjp_tanhshrink(VjpContext& c) {
@@ -72,9 +74,7 @@ Tensors vjp_softsign(VjpContext& c) {
   return {c.cotangent() / ops::square(ops::abs(c.operand(0)) + 1.0)};
 }
 
-Tensors vjp_log_sigmoid(VjpContext& c) {
-  return {c.cotangent() * ops::sigmoid(-c.operand(0))};
-}
+Tensors vjp_log_sigmoid(VjpContext& c) { return {c.cotangent() * ops::sigmoid(-c.operand(0))}; }
 
 Tensors vjp_mish(VjpContext& c) {
   const Tensor& x = c.operand(0);
@@ -125,11 +125,13 @@ Tensors decompose_maxout(CallContext& c) {
   const Tensor& x = c.operand(0);
   const int64_t axis = a.axis < 0 ? a.axis + x.ndim() : a.axis;
   if (a.groups <= 0) fail(ErrorCode::kUsage, "maxout: groups must be positive, not ", a.groups);
-  if (axis < 0 || axis >= x.ndim()) fail(ErrorCode::kUsage, "maxout: axis ", a.axis, " is out of range for ", x.type());
+  if (axis < 0 || axis >= x.ndim())
+    fail(ErrorCode::kUsage, "maxout: axis ", a.axis, " is out of range for ", x.type());
   Shape shape = x.shape();
   const Dim channels = shape[static_cast<size_t>(axis)];
   if (modulo(channels, a.groups).constant().value_or(0) != 0)
-    fail(ErrorCode::kUsage, "maxout: ", channels, " channels do not divide into groups of ", a.groups);
+    fail(ErrorCode::kUsage, "maxout: ", channels, " channels do not divide into groups of ",
+         a.groups);
   shape[static_cast<size_t>(axis)] = floor_divide(channels, a.groups);
   shape.insert(shape.begin() + axis + 1, Dim(a.groups));
   return {ops::max(ops::reshape(x, shape), std::vector<int64_t>{axis + 1})};

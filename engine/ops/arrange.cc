@@ -37,7 +37,8 @@ Tensor count_along(const Dim& n, int64_t axis, int64_t rank) {
 
 /// column - row over two axes.
 Tensor diagonal_number(const Tensor& x, int64_t row_axis, int64_t column_axis) {
-  return count_along(x.dim(column_axis), column_axis, x.ndim()) - count_along(x.dim(row_axis), row_axis, x.ndim());
+  return count_along(x.dim(column_axis), column_axis, x.ndim()) -
+         count_along(x.dim(row_axis), row_axis, x.ndim());
 }
 
 Tensors split_at(const Tensor& x, int64_t axis, const std::vector<Dim>& cuts) {
@@ -102,7 +103,8 @@ Tensor exchanged(const Tensor& x, int64_t a, int64_t b) {
 
 }  // namespace
 
-// ---- diagonals -----------------------------------------------------------------------------------
+// ---- diagonals
+// -----------------------------------------------------------------------------------
 
 void infer_diagonal(InferContext& c) {
   const auto a = c.attrs_as<DiagonalAttrs>();
@@ -114,7 +116,8 @@ void infer_diagonal(InferContext& c) {
   Shape out;
   for (int64_t i = 0; i < c.rank(0); ++i)
     if (i != row && i != column) out.push_back(x[static_cast<size_t>(i)]);
-  const Dim length = a.offset >= 0 ? first(rows, columns - a.offset) : first(rows + a.offset, columns);
+  const Dim length =
+      a.offset >= 0 ? first(rows, columns - a.offset) : first(rows + a.offset, columns);
   out.push_back(maximum(0, length));
   c.result(c.dtype(0), out);
 }
@@ -130,7 +133,8 @@ Layout view_diagonal(const Layout& x, const Attrs& attrs, const Dims& shape) {
   for (size_t i = 0; i < x.shape.size(); ++i)
     if (i != row && i != column) out.strides.push_back(x.strides[i]);
   out.strides.push_back(x.strides[row] + x.strides[column]);
-  if (out.size() > 0) out.offset += a.offset >= 0 ? a.offset * x.strides[column] : -a.offset * x.strides[row];
+  if (out.size() > 0)
+    out.offset += a.offset >= 0 ? a.offset * x.strides[column] : -a.offset * x.strides[row];
   return out;
 }
 
@@ -141,7 +145,8 @@ Tensor write_diagonal(const Tensor& base, const Tensor& value, const Attrs& attr
 
 Tensors vjp_diagonal(VjpContext& c) {
   const auto a = c.attrs_as<DiagonalAttrs>();
-  return {ops::diagonal_scatter(zeros_like(c.operand(0)), c.cotangent(), a.offset, a.axis1, a.axis2)};
+  return {
+      ops::diagonal_scatter(zeros_like(c.operand(0)), c.cotangent(), a.offset, a.axis1, a.axis2)};
 }
 
 // y lies along the rows (or, below the main diagonal, the columns) of its diagonal: it is padded to
@@ -151,7 +156,8 @@ Tensors decompose_diagonal_scatter(CallContext& c) {
   const Tensor &x = c.operand(0), &y = c.operand(1);
   const int64_t rank = x.ndim();
   if (rank < 2) refuse("diagonal_scatter", "x must have at least two dimensions, not ", x.type());
-  const int64_t row = axis_of("diagonal_scatter", a.axis1, rank), column = axis_of("diagonal_scatter", a.axis2, rank);
+  const int64_t row = axis_of("diagonal_scatter", a.axis1, rank),
+                column = axis_of("diagonal_scatter", a.axis2, rank);
   if (!y.shape().empty() && y.ndim() != rank - 1)
     refuse("diagonal_scatter", "y is ", y.type(), ", x is ", x.type());
   const int64_t along = a.offset >= 0 ? row : column, other = a.offset >= 0 ? column : row;
@@ -165,7 +171,8 @@ Tensors decompose_diagonal_scatter(CallContext& c) {
     if (i == other) continue;
     perm.push_back(i == along ? rank - 2 : next++);
   }
-  const Tensor placed = ops::unsqueeze(y.ndim() > 1 ? ops::transpose(padded, perm) : padded, {other});
+  const Tensor placed =
+      ops::unsqueeze(y.ndim() > 1 ? ops::transpose(padded, perm) : padded, {other});
   const Tensor here = ops::equal(diagonal_number(x, row, column), Tensor::number(a.offset));
   return {ops::where(here, placed, x)};
 }
@@ -175,7 +182,8 @@ Tensors decompose_diag_embed(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (x.ndim() == 0) refuse("diag_embed", "input must have at least one dimension");
   const int64_t rank = x.ndim() + 1;
-  const int64_t row = axis_of("diag_embed", a.dim1, rank), column = axis_of("diag_embed", a.dim2, rank);
+  const int64_t row = axis_of("diag_embed", a.dim1, rank),
+                column = axis_of("diag_embed", a.dim2, rank);
   if (row == column) refuse("diag_embed", "dim1 and dim2 are the same");
   const Dim n = x.dim(-1) + (a.offset < 0 ? -a.offset : a.offset);
   Shape shape(x.shape().begin(), x.shape().end() - 1);
@@ -195,14 +203,16 @@ Tensors decompose_diag(CallContext& c) {
 }
 
 Tensors decompose_diagflat(CallContext& c) {
-  return {ops::diag_embed(ops::reshape(c.operand(0), Shape{-1}), c.attrs_as<DiagflatAttrs>().offset)};
+  return {
+      ops::diag_embed(ops::reshape(c.operand(0), Shape{-1}), c.attrs_as<DiagflatAttrs>().offset)};
 }
 
 namespace {
 
 Tensor triangle(const char* op, const Tensor& x, int64_t diagonal, bool lower) {
   if (x.ndim() < 2) refuse(op, "x must have at least two dimensions, not ", x.type());
-  const Tensor number = diagonal_number(x, x.ndim() - 2, x.ndim() - 1), limit = Tensor::number(diagonal);
+  const Tensor number = diagonal_number(x, x.ndim() - 2, x.ndim() - 1),
+               limit = Tensor::number(diagonal);
   const Tensor kept = lower ? ops::less_equal(number, limit) : ops::greater_equal(number, limit);
   return ops::where(kept, x, zeros_like(x));
 }
@@ -216,7 +226,8 @@ Tensors decompose_triu(CallContext& c) {
   return {triangle("triu", c.operand(0), c.attrs_as<TriuAttrs>().diagonal, false)};
 }
 
-// ---- turning and repeating -----------------------------------------------------------------------
+// ---- turning and repeating
+// -----------------------------------------------------------------------
 
 Tensors decompose_flip(CallContext& c) {
   const Tensor& x = c.operand(0);
@@ -228,7 +239,8 @@ Tensors decompose_flip(CallContext& c) {
     ends.push_back(Dim(0) - x.dim(axes.back()) - 1);
     strides.push_back(-1);
   }
-  return {axes.empty() ? ops::assign(x) : ops::assign(ops::strided_slice(x, axes, starts, ends, strides))};
+  return {axes.empty() ? ops::assign(x)
+                       : ops::assign(ops::strided_slice(x, axes, starts, ends, strides))};
 }
 
 Tensors decompose_roll(CallContext& c) {
@@ -256,13 +268,18 @@ Tensors decompose_rot90(CallContext& c) {
   const auto a = c.attrs_as<Rot90Attrs>();
   const Tensor& x = c.operand(0);
   if (a.axes.size() != 2) refuse("rot90", "axes must name two axes");
-  const int64_t from = axis_of("rot90", a.axes[0], x.ndim()), to = axis_of("rot90", a.axes[1], x.ndim());
+  const int64_t from = axis_of("rot90", a.axes[0], x.ndim()),
+                to = axis_of("rot90", a.axes[1], x.ndim());
   if (from == to) refuse("rot90", "axes must be different");
   switch (((a.k % 4) + 4) % 4) {
-    case 0: return {ops::assign(x)};
-    case 1: return {exchanged(ops::flip(x, {to}), from, to)};
-    case 2: return {ops::flip(x, {from, to})};
-    default: return {ops::flip(exchanged(x, from, to), {to})};
+    case 0:
+      return {ops::assign(x)};
+    case 1:
+      return {exchanged(ops::flip(x, {to}), from, to)};
+    case 2:
+      return {ops::flip(x, {from, to})};
+    default:
+      return {ops::flip(exchanged(x, from, to), {to})};
   }
 }
 
@@ -274,7 +291,8 @@ Tensors decompose_tile(CallContext& c) {
   sizes.insert(sizes.begin(), rank - sizes.size(), Dim(1));
   Shape apart, wide, joined;
   for (size_t i = 0; i < rank; ++i) {
-    if (times[i].is_constant() && times[i].value() < 0) refuse("tile", "repeat_times must not be negative");
+    if (times[i].is_constant() && times[i].value() < 0)
+      refuse("tile", "repeat_times must not be negative");
     apart.insert(apart.end(), {Dim(1), sizes[i]});
     wide.insert(wide.end(), {times[i], sizes[i]});
     joined.push_back(times[i] * sizes[i]);
@@ -286,7 +304,8 @@ Tensors decompose_repeat_interleave(CallContext& c) {
   const auto a = c.attrs_as<RepeatInterleaveAttrs>();
   Tensor x = c.operand(0);
   if (!a.axis) x = ops::reshape(x, Shape{-1});
-  const int64_t axis = axis_of("repeat_interleave", a.axis.value_or(0), std::max<int64_t>(1, x.ndim()));
+  const int64_t axis =
+      axis_of("repeat_interleave", a.axis.value_or(0), std::max<int64_t>(1, x.ndim()));
   if (x.ndim() == 0) x = ops::reshape(x, Shape{1});
   const std::vector<int64_t> repeats = a.repeats.as_ints();
   for (const int64_t n : repeats)
@@ -303,13 +322,18 @@ Tensors decompose_repeat_interleave(CallContext& c) {
   for (size_t i = 0; i < repeats.size(); ++i) {
     Shape wide = x.shape();
     wide[static_cast<size_t>(axis)] = repeats[i];
-    pieces.push_back(ops::expand(part(x, axis, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), wide));
+    pieces.push_back(
+        ops::expand(part(x, axis, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), wide));
   }
   return {ops::concat(pieces, axis)};
 }
 
-Tensors decompose_expand_as(CallContext& c) { return {ops::expand(c.operand(0), c.operand(1).shape())}; }
-Tensors decompose_view_as(CallContext& c) { return {ops::reshape(c.operand(0), c.operand(1).shape())}; }
+Tensors decompose_expand_as(CallContext& c) {
+  return {ops::expand(c.operand(0), c.operand(1).shape())};
+}
+Tensors decompose_view_as(CallContext& c) {
+  return {ops::reshape(c.operand(0), c.operand(1).shape())};
+}
 
 Tensors decompose_broadcast_tensors(CallContext& c) {
   const Tensors inputs = c.list(0);
@@ -326,13 +350,15 @@ Tensors decompose_broadcast_tensors(CallContext& c) {
 Tensors decompose_swapaxes(CallContext& c) {
   const auto a = c.attrs_as<SwapaxesAttrs>();
   const int64_t rank = c.operand(0).ndim();
-  return {exchanged(c.operand(0), axis_of("swapaxes", a.axis0, rank), axis_of("swapaxes", a.axis1, rank))};
+  return {exchanged(c.operand(0), axis_of("swapaxes", a.axis0, rank),
+                    axis_of("swapaxes", a.axis1, rank))};
 }
 
 Tensors decompose_moveaxis(CallContext& c) {
   const auto a = c.attrs_as<MoveaxisAttrs>();
   const Tensor& x = c.operand(0);
-  if (a.source.size() != a.destination.size()) refuse("moveaxis", "source and destination differ in length");
+  if (a.source.size() != a.destination.size())
+    refuse("moveaxis", "source and destination differ in length");
   Axes perm(x.shape().size(), -1);
   std::vector<bool> used(x.shape().size(), false);
   for (size_t i = 0; i < a.source.size(); ++i) {
@@ -359,7 +385,8 @@ Tensors decompose_t(CallContext& c) {
 
 Tensors decompose_matrix_transpose(CallContext& c) {
   const Tensor& x = c.operand(0);
-  if (x.ndim() < 2) refuse("matrix_transpose", "x must have at least two dimensions, not ", x.type());
+  if (x.ndim() < 2)
+    refuse("matrix_transpose", "x must have at least two dimensions, not ", x.type());
   return {exchanged(x, x.ndim() - 2, x.ndim() - 1)};
 }
 
@@ -371,8 +398,10 @@ Tensors decompose_unflatten(CallContext& c) {
   Dim known = 1;
   size_t open = inner.size();
   for (size_t i = 0; i < inner.size(); ++i) {
-    if (inner[i].constant() == -1) open = i;
-    else known = known * inner[i];
+    if (inner[i].constant() == -1)
+      open = i;
+    else
+      known = known * inner[i];
   }
   if (open < inner.size()) inner[open] = floor_divide(x.dim(axis), known);
   shape.erase(shape.begin() + axis);
@@ -380,7 +409,8 @@ Tensors decompose_unflatten(CallContext& c) {
   return {ops::reshape(x, shape)};
 }
 
-// ---- parts and joins -----------------------------------------------------------------------------
+// ---- parts and joins
+// -----------------------------------------------------------------------------
 
 Tensors decompose_unbind(CallContext& c) {
   return slices_along("unbind", c.operand(0), c.attrs_as<UnbindAttrs>().axis);
@@ -388,7 +418,8 @@ Tensors decompose_unbind(CallContext& c) {
 Tensors decompose_unstack(CallContext& c) {
   const auto a = c.attrs_as<UnstackAttrs>();
   Tensors out = slices_along("unstack", c.operand(0), a.axis);
-  if (a.num && *a.num != static_cast<int64_t>(out.size())) refuse("unstack", "num is ", *a.num, ", the axis has ", out.size());
+  if (a.num && *a.num != static_cast<int64_t>(out.size()))
+    refuse("unstack", "num is ", *a.num, ", the axis has ", out.size());
   return out;
 }
 
@@ -423,7 +454,8 @@ Tensors decompose_dstack(CallContext& c) { return {ops::concat(each_with_rank(c.
 
 Tensors decompose_column_stack(CallContext& c) {
   Tensors columns;
-  for (const Tensor& x : c.list(0)) columns.push_back(x.ndim() < 2 ? ops::reshape(x, Shape{-1, 1}) : x);
+  for (const Tensor& x : c.list(0))
+    columns.push_back(x.ndim() < 2 ? ops::reshape(x, Shape{-1, 1}) : x);
   return {ops::concat(columns, 1)};
 }
 
@@ -464,7 +496,8 @@ Tensors decompose_crop(CallContext& c) {
     axes.push_back(i);
     starts.push_back(start);
     ends.push_back(rest ? x.dim(i) : start + (*a.shape)[at]);
-    if (x.dim(i).less(ends.back()).value_or(false)) refuse("crop", "axis ", i, " of ", x.type(), " ends before ", ends.back());
+    if (x.dim(i).less(ends.back()).value_or(false))
+      refuse("crop", "axis ", i, " of ", x.type(), " ends before ", ends.back());
   }
   return {ops::strided_slice(x, axes, starts, ends, Axes(axes.size(), 1))};
 }
@@ -487,14 +520,16 @@ Tensors decompose_block_diag(CallContext& c) {
   return {ops::concat(rows, 0)};
 }
 
-// ---- windows -------------------------------------------------------------------------------------
+// ---- windows
+// -------------------------------------------------------------------------------------
 
 void infer_unfold_axis(InferContext& c) {
   const auto a = c.attrs_as<UnfoldAxisAttrs>();
   const auto axis = static_cast<size_t>(c.axis(a.axis, c.rank(0)));
   c.check(a.size >= 0 && a.step > 0, "size must not be negative and step positive");
   Shape out = c.shape(0);
-  c.check(!out[axis].less(a.size).value_or(false), "size ", a.size, " is larger than axis ", a.axis, " of ", c.type(0));
+  c.check(!out[axis].less(a.size).value_or(false), "size ", a.size, " is larger than axis ", a.axis,
+          " of ", c.type(0));
   out[axis] = floor_divide(out[axis] - a.size, a.step) + 1;
   out.push_back(a.size);
   c.result(c.dtype(0), out);
@@ -502,7 +537,8 @@ void infer_unfold_axis(InferContext& c) {
 
 Layout view_unfold_axis(const Layout& x, const Attrs& attrs, const Dims& shape) {
   const UnfoldAxisAttrs a(attrs);
-  const auto axis = static_cast<size_t>(a.axis < 0 ? a.axis + static_cast<int64_t>(x.shape.size()) : a.axis);
+  const auto axis =
+      static_cast<size_t>(a.axis < 0 ? a.axis + static_cast<int64_t>(x.shape.size()) : a.axis);
   Layout out = x;
   out.shape = shape;
   out.strides.push_back(x.strides[axis]);
@@ -527,7 +563,9 @@ Tensors vjp_unfold_axis(VjpContext& c) {
   Shape shape = x.shape();
   shape[static_cast<size_t>(axis)] = windows * a.size;
   const Tensor lines = ops::reshape(ops::transpose(g, perm), shape);
-  return {ops::index_add(zeros_like(x), Tensor(Array::from(places, {static_cast<int64_t>(places.size())})), axis, lines)};
+  return {ops::index_add(zeros_like(x),
+                         Tensor(Array::from(places, {static_cast<int64_t>(places.size())})), axis,
+                         lines)};
 }
 
 }  // namespace paddle::rules

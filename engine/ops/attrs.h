@@ -29,8 +29,8 @@ class AttrValue {
   AttrValue(DType v) : value_(v) {}
   AttrValue(List v) : value_(std::move(v)) {}
   template <class T>
-    requires(!std::is_same_v<T, AttrValue>)
-  AttrValue(const std::vector<T>& values) : value_(List(values.begin(), values.end())) {}
+  requires(!std::is_same_v<T, AttrValue>) AttrValue(const std::vector<T>& values)
+      : value_(List(values.begin(), values.end())) {}
   template <class T>
   AttrValue(const std::optional<T>& v) {
     if (v) *this = AttrValue(*v);
@@ -58,7 +58,8 @@ class AttrValue {
   std::vector<std::string> as_strings() const;
 
   bool operator==(const AttrValue& other) const;
-  std::string text() const;  ///< as in the IR's text form: `[1, 2]`, `'SAME'`, `1.0`, `batch`, `none`
+  std::string text()
+      const;  ///< as in the IR's text form: `[1, 2]`, `'SAME'`, `1.0`, `batch`, `none`
   /// Reads what `text` prints. Bare words are dtypes if they name one, else dims.
   static AttrValue parse(std::string_view text);
 
@@ -67,8 +68,8 @@ class AttrValue {
 };
 
 struct Attrs {
-  std::vector<AttrValue> values;      ///< in schema order
-  std::vector<int32_t> list_sizes;    ///< lengths of the variadic operands, in schema order
+  std::vector<AttrValue> values;    ///< in schema order
+  std::vector<int32_t> list_sizes;  ///< lengths of the variadic operands, in schema order
   const AttrValue& operator[](size_t i) const { return values[i]; }
   AttrValue& operator[](size_t i) { return values[i]; }
   bool operator==(const Attrs& other) const = default;

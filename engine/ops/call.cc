@@ -62,7 +62,8 @@ void check_present(const Op& op, const OperandMap& map, const Tensors& operands)
     const OperandDef& def = op.operands()[d];
     if (def.optional) continue;
     for (size_t i = map.begin(d); i < map.end(d); ++i)
-      if (!operands[i].defined()) fail(ErrorCode::kUsage, op.name(), ": '", def.name, "' is missing");
+      if (!operands[i].defined())
+        fail(ErrorCode::kUsage, op.name(), ": '", def.name, "' is missing");
   }
 }
 
@@ -95,7 +96,8 @@ Tensors call(const Op& op, Tensors operands, Attrs attrs) {
   const OperandMap map(op, attrs);
   ensure(operands.size() == map.flat_count(), op.name(), ": ", operands.size(),
          " operands given, expected ", map.flat_count());
-  if (std::any_of(operands.begin(), operands.end(), [](const Tensor& t) { return row_sparse(t) != nullptr; })) {
+  if (std::any_of(operands.begin(), operands.end(),
+                  [](const Tensor& t) { return row_sparse(t) != nullptr; })) {
     if (Tensors passed = row_sparse_call(op, operands, attrs); !passed.empty()) return passed;
     for (Tensor& t : operands) t = densify(t);
   }
@@ -150,11 +152,16 @@ AttrValue convert_attr(const AttrDef& def, const AttrValue& value, const std::st
       return value;
     }
     switch (def.type) {
-      case AttrType::kBool: return value.as_bool();
-      case AttrType::kInt: return value.as_int();
-      case AttrType::kDim: return value.as_dim();
-      case AttrType::kFloat: return value.as_double();
-      case AttrType::kString: return value.as_string();
+      case AttrType::kBool:
+        return value.as_bool();
+      case AttrType::kInt:
+        return value.as_int();
+      case AttrType::kDim:
+        return value.as_dim();
+      case AttrType::kFloat:
+        return value.as_double();
+      case AttrType::kString:
+        return value.as_string();
       case AttrType::kWord: {
         const auto words = split(def.words, '|');
         const std::string& word = value.as_string();
@@ -171,14 +178,19 @@ AttrValue convert_attr(const AttrDef& def, const AttrValue& value, const std::st
                did_you_mean(value.as_string(), names));
         }
         return value.as_dtype();
-      case AttrType::kInts: return value.as_ints();
-      case AttrType::kDims: return value.as_dims();
-      case AttrType::kFloats: return value.as_doubles();
-      case AttrType::kStrings: return value.as_strings();
+      case AttrType::kInts:
+        return value.as_ints();
+      case AttrType::kDims:
+        return value.as_dims();
+      case AttrType::kFloats:
+        return value.as_doubles();
+      case AttrType::kStrings:
+        return value.as_strings();
       case AttrType::kNumber:
         if (value.is_bool() || value.is_int() || value.is_float()) return value;
         fail(ErrorCode::kUsage, "expected a number, found ", value);
-      case AttrType::kAny: return value;
+      case AttrType::kAny:
+        return value;
     }
   } catch (const Error& e) {
     fail(ErrorCode::kUsage, where, def.name, ": ", e.message());
@@ -267,9 +279,10 @@ Bound bind_arguments(const Op& op, std::vector<Argument> positional,
     const OperandDef& def = op.operands()[index];
     const std::string where = str(prefix, def.name, ": ");
     Tensors& slot = per_operand[index];
-    if (!value || (std::holds_alternative<AttrValue>(*value) &&
-                   std::get<AttrValue>(*value).is_none())) {
-      if (!def.optional && !def.hidden) fail(ErrorCode::kUsage, prefix, "'", def.name, "' is missing");
+    if (!value ||
+        (std::holds_alternative<AttrValue>(*value) && std::get<AttrValue>(*value).is_none())) {
+      if (!def.optional && !def.hidden)
+        fail(ErrorCode::kUsage, prefix, "'", def.name, "' is missing");
       if (def.kind == OperandKind::kTensor) slot.push_back(Tensor());
     } else if (def.kind == OperandKind::kList) {
       if (auto* ts = std::get_if<Tensors>(&*value)) {

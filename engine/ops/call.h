@@ -56,8 +56,9 @@ class RandomScope {
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
-  static const Tensor& state();      ///< throws kUsage if there is no scope
+  static const Tensor& state();  ///< throws kUsage if there is no scope
   static int64_t next_stream();
+
  private:
   Tensor state_;
   int64_t streams_ = 0;

@@ -9,7 +9,8 @@
 namespace paddle::rules {
 namespace {
 
-Tensor filled(const Shape& shape, const AttrValue& value, std::optional<DType> dtype, DType otherwise) {
+Tensor filled(const Shape& shape, const AttrValue& value, std::optional<DType> dtype,
+              DType otherwise) {
   return ops::full(shape, value, dtype.value_or(otherwise));
 }
 
@@ -42,13 +43,16 @@ Tensors decompose_empty(CallContext& c) {
   return {filled(a.shape, AttrValue(0.0), a.dtype, DType::kF32)};
 }
 Tensors decompose_zeros_like(CallContext& c) {
-  return {filled(c.operand(0).shape(), AttrValue(0.0), c.attrs_as<ZerosLikeAttrs>().dtype, c.operand(0).dtype())};
+  return {filled(c.operand(0).shape(), AttrValue(0.0), c.attrs_as<ZerosLikeAttrs>().dtype,
+                 c.operand(0).dtype())};
 }
 Tensors decompose_ones_like(CallContext& c) {
-  return {filled(c.operand(0).shape(), AttrValue(1.0), c.attrs_as<OnesLikeAttrs>().dtype, c.operand(0).dtype())};
+  return {filled(c.operand(0).shape(), AttrValue(1.0), c.attrs_as<OnesLikeAttrs>().dtype,
+                 c.operand(0).dtype())};
 }
 Tensors decompose_empty_like(CallContext& c) {
-  return {filled(c.operand(0).shape(), AttrValue(0.0), c.attrs_as<EmptyLikeAttrs>().dtype, c.operand(0).dtype())};
+  return {filled(c.operand(0).shape(), AttrValue(0.0), c.attrs_as<EmptyLikeAttrs>().dtype,
+                 c.operand(0).dtype())};
 }
 Tensors decompose_full_like(CallContext& c) {
   const auto a = c.attrs_as<FullLikeAttrs>();
@@ -60,7 +64,8 @@ Tensors decompose_eye(CallContext& c) {
   const Dim columns = a.num_columns.value_or(a.num_rows);
   const Tensor row = ops::arange(AttrValue(0), AttrValue(a.num_rows), AttrValue(1), DType::kI64);
   const Tensor column = ops::arange(AttrValue(0), AttrValue(columns), AttrValue(1), DType::kI64);
-  return {ops::cast(ops::equal(ops::unsqueeze(row, {1}), ops::unsqueeze(column, {0})), a.dtype.value_or(DType::kF32))};
+  return {ops::cast(ops::equal(ops::unsqueeze(row, {1}), ops::unsqueeze(column, {0})),
+                    a.dtype.value_or(DType::kF32))};
 }
 
 void infer_linspace(InferContext& c) {

@@ -49,14 +49,17 @@ void infer_conv2d(InferContext& c) {
                       a.groups, " groups takes ", w[1] * a.groups));
   c.check(!w[0].is_constant() || w[0].value() % a.groups == 0, "out channels ", w[0],
           " do not divide into ", a.groups, " groups");
-  if (c.has(2)) c.require_equal(element_count(std::span<const Dim>(c.shape(2))), w[0], "bias does not fit the out channels");
+  if (c.has(2))
+    c.require_equal(element_count(std::span<const Dim>(c.shape(2))), w[0],
+                    "bias does not fit the out channels");
   Shape out = x;
   out[conv.channel_axis] = w[0];
   for (size_t i = 0; i < 2; ++i) {
     Dim& d = out[conv.first_spatial + i];
     d = window_count(d, conv.padding[2 * i], conv.padding[2 * i + 1], conv.kernel[i],
                      conv.stride[i], conv.dilation[i], false);
-    c.check(!d.is_constant() || d.value() > 0, "the kernel ", c.type(1), " is larger than the padded x ", c.type(0));
+    c.check(!d.is_constant() || d.value() > 0, "the kernel ", c.type(1),
+            " is larger than the padded x ", c.type(0));
   }
   c.result(c.dtype(0), out);
 }
@@ -94,7 +97,8 @@ Tensors vjp_conv2d_input_grad(VjpContext& c) {
   const Tensor &w = c.operand(0), &g = c.operand(1), &gg = c.cotangent();
   Tensors out = c.gradients();
   if (c.needs(0))
-    out[0] = ops::conv2d_weight_grad(gg, g, w.shape(), a.stride, a.padding, a.dilation, a.groups, a.data_format);
+    out[0] = ops::conv2d_weight_grad(gg, g, w.shape(), a.stride, a.padding, a.dilation, a.groups,
+                                     a.data_format);
   if (c.needs(1))
     out[1] = ops::conv2d(gg, w, {}, a.stride, a.padding, a.dilation, a.groups, a.data_format);
   return out;
@@ -105,7 +109,8 @@ Tensors vjp_conv2d_weight_grad(VjpContext& c) {
   const Tensor &x = c.operand(0), &g = c.operand(1), &gg = c.cotangent();
   Tensors out = c.gradients();
   if (c.needs(0))
-    out[0] = ops::conv2d_input_grad(gg, g, x.shape(), a.stride, a.padding, a.dilation, a.groups, a.data_format);
+    out[0] = ops::conv2d_input_grad(gg, g, x.shape(), a.stride, a.padding, a.dilation, a.groups,
+                                    a.data_format);
   if (c.needs(1))
     out[1] = ops::conv2d(x, gg, {}, a.stride, a.padding, a.dilation, a.groups, a.data_format);
   return out;

@@ -24,14 +24,16 @@ double call_flops(const Op& op, const Attrs& attrs, const std::vector<Dims>& ope
 
 namespace rules {
 
-double cost_matmul(const Attrs& attrs, const std::vector<Dims>& operands, const std::vector<Dims>& results) {
+double cost_matmul(const Attrs& attrs, const std::vector<Dims>& operands,
+                   const std::vector<Dims>& results) {
   const Dims& x = operands[0];
   const bool transposed = attrs[0].as_bool() && x.size() > 1;
   const int64_t inner = transposed ? x[x.size() - 2] : x.back();
   return 2 * count(results[0]) * static_cast<double>(inner);
 }
 
-double cost_linear(const Attrs&, const std::vector<Dims>& operands, const std::vector<Dims>& results) {
+double cost_linear(const Attrs&, const std::vector<Dims>& operands,
+                   const std::vector<Dims>& results) {
   return 2 * count(results[0]) * static_cast<double>(operands[0].back());
 }
 
@@ -42,15 +44,18 @@ double convolution(const Dims& output, const Dims& weight) {
 }
 }  // namespace
 
-double cost_conv(const Attrs&, const std::vector<Dims>& operands, const std::vector<Dims>& results) {
+double cost_conv(const Attrs&, const std::vector<Dims>& operands,
+                 const std::vector<Dims>& results) {
   return convolution(results[0], operands[1]);
 }
 
-double cost_conv_input_grad(const Attrs&, const std::vector<Dims>& operands, const std::vector<Dims>&) {
+double cost_conv_input_grad(const Attrs&, const std::vector<Dims>& operands,
+                            const std::vector<Dims>&) {
   return convolution(operands[1], operands[0]);
 }
 
-double cost_conv_weight_grad(const Attrs&, const std::vector<Dims>& operands, const std::vector<Dims>& results) {
+double cost_conv_weight_grad(const Attrs&, const std::vector<Dims>& operands,
+                             const std::vector<Dims>& results) {
   return convolution(operands[1], results[0]);
 }
 

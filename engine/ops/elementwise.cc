@@ -6,20 +6,17 @@
 
 namespace paddle::rules {
 
-void infer_broadcast(InferContext& c) {
-  c.result(c.dtype(0), c.broadcast(c.shape(0), c.shape(1)));
-}
+void infer_broadcast(InferContext& c) { c.result(c.dtype(0), c.broadcast(c.shape(0), c.shape(1))); }
 
-void infer_compare(InferContext& c) {
-  c.result(DType::kBool, c.broadcast(c.shape(0), c.shape(1)));
-}
+void infer_compare(InferContext& c) { c.result(DType::kBool, c.broadcast(c.shape(0), c.shape(1))); }
 
 void infer_predicate(InferContext& c) { c.result(DType::kBool, c.shape(0)); }
 
 void infer_bitwise(InferContext& c) {
   c.check(is_integer(c.dtype(0)) || is_bool(c.dtype(0)),
           "operands must be integers or booleans, not ", text(c.dtype(0)));
-  c.result(c.dtype(0), c.op().operands().size() == 2 ? c.broadcast(c.shape(0), c.shape(1)) : c.shape(0));
+  c.result(c.dtype(0),
+           c.op().operands().size() == 2 ? c.broadcast(c.shape(0), c.shape(1)) : c.shape(0));
 }
 
 void infer_where(InferContext& c) {
@@ -42,29 +39,33 @@ Tensors two(VjpContext& c, const std::function<Tensor()>& dx, const std::functio
 
 Tensors vjp_add(VjpContext& c) {
   const Tensor g = c.cotangent();
-  return two(c, [&] { return g; }, [&] { return g; });
+  return two(
+      c, [&] { return g; }, [&] { return g; });
 }
 
 Tensors vjp_subtract(VjpContext& c) {
   const Tensor g = c.cotangent();
-  return two(c, [&] { return g; }, [&] { return -g; });
+  return two(
+      c, [&] { return g; }, [&] { return -g; });
 }
 
 Tensors vjp_multiply(VjpContext& c) {
   const Tensor g = c.cotangent();
-  return two(c, [&] { return g * c.operand(1); }, [&] { return g * c.operand(0); });
+  return two(
+      c, [&] { return g * c.operand(1); }, [&] { return g * c.operand(0); });
 }
 
 Tensors vjp_divide(VjpContext& c) {
   const Tensor g = c.cotangent();
-  return two(c, [&] { return g / c.operand(1); },
-             [&] { return -(g * (c.operand(0) / c.operand(1)) / c.operand(1)); });
+  return two(
+      c, [&] { return g / c.operand(1); },
+      [&] { return -(g * (c.operand(0) / c.operand(1)) / c.operand(1)); });
 }
 
 Tensors vjp_remainder(VjpContext& c) {
   const Tensor g = c.cotangent();
-  return two(c, [&] { return g; },
-             [&] { return -(g * ops::floor_divide(c.operand(0), c.operand(1))); });
+  return two(
+      c, [&] { return g; }, [&] { return -(g * ops::floor_divide(c.operand(0), c.operand(1))); });
 }
 
 Tensors vjp_maximum(VjpContext& c) {
@@ -76,17 +77,18 @@ Tensors vjp_maximum(VjpContext& c) {
   const auto wins = [&](const Tensor& a, const Tensor& b) {
     return g * (mask_of(max ? ops::greater_than(a, b) : ops::less_than(a, b), g) + half);
   };
-  return two(c, [&] { return wins(x, y); }, [&] { return wins(y, x); });
+  return two(
+      c, [&] { return wins(x, y); }, [&] { return wins(y, x); });
 }
 
 Tensors vjp_fmax(VjpContext& c) {
   const Tensor g = c.cotangent();
   const Tensor &x = c.operand(0), &y = c.operand(1);
-  const Tensor better =
-      c.op().name() == "fmax" ? ops::greater_equal(x, y) : ops::less_equal(x, y);
+  const Tensor better = c.op().name() == "fmax" ? ops::greater_equal(x, y) : ops::less_equal(x, y);
   const Tensor first = ops::logical_or(better, ops::isnan(y));
-  return two(c, [&] { return g * mask_of(first, g); },
-             [&] { return g * mask_of(ops::logical_not(first), g); });
+  return two(
+      c, [&] { return g * mask_of(first, g); },
+      [&] { return g * mask_of(ops::logical_not(first), g); });
 }
 
 Tensors vjp_pow(VjpContext& c) {
@@ -101,12 +103,12 @@ Tensors vjp_pow(VjpContext& c) {
         return g * ops::where(zero, Tensor::number(0.0), slope);
       },
       [&] {
-        const Tensor safe = ops::where(ops::greater_than(x, Tensor::number(0.0)), x,
-                                       Tensor::number(1.0));
+        const Tensor safe =
+            ops::where(ops::greater_than(x, Tensor::number(0.0)), x, Tensor::number(1.0));
         const Tensor zero_base = ops::logical_and(ops::equal(x, Tensor::number(0.0)),
                                                   ops::greater_equal(y, Tensor::number(0.0)));
-        const Tensor log_x = ops::where(ops::greater_than(x, Tensor::number(0.0)), ops::log(safe),
-                                        ops::log(x));
+        const Tensor log_x =
+            ops::where(ops::greater_than(x, Tensor::number(0.0)), ops::log(safe), ops::log(x));
         return g * ops::where(zero_base, Tensor::number(0.0), c.result(0) * log_x);
       });
 }
@@ -115,7 +117,8 @@ Tensors vjp_atan2(VjpContext& c) {
   const Tensor g = c.cotangent();
   const Tensor &x = c.operand(0), &y = c.operand(1);
   const auto scaled = [&] { return g / (x * x + y * y); };
-  return two(c, [&] { return scaled() * y; }, [&] { return -(scaled() * x); });
+  return two(
+      c, [&] { return scaled() * y; }, [&] { return -(scaled() * x); });
 }
 
 Tensors vjp_where(VjpContext& c) {

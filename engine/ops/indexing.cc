@@ -26,11 +26,13 @@ Tensor flat(const Tensor& x) { return ops::reshape(x, Shape{-1}); }
 
 }  // namespace
 
-// ---- along an axis -------------------------------------------------------------------------------
+// ---- along an axis
+// -------------------------------------------------------------------------------
 
 void infer_gather_along(InferContext& c) {
   c.require_integer(1);
-  c.check(c.rank(0) == c.rank(1), "index is ", c.type(1), ", x is ", c.type(0), ": the ranks differ");
+  c.check(c.rank(0) == c.rank(1), "index is ", c.type(1), ", x is ", c.type(0),
+          ": the ranks differ");
   const int64_t axis = c.axis(c.attrs_as<GatherAlongAttrs>().axis, c.rank(0));
   for (size_t i = 0; i < c.shape(0).size(); ++i)
     if (static_cast<int64_t>(i) != axis)
@@ -73,8 +75,10 @@ Tensors vjp_scatter_along(VjpContext& c) {
   if (a.reduce == "assign") {
     // Of values written to one place, the last one counts.
     const Tensor order = ops::reshape(
-        ops::cumsum(ops::cast(ops::assign(flat(ones_like(none))), DType::kI64), int64_t{0}), values.shape());
-    const Tensor last = ops::scatter_along(ops::cast(zeros_like(x), DType::kI64), index, order, a.axis, "assign");
+        ops::cumsum(ops::cast(ops::assign(flat(ones_like(none))), DType::kI64), int64_t{0}),
+        values.shape());
+    const Tensor last =
+        ops::scatter_along(ops::cast(zeros_like(x), DType::kI64), index, order, a.axis, "assign");
     dx = without(g);
     dv = at(g) * mask_of(ops::equal(at(last), order), g);
   } else if (a.reduce == "add") {
@@ -84,7 +88,8 @@ Tensors vjp_scatter_along(VjpContext& c) {
     // The product of the others; factors of 0 have no gradient here.
     const auto ratio = [&](const Tensor& t, const Tensor& factor) {
       const Tensor zero = ops::equal(factor, Tensor::number(0.0));
-      return ops::where(zero, Tensor::number(0.0), t / ops::where(zero, Tensor::number(1.0), factor));
+      return ops::where(zero, Tensor::number(0.0),
+                        t / ops::where(zero, Tensor::number(1.0), factor));
     };
     const Tensor scaled = g * c.result(0);
     const Tensor touched = without(ones_like(x));
@@ -119,8 +124,10 @@ std::pair<Tensor, Tensor> broadcast_but(const Tensor& x, const Tensor& index, in
   if (to_x.size() != to_index.size()) return {x, index};
   for (size_t i = 0; i < to_x.size(); ++i) {
     if (static_cast<int64_t>(i) == axis) continue;
-    if (is_one(to_x[i])) to_x[i] = to_index[i];
-    else if (is_one(to_index[i])) to_index[i] = to_x[i];
+    if (is_one(to_x[i]))
+      to_x[i] = to_index[i];
+    else if (is_one(to_index[i]))
+      to_index[i] = to_x[i];
   }
   return {same_shape(to_x, x.shape()) ? x : ops::expand(x, to_x),
           same_shape(to_index, index.shape()) ? index : ops::expand(index, to_index)};
@@ -169,7 +176,8 @@ Tensors decompose_put_along_axis(CallContext& c) {
   return {ops::scatter_along(x, index, values, axis, reduce, a.include_self)};
 }
 
-// ---- slices by index -----------------------------------------------------------------------------
+// ---- slices by index
+// -----------------------------------------------------------------------------
 
 void infer_index_select(InferContext& c) {
   c.require_integer(1);
@@ -183,8 +191,8 @@ void infer_index_select(InferContext& c) {
 Tensors vjp_index_select(VjpContext& c) {
   Tensors out = c.gradients();
   if (c.needs(0))
-    out[0] = ops::index_add(zeros_like(c.operand(0)), c.operand(1), c.attrs_as<IndexSelectAttrs>().axis,
-                            c.cotangent());
+    out[0] = ops::index_add(zeros_like(c.operand(0)), c.operand(1),
+                            c.attrs_as<IndexSelectAttrs>().axis, c.cotangent());
   return out;
 }
 
@@ -222,7 +230,8 @@ Tensors decompose_gather(CallContext& c) {
 
 Tensors decompose_index_sample(CallContext& c) {
   if (c.operand(0).ndim() != 2 || c.operand(1).ndim() != 2)
-    fail(ErrorCode::kUsage, "index_sample: x and index must be 2-D, not ", c.operand(0).type(), " and ", c.operand(1).type());
+    fail(ErrorCode::kUsage, "index_sample: x and index must be 2-D, not ", c.operand(0).type(),
+         " and ", c.operand(1).type());
   return {ops::gather_along(c.operand(0), c.operand(1), 1)};
 }
 
@@ -230,8 +239,9 @@ Tensors decompose_index_fill(CallContext& c) {
   const auto a = c.attrs_as<IndexFillAttrs>();
   const Tensor &x = c.operand(0), &index = c.operand(1);
   const int64_t axis = axis_of("index_fill", a.axis, x);
-  const Tensor hits = ops::index_add(full_of({x.dim(axis)}, 0, DType::kI32), flat(index), 0,
-                                     ops::cast(ops::greater_equal(flat(index), integer(INT64_MIN)), DType::kI32));
+  const Tensor hits =
+      ops::index_add(full_of({x.dim(axis)}, 0, DType::kI32), flat(index), 0,
+                     ops::cast(ops::greater_equal(flat(index), integer(INT64_MIN)), DType::kI32));
   Shape along(x.shape().size(), Dim(1));
   along[static_cast<size_t>(axis)] = x.dim(axis);
   const Tensor mask = ops::reshape(ops::greater_than(hits, integer(0)), along);
@@ -248,13 +258,15 @@ Tensors decompose_take(CallContext& c) {
   return {ops::reshape(ops::index_select(x, ops::cast(at, index.dtype()), 0), index.shape())};
 }
 
-// ---- by coordinates ------------------------------------------------------------------------------
+// ---- by coordinates
+// ------------------------------------------------------------------------------
 
 void infer_gather_nd(InferContext& c) {
   c.require_integer(1);
   c.check(c.rank(1) > 0, "index must have at least one dimension");
   const int64_t depth = c.shape(1).back().value();
-  c.check(depth <= c.rank(0), "index ", c.type(1), " has ", depth, " coordinates, x is ", c.type(0));
+  c.check(depth <= c.rank(0), "index ", c.type(1), " has ", depth, " coordinates, x is ",
+          c.type(0));
   Shape out(c.shape(1).begin(), c.shape(1).end() - 1);
   out.insert(out.end(), c.shape(0).begin() + depth, c.shape(0).end());
   c.result(c.dtype(0), out);
@@ -262,7 +274,8 @@ void infer_gather_nd(InferContext& c) {
 
 Tensors vjp_gather_nd(VjpContext& c) {
   Tensors out = c.gradients();
-  if (c.needs(0)) out[0] = ops::scatter_nd_add(zeros_like(c.operand(0)), c.operand(1), c.cotangent());
+  if (c.needs(0))
+    out[0] = ops::scatter_nd_add(zeros_like(c.operand(0)), c.operand(1), c.cotangent());
   return out;
 }
 
@@ -270,12 +283,15 @@ void infer_scatter_nd_add(InferContext& c) {
   c.require_integer(1);
   c.check(c.rank(1) > 0, "index must have at least one dimension");
   const int64_t depth = c.shape(1).back().value();
-  c.check(depth <= c.rank(0), "index ", c.type(1), " has ", depth, " coordinates, x is ", c.type(0));
+  c.check(depth <= c.rank(0), "index ", c.type(1), " has ", depth, " coordinates, x is ",
+          c.type(0));
   Shape expected(c.shape(1).begin(), c.shape(1).end() - 1);
   expected.insert(expected.end(), c.shape(0).begin() + depth, c.shape(0).end());
-  c.check(expected.size() == c.shape(2).size(), "updates are ", c.type(2), ", expected the shape ", text(expected));
+  c.check(expected.size() == c.shape(2).size(), "updates are ", c.type(2), ", expected the shape ",
+          text(expected));
   for (size_t i = 0; i < expected.size(); ++i)
-    c.require_equal(c.shape(2)[i], expected[i], str("updates are ", c.type(2), ", expected the shape ", text(expected)));
+    c.require_equal(c.shape(2)[i], expected[i],
+                    str("updates are ", c.type(2), ", expected the shape ", text(expected)));
   c.result(c.dtype(0), c.shape(0));
 }
 
@@ -293,17 +309,21 @@ Tensors vjp_scatter_nd_put(VjpContext& c) {
   if (c.needs(2)) {
     // Of updates to one place, the last one counts.
     const Tensor order = ops::reshape(
-        ops::cumsum(full_of({element_count(std::span<const Dim>(updates.shape()))}, 1, DType::kI64), int64_t{0}),
+        ops::cumsum(full_of({element_count(std::span<const Dim>(updates.shape()))}, 1, DType::kI64),
+                    int64_t{0}),
         updates.shape());
-    const Tensor last = ops::scatter_nd_put(full_of(g.shape(), 0, DType::kI64), c.operand(1), order);
-    out[2] = ops::gather_nd(g, c.operand(1)) * mask_of(ops::equal(ops::gather_nd(last, c.operand(1)), order), g);
+    const Tensor last =
+        ops::scatter_nd_put(full_of(g.shape(), 0, DType::kI64), c.operand(1), order);
+    out[2] = ops::gather_nd(g, c.operand(1)) *
+             mask_of(ops::equal(ops::gather_nd(last, c.operand(1)), order), g);
   }
   return out;
 }
 
 Tensors decompose_scatter_nd(CallContext& c) {
   const auto a = c.attrs_as<ScatterNdAttrs>();
-  return {ops::scatter_nd_add(full_of(a.shape, 0, c.operand(1).dtype()), c.operand(0), c.operand(1))};
+  return {
+      ops::scatter_nd_add(full_of(a.shape, 0, c.operand(1).dtype()), c.operand(0), c.operand(1))};
 }
 
 Tensors decompose_scatter(CallContext& c) {
@@ -349,13 +369,15 @@ Tensors decompose_index_put(CallContext& c) {
   for (Tensor& index : indices) index = ops::cast(ops::expand(index, shape), DType::kI64);
   const Tensor coordinates = ops::stack(indices, -1);
   Shape full = shape;
-  full.insert(full.end(), x.shape().begin() + static_cast<ptrdiff_t>(indices.size()), x.shape().end());
+  full.insert(full.end(), x.shape().begin() + static_cast<ptrdiff_t>(indices.size()),
+              x.shape().end());
   const Tensor values = ops::expand(c.operand(c.op().operands().size() - 1), full);
   return {a.accumulate ? ops::scatter_nd_add(x, coordinates, values)
                        : ops::scatter_nd_put(x, coordinates, values)};
 }
 
-// ---- by mask -------------------------------------------------------------------------------------
+// ---- by mask
+// -------------------------------------------------------------------------------------
 
 void infer_nonzero_rows(InferContext& c) {
   c.result(DType::kI64, {c.run_time_dim(), Dim(c.rank(0))});
@@ -375,7 +397,8 @@ Tensors decompose_nonzero(CallContext& c) {
   if (!c.attrs_as<NonzeroAttrs>().as_tuple) return {rows};
   Tensors columns;
   for (int64_t i = 0; i < c.operand(0).ndim(); ++i)
-    columns.push_back(ops::squeeze(ops::strided_slice(rows, {1}, {Dim(i)}, {Dim(i + 1)}, {1}), std::vector<int64_t>{1}));
+    columns.push_back(ops::squeeze(ops::strided_slice(rows, {1}, {Dim(i)}, {Dim(i + 1)}, {1}),
+                                   std::vector<int64_t>{1}));
   return columns;
 }
 
@@ -390,7 +413,8 @@ Tensors vjp_masked_select(VjpContext& c) {
   Tensors out = c.gradients();
   if (!c.needs(0)) return out;
   // The gradient at each true place is the one with its number.
-  const Tensor mask = ops::add(ops::cast(c.operand(1), DType::kI64), full_of(x.shape(), 0, DType::kI64));
+  const Tensor mask =
+      ops::add(ops::cast(c.operand(1), DType::kI64), full_of(x.shape(), 0, DType::kI64));
   const Tensor taken = ops::concat({c.cotangent(), full_of({Dim(1)}, 0, c.cotangent().dtype())}, 0);
   const Tensor place = ops::cumsum(flat(mask), int64_t{0}) - integer(1);
   const Tensor values = ops::index_select(taken, ops::maximum(place, integer(0)), 0);
@@ -411,7 +435,8 @@ Tensors decompose_masked_scatter(CallContext& c) {
   return {ops::where(mask, ops::reshape(taken, x.shape()), x)};
 }
 
-// ---- slices --------------------------------------------------------------------------------------
+// ---- slices
+// --------------------------------------------------------------------------------------
 
 Tensors decompose_select_scatter(CallContext& c) {
   const auto a = c.attrs_as<SelectScatterAttrs>();
@@ -419,12 +444,14 @@ Tensors decompose_select_scatter(CallContext& c) {
   const int64_t axis = axis_of("select_scatter", a.axis, x);
   Dim start = a.index;
   if (a.index < 0) start = x.dim(axis) + a.index;
-  return {ops::strided_slice_scatter(x, ops::unsqueeze(c.operand(1), {axis}), {axis}, {start}, {start + 1}, {1})};
+  return {ops::strided_slice_scatter(x, ops::unsqueeze(c.operand(1), {axis}), {axis}, {start},
+                                     {start + 1}, {1})};
 }
 
 Tensors decompose_slice_scatter(CallContext& c) {
   const auto a = c.attrs_as<SliceScatterAttrs>();
-  return {ops::strided_slice_scatter(c.operand(0), c.operand(1), a.axes, a.starts, a.ends, a.strides)};
+  return {
+      ops::strided_slice_scatter(c.operand(0), c.operand(1), a.axes, a.starts, a.ends, a.strides)};
 }
 
 }  // namespace paddle::rules

@@ -33,15 +33,16 @@ class ResultAllocator {
 };
 
 struct RunContext {
-  std::byte* scratch = nullptr;         ///< 64-byte aligned, of `scratch_bytes()`
-  ResultAllocator* allocator = nullptr; ///< only for operations of the trait kRunTimeShape
+  std::byte* scratch = nullptr;          ///< 64-byte aligned, of `scratch_bytes()`
+  ResultAllocator* allocator = nullptr;  ///< only for operations of the trait kRunTimeShape
 };
 
 class Kernel {
  public:
   virtual ~Kernel() = default;
   /// One pointer per flat operand (null where absent) and per result.
-  virtual void run(const RunContext& context, void* const* operands, void* const* results) const = 0;
+  virtual void run(const RunContext& context, void* const* operands,
+                   void* const* results) const = 0;
   virtual size_t scratch_bytes() const { return 0; }
   /// What `paddle op bench` and profiles print, such as "onednn:brg:avx512_core".
   virtual std::string implementation() const { return "cpu"; }

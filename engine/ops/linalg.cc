@@ -18,8 +18,9 @@ void infer_matmul(InferContext& c) {
   if (y_vector) y.push_back(1);
   if (a.transpose_x && !x_vector) std::swap(x[x.size() - 1], x[x.size() - 2]);
   if (a.transpose_y && !y_vector) std::swap(y[y.size() - 1], y[y.size() - 2]);
-  c.require_equal(x.back(), y[y.size() - 2],
-                  str("inner dimensions differ: x is ", text(c.shape(0)), ", y is ", text(c.shape(1))));
+  c.require_equal(
+      x.back(), y[y.size() - 2],
+      str("inner dimensions differ: x is ", text(c.shape(0)), ", y is ", text(c.shape(1))));
   Shape out = c.broadcast(Shape(x.begin(), x.end() - 2), Shape(y.begin(), y.end() - 2));
   if (!x_vector) out.push_back(x[x.size() - 2]);
   if (!y_vector) out.push_back(y.back());
@@ -44,7 +45,8 @@ Tensors vjp_matmul(VjpContext& c) {
   if (c.needs(1)) {
     // A shared right operand takes all rows of the batch in one product.
     if (y.ndim() == 2 && x.ndim() > 2 && !tx) {
-      const Dim rows = element_count(std::span<const Dim>(x.shape()).subspan(0, x.shape().size() - 1));
+      const Dim rows =
+          element_count(std::span<const Dim>(x.shape()).subspan(0, x.shape().size() - 1));
       x = ops::reshape(x, {rows, x.dim(-1)});
       g = ops::reshape(g, {rows, g.dim(-1)});
     }
@@ -75,8 +77,10 @@ Tensors vjp_linear(VjpContext& c) {
   Tensors out = c.gradients();
   if (c.needs(0)) out[0] = ops::matmul(g, w, false, true);
   if (c.needs(1)) {
-    const Dim rows = element_count(std::span<const Dim>(x.shape()).subspan(0, x.shape().size() - 1));
-    out[1] = ops::matmul(ops::reshape(x, {rows, x.dim(-1)}), ops::reshape(g, {rows, g.dim(-1)}), true);
+    const Dim rows =
+        element_count(std::span<const Dim>(x.shape()).subspan(0, x.shape().size() - 1));
+    out[1] =
+        ops::matmul(ops::reshape(x, {rows, x.dim(-1)}), ops::reshape(g, {rows, g.dim(-1)}), true);
   }
   if (c.needs(2)) out[2] = sum_to(g, c.operand(2).shape());
   return out;

@@ -26,7 +26,8 @@ void infer_softmax_cross_entropy(InferContext& c) {
   const Shape rows = without_axis(c.shape(0), axis);
   c.check(rows.size() == c.shape(1).size(), "label is ", c.type(1), ", logits are ", c.type(0));
   for (size_t i = 0; i < rows.size(); ++i)
-    c.require_equal(rows[i], c.shape(1)[i], str("label is ", c.type(1), ", logits are ", c.type(0)));
+    c.require_equal(rows[i], c.shape(1)[i],
+                    str("label is ", c.type(1), ", logits are ", c.type(0)));
   c.result(c.dtype(0), rows);
   c.result(wide(c.dtype(0)), rows);
 }
@@ -50,7 +51,8 @@ Tensors decompose_softmax_cross_entropy_grad(CallContext& c) {
   // Where a label is, as comparison with a range laid along the class axis.
   Shape along(static_cast<size_t>(rank), Dim(1));
   along[static_cast<size_t>(axis)] = classes;
-  const Tensor index = ops::reshape(ops::cumsum(full_of({classes}, 1, DType::kI64), 0), along) - Tensor::number(int64_t{1});
+  const Tensor index = ops::reshape(ops::cumsum(full_of({classes}, 1, DType::kI64), 0), along) -
+                       Tensor::number(int64_t{1});
   const Tensor spread_label = ops::unsqueeze(ops::cast(label, DType::kI64), {axis});
   const Tensor hit = mask_of(ops::equal(index, spread_label), logits);
   const Tensor kept = mask_of(ops::not_equal(spread_label, Tensor::number(a.ignore_index)), logits);
@@ -77,7 +79,8 @@ void infer_cross_entropy(InferContext& c) {
   c.require_float(0);
   c.check(!x.empty(), "input must have a class axis");
   const int64_t axis = c.axis(a.axis, c.rank(0));
-  c.check(a.label_smoothing >= 0 && a.label_smoothing <= 1, "label_smoothing must lie in [0, 1], not ", a.label_smoothing);
+  c.check(a.label_smoothing >= 0 && a.label_smoothing <= 1,
+          "label_smoothing must lie in [0, 1], not ", a.label_smoothing);
   Shape rows = without_axis(x, axis);
   if (a.soft_label) {
     c.check(label.size() == x.size(), "soft label is ", c.type(1), ", input is ", c.type(0));
@@ -95,7 +98,8 @@ void infer_cross_entropy(InferContext& c) {
   }
   if (c.has(2)) {
     c.check(c.rank(2) == 1, "weight must be [classes], not ", c.type(2));
-    c.require_equal(c.shape(2)[0], x[static_cast<size_t>(axis)], "weight does not have one entry a class");
+    c.require_equal(c.shape(2)[0], x[static_cast<size_t>(axis)],
+                    "weight does not have one entry a class");
   }
   if (a.reduction != "none") {
     c.result(c.dtype(0), Shape());
@@ -125,9 +129,12 @@ Tensors decompose_cross_entropy(CallContext& c) {
     if (a.soft_label) {
       target = ops::cast(label, input.dtype());
     } else {
-      const Tensor flat = form.kept_axis ? ops::reshape(label, without_axis(label.shape(), axis)) : label;
+      const Tensor flat =
+          form.kept_axis ? ops::reshape(label, without_axis(label.shape(), axis)) : label;
       const Tensor spread = ops::unsqueeze(ops::cast(flat, DType::kI64), {axis});
-      const Tensor index = ops::reshape(ops::cumsum(full_of({input.dim(axis)}, 1, DType::kI64), 0), along) - Tensor::number(int64_t{1});
+      const Tensor index =
+          ops::reshape(ops::cumsum(full_of({input.dim(axis)}, 1, DType::kI64), 0), along) -
+          Tensor::number(int64_t{1});
       target = mask_of(ops::equal(index, spread), input);
       valid = mask_of(ops::not_equal(spread, Tensor::number(a.ignore_index)), input);
     }
@@ -139,7 +146,8 @@ Tensors decompose_cross_entropy(CallContext& c) {
     Tensor loss = -hard;
     Tensor divisor;
     if (c.has(2)) {
-      const Tensor w = ops::sum(target * ops::reshape(c.operand(2), along), class_axis, std::nullopt, true);
+      const Tensor w =
+          ops::sum(target * ops::reshape(c.operand(2), along), class_axis, std::nullopt, true);
       loss = loss * w;
       divisor = ops::sum(w);
     }
@@ -151,20 +159,24 @@ Tensors decompose_cross_entropy(CallContext& c) {
     return {reduce_loss(loss, a.reduction)};
   }
 
-  const Tensor flat = form.kept_axis ? ops::reshape(label, without_axis(label.shape(), axis)) : label;
+  const Tensor flat =
+      form.kept_axis ? ops::reshape(label, without_axis(label.shape(), axis)) : label;
   Tensor loss;
   if (a.use_softmax) {
     loss = ops::softmax_cross_entropy(input, flat, axis, a.ignore_index);
   } else {
     const Tensor spread = ops::unsqueeze(ops::cast(flat, DType::kI64), {axis});
-    const Tensor index = ops::reshape(ops::cumsum(full_of({input.dim(axis)}, 1, DType::kI64), 0), along) - Tensor::number(int64_t{1});
+    const Tensor index =
+        ops::reshape(ops::cumsum(full_of({input.dim(axis)}, 1, DType::kI64), 0), along) -
+        Tensor::number(int64_t{1});
     const Tensor hit = ops::equal(index, spread);
     loss = -ops::sum(ops::where(hit, ops::log(input), Tensor::number(0.0)), class_axis);
   }
   const Tensor valid = mask_of(ops::not_equal(flat, Tensor::number(a.ignore_index)), loss);
   Tensor weights = valid;
   if (c.has(2)) {
-    const Tensor safe = ops::where(ops::equal(flat, Tensor::number(a.ignore_index)), Tensor::number(int64_t{0}), flat);
+    const Tensor safe = ops::where(ops::equal(flat, Tensor::number(a.ignore_index)),
+                                   Tensor::number(int64_t{0}), flat);
     const Tensor per_label = ops::embedding(safe, ops::unsqueeze(c.operand(2), {1}));
     weights = valid * ops::reshape(per_label, flat.shape());
     loss = loss * weights;
@@ -185,7 +197,8 @@ void infer_pointwise_loss(InferContext& c) {
 }
 
 Tensors decompose_mse_loss(CallContext& c) {
-  return {reduce_loss(ops::square(c.operand(0) - c.operand(1)), c.attrs_as<MseLossAttrs>().reduction)};
+  return {
+      reduce_loss(ops::square(c.operand(0) - c.operand(1)), c.attrs_as<MseLossAttrs>().reduction)};
 }
 
 Tensors decompose_binary_cross_entropy_with_logits(CallContext& c) {

@@ -37,7 +37,9 @@ Tensors decompose_nll_loss(CallContext& c) {
   const Tensor &x = c.operand(0), &label = c.operand(1);
   if (x.ndim() < 2 || label.ndim() != x.ndim() - 1)
     fail(ErrorCode::kUsage, "nll_loss: input is ", x.type(), ", label is ", label.type());
-  if (!is_integer(label.dtype())) fail(ErrorCode::kUsage, "nll_loss: label must be of an integer type, not ", text(label.dtype()));
+  if (!is_integer(label.dtype()))
+    fail(ErrorCode::kUsage, "nll_loss: label must be of an integer type, not ",
+         text(label.dtype()));
   for (int64_t i = 0; i < label.ndim(); ++i)
     if (label.dim(i).equals(x.dim(i == 0 ? 0 : i + 1)) == false)
       fail(ErrorCode::kUsage, "nll_loss: input is ", x.type(), ", label is ", label.type());
@@ -80,7 +82,8 @@ Tensors decompose_kl_div(CallContext& c) {
     const Tensor safe = ops::where(positive, y, number(1.0));
     loss = ops::where(positive, y * (ops::log(safe) - x), number(0.0));
   }
-  if (a.reduction == "batchmean") return {ops::sum(loss) / dim_value(x.ndim() > 0 ? x.dim(0) : Dim(1), x.dtype())};
+  if (a.reduction == "batchmean")
+    return {ops::sum(loss) / dim_value(x.ndim() > 0 ? x.dim(0) : Dim(1), x.dtype())};
   return {reduce_loss(loss, a.reduction)};
 }
 
@@ -105,7 +108,8 @@ Tensors decompose_hinge_embedding_loss(CallContext& c) {
 
 Tensors decompose_margin_ranking_loss(CallContext& c) {
   const auto a = c.attrs_as<MarginRankingLossAttrs>();
-  return {reduce_loss(rectified(a.margin - c.operand(2) * (c.operand(0) - c.operand(1))), a.reduction)};
+  return {
+      reduce_loss(rectified(a.margin - c.operand(2) * (c.operand(0) - c.operand(1))), a.reduction)};
 }
 
 Tensors decompose_cosine_embedding_loss(CallContext& c) {
@@ -114,21 +118,26 @@ Tensors decompose_cosine_embedding_loss(CallContext& c) {
   same_sizes("cosine_embedding_loss", x, y);
   const auto total = [](const Tensor& t) { return ops::sum(t, Axes{-1}); };
   const Tensor cosine = total(x * y) / ops::sqrt((total(x * x) + 1e-12) * (total(y * y) + 1e-12));
-  const Tensor loss = is(label, 1, cosine) * (1.0 - cosine) + is(label, -1, cosine) * rectified(cosine - a.margin);
+  const Tensor loss =
+      is(label, 1, cosine) * (1.0 - cosine) + is(label, -1, cosine) * rectified(cosine - a.margin);
   return {reduce_loss(loss, a.reduction)};
 }
 
 Tensors decompose_soft_margin_loss(CallContext& c) {
   const Tensor& x = c.operand(0);
   same_sizes("soft_margin_loss", x, c.operand(1));
-  return {reduce_loss(softplus_of_minus(ops::cast(c.operand(1), x.dtype()) * x), c.attrs_as<SoftMarginLossAttrs>().reduction)};
+  return {reduce_loss(softplus_of_minus(ops::cast(c.operand(1), x.dtype()) * x),
+                      c.attrs_as<SoftMarginLossAttrs>().reduction)};
 }
 
 Tensors decompose_triplet_margin_loss(CallContext& c) {
   const auto a = c.attrs_as<TripletMarginLossAttrs>();
   const Tensor &x = c.operand(0), &positive = c.operand(1), &negative = c.operand(2);
-  if (!(a.margin >= 0)) fail(ErrorCode::kUsage, "triplet_margin_loss: margin must not be negative, not ", a.margin);
-  const auto distance = [&](const Tensor& s, const Tensor& t) { return ops::pairwise_distance(s, t, a.p, a.epsilon); };
+  if (!(a.margin >= 0))
+    fail(ErrorCode::kUsage, "triplet_margin_loss: margin must not be negative, not ", a.margin);
+  const auto distance = [&](const Tensor& s, const Tensor& t) {
+    return ops::pairwise_distance(s, t, a.p, a.epsilon);
+  };
   Tensor away = distance(x, negative);
   if (a.swap) away = ops::minimum(away, distance(positive, negative));
   return {reduce_loss(rectified(distance(x, positive) - away + a.margin), a.reduction)};
@@ -193,7 +202,8 @@ Tensors decompose_poisson_nll_loss(CallContext& c) {
     // Stirling's approximation of log y!, for y above 1.
     const Tensor large = ops::greater_than(y, number(1));
     const Tensor safe = ops::where(large, y, number(2.0));
-    const Tensor stirling = safe * ops::log(safe) - safe + ops::log(safe * (2 * std::numbers::pi)) * 0.5;
+    const Tensor stirling =
+        safe * ops::log(safe) - safe + ops::log(safe * (2 * std::numbers::pi)) * 0.5;
     loss = loss + ops::where(large, stirling, number(0.0));
   }
   return {reduce_loss(loss, a.reduction)};
@@ -204,7 +214,8 @@ Tensors decompose_multi_label_soft_margin_loss(CallContext& c) {
   same_sizes("multi_label_soft_margin_loss", x, y);
   Tensor loss = -(y * ops::log_sigmoid(x) + (1.0 - y) * ops::log_sigmoid(-x));
   if (c.has(2)) loss = loss * c.operand(2);
-  return {reduce_loss(ops::mean(loss, Axes{-1}), c.attrs_as<MultiLabelSoftMarginLossAttrs>().reduction)};
+  return {reduce_loss(ops::mean(loss, Axes{-1}),
+                      c.attrs_as<MultiLabelSoftMarginLossAttrs>().reduction)};
 }
 
 }  // namespace paddle::rules

@@ -23,10 +23,14 @@ Tensors pair(VjpContext& c, const Tensor& dx, const Tensor& dy) {
 /// The largest finite number of a floating type.
 double largest(DType d) {
   switch (d) {
-    case DType::kF16: return 65504.0;
-    case DType::kBF16: return 0x1.FEp127;
-    case DType::kF64: return std::numeric_limits<double>::max();
-    default: return static_cast<double>(std::numeric_limits<float>::max());
+    case DType::kF16:
+      return 65504.0;
+    case DType::kBF16:
+      return 0x1.FEp127;
+    case DType::kF64:
+      return std::numeric_limits<double>::max();
+    default:
+      return static_cast<double>(std::numeric_limits<float>::max());
   }
 }
 
@@ -105,14 +109,16 @@ Tensors decompose_nan_to_num(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (!is_float(x.dtype())) return {ops::assign(x)};
   const double most = largest(x.dtype());
-  const Tensor finite = ops::where(ops::isposinf(x), number(a.posinf.value_or(most)),
-                                   ops::where(ops::isneginf(x), number(a.neginf.value_or(-most)), x));
+  const Tensor finite =
+      ops::where(ops::isposinf(x), number(a.posinf.value_or(most)),
+                 ops::where(ops::isneginf(x), number(a.neginf.value_or(-most)), x));
   return {ops::where(ops::isnan(x), number(a.nan), finite)};
 }
 
 Tensors decompose_ldexp(CallContext& c) {
   const DType dtype = is_float(c.operand(0).dtype()) ? c.operand(0).dtype() : DType::kF32;
-  const Tensor y = ops::cast(c.operand(1), is_float(c.operand(1).dtype()) ? c.operand(1).dtype() : dtype);
+  const Tensor y =
+      ops::cast(c.operand(1), is_float(c.operand(1).dtype()) ? c.operand(1).dtype() : dtype);
   return {ops::cast(c.operand(0), dtype) * ops::pow(number(2.0), y)};
 }
 
@@ -124,8 +130,10 @@ Tensors decompose_isclose(CallContext& c) {
   const auto a = c.attrs_as<IscloseAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
   const bool floating = is_float(x.dtype());
-  const Tensor wide_x = floating ? x : ops::cast(x, DType::kF64), wide_y = floating ? y : ops::cast(y, DType::kF64);
-  const Tensor near = ops::less_equal(ops::abs(wide_x - wide_y), ops::abs(wide_y) * a.rtol + a.atol);
+  const Tensor wide_x = floating ? x : ops::cast(x, DType::kF64),
+               wide_y = floating ? y : ops::cast(y, DType::kF64);
+  const Tensor near =
+      ops::less_equal(ops::abs(wide_x - wide_y), ops::abs(wide_y) * a.rtol + a.atol);
   // An infinite difference is never near; equal infinities are.
   Tensor close = ops::logical_or(ops::equal(x, y), ops::logical_and(near, ops::isfinite(wide_y)));
   if (a.equal_nan) close = ops::logical_or(close, ops::logical_and(ops::isnan(x), ops::isnan(y)));

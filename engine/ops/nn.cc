@@ -62,7 +62,8 @@ Tensors vjp_embedding(VjpContext& c) {
     }
     out[1] = make_row_sparse(flat, values, rows);
   } else if (c.needs(1))
-    out[1] = ops::embedding_grad(c.operand(0), c.cotangent(), rows, padding_row(a.padding_idx, rows));
+    out[1] =
+        ops::embedding_grad(c.operand(0), c.cotangent(), rows, padding_row(a.padding_idx, rows));
   return out;
 }
 
@@ -95,7 +96,8 @@ void infer_one_hot(InferContext& c) {
 void infer_attention(InferContext& c) {
   const Shape &q = c.shape(0), &k = c.shape(1), &v = c.shape(2);
   c.check(q.size() == 4 && k.size() == 4 && v.size() == 4,
-          "operands must be [batch, sequence, heads, dim], not ", c.type(0), ", ", c.type(1), ", ", c.type(2));
+          "operands must be [batch, sequence, heads, dim], not ", c.type(0), ", ", c.type(1), ", ",
+          c.type(2));
   c.require_equal(q[0], k[0], "batch sizes of query and key differ");
   c.require_equal(k[0], v[0], "batch sizes of key and value differ");
   c.require_equal(k[1], v[1], "lengths of key and value differ");
@@ -115,9 +117,10 @@ Tensors decompose_attention(CallContext& c) {
   Tensor scores = ops::matmul(q * width, k, false, true);
   if (c.has(3)) {
     const Tensor& mask = c.operand(3);
-    scores = is_bool(mask.dtype())
-                 ? ops::where(mask, scores, Tensor::number(-std::numeric_limits<double>::infinity()))
-                 : scores + mask;
+    scores =
+        is_bool(mask.dtype())
+            ? ops::where(mask, scores, Tensor::number(-std::numeric_limits<double>::infinity()))
+            : scores + mask;
   }
   if (a.is_causal) {
     const auto places = [&](const Dim& count) {

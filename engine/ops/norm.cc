@@ -29,9 +29,7 @@ Tensor mean_over(const Tensor& x, const std::vector<int64_t>& axes) {
   return ops::mean(x, axes, true);
 }
 
-DType statistics_dtype(DType d) {
-  return d == DType::kF16 || d == DType::kBF16 ? DType::kF32 : d;
-}
+DType statistics_dtype(DType d) { return d == DType::kF16 || d == DType::kBF16 ? DType::kF32 : d; }
 
 size_t channel_axis(const std::string& data_format, size_t rank) {
   return rank > 2 && !data_format.empty() && data_format.back() == 'C' ? rank - 1 : 1;
@@ -62,13 +60,15 @@ void infer_layer_norm(InferContext& c) {
   if (!a.normalized_shape.is_none()) {
     const Shape wanted = a.normalized_shape.as_dims();
     for (size_t i = 0; i < count; ++i)
-      c.require_equal(normal[i], wanted[i], str("normalized_shape ", text(wanted), " does not end ", c.type(0)));
+      c.require_equal(normal[i], wanted[i],
+                      str("normalized_shape ", text(wanted), " does not end ", c.type(0)));
   }
   for (const size_t operand : {1, 2})
     if (c.has(operand))
       c.require_equal(element_count(std::span<const Dim>(c.shape(operand))),
                       element_count(std::span<const Dim>(normal)),
-                      str(c.op().operands()[operand].name, " is ", c.type(operand), ", the normalised axes are ", text(normal)));
+                      str(c.op().operands()[operand].name, " is ", c.type(operand),
+                          ", the normalised axes are ", text(normal)));
   const Shape rows(x.begin(), x.end() - static_cast<ptrdiff_t>(count));
   c.result(c.dtype(0), x);
   c.result(statistics_dtype(c.dtype(0)), rows);
@@ -76,7 +76,8 @@ void infer_layer_norm(InferContext& c) {
 }
 
 Tensors vjp_layer_norm(VjpContext& c) {
-  const Tensors grads = ops::layer_norm_grad(c.cotangent(), c.operand(0), c.result(1), c.result(2), c.operand(1));
+  const Tensors grads =
+      ops::layer_norm_grad(c.cotangent(), c.operand(0), c.result(1), c.result(2), c.operand(1));
   Tensors out = c.gradients();
   if (c.needs(0)) out[0] = grads[0];
   if (c.needs(1)) out[1] = ops::reshape(grads[1], c.operand(1).shape());
@@ -99,9 +100,8 @@ Tensors decompose_layer_norm_grad(CallContext& c) {
   const auto axes = trailing_axes(rank, rank - lead);
   // The statistics are recomputed from x, so that gradients of higher order flow through them.
   const Tensor centred = x - mean_over(x, axes);
-  const Tensor saved = ops::unsqueeze(ops::square(c.operand(3)), [&] {
-    return std::vector<int64_t>(rank - lead, -1);
-  }());
+  const Tensor saved = ops::unsqueeze(ops::square(c.operand(3)),
+                                      [&] { return std::vector<int64_t>(rank - lead, -1); }());
   // rstd^-2 = variance + epsilon: epsilon is what the saved value has beyond the variance.
   const Tensor variance = mean_over(ops::square(centred), axes);
   const Tensor epsilon = ops::detach(ops::reciprocal(saved) - variance);
@@ -112,7 +112,8 @@ Tensors decompose_layer_norm_grad(CallContext& c) {
     Shape shape(x.shape().begin() + static_cast<ptrdiff_t>(lead), x.shape().end());
     scaled = g * ops::cast(ops::reshape(c.operand(4), shape), x.dtype());
   }
-  const Tensor dx = (scaled - mean_over(scaled, axes) - normal * mean_over(scaled * normal, axes)) * rstd;
+  const Tensor dx =
+      (scaled - mean_over(scaled, axes) - normal * mean_over(scaled * normal, axes)) * rstd;
   const DType out = c.operand(1).dtype();
   const auto rows = leading_axes(lead);
   const auto over_rows = [&](const Tensor& t) { return lead ? ops::sum(t, rows) : t; };
@@ -127,8 +128,9 @@ void infer_batch_norm(InferContext& c) {
   const Dim channels = x[channel_axis(a.data_format, x.size())];
   for (size_t i = 1; i <= 4; ++i)
     if (c.has(i))
-      c.require_equal(element_count(std::span<const Dim>(c.shape(i))), channels,
-                      str(c.op().operands()[i].name, " is ", c.type(i), ", x has ", channels, " channels"));
+      c.require_equal(
+          element_count(std::span<const Dim>(c.shape(i))), channels,
+          str(c.op().operands()[i].name, " is ", c.type(i), ", x has ", channels, " channels"));
   c.result(c.dtype(0), x);
   c.result(c.dtype(1), c.shape(1));
   c.result(c.dtype(2), c.shape(2));
@@ -139,12 +141,14 @@ void infer_batch_norm(InferContext& c) {
 Tensors vjp_batch_norm(VjpContext& c) {
   const auto a = c.attrs_as<BatchNormAttrs>();
   const bool batch = a.training && !a.use_global_stats.value_or(false);
-  const Tensors grads = ops::batch_norm_grad(c.cotangent_or_zeros(0), c.operand(0), c.result(3), c.result(4),
-                                             c.operand(3), batch, a.data_format);
+  const Tensors grads = ops::batch_norm_grad(c.cotangent_or_zeros(0), c.operand(0), c.result(3),
+                                             c.result(4), c.operand(3), batch, a.data_format);
   Tensors out = c.gradients();
   if (c.needs(0)) out[0] = grads[0];
-  if (c.needs(3)) out[3] = ops::cast(ops::reshape(grads[1], c.operand(3).shape()), c.operand(3).dtype());
-  if (c.needs(4)) out[4] = ops::cast(ops::reshape(grads[2], c.operand(4).shape()), c.operand(4).dtype());
+  if (c.needs(3))
+    out[3] = ops::cast(ops::reshape(grads[1], c.operand(3).shape()), c.operand(3).dtype());
+  if (c.needs(4))
+    out[4] = ops::cast(ops::reshape(grads[2], c.operand(4).shape()), c.operand(4).dtype());
   return out;
 }
 
@@ -161,14 +165,17 @@ Tensors decompose_batch_norm_grad(CallContext& c) {
   const size_t rank = x.shape().size(), axis = channel_axis(a.data_format, rank);
   const Shape per_channel = channel_shape(rank, axis, x.shape()[axis]);
   const auto axes = other_axes(rank, axis);
-  const auto spread = [&](const Tensor& t) { return ops::reshape(ops::cast(t, wide), per_channel); };
+  const auto spread = [&](const Tensor& t) {
+    return ops::reshape(ops::cast(t, wide), per_channel);
+  };
   const Tensor weight = c.has(4) ? spread(c.operand(4)) : Tensor();
   const Tensor scaled = weight.defined() ? g * weight : g;
   Tensor normal, dx;
   if (a.batch_statistics) {
     const Tensor centred = x - mean_over(x, axes);
     const Tensor variance = mean_over(ops::square(centred), axes);
-    const Tensor epsilon = ops::detach(ops::reciprocal(ops::square(spread(c.operand(3)))) - variance);
+    const Tensor epsilon =
+        ops::detach(ops::reciprocal(ops::square(spread(c.operand(3)))) - variance);
     const Tensor rstd = ops::rsqrt(variance + epsilon);
     normal = centred * rstd;
     dx = (scaled - mean_over(scaled, axes) - normal * mean_over(scaled * normal, axes)) * rstd;

@@ -16,7 +16,8 @@ class Registry {
 
   const Op& add(const OpDef& def) {
     if (def.struct_size != sizeof(OpDef))
-      fail(ErrorCode::kModel, "operation '", def.name, "' was built for another version of the engine");
+      fail(ErrorCode::kModel, "operation '", def.name,
+           "' was built for another version of the engine");
     if (by_name_.count(def.name))
       fail(ErrorCode::kUsage, "operation '", def.name, "' is registered twice");
     Op& op = ops_.emplace_back();

@@ -19,7 +19,17 @@ class VjpContext;
 class CallContext;
 
 enum class AttrType : uint8_t {
-  kBool, kInt, kFloat, kString, kWord, kDType, kDim, kInts, kDims, kFloats, kStrings,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kWord,
+  kDType,
+  kDim,
+  kInts,
+  kDims,
+  kFloats,
+  kStrings,
   kNumber,  ///< bool, integer or float: a weak scalar
   kAny,     ///< several kinds (padding as number, list, pairs or word); the rule checks
 };
@@ -39,9 +49,9 @@ struct OperandDef {
 struct AttrDef {
   const char* name;
   AttrType type;
-  bool optional;             ///< none is a value
-  bool required;             ///< has no default
-  bool or_tensor;            ///< callers may give a tensor whose value is known
+  bool optional;   ///< none is a value
+  bool required;   ///< has no default
+  bool or_tensor;  ///< callers may give a tensor whose value is known
   bool hidden;
   const char* default_text;  ///< as AttrValue::text prints it
   const char* words;         ///< "a|b|c" for kWord
@@ -62,16 +72,16 @@ struct ParamDef {
 
 /// Facts that passes and interpreters ask for; never the operation's name.
 enum Trait : uint32_t {
-  kElementwise = 1u << 0,    ///< each result element depends on the operand elements at its index
+  kElementwise = 1u << 0,  ///< each result element depends on the operand elements at its index
   kCommutative = 1u << 1,
-  kFloatInputs = 1u << 2,    ///< integer and bool operands are cast to float32 first
-  kStrided = 1u << 3,        ///< kernels take operands of any strides
-  kRandom = 1u << 4,         ///< reads the random state
+  kFloatInputs = 1u << 2,  ///< integer and bool operands are cast to float32 first
+  kStrided = 1u << 3,      ///< kernels take operands of any strides
+  kRandom = 1u << 4,       ///< reads the random state
   kReduction = 1u << 5,
-  kEffect = 1u << 6,         ///< must not be removed, merged or reordered
-  kRunTimeShape = 1u << 7,   ///< result dims are known only after running
-  kCreation = 1u << 8,       ///< no operands; dtype and shape from attributes
-  kLinear = 1u << 9,         ///< linear in each differentiable operand
+  kEffect = 1u << 6,        ///< must not be removed, merged or reordered
+  kRunTimeShape = 1u << 7,  ///< result dims are known only after running
+  kCreation = 1u << 8,      ///< no operands; dtype and shape from attributes
+  kLinear = 1u << 9,        ///< linear in each differentiable operand
   kControlFlow = 1u << 10,
   kConstantFold = 1u << 11,  ///< cheap to evaluate at compile time
   kOptimizerUpdate = 1u << 12,
@@ -86,8 +96,8 @@ struct Layout {
   DType dtype = DType::kF32;
   Dims shape;
   Dims strides;
-  int64_t offset = 0;  ///< elements from the storage's start
-  bool present = true; ///< false for an absent optional operand
+  int64_t offset = 0;   ///< elements from the storage's start
+  bool present = true;  ///< false for an absent optional operand
   int64_t size() const { return element_count(std::span<const int64_t>(shape)); }
   bool is_contiguous() const;
   static Layout contiguous(DType dtype, Dims shape);
@@ -130,7 +140,7 @@ struct OpDef {
   DecomposeFn decompose;  ///< null if there is a kernel only
   ViewFn view;
   WriteFn write;
-  CostFn cost;            ///< null: one operation per result element
+  CostFn cost;  ///< null: one operation per result element
 };
 
 /// A registered operation. Pointers stay valid for the life of the process.

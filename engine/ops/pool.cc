@@ -78,7 +78,8 @@ void infer_avg_pool2d(InferContext& c) {
 Tensors vjp_avg_pool2d(VjpContext& c) {
   const auto a = c.attrs_as<AvgPool2dAttrs>();
   return {ops::avg_pool2d_grad(c.cotangent(), c.operand(0).shape(), a.kernel_size, a.stride,
-                               a.padding, a.ceil_mode, a.exclusive, a.divisor_override, a.data_format)};
+                               a.padding, a.ceil_mode, a.exclusive, a.divisor_override,
+                               a.data_format)};
 }
 
 void infer_avg_pool2d_grad(InferContext& c) {

@@ -21,7 +21,8 @@ Tensor scaled(const Tensor& x, double by) { return by == 1 ? x : x * by; }
 
 /// x and y over pairs of axes, which are given for each: [x's others, y's others].
 Tensor contract(const Tensor& x, const Tensor& y, const Axes& x_axes, const Axes& y_axes) {
-  const auto order = [](const Tensor& t, const Axes& axes, bool last, Shape& kept, Dim& inner, Dim& outer) {
+  const auto order = [](const Tensor& t, const Axes& axes, bool last, Shape& kept, Dim& inner,
+                        Dim& outer) {
     Axes perm;
     for (int64_t i = 0; i < t.ndim(); ++i)
       if (std::find(axes.begin(), axes.end(), i) == axes.end()) {
@@ -46,16 +47,20 @@ Tensor contract(const Tensor& x, const Tensor& y, const Axes& x_axes, const Axes
 Tensors decompose_dot(CallContext& c) {
   const Tensor &x = c.operand(0), &y = c.operand(1);
   if (x.ndim() < 1 || x.ndim() > 2 || y.ndim() != x.ndim())
-    refuse("dot", str("operands must be two vectors or two batches of them, not ", x.type(), " and ", y.type()));
-  if (x.dim(-1).equals(y.dim(-1)) == false) refuse("dot", str("lengths differ: x is ", x.type(), ", y is ", y.type()));
+    refuse("dot", str("operands must be two vectors or two batches of them, not ", x.type(),
+                      " and ", y.type()));
+  if (x.dim(-1).equals(y.dim(-1)) == false)
+    refuse("dot", str("lengths differ: x is ", x.type(), ", y is ", y.type()));
   const Tensor product = x * y;
   return {ops::sum(product, Axes{-1}, product.dtype())};
 }
 
 Tensors decompose_bmm(CallContext& c) {
   const Tensor &x = c.operand(0), &y = c.operand(1);
-  if (x.ndim() != 3 || y.ndim() != 3) refuse("bmm", str("operands must be 3-D, not ", x.type(), " and ", y.type()));
-  if (x.dim(0).equals(y.dim(0)) == false) refuse("bmm", str("batches differ: x is ", x.type(), ", y is ", y.type()));
+  if (x.ndim() != 3 || y.ndim() != 3)
+    refuse("bmm", str("operands must be 3-D, not ", x.type(), " and ", y.type()));
+  if (x.dim(0).equals(y.dim(0)) == false)
+    refuse("bmm", str("batches differ: x is ", x.type(), ", y is ", y.type()));
   return {ops::matmul(x, y)};
 }
 
@@ -63,7 +68,8 @@ Tensors decompose_mm(CallContext& c) { return {ops::matmul(c.operand(0), c.opera
 
 Tensors decompose_mv(CallContext& c) {
   if (c.operand(0).ndim() != 2 || c.operand(1).ndim() != 1)
-    refuse("mv", str("x must be a matrix and vec a vector, not ", c.operand(0).type(), " and ", c.operand(1).type()));
+    refuse("mv", str("x must be a matrix and vec a vector, not ", c.operand(0).type(), " and ",
+                     c.operand(1).type()));
   return {ops::matmul(c.operand(0), c.operand(1))};
 }
 
@@ -102,7 +108,9 @@ Tensors decompose_cross(CallContext& c) {
   const auto at = [&](const Tensor& t, int64_t i) {
     return ops::strided_slice(t, {axis}, {Dim(i)}, {Dim(i + 1)}, {1});
   };
-  const auto component = [&](int64_t i, int64_t j) { return at(x, i) * at(y, j) - at(x, j) * at(y, i); };
+  const auto component = [&](int64_t i, int64_t j) {
+    return at(x, i) * at(y, j) - at(x, j) * at(y, i);
+  };
   return {ops::concat({component(1, 2), component(2, 0), component(0, 1)}, axis)};
 }
 
@@ -159,7 +167,8 @@ Tensors decompose_matrix_power(CallContext& c) {
   int64_t n = c.attrs_as<MatrixPowerAttrs>().n;
   if (x.ndim() < 2) refuse("matrix_power", str("x must be a matrix, not ", x.type()));
   if (n < 0) refuse("matrix_power", "negative powers are not offered");
-  if (n == 0) return {ops::assign(ops::expand(ops::eye(x.dim(-1), x.dim(-1), x.dtype()), x.shape()))};
+  if (n == 0)
+    return {ops::assign(ops::expand(ops::eye(x.dim(-1), x.dim(-1), x.dtype()), x.shape()))};
   Tensor result, power = x;
   for (; n > 0; n /= 2) {
     if (n % 2 == 1) result = result.defined() ? ops::matmul(result, power) : power;
@@ -174,7 +183,8 @@ Tensors decompose_tensordot(CallContext& c) {
   Axes left, right;
   if (axes.is_int()) {
     const int64_t n = axes.as_int();
-    if (n < 0 || n > x.ndim() || n > y.ndim()) refuse("tensordot", str("axes ", n, " is out of range"));
+    if (n < 0 || n > x.ndim() || n > y.ndim())
+      refuse("tensordot", str("axes ", n, " is out of range"));
     for (int64_t i = 0; i < n; ++i) {
       left.push_back(x.ndim() - n + i);
       right.push_back(i);
@@ -191,9 +201,11 @@ Tensors decompose_tensordot(CallContext& c) {
   for (int64_t& a : left) a = a < 0 ? a + x.ndim() : a;
   for (int64_t& a : right) a = a < 0 ? a + y.ndim() : a;
   for (const int64_t a : left)
-    if (a < 0 || a >= x.ndim()) refuse("tensordot", str("axis ", a, " is out of range for ", x.type()));
+    if (a < 0 || a >= x.ndim())
+      refuse("tensordot", str("axis ", a, " is out of range for ", x.type()));
   for (const int64_t a : right)
-    if (a < 0 || a >= y.ndim()) refuse("tensordot", str("axis ", a, " is out of range for ", y.type()));
+    if (a < 0 || a >= y.ndim())
+      refuse("tensordot", str("axis ", a, " is out of range for ", y.type()));
   return {contract(x, y, left, right)};
 }
 
@@ -206,9 +218,11 @@ Tensors decompose_vecdot(CallContext& c) {
 Tensors decompose_bilinear(CallContext& c) {
   const Tensor &x1 = c.operand(0), &x2 = c.operand(1), &weight = c.operand(2);
   if (x1.ndim() != 2 || x2.ndim() != 2 || weight.ndim() != 3)
-    refuse("bilinear", str("x1 and x2 must be 2-D and weight 3-D, not ", x1.type(), ", ", x2.type(), ", ", weight.type()));
+    refuse("bilinear", str("x1 and x2 must be 2-D and weight 3-D, not ", x1.type(), ", ", x2.type(),
+                           ", ", weight.type()));
   const Dim outputs = weight.dim(0);
-  const Tensor turned = ops::reshape(ops::transpose(weight, {1, 0, 2}), {x1.dim(1), outputs * x2.dim(1)});
+  const Tensor turned =
+      ops::reshape(ops::transpose(weight, {1, 0, 2}), {x1.dim(1), outputs * x2.dim(1)});
   const Tensor left = ops::reshape(ops::matmul(x1, turned), {x1.dim(0), outputs, x2.dim(1)});
   Tensor out = ops::sum(left * ops::unsqueeze(x2, {1}), Axes{2});
   if (c.has(3)) out = out + c.operand(3);
@@ -225,8 +239,10 @@ Tensors decompose_cov(CallContext& c) {
   Tensor x = c.operand(0);
   if (x.ndim() > 2) refuse("cov", str("x must be 1-D or 2-D, not ", x.type()));
   const bool vector = x.ndim() < 2;
-  if (vector) x = ops::reshape(x, Shape{1, -1});
-  else if (!a.rowvar) x = ops::transpose(x, {1, 0});
+  if (vector)
+    x = ops::reshape(x, Shape{1, -1});
+  else if (!a.rowvar)
+    x = ops::transpose(x, {1, 0});
   Tensor weights;
   if (c.has(1)) weights = ops::cast(c.operand(1), x.dtype());
   if (c.has(2)) {
@@ -256,7 +272,8 @@ Tensors decompose_corrcoef(CallContext& c) {
   return {ops::clip(out, AttrValue(-1.0), AttrValue(1.0))};
 }
 
-// ---- einsum --------------------------------------------------------------------------------------
+// ---- einsum
+// --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -286,8 +303,10 @@ Lettered sum_others(Lettered t, const std::string& kept) {
   Axes axes;
   std::string left;
   for (size_t i = 0; i < t.letters.size(); ++i) {
-    if (kept.find(t.letters[i]) == std::string::npos) axes.push_back(static_cast<int64_t>(i));
-    else left += t.letters[i];
+    if (kept.find(t.letters[i]) == std::string::npos)
+      axes.push_back(static_cast<int64_t>(i));
+    else
+      left += t.letters[i];
   }
   if (!axes.empty()) t.tensor = ops::sum(t.tensor, axes, t.tensor.dtype());
   t.letters = left;
@@ -343,8 +362,10 @@ Lettered multiply(Lettered a, Lettered b, const std::string& kept) {
   for (const char letter : batch) shape.push_back(dim_of(a, letter));
   for (const char letter : left) shape.push_back(dim_of(a, letter));
   for (const char letter : right) shape.push_back(dim_of(b, letter));
-  const Tensor x = ops::reshape(arranged(a, batch + left + inner), {product(a, batch), product(a, left), product(a, inner)});
-  const Tensor y = ops::reshape(arranged(b, batch + inner + right), {product(b, batch), product(b, inner), product(b, right)});
+  const Tensor x = ops::reshape(arranged(a, batch + left + inner),
+                                {product(a, batch), product(a, left), product(a, inner)});
+  const Tensor y = ops::reshape(arranged(b, batch + inner + right),
+                                {product(b, batch), product(b, inner), product(b, right)});
   return {ops::reshape(ops::matmul(x, y), shape), out};
 }
 
@@ -352,10 +373,12 @@ Lettered multiply(Lettered a, Lettered b, const std::string& kept) {
 std::string expand_ellipsis(const std::string& term, int64_t rank, const std::string& ellipsis) {
   const auto dots = term.find("...");
   if (dots == std::string::npos) return term;
-  const int64_t count = rank < 0 ? static_cast<int64_t>(ellipsis.size()) : rank - static_cast<int64_t>(term.size()) + 3;
+  const int64_t count = rank < 0 ? static_cast<int64_t>(ellipsis.size())
+                                 : rank - static_cast<int64_t>(term.size()) + 3;
   if (count < 0 || count > static_cast<int64_t>(ellipsis.size()))
     refuse("einsum", str("the term '", term, "' does not fit a tensor of rank ", rank));
-  return term.substr(0, dots) + ellipsis.substr(ellipsis.size() - static_cast<size_t>(count)) + term.substr(dots + 3);
+  return term.substr(0, dots) + ellipsis.substr(ellipsis.size() - static_cast<size_t>(count)) +
+         term.substr(dots + 3);
 }
 
 }  // namespace
@@ -369,7 +392,8 @@ Tensors decompose_einsum(CallContext& c) {
   const auto arrow = equation.find("->");
   const auto terms = split(equation.substr(0, arrow), ',');
   if (terms.size() != operands.size())
-    refuse("einsum", str("'", a.equation, "' has ", terms.size(), " terms for ", operands.size(), " tensors"));
+    refuse("einsum", str("'", a.equation, "' has ", terms.size(), " terms for ", operands.size(),
+                         " tensors"));
   // Control characters name the axes of an ellipsis.
   int64_t widest = 0;
   for (size_t i = 0; i < terms.size(); ++i)
@@ -402,7 +426,8 @@ Tensors decompose_einsum(CallContext& c) {
   }
   for (const char letter : out)
     if (!seen.count(letter) || std::count(out.begin(), out.end(), letter) > 1)
-      refuse("einsum", str("the result of '", a.equation, "' names an axis twice, or one that no term has"));
+      refuse("einsum",
+             str("the result of '", a.equation, "' names an axis twice, or one that no term has"));
 
   Lettered result = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) {

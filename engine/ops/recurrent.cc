@@ -30,7 +30,8 @@ struct Recurrent {
     both = word == "bidirect" || word == "bidirectional";
     backward_only = word == "backward";
     if (!both && !backward_only && word != "forward")
-      fail(ErrorCode::kUsage, op.name(), ": direction '", word, "' is none of forward, backward, bidirect");
+      fail(ErrorCode::kUsage, op.name(), ": direction '", word,
+           "' is none of forward, backward, bidirect");
     time_major = attr("time_major").as_bool();
     training = attr("training").as_bool();
     dropout = attr("dropout").as_double();
@@ -43,7 +44,8 @@ struct Recurrent {
   size_t per_layer(const char* op, size_t count) const {
     const auto cells = static_cast<size_t>(layers * directions());
     if (layers < 1 || (count != 2 * cells && count != 4 * cells))
-      fail(ErrorCode::kUsage, op, ": ", count, " weights for ", layers, " layers of ", directions(), " directions");
+      fail(ErrorCode::kUsage, op, ": ", count, " weights for ", layers, " layers of ", directions(),
+           " directions");
     return count / cells;
   }
 };
@@ -59,10 +61,13 @@ void infer_recurrent(InferContext& c) {
   const Dim hidden = hidden_weight[1];
   Dim features = c.shape(0)[2];
   for (size_t i = 0; i < c.list_size(r.weights); i += each) {
-    if (i > 0 && i % (each * static_cast<size_t>(r.directions())) == 0) features = hidden * r.directions();
-    const Shape &w_ih = c.list_type(r.weights, i).shape, &w_hh = c.list_type(r.weights, i + 1).shape;
+    if (i > 0 && i % (each * static_cast<size_t>(r.directions())) == 0)
+      features = hidden * r.directions();
+    const Shape &w_ih = c.list_type(r.weights, i).shape,
+                &w_hh = c.list_type(r.weights, i + 1).shape;
     c.check(w_ih.size() == 2 && w_hh.size() == 2, "weights must be matrices");
-    c.require_equal(w_ih[1], features, str("weight_ih is ", text(w_ih), ", its input has ", features, " features"));
+    c.require_equal(w_ih[1], features,
+                    str("weight_ih is ", text(w_ih), ", its input has ", features, " features"));
     c.require_equal(w_ih[0], hidden * gates_of(r.cell), "weight_ih does not have its gates' rows");
     c.require_equal(w_hh[0], hidden * gates_of(r.cell), "weight_hh does not have its gates' rows");
     c.require_equal(w_hh[1], hidden, "weight_hh does not take the hidden state");
@@ -73,8 +78,10 @@ void infer_recurrent(InferContext& c) {
   const Shape state = {Dim(r.layers * r.directions()), batch, hidden};
   for (const size_t operand : {r.h0, r.c0})
     if (c.has(operand)) {
-      c.check(c.rank(operand) == 3, "initial states must be [layers * directions, batch, hidden], not ", c.type(operand));
-      for (size_t i = 0; i < 3; ++i) c.require_equal(c.shape(operand)[i], state[i], "an initial state does not fit");
+      c.check(c.rank(operand) == 3,
+              "initial states must be [layers * directions, batch, hidden], not ", c.type(operand));
+      for (size_t i = 0; i < 3; ++i)
+        c.require_equal(c.shape(operand)[i], state[i], "an initial state does not fit");
     }
   c.result(c.dtype(0), out);
   c.result(c.dtype(0), state);
@@ -94,7 +101,8 @@ Tensors decompose_recurrent(CallContext& c) {
   const Dim batch = x.dim(0), hidden = weights[1].dim(1);
   const auto first_state = [&](size_t operand, int64_t i) {
     if (!c.has(operand)) return full_of({batch, hidden}, 0, x.dtype());
-    const Tensor one = ops::strided_slice(wide(c.operand(operand)), {0}, {Dim(i)}, {Dim(i + 1)}, {1});
+    const Tensor one =
+        ops::strided_slice(wide(c.operand(operand)), {0}, {Dim(i)}, {Dim(i + 1)}, {1});
     return ops::squeeze(one, std::vector<int64_t>{0});
   };
   Tensors last_h, last_c;
@@ -108,11 +116,14 @@ Tensors decompose_recurrent(CallContext& c) {
       if (each == 4) {
         gates = gates + wide(weights[w + 2]);
         // Only gru multiplies the hidden share by a gate after its bias.
-        if (r.cell == "gru") hidden_bias = wide(weights[w + 3]);
-        else gates = gates + wide(weights[w + 3]);
+        if (r.cell == "gru")
+          hidden_bias = wide(weights[w + 3]);
+        else
+          gates = gates + wide(weights[w + 3]);
       }
-      const Tensors scanned = ops::recurrent_scan(gates, wide(weights[w + 1]), hidden_bias, first_state(r.h0, at),
-                                                  first_state(r.c0, at), r.cell, side == 1 || r.backward_only);
+      const Tensors scanned =
+          ops::recurrent_scan(gates, wide(weights[w + 1]), hidden_bias, first_state(r.h0, at),
+                              first_state(r.c0, at), r.cell, side == 1 || r.backward_only);
       outs.push_back(scanned[0]);
       last_h.push_back(scanned[1]);
       last_c.push_back(scanned[2]);
@@ -141,19 +152,25 @@ void infer_recurrent_scan(InferContext& c) {
 
 Tensors vjp_recurrent_scan(VjpContext& c) {
   const auto a = c.attrs_as<RecurrentScanAttrs>();
-  const Tensor &gates = c.operand(0), &weight = c.operand(1), &h0 = c.operand(3), &out = c.result(0);
-  const Tensors grads = ops::recurrent_scan_grad(c.cotangent_or_zeros(0), c.cotangent_or_zeros(1), c.cotangent_or_zeros(2),
-                                                 weight, h0, c.operand(4), out, c.result(3), a.cell, a.reverse);
+  const Tensor &gates = c.operand(0), &weight = c.operand(1), &h0 = c.operand(3),
+               &out = c.result(0);
+  const Tensors grads = ops::recurrent_scan_grad(c.cotangent_or_zeros(0), c.cotangent_or_zeros(1),
+                                                 c.cotangent_or_zeros(2), weight, h0, c.operand(4),
+                                                 out, c.result(3), a.cell, a.reverse);
   Tensors result = c.gradients();
   result[0] = grads[0];
   if (c.needs(1)) {
     // The state before each step: the outputs, moved by one.
     const Dim steps = gates.dim(1), hidden = weight.dim(1);
     const Tensor first = ops::unsqueeze(h0, {1});
-    const auto part = [&](const Dim& start, const Dim& end) { return ops::strided_slice(out, {1}, {start}, {end}, {1}); };
-    const Tensor before = a.reverse ? ops::concat({part(1, steps), first}, 1) : ops::concat({first, part(0, steps - 1)}, 1);
+    const auto part = [&](const Dim& start, const Dim& end) {
+      return ops::strided_slice(out, {1}, {start}, {end}, {1});
+    };
+    const Tensor before = a.reverse ? ops::concat({part(1, steps), first}, 1)
+                                    : ops::concat({first, part(0, steps - 1)}, 1);
     const Dim rows = gates.dim(0) * steps;
-    result[1] = ops::matmul(ops::reshape(grads[1], {rows, gates.dim(2)}), ops::reshape(before, {rows, hidden}), true);
+    result[1] = ops::matmul(ops::reshape(grads[1], {rows, gates.dim(2)}),
+                            ops::reshape(before, {rows, hidden}), true);
   }
   if (c.needs(2)) result[2] = ops::sum(grads[1], std::vector<int64_t>{0, 1});
   result[3] = grads[2];

@@ -97,7 +97,8 @@ Tensors vjp_extremum(VjpContext& c) {
   const Reduction r = reduction_of(c.op(), c.attrs(), x.ndim());
   const Tensor top = restore_axes(c.result(0), r.axes, r.keepdim);
   const Tensor hit = mask_of(ops::equal(x, top), c.cotangent());
-  const Tensor share = restore_axes(c.cotangent(), r.axes, r.keepdim) / ops::sum(hit, r.axes, std::nullopt, true);
+  const Tensor share =
+      restore_axes(c.cotangent(), r.axes, r.keepdim) / ops::sum(hit, r.axes, std::nullopt, true);
   return {hit * share};
 }
 
@@ -118,7 +119,8 @@ Tensor product_of_others(const Tensor& x, int64_t count) {
   for (; width > 1; width /= 2) levels.push_back(half(levels.back(), 0) * half(levels.back(), 1));
   Tensor others = ones_like(levels.back());
   for (size_t i = levels.size() - 1; i-- > 0;) {
-    const Tensor pairs = ops::stack({others * half(levels[i], 1), others * half(levels[i], 0)}, axis + 1);
+    const Tensor pairs =
+        ops::stack({others * half(levels[i], 1), others * half(levels[i], 0)}, axis + 1);
     others = ops::reshape(pairs, levels[i].shape());
   }
   return ops::strided_slice(others, {axis}, {Dim(0)}, {Dim(count)}, {1});
@@ -157,7 +159,8 @@ Tensors vjp_prod(VjpContext& c) {
   flat.push_back(count);
   const Tensor turned = ops::transpose(x, order);
   const Tensor others = product_of_others(ops::reshape(turned, flat), count.value());
-  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < order.size(); ++i)
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   return {grad * ops::transpose(ops::reshape(others, turned.shape()), back)};
 }
 
@@ -198,7 +201,8 @@ Tensors vjp_cumsum(VjpContext& c) {
   const Tensor g = ops::cast(c.cotangent(), x.dtype());
   if (x.ndim() == 0) return {ops::reshape(g, {})};
   const int64_t axis = a.axis.value_or(0);
-  const Tensor after = ops::sum(g, std::vector<int64_t>{axis}, std::nullopt, true) - ops::cumsum(g, axis) + g;
+  const Tensor after =
+      ops::sum(g, std::vector<int64_t>{axis}, std::nullopt, true) - ops::cumsum(g, axis) + g;
   return {a.axis ? after : ops::reshape(after, x.shape())};
 }
 
@@ -213,7 +217,8 @@ Tensors vjp_softmax(VjpContext& c) {
   const Tensor &g = c.cotangent(), &y = c.result(0);
   const Tensor weighted = g * y;
   const Tensor dx = y.ndim() == 0 ? zeros_like(y)
-                                  : weighted - y * ops::sum(weighted, std::vector<int64_t>{a.axis}, std::nullopt, true);
+                                  : weighted - y * ops::sum(weighted, std::vector<int64_t>{a.axis},
+                                                            std::nullopt, true);
   return {ops::cast(dx, c.operand(0).dtype())};
 }
 
@@ -221,7 +226,8 @@ Tensors vjp_log_softmax(VjpContext& c) {
   const auto a = c.attrs_as<SoftmaxAttrs>();
   const Tensor &g = c.cotangent(), &y = c.result(0);
   const Tensor dx = y.ndim() == 0 ? zeros_like(y)
-                                  : g - ops::exp(y) * ops::sum(g, std::vector<int64_t>{a.axis}, std::nullopt, true);
+                                  : g - ops::exp(y) * ops::sum(g, std::vector<int64_t>{a.axis},
+                                                               std::nullopt, true);
   return {ops::cast(dx, c.operand(0).dtype())};
 }
 

@@ -42,8 +42,8 @@ RowSparse merged(const RowSparse& sparse) {
 Tensors binary(std::string_view name, const Op& op, const Tensors& operands, const Attrs& attrs) {
   const RowSparse *x = row_sparse(operands[0]), *y = row_sparse(operands[1]);
   if (name == "add" && x && y)
-    return {make_row_sparse(ops::concat({x->indices, y->indices}, 0), ops::concat({x->rows, y->rows}, 0),
-                            operands[0].dim(0))};
+    return {make_row_sparse(ops::concat({x->indices, y->indices}, 0),
+                            ops::concat({x->rows, y->rows}, 0), operands[0].dim(0))};
   if (name == "multiply" && y && is_scalar(operands[0]))
     return {with_rows(operands[1], *y, call_single(op, {operands[0], y->rows}, attrs))};
   if ((name == "multiply" || name == "divide") && x && is_scalar(operands[1]))
@@ -60,10 +60,13 @@ Tensors row_sparse_call(const Op& op, const Tensors& operands, const Attrs& attr
   if (operands.size() == 1 && (name == "neg" || name == "cast" || name == "assign"))
     return {with_rows(operands[0], *x, call_single(op, {x->rows}, attrs))};
   // Not linear, but zero stays zero: rows are merged first.
-  if (name == "clip" && attrs[0].is_float() && attrs[1].is_float() && attrs[0].as_double() <= 0 && attrs[1].as_double() >= 0)
+  if (name == "clip" && attrs[0].is_float() && attrs[1].is_float() && attrs[0].as_double() <= 0 &&
+      attrs[1].as_double() >= 0)
     return {with_rows(operands[0], *x, call_single(op, {merged(*x).rows}, attrs))};
-  if (name == "square") return {with_rows(operands[0], *x, call_single(op, {merged(*x).rows}, attrs))};
-  if (name == "sum" && attrs[0].is_none() && !attrs[2].as_bool()) return {call_single(op, {x->rows}, attrs)};
+  if (name == "square")
+    return {with_rows(operands[0], *x, call_single(op, {merged(*x).rows}, attrs))};
+  if (name == "sum" && attrs[0].is_none() && !attrs[2].as_bool())
+    return {call_single(op, {x->rows}, attrs)};
   // Updates of the touched rows alone.
   if (!op.has(kOptimizerUpdate)) return {};
   const Op* rows_op = find_op(std::string(name) + "_rows");

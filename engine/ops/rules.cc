@@ -77,8 +77,8 @@ Shape InferContext::broadcast(const Shape& a, const Shape& b) {
       out[lead + i] = y;
       continue;
     }
-    out[lead + i] = require_equal(
-        x, y, str("shapes ", text(a), " and ", text(b), " do not broadcast"));
+    out[lead + i] =
+        require_equal(x, y, str("shapes ", text(a), " and ", text(b), " do not broadcast"));
   }
   return out;
 }

@@ -87,8 +87,13 @@ class VjpContext {
  public:
   VjpContext(const Op& op, const Attrs& attrs, const Tensors& operands, const Tensors& results,
              const Tensors& cotangents, const std::vector<bool>& needed)
-      : op_(op), attrs_(attrs), operands_(operands), results_(results), cotangents_(cotangents),
-        needed_(needed), map_(op, attrs) {}
+      : op_(op),
+        attrs_(attrs),
+        operands_(operands),
+        results_(results),
+        cotangents_(cotangents),
+        needed_(needed),
+        map_(op, attrs) {}
 
   const Op& op() const { return op_; }
   const Attrs& attrs() const { return attrs_; }

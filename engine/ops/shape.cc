@@ -9,7 +9,8 @@
 
 namespace paddle::rules {
 
-// ---- reshape, squeeze, unsqueeze, flatten --------------------------------------------------------
+// ---- reshape, squeeze, unsqueeze, flatten
+// --------------------------------------------------------
 
 void infer_reshape(InferContext& c) {
   const auto a = c.attrs_as<ReshapeAttrs>();
@@ -47,7 +48,8 @@ void infer_reshape(InferContext& c) {
       c.check(!rest.is_constant() || rest.value() == 0, "cannot reshape ", c.type(0), " to ",
               text(a.shape));
       to[*inferred] = floor_divide(total, known);
-      if (!rest.is_constant()) c.require_equal(rest, 0, str("cannot reshape ", c.type(0), " to ", text(a.shape)));
+      if (!rest.is_constant())
+        c.require_equal(rest, 0, str("cannot reshape ", c.type(0), " to ", text(a.shape)));
     }
   } else {
     c.require_equal(total, known, str("cannot reshape ", c.type(0), " to ", text(a.shape)));
@@ -147,11 +149,10 @@ Tensor write_reshape(const Tensor& base, const Tensor& value, const Attrs&) {
   return ops::reshape(value, base.shape());
 }
 
-Tensors vjp_reshape(VjpContext& c) {
-  return {ops::reshape(c.cotangent(), c.operand(0).shape())};
-}
+Tensors vjp_reshape(VjpContext& c) { return {ops::reshape(c.cotangent(), c.operand(0).shape())}; }
 
-// ---- transpose -----------------------------------------------------------------------------------
+// ---- transpose
+// -----------------------------------------------------------------------------------
 
 void infer_transpose(InferContext& c) {
   const auto a = c.attrs_as<TransposeAttrs>();
@@ -203,7 +204,8 @@ Tensors vjp_transpose(VjpContext& c) {
   return {ops::transpose(c.cotangent(), inverse_perm(c.attrs(), c.operand(0).shape().size()))};
 }
 
-// ---- expand --------------------------------------------------------------------------------------
+// ---- expand
+// --------------------------------------------------------------------------------------
 
 void infer_expand(InferContext& c) {
   const auto a = c.attrs_as<ExpandAttrs>();
@@ -239,7 +241,8 @@ Layout view_expand(const Layout& x, const Attrs&, const Dims& shape) {
 
 Tensors vjp_expand(VjpContext& c) { return {sum_to(c.cotangent(), c.operand(0).shape())}; }
 
-// ---- slices --------------------------------------------------------------------------------------
+// ---- slices
+// --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -329,9 +332,11 @@ Tensors vjp_strided_slice(VjpContext& c) {
 void infer_strided_slice_scatter(InferContext& c) {
   const Shape part = sliced_shape(c, c.attrs_as<StridedSliceScatterAttrs>());
   const Shape joined = c.broadcast(part, c.shape(1));
-  c.check(joined.size() == part.size(), "value ", c.type(1), " does not fit the slice ", text(part));
+  c.check(joined.size() == part.size(), "value ", c.type(1), " does not fit the slice ",
+          text(part));
   for (size_t i = 0; i < part.size(); ++i)
-    c.require_equal(joined[i], part[i], str("value ", c.type(1), " does not fit the slice ", text(part)));
+    c.require_equal(joined[i], part[i],
+                    str("value ", c.type(1), " does not fit the slice ", text(part)));
   c.result(c.dtype(0), c.shape(0));
 }
 
@@ -340,13 +345,16 @@ Tensors vjp_strided_slice_scatter(VjpContext& c) {
   const Tensor& g = c.cotangent();
   Tensors out = c.gradients();
   if (c.needs(0))
-    out[0] = ops::strided_slice_scatter(g, Tensor::number(0.0), a.axes, a.starts, a.ends, a.strides);
+    out[0] =
+        ops::strided_slice_scatter(g, Tensor::number(0.0), a.axes, a.starts, a.ends, a.strides);
   if (c.needs(1))
-    out[1] = sum_to(ops::strided_slice(g, a.axes, a.starts, a.ends, a.strides), c.operand(1).shape());
+    out[1] =
+        sum_to(ops::strided_slice(g, a.axes, a.starts, a.ends, a.strides), c.operand(1).shape());
   return out;
 }
 
-// ---- joins and splits ----------------------------------------------------------------------------
+// ---- joins and splits
+// ----------------------------------------------------------------------------
 
 void infer_concat(InferContext& c) {
   const auto a = c.attrs_as<ConcatAttrs>();
@@ -398,7 +406,8 @@ Shape split_sizes(const Op& op, const AttrValue& how, const Dim& size) {
     if (count > 1000000) fail(ErrorCode::kUsage, op.name(), ": ", count, " parts are too many");
     const Dim rest = modulo(size, count);
     if (!rest.is_constant() || rest.value() != 0)
-      fail(ErrorCode::kUsage, op.name(), ": size ", size, " does not divide into ", count, " equal parts");
+      fail(ErrorCode::kUsage, op.name(), ": size ", size, " does not divide into ", count,
+           " equal parts");
     return Shape(static_cast<size_t>(count), floor_divide(size, count));
   }
   Shape sizes = how.as_dims();
@@ -407,7 +416,8 @@ Shape split_sizes(const Op& op, const AttrValue& how, const Dim& size) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i].is_constant() && sizes[i].value() < 0) {
       if (sizes[i].value() != -1 || open)
-        fail(ErrorCode::kUsage, op.name(), ": sections ", text(sizes), " must be sizes, of which one may be -1");
+        fail(ErrorCode::kUsage, op.name(), ": sections ", text(sizes),
+             " must be sizes, of which one may be -1");
       open = i;
     } else {
       known = known + sizes[i];
@@ -459,7 +469,8 @@ void infer_stack(InferContext& c) {
   Shape to = c.shape(0);
   for (size_t i = 1; i < c.list_size(0); ++i) {
     const Shape& next = c.list_type(0, i).shape;
-    c.check(next.size() == to.size(), "tensor ", i, " is ", c.list_type(0, i), ", the first is ", c.type(0));
+    c.check(next.size() == to.size(), "tensor ", i, " is ", c.list_type(0, i), ", the first is ",
+            c.type(0));
     for (size_t d = 0; d < to.size(); ++d)
       to[d] = c.require_equal(to[d], next[d], str("sizes differ in axis ", d, " of tensor ", i));
   }
@@ -475,7 +486,8 @@ Tensors decompose_stack(CallContext& c) {
   return {ops::concat(parts, axis)};
 }
 
-// ---- padding -------------------------------------------------------------------------------------
+// ---- padding
+// -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -488,7 +500,8 @@ Borders pad_borders(const Op& op, const PadAttrs& a, size_t rank) {
   Borders b{std::vector<int64_t>(rank), std::vector<int64_t>(rank)};
   const size_t count = a.pad.size();
   if (count % 2 != 0 || count > 2 * rank)
-    fail(ErrorCode::kUsage, op.name(), ": ", count, " border sizes do not fit ", rank, " dimensions");
+    fail(ErrorCode::kUsage, op.name(), ": ", count, " border sizes do not fit ", rank,
+         " dimensions");
   if (count == 2 * rank && a.mode == "constant") {
     for (size_t i = 0; i < rank; ++i) {
       const size_t axis = a.pad_from_left_axis ? i : rank - 1 - i;
@@ -519,7 +532,8 @@ void infer_pad(InferContext& c) {
     if (a.mode == "reflect" || a.mode == "circular") {
       const int64_t widest = std::max(b.before[i], b.after[i]);
       const auto fits = Dim(widest).less(a.mode == "reflect" ? to[i] : to[i] + 1);
-      c.check(widest <= 0 || fits.value_or(true), "border ", widest, " is too wide for axis ", i, " of ", c.type(0));
+      c.check(widest <= 0 || fits.value_or(true), "border ", widest, " is too wide for axis ", i,
+              " of ", c.type(0));
     }
     to[i] = to[i] + b.before[i] + b.after[i];
     c.check(!to[i].less(0).value_or(false), "axis ", i, " would have a negative size");
@@ -537,9 +551,12 @@ Tensors vjp_pad(VjpContext& c) {
     const int64_t before = b.before[i], after = b.after[i];
     const Dim n = x.dim(axis);
     if (before == 0 && after == 0) continue;
-    const auto part = [&](const Dim& start, const Dim& end) { return slice_one(g, axis, start, end); };
+    const auto part = [&](const Dim& start, const Dim& end) {
+      return slice_one(g, axis, start, end);
+    };
     // Negative borders cut; their gradient is zero outside.
-    const int64_t cut_before = std::max<int64_t>(0, -before), cut_after = std::max<int64_t>(0, -after);
+    const int64_t cut_before = std::max<int64_t>(0, -before),
+                  cut_after = std::max<int64_t>(0, -after);
     const int64_t grown_before = std::max<int64_t>(0, before);
     Tensor core = part(grown_before, grown_before + n - cut_before - cut_after);
     if (cut_before || cut_after) {
@@ -556,12 +573,16 @@ Tensors vjp_pad(VjpContext& c) {
       return ops::strided_slice(t, {axis}, {Dim(-1)}, {Dim(0) - t.dim(axis) - 1}, {-1});
     };
     if (a.mode == "replicate") {
-      if (before > 0) add_at(ops::sum(part(0, before), std::vector<int64_t>{axis}, std::nullopt, true), 0, 1);
+      if (before > 0)
+        add_at(ops::sum(part(0, before), std::vector<int64_t>{axis}, std::nullopt, true), 0, 1);
       if (after > 0)
-        add_at(ops::sum(part(before + n, before + n + after), std::vector<int64_t>{axis}, std::nullopt, true), n - 1, n);
+        add_at(ops::sum(part(before + n, before + n + after), std::vector<int64_t>{axis},
+                        std::nullopt, true),
+               n - 1, n);
     } else if (a.mode == "reflect") {
       if (before > 0) add_at(flipped(part(0, before)), 1, before + 1);
-      if (after > 0) add_at(flipped(part(grown_before + n, grown_before + n + after)), n - 1 - after, n - 1);
+      if (after > 0)
+        add_at(flipped(part(grown_before + n, grown_before + n + after)), n - 1 - after, n - 1);
     } else if (a.mode == "circular") {
       if (before > 0) add_at(part(0, before), n - before, n);
       if (after > 0) add_at(part(grown_before + n, grown_before + n + after), 0, after);

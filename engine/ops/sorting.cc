@@ -73,7 +73,8 @@ DType statistic_dtype(DType d) { return is_float(d) ? d : DType::kF32; }
 
 /// The quantile q of rows sorted along their last axis, of which the first `count` elements (a
 /// tensor with a last axis of 1) are numbers.
-Tensor sorted_quantile(const Tensor& sorted, const Tensor& count, double q, const std::string& how) {
+Tensor sorted_quantile(const Tensor& sorted, const Tensor& count, double q,
+                       const std::string& how) {
   const Tensor position = (ops::cast(count, DType::kF64) - 1.0) * q;
   const Tensor start = ops::maximum(position, Tensor::number(0.0));
   const auto at = [&](const Tensor& place) {
@@ -93,14 +94,18 @@ Tensors quantiles(CallContext& c, const char* op, const AttrValue& q, const Attr
   const Flattened f = flatten_axes(op, ops::cast(given, statistic_dtype(given.dtype())), axis);
   const Tensor sorted = ops::sort_pairs(f.x, -1)[0];
   const Tensor nan = ops::isnan(f.x);
-  const Tensor valid = ops::sum(ops::cast(ops::logical_not(nan), DType::kI64), std::vector<int64_t>{-1}, std::nullopt, true);
-  const Tensor all = ops::sum(ops::cast(ops::logical_or(nan, ops::logical_not(nan)), DType::kI64), std::vector<int64_t>{-1}, std::nullopt, true);
+  const Tensor valid = ops::sum(ops::cast(ops::logical_not(nan), DType::kI64),
+                                std::vector<int64_t>{-1}, std::nullopt, true);
+  const Tensor all = ops::sum(ops::cast(ops::logical_or(nan, ops::logical_not(nan)), DType::kI64),
+                              std::vector<int64_t>{-1}, std::nullopt, true);
   const Tensor spoilt = ignore_nan ? ops::equal(valid, integer(0)) : ops::less_than(valid, all);
   Tensors out;
   for (const double each : q.as_doubles()) {
-    if (!(each >= 0 && each <= 1)) fail(ErrorCode::kUsage, op, ": q must lie in [0, 1], not ", each);
+    if (!(each >= 0 && each <= 1))
+      fail(ErrorCode::kUsage, op, ": q must lie in [0, 1], not ", each);
     const Tensor value = sorted_quantile(sorted, valid, each, how);
-    const Tensor marked = ops::where(spoilt, Tensor::number(std::numeric_limits<double>::quiet_NaN()), value);
+    const Tensor marked =
+        ops::where(spoilt, Tensor::number(std::numeric_limits<double>::quiet_NaN()), value);
     out.push_back(f.restore(ops::squeeze(marked, std::vector<int64_t>{-1}), keepdim));
   }
   return {q.is_list() ? ops::stack(out, 0) : out[0]};
@@ -117,9 +122,11 @@ Tensors medians(CallContext& c, const char* op, const AttrValue& axis, bool keep
   const Tensor valid = dim_value(f.x.dim(-1), DType::kI64) - bad;
   const Tensor middle = ops::maximum(ops::floor_divide(valid - integer(1), integer(2)), integer(0));
   // The first NaN where there is one that counts: it stands behind all numbers.
-  const Tensor place = ignore_nan ? middle : ops::where(ops::greater_than(bad, integer(0)), valid, middle);
+  const Tensor place =
+      ignore_nan ? middle : ops::where(ops::greater_than(bad, integer(0)), valid, middle);
   const auto take = [&](const Tensor& t) {
-    return f.restore(ops::squeeze(ops::gather_along(t, place, -1), std::vector<int64_t>{-1}), keepdim);
+    return f.restore(ops::squeeze(ops::gather_along(t, place, -1), std::vector<int64_t>{-1}),
+                     keepdim);
   };
   if (axis.is_none() || axis.is_list()) return {take(sorted[0])};
   return {take(sorted[0]), take(sorted[1])};
@@ -127,7 +134,8 @@ Tensors medians(CallContext& c, const char* op, const AttrValue& axis, bool keep
 
 }  // namespace
 
-// ---- sorting -------------------------------------------------------------------------------------
+// ---- sorting
+// -------------------------------------------------------------------------------------
 
 void infer_sort_pairs(InferContext& c) {
   const auto a = c.attrs_as<SortPairsAttrs>();
@@ -135,7 +143,8 @@ void infer_sort_pairs(InferContext& c) {
   Shape out = c.shape(0);
   if (a.limit >= 0 && !out.empty()) {
     Dim& d = out[static_cast<size_t>(axis)];
-    c.check(!d.less(a.limit).value_or(false), "k is ", a.limit, ", axis ", axis, " of ", c.type(0), " is shorter");
+    c.check(!d.less(a.limit).value_or(false), "k is ", a.limit, ", axis ", axis, " of ", c.type(0),
+            " is shorter");
     d = a.limit;
   }
   c.result(c.dtype(0), out);
@@ -145,7 +154,8 @@ void infer_sort_pairs(InferContext& c) {
 Tensors vjp_sort_pairs(VjpContext& c) {
   const auto a = c.attrs_as<SortPairsAttrs>();
   if (c.operand(0).ndim() == 0) return {c.cotangent_or_zeros(0)};
-  return {ops::scatter_along(zeros_like(c.operand(0)), c.result(1), c.cotangent_or_zeros(0), a.axis, "add")};
+  return {ops::scatter_along(zeros_like(c.operand(0)), c.result(1), c.cotangent_or_zeros(0), a.axis,
+                             "add")};
 }
 
 Tensors decompose_sort(CallContext& c) {
@@ -193,7 +203,8 @@ Tensors vjp_mode(VjpContext& c) {
   const auto kept = [&](const Tensor& t) {
     return a.keepdim ? t : ops::unsqueeze(t, {normal_axis("mode", a.axis, x)});
   };
-  return {ops::scatter_along(zeros_like(x), kept(c.result(1)), kept(c.cotangent_or_zeros(0)), a.axis, "add")};
+  return {ops::scatter_along(zeros_like(x), kept(c.result(1)), kept(c.cotangent_or_zeros(0)),
+                             a.axis, "add")};
 }
 
 Tensors decompose_median(CallContext& c) {
@@ -216,7 +227,8 @@ Tensors decompose_nanquantile(CallContext& c) {
   return quantiles(c, "nanquantile", a.q, a.axis, a.keepdim, a.interpolation, true);
 }
 
-// ---- running products and extrema ----------------------------------------------------------------
+// ---- running products and extrema
+// ----------------------------------------------------------------
 
 namespace {
 
@@ -236,7 +248,8 @@ Tensor sum_behind(const Tensor& x, int64_t axis) {
 
 void infer_cumprod(InferContext& c) {
   const auto a = c.attrs_as<CumprodAttrs>();
-  c.result(a.dtype.value_or(is_bool(c.dtype(0)) ? DType::kI64 : c.dtype(0)), scanned_shape(c, a.dim));
+  c.result(a.dtype.value_or(is_bool(c.dtype(0)) ? DType::kI64 : c.dtype(0)),
+           scanned_shape(c, a.dim));
 }
 
 Tensors vjp_cumprod(VjpContext& c) {
@@ -253,7 +266,8 @@ Tensors vjp_cumprod(VjpContext& c) {
   const Tensor others = ops::cumprod(ops::where(first, Tensor::number(1.0), x), axis);
   const Tensor safe = ops::where(zero, Tensor::number(1.0), x);
   const Tensor product = ops::cumprod(x, axis);
-  const Tensor before = ops::where(ops::equal(seen, integer(0)), sum_behind(g * product, axis) / safe, Tensor::number(0.0));
+  const Tensor before = ops::where(ops::equal(seen, integer(0)),
+                                   sum_behind(g * product, axis) / safe, Tensor::number(0.0));
   const Tensor dx = ops::where(first, sum_behind(g * others, axis), before);
   return {a.dim ? dx : ops::reshape(dx, given.shape())};
 }
@@ -261,7 +275,8 @@ Tensors vjp_cumprod(VjpContext& c) {
 void infer_cumulative_extremum(InferContext& c) {
   const auto a = c.attrs_as<CummaxAttrs>();
   const Shape out = scanned_shape(c, a.axis);
-  c.check(a.dtype == DType::kI32 || a.dtype == DType::kI64, "dtype must be int32 or int64, not ", text(a.dtype));
+  c.check(a.dtype == DType::kI32 || a.dtype == DType::kI64, "dtype must be int32 or int64, not ",
+          text(a.dtype));
   c.result(c.dtype(0), out);
   c.result(a.dtype, out);
 }
@@ -271,7 +286,9 @@ Tensors vjp_cumulative_extremum(VjpContext& c) {
   const Tensor& x = c.operand(0);
   if (x.ndim() == 0) return {ops::reshape(c.cotangent_or_zeros(0), Shape())};
   const Tensor zeros = a.axis ? zeros_like(x) : ops::reshape(zeros_like(x), Shape{-1});
-  return {ops::reshape(ops::scatter_along(zeros, c.result(1), c.cotangent_or_zeros(0), a.axis.value_or(0), "add"), x.shape())};
+  return {ops::reshape(
+      ops::scatter_along(zeros, c.result(1), c.cotangent_or_zeros(0), a.axis.value_or(0), "add"),
+      x.shape())};
 }
 
 void infer_logcumsumexp(InferContext& c) {
@@ -292,7 +309,8 @@ Tensors vjp_logcumsumexp(VjpContext& c) {
   return {a.axis ? dx : ops::reshape(dx, given.shape())};
 }
 
-// ---- searching and counting ----------------------------------------------------------------------
+// ---- searching and counting
+// ----------------------------------------------------------------------
 
 void infer_searchsorted(InferContext& c) {
   const auto a = c.attrs_as<SearchsortedAttrs>();
@@ -300,7 +318,8 @@ void infer_searchsorted(InferContext& c) {
   if (c.rank(0) > 1) {
     c.check(c.rank(0) == c.rank(1), "values are ", c.type(1), ", sorted_sequence is ", c.type(0));
     for (size_t i = 0; i + 1 < c.shape(0).size(); ++i)
-      c.require_equal(c.shape(0)[i], c.shape(1)[i], "values and sorted_sequence differ before the last axis");
+      c.require_equal(c.shape(0)[i], c.shape(1)[i],
+                      "values and sorted_sequence differ before the last axis");
   }
   c.result(a.out_int32 ? DType::kI32 : DType::kI64, c.shape(1));
 }
@@ -316,8 +335,11 @@ void infer_bincount(InferContext& c) {
   c.require_integer(0);
   c.check(c.rank(0) == 1, "x must be 1-D, not ", c.type(0));
   c.check(c.attrs_as<BincountAttrs>().minlength >= 0, "minlength must not be negative");
-  if (c.has(1)) c.require_equal(c.shape(0)[0], element_count(std::span<const Dim>(c.shape(1))), "weights and x differ in length");
-  c.result(c.has(1) ? (c.dtype(1) == DType::kF32 ? DType::kF32 : DType::kF64) : DType::kI64, {c.run_time_dim()});
+  if (c.has(1))
+    c.require_equal(c.shape(0)[0], element_count(std::span<const Dim>(c.shape(1))),
+                    "weights and x differ in length");
+  c.result(c.has(1) ? (c.dtype(1) == DType::kF32 ? DType::kF32 : DType::kF64) : DType::kI64,
+           {c.run_time_dim()});
 }
 
 void infer_histogram(InferContext& c) {
@@ -358,7 +380,8 @@ Tensors decompose_isin(CallContext& c) {
   } else {
     const Tensor sorted = ops::sort_pairs(tests, 0)[0];
     const Tensor flat = ops::reshape(x, Shape{-1});
-    const Tensor place = ops::minimum(ops::searchsorted(sorted, flat), dim_value(tests.dim(0), DType::kI64) - integer(1));
+    const Tensor place = ops::minimum(ops::searchsorted(sorted, flat),
+                                      dim_value(tests.dim(0), DType::kI64) - integer(1));
     found = ops::reshape(ops::equal(ops::index_select(sorted, place, 0), flat), x.shape());
   }
   return {c.attrs_as<IsinAttrs>().invert ? ops::logical_not(found) : found};

@@ -19,7 +19,8 @@ Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
   const Tensor size = ops::abs(x);
   if (p == INFINITY) return ops::max(size, axes, keepdim);
   if (p == -INFINITY) return ops::min(size, axes, keepdim);
-  if (p == 0) return ops::sum(mask_of(ops::not_equal(x, number(0)), x), axes, std::nullopt, keepdim);
+  if (p == 0)
+    return ops::sum(mask_of(ops::not_equal(x, number(0)), x), axes, std::nullopt, keepdim);
   if (p == 1) return ops::sum(size, axes, std::nullopt, keepdim);
   const Tensor total = p == 2 ? ops::sum(ops::square(x), axes, std::nullopt, keepdim)
                               : ops::sum(ops::pow(size, number(p)), axes, std::nullopt, keepdim);
@@ -33,7 +34,8 @@ Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
 Tensor variance(const Tensor& x, const Axes& given, bool unbiased, bool keepdim) {
   const Axes axes = some(given);
   const auto all = normal_axes(axes, x.ndim());
-  const Tensor squares = ops::sum(ops::square(x - ops::mean(x, axes, true)), axes, std::nullopt, keepdim);
+  const Tensor squares =
+      ops::sum(ops::square(x - ops::mean(x, axes, true)), axes, std::nullopt, keepdim);
   Tensor count = count_of(x.shape(), all, x.dtype());
   if (unbiased) count = count - 1.0;
   return squares / count;
@@ -44,7 +46,8 @@ Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end) {
 }
 
 /// Products of the widths and the mean heights of neighbouring places.
-Tensor trapezoids(const char* op, const Tensor& y, const Tensor& x, const AttrValue& dx, int64_t axis) {
+Tensor trapezoids(const char* op, const Tensor& y, const Tensor& x, const AttrValue& dx,
+                  int64_t axis) {
   if (x.defined() && !dx.is_none()) fail(ErrorCode::kUsage, op, ": x and dx cannot both be given");
   if (y.ndim() == 0) fail(ErrorCode::kUsage, op, ": y must have at least one dimension");
   const int64_t at = axis < 0 ? axis + y.ndim() : axis;
@@ -72,8 +75,10 @@ Tensors decompose_nanmean(CallContext& c) {
   const auto a = c.attrs_as<NanmeanAttrs>();
   const Tensor& x = c.operand(0);
   const Tensor nan = ops::isnan(x);
-  const Tensor total = ops::sum(ops::where(nan, number(0.0), x), some(a.axis), std::nullopt, a.keepdim);
-  return {total / ops::sum(mask_of(ops::logical_not(nan), x), some(a.axis), std::nullopt, a.keepdim)};
+  const Tensor total =
+      ops::sum(ops::where(nan, number(0.0), x), some(a.axis), std::nullopt, a.keepdim);
+  return {total /
+          ops::sum(mask_of(ops::logical_not(nan), x), some(a.axis), std::nullopt, a.keepdim)};
 }
 
 Tensors decompose_count_nonzero(CallContext& c) {
@@ -103,7 +108,8 @@ Tensors decompose_norm(CallContext& c) {
   const Axes axes = some(a.axis);
   if (a.p.is_none()) return {vector_norm(x, 2, axes, a.keepdim)};
   if (a.p.is_string()) {
-    if (a.p.as_string() != "fro") fail(ErrorCode::kUsage, "norm: p '", a.p.as_string(), "' is not offered; 'fro' is");
+    if (a.p.as_string() != "fro")
+      fail(ErrorCode::kUsage, "norm: p '", a.p.as_string(), "' is not offered; 'fro' is");
     return {vector_norm(x, 2, axes, a.keepdim)};
   }
   const double p = a.p.as_double();
@@ -114,14 +120,16 @@ Tensors decompose_norm(CallContext& c) {
   column = column < 0 ? column + x.ndim() : column;
   if (std::abs(p) != 1 && std::abs(p) != INFINITY)
     fail(ErrorCode::kUsage, "norm: the matrix norm of order ", p, " is not offered");
-  const std::vector<int64_t> within = {std::abs(p) == 1 ? row : column}, across = {std::abs(p) == 1 ? column : row};
+  const std::vector<int64_t> within = {std::abs(p) == 1 ? row : column},
+                             across = {std::abs(p) == 1 ? column : row};
   const Tensor sums = ops::sum(ops::abs(x), within, std::nullopt, true);
   const Tensor best = p > 0 ? ops::max(sums, across, true) : ops::min(sums, across, true);
   return {a.keepdim ? best : ops::squeeze(best, std::vector<int64_t>{row, column})};
 }
 
 Tensors decompose_dist(CallContext& c) {
-  return {vector_norm(c.operand(0) - c.operand(1), c.attrs_as<DistAttrs>().p.as_double(), std::nullopt, false)};
+  return {vector_norm(c.operand(0) - c.operand(1), c.attrs_as<DistAttrs>().p.as_double(),
+                      std::nullopt, false)};
 }
 
 Tensors decompose_diff(CallContext& c) {
@@ -145,12 +153,14 @@ Tensors decompose_diff(CallContext& c) {
 
 Tensors decompose_trapezoid(CallContext& c) {
   const auto a = c.attrs_as<TrapezoidAttrs>();
-  return {ops::sum(trapezoids("trapezoid", c.operand(0), c.operand(1), a.dx, a.axis), std::vector<int64_t>{a.axis})};
+  return {ops::sum(trapezoids("trapezoid", c.operand(0), c.operand(1), a.dx, a.axis),
+                   std::vector<int64_t>{a.axis})};
 }
 
 Tensors decompose_cumulative_trapezoid(CallContext& c) {
   const auto a = c.attrs_as<CumulativeTrapezoidAttrs>();
-  return {ops::cumsum(trapezoids("cumulative_trapezoid", c.operand(0), c.operand(1), a.dx, a.axis), a.axis)};
+  return {ops::cumsum(trapezoids("cumulative_trapezoid", c.operand(0), c.operand(1), a.dx, a.axis),
+                      a.axis)};
 }
 
 Tensors decompose_cosine_similarity(CallContext& c) {
@@ -163,7 +173,8 @@ Tensors decompose_cosine_similarity(CallContext& c) {
 
 Tensors decompose_pairwise_distance(CallContext& c) {
   const auto a = c.attrs_as<PairwiseDistanceAttrs>();
-  return {vector_norm(c.operand(0) - c.operand(1) + a.epsilon, a.p.as_double(), std::vector<int64_t>{-1}, a.keepdim)};
+  return {vector_norm(c.operand(0) - c.operand(1) + a.epsilon, a.p.as_double(),
+                      std::vector<int64_t>{-1}, a.keepdim)};
 }
 
 Tensors decompose_normalize(CallContext& c) {

@@ -13,11 +13,8 @@ void infer_unary(InferContext& c) { c.result(c.dtype(0), c.shape(0)); }
 void infer_same(InferContext& c) { c.result(c.dtype(0), c.shape(0)); }
 
 namespace {
-Tensor positive(const Tensor& x) {
-  return mask_of(ops::greater_than(x, Tensor::number(0.0)), x);
-}
+Tensor positive(const Tensor& x) { return mask_of(ops::greater_than(x, Tensor::number(0.0)), x); }
 }  // namespace
-
 
 Tensors vjp_exp(VjpContext& c) { return {c.cotangent() * c.result(0)}; }
 Tensors vjp_expm1(VjpContext& c) { return {c.cotangent() * (c.result(0) + 1.0)}; }
@@ -34,17 +31,30 @@ Tensors vjp_neg(VjpContext& c) { return {-c.cotangent()}; }
 Tensors vjp_sin(VjpContext& c) { return {c.cotangent() * ops::cos(c.operand(0))}; }
 Tensors vjp_cos(VjpContext& c) { return {-(c.cotangent() * ops::sin(c.operand(0)))}; }
 Tensors vjp_tan(VjpContext& c) { return {c.cotangent() * (c.result(0) * c.result(0) + 1.0)}; }
-Tensors vjp_asin(VjpContext& c) { return {c.cotangent() * ops::rsqrt(1.0 - c.operand(0) * c.operand(0))}; }
-Tensors vjp_acos(VjpContext& c) { return {-(c.cotangent() * ops::rsqrt(1.0 - c.operand(0) * c.operand(0)))}; }
+Tensors vjp_asin(VjpContext& c) {
+  return {c.cotangent() * ops::rsqrt(1.0 - c.operand(0) * c.operand(0))};
+}
+Tensors vjp_acos(VjpContext& c) {
+  return {-(c.cotangent() * ops::rsqrt(1.0 - c.operand(0) * c.operand(0)))};
+}
 Tensors vjp_atan(VjpContext& c) { return {c.cotangent() / (c.operand(0) * c.operand(0) + 1.0)}; }
 Tensors vjp_sinh(VjpContext& c) { return {c.cotangent() * ops::cosh(c.operand(0))}; }
 Tensors vjp_cosh(VjpContext& c) { return {c.cotangent() * ops::sinh(c.operand(0))}; }
 Tensors vjp_tanh(VjpContext& c) { return {c.cotangent() * (1.0 - c.result(0) * c.result(0))}; }
-Tensors vjp_asinh(VjpContext& c) { return {c.cotangent() * ops::rsqrt(c.operand(0) * c.operand(0) + 1.0)}; }
-Tensors vjp_acosh(VjpContext& c) { return {c.cotangent() * ops::rsqrt(c.operand(0) * c.operand(0) - 1.0)}; }
+Tensors vjp_asinh(VjpContext& c) {
+  return {c.cotangent() * ops::rsqrt(c.operand(0) * c.operand(0) + 1.0)};
+}
+Tensors vjp_acosh(VjpContext& c) {
+  return {c.cotangent() * ops::rsqrt(c.operand(0) * c.operand(0) - 1.0)};
+}
 Tensors vjp_atanh(VjpContext& c) { return {c.cotangent() / (1.0 - c.operand(0) * c.operand(0))}; }
-Tensors vjp_erf(VjpContext& c) { return {c.cotangent() * ops::exp(-(c.operand(0) * c.operand(0))) * (2.0 * std::numbers::inv_sqrtpi)}; }
-Tensors vjp_erfinv(VjpContext& c) { return {c.cotangent() * ops::exp(c.result(0) * c.result(0)) * (0.5 / std::numbers::inv_sqrtpi)}; }
+Tensors vjp_erf(VjpContext& c) {
+  return {c.cotangent() * ops::exp(-(c.operand(0) * c.operand(0))) *
+          (2.0 * std::numbers::inv_sqrtpi)};
+}
+Tensors vjp_erfinv(VjpContext& c) {
+  return {c.cotangent() * ops::exp(c.result(0) * c.result(0)) * (0.5 / std::numbers::inv_sqrtpi)};
+}
 Tensors vjp_lgamma(VjpContext& c) { return {c.cotangent() * ops::digamma(c.operand(0))}; }
 Tensors vjp_sigmoid(VjpContext& c) { return {c.cotangent() * c.result(0) * (1.0 - c.result(0))}; }
 Tensors vjp_relu(VjpContext& c) { return {c.cotangent() * positive(c.result(0))}; }

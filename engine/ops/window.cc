@@ -45,7 +45,8 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
     const size_t first = channels_last ? 1 : 2;
     for (size_t i = 0; i < pairs.size(); ++i) {
       const auto pair = pairs[i].as_ints();
-      if (pair.size() != 2) fail(ErrorCode::kUsage, what, ": padding ", padding, " is no list of pairs");
+      if (pair.size() != 2)
+        fail(ErrorCode::kUsage, what, ": padding ", padding, " is no list of pairs");
       if (i >= first && i < first + n) {
         out[2 * (i - first)] = pair[0];
         out[2 * (i - first) + 1] = pair[1];
@@ -62,7 +63,8 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
     } else if (numbers.size() == 2 * n) {
       out = numbers;
     } else {
-      fail(ErrorCode::kUsage, what, ": padding must be 1, ", n, " or ", 2 * n, " numbers, not ", padding);
+      fail(ErrorCode::kUsage, what, ": padding must be 1, ", n, " or ", 2 * n, " numbers, not ",
+           padding);
     }
   }
   for (const int64_t p : out)
@@ -73,8 +75,8 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
 Dim window_count(const Dim& size, int64_t before, int64_t after, int64_t kernel, int64_t stride,
                  int64_t dilation, bool ceil_mode) {
   const Dim span = size + before + after - ((kernel - 1) * dilation + 1);
-  Dim count = ceil_mode ? floor_divide(span + (stride - 1), stride) + 1
-                        : floor_divide(span, stride) + 1;
+  Dim count =
+      ceil_mode ? floor_divide(span + (stride - 1), stride) + 1 : floor_divide(span, stride) + 1;
   if (ceil_mode && count.is_constant() && size.is_constant()) {
     // The last window must start inside the input or its front border.
     if ((count.value() - 1) * stride >= size.value() + before) count = count - 1;

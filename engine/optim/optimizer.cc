@@ -15,19 +15,23 @@ bool matches(const ParameterGroup& group, const std::string& name) {
 }  // namespace
 
 const std::vector<StateSlot>& Optimizer::slots() const {
-  static const std::vector<StateSlot> kNone, kMomentum = {{"velocity", 0}},
-                                             kAdam = {{"moment1", 0}, {"moment2", 0}},
-                                             kRms = {{"mean_square", 0}, {"mean_grad", 0}, {"velocity", 0}};
+  static const std::vector<StateSlot> kNone,
+      kMomentum = {{"velocity", 0}}, kAdam = {{"moment1", 0}, {"moment2", 0}},
+      kRms = {{"mean_square", 0}, {"mean_grad", 0}, {"velocity", 0}};
   thread_local std::vector<StateSlot> adagrad;
   switch (options_.kind) {
-    case OptimizerKind::kSgd: return kNone;
-    case OptimizerKind::kMomentum: return kMomentum;
+    case OptimizerKind::kSgd:
+      return kNone;
+    case OptimizerKind::kMomentum:
+      return kMomentum;
     case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW: return kAdam;
+    case OptimizerKind::kAdamW:
+      return kAdam;
     case OptimizerKind::kAdagrad:
       adagrad = {{"moment", options_.initial_accumulator}};
       return adagrad;
-    case OptimizerKind::kRmsProp: return kRms;
+    case OptimizerKind::kRmsProp:
+      return kRms;
   }
   return kNone;
 }
@@ -59,7 +63,8 @@ double Optimizer::weight_decay(const std::string& name) const {
 std::vector<std::string> Optimizer::unmatched_groups(const std::vector<std::string>& names) const {
   std::vector<std::string> out;
   for (const ParameterGroup& g : options_.groups)
-    if (std::none_of(names.begin(), names.end(), [&](const std::string& n) { return matches(g, n); }))
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& n) { return matches(g, n); }))
       out.push_back(join(g.match, ", "));
   return out;
 }
@@ -70,9 +75,11 @@ Tensors Optimizer::update(const std::string& name, const Tensor& parameter, cons
   const Tensor lr = factor == 1 ? base_lr : base_lr * factor;
   const OptimizerOptions& o = options_;
   switch (o.kind) {
-    case OptimizerKind::kSgd: return {ops::sgd_update(parameter, gradient, lr, decay)};
+    case OptimizerKind::kSgd:
+      return {ops::sgd_update(parameter, gradient, lr, decay)};
     case OptimizerKind::kMomentum:
-      return ops::momentum_update(parameter, gradient, states[0], lr, o.momentum, o.nesterov, decay);
+      return ops::momentum_update(parameter, gradient, states[0], lr, o.momentum, o.nesterov,
+                                  decay);
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       return ops::adam_update(parameter, gradient, states[0], states[1], lr, step, o.beta1, o.beta2,
@@ -86,7 +93,8 @@ Tensors Optimizer::update(const std::string& name, const Tensor& parameter, cons
   return {};
 }
 
-// ---- clipping ------------------------------------------------------------------------------------
+// ---- clipping
+// ------------------------------------------------------------------------------------
 
 Tensor global_norm(const Tensors& gradients) {
   Tensor total;

@@ -14,7 +14,8 @@ double schedule_factor(const ScheduleOptions& o, int64_t step, int64_t total) {
   const int64_t length = std::max<int64_t>(1, o.steps > 0 ? o.steps : total - o.warmup);
   const double progress = std::min(1.0, static_cast<double>(at) / static_cast<double>(length));
   switch (o.kind) {
-    case ScheduleKind::kConstant: return 1;
+    case ScheduleKind::kConstant:
+      return 1;
     case ScheduleKind::kStep:
       return std::pow(o.gamma, static_cast<double>(at / std::max<int64_t>(1, o.step_size)));
     case ScheduleKind::kMultiStep: {
@@ -22,10 +23,12 @@ double schedule_factor(const ScheduleOptions& o, int64_t step, int64_t total) {
                                         [&](int64_t m) { return at >= m; });
       return std::pow(o.gamma, static_cast<double>(passed));
     }
-    case ScheduleKind::kExponential: return std::pow(o.gamma, static_cast<double>(at));
+    case ScheduleKind::kExponential:
+      return std::pow(o.gamma, static_cast<double>(at));
     case ScheduleKind::kPolynomial:
       return o.end_factor + (1 - o.end_factor) * std::pow(1 - progress, o.power);
-    case ScheduleKind::kLinear: return 1 + (o.end_factor - 1) * progress;
+    case ScheduleKind::kLinear:
+      return 1 + (o.end_factor - 1) * progress;
     case ScheduleKind::kCosine:
       return o.end_factor + (1 - o.end_factor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
   }

@@ -113,7 +113,8 @@ void merge_constants(Function& function, Replacement& map) {
     if (!v.constant || v.constant->size() > 16) continue;
     const Array a = v.constant->contiguous();
     std::string key = v.type.text();
-    key.append(static_cast<const char*>(a.raw()), static_cast<size_t>(storage_bytes(a.dtype, a.size())));
+    key.append(static_cast<const char*>(a.raw()),
+               static_cast<size_t>(storage_bytes(a.dtype, a.size())));
     auto [found, inserted] = known.try_emplace(key, const_cast<Value*>(&v));
     if (!inserted) map[&v] = found->second;
   }
@@ -141,11 +142,13 @@ bool symbolic(const AttrValue& v) {
 
 bool foldable(const Operation& operation, int64_t max_elements) {
   const Op& op = *operation.op;
-  if (op.has(kEffect) || op.has(kRandom) || op.has(kRunTimeShape) || !operation.regions.empty()) return false;
+  if (op.has(kEffect) || op.has(kRandom) || op.has(kRunTimeShape) || !operation.regions.empty())
+    return false;
   if (!op.has(kConstantFold) && !op.has(kCreation)) return false;
   for (const Value* v : operation.operands)
     if (v && !v->constant) return false;
-  if (std::any_of(operation.attrs.values.begin(), operation.attrs.values.end(), symbolic)) return false;
+  if (std::any_of(operation.attrs.values.begin(), operation.attrs.values.end(), symbolic))
+    return false;
   for (const Value* v : operation.results) {
     if (!is_constant(v->type.shape) || !info(v->type.dtype).has_kernels) return false;
     if (element_count(std::span<const Dim>(v->type.shape)).value() > max_elements) return false;
@@ -153,11 +156,13 @@ bool foldable(const Operation& operation, int64_t max_elements) {
   return true;
 }
 
-void fold(Function& function, Region& region, Replacement& map, const Evaluate& evaluate, int64_t max_elements) {
+void fold(Function& function, Region& region, Replacement& map, const Evaluate& evaluate,
+          int64_t max_elements) {
   for (auto it = region.operations.begin(); it != region.operations.end();) {
     Operation& operation = **it;
     rewrite_operands(operation, map);
-    for (const auto& nested : operation.regions) fold(function, *nested, map, evaluate, max_elements);
+    for (const auto& nested : operation.regions)
+      fold(function, *nested, map, evaluate, max_elements);
     if (!foldable(operation, max_elements)) {
       ++it;
       continue;

@@ -7,7 +7,8 @@ namespace paddle::runtime {
 Executable::Executable(std::shared_ptr<const ir::Function> function, ExecutableOptions options)
     : function_(std::move(function)), options_(options), pointers_(function_->inputs.size()) {}
 
-Executable::Entry& Executable::make_entry(std::vector<Dims> shapes, const std::vector<Layout>& layouts) {
+Executable::Entry& Executable::make_entry(std::vector<Dims> shapes,
+                                          const std::vector<Layout>& layouts) {
   Entry made;
   made.shapes = std::move(shapes);
   made.plan = std::make_unique<Plan>(*function_, layouts, options_.plan);

@@ -83,10 +83,12 @@ Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, cons
   return op.def->view(operand, attrs, result);
 }
 
-std::vector<Array> execute(const Op& op, const Attrs& attrs, const std::vector<const Array*>& operands,
+std::vector<Array> execute(const Op& op, const Attrs& attrs,
+                           const std::vector<const Array*>& operands,
                            const std::vector<TensorType>& types) {
   if (op.def->view && operands[0]) {
-    const Layout layout = view_layout(op, attrs, Layout::of(*operands[0]), concrete(types[0].shape));
+    const Layout layout =
+        view_layout(op, attrs, Layout::of(*operands[0]), concrete(types[0].shape));
     if (layout.present) {
       Array view = *operands[0];
       view.shape = layout.shape;
@@ -139,7 +141,8 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs, const std::vector<c
   return results;
 }
 
-// ---- the eager executor --------------------------------------------------------------------------
+// ---- the eager executor
+// --------------------------------------------------------------------------
 
 Tensors EagerExecutor::apply(const OpCall& call) {
   if (!has_kernel(call.op) && call.op.def->decompose) return decompose(call);

@@ -19,7 +19,8 @@ bool has_symbols(const Attrs& attrs);
 
 /// Runs `op` on arrays (null where absent). `results` are the inferred types; their dims must be
 /// constant except for operations of the trait kRunTimeShape.
-std::vector<Array> execute(const Op& op, const Attrs& attrs, const std::vector<const Array*>& operands,
+std::vector<Array> execute(const Op& op, const Attrs& attrs,
+                           const std::vector<const Array*>& operands,
                            const std::vector<TensorType>& results);
 
 /// The layout that a view of `operand` has, or present = false if the operation is no view here.
@@ -30,7 +31,8 @@ class EagerExecutor final : public Interpreter {
  public:
   EagerExecutor() { register_backends(); }
   Tensors apply(const OpCall& call) override;
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn) override;
+  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
+                 const TensorFn& else_fn) override;
   Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                int64_t max_steps) override;
 };

@@ -30,11 +30,10 @@ size_t assign_offsets(std::vector<Buffer>& buffers) {
     }
     b.offset = at;
     total = std::max(total, at + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](size_t x, size_t y) {
-                                     return buffers[x].offset < buffers[y].offset;
-                                   }),
-                  i);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), i,
+                         [&](size_t x, size_t y) { return buffers[x].offset < buffers[y].offset; }),
+        i);
   }
   return total;
 }

@@ -46,13 +46,15 @@ double Plan::flops() const {
   double total = 0;
   const auto dims = [&](const std::vector<int>& ids) {
     std::vector<Dims> out;
-    for (const int id : ids) out.push_back(id < 0 ? Dims{0} : placements_[static_cast<size_t>(id)].layout.shape);
+    for (const int id : ids)
+      out.push_back(id < 0 ? Dims{0} : placements_[static_cast<size_t>(id)].layout.shape);
     return out;
   };
   const auto walk = [&](const auto& self, const std::vector<Instruction>& block) -> void {
     for (const Instruction& i : block) {
       if (i.kind == Instruction::Kind::kKernel && i.operation)
-        total += call_flops(*i.operation->op, i.operation->attrs, dims(i.operands), dims(i.results));
+        total +=
+            call_flops(*i.operation->op, i.operation->attrs, dims(i.operands), dims(i.results));
       for (const auto& nested : i.blocks) self(self, nested);
     }
   };
@@ -65,9 +67,15 @@ void* Plan::address(int value) const {
   const Buffer& b = buffers_[static_cast<size_t>(p.buffer)];
   std::byte* base = nullptr;
   switch (b.kind) {
-    case BufferKind::kInput: base = static_cast<std::byte*>(inputs_[b.input]); break;
-    case BufferKind::kConstant: base = static_cast<std::byte*>(b.constant->raw()); break;
-    case BufferKind::kArena: base = arena_ + b.offset; break;
+    case BufferKind::kInput:
+      base = static_cast<std::byte*>(inputs_[b.input]);
+      break;
+    case BufferKind::kConstant:
+      base = static_cast<std::byte*>(b.constant->raw());
+      break;
+    case BufferKind::kArena:
+      base = arena_ + b.offset;
+      break;
   }
   return base ? base + p.layout.offset * item_size(p.layout.dtype) : nullptr;
 }
@@ -79,7 +87,8 @@ void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
       if (ids[i] < 0) continue;
       const Placement& p = placements_[static_cast<size_t>(ids[i])];
       if (p.buffer < 0) continue;
-      if (inputs_only && buffers_[static_cast<size_t>(p.buffer)].kind != BufferKind::kInput) continue;
+      if (inputs_only && buffers_[static_cast<size_t>(p.buffer)].kind != BufferKind::kInput)
+        continue;
       data[i] = address(ids[i]);
     }
   };
@@ -104,7 +113,8 @@ void Plan::run(const std::vector<void*>& inputs) {
   run_block(instructions_);
   for (const auto& [value, input] : write_back_) {
     const Array source = array_of(value).contiguous();
-    std::memmove(inputs_[input], source.raw(), static_cast<size_t>(storage_bytes(source.dtype, source.size())));
+    std::memmove(inputs_[input], source.raw(),
+                 static_cast<size_t>(storage_bytes(source.dtype, source.size())));
   }
 }
 
@@ -114,9 +124,12 @@ void Plan::run_block(std::vector<Instruction>& block) {
   for (Instruction& instruction : block) {
     switch (instruction.kind) {
       case Instruction::Kind::kKernel:
-        instruction.kernel->run(context, instruction.operand_data.data(), instruction.result_data.data());
+        instruction.kernel->run(context, instruction.operand_data.data(),
+                                instruction.result_data.data());
         break;
-      case Instruction::Kind::kDynamic: run_dynamic(instruction); break;
+      case Instruction::Kind::kDynamic:
+        run_dynamic(instruction);
+        break;
       case Instruction::Kind::kBranch: {
         const size_t taken = truth(instruction.operands[0]) ? 0 : 1;
         run_block(instruction.blocks[taken]);
@@ -134,11 +147,13 @@ void Plan::run_block(std::vector<Instruction>& block) {
         }
         for (size_t i = 0; i < instruction.results.size(); ++i)
           if (placements_[static_cast<size_t>(instruction.results[i])].dynamic)
-            store_dynamic(instruction.results[i], dynamic_[static_cast<size_t>(instruction.entry[i].second)]);
+            store_dynamic(instruction.results[i],
+                          dynamic_[static_cast<size_t>(instruction.entry[i].second)]);
         break;
     }
     // Copies that pack operands stand at the position of the operation that reads them.
-    const bool last = &instruction == &block.back() || (&instruction)[1].position != instruction.position;
+    const bool last =
+        &instruction == &block.back() || (&instruction)[1].position != instruction.position;
     if (options_.poison_dead_memory && last) poison(instruction.position);
   }
 }
@@ -177,19 +192,23 @@ void Plan::copy_value(int from, int to) {
   const Array source = array_of(from).contiguous();
   if (target.dynamic) {
     Array own = Array::empty(source.dtype, source.shape);
-    std::memcpy(own.raw(), source.raw(), static_cast<size_t>(storage_bytes(source.dtype, source.size())));
+    std::memcpy(own.raw(), source.raw(),
+                static_cast<size_t>(storage_bytes(source.dtype, source.size())));
     store_dynamic(to, std::move(own));
     return;
   }
   if (source.shape != target.layout.shape)
-    fail(ErrorCode::kUsage, "a value of shape ", str(source.shape), " meets one of ", str(target.layout.shape));
-  std::memmove(address(to), source.raw(), static_cast<size_t>(storage_bytes(source.dtype, source.size())));
+    fail(ErrorCode::kUsage, "a value of shape ", str(source.shape), " meets one of ",
+         str(target.layout.shape));
+  std::memmove(address(to), source.raw(),
+               static_cast<size_t>(storage_bytes(source.dtype, source.size())));
 }
 
 void Plan::run_dynamic(Instruction& instruction) {
   const ir::Operation& operation = *instruction.operation;
   const auto lookup = [&](const std::string& name) -> std::optional<int64_t> {
-    if (const auto it = run_time_symbols_.find(name); it != run_time_symbols_.end()) return it->second;
+    if (const auto it = run_time_symbols_.find(name); it != run_time_symbols_.end())
+      return it->second;
     return symbol(name);
   };
   const Attrs attrs = bind_attrs(operation.attrs, lookup);
@@ -205,7 +224,8 @@ void Plan::run_dynamic(Instruction& instruction) {
   const Inferred inferred = infer(*operation.op, attrs, tensors);
   for (const DimConstraint& c : inferred.constraints) {
     const auto left = c.left.evaluate(lookup), right = c.right.evaluate(lookup);
-    if (left && right && *left != *right) fail(ErrorCode::kData, c.what, " (", *left, " against ", *right, ")");
+    if (left && right && *left != *right)
+      fail(ErrorCode::kData, c.what, " (", *left, " against ", *right, ")");
   }
   std::vector<Array> results = execute(*operation.op, attrs, operands, inferred.results);
   for (size_t i = 0; i < results.size(); ++i) {
@@ -215,13 +235,15 @@ void Plan::run_dynamic(Instruction& instruction) {
       if (operation.op->def->view) {
         Array own = Array::empty(results[i].dtype, results[i].shape);
         const Array packed = results[i].contiguous();
-        std::memcpy(own.raw(), packed.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
+        std::memcpy(own.raw(), packed.raw(),
+                    static_cast<size_t>(storage_bytes(own.dtype, own.size())));
         results[i] = std::move(own);
       }
       store_dynamic(id, std::move(results[i]));
     } else {
       const Array packed = results[i].contiguous();
-      std::memcpy(address(id), packed.raw(), static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
+      std::memcpy(address(id), packed.raw(),
+                  static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
     }
   }
 }

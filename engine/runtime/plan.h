@@ -18,11 +18,11 @@ enum class BufferKind : uint8_t { kInput, kConstant, kArena };
 struct Buffer {
   BufferKind kind = BufferKind::kArena;
   size_t bytes = 0;
-  size_t input = 0;           ///< position among the function's inputs, for kInput
+  size_t input = 0;  ///< position among the function's inputs, for kInput
   const Array* constant = nullptr;
-  int first = 0, last = 0;    ///< positions of definition and last use
-  size_t offset = 0;          ///< in the arena
-  std::string label;          ///< operation or port that made it, for reports
+  int first = 0, last = 0;  ///< positions of definition and last use
+  size_t offset = 0;        ///< in the arena
+  std::string label;        ///< operation or port that made it, for reports
 };
 
 /// Where a value lies. Values with sizes known only at run time are `dynamic`.
@@ -49,9 +49,9 @@ struct Instruction {
 };
 
 struct MemoryReport {
-  size_t arena = 0;      ///< activations, gradients and temporaries
-  size_t scratch = 0;    ///< largest kernel's work space
-  size_t inputs = 0;     ///< parameters, states and data
+  size_t arena = 0;    ///< activations, gradients and temporaries
+  size_t scratch = 0;  ///< largest kernel's work space
+  size_t inputs = 0;   ///< parameters, states and data
   size_t constants = 0;
   size_t total() const { return arena + scratch + inputs + constants; }
 };
@@ -105,7 +105,7 @@ class Plan {
   std::vector<Instruction> instructions_;
   std::map<std::string, int64_t> symbols_;
   std::map<std::string, int64_t> run_time_symbols_;
-  std::vector<Array> dynamic_;         ///< by value id
+  std::vector<Array> dynamic_;  ///< by value id
   std::vector<void*> inputs_;
   std::vector<std::pair<int, size_t>> write_back_;  ///< (value, input) copied at the end
   std::vector<std::vector<int>> dies_at_;

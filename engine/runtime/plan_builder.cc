@@ -45,7 +45,8 @@ void PlanBuilder::build() {
       p.planned = true;
       p.buffer = static_cast<int>(plan_.buffers_.size()) - 1;
       p.layout = Layout::of(*v.constant);
-      p.layout.offset = 0;  // counts from where the constant starts, which may be inside its storage
+      p.layout.offset =
+          0;  // counts from where the constant starts, which may be inside its storage
     }
   number(function_.body);
   const int end = positions_ + 1;
@@ -62,7 +63,8 @@ void PlanBuilder::build() {
   for (const auto& [value, input] : new_version_) {
     const ir::Value* v = value;
     const Placement& p = at(v);
-    const bool already = p.planned && plan_.buffers_[static_cast<size_t>(p.buffer)].kind == BufferKind::kInput &&
+    const bool already = p.planned &&
+                         plan_.buffers_[static_cast<size_t>(p.buffer)].kind == BufferKind::kInput &&
                          plan_.buffers_[static_cast<size_t>(p.buffer)].input == input;
     if (!already) plan_.write_back_.push_back({v->id, input});
   }
@@ -75,15 +77,15 @@ void PlanBuilder::build() {
           static_cast<int>(i));
 }
 
-// ---- dims ----------------------------------------------------------------------------------------
+// ---- dims
+// ----------------------------------------------------------------------------------------
 
 void PlanBuilder::bind_inputs() {
   auto& symbols = plan_.symbols_;
   const auto lookup = [&](const std::string& name) { return plan_.symbol(name); };
   const auto refuse = [&](size_t i) {
-    fail(ErrorCode::kData, "input '", function_.inputs[i].name, "' is ",
-         text(inputs_[i].dtype), str(inputs_[i].shape), ", expected ",
-         function_.body.arguments[i]->type);
+    fail(ErrorCode::kData, "input '", function_.inputs[i].name, "' is ", text(inputs_[i].dtype),
+         str(inputs_[i].shape), ", expected ", function_.body.arguments[i]->type);
   };
   ensure(inputs_.size() == function_.inputs.size(), "plan: input count");
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -96,12 +98,15 @@ void PlanBuilder::bind_inputs() {
     const TensorType& type = function_.body.arguments[i]->type;
     for (size_t d = 0; d < type.shape.size(); ++d) {
       const auto value = type.shape[d].evaluate(lookup);
-      if (!value) fail(ErrorCode::kData, "input '", function_.inputs[i].name, "': the dim '", type.shape[d], "' is bound nowhere");
+      if (!value)
+        fail(ErrorCode::kData, "input '", function_.inputs[i].name, "': the dim '", type.shape[d],
+             "' is bound nowhere");
       if (*value != inputs_[i].shape[d]) {
         std::string bound;
         std::vector<std::string> names;
         type.shape[d].collect_symbols(names);
-        for (const std::string& n : names) bound += str(bound.empty() ? " where " : ", ", n, " is ", symbols[n]);
+        for (const std::string& n : names)
+          bound += str(bound.empty() ? " where " : ", ", n, " is ", symbols[n]);
         fail(ErrorCode::kData, "input '", function_.inputs[i].name, "' is ", text(inputs_[i].dtype),
              str(inputs_[i].shape), ", expected ", type, bound);
       }
@@ -139,7 +144,8 @@ std::optional<Layout> PlanBuilder::static_layout(const TensorType& type) const {
   return Layout::contiguous(type.dtype, dims);
 }
 
-// ---- lifetimes -----------------------------------------------------------------------------------
+// ---- lifetimes
+// -----------------------------------------------------------------------------------
 
 void PlanBuilder::count_use(const ir::Value* value, int position) {
   int& last = last_use_[static_cast<size_t>(value->id)];
@@ -190,14 +196,16 @@ void PlanBuilder::place_new(const ir::Value* value, int first, const std::string
     return;
   }
   p.layout = *layout;
-  p.buffer = new_buffer(static_cast<size_t>(storage_bytes(layout->dtype, layout->size())), first, label);
+  p.buffer =
+      new_buffer(static_cast<size_t>(storage_bytes(layout->dtype, layout->size())), first, label);
 }
 
 int PlanBuilder::temporary(const Layout& layout, int position) {
   Placement p;
   p.planned = true;
   p.layout = Layout::contiguous(layout.dtype, layout.shape);
-  p.buffer = new_buffer(static_cast<size_t>(storage_bytes(layout.dtype, layout.size())), position, "copy");
+  p.buffer =
+      new_buffer(static_cast<size_t>(storage_bytes(layout.dtype, layout.size())), position, "copy");
   plan_.placements_.push_back(p);
   plan_.values_.push_back(nullptr);
   plan_.dynamic_.emplace_back();
@@ -215,7 +223,8 @@ void PlanBuilder::extend_buffers() {
   }
 }
 
-// ---- instructions --------------------------------------------------------------------------------
+// ---- instructions
+// --------------------------------------------------------------------------------
 
 void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction>& out) {
   for (const auto& operation : region.operations) build_operation(*operation, out);
@@ -223,7 +232,8 @@ void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction
 
 void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<Instruction>& out) {
   if (operation.regions.size() == 2)
-    return operation.op->name() == "cf.if" ? build_branch(operation, out) : build_loop(operation, out);
+    return operation.op->name() == "cf.if" ? build_branch(operation, out)
+                                           : build_loop(operation, out);
   bool dynamic = operation.op->has(kRunTimeShape);
   for (const ir::Value* v : operation.operands) dynamic = dynamic || (v && at(v).dynamic);
   for (const ir::Value* v : operation.results) dynamic = dynamic || !static_layout(v->type);
@@ -266,7 +276,8 @@ bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, 
   for (size_t id = 0; id < plan_.placements_.size(); ++id)
     if (plan_.placements_[id].buffer == p.buffer && last_use_[id] > position) return false;
   for (size_t i = 0; i < operation.operands.size(); ++i)
-    if (i != operand && operation.operands[i] && at(operation.operands[i]).buffer == p.buffer) return false;
+    if (i != operand && operation.operands[i] && at(operation.operands[i]).buffer == p.buffer)
+      return false;
   for (const ir::Value* v : operation.results)
     if (v != to && at(v).buffer == p.buffer) return false;
   Placement& target = at(to);
@@ -279,10 +290,12 @@ bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, 
 void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instruction>& out) {
   const Op& op = *operation.op;
   const int position = span_[&operation].first;
-  const Attrs attrs = bind_attrs(operation.attrs, [&](const std::string& n) { return plan_.symbol(n); });
+  const Attrs attrs =
+      bind_attrs(operation.attrs, [&](const std::string& n) { return plan_.symbol(n); });
   if (op.def->view && operation.operands[0]) {
     const Placement& base = at(operation.operands[0]);
-    const Layout layout = view_layout(op, attrs, base.layout, static_layout(operation.results[0]->type)->shape);
+    const Layout layout =
+        view_layout(op, attrs, base.layout, static_layout(operation.results[0]->type)->shape);
     if (layout.present) {
       Placement& p = at(operation.results[0]);
       p.planned = true;

@@ -28,7 +28,9 @@ class PlanBuilder {
   int packed(const ir::Value* value, int position, std::vector<Instruction>& out);
   bool take_in_place(const ir::Operation& operation, size_t operand, size_t result);
   void extend_buffers();
-  Placement& at(const ir::Value* value) { return plan_.placements_[static_cast<size_t>(value->id)]; }
+  Placement& at(const ir::Value* value) {
+    return plan_.placements_[static_cast<size_t>(value->id)];
+  }
 
   Plan& plan_;
   const ir::Function& function_;
@@ -36,7 +38,7 @@ class PlanBuilder {
   std::map<const ir::Operation*, std::pair<int, int>> span_;  ///< own position, end of regions
   std::vector<int> last_use_;                                 ///< by value id
   int positions_ = 0;
-  std::map<const ir::Value*, size_t> new_version_;            ///< result value -> input replaced
+  std::map<const ir::Value*, size_t> new_version_;  ///< result value -> input replaced
 };
 
 }  // namespace paddle::runtime

@@ -111,11 +111,21 @@ Array Array::contiguous() const {
     uint64_t low, high;
   };
   switch (item_size(dtype)) {
-    case 1: pack(*this, out.data<uint8_t>()); break;
-    case 2: pack(*this, out.data<uint16_t>()); break;
-    case 4: pack(*this, out.data<uint32_t>()); break;
-    case 8: pack(*this, out.data<uint64_t>()); break;
-    default: pack(*this, out.data<Wide>()); break;
+    case 1:
+      pack(*this, out.data<uint8_t>());
+      break;
+    case 2:
+      pack(*this, out.data<uint16_t>());
+      break;
+    case 4:
+      pack(*this, out.data<uint32_t>());
+      break;
+    case 8:
+      pack(*this, out.data<uint64_t>());
+      break;
+    default:
+      pack(*this, out.data<Wide>());
+      break;
   }
   return out;
 }

@@ -126,7 +126,8 @@ struct DimAccess {
     if (polynomial.size() > 1000) fail(ErrorCode::kUsage, "a dim's expression grows too large");
     for (auto& [key, term] : polynomial) expr->terms.push_back(std::move(term));
     expr->text = polynomial_text(expr->terms);
-    if (expr->text.size() > (1 << 16)) fail(ErrorCode::kUsage, "a dim's expression grows too large");
+    if (expr->text.size() > (1 << 16))
+      fail(ErrorCode::kUsage, "a dim's expression grows too large");
     return Dim(std::shared_ptr<const Dim::Expr>(std::move(expr)));
   }
   static Polynomial terms(const Dim& d) {
@@ -182,8 +183,10 @@ Interval bounds_of(const Dim& d);
 
 Interval bounds_of(const Atom& atom) {
   switch (atom.kind) {
-    case AtomKind::kSymbol: return {atom.at_least, std::nullopt};
-    case AtomKind::kUnknown: return {0, std::nullopt};
+    case AtomKind::kSymbol:
+      return {atom.at_least, std::nullopt};
+    case AtomKind::kUnknown:
+      return {0, std::nullopt};
     case AtomKind::kModulo: {
       const Interval divisor = bounds_of(atom.b);
       if (divisor.low && *divisor.low > 0)
@@ -333,10 +336,18 @@ std::optional<int64_t> Dim::evaluate(const SymbolLookup& lookup) const {
         const auto a = f->a.evaluate(lookup), b = f->b.evaluate(lookup);
         if (!a || !b) return std::nullopt;
         switch (f->kind) {
-          case AtomKind::kFloorDivide: v = floor_div(*a, *b); break;
-          case AtomKind::kModulo: v = floor_mod(*a, *b); break;
-          case AtomKind::kMaximum: v = std::max(*a, *b); break;
-          default: v = std::min(*a, *b); break;
+          case AtomKind::kFloorDivide:
+            v = floor_div(*a, *b);
+            break;
+          case AtomKind::kModulo:
+            v = floor_mod(*a, *b);
+            break;
+          case AtomKind::kMaximum:
+            v = std::max(*a, *b);
+            break;
+          default:
+            v = std::min(*a, *b);
+            break;
         }
       }
       if (!v) return std::nullopt;
@@ -360,10 +371,18 @@ Dim Dim::substitute(const std::function<std::optional<Dim>(const std::string&)>&
       } else {
         const Dim a = f->a.substitute(replace), b = f->b.substitute(replace);
         switch (f->kind) {
-          case AtomKind::kFloorDivide: factor = floor_divide(a, b); break;
-          case AtomKind::kModulo: factor = modulo(a, b); break;
-          case AtomKind::kMaximum: factor = maximum(a, b); break;
-          default: factor = minimum(a, b); break;
+          case AtomKind::kFloorDivide:
+            factor = floor_divide(a, b);
+            break;
+          case AtomKind::kModulo:
+            factor = modulo(a, b);
+            break;
+          case AtomKind::kMaximum:
+            factor = maximum(a, b);
+            break;
+          default:
+            factor = minimum(a, b);
+            break;
         }
       }
       product = product * factor;
@@ -439,7 +458,8 @@ Dim floor_divide(const Dim& a, const Dim& b) {
         add_term(rest, term);
     }
     if (!quotient.empty())
-      return DimAccess::make(std::move(quotient)) + floor_divide(DimAccess::make(std::move(rest)), b);
+      return DimAccess::make(std::move(quotient)) +
+             floor_divide(DimAccess::make(std::move(rest)), b);
     // 0 <= a < b gives 0.
     const Interval bounds = bounds_of(a);
     if (b.is_constant() && bounds.low && bounds.high && *bounds.low >= 0 &&
@@ -595,9 +615,8 @@ bool is_constant(const Shape& shape) {
 }
 
 bool same_shape(const Shape& a, const Shape& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(),
-                    [](const Dim& x, const Dim& y) { return x.same(y); });
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](const Dim& x, const Dim& y) { return x.same(y); });
 }
 
 Dims concrete(const Shape& shape) {
@@ -623,7 +642,8 @@ int64_t element_count(std::span<const int64_t> dims) {
     if (d == 0) return 0;
   int64_t count = 1;
   for (const int64_t d : dims) count = checked_multiply(count, d);
-  if (count > (int64_t{1} << 60)) fail(ErrorCode::kUsage, "a tensor of ", count, " elements is too large");
+  if (count > (int64_t{1} << 60))
+    fail(ErrorCode::kUsage, "a tensor of ", count, " elements is too large");
   return count;
 }
 

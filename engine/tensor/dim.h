@@ -74,8 +74,8 @@ Dim maximum(const Dim& a, const Dim& b);
 Dim minimum(const Dim& a, const Dim& b);
 Dim ceil_divide(const Dim& a, const Dim& b);
 
-using Shape = std::vector<Dim>;         ///< possibly symbolic
-using Dims = std::vector<int64_t>;      ///< concrete
+using Shape = std::vector<Dim>;     ///< possibly symbolic
+using Dims = std::vector<int64_t>;  ///< concrete
 
 Dim element_count(std::span<const Dim> shape);
 bool is_constant(const Shape& shape);

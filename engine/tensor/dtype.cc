@@ -9,38 +9,55 @@ namespace {
 using K = DTypeKind;
 
 constexpr std::array<DTypeInfo, kDTypeCount> kTable = {{
-    {"bool", 8, K::kBool, true},          {"int8", 8, K::kSigned, true},
-    {"int16", 16, K::kSigned, true},      {"int32", 32, K::kSigned, true},
-    {"int64", 64, K::kSigned, true},      {"uint8", 8, K::kUnsigned, true},
-    {"uint16", 16, K::kUnsigned, true},   {"uint32", 32, K::kUnsigned, true},
-    {"uint64", 64, K::kUnsigned, true},   {"int2", 2, K::kSigned, false},
-    {"uint2", 2, K::kUnsigned, false},    {"int4", 4, K::kSigned, false},
-    {"uint4", 4, K::kUnsigned, false},    {"float16", 16, K::kFloat, true},
-    {"bfloat16", 16, K::kFloat, true},    {"float32", 32, K::kFloat, true},
-    {"float64", 64, K::kFloat, true},     {"complex64", 64, K::kComplex, false},
-    {"complex128", 128, K::kComplex, false}, {"float8_e4m3fn", 8, K::kFloat, false},
-    {"float8_e5m2", 8, K::kFloat, false}, {"float8_e4m3fnuz", 8, K::kFloat, false},
-    {"float8_e5m2fnuz", 8, K::kFloat, false}, {"float8_e8m0fnu", 8, K::kFloat, false},
-    {"float4_e2m1fn", 4, K::kFloat, false}, {"string", 0, K::kString, false},
+    {"bool", 8, K::kBool, true},
+    {"int8", 8, K::kSigned, true},
+    {"int16", 16, K::kSigned, true},
+    {"int32", 32, K::kSigned, true},
+    {"int64", 64, K::kSigned, true},
+    {"uint8", 8, K::kUnsigned, true},
+    {"uint16", 16, K::kUnsigned, true},
+    {"uint32", 32, K::kUnsigned, true},
+    {"uint64", 64, K::kUnsigned, true},
+    {"int2", 2, K::kSigned, false},
+    {"uint2", 2, K::kUnsigned, false},
+    {"int4", 4, K::kSigned, false},
+    {"uint4", 4, K::kUnsigned, false},
+    {"float16", 16, K::kFloat, true},
+    {"bfloat16", 16, K::kFloat, true},
+    {"float32", 32, K::kFloat, true},
+    {"float64", 64, K::kFloat, true},
+    {"complex64", 64, K::kComplex, false},
+    {"complex128", 128, K::kComplex, false},
+    {"float8_e4m3fn", 8, K::kFloat, false},
+    {"float8_e5m2", 8, K::kFloat, false},
+    {"float8_e4m3fnuz", 8, K::kFloat, false},
+    {"float8_e5m2fnuz", 8, K::kFloat, false},
+    {"float8_e8m0fnu", 8, K::kFloat, false},
+    {"float4_e2m1fn", 4, K::kFloat, false},
+    {"string", 0, K::kString, false},
 }};
 
 constexpr std::pair<std::string_view, DType> kAliases[] = {
-    {"i8", DType::kI8},    {"i16", DType::kI16},   {"i32", DType::kI32},   {"i64", DType::kI64},
-    {"u8", DType::kU8},    {"u16", DType::kU16},   {"u32", DType::kU32},   {"u64", DType::kU64},
-    {"i2", DType::kI2},    {"u2", DType::kU2},     {"i4", DType::kI4},     {"u4", DType::kU4},
-    {"f16", DType::kF16},  {"fp16", DType::kF16},  {"half", DType::kF16},  {"bf16", DType::kBF16},
-    {"f32", DType::kF32},  {"fp32", DType::kF32},  {"float", DType::kF32}, {"f64", DType::kF64},
-    {"fp64", DType::kF64}, {"double", DType::kF64}, {"int", DType::kI32},  {"long", DType::kI64},
-    {"c64", DType::kC64},  {"c128", DType::kC128}, {"fp4", DType::kF4E2M1},
+    {"i8", DType::kI8},    {"i16", DType::kI16},    {"i32", DType::kI32},    {"i64", DType::kI64},
+    {"u8", DType::kU8},    {"u16", DType::kU16},    {"u32", DType::kU32},    {"u64", DType::kU64},
+    {"i2", DType::kI2},    {"u2", DType::kU2},      {"i4", DType::kI4},      {"u4", DType::kU4},
+    {"f16", DType::kF16},  {"fp16", DType::kF16},   {"half", DType::kF16},   {"bf16", DType::kBF16},
+    {"f32", DType::kF32},  {"fp32", DType::kF32},   {"float", DType::kF32},  {"f64", DType::kF64},
+    {"fp64", DType::kF64}, {"double", DType::kF64}, {"int", DType::kI32},    {"long", DType::kI64},
+    {"c64", DType::kC64},  {"c128", DType::kC128},  {"fp4", DType::kF4E2M1},
 };
 
 int float_rank(DType d) {
   switch (d) {
     case DType::kF16:
-    case DType::kBF16: return 2;
-    case DType::kF32: return 3;
-    case DType::kF64: return 4;
-    default: return 1;  // the 8- and 4-bit kinds
+    case DType::kBF16:
+      return 2;
+    case DType::kF32:
+      return 3;
+    case DType::kF64:
+      return 4;
+    default:
+      return 1;  // the 8- and 4-bit kinds
   }
 }
 
@@ -86,9 +103,7 @@ std::vector<std::string> dtype_names() {
   return names;
 }
 
-int64_t storage_bytes(DType d, int64_t count) {
-  return (count * info(d).bits + 7) / 8;
-}
+int64_t storage_bytes(DType d, int64_t count) { return (count * info(d).bits + 7) / 8; }
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
@@ -110,11 +125,15 @@ DType promote(DType a, DType b) {
 DType promote_weak(DType tensor, DType weak) {
   const auto order = [](DType d) {
     switch (info(d).kind) {
-      case K::kBool: return 0;
+      case K::kBool:
+        return 0;
       case K::kSigned:
-      case K::kUnsigned: return 1;
-      case K::kFloat: return 2;
-      default: return 3;
+      case K::kUnsigned:
+        return 1;
+      case K::kFloat:
+        return 2;
+      default:
+        return 3;
     }
   };
   if (order(weak) <= order(tensor)) return tensor;

@@ -75,9 +75,7 @@ const std::shared_ptr<const Content>& Tensor::content() const {
   return cell_->content;
 }
 
-bool Tensor::is_concrete() const {
-  return dynamic_cast<const Array*>(content().get()) != nullptr;
-}
+bool Tensor::is_concrete() const { return dynamic_cast<const Array*>(content().get()) != nullptr; }
 
 const Array& Tensor::array() const {
   const auto* array = dynamic_cast<const Array*>(content().get());

@@ -23,8 +23,8 @@ namespace paddle {
 struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
-  bool ranked = true;  ///< false: not even the rank is known, and `shape` is empty
-  bool weak = false;   ///< came from a number: promotes by kind, never by width
+  bool ranked = true;        ///< false: not even the rank is known, and `shape` is empty
+  bool weak = false;         ///< came from a number: promotes by kind, never by width
   std::string text() const;  ///< "float32[batch, 3]"
 };
 bool same_type(const TensorType& a, const TensorType& b);

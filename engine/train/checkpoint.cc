@@ -33,14 +33,16 @@ Named optimizer_of(const Store& store) {
 
 uint64_t bytes_of(const Named& tensors) {
   uint64_t bytes = 0;
-  for (const auto& [name, a] : tensors) bytes += static_cast<uint64_t>(storage_bytes(a.dtype, a.size()));
+  for (const auto& [name, a] : tensors)
+    bytes += static_cast<uint64_t>(storage_bytes(a.dtype, a.size()));
   return bytes;
 }
 
 std::string text_of(const Array& a) { return text(a.dtype) + str(a.shape); }
 
 bool is_step_name(const std::string& name) {
-  return !name.empty() && name.size() < 19 && name.find_first_not_of("0123456789") == std::string::npos;
+  return !name.empty() && name.size() < 19 &&
+         name.find_first_not_of("0123456789") == std::string::npos;
 }
 
 void remove_folder(const fs::path& path) {
@@ -60,14 +62,16 @@ void point_latest(const fs::path& folder, const std::string& name) {
 
 }  // namespace
 
-std::string write_checkpoint(const std::string& folder, const Store& store, const CheckpointContent& content) {
+std::string write_checkpoint(const std::string& folder, const Store& store,
+                             const CheckpointContent& content) {
   ensure_directory(folder);
   const Named weights = weights_of(store), optimizer = optimizer_of(store);
-  const uint64_t needed = bytes_of(weights) + bytes_of(optimizer) + content.module.size() + (1 << 20);
+  const uint64_t needed =
+      bytes_of(weights) + bytes_of(optimizer) + content.module.size() + (1 << 20);
   const uint64_t free = free_space(folder);
   if (free < needed)
-    fail(ErrorCode::kDevice, folder, ": a checkpoint needs ", human_bytes(needed), ", the disk has ", human_bytes(free),
-         " left; nothing was written");
+    fail(ErrorCode::kDevice, folder, ": a checkpoint needs ", human_bytes(needed),
+         ", the disk has ", human_bytes(free), " left; nothing was written");
   const std::string name = std::to_string(content.state.step);
   const fs::path final_path = fs::path(folder) / name;
   const fs::path temporary = fs::path(folder) / (".writing-" + name);
@@ -110,7 +114,8 @@ std::vector<int64_t> list_checkpoints(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (is_step_name(name) && fs::exists(entry.path() / "state.json")) steps.push_back(std::stoll(name));
+    if (is_step_name(name) && fs::exists(entry.path() / "state.json"))
+      steps.push_back(std::stoll(name));
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -147,7 +152,8 @@ RunState read_checkpoint(const std::string& path, Store& store) {
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::kModel, file("state.json"), ": is damaged");
   }
-  const formats::SafetensorsReader weights(file("model.safetensors")), optimizer(file("optimizer.safetensors"));
+  const formats::SafetensorsReader weights(file("model.safetensors")),
+      optimizer(file("optimizer.safetensors"));
   // Everything is read before anything is changed; the copies let the file be replaced later.
   const auto copied = [](Array mapped) {
     Array own = Array::empty(mapped.dtype, mapped.shape);
@@ -159,19 +165,25 @@ RunState read_checkpoint(const std::string& path, Store& store) {
     Array value = copied(weights.read(entry));
     if (it != store.parameters.end()) {
       if (it->second.value.shape != value.shape || it->second.value.dtype != value.dtype)
-        fail(ErrorCode::kModel, path, ": parameter '", entry.name, "' is ", text_of(value), ", the model needs ",
-             text_of(it->second.value), "; this is a checkpoint of another model");
+        fail(ErrorCode::kModel, path, ": parameter '", entry.name, "' is ", text_of(value),
+             ", the model needs ", text_of(it->second.value),
+             "; this is a checkpoint of another model");
       it->second.value = std::move(value);
     } else if (const auto st = store.states.find(entry.name); st != store.states.end()) {
-      if (st->second.shape != value.shape) fail(ErrorCode::kModel, path, ": state '", entry.name, "' has another shape");
+      if (st->second.shape != value.shape)
+        fail(ErrorCode::kModel, path, ": state '", entry.name, "' has another shape");
       st->second = std::move(value);
     } else {
-      fail(ErrorCode::kModel, path, ": '", entry.name, "' is no parameter of this model; this is a checkpoint of another model");
+      fail(ErrorCode::kModel, path, ": '", entry.name,
+           "' is no parameter of this model; this is a checkpoint of another model");
     }
   }
   for (const auto& [name, p] : store.parameters)
-    if (!weights.find(name)) fail(ErrorCode::kModel, path, ": lacks the parameter '", name, "'; this is a checkpoint of another model");
-  for (const auto& entry : optimizer.entries()) store.states[entry.name] = copied(optimizer.read(entry));
+    if (!weights.find(name))
+      fail(ErrorCode::kModel, path, ": lacks the parameter '", name,
+           "'; this is a checkpoint of another model");
+  for (const auto& entry : optimizer.entries())
+    store.states[entry.name] = copied(optimizer.read(entry));
   return s;
 }
 
@@ -180,7 +192,8 @@ std::string LoadReport::text() const {
   const auto list = [&](const char* what, const std::vector<std::string>& names) {
     if (names.empty()) return;
     out += str("\n  ", what, " (", names.size(), "): ");
-    for (size_t i = 0; i < std::min<size_t>(names.size(), 8); ++i) out += (i ? ", " : "") + names[i];
+    for (size_t i = 0; i < std::min<size_t>(names.size(), 8); ++i)
+      out += (i ? ", " : "") + names[i];
     if (names.size() > 8) out += ", …";
   };
   list("shape or type differs", mismatched);
@@ -199,7 +212,8 @@ LoadReport load_weights(const std::string& file, Store& store) {
       return;
     }
     if (entry->shape != target.shape || !info(entry->dtype).has_kernels) {
-      report.mismatched.push_back(str(name, " (", text(entry->dtype), str(entry->shape), " in the file, ", text_of(target), " in the model)"));
+      report.mismatched.push_back(str(name, " (", text(entry->dtype), str(entry->shape),
+                                      " in the file, ", text_of(target), " in the model)"));
       return;
     }
     const Array value = reader.read(*entry);
@@ -213,14 +227,17 @@ LoadReport load_weights(const std::string& file, Store& store) {
   for (auto& [name, value] : store.states)
     if (is_model_state(name)) load(name, value);
   for (const auto& entry : reader.entries())
-    if (!store.parameters.count(entry.name) && !store.states.count(entry.name)) report.unused.push_back(entry.name);
+    if (!store.parameters.count(entry.name) && !store.states.count(entry.name))
+      report.unused.push_back(entry.name);
   return report;
 }
 
-void check_report(const LoadReport& report, const std::string& file, const std::vector<std::string>& allow_missing,
+void check_report(const LoadReport& report, const std::string& file,
+                  const std::vector<std::string>& allow_missing,
                   const std::vector<std::string>& allow_unused) {
   const auto allowed = [](const std::string& name, const std::vector<std::string>& patterns) {
-    return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return matches_pattern(p, name); });
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& p) { return matches_pattern(p, name); });
   };
   std::vector<std::string> bad;
   for (const std::string& n : report.missing)

@@ -16,11 +16,11 @@ namespace paddle::train {
 struct RunState {
   int64_t step = 0;  ///< updates done
   data::LoaderPosition position;
-  int64_t samples = 0;          ///< seen in all
-  double seconds = 0;           ///< of training so far
-  double train_loss_sum = 0;    ///< since the last log line
+  int64_t samples = 0;        ///< seen in all
+  double seconds = 0;         ///< of training so far
+  double train_loss_sum = 0;  ///< since the last log line
   int64_t train_loss_count = 0;
-  std::optional<double> best;   ///< of the metric that decides
+  std::optional<double> best;  ///< of the metric that decides
   int64_t best_step = 0;
 };
 
@@ -32,7 +32,8 @@ struct CheckpointContent {
 
 /// Writes `folder/<step>` and points `folder/latest` at it. Free space is checked first.
 /// kDevice with path and cause if the disk refuses; what was there stays.
-std::string write_checkpoint(const std::string& folder, const Store& store, const CheckpointContent& content);
+std::string write_checkpoint(const std::string& folder, const Store& store,
+                             const CheckpointContent& content);
 /// Removes all but the newest `keep` and those named in `spare`.
 void prune_checkpoints(const std::string& folder, int64_t keep, const std::vector<int64_t>& spare);
 
@@ -48,7 +49,8 @@ struct LoadReport {
 /// Loads into parameters and model states that the store already has.
 LoadReport load_weights(const std::string& file, Store& store);
 /// Throws kModel unless what is missing or unused is allowed by pattern.
-void check_report(const LoadReport& report, const std::string& file, const std::vector<std::string>& allow_missing,
+void check_report(const LoadReport& report, const std::string& file,
+                  const std::vector<std::string>& allow_missing,
                   const std::vector<std::string>& allow_unused);
 
 /// Weights and model states as a safetensors file.

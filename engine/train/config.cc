@@ -14,7 +14,9 @@ using model::Spec;
 
 Schema group_schema() {
   Schema s;
-  s.add("match", Spec::list(Spec::text()).or_else(Spec::text()).required().doc("patterns of parameter names"));
+  s.add(
+      "match",
+      Spec::list(Spec::text()).or_else(Spec::text()).required().doc("patterns of parameter names"));
   s.add("lr", Spec::real().at_least(0).doc("rate in place of the base rate"));
   s.add("lr_scale", Spec::real().at_least(0).doc("factor on the base rate"));
   s.add("weight_decay", Spec::real().at_least(0));
@@ -26,14 +28,16 @@ Schema optimizer_base(const char* lr) {
   Schema s;
   s.add("lr", Spec::real().at_least(0).fallback(lr).doc("base learning rate"));
   s.add("weight_decay", Spec::real().at_least(0).fallback("0"));
-  s.add("groups", Spec::list(Spec::map(group_schema())).fallback("[]").doc("settings by parameter name"));
+  s.add("groups",
+        Spec::list(Spec::map(group_schema())).fallback("[]").doc("settings by parameter name"));
   s.renamed("learning_rate", "lr");
   return s;
 }
 
 Spec optimizer_spec() {
-  Schema sgd = optimizer_base("0.01"), momentum = optimizer_base("0.01"), adam = optimizer_base("0.001"),
-         adagrad = optimizer_base("0.01"), rmsprop = optimizer_base("0.01");
+  Schema sgd = optimizer_base("0.01"), momentum = optimizer_base("0.01"),
+         adam = optimizer_base("0.001"), adagrad = optimizer_base("0.01"),
+         rmsprop = optimizer_base("0.01");
   momentum.add("momentum", Spec::real().at_least(0).below(1).fallback("0.9"));
   momentum.add("nesterov", Spec::boolean().fallback("false"));
   adam.add("beta1", Spec::real().at_least(0).below(1).fallback("0.9"));
@@ -45,8 +49,12 @@ Spec optimizer_spec() {
   rmsprop.add("epsilon", Spec::real().above(0).fallback("1e-6"));
   rmsprop.add("momentum", Spec::real().at_least(0).below(1).fallback("0"));
   rmsprop.add("centered", Spec::boolean().fallback("false"));
-  return Spec::choice("name", {{"sgd", sgd}, {"momentum", momentum}, {"adam", adam}, {"adamw", adam},
-                               {"adagrad", adagrad}, {"rmsprop", rmsprop}})
+  return Spec::choice("name", {{"sgd", sgd},
+                               {"momentum", momentum},
+                               {"adam", adam},
+                               {"adamw", adam},
+                               {"adagrad", adagrad},
+                               {"rmsprop", rmsprop}})
       .required()
       .doc("how parameters are updated");
 }
@@ -63,13 +71,19 @@ Spec schedule_spec() {
     return with_warmup(s);
   };
   Schema step, multi, exponential, polynomial;
-  step.add("step_size", Spec::integer().at_least(1).required()).add("gamma", Spec::real().at_least(0).fallback("0.1"));
-  multi.add("milestones", Spec::list(Spec::integer().at_least(0)).required()).add("gamma", Spec::real().at_least(0).fallback("0.1"));
+  step.add("step_size", Spec::integer().at_least(1).required())
+      .add("gamma", Spec::real().at_least(0).fallback("0.1"));
+  multi.add("milestones", Spec::list(Spec::integer().at_least(0)).required())
+      .add("gamma", Spec::real().at_least(0).fallback("0.1"));
   exponential.add("gamma", Spec::real().at_least(0).required());
   polynomial.add("power", Spec::real().above(0).fallback("1"));
-  return Spec::choice("name", {{"constant", with_warmup({})}, {"step", with_warmup(step)},
-                               {"multi_step", with_warmup(multi)}, {"exponential", with_warmup(exponential)},
-                               {"polynomial", to_end(polynomial)}, {"cosine", to_end({})}, {"linear", to_end({})}})
+  return Spec::choice("name", {{"constant", with_warmup({})},
+                               {"step", with_warmup(step)},
+                               {"multi_step", with_warmup(multi)},
+                               {"exponential", with_warmup(exponential)},
+                               {"polynomial", to_end(polynomial)},
+                               {"cosine", to_end({})},
+                               {"linear", to_end({})}})
       .fallback("constant")
       .doc("learning rate over the run");
 }
@@ -86,25 +100,34 @@ Schema make_schema() {
   s.add("optimizer", optimizer_spec());
   s.add("schedule", schedule_spec());
   Schema clip;
-  clip.add("value", Spec::real().above(0)).add("norm", Spec::real().above(0)).add("global_norm", Spec::real().above(0));
+  clip.add("value", Spec::real().above(0))
+      .add("norm", Spec::real().above(0))
+      .add("global_norm", Spec::real().above(0));
   s.add("clip", Spec::map(clip).fallback("{}").doc("bounds on gradients"));
   s.add("data", Spec::map(data_schema()).required());
   Schema train;
-  train.add("epochs", Spec::integer().at_least(0).fallback("0").doc("passes over the data; 0: no bound"));
+  train.add("epochs",
+            Spec::integer().at_least(0).fallback("0").doc("passes over the data; 0: no bound"));
   train.add("steps", Spec::integer().at_least(0).fallback("0").doc("updates; 0: no bound"));
-  train.add("accumulate", Spec::integer().at_least(1).at_most(1 << 20).fallback("1").doc("micro-batches that a batch is split into"));
+  train.add("accumulate", Spec::integer().at_least(1).at_most(1 << 20).fallback("1").doc(
+                              "micro-batches that a batch is split into"));
   train.add("log_every", Spec::integer().at_least(1).fallback("50").doc("updates between lines"));
-  train.add("evaluate_every", Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
-  train.add("checkpoint_every", Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
-  train.add("keep_checkpoints", Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
-  train.add("best", Spec::text().fallback("''").doc("keep the checkpoint with the best of this metric (or 'loss')"));
+  train.add("evaluate_every",
+            Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
+  train.add("checkpoint_every",
+            Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
+  train.add("keep_checkpoints",
+            Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
+  train.add("best", Spec::text().fallback("''").doc(
+                        "keep the checkpoint with the best of this metric (or 'loss')"));
   s.add("train", Spec::map(train).fallback("{}"));
   s.add("precision", Spec::word({"float32", "float64"}).fallback("float32"));
   s.add("seed", Spec::integer().at_least(0).fallback("0"));
   Schema compile;
   compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
   s.add("compile", Spec::map(compile).fallback("{}"));
-  for (const char* other : {"infer", "quant", "export", "parallel", "profile", "tune"}) s.accept(other);
+  for (const char* other : {"infer", "quant", "export", "parallel", "profile", "tune"})
+    s.accept(other);
   return s;
 }
 
@@ -119,8 +142,11 @@ Interval read_interval(const Section& s, const std::string& key) {
     used = 0;
   }
   const std::string_view unit = trim(std::string_view(text).substr(used));
-  if (used == 0 || count <= 0 || !(unit.empty() || unit == "epoch" || unit == "epochs" || unit == "steps" || unit == "step"))
-    throw Error(ErrorCode::kConfig, "train." + key + ": expected 'N', 'N epochs' or 'never', found '" + text + "'", s.place(key));
+  if (used == 0 || count <= 0 ||
+      !(unit.empty() || unit == "epoch" || unit == "epochs" || unit == "steps" || unit == "step"))
+    throw Error(ErrorCode::kConfig,
+                "train." + key + ": expected 'N', 'N epochs' or 'never', found '" + text + "'",
+                s.place(key));
   return unit.starts_with("epoch") ? Interval{0, count} : Interval{count, 0};
 }
 
@@ -135,7 +161,8 @@ optim::OptimizerOptions read_optimizer(const Section& s) {
     if (s.node().find(key) && s.has(key)) target = s.real(key);
   };
   o.momentum = o.kind == optim::OptimizerKind::kMomentum ? 0.9 : 0;
-  if (o.kind == optim::OptimizerKind::kAdagrad || o.kind == optim::OptimizerKind::kRmsProp) o.epsilon = 1e-6;
+  if (o.kind == optim::OptimizerKind::kAdagrad || o.kind == optim::OptimizerKind::kRmsProp)
+    o.epsilon = 1e-6;
   maybe("lr", o.lr);
   maybe("weight_decay", o.weight_decay);
   maybe("momentum", o.momentum);
@@ -161,9 +188,12 @@ optim::OptimizerOptions read_optimizer(const Section& s) {
 optim::ScheduleOptions read_schedule(const Section& s) {
   optim::ScheduleOptions o;
   static const std::map<std::string, optim::ScheduleKind> kKinds = {
-      {"constant", optim::ScheduleKind::kConstant},       {"step", optim::ScheduleKind::kStep},
-      {"multi_step", optim::ScheduleKind::kMultiStep},    {"exponential", optim::ScheduleKind::kExponential},
-      {"polynomial", optim::ScheduleKind::kPolynomial},   {"cosine", optim::ScheduleKind::kCosine},
+      {"constant", optim::ScheduleKind::kConstant},
+      {"step", optim::ScheduleKind::kStep},
+      {"multi_step", optim::ScheduleKind::kMultiStep},
+      {"exponential", optim::ScheduleKind::kExponential},
+      {"polynomial", optim::ScheduleKind::kPolynomial},
+      {"cosine", optim::ScheduleKind::kCosine},
       {"linear", optim::ScheduleKind::kLinear}};
   o.kind = kKinds.at(s.text("name"));
   const auto has = [&](const char* key) { return s.node().find(key) && s.has(key); };
@@ -190,8 +220,10 @@ std::vector<MetricCall> read_metrics(const model::Node& node, model::Diagnostics
     if (!nn::find_metric(m.metric)) {
       std::vector<std::string> names;
       for (const nn::MetricInfo& info : nn::metric_infos()) names.push_back(info.name);
-      diagnostics.add(ErrorCode::kConfig, "unknown metric '" + m.metric + "'" + did_you_mean(m.metric, names) +
-                      "; expected a call such as accuracy(logits, label)", call.place());
+      diagnostics.add(ErrorCode::kConfig,
+                      "unknown metric '" + m.metric + "'" + did_you_mean(m.metric, names) +
+                          "; expected a call such as accuracy(logits, label)",
+                      call.place());
       return;
     }
     out.push_back(std::move(m));
@@ -232,11 +264,14 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   RunConfig config;
   config.file = path;
   model::Node document = model::read_extended(path, diagnostics);
-  for (const std::string& text : overrides) model::apply_override(document, model::parse_override(text));
+  for (const std::string& text : overrides)
+    model::apply_override(document, model::parse_override(text));
   model::resolve_references(document, diagnostics);
   run_schema().resolve(document, "", diagnostics);
-  if (model::Node* data = document.find("data"); data && data->is_map()) make_data_paths_absolute(*data, diagnostics);
-  if (model::Node* m = document.find("model"); m && m->is_scalar()) m->text = model::resolve_path(*m);
+  if (model::Node* data = document.find("data"); data && data->is_map())
+    make_data_paths_absolute(*data, diagnostics);
+  if (model::Node* m = document.find("model"); m && m->is_scalar())
+    m->text = model::resolve_path(*m);
   diagnostics.raise();
   config.document = document;
   config.warnings = diagnostics.warnings();
@@ -256,21 +291,28 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     config.program = model::read_program(file, options);
   });
   if (s.has("step") == s.has("loss")) {
-    diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'", config.document.place());
+    diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",
+                    config.document.place());
   } else if (s.has("step")) {
-    diagnostics.add(ErrorCode::kConfig, "'step' is not supported yet; write what it minimises as 'loss'", s.place("step"));
+    diagnostics.add(ErrorCode::kConfig,
+                    "'step' is not supported yet; write what it minimises as 'loss'",
+                    s.place("step"));
   } else {
     diagnostics.guard([&] { config.loss = model::read_code(s.at("loss"), diagnostics); });
   }
-  if (s.has("metrics")) diagnostics.guard([&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
+  if (s.has("metrics"))
+    diagnostics.guard([&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
   diagnostics.guard([&] { config.optimizer = read_optimizer(s.section("optimizer")); });
   diagnostics.guard([&] { config.schedule = read_schedule(s.section("schedule")); });
   const Section clip = s.section("clip");
   if (clip.has("value")) config.clip.value = clip.real("value");
   if (clip.has("norm")) config.clip.norm = clip.real("norm");
   if (clip.has("global_norm")) config.clip.global_norm = clip.real("global_norm");
-  if (config.clip.value.has_value() + config.clip.norm.has_value() + config.clip.global_norm.has_value() > 1)
-    diagnostics.add(ErrorCode::kConfig, "clip: give one of value, norm and global_norm", s.place("clip"));
+  if (config.clip.value.has_value() + config.clip.norm.has_value() +
+          config.clip.global_norm.has_value() >
+      1)
+    diagnostics.add(ErrorCode::kConfig, "clip: give one of value, norm and global_norm",
+                    s.place("clip"));
 
   const Section train = s.section("train");
   config.epochs = train.integer("epochs");
@@ -291,9 +333,12 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
       if (m.name == config.best_metric) kind = m.metric;
     }
     if (std::find(names.begin(), names.end(), config.best_metric) == names.end())
-      diagnostics.add(ErrorCode::kConfig, "train.best: '" + config.best_metric + "' is neither 'loss' nor a metric" +
-                      did_you_mean(config.best_metric, names), train.place("best"));
-    config.best_is_larger = !kind.empty() && kind != "mae" && kind != "rmse" && kind != "perplexity";
+      diagnostics.add(ErrorCode::kConfig,
+                      "train.best: '" + config.best_metric + "' is neither 'loss' nor a metric" +
+                          did_you_mean(config.best_metric, names),
+                      train.place("best"));
+    config.best_is_larger =
+        !kind.empty() && kind != "mae" && kind != "rmse" && kind != "perplexity";
   }
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.wide = s.text("precision") == "float64";
@@ -301,8 +346,10 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });
   diagnostics.raise();
   if (config.data.loader.batch_size % config.accumulate != 0)
-    throw Error(ErrorCode::kConfig, str("train.accumulate: the batch of ", config.data.loader.batch_size,
-                " does not divide into ", config.accumulate, " micro-batches"), train.place("accumulate"));
+    throw Error(ErrorCode::kConfig,
+                str("train.accumulate: the batch of ", config.data.loader.batch_size,
+                    " does not divide into ", config.accumulate, " micro-batches"),
+                train.place("accumulate"));
   return config;
 }
 

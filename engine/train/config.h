@@ -25,7 +25,7 @@ struct Interval {
 struct RunConfig {
   std::string name;
   std::string file;
-  model::Node document;                 ///< resolved, for --dump-config and checkpoints
+  model::Node document;  ///< resolved, for --dump-config and checkpoints
   std::vector<std::string> warnings;
   std::shared_ptr<const model::Program> program;
   model::Code loss;
@@ -34,15 +34,15 @@ struct RunConfig {
   optim::ScheduleOptions schedule;
   optim::ClipOptions clip;
   DataConfig data;
-  int64_t epochs = 0, steps = 0;        ///< whichever ends first; 0: no bound
+  int64_t epochs = 0, steps = 0;  ///< whichever ends first; 0: no bound
   int64_t accumulate = 1;
   int64_t log_every = 50;
   Interval evaluate, checkpoint;
   int64_t keep_checkpoints = 3;
-  std::string best_metric;              ///< "loss" or a metric; "" for none
+  std::string best_metric;  ///< "loss" or a metric; "" for none
   bool best_is_larger = false;
   uint64_t seed = 0;
-  bool wide = false;                    ///< precision: float64
+  bool wide = false;  ///< precision: float64
   bool exact = false;
   bool passes = true;
 };

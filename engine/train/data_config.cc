@@ -15,7 +15,9 @@ using model::Section;
 using model::Spec;
 
 Schema with_part(Schema s) {
-  s.add("range", Spec::list(Spec::integer()).length(2, 2).doc("samples [begin, end); negative from the end"));
+  s.add(
+      "range",
+      Spec::list(Spec::integer()).length(2, 2).doc("samples [begin, end); negative from the end"));
   s.add("split", Spec::map_of(Spec::real().above(0).at_most(1)).doc("named shares of the samples"));
   s.add("part", Spec::text().doc("which share is used"));
   s.add("split_in_order", Spec::boolean().fallback("false"));
@@ -34,7 +36,8 @@ Schema csv_field() {
   s.add("fill", Spec::real().fallback("0"));
   s.add("log", Spec::boolean().fallback("false"));
   s.add("scaling", Spec::word({"none", "min_max", "standard"}).fallback("none"));
-  s.add("buckets", Spec::integer().at_least(0).fallback("0").doc("hash into so many; 0: by vocabulary"));
+  s.add("buckets",
+        Spec::integer().at_least(0).fallback("0").doc("hash into so many; 0: by vocabulary"));
   s.add("per_column", Spec::boolean().fallback("false"));
   s.add("vocabulary", Spec::list(Spec::text()).fallback("[]"));
   s.add("vocabulary_file", Spec::text());
@@ -57,11 +60,15 @@ Spec dataset_spec() {
   const Spec words = Spec::list(Spec::text()).fallback("[]");
   digits.add("size", Spec::integer().at_least(1).fallback("20000"));
   digits.add("seed", Spec::integer().at_least(0).fallback("0"));
-  digits.add("image_field", Spec::text().fallback("image")).add("label_field", Spec::text().fallback("label"));
+  digits.add("image_field", Spec::text().fallback("image"))
+      .add("label_field", Spec::text().fallback("label"));
   idx.add("images", Spec::text().required()).add("labels", Spec::text());
-  idx.add("image_field", Spec::text().fallback("image")).add("label_field", Spec::text().fallback("label"));
+  idx.add("image_field", Spec::text().fallback("image"))
+      .add("label_field", Spec::text().fallback("label"));
   idx.add("classes", words);
-  csv.add("path", Spec::text().required()).add("delimiter", Spec::text()).add("quote", Spec::text());
+  csv.add("path", Spec::text().required())
+      .add("delimiter", Spec::text())
+      .add("quote", Spec::text());
   csv.add("header", Spec::boolean().fallback("true")).add("column_names", words);
   csv.add("fields", Spec::list(Spec::map(csv_field())).fallback("[]"));
   text.add("path", Spec::text().required());
@@ -70,19 +77,27 @@ Spec dataset_spec() {
   text.add("windows", Spec::word({"random", "consecutive"}).fallback("random"));
   text.add("samples", Spec::integer().at_least(0).fallback("0"));
   text.add("stride", Spec::integer().at_least(0).fallback("0"));
-  text.add("token_field", Spec::text().fallback("tokens")).add("target_field", Spec::text().fallback("targets"));
+  text.add("token_field", Spec::text().fallback("tokens"))
+      .add("target_field", Spec::text().fallback("targets"));
   text.add("vocabulary", words).add("vocabulary_file", Spec::text());
   images.add("path", Spec::text()).add("files", words);
   images.add("channels", Spec::integer().at_least(1).at_most(3).fallback("3"));
-  images.add("image_field", Spec::text().fallback("image")).add("label_field", Spec::text().fallback("label"));
+  images.add("image_field", Spec::text().fallback("image"))
+      .add("label_field", Spec::text().fallback("label"));
   images.add("classes", words);
   npy.add("files", Spec::map_of(Spec::text()).required());
   npz.add("path", Spec::text().required()).add("arrays", Spec::map_of(Spec::text()).fallback("{}"));
-  random.add("size", Spec::integer().at_least(1).fallback("1024")).add("seed", Spec::integer().at_least(0).fallback("0"));
+  random.add("size", Spec::integer().at_least(1).fallback("1024"))
+      .add("seed", Spec::integer().at_least(0).fallback("0"));
   random.add("fields", Spec::list(Spec::map(random_field())).required());
-  return Spec::choice("kind", {{"digits", with_part(digits)}, {"idx", with_part(idx)}, {"csv", with_part(csv)},
-                               {"text", with_part(text)}, {"images", with_part(images)}, {"npy", with_part(npy)},
-                               {"npz", with_part(npz)}, {"random", with_part(random)}});
+  return Spec::choice("kind", {{"digits", with_part(digits)},
+                               {"idx", with_part(idx)},
+                               {"csv", with_part(csv)},
+                               {"text", with_part(text)},
+                               {"images", with_part(images)},
+                               {"npy", with_part(npy)},
+                               {"npz", with_part(npz)},
+                               {"random", with_part(random)}});
 }
 
 /// An absolute path from one in a config. `data://` names the folder of test data: where
@@ -93,29 +108,39 @@ std::string resolved(const Node& node) {
   if (!text.starts_with(kScheme)) return model::resolve_path(node);
   const std::string rest = text.substr(kScheme.size());
   namespace fs = std::filesystem;
-  if (const char* root = std::getenv("PADDLE_TEST_DATA")) return (fs::path(root) / rest).lexically_normal().string();
+  if (const char* root = std::getenv("PADDLE_TEST_DATA"))
+    return (fs::path(root) / rest).lexically_normal().string();
   const std::string file = node.source ? node.place().file : "";
   fs::path folder = fs::absolute(fs::path(file).parent_path());
   for (fs::path at = folder;; at = at.parent_path()) {
-    if (is_directory((at / "shared" / "data").string())) return (at / "shared" / "data" / rest).string();
+    if (is_directory((at / "shared" / "data").string()))
+      return (at / "shared" / "data" / rest).string();
     if (at == at.parent_path()) break;
   }
-  throw Error(ErrorCode::kData, "'" + text + "': there is no folder shared/data above " + folder.string() + " and PADDLE_TEST_DATA is not set", node.place());
+  throw Error(ErrorCode::kData,
+              "'" + text + "': there is no folder shared/data above " + folder.string() +
+                  " and PADDLE_TEST_DATA is not set",
+              node.place());
 }
 
-std::string path_of(const Section& s, const char* key) { return s.has(key) ? resolved(s.at(key)) : ""; }
+std::string path_of(const Section& s, const char* key) {
+  return s.has(key) ? resolved(s.at(key)) : "";
+}
 
 DType dtype_of_key(const Section& s, const char* key) {
   const std::string& name = s.text(key);
   if (const auto d = parse_dtype(name)) return *d;
   const auto names = dtype_names();
-  throw Error(ErrorCode::kConfig, "'" + name + "' is no dtype" + did_you_mean(name, names), s.place(key));
+  throw Error(ErrorCode::kConfig, "'" + name + "' is no dtype" + did_you_mean(name, names),
+              s.place(key));
 }
 
-std::vector<std::pair<std::string, std::string>> text_map(const Section& s, const char* key, bool paths) {
+std::vector<std::pair<std::string, std::string>> text_map(const Section& s, const char* key,
+                                                          bool paths) {
   std::vector<std::pair<std::string, std::string>> out;
   if (!s.has(key)) return out;
-  for (const model::Entry& e : s.at(key).entries) out.push_back({e.key.text, paths ? resolved(e.value) : e.value.text});
+  for (const model::Entry& e : s.at(key).entries)
+    out.push_back({e.key.text, paths ? resolved(e.value) : e.value.text});
   return out;
 }
 
@@ -124,7 +149,8 @@ data::CsvField read_csv_field(const Section& s) {
   f.name = s.text("name");
   if (s.has("columns")) f.columns = s.texts("columns");
   f.scalar = s.boolean("scalar");
-  f.kind = s.text("kind") == "numeric" ? data::ColumnKind::kNumeric : data::ColumnKind::kCategorical;
+  f.kind =
+      s.text("kind") == "numeric" ? data::ColumnKind::kNumeric : data::ColumnKind::kCategorical;
   if (s.has("dtype")) f.dtype = dtype_of_key(s, "dtype");
   f.missing = s.text("missing") == "fill"  ? data::MissingPolicy::kFill
               : s.text("missing") == "nan" ? data::MissingPolicy::kNan
@@ -146,18 +172,24 @@ data::DatasetOptions read_dataset(const Section& s) {
   data::DatasetOptions o;
   const std::string& kind = s.text("kind");
   if (kind == "digits") {
-    o.source = data::DigitsOptions{s.integer("size"), static_cast<uint64_t>(s.integer("seed")), s.text("image_field"), s.text("label_field")};
+    o.source = data::DigitsOptions{s.integer("size"), static_cast<uint64_t>(s.integer("seed")),
+                                   s.text("image_field"), s.text("label_field")};
   } else if (kind == "idx") {
-    o.source = data::IdxOptions{path_of(s, "images"), path_of(s, "labels"), s.text("image_field"), s.text("label_field"), s.texts("classes")};
+    o.source = data::IdxOptions{path_of(s, "images"), path_of(s, "labels"), s.text("image_field"),
+                                s.text("label_field"), s.texts("classes")};
   } else if (kind == "csv") {
     data::CsvFileOptions c;
     c.path = path_of(s, "path");
     const auto character = [&](const char* key, char& target) {
       if (!s.has(key)) return;
       const std::string& t = s.text(key);
-      if (t == "tab" || t == "\\t") target = '\t';
-      else if (t.size() == 1) target = t[0];
-      else throw Error(ErrorCode::kConfig, std::string(key) + ": expected one character, found '" + t + "'", s.place(key));
+      if (t == "tab" || t == "\\t")
+        target = '\t';
+      else if (t.size() == 1)
+        target = t[0];
+      else
+        throw Error(ErrorCode::kConfig,
+                    std::string(key) + ": expected one character, found '" + t + "'", s.place(key));
     };
     character("delimiter", c.delimiter);
     character("quote", c.quote);
@@ -170,7 +202,8 @@ data::DatasetOptions read_dataset(const Section& s) {
     t.path = path_of(s, "path");
     t.level = s.text("level") == "bytes" ? data::TextLevel::kBytes : data::TextLevel::kCharacters;
     t.context = s.integer("context");
-    t.windows = s.text("windows") == "random" ? data::TextWindows::kRandom : data::TextWindows::kConsecutive;
+    t.windows = s.text("windows") == "random" ? data::TextWindows::kRandom
+                                              : data::TextWindows::kConsecutive;
     t.samples = s.integer("samples");
     t.stride = s.integer("stride");
     t.token_field = s.text("token_field");
@@ -215,38 +248,55 @@ data::DatasetOptions read_dataset(const Section& s) {
     o.end = range[1];
   }
   if (s.has("split"))
-    for (const model::Entry& e : s.at("split").entries) o.split.push_back({e.key.text, e.value.as_double()});
+    for (const model::Entry& e : s.at("split").entries)
+      o.split.push_back({e.key.text, e.value.as_double()});
   if (s.has("part")) o.part = s.text("part");
   o.split_in_order = s.boolean("split_in_order");
   o.split_seed = static_cast<uint64_t>(s.integer("split_seed"));
   return o;
 }
 
-// ---- transforms ----------------------------------------------------------------------------------
+// ---- transforms
+// ----------------------------------------------------------------------------------
 
 Schema transform_schema(data::TransformKind kind) {
   using K = data::TransformKind;
   Schema s;
-  s.add("fields", Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
+  s.add("fields",
+        Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
   switch (kind) {
-    case K::kCast: s.add("dtype", Spec::text().required()); break;
-    case K::kScale: s.add("factor", Spec::real().fallback("1")).add("offset", Spec::real().fallback("0")); break;
+    case K::kCast:
+      s.add("dtype", Spec::text().required());
+      break;
+    case K::kScale:
+      s.add("factor", Spec::real().fallback("1")).add("offset", Spec::real().fallback("0"));
+      break;
     case K::kNormalize:
       s.add("mean", Spec::list(Spec::real()).or_else(Spec::real()).required());
       s.add("std", Spec::list(Spec::real().above(0)).or_else(Spec::real().above(0)).required());
       break;
-    case K::kOneHot: s.add("classes", Spec::integer().at_least(0).fallback("0")).add("dtype", Spec::text()); break;
-    case K::kReshape: s.add("shape", Spec::list(Spec::integer().at_least(-1)).required()); break;
+    case K::kOneHot:
+      s.add("classes", Spec::integer().at_least(0).fallback("0")).add("dtype", Spec::text());
+      break;
+    case K::kReshape:
+      s.add("shape", Spec::list(Spec::integer().at_least(-1)).required());
+      break;
     case K::kResize:
     case K::kCenterCrop:
     case K::kRandomCrop:
-      s.add("height", Spec::integer().at_least(1).required()).add("width", Spec::integer().at_least(1).required());
-      if (kind == K::kResize) s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
+      s.add("height", Spec::integer().at_least(1).required())
+          .add("width", Spec::integer().at_least(1).required());
+      if (kind == K::kResize)
+        s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
       break;
     case K::kHorizontalFlip:
-    case K::kVerticalFlip: s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.5")); break;
+    case K::kVerticalFlip:
+      s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.5"));
+      break;
     case K::kPad:
-      s.add("pad", Spec::list(Spec::integer().at_least(0)).or_else(Spec::integer().at_least(0)).required());
+      s.add(
+          "pad",
+          Spec::list(Spec::integer().at_least(0)).or_else(Spec::integer().at_least(0)).required());
       s.add("value", Spec::real().fallback("0"));
       break;
   }
@@ -255,14 +305,19 @@ Schema transform_schema(data::TransformKind kind) {
 
 data::TransformOptions read_transform(Node& item, model::Diagnostics& diagnostics) {
   if (!item.is_map() || item.entries.size() != 1)
-    throw Error(ErrorCode::kConfig, "a transform reads `- name: {fields: …}`, found " + item.describe(), item.place());
+    throw Error(ErrorCode::kConfig,
+                "a transform reads `- name: {fields: …}`, found " + item.describe(), item.place());
   model::Entry& entry = item.entries[0];
   const auto kind = data::parse_transform(entry.key.text);
   const auto names = data::transform_names();
   if (!kind)
-    throw Error(ErrorCode::kConfig, "unknown transform '" + entry.key.text + "'" + did_you_mean(entry.key.text, names), entry.key.place());
+    throw Error(ErrorCode::kConfig,
+                "unknown transform '" + entry.key.text + "'" + did_you_mean(entry.key.text, names),
+                entry.key.place());
   if (!entry.value.is_map())
-    throw Error(ErrorCode::kConfig, entry.key.text + ": expected a map, found " + entry.value.describe(), entry.value.place());
+    throw Error(ErrorCode::kConfig,
+                entry.key.text + ": expected a map, found " + entry.value.describe(),
+                entry.value.place());
   model::Diagnostics own;
   transform_schema(*kind).resolve(entry.value, "data.transforms." + entry.key.text, own);
   for (const Error& e : own.errors()) diagnostics.add(e);
@@ -292,14 +347,18 @@ data::TransformOptions read_transform(Node& item, model::Diagnostics& diagnostic
 
 Schema data_schema() {
   Schema s;
-  s.add("batch_size", Spec::integer().at_least(1).at_most(1 << 24).fallback("32").doc("samples of one update, over all micro-batches and processes"));
+  s.add("batch_size", Spec::integer().at_least(1).at_most(1 << 24).fallback("32").doc(
+                          "samples of one update, over all micro-batches and processes"));
   s.add("train", dataset_spec().required());
   s.add("valid", dataset_spec());
   s.add("transforms", Spec::list(Spec::any()).fallback("[]"));
-  s.add("augment", Spec::list(Spec::any()).fallback("[]").doc("transforms for training alone, before the others"));
+  s.add("augment", Spec::list(Spec::any())
+                       .fallback("[]")
+                       .doc("transforms for training alone, before the others"));
   s.add("shuffle", Spec::boolean().fallback("true"));
   s.add("drop_last", Spec::boolean().fallback("false"));
-  s.add("workers", Spec::integer().at_least(0).at_most(256).fallback("1").doc("threads that load ahead"));
+  s.add("workers",
+        Spec::integer().at_least(0).at_most(256).fallback("1").doc("threads that load ahead"));
   s.add("prefetch_bytes", Spec::integer().at_least(1).fallback("268435456"));
   s.add("valid_batch_size", Spec::integer().at_least(1).doc("default: batch_size"));
   s.add("on_bad_sample", Spec::word({"error", "skip"}).fallback("error"));
@@ -310,7 +369,8 @@ Schema data_schema() {
 
 void make_data_paths_absolute(Node& section, model::Diagnostics& diagnostics) {
   const auto absolute = [&](Node& node) {
-    if (node.is_scalar() && !node.text.empty()) diagnostics.guard([&] { node.text = resolved(node); });
+    if (node.is_scalar() && !node.text.empty())
+      diagnostics.guard([&] { node.text = resolved(node); });
   };
   for (const char* part : {"train", "valid"}) {
     Node* dataset = section.find(part);
@@ -338,14 +398,18 @@ DataConfig read_data(const Section& s, uint64_t seed, model::Diagnostics& diagno
   l.seed = seed;
   l.workers = static_cast<int>(s.integer("workers"));
   l.prefetch_bytes = static_cast<uint64_t>(s.integer("prefetch_bytes"));
-  l.on_bad_sample = s.text("on_bad_sample") == "skip" ? data::BadSamplePolicy::kSkip : data::BadSamplePolicy::kError;
+  l.on_bad_sample = s.text("on_bad_sample") == "skip" ? data::BadSamplePolicy::kSkip
+                                                      : data::BadSamplePolicy::kError;
   l.max_bad_rate = s.real("max_bad_rate");
-  l.nan = s.text("nan") == "skip" ? data::NanPolicy::kSkip : s.text("nan") == "keep" ? data::NanPolicy::kKeep : data::NanPolicy::kError;
+  l.nan = s.text("nan") == "skip"   ? data::NanPolicy::kSkip
+          : s.text("nan") == "keep" ? data::NanPolicy::kKeep
+                                    : data::NanPolicy::kError;
   c.valid_loader = l;
   c.valid_loader.shuffle = false;
   c.valid_loader.drop_last = false;
   c.valid_loader.epochs = 1;
-  c.valid_loader.batch_size = s.has("valid_batch_size") ? s.integer("valid_batch_size") : l.batch_size;
+  c.valid_loader.batch_size =
+      s.has("valid_batch_size") ? s.integer("valid_batch_size") : l.batch_size;
   for (const char* list : {"augment", "transforms"}) {
     Node items = s.at(list);
     for (Node& item : items.items)

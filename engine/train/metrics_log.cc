@@ -11,7 +11,9 @@ namespace paddle::train {
 namespace {
 
 /// JSON has no NaN; it becomes null.
-nlohmann::ordered_json number(double v) { return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json(); }
+nlohmann::ordered_json number(double v) {
+  return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json();
+}
 
 std::string kept_lines(const std::string& path, int64_t step) {
   std::string out;
@@ -50,7 +52,8 @@ void MetricsLog::write(const LogLine& line) {
   append(o.dump());
 }
 
-void MetricsLog::end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes, double seconds, int64_t skipped) {
+void MetricsLog::end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes,
+                     double seconds, int64_t skipped) {
   nlohmann::ordered_json o;
   o["kind"] = "end";
   o["step"] = step;

@@ -13,7 +13,8 @@ class MetricsLog {
   /// Opens the file; on resume (`from_step` >= 0), lines of later steps are dropped first.
   MetricsLog(const std::string& path, int64_t from_step);
   void write(const LogLine& line);
-  void end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes, double seconds, int64_t skipped);
+  void end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes, double seconds,
+           int64_t skipped);
 
  private:
   void append(const std::string& text);

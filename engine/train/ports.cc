@@ -17,9 +17,11 @@ Tensor Ports::parameter(const std::string& path, const Dims& shape, DType dtype,
     const DType wanted = widened(dtype);
     auto stored = store_.parameters.find(path);
     if (stored == store_.parameters.end())
-      stored = store_.parameters
-                   .emplace(path, Parameter{model::initial_value(init, path, shape, wanted, store_.seed), init.text()})
-                   .first;
+      stored =
+          store_.parameters
+              .emplace(path, Parameter{model::initial_value(init, path, shape, wanted, store_.seed),
+                                       init.text()})
+              .first;
     Array& value = stored->second.value;
     if (value.shape != shape || value.dtype != wanted)
       fail(ErrorCode::kModel, "parameter '", path, "' is ", text(value.dtype), str(value.shape),
@@ -48,9 +50,9 @@ Ports::Slot& Ports::open_state(const std::string& name, const Dims& shape, DType
 Tensor Ports::state(const std::string& path, const Dims& shape, DType dtype,
                     const model::Initialiser& init, model::StateScope) {
   const DType wanted = widened(dtype);
-  return open_state(path, shape, wanted, [&] {
-           return model::initial_value(init, path, shape, wanted, store_.seed);
-         }).value;
+  return open_state(path, shape, wanted,
+                    [&] { return model::initial_value(init, path, shape, wanted, store_.seed); })
+      .value;
 }
 
 void Ports::update(const std::string& path, const Tensor& value) {
@@ -72,9 +74,12 @@ int64_t Ports::static_value(const Dim& dim) {
 }
 
 Tensor Ports::slot(const std::string& name, const Dims& shape, DType dtype, double initial) {
-  return open_state(name, shape, dtype, [&] {
-           return model::initial_value(model::Initialiser::constant(initial), name, shape, dtype, 0);
-         }).value;
+  return open_state(name, shape, dtype,
+                    [&] {
+                      return model::initial_value(model::Initialiser::constant(initial), name,
+                                                  shape, dtype, 0);
+                    })
+      .value;
 }
 
 void Ports::set_slot(const std::string& name, const Tensor& value) { update(name, value); }
@@ -115,7 +120,8 @@ Tensor EagerPorts::open(ir::PortKind kind, const std::string&, const Array& valu
 }
 
 void EagerPorts::close(ir::PortKind kind, const std::string& name, const Tensor& value) {
-  Array& target = kind == ir::PortKind::kParameter ? store_.parameters.at(name).value : store_.states.at(name);
+  Array& target =
+      kind == ir::PortKind::kParameter ? store_.parameters.at(name).value : store_.states.at(name);
   target = value.array().contiguous();
 }
 

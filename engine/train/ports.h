@@ -50,7 +50,8 @@ class Ports : public model::ParameterStore {
     Tensor value;
     bool changed = false;
   };
-  Slot& open_state(const std::string& name, const Dims& shape, DType dtype, const std::function<Array()>& make);
+  Slot& open_state(const std::string& name, const Dims& shape, DType dtype,
+                   const std::function<Array()>& make);
   DType widened(DType dtype) const { return wide_ && dtype == DType::kF32 ? DType::kF64 : dtype; }
 
   bool wide_;

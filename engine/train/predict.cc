@@ -9,8 +9,9 @@
 
 namespace paddle::train {
 
-std::shared_ptr<ir::Function> trace_prediction(const model::Program& program, const model::EntryPoint& entry,
-                                               Store& store, bool wide) {
+std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
+                                               const model::EntryPoint& entry, Store& store,
+                                               bool wide) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("predict");
   {
@@ -23,7 +24,8 @@ std::shared_ptr<ir::Function> trace_prediction(const model::Program& program, co
       if (wide && wanted.dtype == DType::kF32) wanted.dtype = DType::kF64;
       inputs.push_back(tracer.input({ir::PortKind::kValue, name}, wanted));
     }
-    const Tensor random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
+    const Tensor random =
+        tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
     const RandomScope random_scope(random);
     TracePorts ports(store, wide, tracer);
     model::EvaluationOptions options;
@@ -37,13 +39,16 @@ std::shared_ptr<ir::Function> trace_prediction(const model::Program& program, co
   return function;
 }
 
-ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name, const Store& store) {
+ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
+                             const Store& store) {
   ir::Module module;
   module.name = name;
   for (const auto& [path, p] : store.parameters)
-    module.parameters.push_back({path, {p.value.dtype, to_shape(p.value.shape)}, p.initializer, true});
+    module.parameters.push_back(
+        {path, {p.value.dtype, to_shape(p.value.shape)}, p.initializer, true});
   for (const auto& [path, value] : store.states)
-    if (is_model_state(path)) module.states.push_back({path, {value.dtype, to_shape(value.shape)}, "", true});
+    if (is_model_state(path))
+      module.states.push_back({path, {value.dtype, to_shape(value.shape)}, "", true});
   module.functions.push_back(std::move(function));
   return module;
 }

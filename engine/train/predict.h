@@ -12,9 +12,11 @@
 namespace paddle::train {
 
 /// Traces an entry in evaluation mode. Makes parameters that the store lacks.
-std::shared_ptr<ir::Function> trace_prediction(const model::Program& program, const model::EntryPoint& entry,
-                                               Store& store, bool wide);
+std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
+                                               const model::EntryPoint& entry, Store& store,
+                                               bool wide);
 /// A module with this one function and the store's parameters and model states.
-ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name, const Store& store);
+ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
+                             const Store& store);
 
 }  // namespace paddle::train

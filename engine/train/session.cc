@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 #include "autograd/autograd.h"
 #include "ops/call.h"
 #include "runtime/execute.h"
@@ -13,16 +12,19 @@ namespace paddle::train {
 struct Session::Compiled {
   std::shared_ptr<ir::Function> function;
   std::unique_ptr<runtime::Executable> executable;
-  std::vector<Array> inputs;          ///< filled before each run
-  std::vector<int> field;             ///< per input: number of the field, or -1
-  std::vector<Array*> stored;         ///< per input: the store's array, or null
+  std::vector<Array> inputs;   ///< filled before each run
+  std::vector<int> field;      ///< per input: number of the field, or -1
+  std::vector<Array*> stored;  ///< per input: the store's array, or null
   int learning_rate = -1, step = -1, weight = -1, random = -1;
-  std::vector<size_t> metric_sizes;   ///< operands per metric
+  std::vector<size_t> metric_sizes;  ///< operands per metric
 };
 
 Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, Store& store,
                  SessionOptions options)
-    : step_(std::move(step)), fields_(std::move(fields)), store_(store), options_(std::move(options)) {
+    : step_(std::move(step)),
+      fields_(std::move(fields)),
+      store_(store),
+      options_(std::move(options)) {
   store_.seed = options_.seed;
   module_.name = step_->definition().program->name;
   runtime::register_backends();
@@ -42,7 +44,9 @@ std::vector<FieldType> Session::field_types(const model::Program& program,
       break;
     }
   for (const auto& [name, type] : inputs) {
-    const auto it = std::find_if(out.begin(), out.end(), [&, &wanted = name](const FieldType& f) { return f.name == wanted; });
+    const auto it = std::find_if(out.begin(), out.end(), [&, &wanted = name](const FieldType& f) {
+      return f.name == wanted;
+    });
     if (it == out.end()) {
       std::vector<std::string> names;
       for (const FieldType& f : samples) names.push_back(f.name);
@@ -51,22 +55,25 @@ std::vector<FieldType> Session::field_types(const model::Program& program,
     }
     const Shape& sample = it->type.shape;
     if (type.shape.size() != sample.size() + 1)
-      fail(ErrorCode::kConfig, "the model's input '", name, "' is ", type, ", a batch of the data's field ",
-           text(it->type.dtype), "[batch, …] has ", sample.size() + 1, " dimensions");
+      fail(ErrorCode::kConfig, "the model's input '", name, "' is ", type,
+           ", a batch of the data's field ", text(it->type.dtype), "[batch, …] has ",
+           sample.size() + 1, " dimensions");
     for (size_t d = 0; d < sample.size(); ++d) {
       const Dim& declared = type.shape[d + 1];
       if (!sample[d].is_constant()) continue;
       if (declared.is_symbol()) symbol_of_size.emplace(sample[d].value(), declared);
       if (declared.is_constant() && declared.value() != sample[d].value())
-        fail(ErrorCode::kConfig, "the model's input '", name, "' is ", type, ", a sample of the data's field is ",
-             text(it->type.dtype), text(sample));
+        fail(ErrorCode::kConfig, "the model's input '", name, "' is ", type,
+             ", a sample of the data's field is ", text(it->type.dtype), text(sample));
     }
     if (type.dtype != it->type.dtype)
-      fail(ErrorCode::kConfig, "the model's input '", name, "' is ", text(type.dtype), ", the data's field is ",
-           text(it->type.dtype), "; add a transform such as 'cast' or 'scale' to the data");
+      fail(ErrorCode::kConfig, "the model's input '", name, "' is ", text(type.dtype),
+           ", the data's field is ", text(it->type.dtype),
+           "; add a transform such as 'cast' or 'scale' to the data");
   }
   for (FieldType& field : out) {
-    const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const auto& i) { return i.first == field.name; });
+    const auto it = std::find_if(inputs.begin(), inputs.end(),
+                                 [&](const auto& i) { return i.first == field.name; });
     if (it != inputs.end()) {
       field.type = it->second;
     } else {
@@ -84,15 +91,21 @@ std::vector<FieldType> Session::field_types(const model::Program& program,
 
 StepOutputs Session::run_part(Part part, Ports& ports, const StepInputs& inputs) const {
   switch (part) {
-    case Part::kTrain: return step_->train(ports, inputs);
-    case Part::kAccumulate: return step_->accumulate(ports, inputs);
-    case Part::kApply: step_->apply(ports, inputs, accumulated_); return {};
-    case Part::kEvaluate: return step_->evaluate(ports, inputs);
+    case Part::kTrain:
+      return step_->train(ports, inputs);
+    case Part::kAccumulate:
+      return step_->accumulate(ports, inputs);
+    case Part::kApply:
+      step_->apply(ports, inputs, accumulated_);
+      return {};
+    case Part::kEvaluate:
+      return step_->evaluate(ports, inputs);
   }
   return {};
 }
 
-// ---- compiled ------------------------------------------------------------------------------------
+// ---- compiled
+// ------------------------------------------------------------------------------------
 
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   static const std::map<Part, std::string> kNames = {{Part::kTrain, "train"},
@@ -112,7 +125,8 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
     inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {DType::kF32, {}});
     inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
     inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF32, {}});
-    const Tensor random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
+    const Tensor random =
+        tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
     const RandomScope random_scope(random);
     TracePorts ports(store_, options_.wide, tracer);
     const StepOutputs out = run_part(part, ports, inputs);
@@ -153,7 +167,9 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
       field = static_cast<int>(i);
     } else {
       const bool is_step = port.name == "step";
-      (is_step ? c->step : port.name == "weight" ? c->weight : c->learning_rate) = static_cast<int>(i);
+      (is_step                 ? c->step
+       : port.name == "weight" ? c->weight
+                               : c->learning_rate) = static_cast<int>(i);
       c->inputs[i] = Array::zeros(is_step ? DType::kI64 : DType::kF32, {});
     }
     c->field.push_back(field);
@@ -170,7 +186,9 @@ Session::Compiled& Session::compiled(Part part) {
     module_.parameters.clear();
     module_.states.clear();
     for (const auto& [name, p] : store_.parameters)
-      module_.parameters.push_back({name, {p.value.dtype, to_shape(p.value.shape)}, p.initializer,
+      module_.parameters.push_back({name,
+                                    {p.value.dtype, to_shape(p.value.shape)},
+                                    p.initializer,
                                     !step_->definition().optimizer->is_frozen(name)});
     for (const auto& [name, value] : store_.states)
       module_.states.push_back({name, {value.dtype, to_shape(value.shape)}, "", true});
@@ -184,14 +202,20 @@ Array Session::cast_input(const Array& array, size_t field) const {
 }
 
 const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<Array>& batch,
-                                                const StepNumbers& numbers, double weight, uint64_t counter) {
+                                                const StepNumbers& numbers, double weight,
+                                                uint64_t counter) {
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (c.field[i] >= 0) c.inputs[i] = cast_input(batch[static_cast<size_t>(c.field[i])], static_cast<size_t>(c.field[i]));
+    if (c.field[i] >= 0)
+      c.inputs[i] =
+          cast_input(batch[static_cast<size_t>(c.field[i])], static_cast<size_t>(c.field[i]));
     if (c.stored[i]) c.inputs[i] = *c.stored[i];
   }
-  if (c.learning_rate >= 0) *c.inputs[static_cast<size_t>(c.learning_rate)].data<float>() = static_cast<float>(numbers.learning_rate);
+  if (c.learning_rate >= 0)
+    *c.inputs[static_cast<size_t>(c.learning_rate)].data<float>() =
+        static_cast<float>(numbers.learning_rate);
   if (c.step >= 0) *c.inputs[static_cast<size_t>(c.step)].data<int64_t>() = numbers.step;
-  if (c.weight >= 0) *c.inputs[static_cast<size_t>(c.weight)].data<float>() = static_cast<float>(weight);
+  if (c.weight >= 0)
+    *c.inputs[static_cast<size_t>(c.weight)].data<float>() = static_cast<float>(weight);
   if (c.random >= 0) {
     uint64_t* random = c.inputs[static_cast<size_t>(c.random)].data<uint64_t>();
     random[0] = options_.seed;
@@ -200,10 +224,11 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
   return c.executable->run(c.inputs);
 }
 
-// ---- eager ---------------------------------------------------------------------------------------
+// ---- eager
+// ---------------------------------------------------------------------------------------
 
-StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
-                               double weight, uint64_t counter) {
+StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
+                               const StepNumbers& numbers, double weight, uint64_t counter) {
   runtime::EagerExecutor executor;
   const InterpreterScope eager(executor);
   autograd::Tape tape;
@@ -212,7 +237,8 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch, const
   EagerPorts ports(store_, options_.wide);
   StepInputs inputs;
   if (part != Part::kApply)
-    for (size_t i = 0; i < fields_.size(); ++i) inputs.fields[fields_[i].name] = Tensor(cast_input(batch[i], i));
+    for (size_t i = 0; i < fields_.size(); ++i)
+      inputs.fields[fields_[i].name] = Tensor(cast_input(batch[i], i));
   inputs.learning_rate = Tensor(Array::scalar(static_cast<float>(numbers.learning_rate)));
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(static_cast<float>(weight)));
@@ -226,7 +252,8 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch, const
   return out;
 }
 
-// ---- steps ---------------------------------------------------------------------------------------
+// ---- steps
+// ---------------------------------------------------------------------------------------
 
 void Session::prepare() {
   if (options_.eager) {
@@ -244,19 +271,24 @@ int64_t batch_size(const std::vector<Array>& batch) {
 }
 }  // namespace
 
-double Session::train(const std::vector<std::vector<Array>>& micro_batches, const StepNumbers& numbers) {
+double Session::train(const std::vector<std::vector<Array>>& micro_batches,
+                      const StepNumbers& numbers) {
   int64_t total = 0;
   for (const auto& batch : micro_batches) total += batch_size(batch);
   const bool single = options_.accumulate <= 1;
   double loss = 0;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
-    const double weight = static_cast<double>(batch_size(micro_batches[i])) / static_cast<double>(total);
+    const double weight =
+        static_cast<double>(batch_size(micro_batches[i])) / static_cast<double>(total);
     // Every micro-batch draws its own random numbers.
-    const uint64_t counter = static_cast<uint64_t>(numbers.step) * static_cast<uint64_t>(std::max<int64_t>(1, options_.accumulate)) + i;
+    const uint64_t counter = static_cast<uint64_t>(numbers.step) *
+                                 static_cast<uint64_t>(std::max<int64_t>(1, options_.accumulate)) +
+                             i;
     const Part part = single ? Part::kTrain : Part::kAccumulate;
-    const double value = options_.eager
-                             ? run_eager(part, micro_batches[i], numbers, weight, counter).loss.array().number()
-                             : run_compiled(compiled(part), micro_batches[i], numbers, weight, counter)[0].number();
+    const double value =
+        options_.eager
+            ? run_eager(part, micro_batches[i], numbers, weight, counter).loss.array().number()
+            : run_compiled(compiled(part), micro_batches[i], numbers, weight, counter)[0].number();
     loss += value * weight;
   }
   if (!single) {
@@ -284,7 +316,8 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
   result.loss = out[0].number();
   size_t at = 1;
   for (const size_t count : c.metric_sizes) {
-    result.metric_operands.emplace_back(out.begin() + static_cast<ptrdiff_t>(at), out.begin() + static_cast<ptrdiff_t>(at + count));
+    result.metric_operands.emplace_back(out.begin() + static_cast<ptrdiff_t>(at),
+                                        out.begin() + static_cast<ptrdiff_t>(at + count));
     at += count;
   }
   return result;
@@ -298,7 +331,8 @@ runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
     if (c.field[i] >= 0)
       layouts.push_back(Layout::contiguous(dtype, shapes[static_cast<size_t>(c.field[i])]));
     else
-      layouts.push_back(Layout::contiguous(dtype, c.stored[i] ? c.stored[i]->shape : c.inputs[i].shape));
+      layouts.push_back(
+          Layout::contiguous(dtype, c.stored[i] ? c.stored[i]->shape : c.inputs[i].shape));
   }
   return c.executable->plan(layouts);
 }

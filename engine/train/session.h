@@ -44,7 +44,8 @@ struct EvaluationResult {
 
 class Session {
  public:
-  Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, Store& store, SessionOptions options);
+  Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, Store& store,
+          SessionOptions options);
   ~Session();
 
   /// Symbolic types of the fields from the model's inputs and the samples' shapes (-1: varies).
@@ -76,7 +77,8 @@ class Session {
   Compiled& compiled(Part part);
   std::unique_ptr<Compiled> trace(Part part);
   const std::vector<Array>& run_compiled(Compiled& c, const std::vector<Array>& batch,
-                                         const StepNumbers& numbers, double weight, uint64_t counter);
+                                         const StepNumbers& numbers, double weight,
+                                         uint64_t counter);
   StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
                         double weight, uint64_t counter);
   runtime::Plan& plan(Part part, const std::vector<Dims>& shapes);

@@ -12,7 +12,8 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
   options.store = &ports;
   const model::Program& program = *d_.program;
   Tensors operands;
-  for (const model::Input& input : program.model.inputs) operands.push_back(inputs.fields.at(input.name.text));
+  for (const model::Input& input : program.model.inputs)
+    operands.push_back(inputs.fields.at(input.name.text));
   model::NamedValues names;
   for (const auto& [name, tensor] : inputs.fields) names.push_back({name, model::Value(tensor)});
   for (model::NamedTensor& output : model::run_entry(program, program.model, operands, options))
@@ -21,19 +22,23 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
   StepOutputs out;
   const model::Value loss = model::run_code(d_.loss, names, options);
   if (!loss.is_tensor())
-    throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(), d_.loss.where.place());
+    throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(),
+                d_.loss.where.place());
   out.loss = loss.tensor();
   if (out.loss.ndim() != 0)
-    throw Error(ErrorCode::kConfig, str("loss: expected one number, found ", out.loss.type(), "; reduce it with mean or sum"),
-                d_.loss.where.place());
+    throw Error(
+        ErrorCode::kConfig,
+        str("loss: expected one number, found ", out.loss.type(), "; reduce it with mean or sum"),
+        d_.loss.where.place());
   if (!is_float(out.loss.dtype()))
-    throw Error(ErrorCode::kConfig, str("loss: expected a floating value, found ", out.loss.type()), d_.loss.where.place());
+    throw Error(ErrorCode::kConfig, str("loss: expected a floating value, found ", out.loss.type()),
+                d_.loss.where.place());
   if (training) return out;
   for (const MetricCall& metric : d_.metrics) {
     Tensors taken;
     const nn::MetricInfo& info = *nn::find_metric(metric.metric);
-    options.functions[metric.metric] = [&](std::vector<model::Value> positional, model::NamedValues named,
-                                           const model::Where&) {
+    options.functions[metric.metric] = [&](std::vector<model::Value> positional,
+                                           model::NamedValues named, const model::Where&) {
       for (const model::Value& v : positional)
         if (v.is_tensor() && taken.size() < info.operands.size()) taken.push_back(v.tensor());
       for (const auto& [name, v] : named)
@@ -42,8 +47,10 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
     };
     model::run_code(metric.code, names, options);
     if (taken.size() != info.operands.size())
-      throw Error(ErrorCode::kConfig, str("metric '", metric.name, "': ", metric.metric, " takes ",
-                                          join(info.operands, " and ")), metric.code.where.place());
+      throw Error(ErrorCode::kConfig,
+                  str("metric '", metric.name, "': ", metric.metric, " takes ",
+                      join(info.operands, " and ")),
+                  metric.code.where.place());
     out.metric_operands.push_back(std::move(taken));
   }
   return out;
@@ -56,7 +63,8 @@ std::vector<std::string> Step::trainable(const Ports& ports) const {
   return names;
 }
 
-Tensors Step::gradients(Ports& ports, const Tensor& loss, const std::vector<std::string>& names) const {
+Tensors Step::gradients(Ports& ports, const Tensor& loss,
+                        const std::vector<std::string>& names) const {
   Tensors parameters;
   for (const std::string& name : names) parameters.push_back(ports.existing(name));
   const autograd::NoGradScope no_second_order;
@@ -106,11 +114,13 @@ StepOutputs Step::accumulate(Ports& ports, const StepInputs& inputs) const {
   return out;
 }
 
-void Step::apply(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& parameters) const {
+void Step::apply(Ports& ports, const StepInputs& inputs,
+                 const std::vector<std::string>& parameters) const {
   Tensors sums;
   for (const std::string& name : parameters) {
     const Tensor parameter = ports.existing(name);
-    sums.push_back(ports.slot("gradient/" + name, concrete(parameter.shape()), parameter.dtype(), 0));
+    sums.push_back(
+        ports.slot("gradient/" + name, concrete(parameter.shape()), parameter.dtype(), 0));
   }
   update(ports, inputs, parameters, sums);
   for (size_t i = 0; i < parameters.size(); ++i)

@@ -52,7 +52,8 @@ class Step {
   /// Adds the gradients of a micro-batch, times its weight, to the accumulated ones.
   StepOutputs accumulate(Ports& ports, const StepInputs& inputs) const;
   /// Updates from the accumulated gradients and clears them. `parameters`: all that have some.
-  void apply(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& parameters) const;
+  void apply(Ports& ports, const StepInputs& inputs,
+             const std::vector<std::string>& parameters) const;
   StepOutputs evaluate(Ports& ports, const StepInputs& inputs) const;
 
  private:

@@ -54,7 +54,8 @@ std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
 }  // namespace
 
 uint64_t available_memory() {
-  uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   std::ifstream limit("/sys/fs/cgroup/memory.max");
   uint64_t cgroup = 0;
   if (limit >> cgroup) bytes = std::min(bytes, cgroup);
@@ -83,7 +84,8 @@ std::string MemoryPlan::text() const {
   line("in all", total());
   line("memory of this machine", available);
   out += fits() ? "  it fits\n"
-                : "  it does not fit: lower data.batch_size, raise train.accumulate, or lower data.prefetch_bytes\n";
+                : "  it does not fit: lower data.batch_size, raise train.accumulate, or lower "
+                  "data.prefetch_bytes\n";
   return out;
 }
 
@@ -138,7 +140,8 @@ void Trainer::Impl::open_data() {
   data::LoaderOptions options = config_.data.loader;
   loader_ = std::make_unique<data::Loader>(data::make_dataset(config_.data.train), options);
   if (config_.data.valid && !options_.benchmark)
-    valid_loader_ = std::make_unique<data::Loader>(data::make_dataset(*config_.data.valid), config_.data.valid_loader);
+    valid_loader_ = std::make_unique<data::Loader>(data::make_dataset(*config_.data.valid),
+                                                   config_.data.valid_loader);
 }
 
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
@@ -166,10 +169,13 @@ MemoryPlan Trainer::Impl::prepare() {
     options.observe = [this, index = 0](const ir::Function& f, const std::string& stage) mutable {
       const std::string number = (index < 10 ? "0" : "") + std::to_string(index);
       ++index;
-      write_file_atomically((fs::path(options_.dump_ir) / (f.name + "." + number + "." + stage + ".txt")).string(), ir::print(f));
+      write_file_atomically(
+          (fs::path(options_.dump_ir) / (f.name + "." + number + "." + stage + ".txt")).string(),
+          ir::print(f));
     };
   }
-  auto types = Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
+  auto types =
+      Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
   for (const std::string& group : step_->definition().optimizer->unmatched_groups([&] {
@@ -181,16 +187,19 @@ MemoryPlan Trainer::Impl::prepare() {
   load_initial_weights();
   MemoryPlan plan;
   plan.available = available_memory();
-  plan.prefetch = config_.data.loader.workers > 0 ? std::min(config_.data.loader.prefetch_bytes, 4 * loader_->batch_bytes())
-                                                  : loader_->batch_bytes();
+  plan.prefetch = config_.data.loader.workers > 0
+                      ? std::min(config_.data.loader.prefetch_bytes, 4 * loader_->batch_bytes())
+                      : loader_->batch_bytes();
   if (!options_.eager) {
     const int64_t micro = std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate);
     plan.training = session_->plan_training(batch_shapes(*loader_, micro));
     if (valid_loader_)
-      plan.evaluation = session_->plan_evaluation(batch_shapes(*valid_loader_, config_.data.valid_loader.batch_size));
+      plan.evaluation = session_->plan_evaluation(
+          batch_shapes(*valid_loader_, config_.data.valid_loader.batch_size));
     if (!plan.fits())
-      fail(ErrorCode::kDevice, "the run does not fit in memory: it needs ", human_bytes(plan.total()), ", there are ",
-           human_bytes(plan.available), "; lower data.batch_size or raise train.accumulate");
+      fail(ErrorCode::kDevice, "the run does not fit in memory: it needs ",
+           human_bytes(plan.total()), ", there are ", human_bytes(plan.available),
+           "; lower data.batch_size or raise train.accumulate");
   }
   prepared_ = true;
   return plan;
@@ -215,7 +224,8 @@ int64_t Trainer::Impl::total_steps() const {
 double Trainer::Impl::train_batch(const data::Batch& batch) {
   StepNumbers numbers;
   numbers.step = state_.step + 1;
-  learning_rate_ = config_.optimizer.lr * optim::schedule_factor(config_.schedule, state_.step, total_steps());
+  learning_rate_ =
+      config_.optimizer.lr * optim::schedule_factor(config_.schedule, state_.step, total_steps());
   numbers.learning_rate = learning_rate_;
   std::vector<std::vector<Array>> micro;
   const int64_t parts = std::min(config_.accumulate, batch.samples);
@@ -257,8 +267,11 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
     for (const model::Stmt& s : call.code.statements)
       if (s.value && s.value->kind == model::ExprKind::kCall)
         for (const model::Argument& a : s.value->arguments)
-          if (!a.name.empty() && (a.value->kind == model::ExprKind::kInteger || a.value->kind == model::ExprKind::kReal))
-            options[a.name] = a.value->kind == model::ExprKind::kReal ? a.value->real : static_cast<double>(a.value->integer);
+          if (!a.name.empty() && (a.value->kind == model::ExprKind::kInteger ||
+                                  a.value->kind == model::ExprKind::kReal))
+            options[a.name] = a.value->kind == model::ExprKind::kReal
+                                  ? a.value->real
+                                  : static_cast<double>(a.value->integer);
     metrics.push_back(nn::make_metric(call.metric, options));
   }
   valid_loader_->seek({0, 0});
@@ -279,7 +292,8 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   line.learning_rate = learning_rate_;
   line.samples_per_second = static_cast<double>(samples) / std::max(1e-9, seconds_since(begun));
   line.seconds = seconds_before_ + seconds_since(started_);
-  for (size_t i = 0; i < metrics.size(); ++i) line.metrics.push_back({calls[i].name, metrics[i]->result()});
+  for (size_t i = 0; i < metrics.size(); ++i)
+    line.metrics.push_back({calls[i].name, metrics[i]->result()});
   log(line);
   window_start_ = Clock::now();
   window_samples_ = 0;
@@ -290,8 +304,8 @@ void Trainer::Impl::start_folder() {
   const std::string checkpoints = (fs::path(options_.output) / "checkpoints").string();
   const bool has = !list_checkpoints(checkpoints).empty();
   if (has && !options_.resume && !options_.overwrite)
-    fail(ErrorCode::kUsage, options_.output, ": has checkpoints of an earlier run; give --resume ", options_.output,
-         " to go on, --overwrite to start anew, or another --output");
+    fail(ErrorCode::kUsage, options_.output, ": has checkpoints of an earlier run; give --resume ",
+         options_.output, " to go on, --overwrite to start anew, or another --output");
   if (options_.overwrite && !options_.resume) {
     std::error_code error;
     fs::remove_all(checkpoints, error);
@@ -300,8 +314,10 @@ void Trainer::Impl::start_folder() {
   }
   ensure_directory(options_.output);
   if (options_.resume) restore();
-  metrics_ = std::make_unique<MetricsLog>((fs::path(options_.output) / "metrics.jsonl").string(), options_.resume ? state_.step : -1);
-  write_file_atomically((fs::path(options_.output) / "config.yaml").string(), model::dump_yaml(config_.document));
+  metrics_ = std::make_unique<MetricsLog>((fs::path(options_.output) / "metrics.jsonl").string(),
+                                          options_.resume ? state_.step : -1);
+  write_file_atomically((fs::path(options_.output) / "config.yaml").string(),
+                        model::dump_yaml(config_.document));
 }
 
 void Trainer::Impl::restore() {
@@ -316,7 +332,8 @@ void Trainer::Impl::restore() {
       const Store before = store_;
       state_ = read_checkpoint(path, store_);
       if (store_.seed != config_.seed)
-        fail(ErrorCode::kConfig, "seed: the run began with ", store_.seed, ", the config says ", config_.seed, "; the seed cannot change on resume");
+        fail(ErrorCode::kConfig, "seed: the run began with ", store_.seed, ", the config says ",
+             config_.seed, "; the seed cannot change on resume");
       loader_->seek(state_.position);
       seconds_before_ = state_.seconds;
       observer_.note(str("resumed from ", path, " (step ", state_.step, ")"));
@@ -346,10 +363,12 @@ void Trainer::Impl::write_model() {
   ensure_directory(folder.string());
   auto function = trace_prediction(*config_.program, config_.program->model, store_, config_.wide);
   write_weights((folder / "model.safetensors").string(), store_);
-  write_file_atomically((folder / "module.txt").string(), ir::print(prediction_module(function, config_.name, store_)));
+  write_file_atomically((folder / "module.txt").string(),
+                        ir::print(prediction_module(function, config_.name, store_)));
   write_file_atomically((folder / "config.yaml").string(), model::dump_yaml(config_.document));
   // What the inputs and outputs mean: vocabularies and class names.
-  nlohmann::json meaning = {{"version", 1}, {"name", config_.name}, {"fields", nlohmann::json::array()}};
+  nlohmann::json meaning = {
+      {"version", 1}, {"name", config_.name}, {"fields", nlohmann::json::array()}};
   for (const data::Field& f : loader_->fields()) {
     nlohmann::json field = {{"name", f.name}, {"dtype", text(f.dtype)}, {"shape", f.shape}};
     if (f.class_count > 0) field["class_count"] = f.class_count;
@@ -363,7 +382,9 @@ void Trainer::Impl::write_model() {
       meaning["vocabulary_field"] = source.fields()[i].name;
       break;
     }
-  write_file_atomically((folder / "model.json").string(), meaning.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file_atomically(
+      (folder / "model.json").string(),
+      meaning.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 bool Trainer::Impl::due(const Interval& every, bool epoch_ended) const {
@@ -382,7 +403,9 @@ void Trainer::Impl::report_progress() {
   const double elapsed = seconds_since(window_start_);
   p.samples_per_second = elapsed > 0 ? static_cast<double>(window_samples_) / elapsed : 0;
   if (p.samples_per_second > 0)
-    p.seconds_left = static_cast<double>((p.total_steps - p.step) * config_.data.loader.batch_size) / p.samples_per_second;
+    p.seconds_left =
+        static_cast<double>((p.total_steps - p.step) * config_.data.loader.batch_size) /
+        p.samples_per_second;
   const double both = times_.data + times_.compute;
   p.data_share = both > 0 ? times_.data / both : 0;
   observer_.progress(p);
@@ -415,11 +438,13 @@ TrainResult Trainer::Impl::run() {
     window_samples_ += batch->samples;
     if (!std::isfinite(last_loss_))
       fail(ErrorCode::kData, "the loss is ", last_loss_, " at step ", state_.step,
-           "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or clip.global_norm may help");
+           "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or "
+           "clip.global_norm may help");
     if (state_.step % config_.log_every == 0) log_train();
     report_progress();
     const bool last = state_.step == total;
-    if (due(config_.evaluate, batch->last_of_epoch) || (last && (config_.evaluate.steps || config_.evaluate.epochs))) {
+    if (due(config_.evaluate, batch->last_of_epoch) ||
+        (last && (config_.evaluate.steps || config_.evaluate.epochs))) {
       log_train();
       if (auto line = evaluate()) {
         result.last_valid = line;
@@ -427,7 +452,8 @@ TrainResult Trainer::Impl::run() {
         for (const auto& [name, v] : line->metrics)
           if (name == config_.best_metric) value = v;
         if (!config_.best_metric.empty() &&
-            (!state_.best || (config_.best_is_larger ? value > *state_.best : value < *state_.best))) {
+            (!state_.best ||
+             (config_.best_is_larger ? value > *state_.best : value < *state_.best))) {
           state_.best = value;
           state_.best_step = state_.step;
           result.checkpoint = checkpoint();
@@ -477,7 +503,8 @@ BenchmarkResult Trainer::Impl::benchmark() {
   r.parameters = store_.parameter_count();
   if (!options_.eager) {
     const int64_t micro = std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate);
-    r.flops = session_->training_flops(batch_shapes(*loader_, micro)) * static_cast<double>(config_.accumulate);
+    r.flops = session_->training_flops(batch_shapes(*loader_, micro)) *
+              static_cast<double>(config_.accumulate);
   }
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);

@@ -13,14 +13,14 @@
 namespace paddle::train {
 
 struct TrainOptions {
-  std::string output;                ///< run folder
-  bool resume = false;               ///< go on from the newest valid checkpoint of `output`
-  bool overwrite = false;            ///< a folder with checkpoints may be replaced
+  std::string output;      ///< run folder
+  bool resume = false;     ///< go on from the newest valid checkpoint of `output`
+  bool overwrite = false;  ///< a folder with checkpoints may be replaced
   bool eager = false;
-  std::string initial_weights;       ///< safetensors file, or ""
+  std::string initial_weights;  ///< safetensors file, or ""
   std::vector<std::string> allow_missing, allow_unused;
-  std::string dump_ir;               ///< folder for the module after each pass, or ""
-  int64_t benchmark = 0;             ///< timed steps; nothing is written then
+  std::string dump_ir;    ///< folder for the module after each pass, or ""
+  int64_t benchmark = 0;  ///< timed steps; nothing is written then
 };
 
 /// One line of metrics.jsonl.
@@ -58,7 +58,8 @@ struct MemoryPlan {
 };
 
 struct BenchmarkResult {
-  double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0, flops = 0;
+  double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0,
+         flops = 0;
   uint64_t peak_bytes = 0;
   int64_t steps = 0, parameters = 0;
 };

@@ -40,11 +40,13 @@ std::vector<Array> compiled(const Fn& fn, const std::vector<Array>& inputs, bool
     for (size_t i = 0; i < inputs.size(); ++i) {
       Shape shape = to_shape(inputs[i].shape);
       if (!shape.empty()) shape[0] = Dim::symbol("n" + std::to_string(inputs[i].shape[0]));
-      traced.push_back(tracer.input({ir::PortKind::kValue, "x" + std::to_string(i)}, {inputs[i].dtype, shape}));
+      traced.push_back(
+          tracer.input({ir::PortKind::kValue, "x" + std::to_string(i)}, {inputs[i].dtype, shape}));
     }
     const RandomScope random(Tensor(Array::from<uint64_t>({7, 1}, {2})));
     size_t i = 0;
-    for (const Tensor& t : fn(traced)) tracer.output({ir::PortKind::kValue, "y" + std::to_string(i++)}, t);
+    for (const Tensor& t : fn(traced))
+      tracer.output({ir::PortKind::kValue, "y" + std::to_string(i++)}, t);
   }
   for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) pass.run(*function);
   runtime::Executable executable(function, {4, {poison}});
@@ -66,13 +68,15 @@ void expect_same(const Fn& fn, const std::vector<Array>& inputs, double toleranc
     ASSERT_EQ(a[i].shape, b[i].shape) << "output " << i;
     ASSERT_EQ(a[i].dtype, b[i].dtype);
     for (int64_t j = 0; j < a[i].size(); ++j)
-      ASSERT_NEAR(a[i].number(j), b[i].number(j), tolerance * (1 + std::abs(a[i].number(j)))) << "output " << i << " at " << j;
+      ASSERT_NEAR(a[i].number(j), b[i].number(j), tolerance * (1 + std::abs(a[i].number(j))))
+          << "output " << i << " at " << j;
   }
 }
 
 Array ramp(Dims shape, double scale = 0.1, double offset = -0.7) {
   Array a = Array::empty(DType::kF32, shape);
-  for (int64_t i = 0; i < a.size(); ++i) a.data<float>()[i] = static_cast<float>(offset + scale * static_cast<double>(i % 17));
+  for (int64_t i = 0; i < a.size(); ++i)
+    a.data<float>()[i] = static_cast<float>(offset + scale * static_cast<double>(i % 17));
   return a;
 }
 
@@ -92,7 +96,8 @@ TEST(BothModes, GradientsOfASmallNet) {
 TEST(BothModes, SecondOrder) {
   expect_same(
       [](const Tensors& t) {
-        const Tensor y = ops::sum(ops::tanh(t[0]) * ops::exp(t[0]) + ops::pow(t[0], Tensor::number(3.0)));
+        const Tensor y =
+            ops::sum(ops::tanh(t[0]) * ops::exp(t[0]) + ops::pow(t[0], Tensor::number(3.0)));
         const Tensor g = autograd::grad({y}, {t[0]})[0];
         return autograd::grad({ops::sum(g * g)}, {t[0]});
       },
@@ -133,8 +138,12 @@ TEST(BothModes, LoopAndItsGradient) {
   expect_same(
       [](const Tensors& t) {
         const Tensors y = current_interpreter().loop(
-            [&](const Tensors& s) { return Tensors{ops::less_than(s[1], Tensor::number(int64_t{4}))}; },
-            [&](const Tensors& s) { return Tensors{ops::tanh(s[0] * t[1]) + s[0], s[1] + Tensor::number(int64_t{1})}; },
+            [&](const Tensors& s) {
+              return Tensors{ops::less_than(s[1], Tensor::number(int64_t{4}))};
+            },
+            [&](const Tensors& s) {
+              return Tensors{ops::tanh(s[0] * t[1]) + s[0], s[1] + Tensor::number(int64_t{1})};
+            },
             {t[0], full_of({}, 0, DType::kI64)}, 10);
         Tensors out = autograd::grad({ops::sum(y[0])}, {t[0], t[1]});
         out.push_back(y[0]);
@@ -144,13 +153,18 @@ TEST(BothModes, LoopAndItsGradient) {
 }
 
 TEST(BothModes, DropoutIsTheSame) {
-  expect_same([](const Tensors& t) { return Tensors{ops::dropout(t[0], 0.4), ops::dropout(t[0], 0.4)}; }, {ramp({40, 10}, 0.1, 1)});
+  expect_same(
+      [](const Tensors& t) {
+        return Tensors{ops::dropout(t[0], 0.4), ops::dropout(t[0], 0.4)};
+      },
+      {ramp({40, 10}, 0.1, 1)});
 }
 
 TEST(BothModes, ConvolutionAndPooling) {
   expect_same(
       [](const Tensors& t) {
-        const Tensor y = ops::max_pool2d(ops::relu(ops::conv2d(t[0], t[1], t[2], AttrValue(1), AttrValue(1))), AttrValue(2))[0];
+        const Tensor y = ops::max_pool2d(
+            ops::relu(ops::conv2d(t[0], t[1], t[2], AttrValue(1), AttrValue(1))), AttrValue(2))[0];
         Tensors out = autograd::grad({ops::sum(y * y)}, {t[0], t[1], t[2]});
         out.push_back(y);
         return out;
@@ -164,7 +178,8 @@ TEST(BothModes, ManySizesOneTrace) {
   {
     ir::Tracer tracer(*function);
     const InterpreterScope scope(tracer);
-    const Tensor x = tracer.input({ir::PortKind::kValue, "x"}, {DType::kF32, {Dim::symbol("batch"), 3}});
+    const Tensor x =
+        tracer.input({ir::PortKind::kValue, "x"}, {DType::kF32, {Dim::symbol("batch"), 3}});
     tracer.output({ir::PortKind::kValue, "y"}, ops::sum(ops::reshape(x, {Dim(-1)}) * 2.0));
   }
   runtime::Executable executable(function, {4, {}});

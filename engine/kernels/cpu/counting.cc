@@ -26,7 +26,8 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   const bool weighted = request.operands.size() > 1 && request.operands[1].present;
   const DType weight_type = weighted ? request.operands[1].dtype : DType::kF64;
-  const ConvertFn load = convert_fn(x.dtype, DType::kI64), load_weight = convert_fn(weight_type, DType::kF64);
+  const ConvertFn load = convert_fn(x.dtype, DType::kI64),
+                  load_weight = convert_fn(weight_type, DType::kF64);
   const int64_t size = x.size(), item = item_size(x.dtype), weight_item = item_size(weight_type);
   const bool single = weight_type == DType::kF32;
   return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
@@ -34,7 +35,8 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
     for (int64_t i = 0; i < size; ++i) {
       const int64_t value = element<int64_t>(load, operands[0], item, i);
       if (value < 0) fail(ErrorCode::kUsage, "bincount: x has the negative number ", value);
-      if (value >= (int64_t{1} << 40)) fail(ErrorCode::kUsage, "bincount: ", value, " would need too many bins");
+      if (value >= (int64_t{1} << 40))
+        fail(ErrorCode::kUsage, "bincount: ", value, " would need too many bins");
       bins = std::max(bins, value + 1);
     }
     void* const out = context.allocator->allocate(0, {bins});
@@ -46,8 +48,10 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
         continue;
       }
       const double weight = element<double>(load_weight, operands[1], weight_item, i);
-      if (single) static_cast<float*>(out)[value] += static_cast<float>(weight);
-      else static_cast<double*>(out)[value] += weight;
+      if (single)
+        static_cast<float*>(out)[value] += static_cast<float>(weight);
+      else
+        static_cast<double*>(out)[value] += weight;
     }
   });
 }
@@ -57,7 +61,8 @@ std::unique_ptr<Kernel> prepare_histogram(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   const bool weighted = request.operands.size() > 1 && request.operands[1].present;
   const DType weight_type = weighted ? request.operands[1].dtype : DType::kF64;
-  const ConvertFn load = convert_fn(x.dtype, DType::kF64), load_weight = convert_fn(weight_type, DType::kF64);
+  const ConvertFn load = convert_fn(x.dtype, DType::kF64),
+                  load_weight = convert_fn(weight_type, DType::kF64);
   const ConvertFn store = convert_fn(DType::kF64, request.results[0].dtype);
   const int64_t size = x.size(), item = item_size(x.dtype), weight_item = item_size(weight_type);
   return make_kernel(
@@ -105,15 +110,18 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
     return at < 0 ? nullptr : &request.attrs[static_cast<size_t>(at)];
   };
   const auto flag = [&](const char* name) { return attr(name) && attr(name)->as_bool(); };
-  const bool with_index = flag("return_index"), with_inverse = flag("return_inverse"), with_counts = flag("return_counts");
+  const bool with_index = flag("return_index"), with_inverse = flag("return_inverse"),
+             with_counts = flag("return_counts");
   const Layout& x = request.operands[0];
   const bool along = !attr("axis")->is_none();
   const Rows rows = along ? Rows::of(x.shape, attr("axis")->as_int()) : Rows::of({x.size()}, 0);
   Dims shape = along ? x.shape : Dims{x.size()};
-  const size_t axis = along ? static_cast<size_t>(attr("axis")->as_int() < 0
-                                                      ? attr("axis")->as_int() + static_cast<int64_t>(x.shape.size())
-                                                      : attr("axis")->as_int())
-                            : 0;
+  const size_t axis =
+      along
+          ? static_cast<size_t>(attr("axis")->as_int() < 0
+                                    ? attr("axis")->as_int() + static_cast<int64_t>(x.shape.size())
+                                    : attr("axis")->as_int())
+          : 0;
   const bool wide = attr("dtype")->as_dtype() == DType::kI64;
   return visit_dtype(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -122,7 +130,8 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
       const auto compare = [&](int64_t a, int64_t b) {  // -1, 0 or 1; NaN differs from nothing less
         for (int64_t o = 0; o < rows.outer; ++o)
           for (int64_t i = 0; i < rows.inner; ++i) {
-            const T left = data[(o * rows.length + a) * rows.inner + i], right = data[(o * rows.length + b) * rows.inner + i];
+            const T left = data[(o * rows.length + a) * rows.inner + i],
+                    right = data[(o * rows.length + b) * rows.inner + i];
             if (left < right) return -1;
             if (right < left) return 1;
             if ((left != left) != (right != right)) return left != left ? 1 : -1;
@@ -151,13 +160,17 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
       for (int64_t o = 0; o < rows.outer; ++o)
         for (size_t k = 0; k < firsts.size(); ++k)
           std::copy_n(data + (o * rows.length + firsts[k]) * rows.inner, rows.inner,
-                      out + (o * static_cast<int64_t>(firsts.size()) + static_cast<int64_t>(k)) * rows.inner);
+                      out + (o * static_cast<int64_t>(firsts.size()) + static_cast<int64_t>(k)) *
+                                rows.inner);
       size_t next = 1;
       const auto put = [&](const std::vector<int64_t>& values) {
-        void* const target = context.allocator->allocate(next++, {static_cast<int64_t>(values.size())});
+        void* const target =
+            context.allocator->allocate(next++, {static_cast<int64_t>(values.size())});
         for (size_t i = 0; i < values.size(); ++i) {
-          if (wide) static_cast<int64_t*>(target)[i] = values[i];
-          else static_cast<int32_t*>(target)[i] = static_cast<int32_t>(values[i]);
+          if (wide)
+            static_cast<int64_t*>(target)[i] = values[i];
+          else
+            static_cast<int32_t*>(target)[i] = static_cast<int32_t>(values[i]);
         }
       };
       if (with_index) put(firsts);

@@ -16,11 +16,16 @@ namespace {
 template <class F>
 auto visit_size(DType dtype, F f) {
   switch (item_size(dtype)) {
-    case 1: return f(uint8_t());
-    case 2: return f(uint16_t());
-    case 4: return f(uint32_t());
-    case 8: return f(uint64_t());
-    default: fail(ErrorCode::kUsage, "no indexing of ", text(dtype));
+    case 1:
+      return f(uint8_t());
+    case 2:
+      return f(uint16_t());
+    case 4:
+      return f(uint32_t());
+    case 8:
+      return f(uint64_t());
+    default:
+      fail(ErrorCode::kUsage, "no indexing of ", text(dtype));
   }
 }
 
@@ -46,7 +51,8 @@ class Indices {
 /// Walks the row-major index of a shape and keeps the offset that some strides give it.
 class Walk {
  public:
-  Walk(const Dims& shape, const Dims& strides) : shape_(shape), strides_(strides), index_(shape.size(), 0) {}
+  Walk(const Dims& shape, const Dims& strides)
+      : shape_(shape), strides_(strides), index_(shape.size(), 0) {}
   int64_t offset() const { return offset_; }
   void next() {
     for (size_t i = shape_.size(); i-- > 0;) {
@@ -62,7 +68,9 @@ class Walk {
   int64_t offset_ = 0;
 };
 
-int64_t positive(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
+int64_t positive(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
 
 void copy_whole(const void* from, void* to, size_t bytes) {
   if (from != to) std::memcpy(to, from, bytes);
@@ -83,7 +91,8 @@ T combined(T a, T b, F f) {
 
 template <class T>
 T combine(const std::string& reduce, T a, T b) {
-  if (reduce == "add" || reduce == "mean") return combined(a, b, [](auto x, auto y) { return x + y; });
+  if (reduce == "add" || reduce == "mean")
+    return combined(a, b, [](auto x, auto y) { return x + y; });
   if (reduce == "mul") return combined(a, b, [](auto x, auto y) { return x * y; });
   if (reduce == "amin") return combined(a, b, [](auto x, auto y) { return y < x ? y : x; });
   if (reduce == "amax") return combined(a, b, [](auto x, auto y) { return y > x ? y : x; });
@@ -94,7 +103,8 @@ T combine(const std::string& reduce, T a, T b) {
 
 std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
-  const size_t axis = static_cast<size_t>(positive(GatherAlongAttrs(request.attrs).axis, x.shape.size()));
+  const size_t axis =
+      static_cast<size_t>(positive(GatherAlongAttrs(request.attrs).axis, x.shape.size()));
   const Indices indices(index.dtype, request.op.name());
   const Dims all = contiguous_strides(x.shape);
   Dims strides = all;
@@ -103,13 +113,14 @@ std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
   const int64_t count = index.size();
   return visit_size(x.dtype, [&](auto tag) {
     using T = decltype(tag);
-    return make_kernel([=, shape = index.shape](const RunContext&, void* const* operands, void* const* results) {
-      const T* const in = static_cast<const T*>(operands[0]);
-      T* const out = static_cast<T*>(results[0]);
-      Walk walk(shape, strides);
-      for (int64_t i = 0; i < count; ++i, walk.next())
-        out[i] = in[walk.offset() + indices.at(operands[1], i, size) * step];
-    });
+    return make_kernel(
+        [=, shape = index.shape](const RunContext&, void* const* operands, void* const* results) {
+          const T* const in = static_cast<const T*>(operands[0]);
+          T* const out = static_cast<T*>(results[0]);
+          Walk walk(shape, strides);
+          for (int64_t i = 0; i < count; ++i, walk.next())
+            out[i] = in[walk.offset() + indices.at(operands[1], i, size) * step];
+        });
   });
 }
 
@@ -127,7 +138,8 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
   return visit_dtype(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel(
-        [=, shape = index.shape, bytes = bytes_of(x)](const RunContext& context, void* const* operands, void* const* results) {
+        [=, shape = index.shape, bytes = bytes_of(x)](const RunContext& context,
+                                                      void* const* operands, void* const* results) {
           const T* const values = static_cast<const T*>(operands[2]);
           T* const out = static_cast<T*>(results[0]);
           copy_whole(operands[0], out, bytes);
@@ -138,7 +150,9 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
           for (int64_t i = 0; i < count; ++i, walk.next()) {
             const int64_t at = walk.offset() + indices.at(operands[1], i, size) * step;
             const bool first = counts && taken[at] == 0;
-            out[at] = first || attrs.reduce == "assign" ? values[i] : combine<T>(attrs.reduce, out[at], values[i]);
+            out[at] = first || attrs.reduce == "assign"
+                          ? values[i]
+                          : combine<T>(attrs.reduce, out[at], values[i]);
             if (counts) ++taken[at];
           }
           if (attrs.reduce == "mean")
@@ -147,7 +161,8 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
                 if constexpr (std::is_integral_v<T>)
                   out[i] = static_cast<T>(static_cast<int64_t>(out[i]) / taken[i]);
                 else
-                  out[i] = static_cast<T>(out[i] / static_cast<typename Accumulator<T>::type>(taken[i]));
+                  out[i] =
+                      static_cast<T>(out[i] / static_cast<typename Accumulator<T>::type>(taken[i]));
               }
         },
         counts ? static_cast<size_t>(elements) * 4 : 0);
@@ -156,7 +171,8 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
-  const size_t axis = static_cast<size_t>(positive(IndexSelectAttrs(request.attrs).axis, x.shape.size()));
+  const size_t axis =
+      static_cast<size_t>(positive(IndexSelectAttrs(request.attrs).axis, x.shape.size()));
   const Indices indices(index.dtype, request.op.name());
   int64_t outer = 1, inner = 1;
   for (size_t i = 0; i < x.shape.size(); ++i)
@@ -166,12 +182,14 @@ std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     const std::byte* const in = static_cast<const std::byte*>(operands[0]);
     std::byte* const out = static_cast<std::byte*>(results[0]);
-    parallel_for(outer * count, std::max<int64_t>(1, 16384 / (inner + 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i / count * size + indices.at(operands[1], i % count, size);
-        std::memcpy(out + static_cast<size_t>(i) * bytes, in + static_cast<size_t>(row) * bytes, bytes);
-      }
-    });
+    parallel_for(
+        outer * count, std::max<int64_t>(1, 16384 / (inner + 1)), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t row = i / count * size + indices.at(operands[1], i % count, size);
+            std::memcpy(out + static_cast<size_t>(i) * bytes, in + static_cast<size_t>(row) * bytes,
+                        bytes);
+          }
+        });
   });
 }
 
@@ -187,7 +205,8 @@ std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
   const double alpha = attrs.alpha;
   return visit_dtype(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel([=, bytes = bytes_of(x)](const RunContext&, void* const* operands, void* const* results) {
+    return make_kernel([=, bytes = bytes_of(x)](const RunContext&, void* const* operands,
+                                                void* const* results) {
       const T* const values = static_cast<const T*>(operands[2]);
       T* const out = static_cast<T*>(results[0]);
       copy_whole(operands[0], out, bytes);
@@ -198,12 +217,14 @@ std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
           if constexpr (std::is_integral_v<T>) {
             for (int64_t j = 0; j < inner; ++j)
               target[j] = static_cast<T>(static_cast<uint64_t>(target[j]) +
-                                         static_cast<uint64_t>(static_cast<int64_t>(alpha)) * static_cast<uint64_t>(source[j]));
+                                         static_cast<uint64_t>(static_cast<int64_t>(alpha)) *
+                                             static_cast<uint64_t>(source[j]));
           } else {
             using C = typename Accumulator<T>::type;
             const C factor = static_cast<C>(alpha);
             for (int64_t j = 0; j < inner; ++j)
-              target[j] = static_cast<T>(static_cast<C>(target[j]) + factor * static_cast<C>(source[j]));
+              target[j] =
+                  static_cast<T>(static_cast<C>(target[j]) + factor * static_cast<C>(source[j]));
           }
         }
     });
@@ -218,25 +239,30 @@ struct Coordinates {
   Dims sizes, strides;  ///< of the axes that are indexed; strides in slices
   int64_t count;
 
-  Coordinates(const Layout& x, const Layout& index, std::string_view op) : indices(index.dtype, op) {
+  Coordinates(const Layout& x, const Layout& index, std::string_view op)
+      : indices(index.dtype, op) {
     const size_t depth = static_cast<size_t>(index.shape.back());
     sizes.assign(x.shape.begin(), x.shape.begin() + static_cast<ptrdiff_t>(depth));
     strides = contiguous_strides(sizes);
-    count = depth == 0 ? element_count(std::span<const int64_t>(index.shape).first(index.shape.size() - 1))
-                       : index.size() / static_cast<int64_t>(depth);
+    count = depth == 0
+                ? element_count(std::span<const int64_t>(index.shape).first(index.shape.size() - 1))
+                : index.size() / static_cast<int64_t>(depth);
   }
   /// The slice that coordinates `i` name.
   int64_t slice(const void* index, int64_t i) const {
     int64_t at = 0;
     for (size_t k = 0; k < sizes.size(); ++k)
-      at += indices.at(index, i * static_cast<int64_t>(sizes.size()) + static_cast<int64_t>(k), sizes[k]) * strides[k];
+      at += indices.at(index, i * static_cast<int64_t>(sizes.size()) + static_cast<int64_t>(k),
+                       sizes[k]) *
+            strides[k];
     return at;
   }
 };
 
 int64_t slice_size(const Layout& x, const Layout& index) {
   int64_t size = 1;
-  for (size_t i = static_cast<size_t>(index.shape.back()); i < x.shape.size(); ++i) size *= x.shape[i];
+  for (size_t i = static_cast<size_t>(index.shape.back()); i < x.shape.size(); ++i)
+    size *= x.shape[i];
   return size;
 }
 
@@ -264,21 +290,22 @@ std::unique_ptr<Kernel> prepare_scatter_nd_add(const KernelRequest& request) {
   const bool add = request.op.name() == "scatter_nd_add";
   return visit_dtype(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel([=, bytes = bytes_of(x)](const RunContext&, void* const* operands, void* const* results) {
-      const T* const updates = static_cast<const T*>(operands[2]);
-      T* const out = static_cast<T*>(results[0]);
-      copy_whole(operands[0], out, bytes);
-      for (int64_t i = 0; i < coordinates.count; ++i) {
-        T* const target = out + coordinates.slice(operands[1], i) * inner;
-        const T* const source = updates + i * inner;
-        if (add) {
-          for (int64_t j = 0; j < inner; ++j)
-            target[j] = combined(target[j], source[j], [](auto a, auto b) { return a + b; });
-        } else {
-          std::copy(source, source + inner, target);
-        }
-      }
-    });
+    return make_kernel(
+        [=, bytes = bytes_of(x)](const RunContext&, void* const* operands, void* const* results) {
+          const T* const updates = static_cast<const T*>(operands[2]);
+          T* const out = static_cast<T*>(results[0]);
+          copy_whole(operands[0], out, bytes);
+          for (int64_t i = 0; i < coordinates.count; ++i) {
+            T* const target = out + coordinates.slice(operands[1], i) * inner;
+            const T* const source = updates + i * inner;
+            if (add) {
+              for (int64_t j = 0; j < inner; ++j)
+                target[j] = combined(target[j], source[j], [](auto a, auto b) { return a + b; });
+            } else {
+              std::copy(source, source + inner, target);
+            }
+          }
+        });
   });
 }
 
@@ -286,26 +313,28 @@ std::unique_ptr<Kernel> prepare_nonzero_rows(const KernelRequest& request) {
   const Layout& x = request.operands[0];
   const ConvertFn load = convert_fn(x.dtype, DType::kBool);
   const int64_t size = x.size(), item = item_size(x.dtype);
-  return make_kernel([=, shape = x.shape](const RunContext& context, void* const* operands, void* const* results) {
-    const auto set = [&](int64_t i) {
-      bool value;
-      load(static_cast<const std::byte*>(operands[0]) + i * item, 1, &value, 1);
-      return value;
-    };
-    int64_t count = 0;
-    for (int64_t i = 0; i < size; ++i) count += set(i);
-    const int64_t rank = static_cast<int64_t>(shape.size());
-    int64_t* out = static_cast<int64_t*>(context.allocator ? context.allocator->allocate(0, {count, rank}) : results[0]);
-    for (int64_t i = 0; i < size; ++i) {
-      if (!set(i)) continue;
-      int64_t rest = i;
-      for (int64_t axis = rank - 1; axis >= 0; --axis) {
-        out[axis] = rest % shape[static_cast<size_t>(axis)];
-        rest /= shape[static_cast<size_t>(axis)];
-      }
-      out += rank;
-    }
-  });
+  return make_kernel(
+      [=, shape = x.shape](const RunContext& context, void* const* operands, void* const* results) {
+        const auto set = [&](int64_t i) {
+          bool value;
+          load(static_cast<const std::byte*>(operands[0]) + i * item, 1, &value, 1);
+          return value;
+        };
+        int64_t count = 0;
+        for (int64_t i = 0; i < size; ++i) count += set(i);
+        const int64_t rank = static_cast<int64_t>(shape.size());
+        int64_t* out = static_cast<int64_t*>(
+            context.allocator ? context.allocator->allocate(0, {count, rank}) : results[0]);
+        for (int64_t i = 0; i < size; ++i) {
+          if (!set(i)) continue;
+          int64_t rest = i;
+          for (int64_t axis = rank - 1; axis >= 0; --axis) {
+            out[axis] = rest % shape[static_cast<size_t>(axis)];
+            rest /= shape[static_cast<size_t>(axis)];
+          }
+          out += rank;
+        }
+      });
 }
 
 std::unique_ptr<Kernel> prepare_masked_select(const KernelRequest& request) {
@@ -331,7 +360,9 @@ std::unique_ptr<Kernel> prepare_masked_select(const KernelRequest& request) {
         }
       };
       int64_t count = 0;
-      blocks([&](int64_t, int64_t n, const bool* marked) { count += std::count(marked, marked + n, true); });
+      blocks([&](int64_t, int64_t n, const bool* marked) {
+        count += std::count(marked, marked + n, true);
+      });
       T* out = static_cast<T*>(context.allocator->allocate(0, {count}));
       blocks([&](int64_t at, int64_t n, const bool* marked) {
         const T* const v = static_cast<const T*>(values.read(operands[0], at, n, value_buffer));

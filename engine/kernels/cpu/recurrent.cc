@@ -73,12 +73,15 @@ class Scan {
       std::copy(share + 2 * n, share + 3 * n, saved + 3 * n);
       for (int64_t k = 0; k < 2 * n; ++k) share[k] += gates[k];
       loops.sigmoid(share, saved, 2 * n);
-      for (int64_t k = 0; k < n; ++k) share[2 * n + k] = gates[2 * n + k] + saved[k] * saved[3 * n + k];
+      for (int64_t k = 0; k < n; ++k)
+        share[2 * n + k] = gates[2 * n + k] + saved[k] * saved[3 * n + k];
       loops.tanh(share + 2 * n, saved + 2 * n, n);
-      for (int64_t k = 0; k < n; ++k) out[k] = saved[n + k] * (h[k] - saved[2 * n + k]) + saved[2 * n + k];
+      for (int64_t k = 0; k < n; ++k)
+        out[k] = saved[n + k] * (h[k] - saved[2 * n + k]) + saved[2 * n + k];
     } else {
       for (int64_t k = 0; k < n; ++k) share[k] += gates[k];
-      if (s.cell == Cell::kTanh) loops.tanh(share, out, n);
+      if (s.cell == Cell::kTanh)
+        loops.tanh(share, out, n);
       else
         for (int64_t k = 0; k < n; ++k) out[k] = share[k] > T(0) ? share[k] : T(0);
     }
@@ -105,23 +108,25 @@ class Scan {
       parallel_for(s.batch, std::max<int64_t>(1, 4096 / width), [&](int64_t first, int64_t last) {
         for (int64_t b = first; b < last; ++b) {
           const int64_t at = b * s.steps + t;
-          cell(gates + at * width, share + b * width, bias, h + b * h_stride, c + b * n, saved + at * s.saved * n,
-               out + at * n);
+          cell(gates + at * width, share + b * width, bias, h + b * h_stride, c + b * n,
+               saved + at * s.saved * n, out + at * n);
         }
       });
       h = out + t * n;
       h_stride = s.steps * n;
     }
-    for (int64_t b = 0; b < s.batch; ++b) std::copy(h + b * h_stride, h + b * h_stride + n, last_h + b * n);
+    for (int64_t b = 0; b < s.batch; ++b)
+      std::copy(h + b * h_stride, h + b * h_stride + n, last_h + b * n);
   }
 
-  /// One row of one step backwards: from dh and dc to the gates' gradients, and what of dh and dc goes
-  /// past the matrix product to the step before.
-  void cell_grad(T* dh, T* dc, const T* h_before, const T* c_before, const T* out, const T* saved, T* dgates,
-                 T* dhidden) const {
+  /// One row of one step backwards: from dh and dc to the gates' gradients, and what of dh and dc
+  /// goes past the matrix product to the step before.
+  void cell_grad(T* dh, T* dc, const T* h_before, const T* c_before, const T* out, const T* saved,
+                 T* dgates, T* dhidden) const {
     const int64_t n = s.hidden;
     if (s.cell == Cell::kLstm) {
-      const T *i = saved, *f = saved + n, *g = saved + 2 * n, *o = saved + 3 * n, *c = saved + 4 * n;
+      const T *i = saved, *f = saved + n, *g = saved + 2 * n, *o = saved + 3 * n,
+              *c = saved + 4 * n;
       recurrent_loops<T>().tanh(c, dhidden, n);  // dhidden is free until the end
       for (int64_t k = 0; k < n; ++k) {
         const T t = dhidden[k];
@@ -169,8 +174,10 @@ class Scan {
     const int64_t n = s.hidden, width = s.gates * n;
     const size_t bytes = static_cast<size_t>(s.batch * n) * sizeof(T);
     std::memcpy(dh, operands[1], bytes);
-    if (s.cell == Cell::kLstm) std::memcpy(dc, operands[2], bytes);
-    else std::memset(dc, 0, bytes);
+    if (s.cell == Cell::kLstm)
+      std::memcpy(dc, operands[2], bytes);
+    else
+      std::memset(dc, 0, bytes);
     for (int64_t i = s.steps; i-- > 0;) {
       const int64_t t = s.step(i), before = i > 0 ? s.step(i - 1) : -1;
       parallel_for(s.batch, std::max<int64_t>(1, 4096 / width), [&](int64_t first, int64_t last) {
@@ -182,15 +189,17 @@ class Scan {
           const T* const c_before = s.cell != Cell::kLstm ? nullptr
                                     : before < 0          ? c0 + b * n
                                                           : saved + earlier * s.saved * n + 4 * n;
-          cell_grad(row, dc + b * n, h_before, c_before, out + at * n, saved + at * s.saved * n, dgates + at * width,
-                    dhidden + at * width);
+          cell_grad(row, dc + b * n, h_before, c_before, out + at * n, saved + at * s.saved * n,
+                    dgates + at * width, dhidden + at * width);
         }
       });
       // Whole vectors, so that a value does not depend on where a thread begins.
-      parallel_for((n + kColumns - 1) / kColumns, s.grain(width * kColumns) / 4, [&](int64_t first, int64_t last) {
-        recurrent_loops<T>().backward(dhidden + t * width, s.batch, s.steps * width, weight, width, n, first * kColumns,
-                                      std::min(n, last * kColumns), product);
-      });
+      parallel_for((n + kColumns - 1) / kColumns, s.grain(width * kColumns) / 4,
+                   [&](int64_t first, int64_t last) {
+                     recurrent_loops<T>().backward(dhidden + t * width, s.batch, s.steps * width,
+                                                   weight, width, n, first * kColumns,
+                                                   std::min(n, last * kColumns), product);
+                   });
       for (int64_t k = 0; k < s.batch * n; ++k) dh[k] += product[k];
     }
   }
@@ -213,9 +222,10 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const ScanShape shape = scan_shape(attrs.cell, attrs.reverse, request.results[0].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel([scan = Scan<T>(shape)](const RunContext& context, void* const* operands,
-                                               void* const* results) { scan.run(context, operands, results); },
-                       static_cast<size_t>(shape.batch * shape.gates * shape.hidden) * sizeof(T));
+    return make_kernel(
+        [scan = Scan<T>(shape)](const RunContext& context, void* const* operands,
+                                void* const* results) { scan.run(context, operands, results); },
+        static_cast<size_t>(shape.batch * shape.gates * shape.hidden) * sizeof(T));
   });
 }
 
@@ -224,8 +234,9 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
   const ScanShape shape = scan_shape(attrs.cell, attrs.reverse, request.operands[6].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel([scan = Scan<T>(shape)](const RunContext& context, void* const* operands,
-                                               void* const* results) { scan.run_grad(context, operands, results); },
+    return make_kernel([scan = Scan<T>(shape)](
+                           const RunContext& context, void* const* operands,
+                           void* const* results) { scan.run_grad(context, operands, results); },
                        static_cast<size_t>(shape.batch * shape.hidden) * sizeof(T));
   });
 }

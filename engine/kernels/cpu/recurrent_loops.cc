@@ -42,8 +42,8 @@ void dots(const T* const* h, const T* const* w, int64_t n, T sums[kRows][kColumn
 }
 
 template <class T>
-void forward(const T* h, int64_t batch, int64_t h_stride, const T* weight, int64_t hidden, int64_t first,
-             int64_t last, T* out, int64_t out_stride) {
+void forward(const T* h, int64_t batch, int64_t h_stride, const T* weight, int64_t hidden,
+             int64_t first, int64_t last, T* out, int64_t out_stride) {
   constexpr int kRows = 4, kColumns = 4;
   for (int64_t j = first; j < last; j += kColumns)
     for (int64_t b = 0; b < batch; b += kRows) {
@@ -60,8 +60,8 @@ void forward(const T* h, int64_t batch, int64_t h_stride, const T* weight, int64
 }
 
 template <class T>
-void backward(const T* g, int64_t batch, int64_t g_stride, const T* weight, int64_t gates, int64_t hidden,
-              int64_t first, int64_t last, T* out) {
+void backward(const T* g, int64_t batch, int64_t g_stride, const T* weight, int64_t gates,
+              int64_t hidden, int64_t first, int64_t last, T* out) {
   const Tag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int kRows = 4, kVectors = 4;
@@ -76,14 +76,16 @@ void backward(const T* g, int64_t batch, int64_t g_stride, const T* weight, int6
         for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
       for (int64_t j = 0; j < gates; ++j) {
         Vec<T> wv[kVectors];
-        for (int v = 0; v < kVectors; ++v) wv[v] = hn::LoadU(d, weight + j * hidden + k + v * lanes);
+        for (int v = 0; v < kVectors; ++v)
+          wv[v] = hn::LoadU(d, weight + j * hidden + k + v * lanes);
         for (int r = 0; r < kRows; ++r) {
           const Vec<T> gv = hn::Set(d, gr[r][j]);
           for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(gv, wv[v], acc[r][v]);
         }
       }
       for (int64_t r = 0; r < rows; ++r)
-        for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[r][v], d, out + (b + r) * hidden + k + v * lanes);
+        for (int v = 0; v < kVectors; ++v)
+          hn::StoreU(acc[r][v], d, out + (b + r) * hidden + k + v * lanes);
     }
     for (; k < last; ++k)
       for (int64_t r = 0; r < rows; ++r) {

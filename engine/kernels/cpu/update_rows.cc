@@ -20,7 +20,8 @@ struct Place {
 constexpr int64_t kMaxWidth = 1024;  ///< elements of a row that are summed at a time
 
 /// Places in the order of their rows.
-const Place* sorted_places(const int64_t* indices, int64_t count, int64_t rows, std::byte* scratch) {
+const Place* sorted_places(const int64_t* indices, int64_t count, int64_t rows,
+                           std::byte* scratch) {
   auto* places = reinterpret_cast<Place*>(scratch);
   for (int64_t i = 0; i < count; ++i) {
     if (indices[i] < 0 || indices[i] >= rows)
@@ -116,7 +117,8 @@ void update(const Rule& r, double lr, double step, int64_t n, T* p, T* g, T* s0,
 double scalar(DType dtype, const void* data) {
   return visit_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(*static_cast<const T*>(data)));
+    return static_cast<double>(
+        static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(*static_cast<const T*>(data)));
   });
 }
 
@@ -140,7 +142,8 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
         const double lr = scalar(lr_type, operands[lr_at]);
         const double step = adam ? scalar(step_type, operands[lr_at + 1]) : 1;
         const T* gradients = static_cast<const T*>(operands[1]);
-        const Place* places = sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
+        const Place* places =
+            sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
         T* parameter = static_cast<T*>(results[0]);
         T* state0 = rule.states > 0 ? static_cast<T*>(results[1]) : nullptr;
         T* state1 = rule.states > 1 ? static_cast<T*>(results[2]) : nullptr;
@@ -148,7 +151,8 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
           T sum[kMaxWidth];
           for (int64_t at = 0; at < width; at += kMaxWidth) {
             const int64_t n = std::min(kMaxWidth, width - at);
-            std::memcpy(sum, gradients + places[first].at * width + at, static_cast<size_t>(n) * sizeof(T));
+            std::memcpy(sum, gradients + places[first].at * width + at,
+                        static_cast<size_t>(n) * sizeof(T));
             for (int64_t i = first + 1; i < last; ++i) {
               const T* g = gradients + places[i].at * width + at;
               for (int64_t k = 0; k < n; ++k) sum[k] += g[k];
@@ -182,10 +186,12 @@ std::unique_ptr<Kernel> prepare_merge_rows(const KernelRequest& request) {
           using T = typename decltype(tag)::type;
           const T* in = static_cast<const T*>(operands[1]);
           T* out = static_cast<T*>(results[0]);
-          const Place* places = sorted_places(static_cast<const int64_t*>(operands[0]), count, INT64_MAX, c.scratch);
+          const Place* places =
+              sorted_places(static_cast<const int64_t*>(operands[0]), count, INT64_MAX, c.scratch);
           for_each_row(places, count, [&](int64_t, int64_t first, int64_t last) {
             T* target = out + places[first].at * width;
-            std::memcpy(target, in + places[first].at * width, static_cast<size_t>(width) * sizeof(T));
+            std::memcpy(target, in + places[first].at * width,
+                        static_cast<size_t>(width) * sizeof(T));
             for (int64_t i = first + 1; i < last; ++i) {
               const T* g = in + places[i].at * width;
               for (int64_t k = 0; k < width; ++k) target[k] += g[k];

@@ -12,19 +12,26 @@
 namespace opgen {
 namespace {
 
-const std::set<std::string> kAttrTypes = {"bool", "int",    "float", "str",  "word", "dtype", "dim",
-                                          "ints", "dims",   "floats", "strs", "number", "any"};
+const std::set<std::string> kAttrTypes = {"bool",  "int",    "float", "str",  "word",
+                                          "dtype", "dim",    "ints",  "dims", "floats",
+                                          "strs",  "number", "any"};
 const std::set<std::string> kKeys = {
-    "signature", "doc",    "infer", "vjp",   "decompose", "view",    "write",   "kernel", "onednn",
-    "in_place",  "cost",   "traits", "layer", "alias", "precision", "version"};
-const std::map<std::string, std::string> kTraits = {
-    {"elementwise", "kElementwise"}, {"commutative", "kCommutative"},
-    {"float_inputs", "kFloatInputs"}, {"strided", "kStrided"},
-    {"random", "kRandom"},           {"reduction", "kReduction"},
-    {"effect", "kEffect"},           {"run_time_shape", "kRunTimeShape"},
-    {"creation", "kCreation"},       {"linear", "kLinear"},
-    {"control_flow", "kControlFlow"}, {"constant_fold", "kConstantFold"},
-    {"optimizer_update", "kOptimizerUpdate"}, {"stop_gradient", "kStopGradient"}};
+    "signature", "doc",      "infer", "vjp",    "decompose", "view",  "write",     "kernel",
+    "onednn",    "in_place", "cost",  "traits", "layer",     "alias", "precision", "version"};
+const std::map<std::string, std::string> kTraits = {{"elementwise", "kElementwise"},
+                                                    {"commutative", "kCommutative"},
+                                                    {"float_inputs", "kFloatInputs"},
+                                                    {"strided", "kStrided"},
+                                                    {"random", "kRandom"},
+                                                    {"reduction", "kReduction"},
+                                                    {"effect", "kEffect"},
+                                                    {"run_time_shape", "kRunTimeShape"},
+                                                    {"creation", "kCreation"},
+                                                    {"linear", "kLinear"},
+                                                    {"control_flow", "kControlFlow"},
+                                                    {"constant_fold", "kConstantFold"},
+                                                    {"optimizer_update", "kOptimizerUpdate"},
+                                                    {"stop_gradient", "kStopGradient"}};
 
 std::string trimmed(const std::string& s) {
   const auto begin = s.find_first_not_of(" \n\t");
@@ -171,8 +178,9 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
 }  // namespace
 
 std::string Entry::identifier() const {
-  static const std::set<std::string> kTaken = {"std", "bool", "double", "float", "int", "xor", "and",
-                                               "or", "not", "new", "switch", "default", "signed"};
+  static const std::set<std::string> kTaken = {"std",    "bool",    "double", "float", "int",
+                                               "xor",    "and",     "or",     "not",   "new",
+                                               "switch", "default", "signed"};
   std::string out = name;
   for (char& c : out)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
@@ -220,7 +228,8 @@ void check(const std::vector<Entry>& entries) {
     if (e.infer.empty()) refuse("has no inference rule");
     const bool control =
         std::find(e.traits.begin(), e.traits.end(), "kControlFlow") != e.traits.end();
-    if (e.kernel.empty() && e.decompose.empty() && !control) refuse("has neither kernel nor decomposition");
+    if (e.kernel.empty() && e.decompose.empty() && !control)
+      refuse("has neither kernel nor decomposition");
     if (e.vjp.empty() && e.no_gradient.empty())
       refuse("says nothing of its gradient (vjp: RULE | decomposition | none: reason)");
     if (e.vjp == "decomposition" && e.decompose.empty()) refuse("has no decomposition");

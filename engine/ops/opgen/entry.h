@@ -33,8 +33,8 @@ struct Entry {
   std::string infer, cost, vjp, no_gradient, decompose, view, write, kernel, onednn, in_place;
   std::vector<std::string> traits, aliases;
   int version = 1;
-  std::string identifier() const;  ///< name as a C++ identifier
-  std::string struct_name() const; ///< "LogSoftmaxAttrs"
+  std::string identifier() const;   ///< name as a C++ identifier
+  std::string struct_name() const;  ///< "LogSoftmaxAttrs"
 };
 
 void read_schema(const std::string& file, std::vector<Entry>& entries);

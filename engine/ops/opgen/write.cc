@@ -40,17 +40,28 @@ const char* boolean(bool b) { return b ? "true" : "false"; }
 
 std::string cpp_type(const Param& p) {
   std::string t;
-  if (p.type == "bool") t = "bool";
-  else if (p.type == "int") t = "int64_t";
-  else if (p.type == "float") t = "double";
-  else if (p.type == "str" || p.type == "word") t = "std::string";
-  else if (p.type == "dtype") t = "DType";
-  else if (p.type == "dim") t = "Dim";
-  else if (p.type == "ints") t = "std::vector<int64_t>";
-  else if (p.type == "dims") t = "Shape";
-  else if (p.type == "floats") t = "std::vector<double>";
-  else if (p.type == "strs") t = "std::vector<std::string>";
-  else return "AttrValue";
+  if (p.type == "bool")
+    t = "bool";
+  else if (p.type == "int")
+    t = "int64_t";
+  else if (p.type == "float")
+    t = "double";
+  else if (p.type == "str" || p.type == "word")
+    t = "std::string";
+  else if (p.type == "dtype")
+    t = "DType";
+  else if (p.type == "dim")
+    t = "Dim";
+  else if (p.type == "ints")
+    t = "std::vector<int64_t>";
+  else if (p.type == "dims")
+    t = "Shape";
+  else if (p.type == "floats")
+    t = "std::vector<double>";
+  else if (p.type == "strs")
+    t = "std::vector<std::string>";
+  else
+    return "AttrValue";
   return p.optional ? "std::optional<" + t + ">" : t;
 }
 
@@ -105,7 +116,8 @@ std::string function_head(const Entry& e, bool with_defaults) {
       out += p.list ? "const Tensors& " : "const Tensor& ";
     } else {
       const std::string type = cpp_type(p);
-      const bool by_value = type == "bool" || type == "int64_t" || type == "double" || type == "DType";
+      const bool by_value =
+          type == "bool" || type == "int64_t" || type == "double" || type == "DType";
       out += by_value ? type + " " : "const " + type + "& ";
     }
     out += p.name;
@@ -146,8 +158,8 @@ void write_attrs(const std::vector<Entry>& entries, const std::string& out) {
       if (get.empty())
         h << value;
       else if (p.optional)
-        h << value << ".is_none() ? " << cpp_type(p) << "() : " << cpp_type(p) << "(" << value << "."
-          << get << "())";
+        h << value << ".is_none() ? " << cpp_type(p) << "() : " << cpp_type(p) << "(" << value
+          << "." << get << "())";
       else
         h << value << "." << get << "()";
       h << ")";
@@ -177,8 +189,7 @@ void write_rules(const std::vector<Entry>& entries, const std::string& out) {
     h << "Layout view_" << n
       << "(const Layout& operand, const Attrs& attrs, const Dims& result_shape);\n";
   for (const auto& n : write)
-    h << "Tensor write_" << n
-      << "(const Tensor& base, const Tensor& value, const Attrs& attrs);\n";
+    h << "Tensor write_" << n << "(const Tensor& base, const Tensor& value, const Attrs& attrs);\n";
   for (const auto& n : cost)
     h << "double cost_" << n << "(const Attrs& attrs, const std::vector<Dims>& operands, "
       << "const std::vector<Dims>& results);\n";
@@ -211,10 +222,10 @@ void write_definition(const Entry& e, std::ostringstream& c) {
     if (p.is_operand) {
       if (p.name == e.in_place) in_place = operands;
       ++operands;
-      operand_rows += "    {" + quoted(p.name) + ", OperandKind::" + (p.list ? "kList" : "kTensor") +
-                      ", " + boolean(p.optional) + ", " + boolean(p.promotes) + ", " +
-                      boolean(p.host) + ", " + boolean(p.shape_only) + ", " + boolean(p.hidden) +
-                      "},\n";
+      operand_rows += "    {" + quoted(p.name) +
+                      ", OperandKind::" + (p.list ? "kList" : "kTensor") + ", " +
+                      boolean(p.optional) + ", " + boolean(p.promotes) + ", " + boolean(p.host) +
+                      ", " + boolean(p.shape_only) + ", " + boolean(p.hidden) + "},\n";
     } else {
       ++attrs;
       attr_rows += "    {" + quoted(p.name) + ", AttrType::" + attr_type(p.type) + ", " +
@@ -228,10 +239,12 @@ void write_definition(const Entry& e, std::ostringstream& c) {
                    boolean(r.optional) + ", " + boolean(r.hidden) + "},\n";
   if (!e.in_place.empty() && in_place < 0)
     throw std::runtime_error(e.name + ": in_place names no operand");
-  if (operands) c << "constexpr OperandDef k_" << id << "_operands[] = {\n" << operand_rows << "};\n";
+  if (operands)
+    c << "constexpr OperandDef k_" << id << "_operands[] = {\n" << operand_rows << "};\n";
   if (attrs) c << "constexpr AttrDef k_" << id << "_attrs[] = {\n" << attr_rows << "};\n";
   c << "constexpr ResultDef k_" << id << "_results[] = {\n" << result_rows << "};\n";
-  if (!e.params.empty()) c << "constexpr ParamDef k_" << id << "_params[] = {" << param_rows << "};\n";
+  if (!e.params.empty())
+    c << "constexpr ParamDef k_" << id << "_params[] = {" << param_rows << "};\n";
 }
 
 void write_row(const Entry& e, std::ostringstream& c) {
@@ -256,11 +269,11 @@ void write_row(const Entry& e, std::ostringstream& c) {
                                                         : "kFollow";
   c << "    {sizeof(OpDef), " << e.version << ", " << quoted(e.name) << ", " << quoted(e.family)
     << ", " << quoted(e.doc) << ",\n     " << quoted(e.signature) << ", " << quoted(e.layer) << ", "
-    << quoted(e.no_gradient) << ",\n     " << table("operands", operands) << ", " << operands << ", "
-    << table("attrs", attrs) << ", " << attrs << ", k_" << id << "_results, " << e.results.size()
-    << ", " << table("params", e.params.size()) << ", " << e.params.size() << ",\n     "
-    << (traits.empty() ? "0" : traits) << ", PrecisionClass::" << precision << ", " << in_place
-    << ",\n     " << rule("infer_", e.infer) << ", " << rule("vjp_", e.vjp) << ", "
+    << quoted(e.no_gradient) << ",\n     " << table("operands", operands) << ", " << operands
+    << ", " << table("attrs", attrs) << ", " << attrs << ", k_" << id << "_results, "
+    << e.results.size() << ", " << table("params", e.params.size()) << ", " << e.params.size()
+    << ",\n     " << (traits.empty() ? "0" : traits) << ", PrecisionClass::" << precision << ", "
+    << in_place << ",\n     " << rule("infer_", e.infer) << ", " << rule("vjp_", e.vjp) << ", "
     << rule("decompose_", e.decompose) << ", " << rule("view_", e.view) << ", "
     << rule("write_", e.write) << ", " << rule("cost_", e.cost) << "},\n";
 }
@@ -278,14 +291,16 @@ void write_function(const Entry& e, size_t index, std::ostringstream& c) {
   c << function_head(e, false) << " {\n  Tensors flat_operands";
   if (!lists) {
     for (const Param& p : e.params)
-      if (p.is_operand) operands += (operands.empty() ? "" : ", ") + (p.hidden ? "Tensor()" : p.name);
+      if (p.is_operand)
+        operands += (operands.empty() ? "" : ", ") + (p.hidden ? "Tensor()" : p.name);
     c << (operands.empty() ? "" : "{" + operands + "}") << ";\n";
   } else {
     c << ";\n";
     for (const Param& p : e.params) {
       if (!p.is_operand) continue;
       if (p.list) {
-        c << "  flat_operands.insert(flat_operands.end(), " << p.name << ".begin(), " << p.name << ".end());\n";
+        c << "  flat_operands.insert(flat_operands.end(), " << p.name << ".begin(), " << p.name
+          << ".end());\n";
         sizes += (sizes.empty() ? "" : ", ") + ("static_cast<int32_t>(" + p.name + ".size())");
       } else {
         c << "  flat_operands.push_back(" << (p.hidden ? "Tensor()" : p.name) << ");\n";
@@ -293,16 +308,19 @@ void write_function(const Entry& e, size_t index, std::ostringstream& c) {
     }
   }
   for (const Param& p : e.params)
-    if (!p.is_operand) attrs += (attrs.empty() ? "" : ", ") + std::string("AttrValue(") +
-                                (p.hidden ? cpp_default(p) : p.name) + ")";
+    if (!p.is_operand)
+      attrs += (attrs.empty() ? "" : ", ") + std::string("AttrValue(") +
+               (p.hidden ? cpp_default(p) : p.name) + ")";
   const char* caller = (visible == 1 && !several) ? "call_single" : "call_visible";
-  c << "  return " << caller << "(op_at(" << index << "), std::move(flat_operands), Attrs{{" << attrs
-    << "}, {" << sizes << "}});\n}\n";
+  c << "  return " << caller << "(op_at(" << index << "), std::move(flat_operands), Attrs{{"
+    << attrs << "}, {" << sizes << "}});\n}\n";
 }
 
 void write_table(const std::vector<Entry>& entries, const std::string& out) {
   std::ostringstream c;
-  c << kNote << "#include \"ops/generated/ops.h\"\n#include \"ops/generated/rules.h\"\n#include \"ops/call.h\"\n\n"
+  c << kNote
+    << "#include \"ops/generated/ops.h\"\n#include \"ops/generated/rules.h\"\n#include "
+       "\"ops/call.h\"\n\n"
     << "namespace paddle {\nnamespace {\n\n";
   for (const Entry& e : entries) write_definition(e, c);
   c << "\nconst OpDef kTable[] = {\n";
