@@ -119,6 +119,18 @@ std::unique_ptr<Kernel> prepare_linspace(const KernelRequest& request) {
   });
 }
 
+std::unique_ptr<Kernel> prepare_randperm(const KernelRequest& request) {
+  const RandpermAttrs attrs(request.attrs);
+  const size_t state = request.operands.size() - 1;
+  return fill_by_index<int64_t>(request.results[0], [=](void* const* operands) {
+    const uint64_t* const values = static_cast<const uint64_t*>(operands[state]);
+    return [order = Permutation(static_cast<uint64_t>(attrs.n), values[0],
+                                static_cast<uint64_t>(attrs.stream), values[1])](int64_t i) {
+      return static_cast<int64_t>(order(static_cast<uint64_t>(i)));
+    };
+  });
+}
+
 std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
   const std::string_view name = request.op.name();
   const Layout& result = request.results[0];
