@@ -1,0 +1,154 @@
+// paddle-ir show|verify|opt|run FILE: modules in their text form.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "common.h"
+#include "formats/npz.h"
+#include "formats/safetensors.h"
+#include "ir/module.h"
+#include "passes/passes.h"
+#include "runtime/executable.h"
+#include "runtime/execute.h"
+
+namespace {
+
+using namespace paddle;
+
+struct Options {
+  std::string file, function, passes, input, output, weights;
+};
+
+ir::Module load(const Options& o) {
+  if (!file_exists(o.file)) fail(ErrorCode::kUsage, o.file, ": there is no such file");
+  return ir::parse(read_file(o.file, uint64_t{1} << 30, ErrorCode::kModel), o.file);
+}
+
+/// The passes named by `--passes`, or all of the compiled mode.
+std::vector<passes::Pass> chosen_passes(const Options& o) {
+  auto all = passes::standard_passes(runtime::execute);
+  if (o.passes.empty()) return all;
+  std::vector<passes::Pass> out;
+  const auto names = passes::pass_names();
+  for (const std::string& name : split(o.passes, ',')) {
+    const auto it =
+        std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.name == name; });
+    if (it == all.end())
+      fail(ErrorCode::kUsage, "unknown pass '", name, "'", did_you_mean(name, names),
+           "; there are ", join(names, ", "));
+    out.push_back(*it);
+  }
+  return out;
+}
+
+std::shared_ptr<ir::Function> chosen_function(const ir::Module& module, const Options& o) {
+  if (module.functions.empty()) fail(ErrorCode::kModel, o.file, ": has no function");
+  std::vector<std::string> names;
+  for (const auto& f : module.functions) {
+    if (f->name == o.function || o.function.empty()) return f;
+    names.push_back(f->name);
+  }
+  fail(ErrorCode::kUsage, o.file, ": has no function '", o.function, "'",
+       did_you_mean(o.function, names), "; it has ", join(names, ", "));
+}
+
+/// Arrays for every input: by name from the NPZ file, weights and states from the safetensors file.
+int run_function(const Options& o) {
+  const ir::Module module = load(o);
+  ir::verify(module);
+  const auto function = chosen_function(module, o);
+  std::unique_ptr<formats::NpzReader> arrays;
+  std::unique_ptr<formats::SafetensorsReader> weights;
+  if (!o.input.empty()) arrays = std::make_unique<formats::NpzReader>(o.input);
+  if (!o.weights.empty()) weights = std::make_unique<formats::SafetensorsReader>(o.weights);
+  std::vector<Array> inputs;
+  for (size_t i = 0; i < function->inputs.size(); ++i) {
+    const std::string& name = function->inputs[i].name;
+    if (arrays && arrays->contains(name))
+      inputs.push_back(arrays->read(name).contiguous());
+    else if (weights && weights->find(name))
+      inputs.push_back(weights->read(name).contiguous());
+    else if (function->inputs[i].kind == ir::PortKind::kRandom)
+      inputs.push_back(Array::zeros(DType::kU64, {2}));
+    else
+      fail(ErrorCode::kData, "the function takes '", name, "' ", function->body.arguments[i]->type,
+           ", which neither --input nor --weights gives");
+  }
+  runtime::Executable executable(function);
+  const auto& results = executable.run(inputs);
+  formats::NamedArrays out;
+  for (size_t i = 0; i < function->outputs.size(); ++i) {
+    const ir::Port& port = function->outputs[i];
+    if (port.kind == ir::PortKind::kValue) out.push_back({port.name, results[i]});
+    for (size_t in = 0; in < function->inputs.size(); ++in)  // new versions are written in place
+      if (port.kind != ir::PortKind::kValue && function->inputs[in].kind == port.kind &&
+          function->inputs[in].name == port.name)
+        out.push_back({port.name, inputs[in]});
+  }
+  if (o.output.empty())
+    for (const auto& [name, a] : out)
+      cli::print(str(name, ": ", text(a.dtype), str(a.shape), " ", text(a), "\n"));
+  else
+    formats::write_npz(o.output, out);
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Prints, checks, transforms and runs modules in their text form."};
+  app.require_subcommand(1);
+  Options o;
+  const auto command = [&](const char* name, const char* doc) {
+    CLI::App* sub = app.add_subcommand(name, doc);
+    sub->add_option("FILE", o.file, "a module's text")->required();
+    return sub;
+  };
+  CLI::App* show = command("show", "read and print it");
+  CLI::App* verify = command("verify", "check types, definitions and ports");
+  CLI::App* opt = command("opt", "run passes and print the result");
+  CLI::App* execute = command("run", "run a function on arrays");
+  opt->add_option("--passes", o.passes,
+                  "names, separated by commas (default: those of the compiled mode)");
+  opt->add_option("--output", o.output, "write here instead of printing");
+  execute->add_option("--function", o.function, "name (default: the first)");
+  execute->add_option("--input", o.input, "NPZ with arrays by input name");
+  execute->add_option("--weights", o.weights, "safetensors with parameters and states by name");
+  execute->add_option("--output", o.output, "NPZ for the results (default: print them)");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    fail(ErrorCode::kUsage, e.what(), " (see paddle-ir --help)");
+  }
+  if (*execute) return run_function(o);
+  const ir::Module module = load(o);
+  if (*show) {
+    cli::print(ir::print(module));
+    return 0;
+  }
+  ir::verify(module);
+  if (*verify) {
+    for (const auto& f : module.functions)
+      cli::print(str(f->name, ": ", f->operation_count(), " operations, ", f->inputs.size(),
+                     " inputs, ", f->outputs.size(), " outputs: valid\n"));
+    return 0;
+  }
+  if (*opt) {
+    runtime::register_backends();
+    for (const auto& f : module.functions)
+      for (const passes::Pass& pass : chosen_passes(o)) pass.run(*f);
+    if (o.output.empty())
+      cli::print(ir::print(module));
+    else
+      write_file_atomically(o.output, ir::print(module));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

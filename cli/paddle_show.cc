@@ -1,0 +1,86 @@
+// paddle-show MODEL: layers, output shapes, parameters and FLOPs of a model file or of a config's
+// model.
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "common.h"
+#include "model/overrides.h"
+#include "model/summary.h"
+#include "train/config.h"
+
+namespace {
+
+using namespace paddle;
+
+/// A config states data; a model file states inputs.
+bool is_config(const std::string& file) {
+  model::Diagnostics diagnostics;
+  const model::Node document = model::read_document(file, diagnostics);
+  return document.is_map() && document.find("data") != nullptr;
+}
+
+std::map<std::string, int64_t> read_dims(const std::vector<std::string>& arguments) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string& a : arguments) {
+    const size_t equals = a.find('=');
+    int64_t value = 0;
+    try {
+      value = std::stoll(equals == std::string::npos ? "" : a.substr(equals + 1));
+    } catch (const std::exception&) {
+      fail(ErrorCode::kUsage, "--dim: expected name=value, found '", a, "'");
+    }
+    if (value < 1) fail(ErrorCode::kUsage, "--dim: '", a, "' is no size");
+    dims[a.substr(0, equals)] = value;
+  }
+  return dims;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Prints the layers of a model with output shapes, parameters and FLOPs."};
+  std::vector<std::string> arguments, dims;
+  std::string function = "model";
+  int depth = 1;
+  bool training = false;
+  cli::CommonOptions common;
+  app.add_option("MODEL", arguments, "a model file[:variant] or a config, then params.x=value");
+  app.add_option("--function", function, "entry of the model file");
+  app.add_option("--dim", dims, "name=value: a symbolic dim, for FLOPs (default 1)");
+  app.add_option("--depth", depth, "levels of blocks to show");
+  app.add_flag("--training", training, "as it is in training");
+  app.add_option("--threads", common.threads, "threads (default: the cores this process may use)");
+  app.add_flag("--debug", common.debug, "show more of an error");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    fail(ErrorCode::kUsage, e.what(), " (see paddle-show --help)");
+  }
+  common.apply();
+  const auto overrides = cli::take_overrides(arguments);
+  if (arguments.size() != 1)
+    fail(ErrorCode::kUsage, "one model is expected (see paddle-show --help)");
+  const auto [file, variant] = model::split_variant(arguments[0]);
+  if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file");
+  std::shared_ptr<const model::Program> program;
+  if (is_config(file)) {
+    program = train::read_config(file, overrides).program;
+  } else {
+    model::ProgramOptions options;
+    options.variant = variant;
+    for (const std::string& o : overrides) options.overrides.push_back(model::parse_override(o));
+    program = model::read_program(file, options);
+  }
+  const model::EntryPoint* entry = program->find_entry(function);
+  if (!entry) fail(ErrorCode::kUsage, file, ": has no function '", function, "'");
+  cli::print(model::text(model::summarize(*program, *entry, read_dims(dims), training), depth));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}
