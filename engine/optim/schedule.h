@@ -21,7 +21,7 @@ struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kConstant;
   int64_t steps = 0;      ///< length of polynomial, cosine and linear; 0: the whole run
   int64_t step_size = 0;  ///< step: updates between two reductions
-  std::vector<int64_t> milestones;
+  std::vector<int64_t> milestones = {};
   double gamma = 0.1;       ///< step, multi-step: factor; exponential: factor per update
   double power = 1;         ///< polynomial
   double end_factor = 0;    ///< final rate over base rate

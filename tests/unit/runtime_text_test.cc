@@ -1,0 +1,94 @@
+// The text form of modules: printing, parsing and printing again gives the same text, the parsed
+// function computes the same, and damaged text is refused with a place.
+
+#include <gtest/gtest.h>
+
+#include "ir/tracer.h"
+#include "ops/operators.h"
+#include "passes/passes.h"
+#include "runtime/executable.h"
+#include "runtime/execute.h"
+
+namespace paddle {
+namespace {
+
+ir::Module sample_module() {
+  runtime::register_backends();
+  ir::Module module;
+  module.name = "it's a \\ name";
+  module.parameters.push_back({"w", {DType::kF32, {3, 2}}, "xavier_uniform", true});
+  ir::Function& f = module.add_function("main");
+  ir::Tracer tracer(f);
+  const InterpreterScope scope(tracer);
+  const Tensor x =
+      tracer.input({ir::PortKind::kValue, "x"}, {DType::kF32, {Dim::symbol("batch"), 3}});
+  const Tensor w = tracer.input({ir::PortKind::kParameter, "w"}, {DType::kF32, {3, 2}});
+  const Tensor y = ops::matmul(x, w) * 0.5;
+  const Tensor parts = ops::concat({y, ops::relu(y)}, 1);
+  const Tensors chosen = current_interpreter().branch(
+      ops::greater_than(ops::sum(x), Tensor::number(0.0)),
+      [&](const Tensors&) { return Tensors{parts + 1.0}; },
+      [&](const Tensors&) { return Tensors{parts}; });
+  const Tensors looped = current_interpreter().loop(
+      [](const Tensors& s) { return Tensors{ops::less_than(s[1], Tensor::number(int64_t{3}))}; },
+      [](const Tensors& s) {
+        return Tensors{s[0] * 2.0, s[1] + Tensor::number(int64_t{1})};
+      },
+      {chosen[0], full_of({}, 0, DType::kI64)}, -1);
+  tracer.output({ir::PortKind::kValue, "y"}, looped[0]);
+  return module;
+}
+
+TEST(ModuleText, RoundTrip) {
+  const ir::Module module = sample_module();
+  const std::string text = ir::print(module);
+  const ir::Module again = ir::parse(text, "test.txt");
+  ir::verify(again);
+  // Numbers of values are given anew, so the third text must equal the second.
+  const std::string second = ir::print(again);
+  EXPECT_EQ(ir::print(ir::parse(second, "test.txt")), second);
+  EXPECT_NE(text.find("batch"), std::string::npos);
+
+  Array x = Array::from<float>({1, 2, 3, -4, 5, 6}, {2, 3});
+  Array w = Array::from<float>({1, -1, 0.5f, 2, -2, 1}, {3, 2});
+  runtime::Executable a(module.functions[0]), b(again.functions[0]);
+  const Array ya = a.run({x, w})[0], yb = b.run({x, w})[0];
+  ASSERT_EQ(ya.shape, yb.shape);
+  for (int64_t i = 0; i < ya.size(); ++i) EXPECT_EQ(ya.number(i), yb.number(i));
+}
+
+TEST(ModuleText, PassesKeepTheResultAndTheDimsNames) {
+  const ir::Module module = sample_module();
+  ir::Function& f = *module.functions[0];
+  for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) pass.run(f);
+  ir::verify(module);
+  EXPECT_NE(ir::print(module).find("float32[batch, 4]"), std::string::npos);
+}
+
+TEST(ModuleText, DamageIsRefused) {
+  const std::string text = ir::print(sample_module());
+  int refused = 0;
+  for (size_t cut = 0; cut + 3 < text.size(); cut += 7) {
+    try {
+      ir::verify(ir::parse(text.substr(0, cut), "test.txt"));
+      ADD_FAILURE() << "text cut at " << cut << " was accepted";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kModel);
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 10);
+  // One character changed anywhere: refused or accepted, never a crash.
+  for (size_t at = 0; at < text.size(); at += 3) {
+    std::string changed = text;
+    changed[at] = static_cast<char>(33 + (at * 7) % 90);
+    try {
+      ir::verify(ir::parse(changed, "test.txt"));
+    } catch (const Error& e) {
+      EXPECT_TRUE(e.code() == ErrorCode::kModel || e.code() == ErrorCode::kUsage) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paddle
