@@ -154,9 +154,9 @@ Tensors vjp_recurrent_scan(VjpContext& c) {
   const auto a = c.attrs_as<RecurrentScanAttrs>();
   const Tensor &gates = c.operand(0), &weight = c.operand(1), &h0 = c.operand(3),
                &out = c.result(0);
-  const Tensors grads = ops::recurrent_scan_grad(c.cotangent_or_zeros(0), c.cotangent_or_zeros(1),
-                                                 c.cotangent_or_zeros(2), weight, h0, c.operand(4),
-                                                 out, c.result(3), a.cell, a.reverse);
+  const Tensors grads = ops::recurrent_scan_grad(
+      c.cotangent_or_zeros(0), c.cotangent_or_zeros(1), c.cotangent_or_zeros(2), gates, weight,
+      c.operand(2), h0, c.operand(4), out, c.result(3), a.cell, a.reverse);
   Tensors result = c.gradients();
   result[0] = grads[0];
   if (c.needs(1)) {
@@ -180,12 +180,102 @@ Tensors vjp_recurrent_scan(VjpContext& c) {
 
 void infer_recurrent_scan_grad(InferContext& c) {
   const auto a = c.attrs_as<RecurrentScanGradAttrs>();
-  const Shape& out = c.shape(6);
+  const Shape& out = c.shape(8);
   const Shape gates = {out[0], out[1], out[2] * gates_of(a.cell)};
   c.result(c.dtype(0), gates);
   c.result(c.dtype(0), gates);
   c.result(c.dtype(0), {out[0], out[2]});
   c.result(c.dtype(0), {out[0], out[2]});
+}
+
+namespace {
+
+/// One step of a cell in primitive operations, from the gates' share of the inputs and W h + b.
+struct Step {
+  Tensor h, c, r, z, n, share, i, f, g, o, t;
+};
+
+Step run_step(const std::string& cell, const Tensor& gates, const Tensor& share, const Tensor& h,
+              const Tensor& c) {
+  Step s;
+  if (cell == "lstm") {
+    const Tensors parts = ops::split(gates + share, AttrValue(4), -1);
+    s.i = ops::sigmoid(parts[0]);
+    s.f = ops::sigmoid(parts[1]);
+    s.g = ops::tanh(parts[2]);
+    s.o = ops::sigmoid(parts[3]);
+    s.c = s.f * c + s.i * s.g;
+    s.t = ops::tanh(s.c);
+    s.h = s.o * s.t;
+  } else if (cell == "gru") {
+    const Tensors x = ops::split(gates, AttrValue(3), -1), w = ops::split(share, AttrValue(3), -1);
+    s.r = ops::sigmoid(x[0] + w[0]);
+    s.z = ops::sigmoid(x[1] + w[1]);
+    s.share = w[2];
+    s.n = ops::tanh(x[2] + s.r * w[2]);
+    s.h = s.z * (h - s.n) + s.n;
+  } else {
+    s.h = cell == "tanh" ? ops::tanh(gates + share) : ops::relu(gates + share);
+  }
+  return s;
+}
+
+}  // namespace
+
+// For gradients of higher order: the steps are run again, one by one, and then backwards.
+Tensors decompose_recurrent_scan_grad(CallContext& c) {
+  const auto a = c.attrs_as<RecurrentScanGradAttrs>();
+  const Tensor &grad_out = c.operand(0), &gates = c.operand(3), &weight = c.operand(4),
+               &h0 = c.operand(6), &c0 = c.operand(7);
+  const int64_t steps = gates.dim(1).value();
+  const auto at = [](const Tensor& x, int64_t t) {
+    return ops::squeeze(ops::strided_slice(x, {1}, {Dim(t)}, {Dim(t + 1)}, {1}),
+                        std::vector<int64_t>{1});
+  };
+  std::vector<Step> run;
+  std::vector<int64_t> order;
+  Tensor h = h0, memory = c0;
+  for (int64_t k = 0; k < steps; ++k) {
+    order.push_back(a.reverse ? steps - 1 - k : k);
+    Tensor share = ops::matmul(h, weight, false, true);
+    if (c.has(5)) share = share + c.operand(5);
+    run.push_back(run_step(a.cell, at(gates, order.back()), share, h, memory));
+    h = run.back().h;
+    if (a.cell == "lstm") memory = run.back().c;
+  }
+  Tensor dh = c.operand(1), dc = a.cell == "lstm" ? c.operand(2) : zeros_like(c0);
+  Tensors dgates(static_cast<size_t>(steps)), dhidden(static_cast<size_t>(steps));
+  for (int64_t k = steps - 1; k >= 0; --k) {
+    const Step& s = run[static_cast<size_t>(k)];
+    const Tensor& before = k > 0 ? run[static_cast<size_t>(k - 1)].h : h0;
+    const auto place = static_cast<size_t>(order[static_cast<size_t>(k)]);
+    dh = dh + at(grad_out, order[static_cast<size_t>(k)]);
+    Tensor passed;  // what reaches the state before other than through the weight
+    if (a.cell == "lstm") {
+      const Tensor& old = k > 0 ? run[static_cast<size_t>(k - 1)].c : c0;
+      const Tensor d = dc + dh * s.o * (1.0 - s.t * s.t);
+      dgates[place] = ops::concat({d * s.g * s.i * (1.0 - s.i), d * old * s.f * (1.0 - s.f),
+                                   d * s.i * (1.0 - s.g * s.g), dh * s.t * s.o * (1.0 - s.o)},
+                                  -1);
+      dhidden[place] = dgates[place];
+      dc = d * s.f;
+    } else if (a.cell == "gru") {
+      const Tensor dn = dh * (1.0 - s.z) * (1.0 - s.n * s.n);
+      const Tensor dr = dn * s.share * s.r * (1.0 - s.r),
+                   dz = dh * (before - s.n) * s.z * (1.0 - s.z);
+      dgates[place] = ops::concat({dr, dz, dn}, -1);
+      dhidden[place] = ops::concat({dr, dz, dn * s.r}, -1);
+      passed = dh * s.z;
+    } else {
+      dgates[place] = a.cell == "tanh"
+                          ? dh * (1.0 - s.h * s.h)
+                          : dh * mask_of(ops::greater_than(s.h, Tensor::number(0.0)), dh);
+      dhidden[place] = dgates[place];
+    }
+    dh = ops::matmul(dhidden[place], weight);
+    if (passed.defined()) dh = dh + passed;
+  }
+  return {ops::stack(dgates, 1), ops::stack(dhidden, 1), dh, dc};
 }
 
 }  // namespace paddle::rules

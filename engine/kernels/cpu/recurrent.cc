@@ -161,11 +161,11 @@ class Scan {
 
   void run_grad(const RunContext& context, void* const* operands, void* const* results) const {
     const T* const grad_out = static_cast<const T*>(operands[0]);
-    const T* const weight = static_cast<const T*>(operands[3]);
-    const T* const h0 = static_cast<const T*>(operands[4]);
-    const T* const c0 = static_cast<const T*>(operands[5]);
-    const T* const out = static_cast<const T*>(operands[6]);
-    const T* const saved = static_cast<const T*>(operands[7]);
+    const T* const weight = static_cast<const T*>(operands[4]);
+    const T* const h0 = static_cast<const T*>(operands[6]);
+    const T* const c0 = static_cast<const T*>(operands[7]);
+    const T* const out = static_cast<const T*>(operands[8]);
+    const T* const saved = static_cast<const T*>(operands[9]);
     T* const dgates = static_cast<T*>(results[0]);
     T* const dhidden = static_cast<T*>(results[1]);
     T* const dh = static_cast<T*>(results[2]);
@@ -231,7 +231,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request) {
   const RecurrentScanGradAttrs attrs(request.attrs);
-  const ScanShape shape = scan_shape(attrs.cell, attrs.reverse, request.operands[6].shape);
+  const ScanShape shape = scan_shape(attrs.cell, attrs.reverse, request.operands[8].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel([scan = Scan<T>(shape)](
