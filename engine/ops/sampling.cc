@@ -59,8 +59,8 @@ void infer_multinomial(InferContext& c) {
   c.require_float(0);
   c.check(c.rank(0) == 1 || c.rank(0) == 2, "x must have 1 or 2 dimensions, not ", c.type(0));
   c.check(a.num_samples > 0, "num_samples must be positive, not ", a.num_samples);
-  c.check(a.replacement || !c.shape(0).back().less(a.num_samples).value_or(false), "cannot draw ", a.num_samples,
-          " different ones from ", c.type(0));
+  c.check(a.replacement || !c.shape(0).back().less(a.num_samples).value_or(false), "cannot draw ",
+          a.num_samples, " different ones from ", c.type(0));
   Shape out = c.shape(0);
   out.back() = a.num_samples;
   c.result(DType::kI64, out);
@@ -87,7 +87,8 @@ Tensors decompose_multinomial(CallContext& c) {
 Tensors decompose_gumbel_softmax(CallContext& c) {
   const auto a = c.attrs_as<GumbelSoftmaxAttrs>();
   const Tensor& x = c.operand(0);
-  if (!(a.temperature > 0)) fail(ErrorCode::kUsage, "gumbel_softmax: temperature must be positive, not ", a.temperature);
+  if (!(a.temperature > 0))
+    fail(ErrorCode::kUsage, "gumbel_softmax: temperature must be positive, not ", a.temperature);
   const Tensor noise = ops::cast(-ops::log(exponential(x.shape(), drawn_in(x.dtype()))), x.dtype());
   const Tensor soft = ops::softmax((x + noise) / a.temperature, a.axis);
   if (!a.hard) return {soft};
@@ -98,12 +99,14 @@ Tensors decompose_gumbel_softmax(CallContext& c) {
 Tensors decompose_alpha_dropout(CallContext& c) {
   const auto a = c.attrs_as<AlphaDropoutAttrs>();
   const Tensor& x = c.operand(0);
-  if (!(a.p >= 0 && a.p <= 1)) fail(ErrorCode::kUsage, "alpha_dropout: p must lie in [0, 1], not ", a.p);
+  if (!(a.p >= 0 && a.p <= 1))
+    fail(ErrorCode::kUsage, "alpha_dropout: p must lie in [0, 1], not ", a.p);
   if (!a.training || a.p == 0) return {ops::assign(x)};
   if (a.p == 1) return {x * 0.0};
   // Dropped elements take the activation's lower limit; scale and shift restore the statistics.
   const double limit = -1.0507009873554805 * 1.6732632423543772;
-  const double scale = 1 / std::sqrt((1 - a.p) * (1 + a.p * limit * limit)), shift = -scale * limit * a.p;
+  const double scale = 1 / std::sqrt((1 - a.p) * (1 + a.p * limit * limit)),
+               shift = -scale * limit * a.p;
   const Tensor kept = ops::dropout_mask(x, a.p, x.shape());
   return {(x * kept + (1.0 - kept) * limit) * scale + shift};
 }
