@@ -433,6 +433,7 @@ Dim operator*(const Dim& a, const Dim& b) {
 Dim floor_divide(const Dim& a, const Dim& b) {
   if (a.is_constant() && b.is_constant()) return floor_div(a.value(), b.value());
   if (b.is_constant() && b.value() == 1) return a;
+  if (b.is_constant() && b.value() == 0) fail(ErrorCode::kUsage, "division of a dim by zero");
   if (a.same(b)) return 1;
   // Terms that the divisor divides leave the quotient: (4*n + k) // 2 is 2*n + k // 2.
   const Polynomial terms = DimAccess::terms(a);
