@@ -117,6 +117,18 @@ void make_affine(LayerCall& call, const Dims& shape, const char* weight = "weigh
   if (call.wants("bias", !given)) call.make("bias", shape, kZeros, "bias_init");
 }
 
+/// Where the layer's name of a parameter differs from the operation's.
+void rename(LayerCall& call, const char* layer_name, const char* op_name) {
+  const auto takes = [&](const char* name) {
+    return call.op.operand_index(name) >= 0 || call.op.attr_index(name) >= 0;
+  };
+  if (takes(layer_name) || !takes(op_name)) return;
+  const auto it = call.values.find(layer_name);
+  if (it == call.values.end()) return;
+  call.values[op_name] = it->second;
+  call.values.erase(layer_name);
+}
+
 std::optional<Value> batch_norm(LayerCall& call) {
   const int64_t size = channels(call);
   make_affine(call, {size});
@@ -165,11 +177,14 @@ std::optional<Value> last_axes_norm(LayerCall& call) {
     call.values["normalized_shape"] = Value::list(std::move(sizes));
   }
   make_affine(call, shape);
+  rename(call, "x", "input");
+  rename(call, "epsilon", "eps");
   return std::nullopt;
 }
 
 std::optional<Value> channel_norm(LayerCall& call) {
   make_affine(call, {channels(call)});
+  rename(call, "epsilon", "eps");
   return std::nullopt;
 }
 
