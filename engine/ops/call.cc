@@ -44,6 +44,7 @@ void promote_operands(const Op& op, const OperandMap& map, Tensors& operands) {
   });
   if (!common) return;
   if (op.has(kFloatInputs) && !is_differentiable(*common)) common = DType::kF32;
+  if (op.has(kDoubleInputs) && !is_differentiable(*common)) common = DType::kF64;
   each([&](Tensor& t) { t = cast_to(t, *common); });
 }
 
@@ -266,7 +267,11 @@ Bound bind_arguments(const Op& op, std::vector<Argument> positional,
       }
       const std::string where = str(prefix, def.name, ": ");
       if (const auto* t = std::get_if<Tensor>(&*value)) {
-        bound.attrs[index] = convert_attr(def, value_of(*t, where), prefix);
+        AttrValue v = value_of(*t, where);
+        const bool one = def.type == AttrType::kInt || def.type == AttrType::kFloat || def.type == AttrType::kNumber ||
+                         def.type == AttrType::kBool || def.type == AttrType::kDim;
+        if (one && v.is_list() && v.as_list().size() == 1) v = AttrValue(v.as_list()[0]);
+        bound.attrs[index] = convert_attr(def, v, prefix);
       } else if (const auto* ts = std::get_if<Tensors>(&*value)) {
         AttrValue::List items;
         for (const Tensor& t : *ts) items.push_back(value_of(t, where));

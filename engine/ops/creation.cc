@@ -9,11 +9,6 @@
 namespace paddle::rules {
 namespace {
 
-DType dtype_of_number(const AttrValue& v) {
-  if (v.is_bool()) return DType::kBool;
-  return v.is_int() ? DType::kI64 : DType::kF32;
-}
-
 void check_shape(InferContext& c, const Shape& shape) {
   for (const Dim& d : shape)
     c.check(!d.is_constant() || d.value() >= 0, "negative size in shape ", text(shape));
@@ -24,7 +19,8 @@ void check_shape(InferContext& c, const Shape& shape) {
 void infer_full(InferContext& c) {
   const auto a = c.attrs_as<FullAttrs>();
   check_shape(c, a.shape);
-  c.result(a.dtype.value_or(dtype_of_number(a.fill_value)), a.shape);
+  const DType dtype = a.fill_value.is_bool() ? DType::kBool : DType::kF32;
+  c.result(a.dtype.value_or(dtype), a.shape);
 }
 
 void infer_dim_value(InferContext& c) { c.result(c.attrs_as<DimValueAttrs>().dtype, Shape()); }

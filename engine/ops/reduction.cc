@@ -175,11 +175,16 @@ void infer_arg_extremum(InferContext& c) {
   const auto a = c.attrs_as<ArgmaxAttrs>();
   c.check(a.dtype == DType::kI32 || a.dtype == DType::kI64, "dtype must be int32 or int64, not ",
           text(a.dtype));
+  const auto check_size = [&](const Dim& size) {
+    c.check(size.equals(0) != true, "there is no element to choose from in ", c.type(0));
+  };
   if (!a.axis) {
+    check_size(element_count(std::span<const Dim>(c.shape(0))));
     c.result(a.dtype, a.keepdim ? Shape(c.shape(0).size(), Dim(1)) : Shape());
     return;
   }
   const int64_t axis = c.axis(*a.axis, c.rank(0));
+  if (c.rank(0) > 0) check_size(c.shape(0)[static_cast<size_t>(axis)]);
   c.result(a.dtype, c.rank(0) == 0 ? Shape() : reduced(c.shape(0), {axis}, a.keepdim));
 }
 

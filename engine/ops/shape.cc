@@ -12,6 +12,20 @@ namespace paddle::rules {
 // ---- reshape, squeeze, unsqueeze, flatten
 // --------------------------------------------------------
 
+namespace {
+
+/// What -1 stands for where both shapes hold a 0: the sizes other than 0 decide.
+Dim quotient_of_nonzero(const Shape& from, const Shape& to) {
+  int64_t have = 1, known = 1;
+  for (const Dim& d : from)
+    if (d.constant().value_or(0) > 0) have = checked_multiply(have, d.value());
+  for (const Dim& d : to)
+    if (d.constant().value_or(0) > 0) known = checked_multiply(known, d.value());
+  return Dim(have / known);
+}
+
+}  // namespace
+
 void infer_reshape(InferContext& c) {
   const auto a = c.attrs_as<ReshapeAttrs>();
   const Shape& from = c.shape(0);
@@ -25,11 +39,9 @@ void infer_reshape(InferContext& c) {
       inferred = i;
     } else if (to[i].value() == 0) {
       // 0 copies the dim, except in a tensor without elements, where it is a size.
-      const bool empty = total.is_constant() && total.value() == 0;
-      if (i < from.size())
-        to[i] = from[i];
-      else
-        c.check(empty, "size 0 at position ", i, " has no dim of ", c.type(0), " to copy");
+      if (total.is_constant() && total.value() == 0) continue;
+      c.check(i < from.size(), "size 0 at position ", i, " has no dim of ", c.type(0), " to copy");
+      to[i] = from[i];
     }
   }
   Dim known = 1;
@@ -42,7 +54,7 @@ void infer_reshape(InferContext& c) {
     if (known.is_constant() && known.value() == 0) {
       c.check(total.is_constant() && total.value() == 0, "cannot reshape ", c.type(0), " to ",
               text(a.shape));
-      to[*inferred] = 0;
+      to[*inferred] = quotient_of_nonzero(from, to);
     } else {
       const Dim rest = modulo(total, known);
       c.check(!rest.is_constant() || rest.value() == 0, "cannot reshape ", c.type(0), " to ",

@@ -88,7 +88,9 @@ Tensors vjp_softplus(VjpContext& c) {
 
 Tensors vjp_leaky_relu(VjpContext& c) {
   const double slope = c.attrs_as<LeakyReluAttrs>().negative_slope;
-  return {c.cotangent() * (positive(c.operand(0)) * (1 - slope) + slope)};
+  // At 0 the slope is that of the positive side.
+  const Tensor above = mask_of(ops::greater_equal(c.operand(0), Tensor::number(0.0)), c.operand(0));
+  return {c.cotangent() * (above * (1 - slope) + slope)};
 }
 
 Tensors vjp_elu(VjpContext& c) {

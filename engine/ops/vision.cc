@@ -173,7 +173,11 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
   if (a.padding.is_string() &&
       (a.padding.as_string() == "SAME" || a.padding.as_string() == "same")) {
     for (size_t i = 0; i < 2; ++i) {
-      const int64_t total = std::max<int64_t>(0, (kernel[i] - 1) * dilation[i] + 1 - stride[i]);
+      // As for a convolution of x itself: ceil(size / stride) windows.
+      const Dim size = x.dim(first + static_cast<int64_t>(i));
+      if (!size.is_constant()) refuse(op, "padding SAME needs a known size, not ", size);
+      const int64_t covered = ((size.value() + stride[i] - 1) / stride[i] - 1) * stride[i];
+      const int64_t total = std::max<int64_t>(0, covered + (kernel[i] - 1) * dilation[i] + 1 - size.value());
       padding[2 * i] = total / 2;
       padding[2 * i + 1] = total - total / 2;
     }

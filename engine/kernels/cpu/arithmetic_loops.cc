@@ -23,7 +23,6 @@ struct Add { template <class V> V operator()(V a, V b, P) const { return hn::Add
 struct Subtract { template <class V> V operator()(V a, V b, P) const { return hn::Sub(a, b); } };
 struct Multiply { template <class V> V operator()(V a, V b, P) const { return hn::Mul(a, b); } };
 struct Divide { template <class V> V operator()(V a, V b, P) const { return hn::Div(a, b); } };
-struct FloorDivide { template <class V> V operator()(V a, V b, P) const { return hn::Floor(hn::Div(a, b)); } };
 // NaN in either operand gives NaN.
 struct Maximum { template <class V> V operator()(V a, V b, P) const {
   return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Gt(a, b), a, b), a); } };
@@ -71,7 +70,6 @@ constexpr LoopEntry kLoops[] = {
     vector_loop<Subtract, 2>("subtract"),
     vector_loop<Multiply, 2>("multiply"),
     vector_loop<Divide, 2>("divide"),
-    vector_loop<FloorDivide, 2>("floor_divide"),
     vector_loop<Maximum, 2>("maximum"),
     vector_loop<Minimum, 2>("minimum"),
     vector_loop<Fmax, 2>("fmax"),

@@ -56,6 +56,12 @@ struct BitwiseNot {
   }
 };
 
+struct Nothing {
+  template <class T>
+  T operator()(T) const {
+    return T(0);
+  }
+};
 /// Division rounds to minus infinity; by zero it gives 0.
 struct FloorDivide {
   template <class T>
@@ -225,6 +231,19 @@ struct RoundDigits { double operator()(double x, const double* p) const {
   const double unit = std::pow(10.0, std::abs(p[0]));
   return p[0] >= 0 ? std::nearbyint(x * unit) / unit : std::nearbyint(x / unit) * unit; } };
 // clang-format on
+/// As Python divides: from the exact remainder, so that 1 // 0.1 is 9 and inf // 1 is NaN.
+struct FloorDivideFloat {
+  template <class T>
+  T operator()(T a, T b) const {
+    if (b == T(0)) return a / b;
+    const T rest = std::fmod(a, b);
+    T quotient = (a - rest) / b;
+    if (rest != T(0) && (rest < T(0)) != (b < T(0))) quotient -= T(1);
+    if (quotient == T(0)) return std::copysign(T(0), a / b);
+    const T whole = std::floor(quotient);
+    return quotient - whole > T(0.5) ? whole + T(1) : whole;
+  }
+};
 struct Heaviside {
   template <class T>
   T operator()(T x, T at_zero) const {
@@ -279,6 +298,7 @@ constexpr IntegerEntry kIntegerLoops[] = {
     integer_entry<Identity, 1>("ceil"),
     integer_entry<Identity, 1>("round"),
     integer_entry<Identity, 1>("trunc"),
+    integer_entry<Nothing, 1>("frac"),
     integer_entry<Scale, 1>("scale"),
     integer_entry<Clip, 1>("clip"),
 };
@@ -328,6 +348,7 @@ constexpr LoopEntry scalar_entry(const char* name) {
 constexpr LoopEntry kFloatLoops[] = {
     scalar_entry<Remainder, 2>("remainder"),
     scalar_entry<Fmod, 2>("fmod"),
+    scalar_entry<FloorDivideFloat, 2>("floor_divide"),
     scalar_entry<Heaviside, 2>("heaviside"),
     scalar_entry<Nextafter, 2>("nextafter"),
     scalar_entry<Ldexp, 2>("ldexp"),

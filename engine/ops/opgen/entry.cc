@@ -21,6 +21,7 @@ const std::set<std::string> kKeys = {
 const std::map<std::string, std::string> kTraits = {{"elementwise", "kElementwise"},
                                                     {"commutative", "kCommutative"},
                                                     {"float_inputs", "kFloatInputs"},
+                                                    {"double_inputs", "kDoubleInputs"},
                                                     {"strided", "kStrided"},
                                                     {"random", "kRandom"},
                                                     {"reduction", "kReduction"},
