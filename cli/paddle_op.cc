@@ -4,8 +4,10 @@
 
 #include "base/parallel.h"
 #include "common.h"
+#include "inspect/bench.h"
 #include "inspect/check.h"
 #include "inspect/reference.h"
+#include "inspect/run_op.h"
 
 namespace {
 
@@ -36,6 +38,17 @@ int check(const CheckArguments& a) {
   return result.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
 }
 
+int run_one(const inspect::NamedCall& call, inspect::Mode mode, bool grad, const std::string& output) {
+  const auto arrays = inspect::run_named(call, mode, grad);
+  if (!output.empty()) {
+    formats::write_npz(output, arrays);
+    return 0;
+  }
+  for (const auto& [name, array] : arrays)
+    cli::print(str(name, ": ", text(array.dtype), str(array.shape), "\n", text(array), "\n"));
+  return 0;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Lists, shows, runs, checks and times operations."};
   app.require_subcommand(1);
@@ -51,6 +64,22 @@ int run(int argc, char** argv) {
   std::string name;
   auto* show = app.add_subcommand("show", "the reference page of an operation");
   show->add_option("NAME", name, "operation")->required();
+
+  std::vector<std::string> words;
+  std::string output;
+  bool grad = false, compiled = false;
+  double seconds = 1;
+  auto* run_command = app.add_subcommand("run", "run one operation");
+  auto* bench_command = app.add_subcommand("bench", "time one operation");
+  for (auto* command : {run_command, bench_command}) {
+    command->add_option("NAME", name, "operation")->required();
+    command->add_option("ARGUMENTS", words, "name=value: x=@x.npy, x=f32[2,3], x=i64(0,2), axis=1");
+  }
+  run_command->add_option("-o,--output", output, "NPZ for the results (default: print them)");
+  run_command->add_flag("--grad", grad, "also the gradients of the sum of the results");
+  run_command->add_flag("--compiled", compiled, "in compiled mode (default: eager)");
+  bench_command->add_flag("--json", json, "one JSON line");
+  bench_command->add_option("--seconds", seconds, "how long to measure");
 
   CheckArguments checks;
   auto* check_command = app.add_subcommand(
@@ -82,6 +111,15 @@ int run(int argc, char** argv) {
   }
   if (*show) {
     cli::print(inspect::page(get_op(name)));
+    return 0;
+  }
+  if (*run_command) {
+    const auto mode = compiled ? inspect::Mode::kCompiled : inspect::Mode::kEager;
+    return run_one(inspect::parse_call(get_op(name), words), mode, grad, output);
+  }
+  if (*bench_command) {
+    const auto result = inspect::bench(inspect::parse_call(get_op(name), words), seconds);
+    cli::print(json ? inspect::json(result, name) : inspect::text(result));
     return 0;
   }
   return check(checks);

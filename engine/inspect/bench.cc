@@ -1,0 +1,105 @@
+#include "inspect/bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/parallel.h"
+#include "ir/tracer.h"
+#include "ops/operators.h"
+#include "passes/passes.h"
+#include "runtime/executable.h"
+#include "runtime/execute.h"
+
+namespace paddle::inspect {
+namespace {
+
+struct Timing {
+  std::vector<double> ms;  ///< sorted
+  double flops = 0, bytes = 0;
+  std::string implementation;
+};
+
+double bytes_of(const Array& a) { return static_cast<double>(storage_bytes(a.dtype, a.size())); }
+
+Timing time_function(const TensorFn& fn, const std::vector<Array>& inputs, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  runtime::register_backends();
+  auto function = std::make_shared<ir::Function>("bench");
+  {
+    ir::Tracer tracer(*function);
+    const InterpreterScope scope(tracer);
+    const RandomScope random(Tensor(Array::from<uint64_t>({7, 1}, {2})));
+    Tensors traced;
+    for (const Array& x : inputs)
+      traced.push_back(tracer.input({ir::PortKind::kValue, str("x", traced.size())}, {x.dtype, to_shape(x.shape)}));
+    size_t i = 0;
+    for (const Tensor& t : fn(traced)) tracer.output({ir::PortKind::kValue, str("y", i++)}, t);
+  }
+  passes::remove_dead_code(*function);
+  runtime::Executable executable(function);
+  Timing out;
+  std::vector<Layout> layouts;
+  for (const Array& x : inputs) {
+    layouts.push_back(Layout::of(x));
+    out.bytes += bytes_of(x);
+  }
+  for (const Array& y : executable.run(inputs)) out.bytes += bytes_of(y);
+  const runtime::Plan& plan = executable.plan(layouts);
+  out.flops = plan.flops();
+  std::vector<std::string> names;
+  for (const runtime::Instruction& i : plan.instructions()) {
+    const std::string name = i.kernel ? i.kernel->implementation() : "dynamic";
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  out.implementation = join(names, " + ");
+  const auto begin = Clock::now();
+  const auto since = [](Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); };
+  while (out.ms.size() < 1000000 && (since(begin) < seconds || out.ms.size() < 5)) {
+    const auto start = Clock::now();
+    executable.run(inputs);
+    if (since(begin) > seconds / 10) out.ms.push_back(since(start) * 1e3);
+  }
+  std::sort(out.ms.begin(), out.ms.end());
+  return out;
+}
+
+}  // namespace
+
+BenchResult bench(const NamedCall& call, double seconds) {
+  const Timing own = time_function([&](const Tensors& t) { return call(t); }, call.inputs(), seconds);
+  const Array square = Array::zeros(DType::kF32, {1536, 1536}), long_row = Array::zeros(DType::kF32, {1 << 24});
+  const Timing product = time_function([](const Tensors& t) { return Tensors{ops::matmul(t[0], t[1])}; },
+                                       {square, square}, 0.5);
+  const Timing copy = time_function([](const Tensors& t) { return Tensors{ops::assign(t[0])}; }, {long_row}, 0.5);
+  BenchResult r;
+  r.median_ms = own.ms[own.ms.size() / 2];
+  r.min_ms = own.ms[0];
+  r.runs = static_cast<int64_t>(own.ms.size());
+  r.gflops = own.flops / r.median_ms / 1e6;
+  r.gigabytes = own.bytes / r.median_ms / 1e6;
+  r.peak_gflops = product.flops / product.ms[0] / 1e6;
+  r.peak_gigabytes = copy.bytes / copy.ms[0] / 1e6;
+  r.share = std::max(r.gflops / r.peak_gflops, r.gigabytes / r.peak_gigabytes);
+  r.implementation = own.implementation;
+  return r;
+}
+
+std::string text(const BenchResult& r) {
+  char line[256];
+  std::snprintf(line, sizeof line, "%.4f ms (best %.4f of %ld)  %.1f GFLOP/s  %.1f GB/s  %.0f%% of peak (%.0f GFLOP/s, %.0f GB/s)  ",
+                r.median_ms, r.min_ms, static_cast<long>(r.runs), r.gflops, r.gigabytes, 100 * r.share, r.peak_gflops,
+                r.peak_gigabytes);
+  return line + r.implementation + "\n";
+}
+
+std::string json(const BenchResult& r, const std::string& op) {
+  const nlohmann::ordered_json o = {{"op", op}, {"median_ms", r.median_ms}, {"min_ms", r.min_ms}, {"runs", r.runs},
+                                    {"gflops", r.gflops}, {"gigabytes_per_second", r.gigabytes},
+                                    {"peak_gflops", r.peak_gflops}, {"peak_gigabytes_per_second", r.peak_gigabytes},
+                                    {"share_of_peak", r.share}, {"implementation", r.implementation},
+                                    {"threads", thread_count()}};
+  return o.dump() + "\n";
+}
+
+}  // namespace paddle::inspect
