@@ -24,8 +24,9 @@ import paddle  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-# Relative and absolute tolerance by the narrowest floating type of a case.
-TOLERANCE = {"float16": (2e-3, 2e-3), "bfloat16": (1.6e-2, 1.6e-2), "float32": (2e-5, 2e-6), "float64": (1e-9, 1e-10)}
+# Relative and absolute tolerance by the narrowest floating type of a case. PaddlePaddle holds float
+# attributes in float32, which limits what float64 cases can tell.
+TOLERANCE = {"float16": (2e-3, 2e-3), "bfloat16": (1.6e-2, 1.6e-2), "float32": (2e-5, 2e-6), "float64": (2e-7, 1e-7)}
 
 MODULES = [paddle.nn.functional, paddle, paddle.linalg, paddle.fft, paddle.signal, paddle.vision.ops,
            paddle.geometric, paddle.incubate.nn.functional, paddle.Tensor]
@@ -110,12 +111,13 @@ class Table:
 
     # ---- cases
 
-    def add(self, op, args, grad=True, function=None, rtol=None, atol=None, outputs=None, skip_outputs=()):
+    def add(self, op, args, grad=True, function=None, rtol=None, atol=None, outputs=None, skip_outputs=(), frozen=()):
         """One case. `function(**args)` on paddle tensors gives the expected results; by default
-        PaddlePaddle's function of that name. `outputs` gives them as arrays instead (no gradients)."""
+        PaddlePaddle's function of that name. `outputs` gives them as arrays instead (no gradients).
+        No gradient is asked for the parameters in `frozen`."""
         name = self.name(op)
         try:
-            line = self.expect(op, name, args, grad, function, outputs, skip_outputs)
+            line = self.expect(op, name, args, grad, function, outputs, skip_outputs, frozen)
         except Exception as error:  # PaddlePaddle refuses what we may accept
             self.skipped.append(f"{name}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:150]}")
             return
@@ -186,21 +188,21 @@ class Table:
                 out[key] = plain(value)
         return out
 
-    def expect(self, op, name, args, grad, function, outputs, skip_outputs):
+    def expect(self, op, name, args, grad, function, outputs, skip_outputs, frozen):
         half = next((d for d in ("float16", "bfloat16") if d in self.dtypes_of(args)), None)
         leaves, call = {}, {}
 
-        def tensor(value):
+        def tensor(key, value):
             # 16-bit floats are computed in float32 and rounded at the end.
             t = paddle.to_tensor(value.values if isinstance(value, Half) else value)
-            t.stop_gradient = not (grad and t.dtype in (paddle.float32, paddle.float64))
+            t.stop_gradient = key in frozen or not (grad and t.dtype in (paddle.float32, paddle.float64))
             return t
 
         for key, value in args.items():
             if is_tensor(value):
-                call[key] = leaves[key] = tensor(value)
+                call[key] = leaves[key] = tensor(key, value)
             elif is_tensor_list(value):
-                call[key] = leaves[key] = [tensor(v) for v in value]
+                call[key] = leaves[key] = [tensor(key, v) for v in value]
             else:
                 call[key] = value
         line = {"name": name, "op": op}
@@ -236,7 +238,9 @@ class Table:
         grads = paddle.grad([results[i] for i in flowing], [t for _, _, t in wanted], seeds, allow_unused=True)
         line["grads"] = {}
         for (key, i, t), g in zip(wanted, grads):
-            values = np.zeros(t.shape, t.numpy().dtype) if g is None else g.numpy()
+            if g is None:  # PaddlePaddle has no gradient for it, or none flows
+                continue
+            values = g.numpy()
             if i is None:
                 line["grads"][key] = self.store(f"{name}.grad_{key}", self.narrow(values, half))
             else:

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Operations against reference values of other frameworks (made by make_cases.py), in both modes, with
+# inputs that lie contiguously in memory and with inputs whose axes are turned round.
+set -uo pipefail
+status=0
+for table in tests/op/cases/*.jsonl; do
+  for layout in "" --strided; do
+    echo "$table $layout"
+    "$PADDLE_BIN/paddle-op" check "$table" $layout || status=1
+  done
+done
+exit $status
