@@ -38,7 +38,8 @@ int check(const CheckArguments& a) {
   return result.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
 }
 
-int run_one(const inspect::NamedCall& call, inspect::Mode mode, bool grad, const std::string& output) {
+int run_one(const inspect::NamedCall& call, inspect::Mode mode, bool grad,
+            const std::string& output) {
   const auto arrays = inspect::run_named(call, mode, grad);
   if (!output.empty()) {
     formats::write_npz(output, arrays);

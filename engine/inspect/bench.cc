@@ -32,7 +32,8 @@ Timing time_function(const TensorFn& fn, const std::vector<Array>& inputs, doubl
     const RandomScope random(Tensor(Array::from<uint64_t>({7, 1}, {2})));
     Tensors traced;
     for (const Array& x : inputs)
-      traced.push_back(tracer.input({ir::PortKind::kValue, str("x", traced.size())}, {x.dtype, to_shape(x.shape)}));
+      traced.push_back(tracer.input({ir::PortKind::kValue, str("x", traced.size())},
+                                    {x.dtype, to_shape(x.shape)}));
     size_t i = 0;
     for (const Tensor& t : fn(traced)) tracer.output({ir::PortKind::kValue, str("y", i++)}, t);
   }
@@ -54,7 +55,9 @@ Timing time_function(const TensorFn& fn, const std::vector<Array>& inputs, doubl
   }
   out.implementation = join(names, " + ");
   const auto begin = Clock::now();
-  const auto since = [](Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); };
+  const auto since = [](Clock::time_point t) {
+    return std::chrono::duration<double>(Clock::now() - t).count();
+  };
   while (out.ms.size() < 1000000 && (since(begin) < seconds || out.ms.size() < 5)) {
     const auto start = Clock::now();
     executable.run(inputs);
@@ -67,11 +70,14 @@ Timing time_function(const TensorFn& fn, const std::vector<Array>& inputs, doubl
 }  // namespace
 
 BenchResult bench(const NamedCall& call, double seconds) {
-  const Timing own = time_function([&](const Tensors& t) { return call(t); }, call.inputs(), seconds);
-  const Array square = Array::zeros(DType::kF32, {1536, 1536}), long_row = Array::zeros(DType::kF32, {1 << 24});
-  const Timing product = time_function([](const Tensors& t) { return Tensors{ops::matmul(t[0], t[1])}; },
-                                       {square, square}, 0.5);
-  const Timing copy = time_function([](const Tensors& t) { return Tensors{ops::assign(t[0])}; }, {long_row}, 0.5);
+  const Timing own =
+      time_function([&](const Tensors& t) { return call(t); }, call.inputs(), seconds);
+  const Array square = Array::zeros(DType::kF32, {1536, 1536}),
+              long_row = Array::zeros(DType::kF32, {1 << 24});
+  const Timing product = time_function(
+      [](const Tensors& t) { return Tensors{ops::matmul(t[0], t[1])}; }, {square, square}, 0.5);
+  const Timing copy =
+      time_function([](const Tensors& t) { return Tensors{ops::assign(t[0])}; }, {long_row}, 0.5);
   BenchResult r;
   r.median_ms = own.ms[own.ms.size() / 2];
   r.min_ms = own.ms[0];
@@ -87,17 +93,25 @@ BenchResult bench(const NamedCall& call, double seconds) {
 
 std::string text(const BenchResult& r) {
   char line[256];
-  std::snprintf(line, sizeof line, "%.4f ms (best %.4f of %ld)  %.1f GFLOP/s  %.1f GB/s  %.0f%% of peak (%.0f GFLOP/s, %.0f GB/s)  ",
-                r.median_ms, r.min_ms, static_cast<long>(r.runs), r.gflops, r.gigabytes, 100 * r.share, r.peak_gflops,
-                r.peak_gigabytes);
+  std::snprintf(line, sizeof line,
+                "%.4f ms (best %.4f of %ld)  %.1f GFLOP/s  %.1f GB/s  %.0f%% of peak (%.0f "
+                "GFLOP/s, %.0f GB/s)  ",
+                r.median_ms, r.min_ms, static_cast<long>(r.runs), r.gflops, r.gigabytes,
+                100 * r.share, r.peak_gflops, r.peak_gigabytes);
   return line + r.implementation + "\n";
 }
 
 std::string json(const BenchResult& r, const std::string& op) {
-  const nlohmann::ordered_json o = {{"op", op}, {"median_ms", r.median_ms}, {"min_ms", r.min_ms}, {"runs", r.runs},
-                                    {"gflops", r.gflops}, {"gigabytes_per_second", r.gigabytes},
-                                    {"peak_gflops", r.peak_gflops}, {"peak_gigabytes_per_second", r.peak_gigabytes},
-                                    {"share_of_peak", r.share}, {"implementation", r.implementation},
+  const nlohmann::ordered_json o = {{"op", op},
+                                    {"median_ms", r.median_ms},
+                                    {"min_ms", r.min_ms},
+                                    {"runs", r.runs},
+                                    {"gflops", r.gflops},
+                                    {"gigabytes_per_second", r.gigabytes},
+                                    {"peak_gflops", r.peak_gflops},
+                                    {"peak_gigabytes_per_second", r.peak_gigabytes},
+                                    {"share_of_peak", r.share},
+                                    {"implementation", r.implementation},
                                     {"threads", thread_count()}};
   return o.dump() + "\n";
 }

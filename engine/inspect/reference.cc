@@ -81,7 +81,8 @@ std::vector<std::string> trait_names(const Op& op) {
                                                       {kControlFlow, "control_flow"},
                                                       {kConstantFold, "constant_fold"},
                                                       {kOptimizerUpdate, "optimizer_update"},
-                                                      {kStopGradient, "stop_gradient"}, {kDoubleInputs, "double_inputs"}};
+                                                      {kStopGradient, "stop_gradient"},
+                                                      {kDoubleInputs, "double_inputs"}};
   std::vector<std::string> out;
   for (const auto& [trait, name] : kNames)
     if (op.has(trait)) out.emplace_back(name);

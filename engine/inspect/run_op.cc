@@ -11,7 +11,8 @@ std::vector<std::string> result_names(const Op& op, size_t count) {
   for (const ResultDef& r : op.results()) {
     if (r.hidden) continue;
     if (!r.variadic) names.emplace_back(r.name);
-    for (size_t i = 0; r.variadic && names.size() < count; ++i) names.push_back(str(r.name, ".", i));
+    for (size_t i = 0; r.variadic && names.size() < count; ++i)
+      names.push_back(str(r.name, ".", i));
   }
   while (names.size() < count) names.push_back(str("result.", names.size()));
   return names;

@@ -194,7 +194,8 @@ constexpr Entry kEntries[] = {
      "x=f64[1,3,4,4] grad=f64[1,2,3,3] weight_shape=[2,3,2,2] stride=[1,1] padding=[0,0,0,0] "
      "dilation=[1,1]"},
     {"conv1d", "x=f64[2,4,7] weight=f64[6,2,3] bias=f64[6] stride=2 padding=1 groups=2"},
-    {"conv2d_transpose", "x=f64[1,4,3,4] weight=f64[4,2,3,2] bias=f64[4] stride=2 padding=1 output_padding=1 groups=2"},
+    {"conv2d_transpose",
+     "x=f64[1,4,3,4] weight=f64[4,2,3,2] bias=f64[4] stride=2 padding=1 output_padding=1 groups=2"},
     {"conv1d_transpose", "x=f64[1,2,4] weight=f64[2,3,3] bias=f64[3] stride=2"},
     {"max_pool1d", "x=f64[1,2,7] kernel_size=3 stride=2"},
     {"avg_pool1d", "x=f64[1,2,7] kernel_size=3 stride=2 padding=1"},

@@ -268,8 +268,9 @@ Bound bind_arguments(const Op& op, std::vector<Argument> positional,
       const std::string where = str(prefix, def.name, ": ");
       if (const auto* t = std::get_if<Tensor>(&*value)) {
         AttrValue v = value_of(*t, where);
-        const bool one = def.type == AttrType::kInt || def.type == AttrType::kFloat || def.type == AttrType::kNumber ||
-                         def.type == AttrType::kBool || def.type == AttrType::kDim;
+        const bool one = def.type == AttrType::kInt || def.type == AttrType::kFloat ||
+                         def.type == AttrType::kNumber || def.type == AttrType::kBool ||
+                         def.type == AttrType::kDim;
         if (one && v.is_list() && v.as_list().size() == 1) v = AttrValue(v.as_list()[0]);
         bound.attrs[index] = convert_attr(def, v, prefix);
       } else if (const auto* ts = std::get_if<Tensors>(&*value)) {

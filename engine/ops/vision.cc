@@ -177,7 +177,8 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
       const Dim size = x.dim(first + static_cast<int64_t>(i));
       if (!size.is_constant()) refuse(op, "padding SAME needs a known size, not ", size);
       const int64_t covered = ((size.value() + stride[i] - 1) / stride[i] - 1) * stride[i];
-      const int64_t total = std::max<int64_t>(0, covered + (kernel[i] - 1) * dilation[i] + 1 - size.value());
+      const int64_t total =
+          std::max<int64_t>(0, covered + (kernel[i] - 1) * dilation[i] + 1 - size.value());
       padding[2 * i] = total / 2;
       padding[2 * i + 1] = total - total / 2;
     }

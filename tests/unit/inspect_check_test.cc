@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "inspect/check.h"
@@ -19,11 +19,14 @@ namespace {
 
 TEST(Compare, ToleratesWhatItShould) {
   const double nan = std::nan(""), infinity = INFINITY;
-  const Array expected = Array::from<float>({1.0f, 0.0f, static_cast<float>(nan), static_cast<float>(infinity)}, {4});
-  Array found = Array::from<float>({1.000001f, 1e-7f, static_cast<float>(nan), static_cast<float>(infinity)}, {4});
+  const Array expected =
+      Array::from<float>({1.0f, 0.0f, static_cast<float>(nan), static_cast<float>(infinity)}, {4});
+  Array found = Array::from<float>(
+      {1.000001f, 1e-7f, static_cast<float>(nan), static_cast<float>(infinity)}, {4});
   EXPECT_EQ(difference(found, expected, {1e-5, 1e-6}), "");
   found.data<float>()[0] = 1.1f;
-  EXPECT_EQ(difference(found, expected, {1e-5, 1e-6}), "1 of 4 elements differ, most at [0]: 1.100000023841858, expected 1");
+  EXPECT_EQ(difference(found, expected, {1e-5, 1e-6}),
+            "1 of 4 elements differ, most at [0]: 1.100000023841858, expected 1");
   found.data<float>()[0] = static_cast<float>(infinity);
   EXPECT_NE(difference(found, expected, {1e-5, 1e-6}), "");
 }
@@ -62,20 +65,25 @@ TEST(Calls, AreReadFromWords) {
   ASSERT_EQ(call.inputs().size(), 2u);
   EXPECT_EQ(call.inputs()[1].shape, (Dims{1, 3}));
   EXPECT_EQ(call.input_name(1), "x[1]");
-  const auto results = run_named(parse_call(get_op("cumsum"), {"x=f64(1,2,3)", "axis=0"}), Mode::kCompiled, true);
+  const auto results =
+      run_named(parse_call(get_op("cumsum"), {"x=f64(1,2,3)", "axis=0"}), Mode::kCompiled, true);
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].second.number(2), 6);
   EXPECT_EQ(results[1].first, "grad_x");
   EXPECT_EQ(results[1].second.number(0), 3);
-  for (const char* wrong : {"x", "=1", "x=f32[2", "x=f32[-1]", "x=f32[1000000,1000000]", "x=f32[2]{0}", "x=f32[2](1)", "x=f32[2]y"})
+  for (const char* wrong : {"x", "=1", "x=f32[2", "x=f32[-1]", "x=f32[1000000,1000000]",
+                            "x=f32[2]{0}", "x=f32[2](1)", "x=f32[2]y"})
     EXPECT_THROW(parse_call(get_op("exp"), {wrong}), Error) << wrong;
 }
 
 TEST(Tables, CountFailuresAndUnknownOperations) {
-  const std::string folder = (std::filesystem::temp_directory_path() / str("inspect_", getpid())).string();
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / str("inspect_", getpid())).string();
   std::filesystem::create_directories(folder);
-  formats::write_npz(folder + "/t.npz", {{"x", Array::from<float>({1, 4}, {2})}, {"y", Array::from<float>({1, 2}, {2})}});
-  std::ofstream(folder + "/t.jsonl") << R"({"name": "good", "op": "sqrt", "args": {"x": {"array": "x"}}, "outputs": ["y"]}
+  formats::write_npz(folder + "/t.npz", {{"x", Array::from<float>({1, 4}, {2})},
+                                         {"y", Array::from<float>({1, 2}, {2})}});
+  std::ofstream(folder + "/t.jsonl")
+      << R"({"name": "good", "op": "sqrt", "args": {"x": {"array": "x"}}, "outputs": ["y"]}
 {"name": "bad", "op": "exp", "args": {"x": {"array": "x"}}, "outputs": ["y"]}
 {"name": "unknown", "op": "sqroot", "args": {}, "outputs": []}
 {"name": "missing", "op": "sqrt", "args": {"x": {"array": "z"}}, "outputs": ["y"]}
@@ -83,7 +91,8 @@ TEST(Tables, CountFailuresAndUnknownOperations) {
 {"name": "accepted", "op": "sqrt", "args": {"x": {"array": "x"}}, "error": true}
 )";
   std::vector<std::string> lines;
-  const auto result = check_table(folder + "/t.jsonl", {}, [&](const std::string& l) { lines.push_back(l); });
+  const auto result =
+      check_table(folder + "/t.jsonl", {}, [&](const std::string& l) { lines.push_back(l); });
   EXPECT_EQ(result.passed, 2);
   EXPECT_EQ(result.failed, 4);
   ASSERT_EQ(lines.size(), 4u);

@@ -61,7 +61,8 @@ std::unique_ptr<Kernel> prepare_unary(const KernelRequest& request) {
   if (name == "assign" || name == "detach") return prepare_cast(request);
   if (name == "gelu")
     return map(request, GeluAttrs(request.attrs).approximate ? "gelu_tanh" : "gelu", {}, 16);
-  if (name == "round" && RoundAttrs(request.attrs).decimals != 0 && is_float(request.operands[0].dtype))
+  if (name == "round" && RoundAttrs(request.attrs).decimals != 0 &&
+      is_float(request.operands[0].dtype))
     return map(request, "round_digits", numeric_attributes(request.attrs), 8);
   if (name == "clip") {
     const ClipAttrs attrs(request.attrs);
