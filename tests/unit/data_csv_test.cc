@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "data/options.h"
 #include "data/report.h"
+#include "support/real_data.h"
 
 namespace paddle::data {
 namespace {
@@ -157,9 +158,9 @@ TEST_F(CsvDatasetTest, ErrorsHaveAPlace) {
 }
 
 TEST_F(CsvDatasetTest, CriteoSample) {
-  const char* set = std::getenv("PADDLE_TEST_DATA");
-  const std::string path = std::string(set ? set : "../shared/data") + "/ctr/criteo_sample.txt";
-  if (!file_exists(path)) GTEST_SKIP() << "no real data";
+  const auto found = real_data("ctr/criteo_sample.txt");
+  if (!found) GTEST_SKIP() << missing_data("ctr/criteo_sample.txt");
+  const std::string& path = *found;
   CsvField label = numeric("label"), dense = numeric("dense", {"I1..I13"}),
            sparse = categorical("sparse", {"C1..C26"});
   label.scalar = true;

@@ -15,19 +15,13 @@
 #include "data/report.h"
 #include "formats/image.h"
 #include "formats/npz.h"
+#include "support/real_data.h"
 
 namespace paddle::data {
 namespace {
 
 std::string scratch(const std::string& name) {
   return testing::TempDir() + "/paddle_data_" + std::to_string(::getpid()) + "_" + name;
-}
-
-/// Where real data lies, or "" after saying that the test is skipped.
-std::string real_data() {
-  const char* set = std::getenv("PADDLE_TEST_DATA");
-  const std::string path = set ? set : "../shared/data";
-  return is_directory(path) ? path : "";
 }
 
 template <class Source>
@@ -111,10 +105,11 @@ TEST(IdxDataset, ImagesAndLabels) {
 }
 
 TEST(IdxDataset, Mnist) {
-  if (real_data().empty()) GTEST_SKIP() << "no real data";
+  const auto images = real_data("mnist/t10k-images-idx3-ubyte.gz");
+  const auto labels = real_data("mnist/t10k-labels-idx1-ubyte.gz");
+  if (!images || !labels) GTEST_SKIP() << missing_data("mnist");
   DatasetOptions options;
-  options.source = IdxOptions{.images = real_data() + "/mnist/t10k-images-idx3-ubyte.gz",
-                              .labels = real_data() + "/mnist/t10k-labels-idx1-ubyte.gz"};
+  options.source = IdxOptions{.images = *images, .labels = *labels};
   options.begin = 8000;
   const auto data = make_dataset(options);
   EXPECT_EQ(data->size(), 2000);
