@@ -10,6 +10,7 @@
 #include "formats/safetensors.h"
 #include "ir/module.h"
 #include "passes/passes.h"
+#include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 
@@ -28,7 +29,7 @@ ir::Module load(const Options& o) {
 
 /// The passes named by `--passes`, or all of the compiled mode.
 std::vector<passes::Pass> chosen_passes(const Options& o) {
-  auto all = passes::standard_passes(runtime::execute);
+  auto all = passes::standard_passes(runtime::pass_options());
   if (o.passes.empty()) return all;
   std::vector<passes::Pass> out;
   const auto names = passes::pass_names();

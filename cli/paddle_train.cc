@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "common.h"
 #include "data/report.h"
 #include "ir/module.h"
 #include "model/document.h"
+#include "profile/report.h"
 #include "train/trainer.h"
 
 namespace {
@@ -103,6 +105,15 @@ void print_benchmark(const train::BenchmarkResult& r, const train::RunConfig& co
   cli::print(o.dump() + "\n");
 }
 
+/// The table goes to stderr, so that stdout stays what scripts read.
+void print_profile(const runtime::Profile& profile, const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "trace.json").string();
+  ensure_directory(folder);
+  profile::write_trace(profile, path);
+  const std::string table = profile::table(profile, profile::measure_peaks());
+  std::fputs((table + "timeline: " + path + " (open in a trace viewer)\n").c_str(), stderr);
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
@@ -128,6 +139,8 @@ int run(int argc, char** argv) {
   app.add_option("--allow-unused", options.allow_unused,
                  "with --init: tensors that the model may not use (pattern)");
   app.add_option("--benchmark", options.benchmark, "time N steps and print one JSON line");
+  app.add_flag("--profile", options.profile,
+               "print where the time goes, per operation, and write a timeline");
   app.add_option("--threads", common.threads, "threads (default: the cores this process may use)");
   app.add_flag("--debug", common.debug, "show more of an error");
   try {
@@ -173,7 +186,9 @@ int run(int argc, char** argv) {
     train::RunConfig copy_of_names;
     copy_of_names.wide = shown.wide;
     train::Trainer trainer(std::move(config), options, console);
-    print_benchmark(trainer.run().benchmark, copy_of_names);
+    const train::TrainResult result = trainer.run();
+    print_benchmark(result.benchmark, copy_of_names);
+    if (result.profile) print_profile(*result.profile, options.output);
     return 0;
   }
   const std::string name = config.name;
@@ -196,6 +211,7 @@ int run(int argc, char** argv) {
                      "; to go on: paddle-train --resume ", options.output));
     return 128 + result.stopped_by;
   }
+  if (result.profile) print_profile(*result.profile, options.output);
   console.note("checkpoint: " + result.checkpoint);
   console.note("model: " + result.model_folder);
   return 0;

@@ -3,7 +3,7 @@
 # sources is an empty target. scripts/check-includes checks every #include against the same order.
 set(PADDLE_ROOMS
   base tensor ops ir kernels/cpu kernels/onednn kernels/cuda comm autograd passes codegen runtime
-  nn optim formats model data train infer inspect quant profile tune dist ps plugin)
+  nn optim formats model data profile train infer inspect quant tune dist ps plugin)
 
 # What each room links beside the rooms before it.
 set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
@@ -16,6 +16,7 @@ set(PADDLE_LINKS_optim yaml-cpp)
 set(PADDLE_LINKS_formats ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_model yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_data nlohmann_json::nlohmann_json yaml-cpp)
+set(PADDLE_LINKS_profile nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_train yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_infer yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_inspect nlohmann_json::nlohmann_json)

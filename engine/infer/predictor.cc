@@ -9,6 +9,7 @@
 #include "formats/safetensors.h"
 #include "model/evaluator.h"
 #include "model/overrides.h"
+#include "runtime/compile.h"
 #include "train/predict.h"
 
 namespace paddle::infer {
@@ -146,6 +147,8 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
 }
 
 void Predictor::prepare() {
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
+    pass.run(*function_);
   executable_ = std::make_unique<runtime::Executable>(function_);
   arrays_.resize(function_->inputs.size());
   for (size_t i = 0; i < function_->inputs.size(); ++i) {

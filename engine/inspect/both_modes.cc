@@ -7,6 +7,7 @@
 #include "ir/tracer.h"
 #include "ops/call.h"
 #include "passes/passes.h"
+#include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 
@@ -51,8 +52,8 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
       defined.push_back(t.defined());
     }
   }
-  for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) pass.run(*function);
-  runtime::Executable executable(function, {1, {.poison_dead_memory = true}});
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options())) pass.run(*function);
+  runtime::Executable executable(function, {1, {.poison_dead_memory = true, .profile = nullptr}});
   std::vector<Array> packed;
   for (const Array& x : inputs) packed.push_back(x.contiguous());
   const std::vector<Array>& results = executable.run(packed);

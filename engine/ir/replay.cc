@@ -31,6 +31,7 @@ Tensors replay_operation(const Operation& operation, ValueMap& values) {
       return replay(region, inner);
     };
   };
+  if (operation.regions.size() == 1) return nested(0)(operands);
   if (operation.regions.size() == 2 && operation.regions[0]->arguments.empty() &&
       operation.op->name() == "cf.if")
     return current_interpreter().branch(operands[0], nested(0), nested(1));

@@ -91,7 +91,25 @@ class Verifier {
     }
   }
 
+  /// One region over the operands alone; it gives the results.
+  void group(const Operation& o) {
+    const Region& inner = *o.regions[0];
+    if (inner.arguments.size() != o.operands.size() || inner.results.size() != o.results.size())
+      refuse(o.op->name(), ": the region's arguments or results differ in number");
+    for (size_t i = 0; i < o.operands.size(); ++i)
+      if (!o.operands[i] || !same_type(o.operands[i]->type, inner.arguments[i]->type))
+        refuse(o.op->name(), ": operand ", i, " and its argument differ in type");
+    const auto outer = known_;
+    std::erase_if(known_, [](const Value* v) { return !v->constant; });
+    region(inner);
+    known_ = outer;
+    for (size_t i = 0; i < o.results.size(); ++i)
+      if (!same_type(o.results[i]->type, inner.results[i]->type))
+        refuse(o.op->name(), ": result ", i, " has another type than the region gives");
+  }
+
   void control(const Operation& o) {
+    if (o.regions.size() == 1) return group(o);
     if (o.regions.size() != 2) refuse(o.op->name(), " needs two regions");
     // Names of an inner region are not seen outside it.
     const auto outer = known_;

@@ -24,13 +24,24 @@ void merge_common_subexpressions(ir::Function& function);
 /// Replaces operations on constants by their value, up to `max_elements` per result.
 void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t max_elements = 4096);
 
+/// True if a kernel can compute this elementwise operation as part of a group.
+using CanFuse = std::function<bool(const ir::Operation& operation)>;
+/// Gathers elementwise operations that feed each other into `fused` operations.
+void fuse_elementwise(ir::Function& function, const CanFuse& can_fuse);
+
 /// A pass by name, as `--passes` and `--dump-ir` call it.
 struct Pass {
   std::string name;
   std::function<void(ir::Function&)> run;
 };
+/// What passes ask the runtime, and which of them run.
+struct PassOptions {
+  Evaluate evaluate;
+  CanFuse can_fuse;    ///< null: nothing is fused
+  bool fusion = true;  ///< off: for comparison, and for modules that are saved
+};
 /// The passes of the compiled mode, in order.
-std::vector<Pass> standard_passes(Evaluate evaluate);
+std::vector<Pass> standard_passes(PassOptions options);
 std::vector<std::string> pass_names();
 
 }  // namespace paddle::passes

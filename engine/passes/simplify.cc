@@ -186,12 +186,17 @@ void fold_constants(Function& function, const Evaluate& evaluate, int64_t max_el
   fold(function, function.body, map, evaluate, max_elements);
 }
 
-std::vector<Pass> standard_passes(Evaluate evaluate) {
-  return {
-      {"fold", [evaluate](Function& f) { fold_constants(f, evaluate); }},
+std::vector<Pass> standard_passes(PassOptions options) {
+  std::vector<Pass> passes = {
+      {"fold", [evaluate = options.evaluate](Function& f) { fold_constants(f, evaluate); }},
       {"cse", merge_common_subexpressions},
       {"dce", remove_dead_code},
   };
+  if (options.fusion)
+    passes.push_back({"fuse", [can_fuse = options.can_fuse](Function& f) {
+                        if (can_fuse) fuse_elementwise(f, can_fuse);
+                      }});
+  return passes;
 }
 
 std::vector<std::string> pass_names() {

@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "kernels/cpu/fused.h"
 #include "ops/call.h"
 
 namespace paddle {
@@ -20,6 +21,7 @@ void register_backends() {
   std::call_once(once, [] {
     cpu::register_kernels();
     onednn::register_kernels();
+    register_fused(cpu::prepare_fused_group);
   });
 }
 

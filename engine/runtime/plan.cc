@@ -1,6 +1,7 @@
 #include "runtime/plan.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "ops/call.h"
@@ -9,11 +10,21 @@
 #include "runtime/plan_builder.h"
 
 namespace paddle::runtime {
+namespace {
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
 
 Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options)
     : function_(function), options_(options), inputs_(inputs.size()) {
   register_backends();
   PlanBuilder(*this, inputs).build();
+  if (options_.profile) describe(instructions_);
 }
 
 std::optional<int64_t> Plan::symbol(const std::string& name) const {
@@ -42,24 +53,52 @@ std::vector<std::pair<std::string, size_t>> Plan::largest(size_t count) const {
   return out;
 }
 
-double Plan::flops() const {
-  double total = 0;
+double Plan::flops_of(const Instruction& i) const {
+  if (i.kind != Instruction::Kind::kKernel || !i.operation) return 0;
   const auto dims = [&](const std::vector<int>& ids) {
     std::vector<Dims> out;
     for (const int id : ids)
       out.push_back(id < 0 ? Dims{0} : placements_[static_cast<size_t>(id)].layout.shape);
     return out;
   };
+  return call_flops(*i.operation->op, i.operation->attrs, dims(i.operands), dims(i.results));
+}
+
+double Plan::flops() const {
+  double total = 0;
   const auto walk = [&](const auto& self, const std::vector<Instruction>& block) -> void {
     for (const Instruction& i : block) {
-      if (i.kind == Instruction::Kind::kKernel && i.operation)
-        total +=
-            call_flops(*i.operation->op, i.operation->attrs, dims(i.operands), dims(i.results));
+      total += flops_of(i);
       for (const auto& nested : i.blocks) self(self, nested);
     }
   };
   walk(walk, instructions_);
   return total;
+}
+
+void Plan::describe(std::vector<Instruction>& block) {
+  for (Instruction& i : block) {
+    for (auto& nested : i.blocks) describe(nested);
+    if (i.kind == Instruction::Kind::kBranch || i.kind == Instruction::Kind::kLoop) continue;
+    InstructionInfo info;
+    info.function = function_.name;
+    info.operation = i.operation ? std::string(i.operation->op->name()) : "copy";
+    info.implementation = i.kernel ? i.kernel->implementation() : "dynamic";
+    info.flops = flops_of(i);
+    const auto list = [&](const std::vector<int>& ids) {
+      std::string out;
+      for (const int id : ids) {
+        if (id < 0) continue;
+        const Layout& l = placements_[static_cast<size_t>(id)].layout;
+        info.bytes += static_cast<double>(storage_bytes(l.dtype, l.size()));
+        out += str(out.empty() ? "" : " x ", text(l.dtype), str(l.shape));
+      }
+      return out;
+    };
+    info.shapes = list(i.operands) + " -> ";
+    info.shapes += list(i.results);
+    i.profile = options_.profile->add(std::move(info));
+  }
 }
 
 void* Plan::address(int value) const {
@@ -118,38 +157,48 @@ void Plan::run(const std::vector<void*>& inputs) {
   }
 }
 
+void Plan::execute(Instruction& instruction, const RunContext& context) {
+  switch (instruction.kind) {
+    case Instruction::Kind::kKernel:
+      instruction.kernel->run(context, instruction.operand_data.data(),
+                              instruction.result_data.data());
+      break;
+    case Instruction::Kind::kDynamic:
+      run_dynamic(instruction);
+      break;
+    case Instruction::Kind::kBranch: {
+      const size_t taken = truth(instruction.operands[0]) ? 0 : 1;
+      run_block(instruction.blocks[taken]);
+      for (const auto& [from, to] : instruction.joins[taken]) copy_value(from, to);
+      break;
+    }
+    case Instruction::Kind::kLoop:
+      for (const auto& [from, to] : instruction.entry) copy_value(from, to);
+      for (int64_t turn = 0; instruction.max_steps < 0 || turn < instruction.max_steps; ++turn) {
+        run_block(instruction.blocks[0]);
+        if (!truth(instruction.operands[0])) break;
+        run_block(instruction.blocks[1]);
+        for (const auto& [from, to] : instruction.joins[1]) copy_value(from, to);
+        for (const auto& [from, to] : instruction.joins[2]) copy_value(from, to);
+      }
+      for (size_t i = 0; i < instruction.results.size(); ++i)
+        if (placements_[static_cast<size_t>(instruction.results[i])].dynamic)
+          store_dynamic(instruction.results[i],
+                        dynamic_[static_cast<size_t>(instruction.entry[i].second)]);
+      break;
+  }
+}
+
 void Plan::run_block(std::vector<Instruction>& block) {
   RunContext context;
   context.scratch = arena_ + arena_bytes_;
   for (Instruction& instruction : block) {
-    switch (instruction.kind) {
-      case Instruction::Kind::kKernel:
-        instruction.kernel->run(context, instruction.operand_data.data(),
-                                instruction.result_data.data());
-        break;
-      case Instruction::Kind::kDynamic:
-        run_dynamic(instruction);
-        break;
-      case Instruction::Kind::kBranch: {
-        const size_t taken = truth(instruction.operands[0]) ? 0 : 1;
-        run_block(instruction.blocks[taken]);
-        for (const auto& [from, to] : instruction.joins[taken]) copy_value(from, to);
-        break;
-      }
-      case Instruction::Kind::kLoop:
-        for (const auto& [from, to] : instruction.entry) copy_value(from, to);
-        for (int64_t turn = 0; instruction.max_steps < 0 || turn < instruction.max_steps; ++turn) {
-          run_block(instruction.blocks[0]);
-          if (!truth(instruction.operands[0])) break;
-          run_block(instruction.blocks[1]);
-          for (const auto& [from, to] : instruction.joins[1]) copy_value(from, to);
-          for (const auto& [from, to] : instruction.joins[2]) copy_value(from, to);
-        }
-        for (size_t i = 0; i < instruction.results.size(); ++i)
-          if (placements_[static_cast<size_t>(instruction.results[i])].dynamic)
-            store_dynamic(instruction.results[i],
-                          dynamic_[static_cast<size_t>(instruction.entry[i].second)]);
-        break;
+    if (instruction.profile < 0) {
+      execute(instruction, context);
+    } else {
+      const int64_t begin = now();
+      execute(instruction, context);
+      options_.profile->record(instruction.profile, begin, now());
     }
     // Copies that pack operands stand at the position of the operation that reads them.
     const bool last =
@@ -227,7 +276,7 @@ void Plan::run_dynamic(Instruction& instruction) {
     if (left && right && *left != *right)
       fail(ErrorCode::kData, c.what, " (", *left, " against ", *right, ")");
   }
-  std::vector<Array> results = execute(*operation.op, attrs, operands, inferred.results);
+  std::vector<Array> results = runtime::execute(*operation.op, attrs, operands, inferred.results);
   for (size_t i = 0; i < results.size(); ++i) {
     const int id = instruction.results[i];
     // Views of planned memory must not outlive it.

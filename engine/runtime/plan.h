@@ -10,6 +10,7 @@
 
 #include "ir/module.h"
 #include "ops/kernel.h"
+#include "runtime/profile.h"
 
 namespace paddle::runtime {
 
@@ -46,6 +47,7 @@ struct Instruction {
   std::vector<std::vector<std::pair<int, int>>> joins;  ///< per block: (from value, to value)
   std::vector<std::pair<int, int>> entry;               ///< loops: initial copies
   int64_t max_steps = -1;
+  int profile = -1;  ///< number in the profile, if one is kept
 };
 
 struct MemoryReport {
@@ -59,6 +61,8 @@ struct MemoryReport {
 struct PlanOptions {
   /// Fill buffers with NaN bytes after their last use, to find reads of dead memory.
   bool poison_dead_memory = false;
+  /// Times instructions when set; must outlive the plan.
+  std::shared_ptr<Profile> profile;
 };
 
 class Plan {
@@ -95,6 +99,9 @@ class Plan {
   bool truth(int value) const;
   void resolve(std::vector<Instruction>& block, bool inputs_only);
   void poison(int position);
+  void execute(Instruction& instruction, const RunContext& context);
+  void describe(std::vector<Instruction>& block);
+  double flops_of(const Instruction& instruction) const;
   void store_dynamic(int value, Array array);
 
   const ir::Function& function_;

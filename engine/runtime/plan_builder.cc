@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/fused.h"
 #include "runtime/execute.h"
 
 namespace paddle::runtime {
@@ -231,6 +232,7 @@ void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction
 }
 
 void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<Instruction>& out) {
+  if (operation.regions.size() == 1) return build_fused(operation, out);
   if (operation.regions.size() == 2)
     return operation.op->name() == "cf.if" ? build_branch(operation, out)
                                            : build_loop(operation, out);
@@ -264,7 +266,7 @@ bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, 
   const auto layout = static_layout(to->type);
   if (p.dynamic || !p.layout.is_contiguous() || p.layout.offset != 0 || !layout) return false;
   if (p.layout.dtype != layout->dtype || p.layout.shape != layout->shape) return false;
-  const int position = span_[&operation].first;
+  const int position = span_[&operation].second;
   const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
   if (buffer.kind == BufferKind::kConstant) return false;
   if (buffer.kind == BufferKind::kInput) {
@@ -336,6 +338,59 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
          operation.operands.empty() || !operation.operands[0] ? operation.results[0]->type
                                                               : operation.operands[0]->type);
   plan_.scratch_bytes_ = std::max(plan_.scratch_bytes_, instruction.kernel->scratch_bytes());
+  out.push_back(std::move(instruction));
+}
+
+/// One kernel for the group if a backend has it, else its operations one by one. The pass that makes
+/// groups leaves out what has sizes that are known only at run time.
+void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instruction>& out) {
+  const ir::Region& region = *operation.regions[0];
+  const int position = span_[&operation].second;
+  FusedRequest request;
+  std::map<const ir::Value*, int> number;
+  for (size_t i = 0; i < operation.operands.size(); ++i) {
+    const Placement& p = at(operation.operands[i]);
+    if (p.dynamic) fail(ErrorCode::kModel, "fused: an operand's size is known only at run time");
+    number[region.arguments[i]] = static_cast<int>(request.operands.size());
+    request.operands.push_back(p.layout);
+    request.operands.back().offset = 0;
+  }
+  for (const ir::Value* v : operation.results) {
+    const auto layout = static_layout(v->type);
+    if (!layout) fail(ErrorCode::kModel, "fused: a result's size is known only at run time");
+    request.results.push_back(*layout);
+  }
+  for (const auto& inner : region.operations) {
+    FusedStep step;
+    step.op = inner->op;
+    step.attrs = bind_attrs(inner->attrs, [&](const std::string& n) { return plan_.symbol(n); });
+    for (const ir::Value* v : inner->operands) step.inputs.push_back(number.at(v));
+    step.result = inner->results[0]->type.dtype;
+    number[inner->results[0]] = static_cast<int>(request.operands.size() + request.steps.size());
+    request.steps.push_back(std::move(step));
+  }
+  for (const ir::Value* v : region.results) request.result_values.push_back(number.at(v));
+  auto kernel = prepare_fused(request);
+  if (!kernel) {
+    for (size_t i = 0; i < operation.operands.size(); ++i)
+      at(region.arguments[i]) = at(operation.operands[i]);
+    build_region(region, out);
+    for (size_t i = 0; i < operation.results.size(); ++i)
+      at(operation.results[i]) = at(region.results[i]);
+    return;
+  }
+  Instruction instruction;
+  instruction.operation = &operation;
+  instruction.position = position;
+  instruction.kernel = std::move(kernel);
+  for (const ir::Value* v : operation.operands) instruction.operands.push_back(v->id);
+  for (size_t r = 0; r < operation.results.size(); ++r) {
+    bool placed = false;
+    for (size_t i = 0; !placed && i < operation.operands.size(); ++i)
+      placed = take_in_place(operation, i, r);
+    if (!placed) place_new(operation.results[r], position, "fused");
+    instruction.results.push_back(operation.results[r]->id);
+  }
   out.push_back(std::move(instruction));
 }
 

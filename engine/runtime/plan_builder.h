@@ -19,6 +19,7 @@ class PlanBuilder {
   void build_region(const ir::Region& region, std::vector<Instruction>& out);
   void build_operation(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_kernel(const ir::Operation& operation, std::vector<Instruction>& out);
+  void build_fused(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_branch(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_loop(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out);

@@ -125,6 +125,7 @@ Schema make_schema() {
   s.add("seed", Spec::integer().at_least(0).fallback("0"));
   Schema compile;
   compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
+  compile.add("fusion", Spec::boolean().fallback("true").doc("elementwise operations in one pass"));
   s.add("compile", Spec::map(compile).fallback("{}"));
   for (const char* other : {"infer", "quant", "export", "parallel", "profile", "tune"})
     s.accept(other);
@@ -343,6 +344,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.wide = s.text("precision") == "float64";
   config.exact = s.section("compile").boolean("exact");
+  config.fusion = s.section("compile").boolean("fusion");
   diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });
   diagnostics.raise();
   if (config.data.loader.batch_size % config.accumulate != 0)

@@ -44,6 +44,7 @@ struct RunConfig {
   uint64_t seed = 0;
   bool wide = false;  ///< precision: float64
   bool exact = false;
+  bool fusion = true;  ///< elementwise operations in one pass over memory
   bool passes = true;
 };
 

@@ -4,6 +4,7 @@
 #include "model/evaluator.h"
 #include "ops/call.h"
 #include "passes/passes.h"
+#include "runtime/compile.h"
 #include "runtime/execute.h"
 #include "train/ports.h"
 
@@ -35,7 +36,9 @@ std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
       tracer.output({ir::PortKind::kValue, out.name}, out.tensor);
     ports.finish();
   }
-  for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) pass.run(*function);
+  // Saved with the model: what a machine can fuse is decided where it runs.
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(false)))
+    pass.run(*function);
   return function;
 }
 

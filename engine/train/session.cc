@@ -4,6 +4,7 @@
 
 #include "autograd/autograd.h"
 #include "ops/call.h"
+#include "runtime/compile.h"
 #include "runtime/execute.h"
 
 namespace paddle::train {
@@ -145,12 +146,12 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   }
   ++traces_;
   if (options_.observe) options_.observe(f, "trace");
-  for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) {
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(options_.fusion))) {
     pass.run(f);
     if (options_.observe) options_.observe(f, pass.name);
   }
   c->executable = std::make_unique<runtime::Executable>(
-      c->function, runtime::ExecutableOptions{options_.max_plans, {options_.poison_dead_memory}});
+      c->function, runtime::ExecutableOptions{options_.max_plans, {options_.poison_dead_memory, options_.profile}});
   c->inputs.resize(f.inputs.size());
   for (size_t i = 0; i < f.inputs.size(); ++i) {
     const ir::Port& port = f.inputs[i];

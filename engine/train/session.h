@@ -22,11 +22,12 @@ struct FieldType {
 struct SessionOptions {
   bool eager = false;
   bool wide = false;   ///< float64 throughout
-  bool fusion = true;  ///< passes beyond those that keep every bit
+  bool fusion = true;  ///< elementwise operations in one pass over memory
   uint64_t seed = 0;
   int64_t accumulate = 1;
   size_t max_plans = 8;
   bool poison_dead_memory = false;
+  std::shared_ptr<runtime::Profile> profile;  ///< times the compiled step's instructions when set
   /// Called with (function, pass) before the first ("trace") and after each pass.
   std::function<void(const ir::Function&, const std::string& stage)> observe;
 };

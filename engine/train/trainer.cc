@@ -92,7 +92,9 @@ std::string MemoryPlan::text() const {
 class Trainer::Impl {
  public:
   Impl(RunConfig config, TrainOptions options, TrainObserver& observer)
-      : config_(std::move(config)), options_(std::move(options)), observer_(observer) {}
+      : config_(std::move(config)), options_(std::move(options)), observer_(observer) {
+    if (options_.profile) profile_ = std::make_shared<runtime::Profile>();
+  }
 
   MemoryPlan prepare();
   TrainResult run();
@@ -134,6 +136,7 @@ class Trainer::Impl {
   int64_t window_samples_ = 0;
   double seconds_before_ = 0, last_loss_ = 0, learning_rate_ = 0;
   bool prepared_ = false;
+  std::shared_ptr<runtime::Profile> profile_;
 };
 
 void Trainer::Impl::open_data() {
@@ -164,6 +167,8 @@ MemoryPlan Trainer::Impl::prepare() {
   options.wide = config_.wide;
   options.seed = config_.seed;
   options.accumulate = config_.accumulate;
+  options.fusion = config_.fusion;
+  options.profile = profile_;
   if (!options_.dump_ir.empty()) {
     ensure_directory(options_.dump_ir);
     options.observe = [this, index = 0](const ir::Function& f, const std::string& stage) mutable {
@@ -414,6 +419,7 @@ void Trainer::Impl::report_progress() {
 TrainResult Trainer::Impl::run() {
   if (!prepared_) prepare();
   TrainResult result;
+  result.profile = profile_;
   if (options_.benchmark > 0) {
     result.benchmark = benchmark();
     return result;
@@ -476,6 +482,7 @@ TrainResult Trainer::Impl::run() {
 }
 
 BenchmarkResult Trainer::Impl::benchmark() {
+  if (profile_) profile_->recording = false;
   std::vector<data::Batch> batches;
   for (int i = 0; i < 4; ++i) {
     auto batch = loader_->next();
@@ -486,6 +493,7 @@ BenchmarkResult Trainer::Impl::benchmark() {
   std::vector<double> times;
   constexpr int64_t kWarmUp = 3;
   for (int64_t i = 0; i < kWarmUp + options_.benchmark; ++i) {
+    if (profile_ && i == kWarmUp) profile_->recording = true;
     const auto begun = Clock::now();
     const double loss = train_batch(batches[static_cast<size_t>(i % 4)]);
     if (i >= kWarmUp) times.push_back(1e3 * seconds_since(begun));

@@ -21,6 +21,7 @@ struct TrainOptions {
   std::vector<std::string> allow_missing, allow_unused;
   std::string dump_ir;    ///< folder for the module after each pass, or ""
   int64_t benchmark = 0;  ///< timed steps; nothing is written then
+  bool profile = false;   ///< time every operation of the compiled step
 };
 
 /// One line of metrics.jsonl.
@@ -71,6 +72,7 @@ struct TrainResult {
   std::string model_folder;
   std::optional<LogLine> last_valid;
   BenchmarkResult benchmark;
+  std::shared_ptr<const runtime::Profile> profile;
 };
 
 class Trainer {

@@ -8,6 +8,7 @@
 #include "ops/call.h"
 #include "ops/operators.h"
 #include "passes/passes.h"
+#include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 
@@ -48,8 +49,8 @@ std::vector<Array> compiled(const Fn& fn, const std::vector<Array>& inputs, bool
     for (const Tensor& t : fn(traced))
       tracer.output({ir::PortKind::kValue, "y" + std::to_string(i++)}, t);
   }
-  for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) pass.run(*function);
-  runtime::Executable executable(function, {4, {poison}});
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options())) pass.run(*function);
+  runtime::Executable executable(function, {4, {poison, nullptr}});
   executable.run(inputs);
   std::vector<Array> out;
   for (const Array& a : executable.run(inputs)) out.push_back(Array(a.contiguous()).cast(a.dtype));

@@ -6,6 +6,7 @@
 #include "ir/tracer.h"
 #include "ops/operators.h"
 #include "passes/passes.h"
+#include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 
@@ -60,7 +61,7 @@ TEST(ModuleText, RoundTrip) {
 TEST(ModuleText, PassesKeepTheResultAndTheDimsNames) {
   const ir::Module module = sample_module();
   ir::Function& f = *module.functions[0];
-  for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) pass.run(f);
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options())) pass.run(f);
   ir::verify(module);
   EXPECT_NE(ir::print(module).find("float32[batch, 4]"), std::string::npos);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "kernels/cpu/map_step.h"
 
 namespace paddle::cpu {
 namespace {
@@ -15,7 +16,7 @@ class ElementwiseKernel final : public Kernel {
   ElementwiseKernel(const KernelRequest& request, Loop loop,
                     const std::vector<DType>& operand_types, DType result_type,
                     std::vector<double> params, int cost)
-      : loop_(loop), params_(std::move(params)) {
+      : step_{loop, std::move(params), {}, result_type, cost} {
     const Layout& result = request.results[0];
     size_ = result.size();
     result_item_ = item_size(result.dtype);
@@ -25,7 +26,8 @@ class ElementwiseKernel final : public Kernel {
       if (!request.operands[i].present) continue;
       ensure(readers_.size() < operand_types.size() && readers_.size() < kMaxOperands,
              request.op.name(), ": too many operands for an elementwise loop");
-      readers_.emplace_back(request.operands[i], result.shape, operand_types[readers_.size()]);
+      step_.operands.push_back(operand_types[readers_.size()]);
+      readers_.emplace_back(request.operands[i], result.shape, step_.operands.back());
       positions_.push_back(i);
       whole_ = whole_ && readers_.back().is_direct();
     }
@@ -38,6 +40,7 @@ class ElementwiseKernel final : public Kernel {
       run_range(operands, static_cast<std::byte*>(results[0]), begin, end);
     });
   }
+  const MapStep& step() const { return step_; }
 
  private:
   void run_range(void* const* operands, std::byte* result, int64_t begin, int64_t end) const {
@@ -54,16 +57,15 @@ class ElementwiseKernel final : public Kernel {
       }
       std::byte* const out = result + at * result_item_;
       if (store_) {
-        loop_(in, buffers[kMaxOperands], n, params_.data());
+        step_.loop(in, buffers[kMaxOperands], n, step_.params.data());
         store_(buffers[kMaxOperands], 1, out, n);
       } else {
-        loop_(in, out, n, params_.data());
+        step_.loop(in, out, n, step_.params.data());
       }
     }
   }
 
-  Loop loop_;
-  std::vector<double> params_;
+  MapStep step_;
   std::vector<StridedReader> readers_;
   std::vector<size_t> positions_;
   ConvertFn store_;
@@ -143,6 +145,12 @@ std::unique_ptr<Kernel> elementwise(const KernelRequest& request, Loop loop,
                                     const std::vector<double>& params, int cost) {
   return std::make_unique<ElementwiseKernel>(request, loop, operand_types, result_type, params,
                                              cost);
+}
+
+std::optional<MapStep> map_step(const Kernel& kernel) {
+  const auto* elementwise = dynamic_cast<const ElementwiseKernel*>(&kernel);
+  if (!elementwise) return std::nullopt;
+  return elementwise->step();
 }
 
 std::unique_ptr<Kernel> map(const KernelRequest& request, std::string_view loop,

@@ -1,0 +1,311 @@
+#include "kernels/cpu/fused.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "base/parallel.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/map_step.h"
+
+namespace paddle::cpu {
+namespace {
+
+constexpr size_t kBufferBytes = 32 * 1024;  // all blocks of a group, in the first-level cache
+constexpr int kMaxSlots = 48;
+constexpr int kMaxInputs = 4;
+
+/// One thing done to a block. Slots hold pointers to blocks of values.
+struct Action {
+  enum class Kind : uint8_t {
+    kRead,     ///< an operand's block: in place, or brought into the slot's buffer
+    kConvert,  ///< to another element type
+    kLoop,
+    kStore,  ///< a slot's block to a result
+  };
+  Kind kind = Kind::kRead;
+  int target = -1;  ///< slot; for kStore the result
+  int result = -1;  ///< kLoop: the result that is written at once, or -1
+  int inputs[kMaxInputs] = {};
+  int input_count = 0;
+  int reader = -1;             ///< kRead
+  ConvertFn convert = nullptr;  ///< kConvert; kStore where types differ
+  MapStep step;                ///< kLoop
+};
+
+struct Slot {
+  DType type = DType::kF32;
+  int operand = -1;     ///< the operand that it is a block of, if it is read
+  bool direct = false;  ///< points into the operand
+  bool constant = false;
+  int last_use = -1;  ///< action
+  int buffer = -1;
+};
+
+class FusedKernel final : public Kernel {
+ public:
+  /// False if the group can't be computed here.
+  bool build(const FusedRequest& request);
+  void run(const RunContext&, void* const* operands, void* const* results) const override {
+    parallel_for(size_, grain_, [&](int64_t begin, int64_t end) {
+      run_range(operands, results, begin, end);
+    });
+  }
+  std::string implementation() const override { return "cpu:fused"; }
+
+ private:
+  int new_slot(DType type) {
+    slots_.push_back({});
+    slots_.back().type = type;
+    return static_cast<int>(slots_.size()) - 1;
+  }
+  int slot_of(const FusedRequest& request, int value, DType type);
+  bool add_step(const FusedRequest& request, size_t index);
+  void add_stores(const FusedRequest& request);
+  bool assign_buffers();
+  void run_range(void* const* operands, void* const* results, int64_t begin, int64_t end) const;
+  void perform(const Action& action, void* const* operands, void* const* results, int64_t at,
+               int64_t n, const void** blocks, std::byte* buffers) const;
+
+  std::vector<Action> constants_;  ///< reads of values that are the same everywhere
+  std::vector<Action> actions_;
+  std::vector<Slot> slots_;
+  std::vector<StridedReader> readers_;
+  std::vector<int> reader_operands_;
+  std::vector<int64_t> result_items_;
+  int64_t size_ = 0, block_ = 64, grain_ = 1024, slot_bytes_ = 0;
+  int cost_ = 0;
+  // While building: where a value lies, per element type.
+  std::map<std::pair<int, DType>, int> located_;
+  std::vector<DType> held_;  ///< per value: the type that it was made in
+};
+
+/// The slot that holds a value in this type, made with a read or a conversion if needed.
+int FusedKernel::slot_of(const FusedRequest& request, int value, DType type) {
+  if (const auto it = located_.find({value, type}); it != located_.end()) return it->second;
+  const bool is_operand = static_cast<size_t>(value) < request.operands.size();
+  const int slot = new_slot(type);
+  located_[{value, type}] = slot;
+  Action action;
+  action.target = slot;
+  if (is_operand) {
+    const Layout& layout = request.operands[static_cast<size_t>(value)];
+    readers_.emplace_back(layout, request.results[0].shape, type);
+    reader_operands_.push_back(value);
+    action.kind = Action::Kind::kRead;
+    action.reader = static_cast<int>(readers_.size()) - 1;
+    Slot& s = slots_[static_cast<size_t>(slot)];
+    s.operand = value;
+    s.direct = readers_.back().is_direct();
+    s.constant = readers_.back().is_constant();
+    (s.constant ? constants_ : actions_).push_back(std::move(action));
+    return slot;
+  }
+  const DType held = held_[static_cast<size_t>(value)];
+  action.kind = Action::Kind::kConvert;
+  action.inputs[0] = located_.at({value, held});
+  action.input_count = 1;
+  action.convert = convert_fn(held, type);
+  actions_.push_back(std::move(action));
+  return slot;
+}
+
+bool FusedKernel::add_step(const FusedRequest& request, size_t index) {
+  const FusedStep& step = request.steps[index];
+  const int value = static_cast<int>(request.operands.size() + index);
+  const std::string_view name = step.op->name();
+  if (step.inputs.size() > kMaxInputs || step.inputs.empty()) return false;
+  const auto logical = [&](int v) {
+    const size_t n = static_cast<size_t>(v);
+    return n < request.operands.size() ? request.operands[n].dtype
+                                       : request.steps[n - request.operands.size()].result;
+  };
+  if (name == "cast" || name == "assign") {
+    // Through the operand's own type where an earlier step holds it in another one and the result
+    // is no wider.
+    const int input = step.inputs[0];
+    const bool is_operand = static_cast<size_t>(input) < request.operands.size();
+    const DType from = is_operand ? logical(input) : held_[static_cast<size_t>(input)];
+    if (!info(from).has_kernels || !info(step.result).has_kernels) return false;
+    const int slot = slot_of(request, input, step.result);
+    held_.push_back(step.result);
+    located_[{value, step.result}] = slot;
+    cost_ += 1;
+    return true;
+  }
+  // The kernel for a block of contiguous operands tells the loop.
+  std::vector<Layout> operands;
+  for (const int input : step.inputs) operands.push_back(Layout::contiguous(logical(input), {64}));
+  const Layout result = Layout::contiguous(step.result, {64});
+  const auto kernel = prepare_kernel({*step.op, step.attrs, operands, std::span(&result, 1)});
+  if (!kernel) return false;
+  auto map = map_step(*kernel);
+  if (!map || map->operands.size() != step.inputs.size()) return false;
+  Action action;
+  action.kind = Action::Kind::kLoop;
+  action.input_count = static_cast<int>(step.inputs.size());
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    action.inputs[i] = slot_of(request, step.inputs[i], map->operands[i]);
+  action.target = new_slot(map->result);
+  held_.push_back(map->result);
+  located_[{value, map->result}] = action.target;
+  cost_ += map->cost;
+  action.step = std::move(*map);
+  actions_.push_back(std::move(action));
+  return true;
+}
+
+/// Results are written by the loop that computes them where no operand that they may share memory
+/// with is read later, else at the end of the block.
+void FusedKernel::add_stores(const FusedRequest& request) {
+  std::vector<Action> stores;
+  for (size_t r = 0; r < request.results.size(); ++r) {
+    const Layout& result = request.results[r];
+    const int value = request.result_values[r];
+    const bool is_operand = static_cast<size_t>(value) < request.operands.size();
+    const DType held = is_operand ? request.operands[static_cast<size_t>(value)].dtype
+                                  : held_[static_cast<size_t>(value)];
+    const int slot = slot_of(request, value, held);
+    size_t made = 0;
+    while (made < actions_.size() &&
+           !(actions_[made].kind == Action::Kind::kLoop && actions_[made].target == slot))
+      ++made;
+    bool at_once = made < actions_.size() && held == result.dtype && actions_[made].result < 0;
+    for (size_t i = made + 1; at_once && i < actions_.size(); ++i)
+      for (int k = 0; k < std::max(1, actions_[i].input_count); ++k) {
+        const bool reads = actions_[i].kind == Action::Kind::kRead;
+        const int used = reads ? actions_[i].target : actions_[i].inputs[k];
+        const Slot& s = slots_[static_cast<size_t>(used)];
+        if (s.operand < 0 || (!reads && !s.direct)) continue;
+        const Layout& layout = request.operands[static_cast<size_t>(s.operand)];
+        if (layout.dtype == result.dtype && layout.shape == result.shape) at_once = false;
+      }
+    if (at_once) {
+      actions_[made].result = static_cast<int>(r);
+      continue;
+    }
+    Action store;
+    store.kind = Action::Kind::kStore;
+    store.target = static_cast<int>(r);
+    store.inputs[0] = slot;
+    store.input_count = 1;
+    if (held != result.dtype) store.convert = convert_fn(held, result.dtype);
+    stores.push_back(std::move(store));
+  }
+  for (Action& store : stores) actions_.push_back(std::move(store));
+}
+
+/// Slots that are not alive at the same time share a buffer.
+bool FusedKernel::assign_buffers() {
+  for (size_t i = 0; i < actions_.size(); ++i)
+    for (int k = 0; k < actions_[i].input_count; ++k)
+      slots_[static_cast<size_t>(actions_[i].inputs[k])].last_use = static_cast<int>(i);
+  std::vector<int> free;
+  int count = 0;
+  const auto take = [&] {
+    if (free.empty()) return count++;
+    const int buffer = free.back();
+    free.pop_back();
+    return buffer;
+  };
+  for (const Action& a : constants_) slots_[static_cast<size_t>(a.target)].buffer = count++;
+  for (size_t i = 0; i < actions_.size(); ++i) {
+    const Action& a = actions_[i];
+    if (a.kind != Action::Kind::kStore) {
+      Slot& target = slots_[static_cast<size_t>(a.target)];
+      if (!target.direct && a.result < 0) target.buffer = take();
+    }
+    // A loop may write over a block that it reads; a buffer is free for the next action only.
+    for (int k = 0; k < a.input_count; ++k) {
+      Slot& s = slots_[static_cast<size_t>(a.inputs[k])];
+      if (s.last_use == static_cast<int>(i) && s.buffer >= 0 && !s.constant) {
+        if (std::find(free.begin(), free.end(), s.buffer) == free.end()) free.push_back(s.buffer);
+        s.last_use = -1;
+      }
+    }
+  }
+  if (count > kMaxSlots || slots_.size() > 2 * kMaxSlots) return false;
+  int64_t widest = 1;
+  for (const Slot& s : slots_) widest = std::max(widest, item_size(s.type));
+  const int64_t fits = static_cast<int64_t>(kBufferBytes) / (std::max(1, count) * widest);
+  block_ = std::clamp<int64_t>(fits / 64 * 64, 64, 2048);
+  slot_bytes_ = block_ * widest;
+  return count * slot_bytes_ <= static_cast<int64_t>(kBufferBytes);
+}
+
+bool FusedKernel::build(const FusedRequest& request) {
+  if (request.results.empty()) return false;
+  size_ = request.results[0].size();
+  held_.resize(request.operands.size());
+  for (size_t i = 0; i < request.operands.size(); ++i) held_[i] = request.operands[i].dtype;
+  for (size_t i = 0; i < request.steps.size(); ++i)
+    if (!add_step(request, i)) return false;
+  add_stores(request);
+  for (const Layout& result : request.results) result_items_.push_back(item_size(result.dtype));
+  if (!assign_buffers()) return false;
+  grain_ = std::max<int64_t>(block_, 65536 / std::max(1, cost_));
+  located_.clear();
+  return true;
+}
+
+void FusedKernel::run_range(void* const* operands, void* const* results, int64_t begin,
+                            int64_t end) const {
+  alignas(64) std::byte buffers[kBufferBytes];
+  const void* blocks[2 * kMaxSlots];
+  for (const Action& a : constants_)
+    perform(a, operands, results, begin, std::min(block_, end - begin), blocks, buffers);
+  for (int64_t at = begin; at < end; at += block_) {
+    const int64_t n = std::min(block_, end - at);
+    for (const Action& a : actions_) perform(a, operands, results, at, n, blocks, buffers);
+  }
+}
+
+void FusedKernel::perform(const Action& a, void* const* operands, void* const* results, int64_t at,
+                          int64_t n, const void** blocks, std::byte* buffers) const {
+  const auto buffer = [&](int slot) {
+    return buffers + slots_[static_cast<size_t>(slot)].buffer * slot_bytes_;
+  };
+  const auto result = [&](int r) {
+    return static_cast<std::byte*>(results[r]) + at * result_items_[static_cast<size_t>(r)];
+  };
+  switch (a.kind) {
+    case Action::Kind::kRead: {
+      const size_t reader = static_cast<size_t>(a.reader);
+      const bool direct = slots_[static_cast<size_t>(a.target)].direct;
+      blocks[a.target] = readers_[reader].read(operands[reader_operands_[reader]], at, n,
+                                               direct ? nullptr : buffer(a.target));
+      break;
+    }
+    case Action::Kind::kConvert:
+      a.convert(blocks[a.inputs[0]], 1, buffer(a.target), n);
+      blocks[a.target] = buffer(a.target);
+      break;
+    case Action::Kind::kLoop: {
+      const void* in[kMaxInputs];
+      for (int k = 0; k < a.input_count; ++k) in[k] = blocks[a.inputs[k]];
+      std::byte* const out = a.result >= 0 ? result(a.result) : buffer(a.target);
+      a.step.loop(in, out, n, a.step.params.data());
+      blocks[a.target] = out;
+      break;
+    }
+    case Action::Kind::kStore: {
+      const void* const from = blocks[a.inputs[0]];
+      if (a.convert)
+        a.convert(from, 1, result(a.target), n);
+      else
+        std::memmove(result(a.target), from,
+                     static_cast<size_t>(n * result_items_[static_cast<size_t>(a.target)]));
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_fused_group(const FusedRequest& request) {
+  auto kernel = std::make_unique<FusedKernel>();
+  if (!kernel->build(request)) return nullptr;
+  return kernel;
+}
+
+}  // namespace paddle::cpu

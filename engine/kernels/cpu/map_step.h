@@ -1,0 +1,24 @@
+#pragma once
+// What an elementwise kernel does to a block of elements, for kernels that run several of them
+// block by block.
+
+#include <optional>
+#include <vector>
+
+#include "kernels/cpu/loops.h"
+#include "ops/kernel.h"
+
+namespace paddle::cpu {
+
+struct MapStep {
+  Loop loop = nullptr;
+  std::vector<double> params;
+  std::vector<DType> operands;  ///< the types that the loop reads, one per operand
+  DType result = DType::kF32;   ///< the type that it writes
+  int cost = 1;                 ///< of an element, in units of an addition
+};
+
+/// The step of a kernel made by `elementwise`; none for other kernels.
+std::optional<MapStep> map_step(const Kernel& kernel);
+
+}  // namespace paddle::cpu

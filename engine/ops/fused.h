@@ -1,0 +1,38 @@
+#pragma once
+// Groups of elementwise operations that run in one pass over memory. A pass forms the groups, the
+// runtime asks a backend for a kernel that computes a whole group; a backend that can't declines,
+// and the operations run one by one.
+
+#include "ops/kernel.h"
+
+namespace paddle {
+
+/// One operation of a group.
+struct FusedStep {
+  const Op* op = nullptr;
+  Attrs attrs;
+  /// Values are numbered: the group's operands first, then each step's result.
+  std::vector<int> inputs;
+  DType result = DType::kF32;
+};
+
+struct FusedRequest {
+  std::vector<FusedStep> steps;
+  /// Of any strides; each broadcasts to the shape of the results.
+  std::vector<Layout> operands;
+  /// Contiguous, all of one shape.
+  std::vector<Layout> results;
+  std::vector<int> result_values;  ///< per result: the value that it takes
+};
+
+/// Returns null to decline.
+using PrepareFusedFn = std::unique_ptr<Kernel> (*)(const FusedRequest& request);
+
+void register_fused(PrepareFusedFn prepare);
+/// A kernel for the group. A result may share the memory of an operand that has its type, its shape
+/// and contiguous layout. Null if no backend computes the group as one.
+std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request);
+/// True if an operation of these types can be part of a group.
+bool can_fuse(const Op& op, const Attrs& attrs, std::span<const DType> operands, DType result);
+
+}  // namespace paddle

@@ -1,0 +1,283 @@
+// Fusion: elementwise operations on values of one shape that feed each other become one operation
+// `fused`, whose region holds them. Memory is then read and written once for the group.
+
+#include <algorithm>
+#include <functional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "passes/passes.h"
+
+namespace paddle::passes {
+namespace {
+
+using ir::Function;
+using ir::Operation;
+using ir::Region;
+using ir::Value;
+
+constexpr size_t kMaxSteps = 48;
+constexpr size_t kMaxOperands = 24;
+
+/// Sizes that operations make while they run.
+bool run_time_size(const TensorType& type) {
+  std::vector<std::string> names;
+  for (const Dim& d : type.shape) d.collect_symbols(names);
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& n) { return n.starts_with('$'); });
+}
+
+class Fuser {
+ public:
+  Fuser(Function& function, Region& region, const CanFuse& can_fuse)
+      : function_(function), region_(region), can_fuse_(can_fuse) {}
+
+  void run() {
+    collect();
+    // From the end: what the backward part recomputes from a saved value joins the backward part,
+    // rather than being computed early and kept.
+    for (size_t i = nodes_.size(); i-- > 0;)
+      if (nodes_[i].fusable)
+        for (const Value* v : nodes_[i].operation->operands)
+          if (const int p = producer(v); p >= 0) try_merge(static_cast<size_t>(p), i);
+    rebuild();
+  }
+
+ private:
+  struct Node {
+    std::unique_ptr<Operation> operation;
+    bool fusable = false;
+    std::vector<size_t> uses;     ///< nodes that need this one first
+    std::vector<size_t> needs;    ///< nodes that must come before
+    std::vector<size_t> members;  ///< of the group that this node leads
+    size_t leader = 0;
+  };
+
+  void collect() {
+    std::vector<size_t> barriers;
+    for (auto& operation : region_.operations) {
+      const size_t i = nodes_.size();
+      Node& n = nodes_.emplace_back();
+      n.leader = i;
+      n.members = {i};
+      n.operation = std::move(operation);
+      Operation& o = *n.operation;
+      for (Value* r : o.results) made_by_[r] = i;
+      std::unordered_set<size_t> needs;
+      const std::function<void(const Operation&)> read = [&](const Operation& reader) {
+        for (const Value* v : reader.operands)
+          if (const int p = producer(v); p >= 0 && static_cast<size_t>(p) != i)
+            needs.insert(static_cast<size_t>(p));
+        for (const auto& nested : reader.regions) {
+          for (const auto& inner : nested->operations) read(*inner);
+          for (const Value* v : nested->results)
+            if (const int p = producer(v); p >= 0 && static_cast<size_t>(p) != i)
+              needs.insert(static_cast<size_t>(p));
+        }
+      };
+      read(o);
+      // Effects keep their order, and sizes made at run time are known to whatever comes later.
+      const bool ordered = has_effect(o) || o.op->has(kRunTimeShape);
+      for (const size_t b : barriers)
+        if (ordered || nodes_[b].operation->op->has(kRunTimeShape)) needs.insert(b);
+      if (ordered) barriers.push_back(i);
+      n.needs.assign(needs.begin(), needs.end());
+      std::sort(n.needs.begin(), n.needs.end());
+      for (const size_t p : n.needs) nodes_[p].uses.push_back(i);
+      n.fusable = fusable(o);
+    }
+    region_.operations.clear();
+  }
+
+  static bool has_effect(const Operation& o) {
+    if (o.op->has(kEffect)) return true;
+    for (const auto& nested : o.regions)
+      for (const auto& inner : nested->operations)
+        if (has_effect(*inner)) return true;
+    return false;
+  }
+
+  bool fusable(const Operation& o) const {
+    if (!o.op->has(kElementwise) || o.op->has(kRandom) || o.op->has(kEffect) ||
+        o.results.size() != 1 || !o.regions.empty() || o.operands.empty())
+      return false;
+    if (run_time_size(o.results[0]->type)) return false;
+    for (const Value* v : o.operands)
+      if (!v || run_time_size(v->type)) return false;
+    return can_fuse_(o);
+  }
+
+  int producer(const Value* v) const {
+    if (!v) return -1;
+    const auto it = made_by_.find(v);
+    return it == made_by_.end() ? -1 : static_cast<int>(it->second);
+  }
+
+  const TensorType& type_of(size_t node) const {
+    return nodes_[node].operation->results[0]->type;
+  }
+
+  bool same_shape(size_t a, size_t b) const {
+    const Shape &x = type_of(a).shape, &y = type_of(b).shape;
+    if (x.size() != y.size()) return false;
+    for (size_t d = 0; d < x.size(); ++d)
+      if (x[d].text() != y[d].text()) return false;
+    return true;
+  }
+
+  size_t leader(size_t node) const {
+    while (nodes_[node].leader != node) node = nodes_[node].leader;
+    return node;
+  }
+
+  /// True if what the first group makes reaches the second one through a node of neither.
+  bool reaches_around(size_t first, size_t second) const {
+    const size_t last = nodes_[second].members.back();
+    std::vector<size_t> stack;
+    std::unordered_set<size_t> seen;
+    const auto push_uses = [&](size_t node, bool own) {
+      for (const size_t u : nodes_[node].uses) {
+        const size_t g = leader(u);
+        if (g == first || (own && g == second)) continue;
+        if (g == second) return true;
+        // Positions within a group are in order; a group's first member decides.
+        if (nodes_[g].members.front() > last) continue;
+        if (seen.insert(g).second) stack.push_back(g);
+      }
+      return false;
+    };
+    for (const size_t m : nodes_[first].members) push_uses(m, true);
+    while (!stack.empty()) {
+      const size_t g = stack.back();
+      stack.pop_back();
+      for (const size_t m : nodes_[g].members)
+        if (push_uses(m, false)) return true;
+    }
+    return false;
+  }
+
+  void try_merge(size_t producer_node, size_t consumer) {
+    if (!nodes_[producer_node].fusable) return;
+    const size_t a = leader(producer_node), b = leader(consumer);
+    if (a == b || !same_shape(a, b)) return;
+    if (nodes_[a].members.size() + nodes_[b].members.size() > kMaxSteps) return;
+    if (operand_count(a, b) > kMaxOperands) return;
+    if (reaches_around(a, b) || reaches_around(b, a)) return;
+    Node& into = nodes_[a];
+    into.members.insert(into.members.end(), nodes_[b].members.begin(), nodes_[b].members.end());
+    std::sort(into.members.begin(), into.members.end());
+    nodes_[b].members.clear();
+    nodes_[b].leader = a;
+  }
+
+  size_t operand_count(size_t a, size_t b) const {
+    std::unordered_set<const Value*> outside;
+    for (const size_t g : {a, b})
+      for (const size_t m : nodes_[g].members)
+        for (const Value* v : nodes_[m].operation->operands) {
+          const int p = producer(v);
+          const size_t from = p < 0 ? nodes_.size() : leader(static_cast<size_t>(p));
+          if (from != a && from != b) outside.insert(v);
+        }
+    return outside.size();
+  }
+
+  // ---- the new order
+
+  void rebuild() {
+    for (Value* v : region_.results) needed_outside_.insert(v);
+    emitted_.assign(nodes_.size(), false);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const size_t g = leader(i);
+      if (nodes_[g].members.back() == i) emit(g);
+    }
+  }
+
+  void emit(size_t group) {
+    if (emitted_[group]) return;
+    emitted_[group] = true;
+    for (const size_t m : nodes_[group].members)
+      for (const size_t p : nodes_[m].needs)
+        if (leader(p) != group) emit(leader(p));
+    if (nodes_[group].members.size() == 1)
+      region_.operations.push_back(std::move(nodes_[group].operation));
+    else
+      append_group(nodes_[group].members, group);
+  }
+
+  bool used_outside(const Value* v, size_t node, size_t group) const {
+    if (needed_outside_.count(v) > 0) return true;
+    return std::any_of(nodes_[node].uses.begin(), nodes_[node].uses.end(),
+                       [&](size_t u) { return leader(u) != group; });
+  }
+
+  void append_group(const std::vector<size_t>& members, size_t group) {
+    static const Op& op = get_op("fused");
+    auto fused = std::make_unique<Operation>();
+    auto inner = std::make_unique<Region>();
+    std::unordered_map<const Value*, Value*> argument;
+    fused->op = &op;
+    fused->sequence = nodes_[members.back()].operation->sequence;
+    fused->place = nodes_[members.back()].operation->place;
+    for (const size_t m : members)
+      for (Value*& v : nodes_[m].operation->operands) {
+        const int p = producer(v);
+        if (p >= 0 && leader(static_cast<size_t>(p)) == group) continue;
+        auto [at, fresh] = argument.try_emplace(v, nullptr);
+        if (fresh) {
+          at->second = function_.add_argument(*inner, v->type);
+          fused->operands.push_back(v);
+        }
+        v = at->second;
+      }
+    for (const size_t m : members) {
+      Operation& o = *nodes_[m].operation;
+      Value* const result = o.results[0];
+      if (used_outside(result, m, group)) {
+        // The outer value keeps its identity; the region computes a new one.
+        Value* const within = function_.new_value(result->type);
+        within->producer = &o;
+        o.results[0] = within;
+        inside_[result] = within;
+        result->producer = fused.get();
+        result->index = fused->results.size();
+        fused->results.push_back(result);
+        inner->results.push_back(within);
+      }
+    }
+    for (const size_t m : members) {
+      Operation& o = *nodes_[m].operation;
+      for (Value*& v : o.operands)
+        if (const auto it = inside_.find(v); it != inside_.end()) v = it->second;
+      inner->operations.push_back(std::move(nodes_[m].operation));
+    }
+    inside_.clear();
+    fused->attrs.list_sizes = {static_cast<int32_t>(fused->operands.size())};
+    fused->regions.push_back(std::move(inner));
+    region_.operations.push_back(std::move(fused));
+  }
+
+  Function& function_;
+  Region& region_;
+  const CanFuse& can_fuse_;
+  std::vector<Node> nodes_;
+  std::unordered_map<const Value*, size_t> made_by_;
+  std::unordered_set<const Value*> needed_outside_;
+  std::unordered_map<const Value*, Value*> inside_;
+  std::vector<bool> emitted_;
+};
+
+void fuse_region(Function& function, Region& region, const CanFuse& can_fuse) {
+  for (auto& operation : region.operations)
+    if (operation->regions.size() != 1)
+      for (auto& nested : operation->regions) fuse_region(function, *nested, can_fuse);
+  Fuser(function, region, can_fuse).run();
+}
+
+}  // namespace
+
+void fuse_elementwise(Function& function, const CanFuse& can_fuse) {
+  fuse_region(function, function.body, can_fuse);
+}
+
+}  // namespace paddle::passes

@@ -1,0 +1,68 @@
+#include "profile/peaks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+
+#include "base/parallel.h"
+#include "ops/generated/attrs.h"
+#include "ops/kernel.h"
+#include "runtime/execute.h"
+
+namespace paddle::profile {
+namespace {
+
+/// The best time of a call in seconds, over about `budget` seconds.
+double best_time(double budget, const std::function<void()>& call) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds = [](Clock::time_point since) {
+    return std::chrono::duration<double>(Clock::now() - since).count();
+  };
+  const auto begin = Clock::now();
+  double best = 1e30;
+  call();
+  while (seconds(begin) < budget) {
+    const auto start = Clock::now();
+    call();
+    best = std::min(best, seconds(start));
+  }
+  return best;
+}
+
+}  // namespace
+
+Peaks measure_peaks() {
+  runtime::register_backends();
+  Peaks peaks;
+  {
+    constexpr int64_t kSide = 1536;
+    const Op& op = get_op("matmul");
+    const Attrs attrs{op.defaults, {}};
+    const Layout square = Layout::contiguous(DType::kF32, {kSide, kSide});
+    const Layout operands[] = {square, square}, results[] = {square};
+    const auto kernel = prepare_kernel({op, attrs, operands, results});
+    const Array x = Array::zeros(DType::kF32, {kSide, kSide}), y = x, z = x;
+    const Array product = Array::zeros(DType::kF32, {kSide, kSide});
+    const auto scratch = Storage::allocate(std::max<size_t>(64, kernel->scratch_bytes()));
+    void* const in[] = {x.raw(), y.raw()};
+    void* const out[] = {product.raw()};
+    const RunContext context{scratch->data(), nullptr};
+    const double time = best_time(0.5, [&] { kernel->run(context, in, out); });
+    peaks.gflops = 2.0 * kSide * kSide * kSide / time / 1e9;
+  }
+  {
+    constexpr int64_t kBytes = int64_t{1} << 26;
+    const auto from = Storage::allocate(kBytes), to = Storage::allocate(kBytes);
+    std::memset(from->data(), 1, kBytes);
+    const double time = best_time(0.5, [&] {
+      parallel_for(kBytes, kBytes / 64, [&](int64_t begin, int64_t end) {
+        std::memcpy(to->data() + begin, from->data() + begin, static_cast<size_t>(end - begin));
+      });
+    });
+    peaks.gigabytes = 2.0 * static_cast<double>(kBytes) / time / 1e9;
+  }
+  return peaks;
+}
+
+}  // namespace paddle::profile

@@ -1,0 +1,14 @@
+#pragma once
+// What this machine can do at most, measured: the yardstick of every "share of peak".
+
+namespace paddle::profile {
+
+struct Peaks {
+  double gflops = 0;     ///< of a large float32 matrix product, 10^9 operations a second
+  double gigabytes = 0;  ///< read and written by a large copy, 10^9 bytes a second
+};
+
+/// Takes about a second; uses all threads.
+Peaks measure_peaks();
+
+}  // namespace paddle::profile

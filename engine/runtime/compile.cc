@@ -1,0 +1,28 @@
+#include "runtime/compile.h"
+
+#include "ops/fused.h"
+#include "runtime/execute.h"
+
+namespace paddle::runtime {
+namespace {
+
+/// Dims inside attributes do not decide whether a kernel is a map over elements: any number will do.
+Attrs some_attrs(const Attrs& attrs) {
+  return bind_attrs(attrs, [](const std::string&) { return std::optional<int64_t>(1); });
+}
+
+bool fusable(const ir::Operation& operation) {
+  register_backends();
+  std::vector<DType> operands;
+  for (const ir::Value* v : operation.operands) operands.push_back(v->type.dtype);
+  return can_fuse(*operation.op, some_attrs(operation.attrs), operands,
+                  operation.results[0]->type.dtype);
+}
+
+}  // namespace
+
+passes::PassOptions pass_options(bool fusion) {
+  return {.evaluate = execute, .can_fuse = fusable, .fusion = fusion};
+}
+
+}  // namespace paddle::runtime
