@@ -22,10 +22,7 @@ class ArgumentReader {
 
   std::vector<std::pair<std::string, Argument>> read(const Json& args) const {
     std::vector<std::pair<std::string, Argument>> out;
-    for (const auto& [name, value] : args.items()) {
-      if (name == "name" && value.is_null()) continue;  // PaddlePaddle's label of a call
-      out.emplace_back(name, argument(name, value));
-    }
+    for (const auto& [name, value] : args.items()) out.emplace_back(name, argument(name, value));
     return out;
   }
   Array array(const Json& value) const {
@@ -61,7 +58,7 @@ class ArgumentReader {
       }
       return list;
     }
-    if (value.is_array() && op_.operand_index(name) >= 0) {
+    if (value.is_array() && op_.operand_index(parameter_name(op_, name)) >= 0) {
       Tensors list;
       for (const Json& item : value) {
         if (!is_array(item)) fail(ErrorCode::kData, name, ": ", item.dump(), " is no tensor");
@@ -94,7 +91,8 @@ class ArgumentReader {
       return is_float(a.dtype) ? AttrValue(a.number()) : AttrValue(a.integer());
     }
     if (value.is_object() && value.contains("complex"))
-      fail(ErrorCode::kUsage, "complex attributes are not supported");
+      return std::complex<double>(plain(def, value["complex"].at(0)).as_double(),
+                                  plain(def, value["complex"].at(1)).as_double());
     fail(ErrorCode::kData, "unknown form of argument: ", value.dump());
   }
 

@@ -5,7 +5,6 @@
 
 #include "autograd/autograd.h"
 #include "inspect/op_call.h"
-#include "inspect/samples.h"
 #include "ops/operators.h"
 #include "tensor/random.h"
 
@@ -130,6 +129,21 @@ class GradientCheck {
   const std::vector<Mode>& modes_;
   std::vector<size_t> varied_;  ///< the float64 inputs
 };
+
+/// The operation's samples; without any, float64 [2, 3] for every operand that must be there.
+std::vector<std::string> samples_of(const Op& op) {
+  if (op.def->samples) {
+    const std::string_view lines = op.def->samples;
+    return lines.empty() ? std::vector<std::string>() : split(lines, '\n');
+  }
+  std::string sample;
+  for (const OperandDef& o : op.operands()) {
+    if (o.optional || o.hidden) continue;
+    sample += o.kind == OperandKind::kList ? str(o.name, "=[f64[2,3],f64[2,3]] ")
+                                           : str(o.name, "=f64[2,3] ");
+  }
+  return {sample};
+}
 
 std::string check_sample(const Op& op, const std::string& sample, int order,
                          const std::vector<Mode>& modes) {

@@ -10,7 +10,8 @@ namespace paddle::inspect {
 
 NamedCall::NamedCall(const Op& op, std::vector<std::pair<std::string, Argument>> arguments)
     : op_(&op), arguments_(std::move(arguments)) {
-  for (const auto& [name, value] : arguments_) {
+  for (auto& [name, value] : arguments_) {
+    name = parameter_name(op, name);
     if (op.operand_index(name) < 0) continue;
     const auto add = [&](const Tensor& t, const std::string& key) {
       if (!t.defined() || t.type().weak) return;
@@ -24,7 +25,7 @@ NamedCall::NamedCall(const Op& op, std::vector<std::pair<std::string, Argument>>
 }
 
 const std::vector<size_t>& NamedCall::positions(const std::string& argument) const {
-  const auto it = positions_.find(argument);
+  const auto it = positions_.find(parameter_name(*op_, argument));
   if (it == positions_.end())
     fail(ErrorCode::kUsage, op_->name(), ": '", argument, "' holds no tensor");
   return it->second;
@@ -62,7 +63,7 @@ Tensors NamedCall::operator()(const Tensors& inputs) const {
 }
 
 const AttrDef* find_attr(const Op& op, const std::string& name) {
-  const int i = op.attr_index(name);
+  const int i = op.attr_index(parameter_name(op, name));
   return i < 0 ? nullptr : &op.attrs()[static_cast<size_t>(i)];
 }
 
@@ -194,7 +195,7 @@ AttrValue parse_attr(const AttrDef* def, const std::string& word) {
 
 Argument parse_argument(const Op& op, const std::string& name, const std::string& word) {
   if (auto t = parse_tensor(name, word)) return *t;
-  const int operand = op.operand_index(name);
+  const int operand = op.operand_index(parameter_name(op, name));
   if (operand >= 0 && word.starts_with("[") && word.ends_with("]")) {
     Tensors list;
     for (const std::string& item : split_items(std::string_view(word).substr(1, word.size() - 2))) {

@@ -87,6 +87,12 @@ class Parser {
     if (token == "-inf") return -std::numeric_limits<double>::infinity();
     if (token == "nan") return std::numeric_limits<double>::quiet_NaN();
     if (const auto dtype = parse_dtype(token)) return *dtype;
+    if (token.starts_with("complex(") && token.ends_with(")")) {
+      const auto parts = split(std::string_view(token).substr(8, token.size() - 9), ',');
+      if (parts.size() != 2) bad();
+      return std::complex<double>(word(std::string(trim(parts[0]))).as_double(),
+                                  word(std::string(trim(parts[1]))).as_double());
+    }
     const bool numeric = token.find_first_not_of("0123456789+-.eE") == std::string::npos &&
                          token.find_first_of("0123456789") != std::string::npos;
     if (numeric && token.find_first_of(".eE") != std::string::npos) {
@@ -120,6 +126,11 @@ double AttrValue::as_double() const {
   if (is_int()) return static_cast<double>(as_int());
   if (is_bool()) return as_bool() ? 1 : 0;
   wrong_kind("a number", *this);
+}
+
+std::complex<double> AttrValue::as_complex() const {
+  if (is_complex()) return std::get<std::complex<double>>(value_);
+  return as_double();
 }
 
 const std::string& AttrValue::as_string() const {
@@ -173,6 +184,7 @@ bool AttrValue::operator==(const AttrValue& other) const {
     return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
   }
   if (is_bool()) return as_bool() == other.as_bool();
+  if (is_complex()) return text() == other.text();
   if (is_string()) return as_string() == other.as_string();
   if (is_dtype()) return as_dtype() == other.as_dtype();
   if (is_list()) return as_list() == other.as_list();
@@ -184,6 +196,10 @@ std::string AttrValue::text() const {
   if (is_bool()) return as_bool() ? "true" : "false";
   if (is_int()) return as_dim().text();
   if (is_dtype()) return paddle::text(as_dtype());
+  if (is_complex()) {
+    const std::complex<double> z = as_complex();
+    return str("complex(", AttrValue(z.real()).text(), ", ", AttrValue(z.imag()).text(), ")");
+  }
   if (is_float()) {
     std::string out = format_double(as_double());
     if (out.find_first_of(".einf") == std::string::npos) out += ".0";

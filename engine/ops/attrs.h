@@ -3,6 +3,7 @@
 // They are stored in the order of the schema, so that the IR, the model language and the tables
 // treat every operation alike; `opgen` makes a typed struct per operation for hand-written rules.
 
+#include <complex>
 #include <optional>
 #include <string>
 #include <variant>
@@ -24,6 +25,7 @@ class AttrValue {
   AttrValue(int64_t v) : value_(Dim(v)) {}
   AttrValue(Dim v) : value_(std::move(v)) {}
   AttrValue(double v) : value_(v) {}
+  AttrValue(std::complex<double> v) : value_(v) {}
   AttrValue(const char* v) : value_(std::string(v)) {}
   AttrValue(std::string v) : value_(std::move(v)) {}
   AttrValue(DType v) : value_(v) {}
@@ -40,6 +42,7 @@ class AttrValue {
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_int() const { return std::holds_alternative<Dim>(value_); }
   bool is_float() const { return std::holds_alternative<double>(value_); }
+  bool is_complex() const { return std::holds_alternative<std::complex<double>>(value_); }
   bool is_string() const { return std::holds_alternative<std::string>(value_); }
   bool is_dtype() const { return std::holds_alternative<DType>(value_); }
   bool is_list() const { return std::holds_alternative<List>(value_); }
@@ -48,7 +51,8 @@ class AttrValue {
   bool as_bool() const;
   int64_t as_int() const;
   const Dim& as_dim() const;
-  double as_double() const;  ///< integers widen
+  double as_double() const;                 ///< integers widen
+  std::complex<double> as_complex() const;  ///< real numbers widen
   const std::string& as_string() const;
   DType as_dtype() const;
   const List& as_list() const;
@@ -64,7 +68,8 @@ class AttrValue {
   static AttrValue parse(std::string_view text);
 
  private:
-  std::variant<std::monostate, bool, Dim, double, std::string, DType, List> value_;
+  std::variant<std::monostate, bool, Dim, double, std::string, DType, List, std::complex<double>>
+      value_;
 };
 
 struct Attrs {

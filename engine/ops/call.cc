@@ -188,7 +188,8 @@ AttrValue convert_attr(const AttrDef& def, const AttrValue& value, const std::st
       case AttrType::kStrings:
         return value.as_strings();
       case AttrType::kNumber:
-        if (value.is_bool() || value.is_int() || value.is_float()) return value;
+        if (value.is_bool() || value.is_int() || value.is_float() || value.is_complex())
+          return value;
         fail(ErrorCode::kUsage, "expected a number, found ", value);
       case AttrType::kAny:
         return value;
@@ -226,6 +227,64 @@ Tensor number_operand(const AttrValue& v, const std::string& where) {
 
 }  // namespace
 
+std::string parameter_name(const Op& op, const std::string& name) {
+  constexpr std::pair<std::string_view, const char*> kSynonyms[] = {
+      {"input", "x"},
+      {"input", "arr"},
+      {"input", "values"},
+      {"x", "input"},
+      {"self", "x"},
+      {"A", "x"},
+      {"tensors", "x"},
+      {"elements", "x"},
+      {"other", "y"},
+      {"exponent", "y"},
+      {"vec2", "y"},
+      {"B", "y"},
+      {"target", "label"},
+      {"test_elements", "test_x"},
+      {"dim", "axis"},
+      {"dim", "axes"},
+      {"dimension", "axis"},
+      {"keepdims", "keepdim"},
+      {"start_dim", "start_axis"},
+      {"end_dim", "stop_axis"},
+      {"size", "shape"},
+      {"sizes", "shape"},
+      {"dims", "repeat_times"},
+      {"ord", "p"},
+      {"eps", "epsilon"},
+      {"epsilon", "eps"},
+      {"lambd", "threshold"},
+      {"boundaries", "sorted_sequence"},
+      {"type", "dtype"},
+      {"return_indices", "return_mask"},
+      {"end", "stop"},
+      {"steps", "num"},
+      {"n", "num_rows"},
+      {"m", "num_columns"}};
+  const auto has = [&](const std::string& n) {
+    return op.operand_index(n) >= 0 || op.attr_index(n) >= 0;
+  };
+  if (has(name)) return name;
+  for (const auto& [synonym, declared] : kSynonyms)
+    if (name == synonym && has(declared)) return declared;
+  return name;
+}
+
+namespace {
+
+/// Parameters of PaddlePaddle's functions that say where and how a result is kept, not what it is:
+/// accepted wherever the operation has none of that name, if they ask for nothing.
+bool asks_for_nothing(const std::string& name, const Argument& value) {
+  constexpr std::string_view kNames[] = {"name", "out", "device", "requires_grad", "pin_memory"};
+  const auto* v = std::get_if<AttrValue>(&value);
+  return v && (v->is_none() || (v->is_bool() && !v->as_bool())) &&
+         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+}  // namespace
+
 Bound bind_arguments(const Op& op, std::vector<Argument> positional,
                      std::vector<std::pair<std::string, Argument>> named) {
   std::vector<std::optional<Argument>> given(op.params().size());
@@ -242,7 +301,8 @@ Bound bind_arguments(const Op& op, std::vector<Argument> positional,
          callable, " expected");
   for (size_t i = 0; i < positional.size(); ++i) given[i] = std::move(positional[i]);
   for (auto& [name, value] : named) {
-    const auto it = std::find(names.begin(), names.end(), name);
+    const auto it = std::find(names.begin(), names.end(), parameter_name(op, name));
+    if (it == names.end() && asks_for_nothing(name, value)) continue;
     if (it == names.end())
       fail(ErrorCode::kUsage, op.name(), ": unknown argument '", name, "'",
            did_you_mean(name, std::span(names).subspan(0, callable)));

@@ -42,6 +42,10 @@ struct Bound {
 };
 Bound bind_arguments(const Op& op, std::vector<Argument> positional,
                      std::vector<std::pair<std::string, Argument>> named);
+/// The declared name of the parameter that a caller calls `name`: itself, or what it stands for
+/// where the operation has no parameter of that name (`input` for x, `other` for y, `dim` for
+/// axis, `eps` for epsilon).
+std::string parameter_name(const Op& op, const std::string& name);
 /// Checks and converts a value for an attribute (an integer for a float, one for a list, a name
 /// for a dtype); `where` begins the error message.
 AttrValue convert_attr(const AttrDef& def, const AttrValue& value, const std::string& where);

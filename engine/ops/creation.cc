@@ -19,8 +19,13 @@ void check_shape(InferContext& c, const Shape& shape) {
 void infer_full(InferContext& c) {
   const auto a = c.attrs_as<FullAttrs>();
   check_shape(c, a.shape);
-  const DType dtype = a.fill_value.is_bool() ? DType::kBool : DType::kF32;
-  c.result(a.dtype.value_or(dtype), a.shape);
+  const bool complex = a.fill_value.is_complex();
+  const DType dtype = a.dtype.value_or(a.fill_value.is_bool() ? DType::kBool
+                                       : complex              ? DType::kC64
+                                                              : DType::kF32);
+  c.check(!complex || is_complex(dtype), "the complex ", a.fill_value, " does not fit ",
+          text(dtype));
+  c.result(dtype, a.shape);
 }
 
 void infer_dim_value(InferContext& c) { c.result(c.attrs_as<DimValueAttrs>().dtype, Shape()); }

@@ -142,6 +142,9 @@ struct OpDef {
   ViewFn view;
   WriteFn write;
   CostFn cost;  ///< null: one operation per result element
+  /// Inputs on which the gradient is checked, one call a line; "" if only together with another
+  /// operation, null for float64 [2, 3] everywhere.
+  const char* samples;
 };
 
 /// A registered operation. Pointers stay valid for the life of the process.

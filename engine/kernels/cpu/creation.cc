@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <complex>
+#include <cstring>
 
 #include "base/parallel.h"
 #include "kernels/cpu/convert.h"
@@ -15,7 +17,14 @@ namespace {
 
 /// A number for a tensor of `dtype`, with all 64 bits of an integer kept.
 void put_number(const AttrValue& number, DType dtype, void* out) {
-  if (number.is_bool()) {
+  if (is_complex(dtype)) {
+    const std::complex<double> wide = number.as_complex();
+    const std::complex<float> narrow(wide);
+    if (dtype == DType::kC128)
+      std::memcpy(out, &wide, sizeof wide);
+    else
+      std::memcpy(out, &narrow, sizeof narrow);
+  } else if (number.is_bool()) {
     const bool value = number.as_bool();
     convert_fn(DType::kBool, dtype)(&value, 1, out, 1);
   } else if (number.is_int()) {

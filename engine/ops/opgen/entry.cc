@@ -16,8 +16,8 @@ const std::set<std::string> kAttrTypes = {"bool",  "int",    "float", "str",  "w
                                           "dtype", "dim",    "ints",  "dims", "floats",
                                           "strs",  "number", "any"};
 const std::set<std::string> kKeys = {
-    "signature", "doc",      "infer", "vjp",    "decompose", "view",  "write",     "kernel",
-    "onednn",    "in_place", "cost",  "traits", "layer",     "alias", "precision", "version"};
+    "signature", "doc",  "infer",  "vjp",   "decompose", "view",      "write",   "kernel", "onednn",
+    "in_place",  "cost", "traits", "layer", "alias",     "precision", "version", "samples"};
 const std::map<std::string, std::string> kTraits = {{"elementwise", "kElementwise"},
                                                     {"commutative", "kCommutative"},
                                                     {"float_inputs", "kFloatInputs"},
@@ -148,6 +148,8 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.layer = text_of(node, "layer");
   e.precision = text_of(node, "precision");
   e.aliases = list_of(node, "alias");
+  e.samples = list_of(node, "samples");
+  e.has_samples = static_cast<bool>(node["samples"]);
   if (node["version"]) e.version = node["version"].as<int>();
   if (e.vjp.rfind("none", 0) == 0) {
     e.no_gradient = trimmed(e.vjp.substr(e.vjp.find(':') + 1));

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace opgen {
 namespace {
@@ -247,6 +248,15 @@ void write_definition(const Entry& e, std::ostringstream& c) {
     c << "constexpr ParamDef k_" << id << "_params[] = {" << param_rows << "};\n";
 }
 
+std::string samples_of(const Entry& e) {
+  std::string lines;
+  for (const std::string& s : e.samples) {
+    if (!lines.empty()) lines += '\n';
+    lines += s;
+  }
+  return e.has_samples ? quoted(std::as_const(lines)) : "nullptr";
+}
+
 void write_row(const Entry& e, std::ostringstream& c) {
   const std::string id = e.identifier();
   size_t operands = 0, attrs = 0;
@@ -275,7 +285,8 @@ void write_row(const Entry& e, std::ostringstream& c) {
     << ",\n     " << (traits.empty() ? "0" : traits) << ", PrecisionClass::" << precision << ", "
     << in_place << ",\n     " << rule("infer_", e.infer) << ", " << rule("vjp_", e.vjp) << ", "
     << rule("decompose_", e.decompose) << ", " << rule("view_", e.view) << ", "
-    << rule("write_", e.write) << ", " << rule("cost_", e.cost) << "},\n";
+    << rule("write_", e.write) << ", " << rule("cost_", e.cost) << ",\n     " << samples_of(e)
+    << "},\n";
 }
 
 void write_function(const Entry& e, size_t index, std::ostringstream& c) {
