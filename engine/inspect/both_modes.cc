@@ -52,7 +52,8 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
       defined.push_back(t.defined());
     }
   }
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options())) pass.run(*function);
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
+    pass.run(*function);
   runtime::Executable executable(function, {1, {.poison_dead_memory = true, .profile = nullptr}});
   std::vector<Array> packed;
   for (const Array& x : inputs) packed.push_back(x.contiguous());

@@ -59,5 +59,17 @@ double cost_conv_weight_grad(const Attrs&, const std::vector<Dims>& operands,
   return convolution(operands[1], results[0]);
 }
 
+/// Two products of [queries, dim] and [keys, dim]; a causal limit is not taken off, as elsewhere.
+double cost_attention(const Attrs&, const std::vector<Dims>& operands, const std::vector<Dims>&) {
+  const Dims &q = operands[0], &k = operands[1], &v = operands[2];
+  return 2 * count({q[0], q[2], q[1], k[1]}) * static_cast<double>(q[3] + v[3]);
+}
+
+double cost_attention_grad(const Attrs&, const std::vector<Dims>& operands,
+                           const std::vector<Dims>&) {
+  const Dims &q = operands[1], &k = operands[2], &v = operands[3];
+  return 2 * count({q[0], q[2], q[1], k[1]}) * static_cast<double>(2 * q[3] + 2 * v[3]);
+}
+
 }  // namespace rules
 }  // namespace paddle

@@ -109,6 +109,13 @@ void infer_attention(InferContext& c) {
 
 Tensors decompose_attention(CallContext& c) {
   const auto a = c.attrs_as<ScaledDotProductAttentionAttrs>();
+  const bool drops = a.dropout_p > 0 && a.training;
+  const Dim& width_of_heads = c.operand(0).dim(3);
+  if (!drops && width_of_heads.is_constant() && width_of_heads.value() > 0)
+    return {ops::attention(c.operand(0), c.operand(1), c.operand(2),
+                           c.has(3) ? c.operand(3) : Tensor(),
+                           1 / std::sqrt(static_cast<double>(width_of_heads.value())),
+                           a.is_causal)};
   const std::vector<int64_t> heads_first = {0, 2, 1, 3};
   const Tensor q = ops::transpose(c.operand(0), heads_first);
   const Tensor k = ops::transpose(c.operand(1), heads_first);
@@ -132,7 +139,7 @@ Tensors decompose_attention(CallContext& c) {
                         Tensor::number(-std::numeric_limits<double>::infinity()));
   }
   Tensor weights = ops::softmax(scores, -1);
-  if (a.dropout_p > 0 && a.training) weights = ops::dropout(weights, a.dropout_p);
+  if (drops) weights = ops::dropout(weights, a.dropout_p);
   return {ops::transpose(ops::matmul(weights, v), heads_first)};
 }
 

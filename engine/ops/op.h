@@ -86,6 +86,7 @@ enum Trait : uint32_t {
   kConstantFold = 1u << 11,  ///< cheap to evaluate at compile time
   kOptimizerUpdate = 1u << 12,
   kStopGradient = 1u << 13,  ///< results carry no gradient
+  kSameElements = 1u << 15,  ///< the operand's elements in order: of its type, it is the operand
   kDoubleInputs = 1u << 14,  ///< integer and bool operands are cast to float64 first
 };
 

@@ -113,9 +113,7 @@ class Fuser {
     return it == made_by_.end() ? -1 : static_cast<int>(it->second);
   }
 
-  const TensorType& type_of(size_t node) const {
-    return nodes_[node].operation->results[0]->type;
-  }
+  const TensorType& type_of(size_t node) const { return nodes_[node].operation->results[0]->type; }
 
   bool same_shape(size_t a, size_t b) const {
     const Shape &x = type_of(a).shape, &y = type_of(b).shape;

@@ -18,6 +18,8 @@ using Evaluate = std::function<std::vector<Array>(const Op& op, const Attrs& att
 
 /// Removes operations without effect whose results nobody uses.
 void remove_dead_code(ir::Function& function);
+/// Drops copies, casts, reshapes and the like that change nothing.
+void remove_identities(ir::Function& function);
 /// Merges operations that compute the same from the same operands. Random operations differ by
 /// their stream and stay apart.
 void merge_common_subexpressions(ir::Function& function);

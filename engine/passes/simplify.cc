@@ -122,6 +122,31 @@ void merge_constants(Function& function, Replacement& map) {
 
 }  // namespace
 
+namespace {
+
+void drop_identities(Region& region, Replacement& map) {
+  for (auto it = region.operations.begin(); it != region.operations.end();) {
+    Operation& operation = **it;
+    rewrite_operands(operation, map);
+    for (const auto& nested : operation.regions) drop_identities(*nested, map);
+    if (operation.op->has(kSameElements) && operation.operands[0] &&
+        same_type(operation.operands[0]->type, operation.results[0]->type)) {
+      map[operation.results[0]] = operation.operands[0];
+      it = region.operations.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  for (Value*& v : region.results) v = replaced(map, v);
+}
+
+}  // namespace
+
+void remove_identities(Function& function) {
+  Replacement map;
+  drop_identities(function.body, map);
+}
+
 void remove_dead_code(Function& function) {
   Needs needs;
   remove_dead(function.body, needs);
@@ -189,6 +214,7 @@ void fold_constants(Function& function, const Evaluate& evaluate, int64_t max_el
 std::vector<Pass> standard_passes(PassOptions options) {
   std::vector<Pass> passes = {
       {"fold", [evaluate = options.evaluate](Function& f) { fold_constants(f, evaluate); }},
+      {"identity", remove_identities},
       {"cse", merge_common_subexpressions},
       {"dce", remove_dead_code},
   };

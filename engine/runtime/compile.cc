@@ -6,7 +6,8 @@
 namespace paddle::runtime {
 namespace {
 
-/// Dims inside attributes do not decide whether a kernel is a map over elements: any number will do.
+/// Dims inside attributes do not decide whether a kernel is a map over elements: any number will
+/// do.
 Attrs some_attrs(const Attrs& attrs) {
   return bind_attrs(attrs, [](const std::string&) { return std::optional<int64_t>(1); });
 }

@@ -61,6 +61,9 @@ double Plan::flops_of(const Instruction& i) const {
       out.push_back(id < 0 ? Dims{0} : placements_[static_cast<size_t>(id)].layout.shape);
     return out;
   };
+  if (i.operation->regions.size() == 1)  // a group: each step costs its elements
+    return static_cast<double>(i.operation->regions[0]->operations.size()) *
+           static_cast<double>(placements_[static_cast<size_t>(i.results[0])].layout.size());
   return call_flops(*i.operation->op, i.operation->attrs, dims(i.operands), dims(i.results));
 }
 

@@ -341,8 +341,8 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
   out.push_back(std::move(instruction));
 }
 
-/// One kernel for the group if a backend has it, else its operations one by one. The pass that makes
-/// groups leaves out what has sizes that are known only at run time.
+/// One kernel for the group if a backend has it, else its operations one by one. The pass that
+/// makes groups leaves out what has sizes that are known only at run time.
 void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instruction>& out) {
   const ir::Region& region = *operation.regions[0];
   const int position = span_[&operation].second;

@@ -151,7 +151,8 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
     if (options_.observe) options_.observe(f, pass.name);
   }
   c->executable = std::make_unique<runtime::Executable>(
-      c->function, runtime::ExecutableOptions{options_.max_plans, {options_.poison_dead_memory, options_.profile}});
+      c->function, runtime::ExecutableOptions{options_.max_plans,
+                                              {options_.poison_dead_memory, options_.profile}});
   c->inputs.resize(f.inputs.size());
   for (size_t i = 0; i < f.inputs.size(); ++i) {
     const ir::Port& port = f.inputs[i];

@@ -28,9 +28,9 @@ struct Action {
   int result = -1;  ///< kLoop: the result that is written at once, or -1
   int inputs[kMaxInputs] = {};
   int input_count = 0;
-  int reader = -1;             ///< kRead
+  int reader = -1;              ///< kRead
   ConvertFn convert = nullptr;  ///< kConvert; kStore where types differ
-  MapStep step;                ///< kLoop
+  MapStep step;                 ///< kLoop
 };
 
 struct Slot {
@@ -47,9 +47,8 @@ class FusedKernel final : public Kernel {
   /// False if the group can't be computed here.
   bool build(const FusedRequest& request);
   void run(const RunContext&, void* const* operands, void* const* results) const override {
-    parallel_for(size_, grain_, [&](int64_t begin, int64_t end) {
-      run_range(operands, results, begin, end);
-    });
+    parallel_for(size_, grain_,
+                 [&](int64_t begin, int64_t end) { run_range(operands, results, begin, end); });
   }
   std::string implementation() const override { return "cpu:fused"; }
 

@@ -22,6 +22,7 @@ const std::map<std::string, std::string> kTraits = {{"elementwise", "kElementwis
                                                     {"commutative", "kCommutative"},
                                                     {"float_inputs", "kFloatInputs"},
                                                     {"double_inputs", "kDoubleInputs"},
+                                                    {"same_elements", "kSameElements"},
                                                     {"strided", "kStrided"},
                                                     {"random", "kRandom"},
                                                     {"reduction", "kReduction"},

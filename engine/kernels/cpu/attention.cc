@@ -1,0 +1,343 @@
+// Attention and its gradient. Queries are taken in blocks of rows, whose scores against all keys
+// fit the second-level cache; the gradient computes them again instead of keeping them.
+// Dao et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/parallel.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/reduce_loops.h"
+#include "ops/generated/attrs.h"
+#include "ops/kernel.h"
+
+namespace paddle::cpu {
+namespace {
+
+constexpr int64_t kQueryRows = 64;  // a block of queries
+constexpr int64_t kWorkers = 64;
+
+size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+struct Sizes {
+  int64_t batch, queries, keys, heads, width, value_width;
+  bool causal;
+  double scale;
+  Sizes(const Dims& q, const Dims& k, const Dims& v, double factor, bool is_causal)
+      : batch(q[0]),
+        queries(q[1]),
+        keys(k[1]),
+        heads(q[2]),
+        width(q[3]),
+        value_width(v[3]),
+        causal(is_causal),
+        scale(factor) {}
+  /// Keys that the queries before `end` may see.
+  int64_t seen(int64_t end) const { return causal ? std::min(keys, end) : keys; }
+};
+
+/// One operand: rows of one head as a matrix in C, read in place or converted to a buffer.
+template <class C>
+struct HeadReader {
+  explicit HeadReader(const Layout& l) : layout(l) {
+    if (l.dtype != dtype_of<C>()) convert = convert_fn(l.dtype, dtype_of<C>());
+  }
+  size_t buffer_bytes() const {
+    return convert ? aligned(static_cast<size_t>(layout.shape[1] * layout.shape[3]) * sizeof(C))
+                   : 0;
+  }
+  /// [sequence, dim] of (batch, head).
+  MatrixView<C> read(const void* base, int64_t b, int64_t h, void* buffer) const {
+    const int64_t item = item_size(layout.dtype);
+    const std::byte* const start = static_cast<const std::byte*>(base) +
+                                   (b * layout.strides[0] + h * layout.strides[2]) * item;
+    if (!convert)
+      return {reinterpret_cast<const C*>(start), layout.strides[1], layout.strides[3]};
+    const int64_t width = layout.shape[3];
+    C* const out = static_cast<C*>(buffer);
+    for (int64_t s = 0; s < layout.shape[1]; ++s)
+      convert(start + s * layout.strides[1] * item, layout.strides[3], out + s * width, width);
+    return {out, width, 1};
+  }
+  Layout layout;
+  ConvertFn convert = nullptr;
+};
+
+template <class C>
+MatrixView<C> rows_from(MatrixView<C> m, int64_t row) {
+  m.data += row * m.row_stride;
+  return m;
+}
+template <class C>
+MatrixView<C> transposed(MatrixView<C> m) {
+  return {m.data, m.column_stride, m.row_stride};
+}
+
+/// c[m, n] += a b in blocks of gemm_block's size.
+template <class C>
+void product(int64_t m, int64_t n, int64_t k, MatrixView<C> a, MatrixView<C> b, C* c,
+             int64_t c_stride, void* workspace) {
+  for (int64_t i = 0; i < m; i += kGemmRows)
+    for (int64_t j = 0; j < n; j += kGemmColumns) {
+      MatrixView<C> right = b;
+      right.data += j * b.column_stride;
+      gemm_block(std::min(kGemmRows, m - i), std::min(kGemmColumns, n - j), k, rows_from(a, i),
+                 right, c + i * c_stride + j, c_stride, workspace);
+    }
+}
+
+/// A mask that broadcasts to [batch, heads, queries, keys]: added, or false where excluded.
+struct Mask {
+  Mask() = default;
+  Mask(const Layout& l, const Sizes& s) : present(true), is_bool(l.dtype == DType::kBool) {
+    dtype = l.dtype;
+    const int64_t full[4] = {s.batch, s.heads, s.queries, s.keys};
+    const size_t missing = 4 - l.shape.size();
+    for (size_t d = 0; d < 4; ++d)
+      strides[d] = d < missing || (l.shape[d - missing] == 1 && full[d] != 1)
+                       ? 0
+                       : l.strides[d - missing];
+  }
+  /// Applies row `query` to n scores.
+  template <class C>
+  void apply(const void* base, int64_t b, int64_t h, int64_t query, C* scores, int64_t n,
+             C* buffer) const {
+    const std::byte* const row =
+        static_cast<const std::byte*>(base) +
+        (b * strides[0] + h * strides[1] + query * strides[2]) * item_size(dtype);
+    if (is_bool) {
+      const bool* const keep = reinterpret_cast<const bool*>(row);
+      for (int64_t j = 0; j < n; ++j)
+        if (!keep[j * strides[3]]) scores[j] = -std::numeric_limits<C>::infinity();
+      return;
+    }
+    convert_fn(dtype, dtype_of<C>())(row, strides[3], buffer, n);
+    for (int64_t j = 0; j < n; ++j) scores[j] += buffer[j];
+  }
+  bool present = false, is_bool = false;
+  DType dtype = DType::kF32;
+  int64_t strides[4] = {};
+};
+
+/// What both kernels share: operands, sizes, and the scores of a block of queries.
+template <class C>
+struct Problem {
+  Problem(const KernelRequest& request, size_t first, double scale, bool causal)
+      : query(request.operands[first]),
+        key(request.operands[first + 1]),
+        value(request.operands[first + 2]),
+        sizes(query.layout.shape, key.layout.shape, value.layout.shape, scale, causal) {
+    if (request.operands[first + 3].present) mask = Mask(request.operands[first + 3], sizes);
+  }
+
+  /// scores[rows, keys seen] of the queries [begin, end), scaled and masked; gives the keys seen.
+  int64_t fill_scores(MatrixView<C> q, MatrixView<C> k, const void* mask_data, int64_t b,
+                      int64_t h, int64_t begin, int64_t end, C* scores, C* mask_row,
+                      void* workspace) const {
+    const int64_t seen = sizes.seen(end), rows = end - begin;
+    for (int64_t r = 0; r < rows; ++r) std::fill_n(scores + r * sizes.keys, seen, C(0));
+    product(rows, seen, sizes.width, rows_from(q, begin), transposed(k), scores, sizes.keys,
+            workspace);
+    const RowLoops<C>& loops = row_loops<C>();
+    for (int64_t r = 0; r < rows; ++r) {
+      C* const row = scores + r * sizes.keys;
+      loops.scale(row, row, seen, static_cast<C>(sizes.scale));
+      if (mask.present) mask.apply(mask_data, b, h, begin + r, row, seen, mask_row);
+      if (sizes.causal)
+        std::fill(row + std::min(seen, begin + r + 1), row + seen,
+                  -std::numeric_limits<C>::infinity());
+    }
+    return seen;
+  }
+
+  size_t scores_bytes() const {
+    return aligned(static_cast<size_t>(kQueryRows * sizes.keys) * sizeof(C));
+  }
+  size_t row_bytes() const { return aligned(static_cast<size_t>(sizes.keys) * sizeof(C)); }
+
+  HeadReader<C> query, key, value;
+  Sizes sizes;
+  Mask mask;
+};
+
+/// Calls `body(task, scratch)` for all tasks, each worker with scratch of its own.
+template <class Body>
+void for_each_task(const RunContext& context, int64_t tasks, size_t worker_bytes, Body body) {
+  const int64_t workers = std::min(tasks, kWorkers);
+  parallel_for(workers, 1, [&](int64_t first, int64_t last) {
+    for (int64_t worker = first; worker < last; ++worker) {
+      std::byte* const scratch = context.scratch + static_cast<size_t>(worker) * worker_bytes;
+      for (int64_t task = tasks * worker / workers; task < tasks * (worker + 1) / workers; ++task)
+        body(task, scratch);
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<Kernel> attention(const KernelRequest& request) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const AttentionAttrs attrs(request.attrs);
+  const Problem<C> problem(request, 0, attrs.scale, attrs.is_causal);
+  const Sizes s = problem.sizes;
+  const int64_t tasks = s.batch * s.heads;
+  const size_t gemm = aligned(gemm_workspace_bytes(sizeof(C)));
+  const size_t readers = problem.query.buffer_bytes() + problem.key.buffer_bytes() +
+                         problem.value.buffer_bytes();
+  const size_t out_bytes = aligned(static_cast<size_t>(kQueryRows * s.value_width) * sizeof(C));
+  const size_t worker_bytes =
+      gemm + readers + problem.scores_bytes() + problem.row_bytes() + out_bytes;
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        const RowLoops<C>& loops = row_loops<C>();
+        for_each_task(context, tasks, worker_bytes, [&](int64_t task, std::byte* scratch) {
+          const int64_t b = task / s.heads, h = task % s.heads;
+          std::byte* at = scratch + gemm;
+          const auto take = [&](size_t bytes) { return std::exchange(at, at + bytes); };
+          const auto q = problem.query.read(operands[0], b, h, take(problem.query.buffer_bytes()));
+          const auto k = problem.key.read(operands[1], b, h, take(problem.key.buffer_bytes()));
+          const auto v = problem.value.read(operands[2], b, h, take(problem.value.buffer_bytes()));
+          C* const scores = reinterpret_cast<C*>(take(problem.scores_bytes()));
+          C* const mask_row = reinterpret_cast<C*>(take(problem.row_bytes()));
+          C* const out = reinterpret_cast<C*>(take(out_bytes));
+          C* const log_sum = static_cast<C*>(results[1]) + task * s.queries;
+          for (int64_t begin = 0; begin < s.queries; begin += kQueryRows) {
+            const int64_t end = std::min(s.queries, begin + kQueryRows), rows = end - begin;
+            const int64_t seen = problem.fill_scores(q, k, operands[3], b, h, begin, end, scores,
+                                                     mask_row, scratch);
+            C sums[kQueryRows];
+            for (int64_t r = 0; r < rows; ++r) {
+              C* const row = scores + r * s.keys;
+              const C top = loops.max(row, seen);
+              const double sum = loops.exp_and_sum(row, row, seen, top);
+              sums[r] = static_cast<C>(1 / sum);
+              log_sum[begin + r] = static_cast<C>(static_cast<double>(top) + std::log(sum));
+            }
+            std::fill_n(out, rows * s.value_width, C(0));
+            product<C>(rows, s.value_width, seen, {scores, s.keys, 1}, v, out, s.value_width,
+                       scratch);
+            for (int64_t r = 0; r < rows; ++r) {
+              C* const row = out + r * s.value_width;
+              T* const target = static_cast<T*>(results[0]) +
+                                ((b * s.queries + begin + r) * s.heads + h) * s.value_width;
+              if constexpr (std::is_same_v<T, C>) {
+                loops.scale(row, target, s.value_width, sums[r]);
+              } else {
+                loops.scale(row, row, s.value_width, sums[r]);
+                convert_fn(dtype_of<C>(), dtype_of<T>())(row, 1, target, s.value_width);
+              }
+            }
+          }
+        });
+      },
+      worker_bytes * static_cast<size_t>(std::min(tasks, kWorkers)));
+}
+
+/// Rows of a head back into a contiguous [batch, sequence, heads, dim].
+template <class C, class T>
+void store_head(const C* from, T* to, int64_t b, int64_t h, int64_t length, int64_t heads,
+                int64_t width) {
+  for (int64_t i = 0; i < length; ++i) {
+    T* const row = to + ((b * length + i) * heads + h) * width;
+    if constexpr (std::is_same_v<T, C>)
+      std::memcpy(row, from + i * width, static_cast<size_t>(width) * sizeof(C));
+    else
+      convert_fn(dtype_of<C>(), dtype_of<T>())(from + i * width, 1, row, width);
+  }
+}
+
+template <class T>
+std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const AttentionGradAttrs attrs(request.attrs);
+  const Problem<C> problem(request, 1, attrs.scale, attrs.is_causal);
+  const HeadReader<C> grad(request.operands[0]), out(request.operands[5]);
+  const Layout log_sums = request.operands[6];
+  const Sizes s = problem.sizes;
+  const int64_t tasks = s.batch * s.heads;
+  const size_t gemm = aligned(gemm_workspace_bytes(sizeof(C)));
+  const auto bytes = [](int64_t count) { return aligned(static_cast<size_t>(count) * sizeof(C)); };
+  const size_t dq_bytes = bytes(s.queries * s.width), dk_bytes = bytes(s.keys * s.width),
+               dv_bytes = bytes(s.keys * s.value_width);
+  const size_t worker_bytes = gemm + problem.query.buffer_bytes() + problem.key.buffer_bytes() +
+                              problem.value.buffer_bytes() + grad.buffer_bytes() +
+                              out.buffer_bytes() + 2 * problem.scores_bytes() +
+                              problem.row_bytes() + dq_bytes + dk_bytes + dv_bytes;
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        const RowLoops<C>& loops = row_loops<C>();
+        for_each_task(context, tasks, worker_bytes, [&](int64_t task, std::byte* scratch) {
+          const int64_t b = task / s.heads, h = task % s.heads;
+          std::byte* at = scratch + gemm;
+          const auto take = [&](size_t size) { return std::exchange(at, at + size); };
+          const auto g = grad.read(operands[0], b, h, take(grad.buffer_bytes()));
+          const auto q = problem.query.read(operands[1], b, h, take(problem.query.buffer_bytes()));
+          const auto k = problem.key.read(operands[2], b, h, take(problem.key.buffer_bytes()));
+          const auto v = problem.value.read(operands[3], b, h, take(problem.value.buffer_bytes()));
+          const auto o = out.read(operands[5], b, h, take(out.buffer_bytes()));
+          C* const weights = reinterpret_cast<C*>(take(problem.scores_bytes()));
+          C* const slopes = reinterpret_cast<C*>(take(problem.scores_bytes()));
+          C* const mask_row = reinterpret_cast<C*>(take(problem.row_bytes()));
+          C* const dq = reinterpret_cast<C*>(take(dq_bytes));
+          C* const dk = reinterpret_cast<C*>(take(dk_bytes));
+          C* const dv = reinterpret_cast<C*>(take(dv_bytes));
+          std::fill_n(dq, s.queries * s.width, C(0));
+          std::fill_n(dk, s.keys * s.width, C(0));
+          std::fill_n(dv, s.keys * s.value_width, C(0));
+          const C* const log_sum = static_cast<const C*>(operands[6]) + b * log_sums.strides[0] +
+                                   h * log_sums.strides[1];
+          for (int64_t begin = 0; begin < s.queries; begin += kQueryRows) {
+            const int64_t end = std::min(s.queries, begin + kQueryRows), rows = end - begin;
+            const int64_t seen = problem.fill_scores(q, k, operands[4], b, h, begin, end, weights,
+                                                     mask_row, scratch);
+            for (int64_t r = 0; r < rows; ++r) {
+              C* const row = weights + r * s.keys;
+              loops.exp_and_sum(row, row, seen, log_sum[(begin + r) * log_sums.strides[2]]);
+              std::fill_n(slopes + r * s.keys, seen, C(0));
+            }
+            const MatrixView<C> p{weights, s.keys, 1}, ds{slopes, s.keys, 1};
+            const auto g_rows = rows_from(g, begin);
+            product(seen, s.value_width, rows, transposed(p), g_rows, dv, s.value_width, scratch);
+            product(rows, seen, s.value_width, g_rows, transposed(v), slopes, s.keys, scratch);
+            for (int64_t r = 0; r < rows; ++r) {
+              // Σ weight · dweight over the keys is grad · out.
+              double delta = 0;
+              for (int64_t d = 0; d < s.value_width; ++d)
+                delta += static_cast<double>(
+                             g.data[(begin + r) * g.row_stride + d * g.column_stride]) *
+                         static_cast<double>(
+                             o.data[(begin + r) * o.row_stride + d * o.column_stride]);
+              C* const row = slopes + r * s.keys;
+              loops.subtract(row, row, seen, static_cast<C>(delta));
+              loops.multiply(row, weights + r * s.keys, row, seen);
+              loops.scale(row, row, seen, static_cast<C>(s.scale));
+            }
+            product(rows, s.width, seen, ds, k, dq + begin * s.width, s.width, scratch);
+            product(seen, s.width, rows, transposed(ds), rows_from(q, begin), dk, s.width, scratch);
+          }
+          store_head(dq, static_cast<T*>(results[0]), b, h, s.queries, s.heads, s.width);
+          store_head(dk, static_cast<T*>(results[1]), b, h, s.keys, s.heads, s.width);
+          store_head(dv, static_cast<T*>(results[2]), b, h, s.keys, s.heads, s.value_width);
+        });
+      },
+      worker_bytes * static_cast<size_t>(std::min(tasks, kWorkers)));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_attention(const KernelRequest& request) {
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return attention<typename decltype(tag)::type>(request);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_attention_grad(const KernelRequest& request) {
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return attention_grad<typename decltype(tag)::type>(request);
+  });
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,95 @@
+// Rules of schema/attention.yaml. The gradient kernel computes the weights again from the scores;
+// its own gradient is that of the formula written out.
+// Dao et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022.
+
+#include <limits>
+
+#include "ops/generated/attrs.h"
+#include "ops/generated/ops.h"
+#include "ops/generated/rules.h"
+#include "ops/operators.h"
+
+namespace paddle::rules {
+namespace {
+
+const std::vector<int64_t> kHeadsFirst = {0, 2, 1, 3};
+
+/// The scores [batch, heads, queries, keys] with scale, mask and causal limit.
+Tensor scores_of(const Tensor& query, const Tensor& key, const Tensor& mask, double scale,
+                 bool is_causal) {
+  const Tensor excluded = Tensor::number(-std::numeric_limits<double>::infinity());
+  Tensor scores = ops::matmul(query, key, false, true) * scale;
+  if (mask.defined())
+    scores = is_bool(mask.dtype()) ? ops::where(mask, scores, excluded) : scores + mask;
+  if (is_causal) {
+    const auto places = [&](const Dim& count) {
+      return ops::cumsum(full_of({count}, 1, DType::kI64), 0);
+    };
+    const Tensor row = ops::unsqueeze(places(scores.dim(-2)), {1});
+    const Tensor column = ops::unsqueeze(places(scores.dim(-1)), {0});
+    scores = ops::where(ops::greater_equal(row, column), scores, excluded);
+  }
+  return scores;
+}
+
+/// Gradients for query, key, value and the scores, from the formula.
+struct Parts {
+  Tensor query, key, value, scores;
+};
+Parts written_out(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+                  const Tensor& mask, double scale, bool is_causal) {
+  const Tensor q = ops::transpose(query, kHeadsFirst), k = ops::transpose(key, kHeadsFirst),
+               v = ops::transpose(value, kHeadsFirst), g = ops::transpose(grad, kHeadsFirst);
+  const Tensor weights = ops::softmax(scores_of(q, k, mask, scale, is_causal), -1);
+  const Tensor dweights = ops::matmul(g, v, false, true);
+  const Tensor mixed = weights * dweights;
+  Parts out;
+  out.scores = mixed - weights * ops::sum(mixed, std::vector<int64_t>{-1}, {}, true);
+  out.value = ops::transpose(ops::matmul(weights, g, true, false), kHeadsFirst);
+  out.query = ops::transpose(ops::matmul(out.scores, k) * scale, kHeadsFirst);
+  out.key = ops::transpose(ops::matmul(out.scores, q, true, false) * scale, kHeadsFirst);
+  return out;
+}
+
+}  // namespace
+
+void infer_attention_kernel(InferContext& c) {
+  infer_attention(c);
+  const Shape q = c.shape(0), k = c.shape(1);
+  if (c.has(3)) c.broadcast(c.shape(3), {q[0], q[2], q[1], k[1]});
+  c.result(c.dtype(0) == DType::kF64 ? DType::kF64 : DType::kF32, {q[0], q[2], q[1]});
+}
+
+Tensors vjp_attention(VjpContext& c) {
+  const auto a = c.attrs_as<AttentionAttrs>();
+  Tensors out = c.gradients();
+  const Tensor grad = c.cotangent_or_zeros(0);
+  if (c.needs(3)) {
+    const Parts parts = written_out(grad, c.operand(0), c.operand(1), c.operand(2), c.operand(3),
+                                    a.scale, a.is_causal);
+    out[0] = parts.query;
+    out[1] = parts.key;
+    out[2] = parts.value;
+    out[3] = sum_to(parts.scores, c.operand(3).shape());
+    return out;
+  }
+  const Tensors all =
+      ops::attention_grad(grad, c.operand(0), c.operand(1), c.operand(2), c.operand(3), c.result(0),
+                          c.result(1), a.scale, a.is_causal);
+  std::copy(all.begin(), all.end(), out.begin());
+  return out;
+}
+
+void infer_attention_grad(InferContext& c) {
+  for (size_t i = 1; i <= 3; ++i) c.result(c.dtype(i), c.shape(i));
+}
+
+Tensors decompose_attention_grad(CallContext& c) {
+  const auto a = c.attrs_as<AttentionGradAttrs>();
+  const Parts parts =
+      written_out(c.operand(0), c.operand(1), c.operand(2), c.operand(3),
+                  c.has(4) ? c.operand(4) : Tensor(), a.scale, a.is_causal);
+  return {parts.query, parts.key, parts.value};
+}
+
+}  // namespace paddle::rules
