@@ -11,10 +11,10 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "common.h"
-#include "data/options.h"
 #include "data/report.h"
 #include "ir/module.h"
 #include "model/document.h"
+#include "train/open_data.h"
 #include "train/trainer.h"
 
 namespace {
@@ -122,33 +122,24 @@ void print_benchmark(const train::BenchmarkResult& r, const train::RunConfig& co
   cli::print(o.dump() + "\n");
 }
 
-int check_data(const train::DataConfig& data) {
-  bool good = true;
-  const auto show = [&](const char* part, const data::DatasetPtr& dataset,
-                        data::LoaderOptions options) {
-    const data::DataReport report = data::check_data(*dataset);
-    cli::print(std::string(part) + "\n" + report.text());
-    if (options.on_bad_sample == data::BadSamplePolicy::kError) {
-      good = good && report.bad.empty();
-      for (const std::string& reason : report.bad) cli::print_error("error: " + reason);
-      if (!report.bad.empty()) return;
-    }
-    // The transforms are checked with the first batch.
-    options.workers = 0;
-    options.shuffle = false;
-    data::Loader loader(dataset, options);
-    loader.next();
-    for (const data::Field& field : loader.fields())
-      cli::print(str("batch of ", options.batch_size, ": ", field, "\n"));
-  };
-  const data::DatasetPtr training = data::make_dataset(data.train);
-  show("train", training, data.loader);
-  if (data.valid) {
-    data::DatasetOptions valid = *data.valid;
-    data::apply_learnt(valid, training->learnt());
-    show("valid", data::make_dataset(valid), data.valid_loader);
+int check_data(const train::RunConfig& config) {
+  train::DataConfig data = config.data;
+  for (data::LoaderOptions* options : {&data.loader, &data.valid_loader}) {
+    options->workers = 0;
+    options->shuffle = false;
   }
-  return good ? 0 : static_cast<int>(ErrorCode::kData);
+  const train::OpenData opened = train::open_data(config.document, data);
+  const bool skips = data.loader.on_bad_sample == data::BadSamplePolicy::kSkip;
+  const auto show = [&](const char* part, const data::Dataset& dataset, data::Loader& loader) {
+    const data::DataReport report = data::check_data(dataset);
+    cli::print(std::string(part) + "\n" + report.text());
+    if (!skips && !report.bad.empty()) fail(ErrorCode::kData, report.bad[0]);
+    loader.next();  // the transforms are checked with the first batch
+    for (const data::Field& field : loader.fields()) cli::print(str("in a batch: ", field, "\n"));
+  };
+  show("train", *opened.train, *opened.train_loader);
+  if (opened.valid) show("valid", *opened.valid, *opened.valid_loader);
+  return 0;
 }
 
 /// The config of a run folder: its own, or, if that is lost, that of its newest checkpoint.
@@ -214,7 +205,7 @@ int run(int argc, char** argv) {
     cli::print(model::dump_yaml(config.document, {origin}));
     return 0;
   }
-  if (only_data) return check_data(config.data);
+  if (only_data) return check_data(config);
   options.resume = !resume.empty();
   options.output = options.resume   ? resume
                    : output.empty() ? "runs/" + std::filesystem::path(config_path).stem().string()

@@ -320,7 +320,8 @@ Schema transform_schema(data::TransformKind kind) {
   return s;
 }
 
-data::TransformOptions read_transform(Node& item, model::Diagnostics& diagnostics) {
+data::TransformOptions read_transform(Node& item, const std::string& path,
+                                      model::Diagnostics& diagnostics) {
   if (!item.is_map() || item.entries.size() != 1)
     throw Error(ErrorCode::kConfig,
                 "a transform reads `- name: {fields: …}`, found " + item.describe(), item.place());
@@ -336,7 +337,7 @@ data::TransformOptions read_transform(Node& item, model::Diagnostics& diagnostic
                 entry.key.text + ": expected a map, found " + entry.value.describe(),
                 entry.value.place());
   model::Diagnostics own;
-  transform_schema(*kind).resolve(entry.value, "data.transforms." + entry.key.text, own);
+  transform_schema(*kind).resolve(entry.value, path + "." + entry.key.text, own);
   for (const Error& e : own.errors()) diagnostics.add(e);
   own.raise();
   const Section s(entry.value);
@@ -434,7 +435,7 @@ DataConfig read_data(const Section& s, uint64_t seed, model::Diagnostics& diagno
     Node items = s.at(list);
     for (Node& item : items.items)
       diagnostics.guard([&] {
-        const data::TransformOptions t = read_transform(item, diagnostics);
+        const data::TransformOptions t = read_transform(item, str("data.", list), diagnostics);
         l.transforms.push_back(t);
         if (std::string_view(list) == "transforms") c.valid_loader.transforms.push_back(t);
       });

@@ -17,6 +17,7 @@
 #include "nn/metric.h"
 #include "train/metrics_log.h"
 #include "train/model_folder.h"
+#include "train/open_data.h"
 #include "train/run_folder.h"
 #include "train/run_record.h"
 #include "train/session.h"
@@ -73,8 +74,7 @@ class Trainer::Impl {
   struct PartTimes {
     double data = 0, compute = 0;
   };
-  void open_data();
-  void check_same_fields() const;
+  void open_loaders();
   void start_folder();
   void evaluate_now();
   void finish(TrainResult& result);
@@ -112,34 +112,12 @@ class Trainer::Impl {
   bool written_ = false;  ///< the checkpoint of this step, with all that belongs to it
 };
 
-void Trainer::Impl::open_data() {
+void Trainer::Impl::open_loaders() {
   const Phase phase("opening the data");
-  const data::DatasetPtr train = data::make_dataset(config_.data.train);
-  loader_ = std::make_unique<data::Loader>(train, config_.data.loader);
-  if (!config_.data.valid || options_.benchmark) return;
-  data::apply_learnt(*config_.data.valid, train->learnt());
-  valid_loader_ = std::make_unique<data::Loader>(data::make_dataset(*config_.data.valid),
-                                                 config_.data.valid_loader);
-  check_same_fields();
-}
-
-/// The step takes batches of either alike.
-void Trainer::Impl::check_same_fields() const {
-  for (const data::Field& wanted : loader_->fields()) {
-    const auto& fields = valid_loader_->fields();
-    const auto it = std::find_if(fields.begin(), fields.end(),
-                                 [&](const data::Field& f) { return f.name == wanted.name; });
-    const auto place = config_.document.find("data")->find("valid")->place();
-    if (it == fields.end())
-      throw Error(ErrorCode::kConfig,
-                  "data.valid has no field '" + wanted.name + "', which data.train has", place);
-    if (it - fields.begin() != &wanted - loader_->fields().data() || it->dtype != wanted.dtype ||
-        it->shape.size() != wanted.shape.size())
-      throw Error(ErrorCode::kConfig,
-                  str("data.valid gives ", *it, ", data.train gives ", wanted,
-                      "; both must have the same fields in the same order"),
-                  place);
-  }
+  if (options_.benchmark) config_.data.valid.reset();
+  OpenData opened = open_data(config_.document, config_.data);
+  loader_ = std::move(opened.train_loader);
+  valid_loader_ = std::move(opened.valid_loader);
 }
 
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
@@ -153,7 +131,7 @@ std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_
 }
 
 MemoryPlan Trainer::Impl::prepare() {
-  open_data();
+  open_loaders();
   std::optional<Phase> phase(std::in_place, "tracing the step");
   StepDefinition definition{config_.program, std::move(config_.loss), std::move(config_.metrics),
                             std::make_shared<optim::Optimizer>(config_.optimizer), config_.clip};
@@ -173,8 +151,9 @@ MemoryPlan Trainer::Impl::prepare() {
           ir::print(f));
     };
   }
-  auto types =
-      Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
+  auto types = placed(config_.document.find("data")->find("train"), [&] {
+    return Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
+  });
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
   for (const std::string& group : step_->definition().optimizer->unmatched_groups([&] {
