@@ -1,5 +1,6 @@
 #include "common.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -7,13 +8,62 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/phase.h"
 #include "model/overrides.h"
 
 namespace paddle::cli {
+namespace {
+
+bool debug = false;
+
+void set_threads(int threads) {
+  if (threads < 0 || threads > 1024)
+    fail(ErrorCode::kUsage, "--threads: expected 1 to 1024, found ", threads);
+  set_thread_count(threads > 0 ? threads : available_cores());
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f s", seconds);
+  return text;
+}
+
+/// "error: …" with the further errors of the same file on lines of their own. Lines that say from
+/// where a place was reached are for `--debug`.
+void print_failure(const std::string& head, const std::string& what) {
+  std::string text = head;
+  for (const std::string& line : split(what, '\n'))
+    if (debug || !trim(line).starts_with("called from"))
+      text += (text.size() > head.size() ? "\n" : "") + line;
+  print_error(text);
+}
+
+/// What went before: phases with their times, the innermost unfinished one last.
+void print_history() {
+  if (!debug) return;
+  for (const PhaseRecord& p : phase_records())
+    print_error(std::string(p.failed ? "  failed in: " : "  done: ") +
+                std::string(static_cast<size_t>(2 * p.depth), ' ') + p.name + "  " +
+                seconds_text(p.seconds));
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  print_error(str("  ", thread_count(), " threads, at most ",
+                  human_bytes(static_cast<uint64_t>(usage.ru_maxrss) * 1024), " of memory"));
+}
+
+int report(const std::string& head, const std::string& what, ErrorCode code) {
+  std::fflush(stdout);
+  print_failure(head, what);
+  print_history();
+  return static_cast<int>(code);
+}
+
+}  // namespace
 
 void print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
@@ -27,10 +77,25 @@ void print_error(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
-void CommonOptions::apply() const {
-  if (threads < 0 || threads > 1024)
-    fail(ErrorCode::kUsage, "--threads: expected 1 to 1024, found ", threads);
-  if (threads > 0) set_thread_count(threads);
+std::optional<int> read_command_line(CLI::App& app, int argc, char** argv) {
+  int threads = 0;
+  app.add_option("--threads", threads, "threads (default: the cores this process may use)");
+  app.add_flag("--debug", debug, "after an error: call places, what went before, timings");
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+    command->fallthrough();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::string why = e.what();
+    for (char& c : why)
+      if (c == '\n') c = ' ';
+    fail(ErrorCode::kUsage, trim(why), " (see ", std::filesystem::path(argv[0]).filename().string(),
+         " --help)");
+  }
+  set_threads(threads);
+  return std::nullopt;
 }
 
 std::vector<std::string> take_overrides(std::vector<std::string>& arguments) {
@@ -43,20 +108,18 @@ std::vector<std::string> take_overrides(std::vector<std::string>& arguments) {
 
 int run_tool(const std::function<int()>& body) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, as a full disk is
   try {
     const int status = body();
     if (std::fflush(stdout) != 0 && errno == EPIPE) return 141;
     return status;
   } catch (const Error& e) {
-    std::fflush(stdout);
-    print_error(std::string("error: ") + e.what());
-    return static_cast<int>(e.code());
+    return report(e.code() == ErrorCode::kInternal ? "internal error: " : "error: ", e.what(),
+                  e.code());
   } catch (const std::bad_alloc&) {
-    print_error("error: out of memory");
-    return static_cast<int>(ErrorCode::kDevice);
+    return report("error: ", "out of memory", ErrorCode::kDevice);
   } catch (const std::exception& e) {
-    print_error(std::string("internal error: ") + e.what());
-    return static_cast<int>(ErrorCode::kInternal);
+    return report("internal error: ", e.what(), ErrorCode::kInternal);
   }
 }
 

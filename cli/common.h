@@ -1,23 +1,26 @@
 #pragma once
-// What all tools share: running a body with the documented exit statuses, thread counts, and
-// quiet ends when standard output is closed.
+// What all tools share: reading the command line, running a body with the documented exit statuses,
+// thread counts, and quiet ends when standard output is closed.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace paddle::cli {
 
-/// Runs `body`; prints one line for an Error and gives its status. `--debug` is handled here: with
-/// it, notes beyond the first lines are shown.
+/// Runs `body`; prints an Error and gives its status. One line for each thing that is wrong; with
+/// `--debug` also from where the place was reached, what the tool was doing and how long it took.
 int run_tool(const std::function<int()>& body);
 
-/// Options that every tool has.
-struct CommonOptions {
-  int threads = 0;  ///< 0: the number of cores
-  bool debug = false;
-  void apply() const;
-};
+/// Adds the options that every tool has (`--threads`, `--debug`), reads the command line and
+/// applies them. The status to end with where help was asked for; a kUsage Error for a command
+/// line that does not fit.
+std::optional<int> read_command_line(CLI::App& app, int argc, char** argv);
 
 /// Writes to standard output; exits quietly with 141 if nobody reads any more.
 void print(const std::string& text);

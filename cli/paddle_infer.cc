@@ -96,7 +96,6 @@ int run(int argc, char** argv) {
   infer::GenerateOptions generation;
   int64_t benchmark = 0;
   bool quiet = false;
-  cli::CommonOptions common;
   app.add_option(
       "MODEL", arguments,
       "a run's model/, a checkpoint, or a model file[:variant] with params.x=value; then inputs");
@@ -121,16 +120,7 @@ int run(int argc, char** argv) {
   app.add_option("--benchmark", benchmark, "time N runs on random input and print one JSON line");
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   app.add_flag("--quiet", quiet, "no line for each sample");
-  app.add_option("--threads", common.threads, "threads (default: the cores this process may use)");
-  app.add_flag("--debug", common.debug, "show more of an error");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    fail(ErrorCode::kUsage, e.what(), " (see paddle-infer --help)");
-  }
-  common.apply();
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   for (auto it = arguments.begin(); it != arguments.end();) {
     if (it->starts_with("params.")) {
       load.overrides.push_back(*it);
@@ -142,7 +132,14 @@ int run(int argc, char** argv) {
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
   load.seed = generation.seed;
   const auto model = infer::Predictor::load(arguments[0], load);
-  if (model->load_report()) cli::print_error("weights: " + model->load_report()->text());
+  // A model that asks for the values of dims takes its weights with the first batch.
+  bool reported = false;
+  const auto report_weights = [&] {
+    if (!reported && model->load_report())
+      cli::print_error("weights: " + model->load_report()->text());
+    reported = model->load_report().has_value();
+  };
+  report_weights();
   if (benchmark > 0) {
     run_benchmark(*model, benchmark, input.batch, dims);
     return 0;
@@ -166,6 +163,7 @@ int run(int argc, char** argv) {
   int64_t rows = 0, labelled = 0, right = 0;
   while (auto batch = batches->next()) {
     const auto outputs = model->run(batch->inputs);
+    report_weights();
     results->add(*batch, outputs);
     rows += batch->rows;
     if (batch->labels) {

@@ -116,13 +116,7 @@ int run(int argc, char** argv) {
   execute->add_option("--input", o.input, "NPZ with arrays by input name");
   execute->add_option("--weights", o.weights, "safetensors with parameters and states by name");
   execute->add_option("--output", o.output, "NPZ for the results (default: print them)");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    fail(ErrorCode::kUsage, e.what(), " (see paddle-ir --help)");
-  }
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (*execute) return run_function(o);
   const ir::Module module = load(o);
   if (*show) {

@@ -53,10 +53,6 @@ int run_one(const inspect::NamedCall& call, inspect::Mode mode, bool grad,
 int run(int argc, char** argv) {
   CLI::App app{"Lists, shows, runs, checks and times operations."};
   app.require_subcommand(1);
-  cli::CommonOptions common;
-  app.add_option("--threads", common.threads, "threads (default: the cores this process may use)");
-  app.add_flag("--debug", common.debug, "show more of an error");
-  app.fallthrough();
 
   bool json = false;
   auto* list = app.add_subcommand("list", "every operation, a line each");
@@ -98,14 +94,7 @@ int run(int argc, char** argv) {
   check_command->add_option("--order", checks.order, "highest order of the differences: 1 or 2");
   check_command->add_option("--timeout", checks.timeout, "seconds that one case may take");
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    fail(ErrorCode::kUsage, e.what(), " (see paddle-op --help)");
-  }
-  common.apply();
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   if (*list) {
     cli::print(json ? inspect::list_json() : inspect::list_text());
     return 0;

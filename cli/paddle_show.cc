@@ -43,22 +43,12 @@ int run(int argc, char** argv) {
   std::string function = "model";
   int depth = 1;
   bool training = false;
-  cli::CommonOptions common;
   app.add_option("MODEL", arguments, "a model file[:variant] or a config, then params.x=value");
   app.add_option("--function", function, "entry of the model file");
   app.add_option("--dim", dims, "name=value: a symbolic dim, for FLOPs (default 1)");
   app.add_option("--depth", depth, "levels of blocks to show");
   app.add_flag("--training", training, "as it is in training");
-  app.add_option("--threads", common.threads, "threads (default: the cores this process may use)");
-  app.add_flag("--debug", common.debug, "show more of an error");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    fail(ErrorCode::kUsage, e.what(), " (see paddle-show --help)");
-  }
-  common.apply();
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   const auto overrides = cli::take_overrides(arguments);
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, "one model is expected (see paddle-show --help)");

@@ -1,6 +1,7 @@
 // paddle-train CONFIG [key=value…]: trains, evaluates, checkpoints and resumes.
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "ir/module.h"
 #include "model/document.h"
 #include "profile/report.h"
+#include "train/open_data.h"
 #include "train/trainer.h"
 
 namespace {
@@ -37,10 +39,11 @@ std::string short_number(double v) {
   return text;
 }
 
-/// Plain lines; on a terminal, a bar on the last line as well.
+/// Plain lines; on a terminal a bar on the last line as well, elsewhere a line at least every
+/// half minute.
 class Console final : public train::TrainObserver {
  public:
-  Console() : bar_(cli::stderr_is_terminal()) {}
+  Console() : bar_(cli::stderr_is_terminal()), last_line_(Clock::now()) {}
   ~Console() override { clear(); }
 
   void note(const std::string& line) override { put(line); }
@@ -55,12 +58,20 @@ class Console final : public train::TrainObserver {
     if (l.kind == "train") line += str("  lr ", short_number(l.learning_rate));
     line += str("  ", static_cast<int64_t>(l.samples_per_second), " samples/s");
     if (l.kind == "train" && last_.total_steps > 0)
-      line += "  " + duration(last_.seconds_left) + " left";
+      line +=
+          str("  data ", percent(last_.data_share), "  ", duration(last_.seconds_left), " left");
     put(line);
   }
   void progress(const train::Progress& p) override {
     last_ = p;
-    if (!bar_ || p.total_steps <= 0) return;
+    if (p.total_steps <= 0) return;
+    if (!bar_) {
+      if (Clock::now() - last_line_ > kLongestSilence)
+        put(str("at     step ", p.step, " of ", p.total_steps, "  loss ", short_number(p.loss),
+                "  ", static_cast<int64_t>(p.samples_per_second), " samples/s  data ",
+                percent(p.data_share), "  ", duration(p.seconds_left), " left"));
+      return;
+    }
     constexpr int kWidth = 28;
     const int filled = static_cast<int>(kWidth * p.step / p.total_steps);
     std::string bar(static_cast<size_t>(filled), '#');
@@ -76,6 +87,11 @@ class Console final : public train::TrainObserver {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kLongestSilence = std::chrono::seconds(30);
+  static std::string percent(double share) {
+    return std::to_string(static_cast<int>(100 * share + 0.5)) + "%";
+  }
   void clear() {
     if (shown_) std::fputs("\r\033[K", stderr);
     shown_ = false;
@@ -83,8 +99,10 @@ class Console final : public train::TrainObserver {
   void put(const std::string& line) {
     clear();
     cli::print(line + "\n");
+    last_line_ = Clock::now();
   }
   bool bar_, shown_ = false;
+  Clock::time_point last_line_;
   train::Progress last_;
 };
 
@@ -114,14 +132,42 @@ void print_profile(const runtime::Profile& profile, const std::string& folder) {
   std::fputs((table + "timeline: " + path + " (open in a trace viewer)\n").c_str(), stderr);
 }
 
+int check_data(const train::RunConfig& config) {
+  train::DataConfig data = config.data;
+  for (data::LoaderOptions* options : {&data.loader, &data.valid_loader}) {
+    options->workers = 0;
+    options->shuffle = false;
+  }
+  const train::OpenData opened = train::open_data(config.document, data);
+  const bool skips = data.loader.on_bad_sample == data::BadSamplePolicy::kSkip;
+  const auto show = [&](const char* part, const data::Dataset& dataset, data::Loader& loader) {
+    const data::DataReport report = data::check_data(dataset);
+    cli::print(std::string(part) + "\n" + report.text());
+    if (!skips && !report.bad.empty()) fail(ErrorCode::kData, report.bad[0]);
+    loader.next();  // the transforms are checked with the first batch
+    for (const data::Field& field : loader.fields()) cli::print(str("in a batch: ", field, "\n"));
+  };
+  show("train", *opened.train, *opened.train_loader);
+  if (opened.valid) show("valid", *opened.valid, *opened.valid_loader);
+  return 0;
+}
+
+/// The config of a run folder: its own, or, if that is lost, that of its newest checkpoint.
+std::string config_of_run(const std::string& folder) {
+  namespace fs = std::filesystem;
+  if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": there is no such run folder");
+  for (const char* file : {"config.yaml", "checkpoints/latest/config.yaml"})
+    if (file_exists((fs::path(folder) / file).string())) return (fs::path(folder) / file).string();
+  fail(ErrorCode::kUsage, folder, ": holds no run (there is no config.yaml in it)");
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
   std::vector<std::string> arguments;
   std::string output, resume;
   train::TrainOptions options;
-  bool dry_run = false, check_data = false, dump_config = false, origin = false;
-  cli::CommonOptions common;
+  bool dry_run = false, only_data = false, dump_config = false, origin = false, ;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("--output", output, "run folder (default: runs/<config name>)");
   app.add_option("--resume", resume, "go on from the newest checkpoint of this run folder");
@@ -129,7 +175,7 @@ int run(int argc, char** argv) {
   app.add_flag("--eager", options.eager, "run operation by operation, without compiling the step");
   app.add_flag("--dry-run", dry_run,
                "check everything, print the model and the memory plan, train nothing");
-  app.add_flag("--check-data", check_data, "print what the data is, train nothing");
+  app.add_flag("--check-data", only_data, "print what the data is, train nothing");
   app.add_flag("--dump-config", dump_config, "print the resolved config");
   app.add_flag("--origin", origin, "with --dump-config: where each value came from");
   app.add_option("--dump-ir", options.dump_ir, "write the module after each pass into this folder");
@@ -138,23 +184,21 @@ int run(int argc, char** argv) {
                  "with --init: parameters that the file may lack (pattern)");
   app.add_option("--allow-unused", options.allow_unused,
                  "with --init: tensors that the model may not use (pattern)");
-  app.add_option("--benchmark", options.benchmark, "time N steps and print one JSON line");
+  app.add_option("--benchmark", options.benchmark, "time N steps and print one JSON line")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_flag("--profile", options.profile,
                "print where the time goes, per operation, and write a timeline");
-  app.add_option("--threads", common.threads, "threads (default: the cores this process may use)");
-  app.add_flag("--debug", common.debug, "show more of an error");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    fail(ErrorCode::kUsage, e.what(), " (see paddle-train --help)");
-  }
-  common.apply();
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (!resume.empty() && (!output.empty() || options.overwrite))
+    fail(ErrorCode::kUsage,
+         "--resume goes on in its own folder; it takes neither --output nor "
+         "--overwrite");
+  if (!resume.empty() && options.benchmark > 0)
+    fail(ErrorCode::kUsage, "--benchmark times a new run; it cannot be given with --resume");
   const auto overrides = cli::take_overrides(arguments);
   std::string config_path;
   if (arguments.empty() && !resume.empty())
-    config_path = (std::filesystem::path(resume) / "config.yaml").string();
+    config_path = config_of_run(resume);
   else if (arguments.size() == 1)
     config_path = arguments[0];
   else if (arguments.empty())
@@ -169,40 +213,34 @@ int run(int argc, char** argv) {
     cli::print(model::dump_yaml(config.document, {origin}));
     return 0;
   }
-  if (check_data) {
-    cli::print("train\n" + data::check_data(*data::make_dataset(config.data.train)).text());
-    if (config.data.valid)
-      cli::print("valid\n" + data::check_data(*data::make_dataset(*config.data.valid)).text());
-    return 0;
-  }
+  if (only_data) return check_data(config);
   options.resume = !resume.empty();
   options.output = options.resume   ? resume
                    : output.empty() ? "runs/" + std::filesystem::path(config_path).stem().string()
                                     : output;
   Console console;
   watch_for_interrupts();
-  const train::RunConfig& shown = config;
   if (options.benchmark > 0) {
-    train::RunConfig copy_of_names;
-    copy_of_names.wide = shown.wide;
+    train::RunConfig shown;
+    shown.wide = config.wide;
     train::Trainer trainer(std::move(config), options, console);
     const train::TrainResult result = trainer.run();
-    print_benchmark(result.benchmark, copy_of_names);
+    if (result.stopped_by) return 128 + result.stopped_by;
+    print_benchmark(result.benchmark, shown);
     if (result.profile) print_profile(*result.profile, options.output);
     return 0;
   }
   const std::string name = config.name;
-  const int64_t batch = config.data.loader.batch_size, accumulate = config.accumulate;
   train::Trainer trainer(std::move(config), options, console);
+  if (!dry_run) trainer.claim_folder();
   const train::MemoryPlan plan = trainer.prepare();
-  console.note(
-      str(name, ": ", trainer.parameter_count(), " parameters, batch ", batch,
-          accumulate > 1 ? str(" as ", accumulate, " micro-batches of ", batch / accumulate) : "",
-          ", ", thread_count(), " threads"));
+  console.note(str(name, ": ", trainer.parameter_count(), " parameters"));
+  for (const std::string& line : trainer.derivation()) console.note("  " + line);
   if (dry_run) {
     for (const ir::Slot& p : trainer.module().parameters)
       console.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));
     console.note("memory plan\n" + plan.text());
+    plan.require_fit();
     return 0;
   }
   const train::TrainResult result = trainer.run();

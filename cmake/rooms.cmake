@@ -96,6 +96,11 @@ endforeach()
 add_library(paddle_engine INTERFACE)
 target_link_libraries(paddle_engine INTERFACE paddle_${previous})
 
+get_target_property(train_type paddle_train TYPE)
+if(train_type STREQUAL "STATIC_LIBRARY")
+  target_compile_definitions(paddle_train PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
+endif()
+
 if(PADDLE_USE_OPENMP)
   get_target_property(base_type paddle_base TYPE)
   if(base_type STREQUAL "STATIC_LIBRARY")

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <fstream>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,17 +11,10 @@
 #include <omp.h>
 #endif
 
+#include "base/cgroup.h"
+
 namespace paddle {
 namespace {
-
-int cgroup_limit() {
-  std::ifstream unified("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (unified >> quota >> period && quota != "max" && period > 0)
-    return std::max(1, static_cast<int>(std::stod(quota) / period + 0.5));
-  return 1 << 16;
-}
 
 int& configured_threads() {
   static int threads = available_cores();
@@ -39,7 +30,9 @@ int available_cores() {
   CPU_ZERO(&set);
   int cores = 1;
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
-  return std::min(cores, cgroup_limit());
+  if (const auto limit = cgroup_limits().cores)
+    cores = std::min(cores, std::max(1, static_cast<int>(std::min(*limit, 65536.0) + 0.5)));
+  return cores;
 }
 
 int thread_count() { return serial_thread ? 1 : configured_threads(); }

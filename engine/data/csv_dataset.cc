@@ -40,7 +40,7 @@ bool split_number(const std::string& name, std::string& stem, int64_t& number) {
   return at < name.size() && formats::parse_integer(name.substr(at), number);
 }
 
-class CsvDataset : public Dataset {
+class CsvDataset : public LearningDataset {
  public:
   explicit CsvDataset(const CsvFileOptions& options)
       : options_(options),
@@ -57,7 +57,10 @@ class CsvDataset : public Dataset {
         options_.fields.push_back(std::move(field));
       }
     for (const CsvField& field : options_.fields) plan(field);
-    gather();
+  }
+
+  void learn(const std::vector<bool>& used) override {
+    gather(used);
     for (const FieldPlan& each : plans_) {
       Field field;
       field.name = each.options.name;
@@ -112,6 +115,19 @@ class CsvDataset : public Dataset {
   const Vocabulary* vocabulary(int64_t field) const override {
     const Vocabulary& vocabulary = plans_[static_cast<size_t>(field)].vocabulary;
     return vocabulary.size() > 0 ? &vocabulary : nullptr;
+  }
+  std::vector<Learnt> learnt() const override {
+    std::vector<Learnt> out;
+    for (const FieldPlan& each : plans_) {
+      Learnt& field = out.emplace_back();
+      field.field = each.options.name;
+      for (const Scale& scale : each.scales) {
+        field.shift.push_back(scale.shift);
+        field.factor.push_back(scale.factor);
+      }
+      field.tokens = each.vocabulary.tokens();
+    }
+    return out;
   }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     return {{"columns", join(names_, ", ")}};
@@ -203,6 +219,13 @@ class CsvDataset : public Dataset {
            "need a floating type, not ", text(each.dtype));
     if (field.buckets < 0 || field.buckets > (int64_t{1} << 48))
       fail(ErrorCode::kConfig, "field '", field.name, "': buckets is ", field.buckets);
+    if (field.shift.size() != field.factor.size() ||
+        (!field.shift.empty() && field.shift.size() != each.columns.size()))
+      fail(ErrorCode::kConfig, "field '", field.name, "': shift and factor have ",
+           field.shift.size(), " and ", field.factor.size(), " values for ", each.columns.size(),
+           " columns");
+    for (size_t c = 0; c < field.shift.size(); ++c)
+      each.scales.push_back({field.shift[c], field.factor[c]});
     for (const size_t c : each.columns) each.hash_seeds.push_back(stream_of(names_[c]));
     if (categorical && field.buckets == 0) {
       if (!field.vocabulary.empty())
@@ -213,9 +236,9 @@ class CsvDataset : public Dataset {
     plans_.push_back(std::move(each));
   }
 
-  /// One pass over the file for what depends on all of it: statistics and distinct strings. Rows
+  /// One pass over the file: statistics of the rows in use, and the distinct strings of all. Rows
   /// that are bad are left to `read`, where the policy for them applies.
-  void gather() {
+  void gather(const std::vector<bool>& used) {
     struct Statistics {
       double low = HUGE_VAL, high = -HUGE_VAL, mean = 0, squares = 0;
       int64_t count = 0;
@@ -226,14 +249,15 @@ class CsvDataset : public Dataset {
     for (size_t f = 0; f < plans_.size(); ++f) {
       const FieldPlan& each = plans_[f];
       const bool categorical = each.options.kind == ColumnKind::kCategorical;
-      if (!categorical && each.options.scaling != Scaling::kNone)
+      if (!categorical && each.options.scaling != Scaling::kNone && each.scales.empty())
         statistics[f].resize(each.columns.size());
       needed = needed || !statistics[f].empty() || collects(each);
     }
     if (!needed) return;
     std::vector<std::string_view> cells;
     std::string scratch;
-    for (const CsvRecord& record : records_) {
+    for (size_t row = 0; row < records_.size(); ++row) {
+      const CsvRecord& record = records_[row];
       try {
         parser_.fields(record, cells, scratch);
       } catch (const Error&) {
@@ -245,7 +269,7 @@ class CsvDataset : public Dataset {
         if (collects(each))
           for (const size_t c : each.columns)
             if (!strings[f].contains(cells[c])) strings[f].emplace(cells[c]);
-        for (size_t c = 0; c < statistics[f].size(); ++c) {
+        for (size_t c = 0; used[row] && c < statistics[f].size(); ++c) {
           double x = 0;
           if (!formats::parse_number(cells[each.columns[c]], x) || !std::isfinite(x)) continue;
           x = transformed(each, x);
@@ -362,6 +386,8 @@ class CsvDataset : public Dataset {
 
 }  // namespace
 
-DatasetPtr make_csv(const CsvFileOptions& options) { return std::make_shared<CsvDataset>(options); }
+std::shared_ptr<LearningDataset> make_csv(const CsvFileOptions& options) {
+  return std::make_shared<CsvDataset>(options);
+}
 
 }  // namespace paddle::data

@@ -64,6 +64,13 @@ struct ReadContext {
   uint64_t epoch = 0;
 };
 
+/// What a dataset learnt of a field from its rows, and validation and inference must share.
+struct Learnt {
+  std::string field = {};
+  std::vector<double> shift = {}, factor = {};  ///< per column: (x - shift) * factor
+  std::vector<std::string> tokens = {};         ///< number i stands for the i-th
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -79,6 +86,9 @@ class Dataset {
   virtual std::vector<std::string> paths() const { return {}; }
   /// The vocabulary of a field of tokens or categories, or null.
   virtual const Vocabulary* vocabulary(int64_t /*field*/) const { return nullptr; }
+  virtual std::vector<Learnt> learnt() const { return {}; }
+  /// The number of a sample in the files; another one where only some of them are used.
+  virtual int64_t source_index(int64_t index) const { return index; }
   /// Further facts for `--check-data`, as (name, value).
   virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 
@@ -104,6 +114,8 @@ class Subset : public Dataset {
   }
   std::vector<std::string> paths() const override { return base_->paths(); }
   const Vocabulary* vocabulary(int64_t field) const override { return base_->vocabulary(field); }
+  std::vector<Learnt> learnt() const override { return base_->learnt(); }
+  int64_t source_index(int64_t index) const override { return base_->source_index(at(index)); }
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:

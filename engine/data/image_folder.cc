@@ -33,15 +33,25 @@ class ImageFolder : public Dataset {
     }
     std::vector<std::string> classes = options.classes;
     const auto entries = list_directory(options.path);
-    if (classes.empty())
-      for (const std::string& name : entries)
-        if (!name.starts_with('.') && is_directory(join_path(options.path, name)))
-          classes.push_back(name);
-    if (classes.empty()) {
+    for (const std::string& name : entries) {
+      if (name.starts_with('.') || !is_directory(join_path(options.path, name))) continue;
+      if (options.classes.empty())
+        classes.push_back(name);
+      else if (options.inherited_classes &&
+               std::find(classes.begin(), classes.end(), name) == classes.end())
+        fail(ErrorCode::kData, join_path(options.path, name), ": the training data has no class '",
+             name, "'", did_you_mean(name, classes), "; it has ", join(classes, ", "));
+    }
+    const bool flat =
+        options.inherited_classes && std::none_of(classes.begin(), classes.end(), [&](auto& name) {
+          return is_directory(join_path(options.path, name));
+        });
+    if (classes.empty() || flat) {
       add(options.path, 0);
     } else {
       for (size_t i = 0; i < classes.size(); ++i)
-        add(join_path(options.path, classes[i]), static_cast<int64_t>(i));
+        if (!options.inherited_classes || is_directory(join_path(options.path, classes[i])))
+          add(join_path(options.path, classes[i]), static_cast<int64_t>(i));
       Field label;
       label.name = options.label_field;
       label.dtype = DType::kI64;
@@ -71,6 +81,10 @@ class ImageFolder : public Dataset {
   }
   std::string place(int64_t index, int64_t, int64_t) const override {
     return items_[static_cast<size_t>(index)].path;
+  }
+  std::vector<Learnt> learnt() const override {
+    if (fields_.size() < 2) return {};
+    return {{.field = fields_[1].name, .tokens = fields_[1].classes}};
   }
   std::vector<std::string> paths() const override {
     const std::string& path = options_.files.empty() ? options_.path : options_.files[0];

@@ -8,5 +8,35 @@
 namespace paddle::data {
 
 std::unique_ptr<Transform> make_image_transform(const TransformOptions& options);
+/// Those that read between pixels at random places: random_resized_crop and random_rotation.
+std::unique_ptr<Transform> make_random_view(const TransformOptions& options);
+
+/// Pixels along an axis.
+inline constexpr int64_t kMaxSide = 1 << 16;
+
+/// What all of them share.
+class ImageTransform : public Transform {
+ public:
+  explicit ImageTransform(const TransformOptions& options) : options_(options) {}
+  Field infer(const Field& in) const override {
+    if (in.shape.size() < 2 || in.shape.size() > 3)
+      fail(ErrorCode::kConfig, name_of(options_.kind),
+           ": an image [channels, height, width] is needed, not ", in.text());
+    Field out = in;
+    int64_t& height = out.shape[out.shape.size() - 2];
+    infer_size(height, out.shape.back());
+    return out;
+  }
+
+ protected:
+  virtual void infer_size(int64_t& height, int64_t& width) const = 0;
+  void need_size() const {
+    if (options_.height < 1 || options_.width < 1 || options_.height > kMaxSide ||
+        options_.width > kMaxSide)
+      fail(ErrorCode::kConfig, name_of(options_.kind), ": size [", options_.height, ", ",
+           options_.width, "] must be from 1 to ", kMaxSide);
+  }
+  TransformOptions options_;
+};
 
 }  // namespace paddle::data

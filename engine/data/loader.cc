@@ -39,13 +39,14 @@ struct BadSample {
   std::string reason;
 };
 
-int64_t first_nan(const Value& value) {
+/// The first element that is NaN or infinite, or -1.
+int64_t first_not_finite(const Value& value) {
   if (!is_float(value.dtype())) return -1;
   return visit_float(value.dtype(), [&](auto tag) -> int64_t {
     using T = typename decltype(tag)::type;
     const T* data = value.data<T>();
     for (int64_t i = 0; i < value.size(); ++i)
-      if (std::isnan(static_cast<typename Accumulator<T>::type>(data[i]))) return i;
+      if (!std::isfinite(static_cast<typename Accumulator<T>::type>(data[i]))) return i;
     return -1;
   });
 }
@@ -71,11 +72,7 @@ class Loader::Impl {
       fail(ErrorCode::kData, "the dataset has ", dataset_->size(),
            " samples, fewer than one batch of ", options_.batch_size,
            "; lower batch_size or set drop_last: false");
-    for (const ValueRange& range : options_.ranges) {
-      const int64_t field = dataset_->find_field(range.field);
-      if (field < 0) fail(ErrorCode::kConfig, "no field '", range.field, "' to check");
-      range_fields_.push_back(field);
-    }
+    find_range_fields();
     for (const Field& field : pipeline_.fields()) {
       const bool fixed = std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
       if (fixed)
@@ -132,6 +129,13 @@ class Loader::Impl {
     start(position);
   }
 
+  void require(std::vector<ValueRange> ranges) {
+    stop();
+    options_.ranges = std::move(ranges);
+    find_range_fields();
+    start(position_);
+  }
+
   LoaderPosition position_;
   int64_t skipped_count_ = 0;
   std::vector<SkippedSample> skipped_;
@@ -141,6 +145,15 @@ class Loader::Impl {
   }
 
  private:
+  void find_range_fields() {
+    range_fields_.clear();
+    for (const ValueRange& range : options_.ranges) {
+      const int64_t field = dataset_->find_field(range.field);
+      if (field < 0) fail(ErrorCode::kConfig, "no field '", range.field, "' to check");
+      range_fields_.push_back(field);
+    }
+  }
+
   int64_t local_rows() const { return options_.batch_size / options_.ranks; }
 
   void start(LoaderPosition position) {
@@ -276,6 +289,7 @@ class Loader::Impl {
       }
       if (batch.arrays.empty()) allocate(batch, workspace.sample, end - begin);
       store(batch, workspace.sample, index);
+      batch.indices.push_back(index);
     }
     for (Array& array : batch.arrays) array.shape[0] = batch.samples;
   }
@@ -285,12 +299,11 @@ class Loader::Impl {
     const bool may_skip = options_.on_bad_sample == BadSamplePolicy::kSkip;
     try {
       dataset_->read(index, context, workspace.sample);
-      check_ranges(index, workspace.sample);
     } catch (const Error& error) {
       if (may_skip && error.code() == ErrorCode::kData) throw BadSample{error.what()};
       throw;
     }
-    check_nan(index, workspace.sample);
+    check_finite(index, workspace.sample);
     try {
       pipeline_.apply(workspace.sample, index, context, workspace.scratch);
     } catch (const Error& error) {
@@ -298,17 +311,24 @@ class Loader::Impl {
       if (may_skip && error.code() == ErrorCode::kData) throw BadSample{reason};
       fail(error.code(), reason);
     }
+    try {
+      check_ranges(index, workspace.sample);
+    } catch (const Error& error) {
+      if (may_skip) throw BadSample{error.what()};
+      throw;
+    }
   }
 
-  void check_nan(int64_t index, const Sample& sample) const {
+  void check_finite(int64_t index, const Sample& sample) const {
     if (options_.nan == NanPolicy::kKeep) return;
     for (size_t f = 0; f < sample.size(); ++f) {
-      const int64_t element = first_nan(sample[f]);
+      const int64_t element = first_not_finite(sample[f]);
       if (element < 0) continue;
       const std::string where = dataset_->place(index, static_cast<int64_t>(f), element);
-      if (options_.nan == NanPolicy::kSkip) throw BadSample{where + ": NaN"};
-      fail(ErrorCode::kData, where,
-           ": NaN in the data (nan: skip leaves such samples out, nan: keep allows them)");
+      const char* what = std::isnan(sample[f].number(element)) ? "NaN" : "infinity";
+      if (options_.nan == NanPolicy::kSkip) throw BadSample{str(where, ": ", what)};
+      fail(ErrorCode::kData, where, ": ", what,
+           " in the data (nan: skip leaves such samples out, nan: keep allows them)");
     }
   }
 
@@ -318,11 +338,15 @@ class Loader::Impl {
       const int64_t field = range_fields_[r];
       const Value& value = sample[static_cast<size_t>(field)];
       if (!is_integer(value.dtype())) continue;
+      const bool same_elements =
+          value.shape() == dataset_->fields()[static_cast<size_t>(field)].shape;
       for (int64_t i = 0; i < value.size(); ++i) {
         const double number = value.number(i);
+        if (range.also && number == static_cast<double>(*range.also)) continue;
         if (number < static_cast<double>(range.low) || number >= static_cast<double>(range.high))
-          fail(ErrorCode::kData, dataset_->place(index, field, i), ": ", range.field, " ", number,
-               " is outside ", range.low, "..", range.high - 1);
+          fail(ErrorCode::kData, dataset_->place(index, field, same_elements ? i : -1), ": ",
+               range.field, " ", static_cast<int64_t>(number), " is outside ", range.low, "..",
+               range.high - 1, ", which the model takes");
       }
     }
   }
@@ -400,6 +424,7 @@ int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
 int64_t Loader::samples_per_epoch() const { return impl_->samples_per_epoch(); }
 std::optional<Batch> Loader::next() { return impl_->next(); }
 LoaderPosition Loader::position() const { return impl_->position_; }
+void Loader::require(std::vector<ValueRange> ranges) { impl_->require(std::move(ranges)); }
 void Loader::seek(LoaderPosition position) { impl_->seek(position); }
 int64_t Loader::skipped_count() const { return impl_->skipped_count_; }
 const std::vector<SkippedSample>& Loader::skipped() const { return impl_->skipped_; }

@@ -23,13 +23,15 @@ enum class BadSamplePolicy {
   kError,
   kSkip,  ///< left out of its batch, which is then shorter, and listed
 };
-/// What happens to NaN in a floating field of the dataset, before transforms.
+/// What happens to NaN and infinity in a floating field of the dataset, before transforms.
 enum class NanPolicy { kError, kSkip, kKeep };
 
-/// Integers of a field that must lie in [low, high): labels against the classes of the model.
+/// Integers of a field, as the transforms leave it, that must lie in [low, high): labels against
+/// the classes of the model.
 struct ValueRange {
   std::string field = {};
   int64_t low = 0, high = 0;
+  std::optional<int64_t> also = {};  ///< one further number: what marks a label to be ignored
 };
 
 struct LoaderOptions {
@@ -66,7 +68,8 @@ struct Batch {
   std::vector<Array> arrays = {};  ///< one per field, [samples, …]
   int64_t samples = 0;             ///< in this process's part
   int64_t epoch = 0;
-  int64_t first = 0;  ///< place of the first sample in the epoch's order
+  int64_t first = 0;                  ///< place of the first sample in the epoch's order
+  std::vector<int64_t> indices = {};  ///< of the samples, in the dataset
   bool last_of_epoch = false;
   LoaderPosition next = {};  ///< where the batch after this one starts
 };
@@ -90,6 +93,8 @@ class Loader {
   std::optional<Batch> next();
   /// Where the batch that `next` will give starts: save it in a checkpoint.
   LoaderPosition position() const;
+  /// Checks integers against these ranges from the current position on.
+  void require(std::vector<ValueRange> ranges);
   /// Goes on from a saved position, or from the start of an epoch.
   void seek(LoaderPosition position);
   /// Samples skipped so far: their number, and a list of the first thousand.

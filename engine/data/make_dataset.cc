@@ -64,21 +64,12 @@ Part resolve_part(const DatasetOptions& options, int64_t size, bool in_order) {
        "; there are: ", join(names, ", "));
 }
 
-DatasetPtr make_dataset(const DatasetOptions& options) {
-  const auto* text = std::get_if<TextOptions>(&options.source);
-  DatasetPtr whole =
-      std::visit(Overloaded{[](const DigitsOptions& o) { return make_digits(o); },
-                            [](const IdxOptions& o) { return make_idx(o); },
-                            [](const CsvFileOptions& o) { return make_csv(o); },
-                            [&](const TextOptions& o) { return make_text(o, options); },
-                            [](const ImageFolderOptions& o) { return make_image_folder(o); },
-                            [](const NpyOptions& o) { return make_npy(o); },
-                            [](const NpzOptions& o) { return make_npz(o); },
-                            [](const RandomOptions& o) { return make_random(o); }},
-                 options.source);
-  if (whole->size() == 0) fail(ErrorCode::kData, first_path(*whole), "the dataset is empty");
-  if (text || (!options.begin && !options.end && options.split.empty())) return whole;
-  // The range comes first; a random split permutes what it leaves.
+namespace {
+
+/// The samples that range and split leave. The range comes first; a random split permutes what it
+/// leaves.
+DatasetPtr part_of(DatasetPtr whole, const DatasetOptions& options) {
+  if (!options.begin && !options.end && options.split.empty()) return whole;
   DatasetOptions range;
   range.begin = options.begin, range.end = options.end;
   const Part kept = resolve_part(range, whole->size(), true);
@@ -94,6 +85,67 @@ DatasetPtr make_dataset(const DatasetOptions& options) {
   if (whole->size() == 0)
     fail(ErrorCode::kData, first_path(*whole), "range and split leave no samples");
   return whole;
+}
+
+}  // namespace
+
+DatasetPtr make_dataset(const DatasetOptions& options) {
+  const auto* text = std::get_if<TextOptions>(&options.source);
+  std::shared_ptr<LearningDataset> learner;
+  DatasetPtr whole =
+      std::visit(Overloaded{[](const DigitsOptions& o) { return make_digits(o); },
+                            [](const IdxOptions& o) { return make_idx(o); },
+                            [&](const CsvFileOptions& o) -> DatasetPtr {
+                              learner = make_csv(o);
+                              return learner;
+                            },
+                            [&](const TextOptions& o) { return make_text(o, options); },
+                            [](const ImageFolderOptions& o) { return make_image_folder(o); },
+                            [](const NpyOptions& o) { return make_npy(o); },
+                            [](const NpzOptions& o) { return make_npz(o); },
+                            [](const RandomOptions& o) { return make_random(o); }},
+                 options.source);
+  if (whole->size() == 0) fail(ErrorCode::kData, first_path(*whole), "the dataset is empty");
+  if (!text) whole = part_of(whole, options);
+  if (learner) {
+    std::vector<bool> used(static_cast<size_t>(learner->size()));
+    for (int64_t i = 0; i < whole->size(); ++i)
+      used[static_cast<size_t>(whole->source_index(i))] = true;
+    learner->learn(used);
+  }
+  return whole;
+}
+
+void apply_learnt(DatasetOptions& options, const std::vector<Learnt>& learnt) {
+  const auto of = [&](const std::string& field) -> const Learnt* {
+    const auto it = std::find_if(learnt.begin(), learnt.end(),
+                                 [&](const Learnt& each) { return each.field == field; });
+    return it == learnt.end() ? nullptr : &*it;
+  };
+  if (auto* csv = std::get_if<CsvFileOptions>(&options.source)) {
+    for (CsvField& field : csv->fields) {
+      const Learnt* known = of(field.name);
+      if (!known) continue;
+      if (field.scaling != Scaling::kNone && field.shift.empty()) {
+        field.shift = known->shift;
+        field.factor = known->factor;
+      }
+      const bool open = field.kind == ColumnKind::kCategorical && field.buckets == 0 &&
+                        field.vocabulary.empty() && field.vocabulary_file.empty();
+      if (open) field.vocabulary = known->tokens;
+    }
+  } else if (auto* text = std::get_if<TextOptions>(&options.source)) {
+    const Learnt* known = of(text->token_field);
+    if (known && text->vocabulary.empty() && text->vocabulary_file.empty() &&
+        text->level == TextLevel::kCharacters)
+      text->vocabulary = known->tokens;
+  } else if (auto* images = std::get_if<ImageFolderOptions>(&options.source)) {
+    const Learnt* known = of(images->label_field);
+    if (known && images->classes.empty() && images->files.empty()) {
+      images->classes = known->tokens;
+      images->inherited_classes = true;
+    }
+  }
 }
 
 }  // namespace paddle::data

@@ -36,8 +36,8 @@ struct NpyOptions {
 enum class MissingPolicy { kError, kFill, kNan };
 enum class Scaling {
   kNone,
-  kMinMax,    ///< to 0 … 1 by the column's smallest and largest value in the whole file
-  kStandard,  ///< to mean 0 and deviation 1 of the column in the whole file
+  kMinMax,    ///< to 0 … 1 by the column's smallest and largest value in the rows that are used
+  kStandard,  ///< to mean 0 and deviation 1 of the column in the rows that are used
 };
 enum class ColumnKind {
   kNumeric,
@@ -59,6 +59,8 @@ struct CsvField {
   double fill = 0;
   bool log = false;  ///< sign(x) * log(1 + |x|), before scaling
   Scaling scaling = Scaling::kNone;
+  /// Per column, where they are known already (from the training rows): (x - shift) * factor.
+  std::vector<double> shift = {}, factor = {};
 
   // Categorical columns. Buckets > 0: hashed; else by vocabulary. A missing cell is the category
   // of the empty string.
@@ -108,6 +110,8 @@ struct ImageFolderOptions {
   std::string image_field = "image";
   std::string label_field = "label";
   std::vector<std::string> classes = {};  ///< folder names in order; empty: all, sorted
+  bool inherited_classes = false;         ///< they are the training data's: all folders are among
+                                          ///< them, and some may be missing
 };
 
 /// Fields filled with random numbers, for benchmarks and tests.
@@ -152,6 +156,9 @@ std::string kind_of(const DatasetOptions& options);
 /// Opens the files, checks them and gives the dataset. kData for what the files lack, kConfig for
 /// options that contradict each other; an empty dataset is an error.
 DatasetPtr make_dataset(const DatasetOptions& options);
+/// Lets a dataset (of validation) use what another one (of training) learnt, where its own options
+/// leave it open: scaling, vocabularies, class folders.
+void apply_learnt(DatasetOptions& options, const std::vector<Learnt>& learnt);
 
 /// [begin, end) of `size` samples that range and split leave, and whether these are places in the
 /// random order.

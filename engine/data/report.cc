@@ -68,6 +68,7 @@ DataReport check_data(const Dataset& dataset) {
             summary(report.fields[f], sample[f], dataset.vocabulary(static_cast<int64_t>(f))));
     } catch (const Error& error) {
       lines = {str("bad: ", error.what())};
+      report.bad.emplace_back(error.what());
     }
     report.examples.emplace_back(dataset.place(index), std::move(lines));
   }

@@ -16,6 +16,7 @@ struct DataReport {
   std::vector<std::pair<std::string, std::string>> facts;
   /// Three samples (first, middle, last): where each comes from, and a line for each field.
   std::vector<std::pair<std::string, std::vector<std::string>>> examples;
+  std::vector<std::string> bad;  ///< of those samples: file, place and reason
   std::string text() const;
 };
 

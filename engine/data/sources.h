@@ -2,6 +2,8 @@
 // The kinds of dataset behind make_dataset, one function each. Range and split are applied by
 // make_dataset, except for text, which is cut before windows are laid over it.
 
+#include <vector>
+
 #include "data/options.h"
 
 namespace paddle::data {
@@ -9,7 +11,13 @@ namespace paddle::data {
 DatasetPtr make_idx(const IdxOptions& options);
 DatasetPtr make_npz(const NpzOptions& options);
 DatasetPtr make_npy(const NpyOptions& options);
-DatasetPtr make_csv(const CsvFileOptions& options);
+/// A dataset that learns from the samples in use (scaling) before it can be read.
+class LearningDataset : public Dataset {
+ public:
+  /// `used[i]` says whether sample i of the files is one of them. Called once.
+  virtual void learn(const std::vector<bool>& used) = 0;
+};
+std::shared_ptr<LearningDataset> make_csv(const CsvFileOptions& options);
 DatasetPtr make_text(const TextOptions& options, const DatasetOptions& part);
 DatasetPtr make_image_folder(const ImageFolderOptions& options);
 DatasetPtr make_random(const RandomOptions& options);

@@ -110,6 +110,10 @@ class TextDataset : public Dataset {
     return {std::filesystem::absolute(options_.path).lexically_normal().string()};
   }
   const Vocabulary* vocabulary(int64_t) const override { return &vocabulary_; }
+  std::vector<Learnt> learnt() const override {
+    if (vocabulary_.is_bytes()) return {};
+    return {{.field = options_.token_field, .tokens = vocabulary_.tokens()}};
+  }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     return {
         {"tokens", str(end_ - begin_, " of ", tokens_.count())},

@@ -20,6 +20,8 @@ constexpr KindName kNames[] = {{TransformKind::kCast, "cast"},
                                {TransformKind::kResize, "resize"},
                                {TransformKind::kCenterCrop, "center_crop"},
                                {TransformKind::kRandomCrop, "random_crop"},
+                               {TransformKind::kRandomResizedCrop, "random_resized_crop"},
+                               {TransformKind::kRandomRotation, "random_rotation"},
                                {TransformKind::kHorizontalFlip, "horizontal_flip"},
                                {TransformKind::kVerticalFlip, "vertical_flip"},
                                {TransformKind::kPad, "pad"}};

@@ -14,15 +14,17 @@
 namespace paddle::data {
 
 enum class TransformKind {
-  kCast,            ///< to `dtype`
-  kScale,           ///< x * factor + offset, as float32 (float64 stays)
-  kNormalize,       ///< (x - mean[c]) / std[c] by channel (first axis) or for all, as float32
-  kOneHot,          ///< a class number to a vector of `classes`, as `dtype` (float32)
-  kReshape,         ///< to `shape`, one size may be -1
-  kResize,          ///< images [c, h, w] to height x width, bilinear with antialiasing, or nearest
-  kCenterCrop,      ///< the middle height x width; smaller images are an error
-  kRandomCrop,      ///< a random height x width
-  kHorizontalFlip,  ///< left and right exchanged, with `probability`
+  kCast,        ///< to `dtype`
+  kScale,       ///< x * factor + offset, as float32 (float64 stays)
+  kNormalize,   ///< (x - mean[c]) / std[c] by channel (first axis) or for all, as float32
+  kOneHot,      ///< a class number to a vector of `classes`, as `dtype` (float32)
+  kReshape,     ///< to `shape`, one size may be -1
+  kResize,      ///< images [c, h, w] to height x width, bilinear with antialiasing, or nearest
+  kCenterCrop,  ///< the middle height x width; smaller images are an error
+  kRandomCrop,  ///< a random height x width
+  kRandomResizedCrop,  ///< a window of random area and ratio, resized to height x width
+  kRandomRotation,     ///< turned by up to `degrees` either way about the centre
+  kHorizontalFlip,     ///< left and right exchanged, with `probability`
   kVerticalFlip,
   kPad,  ///< `pad` pixels of `value` around: all, or left, right, top, bottom
 };
@@ -40,6 +42,8 @@ struct TransformOptions {
   double probability = 0.5;
   std::vector<int64_t> pad = {};
   double value = 0;
+  std::vector<double> area = {0.08, 1}, ratio = {0.75, 4.0 / 3};  ///< smallest and largest
+  double degrees = 0;
 };
 
 /// The name that configs use: "random_crop".

@@ -8,6 +8,11 @@
 #include "base/text.h"
 
 namespace paddle::formats {
+namespace {
+
+constexpr size_t kMaxFields = size_t{1} << 20;
+
+}  // namespace
 
 CsvParser::CsvParser(std::string_view text, std::string name, CsvOptions options)
     : text_(text), name_(std::move(name)), options_(options) {}
@@ -55,6 +60,9 @@ void CsvParser::fields(const CsvRecord& record, std::vector<std::string_view>& o
   std::vector<Copied> copied;
   size_t at = record.offset;
   while (true) {
+    if (out.size() == kMaxFields)
+      throw Error(ErrorCode::kData, str("a row of more than ", kMaxFields, " fields"),
+                  {name_, static_cast<int>(record.line)});
     if (options_.quote && at < text_.size() && text_[at] == options_.quote) {
       const size_t offset = scratch.size();
       ++at;

@@ -10,6 +10,7 @@
 #include "model/evaluator.h"
 #include "model/overrides.h"
 #include "runtime/compile.h"
+#include "train/config.h"
 #include "train/predict.h"
 
 namespace paddle::infer {
@@ -41,13 +42,16 @@ Meaning read_meaning(const fs::path& folder) {
   const auto json =
       nlohmann::json::parse(read_file(file, 1 << 24, ErrorCode::kModel), nullptr, false);
   try {
+    const std::string label = json.value("label", "");
     for (const auto& field : json.at("fields")) {
       if (!field.contains("class_count")) continue;
+      if (!label.empty() && field.at("name") != label) continue;
       m.class_count = field.at("class_count").get<int64_t>();
       m.label_field = field.at("name").get<std::string>();
       if (field.contains("classes"))
         m.classes = field.at("classes").get<std::vector<std::string>>();
     }
+    if (json.value("vocabulary_level", "") == "bytes") m.vocabulary = data::Vocabulary::bytes();
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::kModel, file, ": is damaged");
   }
@@ -63,6 +67,11 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
     if (!options.overrides.empty())
       fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
            " is a trained model");
+    if (!options.weights.empty())
+      fail(ErrorCode::kUsage, "--weights belongs to model files; ", path, " has its own weights");
+    if (options.function != "model")
+      fail(ErrorCode::kUsage, "--function belongs to model files; ", path,
+           " is a trained model with one function");
     p->open_folder(model_folder(path));
   } else {
     p->open_program(path, options);
@@ -77,7 +86,8 @@ void Predictor::open_folder(const std::string& path) {
   const ir::Module module = ir::parse(read_file(file, uint64_t{1} << 30, ErrorCode::kModel), file);
   ir::verify(module);
   name_ = module.name;
-  meaning_ = read_meaning(folder);
+  const fs::path inference = folder / "inference";  // of a checkpoint
+  meaning_ = read_meaning(is_directory(inference.string()) ? inference : folder);
   const formats::SafetensorsReader weights((folder / "model.safetensors").string());
   std::shared_ptr<ir::Function> found;
   for (const auto& f : module.functions)
@@ -85,18 +95,8 @@ void Predictor::open_folder(const std::string& path) {
   if (!found) {
     // A checkpoint holds the functions of training; its config says how to predict.
     if (!meaning_.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
-    const model::Node* m = meaning_.config->find("model");
-    std::shared_ptr<const model::Program> program;
-    if (m && m->is_map()) {
-      program = model::read_program(*m);
-    } else if (m) {
-      const auto [source, variant] = model::split_variant(model::resolve_path(*m));
-      model::ProgramOptions options;
-      options.variant = variant;
-      program = model::read_program(source, options);
-    }
-    if (!program) fail(ErrorCode::kModel, path, ": has neither a function 'predict' nor a model");
-    found = train::trace_prediction(*program, program->model, store_, false);
+    const train::RunConfig config = train::read_config((folder / "config.yaml").string(), {});
+    found = train::trace_prediction(*config.program, config.program->model, store_, config.wide);
   }
   function_ = found;
   // Weights are used where they lie in the file.

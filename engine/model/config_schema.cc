@@ -1,6 +1,7 @@
 #include "model/config_schema.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/overrides.h"
 
@@ -225,6 +226,11 @@ void Spec::resolve_scalar(Node& node, const std::string& path, Diagnostics& diag
   if (type_ == Type::kInt) {
     check_range(node, static_cast<double>(*node.try_int()), path, diagnostics);
   } else if (type_ == Type::kFloat) {
+    if (!std::isfinite(*node.try_double())) {
+      return diagnostics.add(ErrorCode::kConfig,
+                             str("'", path, "': expected ", expectation(), ", found ", node.text),
+                             node.place());
+    }
     check_range(node, *node.try_double(), path, diagnostics);
   } else if (type_ == Type::kPath) {
     if (node.text.empty()) {

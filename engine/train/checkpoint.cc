@@ -1,8 +1,11 @@
 #include "train/checkpoint.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -45,19 +48,118 @@ bool is_step_name(const std::string& name) {
          name.find_first_not_of("0123456789") == std::string::npos;
 }
 
+/// Removes a folder so that a crash on the way leaves nothing that looks like a checkpoint.
 void remove_folder(const fs::path& path) {
   std::error_code ignored;
-  fs::remove_all(path, ignored);
+  const std::string name = path.filename().string();
+  const fs::path doomed = name.starts_with('.') ? path : path.parent_path() / (".removing-" + name);
+  if (doomed != path) fs::rename(path, doomed, ignored);
+  fs::remove_all(doomed, ignored);
 }
 
-/// Points `latest` at a checkpoint; the link is made beside and renamed.
-void point_latest(const fs::path& folder, const std::string& name) {
-  const fs::path temporary = folder / (".latest-" + std::to_string(getpid()));
+/// Puts a folder in the place of another, which may be there: at no moment is there none.
+void put_in_place(const fs::path& folder, const fs::path& place) {
+  if (fs::exists(place) &&
+      renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
+    remove_folder(folder);
+    return;
+  }
   std::error_code error;
-  fs::remove(temporary, error);
-  fs::create_symlink(name, temporary, error);
-  if (!error) fs::rename(temporary, folder / "latest", error);
-  if (error) fail(ErrorCode::kDevice, (folder / "latest").string(), ": ", error.message());
+  if (fs::exists(place)) remove_folder(place);  // a file system that cannot exchange
+  fs::rename(folder, place, error);
+  if (error) fail(ErrorCode::kDevice, place.string(), ": ", error.message());
+}
+
+constexpr const char* kCheckedFiles[] = {"config.yaml", "module.txt", "model.safetensors",
+                                         "optimizer.safetensors"};
+
+/// Size and checksum of each file, to tell a damaged checkpoint from a good one.
+nlohmann::json checksums(const fs::path& folder) {
+  auto out = nlohmann::json::object();
+  for (const char* name : kCheckedFiles) {
+    const auto file = MappedFile::open((folder / name).string(), ErrorCode::kModel);
+    out[name] = {{"bytes", file->size()}, {"crc32", crc32(file->bytes())}};
+  }
+  return out;
+}
+
+void check_files(const fs::path& folder, const nlohmann::json& state) {
+  if (!state.contains("files")) return;  // written before there were checksums
+  const auto& files = state.at("files");
+  for (const char* name : kCheckedFiles) {
+    const auto file = MappedFile::open((folder / name).string(), ErrorCode::kModel);
+    if (file->size() != files.at(name).at("bytes").get<uint64_t>() ||
+        crc32(file->bytes()) != files.at(name).at("crc32").get<uint32_t>())
+      fail(ErrorCode::kModel, file->path(), ": is damaged (its checksum differs)");
+  }
+}
+
+/// An array of its own memory, so that the file can be replaced later.
+Array copied(const Array& mapped) {
+  Array own = Array::empty(mapped.dtype, mapped.shape);
+  std::memcpy(own.raw(), mapped.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
+  return own;
+}
+
+/// The parameter whose optimizer state or gradient this is: "optimizer/a.weight/moment" and
+/// "gradient/a.weight" belong to "a.weight".
+std::string parameter_of(const std::string& state) {
+  const size_t begin = state.find('/') + 1;
+  return state.starts_with("gradient/") ? state.substr(begin)
+                                        : state.substr(begin, state.rfind('/') - begin);
+}
+
+/// All arrays of a checkpoint against those of the store; nothing is changed.
+struct Staged {
+  std::vector<std::pair<Array*, Array>> replaced;
+  Named added;
+};
+
+[[noreturn]] void refuse_other_model(const std::string& path, const std::string& why) {
+  throw OtherModelError(ErrorCode::kModel,
+                        path + ": " + why + "; this is a checkpoint of another model");
+}
+
+Staged stage(const std::string& path, Store& store, const formats::SafetensorsReader& weights,
+             const formats::SafetensorsReader& optimizer, bool updated) {
+  Staged staged;
+  const auto replace = [&](const std::string& name, Array& target, Array value) {
+    if (target.shape != value.shape || target.dtype != value.dtype)
+      refuse_other_model(
+          path, str("'", name, "' is ", text_of(value), ", the model needs ", text_of(target)));
+    staged.replaced.emplace_back(&target, copied(value));
+  };
+  for (const auto& entry : weights.entries()) {
+    const auto parameter = store.parameters.find(entry.name);
+    const auto state = store.states.find(entry.name);
+    if (parameter != store.parameters.end())
+      replace(entry.name, parameter->second.value, weights.read(entry));
+    else if (state != store.states.end())
+      replace(entry.name, state->second, weights.read(entry));
+    else
+      refuse_other_model(path, "'" + entry.name + "' is no parameter of this model");
+  }
+  for (const auto& [name, p] : store.parameters)
+    if (!weights.find(name)) refuse_other_model(path, "it lacks the parameter '" + name + "'");
+  for (const auto& entry : optimizer.entries()) {
+    const auto state = store.states.find(entry.name);
+    if (state != store.states.end()) {
+      replace(entry.name, state->second, optimizer.read(entry));
+      continue;
+    }
+    // An eager run makes the optimizer's states in its first step.
+    const auto owner = store.parameters.find(parameter_of(entry.name));
+    if (is_model_state(entry.name) || owner == store.parameters.end() ||
+        owner->second.value.shape != entry.shape)
+      refuse_other_model(path, "'" + entry.name + "' is no state of this run");
+    staged.added.emplace_back(entry.name, copied(optimizer.read(entry)));
+  }
+  for (const auto& [name, value] : store.states) {
+    const bool there = is_model_state(name) ? weights.find(name) : optimizer.find(name);
+    if (!there && (updated || is_model_state(name)))
+      refuse_other_model(path, "it lacks the state '" + name + "'");
+  }
+  return staged;
 }
 
 }  // namespace
@@ -82,6 +184,7 @@ std::string write_checkpoint(const std::string& folder, const Store& store,
     write_file_atomically((temporary / "module.txt").string(), content.module);
     formats::write_safetensors((temporary / "model.safetensors").string(), weights);
     formats::write_safetensors((temporary / "optimizer.safetensors").string(), optimizer);
+    if (content.further) content.further((temporary / "inference").string());
     const RunState& s = content.state;
     nlohmann::json state = {{"version", 1},
                             {"step", s.step},
@@ -92,21 +195,30 @@ std::string write_checkpoint(const std::string& folder, const Store& store,
                             {"seed", store.seed},
                             {"train_loss_sum", s.train_loss_sum},
                             {"train_loss_count", s.train_loss_count},
-                            {"best_step", s.best_step}};
+                            {"best_step", s.best_step},
+                            {"evaluation_due", s.evaluation_due},
+                            {"files", checksums(temporary)}};
     if (s.best) state["best"] = *s.best;
     write_file_atomically((temporary / "state.json").string(), state.dump(2) + "\n");
     sync_directory(temporary.string());
-    std::error_code error;
-    if (fs::exists(final_path)) remove_folder(final_path);
-    fs::rename(temporary, final_path, error);
-    if (error) fail(ErrorCode::kDevice, final_path.string(), ": ", error.message());
+    put_in_place(temporary, final_path);
     sync_directory(folder);
-    point_latest(folder, name);
+    point_latest(folder, content.state.step);
   } catch (...) {
     remove_folder(temporary);
     throw;
   }
   return final_path.string();
+}
+
+void point_latest(const std::string& folder, int64_t step) {
+  const fs::path temporary = fs::path(folder) / (".latest-" + std::to_string(getpid()));
+  std::error_code error;
+  fs::remove(temporary, error);
+  fs::create_symlink(std::to_string(step), temporary, error);
+  if (!error) fs::rename(temporary, fs::path(folder) / "latest", error);
+  if (error)
+    fail(ErrorCode::kDevice, (fs::path(folder) / "latest").string(), ": ", error.message());
 }
 
 std::vector<int64_t> list_checkpoints(const std::string& folder) {
@@ -122,13 +234,29 @@ std::vector<int64_t> list_checkpoints(const std::string& folder) {
 }
 
 void prune_checkpoints(const std::string& folder, int64_t keep, const std::vector<int64_t>& spare) {
-  const auto steps = list_checkpoints(folder);
+  const auto steps = list_checkpoints(folder);  // oldest first
   for (size_t i = 0; i + static_cast<size_t>(keep) < steps.size(); ++i)
     if (std::find(spare.begin(), spare.end(), steps[i]) == spare.end())
       remove_folder(fs::path(folder) / std::to_string(steps[i]));
+  remove_leftovers(folder);
+}
+
+void remove_leftovers(const std::string& folder) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.path().filename().string().starts_with(".writing-")) remove_folder(entry.path());
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    for (const char* start : {".writing-", ".removing-", ".latest-"})
+      if (name.starts_with(start)) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) remove_folder(path);
+}
+
+void set_aside(const std::string& folder, int64_t step) {
+  const fs::path from = fs::path(folder) / std::to_string(step);
+  std::error_code ignored;
+  fs::remove_all(from.string() + ".damaged", ignored);
+  fs::rename(from, from.string() + ".damaged", ignored);
 }
 
 RunState read_checkpoint(const std::string& path, Store& store) {
@@ -136,6 +264,7 @@ RunState read_checkpoint(const std::string& path, Store& store) {
   RunState s;
   const std::string raw = read_file(file("state.json"), 1 << 20, ErrorCode::kModel);
   const nlohmann::json state = nlohmann::json::parse(raw, nullptr, false);
+  uint64_t seed = 0;
   try {
     if (state.at("version").get<int>() != 1)
       fail(ErrorCode::kModel, file("state.json"), ": needs a newer version of this program");
@@ -148,42 +277,18 @@ RunState read_checkpoint(const std::string& path, Store& store) {
     s.train_loss_count = state.at("train_loss_count").get<int64_t>();
     s.best_step = state.at("best_step").get<int64_t>();
     if (state.contains("best")) s.best = state.at("best").get<double>();
-    store.seed = state.at("seed").get<uint64_t>();
+    s.evaluation_due = state.value("evaluation_due", false);
+    seed = state.at("seed").get<uint64_t>();
+    check_files(path, state);
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::kModel, file("state.json"), ": is damaged");
   }
   const formats::SafetensorsReader weights(file("model.safetensors")),
       optimizer(file("optimizer.safetensors"));
-  // Everything is read before anything is changed; the copies let the file be replaced later.
-  const auto copied = [](Array mapped) {
-    Array own = Array::empty(mapped.dtype, mapped.shape);
-    std::memcpy(own.raw(), mapped.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
-    return own;
-  };
-  for (const auto& entry : weights.entries()) {
-    const auto it = store.parameters.find(entry.name);
-    Array value = copied(weights.read(entry));
-    if (it != store.parameters.end()) {
-      if (it->second.value.shape != value.shape || it->second.value.dtype != value.dtype)
-        fail(ErrorCode::kModel, path, ": parameter '", entry.name, "' is ", text_of(value),
-             ", the model needs ", text_of(it->second.value),
-             "; this is a checkpoint of another model");
-      it->second.value = std::move(value);
-    } else if (const auto st = store.states.find(entry.name); st != store.states.end()) {
-      if (st->second.shape != value.shape)
-        fail(ErrorCode::kModel, path, ": state '", entry.name, "' has another shape");
-      st->second = std::move(value);
-    } else {
-      fail(ErrorCode::kModel, path, ": '", entry.name,
-           "' is no parameter of this model; this is a checkpoint of another model");
-    }
-  }
-  for (const auto& [name, p] : store.parameters)
-    if (!weights.find(name))
-      fail(ErrorCode::kModel, path, ": lacks the parameter '", name,
-           "'; this is a checkpoint of another model");
-  for (const auto& entry : optimizer.entries())
-    store.states[entry.name] = copied(optimizer.read(entry));
+  Staged staged = stage(path, store, weights, optimizer, s.step > 0);
+  for (auto& [target, value] : staged.replaced) *target = std::move(value);
+  for (auto& [name, value] : staged.added) store.states[name] = std::move(value);
+  store.seed = seed;
   return s;
 }
 

@@ -3,6 +3,7 @@
 // leaves the previous one whole. A checkpoint lies on a boundary between updates and holds all
 // that the run needs to go on bit for bit.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,11 +23,13 @@ struct RunState {
   int64_t train_loss_count = 0;
   std::optional<double> best;  ///< of the metric that decides
   int64_t best_step = 0;
+  bool evaluation_due = false;  ///< at this step, and not done when the run was stopped
 };
 
 struct CheckpointContent {
-  std::string config;  ///< resolved YAML
-  std::string module;  ///< text form
+  std::string config;                                      ///< resolved YAML
+  std::string module;                                      ///< text form
+  std::function<void(const std::string& folder)> further;  ///< writes what inference needs
   RunState state;
 };
 
@@ -37,9 +40,23 @@ std::string write_checkpoint(const std::string& folder, const Store& store,
 /// Removes all but the newest `keep` and those named in `spare`.
 void prune_checkpoints(const std::string& folder, int64_t keep, const std::vector<int64_t>& spare);
 
+/// Points `folder/latest` at a checkpoint; the link is made beside and renamed.
+void point_latest(const std::string& folder, int64_t step);
+/// Removes what a killed process left half-written or half-removed.
+void remove_leftovers(const std::string& folder);
+/// Renames a checkpoint that turned out damaged, so that it no longer counts as one.
+void set_aside(const std::string& folder, int64_t step);
+
 /// Complete checkpoints in a folder, newest last.
 std::vector<int64_t> list_checkpoints(const std::string& folder);
-/// Reads a checkpoint into the store; kModel if it is damaged.
+/// A checkpoint that is whole and belongs to another model (kModel).
+class OtherModelError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Reads a checkpoint into the store; kModel if it is damaged (sizes and checksums of its files are
+/// checked) or of another model, and the store is then as before.
 RunState read_checkpoint(const std::string& path, Store& store);
 /// Weights alone, by name, from a safetensors file. Returns a report.
 struct LoadReport {

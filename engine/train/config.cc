@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/files.h"
 #include "nn/metric.h"
 
 namespace paddle::train {
@@ -288,6 +289,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
       return;
     }
     const auto [file, variant] = model::split_variant(model::resolve_path(m));
+    if (!file_exists(file))
+      throw Error(ErrorCode::kConfig, "'model': there is no file " + file, m.place());
     options.variant = variant;
     config.program = model::read_program(file, options);
   });

@@ -36,6 +36,8 @@ Schema csv_field() {
   s.add("fill", Spec::real().fallback("0"));
   s.add("log", Spec::boolean().fallback("false"));
   s.add("scaling", Spec::word({"none", "min_max", "standard"}).fallback("none"));
+  s.add("shift", Spec::list(Spec::real()).fallback("[]").doc("known statistics, one per column"));
+  s.add("factor", Spec::list(Spec::real()).fallback("[]").doc("(x - shift) * factor"));
   s.add("buckets",
         Spec::integer().at_least(0).fallback("0").doc("hash into so many; 0: by vocabulary"));
   s.add("per_column", Spec::boolean().fallback("false"));
@@ -160,6 +162,8 @@ data::CsvField read_csv_field(const Section& s) {
   f.scaling = s.text("scaling") == "min_max"    ? data::Scaling::kMinMax
               : s.text("scaling") == "standard" ? data::Scaling::kStandard
                                                 : data::Scaling::kNone;
+  f.shift = s.reals("shift");
+  f.factor = s.reals("factor");
   f.buckets = s.integer("buckets");
   f.per_column = s.boolean("per_column");
   f.vocabulary = s.texts("vocabulary");
@@ -289,6 +293,19 @@ Schema transform_schema(data::TransformKind kind) {
       if (kind == K::kResize)
         s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
       break;
+    case K::kRandomResizedCrop:
+      s.add("height", Spec::integer().at_least(1).required())
+          .add("width", Spec::integer().at_least(1).required());
+      s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
+      s.add("area",
+            Spec::list(Spec::real().above(0).at_most(1)).length(2, 2).fallback("[0.08, 1]"));
+      s.add("ratio",
+            Spec::list(Spec::real().above(0)).length(2, 2).fallback("[0.75, 1.3333333333333333]"));
+      break;
+    case K::kRandomRotation:
+      s.add("degrees", Spec::real().at_least(0).at_most(180).required());
+      s.add("value", Spec::real().fallback("0"));
+      break;
     case K::kHorizontalFlip:
     case K::kVerticalFlip:
       s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.5"));
@@ -303,7 +320,8 @@ Schema transform_schema(data::TransformKind kind) {
   return s;
 }
 
-data::TransformOptions read_transform(Node& item, model::Diagnostics& diagnostics) {
+data::TransformOptions read_transform(Node& item, const std::string& path,
+                                      model::Diagnostics& diagnostics) {
   if (!item.is_map() || item.entries.size() != 1)
     throw Error(ErrorCode::kConfig,
                 "a transform reads `- name: {fields: …}`, found " + item.describe(), item.place());
@@ -319,7 +337,7 @@ data::TransformOptions read_transform(Node& item, model::Diagnostics& diagnostic
                 entry.key.text + ": expected a map, found " + entry.value.describe(),
                 entry.value.place());
   model::Diagnostics own;
-  transform_schema(*kind).resolve(entry.value, "data.transforms." + entry.key.text, own);
+  transform_schema(*kind).resolve(entry.value, path + "." + entry.key.text, own);
   for (const Error& e : own.errors()) diagnostics.add(e);
   own.raise();
   const Section s(entry.value);
@@ -337,6 +355,9 @@ data::TransformOptions read_transform(Node& item, model::Diagnostics& diagnostic
   if (has("height")) o.height = s.integer("height");
   if (has("width")) o.width = s.integer("width");
   if (has("mode")) o.nearest = s.text("mode") == "nearest";
+  if (has("area")) o.area = s.reals("area");
+  if (has("ratio")) o.ratio = s.reals("ratio");
+  if (has("degrees")) o.degrees = s.real("degrees");
   if (has("probability")) o.probability = s.real("probability");
   if (has("pad")) o.pad = s.integers("pad");
   if (has("value")) o.value = s.real("value");
@@ -414,7 +435,7 @@ DataConfig read_data(const Section& s, uint64_t seed, model::Diagnostics& diagno
     Node items = s.at(list);
     for (Node& item : items.items)
       diagnostics.guard([&] {
-        const data::TransformOptions t = read_transform(item, diagnostics);
+        const data::TransformOptions t = read_transform(item, str("data.", list), diagnostics);
         l.transforms.push_back(t);
         if (std::string_view(list) == "transforms") c.valid_loader.transforms.push_back(t);
       });

@@ -108,6 +108,32 @@ StepOutputs Session::run_part(Part part, Ports& ports, const StepInputs& inputs)
 // ---- compiled
 // ------------------------------------------------------------------------------------
 
+StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const {
+  StepInputs inputs;
+  if (part != Part::kApply)
+    for (const FieldType& field : fields_)
+      inputs.fields[field.name] = tracer.input({ir::PortKind::kValue, field.name}, field.type);
+  inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {DType::kF32, {}});
+  inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
+  inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF32, {}});
+  random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
+  return inputs;
+}
+
+IndexUse Session::index_use() {
+  ir::Function f("ranges");
+  ir::Tracer tracer(f);
+  const InterpreterScope scope(tracer);
+  Tensor random;
+  const StepInputs inputs = trace_inputs(tracer, Part::kEvaluate, random);
+  const RandomScope random_scope(random);
+  IndexWatch watch(f);
+  const InterpreterScope watching(watch);
+  TracePorts ports(store_, options_.wide, tracer);
+  run_part(Part::kEvaluate, ports, inputs);
+  return watch.use();
+}
+
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   static const std::map<Part, std::string> kNames = {{Part::kTrain, "train"},
                                                      {Part::kAccumulate, "accumulate"},
@@ -119,15 +145,8 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   {
     ir::Tracer tracer(f);
     const InterpreterScope scope(tracer);
-    StepInputs inputs;
-    if (part != Part::kApply)
-      for (const FieldType& field : fields_)
-        inputs.fields[field.name] = tracer.input({ir::PortKind::kValue, field.name}, field.type);
-    inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {DType::kF32, {}});
-    inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
-    inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF32, {}});
-    const Tensor random =
-        tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
+    Tensor random;
+    const StepInputs inputs = trace_inputs(tracer, part, random);
     const RandomScope random_scope(random);
     TracePorts ports(store_, options_.wide, tracer);
     const StepOutputs out = run_part(part, ports, inputs);

@@ -9,6 +9,7 @@
 #include "ir/module.h"
 #include "passes/passes.h"
 #include "runtime/executable.h"
+#include "train/index_ranges.h"
 #include "train/step.h"
 
 namespace paddle::train {
@@ -60,6 +61,8 @@ class Session {
   /// Loss and metric operands of a batch; the arrays are valid until the next call.
   EvaluationResult evaluate(const std::vector<Array>& batch);
 
+  /// Which integers of the fields the model and the loss take.
+  IndexUse index_use();
   /// Plans for a batch of these shapes, so that memory is known before the first step.
   runtime::MemoryReport plan_training(const std::vector<Dims>& shapes);
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
@@ -76,6 +79,8 @@ class Session {
   enum class Part { kTrain, kAccumulate, kApply, kEvaluate };
   StepOutputs run_part(Part part, Ports& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
+  /// The inputs of a part's function, in the order that `compiled` expects, and its random state.
+  StepInputs trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const;
   std::unique_ptr<Compiled> trace(Part part);
   const std::vector<Array>& run_compiled(Compiled& c, const std::vector<Array>& batch,
                                          const StepNumbers& numbers, double weight,

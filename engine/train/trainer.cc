@@ -1,23 +1,25 @@
 #include "train/trainer.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
-#include "formats/safetensors.h"
+#include "base/phase.h"
 #include "nn/metric.h"
 #include "train/metrics_log.h"
-#include "train/predict.h"
+#include "train/model_folder.h"
+#include "train/open_data.h"
+#include "train/run_folder.h"
+#include "train/run_record.h"
 #include "train/session.h"
 
 namespace paddle::train {
@@ -53,62 +55,31 @@ std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
 
 }  // namespace
 
-uint64_t available_memory() {
-  uint64_t bytes =
-      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  std::ifstream limit("/sys/fs/cgroup/memory.max");
-  uint64_t cgroup = 0;
-  if (limit >> cgroup) bytes = std::min(bytes, cgroup);
-  return bytes;
-}
-
-uint64_t MemoryPlan::total() const {
-  uint64_t bytes = training.total() + prefetch;
-  if (evaluation) bytes += evaluation->arena + evaluation->scratch;
-  return bytes;
-}
-
-std::string MemoryPlan::text() const {
-  std::string out;
-  const auto line = [&](const char* what, uint64_t bytes) {
-    std::string label = what;
-    label.resize(44, ' ');
-    out += "  " + label + human_bytes(bytes) + "\n";
-  };
-  line("parameters, states and a batch", training.inputs);
-  line("activations, gradients and temporaries", training.arena);
-  line("kernels' scratch", training.scratch);
-  line("constants", training.constants);
-  if (evaluation) line("evaluation", evaluation->arena + evaluation->scratch);
-  line("batches made ahead, at most", prefetch);
-  line("in all", total());
-  line("memory of this machine", available);
-  out += fits() ? "  it fits\n"
-                : "  it does not fit: lower data.batch_size, raise train.accumulate, or lower "
-                  "data.prefetch_bytes\n";
-  return out;
-}
-
 class Trainer::Impl {
  public:
   Impl(RunConfig config, TrainOptions options, TrainObserver& observer)
-      : config_(std::move(config)), options_(std::move(options)), observer_(observer) {
+      : config_(std::move(config)),
+        options_(std::move(options)),
+        observer_(observer),
+        folder_(options_.output) {
     if (options_.profile) profile_ = std::make_shared<runtime::Profile>();
   }
 
+  void claim_folder();
   MemoryPlan prepare();
   TrainResult run();
   int64_t parameter_count() const { return store_.parameter_count(); }
   const ir::Module& module() const { return session_->module(); }
+  std::vector<std::string> derivation() const;
 
  private:
   struct PartTimes {
     double data = 0, compute = 0;
   };
-  void open_data();
-  void check_labels() const;
+  void open_loaders();
   void start_folder();
-  void restore();
+  void evaluate_now();
+  void finish(TrainResult& result);
   void load_initial_weights();
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   int64_t total_steps() const;
@@ -117,8 +88,8 @@ class Trainer::Impl {
   void log(LogLine line);
   void log_train();
   std::string checkpoint();
-  void write_model();
-  void report_progress();
+  void list_skipped() const;
+  void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
   BenchmarkResult benchmark();
 
@@ -131,20 +102,25 @@ class Trainer::Impl {
   std::unique_ptr<data::Loader> loader_, valid_loader_;
   std::unique_ptr<MetricsLog> metrics_;
   RunState state_;
+  std::optional<LogLine> last_valid_;
   PartTimes times_;
   Clock::time_point started_, last_progress_, window_start_;
   int64_t window_samples_ = 0;
   double seconds_before_ = 0, last_loss_ = 0, learning_rate_ = 0;
-  bool prepared_ = false;
+  std::optional<MemoryPlan> plan_;
+  IndexUse use_;
+  RunFolder folder_;
+  bool claimed_ = false;
+  bool written_ = false;  ///< the checkpoint of this step, with all that belongs to it
   std::shared_ptr<runtime::Profile> profile_;
 };
 
-void Trainer::Impl::open_data() {
-  data::LoaderOptions options = config_.data.loader;
-  loader_ = std::make_unique<data::Loader>(data::make_dataset(config_.data.train), options);
-  if (config_.data.valid && !options_.benchmark)
-    valid_loader_ = std::make_unique<data::Loader>(data::make_dataset(*config_.data.valid),
-                                                   config_.data.valid_loader);
+void Trainer::Impl::open_loaders() {
+  const Phase phase("opening the data");
+  if (options_.benchmark) config_.data.valid.reset();
+  OpenData opened = open_data(config_.document, config_.data);
+  loader_ = std::move(opened.train_loader);
+  valid_loader_ = std::move(opened.valid_loader);
 }
 
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
@@ -158,7 +134,8 @@ std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_
 }
 
 MemoryPlan Trainer::Impl::prepare() {
-  open_data();
+  open_loaders();
+  std::optional<Phase> phase(std::in_place, "tracing the step");
   StepDefinition definition{config_.program, std::move(config_.loss), std::move(config_.metrics),
                             std::make_shared<optim::Optimizer>(config_.optimizer), config_.clip};
   step_ = std::make_shared<Step>(std::move(definition));
@@ -179,8 +156,9 @@ MemoryPlan Trainer::Impl::prepare() {
           ir::print(f));
     };
   }
-  auto types =
-      Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
+  auto types = placed(config_.document.find("data")->find("train"), [&] {
+    return Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
+  });
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
   for (const std::string& group : step_->definition().optimizer->unmatched_groups([&] {
@@ -189,9 +167,16 @@ MemoryPlan Trainer::Impl::prepare() {
          return names;
        }()))
     observer_.warn("optimizer.groups: no parameter matches " + group);
+  use_ = session_->index_use();
+  loader_->require(use_.ranges);
+  if (valid_loader_) valid_loader_->require(use_.ranges);
   load_initial_weights();
+  phase.emplace("planning memory");
   MemoryPlan plan;
   plan.available = available_memory();
+  plan.batch = config_.data.loader.batch_size;
+  plan.accumulate = config_.accumulate;
+  plan.evaluation_batch = config_.data.valid_loader.batch_size;
   plan.prefetch = config_.data.loader.workers > 0
                       ? std::min(config_.data.loader.prefetch_bytes, 4 * loader_->batch_bytes())
                       : loader_->batch_bytes();
@@ -201,12 +186,8 @@ MemoryPlan Trainer::Impl::prepare() {
     if (valid_loader_)
       plan.evaluation = session_->plan_evaluation(
           batch_shapes(*valid_loader_, config_.data.valid_loader.batch_size));
-    if (!plan.fits())
-      fail(ErrorCode::kDevice, "the run does not fit in memory: it needs ",
-           human_bytes(plan.total()), ", there are ", human_bytes(plan.available),
-           "; lower data.batch_size or raise train.accumulate");
   }
-  prepared_ = true;
+  plan_ = plan;
   return plan;
 }
 
@@ -258,6 +239,7 @@ void Trainer::Impl::log_train() {
   state_.train_loss_sum = 0;
   state_.train_loss_count = 0;
   window_samples_ = 0;
+  times_ = {};
   window_start_ = Clock::now();
   log(line);
 }
@@ -306,90 +288,68 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
 }
 
 void Trainer::Impl::start_folder() {
-  const std::string checkpoints = (fs::path(options_.output) / "checkpoints").string();
-  const bool has = !list_checkpoints(checkpoints).empty();
-  if (has && !options_.resume && !options_.overwrite)
-    fail(ErrorCode::kUsage, options_.output, ": has checkpoints of an earlier run; give --resume ",
-         options_.output, " to go on, --overwrite to start anew, or another --output");
-  if (options_.overwrite && !options_.resume) {
-    std::error_code error;
-    fs::remove_all(checkpoints, error);
-    fs::remove_all(fs::path(options_.output) / "model", error);
-    fs::remove(fs::path(options_.output) / "metrics.jsonl", error);
-  }
-  ensure_directory(options_.output);
-  if (options_.resume) restore();
-  metrics_ = std::make_unique<MetricsLog>((fs::path(options_.output) / "metrics.jsonl").string(),
-                                          options_.resume ? state_.step : -1);
-  write_file_atomically((fs::path(options_.output) / "config.yaml").string(),
-                        model::dump_yaml(config_.document));
-}
-
-void Trainer::Impl::restore() {
-  const std::string folder = (fs::path(options_.output) / "checkpoints").string();
-  auto steps = list_checkpoints(folder);
-  if (steps.empty()) fail(ErrorCode::kUsage, options_.output, ": has no checkpoint to resume from");
-  // The newest valid one counts; a damaged one is passed over with a warning.
-  while (!steps.empty()) {
-    const std::string path = (fs::path(folder) / std::to_string(steps.back())).string();
-    steps.pop_back();
-    try {
-      const Store before = store_;
-      state_ = read_checkpoint(path, store_);
-      if (store_.seed != config_.seed)
-        fail(ErrorCode::kConfig, "seed: the run began with ", store_.seed, ", the config says ",
-             config_.seed, "; the seed cannot change on resume");
+  if (options_.overwrite && !options_.resume) folder_.clear();
+  if (options_.resume) {
+    const auto state = folder_.restore(
+        store_, config_.document, [&](const std::string& line) { observer_.note(line); },
+        [&](const std::string& line) { observer_.warn(line); });
+    if (state) {
+      state_ = *state;
       loader_->seek(state_.position);
       seconds_before_ = state_.seconds;
-      observer_.note(str("resumed from ", path, " (step ", state_.step, ")"));
-      return;
-    } catch (const Error& e) {
-      if (steps.empty() || e.code() != ErrorCode::kModel) throw;
-      observer_.warn(e.what() + std::string("; going back to the checkpoint before"));
+      written_ = true;
+    } else {
+      observer_.note(folder_.path() + ": has no checkpoint yet; the run begins anew");
     }
   }
+  metrics_ = std::make_unique<MetricsLog>(folder_.file("metrics.jsonl"),
+                                          options_.resume ? state_.step : -1);
+  write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
+  write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
+                   valid_loader_ ? &valid_loader_->dataset() : nullptr);
 }
 
 std::string Trainer::Impl::checkpoint() {
+  const std::string path = (fs::path(folder_.checkpoints()) / std::to_string(state_.step)).string();
+  if (written_) return path;
+  const Phase phase("writing a checkpoint");
   state_.position = loader_->position();
   state_.seconds = seconds_before_ + seconds_since(started_);
   CheckpointContent content;
   content.config = model::dump_yaml(config_.document);
   content.module = ir::print(session_->module());
   content.state = state_;
-  const std::string folder = (fs::path(options_.output) / "checkpoints").string();
-  const std::string path = write_checkpoint(folder, store_, content);
-  prune_checkpoints(folder, config_.keep_checkpoints, {state_.best_step, state_.step});
+  content.further = [&](const std::string& folder) {
+    write_meaning(folder, config_, loader_->fields(), loader_->dataset(), use_);
+  };
+  write_checkpoint(folder_.checkpoints(), store_, content);
+  written_ = true;
+  prune_checkpoints(folder_.checkpoints(), config_.keep_checkpoints,
+                    {state_.best_step, state_.step});
   return path;
 }
 
-void Trainer::Impl::write_model() {
-  const fs::path folder = fs::path(options_.output) / "model";
-  ensure_directory(folder.string());
-  auto function = trace_prediction(*config_.program, config_.program->model, store_, config_.wide);
-  write_weights((folder / "model.safetensors").string(), store_);
-  write_file_atomically((folder / "module.txt").string(),
-                        ir::print(prediction_module(function, config_.name, store_)));
-  write_file_atomically((folder / "config.yaml").string(), model::dump_yaml(config_.document));
-  // What the inputs and outputs mean: vocabularies and class names.
-  nlohmann::json meaning = {
-      {"version", 1}, {"name", config_.name}, {"fields", nlohmann::json::array()}};
-  for (const data::Field& f : loader_->fields()) {
-    nlohmann::json field = {{"name", f.name}, {"dtype", text(f.dtype)}, {"shape", f.shape}};
-    if (f.class_count > 0) field["class_count"] = f.class_count;
-    if (!f.classes.empty()) field["classes"] = f.classes;
-    meaning["fields"].push_back(field);
+/// `skipped.jsonl`: the samples that on_bad_sample left out, each once.
+void Trainer::Impl::list_skipped() const {
+  std::set<std::string> reasons;
+  std::string lines;
+  for (const auto* loader : {loader_.get(), valid_loader_.get()}) {
+    if (!loader) continue;
+    for (const data::SkippedSample& s : loader->skipped())
+      if (reasons.insert(s.reason).second)
+        lines += nlohmann::ordered_json({{"sample", s.index},
+                                         {"part", loader == loader_.get() ? "train" : "valid"},
+                                         {"reason", s.reason}})
+                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                 "\n";
   }
-  const auto& source = loader_->dataset();
-  for (size_t i = 0; i < source.fields().size(); ++i)
-    if (const data::Vocabulary* v = source.vocabulary(static_cast<int64_t>(i))) {
-      write_file_atomically((folder / "vocabulary.json").string(), v->json());
-      meaning["vocabulary_field"] = source.fields()[i].name;
-      break;
-    }
-  write_file_atomically(
-      (folder / "model.json").string(),
-      meaning.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (reasons.empty()) return;
+  write_file_atomically(folder_.file("skipped.jsonl"), lines);
+  size_t shown = 0;
+  for (const std::string& reason : reasons)
+    if (++shown <= 3) observer_.warn("skipped: " + reason);
+  observer_.warn(str(reasons.size(), " bad samples were skipped; all are listed in ",
+                     folder_.file("skipped.jsonl")));
 }
 
 bool Trainer::Impl::due(const Interval& every, bool epoch_ended) const {
@@ -397,8 +357,8 @@ bool Trainer::Impl::due(const Interval& every, bool epoch_ended) const {
   return every.epochs > 0 && epoch_ended && state_.position.epoch % every.epochs == 0;
 }
 
-void Trainer::Impl::report_progress() {
-  if (seconds_since(last_progress_) < 0.1) return;
+void Trainer::Impl::report_progress(bool always) {
+  if (!always && seconds_since(last_progress_) < 0.1) return;
   last_progress_ = Clock::now();
   Progress p;
   p.step = state_.step;
@@ -416,19 +376,50 @@ void Trainer::Impl::report_progress() {
   observer_.progress(p);
 }
 
+/// Evaluates, and keeps a checkpoint if the result is the best so far.
+void Trainer::Impl::evaluate_now() {
+  log_train();
+  state_.evaluation_due = true;
+  const auto line = evaluate();
+  if (!line) return;  // interrupted: done on resume
+  state_.evaluation_due = false;
+  written_ = false;
+  last_valid_ = line;
+  if (config_.best_metric.empty()) return;
+  double value = line->loss;
+  for (const auto& [name, v] : line->metrics)
+    if (name == config_.best_metric) value = v;
+  if (state_.best && !(config_.best_is_larger ? value > *state_.best : value < *state_.best))
+    return;
+  state_.best = value;
+  state_.best_step = state_.step;
+  checkpoint();
+}
+
+void Trainer::Impl::claim_folder() {
+  if (std::exchange(claimed_, true)) return;
+  folder_.claim(options_.resume, options_.overwrite);
+  if (!folder_.has_checkpoints() && !options_.resume)
+    write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
+}
+
 TrainResult Trainer::Impl::run() {
-  if (!prepared_) prepare();
+  if (options_.benchmark == 0) claim_folder();
+  if (!plan_) prepare();
+  plan_->require_fit();
   TrainResult result;
   result.profile = profile_;
   if (options_.benchmark > 0) {
     result.benchmark = benchmark();
+    result.stopped_by = pending_interrupt();
     return result;
   }
   start_folder();
   started_ = window_start_ = last_progress_ = Clock::now();
+  const Phase phase("training");
+  if (state_.evaluation_due) evaluate_now();
   const int64_t total = total_steps();
-  while (state_.step < total) {
-    if (pending_interrupt()) break;
+  while (state_.step < total && !pending_interrupt()) {
     const auto before = Clock::now();
     auto batch = loader_->next();
     if (!batch) break;
@@ -437,6 +428,7 @@ TrainResult Trainer::Impl::run() {
     times_.data += std::chrono::duration<double>(loaded - before).count();
     times_.compute += seconds_since(loaded);
     ++state_.step;
+    written_ = false;
     state_.samples += batch->samples;
     state_.position = batch->next;
     state_.train_loss_sum += last_loss_;
@@ -446,39 +438,58 @@ TrainResult Trainer::Impl::run() {
       fail(ErrorCode::kData, "the loss is ", last_loss_, " at step ", state_.step,
            "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or "
            "clip.global_norm may help");
-    if (state_.step % config_.log_every == 0) log_train();
-    report_progress();
+    const bool logs = state_.step % config_.log_every == 0;
+    report_progress(logs);
+    if (logs) log_train();
     const bool last = state_.step == total;
     if (due(config_.evaluate, batch->last_of_epoch) ||
-        (last && (config_.evaluate.steps || config_.evaluate.epochs))) {
-      log_train();
-      if (auto line = evaluate()) {
-        result.last_valid = line;
-        double value = line->loss;
-        for (const auto& [name, v] : line->metrics)
-          if (name == config_.best_metric) value = v;
-        if (!config_.best_metric.empty() &&
-            (!state_.best ||
-             (config_.best_is_larger ? value > *state_.best : value < *state_.best))) {
-          state_.best = value;
-          state_.best_step = state_.step;
-          result.checkpoint = checkpoint();
-        }
-      }
-    }
-    if (!last && due(config_.checkpoint, batch->last_of_epoch)) result.checkpoint = checkpoint();
+        (last && (config_.evaluate.steps || config_.evaluate.epochs)))
+      evaluate_now();
+    if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
   }
   result.steps = state_.step;
   result.stopped_by = pending_interrupt();
+  finish(result);
+  return result;
+}
+
+void Trainer::Impl::finish(TrainResult& result) {
   if (!result.stopped_by) log_train();
   result.checkpoint = checkpoint();
-  if (result.stopped_by) return result;
-  write_model();
-  result.model_folder = (fs::path(options_.output) / "model").string();
-  for (const data::SkippedSample& s : loader_->skipped()) observer_.warn("skipped: " + s.reason);
+  list_skipped();
+  if (result.stopped_by) return;
+  const Phase phase("writing the model");
+  result.last_valid = last_valid_;
+  result.model_folder = folder_.file("model");
+  write_model(result.model_folder, config_, store_);
+  write_meaning(result.model_folder, config_, loader_->fields(), loader_->dataset(), use_);
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
                 seconds_before_ + seconds_since(started_), loader_->skipped_count());
-  return result;
+}
+
+std::vector<std::string> Trainer::Impl::derivation() const {
+  std::vector<std::string> lines;
+  const int64_t batch = config_.data.loader.batch_size, total = total_steps();
+  const auto rate = [&](int64_t step) {
+    return format_double(config_.optimizer.lr *
+                         optim::schedule_factor(config_.schedule, step, total));
+  };
+  lines.push_back(str("batch ", batch,
+                      config_.accumulate > 1 ? str(" = ", config_.accumulate, " micro-batches of ",
+                                                   batch / config_.accumulate)
+                                             : "",
+                      "; the gradient is the mean over the samples that a batch really has"));
+  lines.push_back(str("updates ", total, ", ", loader_->batches_per_epoch(), " an epoch of ",
+                      loader_->samples_per_epoch(), " samples"));
+  std::string rates = "learning rate " + format_double(config_.optimizer.lr);
+  if (total > 0)
+    rates += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
+                 rate(total - 1), " at the last");
+  lines.push_back(rates);
+  lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
+                      available_cores(), " cores; ", config_.data.loader.workers,
+                      " loader workers"));
+  return lines;
 }
 
 BenchmarkResult Trainer::Impl::benchmark() {
@@ -502,7 +513,7 @@ BenchmarkResult Trainer::Impl::benchmark() {
     ++state_.step;
     if (pending_interrupt()) break;
   }
-  if (times.empty()) fail(ErrorCode::kUsage, "the benchmark was stopped");
+  if (times.empty()) return r;  // stopped before the first
   std::sort(times.begin(), times.end());
   r.min_ms = times.front();
   r.median_ms = times[times.size() / 2];
@@ -523,9 +534,11 @@ BenchmarkResult Trainer::Impl::benchmark() {
 Trainer::Trainer(RunConfig config, TrainOptions options, TrainObserver& observer)
     : impl_(std::make_unique<Impl>(std::move(config), std::move(options), observer)) {}
 Trainer::~Trainer() = default;
+void Trainer::claim_folder() { impl_->claim_folder(); }
 MemoryPlan Trainer::prepare() { return impl_->prepare(); }
 TrainResult Trainer::run() { return impl_->run(); }
 int64_t Trainer::parameter_count() const { return impl_->parameter_count(); }
 const ir::Module& Trainer::module() const { return impl_->module(); }
+std::vector<std::string> Trainer::derivation() const { return impl_->derivation(); }
 
 }  // namespace paddle::train

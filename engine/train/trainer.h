@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/plan.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
+#include "train/memory_plan.h"
 
 namespace paddle::train {
 
@@ -36,7 +36,7 @@ struct Progress {
   int64_t step = 0, total_steps = 0;
   int64_t epoch = 0;
   double loss = 0, samples_per_second = 0, seconds_left = 0;
-  double data_share = 0;  ///< of the time: waiting for data
+  double data_share = 0;  ///< of the time since the last log line: waiting for data
 };
 
 class TrainObserver {
@@ -46,16 +46,6 @@ class TrainObserver {
   virtual void warn(const std::string& /*line*/) {}
   virtual void log(const LogLine& /*line*/) {}
   virtual void progress(const Progress& /*progress*/) {}
-};
-
-struct MemoryPlan {
-  runtime::MemoryReport training;
-  std::optional<runtime::MemoryReport> evaluation;
-  uint64_t prefetch = 0;   ///< batches made ahead
-  uint64_t available = 0;  ///< memory of the machine or its cgroup
-  uint64_t total() const;
-  bool fits() const { return total() <= available; }
-  std::string text() const;  ///< a table, and what would help if it does not fit
 };
 
 struct BenchmarkResult {
@@ -82,8 +72,14 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Opens the data, traces the step and makes the memory plan; trains nothing.
+  /// Makes and locks the run folder, and notes the config in it, so that a run that is killed from
+  /// here on can be resumed. kUsage if the folder has checkpoints that may not be replaced.
+  void claim_folder();
+  /// Opens the data, traces the step and makes the memory plan; trains nothing and writes nothing.
   MemoryPlan prepare();
+  /// What the config's numbers come to, after `prepare`: batch and micro-batches, updates, the
+  /// learning rate over them, seed and threads. One line each.
+  std::vector<std::string> derivation() const;
   int64_t parameter_count() const;
   const ir::Module& module() const;
   TrainResult run();
@@ -92,8 +88,5 @@ class Trainer {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Memory that this process may use: of the machine, or less if its cgroup says so.
-uint64_t available_memory();
 
 }  // namespace paddle::train

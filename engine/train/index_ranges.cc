@@ -1,0 +1,87 @@
+#include "train/index_ranges.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/tracer.h"
+#include "ops/op.h"
+
+namespace paddle::train {
+namespace {
+
+/// The input of the function that a value is, seen through operations that keep its numbers.
+const ir::Value* origin_of(const ir::Value* value) {
+  static const std::set<std::string, std::less<>> kKeeping = {
+      "cast", "reshape", "squeeze", "unsqueeze", "flatten", "transpose", "copy", "broadcast_to"};
+  while (value && value->producer && kKeeping.contains(value->producer->op->name()))
+    value = value->producer->operands[0];
+  return value;
+}
+
+std::optional<int64_t> integer_attr(const OpCall& call, std::string_view name) {
+  const int at = call.op.attr_index(name);
+  if (at < 0) return std::nullopt;
+  const AttrValue& value = call.attrs[static_cast<size_t>(at)];
+  return value.is_none() ? std::nullopt : std::optional<int64_t>(value.as_int());
+}
+
+}  // namespace
+
+void IndexWatch::note(const Tensor& index, const Dim& bound, bool is_label,
+                      std::optional<int64_t> also) {
+  const auto classes = bound.constant();
+  if (!classes || !index.defined() || !is_integer(index.dtype())) return;
+  const ir::Value* value = origin_of(ir::traced_value(index));
+  if (!value) return;
+  const auto& arguments = function_.body.arguments;
+  const auto at = std::find(arguments.begin(), arguments.end(), value);
+  if (at == arguments.end()) return;
+  const ir::Port& port = function_.inputs[static_cast<size_t>(at - arguments.begin())];
+  if (port.kind != ir::PortKind::kValue) return;
+  if (is_label && use_.label.empty()) {
+    use_.label = port.name;
+    use_.classes = *classes;
+  }
+  const auto same = std::find_if(use_.ranges.begin(), use_.ranges.end(),
+                                 [&](const auto& range) { return range.field == port.name; });
+  if (same == use_.ranges.end()) {
+    use_.ranges.push_back({port.name, 0, *classes, also});
+    return;
+  }
+  same->high = std::min(same->high, *classes);
+  if (same->also != also) same->also.reset();
+}
+
+Tensors IndexWatch::apply(const OpCall& call) {
+  const std::string_view name = call.op.name();
+  if (name == "cross_entropy" || name == "softmax_cross_entropy") {
+    const Shape& logits = call.operands[0].shape();
+    int64_t axis = integer_attr(call, "axis").value_or(-1);
+    if (axis < 0) axis += static_cast<int64_t>(logits.size());
+    if (axis >= 0 && axis < static_cast<int64_t>(logits.size()))
+      note(call.operands[1], logits[static_cast<size_t>(axis)], true,
+           integer_attr(call, "ignore_index"));
+  } else if (name == "nll_loss") {
+    const Shape& input = call.operands[0].shape();
+    if (input.size() >= 2)
+      note(call.operands[1], input[1], true, integer_attr(call, "ignore_index"));
+  } else if (name == "embedding") {
+    note(call.operands[0], call.operands[1].shape()[0], false, std::nullopt);
+  }
+  const BelowScope below(next());
+  return next().apply(call);
+}
+
+Tensors IndexWatch::branch(const Tensor& condition, const TensorFn& then_fn,
+                           const TensorFn& else_fn) {
+  const BelowScope below(next());
+  return next().branch(condition, then_fn, else_fn);
+}
+
+Tensors IndexWatch::loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+                         int64_t max_steps) {
+  const BelowScope below(next());
+  return next().loop(condition, body, carried, max_steps);
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,54 @@
+#include "train/open_data.h"
+
+#include <algorithm>
+
+namespace paddle::train {
+namespace {
+
+/// The step takes batches of either alike.
+void check_same_fields(const std::vector<data::Field>& train,
+                       const std::vector<data::Field>& valid) {
+  for (size_t i = 0; i < train.size(); ++i) {
+    const data::Field& wanted = train[i];
+    const auto it = std::find_if(valid.begin(), valid.end(),
+                                 [&](const data::Field& f) { return f.name == wanted.name; });
+    if (it == valid.end())
+      fail(ErrorCode::kConfig, "data.valid has no field '", wanted.name, "', which data.train has");
+    if (it != valid.begin() + static_cast<ptrdiff_t>(i) || it->dtype != wanted.dtype ||
+        it->shape.size() != wanted.shape.size())
+      fail(ErrorCode::kConfig, "data.valid gives ", *it, ", data.train gives ", wanted,
+           "; both must have the same fields in the same order");
+  }
+}
+
+}  // namespace
+
+OpenData open_data(const model::Node& document, const DataConfig& config) {
+  const model::Node* section = document.find("data");
+  const auto node = [&](const char* key) { return section ? section->find(key) : nullptr; };
+  const model::Node* transforms = node("transforms");
+  if (transforms && transforms->source_kind() == model::SourceKind::kDefault) transforms = nullptr;
+  const auto loader = [&](const model::Node* part, const data::DatasetPtr& dataset,
+                          const data::LoaderOptions& options) {
+    return placed(transforms ? transforms : part,
+                  [&] { return std::make_unique<data::Loader>(dataset, options); });
+  };
+  OpenData out;
+  out.train = placed(node("train"), [&] { return data::make_dataset(config.train); });
+  out.train_loader = loader(node("train"), out.train, config.loader);
+  if (!config.valid) return out;
+  data::DatasetOptions valid = *config.valid;
+  data::apply_learnt(valid, out.train->learnt());
+  placed(node("valid"), [&] {
+    out.valid = data::make_dataset(valid);
+    return 0;
+  });
+  out.valid_loader = loader(node("valid"), out.valid, config.valid_loader);
+  placed(node("valid"), [&] {
+    check_same_fields(out.train_loader->fields(), out.valid_loader->fields());
+    return 0;
+  });
+  return out;
+}
+
+}  // namespace paddle::train

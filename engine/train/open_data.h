@@ -1,0 +1,33 @@
+#pragma once
+// Opens the data of a config: loaders for training and validation over the datasets it names.
+
+#include <memory>
+
+#include "model/document.h"
+#include "train/data_config.h"
+
+namespace paddle::train {
+
+/// Calls `part` and gives errors of the config that it throws without a place that of `node`.
+template <class F>
+auto placed(const model::Node* node, F&& part) {
+  try {
+    return part();
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kConfig || !node || !e.place().text().empty()) throw;
+    Error with_place(e.code(), e.message(), node->place());
+    for (const std::string& line : e.notes()) with_place.note(line);
+    throw with_place;
+  }
+}
+
+struct OpenData {
+  data::DatasetPtr train, valid;  ///< `valid` is null if the config has none
+  std::unique_ptr<data::Loader> train_loader, valid_loader;
+};
+
+/// Validation uses what the training data taught (scaling, vocabularies, classes), and must have
+/// the same fields. `document` is the resolved config, for the places of errors.
+OpenData open_data(const model::Node& document, const DataConfig& config);
+
+}  // namespace paddle::train

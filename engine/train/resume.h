@@ -1,0 +1,29 @@
+#pragma once
+// What may change when a run goes on. A resumed run repeats, bit for bit, what the run would have
+// done; settings that only say how long it goes, what it reports, where files lie, or that state a
+// rate anew may differ from the checkpoint's, everything else is refused.
+
+#include <string>
+#include <vector>
+
+#include "model/document.h"
+
+namespace paddle::train {
+
+/// A value of the config that is not what the checkpoint's config says.
+struct ConfigChange {
+  std::string path;    ///< "optimizer.lr"
+  std::string before;  ///< "" if it was absent
+  std::string after;
+  Place place;
+};
+
+/// Patterns of the keys that may change on resume, for messages and docs/training_config.md.
+const std::vector<std::string>& changeable_keys();
+
+/// All differences between two resolved configs, in the order of the new one.
+std::vector<ConfigChange> config_changes(const model::Node& before, const model::Node& after);
+/// Throws kConfig, naming each, if some may not change; gives the others.
+std::vector<ConfigChange> check_changes(const model::Node& before, const model::Node& after);
+
+}  // namespace paddle::train

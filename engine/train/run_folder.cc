@@ -1,0 +1,103 @@
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "base/files.h"
+#include "train/resume.h"
+
+namespace paddle::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A killed process may take a moment to go.
+constexpr auto kLockPatience = std::chrono::seconds(5);
+
+void check_config(const std::string& checkpoint, const model::Node& config,
+                  const std::function<void(const std::string&)>& note) {
+  model::Diagnostics diagnostics;
+  model::Node before;
+  try {
+    before = model::read_document((fs::path(checkpoint) / "config.yaml").string(), diagnostics);
+    diagnostics.raise();
+  } catch (const Error& e) {  // a file of ours that does not read is damaged
+    fail(ErrorCode::kModel, e.what());
+  }
+  for (const ConfigChange& c : check_changes(before, config))
+    note(str("changed on resume: ", c.path, " was ", c.before.empty() ? "absent" : c.before,
+             ", is ", c.after.empty() ? "absent" : c.after));
+}
+
+}  // namespace
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+std::string RunFolder::file(const std::string& name) const {
+  return (fs::path(path_) / name).string();
+}
+
+void RunFolder::claim(bool resume, bool overwrite) {
+  if (resume && !is_directory(path_))
+    fail(ErrorCode::kUsage, path_, ": there is no such run folder to resume");
+  if (!resume && !overwrite && has_checkpoints())
+    fail(ErrorCode::kUsage, path_, ": has checkpoints of an earlier run; give --resume ", path_,
+         " to go on, --overwrite to start anew, or another --output");
+  ensure_directory(path_);
+  lock_ = ::open(file(".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0)
+    fail(ErrorCode::kDevice, "cannot write '", path_,
+         "': ", std::generic_category().message(errno));
+  const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
+  while (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return;  // a file system without locks
+    if (std::chrono::steady_clock::now() > deadline)
+      fail(ErrorCode::kUsage, path_, ": another process is training into this folder");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+void RunFolder::clear() {
+  std::error_code ignored;
+  for (const char* name : {"checkpoints", "model", "metrics.jsonl", "skipped.jsonl"})
+    fs::remove_all(file(name), ignored);
+}
+
+std::optional<RunState> RunFolder::restore(Store& store, const model::Node& config,
+                                           const std::function<void(const std::string&)>& note,
+                                           const std::function<void(const std::string&)>& warn) {
+  remove_leftovers(checkpoints());
+  auto steps = list_checkpoints(checkpoints());
+  std::vector<int64_t> damaged;
+  while (!steps.empty()) {
+    const int64_t step = steps.back();
+    const std::string path = (fs::path(checkpoints()) / std::to_string(step)).string();
+    steps.pop_back();
+    try {
+      check_config(path, config, note);
+      const RunState state = read_checkpoint(path, store);
+      note(str("resumed from ", path, " (step ", state.step, ")"));
+      for (const int64_t bad : damaged) set_aside(checkpoints(), bad);
+      if (!damaged.empty()) point_latest(checkpoints(), step);
+      return state;
+    } catch (const OtherModelError&) {
+      throw;
+    } catch (const Error& e) {
+      if (steps.empty() || e.code() != ErrorCode::kModel) throw;
+      warn(e.what() + std::string("; going back to the checkpoint before"));
+      damaged.push_back(step);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace paddle::train

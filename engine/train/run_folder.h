@@ -1,0 +1,43 @@
+#pragma once
+// The folder of a run: who may write into it, what a new run finds there, and going back to its
+// newest whole checkpoint. A lock keeps two processes from training into one folder.
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "model/document.h"
+#include "train/checkpoint.h"
+
+namespace paddle::train {
+
+class RunFolder {
+ public:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const;
+  std::string checkpoints() const { return file("checkpoints"); }
+  bool has_checkpoints() const { return !list_checkpoints(checkpoints()).empty(); }
+
+  /// Makes the folder and locks it for this process. kUsage if it has checkpoints and neither
+  /// `resume` nor `overwrite` is given, or if another process trains into it.
+  void claim(bool resume, bool overwrite);
+  /// Removes what an earlier run left.
+  void clear();
+  /// Reads the newest whole checkpoint into the store; nullopt if there is none. Damaged ones are
+  /// passed over, told to `warn` and set aside. kConfig if `config` differs from the checkpoint's
+  /// in a key that may not change; the changes that may be are told to `note`.
+  std::optional<RunState> restore(Store& store, const model::Node& config,
+                                  const std::function<void(const std::string&)>& note,
+                                  const std::function<void(const std::string&)>& warn);
+
+ private:
+  std::string path_;
+  int lock_ = -1;
+};
+
+}  // namespace paddle::train

@@ -1,0 +1,19 @@
+#pragma once
+// The record of a run, `run.json` in its folder: what ran (version, config, threads), on which data
+// (files with sizes and digests), so that a result can be traced back and repeated.
+
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "train/config.h"
+
+namespace paddle::train {
+
+/// A checksum of each file's size and content (its first and last MiB for large ones).
+uint32_t digest_of(const std::vector<std::string>& files);
+
+void write_run_record(const std::string& file, const RunConfig& config, bool eager,
+                      const data::Dataset& train, const data::Dataset* valid);
+
+}  // namespace paddle::train

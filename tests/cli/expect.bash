@@ -1,0 +1,46 @@
+# For the tests of this folder: a scratch folder, and a check of one command's end.
+#   expect STATUS TEXT COMMAND…   the command ends with STATUS and its errors say TEXT
+#   quiet STATUS COMMAND…         it ends with STATUS and says nothing on standard error
+#   finish                        exits 1 if any of them failed
+bin="${PADDLE_BIN:?}"
+train="$bin/paddle-train"
+infer="$bin/paddle-infer"
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+failures=0
+most_lines=4
+
+fail() {
+  echo "FAIL: $1"
+  head -c 800 "$folder/error"
+  failures=$((failures + 1))
+}
+
+# No command may take long or much memory.
+run_bounded() {
+  local status=0
+  (ulimit -v 8000000; timeout 60 "$@") > "$folder/out" 2> "$folder/error" || status=$?
+  echo "$status"
+}
+
+expect() {
+  local wanted="$1" text="$2" status
+  shift 2
+  status="$(run_bounded "$@")"
+  [[ "$status" == "$wanted" ]] || { fail "$* gave $status, expected $wanted with '$text':"; return; }
+  grep -qF -- "$text" "$folder/error" || { fail "$* does not say '$text':"; return; }
+  (($(wc -l < "$folder/error") <= most_lines)) || fail "$* says too much:"
+}
+
+quiet() {
+  local wanted="$1" status
+  shift
+  status="$(run_bounded "$@")"
+  [[ "$status" == "$wanted" ]] || { fail "$* gave $status, expected $wanted:"; return; }
+  [[ ! -s "$folder/error" ]] || fail "$* should say nothing:"
+}
+
+finish() {
+  ((failures == 0)) && echo "all as documented"
+  exit "$((failures > 0))"
+}
