@@ -167,7 +167,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> arguments;
   std::string output, resume;
   train::TrainOptions options;
-  bool dry_run = false, only_data = false, dump_config = false, origin = false, ;
+  bool dry_run = false, only_data = false, dump_config = false, origin = false;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("--output", output, "run folder (default: runs/<config name>)");
   app.add_option("--resume", resume, "go on from the newest checkpoint of this run folder");

@@ -46,7 +46,6 @@ with 3 "no part" 'data.train.split={a: 0.7}' data.train.part=b
 with 3 "give epochs or steps" train.epochs=0
 with 3 "train.best" train.best=accurracy
 with 3 "does not divide" train.accumulate=7
-with 2 "--profile is not available" --profile
 with 2 "one config is expected" "$good"
 with 2 "--threads" --threads=-3
 with 2 "--benchmark" --benchmark 0

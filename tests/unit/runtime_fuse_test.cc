@@ -95,7 +95,7 @@ TEST(Fusion, ComputesTheSameBits) {
     for (const int64_t batch : {0, 1, 3, 64, 513})
       for (const int64_t n : {1, 7, 64, 100, 1025}) {
         const auto typed = [&](std::string text) {
-          for (size_t at; (at = text.find("float32")) != std::string::npos;)
+          for (size_t at = 0; (at = text.find("float32", at)) != std::string::npos; ++at)
             text.replace(at, 7, dtype);
           return text;
         };
