@@ -112,7 +112,7 @@ Value Evaluation::invoke(const Op& op, const Arguments& arguments, const Where& 
         named.emplace_back(name, convert(value, find_param(op, name)));
       }
       Bound bound = bind_arguments(op, std::move(positional), std::move(named));
-      Tensors results = paddle::call(op, std::move(bound.operands), bound.attrs);
+      Tensors results = paddle::call(*bound.op, std::move(bound.operands), bound.attrs);
       for (const Tensor& result : results) {
         // Refuses what 64 bits cannot count.
         if (result.defined()) element_count(std::span<const Dim>(result.shape()));

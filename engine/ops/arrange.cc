@@ -310,6 +310,11 @@ Tensors decompose_repeat_interleave(CallContext& c) {
   const std::vector<int64_t> repeats = a.repeats.as_ints();
   for (const int64_t n : repeats)
     if (n < 0) refuse("repeat_interleave", "repeats must not be negative, found ", n);
+  int64_t total = 0;
+  for (const int64_t n : repeats) total += n;
+  const Dim size = repeats.size() == 1 ? x.dim(axis) * total : Dim(total);
+  if (a.output_size && size.equals(*a.output_size) == false)
+    refuse("repeat_interleave", "output_size is ", *a.output_size, ", the repeats give ", size);
   if (repeats.size() == 1) {
     Shape wide = x.shape(), joined = x.shape();
     wide.insert(wide.begin() + axis + 1, Dim(repeats[0]));

@@ -173,6 +173,9 @@ Tensors decompose_put_along_axis(CallContext& c) {
     }
   }
   const std::string reduce = a.reduce == "multiply" ? "mul" : a.reduce;
+  const std::vector<std::string> words = {"assign", "add", "mul", "mean", "amin", "amax"};
+  if (std::find(words.begin(), words.end(), reduce) == words.end())
+    fail(ErrorCode::kUsage, "put_along_axis: reduce '", reduce, "' is none of ", join(words, ", "));
   return {ops::scatter_along(x, index, values, axis, reduce, a.include_self)};
 }
 
@@ -232,6 +235,9 @@ Tensors decompose_index_sample(CallContext& c) {
   if (c.operand(0).ndim() != 2 || c.operand(1).ndim() != 2)
     fail(ErrorCode::kUsage, "index_sample: x and index must be 2-D, not ", c.operand(0).type(),
          " and ", c.operand(1).type());
+  if (c.operand(0).dim(0).equals(c.operand(1).dim(0)) == false)
+    fail(ErrorCode::kUsage, "index_sample: x ", c.operand(0).type(), " and index ",
+         c.operand(1).type(), " differ in rows");
   return {ops::gather_along(c.operand(0), c.operand(1), 1)};
 }
 
@@ -424,7 +430,8 @@ Tensors vjp_masked_select(VjpContext& c) {
 }
 
 Tensors decompose_masked_fill(CallContext& c) {
-  return {ops::where(c.operand(1), c.operand(2), c.operand(0))};
+  const Tensor& x = c.operand(0);
+  return {ops::where(c.operand(1), ops::cast(c.operand(2), x.dtype()), x)};
 }
 
 Tensors decompose_masked_scatter(CallContext& c) {

@@ -163,10 +163,15 @@ Tensors decompose_multi_dot(CallContext& c) {
 }
 
 Tensors decompose_matrix_power(CallContext& c) {
-  const Tensor& x = c.operand(0);
+  Tensor x = c.operand(0);
   int64_t n = c.attrs_as<MatrixPowerAttrs>().n;
   if (x.ndim() < 2) refuse("matrix_power", str("x must be a matrix, not ", x.type()));
-  if (n < 0) refuse("matrix_power", "negative powers are not offered");
+  if (x.dim(-1).equals(x.dim(-2)) == false)
+    refuse("matrix_power", str("x must be a square matrix, not ", x.type()));
+  if (n < 0) {
+    x = ops::inv(x);
+    n = -n;
+  }
   if (n == 0)
     return {ops::assign(ops::expand(ops::eye(x.dim(-1), x.dim(-1), x.dtype()), x.shape()))};
   Tensor result, power = x;
@@ -231,7 +236,10 @@ Tensors decompose_bilinear(CallContext& c) {
 
 Tensors decompose_trace(CallContext& c) {
   const auto a = c.attrs_as<TraceAttrs>();
-  return {ops::sum(ops::diagonal(c.operand(0), a.offset, a.axis1, a.axis2), Axes{-1})};
+  const Tensor& x = c.operand(0);
+  const bool boolean = is_bool(x.dtype());
+  return {ops::sum(ops::diagonal(x, a.offset, a.axis1, a.axis2), Axes{-1},
+                   boolean ? DType::kI64 : x.dtype())};
 }
 
 Tensors decompose_cov(CallContext& c) {
