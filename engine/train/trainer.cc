@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -81,6 +82,7 @@ class Trainer::Impl {
   void load_initial_weights();
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   int64_t total_steps() const;
+  double count_of(const std::vector<Array>& batch) const;
   double train_batch(const data::Batch& batch);
   std::optional<LogLine> evaluate();
   void log(LogLine line);
@@ -202,6 +204,21 @@ int64_t Trainer::Impl::total_steps() const {
   return total;
 }
 
+/// What the loss of a batch is a mean over: its samples, or, where labels may be ignored, the
+/// labels that are not.
+double Trainer::Impl::count_of(const std::vector<Array>& batch) const {
+  const double samples = static_cast<double>(batch[0].shape[0]);
+  if (!use_.ignored) return samples;
+  for (size_t f = 0; f < batch.size(); ++f) {
+    if (loader_->fields()[f].name != use_.label) continue;
+    const Array labels = batch[f].contiguous();
+    int64_t count = 0;
+    for (int64_t i = 0; i < labels.size(); ++i) count += labels.integer(i) != *use_.ignored;
+    return static_cast<double>(count);
+  }
+  return samples;
+}
+
 double Trainer::Impl::train_batch(const data::Batch& batch) {
   StepNumbers numbers;
   numbers.step = state_.step + 1;
@@ -212,7 +229,13 @@ double Trainer::Impl::train_batch(const data::Batch& batch) {
   const int64_t parts = std::min(config_.accumulate, batch.samples);
   for (int64_t i = 0; i < parts; ++i)
     micro.push_back(rows(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
-  return session_->train(micro, numbers);
+  if (micro.size() == 1) return session_->train(micro, {1.0}, numbers);
+  std::vector<double> weights;
+  for (const auto& part : micro) weights.push_back(count_of(part));
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights)
+    weight = total > 0 ? weight / total : 1 / static_cast<double>(weights.size());
+  return session_->train(micro, weights, numbers);
 }
 
 void Trainer::Impl::log(LogLine line) {
@@ -257,11 +280,13 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
     metrics.push_back(nn::make_metric(call.metric, options));
   }
   valid_loader_->seek({0, 0});
-  double loss = 0;
+  double loss = 0, counted = 0;
   int64_t samples = 0;
   while (auto batch = valid_loader_->next()) {
     EvaluationResult r = session_->evaluate(batch->arrays);
-    loss += r.loss * static_cast<double>(batch->samples);
+    const double count = count_of(batch->arrays);
+    if (count > 0) loss += r.loss * count;
+    counted += count;
     samples += batch->samples;
     for (size_t i = 0; i < metrics.size(); ++i) metrics[i]->update(r.metric_operands[i]);
     if (pending_interrupt()) return std::nullopt;
@@ -270,7 +295,7 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   line.kind = "valid";
   line.step = state_.step;
   line.epoch = state_.position.epoch;
-  line.loss = loss / static_cast<double>(std::max<int64_t>(1, samples));
+  line.loss = loss / std::max(1.0, counted);
   line.learning_rate = learning_rate_;
   line.samples_per_second = static_cast<double>(samples) / std::max(1e-9, seconds_since(begun));
   line.seconds = seconds_before_ + seconds_since(started_);

@@ -33,8 +33,8 @@ await_writing() {
 stress() {
   local name="$1" each="$2" run status killed=0 resumed=0
   shift 2
-  "$bin/paddle-train" "$@" --output "$folder/$name" > "$folder/log" || { cat "$folder/log"; return 1; }
-  local command=("$bin/paddle-train" "$@" --output "$folder/$name.cut")
+  "$bin/paddle-train" "$@" --threads 1 --output "$folder/$name" > "$folder/log" || { cat "$folder/log"; return 1; }
+  local command=("$bin/paddle-train" "$@" --threads 1 --output "$folder/$name.cut")
   while true; do
     "${command[@]}" > "$folder/log" 2> "$folder/error" &
     run=$!
@@ -63,7 +63,7 @@ stress() {
     fi
     # A run that was killed before it made its folder begins again.
     if [[ -e "$folder/$name.cut/config.yaml" ]]; then
-      command=("$bin/paddle-train" --resume "$folder/$name.cut")
+      command=("$bin/paddle-train" --threads 1 --resume "$folder/$name.cut")
       resumed=$((resumed + 1))
     fi
   done
