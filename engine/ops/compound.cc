@@ -57,6 +57,27 @@ Tensors decompose_is_empty(CallContext& c) {
   return {ops::equal(dim_value(count, DType::kI64), integer(0))};
 }
 
+Tensors decompose_angle(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  const Tensor turned = ops::where(ops::less_than(x, number(0)), number(std::numbers::pi), x * 0.0);
+  return {ops::where(ops::isnan(x), x, turned)};
+}
+
+Tensors decompose_frexp(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  const Tensor size = ops::abs(ops::detach(x));
+  const Tensor plain = ops::logical_and(ops::greater_than(size, number(0)), ops::isfinite(size));
+  const Tensor safe = ops::where(plain, size, number(1.0));
+  // A logarithm may be off by one at powers of two; the mantissa tells.
+  Tensor exponent = ops::floor(ops::log2(safe)) + 1.0;
+  const auto mantissa_of = [&] { return safe / ops::pow(number(2.0), exponent); };
+  const auto step = [&](const Tensor& where) { return mask_of(where, safe); };
+  exponent = exponent + step(ops::greater_equal(mantissa_of(), number(1.0)));
+  exponent = exponent - step(ops::less_than(mantissa_of(), number(0.5)));
+  exponent = ops::where(plain, exponent, number(0));
+  return {x / ops::pow(number(2.0), exponent), exponent};
+}
+
 Tensors decompose_multigammaln(CallContext& c) {
   const int64_t p = c.attrs_as<MultigammalnAttrs>().p;
   const Tensor& x = c.operand(0);
@@ -139,6 +160,7 @@ Tensors decompose_vander(CallContext& c) {
   check_vector("vander", x);
   if (a.n && *a.n < 0) refuse("vander", "n must not be negative, not ", *a.n);
   const int64_t n = a.n ? *a.n : x.dim(0).value();
+  if (n > 65536) refuse("vander", "more than 65536 columns: ", n);
   if (n == 0) return {full_of({x.dim(0), Dim(0)}, 0, x.dtype())};
   Tensors columns = {ones_like(x)};
   for (int64_t i = 1; i < n; ++i) columns.push_back(columns.back() * x);
@@ -331,6 +353,7 @@ Tensors decompose_pdist(CallContext& c) {
   const Tensor& x = c.operand(0);
   if (x.ndim() != 2) refuse("pdist", "expected a matrix, found ", x.type());
   const int64_t n = x.dim(0).value();
+  if (n > 20000) refuse("pdist", "more than 20000 rows: ", n);
   std::vector<int64_t> first, second;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t k = i + 1; k < n; ++k) {

@@ -83,14 +83,34 @@ Tensors decompose_inner(CallContext& c) {
   return {contract(x, y, {x.ndim() - 1}, {y.ndim() - 1})};
 }
 
+namespace {
+
+/// beta * input + alpha * product; input may broadcast, the product not.
+Tensor combined(const char* op, const Tensor& input, double beta, const Tensor& product,
+                double alpha) {
+  const Tensor out = scaled(input, beta) + scaled(product, alpha);
+  bool same = out.ndim() == product.ndim();
+  for (size_t i = 0; same && i < out.shape().size(); ++i)
+    same = out.shape()[i].equals(product.shape()[i]) != false;
+  if (!same)
+    refuse(op, str("input ", input.type(), " does not broadcast to the product ", product.type()));
+  return out;
+}
+
+}  // namespace
+
 Tensors decompose_addmm(CallContext& c) {
   const auto a = c.attrs_as<AddmmAttrs>();
-  return {scaled(c.operand(0), a.beta) + scaled(ops::matmul(c.operand(1), c.operand(2)), a.alpha)};
+  const Tensor &x = c.operand(1), &y = c.operand(2);
+  if (x.ndim() != 2 || y.ndim() != 2)
+    refuse("addmm", str("x and y must be matrices, not ", x.type(), " and ", y.type()));
+  return {combined("addmm", c.operand(0), a.beta, ops::matmul(x, y), a.alpha)};
 }
 
 Tensors decompose_baddbmm(CallContext& c) {
   const auto a = c.attrs_as<BaddbmmAttrs>();
-  return {scaled(c.operand(0), a.beta) + scaled(ops::bmm(c.operand(1), c.operand(2)), a.alpha)};
+  const Tensor product = ops::bmm(c.operand(1), c.operand(2));
+  return {combined("baddbmm", c.operand(0), a.beta, product, a.alpha)};
 }
 
 Tensors decompose_cross(CallContext& c) {
@@ -105,6 +125,9 @@ Tensors decompose_cross(CallContext& c) {
   if (axis < -x.ndim() || axis >= x.ndim() || x.dim(axis).constant() != 3)
     refuse("cross", str("axis ", axis, " of ", x.type(), " must have size 3"));
   if (axis < 0) axis += x.ndim();
+  bool same = x.ndim() == y.ndim();
+  for (int64_t i = 0; same && i < x.ndim(); ++i) same = x.dim(i).equals(y.dim(i)) != false;
+  if (!same) refuse("cross", str("x is ", x.type(), ", y is ", y.type()));
   const auto at = [&](const Tensor& t, int64_t i) {
     return ops::strided_slice(t, {axis}, {Dim(i)}, {Dim(i + 1)}, {1});
   };
@@ -245,7 +268,7 @@ Tensors decompose_trace(CallContext& c) {
 Tensors decompose_cov(CallContext& c) {
   const auto a = c.attrs_as<CovAttrs>();
   Tensor x = c.operand(0);
-  if (x.ndim() > 2) refuse("cov", str("x must be 1-D or 2-D, not ", x.type()));
+  if (x.ndim() < 1 || x.ndim() > 2) refuse("cov", str("x must be 1-D or 2-D, not ", x.type()));
   const bool vector = x.ndim() < 2;
   if (vector)
     x = ops::reshape(x, Shape{1, -1});

@@ -32,7 +32,9 @@ Tensor triangle(const Tensor& x, bool upper, bool unit) {
 }
 
 /// The symmetric matrix with a Cholesky factor.
-Tensor product_of_factor(const Tensor& factor, bool upper) {
+Tensor product_of_factor(const char* op, const Tensor& factor, bool upper) {
+  if (factor.ndim() < 2 || factor.dim(-1).equals(factor.dim(-2)) == false)
+    fail(ErrorCode::kUsage, op, ": the factor must be a square matrix, not ", factor.type());
   const Tensor kept = upper ? ops::triu(factor) : ops::tril(factor);
   return upper ? ops::matmul(kept, kept, true, false) : ops::matmul(kept, kept, false, true);
 }
@@ -187,11 +189,15 @@ Tensors vjp_cholesky(VjpContext& c) {
 
 Tensors decompose_cholesky_solve(CallContext& c) {
   const bool upper = c.attrs_as<CholeskySolveAttrs>().upper;
-  return {solved(product_of_factor(c.operand(1), upper), c.operand(0))};
+  return {solved(product_of_factor("cholesky_solve", c.operand(1), upper), c.operand(0))};
 }
 
 Tensors decompose_cholesky_inverse(CallContext& c) {
-  return {ops::inv(product_of_factor(c.operand(0), c.attrs_as<CholeskyInverseAttrs>().upper))};
+  const Tensor& x = c.operand(0);
+  if (x.ndim() != 2)
+    fail(ErrorCode::kUsage, "cholesky_inverse: x must be one matrix, not ", x.type());
+  return {
+      ops::inv(product_of_factor("cholesky_inverse", x, c.attrs_as<CholeskyInverseAttrs>().upper))};
 }
 
 }  // namespace paddle::rules

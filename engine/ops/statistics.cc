@@ -71,6 +71,10 @@ Tensor trapezoids(const char* op, const Tensor& y, const Tensor& x, const AttrVa
   const Dim n = y.dim(axis);
   const Tensor heights = (part(y, at, 1, n) + part(y, at, 0, n - 1)) * 0.5;
   if (!x.defined()) return heights * (dx.is_none() ? 1.0 : dx.as_double());
+  const bool fits = x.ndim() == 1 ? x.dim(0).equals(n) != false
+                                  : x.ndim() == y.ndim() && x.dim(at).equals(n) != false;
+  if (!fits)
+    fail(ErrorCode::kUsage, op, ": x ", x.type(), " does not fit axis ", axis, " of y ", y.type());
   if (x.ndim() == 1) {
     Shape along(y.shape().size(), Dim(1));
     along[static_cast<size_t>(at)] = n - 1;
