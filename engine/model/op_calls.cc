@@ -68,6 +68,9 @@ Value to_value(const Op& op, const Attrs& attrs, Tensors results) {
   bool variadic = !defs.empty() && defs[0].variadic;
   const int as_tuple = op.attr_index("as_tuple");
   if (as_tuple >= 0) variadic = attrs[static_cast<size_t>(as_tuple)].as_bool();
+  // Where a flag adds results, their number is known from the text.
+  for (const AttrDef& attr : op.attrs())
+    variadic = variadic && !std::string_view(attr.name).starts_with("return_");
   if (results.size() == 1 && !variadic) return results[0];
   ValueList values;
   for (Tensor& tensor : results)
@@ -112,7 +115,7 @@ Value Evaluation::invoke(const Op& op, const Arguments& arguments, const Where& 
         named.emplace_back(name, convert(value, find_param(op, name)));
       }
       Bound bound = bind_arguments(op, std::move(positional), std::move(named));
-      Tensors results = paddle::call(*bound.op, std::move(bound.operands), bound.attrs);
+      Tensors results = paddle::call(op, std::move(bound.operands), bound.attrs);
       for (const Tensor& result : results) {
         // Refuses what 64 bits cannot count.
         if (result.defined()) element_count(std::span<const Dim>(result.shape()));
