@@ -246,6 +246,9 @@ Tensors decompose_multi_margin_loss(CallContext& c) {
            " and ", label.type());
   if (x.dim(0).equals(label.dim(0)) == false)
     refuse("multi_margin_loss", "input ", x.type(), " and label ", label.type(), " differ in n");
+  if (c.has(2) && c.operand(2).dim(-1).equals(x.dim(1)) == false)
+    refuse("multi_margin_loss", "weight ", c.operand(2).type(), " does not fit the classes of ",
+           x.type());
   if (a.p != 1 && a.p != 2) refuse("multi_margin_loss", "p must be 1 or 2, not ", a.p);
   const Tensor place = ops::unsqueeze(ops::cast(label, DType::kI64), {1});
   const Tensor right = ops::gather_along(x, place, 1);

@@ -468,6 +468,9 @@ struct Patches {
       : kernel(window_numbers(k, 2, op)),
         stride(window_numbers(s, 2, op)),
         dilation(window_numbers(d, 2, op)) {
+    for (size_t i = 0; i < 2; ++i)
+      if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)
+        refuse(op, "kernel sizes, strides and dilations must be positive");
     // Four paddings are [top, left, bottom, right].
     const auto given = p.as_ints();
     if (given.size() == 4)
