@@ -33,15 +33,9 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-/// "error: …" with the further errors of the same file on lines of their own. Lines that say from
-/// where a place was reached are for `--debug`.
-void print_failure(const std::string& head, const std::string& what) {
-  std::string text = head;
-  for (const std::string& line : split(what, '\n'))
-    if (debug || !trim(line).starts_with("called from"))
-      text += (text.size() > head.size() ? "\n" : "") + line;
-  print_error(text);
-}
+/// "error: …" with the further errors of the same file, and the places in a model from which the
+/// first one was reached, on lines of their own.
+void print_failure(const std::string& head, const std::string& what) { print_error(head + what); }
 
 /// What went before: phases with their times, the innermost unfinished one last.
 void print_history() {

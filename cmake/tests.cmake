@@ -31,7 +31,7 @@ foreach(room IN LISTS PADDLE_ROOMS)
   endif()
 endforeach()
 
-foreach(folder op grad ir cli interop dist slow gpu)
+foreach(folder op grad ir model cli interop dist slow gpu)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*_test.cc)
   if(sources)
     paddle_add_test(test_${folder}_cases ${folder} "${sources}" paddle_engine)

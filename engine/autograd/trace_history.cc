@@ -101,113 +101,181 @@ Tensors branch_vjp(const Step& step, const Tensors& cotangents, const std::vecto
   return out;
 }
 
-/// cf.while with a bound: the carried values of every turn are stacked by a second run forwards,
-/// and a loop over the turns in reverse takes the body's gradient at each.
-Tensors loop_vjp(const Step& step, const Tensors& cotangents, const std::vector<bool>& needed) {
-  const ir::Operation& operation = *step.operation;
-  const int64_t bound = operation.attrs[0].as_int();
-  if (bound < 0)
-    fail(ErrorCode::kUsage,
-         "while: the gradient of a loop on tensors needs a bound on its turns (max_steps=)");
-  const auto outer = region_captures(operation);
-  const size_t carried = operation.operands.size();
-  const auto bind = [&](const ir::Region& region, const Tensors& arguments,
-                        const Tensors& captured) {
-    ir::ValueMap values;
-    for (size_t i = 0; i < outer.size(); ++i) values[outer[i]] = captured[i];
-    for (size_t i = 0; i < region.arguments.size(); ++i) values[region.arguments[i]] = arguments[i];
-    return values;
-  };
-  const Tensors captured(step.operands.begin() + static_cast<ptrdiff_t>(carried),
-                         step.operands.end());
-  const ir::Region &condition = *operation.regions[0], &body = *operation.regions[1];
-
-  // Forwards: carried values, one stack each, and the number of turns.
-  Tensors state(step.operands.begin(), step.operands.begin() + static_cast<ptrdiff_t>(carried));
-  for (size_t i = 0; i < carried; ++i) {
-    Shape shape = state[i].shape();
-    shape.insert(shape.begin(), Dim(bound));
-    state.push_back(full_of(shape, 0, state[i].dtype()));
+/// The gradient of a cf.while. The carried values of its turns are stacked by running it again, and
+/// a loop over the turns in reverse takes the body's gradient at each. With a bound, one stack
+/// holds all turns. Without, chunks of turns are stacked one after the other, the last ones first,
+/// each by running again from the start to where it begins: memory stays that of one chunk.
+class LoopGradient {
+ public:
+  LoopGradient(const Step& step, const Tensors& cotangents, const std::vector<bool>& needed)
+      : step_(step),
+        operation_(*step.operation),
+        outer_(region_captures(operation_)),
+        carried_(operation_.operands.size()) {
+    const auto begin = step.operands.begin();
+    start_.assign(begin, begin + static_cast<ptrdiff_t>(carried_));
+    captured_.assign(begin + static_cast<ptrdiff_t>(carried_), step.operands.end());
+    for (size_t i = carried_; i < needed.size(); ++i)
+      if (needed[i]) wanted_.push_back(i - carried_);
+    for (size_t i = 0; i < carried_; ++i)
+      if (is_differentiable(step.operands[i].dtype())) floating_.push_back(i);
+    for (const size_t i : floating_)
+      back_.push_back(cotangents[i].defined() ? cotangents[i] : zeros_like(step.results[i]));
+    for (const size_t i : wanted_) back_.push_back(zeros_like(captured_[i]));
   }
-  state.push_back(full_of({}, 0, DType::kI64));
-  const auto place = [&](const Tensor& turn) {  // one-hot over the stack, as a column
-    return ops::equal(ops::arange(AttrValue(bound)), turn);
-  };
-  const auto spread = [](const Tensor& hot, size_t rank) {
-    Shape shape(rank + 1, Dim(1));
-    shape[0] = hot.dim(0);
-    return ops::reshape(hot, shape);
-  };
-  const Tensors after = current_interpreter().loop(
-      [&](const Tensors& s) {
-        auto values = bind(
-            condition, Tensors(s.begin(), s.begin() + static_cast<ptrdiff_t>(carried)), captured);
-        return ir::replay(condition, values);
-      },
-      [&](const Tensors& s) {
-        const Tensors now(s.begin(), s.begin() + static_cast<ptrdiff_t>(carried));
-        auto values = bind(body, now, captured);
-        Tensors out = ir::replay(body, values);
-        const Tensor hot = place(s.back());
-        for (size_t i = 0; i < carried; ++i)
-          out.push_back(ops::where(spread(hot, now[i].shape().size()), ops::unsqueeze(now[i], {0}),
-                                   s[carried + i]));
-        out.push_back(s.back() + Tensor::number(int64_t{1}));
-        return out;
-      },
-      state, bound);
 
-  // Backwards: cotangents of the carried values, sums for the captured ones, turns left.
-  std::vector<size_t> wanted_captures;
-  for (size_t i = carried; i < needed.size(); ++i)
-    if (needed[i]) wanted_captures.push_back(i - carried);
-  std::vector<size_t> floating;
-  for (size_t i = 0; i < carried; ++i)
-    if (is_differentiable(step.operands[i].dtype())) floating.push_back(i);
-  Tensors back;
-  for (const size_t i : floating)
-    back.push_back(cotangents[i].defined() ? cotangents[i] : zeros_like(step.results[i]));
-  for (const size_t i : wanted_captures) back.push_back(zeros_like(captured[i]));
-  back.push_back(after.back());
-  const Tensors result = current_interpreter().loop(
-      [&](const Tensors& s) {
-        return Tensors{ops::greater_than(s.back(), Tensor::number(int64_t{0}))};
-      },
-      [&](const Tensors& s) {
-        const Tensor turn = s.back() - Tensor::number(int64_t{1});
-        const Tensor hot = place(turn);
-        Tensors now;
-        for (size_t i = 0; i < carried; ++i) {
-          const Tensor& stack = after[carried + i];
-          const Tensor mask =
-              ops::cast(spread(hot, step.operands[i].shape().size()), stack.dtype());
-          const Tensor taken = ops::sum(stack * mask, std::vector<int64_t>{0}, stack.dtype());
-          now.push_back(taken);
-        }
-        Tensors own;
-        for (const Tensor& c : captured) own.push_back(ops::assign(c));
-        auto values = bind(body, now, own);
-        const Tensors results = ir::replay(body, values);
-        Tensors cot(carried), inputs;
-        for (size_t i = 0; i < floating.size(); ++i) cot[floating[i]] = s[i];
-        for (const size_t i : floating) inputs.push_back(now[i]);
-        for (const size_t i : wanted_captures) inputs.push_back(own[i]);
-        Tensors grads = backward(*history_of(results[0]), results, cot, inputs);
-        Tensors out;
-        for (size_t i = 0; i < inputs.size(); ++i) {
-          const Tensor g = grads[i].defined() ? grads[i] : zeros_like(inputs[i]);
-          out.push_back(i < floating.size() ? g : s[i] + g);
-        }
-        out.push_back(turn);
-        return out;
-      },
-      back, bound);
-  Tensors out(step.operands.size());
-  for (size_t i = 0; i < floating.size(); ++i) out[floating[i]] = result[i];
-  for (size_t i = 0; i < wanted_captures.size(); ++i)
-    out[carried + wanted_captures[i]] = result[floating.size() + i];
-  return out;
-}
+  Tensors run() {
+    const int64_t bound = operation_.attrs[0].as_int();
+    const Tensors result =
+        bound >= 0 ? through(
+                         start_, bound, [&](const Tensors& s) { return holds(s); }, back_)
+                   : in_chunks();
+    Tensors out(step_.operands.size());
+    for (size_t i = 0; i < floating_.size(); ++i) out[floating_[i]] = result[i];
+    for (size_t i = 0; i < wanted_.size(); ++i)
+      out[carried_ + wanted_[i]] = result[floating_.size() + i];
+    return out;
+  }
+
+ private:
+  using Test = std::function<Tensor(const Tensors&)>;
+  static constexpr int64_t kChunk = 64;  ///< turns
+
+  static Tensor integer(int64_t value) {
+    return full_of({}, static_cast<double>(value), DType::kI64);
+  }
+  static Tensors loop(const Test& test, const TensorFn& body, const Tensors& start, int64_t bound) {
+    return current_interpreter().loop([&](const Tensors& s) { return Tensors{test(s)}; }, body,
+                                      start, bound);
+  }
+
+  /// The carried values in front of a list.
+  Tensors state(const Tensors& values) const {
+    return Tensors(values.begin(), values.begin() + static_cast<ptrdiff_t>(carried_));
+  }
+  Tensors replayed(const ir::Region& region, const Tensors& arguments, const Tensors& captured) {
+    ir::ValueMap values;
+    for (size_t i = 0; i < outer_.size(); ++i) values[outer_[i]] = captured[i];
+    for (size_t i = 0; i < region.arguments.size(); ++i) values[region.arguments[i]] = arguments[i];
+    return ir::replay(region, values);
+  }
+  Tensor holds(const Tensors& values) {
+    return replayed(*operation_.regions[0], state(values), captured_)[0];
+  }
+  Tensors turned(const Tensors& values) {
+    return replayed(*operation_.regions[1], state(values), captured_);
+  }
+
+  /// One-hot over a stack of `size` turns, shaped to choose among its rows of this rank.
+  static Tensor place(const Tensor& turn, int64_t size, size_t rank) {
+    Shape shape(rank + 1, Dim(1));
+    shape[0] = Dim(size);
+    return ops::reshape(ops::equal(ops::arange(AttrValue(size)), turn), shape);
+  }
+
+  /// Takes gradients `back` through at most `bound` turns from `start` on, while `more` (of the
+  /// carried values, the stacks and the number of turns done) holds.
+  Tensors through(const Tensors& start, int64_t bound, const Test& more, Tensors back) {
+    Tensors forward = start;
+    for (size_t i = 0; i < carried_; ++i) {
+      Shape shape = start[i].shape();
+      shape.insert(shape.begin(), Dim(bound));
+      forward.push_back(full_of(shape, 0, start[i].dtype()));
+    }
+    forward.push_back(integer(0));
+    const Tensors after = loop(
+        more,
+        [&](const Tensors& s) {
+          Tensors out = turned(s);
+          for (size_t i = 0; i < carried_; ++i)
+            out.push_back(ops::where(place(s.back(), bound, s[i].shape().size()),
+                                     ops::unsqueeze(s[i], {0}), s[carried_ + i]));
+          out.push_back(s.back() + Tensor::number(int64_t{1}));
+          return out;
+        },
+        forward, bound);
+    back.push_back(after.back());
+    Tensors result = loop(
+        [](const Tensors& s) { return ops::greater_than(s.back(), Tensor::number(int64_t{0})); },
+        [&](const Tensors& s) {
+          const Tensor turn = s.back() - Tensor::number(int64_t{1});
+          Tensors now;
+          for (size_t i = 0; i < carried_; ++i) {
+            const Tensor& stack = after[carried_ + i];
+            const Tensor mask =
+                ops::cast(place(turn, bound, start[i].shape().size()), stack.dtype());
+            now.push_back(ops::sum(stack * mask, std::vector<int64_t>{0}, stack.dtype()));
+          }
+          Tensors out = turn_gradient(now, s);
+          out.push_back(turn);
+          return out;
+        },
+        back, bound);
+    result.pop_back();
+    return result;
+  }
+
+  /// The gradient of one turn from the carried values `now`; `back` holds what comes from behind.
+  Tensors turn_gradient(const Tensors& now, const Tensors& back) {
+    Tensors own;
+    for (const Tensor& c : captured_) own.push_back(ops::assign(c));
+    const Tensors results = replayed(*operation_.regions[1], now, own);
+    Tensors cotangents(carried_), inputs;
+    for (size_t i = 0; i < floating_.size(); ++i) cotangents[floating_[i]] = back[i];
+    for (const size_t i : floating_) inputs.push_back(now[i]);
+    for (const size_t i : wanted_) inputs.push_back(own[i]);
+    const Tensors grads = backward(*history_of(results[0]), results, cotangents, inputs);
+    Tensors out;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor g = grads[i].defined() ? grads[i] : zeros_like(inputs[i]);
+      out.push_back(i < floating_.size() ? g : back[i] + g);
+    }
+    return out;
+  }
+
+  Tensors in_chunks() {
+    const Tensor one = Tensor::number(int64_t{1});
+    const auto count_turn = [&](const Tensors& s) {
+      Tensors out = turned(s);
+      out.push_back(s.back() + one);
+      return out;
+    };
+    Tensors counting = start_;
+    counting.push_back(integer(0));
+    const Tensors counted =
+        loop([&](const Tensors& s) { return holds(s); }, count_turn, counting, -1);
+    Tensors back = back_;
+    back.push_back(counted.back());
+    Tensors result = loop(
+        [](const Tensors& s) { return ops::greater_than(s.back(), Tensor::number(int64_t{0})); },
+        [&](const Tensors& s) {
+          const Tensor size = Tensor::number(kChunk);
+          const Tensor first = ops::floor_divide(s.back() - one, size) * size;
+          const Tensor turns = s.back() - first;
+          const Tensors reached =
+              loop([&](const Tensors& r) { return ops::less_than(r.back(), first); }, count_turn,
+                   counting, -1);
+          Tensors gradients(s.begin(), s.end() - 1);
+          Tensors out = through(
+              state(reached), kChunk,
+              [&](const Tensors& r) { return ops::less_than(r.back(), turns); }, gradients);
+          out.push_back(first);
+          return out;
+        },
+        back, -1);
+    result.pop_back();
+    return result;
+  }
+
+  const Step& step_;
+  const ir::Operation& operation_;
+  const std::vector<ir::Value*> outer_;
+  const size_t carried_;
+  Tensors start_, captured_;
+  std::vector<size_t> wanted_;    ///< captured values whose gradient is asked for
+  std::vector<size_t> floating_;  ///< carried values that have a gradient
+  Tensors back_;                  ///< cotangents of the carried values, sums for the captured ones
+};
 
 }  // namespace
 
@@ -215,7 +283,7 @@ Tensors control_flow_vjp(const Step& step, const Tensors& cotangents,
                          const std::vector<bool>& needed) {
   return step.operation->regions[0]->arguments.empty() && step.op->name() == "cf.if"
              ? branch_vjp(step, cotangents, needed)
-             : loop_vjp(step, cotangents, needed);
+             : LoopGradient(step, cotangents, needed).run();
 }
 
 }  // namespace paddle::autograd

@@ -1,7 +1,6 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -11,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "data/buffer_pool.h"
+#include "data/sample_reader.h"
 
 namespace paddle::data {
 namespace {
@@ -28,37 +28,12 @@ struct Slot {
   bool done = false;
 };
 
-/// What one thread keeps from sample to sample.
-struct Workspace {
-  Sample sample;
-  Value scratch;
-};
-
-/// A reason to leave a sample out where the policy allows it; other errors always end the run.
-struct BadSample {
-  std::string reason;
-};
-
-/// The first element that is NaN or infinite, or -1.
-int64_t first_not_finite(const Value& value) {
-  if (!is_float(value.dtype())) return -1;
-  return visit_float(value.dtype(), [&](auto tag) -> int64_t {
-    using T = typename decltype(tag)::type;
-    const T* data = value.data<T>();
-    for (int64_t i = 0; i < value.size(); ++i)
-      if (!std::isfinite(static_cast<typename Accumulator<T>::type>(data[i]))) return i;
-    return -1;
-  });
-}
-
 }  // namespace
 
 class Loader::Impl {
  public:
   Impl(DatasetPtr dataset, LoaderOptions options)
-      : dataset_(std::move(dataset)),
-        options_(std::move(options)),
-        pipeline_(dataset_->fields(), options_.transforms) {
+      : dataset_(std::move(dataset)), options_(std::move(options)), reader_(dataset_, options_) {
     if (options_.batch_size < 1)
       fail(ErrorCode::kConfig, "batch_size is ", options_.batch_size, ", at least 1 is needed");
     if (options_.workers < 0 || options_.workers > 1024)
@@ -72,8 +47,7 @@ class Loader::Impl {
       fail(ErrorCode::kData, "the dataset has ", dataset_->size(),
            " samples, fewer than one batch of ", options_.batch_size,
            "; lower batch_size or set drop_last: false");
-    find_range_fields();
-    for (const Field& field : pipeline_.fields()) {
+    for (const Field& field : reader_.fields()) {
       const bool fixed = std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
       if (fixed)
         batch_bytes_ += static_cast<uint64_t>(storage_bytes(
@@ -84,7 +58,7 @@ class Loader::Impl {
   }
   ~Impl() { stop(); }
 
-  const std::vector<Field>& fields() const { return pipeline_.fields(); }
+  const std::vector<Field>& fields() const { return reader_.fields(); }
   const Dataset& dataset() const { return *dataset_; }
   int64_t samples_per_epoch() const {
     const int64_t n = dataset_->size();
@@ -131,8 +105,7 @@ class Loader::Impl {
 
   void require(std::vector<ValueRange> ranges) {
     stop();
-    options_.ranges = std::move(ranges);
-    find_range_fields();
+    reader_.require(std::move(ranges));
     start(position_);
   }
 
@@ -145,15 +118,6 @@ class Loader::Impl {
   }
 
  private:
-  void find_range_fields() {
-    range_fields_.clear();
-    for (const ValueRange& range : options_.ranges) {
-      const int64_t field = dataset_->find_field(range.field);
-      if (field < 0) fail(ErrorCode::kConfig, "no field '", range.field, "' to check");
-      range_fields_.push_back(field);
-    }
-  }
-
   int64_t local_rows() const { return options_.batch_size / options_.ranks; }
 
   void start(LoaderPosition position) {
@@ -282,7 +246,7 @@ class Loader::Impl {
       const int64_t index =
           options_.shuffle ? static_cast<int64_t>(order(static_cast<uint64_t>(at))) : at;
       try {
-        read_sample(index, context, workspace);
+        reader_.read(index, context, workspace);
       } catch (const BadSample& bad) {
         slot.skipped.push_back({slot.from.epoch, index, bad.reason});
         continue;
@@ -292,63 +256,6 @@ class Loader::Impl {
       batch.indices.push_back(index);
     }
     for (Array& array : batch.arrays) array.shape[0] = batch.samples;
-  }
-
-  /// Reads, checks and transforms one sample; BadSample where the policies say to skip it.
-  void read_sample(int64_t index, const ReadContext& context, Workspace& workspace) {
-    const bool may_skip = options_.on_bad_sample == BadSamplePolicy::kSkip;
-    try {
-      dataset_->read(index, context, workspace.sample);
-    } catch (const Error& error) {
-      if (may_skip && error.code() == ErrorCode::kData) throw BadSample{error.what()};
-      throw;
-    }
-    check_finite(index, workspace.sample);
-    try {
-      pipeline_.apply(workspace.sample, index, context, workspace.scratch);
-    } catch (const Error& error) {
-      const std::string reason = str(dataset_->place(index), ": ", error.message());
-      if (may_skip && error.code() == ErrorCode::kData) throw BadSample{reason};
-      fail(error.code(), reason);
-    }
-    try {
-      check_ranges(index, workspace.sample);
-    } catch (const Error& error) {
-      if (may_skip) throw BadSample{error.what()};
-      throw;
-    }
-  }
-
-  void check_finite(int64_t index, const Sample& sample) const {
-    if (options_.nan == NanPolicy::kKeep) return;
-    for (size_t f = 0; f < sample.size(); ++f) {
-      const int64_t element = first_not_finite(sample[f]);
-      if (element < 0) continue;
-      const std::string where = dataset_->place(index, static_cast<int64_t>(f), element);
-      const char* what = std::isnan(sample[f].number(element)) ? "NaN" : "infinity";
-      if (options_.nan == NanPolicy::kSkip) throw BadSample{str(where, ": ", what)};
-      fail(ErrorCode::kData, where, ": ", what,
-           " in the data (nan: skip leaves such samples out, nan: keep allows them)");
-    }
-  }
-
-  void check_ranges(int64_t index, const Sample& sample) const {
-    for (size_t r = 0; r < options_.ranges.size(); ++r) {
-      const ValueRange& range = options_.ranges[r];
-      const int64_t field = range_fields_[r];
-      const Value& value = sample[static_cast<size_t>(field)];
-      if (!is_integer(value.dtype())) continue;
-      const bool same_elements =
-          value.shape() == dataset_->fields()[static_cast<size_t>(field)].shape;
-      for (int64_t i = 0; i < value.size(); ++i) {
-        const double number = value.number(i);
-        if (range.also && number == static_cast<double>(*range.also)) continue;
-        if (number < static_cast<double>(range.low) || number >= static_cast<double>(range.high))
-          fail(ErrorCode::kData, dataset_->place(index, field, same_elements ? i : -1), ": ",
-               range.field, " ", static_cast<int64_t>(number), " is outside ", range.low, "..",
-               range.high - 1, ", which the model takes");
-      }
-    }
   }
 
   void allocate(Batch& batch, const Sample& sample, int64_t rows) {
@@ -398,8 +305,7 @@ class Loader::Impl {
 
   DatasetPtr dataset_;
   LoaderOptions options_;
-  Pipeline pipeline_;
-  std::vector<int64_t> range_fields_;
+  SampleReader reader_;
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   Workspace workspace_;
   std::exception_ptr failure_;

@@ -131,8 +131,7 @@ class DatasetBatches final : public Batches {
     for (const size_t f : fields_) out.inputs.push_back(batch->arrays[f]);
     if (label_ >= 0) out.labels = batch->arrays[static_cast<size_t>(label_)];
     out.rows = batch->samples;
-    for (int64_t i = 0; i < batch->samples; ++i)
-      out.places.push_back(dataset_->place(batch->first + i));
+    for (const int64_t index : batch->indices) out.places.push_back(dataset_->place(index));
     return out;
   }
 
@@ -216,6 +215,7 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
     images.label_field =
         model.meaning().label_field.empty() ? "label" : model.meaning().label_field;
     images.classes = model.meaning().classes;
+    images.inherited_classes = !images.classes.empty();
     const Shape& shape = model.inputs()[0].second.shape;
     images.channels = shape.size() == 4 && shape[1].is_constant() && shape[1].value() == 1 ? 1 : 3;
     source.source = images;

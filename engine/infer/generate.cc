@@ -58,12 +58,14 @@ void generate(Predictor& model, const GenerateOptions& options,
       model.inputs()[0].second.shape.size() != 2)
     fail(ErrorCode::kUsage, "'", model.name(),
          "' takes more than one array of tokens; it generates no text");
-  if (options.length < 0 || options.temperature < 0 || options.top_k < 0 ||
+  if (options.length < 0 || !(options.temperature >= 0) || options.top_k < 0 ||
       !(options.top_p > 0 && options.top_p <= 1))
     fail(ErrorCode::kUsage,
          "length, temperature and top-k must be at least 0, top-p above 0 and at most 1");
   const int64_t context = context_of(model, options);
-  std::vector<int64_t> tokens = vocabulary->encode(options.prompt.empty() ? "\n" : options.prompt);
+  std::vector<int64_t> tokens = vocabulary->encode(options.prompt);
+  // Without a prompt the text begins as a line does, or with the first token.
+  if (tokens.empty()) tokens.push_back(vocabulary->find("\n").value_or(0));
   const Random random(options.seed, stream_of("generate"));
   for (int64_t i = 0; i < options.length; ++i) {
     const int64_t length = std::min<int64_t>(context, static_cast<int64_t>(tokens.size()));
@@ -80,8 +82,11 @@ void generate(Predictor& model, const GenerateOptions& options,
       fail(ErrorCode::kModel, "the model's first output is ", str(logits.shape),
            ", expected logits of ", vocabulary->size(), " tokens for each position");
     std::vector<double> last(static_cast<size_t>(words));
-    for (int64_t w = 0; w < words; ++w)
+    for (int64_t w = 0; w < words; ++w) {
       last[static_cast<size_t>(w)] = logits.number((length - 1) * words + w);
+      if (std::isnan(last[static_cast<size_t>(w)]))
+        fail(ErrorCode::kModel, "the model's logits are NaN; its weights are not usable");
+    }
     const int64_t token = sample_token(last, options, random.uniform(static_cast<uint64_t>(i)));
     tokens.push_back(token);
     if (!emit(vocabulary->token(token))) return;

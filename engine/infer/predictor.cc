@@ -18,6 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Traces that are kept, of a model that asks for `static(dim)`.
+constexpr size_t kMaxTraces = 8;
+
+Array copied(const Array& array) {
+  const Array packed = array.contiguous();
+  Array out = Array::empty(packed.dtype, packed.shape);
+  std::memcpy(out.raw(), packed.raw(),
+              static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
+  return out;
+}
+
 /// A run folder stands for its model; a run's checkpoint folder for its newest checkpoint.
 std::string model_folder(const std::string& path) {
   if (file_exists((fs::path(path) / "module.txt").string())) return path;
@@ -76,7 +87,6 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
   } else {
     p->open_program(path, options);
   }
-  p->prepare();
   return p;
 }
 
@@ -88,31 +98,36 @@ void Predictor::open_folder(const std::string& path) {
   name_ = module.name;
   const fs::path inference = folder / "inference";  // of a checkpoint
   meaning_ = read_meaning(is_directory(inference.string()) ? inference : folder);
-  const formats::SafetensorsReader weights((folder / "model.safetensors").string());
+  const auto weights =
+      std::make_shared<formats::SafetensorsReader>((folder / "model.safetensors").string());
   std::shared_ptr<ir::Function> found;
   for (const auto& f : module.functions)
     if (f->name == "predict") found = f;
-  if (!found) {
-    // A checkpoint holds the functions of training; its config says how to predict.
-    if (!meaning_.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
-    const train::RunConfig config = train::read_config((folder / "config.yaml").string(), {});
-    found = train::trace_prediction(*config.program, config.program->model, store_, config.wide);
-  }
-  function_ = found;
   // Weights are used where they lie in the file.
-  for (size_t i = 0; i < function_->inputs.size(); ++i) {
-    const ir::Port& port = function_->inputs[i];
-    if (port.kind != ir::PortKind::kParameter && port.kind != ir::PortKind::kState) continue;
-    const TensorType& type = function_->body.arguments[i]->type;
-    const Array value = weights.read(port.name);
-    if (value.dtype != type.dtype || value.shape != concrete(type.shape))
-      fail(ErrorCode::kModel, weights.path(), ": '", port.name, "' is ", text(value.dtype),
-           str(value.shape), ", the module needs ", type);
-    if (port.kind == ir::PortKind::kParameter)
-      store_.parameters[port.name].value = value;
-    else
-      store_.states[port.name] = value;
-  }
+  fill_store_ = [this, weights](const ir::Function& function) {
+    for (size_t i = 0; i < function.inputs.size(); ++i) {
+      const ir::Port& port = function.inputs[i];
+      if (port.kind != ir::PortKind::kParameter && port.kind != ir::PortKind::kState) continue;
+      const TensorType& type = function.body.arguments[i]->type;
+      const Array value = weights->read(port.name);
+      if (value.dtype != type.dtype || value.shape != concrete(type.shape))
+        fail(ErrorCode::kModel, weights->path(), ": '", port.name, "' is ", text(value.dtype),
+             str(value.shape), ", the module needs ", type);
+      if (port.kind == ir::PortKind::kParameter)
+        store_.parameters[port.name].value = value;
+      else
+        store_.states[port.name] = value;
+    }
+  };
+  if (found) return add(found, {});
+  // A checkpoint holds the functions of training, and a model that asks for the values of dims has
+  // a function for each of them; the config says how to predict.
+  if (!meaning_.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
+  const train::RunConfig config = train::read_config((folder / "config.yaml").string(), {});
+  program_ = config.program;
+  entry_ = &program_->model;
+  wide_ = config.wide;
+  trace({});
 }
 
 void Predictor::open_program(const std::string& path, const LoadOptions& options) {
@@ -123,6 +138,7 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
   for (const std::string& o : options.overrides)
     program_options.overrides.push_back(model::parse_override(o));
   const auto program = model::read_program(file, program_options);
+  model::check_program(*program);
   const model::EntryPoint* entry = program->find_entry(options.function);
   if (!entry) {
     std::vector<std::string> names = {"model"};
@@ -131,13 +147,23 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
          did_you_mean(options.function, names), "; it has ", join(names, ", "));
   }
   name_ = program->name;
-  function_ = train::trace_prediction(*program, *entry, store_, false);
-  if (options.weights.empty()) return;
+  program_ = program;
+  entry_ = entry;
+  if (!options.weights.empty()) {
+    fill_store_ = [this, options](const ir::Function&) { load_weights(options); };
+  }
+  trace({});
+}
+
+void Predictor::load_weights(const LoadOptions& options) {
   // Weights that belong to another entry of the same file are no surplus.
   train::Store whole = store_;
-  for (const model::EntryPoint& f : program->functions)
-    if (&f != entry) train::trace_prediction(*program, f, whole, false);
-  if (entry != &program->model) train::trace_prediction(*program, program->model, whole, false);
+  const auto collect = [&](const model::EntryPoint& entry) {
+    train::StaticDims dims;
+    if (&entry != entry_) train::trace_prediction(*program_, entry, whole, false, &dims);
+  };
+  collect(program_->model);
+  for (const model::EntryPoint& entry : program_->functions) collect(entry);
   train::LoadReport report = train::load_weights(options.weights, store_);
   std::erase_if(report.unused, [&](const std::string& n) {
     return whole.parameters.count(n) || whole.states.count(n);
@@ -146,66 +172,113 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
   report_ = report;
 }
 
-void Predictor::prepare() {
+bool Predictor::trace(const std::map<std::string, int64_t>& known) {
+  train::StaticDims dims{known, {}};
+  const auto function = train::trace_prediction(*program_, *entry_, store_, wide_, &dims);
+  if (function) {
+    add(function, dims.fixed);
+    return true;
+  }
+  inputs_ = model::input_types(*program_, *entry_);
+  outputs_ = model::output_names(*entry_);
+  for (auto& [name, type] : inputs_)
+    if (wide_ && type.dtype == DType::kF32) type.dtype = DType::kF64;
+  return false;
+}
+
+void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string, int64_t> fixed) {
+  if (fill_store_) fill_store_(*function);
+  Trace trace;
+  trace.fixed = std::move(fixed);
+  trace.function = function;
   for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
-    pass.run(*function_);
-  executable_ = std::make_unique<runtime::Executable>(function_);
-  arrays_.resize(function_->inputs.size());
-  for (size_t i = 0; i < function_->inputs.size(); ++i) {
-    const ir::Port& port = function_->inputs[i];
-    user_input_.push_back(-1);
+    pass.run(*function);
+  trace.executable = std::make_unique<runtime::Executable>(function);
+  trace.arrays.resize(function->inputs.size());
+  inputs_.clear();
+  outputs_.clear();
+  for (size_t i = 0; i < function->inputs.size(); ++i) {
+    const ir::Port& port = function->inputs[i];
+    trace.user_input.push_back(-1);
     switch (port.kind) {
       case ir::PortKind::kValue:
-        user_input_.back() = static_cast<int>(inputs_.size());
-        inputs_.push_back({port.name, function_->body.arguments[i]->type});
+        trace.user_input.back() = static_cast<int>(inputs_.size());
+        inputs_.push_back({port.name, function->body.arguments[i]->type});
         break;
       case ir::PortKind::kParameter:
-        arrays_[i] = store_.parameters.at(port.name).value.contiguous();
+        trace.arrays[i] = store_.parameters.at(port.name).value.contiguous();
         break;
       case ir::PortKind::kState:
-        arrays_[i] = store_.states.at(port.name).contiguous();
+        // A run writes into its states, but not into what they begin with.
+        trace.arrays[i] =
+            live_states_.try_emplace(port.name, copied(store_.states.at(port.name))).first->second;
         break;
       case ir::PortKind::kRandom:
-        arrays_[i] = Array::from<uint64_t>({store_.seed, 0}, {2});
+        trace.arrays[i] = Array::from<uint64_t>({store_.seed, 0}, {2});
         break;
     }
   }
-  for (size_t i = 0; i < function_->outputs.size(); ++i)
-    if (function_->outputs[i].kind == ir::PortKind::kValue) {
-      user_output_.push_back(i);
-      outputs_.push_back(function_->outputs[i].name);
+  for (size_t i = 0; i < function->outputs.size(); ++i)
+    if (function->outputs[i].kind == ir::PortKind::kValue) {
+      trace.user_output.push_back(i);
+      outputs_.push_back(function->outputs[i].name);
     }
+  traces_.push_front(std::move(trace));
+  if (traces_.size() > kMaxTraces) traces_.pop_back();
+}
+
+Predictor::Trace& Predictor::trace_for(const std::vector<Array>& inputs) {
+  if (!traces_.empty() && traces_.front().fixed.empty()) return traces_.front();
+  std::map<std::string, int64_t> known;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = inputs_[i].second.shape;
+    for (size_t d = 0; d < shape.size() && d < inputs[i].shape.size(); ++d)
+      if (shape[d].is_symbol()) known.try_emplace(shape[d].text(), inputs[i].shape[d]);
+  }
+  for (auto it = traces_.begin(); it != traces_.end(); ++it) {
+    const bool fits = std::all_of(it->fixed.begin(), it->fixed.end(), [&](const auto& dim) {
+      return known.count(dim.first) && known.at(dim.first) == dim.second;
+    });
+    if (!fits) continue;
+    traces_.splice(traces_.begin(), traces_, it);
+    return traces_.front();
+  }
+  if (!trace(known)) fail(ErrorCode::kData, "the inputs do not give the dims that the model needs");
+  return traces_.front();
 }
 
 int64_t Predictor::parameter_count() const { return store_.parameter_count(); }
 
+std::vector<Array> Predictor::call_arrays(const Trace& trace,
+                                          const std::vector<Array>& inputs) const {
+  std::vector<Array> arrays = trace.arrays;
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (trace.user_input[i] >= 0)
+      arrays[i] = inputs[static_cast<size_t>(trace.user_input[i])].contiguous();
+  return arrays;
+}
+
 std::vector<Array> Predictor::run(const std::vector<Array>& inputs) {
-  for (size_t i = 0; i < arrays_.size(); ++i)
-    if (user_input_[i] >= 0) arrays_[i] = inputs[static_cast<size_t>(user_input_[i])].contiguous();
-  const std::vector<Array>& results = executable_->run(arrays_);
+  Trace& trace = trace_for(inputs);
+  const std::vector<Array>& results = trace.executable->run(call_arrays(trace, inputs));
   std::vector<Array> out;
-  for (const size_t i : user_output_) out.push_back(results[i]);
+  for (const size_t i : trace.user_output) out.push_back(results[i]);
   return out;
 }
 
 double Predictor::flops(const std::vector<Array>& inputs) {
+  Trace& trace = trace_for(inputs);
   std::vector<Layout> layouts;
-  for (size_t i = 0; i < arrays_.size(); ++i)
-    layouts.push_back(Layout::of(user_input_[i] >= 0
-                                     ? inputs[static_cast<size_t>(user_input_[i])].contiguous()
-                                     : arrays_[i]));
-  return executable_->plan(layouts).flops();
+  for (const Array& array : call_arrays(trace, inputs)) layouts.push_back(Layout::of(array));
+  return trace.executable->plan(layouts).flops();
 }
 
 void Predictor::reset() {
-  for (size_t i = 0; i < function_->inputs.size(); ++i)
-    if (function_->inputs[i].kind == ir::PortKind::kState) {
-      Array own = Array::empty(arrays_[i].dtype, arrays_[i].shape);
-      const Array begin = store_.states.at(function_->inputs[i].name).contiguous();
-      std::memcpy(own.raw(), begin.raw(),
-                  static_cast<size_t>(storage_bytes(own.dtype, own.size())));
-      arrays_[i] = own;
-    }
+  for (auto& [name, state] : live_states_) {
+    const Array begin = store_.states.at(name).contiguous();
+    std::memcpy(state.raw(), begin.raw(),
+                static_cast<size_t>(storage_bytes(state.dtype, state.size())));
+  }
 }
 
 }  // namespace paddle::infer

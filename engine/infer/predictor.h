@@ -2,6 +2,8 @@
 // A loaded model: a function of named inputs to named outputs with its weights, planned and run
 // batch by batch. Loads a run's `model/` folder, a checkpoint of a run, or a model file.
 
+#include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +13,7 @@
 #include "data/vocabulary.h"
 #include "ir/module.h"
 #include "model/document.h"
+#include "model/program.h"
 #include "runtime/executable.h"
 #include "train/checkpoint.h"
 
@@ -42,7 +45,6 @@ class Predictor {
   const std::vector<std::pair<std::string, TensorType>>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
   const Meaning& meaning() const { return meaning_; }
-  const ir::Function& function() const { return *function_; }
   int64_t parameter_count() const;
   const std::optional<train::LoadReport>& load_report() const { return report_; }
 
@@ -55,20 +57,35 @@ class Predictor {
   void reset();
 
  private:
+  /// A traced function, ready to run. A model that asks for `static(dim)` has one for each value.
+  struct Trace {
+    std::map<std::string, int64_t> fixed;  ///< dims that it is good for
+    std::shared_ptr<ir::Function> function;
+    std::unique_ptr<runtime::Executable> executable;
+    std::vector<Array> arrays;
+    std::vector<int> user_input;  ///< per function input: number of the user's input, or -1
+    std::vector<size_t> user_output;
+  };
   void open_folder(const std::string& path);
   void open_program(const std::string& path, const LoadOptions& options);
-  void prepare();
+  void load_weights(const LoadOptions& options);
+  /// Traces the program with these values for `static(dim)`; false if it asks for more.
+  bool trace(const std::map<std::string, int64_t>& known);
+  void add(std::shared_ptr<ir::Function> function, std::map<std::string, int64_t> fixed);
+  Trace& trace_for(const std::vector<Array>& inputs);
+  std::vector<Array> call_arrays(const Trace& trace, const std::vector<Array>& inputs) const;
 
   std::string name_;
   std::vector<std::pair<std::string, TensorType>> inputs_;
   std::vector<std::string> outputs_;
   Meaning meaning_;
   train::Store store_;
-  std::shared_ptr<ir::Function> function_;
-  std::unique_ptr<runtime::Executable> executable_;
-  std::vector<Array> arrays_;
-  std::vector<int> user_input_;  ///< per function input: number of the user's input, or -1
-  std::vector<size_t> user_output_;
+  std::map<std::string, Array> live_states_;  ///< of the running sequence
+  std::list<Trace> traces_;                   ///< most recently used first
+  std::shared_ptr<const model::Program> program_;
+  const model::EntryPoint* entry_ = nullptr;
+  bool wide_ = false;
+  std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
   std::optional<train::LoadReport> report_;
 };
 

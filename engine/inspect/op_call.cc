@@ -9,10 +9,10 @@
 namespace paddle::inspect {
 
 NamedCall::NamedCall(const Op& op, std::vector<std::pair<std::string, Argument>> arguments)
-    : op_(&op), arguments_(std::move(arguments)) {
+    : given_(&op), op_(bind_arguments(op, {}, arguments).op), arguments_(std::move(arguments)) {
   for (auto& [name, value] : arguments_) {
-    name = parameter_name(op, name);
-    if (op.operand_index(name) < 0) continue;
+    name = parameter_name(*op_, name);
+    if (op_->operand_index(name) < 0) continue;
     const auto add = [&](const Tensor& t, const std::string& key) {
       if (!t.defined() || t.type().weak) return;
       positions_[key].push_back(inputs_.size());
@@ -54,7 +54,7 @@ Bound NamedCall::bind(const Tensors& inputs) const {
         if (t.defined() && !t.type().weak) t = inputs[it->second[next++]];
     }
   }
-  return bind_arguments(*op_, {}, std::move(arguments));
+  return bind_arguments(*given_, {}, std::move(arguments));
 }
 
 Tensors NamedCall::operator()(const Tensors& inputs) const {

@@ -33,7 +33,8 @@ class NamedCall {
   Bound bind(const Tensors& inputs) const;
 
  private:
-  const Op* op_;
+  const Op* given_;  ///< as named
+  const Op* op_;     ///< the form of it that takes these arguments
   std::vector<std::pair<std::string, Argument>> arguments_;
   std::vector<Array> inputs_;
   std::map<std::string, std::vector<size_t>> positions_;

@@ -96,6 +96,11 @@ std::vector<std::string> aliases_of(const Op& op) {
   return out;
 }
 
+std::vector<std::string> overloads_of(const Op& op) {
+  if (*op.def->overloads == 0) return {};
+  return split(op.def->overloads, '|');
+}
+
 std::vector<std::string> backends_of(const Op& op) {
   runtime::register_backends();
   std::vector<std::string> out = kernel_backends(op);
@@ -140,6 +145,11 @@ Json entry(const Op& op) {
               {"backends", backends_of(op)},
               {"differentiable", op.differentiable()},
               {"traits", trait_names(op)}};
+  if (const auto forms = overloads_of(op); !forms.empty()) {
+    out["overloads"] = Json::array();
+    for (const std::string& form : forms)
+      out["overloads"].push_back({{"name", form}, {"signature", get_op(form).def->signature}});
+  }
   if (*op.def->layer_signature) out["layer"] = op.def->layer_signature;
   if (!op.differentiable()) out["no_gradient"] = op.def->no_gradient;
   return out;
@@ -194,6 +204,8 @@ std::string page(const Op& op) {
   out += row("runs by", join(backends, ", "));
   if (!traits.empty()) out += row("traits", join(traits, ", "));
   if (!aliases.empty()) out += row("also called", join(aliases, ", "));
+  for (const std::string& form : overloads_of(op))
+    out += row("also", str(op.name(), get_op(form).def->signature, ": ", form));
   return out;
 }
 

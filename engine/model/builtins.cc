@@ -61,8 +61,11 @@ Value enumerate(const ValueList& args) {
   need("enumerate", args, 1, 2);
   int64_t i = args.size() > 1 ? integer_of("enumerate", args[1]) : 0;
   ValueList out;
-  for (const Value& item : list_of("enumerate", args[0]))
-    out.push_back(Value::tuple({Value(i++), item}));
+  for (const Value& item : list_of("enumerate", args[0])) {
+    out.push_back(Value::tuple({Value(i), item}));
+    if (__builtin_add_overflow(i, int64_t{1}, &i) && out.size() < args[0].items()->size())
+      fail(ErrorCode::kConfig, "enumerate: the numbers do not fit in 64 bits");
+  }
   return Value::list(std::move(out));
 }
 

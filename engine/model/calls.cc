@@ -67,8 +67,16 @@ Value Evaluation::evaluate_initialiser(const Expr& expr, Frame& frame) {
   const bool called = expr.kind == ExprKind::kCall && expr.children[0]->kind == ExprKind::kName;
   const std::string word = called ? expr.children[0]->text : expr.text;
   const bool named = called || expr.kind == ExprKind::kName;
-  if (!named || !is_initialiser_word(word) || frame.locals.count(word))
+  if (!named || !is_initialiser_word(word) || frame.locals.count(word)) {
+    const bool unknown = named && !frame.locals.count(word) && !frame.bound->count(word) &&
+                         !find_callable(word, frame) &&
+                         !(program_ && (program_->find_param(word) || program_->is_dim(word)));
+    if (unknown) {
+      refuse(expr.where,
+             str("unknown initialiser '", word, "'", did_you_mean(word, initialiser_words())));
+    }
     return evaluate(expr, frame);
+  }
   Arguments arguments;
   if (called) arguments = evaluate_arguments(expr, frame);
   return placed(expr.where, [&] {
@@ -154,6 +162,7 @@ Value Evaluation::method(const Value& base, const std::string& name, Arguments a
 Value Evaluation::call_block(const Block& block, Arguments arguments, const Site& site,
                              Frame& frame) {
   const Signature& signature = block.signature;
+  step(site.where);
   if (std::find(open_blocks_.begin(), open_blocks_.end(), &block) != open_blocks_.end()) {
     std::string trail;
     for (const Block* open : open_blocks_) trail += open->signature.name + " → ";
@@ -211,7 +220,8 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
           init ? evaluate_initialiser(*p.fallback, defaults) : evaluate(*p.fallback, defaults);
     }
     for (const auto& [name, value] : inner.locals) {
-      if (const auto* reference = value.get<Callable>()) inner.references[name] = reference->name;
+      if (const auto* reference = value.get<Callable>())
+        inner.references[name].insert(reference->name);
       if (value.is_tensor()) record.inputs.push_back(value.tensor().type());
     }
     open_blocks_.push_back(&block);
@@ -220,7 +230,7 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
       const Value first = parameters.empty() ? Value() : inner.locals[parameters[0].name];
       result = run_chain(block.code, first, inner);
     } else {
-      result = run_body(block.code.statements, inner).value;
+      result = run_body(block.code.statements, inner);
     }
     open_blocks_.pop_back();
     if (result.is_tensor()) record.outputs.push_back(result.tensor().type());

@@ -1,5 +1,7 @@
 // Chains: items applied one after the other, and YAML values by the declared type of what takes
 // them.
+#include <algorithm>
+
 #include "model/evaluation.h"
 #include "model/initialiser_words.h"
 #include "model/layer_call.h"
@@ -51,9 +53,12 @@ Value Evaluation::evaluate_yaml(const YamlValue& value, Frame& frame, bool quote
     case Node::Kind::kScalar:
       break;
   }
-  // In JSON and on the command line strings are always quoted, so quotes say nothing there.
-  if (quoted_is_text && node.is_quoted() && node.source_kind() == SourceKind::kYaml)
-    return Value(node.text);
+  // In JSON strings are always quoted, so quotes say nothing there; nor do double ones on the
+  // command line.
+  const bool says_text =
+      node.source_kind() == SourceKind::kYaml ||
+      (node.source_kind() == SourceKind::kCommandLine && node.quote == Node::Quote::kSingle);
+  if (quoted_is_text && node.is_quoted() && says_text) return Value(node.text);
   if (!value.expression) {
     Error error = *value.not_an_expression;
     if (node.source_kind() == SourceKind::kYaml && !node.is_quoted() && quoted_is_text) {
@@ -151,6 +156,21 @@ Arguments Evaluation::chain_arguments(const ChainItem& item, const Callable& tar
   return out;
 }
 
+Value Evaluation::evaluate_from(const Name& name, Frame& frame) {
+  Expr read;
+  read.kind = ExprKind::kName;
+  read.text = name.text;
+  read.where = name.where;
+  const bool known = frame.locals.count(name.text) || frame.bound->count(name.text) ||
+                     name.text == "training" || find_callable(name.text, frame) ||
+                     (program_ && (program_->find_param(name.text) || program_->is_dim(name.text)));
+  if (known) return evaluate_name(read, frame);
+  std::vector<std::string> names(frame.bound->begin(), frame.bound->end());
+  for (const auto& [local, value] : frame.locals) names.push_back(local);
+  std::sort(names.begin(), names.end());
+  refuse(name.where, str("unknown value '", name.text, "'", did_you_mean(name.text, names)));
+}
+
 Value Evaluation::chain_item(const ChainItem& item, const Value& current, Frame& frame) {
   std::vector<Value> operands;
   if (item.from.empty()) {
@@ -165,11 +185,7 @@ Value Evaluation::chain_item(const ChainItem& item, const Value& current, Frame&
       operands.push_back(current);
       continue;
     }
-    Expr read;
-    read.kind = ExprKind::kName;
-    read.text = name.text;
-    read.where = name.where;
-    operands.push_back(evaluate_name(read, frame));
+    operands.push_back(evaluate_from(name, frame));
   }
   if (item.callee.text.empty()) return operands[0];
   const Callable target = resolve_callee(item.callee.text, item.callee.where, frame);

@@ -1,169 +1,15 @@
-// `if`, `while` and conditional expressions on tensors: they become control flow of the
-// interpreter. What a branch or turn changes is found in the text, its kind by a run on types
-// alone, and the values are carried as flat lists of tensors.
+// `if` and conditional expressions on tensors: they become control flow of the interpreter. What a
+// side changes is found in the text, its kind by a run on types alone, and the values are carried
+// as flat lists of tensors. A side that jumps away (`return`, `break`, `continue`) leaves the
+// number of its flow in a tensor, and what follows runs where that is 0.
 #include <algorithm>
-#include <functional>
 
-#include "model/dry_run.h"
-#include "model/evaluation.h"
+#include "model/changes.h"
+#include "model/dry_scope.h"
+#include "model/flow.h"
 #include "model/value_forms.h"
 
 namespace paddle::model {
-
-// ---- types only
-// ----------------------------------------------------------------------------------
-
-namespace {
-
-struct Nothing : Content {};
-
-}  // namespace
-
-Tensor typed_tensor(TensorType type) {
-  static const auto nothing = std::make_shared<const Nothing>();
-  return Tensor(std::move(type), nothing);
-}
-
-Tensors DryInterpreter::apply(const OpCall& call) {
-  Tensors out;
-  for (const TensorType& type : call.results) out.push_back(typed_tensor(type));
-  return out;
-}
-
-Tensors DryInterpreter::branch(const Tensor&, const TensorFn& then_fn, const TensorFn& else_fn) {
-  const Tensors a = then_fn({}), b = else_fn({});
-  Tensors out;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    out.push_back(typed_tensor(joined_type(a[i].type(), b[i].type())));
-  }
-  return out;
-}
-
-Tensors DryInterpreter::loop(const TensorFn& condition, const TensorFn& body,
-                             const Tensors& carried, int64_t) {
-  Tensors inside;
-  for (const Tensor& tensor : carried) inside.push_back(typed_tensor(tensor.type()));
-  condition(inside);
-  Tensors out;
-  for (const Tensor& tensor : body(inside)) out.push_back(typed_tensor(tensor.type()));
-  return out;
-}
-
-/// Nothing that happens inside is recorded, neither by the interpreter nor in states.
-class DryScope {
- public:
-  explicit DryScope(Evaluation& evaluation)
-      : evaluation_(evaluation), scope_(interpreter_), states_(evaluation.states_) {
-    ++evaluation_.dry_;
-  }
-  ~DryScope() {
-    --evaluation_.dry_;
-    evaluation_.states_ = std::move(states_);
-  }
-
- private:
-  Evaluation& evaluation_;
-  DryInterpreter interpreter_;
-  InterpreterScope scope_;
-  std::map<std::string, Evaluation::StateSlot> states_;
-};
-
-// ---- what a piece of text changes
-// ----------------------------------------------------------------
-
-namespace {
-
-using Names = std::vector<std::string>;
-
-void add_name(Names& names, const std::string& name) {
-  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-}
-
-/// The name at the bottom of `a[i].b[j]`, or "".
-std::string base_name(const Expr& expr) {
-  const Expr* e = &expr;
-  while (e->kind == ExprKind::kIndex || e->kind == ExprKind::kAttribute) e = e->children[0].get();
-  return e->kind == ExprKind::kName ? e->text : "";
-}
-
-void changed_by(const Expr& expr, Names& names) {
-  if (expr.kind == ExprKind::kCall && expr.children[0]->kind == ExprKind::kAttribute) {
-    const Expr& method = *expr.children[0];
-    const std::string name = base_name(*method.children[0]);
-    if ((method.text == "append" || method.text == "pop") && !name.empty()) add_name(names, name);
-  }
-  for (const ExprPtr& child : expr.children) {
-    if (child) changed_by(*child, names);
-  }
-  for (const Argument& argument : expr.arguments) changed_by(*argument.value, names);
-}
-
-void changed_targets(const Expr& target, Names& names) {
-  if (target.kind == ExprKind::kName || target.kind == ExprKind::kIndex) {
-    const std::string name = base_name(target);
-    if (!name.empty()) add_name(names, name);
-    return;
-  }
-  for (const ExprPtr& child : target.children) changed_targets(*child, names);
-}
-
-/// Names that statements bind, write into, append to or pop from.
-void changed_by(const std::vector<Stmt>& statements, Names& names) {
-  for (const Stmt& statement : statements) {
-    for (const ExprPtr& target : statement.targets) changed_targets(*target, names);
-    if (statement.value) changed_by(*statement.value, names);
-    for (const Branch& branch : statement.branches) {
-      if (branch.condition) changed_by(*branch.condition, names);
-      changed_by(branch.body, names);
-    }
-  }
-}
-
-bool holds_call(const Expr& expr) {
-  if (expr.kind == ExprKind::kCall) return true;
-  return std::any_of(expr.children.begin(), expr.children.end(),
-                     [](const ExprPtr& child) { return child && holds_call(*child); });
-}
-
-/// A jump out of statements whose condition is a tensor; loops keep their own breaks.
-const Stmt* find_jump(const std::vector<Stmt>& statements, bool in_loop) {
-  for (const Stmt& statement : statements) {
-    if (statement.kind == StmtKind::kReturn) return &statement;
-    if (!in_loop && (statement.kind == StmtKind::kBreak || statement.kind == StmtKind::kContinue)) {
-      return &statement;
-    }
-    const bool loop = statement.kind == StmtKind::kFor || statement.kind == StmtKind::kWhile;
-    for (const Branch& branch : statement.branches) {
-      if (const Stmt* jump = find_jump(branch.body, in_loop || loop)) return jump;
-    }
-  }
-  return nullptr;
-}
-
-/// Gives a name its value after control flow. A list or cell that has other names as well changes
-/// in place, as it would have without the control flow.
-void put_back(Frame& frame, const std::string& name, const Value& value, bool rebound) {
-  const auto found = frame.locals.find(name);
-  if (!rebound && found != frame.locals.end()) {
-    if (ValueList* items = found->second.mutable_items(); items && value.items()) {
-      *items = *value.items();
-      return;
-    }
-    if (found->second.is_tensor() && value.is_tensor() &&
-        same_type(found->second.tensor().type(), value.tensor().type())) {
-      found->second.tensor().assign(value.tensor());
-      return;
-    }
-  }
-  frame.poisoned.erase(name);
-  frame.locals[name] = value;
-}
-
-bool has(const Names& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-}  // namespace
 
 // ---- conditions
 // ----------------------------------------------------------------------------------
@@ -180,205 +26,288 @@ Tensor Evaluation::condition_tensor(const Value& value, const Where& where) {
   return op("not_equal", {tensor, Value(int64_t{0})}, where).tensor();
 }
 
-void Evaluation::dry(const std::function<void()>& f) {
-  const DryScope scope(*this);
-  f();
-}
+// ---- what happens after a side
+// -------------------------------------------------------------------
 
-Tensors Evaluation::without_updates(const Where& where, const std::function<Tensors()>& f) {
-  const auto states = states_;
-  Tensors results = f();
-  for (const auto& [path, slot] : states_) {
-    const auto before = states.find(path);
-    if (before != states.end() && !slot.current.is_same_cell(before->second.current)) {
-      refuse(where, str("the state '", path,
-                        "' is updated under a condition on a tensor: give update(…) a value that "
-                        "where(…) or an 'if' chose"));
+void put_back(Frame& frame, const std::string& name, const Value& value, const Names& bound) {
+  const auto found = frame.locals.find(name);
+  const bool rebound = std::find(bound.begin(), bound.end(), name) != bound.end();
+  if (!rebound && found != frame.locals.end()) {
+    if (ValueList* items = found->second.mutable_items(); items && value.items()) {
+      *items = *value.items();
+      return;
+    }
+    if (found->second.is_tensor() && value.is_tensor() &&
+        same_type(found->second.tensor().type(), value.tensor().type())) {
+      found->second.tensor().assign(value.tensor());
+      return;
     }
   }
-  return results;
+  frame.poisoned.erase(name);
+  frame.locals[name] = value;
 }
 
-Value Evaluation::evaluate_dry(const Expr& expr, const Frame& frame) {
-  const DryScope dry(*this);
-  Frame copy = Copier().copy(frame);
-  return evaluate(expr, copy);
+const Value* returned_by(const Outcome& outcome, const Frame& frame) {
+  if (outcome.flow == Flow::kReturn) return &outcome.value;
+  if (!(outcome.flows() & Outcome::bit(Flow::kReturn))) return nullptr;
+  return &frame.locals.at(kReturned);
 }
 
-Value Evaluation::loop_condition(const Expr& expr, Frame& frame) {
-  // Without a call, nothing happens that a second evaluation would repeat.
-  return holds_call(expr) ? evaluate_dry(expr, frame) : evaluate(expr, frame);
+Value jump_of(const Outcome& outcome, const Frame& frame) {
+  if (outcome.flow == Flow::kMixed) return frame.locals.at(kJump);
+  return Value(static_cast<int64_t>(outcome.flow));
 }
 
-Value Evaluation::conditional_on_tensor(const Tensor& condition, const Expr& expr, Frame& frame) {
-  const Where& where = expr.where;
-  step(where);
-  Value form;
-  {
-    const Value a = evaluate_dry(*expr.children[0], frame);
-    const Value b = evaluate_dry(*expr.children[2], frame);
-    form = placed(where, [&] { return join("the value", a, b, "if"); });
+Outcome outcome_of(unsigned flows, Frame& frame) {
+  for (const Flow flow : {Flow::kNormal, Flow::kBreak, Flow::kContinue, Flow::kReturn}) {
+    if (flows != Outcome::bit(flow)) continue;
+    Outcome out{flow, {}};
+    if (flow == Flow::kReturn) out.value = frame.locals.at(kReturned);
+    frame.locals.erase(kJump);
+    frame.locals.erase(kReturned);
+    return out;
   }
-  const Tensor chosen = condition_tensor(condition, where);
-  if (is_dry()) return form;
-  const auto side = [&](size_t child) {
-    return [&, child](const Tensors&) {
-      Frame copy = Copier().copy(frame);
-      Tensors flat;
-      flatten(*this, form, evaluate(*expr.children[child], copy), where, flat);
-      return flat;
-    };
-  };
-  const Tensors flat =
-      placed(where, [&] { return current_interpreter().branch(chosen, side(0), side(2)); });
-  size_t next = 0;
-  return restore(form, flat, next);
+  return {Flow::kMixed, {}, flows};
 }
 
-Outcome Evaluation::branch_on_tensor(const Tensor& condition, const Stmt& statement, size_t index,
-                                     Frame& frame) {
-  const Where& where = statement.branches[index].where;
-  step(where);
-  Names changed, bound;
-  for (size_t i = index; i < statement.branches.size(); ++i) {
-    const Branch& branch = statement.branches[i];
-    if (const Stmt* jump = find_jump(branch.body, false)) {
-      const char* word = jump->kind == StmtKind::kReturn  ? "return"
-                         : jump->kind == StmtKind::kBreak ? "break"
-                                                          : "continue";
-      refuse(jump->where, str("'", word,
-                              "' under a condition on a tensor is not supported: assign a name in "
-                              "both branches and use it after the 'if'"));
-    }
-    if (i > index && branch.condition) changed_by(*branch.condition, changed);
-    changed_by(branch.body, changed);
-    for (const std::string& name : assigned_names(branch.body)) add_name(bound, name);
+// ---- forks
+// ---------------------------------------------------------------------------------------
+
+/// One `if` on a tensor between what its sides are and what comes of them.
+class Evaluation::Fork {
+ public:
+  Fork(Evaluation& evaluation, const Where& where, const Changes& changes, Frame& frame,
+       const Side& first, const Side& second)
+      : ev_(evaluation), where_(where), changes_(changes), frame_(frame), sides_{&first, &second} {
+    const DryScope dry(ev_);
+    const Ending a = end(first), b = end(second);
+    flows_ = a.outcome.flows() | b.outcome.flows();
+    mixed_ = (flows_ & (flows_ - 1)) != 0;
+    // After a `return` nobody asks what the names were.
+    const unsigned returned = Outcome::bit(Flow::kReturn);
+    gone_[0] = a.outcome.flows() == returned;
+    gone_[1] = b.outcome.flows() == returned;
+    join_names(a, b);
+    join_returned(a, b);
+    states_ = changed_states(ev_.states_, a.states);
+    states_.merge(changed_states(ev_.states_, b.states));
+    met_ = a.states;
+    met_.insert(b.states.begin(), b.states.end());
   }
-  const auto run_side = [&](bool first, Frame& copy) {
-    if (first) {
-      run(statement.branches[index].body, copy);
-    } else {
-      run_if(statement, index + 1, copy);
+
+  Outcome finish_dry() {
+    for (const auto& [name, form] : forms_) put_back(frame_, name, form, changes_.bound);
+    for (const std::string& path : states_) {
+      StateSlot& slot = ev_.states_.try_emplace(path, met_.at(path)).first->second;
+      slot.current = typed_tensor(slot.current.type());
+      ++slot.writes;
     }
-  };
-  // The forms of all changed names that have a value after either branch.
-  std::vector<std::pair<std::string, Value>> forms;
-  {
-    const DryScope dry(*this);
-    Frame a = Copier().copy(frame), b = Copier().copy(frame);
-    run_side(true, a);
-    run_side(false, b);
-    for (const std::string& name : changed) {
-      const auto x = a.locals.find(name), y = b.locals.find(name);
-      if (x != a.locals.end() && y != b.locals.end()) {
-        forms.emplace_back(name,
-                           placed(where, [&] { return join(name, x->second, y->second, "if"); }));
-      } else if (x != a.locals.end() || y != b.locals.end()) {
-        frame.poisoned[name] =
-            str("'", name, "' is assigned in only one branch of the 'if' in line ", where.line);
+    if (mixed_) frame_.locals[kJump] = typed_tensor({DType::kI64, {}});
+    if (returned_) frame_.locals[kReturned] = *returned_;
+    return outcome_of(flows_, frame_);
+  }
+
+  Outcome finish(const Tensor& condition) {
+    ev_.open_states(states_, met_, where_);
+    const Tensors flat = ev_.placed(where_, [&] {
+      return current_interpreter().branch(
+          condition, [&](const Tensors&) { return run(0); },
+          [&](const Tensors&) { return run(1); });
+    });
+    size_t next = 0;
+    for (const auto& [name, form] : forms_)
+      put_back(frame_, name, restore(form, flat, next), changes_.bound);
+    for (const std::string& path : states_) {
+      StateSlot& slot = ev_.states_.at(path);
+      slot.current = flat.at(next++);
+      ++slot.writes;
+    }
+    if (mixed_) frame_.locals[kJump] = Value(flat.at(next++));
+    if (returned_) frame_.locals[kReturned] = restore(*returned_, flat, next);
+    ev_.publish(states_);
+    return outcome_of(flows_, frame_);
+  }
+
+ private:
+  Ending end(const Side& side) {
+    const RegionScope region(ev_);
+    Frame copy = Copier().copy(frame_);
+    Outcome outcome = side(copy);
+    return {std::move(outcome), std::move(copy), ev_.states_};
+  }
+
+  void join_names(const Ending& a, const Ending& b) {
+    if (gone_[0] && gone_[1]) return;
+    for (const std::string& name : changes_.changed) {
+      const auto x = a.frame.locals.find(name), y = b.frame.locals.find(name);
+      const bool in_a = !gone_[0] && x != a.frame.locals.end();
+      const bool in_b = !gone_[1] && y != b.frame.locals.end();
+      if (in_a && in_b) {
+        const std::string called = name == kChosen ? "the value" : "'" + name + "'";
+        forms_.emplace_back(
+            name, ev_.placed(where_, [&] { return join(called, x->second, y->second, "if"); }));
+      } else if (in_a && gone_[1]) {
+        forms_.emplace_back(name, x->second);
+      } else if (in_b && gone_[0]) {
+        forms_.emplace_back(name, y->second);
+      } else if (in_a || in_b) {
+        frame_.locals.erase(name);
+        frame_.poisoned[name] =
+            str("'", name, "' is assigned in only one branch of the 'if' in line ", where_.line);
+      } else {
+        // Both sides may have lost it, each for its own reason.
+        for (const Ending* ending : {&a, &b}) {
+          const auto reason = ending->frame.poisoned.find(name);
+          if (reason == ending->frame.poisoned.end()) continue;
+          frame_.locals.erase(name);
+          frame_.poisoned[name] = reason->second;
+        }
       }
     }
   }
-  const Tensor chosen = condition_tensor(condition, where);
-  const auto finish = [&](const auto& value_of) {
-    for (const auto& [name, form] : forms) {
-      put_back(frame, name, value_of(form), has(bound, name));
+
+  void join_returned(const Ending& a, const Ending& b) {
+    const Value *x = returned_by(a.outcome, a.frame), *y = returned_by(b.outcome, b.frame);
+    if (x && y) {
+      returned_ = ev_.placed(where_, [&] { return join("the returned value", *x, *y, "if"); });
+    } else if (x || y) {
+      returned_ = x ? *x : *y;
     }
-    return Outcome{};
-  };
-  if (is_dry()) return finish([](const Value& form) { return form; });
-  const auto side = [&](bool first) {
-    return [&, first](const Tensors&) {
-      return without_updates(where, [&] {
-        Frame copy = Copier().copy(frame);
-        run_side(first, copy);
-        Tensors flat;
-        for (const auto& [name, form] : forms) {
-          flatten(*this, form, copy.locals.at(name), where, flat);
-        }
-        return flat;
-      });
-    };
-  };
-  const Tensors flat =
-      placed(where, [&] { return current_interpreter().branch(chosen, side(true), side(false)); });
-  size_t next = 0;
-  return finish([&](const Value& form) { return restore(form, flat, next); });
+  }
+
+  Tensors run(size_t which) {
+    const RegionScope region(ev_);
+    Frame copy = Copier().copy(frame_);
+    const Outcome outcome = (*sides_[which])(copy);
+    Tensors flat;
+    for (const auto& [name, form] : forms_) {
+      if (gone_[which]) {
+        flatten_nothing(ev_, form, where_, flat);
+      } else {
+        flatten(ev_, form, copy.locals.at(name), where_, flat);
+      }
+    }
+    for (const std::string& path : states_) flat.push_back(ev_.states_.at(path).current);
+    if (mixed_)
+      flatten(ev_, Value(typed_tensor({DType::kI64, {}})), jump_of(outcome, copy), where_, flat);
+    if (returned_) {
+      if (const Value* value = returned_by(outcome, copy)) {
+        flatten(ev_, *returned_, *value, where_, flat);
+      } else {
+        flatten_nothing(ev_, *returned_, where_, flat);
+      }
+    }
+    return flat;
+  }
+
+  Evaluation& ev_;
+  const Where& where_;
+  const Changes& changes_;
+  Frame& frame_;
+  const Side* sides_[2];
+  unsigned flows_ = 0;
+  bool mixed_ = false;
+  bool gone_[2] = {false, false};
+  std::vector<std::pair<std::string, Value>> forms_;  ///< of the changed names
+  std::optional<Value> returned_;
+  std::set<std::string> states_;  ///< paths of those that a side updates
+  States met_;
+};
+
+Outcome Evaluation::fork(const Tensor& condition, const Where& where, const Changes& changes,
+                         Frame& frame, const Side& first, const Side& second) {
+  step(where);
+  const Tensor chosen = condition_tensor(condition, where);
+  Fork fork(*this, where, changes, frame, first, second);
+  return is_dry() ? fork.finish_dry() : fork.finish(chosen);
 }
 
-void Evaluation::loop_on_tensor(const Stmt& loop, Frame& frame) {
-  const std::vector<Stmt>& body = loop.branches[0].body;
-  const Where& where = loop.where;
-  step(where);
-  if (const Stmt* jump = find_jump(body, false)) {
-    refuse(jump->where,
-           "'return', 'break' and 'continue' in a loop on a tensor are not supported: put the "
-           "condition into 'while', or keep a flag");
-  }
-  Names changed;
-  changed_by(body, changed);
-  const Names bound = assigned_names(body);
-  Names carried, inside;
-  for (const std::string& name : changed) {
-    (frame.locals.count(name) ? carried : inside).push_back(name);
-  }
-  std::vector<Value> forms;
-  for (const std::string& name : carried) forms.push_back(loosen(frame.locals.at(name)));
-  const auto with_values = [&](const std::vector<Value>& values) {
-    Frame copy = Copier().copy(frame);
-    for (size_t i = 0; i < carried.size(); ++i) copy.locals[carried[i]] = Copier().copy(values[i]);
-    return copy;
+Value Evaluation::conditional_on_tensor(const Tensor& condition, const Expr& expr, Frame& frame) {
+  Changes changes = changes_of(expr);
+  changes.changed.emplace_back(kChosen);
+  changes.bound.emplace_back(kChosen);
+  const auto side = [&](size_t child) {
+    return [&, child](Frame& copy) {
+      copy.locals[kChosen] = evaluate(*expr.children[child], copy);
+      return Outcome{};
+    };
   };
-  // Types may widen from turn to turn (an integer start, a float afterwards) until they settle.
-  for (int round = 0;; ++round) {
-    const DryScope dry(*this);
-    Frame copy = with_values(forms);
-    run(body, copy);
-    bool settled = true;
-    for (size_t i = 0; i < carried.size(); ++i) {
-      const Value next = placed(
-          where, [&] { return join(carried[i], forms[i], copy.locals.at(carried[i]), "while"); });
-      settled = settled && same_types(forms[i], next);
-      forms[i] = loosen(next);
+  fork(condition, expr.where, changes, frame, side(0), side(2));
+  Value out = frame.locals.at(kChosen);
+  frame.locals.erase(kChosen);
+  return out;
+}
+
+// ---- statements
+// ----------------------------------------------------------------------------------
+
+Outcome Evaluation::run_if(const Stmt& statement, size_t branch, const Rest* rest, Frame& frame) {
+  for (; branch < statement.branches.size(); ++branch) {
+    const Branch& chosen = statement.branches[branch];
+    if (!chosen.condition) return run(chosen.body, frame);
+    const Value condition = evaluate(*chosen.condition, frame);
+    if (!condition.is_tensor()) {
+      if (placed(chosen.condition->where, [&] { return truth(condition); }))
+        return run(chosen.body, frame);
+      continue;
     }
-    if (settled) break;
-    if (round == 4) refuse(where, "the types of the values that this loop carries do not settle");
+    Changes changes = changes_of_branches(statement, branch);
+    if (rest) {
+      const Changes after = changes_of(rest->statements, rest->from);
+      changes.changed.insert(changes.changed.end(), after.changed.begin(), after.changed.end());
+      changes.bound.insert(changes.bound.end(), after.bound.begin(), after.bound.end());
+      std::sort(changes.changed.begin(), changes.changed.end());
+      changes.changed.erase(std::unique(changes.changed.begin(), changes.changed.end()),
+                            changes.changed.end());
+    }
+    const auto onward = [&](Outcome outcome, Frame& copy) {
+      if (rest && !outcome.ran_on) outcome = go_on(std::move(outcome), *rest, copy);
+      outcome.ran_on = false;
+      return outcome;
+    };
+    Outcome outcome = fork(
+        condition.tensor(), chosen.where, changes, frame,
+        [&](Frame& copy) { return onward(run(chosen.body, copy), copy); },
+        [&](Frame& copy) { return onward(run_if(statement, branch + 1, rest, copy), copy); });
+    outcome.ran_on = rest != nullptr;
+    return outcome;
   }
-  const auto finish = [&](const auto& value_of) {
-    for (size_t i = 0; i < carried.size(); ++i) {
-      put_back(frame, carried[i], value_of(forms[i]), has(bound, carried[i]));
-    }
-    for (const std::string& name : inside) {
-      frame.poisoned[name] = str("'", name, "' is assigned only inside the loop in line ",
-                                 where.line, ", which may run no turn");
-    }
-  };
-  if (is_dry()) return finish([](const Value& form) { return form; });
-  const auto restored = [&](const Tensors& flat) {
-    std::vector<Value> values;
-    size_t next = 0;
-    for (const Value& form : forms) values.push_back(restore(form, flat, next));
-    return with_values(values);
-  };
-  Tensors start;
-  for (size_t i = 0; i < carried.size(); ++i)
-    flatten(*this, forms[i], frame.locals.at(carried[i]), where, start);
-  const TensorFn condition = [&](const Tensors& flat) -> Tensors {
-    Frame copy = restored(flat);
-    return {condition_tensor(evaluate(*loop.value, copy), loop.value->where)};
-  };
-  const TensorFn turn = [&](const Tensors& flat) {
-    Frame copy = restored(flat);
-    run(body, copy);
-    Tensors out;
-    for (size_t i = 0; i < carried.size(); ++i)
-      flatten(*this, forms[i], copy.locals.at(carried[i]), where, out);
-    return out;
-  };
-  const Tensors flat =
-      placed(where, [&] { return current_interpreter().loop(condition, turn, start, -1); });
-  size_t next = 0;
-  finish([&](const Value& form) { return restore(form, flat, next); });
+  return {};
+}
+
+Outcome Evaluation::go_on(Outcome outcome, const Rest& rest, Frame& frame) {
+  if (rest.from >= rest.statements.size()) return outcome;
+  if (outcome.flow == Flow::kNormal) return run(rest.statements, frame, rest.from);
+  if (!(outcome.flows() & Outcome::bit(Flow::kNormal))) return outcome;
+  return guarded(outcome, rest.statements[rest.from].where, changes_of(rest.statements, rest.from),
+                 frame, [&](Frame& copy) { return run(rest.statements, copy, rest.from); });
+}
+
+Outcome Evaluation::guarded(const Outcome& before, const Where& where, const Changes& changes,
+                            Frame& frame, const Side& rest) {
+  const Value idle = op("equal", {frame.locals.at(kJump), Value(int64_t{0})}, where);
+  const unsigned jumped = before.may & ~Outcome::bit(Flow::kNormal);
+  return fork(
+      idle.tensor(), where, changes, frame,
+      [&](Frame& copy) {
+        copy.locals.erase(kJump);
+        copy.locals.erase(kReturned);
+        return rest(copy);
+      },
+      [&](Frame& copy) { return outcome_of(jumped, copy); });
+}
+
+Outcome Evaluation::settled(const Outcome& outcome, Flow flow, const Where& where, Frame& frame) {
+  const unsigned flows = outcome.flows();
+  if (!(flows & Outcome::bit(flow))) return outcome;
+  const unsigned left = (flows & ~Outcome::bit(flow)) | Outcome::bit(Flow::kNormal);
+  if ((left & (left - 1)) != 0) {
+    const Value jump = frame.locals.at(kJump);
+    const Value done = op("equal", {jump, Value(static_cast<int64_t>(flow))}, where);
+    const Value zero = op("zeros_like", {jump}, where);
+    frame.locals[kJump] = op("where", {done, zero, jump}, where);
+  }
+  return outcome_of(left, frame);
 }
 
 }  // namespace paddle::model

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/changes.h"
 #include "model/lexer.h"
 
 namespace paddle::model {
@@ -33,7 +34,8 @@ void Evaluation::refuse(const Where& where, std::string message) const {
 }
 
 void Evaluation::step(const Where& where) {
-  if (++steps_ > kMaxTraceSteps) {
+  // Runs on types alone come on top, and have a bound of their own.
+  if (is_dry() ? ++dry_steps_ > 4 * kMaxTraceSteps : ++steps_ > kMaxTraceSteps) {
     refuse(where, "more than a million operations and loop turns in one trace");
   }
 }
@@ -70,16 +72,32 @@ Frame Evaluation::make_frame(const Code& code, const std::string& file) {
 // ---- statements
 // ----------------------------------------------------------------------------------
 
-Outcome Evaluation::run(const std::vector<Stmt>& statements, Frame& frame) {
+Outcome Evaluation::run(const std::vector<Stmt>& statements, Frame& frame, size_t from) {
   const DepthGuard guard(depth_);
-  if (guard.too_deep() && !statements.empty()) {
-    refuse(statements[0].where, "more than 200 levels of nesting");
-  }
-  for (const Stmt& statement : statements) {
-    Outcome outcome = located(statement.where, [&] { return run_statement(statement, frame); });
-    if (outcome.flow != Flow::kNormal) return outcome;
+  for (size_t i = from; i < statements.size(); ++i) {
+    const Stmt& statement = statements[i];
+    if (guard.too_deep()) refuse(statement.where, "more than 200 levels of nesting");
+    const Rest rest{statements, i + 1};
+    Outcome outcome = located(statement.where, [&] {
+      if (statement.kind != StmtKind::kIf) return run_statement(statement, frame);
+      return run_if(statement, 0, has_one_way_on(statement) ? &rest : nullptr, frame);
+    });
+    if (outcome.ran_on) {
+      outcome.ran_on = false;
+      return outcome;
+    }
+    if (outcome.flow != Flow::kNormal) return go_on(std::move(outcome), rest, frame);
   }
   return {};
+}
+
+Value Evaluation::run_body(const std::vector<Stmt>& statements, Frame& frame) {
+  Outcome outcome = run(statements, frame);
+  if (outcome.flow == Flow::kMixed) {
+    refuse(find_jump(statements)->where,
+           "'return' on one side of a condition on a tensor needs a 'return' on the other");
+  }
+  return std::move(outcome.value);
 }
 
 Outcome Evaluation::run_statement(const Stmt& statement, Frame& frame) {
@@ -96,7 +114,7 @@ Outcome Evaluation::run_statement(const Stmt& statement, Frame& frame) {
       augment(statement, frame);
       return {};
     case StmtKind::kIf:
-      return run_if(statement, 0, frame);
+      return run_if(statement, 0, nullptr, frame);
     case StmtKind::kFor:
       return run_for(statement, frame);
     case StmtKind::kWhile:
@@ -110,71 +128,6 @@ Outcome Evaluation::run_statement(const Stmt& statement, Frame& frame) {
     case StmtKind::kPass:
       return {};
   }
-  return {};
-}
-
-Outcome Evaluation::run_if(const Stmt& statement, size_t branch, Frame& frame) {
-  for (; branch < statement.branches.size(); ++branch) {
-    const Branch& chosen = statement.branches[branch];
-    if (!chosen.condition) return run(chosen.body, frame);
-    const Value condition = evaluate(*chosen.condition, frame);
-    if (condition.is_tensor()) {
-      return branch_on_tensor(condition.tensor(), statement, branch, frame);
-    }
-    if (placed(chosen.condition->where, [&] { return truth(condition); })) {
-      return run(chosen.body, frame);
-    }
-  }
-  return {};
-}
-
-Outcome Evaluation::run_for(const Stmt& statement, Frame& frame) {
-  const Value range = evaluate(*statement.value, frame);
-  const Where& where = statement.value->where;
-  if (range.is_tensor()) {
-    refuse(where, "'for' over a tensor: loop over range(n) and index it, or use 'while'");
-  }
-  const ValueList* items = range.items();
-  if (!items) refuse(where, str("'for' needs a list, found ", range.describe()));
-  // The list may change under the loop; what it held at the start counts.
-  const ValueList turns = *items;
-  frame.turns.push_back(-1);
-  for (const Value& item : turns) {
-    step(statement.where);
-    ++frame.turns.back();
-    assign(*statement.targets[0], item, frame);
-    Outcome outcome = run(statement.branches[0].body, frame);
-    if (outcome.flow == Flow::kBreak) break;
-    if (outcome.flow == Flow::kReturn) {
-      frame.turns.pop_back();
-      return outcome;
-    }
-  }
-  frame.turns.pop_back();
-  return {};
-}
-
-Outcome Evaluation::run_while(const Stmt& statement, Frame& frame) {
-  frame.turns.push_back(-1);
-  while (true) {
-    // The condition counts to the turn that it starts, and to none when it stands on a tensor.
-    ++frame.turns.back();
-    const Value condition = loop_condition(*statement.value, frame);
-    if (condition.is_tensor()) {
-      frame.turns.pop_back();
-      loop_on_tensor(statement, frame);
-      return {};
-    }
-    if (!placed(statement.value->where, [&] { return truth(condition); })) break;
-    step(statement.where);
-    Outcome outcome = run(statement.branches[0].body, frame);
-    if (outcome.flow == Flow::kBreak) break;
-    if (outcome.flow == Flow::kReturn) {
-      frame.turns.pop_back();
-      return outcome;
-    }
-  }
-  frame.turns.pop_back();
   return {};
 }
 
@@ -193,6 +146,8 @@ void Evaluation::assign(const Expr& target, Value value, Frame& frame) {
   switch (target.kind) {
     case ExprKind::kName:
       frame.poisoned.erase(target.text);
+      if (const auto* reference = value.get<Callable>())
+        frame.references[target.text].insert(reference->name);
       frame.locals[target.text] = std::move(value);
       return;
     case ExprKind::kIndex:
@@ -249,7 +204,8 @@ void Evaluation::unknown_name(const Expr& name, const Frame& frame) const {
     for (const auto& block : program_->blocks) names.push_back(block->signature.name);
   }
   std::sort(names.begin(), names.end());
-  const std::string near = nearest(name.text, names);
+  std::string near = nearest(name.text, names);
+  if (near.empty() && name.text.size() > 2) near = nearest(name.text, op_names());
   refuse(name.where, str("unknown name '", name.text, "' (",
                          near.empty() ? "" : "did you mean '" + near + "'? ",
                          "text needs quotes: \"", name.text, "\")"));

@@ -28,8 +28,8 @@ struct Frame {
   std::unordered_map<std::string, std::string> poisoned;
   std::string path;
   std::vector<int64_t> turns;  ///< of the enclosing loops, outermost first
-  /// Names that hold references when the body starts, with their targets' names.
-  std::map<std::string, std::string> references;
+  /// Names that held references, with their targets' names.
+  std::map<std::string, std::set<std::string>> references;
   bool sees_program = true;  ///< params, dims and blocks
 };
 
@@ -46,11 +46,25 @@ class DepthGuard {
   int& depth_;
 };
 
-enum class Flow { kNormal, kBreak, kContinue, kReturn };
+enum class Flow { kNormal, kBreak, kContinue, kReturn, kMixed };
 
+/// How a piece of code ended. kMixed: which way depends on a tensor. Then the frame's local `%jump`
+/// holds the number of the Flow and `%value` what is returned, where that may have happened.
 struct Outcome {
   Flow flow = Flow::kNormal;
   Value value;
+  unsigned may = 0;     ///< of kMixed: bits of the flows that are possible
+  bool ran_on = false;  ///< of an `if`: what stands after it has run as well
+  static constexpr unsigned bit(Flow flow) { return 1u << static_cast<unsigned>(flow); }
+  unsigned flows() const { return flow == Flow::kMixed ? may : bit(flow); }
+};
+
+/// Names of locals, in order of appearance.
+using Names = std::vector<std::string>;
+/// What a piece of text changes.
+struct Changes {
+  Names changed;  ///< names that are bound, written into, appended to or popped from
+  Names bound;    ///< those that get a value of their own
 };
 
 /// Evaluated arguments of a call.
@@ -75,7 +89,8 @@ class Evaluation {
   Evaluation(const Program* program, const EvaluationOptions& options);
 
   // ---- evaluation.cc: frames, statements, names ------------------------------------------------
-  Outcome run(const std::vector<Stmt>& statements, Frame& frame);
+  /// Runs statements from number `from` on.
+  Outcome run(const std::vector<Stmt>& statements, Frame& frame, size_t from = 0);
   Frame make_frame(const Code& code, const std::string& file);
   Value evaluate_name(const Expr& name, Frame& frame);
   void assign(const Expr& target, Value value, Frame& frame);
@@ -87,9 +102,8 @@ class Evaluation {
   template <class F>
   auto placed(const Where& where, F&& f) -> decltype(f());
 
-  // ---- early_return.cc -------------------------------------------------------------------------
-  /// Runs a whole body; `return` may stand under conditions on tensors outside of loops.
-  Outcome run_body(const std::vector<Stmt>& statements, Frame& frame);
+  /// Runs a whole body and gives what it returns.
+  Value run_body(const std::vector<Stmt>& statements, Frame& frame);
 
   /// Calls `f` and gives errors that still have no place this one.
   template <class F>
@@ -146,8 +160,8 @@ class Evaluation {
   int occurrence(const std::string& callee, const Site& site, const Frame& frame);
   Tensor parameter(const std::string& path, const Dims& shape, DType dtype, const Initialiser& init,
                    const Where& where);
-  Tensor state(const std::string& path, const Dims& shape, DType dtype, const Initialiser& init,
-               StateScope scope, const Where& where);
+  Value state(const std::string& path, const Dims& shape, DType dtype, const Initialiser& init,
+              StateScope scope, const Where& where);
   void update_state(const std::string& path, const Tensor& value, const Where& where);
   Value call_param(Arguments& arguments, const Where& where, Frame& frame);
   Value call_state(Arguments& arguments, const Where& where, Frame& frame);
@@ -155,20 +169,30 @@ class Evaluation {
   Value call_get(Arguments& arguments, const Where& where);
 
   // ---- control_flow.cc -------------------------------------------------------------------------
-  /// Branch `index` of an `if` against all that follow it.
-  Outcome branch_on_tensor(const Tensor& condition, const Stmt& statement, size_t index,
-                           Frame& frame);
+  using Side = std::function<Outcome(Frame&)>;
+  /// Runs one of two sides by a tensor. Each works on a copy of the frame; what they change of it,
+  /// of states and how they end comes together afterwards.
+  Outcome fork(const Tensor& condition, const Where& where, const Changes& changes, Frame& frame,
+               const Side& first, const Side& second);
   Value conditional_on_tensor(const Tensor& condition, const Expr& expr, Frame& frame);
-  void loop_on_tensor(const Stmt& loop, Frame& frame);
   Tensor condition_tensor(const Value& value, const Where& where);
-  /// Runs `f` on types alone: nothing is recorded, neither by the interpreter nor in states.
-  void dry(const std::function<void()>& f);
-  /// Runs one side of a condition; a state updated there is refused.
-  Tensors without_updates(const Where& where, const std::function<Tensors()>& f);
+  /// Runs `rest` where nothing before it jumped away.
+  Outcome guarded(const Outcome& before, const Where& where, const Changes& changes, Frame& frame,
+                  const Side& rest);
+  /// Takes `flow` for done: where it happened, things go on normally.
+  Outcome settled(const Outcome& outcome, Flow flow, const Where& where, Frame& frame);
+
+  // ---- loops.cc --------------------------------------------------------------------------------
+  /// Runs turns until `next` gives none or all paths have left the loop.
+  Outcome run_turns(const Stmt& statement, Frame& frame,
+                    const std::function<std::optional<Side>()>& next);
+  Outcome run_for(const Stmt& statement, Frame& frame);
+  Outcome run_while(const Stmt& statement, Frame& frame);
+  Outcome loop_on_tensor(const Stmt& loop, Frame& frame);
+
+  // ---- dry_run.cc ------------------------------------------------------------------------------
   /// The value of an expression as far as types go, without recording anything.
   Value evaluate_dry(const Expr& expr, const Frame& frame);
-  /// The condition of a `while`, for finding out whether it is a tensor.
-  Value loop_condition(const Expr& expr, Frame& frame);
 
   // ---- chains.cc -------------------------------------------------------------------------------
   Value run_chain(const Code& code, Value first, Frame& frame);
@@ -185,6 +209,7 @@ class Evaluation {
 
  private:
   friend class DryScope;
+  friend class RegionScope;
   friend class LayerCall;
 
   struct Claim {
@@ -196,20 +221,38 @@ class Evaluation {
   struct StateSlot {
     Tensor current;
     StateScope scope;
+    Initialiser init;
+    DType declared;
+    int64_t writes = 0;
   };
+  using States = std::map<std::string, StateSlot>;
+  /// What one side of control flow left behind, by types.
+  struct Ending {
+    Outcome outcome;
+    Frame frame;
+    States states;
+  };
+  class Fork;
+  class Loop;
 
   void claim(const std::string& path, const std::string& callee, bool shared, const Site& site);
-  struct Rest;
-  Outcome run_tail(const std::vector<Stmt>& statements, size_t from, const Rest* rest,
-                   Frame& frame);
-  Outcome run_if_tail(const Stmt& statement, size_t branch, const Rest& rest, Frame& frame);
+  struct Rest {
+    const std::vector<Stmt>& statements;
+    size_t from;
+  };
   Outcome run_statement(const Stmt& statement, Frame& frame);
-  Outcome run_if(const Stmt& statement, size_t branch, Frame& frame);
-  Outcome run_for(const Stmt& statement, Frame& frame);
-  Outcome run_while(const Stmt& statement, Frame& frame);
+  Outcome run_if(const Stmt& statement, size_t branch, const Rest* rest, Frame& frame);
+  Outcome go_on(Outcome outcome, const Rest& rest, Frame& frame);
+  /// Whether a `while` on numbers turned out, after its first turn, to stand on tensors.
+  bool becomes_tensor_loop(const Stmt& statement, Outcome outcome, Frame& frame);
+  /// Tells the store of states that control flow changed, once outside of it.
+  void publish(const std::set<std::string>& paths);
+  /// Makes states for real that a run on types met first.
+  void open_states(const std::set<std::string>& paths, const States& met, const Where& where);
   void augment(const Stmt& statement, Frame& frame);
   void unpack(const Expr& target, const Value& value, Frame& frame);
   [[noreturn]] void unknown_name(const Expr& name, const Frame& frame) const;
+  Value evaluate_from(const Name& name, Frame& frame);
   Value chain_item(const ChainItem& item, const Value& current, Frame& frame);
   Arguments chain_arguments(const ChainItem& item, const Callable& target,
                             std::vector<Value> operands, Frame& frame);
@@ -222,18 +265,21 @@ class Evaluation {
   const EvaluationOptions& options_;
   std::map<std::string, Dim> dims_;
   std::map<const Code*, std::unordered_set<std::string>> bound_names_;
-  std::map<const Code*, std::vector<int>> occurrences_;
+  /// What each call of a text was seen to mean, where its word does not say it.
+  std::map<const Code*, std::vector<std::set<std::string>>> called_;
   std::map<std::string, Value> params_;
   std::set<std::string> open_params_;
   std::unordered_map<std::string, Claim> claims_;
   std::unordered_map<std::string, Tensor> parameters_;
-  std::map<std::string, StateSlot> states_;
-  std::vector<std::pair<Tensor, std::string>> state_handles_;
+  States states_;
+  /// Made during runs on types alone, to be forgotten afterwards.
+  std::vector<std::string> dry_parameters_, dry_claims_;
   std::vector<std::pair<std::string, TensorType>> used_parameters_;  ///< since the last record
   std::vector<const Block*> open_blocks_;
-  int64_t steps_ = 0;
+  int64_t steps_ = 0, dry_steps_ = 0;
   int depth_ = 0;
   int dry_ = 0;
+  int regions_ = 0;  ///< control flow on tensors that is being written
 };
 
 template <class F>

@@ -49,6 +49,8 @@ class ParameterStore {
                        const Initialiser& init, StateScope scope) = 0;
   /// Gives the slot its value for the next call; `state` of later calls gives it.
   virtual void update(const std::string& path, const Tensor& value) = 0;
+  /// The type in which parameters and states of a declared type are kept (a run in float64 widens).
+  virtual DType kept_type(DType declared) const { return declared; }
   /// The number that a dim stands for in this trace (`static(dim)`); the trace is then good for
   /// this value alone. Throws kUsage where that cannot be.
   virtual int64_t static_value(const Dim& dim) { return dim.value(); }

@@ -62,6 +62,12 @@ double number_of(const Word& word, const Value& value) {
 
 bool is_initialiser_word(std::string_view word) { return find_word(word) != nullptr; }
 
+std::vector<std::string> initialiser_words() {
+  std::vector<std::string> words;
+  for (const Word& word : kWords) words.emplace_back(word.name);
+  return words;
+}
+
 Initialiser make_initialiser(const std::string& name, const ValueList& positional,
                              const NamedValues& named) {
   const Word& word = *find_word(name);
@@ -104,8 +110,7 @@ Initialiser to_initialiser(const Value& value) {
   if (const auto* reference = value.get<Callable>(); reference && find_word(reference->name)) {
     return make_initialiser(reference->name, {}, {});
   }
-  std::vector<std::string> words;
-  for (const Word& word : kWords) words.emplace_back(word.name);
+  const std::vector<std::string> words = initialiser_words();
   std::string hint;
   if (const auto* text = value.get<std::string>()) {
     if (find_word(*text)) return make_initialiser(*text, {}, {});

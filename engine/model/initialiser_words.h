@@ -8,6 +8,7 @@
 namespace paddle::model {
 
 bool is_initialiser_word(std::string_view word);
+std::vector<std::string> initialiser_words();
 /// `normal(0, 0.02)` from its word and arguments. kConfig for arguments that do not fit.
 Initialiser make_initialiser(const std::string& word, const ValueList& positional,
                              const NamedValues& named);

@@ -2,6 +2,7 @@
 // the number of its occurrence in the text, then the turns of the enclosing loops.
 #include <algorithm>
 
+#include "model/dry_run.h"
 #include "model/evaluation.h"
 #include "model/initialiser_words.h"
 
@@ -90,27 +91,18 @@ DType dtype_of_argument(const std::optional<Value>& value, std::string_view what
 
 int Evaluation::occurrence(const std::string& callee, const Site& site, const Frame& frame) {
   const auto& sites = frame.code->sites;
-  const bool refers = std::any_of(frame.references.begin(), frame.references.end(),
-                                  [&](const auto& entry) { return entry.second == callee; });
   const auto index = static_cast<size_t>(site.index);
   if (site.index < 0 || index >= sites.size()) return 1;
-  if (!refers && sites[index].callee == callee) {
-    auto [entry, fresh] = occurrences_.try_emplace(frame.code);
-    if (fresh) {
-      std::unordered_map<std::string, int> counts;
-      for (const CallSite& s : sites) entry->second.push_back(++counts[s.callee]);
-    }
-    return entry->second[index];
-  }
   // Calls through references count under their targets' names.
-  int count = 0;
-  for (size_t i = 0; i <= index; ++i) {
+  auto& called = called_.try_emplace(frame.code, sites.size()).first->second;
+  if (sites[index].callee != callee) called[index].insert(callee);
+  const auto means = [&](size_t i) {
     const auto reference = frame.references.find(sites[i].callee);
-    const std::string& target = i == index                            ? callee
-                                : reference != frame.references.end() ? reference->second
-                                                                      : sites[i].callee;
-    count += target == callee;
-  }
+    if (reference != frame.references.end()) return reference->second.count(callee) > 0;
+    return sites[i].callee == callee || called[i].count(callee) > 0;
+  };
+  int count = 1;
+  for (size_t i = 0; i < index; ++i) count += means(i);
   return count;
 }
 
@@ -118,6 +110,7 @@ void Evaluation::claim(const std::string& path, const std::string& callee, bool 
                        const Site& site) {
   const auto [entry, fresh] =
       claims_.try_emplace(path, Claim{site.key, callee, shared, site.where});
+  if (fresh && is_dry()) dry_claims_.push_back(path);
   if (fresh) return;
   const Claim& first = entry->second;
   if (first.shared && shared) {
@@ -178,6 +171,17 @@ Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType d
     if (init.kind == Initialiser::Kind::kOrthogonal && shape.size() < 2) {
       fail(ErrorCode::kConfig, "orthogonal: '", path, "' needs at least 2 axes");
     }
+    const TensorType type{options_.store->kept_type(dtype), to_shape(shape)};
+    const auto known = parameters_.find(path);
+    if (known != parameters_.end() && !same_type(known->second.type(), type)) {
+      fail(ErrorCode::kConfig, "the parameter '", path, "' is ", known->second.type(),
+           " elsewhere, here it is ", type);
+    }
+    if (is_dry()) {
+      if (known != parameters_.end()) return known->second.fresh_cell();
+      dry_parameters_.push_back(path);
+      return parameters_[path] = typed_tensor(type);
+    }
     Tensor tensor;
     try {
       tensor = options_.store->parameter(full, shape, dtype, init);
@@ -186,34 +190,32 @@ Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType d
       if (error.code() != ErrorCode::kModel || !parameters_.count(path)) throw;
       fail(ErrorCode::kConfig, error.message());
     }
-    if (is_dry()) tensor = tensor.fresh_cell();
     parameters_[path] = tensor;
     used_parameters_.emplace_back(full, tensor.type());
     return tensor;
   });
 }
 
-Tensor Evaluation::state(const std::string& path, const Dims& shape, DType dtype,
-                         const Initialiser& init, StateScope scope, const Where& where) {
+Value Evaluation::state(const std::string& path, const Dims& shape, DType dtype,
+                        const Initialiser& init, StateScope scope, const Where& where) {
   return placed(where, [&] {
     auto slot = states_.find(path);
     if (slot == states_.end()) {
       const Tensor first =
-          options_.store->state(joined(options_.path, path), shape, dtype, init, scope);
-      slot = states_.emplace(path, StateSlot{first, scope}).first;
+          is_dry() ? typed_tensor({options_.store->kept_type(dtype), to_shape(shape)})
+                   : options_.store->state(joined(options_.path, path), shape, dtype, init, scope);
+      slot = states_.emplace(path, StateSlot{first, scope, init, dtype}).first;
     } else {
       if (slot->second.scope != scope) {
         fail(ErrorCode::kConfig, "the state '", path, "' has another scope elsewhere");
       }
       const TensorType& type = slot->second.current.type();
-      if (type.dtype != dtype || !same_shape(type.shape, to_shape(shape))) {
+      if (slot->second.declared != dtype || !same_shape(type.shape, to_shape(shape))) {
         fail(ErrorCode::kConfig, "the state '", path, "' is ", type, " elsewhere, here it is ",
              TensorType{dtype, to_shape(shape)});
       }
     }
-    const Tensor handle = slot->second.current.fresh_cell();
-    state_handles_.emplace_back(handle, path);
-    return handle;
+    return Value::of_state(slot->second.current.fresh_cell(), path);
   });
 }
 
@@ -229,7 +231,22 @@ void Evaluation::update_state(const std::string& path, const Tensor& value, cons
            str("update: the state '", path, "' is ", type, ", the new value ", value.type()));
   }
   slot.current = next;
-  if (!is_dry()) options_.store->update(joined(options_.path, path), next);
+  ++slot.writes;
+  publish({path});
+}
+
+void Evaluation::publish(const std::set<std::string>& paths) {
+  if (is_dry() || regions_ > 0) return;
+  for (const std::string& path : paths)
+    options_.store->update(joined(options_.path, path), states_.at(path).current);
+}
+
+void Evaluation::open_states(const std::set<std::string>& paths, const States& met,
+                             const Where& where) {
+  for (const std::string& path : paths) {
+    const StateSlot& slot = met.at(path);
+    state(path, concrete(slot.current.shape()), slot.declared, slot.init, slot.scope, where);
+  }
 }
 
 Value Evaluation::call_param(Arguments& arguments, const Where& where, Frame& frame) {
@@ -244,14 +261,6 @@ Value Evaluation::call_param(Arguments& arguments, const Where& where, Frame& fr
     const Initialiser init = bound[2] && !bound[2]->is_none()
                                  ? to_initialiser(*bound[2])
                                  : Initialiser{Initialiser::Kind::kXavierUniform, 0, 0, {}};
-    const auto known = parameters_.find(path);
-    if (known != parameters_.end()) {
-      const TensorType& type = known->second.type();
-      if (type.dtype != dtype || !same_shape(type.shape, to_shape(shape))) {
-        fail(ErrorCode::kConfig, "the parameter '", path, "' is ", type, " elsewhere, here it is ",
-             TensorType{dtype, to_shape(shape)});
-      }
-    }
     return Value(parameter(path, shape, dtype, init, where));
   });
 }
@@ -274,8 +283,8 @@ Value Evaluation::call_state(Arguments& arguments, const Where& where, Frame& fr
     }
     const Initialiser init =
         bound[2] && !bound[2]->is_none() ? to_initialiser(*bound[2]) : Initialiser::constant(0);
-    return Value(state(literal_path(name, frame), shape_of(*bound[1], "state '" + name + "'"),
-                       dtype_of_argument(bound[4], "state: dtype"), init, scope, where));
+    return state(literal_path(name, frame), shape_of(*bound[1], "state '" + name + "'"),
+                 dtype_of_argument(bound[4], "state: dtype"), init, scope, where);
   });
 }
 
@@ -283,12 +292,7 @@ Value Evaluation::call_update(Arguments& arguments, const Where& where) {
   return placed(where, [&]() -> Value {
     const auto bound = bind("update", arguments, {"state", "value"});
     if (!bound[0] || !bound[1]) fail(ErrorCode::kConfig, "update needs a state and a value");
-    const std::string* path = nullptr;
-    if (bound[0]->is_tensor()) {
-      for (auto it = state_handles_.rbegin(); it != state_handles_.rend() && !path; ++it) {
-        if (it->first.is_same_cell(bound[0]->tensor())) path = &it->second;
-      }
-    }
+    const std::string* path = bound[0]->state_path();
     if (!path) fail(ErrorCode::kConfig, "update: the first argument must be what state(…) gave");
     if (states_.at(*path).scope == StateScope::kModel && !options_.training) {
       fail(ErrorCode::kConfig, "update: the state '", *path,

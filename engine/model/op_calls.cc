@@ -68,6 +68,9 @@ Value to_value(const Op& op, const Attrs& attrs, Tensors results) {
   bool variadic = !defs.empty() && defs[0].variadic;
   const int as_tuple = op.attr_index("as_tuple");
   if (as_tuple >= 0) variadic = attrs[static_cast<size_t>(as_tuple)].as_bool();
+  // Where a flag adds results, their number is known from the text.
+  for (const AttrDef& attr : op.attrs())
+    variadic = variadic && !std::string_view(attr.name).starts_with("return_");
   if (results.size() == 1 && !variadic) return results[0];
   ValueList values;
   for (Tensor& tensor : results)

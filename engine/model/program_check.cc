@@ -131,7 +131,8 @@ class NameCheck {
     if (!argument) {
       return add(expr.where, str("unknown name '", word, "'", did_you_mean(word, value_names())));
     }
-    const std::string near = nearest(word, value_names());
+    std::string near = nearest(word, value_names());
+    if (near.empty() && word.size() > 2) near = nearest(word, callable_names());
     add(expr.where,
         str("unknown name '", word, "' (", near.empty() ? "" : "did you mean '" + near + "'? ",
             "text needs quotes: \"", word, "\")"));

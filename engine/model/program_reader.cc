@@ -68,8 +68,16 @@ class ProgramReader {
       if (std::find(known.begin(), known.end(), entry.key.text) == known.end()) {
         add(entry.key,
             str("unknown key '", entry.key.text, "'", did_you_mean(entry.key.text, known)));
+        misspelt_.insert({&map, nearest(entry.key.text, known)});
       }
     }
+  }
+
+  /// Notes that a section is not there, unless a key that was refused meant it.
+  void missing(const Node& map, const Node& at, const std::string& key, const std::string& name) {
+    if (misspelt_.count({&map, key})) return;
+    add(at,
+        str("'", key, "' is missing", name == "model" ? "" : " in the function '" + name + "'"));
   }
 
   /// The section if it is there and a map; an error is noted if it is something else.
@@ -299,14 +307,12 @@ class ProgramReader {
       out.where.column = place.column;
       out.code = read_code(*code, diagnostics_);
     } else {
-      add(owner,
-          str("'model' is missing", name == "model" ? "" : " in the function '" + name + "'"));
+      missing(node, owner, "model", name);
     }
     if (const Node* inputs = node.find("inputs")) {
       read_inputs(*inputs, out);
     } else {
-      add(owner,
-          str("'inputs' is missing", name == "model" ? "" : " in the function '" + name + "'"));
+      missing(node, owner, "inputs", name);
     }
     if (const Node* outputs = node.find("outputs")) read_outputs(*outputs, out);
   }
@@ -472,6 +478,7 @@ class ProgramReader {
   std::vector<Library> libraries_;
   std::vector<std::string> open_;
   std::set<std::string> done_;
+  std::set<std::pair<const Node*, std::string>> misspelt_;
 
  public:
   Diagnostics& diagnostics() { return diagnostics_; }

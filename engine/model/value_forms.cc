@@ -40,7 +40,7 @@ bool is_same_constant(const Value& a, const Value& b) {
 
 [[noreturn]] void different_kinds(const std::string& name, const Value& a, const Value& b,
                                   std::string_view what) {
-  fail(ErrorCode::kConfig, what, ": '", name, "' is ", a.describe(), " in one case and ",
+  fail(ErrorCode::kConfig, what, ": ", name, " is ", a.describe(), " in one case and ",
        b.describe(), " in the other");
 }
 
@@ -137,6 +137,21 @@ void flatten(Evaluation& ev, const Value& form, const Value& value, const Where&
     ev.refuse(where, str("a list changes its length under a condition on a tensor"));
   }
   for (size_t i = 0; i < forms->size(); ++i) flatten(ev, (*forms)[i], (*items)[i], where, out);
+}
+
+void flatten_nothing(Evaluation& ev, const Value& form, const Where& where, Tensors& out) {
+  if (form.is_tensor()) {
+    const TensorType& type = form.tensor().type();
+    ValueList shape;
+    for (const Dim& dim : type.shape) shape.emplace_back(dim.is_unknown() ? Dim(0) : dim);
+    out.push_back(ev.op("full", {Value::list(std::move(shape)), Value(int64_t{0})}, where,
+                        {{"dtype", Value(text(type.dtype))}})
+                      .tensor());
+    return;
+  }
+  if (const ValueList* forms = form.items()) {
+    for (const Value& item : *forms) flatten_nothing(ev, item, where, out);
+  }
 }
 
 Value restore(const Value& form, const Tensors& flat, size_t& next) {

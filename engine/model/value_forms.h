@@ -15,7 +15,7 @@ class Copier {
  public:
   Value copy(const Value& value, int depth = 0) {
     if (value.is_tensor())
-      return value.tensor().defined() ? Value(value.tensor().fresh_cell()) : value;
+      return value.tensor().defined() ? value.with_tensor(value.tensor().fresh_cell()) : value;
     const ValueList* items = value.items();
     if (!items || depth > kMaxNesting) return value;
     const auto known = copies_.find(items);
@@ -50,6 +50,8 @@ bool same_types(const Value& a, const Value& b);
 /// Appends the tensors of `value` in the places where `form` has tensors, in the form's types.
 void flatten(Evaluation& evaluation, const Value& form, const Value& value, const Where& where,
              Tensors& out);
+/// Tensors of zeros in the places where `form` has tensors, for a value that is not there.
+void flatten_nothing(Evaluation& evaluation, const Value& form, const Where& where, Tensors& out);
 /// The value of a form, its tensors taken from a flat list.
 Value restore(const Value& form, const Tensors& flat, size_t& next);
 

@@ -48,6 +48,12 @@ Value Value::map(NamedValues entries) {
   return out;
 }
 
+Value Value::of_state(Tensor value, std::string path) {
+  Value out(std::move(value));
+  out.state_ = std::make_shared<const std::string>(std::move(path));
+  return out;
+}
+
 const Initialiser* Value::initialiser() const {
   const auto* held = get<std::shared_ptr<const Initialiser>>();
   return held ? held->get() : nullptr;

@@ -86,6 +86,16 @@ class Value {
     return is<double>() ? std::get<double>(data_) : static_cast<double>(integer());
   }
   const Initialiser* initialiser() const;
+  /// The value that `state(…)` gave: a tensor that knows its slot.
+  static Value of_state(Tensor value, std::string path);
+  /// The path of its slot, or null.
+  const std::string* state_path() const { return state_.get(); }
+  /// The same kind of value around another tensor.
+  Value with_tensor(Tensor tensor) const {
+    Value out(std::move(tensor));
+    out.state_ = state_;
+    return out;
+  }
   /// The items of a list or tuple, or null.
   const ValueList* items() const;
   ValueList* mutable_items() const;  ///< of a list only
@@ -97,6 +107,7 @@ class Value {
   std::variant<None, bool, int64_t, double, std::string, Tensor, Dim, List, Tuple, Map, Callable,
                std::shared_ptr<const Initialiser>>
       data_;
+  std::shared_ptr<const std::string> state_;
 };
 
 /// Whether a list, tuple or tensor holds a tensor, at any depth (bounded).

@@ -93,10 +93,33 @@ Tensors vjp_stanh(VjpContext& c) {
   return {c.cotangent() * (1.0 - t * t) * (a.scale_a * a.scale_b)};
 }
 
+void infer_celu(InferContext& c) {
+  c.check(c.attrs_as<CeluAttrs>().alpha != 0, "alpha must not be 0");
+  infer_unary(c);
+}
+
+void infer_selu(InferContext& c) {
+  const auto a = c.attrs_as<SeluAttrs>();
+  c.check(a.scale > 1, "scale must be above 1, not ", a.scale);
+  c.check(a.alpha >= 0, "alpha must not be negative, not ", a.alpha);
+  infer_unary(c);
+}
+
+void infer_softshrink(InferContext& c) {
+  const double t = c.attrs_as<SoftshrinkAttrs>().threshold;
+  c.check(t >= 0, "threshold must not be negative, not ", t);
+  infer_unary(c);
+}
+
 Tensors decompose_prelu(CallContext& c) {
   const auto a = c.attrs_as<PreluAttrs>();
   const Tensor& x = c.operand(0);
   Tensor weight = c.operand(1);
+  if (a.data_format.size() < 2 || a.data_format[0] != 'N' ||
+      a.data_format.find('C') == std::string::npos)
+    fail(ErrorCode::kUsage, "prelu: data_format '", a.data_format, "' is no layout like NCHW");
+  if (weight.ndim() > 1)
+    fail(ErrorCode::kUsage, "prelu: weight must have one dimension, not ", weight.type());
   const auto count = element_count(std::span<const Dim>(weight.shape()));
   if (count.is_constant() && count.value() == 1) {
     weight = ops::reshape(weight, Shape());

@@ -158,8 +158,12 @@ Tensors decompose_diagonal_scatter(CallContext& c) {
   if (rank < 2) refuse("diagonal_scatter", "x must have at least two dimensions, not ", x.type());
   const int64_t row = axis_of("diagonal_scatter", a.axis1, rank),
                 column = axis_of("diagonal_scatter", a.axis2, rank);
-  if (!y.shape().empty() && y.ndim() != rank - 1)
-    refuse("diagonal_scatter", "y is ", y.type(), ", x is ", x.type());
+  const Shape diagonal = ops::diagonal(x, a.offset, a.axis1, a.axis2).shape();
+  bool fits = y.ndim() == rank - 1;
+  for (size_t i = 0; fits && i < diagonal.size(); ++i)
+    fits = y.shape()[i].equals(diagonal[i]) != false;
+  if (!fits)
+    refuse("diagonal_scatter", "y is ", y.type(), ", the diagonal of x is ", text(diagonal));
   const int64_t along = a.offset >= 0 ? row : column, other = a.offset >= 0 ? column : row;
   std::vector<int64_t> border(static_cast<size_t>(2 * y.ndim()), 0);
   const Dim missing = x.dim(along) - y.dim(-1);
@@ -310,6 +314,11 @@ Tensors decompose_repeat_interleave(CallContext& c) {
   const std::vector<int64_t> repeats = a.repeats.as_ints();
   for (const int64_t n : repeats)
     if (n < 0) refuse("repeat_interleave", "repeats must not be negative, found ", n);
+  int64_t total = 0;
+  for (const int64_t n : repeats) total += n;
+  const Dim size = repeats.size() == 1 ? x.dim(axis) * total : Dim(total);
+  if (a.output_size && size.equals(*a.output_size) == false)
+    refuse("repeat_interleave", "output_size is ", *a.output_size, ", the repeats give ", size);
   if (repeats.size() == 1) {
     Shape wide = x.shape(), joined = x.shape();
     wide.insert(wide.begin() + axis + 1, Dim(repeats[0]));
@@ -489,8 +498,14 @@ Tensors decompose_crop(CallContext& c) {
   const Tensor& x = c.operand(0);
   Axes axes;
   Shape starts, ends;
+  if ((a.shape && a.shape->size() != x.shape().size()) ||
+      (a.offsets && a.offsets->size() != x.shape().size()))
+    refuse("crop", "shape and offsets need ", x.ndim(), " numbers for ", x.type());
   for (int64_t i = 0; i < x.ndim(); ++i) {
     const auto at = static_cast<size_t>(i);
+    if ((a.offsets && (*a.offsets)[at].less(0).value_or(false)) ||
+        (a.shape && (*a.shape)[at].less(-1).value_or(false)))
+      refuse("crop", "shape and offsets must not be negative (but -1 for the rest)");
     const Dim start = a.offsets ? (*a.offsets)[at] : Dim(0);
     const bool rest = !a.shape || (*a.shape)[at].constant() == -1;
     axes.push_back(i);

@@ -262,7 +262,11 @@ std::string parameter_name(const Op& op, const std::string& name) {
       {"end", "stop"},
       {"steps", "num"},
       {"n", "num_rows"},
-      {"m", "num_columns"}};
+      {"m", "num_columns"},
+      {"shape_or_dtype", "shape"},
+      {"dim0", "axis0"},
+      {"dim1", "axis1"},
+      {"dims", "perm"}};
   const auto has = [&](const std::string& n) {
     return op.operand_index(n) >= 0 || op.attr_index(n) >= 0;
   };
@@ -277,16 +281,16 @@ namespace {
 /// Parameters of PaddlePaddle's functions that say where and how a result is kept, not what it is:
 /// accepted wherever the operation has none of that name, if they ask for nothing.
 bool asks_for_nothing(const std::string& name, const Argument& value) {
-  constexpr std::string_view kNames[] = {"name", "out", "device", "requires_grad", "pin_memory"};
+  constexpr std::string_view kNames[] = {"name",          "out",        "output", "device",
+                                         "requires_grad", "pin_memory", "inplace"};
   const auto* v = std::get_if<AttrValue>(&value);
+  if (v && v->is_bool() && name == "inplace") return true;  // the memory plan decides
   return v && (v->is_none() || (v->is_bool() && !v->as_bool())) &&
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-}  // namespace
-
-Bound bind_arguments(const Op& op, std::vector<Argument> positional,
-                     std::vector<std::pair<std::string, Argument>> named) {
+Bound bind_form(const Op& op, std::vector<Argument> positional,
+                std::vector<std::pair<std::string, Argument>> named) {
   std::vector<std::optional<Argument>> given(op.params().size());
   size_t callable = 0;  // hidden parameters stand last and are not counted
   std::vector<std::string> names;
@@ -312,6 +316,7 @@ Bound bind_arguments(const Op& op, std::vector<Argument> positional,
   }
 
   Bound bound;
+  bound.op = &op;
   bound.attrs = default_attrs(op);
   std::vector<Tensors> per_operand(op.operands().size());
   const std::string prefix = str(op.name(), ": ");
@@ -375,6 +380,46 @@ Bound bind_arguments(const Op& op, std::vector<Argument> positional,
     for (Tensor& t : per_operand[d]) bound.operands.push_back(std::move(t));
   }
   return bound;
+}
+
+bool is_none(const Argument& value) {
+  const auto* v = std::get_if<AttrValue>(&value);
+  return v && v->is_none();
+}
+
+}  // namespace
+
+Bound bind_arguments(const Op& op, std::vector<Argument> positional,
+                     std::vector<std::pair<std::string, Argument>> named) {
+  if (*op.def->overloads == 0) return bind_form(op, std::move(positional), std::move(named));
+  std::vector<const Op*> forms = {&op};
+  for (const std::string& name : split(op.def->overloads, '|')) forms.push_back(&get_op(name));
+  const auto takes = [](const Op& form, const std::string& given) {
+    const std::string name = parameter_name(form, given);
+    return form.operand_index(name) >= 0 || form.attr_index(name) >= 0;
+  };
+  const auto bind_to = [&](const Op& form) {
+    // None for a parameter that another form has asks for nothing.
+    auto kept = named;
+    std::erase_if(kept, [&](const auto& argument) {
+      return is_none(argument.second) && !takes(form, argument.first) &&
+             std::any_of(forms.begin(), forms.end(),
+                         [&](const Op* other) { return takes(*other, argument.first); });
+    });
+    return bind_form(form, positional, std::move(kept));
+  };
+  try {
+    return bind_to(op);
+  } catch (const Error& first) {
+    for (size_t i = 1; i < forms.size(); ++i) {
+      try {
+        return bind_to(*forms[i]);
+      } catch (const Error&) {
+        continue;  // the caller wrote the plain form's name: its error says more
+      }
+    }
+    throw;
+  }
 }
 
 // ---- random state -------------------------------------------------------------------------------

@@ -34,9 +34,11 @@ using Argument = std::variant<AttrValue, Tensor, Tensors>;
 
 /// Binds arguments to the declared parameters: positional ones first, then named ones. A number
 /// for an operand becomes a weak tensor; a tensor of known value for an attribute that allows it
-/// becomes its value. Throws kUsage: too many, unknown (with the nearest name), given twice, of
-/// the wrong kind, or missing.
+/// becomes its value. Arguments that do not fit the operation are bound to the first of its
+/// overloads that takes them, which is then `op` of the result. Throws kUsage: too many, unknown
+/// (with the nearest name), given twice, of the wrong kind, or missing.
 struct Bound {
+  const Op* op = nullptr;
   Tensors operands;
   Attrs attrs;
 };

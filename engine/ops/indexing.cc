@@ -124,6 +124,9 @@ std::pair<Tensor, Tensor> broadcast_but(const Tensor& x, const Tensor& index, in
   if (to_x.size() != to_index.size()) return {x, index};
   for (size_t i = 0; i < to_x.size(); ++i) {
     if (static_cast<int64_t>(i) == axis) continue;
+    if (!is_one(to_x[i]) && !is_one(to_index[i]) && to_x[i].equals(to_index[i]) == false)
+      fail(ErrorCode::kUsage, "take_along_axis: indices ", index.type(),
+           " do not broadcast to arr ", x.type());
     if (is_one(to_x[i]))
       to_x[i] = to_index[i];
     else if (is_one(to_index[i]))
@@ -154,6 +157,9 @@ Tensors decompose_put_along_axis(CallContext& c) {
     shape[static_cast<size_t>(axis)] = index.dim(axis);
     if (!same_shape(shape, index.shape())) index = ops::expand(index, shape);
   }
+  if (!a.broadcast && values.ndim() > 0 && values.ndim() != index.ndim())
+    fail(ErrorCode::kUsage, "put_along_axis: values are ", values.type(), ", indices ",
+         index.type());
   if (!same_shape(values.shape(), index.shape())) {
     // Values that are larger than the indices give their first part.
     bool larger = values.ndim() == index.ndim();
@@ -173,6 +179,9 @@ Tensors decompose_put_along_axis(CallContext& c) {
     }
   }
   const std::string reduce = a.reduce == "multiply" ? "mul" : a.reduce;
+  const std::vector<std::string> words = {"assign", "add", "mul", "mean", "amin", "amax"};
+  if (std::find(words.begin(), words.end(), reduce) == words.end())
+    fail(ErrorCode::kUsage, "put_along_axis: reduce '", reduce, "' is none of ", join(words, ", "));
   return {ops::scatter_along(x, index, values, axis, reduce, a.include_self)};
 }
 
@@ -232,6 +241,9 @@ Tensors decompose_index_sample(CallContext& c) {
   if (c.operand(0).ndim() != 2 || c.operand(1).ndim() != 2)
     fail(ErrorCode::kUsage, "index_sample: x and index must be 2-D, not ", c.operand(0).type(),
          " and ", c.operand(1).type());
+  if (c.operand(0).dim(0).equals(c.operand(1).dim(0)) == false)
+    fail(ErrorCode::kUsage, "index_sample: x ", c.operand(0).type(), " and index ",
+         c.operand(1).type(), " differ in rows");
   return {ops::gather_along(c.operand(0), c.operand(1), 1)};
 }
 
@@ -330,6 +342,9 @@ Tensors decompose_scatter(CallContext& c) {
   const auto a = c.attrs_as<ScatterAttrs>();
   const Tensor& x = c.operand(0);
   Tensor index = c.operand(1), updates = c.operand(2);
+  const bool column = index.ndim() == 2 && index.dim(1).equals(1) == true;
+  if (index.ndim() > 1 && !column)
+    fail(ErrorCode::kUsage, "scatter: index must have one dimension, not ", index.type());
   if (index.ndim() == 0) {
     index = ops::reshape(index, Shape{1});
     if (updates.ndim() + 1 == x.ndim()) updates = ops::unsqueeze(updates, {0});
@@ -424,7 +439,8 @@ Tensors vjp_masked_select(VjpContext& c) {
 }
 
 Tensors decompose_masked_fill(CallContext& c) {
-  return {ops::where(c.operand(1), c.operand(2), c.operand(0))};
+  const Tensor& x = c.operand(0);
+  return {ops::where(c.operand(1), ops::cast(c.operand(2), x.dtype()), x)};
 }
 
 Tensors decompose_masked_scatter(CallContext& c) {
@@ -444,6 +460,11 @@ Tensors decompose_select_scatter(CallContext& c) {
   const int64_t axis = axis_of("select_scatter", a.axis, x);
   Dim start = a.index;
   if (a.index < 0) start = x.dim(axis) + a.index;
+  Shape slice = x.shape();
+  slice.erase(slice.begin() + axis);
+  if (c.operand(1).ndim() != x.ndim() - 1)
+    fail(ErrorCode::kUsage, "select_scatter: values are ", c.operand(1).type(), ", the slice is ",
+         text(slice));
   return {ops::strided_slice_scatter(x, ops::unsqueeze(c.operand(1), {axis}), {axis}, {start},
                                      {start + 1}, {1})};
 }

@@ -204,6 +204,11 @@ Tensors decompose_mse_loss(CallContext& c) {
 Tensors decompose_binary_cross_entropy_with_logits(CallContext& c) {
   const auto a = c.attrs_as<BinaryCrossEntropyWithLogitsAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
+  bool same = x.ndim() == y.ndim();
+  for (int64_t i = 0; same && i < x.ndim(); ++i) same = x.dim(i).equals(y.dim(i)) != false;
+  if (!same)
+    fail(ErrorCode::kUsage, "binary_cross_entropy_with_logits: logit is ", x.type(), ", label is ",
+         y.type());
   // softplus(-x) = log(1 + exp(-x)), exact in both tails.
   const Tensor tail = ops::log1p(ops::exp(-ops::abs(x)));
   const Tensor soft = tail + ops::maximum(-x, Tensor::number(0.0));

@@ -63,6 +63,7 @@ Tensors decompose_l1_loss(CallContext& c) {
 
 Tensors decompose_smooth_l1_loss(CallContext& c) {
   const auto a = c.attrs_as<SmoothL1LossAttrs>();
+  same_sizes("smooth_l1_loss", c.operand(0), c.operand(1));
   const Tensor gap = c.operand(0) - c.operand(1), size = ops::abs(gap);
   const Tensor near = ops::less_than(size, number(a.delta));
   Tensor loss = ops::where(near, gap * gap * 0.5, size * a.delta - 0.5 * a.delta * a.delta);
@@ -73,6 +74,7 @@ Tensors decompose_smooth_l1_loss(CallContext& c) {
 Tensors decompose_kl_div(CallContext& c) {
   const auto a = c.attrs_as<KlDivAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
+  same_sizes("kl_div", x, y);
   Tensor loss;
   if (a.log_target) {
     loss = ops::exp(y) * (y - x);
@@ -133,6 +135,8 @@ Tensors decompose_soft_margin_loss(CallContext& c) {
 Tensors decompose_triplet_margin_loss(CallContext& c) {
   const auto a = c.attrs_as<TripletMarginLossAttrs>();
   const Tensor &x = c.operand(0), &positive = c.operand(1), &negative = c.operand(2);
+  same_sizes("triplet_margin_loss", x, positive);
+  same_sizes("triplet_margin_loss", x, negative);
   if (!(a.margin >= 0))
     fail(ErrorCode::kUsage, "triplet_margin_loss: margin must not be negative, not ", a.margin);
   const auto distance = [&](const Tensor& s, const Tensor& t) {
@@ -156,6 +160,7 @@ Tensors decompose_square_error_cost(CallContext& c) {
 Tensors decompose_sigmoid_focal_loss(CallContext& c) {
   const auto a = c.attrs_as<SigmoidFocalLossAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
+  same_sizes("sigmoid_focal_loss", x, y);
   const Tensor entropy = ops::binary_cross_entropy_with_logits(x, y, {}, "none");
   const Tensor p = ops::sigmoid(x);
   const Tensor hit = p * y + (1.0 - p) * (1.0 - y);
@@ -186,8 +191,18 @@ Tensors decompose_dice_loss(CallContext& c) {
 Tensors decompose_gaussian_nll_loss(CallContext& c) {
   const auto a = c.attrs_as<GaussianNllLossAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
+  same_sizes("gaussian_nll_loss", x, y);
+  Tensor given = c.operand(2);
+  // The variance may be one for each row: the last axis of size 1, or left out.
+  if (given.ndim() + 1 == x.ndim()) given = ops::unsqueeze(given, {-1});
+  bool fits = given.ndim() == x.ndim();
+  for (int64_t i = 0; fits && i < x.ndim(); ++i)
+    fits = given.dim(i).equals(x.dim(i)) != false ||
+           (i + 1 == x.ndim() && given.dim(i).equals(1) == true);
+  if (!fits)
+    fail(ErrorCode::kUsage, "gaussian_nll_loss: variance ", c.operand(2).type(),
+         " does not fit input ", x.type());
   // Held above epsilon for the value; the gradient flows as if it were not.
-  const Tensor given = c.operand(2);
   const Tensor variance = given + ops::detach(ops::maximum(given, number(a.epsilon)) - given);
   Tensor loss = (ops::log(variance) + ops::square(x - y) / variance) * 0.5;
   if (a.full) loss = loss + 0.5 * std::log(2 * std::numbers::pi);
@@ -197,6 +212,7 @@ Tensors decompose_gaussian_nll_loss(CallContext& c) {
 Tensors decompose_poisson_nll_loss(CallContext& c) {
   const auto a = c.attrs_as<PoissonNllLossAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
+  same_sizes("poisson_nll_loss", x, y);
   Tensor loss = a.log_input ? ops::exp(x) - y * x : x - y * ops::log(x + a.epsilon);
   if (a.full) {
     // Stirling's approximation of log y!, for y above 1.

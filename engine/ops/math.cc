@@ -60,6 +60,12 @@ Tensors vjp_i1e(VjpContext& c) {
   return {c.cotangent() * (ops::i0e(x) - ratio - ops::sign(x) * c.result(0))};
 }
 
+void infer_polygamma(InferContext& c) {
+  const int64_t n = c.attrs_as<PolygammaAttrs>().n;
+  c.check(n >= 0, "n must not be negative, not ", n);
+  infer_unary(c);
+}
+
 Tensors vjp_polygamma(VjpContext& c) {
   return {c.cotangent() * ops::polygamma(c.operand(0), c.attrs_as<PolygammaAttrs>().n + 1)};
 }
@@ -158,16 +164,11 @@ Tensors decompose_increment(CallContext& c) {
 
 Tensors decompose_multiplex(CallContext& c) {
   const Tensors inputs = c.list(0);
-  const Tensor rows = ops::reshape(c.operand(1), Shape{-1});
-  Tensor out = inputs[0];
-  Shape along(out.shape().size(), Dim(1));
-  if (along.empty()) fail(ErrorCode::kUsage, "multiplex: inputs must have at least one dimension");
-  along[0] = -1;
-  for (size_t i = 1; i < inputs.size(); ++i) {
-    const Tensor mine = ops::equal(rows, Tensor::number(static_cast<int64_t>(i)));
-    out = ops::where(ops::reshape(mine, along), inputs[i], out);
-  }
-  return {out};
+  if (inputs[0].ndim() == 0)
+    fail(ErrorCode::kUsage, "multiplex: inputs must have at least one dimension");
+  const Tensor which = ops::reshape(ops::cast(c.operand(1), DType::kI64), Shape{-1, 1});
+  const Tensor row = ops::cumsum(ones_like(which), int64_t{0}) - Tensor::number(int64_t{1});
+  return {ops::gather_nd(ops::stack(inputs, 0), ops::concat({which, row}, 1))};
 }
 
 Tensors decompose_add_n(CallContext& c) {

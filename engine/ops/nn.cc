@@ -11,10 +11,16 @@
 
 namespace paddle::rules {
 
+void infer_dropout(InferContext& c) {
+  const auto a = c.attrs_as<DropoutAttrs>();
+  c.check(a.p >= 0 && a.p <= 1, "p must lie in [0, 1], not ", a.p);
+  if (a.axis) c.axes(*a.axis, c.rank(0));
+  infer_same(c);
+}
+
 Tensors decompose_dropout(CallContext& c) {
   const auto a = c.attrs_as<DropoutAttrs>();
   const Tensor& x = c.operand(0);
-  if (!(a.p >= 0 && a.p <= 1)) fail(ErrorCode::kUsage, "dropout: p must lie in [0, 1], not ", a.p);
   const bool upscale = a.mode == "upscale_in_train";
   if (!a.training) return {upscale ? ops::assign(x) : x * (1 - a.p)};
   if (a.p == 0) return {ops::assign(x)};
@@ -33,6 +39,10 @@ Tensors decompose_dropout(CallContext& c) {
 void infer_embedding(InferContext& c) {
   c.require_integer(0);
   c.check(c.rank(1) == 2, "weight must be [rows, width], not ", c.type(1));
+  const auto padding = c.attrs_as<EmbeddingAttrs>().padding_idx;
+  const Dim& rows = c.shape(1)[0];
+  c.check(!padding || !rows.is_constant() || (*padding >= -rows.value() && *padding < rows.value()),
+          "padding_idx ", padding.value_or(0), " is no row of ", c.type(1));
   Shape out = c.shape(0);
   out.push_back(c.shape(1)[1]);
   c.result(c.dtype(1), out);

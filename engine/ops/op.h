@@ -146,6 +146,8 @@ struct OpDef {
   /// Inputs on which the gradient is checked, one call a line; "" if only together with another
   /// operation, null for float64 [2, 3] everywhere.
   const char* samples;
+  /// Operations ("a|b") that a call becomes whose arguments do not fit this one's parameters.
+  const char* overloads;
 };
 
 /// A registered operation. Pointers stay valid for the life of the process.

@@ -83,14 +83,34 @@ Tensors decompose_inner(CallContext& c) {
   return {contract(x, y, {x.ndim() - 1}, {y.ndim() - 1})};
 }
 
+namespace {
+
+/// beta * input + alpha * product; input may broadcast, the product not.
+Tensor combined(const char* op, const Tensor& input, double beta, const Tensor& product,
+                double alpha) {
+  const Tensor out = scaled(input, beta) + scaled(product, alpha);
+  bool same = out.ndim() == product.ndim();
+  for (size_t i = 0; same && i < out.shape().size(); ++i)
+    same = out.shape()[i].equals(product.shape()[i]) != false;
+  if (!same)
+    refuse(op, str("input ", input.type(), " does not broadcast to the product ", product.type()));
+  return out;
+}
+
+}  // namespace
+
 Tensors decompose_addmm(CallContext& c) {
   const auto a = c.attrs_as<AddmmAttrs>();
-  return {scaled(c.operand(0), a.beta) + scaled(ops::matmul(c.operand(1), c.operand(2)), a.alpha)};
+  const Tensor &x = c.operand(1), &y = c.operand(2);
+  if (x.ndim() != 2 || y.ndim() != 2)
+    refuse("addmm", str("x and y must be matrices, not ", x.type(), " and ", y.type()));
+  return {combined("addmm", c.operand(0), a.beta, ops::matmul(x, y), a.alpha)};
 }
 
 Tensors decompose_baddbmm(CallContext& c) {
   const auto a = c.attrs_as<BaddbmmAttrs>();
-  return {scaled(c.operand(0), a.beta) + scaled(ops::bmm(c.operand(1), c.operand(2)), a.alpha)};
+  const Tensor product = ops::bmm(c.operand(1), c.operand(2));
+  return {combined("baddbmm", c.operand(0), a.beta, product, a.alpha)};
 }
 
 Tensors decompose_cross(CallContext& c) {
@@ -105,6 +125,9 @@ Tensors decompose_cross(CallContext& c) {
   if (axis < -x.ndim() || axis >= x.ndim() || x.dim(axis).constant() != 3)
     refuse("cross", str("axis ", axis, " of ", x.type(), " must have size 3"));
   if (axis < 0) axis += x.ndim();
+  bool same = x.ndim() == y.ndim();
+  for (int64_t i = 0; same && i < x.ndim(); ++i) same = x.dim(i).equals(y.dim(i)) != false;
+  if (!same) refuse("cross", str("x is ", x.type(), ", y is ", y.type()));
   const auto at = [&](const Tensor& t, int64_t i) {
     return ops::strided_slice(t, {axis}, {Dim(i)}, {Dim(i + 1)}, {1});
   };
@@ -163,10 +186,15 @@ Tensors decompose_multi_dot(CallContext& c) {
 }
 
 Tensors decompose_matrix_power(CallContext& c) {
-  const Tensor& x = c.operand(0);
+  Tensor x = c.operand(0);
   int64_t n = c.attrs_as<MatrixPowerAttrs>().n;
   if (x.ndim() < 2) refuse("matrix_power", str("x must be a matrix, not ", x.type()));
-  if (n < 0) refuse("matrix_power", "negative powers are not offered");
+  if (x.dim(-1).equals(x.dim(-2)) == false)
+    refuse("matrix_power", str("x must be a square matrix, not ", x.type()));
+  if (n < 0) {
+    x = ops::inv(x);
+    n = -n;
+  }
   if (n == 0)
     return {ops::assign(ops::expand(ops::eye(x.dim(-1), x.dim(-1), x.dtype()), x.shape()))};
   Tensor result, power = x;
@@ -231,13 +259,16 @@ Tensors decompose_bilinear(CallContext& c) {
 
 Tensors decompose_trace(CallContext& c) {
   const auto a = c.attrs_as<TraceAttrs>();
-  return {ops::sum(ops::diagonal(c.operand(0), a.offset, a.axis1, a.axis2), Axes{-1})};
+  const Tensor& x = c.operand(0);
+  const bool boolean = is_bool(x.dtype());
+  return {ops::sum(ops::diagonal(x, a.offset, a.axis1, a.axis2), Axes{-1},
+                   boolean ? DType::kI64 : x.dtype())};
 }
 
 Tensors decompose_cov(CallContext& c) {
   const auto a = c.attrs_as<CovAttrs>();
   Tensor x = c.operand(0);
-  if (x.ndim() > 2) refuse("cov", str("x must be 1-D or 2-D, not ", x.type()));
+  if (x.ndim() < 1 || x.ndim() > 2) refuse("cov", str("x must be 1-D or 2-D, not ", x.type()));
   const bool vector = x.ndim() < 2;
   if (vector)
     x = ops::reshape(x, Shape{1, -1});

@@ -62,10 +62,8 @@ void infer_reduce_nonempty(InferContext& c) {
 }
 
 namespace {
-/// int64 for bool and integers of up to 32 bits, as in NumPy.
-DType sum_dtype(DType d) {
-  return is_bool(d) || (is_integer(d) && info(d).bits <= 32) ? DType::kI64 : d;
-}
+/// int64 for bool and int32.
+DType sum_dtype(DType d) { return is_bool(d) || d == DType::kI32 ? DType::kI64 : d; }
 }  // namespace
 
 void infer_sum(InferContext& c) {
@@ -190,7 +188,8 @@ void infer_arg_extremum(InferContext& c) {
 
 void infer_cumulative(InferContext& c) {
   const auto a = c.attrs_as<CumsumAttrs>();
-  const DType dtype = a.dtype.value_or(sum_dtype(c.dtype(0)));
+  const bool whole = is_bool(c.dtype(0)) || is_integer(c.dtype(0));
+  const DType dtype = a.dtype.value_or(whole ? DType::kI64 : c.dtype(0));
   if (!a.axis) {
     c.result(dtype, {element_count(std::span<const Dim>(c.shape(0)))});
     return;

@@ -31,11 +31,11 @@ Tensors decompose_randn(CallContext& c) {
 void infer_normal(InferContext& c) {
   const auto a = c.attrs_as<NormalAttrs>();
   c.check(a.std >= 0, "std must not be negative, not ", a.std);
-  c.result(DType::kF32, a.shape);
+  c.result(DType::kF32, a.shape.value_or(Shape{1}));
 }
 Tensors decompose_normal(CallContext& c) {
   const auto a = c.attrs_as<NormalAttrs>();
-  return {ops::gaussian(a.shape, a.mean, a.std)};
+  return {ops::gaussian(a.shape.value_or(Shape{1}), a.mean, a.std)};
 }
 
 void infer_randint_like(InferContext& c) {
@@ -52,6 +52,11 @@ void infer_randperm(InferContext& c) {
   const auto a = c.attrs_as<RandpermAttrs>();
   c.check(a.n >= 0, "n must not be negative, not ", a.n);
   c.result(a.dtype, {Dim(a.n)});
+}
+
+void infer_poisson(InferContext& c) {
+  c.require_float(0);
+  c.result(c.dtype(0), c.shape(0));
 }
 
 void infer_multinomial(InferContext& c) {

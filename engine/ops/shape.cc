@@ -523,7 +523,7 @@ Borders pad_borders(const Op& op, const PadAttrs& a, size_t rank) {
     return b;
   }
   // Spatial axes, the last one first: channels are axis 1, or the last with …C layouts.
-  const bool channels_last = !a.data_format.empty() && a.data_format.back() == 'C';
+  const bool channels_last = a.data_format && a.data_format->ends_with('C');
   const size_t last = rank - (channels_last && rank > 2 ? 1 : 0);
   for (size_t i = 0; i < count / 2; ++i) {
     const size_t axis = last - 1 - i;

@@ -303,6 +303,7 @@ Tensors vjp_logcumsumexp(VjpContext& c) {
   const Tensor g = ops::cast(c.cotangent(), x.dtype()), y = ops::cast(c.result(0), x.dtype());
   if (x.ndim() == 0) return {g};
   const int64_t axis = a.axis.value_or(0);
+  if (x.dim(axis).equals(0) == true) return {zeros_like(given)};
   // exp(x_i) Σ_{j >= i} g_j exp(-y_j), shifted by the largest x so that nothing overflows.
   const Tensor shift = ops::detach(ops::max(x, std::vector<int64_t>{axis}, true));
   const Tensor dx = ops::exp(x - shift) * sum_behind(g * ops::exp(shift - y), axis);

@@ -31,13 +31,30 @@ Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
   return ops::where(zero, number(0.0), root);
 }
 
-Tensor variance(const Tensor& x, const Axes& given, bool unbiased, bool keepdim) {
+/// The largest or smallest singular value (p = 2, -2), or their sum ('nuc').
+Tensor spectral_norm(const Tensor& x, const AttrValue& p, const std::vector<int64_t>& both,
+                     bool keepdim) {
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < x.ndim(); ++i)
+    if (i != both[0] && i != both[1]) order.push_back(i);
+  order.insert(order.end(), both.begin(), both.end());
+  const Tensor values = ops::singular_values(ops::transpose(x, order));
+  const std::vector<int64_t> last = {-1};
+  const Tensor norm = p.is_string()       ? ops::sum(values, last)
+                      : p.as_double() > 0 ? ops::max(values, last)
+                                          : ops::min(values, last);
+  std::vector<int64_t> axes = both;
+  if (axes[0] > axes[1]) std::swap(axes[0], axes[1]);
+  return keepdim ? ops::unsqueeze(norm, axes) : norm;
+}
+
+Tensor variance(const Tensor& x, const Axes& given, double correction, bool keepdim) {
   const Axes axes = some(given);
   const auto all = normal_axes(axes, x.ndim());
   const Tensor squares =
       ops::sum(ops::square(x - ops::mean(x, axes, true)), axes, std::nullopt, keepdim);
   Tensor count = count_of(x.shape(), all, x.dtype());
-  if (unbiased) count = count - 1.0;
+  if (correction != 0) count = ops::maximum(count - correction, number(0));
   return squares / count;
 }
 
@@ -54,6 +71,10 @@ Tensor trapezoids(const char* op, const Tensor& y, const Tensor& x, const AttrVa
   const Dim n = y.dim(axis);
   const Tensor heights = (part(y, at, 1, n) + part(y, at, 0, n - 1)) * 0.5;
   if (!x.defined()) return heights * (dx.is_none() ? 1.0 : dx.as_double());
+  const bool fits = x.ndim() == 1 ? x.dim(0).equals(n) != false
+                                  : x.ndim() == y.ndim() && x.dim(at).equals(n) != false;
+  if (!fits)
+    fail(ErrorCode::kUsage, op, ": x ", x.type(), " does not fit axis ", axis, " of y ", y.type());
   if (x.ndim() == 1) {
     Shape along(y.shape().size(), Dim(1));
     along[static_cast<size_t>(at)] = n - 1;
@@ -89,35 +110,50 @@ Tensors decompose_count_nonzero(CallContext& c) {
 
 Tensors decompose_var(CallContext& c) {
   const auto a = c.attrs_as<VarAttrs>();
-  return {variance(c.operand(0), a.axis, a.unbiased, a.keepdim)};
+  const double correction = a.unbiased ? (*a.unbiased ? 1 : 0) : a.correction.as_double();
+  return {variance(c.operand(0), a.axis, correction, a.keepdim)};
 }
 
 Tensors decompose_std(CallContext& c) {
   const auto a = c.attrs_as<StdAttrs>();
-  return {ops::sqrt(variance(c.operand(0), a.axis, a.unbiased, a.keepdim))};
+  return {ops::sqrt(variance(c.operand(0), a.axis, a.unbiased ? 1 : 0, a.keepdim))};
 }
 
 Tensors decompose_vector_norm(CallContext& c) {
   const auto a = c.attrs_as<VectorNormAttrs>();
-  return {vector_norm(c.operand(0), a.p.as_double(), some(a.axis), a.keepdim)};
+  const Tensor x = a.dtype ? ops::cast(c.operand(0), *a.dtype) : c.operand(0);
+  return {vector_norm(x, a.p.as_double(), some(a.axis), a.keepdim)};
 }
 
 Tensors decompose_norm(CallContext& c) {
   const auto a = c.attrs_as<NormAttrs>();
-  const Tensor& x = c.operand(0);
+  const Tensor x = a.dtype ? ops::cast(c.operand(0), *a.dtype) : c.operand(0);
   const Axes axes = some(a.axis);
   if (a.p.is_none()) return {vector_norm(x, 2, axes, a.keepdim)};
+  const auto two_axes = [&] {
+    if (axes ? axes->size() != 2 : x.ndim() != 2)
+      fail(ErrorCode::kUsage, "norm: order ", a.p, " needs two axes of ", x.type());
+    std::vector<int64_t> out = axes.value_or(std::vector<int64_t>{0, 1});
+    for (int64_t& axis : out) {
+      if (axis < -x.ndim() || axis >= x.ndim())
+        fail(ErrorCode::kUsage, "norm: axis ", axis, " is out of range for ", x.type());
+      if (axis < 0) axis += x.ndim();
+    }
+    if (out[0] == out[1]) fail(ErrorCode::kUsage, "norm: axis ", out[0], " is given twice");
+    return out;
+  };
   if (a.p.is_string()) {
+    if (a.p.as_string() == "nuc") return {spectral_norm(x, a.p, two_axes(), a.keepdim)};
     if (a.p.as_string() != "fro")
-      fail(ErrorCode::kUsage, "norm: p '", a.p.as_string(), "' is not offered; 'fro' is");
+      fail(ErrorCode::kUsage, "norm: p '", a.p.as_string(), "' is neither 'fro' nor 'nuc'");
     return {vector_norm(x, 2, axes, a.keepdim)};
   }
   const double p = a.p.as_double();
   if (!axes || axes->size() != 2) return {vector_norm(x, p, axes, a.keepdim)};
+  const std::vector<int64_t> both = two_axes();
+  if (std::abs(p) == 2) return {spectral_norm(x, a.p, both, a.keepdim)};
   // Induced norms: the largest (smallest) sum along one of the two axes.
-  int64_t row = (*axes)[0], column = (*axes)[1];
-  row = row < 0 ? row + x.ndim() : row;
-  column = column < 0 ? column + x.ndim() : column;
+  const int64_t row = both[0], column = both[1];
   if (std::abs(p) != 1 && std::abs(p) != INFINITY)
     fail(ErrorCode::kUsage, "norm: the matrix norm of order ", p, " is not offered");
   const std::vector<int64_t> within = {std::abs(p) == 1 ? row : column},

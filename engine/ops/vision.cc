@@ -352,6 +352,11 @@ Tensors decompose_rms_norm(CallContext& c) {
       static_cast<int64_t>(a.normalized_shape.is_list() ? a.normalized_shape.as_list().size() : 1);
   if (count < 1 || count > given.ndim())
     refuse("rms_norm", "cannot normalise ", count, " axes of ", given.type());
+  const auto sizes = a.normalized_shape.as_dims();
+  for (int64_t i = 0; i < count; ++i)
+    if (given.dim(i - count).equals(sizes[static_cast<size_t>(i)]) == false)
+      refuse("rms_norm", "normalized_shape ", a.normalized_shape, " is not the end of ",
+             given.type());
   const bool narrow = given.dtype() == DType::kF16 || given.dtype() == DType::kBF16;
   const Tensor x = narrow ? ops::cast(given, DType::kF32) : given;
   Axes axes;
@@ -463,6 +468,9 @@ struct Patches {
       : kernel(window_numbers(k, 2, op)),
         stride(window_numbers(s, 2, op)),
         dilation(window_numbers(d, 2, op)) {
+    for (size_t i = 0; i < 2; ++i)
+      if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)
+        refuse(op, "kernel sizes, strides and dilations must be positive");
     // Four paddings are [top, left, bottom, right].
     const auto given = p.as_ints();
     if (given.size() == 4)
@@ -574,6 +582,34 @@ std::vector<double> resampling(const std::string& mode, int64_t in, int64_t out,
   return matrix;
 }
 
+/// Resampling whose filter is as wide as the step, so that what a smaller image cannot show is
+/// averaged away: triangles, or Keys' cubic with a = -0.5.
+std::vector<double> smooth_resampling(const std::string& mode, int64_t in, int64_t out,
+                                      double step) {
+  const bool cubic_filter = mode == "bicubic";
+  const double width = std::max(step, 1.0), reach = (cubic_filter ? 2 : 1) * width;
+  const auto filter = [&](double t) {
+    t = std::abs(t);
+    if (!cubic_filter) return std::max(0.0, 1 - t);
+    if (t < 1) return (1.5 * t - 2.5) * t * t + 1;
+    return t < 2 ? ((-0.5 * t + 2.5) * t - 4) * t + 2 : 0;
+  };
+  std::vector<double> matrix(static_cast<size_t>(out * in), 0.0);
+  for (int64_t o = 0; o < out; ++o) {
+    const double center = step * (static_cast<double>(o) + 0.5);
+    const int64_t begin = std::max<int64_t>(static_cast<int64_t>(center - reach + 0.5), 0),
+                  end = std::min<int64_t>(static_cast<int64_t>(center + reach + 0.5), in);
+    double* const row = matrix.data() + o * in;
+    double total = 0;
+    for (int64_t k = begin; k < end; ++k) {
+      row[k] = filter((static_cast<double>(k) - center + 0.5) / width);
+      total += row[k];
+    }
+    for (int64_t k = begin; k < end; ++k) row[k] /= total;
+  }
+  return matrix;
+}
+
 }  // namespace
 
 Tensors decompose_interpolate(CallContext& c) {
@@ -585,6 +621,13 @@ Tensors decompose_interpolate(CallContext& c) {
   const bool last = a.data_format && channels_last(*a.data_format);
   if (a.size.is_none() == a.scale_factor.is_none())
     refuse(op, "one of size and scale_factor must be given");
+  const size_t planes = a.mode == "bilinear" || a.mode == "bicubic" ? 2
+                        : a.mode == "linear"                        ? 1
+                        : a.mode == "trilinear"                     ? 3
+                                                                    : n;
+  if (planes != n) refuse(op, "mode '", a.mode, "' is not for ", x.type());
+  if (a.antialias && a.mode != "bilinear" && a.mode != "bicubic")
+    refuse(op, "antialias is for the modes bilinear and bicubic, not ", a.mode);
   const int64_t first = last ? 1 : 2;
   for (size_t i = 0; i < n; ++i) {
     const int64_t axis = first + static_cast<int64_t>(i), in = x.dim(axis).value();
@@ -605,8 +648,14 @@ Tensors decompose_interpolate(CallContext& c) {
       ratio = 1 / factor;
     }
     if (out < 1) refuse(op, "the result would be empty");
-    x = map_axis(x, axis, resampling(a.mode, in, out, ratio, a.align_corners, a.align_mode), out,
-                 in);
+    if (a.recompute_scale_factor.value_or(false))
+      ratio = static_cast<double>(in) / static_cast<double>(out);
+    const double corner_step =
+        out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
+    const auto matrix =
+        a.antialias ? smooth_resampling(a.mode, in, out, a.align_corners ? corner_step : ratio)
+                    : resampling(a.mode, in, out, ratio, a.align_corners, a.align_mode);
+    x = map_axis(x, axis, matrix, out, in);
   }
   return {x};
 }

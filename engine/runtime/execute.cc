@@ -47,6 +47,14 @@ bool value_has_symbols(const AttrValue& value) {
   return false;
 }
 
+bool value_binds(const AttrValue& value, const SymbolLookup& lookup) {
+  if (value.is_int()) return value.as_dim().evaluate(lookup).has_value();
+  if (!value.is_list()) return true;
+  for (const AttrValue& v : value.as_list())
+    if (!value_binds(v, lookup)) return false;
+  return true;
+}
+
 class ArrayAllocator final : public ResultAllocator {
  public:
   ArrayAllocator(std::vector<Array>& results, const std::vector<TensorType>& types)
@@ -67,6 +75,12 @@ bool has_symbols(const Attrs& attrs) {
   for (const AttrValue& v : attrs.values)
     if (value_has_symbols(v)) return true;
   return false;
+}
+
+bool can_bind(const Attrs& attrs, const SymbolLookup& lookup) {
+  for (const AttrValue& v : attrs.values)
+    if (!value_binds(v, lookup)) return false;
+  return true;
 }
 
 Attrs bind_attrs(const Attrs& attrs, const SymbolLookup& lookup) {

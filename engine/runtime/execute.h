@@ -16,6 +16,8 @@ void register_backends();
 /// Symbolic dims inside attributes replaced by their values; throws if one has none.
 Attrs bind_attrs(const Attrs& attrs, const SymbolLookup& lookup);
 bool has_symbols(const Attrs& attrs);
+/// Whether all dims in attributes have a value.
+bool can_bind(const Attrs& attrs, const SymbolLookup& lookup);
 
 /// Runs `op` on arrays (null where absent). `results` are the inferred types; their dims must be
 /// constant except for operations of the trait kRunTimeShape.

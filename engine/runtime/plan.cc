@@ -160,6 +160,27 @@ void Plan::run(const std::vector<void*>& inputs) {
   }
 }
 
+namespace {
+
+/// What an operation refused while it ran is the data's fault, and happened at a place of the text.
+Error refused_at(const Error& error, const ir::Operation* operation) {
+  const ErrorCode code = error.code() == ErrorCode::kUsage ? ErrorCode::kData : error.code();
+  Place place = error.place();
+  if (place.line == 0 && place.file.empty() && operation) {
+    const std::string& text = operation->place;
+    const size_t column = text.rfind(':');
+    const size_t line = column == std::string::npos ? column : text.rfind(':', column - 1);
+    if (line != std::string::npos)
+      place = {text.substr(0, line), std::atoi(text.c_str() + line + 1),
+               std::atoi(text.c_str() + column + 1)};
+  }
+  Error out(code, error.message(), place);
+  for (const std::string& note : error.notes()) out.note(note);
+  return out;
+}
+
+}  // namespace
+
 void Plan::execute(Instruction& instruction, const RunContext& context) {
   switch (instruction.kind) {
     case Instruction::Kind::kKernel:
@@ -193,9 +214,19 @@ void Plan::execute(Instruction& instruction, const RunContext& context) {
 }
 
 void Plan::run_block(std::vector<Instruction>& block) {
+  const Instruction* current = nullptr;
+  try {
+    run_instructions(block, current);
+  } catch (const Error& error) {
+    throw refused_at(error, current ? current->operation : nullptr);
+  }
+}
+
+void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*& current) {
   RunContext context;
   context.scratch = arena_ + arena_bytes_;
   for (Instruction& instruction : block) {
+    current = &instruction;
     if (instruction.profile < 0) {
       execute(instruction, context);
     } else {

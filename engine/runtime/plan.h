@@ -92,6 +92,7 @@ class Plan {
  private:
   friend class PlanBuilder;
   void run_block(std::vector<Instruction>& block);
+  void run_instructions(std::vector<Instruction>& block, const Instruction*& current);
   void run_dynamic(Instruction& instruction);
   void copy_value(int from, int to);
   void* address(int value) const;

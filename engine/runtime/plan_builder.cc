@@ -174,6 +174,8 @@ void PlanBuilder::number(const ir::Region& region) {
       }
       for (const ir::Value* v : operation->operands)
         if (v) count_use(v, end);
+      // Written at the end, whether anyone reads them or not.
+      for (const ir::Value* v : operation->results) count_use(v, end);
     }
   }
 }
@@ -239,6 +241,8 @@ void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<In
   bool dynamic = operation.op->has(kRunTimeShape);
   for (const ir::Value* v : operation.operands) dynamic = dynamic || (v && at(v).dynamic);
   for (const ir::Value* v : operation.results) dynamic = dynamic || !static_layout(v->type);
+  dynamic = dynamic ||
+            !can_bind(operation.attrs, [&](const std::string& name) { return plan_.symbol(name); });
   dynamic ? build_dynamic(operation, out) : build_kernel(operation, out);
 }
 

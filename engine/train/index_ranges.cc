@@ -25,31 +25,43 @@ std::optional<int64_t> integer_attr(const OpCall& call, std::string_view name) {
   return value.is_none() ? std::nullopt : std::optional<int64_t>(value.as_int());
 }
 
+/// The name of the field that a tensor is, or "".
+std::string field_of(const Tensor& tensor, const ir::Function& function) {
+  const ir::Value* value = tensor.defined() ? origin_of(ir::traced_value(tensor)) : nullptr;
+  const auto& arguments = function.body.arguments;
+  const auto at = std::find(arguments.begin(), arguments.end(), value);
+  if (!value || at == arguments.end()) return "";
+  const ir::Port& port = function.inputs[static_cast<size_t>(at - arguments.begin())];
+  return port.kind == ir::PortKind::kValue ? port.name : "";
+}
+
 }  // namespace
 
-void IndexWatch::note(const Tensor& index, const Dim& bound, bool is_label,
-                      std::optional<int64_t> also) {
-  const auto classes = bound.constant();
-  if (!classes || !index.defined() || !is_integer(index.dtype())) return;
-  const ir::Value* value = origin_of(ir::traced_value(index));
-  if (!value) return;
-  const auto& arguments = function_.body.arguments;
-  const auto at = std::find(arguments.begin(), arguments.end(), value);
-  if (at == arguments.end()) return;
-  const ir::Port& port = function_.inputs[static_cast<size_t>(at - arguments.begin())];
-  if (port.kind != ir::PortKind::kValue) return;
-  if (is_label && use_.label.empty()) {
-    use_.label = port.name;
-    use_.classes = *classes;
-  }
+void IndexWatch::note(const Tensor& index, const Dim& bound, std::optional<int64_t> also) {
+  const auto high = bound.constant();
+  if (!high || !index.defined() || !is_integer(index.dtype())) return;
+  const std::string field = field_of(index, function_);
+  if (field.empty()) return;
   const auto same = std::find_if(use_.ranges.begin(), use_.ranges.end(),
-                                 [&](const auto& range) { return range.field == port.name; });
+                                 [&](const auto& range) { return range.field == field; });
   if (same == use_.ranges.end()) {
-    use_.ranges.push_back({port.name, 0, *classes, also});
+    use_.ranges.push_back({field, 0, *high, also});
     return;
   }
-  same->high = std::min(same->high, *classes);
+  same->high = std::min(same->high, *high);
   if (same->also != also) same->also.reset();
+}
+
+void IndexWatch::note_label(const OpCall& call, size_t operand, const Dim& classes) {
+  const Tensor& label = call.operands[operand];
+  const std::optional<int64_t> ignored = integer_attr(call, "ignore_index");
+  note(label, classes, ignored);
+  if (!use_.label.empty() || !classes.constant() || !is_integer(label.dtype())) return;
+  use_.label = field_of(label, function_);
+  use_.classes = *classes.constant();
+  const int reduction = call.op.attr_index("reduction");
+  if (reduction >= 0 && call.attrs[static_cast<size_t>(reduction)].as_string() == "mean")
+    use_.ignored = ignored;
 }
 
 Tensors IndexWatch::apply(const OpCall& call) {
@@ -59,14 +71,12 @@ Tensors IndexWatch::apply(const OpCall& call) {
     int64_t axis = integer_attr(call, "axis").value_or(-1);
     if (axis < 0) axis += static_cast<int64_t>(logits.size());
     if (axis >= 0 && axis < static_cast<int64_t>(logits.size()))
-      note(call.operands[1], logits[static_cast<size_t>(axis)], true,
-           integer_attr(call, "ignore_index"));
+      note_label(call, 1, logits[static_cast<size_t>(axis)]);
   } else if (name == "nll_loss") {
     const Shape& input = call.operands[0].shape();
-    if (input.size() >= 2)
-      note(call.operands[1], input[1], true, integer_attr(call, "ignore_index"));
+    if (input.size() >= 2) note_label(call, 1, input[1]);
   } else if (name == "embedding") {
-    note(call.operands[0], call.operands[1].shape()[0], false, std::nullopt);
+    note(call.operands[0], call.operands[1].shape()[0], std::nullopt);
   }
   const BelowScope below(next());
   return next().apply(call);

@@ -54,7 +54,10 @@ void state_learnt(const fs::path& folder, Node& document, const data::Learnt& le
 void write_model(const std::string& path, const RunConfig& config, Store& store) {
   const fs::path folder(path);
   ensure_directory(path);
-  auto function = trace_prediction(*config.program, config.program->model, store, config.wide);
+  // A model that asks for the values of dims is traced when they are known.
+  StaticDims dims;
+  auto function =
+      trace_prediction(*config.program, config.program->model, store, config.wide, &dims);
   write_weights((folder / "model.safetensors").string(), store);
   write_file_atomically((folder / "module.txt").string(),
                         ir::print(prediction_module(function, config.name, store)));

@@ -69,7 +69,10 @@ int64_t Ports::static_value(const Dim& dim) {
     fixed_dims[name] = it->second;
     return it->second;
   });
-  if (!value) fail(ErrorCode::kUsage, "static: the dim '", dim, "' has no value here");
+  if (!value) {
+    lacks_dims = true;
+    fail(ErrorCode::kUsage, "static: the dim '", dim, "' has no value here");
+  }
   return *value;
 }
 

@@ -23,6 +23,7 @@ class Ports : public model::ParameterStore {
                const model::Initialiser& init, model::StateScope scope) override;
   void update(const std::string& path, const Tensor& value) override;
   int64_t static_value(const Dim& dim) override;
+  DType kept_type(DType declared) const override { return widened(declared); }
 
   /// A state of the optimizer, made of `initial` if it is new.
   Tensor slot(const std::string& name, const Dims& shape, DType dtype, double initial);
@@ -36,6 +37,7 @@ class Ports : public model::ParameterStore {
   /// Values that `static(dim)` may take, by the dim's name; those asked for are noted.
   std::map<std::string, int64_t> known_dims;
   std::map<std::string, int64_t> fixed_dims;
+  bool lacks_dims = false;  ///< a value was asked for that is not known
 
   /// Hands new versions over: to the function's results, or into the store.
   void finish();

@@ -12,7 +12,7 @@ namespace paddle::train {
 
 std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
                                                const model::EntryPoint& entry, Store& store,
-                                               bool wide) {
+                                               bool wide, StaticDims* dims) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("predict");
   {
@@ -32,9 +32,16 @@ std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
     model::EvaluationOptions options;
     options.training = false;
     options.store = &ports;
-    for (model::NamedTensor& out : model::run_entry(program, entry, inputs, options))
-      tracer.output({ir::PortKind::kValue, out.name}, out.tensor);
+    if (dims) ports.known_dims = dims->known;
+    try {
+      for (model::NamedTensor& out : model::run_entry(program, entry, inputs, options))
+        tracer.output({ir::PortKind::kValue, out.name}, out.tensor);
+    } catch (const Error&) {
+      if (dims && ports.lacks_dims) return nullptr;
+      throw;
+    }
     ports.finish();
+    if (dims) dims->fixed = ports.fixed_dims;
   }
   // Saved with the model: what a machine can fuse is decided where it runs.
   for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(false)))
@@ -52,7 +59,7 @@ ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::
   for (const auto& [path, value] : store.states)
     if (is_model_state(path))
       module.states.push_back({path, {value.dtype, to_shape(value.shape)}, "", true});
-  module.functions.push_back(std::move(function));
+  if (function) module.functions.push_back(std::move(function));
   return module;
 }
 

@@ -2,6 +2,7 @@
 // The model as a function of its inputs alone, for inference: traced from a program, and written
 // as the folder that paddle-infer takes.
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -11,11 +12,18 @@
 
 namespace paddle::train {
 
-/// Traces an entry in evaluation mode. Makes parameters that the store lacks.
+/// Values of dims that `static(dim)` may take in a trace, and those that it took: the trace is good
+/// for these alone.
+struct StaticDims {
+  std::map<std::string, int64_t> known, fixed;
+};
+
+/// Traces an entry in evaluation mode. Makes parameters that the store lacks. With `dims`, gives
+/// null if the model asks for the value of a dim that is not known.
 std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
                                                const model::EntryPoint& entry, Store& store,
-                                               bool wide);
-/// A module with this one function and the store's parameters and model states.
+                                               bool wide, StaticDims* dims = nullptr);
+/// A module with this one function (or none) and the store's parameters and model states.
 ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
                              const Store& store);
 

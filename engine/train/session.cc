@@ -115,7 +115,7 @@ StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) 
       inputs.fields[field.name] = tracer.input({ir::PortKind::kValue, field.name}, field.type);
   inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {DType::kF32, {}});
   inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
-  inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF32, {}});
+  inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF64, {}});
   random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
   return inputs;
 }
@@ -191,7 +191,10 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
       (is_step                 ? c->step
        : port.name == "weight" ? c->weight
                                : c->learning_rate) = static_cast<int>(i);
-      c->inputs[i] = Array::zeros(is_step ? DType::kI64 : DType::kF32, {});
+      c->inputs[i] = Array::zeros(is_step                 ? DType::kI64
+                                  : port.name == "weight" ? DType::kF64
+                                                          : DType::kF32,
+                                  {});
     }
     c->field.push_back(field);
     c->stored.push_back(stored);
@@ -235,8 +238,7 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
     *c.inputs[static_cast<size_t>(c.learning_rate)].data<float>() =
         static_cast<float>(numbers.learning_rate);
   if (c.step >= 0) *c.inputs[static_cast<size_t>(c.step)].data<int64_t>() = numbers.step;
-  if (c.weight >= 0)
-    *c.inputs[static_cast<size_t>(c.weight)].data<float>() = static_cast<float>(weight);
+  if (c.weight >= 0) *c.inputs[static_cast<size_t>(c.weight)].data<double>() = weight;
   if (c.random >= 0) {
     uint64_t* random = c.inputs[static_cast<size_t>(c.random)].data<uint64_t>();
     random[0] = options_.seed;
@@ -262,7 +264,7 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
       inputs.fields[fields_[i].name] = Tensor(cast_input(batch[i], i));
   inputs.learning_rate = Tensor(Array::scalar(static_cast<float>(numbers.learning_rate)));
   inputs.step = Tensor(Array::scalar(numbers.step));
-  inputs.weight = Tensor(Array::scalar(static_cast<float>(weight)));
+  inputs.weight = Tensor(Array::scalar(weight));
   const StepOutputs out = run_part(part, ports, inputs);
   ports.finish();
   if (part == Part::kAccumulate) {
@@ -286,21 +288,12 @@ void Session::prepare() {
   if (options_.accumulate > 1) compiled(Part::kApply);
 }
 
-namespace {
-int64_t batch_size(const std::vector<Array>& batch) {
-  return batch.empty() || batch[0].shape.empty() ? 1 : batch[0].shape[0];
-}
-}  // namespace
-
 double Session::train(const std::vector<std::vector<Array>>& micro_batches,
-                      const StepNumbers& numbers) {
-  int64_t total = 0;
-  for (const auto& batch : micro_batches) total += batch_size(batch);
+                      const std::vector<double>& weights, const StepNumbers& numbers) {
   const bool single = options_.accumulate <= 1;
   double loss = 0;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
-    const double weight =
-        static_cast<double>(batch_size(micro_batches[i])) / static_cast<double>(total);
+    const double weight = weights[i];
     // Every micro-batch draws its own random numbers.
     const uint64_t counter = static_cast<uint64_t>(numbers.step) *
                                  static_cast<uint64_t>(std::max<int64_t>(1, options_.accumulate)) +

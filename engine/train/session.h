@@ -56,8 +56,10 @@ class Session {
 
   /// Makes all parameters and states, and traces the training function.
   void prepare();
-  /// One update from micro-batches (arrays in the order of the fields). Gives the mean loss.
-  double train(const std::vector<std::vector<Array>>& micro_batches, const StepNumbers& numbers);
+  /// One update from micro-batches (arrays in the order of the fields), each with its weight in the
+  /// mean; weights add up to 1. Gives the mean loss.
+  double train(const std::vector<std::vector<Array>>& micro_batches,
+               const std::vector<double>& weights, const StepNumbers& numbers);
   /// Loss and metric operands of a batch; the arrays are valid until the next call.
   EvaluationResult evaluate(const std::vector<Array>& batch);
 

@@ -1,36 +1,24 @@
-#include "train/trainer.h"
-
-#include <sys/resource.h>
+// The loop of a run: updates, evaluation, checkpoints, and what it leaves at the end.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/parallel.h"
 #include "base/phase.h"
 #include "nn/metric.h"
-#include "train/metrics_log.h"
 #include "train/model_folder.h"
-#include "train/open_data.h"
-#include "train/run_folder.h"
-#include "train/run_record.h"
-#include "train/session.h"
+#include "train/trainer_impl.h"
 
 namespace paddle::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Rows [begin, end) of a batch's arrays, sharing their memory.
 std::vector<Array> rows(const std::vector<Array>& batch, int64_t begin, int64_t end) {
@@ -42,161 +30,7 @@ std::vector<Array> rows(const std::vector<Array>& batch, int64_t begin, int64_t 
   return out;
 }
 
-/// Fields of a loader as the session takes them.
-std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
-  std::vector<FieldType> out;
-  for (const data::Field& f : fields) {
-    FieldType t{f.name, {f.dtype, {}}};
-    for (const int64_t d : f.shape) t.type.shape.push_back(d < 0 ? Dim::unknown() : Dim(d));
-    out.push_back(std::move(t));
-  }
-  return out;
-}
-
 }  // namespace
-
-class Trainer::Impl {
- public:
-  Impl(RunConfig config, TrainOptions options, TrainObserver& observer)
-      : config_(std::move(config)),
-        options_(std::move(options)),
-        observer_(observer),
-        folder_(options_.output) {
-    if (options_.profile) profile_ = std::make_shared<runtime::Profile>();
-  }
-
-  void claim_folder();
-  MemoryPlan prepare();
-  TrainResult run();
-  int64_t parameter_count() const { return store_.parameter_count(); }
-  const ir::Module& module() const { return session_->module(); }
-  std::vector<std::string> derivation() const;
-
- private:
-  struct PartTimes {
-    double data = 0, compute = 0;
-  };
-  void open_loaders();
-  void start_folder();
-  void evaluate_now();
-  void finish(TrainResult& result);
-  void load_initial_weights();
-  std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
-  int64_t total_steps() const;
-  double train_batch(const data::Batch& batch);
-  std::optional<LogLine> evaluate();
-  void log(LogLine line);
-  void log_train();
-  std::string checkpoint();
-  void list_skipped() const;
-  void report_progress(bool always);
-  bool due(const Interval& every, bool epoch_ended) const;
-  BenchmarkResult benchmark();
-
-  RunConfig config_;
-  TrainOptions options_;
-  TrainObserver& observer_;
-  Store store_;
-  std::shared_ptr<Step> step_;
-  std::unique_ptr<Session> session_;
-  std::unique_ptr<data::Loader> loader_, valid_loader_;
-  std::unique_ptr<MetricsLog> metrics_;
-  RunState state_;
-  std::optional<LogLine> last_valid_;
-  PartTimes times_;
-  Clock::time_point started_, last_progress_, window_start_;
-  int64_t window_samples_ = 0;
-  double seconds_before_ = 0, last_loss_ = 0, learning_rate_ = 0;
-  std::optional<MemoryPlan> plan_;
-  IndexUse use_;
-  RunFolder folder_;
-  bool claimed_ = false;
-  bool written_ = false;  ///< the checkpoint of this step, with all that belongs to it
-  std::shared_ptr<runtime::Profile> profile_;
-};
-
-void Trainer::Impl::open_loaders() {
-  const Phase phase("opening the data");
-  if (options_.benchmark) config_.data.valid.reset();
-  OpenData opened = open_data(config_.document, config_.data);
-  loader_ = std::move(opened.train_loader);
-  valid_loader_ = std::move(opened.valid_loader);
-}
-
-std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
-  std::vector<Dims> shapes;
-  for (const data::Field& f : loader.fields()) {
-    Dims dims = {samples};
-    for (const int64_t d : f.shape) dims.push_back(std::max<int64_t>(d, 1));
-    shapes.push_back(dims);
-  }
-  return shapes;
-}
-
-MemoryPlan Trainer::Impl::prepare() {
-  open_loaders();
-  std::optional<Phase> phase(std::in_place, "tracing the step");
-  StepDefinition definition{config_.program, std::move(config_.loss), std::move(config_.metrics),
-                            std::make_shared<optim::Optimizer>(config_.optimizer), config_.clip};
-  step_ = std::make_shared<Step>(std::move(definition));
-  SessionOptions options;
-  options.eager = options_.eager;
-  options.wide = config_.wide;
-  options.seed = config_.seed;
-  options.accumulate = config_.accumulate;
-  options.fusion = config_.fusion;
-  options.profile = profile_;
-  if (!options_.dump_ir.empty()) {
-    ensure_directory(options_.dump_ir);
-    options.observe = [this, index = 0](const ir::Function& f, const std::string& stage) mutable {
-      const std::string number = (index < 10 ? "0" : "") + std::to_string(index);
-      ++index;
-      write_file_atomically(
-          (fs::path(options_.dump_ir) / (f.name + "." + number + "." + stage + ".txt")).string(),
-          ir::print(f));
-    };
-  }
-  auto types = placed(config_.document.find("data")->find("train"), [&] {
-    return Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
-  });
-  session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
-  session_->prepare();
-  for (const std::string& group : step_->definition().optimizer->unmatched_groups([&] {
-         std::vector<std::string> names;
-         for (const auto& [name, p] : store_.parameters) names.push_back(name);
-         return names;
-       }()))
-    observer_.warn("optimizer.groups: no parameter matches " + group);
-  use_ = session_->index_use();
-  loader_->require(use_.ranges);
-  if (valid_loader_) valid_loader_->require(use_.ranges);
-  load_initial_weights();
-  phase.emplace("planning memory");
-  MemoryPlan plan;
-  plan.available = available_memory();
-  plan.batch = config_.data.loader.batch_size;
-  plan.accumulate = config_.accumulate;
-  plan.evaluation_batch = config_.data.valid_loader.batch_size;
-  plan.prefetch = config_.data.loader.workers > 0
-                      ? std::min(config_.data.loader.prefetch_bytes, 4 * loader_->batch_bytes())
-                      : loader_->batch_bytes();
-  if (!options_.eager) {
-    const int64_t micro = std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate);
-    plan.training = session_->plan_training(batch_shapes(*loader_, micro));
-    if (valid_loader_)
-      plan.evaluation = session_->plan_evaluation(
-          batch_shapes(*valid_loader_, config_.data.valid_loader.batch_size));
-  }
-  plan_ = plan;
-  return plan;
-}
-
-void Trainer::Impl::load_initial_weights() {
-  if (options_.initial_weights.empty()) return;
-  const LoadReport report = load_weights(options_.initial_weights, store_);
-  check_report(report, options_.initial_weights, options_.allow_missing, options_.allow_unused);
-  observer_.note("initial weights: " + report.text());
-}
 
 int64_t Trainer::Impl::total_steps() const {
   int64_t total = config_.steps;
@@ -205,6 +39,21 @@ int64_t Trainer::Impl::total_steps() const {
     total = total > 0 ? std::min(total, by_epochs) : by_epochs;
   }
   return total;
+}
+
+/// What the loss of a batch is a mean over: its samples, or, where labels may be ignored, the
+/// labels that are not.
+double Trainer::Impl::count_of(const std::vector<Array>& batch) const {
+  const double samples = static_cast<double>(batch[0].shape[0]);
+  if (!use_.ignored) return samples;
+  for (size_t f = 0; f < batch.size(); ++f) {
+    if (loader_->fields()[f].name != use_.label) continue;
+    const Array labels = batch[f].contiguous();
+    int64_t count = 0;
+    for (int64_t i = 0; i < labels.size(); ++i) count += labels.integer(i) != *use_.ignored;
+    return static_cast<double>(count);
+  }
+  return samples;
 }
 
 double Trainer::Impl::train_batch(const data::Batch& batch) {
@@ -217,7 +66,13 @@ double Trainer::Impl::train_batch(const data::Batch& batch) {
   const int64_t parts = std::min(config_.accumulate, batch.samples);
   for (int64_t i = 0; i < parts; ++i)
     micro.push_back(rows(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
-  return session_->train(micro, numbers);
+  if (micro.size() == 1) return session_->train(micro, {1.0}, numbers);
+  std::vector<double> weights;
+  for (const auto& part : micro) weights.push_back(count_of(part));
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights)
+    weight = total > 0 ? weight / total : 1 / static_cast<double>(weights.size());
+  return session_->train(micro, weights, numbers);
 }
 
 void Trainer::Impl::log(LogLine line) {
@@ -262,11 +117,13 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
     metrics.push_back(nn::make_metric(call.metric, options));
   }
   valid_loader_->seek({0, 0});
-  double loss = 0;
+  double loss = 0, counted = 0;
   int64_t samples = 0;
   while (auto batch = valid_loader_->next()) {
     EvaluationResult r = session_->evaluate(batch->arrays);
-    loss += r.loss * static_cast<double>(batch->samples);
+    const double count = count_of(batch->arrays);
+    if (count > 0) loss += r.loss * count;
+    counted += count;
     samples += batch->samples;
     for (size_t i = 0; i < metrics.size(); ++i) metrics[i]->update(r.metric_operands[i]);
     if (pending_interrupt()) return std::nullopt;
@@ -275,7 +132,7 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   line.kind = "valid";
   line.step = state_.step;
   line.epoch = state_.position.epoch;
-  line.loss = loss / static_cast<double>(std::max<int64_t>(1, samples));
+  line.loss = loss / std::max(1.0, counted);
   line.learning_rate = learning_rate_;
   line.samples_per_second = static_cast<double>(samples) / std::max(1e-9, seconds_since(begun));
   line.seconds = seconds_before_ + seconds_since(started_);
@@ -285,28 +142,6 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   window_start_ = Clock::now();
   window_samples_ = 0;
   return line;
-}
-
-void Trainer::Impl::start_folder() {
-  if (options_.overwrite && !options_.resume) folder_.clear();
-  if (options_.resume) {
-    const auto state = folder_.restore(
-        store_, config_.document, [&](const std::string& line) { observer_.note(line); },
-        [&](const std::string& line) { observer_.warn(line); });
-    if (state) {
-      state_ = *state;
-      loader_->seek(state_.position);
-      seconds_before_ = state_.seconds;
-      written_ = true;
-    } else {
-      observer_.note(folder_.path() + ": has no checkpoint yet; the run begins anew");
-    }
-  }
-  metrics_ = std::make_unique<MetricsLog>(folder_.file("metrics.jsonl"),
-                                          options_.resume ? state_.step : -1);
-  write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
-  write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
-                   valid_loader_ ? &valid_loader_->dataset() : nullptr);
 }
 
 std::string Trainer::Impl::checkpoint() {
@@ -396,13 +231,6 @@ void Trainer::Impl::evaluate_now() {
   checkpoint();
 }
 
-void Trainer::Impl::claim_folder() {
-  if (std::exchange(claimed_, true)) return;
-  folder_.claim(options_.resume, options_.overwrite);
-  if (!folder_.has_checkpoints() && !options_.resume)
-    write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
-}
-
 TrainResult Trainer::Impl::run() {
   if (options_.benchmark == 0) claim_folder();
   if (!plan_) prepare();
@@ -465,70 +293,6 @@ void Trainer::Impl::finish(TrainResult& result) {
   write_meaning(result.model_folder, config_, loader_->fields(), loader_->dataset(), use_);
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
                 seconds_before_ + seconds_since(started_), loader_->skipped_count());
-}
-
-std::vector<std::string> Trainer::Impl::derivation() const {
-  std::vector<std::string> lines;
-  const int64_t batch = config_.data.loader.batch_size, total = total_steps();
-  const auto rate = [&](int64_t step) {
-    return format_double(config_.optimizer.lr *
-                         optim::schedule_factor(config_.schedule, step, total));
-  };
-  lines.push_back(str("batch ", batch,
-                      config_.accumulate > 1 ? str(" = ", config_.accumulate, " micro-batches of ",
-                                                   batch / config_.accumulate)
-                                             : "",
-                      "; the gradient is the mean over the samples that a batch really has"));
-  lines.push_back(str("updates ", total, ", ", loader_->batches_per_epoch(), " an epoch of ",
-                      loader_->samples_per_epoch(), " samples"));
-  std::string rates = "learning rate " + format_double(config_.optimizer.lr);
-  if (total > 0)
-    rates += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
-                 rate(total - 1), " at the last");
-  lines.push_back(rates);
-  lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
-                      available_cores(), " cores; ", config_.data.loader.workers,
-                      " loader workers"));
-  return lines;
-}
-
-BenchmarkResult Trainer::Impl::benchmark() {
-  if (profile_) profile_->recording = false;
-  std::vector<data::Batch> batches;
-  for (int i = 0; i < 4; ++i) {
-    auto batch = loader_->next();
-    if (!batch) fail(ErrorCode::kData, "the data has fewer batches than a benchmark rotates");
-    batches.push_back(std::move(*batch));
-  }
-  BenchmarkResult r;
-  std::vector<double> times;
-  constexpr int64_t kWarmUp = 3;
-  for (int64_t i = 0; i < kWarmUp + options_.benchmark; ++i) {
-    if (profile_ && i == kWarmUp) profile_->recording = true;
-    const auto begun = Clock::now();
-    const double loss = train_batch(batches[static_cast<size_t>(i % 4)]);
-    if (i >= kWarmUp) times.push_back(1e3 * seconds_since(begun));
-    if (i == 0) r.first_loss = loss;
-    r.last_loss = loss;
-    ++state_.step;
-    if (pending_interrupt()) break;
-  }
-  if (times.empty()) return r;  // stopped before the first
-  std::sort(times.begin(), times.end());
-  r.min_ms = times.front();
-  r.median_ms = times[times.size() / 2];
-  r.steps = static_cast<int64_t>(times.size());
-  r.samples_per_second = 1e3 * static_cast<double>(config_.data.loader.batch_size) / r.median_ms;
-  r.parameters = store_.parameter_count();
-  if (!options_.eager) {
-    const int64_t micro = std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate);
-    r.flops = session_->training_flops(batch_shapes(*loader_, micro)) *
-              static_cast<double>(config_.accumulate);
-  }
-  struct rusage usage {};
-  getrusage(RUSAGE_SELF, &usage);
-  r.peak_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
-  return r;
 }
 
 Trainer::Trainer(RunConfig config, TrainOptions options, TrainObserver& observer)

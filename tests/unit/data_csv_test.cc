@@ -181,5 +181,68 @@ TEST_F(CsvDatasetTest, CriteoSample) {
   EXPECT_NE(check_data(*data).text().find("sparse: int64[26]"), std::string::npos);
 }
 
+TEST_F(CsvDatasetTest, ScalingComesFromTheTrainingRowsAndValidationSharesIt) {
+  const std::string content = "x,c\n1,b\n3,a\n5,b\n100,z\n-50,a\n";
+  for (const Scaling scaling : {Scaling::kStandard, Scaling::kMinMax}) {
+    CsvField x = numeric("x"), c = categorical("c");
+    x.scaling = scaling;
+    write_file_atomically(path_, content);
+    DatasetOptions train;
+    train.source = CsvFileOptions{.path = path_, .column_names = {}, .fields = {x, c}};
+    train.begin = 0, train.end = 3;
+    const auto data = make_dataset(train);
+    // Of 1, 3, 5: mean 3 and deviation sqrt(8/3), or 1 to 5.
+    const double shift = scaling == Scaling::kStandard ? 3 : 1;
+    const double factor = scaling == Scaling::kStandard ? 1 / std::sqrt(8.0 / 3) : 0.25;
+    for (int64_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(read(data, i)[0].number(0), (1 + 2 * static_cast<double>(i) - shift) * factor,
+                  1e-6);
+    DatasetOptions valid = train;
+    valid.begin = 3, valid.end = 5;
+    apply_learnt(valid, data->learnt());
+    const auto held_out = make_dataset(valid);
+    EXPECT_NEAR(read(held_out, 0)[0].number(0), (100 - shift) * factor, 1e-5);
+    EXPECT_NEAR(read(held_out, 1)[0].number(0), (-50 - shift) * factor, 1e-5);
+    // Another file with other strings keeps the numbers of the training file.
+    const std::string other = path_ + ".valid.csv";
+    write_file_atomically(other, "x,c\n3,z\n3,a\n");
+    DatasetOptions elsewhere = train;
+    elsewhere.begin.reset(), elsewhere.end.reset();
+    std::get<CsvFileOptions>(elsewhere.source).path = other;
+    apply_learnt(elsewhere, data->learnt());
+    const auto second = make_dataset(elsewhere);
+    EXPECT_NEAR(read(second, 0)[0].number(0), (3 - shift) * factor, 1e-6);
+    EXPECT_EQ(read(second, 0)[1].number(0), 2);
+    EXPECT_EQ(read(second, 1)[1].number(0), 0);
+    std::filesystem::remove(other);
+  }
+}
+
+TEST_F(CsvDatasetTest, ScalingOfARandomPartUsesThatPart) {
+  std::string content = "x\n";
+  for (int i = 0; i < 40; ++i) content += std::to_string(i * i) + "\n";
+  CsvField x = numeric("x");
+  x.scaling = Scaling::kStandard;
+  write_file_atomically(path_, content);
+  DatasetOptions part;
+  part.source = CsvFileOptions{.path = path_, .column_names = {}, .fields = {x}};
+  part.split = {{"train", 0.5}, {"valid", 0.5}};
+  part.part = "train";
+  const auto data = make_dataset(part);
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < data->size(); ++i) {
+    const double value = read(data, i)[0].number(0);
+    sum += value, squares += value * value;
+  }
+  EXPECT_NEAR(sum / 20, 0, 1e-5);
+  EXPECT_NEAR(squares / 20, 1, 1e-5);
+}
+
+TEST_F(CsvDatasetTest, StatisticsThatDoNotFitTheColumnsAreRefused) {
+  CsvField x = numeric("x");
+  x.shift = {1, 2}, x.factor = {1, 2};
+  EXPECT_TRUE(has(error_of([&] { make("x\n1\n", {x}); }, ErrorCode::kConfig), "1 columns"));
+}
+
 }  // namespace
 }  // namespace paddle::data

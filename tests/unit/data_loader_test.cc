@@ -306,5 +306,31 @@ TEST(Loader, AugmentationDependsOnTheSampleNotOnTheWorkers) {
   }
 }
 
+TEST(Loader, RangesAreCheckedAfterTransformsAndMaySpareANumber) {
+  auto data = std::make_shared<Numbers>(12);
+  LoaderOptions options{.batch_size = 12, .epochs = 1};
+  for (const int workers : {0, 2}) {
+    options.workers = workers;
+    Loader loader(data, options);
+    loader.require({{"y", 0, 10, 11}});
+    try {
+      loader.next();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kData);
+      EXPECT_EQ(error.message(), "row 10, column 0: y 10 is outside 0..9, which the model takes");
+    }
+  }
+  options.on_bad_sample = BadSamplePolicy::kSkip;
+  options.max_bad_rate = 0.5;
+  Loader skipping(data, options);
+  skipping.require({{"y", 0, 10, 11}});
+  const auto batch = skipping.next();
+  EXPECT_EQ(batch->samples, 11);
+  EXPECT_EQ(batch->indices, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11}));
+  EXPECT_EQ(skipping.skipped()[0].index, 10);
+  EXPECT_THROW(skipping.require({{"z", 0, 1}}), Error);
+}
+
 }  // namespace
 }  // namespace paddle::data

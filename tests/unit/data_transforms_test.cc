@@ -1,6 +1,7 @@
 #include "data/transforms.h"
 
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -165,6 +166,78 @@ TEST(Pipeline, UnknownFieldsAndNames) {
   for (const std::string& name : transform_names())
     EXPECT_EQ(name_of(*parse_transform(name)), name);
   EXPECT_FALSE(parse_transform("rotate"));
+}
+
+TEST(Transforms, ARandomResizedCropOfTheWholeImageIsAResize) {
+  std::vector<float> pixels;
+  for (int i = 0; i < 2 * 6 * 6; ++i) pixels.push_back(static_cast<float>(i * i % 37));
+  const Value image = value_of<float>(pixels, {2, 6, 6});
+  const auto whole = apply(
+      {.kind = Kind::kRandomResizedCrop, .height = 4, .width = 3, .area = {1, 1}, .ratio = {1, 1}},
+      image);
+  EXPECT_EQ(numbers(whole),
+            numbers(apply({.kind = Kind::kResize, .height = 4, .width = 3}, image)));
+}
+
+TEST(Transforms, RandomResizedCropsAreWindowsOfTheAllowedAreaAndRatio) {
+  // With nearest sampling and pixels that say where they lie, the window can be read off.
+  std::vector<int32_t> pixels;
+  for (int i = 0; i < 40 * 60; ++i) pixels.push_back(i);
+  const Value image = value_of<int32_t>(pixels, {1, 40, 60});
+  const TransformOptions options{.kind = Kind::kRandomResizedCrop,
+                                 .height = 40,
+                                 .width = 60,
+                                 .nearest = true,
+                                 .area = {0.2, 0.5},
+                                 .ratio = {0.5, 2}};
+  std::set<std::vector<double>> views;
+  for (int64_t index = 0; index < 200; ++index) {
+    const Value view = apply(options, image, 0, index);
+    const auto first = view.data<int32_t>()[0], last = view.data<int32_t>()[40 * 60 - 1];
+    const double height = last / 60 - first / 60 + 1, width = last % 60 - first % 60 + 1;
+    EXPECT_GE(height, 1);
+    EXPECT_GE(width, 1);
+    EXPECT_NEAR(height * width / 2400, 0.35, 0.15 + 0.03);
+    EXPECT_GE(width / height, 0.5 * 0.9);
+    EXPECT_LE(width / height, 2 * 1.1);
+    views.insert({height, width, static_cast<double>(first)});
+    EXPECT_EQ(numbers(view), numbers(apply(options, image, 0, index)));
+  }
+  EXPECT_GT(views.size(), 100u);
+  EXPECT_NE(numbers(apply(options, image, 0, 1)), numbers(apply(options, image, 1, 1)));
+}
+
+TEST(Transforms, RandomRotationTurnsAboutTheCentre) {
+  std::vector<float> disc(33 * 33), ramp(33 * 33);
+  for (int y = 0; y < 33; ++y)
+    for (int x = 0; x < 33; ++x) {
+      const double r = std::hypot(x - 16, y - 16);
+      disc[static_cast<size_t>(y * 33 + x)] = static_cast<float>(std::exp(-r * r / 40));
+      ramp[static_cast<size_t>(y * 33 + x)] = static_cast<float>(x - 16);
+    }
+  const Value round = value_of<float>(disc, {33, 33}), slope = value_of<float>(ramp, {33, 33});
+  const TransformOptions options{.kind = Kind::kRandomRotation, .degrees = 30};
+  double least = 90, most = -90;
+  for (int64_t index = 0; index < 100; ++index) {
+    const Value turned = apply(options, round, 0, index), steep = apply(options, slope, 0, index);
+    for (int64_t i = 0; i < round.size(); ++i) EXPECT_NEAR(turned.number(i), round.number(i), 0.02);
+    // A plane stays a plane, its slope turned: its value is 0 in the middle.
+    const double dx = steep.number(16 * 33 + 17), dy = steep.number(17 * 33 + 16);
+    EXPECT_NEAR(steep.number(16 * 33 + 16), 0, 1e-5);
+    EXPECT_NEAR(std::hypot(dx, dy), 1, 1e-4);
+    const double angle = std::atan2(dy, dx) * 180 / 3.14159265358979;
+    least = std::min(least, angle), most = std::max(most, angle);
+  }
+  EXPECT_GE(least, -30.01);
+  EXPECT_LE(most, 30.01);
+  EXPECT_LT(least, -20);
+  EXPECT_GT(most, 20);
+  const Value still = apply({.kind = Kind::kRandomRotation, .degrees = 0}, slope);
+  EXPECT_EQ(numbers(still), numbers(slope));
+  error_of([&] { apply({.kind = Kind::kRandomRotation, .degrees = 181}, slope); });
+  error_of([&] {
+    apply({.kind = Kind::kRandomResizedCrop, .height = 2, .width = 2, .area = {0.5, 2}}, slope);
+  });
 }
 
 }  // namespace

@@ -395,9 +395,12 @@ TEST(Evaluator, ControlFlowOnTensors) {
             "output float32[n, 4]\n");
   EXPECT_NE(run_body("if k > 0:\n  return x\ny = x").error.find("needs a 'return' on the other"),
             std::string::npos);
-  EXPECT_NE(run_body("for i in range(2):\n  if k > i:\n    return x\nreturn x")
-                .error.find("'return' under a condition"),
-            std::string::npos);
+  EXPECT_EQ(run_body("for i in range(2):\n  if k > i:\n    return x * 2\nreturn x").types(),
+            "output float32[n, 4]\n");
+  EXPECT_EQ(run_body("i = 0\nwhile true:\n  if k < i: break\n  i += 1\n  if k == 7: continue\n"
+                     "  if k == 9: return i, x\nreturn -1, x * i\n")
+                .error.find("'outputs' must name"),
+            std::string("m.yaml:3:1: the model returns a tuple of 2: ").size());
   EXPECT_NE(run_body("if x > 0:\n  y = x\nelse:\n  y = -x\nreturn y").error.find("one element"),
             std::string::npos);
   EXPECT_NE(run_body("l = [x]\nwhile k > 0:\n  l.append(x)\n  k -= 1\nreturn l[0]")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <complex>
 #include <cstring>
 
@@ -80,6 +81,32 @@ struct Source {
     return Random(values[0], static_cast<uint64_t>(stream), values[1]);
   }
 };
+
+/// The Poisson count whose distribution function first exceeds u: sums outwards from the mode, so
+/// that the number of terms grows with the root of the mean.
+double poisson(double mean, double u) {
+  if (!(mean >= 0) || mean > 1e12)
+    fail(ErrorCode::kUsage, "poisson: the mean ", mean, " is outside of [0, 1e12]");
+  if (mean == 0) return 0;
+  const double mode = std::floor(mean);
+  const double top = std::exp(mode * std::log(mean) - mean - std::lgamma(mode + 1));
+  double below = mode, above = mode, low = top, high = top;
+  // Counts in the order mode, mode + 1, mode - 1, …, each of its own probability.
+  double passed = top;
+  while (u >= passed && (low > 0 || high > 0)) {
+    high *= mean / ++above;
+    passed += high;
+    if (u < passed || below == 0) {
+      if (u < passed) return above;
+      low = 0;
+      continue;
+    }
+    low *= below-- / mean;
+    passed += low;
+    if (u < passed) return below;
+  }
+  return mode;
+}
 
 Source source_of(const KernelRequest& request) {
   const auto integer = [&](const char* name) {
@@ -197,6 +224,18 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
           fail(ErrorCode::kUsage, "bernoulli: the probability ", probability,
                " is outside of [0, 1]");
         return random.uniform(static_cast<uint64_t>(i)) < probability ? 1.0 : 0.0;
+      };
+    });
+  }
+  if (name == "poisson") {
+    const ConvertFn load = convert_fn(request.operands[0].dtype, DType::kF64);
+    const int64_t item = item_size(request.operands[0].dtype);
+    return fill_by_index<double>(result, [=](void* const* operands) {
+      const std::byte* const x = static_cast<const std::byte*>(operands[0]);
+      return [=, random = source.read(operands)](int64_t i) {
+        double mean;
+        load(x + i * item, 1, &mean, 1);
+        return poisson(mean, random.uniform(static_cast<uint64_t>(i)));
       };
     });
   }

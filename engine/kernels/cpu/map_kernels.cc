@@ -118,6 +118,14 @@ std::unique_ptr<Kernel> prepare_copy(const KernelRequest& request) {
   return copy_kernel(request, source);
 }
 
+std::unique_ptr<Kernel> prepare_view_dtype(const KernelRequest& request) {
+  const auto bytes = static_cast<size_t>(request.results[0].size()) *
+                     static_cast<size_t>(item_size(request.results[0].dtype));
+  return make_kernel([bytes](const RunContext&, void* const* operands, void* const* results) {
+    if (bytes) std::memcpy(results[0], operands[0], bytes);
+  });
+}
+
 std::unique_ptr<Kernel> prepare_where(const KernelRequest& request) {
   const DType type = request.results[0].dtype;
   Loop loop = nullptr;

@@ -255,6 +255,7 @@ std::unique_ptr<Kernel> prepare_reduce(const KernelRequest& request) {
     axes = request.attrs[static_cast<size_t>(at)].as_ints();
     for (int64_t& axis : axes)
       if (axis < 0) axis += static_cast<int64_t>(x.shape.size());
+    if (x.shape.empty()) axes.clear();  // a number has axis 0 or -1, over which there is nothing
   }
   struct Entry {
     std::string_view name;

@@ -156,7 +156,7 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
     for (size_t i = 0; i < rank; ++i)
       before[attrs.pad_from_left_axis ? i : rank - 1 - i] = attrs.pad[2 * i];
   } else {
-    const bool channels_last = !attrs.data_format.empty() && attrs.data_format.back() == 'C';
+    const bool channels_last = attrs.data_format && attrs.data_format->ends_with('C');
     const size_t last = rank - (channels_last && rank > 2 ? 1 : 0);
     for (size_t i = 0; i < count / 2; ++i) before[last - 1 - i] = attrs.pad[2 * i];
   }

@@ -15,9 +15,10 @@ namespace {
 const std::set<std::string> kAttrTypes = {"bool",  "int",    "float", "str",  "word",
                                           "dtype", "dim",    "ints",  "dims", "floats",
                                           "strs",  "number", "any"};
-const std::set<std::string> kKeys = {
-    "signature", "doc",  "infer",  "vjp",   "decompose", "view",      "write",   "kernel", "onednn",
-    "in_place",  "cost", "traits", "layer", "alias",     "precision", "version", "samples"};
+const std::set<std::string> kKeys = {"signature", "doc",     "infer",    "vjp",    "decompose",
+                                     "view",      "write",   "kernel",   "onednn", "in_place",
+                                     "cost",      "traits",  "layer",    "alias",  "precision",
+                                     "version",   "samples", "overloads"};
 const std::map<std::string, std::string> kTraits = {{"elementwise", "kElementwise"},
                                                     {"commutative", "kCommutative"},
                                                     {"float_inputs", "kFloatInputs"},
@@ -150,6 +151,7 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.precision = text_of(node, "precision");
   e.aliases = list_of(node, "alias");
   e.samples = list_of(node, "samples");
+  e.overloads = list_of(node, "overloads");
   e.has_samples = static_cast<bool>(node["samples"]);
   if (node["version"]) e.version = node["version"].as<int>();
   if (e.vjp.rfind("none", 0) == 0) {
@@ -222,12 +224,15 @@ void read_schema(const std::string& file, std::vector<Entry>& entries) {
 }
 
 void check(const std::vector<Entry>& entries) {
-  std::set<std::string> names;
+  std::set<std::string> names, all;
+  for (const Entry& e : entries) all.insert(e.name);
   for (const Entry& e : entries) {
     const auto refuse = [&](const std::string& why) {
       throw std::runtime_error(e.file + ": " + e.name + ": " + why);
     };
     if (!names.insert(e.name).second) refuse("declared twice");
+    for (const std::string& o : e.overloads)
+      if (!all.count(o)) refuse("its overload '" + o + "' is not there");
     if (e.doc.empty()) refuse("has no doc");
     if (e.infer.empty()) refuse("has no inference rule");
     const bool control =

@@ -31,7 +31,7 @@ struct Entry {
   std::vector<Param> params;
   std::vector<Result> results;
   std::string infer, cost, vjp, no_gradient, decompose, view, write, kernel, onednn, in_place;
-  std::vector<std::string> traits, aliases, samples;
+  std::vector<std::string> traits, aliases, samples, overloads;
   bool has_samples = false;
   int version = 1;
   std::string identifier() const;   ///< name as a C++ identifier

@@ -265,7 +265,8 @@ void write_row(const Entry& e, std::ostringstream& c) {
     if (p.is_operand && p.name == e.in_place) in_place = static_cast<int>(operands);
     ++(p.is_operand ? operands : attrs);
   }
-  std::string traits;
+  std::string traits, overloads;
+  for (const std::string& o : e.overloads) overloads += (overloads.empty() ? "" : "|") + o;
   for (const std::string& t : e.traits) traits += (traits.empty() ? "" : " | ") + t;
   const auto rule = [](const char* kind, const std::string& name) {
     return name.empty() || name == "decomposition" ? std::string("nullptr")
@@ -286,7 +287,7 @@ void write_row(const Entry& e, std::ostringstream& c) {
     << in_place << ",\n     " << rule("infer_", e.infer) << ", " << rule("vjp_", e.vjp) << ", "
     << rule("decompose_", e.decompose) << ", " << rule("view_", e.view) << ", "
     << rule("write_", e.write) << ", " << rule("cost_", e.cost) << ",\n     " << samples_of(e)
-    << "},\n";
+    << ", " << quoted(overloads) << "},\n";
 }
 
 void write_function(const Entry& e, size_t index, std::ostringstream& c) {

@@ -1,0 +1,85 @@
+#pragma once
+// The state of a training job and its parts, behind Trainer: setting up (trainer_setup.cc), the
+// loop with evaluation and checkpoints (trainer.cc), and the benchmark (trainer_benchmark.cc).
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/metrics_log.h"
+#include "train/run_folder.h"
+#include "train/session.h"
+#include "train/trainer.h"
+
+namespace paddle::train {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class Trainer::Impl {
+ public:
+  Impl(RunConfig config, TrainOptions options, TrainObserver& observer)
+      : config_(std::move(config)),
+        options_(std::move(options)),
+        observer_(observer),
+        folder_(options_.output) {
+    if (options_.profile) profile_ = std::make_shared<runtime::Profile>();
+  }
+
+  void claim_folder();
+  MemoryPlan prepare();
+  TrainResult run();
+  int64_t parameter_count() const { return store_.parameter_count(); }
+  const ir::Module& module() const { return session_->module(); }
+  std::vector<std::string> derivation() const;
+
+ private:
+  struct PartTimes {
+    double data = 0, compute = 0;
+  };
+  void open_loaders();
+  void start_folder();
+  void evaluate_now();
+  void finish(TrainResult& result);
+  void load_initial_weights();
+  std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
+  int64_t total_steps() const;
+  double count_of(const std::vector<Array>& batch) const;
+  double train_batch(const data::Batch& batch);
+  std::optional<LogLine> evaluate();
+  void log(LogLine line);
+  void log_train();
+  std::string checkpoint();
+  void list_skipped() const;
+  void report_progress(bool always);
+  bool due(const Interval& every, bool epoch_ended) const;
+  BenchmarkResult benchmark();
+
+  RunConfig config_;
+  TrainOptions options_;
+  TrainObserver& observer_;
+  Store store_;
+  std::shared_ptr<Step> step_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<data::Loader> loader_, valid_loader_;
+  std::unique_ptr<MetricsLog> metrics_;
+  RunState state_;
+  std::optional<LogLine> last_valid_;
+  PartTimes times_;
+  Clock::time_point started_, last_progress_, window_start_;
+  int64_t window_samples_ = 0;
+  double seconds_before_ = 0, last_loss_ = 0, learning_rate_ = 0;
+  std::optional<MemoryPlan> plan_;
+  IndexUse use_;
+  RunFolder folder_;
+  std::shared_ptr<runtime::Profile> profile_;
+  bool claimed_ = false;
+  bool written_ = false;  ///< the checkpoint of this step, with all that belongs to it
+};
+
+}  // namespace paddle::train

@@ -1,0 +1,169 @@
+// Setting up a run: data, the traced step, the memory plan, the run folder, and what is told of
+// them.
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/parallel.h"
+#include "base/phase.h"
+#include "train/open_data.h"
+#include "train/run_record.h"
+#include "train/trainer_impl.h"
+
+namespace paddle::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Fields of a loader as the session takes them.
+std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
+  std::vector<FieldType> out;
+  for (const data::Field& f : fields) {
+    FieldType t{f.name, {f.dtype, {}}};
+    for (const int64_t d : f.shape) t.type.shape.push_back(d < 0 ? Dim::unknown() : Dim(d));
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+}  // namespace
+
+void Trainer::Impl::claim_folder() {
+  if (std::exchange(claimed_, true)) return;
+  folder_.claim(options_.resume, options_.overwrite);
+  if (!folder_.has_checkpoints() && !options_.resume)
+    write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
+}
+
+void Trainer::Impl::open_loaders() {
+  const Phase phase("opening the data");
+  if (options_.benchmark) config_.data.valid.reset();
+  OpenData opened = open_data(config_.document, config_.data);
+  loader_ = std::move(opened.train_loader);
+  valid_loader_ = std::move(opened.valid_loader);
+}
+
+std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
+  std::vector<Dims> shapes;
+  for (const data::Field& f : loader.fields()) {
+    Dims dims = {samples};
+    for (const int64_t d : f.shape) dims.push_back(std::max<int64_t>(d, 1));
+    shapes.push_back(dims);
+  }
+  return shapes;
+}
+
+MemoryPlan Trainer::Impl::prepare() {
+  open_loaders();
+  std::optional<Phase> phase(std::in_place, "tracing the step");
+  StepDefinition definition{config_.program, std::move(config_.loss), std::move(config_.metrics),
+                            std::make_shared<optim::Optimizer>(config_.optimizer), config_.clip};
+  step_ = std::make_shared<Step>(std::move(definition));
+  SessionOptions options;
+  options.eager = options_.eager;
+  options.wide = config_.wide;
+  options.seed = config_.seed;
+  options.accumulate = config_.accumulate;
+  options.fusion = config_.fusion;
+  options.profile = profile_;
+  if (!options_.dump_ir.empty()) {
+    ensure_directory(options_.dump_ir);
+    options.observe = [this, index = 0](const ir::Function& f, const std::string& stage) mutable {
+      const std::string number = (index < 10 ? "0" : "") + std::to_string(index);
+      ++index;
+      write_file_atomically(
+          (fs::path(options_.dump_ir) / (f.name + "." + number + "." + stage + ".txt")).string(),
+          ir::print(f));
+    };
+  }
+  auto types = placed(config_.document.find("data")->find("train"), [&] {
+    return Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
+  });
+  session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
+  session_->prepare();
+  for (const std::string& group : step_->definition().optimizer->unmatched_groups([&] {
+         std::vector<std::string> names;
+         for (const auto& [name, p] : store_.parameters) names.push_back(name);
+         return names;
+       }()))
+    observer_.warn("optimizer.groups: no parameter matches " + group);
+  use_ = session_->index_use();
+  loader_->require(use_.ranges);
+  if (valid_loader_) valid_loader_->require(use_.ranges);
+  load_initial_weights();
+  phase.emplace("planning memory");
+  MemoryPlan plan;
+  plan.available = available_memory();
+  plan.batch = config_.data.loader.batch_size;
+  plan.accumulate = config_.accumulate;
+  plan.evaluation_batch = config_.data.valid_loader.batch_size;
+  plan.prefetch = config_.data.loader.workers > 0
+                      ? std::min(config_.data.loader.prefetch_bytes, 4 * loader_->batch_bytes())
+                      : loader_->batch_bytes();
+  if (!options_.eager) {
+    const int64_t micro = std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate);
+    plan.training = session_->plan_training(batch_shapes(*loader_, micro));
+    if (valid_loader_)
+      plan.evaluation = session_->plan_evaluation(
+          batch_shapes(*valid_loader_, config_.data.valid_loader.batch_size));
+  }
+  plan_ = plan;
+  return plan;
+}
+
+void Trainer::Impl::load_initial_weights() {
+  if (options_.initial_weights.empty()) return;
+  const LoadReport report = load_weights(options_.initial_weights, store_);
+  check_report(report, options_.initial_weights, options_.allow_missing, options_.allow_unused);
+  observer_.note("initial weights: " + report.text());
+}
+
+void Trainer::Impl::start_folder() {
+  if (options_.overwrite && !options_.resume) folder_.clear();
+  if (options_.resume) {
+    const auto state = folder_.restore(
+        store_, config_.document, [&](const std::string& line) { observer_.note(line); },
+        [&](const std::string& line) { observer_.warn(line); });
+    if (state) {
+      state_ = *state;
+      loader_->seek(state_.position);
+      seconds_before_ = state_.seconds;
+      written_ = true;
+    } else {
+      observer_.note(folder_.path() + ": has no checkpoint yet; the run begins anew");
+    }
+  }
+  metrics_ = std::make_unique<MetricsLog>(folder_.file("metrics.jsonl"),
+                                          options_.resume ? state_.step : -1);
+  write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
+  write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
+                   valid_loader_ ? &valid_loader_->dataset() : nullptr);
+}
+
+std::vector<std::string> Trainer::Impl::derivation() const {
+  std::vector<std::string> lines;
+  const int64_t batch = config_.data.loader.batch_size, total = total_steps();
+  const auto rate = [&](int64_t step) {
+    return format_double(config_.optimizer.lr *
+                         optim::schedule_factor(config_.schedule, step, total));
+  };
+  lines.push_back(str("batch ", batch,
+                      config_.accumulate > 1 ? str(" = ", config_.accumulate, " micro-batches of ",
+                                                   batch / config_.accumulate)
+                                             : "",
+                      "; the gradient is the mean over the samples that a batch really has"));
+  lines.push_back(str("updates ", total, ", ", loader_->batches_per_epoch(), " an epoch of ",
+                      loader_->samples_per_epoch(), " samples"));
+  std::string rates = "learning rate " + format_double(config_.optimizer.lr);
+  if (total > 0)
+    rates += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
+                 rate(total - 1), " at the last");
+  lines.push_back(rates);
+  lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
+                      available_cores(), " cores; ", config_.data.loader.workers,
+                      " loader workers"));
+  return lines;
+}
+
+}  // namespace paddle::train

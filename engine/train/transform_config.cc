@@ -1,0 +1,122 @@
+#include "train/transform_config.h"
+
+namespace paddle::train {
+namespace {
+
+using model::Node;
+using model::Schema;
+using model::Section;
+using model::Spec;
+
+Schema transform_schema(data::TransformKind kind) {
+  using K = data::TransformKind;
+  Schema s;
+  s.add("fields",
+        Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
+  switch (kind) {
+    case K::kCast:
+      s.add("dtype", Spec::text().required());
+      break;
+    case K::kScale:
+      s.add("factor", Spec::real().fallback("1")).add("offset", Spec::real().fallback("0"));
+      break;
+    case K::kNormalize:
+      s.add("mean", Spec::list(Spec::real()).or_else(Spec::real()).required());
+      s.add("std", Spec::list(Spec::real().above(0)).or_else(Spec::real().above(0)).required());
+      break;
+    case K::kOneHot:
+      s.add("classes", Spec::integer().at_least(0).fallback("0")).add("dtype", Spec::text());
+      break;
+    case K::kReshape:
+      s.add("shape", Spec::list(Spec::integer().at_least(-1)).required());
+      break;
+    case K::kResize:
+    case K::kCenterCrop:
+    case K::kRandomCrop:
+      s.add("height", Spec::integer().at_least(1).required())
+          .add("width", Spec::integer().at_least(1).required());
+      if (kind == K::kResize)
+        s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
+      break;
+    case K::kRandomResizedCrop:
+      s.add("height", Spec::integer().at_least(1).required())
+          .add("width", Spec::integer().at_least(1).required());
+      s.add("mode", Spec::word({"bilinear", "nearest"}).fallback("bilinear"));
+      s.add("area",
+            Spec::list(Spec::real().above(0).at_most(1)).length(2, 2).fallback("[0.08, 1]"));
+      s.add("ratio",
+            Spec::list(Spec::real().above(0)).length(2, 2).fallback("[0.75, 1.3333333333333333]"));
+      break;
+    case K::kRandomRotation:
+      s.add("degrees", Spec::real().at_least(0).at_most(180).required());
+      s.add("value", Spec::real().fallback("0"));
+      break;
+    case K::kHorizontalFlip:
+    case K::kVerticalFlip:
+      s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.5"));
+      break;
+    case K::kPad:
+      s.add(
+          "pad",
+          Spec::list(Spec::integer().at_least(0)).or_else(Spec::integer().at_least(0)).required());
+      s.add("value", Spec::real().fallback("0"));
+      break;
+  }
+  return s;
+}
+
+}  // namespace
+
+DType dtype_of_key(const Section& s, const char* key) {
+  const std::string& name = s.text(key);
+  if (const auto d = parse_dtype(name)) return *d;
+  const auto names = dtype_names();
+  throw Error(ErrorCode::kConfig, "'" + name + "' is no dtype" + did_you_mean(name, names),
+              s.place(key));
+}
+
+data::TransformOptions read_transform(Node& item, const std::string& path,
+                                      model::Diagnostics& diagnostics) {
+  if (!item.is_map() || item.entries.size() != 1)
+    throw Error(ErrorCode::kConfig,
+                "a transform reads `- name: {fields: …}`, found " + item.describe(), item.place());
+  model::Entry& entry = item.entries[0];
+  const auto kind = data::parse_transform(entry.key.text);
+  const auto names = data::transform_names();
+  if (!kind)
+    throw Error(ErrorCode::kConfig,
+                "unknown transform '" + entry.key.text + "'" + did_you_mean(entry.key.text, names),
+                entry.key.place());
+  if (!entry.value.is_map())
+    throw Error(ErrorCode::kConfig,
+                entry.key.text + ": expected a map, found " + entry.value.describe(),
+                entry.value.place());
+  model::Diagnostics own;
+  transform_schema(*kind).resolve(entry.value, path + "." + entry.key.text, own);
+  for (const Error& e : own.errors()) diagnostics.add(e);
+  own.raise();
+  const Section s(entry.value);
+  data::TransformOptions o;
+  o.kind = *kind;
+  o.fields = s.texts("fields");
+  const auto has = [&](const char* key) { return s.node().find(key) && s.has(key); };
+  if (has("dtype")) o.dtype = dtype_of_key(s, "dtype");
+  if (has("factor")) o.factor = s.real("factor");
+  if (has("offset")) o.offset = s.real("offset");
+  if (has("mean")) o.mean = s.reals("mean");
+  if (has("std")) o.deviation = s.reals("std");
+  if (has("classes")) o.classes = s.integer("classes");
+  if (has("shape")) o.shape = s.integers("shape");
+  if (has("height")) o.height = s.integer("height");
+  if (has("width")) o.width = s.integer("width");
+  if (has("mode")) o.nearest = s.text("mode") == "nearest";
+  if (has("area")) o.area = s.reals("area");
+  if (has("ratio")) o.ratio = s.reals("ratio");
+  if (has("degrees")) o.degrees = s.real("degrees");
+  if (has("probability")) o.probability = s.real("probability");
+  if (has("pad")) o.pad = s.integers("pad");
+  if (has("value")) o.value = s.real("value");
+  return o;
+}
+
+}  // namespace paddle::train
