@@ -115,7 +115,7 @@ void print_benchmark(const train::BenchmarkResult& r, const train::RunConfig& co
   o["steps"] = r.steps;
   o["threads"] = thread_count();
   o["device"] = "cpu";
-  o["dtype"] = config.wide ? "float64" : "float32";
+  o["dtype"] = config.wide ? "float64" : config.low ? "bfloat16" : "float32";
   o["first_loss"] = r.first_loss;
   o["last_loss"] = r.last_loss;
   o["parameters"] = r.parameters;
@@ -223,6 +223,7 @@ int run(int argc, char** argv) {
   if (options.benchmark > 0) {
     train::RunConfig shown;
     shown.wide = config.wide;
+    shown.low = config.low;
     train::Trainer trainer(std::move(config), options, console);
     const train::TrainResult result = trainer.run();
     if (result.stopped_by) return 128 + result.stopped_by;

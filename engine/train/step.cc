@@ -1,5 +1,6 @@
 #include "train/step.h"
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "nn/metric.h"
 #include "ops/operators.h"
@@ -7,6 +8,9 @@
 namespace paddle::train {
 
 StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training) const {
+  std::optional<autograd::Autocast> autocast;
+  std::optional<InterpreterScope> casting;
+  if (d_.low) casting.emplace(autocast.emplace(*d_.low));
   model::EvaluationOptions options;
   options.training = training;
   options.store = &ports;

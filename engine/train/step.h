@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct StepDefinition {
   std::vector<MetricCall> metrics;
   std::shared_ptr<const optim::Optimizer> optimizer;
   optim::ClipOptions clip;
+  std::optional<DType> low = {};  ///< mixed precision: the 16-bit type of products
 };
 
 struct StepInputs {

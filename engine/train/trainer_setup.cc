@@ -58,7 +58,7 @@ MemoryPlan Trainer::Impl::prepare() {
   open_loaders();
   std::optional<Phase> phase(std::in_place, "tracing the step");
   StepDefinition definition{config_.program, std::move(config_.loss), std::move(config_.metrics),
-                            std::make_shared<optim::Optimizer>(config_.optimizer), config_.clip};
+                            std::make_shared<optim::Optimizer>(config_.optimizer), config_.clip, config_.low};
   step_ = std::make_shared<Step>(std::move(definition));
   SessionOptions options;
   options.eager = options_.eager;
