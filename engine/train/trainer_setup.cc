@@ -65,6 +65,8 @@ MemoryPlan Trainer::Impl::prepare() {
   options.wide = config_.wide;
   options.seed = config_.seed;
   options.accumulate = config_.accumulate;
+  options.shapes = batch_shapes(
+      *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   if (!options_.dump_ir.empty()) {
     ensure_directory(options_.dump_ir);
     options.observe = [this, index = 0](const ir::Function& f, const std::string& stage) mutable {
