@@ -52,6 +52,8 @@ Meaning read_meaning(const fs::path& folder) {
   const auto json =
       nlohmann::json::parse(read_file(file, 1 << 24, ErrorCode::kModel), nullptr, false);
   try {
+    if (json.at("version").get<int>() != 1)
+      fail(ErrorCode::kModel, file, ": needs a newer version of this program");
     const std::string label = json.value("label", "");
     for (const auto& field : json.at("fields")) {
       if (!field.contains("class_count")) continue;
