@@ -147,6 +147,8 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
     fail(ErrorCode::kUsage, file, ": has no function '", options.function, "'",
          did_you_mean(options.function, names), "; it has ", join(names, ", "));
   }
+  if (!options.weights.empty() && !file_exists(options.weights))
+    fail(ErrorCode::kUsage, options.weights, ": there is no such file");
   name_ = program->name;
   program_ = program;
   entry_ = entry;
