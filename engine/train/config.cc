@@ -355,6 +355,11 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.wide = s.text("precision") == "float64";
   config.exact = s.section("compile").boolean("exact");
   diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });
+  if (!config.best_metric.empty() &&
+      (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0))
+    diagnostics.add(ErrorCode::kConfig,
+                    "train.best needs data.valid and train.evaluate_every: it is decided there",
+                    train.place("best"));
   diagnostics.raise();
   if (config.data.loader.batch_size % config.accumulate != 0)
     throw Error(ErrorCode::kConfig,

@@ -45,6 +45,8 @@ with 3 "add up to" 'data.train.split={a: 0.7, b: 0.7}' data.train.part=a
 with 3 "no part" 'data.train.split={a: 0.7}' data.train.part=b
 with 3 "give epochs or steps" train.epochs=0
 with 3 "train.best" train.best=accurracy
+with 3 "train.best needs data.valid" train.best=accuracy data.valid=
+with 3 "train.best needs data.valid" train.best=accuracy train.evaluate_every=never
 with 3 "does not divide" train.accumulate=7
 with 2 "--profile is not available" --profile
 with 2 "one config is expected" "$good"
