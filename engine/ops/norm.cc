@@ -126,11 +126,13 @@ void infer_batch_norm(InferContext& c) {
   c.require_float(0);
   c.check(x.size() >= 2, "x must have at least 2 dimensions, not ", c.type(0));
   const Dim channels = x[channel_axis(a.data_format, x.size())];
-  for (size_t i = 1; i <= 4; ++i)
-    if (c.has(i))
-      c.require_equal(
-          element_count(std::span<const Dim>(c.shape(i))), channels,
-          str(c.op().operands()[i].name, " is ", c.type(i), ", x has ", channels, " channels"));
+  for (size_t i = 1; i <= 4; ++i) {
+    if (!c.has(i)) continue;
+    c.check(c.rank(i) <= 1, c.op().operands()[i].name, " must have one dimension, not ", c.type(i));
+    c.require_equal(
+        element_count(std::span<const Dim>(c.shape(i))), channels,
+        str(c.op().operands()[i].name, " is ", c.type(i), ", x has ", channels, " channels"));
+  }
   c.result(c.dtype(0), x);
   c.result(c.dtype(1), c.shape(1));
   c.result(c.dtype(2), c.shape(2));
