@@ -305,9 +305,13 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",
                     config.document.place());
   } else if (s.has("step")) {
-    diagnostics.add(ErrorCode::kConfig,
-                    "'step' is not supported yet; write what it minimises as 'loss'",
-                    s.place("step"));
+    diagnostics.guard([&] {
+      config.loss = model::read_code(s.at("step"), diagnostics);
+      const auto& sites = config.loss.sites;
+      if (std::none_of(sites.begin(), sites.end(),
+                       [](const model::CallSite& site) { return site.callee == "update"; }))
+        throw Error(ErrorCode::kConfig, "step: the body never calls update(loss)", s.place("step"));
+    });
   } else {
     diagnostics.guard([&] { config.loss = model::read_code(s.at("loss"), diagnostics); });
   }
