@@ -156,6 +156,8 @@ std::vector<std::string> Trainer::Impl::derivation() const {
   lines.push_back(str("updates ", total, ", ", loader_->batches_per_epoch(), " an epoch of ",
                       loader_->samples_per_epoch(), " samples"));
   std::string rates = "learning rate " + format_double(config_.optimizer.lr);
+  if (config_.rate_factor != 1)
+    rates += str(" (", format_double(config_.rate_factor), " times optimizer.lr for this batch)");
   if (total > 0)
     rates += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
                  rate(total - 1), " at the last");

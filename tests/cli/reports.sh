@@ -15,6 +15,10 @@ says "seed 0"
 says "activations, gradients and temporaries"
 says "it fits"
 says "linear.weight  float32[1568, 128]"
+quiet 0 "$train" "$good" --dry-run optimizer.base_batch=16
+says "learning rate 0.008 (4 times optimizer.lr for this batch)"
+quiet 0 "$train" "$good" --dry-run optimizer.base_batch=16 optimizer.batch_scaling=sqrt
+says "learning rate 0.004 (2 times"
 quiet 0 "$train" "$good" --dry-run --threads 3
 says "3 threads"
 
