@@ -16,10 +16,9 @@ using model::Spec;
 
 Schema group_schema() {
   Schema s;
-  s.add("match", Spec::list(Spec::text())
-                     .or_else(Spec::text())
-                     .required()
-                     .doc("patterns of parameter names"));
+  s.add(
+      "match",
+      Spec::list(Spec::text()).or_else(Spec::text()).required().doc("patterns of parameter names"));
   s.add("lr", Spec::real().at_least(0).doc("rate in place of the base rate"));
   s.add("lr_scale", Spec::real().at_least(0).doc("factor on the base rate"));
   s.add("weight_decay", Spec::real().at_least(0));
@@ -27,20 +26,17 @@ Schema group_schema() {
   return s;
 }
 
-Schema optimizer_base(const char *lr) {
+Schema optimizer_base(const char* lr) {
   Schema s;
   s.add("lr", Spec::real().at_least(0).fallback(lr).doc("base learning rate"));
-  s.add("base_batch",
-        Spec::integer().at_least(0).fallback("0").doc(
-            "the batch that lr is meant for; 0: lr is taken as it is"));
-  s.add("batch_scaling",
-        Spec::word({"linear", "sqrt"})
-            .fallback("linear")
-            .doc("how lr grows with data.batch_size over base_batch"));
+  s.add("base_batch", Spec::integer().at_least(0).fallback("0").doc(
+                          "the batch that lr is meant for; 0: lr is taken as it is"));
+  s.add("batch_scaling", Spec::word({"linear", "sqrt"})
+                             .fallback("linear")
+                             .doc("how lr grows with data.batch_size over base_batch"));
   s.add("weight_decay", Spec::real().at_least(0).fallback("0"));
-  s.add("groups", Spec::list(Spec::map(group_schema()))
-                      .fallback("[]")
-                      .doc("settings by parameter name"));
+  s.add("groups",
+        Spec::list(Spec::map(group_schema())).fallback("[]").doc("settings by parameter name"));
   s.renamed("learning_rate", "lr");
   return s;
 }
@@ -72,16 +68,13 @@ Spec optimizer_spec() {
 
 Spec schedule_spec() {
   const auto with_warmup = [](Schema s) {
-    s.add("warmup", Spec::integer().at_least(0).fallback("0").doc(
-                        "updates of linear warm-up"));
+    s.add("warmup", Spec::integer().at_least(0).fallback("0").doc("updates of linear warm-up"));
     s.add("warmup_start", Spec::real().at_least(0).at_most(1).fallback("0"));
     return s;
   };
   const auto to_end = [&](Schema s) {
-    s.add("steps", Spec::integer().at_least(0).fallback("0").doc(
-                       "length; 0 is the whole run"));
-    s.add("end_factor", Spec::real().at_least(0).fallback("0").doc(
-                            "final rate over base rate"));
+    s.add("steps", Spec::integer().at_least(0).fallback("0").doc("length; 0 is the whole run"));
+    s.add("end_factor", Spec::real().at_least(0).fallback("0").doc("final rate over base rate"));
     return with_warmup(s);
   };
   Schema step, multi, exponential, polynomial;
@@ -106,8 +99,7 @@ Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
   s.add("extends", Spec::any());
-  s.add("model", Spec::any().required().doc(
-                     "a model file[:variant], or a model in place"));
+  s.add("model", Spec::any().required().doc("a model file[:variant], or a model in place"));
   s.add("params", Spec::any().doc("values for the model's params"));
   s.add("loss", Spec::any().doc("an expression over outputs and data fields"));
   s.add("step", Spec::any().doc("a body with update(loss)"));
@@ -121,78 +113,62 @@ Schema make_schema() {
   s.add("clip", Spec::map(clip).fallback("{}").doc("bounds on gradients"));
   s.add("data", Spec::map(data_schema()).required());
   Schema train;
-  train.add("epochs", Spec::integer().at_least(0).fallback("0").doc(
-                          "passes over the data; 0: no bound"));
-  train.add("steps", Spec::integer().at_least(0).fallback("0").doc(
-                         "updates; 0: no bound"));
-  train.add("accumulate",
-            Spec::integer().at_least(1).at_most(1 << 20).fallback("1").doc(
-                "micro-batches that a batch is split into"));
-  train.add("log_every", Spec::integer().at_least(1).fallback("50").doc(
-                             "updates between lines"));
-  train.add("evaluate_every", Spec::text().fallback("1 epoch").doc(
-                                  "'N' updates, 'N epochs' or 'never'"));
-  train.add("checkpoint_every", Spec::text().fallback("1 epoch").doc(
-                                    "'N' updates, 'N epochs' or 'never'"));
-  train.add("keep_checkpoints", Spec::integer().at_least(1).fallback("3").doc(
-                                    "newest ones that are kept"));
-  train.add(
-      "best",
-      Spec::text().fallback("''").doc(
-          "keep the checkpoint with the best of this metric (or 'loss')"));
+  train.add("epochs",
+            Spec::integer().at_least(0).fallback("0").doc("passes over the data; 0: no bound"));
+  train.add("steps", Spec::integer().at_least(0).fallback("0").doc("updates; 0: no bound"));
+  train.add("accumulate", Spec::integer().at_least(1).at_most(1 << 20).fallback("1").doc(
+                              "micro-batches that a batch is split into"));
+  train.add("log_every", Spec::integer().at_least(1).fallback("50").doc("updates between lines"));
+  train.add("evaluate_every",
+            Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
+  train.add("checkpoint_every",
+            Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
+  train.add("keep_checkpoints",
+            Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
+  train.add("best", Spec::text().fallback("''").doc(
+                        "keep the checkpoint with the best of this metric (or 'loss')"));
   s.add("train", Spec::map(train).fallback("{}"));
   s.add("precision", Spec::word({"float32", "float64"}).fallback("float32"));
   s.add("seed", Spec::integer().at_least(0).fallback("0"));
   Schema compile;
-  compile.add("exact",
-              Spec::boolean().fallback("false").doc("bit for bit as --eager"));
+  compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
   s.add("compile", Spec::map(compile).fallback("{}"));
-  for (const char *other :
-       {"infer", "quant", "export", "parallel", "profile", "tune"})
+  for (const char* other : {"infer", "quant", "export", "parallel", "profile", "tune"})
     s.accept(other);
   return s;
 }
 
-Interval read_interval(const Section &s, const std::string &key) {
-  const std::string &text = s.text(key);
-  if (text == "never")
-    return {};
+Interval read_interval(const Section& s, const std::string& key) {
+  const std::string& text = s.text(key);
+  if (text == "never") return {};
   int64_t count = 0;
   size_t used = 0;
   try {
     count = std::stoll(text, &used);
-  } catch (const std::exception &) {
+  } catch (const std::exception&) {
     used = 0;
   }
   const std::string_view unit = trim(std::string_view(text).substr(used));
   if (used == 0 || count <= 0 ||
-      !(unit.empty() || unit == "epoch" || unit == "epochs" ||
-        unit == "steps" || unit == "step"))
+      !(unit.empty() || unit == "epoch" || unit == "epochs" || unit == "steps" || unit == "step"))
     throw Error(ErrorCode::kConfig,
-                "train." + key +
-                    ": expected 'N', 'N epochs' or 'never', found '" + text +
-                    "'",
+                "train." + key + ": expected 'N', 'N epochs' or 'never', found '" + text + "'",
                 s.place(key));
   return unit.starts_with("epoch") ? Interval{0, count} : Interval{count, 0};
 }
 
-optim::OptimizerOptions read_optimizer(const Section &s) {
+optim::OptimizerOptions read_optimizer(const Section& s) {
   optim::OptimizerOptions o;
   static const std::map<std::string, optim::OptimizerKind> kKinds = {
-      {"sgd", optim::OptimizerKind::kSgd},
-      {"momentum", optim::OptimizerKind::kMomentum},
-      {"adam", optim::OptimizerKind::kAdam},
-      {"adamw", optim::OptimizerKind::kAdamW},
-      {"adagrad", optim::OptimizerKind::kAdagrad},
-      {"rmsprop", optim::OptimizerKind::kRmsProp}};
+      {"sgd", optim::OptimizerKind::kSgd},         {"momentum", optim::OptimizerKind::kMomentum},
+      {"adam", optim::OptimizerKind::kAdam},       {"adamw", optim::OptimizerKind::kAdamW},
+      {"adagrad", optim::OptimizerKind::kAdagrad}, {"rmsprop", optim::OptimizerKind::kRmsProp}};
   o.kind = kKinds.at(s.text("name"));
-  const auto maybe = [&](const char *key, double &target) {
-    if (s.node().find(key) && s.has(key))
-      target = s.real(key);
+  const auto maybe = [&](const char* key, double& target) {
+    if (s.node().find(key) && s.has(key)) target = s.real(key);
   };
   o.momentum = o.kind == optim::OptimizerKind::kMomentum ? 0.9 : 0;
-  if (o.kind == optim::OptimizerKind::kAdagrad ||
-      o.kind == optim::OptimizerKind::kRmsProp)
+  if (o.kind == optim::OptimizerKind::kAdagrad || o.kind == optim::OptimizerKind::kRmsProp)
     o.epsilon = 1e-6;
   maybe("lr", o.lr);
   maybe("weight_decay", o.weight_decay);
@@ -202,26 +178,21 @@ optim::OptimizerOptions read_optimizer(const Section &s) {
   maybe("epsilon", o.epsilon);
   maybe("rho", o.rho);
   maybe("initial_accumulator", o.initial_accumulator);
-  if (s.node().find("nesterov"))
-    o.nesterov = s.boolean("nesterov");
-  if (s.node().find("centered"))
-    o.centered = s.boolean("centered");
-  for (const Section &g : s.sections("groups")) {
+  if (s.node().find("nesterov")) o.nesterov = s.boolean("nesterov");
+  if (s.node().find("centered")) o.centered = s.boolean("centered");
+  for (const Section& g : s.sections("groups")) {
     optim::ParameterGroup group;
     group.match = g.texts("match");
-    if (g.has("lr"))
-      group.lr = g.real("lr");
-    if (g.has("lr_scale"))
-      group.lr_scale = g.real("lr_scale");
-    if (g.has("weight_decay"))
-      group.weight_decay = g.real("weight_decay");
+    if (g.has("lr")) group.lr = g.real("lr");
+    if (g.has("lr_scale")) group.lr_scale = g.real("lr_scale");
+    if (g.has("weight_decay")) group.weight_decay = g.real("weight_decay");
     group.frozen = g.boolean("frozen");
     o.groups.push_back(group);
   }
   return o;
 }
 
-optim::ScheduleOptions read_schedule(const Section &s) {
+optim::ScheduleOptions read_schedule(const Section& s) {
   optim::ScheduleOptions o;
   static const std::map<std::string, optim::ScheduleKind> kKinds = {
       {"constant", optim::ScheduleKind::kConstant},
@@ -232,47 +203,32 @@ optim::ScheduleOptions read_schedule(const Section &s) {
       {"cosine", optim::ScheduleKind::kCosine},
       {"linear", optim::ScheduleKind::kLinear}};
   o.kind = kKinds.at(s.text("name"));
-  const auto has = [&](const char *key) {
-    return s.node().find(key) && s.has(key);
-  };
-  if (has("steps"))
-    o.steps = s.integer("steps");
-  if (has("step_size"))
-    o.step_size = s.integer("step_size");
-  if (has("milestones"))
-    o.milestones = s.integers("milestones");
-  if (has("gamma"))
-    o.gamma = s.real("gamma");
-  if (has("power"))
-    o.power = s.real("power");
-  if (has("end_factor"))
-    o.end_factor = s.real("end_factor");
-  if (has("warmup"))
-    o.warmup = s.integer("warmup");
-  if (has("warmup_start"))
-    o.warmup_start = s.real("warmup_start");
+  const auto has = [&](const char* key) { return s.node().find(key) && s.has(key); };
+  if (has("steps")) o.steps = s.integer("steps");
+  if (has("step_size")) o.step_size = s.integer("step_size");
+  if (has("milestones")) o.milestones = s.integers("milestones");
+  if (has("gamma")) o.gamma = s.real("gamma");
+  if (has("power")) o.power = s.real("power");
+  if (has("end_factor")) o.end_factor = s.real("end_factor");
+  if (has("warmup")) o.warmup = s.integer("warmup");
+  if (has("warmup_start")) o.warmup_start = s.real("warmup_start");
   return o;
 }
 
-/// `metrics: {accuracy: accuracy(logits, label)}` or a list of calls, named by
-/// their metric.
-std::vector<MetricCall> read_metrics(const model::Node &node,
-                                     model::Diagnostics &diagnostics) {
+/// `metrics: {accuracy: accuracy(logits, label)}` or a list of calls, named by their metric.
+std::vector<MetricCall> read_metrics(const model::Node& node, model::Diagnostics& diagnostics) {
   std::vector<MetricCall> out;
-  const auto add = [&](std::string name, const model::Node &call) {
+  const auto add = [&](std::string name, const model::Node& call) {
     MetricCall m;
     m.code = model::read_code(call, diagnostics);
     const std::string text = call.is_scalar() ? call.text : "";
-    m.metric =
-        std::string(trim(std::string_view(text).substr(0, text.find('('))));
+    m.metric = std::string(trim(std::string_view(text).substr(0, text.find('('))));
     m.name = name.empty() ? m.metric : std::move(name);
     if (!nn::find_metric(m.metric)) {
       std::vector<std::string> names;
-      for (const nn::MetricInfo &info : nn::metric_infos())
-        names.push_back(info.name);
+      for (const nn::MetricInfo& info : nn::metric_infos()) names.push_back(info.name);
       diagnostics.add(ErrorCode::kConfig,
-                      "unknown metric '" + m.metric + "'" +
-                          did_you_mean(m.metric, names) +
+                      "unknown metric '" + m.metric + "'" + did_you_mean(m.metric, names) +
                           "; expected a call such as accuracy(logits, label)",
                       call.place());
       return;
@@ -280,38 +236,32 @@ std::vector<MetricCall> read_metrics(const model::Node &node,
     out.push_back(std::move(m));
   };
   if (node.is_map())
-    for (const model::Entry &e : node.entries)
-      add(e.key.text, e.value);
+    for (const model::Entry& e : node.entries) add(e.key.text, e.value);
   else if (node.is_sequence())
-    for (const model::Node &item : node.items)
-      add("", item);
+    for (const model::Node& item : node.items) add("", item);
   else if (node.is_scalar())
     add("", node);
   return out;
 }
 
 /// The rates of a config that states them for another batch than its own.
-void scale_rates(const Section &optimizer, RunConfig &config) {
+void scale_rates(const Section& optimizer, RunConfig& config) {
   const int64_t base = optimizer.integer("base_batch");
-  if (base == 0)
-    return;
-  const double ratio = static_cast<double>(config.data.loader.batch_size) /
-                       static_cast<double>(base);
-  config.rate_factor =
-      optimizer.text("batch_scaling") == "sqrt" ? std::sqrt(ratio) : ratio;
+  if (base == 0) return;
+  const double ratio =
+      static_cast<double>(config.data.loader.batch_size) / static_cast<double>(base);
+  config.rate_factor = optimizer.text("batch_scaling") == "sqrt" ? std::sqrt(ratio) : ratio;
   config.optimizer.lr *= config.rate_factor;
-  for (optim::ParameterGroup &group : config.optimizer.groups)
-    if (group.lr)
-      *group.lr *= config.rate_factor;
+  for (optim::ParameterGroup& group : config.optimizer.groups)
+    if (group.lr) *group.lr *= config.rate_factor;
 }
 
 /// Moves `params.*` into overrides of the model's params.
-std::vector<model::Override> model_overrides(const model::Node &document) {
+std::vector<model::Override> model_overrides(const model::Node& document) {
   std::vector<model::Override> out;
-  const model::Node *params = document.find("params");
-  if (!params || !params->is_map())
-    return out;
-  for (const model::Entry &e : params->entries) {
+  const model::Node* params = document.find("params");
+  if (!params || !params->is_map()) return out;
+  for (const model::Entry& e : params->entries) {
     model::Override o;
     o.text = "params." + e.key.text;
     o.path = {"params", e.key.text};
@@ -321,30 +271,28 @@ std::vector<model::Override> model_overrides(const model::Node &document) {
   return out;
 }
 
-} // namespace
+}  // namespace
 
-const Schema &run_schema() {
+const Schema& run_schema() {
   static const Schema schema = make_schema();
   return schema;
 }
 
-RunConfig read_config(const std::string &path,
-                      const std::vector<std::string> &overrides) {
+RunConfig read_config(const std::string& path, const std::vector<std::string>& overrides) {
   model::Diagnostics diagnostics;
   RunConfig config;
   config.file = path;
   model::Node document = model::read_extended(path, diagnostics);
-  for (const std::string &text : overrides)
+  for (const std::string& text : overrides)
     model::apply_override(document, model::parse_override(text));
   model::resolve_references(document, diagnostics);
   run_schema().resolve(document, "", diagnostics);
-  if (model::Node *data = document.find("data"); data && data->is_map())
+  if (model::Node* data = document.find("data"); data && data->is_map())
     make_data_paths_absolute(*data, diagnostics);
-  if (model::Node *m = document.find("model"); m && !m->is_map()) {
+  if (model::Node* m = document.find("model"); m && !m->is_map()) {
     if (!m->is_scalar())
       diagnostics.add(ErrorCode::kConfig,
-                      "'model': expected a model file or a map, found " +
-                          m->describe(),
+                      "'model': expected a model file or a map, found " + m->describe(),
                       m->place());
     else if (trim(m->text).empty())
       diagnostics.add(ErrorCode::kConfig, "'model': an empty path", m->place());
@@ -355,21 +303,19 @@ RunConfig read_config(const std::string &path,
   config.document = document;
   config.warnings = diagnostics.warnings();
   const Section s(config.document);
-  config.name = s.has("name") ? s.text("name")
-                              : std::filesystem::path(path).stem().string();
+  config.name = s.has("name") ? s.text("name") : std::filesystem::path(path).stem().string();
 
   diagnostics.guard([&] {
     model::ProgramOptions options;
     options.overrides = model_overrides(config.document);
-    const model::Node &m = s.at("model");
+    const model::Node& m = s.at("model");
     if (m.is_map()) {
       config.program = model::read_program(m, options);
       return;
     }
     const auto [file, variant] = model::split_variant(model::resolve_path(m));
     if (!file_exists(file) || is_directory(file))
-      throw Error(ErrorCode::kConfig, "'model': there is no file " + file,
-                  m.place());
+      throw Error(ErrorCode::kConfig, "'model': there is no file " + file, m.place());
     options.variant = variant;
     config.program = model::read_program(file, options);
   });
@@ -377,89 +323,73 @@ RunConfig read_config(const std::string &path,
     diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",
                     config.document.place());
   } else if (s.has("step")) {
-    diagnostics.add(
-        ErrorCode::kConfig,
-        "'step' is not supported yet; write what it minimises as 'loss'",
-        s.place("step"));
+    diagnostics.guard([&] {
+      config.loss = model::read_code(s.at("step"), diagnostics);
+      const auto& sites = config.loss.sites;
+      if (std::none_of(sites.begin(), sites.end(),
+                       [](const model::CallSite& site) { return site.callee == "update"; }))
+        throw Error(ErrorCode::kConfig, "step: the body never calls update(loss)", s.place("step"));
+    });
   } else {
-    diagnostics.guard(
-        [&] { config.loss = model::read_code(s.at("loss"), diagnostics); });
+    diagnostics.guard([&] { config.loss = model::read_code(s.at("loss"), diagnostics); });
   }
   if (s.has("metrics"))
-    diagnostics.guard(
-        [&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
-  diagnostics.guard(
-      [&] { config.optimizer = read_optimizer(s.section("optimizer")); });
-  diagnostics.guard(
-      [&] { config.schedule = read_schedule(s.section("schedule")); });
+    diagnostics.guard([&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
+  diagnostics.guard([&] { config.optimizer = read_optimizer(s.section("optimizer")); });
+  diagnostics.guard([&] { config.schedule = read_schedule(s.section("schedule")); });
   const Section clip = s.section("clip");
-  if (clip.has("value"))
-    config.clip.value = clip.real("value");
-  if (clip.has("norm"))
-    config.clip.norm = clip.real("norm");
-  if (clip.has("global_norm"))
-    config.clip.global_norm = clip.real("global_norm");
+  if (clip.has("value")) config.clip.value = clip.real("value");
+  if (clip.has("norm")) config.clip.norm = clip.real("norm");
+  if (clip.has("global_norm")) config.clip.global_norm = clip.real("global_norm");
   if (config.clip.value.has_value() + config.clip.norm.has_value() +
           config.clip.global_norm.has_value() >
       1)
-    diagnostics.add(ErrorCode::kConfig,
-                    "clip: give one of value, norm and global_norm",
+    diagnostics.add(ErrorCode::kConfig, "clip: give one of value, norm and global_norm",
                     s.place("clip"));
 
   const Section train = s.section("train");
   config.epochs = train.integer("epochs");
   config.steps = train.integer("steps");
   if (config.epochs == 0 && config.steps == 0)
-    diagnostics.add(ErrorCode::kConfig, "train: give epochs or steps",
-                    s.place("train"));
+    diagnostics.add(ErrorCode::kConfig, "train: give epochs or steps", s.place("train"));
   config.accumulate = train.integer("accumulate");
   config.log_every = train.integer("log_every");
-  diagnostics.guard(
-      [&] { config.evaluate = read_interval(train, "evaluate_every"); });
-  diagnostics.guard(
-      [&] { config.checkpoint = read_interval(train, "checkpoint_every"); });
+  diagnostics.guard([&] { config.evaluate = read_interval(train, "evaluate_every"); });
+  diagnostics.guard([&] { config.checkpoint = read_interval(train, "checkpoint_every"); });
   config.keep_checkpoints = train.integer("keep_checkpoints");
   config.best_metric = train.text("best");
   if (!config.best_metric.empty()) {
     std::vector<std::string> names = {"loss"};
     std::string kind;
-    for (const MetricCall &m : config.metrics) {
+    for (const MetricCall& m : config.metrics) {
       names.push_back(m.name);
-      if (m.name == config.best_metric)
-        kind = m.metric;
+      if (m.name == config.best_metric) kind = m.metric;
     }
-    if (std::find(names.begin(), names.end(), config.best_metric) ==
-        names.end())
+    if (std::find(names.begin(), names.end(), config.best_metric) == names.end())
       diagnostics.add(ErrorCode::kConfig,
-                      "train.best: '" + config.best_metric +
-                          "' is neither 'loss' nor a metric" +
+                      "train.best: '" + config.best_metric + "' is neither 'loss' nor a metric" +
                           did_you_mean(config.best_metric, names),
                       train.place("best"));
-    config.best_is_larger = !kind.empty() && kind != "mae" && kind != "rmse" &&
-                            kind != "perplexity";
+    config.best_is_larger =
+        !kind.empty() && kind != "mae" && kind != "rmse" && kind != "perplexity";
   }
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.wide = s.text("precision") == "float64";
   config.exact = s.section("compile").boolean("exact");
-  diagnostics.guard([&] {
-    config.data = read_data(s.section("data"), config.seed, diagnostics);
-  });
+  diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });
   diagnostics.guard([&] { scale_rates(s.section("optimizer"), config); });
   if (!config.best_metric.empty() &&
-      (!config.data.valid ||
-       config.evaluate.steps + config.evaluate.epochs == 0))
+      (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0))
     diagnostics.add(ErrorCode::kConfig,
-                    "train.best needs data.valid and train.evaluate_every: it "
-                    "is decided there",
+                    "train.best needs data.valid and train.evaluate_every: it is decided there",
                     train.place("best"));
   diagnostics.raise();
   if (config.data.loader.batch_size % config.accumulate != 0)
     throw Error(ErrorCode::kConfig,
-                str("train.accumulate: the batch of ",
-                    config.data.loader.batch_size, " does not divide into ",
-                    config.accumulate, " micro-batches"),
+                str("train.accumulate: the batch of ", config.data.loader.batch_size,
+                    " does not divide into ", config.accumulate, " micro-batches"),
                 train.place("accumulate"));
   return config;
 }
 
-} // namespace paddle::train
+}  // namespace paddle::train
