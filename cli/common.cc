@@ -74,7 +74,7 @@ bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 std::optional<int> read_command_line(CLI::App& app, int argc, char** argv) {
   int threads = 0;
   app.add_option("--threads", threads, "threads (default: the cores this process may use)");
-  app.add_flag("--debug", debug, "after an error: call places, what went before, timings");
+  app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
     command->fallthrough();
   try {

@@ -14,7 +14,7 @@ class App;
 namespace paddle::cli {
 
 /// Runs `body`; prints an Error and gives its status. One line for each thing that is wrong; with
-/// `--debug` also from where the place was reached, what the tool was doing and how long it took.
+/// `--debug` also what the tool was doing and how long it took.
 int run_tool(const std::function<int()>& body);
 
 /// Adds the options that every tool has (`--threads`, `--debug`), reads the command line and

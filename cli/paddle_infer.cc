@@ -9,6 +9,7 @@
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/phase.h"
 #include "common.h"
 #include "infer/generate.h"
 #include "infer/results.h"
@@ -117,7 +118,8 @@ int run(int argc, char** argv) {
   app.add_option("--top-k", generation.top_k, "draw from the k most likely tokens");
   app.add_option("--top-p", generation.top_p, "draw from the smallest set of this probability");
   app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
-  app.add_option("--benchmark", benchmark, "time N runs on random input and print one JSON line");
+  app.add_option("--benchmark", benchmark, "time N runs on random input and print one JSON line")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
@@ -131,7 +133,9 @@ int run(int argc, char** argv) {
   }
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
   load.seed = generation.seed;
+  std::optional<Phase> phase(std::in_place, "loading the model");
   const auto model = infer::Predictor::load(arguments[0], load);
+  phase.emplace("predicting");
   // A model that asks for the values of dims takes its weights with the first batch.
   bool reported = false;
   const auto report_weights = [&] {
@@ -140,6 +144,8 @@ int run(int argc, char** argv) {
     reported = model->load_report().has_value();
   };
   report_weights();
+  if (!dims.empty() && benchmark == 0)
+    fail(ErrorCode::kUsage, "--dim gives sizes for --benchmark, which is not asked for");
   if (benchmark > 0) {
     run_benchmark(*model, benchmark, input.batch, dims);
     return 0;

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/phase.h"
 #include "common.h"
 #include "data/report.h"
 #include "ir/module.h"
@@ -207,7 +208,9 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "one config is expected, found '", arguments[0], "' and '",
          arguments[1], "'");
 
+  std::optional<Phase> phase(std::in_place, "reading the config");
   train::RunConfig config = train::read_config(config_path, overrides);
+  phase.reset();
   for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
   if (dump_config || origin) {
     cli::print(model::dump_yaml(config.document, {origin}));

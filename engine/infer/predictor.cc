@@ -53,6 +53,8 @@ Meaning read_meaning(const fs::path& folder) {
   const auto json =
       nlohmann::json::parse(read_file(file, 1 << 24, ErrorCode::kModel), nullptr, false);
   try {
+    if (json.at("version").get<int>() != 1)
+      fail(ErrorCode::kModel, file, ": needs a newer version of this program");
     const std::string label = json.value("label", "");
     for (const auto& field : json.at("fields")) {
       if (!field.contains("class_count")) continue;
@@ -146,6 +148,8 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
     fail(ErrorCode::kUsage, file, ": has no function '", options.function, "'",
          did_you_mean(options.function, names), "; it has ", join(names, ", "));
   }
+  if (!options.weights.empty() && !file_exists(options.weights))
+    fail(ErrorCode::kUsage, options.weights, ": there is no such file");
   name_ = program->name;
   program_ = program;
   entry_ = entry;

@@ -115,17 +115,19 @@ Value Evaluation::invoke(const Op& op, const Arguments& arguments, const Where& 
         named.emplace_back(name, convert(value, find_param(op, name)));
       }
       Bound bound = bind_arguments(op, std::move(positional), std::move(named));
-      Tensors results = paddle::call(op, std::move(bound.operands), bound.attrs);
+      // The arguments may have chosen among several operations of one name.
+      const Op& meant = *bound.op;
+      Tensors results = paddle::call(meant, std::move(bound.operands), bound.attrs);
       for (const Tensor& result : results) {
         // Refuses what 64 bits cannot count.
         if (result.defined()) element_count(std::span<const Dim>(result.shape()));
       }
       if (all) *all = results;
       size_t hidden = 0;
-      for (const ResultDef& result : op.results()) hidden += result.hidden;
+      for (const ResultDef& result : meant.results()) hidden += result.hidden;
       results.resize(results.size() - std::min(hidden, results.size()));
-      drop_unasked_results(op, bound.attrs, results);
-      return to_value(op, bound.attrs, std::move(results));
+      drop_unasked_results(meant, bound.attrs, results);
+      return to_value(meant, bound.attrs, std::move(results));
     });
   });
 }

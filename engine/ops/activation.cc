@@ -138,7 +138,13 @@ Tensors decompose_glu(CallContext& c) {
 }
 
 Tensors decompose_swiglu(CallContext& c) {
-  if (c.has(1)) return {ops::silu(c.operand(0)) * c.operand(1)};
+  if (c.has(1)) {
+    const Tensor &x = c.operand(0), &y = c.operand(1);
+    bool same = x.ndim() == y.ndim();
+    for (int64_t i = 0; same && i < x.ndim(); ++i) same = x.dim(i).equals(y.dim(i)) != false;
+    if (!same) fail(ErrorCode::kUsage, "swiglu: x is ", x.type(), ", y is ", y.type());
+    return {ops::silu(x) * y};
+  }
   const Tensors parts = halves(c.operand(0), -1);
   return {ops::silu(parts[0]) * parts[1]};
 }

@@ -540,6 +540,7 @@ Tensors decompose_block_diag(CallContext& c) {
 
 void infer_unfold_axis(InferContext& c) {
   const auto a = c.attrs_as<UnfoldAxisAttrs>();
+  c.check(c.rank(0) > 0, "x must have at least one dimension");
   const auto axis = static_cast<size_t>(c.axis(a.axis, c.rank(0)));
   c.check(a.size >= 0 && a.step > 0, "size must not be negative and step positive");
   Shape out = c.shape(0);

@@ -62,6 +62,8 @@ void check_present(const Op& op, const OperandMap& map, const Tensors& operands)
   for (size_t d = 0; d < op.operands().size(); ++d) {
     const OperandDef& def = op.operands()[d];
     if (def.optional) continue;
+    if (def.kind == OperandKind::kList && map.begin(d) == map.end(d) && !op.has(kControlFlow))
+      fail(ErrorCode::kUsage, op.name(), ": '", def.name, "' is an empty list");
     for (size_t i = map.begin(d); i < map.end(d); ++i)
       if (!operands[i].defined())
         fail(ErrorCode::kUsage, op.name(), ": '", def.name, "' is missing");

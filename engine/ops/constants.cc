@@ -16,6 +16,8 @@ Tensor filled(const Shape& shape, const AttrValue& value, std::optional<DType> d
 
 Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, bool lower, DType dtype) {
   if (rows < 0 || columns < 0) fail(ErrorCode::kUsage, "a triangle of a matrix of negative size");
+  if (rows > 0 && columns > (int64_t{1} << 28) / rows)
+    fail(ErrorCode::kUsage, "a triangle of a matrix of more than 2^28 elements");
   std::vector<int64_t> row, column;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)

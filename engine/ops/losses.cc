@@ -172,6 +172,8 @@ Tensors decompose_sigmoid_focal_loss(CallContext& c) {
 
 Tensors decompose_label_smooth(CallContext& c) {
   const double e = c.attrs_as<LabelSmoothAttrs>().epsilon;
+  if (!(e >= 0 && e <= 1))
+    fail(ErrorCode::kUsage, "label_smooth: epsilon must lie in [0, 1], not ", e);
   const Tensor& label = c.operand(0);
   if (c.has(1)) return {label * (1 - e) + c.operand(1) * e};
   return {label * (1 - e) + e / dim_value(label.dim(-1), label.dtype())};

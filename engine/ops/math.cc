@@ -166,6 +166,11 @@ Tensors decompose_multiplex(CallContext& c) {
   const Tensors inputs = c.list(0);
   if (inputs[0].ndim() == 0)
     fail(ErrorCode::kUsage, "multiplex: inputs must have at least one dimension");
+  const Tensor& index = c.operand(1);
+  if (index.ndim() > 2 || (index.ndim() == 2 && index.dim(1).equals(1) == false) ||
+      index.ndim() == 0 || index.dim(0).equals(inputs[0].dim(0)) == false)
+    fail(ErrorCode::kUsage, "multiplex: index must have a number for each row of ",
+         inputs[0].type(), ", not be ", index.type());
   const Tensor which = ops::reshape(ops::cast(c.operand(1), DType::kI64), Shape{-1, 1});
   const Tensor row = ops::cumsum(ones_like(which), int64_t{0}) - Tensor::number(int64_t{1});
   return {ops::gather_nd(ops::stack(inputs, 0), ops::concat({which, row}, 1))};

@@ -87,6 +87,12 @@ Tensors vjp_layer_norm(VjpContext& c) {
 
 void infer_layer_norm_grad(InferContext& c) {
   const Shape& x = c.shape(1);
+  c.check(c.rank(0) == c.rank(1) && c.rank(2) < c.rank(1) && c.rank(3) == c.rank(2), "x is ",
+          c.type(1), ", its gradient ", c.type(0), ", the means are ", c.type(2));
+  for (size_t i = 0; i < x.size(); ++i)
+    c.require_equal(c.shape(0)[i], x[i], "x and the gradient differ");
+  for (size_t i = 0; i < c.shape(2).size(); ++i)
+    c.require_equal(c.shape(2)[i], x[i], "the means do not fit x");
   const Shape normal(x.begin() + c.rank(2), x.end());
   c.result(c.dtype(1), x);
   c.result(c.dtype(1), normal);
@@ -126,11 +132,13 @@ void infer_batch_norm(InferContext& c) {
   c.require_float(0);
   c.check(x.size() >= 2, "x must have at least 2 dimensions, not ", c.type(0));
   const Dim channels = x[channel_axis(a.data_format, x.size())];
-  for (size_t i = 1; i <= 4; ++i)
-    if (c.has(i))
-      c.require_equal(
-          element_count(std::span<const Dim>(c.shape(i))), channels,
-          str(c.op().operands()[i].name, " is ", c.type(i), ", x has ", channels, " channels"));
+  for (size_t i = 1; i <= 4; ++i) {
+    if (!c.has(i)) continue;
+    c.check(c.rank(i) <= 1, c.op().operands()[i].name, " must have one dimension, not ", c.type(i));
+    c.require_equal(
+        element_count(std::span<const Dim>(c.shape(i))), channels,
+        str(c.op().operands()[i].name, " is ", c.type(i), ", x has ", channels, " channels"));
+  }
   c.result(c.dtype(0), x);
   c.result(c.dtype(1), c.shape(1));
   c.result(c.dtype(2), c.shape(2));
@@ -153,6 +161,18 @@ Tensors vjp_batch_norm(VjpContext& c) {
 }
 
 void infer_batch_norm_grad(InferContext& c) {
+  c.check(c.rank(1) >= 2 && c.rank(0) == c.rank(1),
+          "expected x of at least 2 dimensions and a "
+          "gradient of its shape, found ",
+          c.type(1), " and ", c.type(0));
+  for (size_t i = 0; i < c.shape(1).size(); ++i)
+    c.require_equal(c.shape(0)[i], c.shape(1)[i], "x and the gradient differ");
+  const auto format = c.attrs_as<BatchNormGradAttrs>().data_format;
+  const Dim channels = c.shape(1)[channel_axis(format, c.shape(1).size())];
+  for (size_t i = 2; i <= 4; ++i)
+    if (c.has(i))
+      c.require_equal(element_count(std::span<const Dim>(c.shape(i))), channels,
+                      str(c.op().operands()[i].name, " does not fit the channels"));
   c.result(c.dtype(1), c.shape(1));
   c.result(c.dtype(2), c.shape(2));
   c.result(c.dtype(2), c.shape(2));

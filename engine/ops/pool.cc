@@ -48,7 +48,32 @@ Tensors vjp_max_pool2d(VjpContext& c) {
   return {ops::max_pool2d_grad(c.cotangent(), c.result(1), c.operand(0).shape(), a.data_format)};
 }
 
+namespace {
+
+/// A plane of results and the places in it or for it: what the gradients of pooling take.
+void check_planes(InferContext& c, size_t grad, size_t mask, const Shape& input) {
+  c.check(c.rank(grad) == 4 && input.size() == 4, "expected planes [n, c, rows, columns], found ",
+          c.type(grad), " for ", text(input));
+  if (grad == mask) return;
+  c.check(c.dtype(mask) == DType::kI32, "the mask must be int32, not ", text(c.dtype(mask)));
+  c.check(c.rank(mask) == 4, "expected a mask of planes, found ", c.type(mask));
+}
+
+/// Batch and channels of both must be the same.
+void check_channels(InferContext& c, const Shape& a, const Shape& b, bool last) {
+  const size_t channel = last ? 3 : 1;
+  c.require_equal(a[0], b[0], "batches differ");
+  c.require_equal(a[channel], b[channel], "channels differ");
+}
+
+}  // namespace
+
 void infer_max_pool2d_grad(InferContext& c) {
+  const auto a = c.attrs_as<MaxPool2dGradAttrs>();
+  check_planes(c, 0, 1, a.input_shape);
+  for (size_t i = 0; i < 4; ++i)
+    c.require_equal(c.shape(0)[i], c.shape(1)[i], "the mask does not fit the gradient");
+  check_channels(c, c.shape(0), a.input_shape, a.data_format == "NHWC");
   c.result(c.dtype(0), c.attrs_as<MaxPool2dGradAttrs>().input_shape);
 }
 
@@ -59,7 +84,11 @@ Tensors vjp_max_pool2d_grad(VjpContext& c) {
   return out;
 }
 
-void infer_max_pool2d_take(InferContext& c) { c.result(c.dtype(0), c.shape(1)); }
+void infer_max_pool2d_take(InferContext& c) {
+  check_planes(c, 0, 1, c.shape(0));
+  check_channels(c, c.shape(0), c.shape(1), c.attrs_as<MaxPool2dTakeAttrs>().data_format == "NHWC");
+  c.result(c.dtype(0), c.shape(1));
+}
 
 Tensors vjp_max_pool2d_take(VjpContext& c) {
   const auto a = c.attrs_as<MaxPool2dTakeAttrs>();
@@ -83,7 +112,13 @@ Tensors vjp_avg_pool2d(VjpContext& c) {
 }
 
 void infer_avg_pool2d_grad(InferContext& c) {
-  c.result(c.dtype(0), c.attrs_as<AvgPool2dGradAttrs>().input_shape);
+  const auto a = c.attrs_as<AvgPool2dGradAttrs>();
+  check_planes(c, 0, 0, a.input_shape);
+  const Shape pooled = pooled_shape(c, a.input_shape, a.kernel_size, a.stride, a.padding,
+                                    a.ceil_mode, a.data_format == "NHWC");
+  for (size_t i = 0; i < 4; ++i)
+    c.require_equal(c.shape(0)[i], pooled[i], "the gradient does not fit the windows");
+  c.result(c.dtype(0), a.input_shape);
 }
 
 Tensors vjp_avg_pool2d_grad(VjpContext& c) {

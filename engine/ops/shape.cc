@@ -538,6 +538,10 @@ Borders pad_borders(const Op& op, const PadAttrs& a, size_t rank) {
 
 void infer_pad(InferContext& c) {
   const auto a = c.attrs_as<PadAttrs>();
+  const std::vector<std::string> layouts = {"NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC"};
+  if (a.data_format)
+    c.check(std::find(layouts.begin(), layouts.end(), *a.data_format) != layouts.end(),
+            "data_format '", *a.data_format, "' is none of ", join(layouts, ", "));
   const Borders b = pad_borders(c.op(), a, c.shape(0).size());
   Shape to = c.shape(0);
   for (size_t i = 0; i < to.size(); ++i) {

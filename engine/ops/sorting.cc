@@ -347,6 +347,10 @@ void infer_histogram(InferContext& c) {
   const auto a = c.attrs_as<HistogramAttrs>();
   c.check(a.bins > 0, "bins must be positive, not ", a.bins);
   c.check(a.min <= a.max, "min ", a.min, " is above max ", a.max);
+  if (c.has(1))
+    c.require_equal(element_count(std::span<const Dim>(c.shape(0))),
+                    element_count(std::span<const Dim>(c.shape(1))),
+                    "weight and input differ in their number of elements");
   c.result(a.density || c.has(1) ? DType::kF32 : DType::kI64, {Dim(a.bins)});
 }
 

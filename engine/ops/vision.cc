@@ -81,6 +81,8 @@ Tensor map_axis(const Tensor& x, int64_t axis, const std::vector<double>& matrix
 std::vector<int64_t> output_sizes(const char* op, const AttrValue& value, const Tensor& x,
                                   int64_t first, size_t n) {
   std::vector<int64_t> out;
+  if (value.is_list() && value.as_list().size() != n && value.as_list().size() != 1)
+    refuse(op, "output_size must be a number or ", n, ", not ", value);
   for (size_t i = 0; i < n; ++i) {
     const AttrValue& each =
         value.is_list() ? value.as_list().at(value.as_list().size() == n ? i : 0) : value;
@@ -310,6 +312,10 @@ Tensor normalised_groups(const char* op, const Tensor& given, int64_t groups, do
   const Dim channels = x.dim(1);
   if (groups < 1 || modulo(channels, groups).constant().value_or(0) != 0)
     refuse(op, channels, " channels do not divide into ", groups, " groups");
+  for (const Tensor& t : {weight, bias})
+    if (t.defined() &&
+        (t.ndim() > 1 || element_count(std::span<const Dim>(t.shape())).equals(channels) == false))
+      refuse(op, "weight and bias must be [", channels, "], not ", t.type());
   Dim each = floor_divide(channels, groups);
   for (int64_t i = 2; i < x.ndim(); ++i) each = each * x.dim(i);
   const Tensor rows = ops::reshape(x, {x.dim(0), Dim(groups), each});

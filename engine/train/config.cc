@@ -1,6 +1,7 @@
 #include "train/config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "base/files.h"
@@ -28,6 +29,11 @@ Schema group_schema() {
 Schema optimizer_base(const char* lr) {
   Schema s;
   s.add("lr", Spec::real().at_least(0).fallback(lr).doc("base learning rate"));
+  s.add("base_batch", Spec::integer().at_least(0).fallback("0").doc(
+                          "the batch that lr is meant for; 0: lr is taken as it is"));
+  s.add("batch_scaling", Spec::word({"linear", "sqrt"})
+                             .fallback("linear")
+                             .doc("how lr grows with data.batch_size over base_batch"));
   s.add("weight_decay", Spec::real().at_least(0).fallback("0"));
   s.add("groups",
         Spec::list(Spec::map(group_schema())).fallback("[]").doc("settings by parameter name"));
@@ -239,6 +245,18 @@ std::vector<MetricCall> read_metrics(const model::Node& node, model::Diagnostics
   return out;
 }
 
+/// The rates of a config that states them for another batch than its own.
+void scale_rates(const Section& optimizer, RunConfig& config) {
+  const int64_t base = optimizer.integer("base_batch");
+  if (base == 0) return;
+  const double ratio =
+      static_cast<double>(config.data.loader.batch_size) / static_cast<double>(base);
+  config.rate_factor = optimizer.text("batch_scaling") == "sqrt" ? std::sqrt(ratio) : ratio;
+  config.optimizer.lr *= config.rate_factor;
+  for (optim::ParameterGroup& group : config.optimizer.groups)
+    if (group.lr) *group.lr *= config.rate_factor;
+}
+
 /// Moves `params.*` into overrides of the model's params.
 std::vector<model::Override> model_overrides(const model::Node& document) {
   std::vector<model::Override> out;
@@ -272,8 +290,16 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   run_schema().resolve(document, "", diagnostics);
   if (model::Node* data = document.find("data"); data && data->is_map())
     make_data_paths_absolute(*data, diagnostics);
-  if (model::Node* m = document.find("model"); m && m->is_scalar())
-    m->text = model::resolve_path(*m);
+  if (model::Node* m = document.find("model"); m && !m->is_map()) {
+    if (!m->is_scalar())
+      diagnostics.add(ErrorCode::kConfig,
+                      "'model': expected a model file or a map, found " + m->describe(),
+                      m->place());
+    else if (trim(m->text).empty())
+      diagnostics.add(ErrorCode::kConfig, "'model': an empty path", m->place());
+    else
+      m->text = model::resolve_path(*m);
+  }
   diagnostics.raise();
   config.document = document;
   config.warnings = diagnostics.warnings();
@@ -289,7 +315,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
       return;
     }
     const auto [file, variant] = model::split_variant(model::resolve_path(m));
-    if (!file_exists(file))
+    if (!file_exists(file) || is_directory(file))
       throw Error(ErrorCode::kConfig, "'model': there is no file " + file, m.place());
     options.variant = variant;
     config.program = model::read_program(file, options);
@@ -298,9 +324,13 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",
                     config.document.place());
   } else if (s.has("step")) {
-    diagnostics.add(ErrorCode::kConfig,
-                    "'step' is not supported yet; write what it minimises as 'loss'",
-                    s.place("step"));
+    diagnostics.guard([&] {
+      config.loss = model::read_code(s.at("step"), diagnostics);
+      const auto& sites = config.loss.sites;
+      if (std::none_of(sites.begin(), sites.end(),
+                       [](const model::CallSite& site) { return site.callee == "update"; }))
+        throw Error(ErrorCode::kConfig, "step: the body never calls update(loss)", s.place("step"));
+    });
   } else {
     diagnostics.guard([&] { config.loss = model::read_code(s.at("loss"), diagnostics); });
   }
@@ -351,6 +381,12 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.exact = s.section("compile").boolean("exact");
   config.fusion = s.section("compile").boolean("fusion");
   diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });
+  diagnostics.guard([&] { scale_rates(s.section("optimizer"), config); });
+  if (!config.best_metric.empty() &&
+      (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0))
+    diagnostics.add(ErrorCode::kConfig,
+                    "train.best needs data.valid and train.evaluate_every: it is decided there",
+                    train.place("best"));
   diagnostics.raise();
   if (config.data.loader.batch_size % config.accumulate != 0)
     throw Error(ErrorCode::kConfig,

@@ -31,6 +31,7 @@ struct RunConfig {
   model::Code loss;
   std::vector<MetricCall> metrics;
   optim::OptimizerOptions optimizer;
+  double rate_factor = 1;  ///< what optimizer.base_batch multiplied the rates by; they include it
   optim::ScheduleOptions schedule;
   optim::ClipOptions clip;
   DataConfig data;

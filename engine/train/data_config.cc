@@ -107,6 +107,7 @@ Spec dataset_spec() {
 /// PADDLE_TEST_DATA points, or `shared/data` beside the project.
 std::string resolved(const Node& node) {
   const std::string& text = node.text;
+  if (trim(text).empty()) throw Error(ErrorCode::kConfig, "an empty path", node.place());
   constexpr std::string_view kScheme = "data://";
   if (!text.starts_with(kScheme)) return model::resolve_path(node);
   const std::string rest = text.substr(kScheme.size());
@@ -270,7 +271,8 @@ Schema data_schema() {
   s.add("workers",
         Spec::integer().at_least(0).at_most(256).fallback("1").doc("threads that load ahead"));
   s.add("prefetch_bytes", Spec::integer().at_least(1).fallback("268435456"));
-  s.add("valid_batch_size", Spec::integer().at_least(1).doc("default: batch_size"));
+  s.add("valid_batch_size",
+        Spec::integer().at_least(1).at_most(1 << 24).doc("default: batch_size"));
   s.add("on_bad_sample", Spec::word({"error", "skip"}).fallback("error"));
   s.add("max_bad_rate", Spec::real().at_least(0).at_most(1).fallback("0.01"));
   s.add("nan", Spec::word({"error", "skip", "keep"}).fallback("error"));

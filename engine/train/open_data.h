@@ -8,14 +8,16 @@
 
 namespace paddle::train {
 
-/// Calls `part` and gives errors of the config that it throws without a place that of `node`.
+/// Calls `part` and gives errors of the config that it throws without a place that of `node`. What
+/// a call refuses there (a size that overflows) came from the config, too.
 template <class F>
 auto placed(const model::Node* node, F&& part) {
   try {
     return part();
   } catch (const Error& e) {
-    if (e.code() != ErrorCode::kConfig || !node || !e.place().text().empty()) throw;
-    Error with_place(e.code(), e.message(), node->place());
+    const bool mine = e.code() == ErrorCode::kConfig || e.code() == ErrorCode::kUsage;
+    if (!mine || !node || !e.place().text().empty()) throw;
+    Error with_place(ErrorCode::kConfig, e.message(), node->place());
     for (const std::string& line : e.notes()) with_place.note(line);
     throw with_place;
   }

@@ -67,6 +67,8 @@ const std::vector<std::string>& changeable_keys() {
                                                  "metrics.*",
                                                  "optimizer.lr",
                                                  "optimizer.weight_decay",
+                                                 "optimizer.base_batch",
+                                                 "optimizer.batch_scaling",
                                                  "optimizer.groups",
                                                  "optimizer.groups.*",
                                                  "schedule.*",

@@ -17,7 +17,8 @@ struct Session::Compiled {
   std::vector<int> field;      ///< per input: number of the field, or -1
   std::vector<Array*> stored;  ///< per input: the store's array, or null
   int learning_rate = -1, step = -1, weight = -1, random = -1;
-  std::vector<size_t> metric_sizes;  ///< operands per metric
+  std::vector<size_t> metric_sizes;      ///< operands per metric
+  std::map<std::string, int64_t> fixed;  ///< dims that the trace is good for
 };
 
 Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, Store& store,
@@ -28,7 +29,17 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
       options_(std::move(options)) {
   store_.seed = options_.seed;
   module_.name = step_->definition().program->name;
+  bind_sizes(options_.shapes);
   runtime::register_backends();
+}
+
+void Session::bind_sizes(const std::vector<Dims>& shapes) {
+  sizes_.clear();
+  for (size_t i = 0; i < std::min(shapes.size(), fields_.size()); ++i) {
+    const Shape& declared = fields_[i].type.shape;
+    for (size_t d = 0; d < std::min(declared.size(), shapes[i].size()); ++d)
+      if (declared[d].is_symbol()) sizes_.try_emplace(declared[d].text(), shapes[i][d]);
+  }
 }
 
 Session::~Session() = default;
@@ -130,6 +141,7 @@ IndexUse Session::index_use() {
   IndexWatch watch(f);
   const InterpreterScope watching(watch);
   TracePorts ports(store_, options_.wide, tracer);
+  ports.known_dims = sizes_;
   run_part(Part::kEvaluate, ports, inputs);
   return watch.use();
 }
@@ -149,7 +161,9 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
     const StepInputs inputs = trace_inputs(tracer, part, random);
     const RandomScope random_scope(random);
     TracePorts ports(store_, options_.wide, tracer);
+    ports.known_dims = sizes_;
     const StepOutputs out = run_part(part, ports, inputs);
+    c->fixed = ports.fixed_dims;
     if (part == Part::kAccumulate) {
       accumulated_.clear();
       for (const auto& [name, array] : store_.states)
@@ -203,21 +217,31 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
 }
 
 Session::Compiled& Session::compiled(Part part) {
-  auto& slot = parts_[part];
-  if (!slot) {
-    slot = trace(part);
-    module_.functions.push_back(slot->function);
-    module_.parameters.clear();
-    module_.states.clear();
-    for (const auto& [name, p] : store_.parameters)
-      module_.parameters.push_back({name,
-                                    {p.value.dtype, to_shape(p.value.shape)},
-                                    p.initializer,
-                                    !step_->definition().optimizer->is_frozen(name)});
-    for (const auto& [name, value] : store_.states)
-      module_.states.push_back({name, {value.dtype, to_shape(value.shape)}, "", true});
+  auto& traces = parts_[part];
+  for (auto it = traces.begin(); it != traces.end(); ++it) {
+    const bool fits = std::all_of((*it)->fixed.begin(), (*it)->fixed.end(), [&](const auto& dim) {
+      const auto size = sizes_.find(dim.first);
+      return size != sizes_.end() && size->second == dim.second;
+    });
+    if (!fits) continue;
+    traces.splice(traces.begin(), traces, it);
+    return *traces.front();
   }
-  return *slot;
+  const bool first = traces.empty();
+  traces.push_front(trace(part));
+  if (traces.size() > options_.max_plans) traces.pop_back();
+  // The module keeps one function for each part.
+  if (first) module_.functions.push_back(traces.front()->function);
+  module_.parameters.clear();
+  module_.states.clear();
+  for (const auto& [name, p] : store_.parameters)
+    module_.parameters.push_back({name,
+                                  {p.value.dtype, to_shape(p.value.shape)},
+                                  p.initializer,
+                                  !step_->definition().optimizer->is_frozen(name)});
+  for (const auto& [name, value] : store_.states)
+    module_.states.push_back({name, {value.dtype, to_shape(value.shape)}, "", true});
+  return *traces.front();
 }
 
 Array Session::cast_input(const Array& array, size_t field) const {
@@ -288,6 +312,16 @@ void Session::prepare() {
   if (options_.accumulate > 1) compiled(Part::kApply);
 }
 
+namespace {
+
+std::vector<Dims> shapes_of(const std::vector<Array>& batch) {
+  std::vector<Dims> shapes;
+  for (const Array& array : batch) shapes.push_back(array.shape);
+  return shapes;
+}
+
+}  // namespace
+
 double Session::train(const std::vector<std::vector<Array>>& micro_batches,
                       const std::vector<double>& weights, const StepNumbers& numbers) {
   const bool single = options_.accumulate <= 1;
@@ -299,6 +333,7 @@ double Session::train(const std::vector<std::vector<Array>>& micro_batches,
                                  static_cast<uint64_t>(std::max<int64_t>(1, options_.accumulate)) +
                              i;
     const Part part = single ? Part::kTrain : Part::kAccumulate;
+    bind_sizes(shapes_of(micro_batches[i]));
     const double value =
         options_.eager
             ? run_eager(part, micro_batches[i], numbers, weight, counter).loss.array().number()
@@ -325,6 +360,7 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
     }
     return result;
   }
+  bind_sizes(shapes_of(batch));
   Compiled& c = compiled(Part::kEvaluate);
   const std::vector<Array>& out = run_compiled(c, batch, {}, 1, 0);
   result.loss = out[0].number();
@@ -338,6 +374,7 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
 }
 
 runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
+  bind_sizes(shapes);
   Compiled& c = compiled(part);
   std::vector<Layout> layouts;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -365,13 +402,15 @@ runtime::MemoryReport Session::plan_evaluation(const std::vector<Dims>& shapes) 
 
 int64_t Session::plans() const {
   int64_t count = 0;
-  for (const auto& [part, c] : parts_) count += c->executable->plans_made();
+  for (const auto& [part, traces] : parts_)
+    for (const auto& c : traces) count += c->executable->plans_made();
   return count;
 }
 
 size_t Session::planned_bytes() const {
   size_t bytes = 0;
-  for (const auto& [part, c] : parts_) bytes = std::max(bytes, c->executable->planned_bytes());
+  for (const auto& [part, traces] : parts_)
+    for (const auto& c : traces) bytes = std::max(bytes, c->executable->planned_bytes());
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 // A session runs steps on batches of host arrays: compiled (traced once per function, planned once
 // per binding of dims) or eagerly. It owns no data and no schedule; the trainer drives it.
 
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct SessionOptions {
   size_t max_plans = 8;
   bool poison_dead_memory = false;
   std::shared_ptr<runtime::Profile> profile;  ///< times the compiled step's instructions when set
+  /// Shapes of the fields of a first batch, for a model that asks for the values of dims.
+  std::vector<Dims> shapes;
   /// Called with (function, pass) before the first ("trace") and after each pass.
   std::function<void(const ir::Function&, const std::string& stage)> observe;
 };
@@ -84,6 +87,8 @@ class Session {
   /// The inputs of a part's function, in the order that `compiled` expects, and its random state.
   StepInputs trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const;
   std::unique_ptr<Compiled> trace(Part part);
+  /// Takes the sizes of dims from a batch of these shapes.
+  void bind_sizes(const std::vector<Dims>& shapes);
   const std::vector<Array>& run_compiled(Compiled& c, const std::vector<Array>& batch,
                                          const StepNumbers& numbers, double weight,
                                          uint64_t counter);
@@ -98,7 +103,9 @@ class Session {
   SessionOptions options_;
   ir::Module module_;
   std::vector<std::string> accumulated_;  ///< parameters with accumulated gradients
-  std::map<Part, std::unique_ptr<Compiled>> parts_;
+  /// Most recently used first: a model that asks for `static(dim)` has one for each value.
+  std::map<Part, std::list<std::unique_ptr<Compiled>>> parts_;
+  std::map<std::string, int64_t> sizes_;  ///< of the dims of the batch at hand
   int64_t traces_ = 0;
 };
 

@@ -1,11 +1,121 @@
 #include "train/step.h"
 
+#include <algorithm>
+
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "nn/metric.h"
 #include "ops/operators.h"
 
 namespace paddle::train {
+namespace {
+
+bool calls(const model::Code& code, std::string_view word) {
+  return std::any_of(code.sites.begin(), code.sites.end(),
+                     [&](const model::CallSite& site) { return site.callee == word; });
+}
+
+/// The model's outputs for inputs by name.
+model::NamedValues run_model(const model::Program& program,
+                             const std::map<std::string, Tensor>& inputs,
+                             const model::EvaluationOptions& options) {
+  Tensors operands;
+  for (const model::Input& input : program.model.inputs)
+    operands.push_back(inputs.at(input.name.text));
+  model::NamedValues out;
+  for (model::NamedTensor& output : model::run_entry(program, program.model, operands, options))
+    out.push_back({output.name, model::Value(output.tensor)});
+  return out;
+}
+
+/// `model(image)` in a step: another call over the same parameters. Inputs that are not given are
+/// the data's fields of their names.
+model::HostFunction model_function(const model::Program& program,
+                                   const std::map<std::string, Tensor>& fields,
+                                   const model::EvaluationOptions& options) {
+  return [&](std::vector<model::Value> positional, model::NamedValues named, const model::Where&) {
+    const auto& declared = program.model.inputs;
+    std::vector<std::string> names;
+    for (const model::Input& input : declared) names.push_back(input.name.text);
+    if (positional.size() > names.size())
+      fail(ErrorCode::kConfig, "model: at most ", names.size(), " inputs, found ",
+           positional.size());
+    for (size_t i = 0; i < positional.size(); ++i) named.push_back({names[i], positional[i]});
+    std::map<std::string, Tensor> inputs = fields;
+    for (const auto& [name, value] : named) {
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        fail(ErrorCode::kConfig, "model: no input is called '", name, "'",
+             did_you_mean(name, names));
+      if (!value.is_tensor())
+        fail(ErrorCode::kConfig, "model: the input '", name, "' must be a tensor, found ",
+             value.describe());
+      inputs[name] = value.tensor();
+    }
+    model::ValueList values;
+    for (const auto& [name, value] : run_model(program, inputs, options)) values.push_back(value);
+    return values.size() == 1 ? values[0] : model::Value::tuple(std::move(values));
+  };
+}
+
+/// `grad(y, x)`: the gradient of the sum of y, by a tensor or a list of them.
+model::Value gradient(std::vector<model::Value> positional, model::NamedValues named,
+                      const model::Where&) {
+  if (positional.size() != 2 || !named.empty() || !positional[0].is_tensor())
+    fail(ErrorCode::kConfig, "grad takes a tensor and what to differentiate it by: grad(y, x)");
+  const bool list = positional[1].items() != nullptr;
+  const model::ValueList by = list ? *positional[1].items() : model::ValueList{positional[1]};
+  Tensors inputs;
+  for (const model::Value& value : by) {
+    if (!value.is_tensor())
+      fail(ErrorCode::kConfig, "grad: expected a tensor, found ", value.describe());
+    inputs.push_back(value.tensor());
+  }
+  const Tensors gradients = autograd::grad({positional[0].tensor()}, inputs);
+  model::ValueList out;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    out.push_back(gradients[i].defined() ? gradients[i] : zeros_like(inputs[i]));
+  return list ? model::Value::list(std::move(out)) : out[0];
+}
+
+/// Runs a `step:` body and gives what its `update(loss)` minimises. `names` gains what the body
+/// assigned.
+Tensor run_step(const StepDefinition& definition, std::map<std::string, Tensor> fields,
+                const model::EvaluationOptions& options, model::NamedValues& names) {
+  // What `grad` may ask for.
+  for (auto& [name, tensor] : fields)
+    if (is_differentiable(tensor.dtype())) tensor = autograd::variable(tensor);
+  names.clear();
+  for (const auto& [name, tensor] : fields) names.push_back({name, model::Value(tensor)});
+  if (!calls(definition.loss, "model"))
+    for (auto& output : run_model(*definition.program, fields, options)) names.push_back(output);
+  Tensor loss;
+  model::EvaluationOptions inside = options;
+  inside.functions["model"] = model_function(*definition.program, fields, options);
+  inside.functions["grad"] = gradient;
+  inside.functions["update"] = [&](std::vector<model::Value> positional, model::NamedValues named,
+                                   const model::Where&) {
+    if (!named.empty())
+      fail(ErrorCode::kConfig, "update: '", named[0].first,
+           "' is for steps with several optimizers, which are not supported: a step has one "
+           "update(loss) over all parameters");
+    if (positional.size() != 1 || !positional[0].is_tensor())
+      fail(ErrorCode::kConfig, "update takes the loss, a tensor");
+    if (loss.defined())
+      fail(ErrorCode::kConfig,
+           "update(loss) happens once in a step, outside of conditions and loops on tensors");
+    loss = positional[0].tensor();
+    return positional[0];
+  };
+  std::map<std::string, model::Value> assigned;
+  model::run_code(definition.loss, names, inside, &assigned);
+  if (!loss.defined())
+    throw Error(ErrorCode::kConfig, "step: update(loss) was not reached",
+                definition.loss.where.place());
+  for (const auto& [name, value] : assigned) names.push_back({name, value});
+  return loss;
+}
+
+}  // namespace
 
 StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training) const {
   std::optional<autograd::Autocast> autocast;
@@ -15,20 +125,19 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
   options.training = training;
   options.store = &ports;
   const model::Program& program = *d_.program;
-  Tensors operands;
-  for (const model::Input& input : program.model.inputs)
-    operands.push_back(inputs.fields.at(input.name.text));
   model::NamedValues names;
   for (const auto& [name, tensor] : inputs.fields) names.push_back({name, model::Value(tensor)});
-  for (model::NamedTensor& output : model::run_entry(program, program.model, operands, options))
-    names.push_back({output.name, model::Value(output.tensor)});
-
   StepOutputs out;
-  const model::Value loss = model::run_code(d_.loss, names, options);
-  if (!loss.is_tensor())
-    throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(),
-                d_.loss.where.place());
-  out.loss = loss.tensor();
+  if (calls(d_.loss, "update")) {
+    out.loss = run_step(d_, inputs.fields, options, names);
+  } else {
+    for (auto& output : run_model(program, inputs.fields, options)) names.push_back(output);
+    const model::Value loss = model::run_code(d_.loss, names, options);
+    if (!loss.is_tensor())
+      throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(),
+                  d_.loss.where.place());
+    out.loss = loss.tensor();
+  }
   if (out.loss.ndim() != 0)
     throw Error(
         ErrorCode::kConfig,

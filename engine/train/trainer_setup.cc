@@ -67,6 +67,8 @@ MemoryPlan Trainer::Impl::prepare() {
   options.accumulate = config_.accumulate;
   options.fusion = config_.fusion;
   options.profile = profile_;
+  options.shapes = batch_shapes(
+      *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   if (!options_.dump_ir.empty()) {
     ensure_directory(options_.dump_ir);
     options.observe = [this, index = 0](const ir::Function& f, const std::string& stage) mutable {
@@ -156,6 +158,8 @@ std::vector<std::string> Trainer::Impl::derivation() const {
   lines.push_back(str("updates ", total, ", ", loader_->batches_per_epoch(), " an epoch of ",
                       loader_->samples_per_epoch(), " samples"));
   std::string rates = "learning rate " + format_double(config_.optimizer.lr);
+  if (config_.rate_factor != 1)
+    rates += str(" (", format_double(config_.rate_factor), " times optimizer.lr for this batch)");
   if (total > 0)
     rates += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
                  rate(total - 1), " at the last");

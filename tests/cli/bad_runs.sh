@@ -45,6 +45,8 @@ with 3 "add up to" 'data.train.split={a: 0.7, b: 0.7}' data.train.part=a
 with 3 "no part" 'data.train.split={a: 0.7}' data.train.part=b
 with 3 "give epochs or steps" train.epochs=0
 with 3 "train.best" train.best=accurracy
+with 3 "train.best needs data.valid" train.best=accuracy data.valid=
+with 3 "train.best needs data.valid" train.best=accuracy train.evaluate_every=never
 with 3 "does not divide" train.accumulate=7
 with 2 "one config is expected" "$good"
 with 2 "--threads" --threads=-3
@@ -54,6 +56,12 @@ most_lines=12
 with 3 "'optimizer.lr'" optimizer.lr=x train.epochs=y data.batch_size=z seed=-1
 (($(grep -c "^\(error: \)\?command line: '" "$folder/error") == 4)) || fail "not all errors are shown at once"
 most_lines=4
+with 3 "'model': expected a model file" model=
+with 3 "'model': an empty path" "model=''"
+with 3 "'model': there is no file" model=configs/quickstart
+with 3 "an empty path" "data.train={kind: idx, images: ''}"
+with 3 "overflows" 'data.train={kind: random, size: 8, fields: [{name: image, shape: [99999999999, 99999999999]}]}'
+with 5 "nowhere.safetensors" --init "$folder/nowhere.safetensors"
 # A model that is impossible, and one that no machine holds.
 with 3 "larger than the padded" 'model={inputs: {image: "float32[batch, 1, 28, 28]"}, model: [{linear: 10}, {conv2d: {out_channels: 1, kernel_size: 40}}], outputs: [logits]}'
 expect 6 "" "$train" "$good" --dry-run 'model={inputs: {image: "float32[batch, 1, 28, 28]"}, model: [flatten, {linear: 4000000000}, {linear: 10}], outputs: [logits]}'

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -169,6 +170,118 @@ TEST(Corpus, WrongModelsAreRefusedWithOnePlacedLine) {
     }
   }
   EXPECT_GE(count, 120u);
+}
+
+// ---- hostile models
+// ------------------------------------------------------------------------------
+
+std::string repeated(const std::string& text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+/// Lines made by counting: `make(1)`, `make(2)`, ….
+template <class Make>
+std::string counted(int count, const Make& make) {
+  std::string out;
+  for (int i = 1; i <= count; ++i) out += make(i);
+  return out;
+}
+
+TEST(Corpus, HostileModelsEndSoonAndSmall) {
+  const std::string x = "inputs: {x: \"float32[n]\", k: \"int64[]\"}\n";
+  struct Hostile {
+    std::string name, text, part;
+    int status = 3;
+  };
+  const auto call_twice = [](const std::string& start, const std::string& last) {
+    return "blocks:\n  f0(x): return " + start + "\n" +
+           counted(60,
+                   [](int i) {
+                     const std::string inner = "f" + std::to_string(i - 1);
+                     return "  f" + std::to_string(i) + "(x): return " + inner + "(" + inner +
+                            "(x))\n";
+                   }) +
+           "model: return " + last + "\n";
+  };
+  const std::vector<Hostile> all = {
+      {"brackets", x + "model: return " + repeated("(", 100000) + "x" + repeated(")", 100000),
+       "m.yaml:2:215: more than 200 levels of nesting"},
+      {"nots", x + "model: return " + repeated("not ", 100000) + "x",
+       "more than 200 levels of nesting"},
+      {"methods", x + "model: return x" + repeated(".abs()", 20000), "more than 200 calls"},
+      {"ifs",
+       x + "model: |\n" + counted(300, [](int i) { return repeated("  ", i) + "if true:\n"; }) +
+           repeated("  ", 301) + "x = x\n",
+       "more than 200 levels of nesting"},
+      {"yaml",
+       x + "params: {a: " + repeated("[", 5000) + repeated("]", 5000) + "}\nmodel: return x",
+       "more than 200 levels of nesting"},
+      {"aliases",
+       x + "params:\n  a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n" +
+           counted(12,
+                   [](int i) {
+                     const std::string alias = "*a" + std::to_string(i - 1) + ", ";
+                     return "  a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" +
+                            repeated(alias, 7) + "1]\n";
+                   }) +
+           "model: return x",
+       "more than a million values"},
+      {"calls of calls", x + call_twice("x", "x * f60(1)"),
+       "more than a million operations and loop turns"},
+      {"blocks in blocks",
+       x + "blocks:\n  f0(x): return x\n" +
+           counted(400,
+                   [](int i) {
+                     return "  f" + std::to_string(i) + "(x): return f" + std::to_string(i - 1) +
+                            "(x)\n";
+                   }) +
+           "model: return f400(x)",
+       "more than 200 levels of nesting"},
+      {"params of params",
+       x + "params:\n  a0: 1\n" +
+           counted(3000,
+                   [](int i) {
+                     return "  a" + std::to_string(i) + ": a" + std::to_string(i - 1) + " + 1\n";
+                   }) +
+           "model: return x * a3000",
+       "more than 200 levels of nesting"},
+      {"a long text", x + "model: |\n  s = \"" + repeated("a", 2000000) + "\"\n  return x",
+       "a string of over 1 MiB"},
+      {"a long file", x + "# " + repeated("a", 17000000) + "\nmodel: return x", "16 MiB"},
+      {"sizes", x + "model: return zeros([3037000500, 3037000500, 8])",
+       "m.yaml:2:15: size overflows 64 bits"},
+      {"a huge parameter", x + "model: return x + param(\"w\", [100000, 100000, 1000]).sum()",
+       "out of memory", 6},
+      {"loops in loops",
+       x + "model: |\n" +
+           counted(30,
+                   [](int i) {
+                     const std::string name = "i" + std::to_string(i), in = repeated("  ", i);
+                     return in + name + " = 0\n" + in + "while " + name + " < 1:\n" + in + "  " +
+                            name + " += 1\n";
+                   }) +
+           repeated("  ", 31) + "x = x + 1\n  return x",
+       "", 0},
+      {"conditions in a row",
+       x + "model: |\n" +
+           counted(150,
+                   [](int i) { return "  if k > " + std::to_string(i) + ": return x * 2\n"; }) +
+           "  return x",
+       "", 0},
+  };
+  for (const Hostile& hostile : all) {
+    SCOPED_TRACE(hostile.name);
+    Folder folder;
+    std::ofstream(folder.path() / "m.yaml") << hostile.text << "\n";
+    const auto begin = std::chrono::steady_clock::now();
+    const Finished run = infer(folder.path(), "m.yaml --benchmark 1 --batch 2");
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_EQ(run.status, hostile.status) << run.error.substr(0, 300);
+    EXPECT_NE(run.error.find(hostile.part), std::string::npos) << run.error.substr(0, 300);
+    EXPECT_LT(took.count(), 30);
+  }
 }
 
 }  // namespace

@@ -935,6 +935,32 @@ def _(w, x, image, i):
     return {"y": y, "c": c, "e": weight[i], "l": n, "m": m}
 
 
+@case("layers_positions", """
+    inputs: {x: "float32[t, n, 3]", image: "float32[n, 5, 6, 4]", cube: "float32[n, 2, 5, 6, 7]"}
+    model: |
+      y, (h, c) = lstm(x, 4, 2, "forward", true)                 # time comes first
+      z = simple_rnn(x, 4, 1, "bidirect", true, 0.0, "relu")[0]
+      a = conv2d(image, 3, 3, 1, 1, 1, 1, "zeros", "NHWC")
+      b = batch_norm(image, 0.9, 1e-3, "NHWC")
+      d = conv3d(cube, 4, [1, 2, 3], 1, [0, 1, 1], [1, 2, 1], 2)
+      d = conv3d_transpose(d, 3, 2, bias=false)
+      return y, h, z, a, b, d
+    outputs: [y, h, z, a, b, d]
+    """, {"x": (5, 2, 3), "image": (2, 5, 6, 4), "cube": (2, 2, 5, 6, 7)})
+def _(w, x, image, cube):
+    long, simple = torch.nn.LSTM(3, 4, 2), torch.nn.RNN(3, 4, 1, nonlinearity="relu", bidirectional=True)
+    recurrent(w, "lstm", long)
+    recurrent(w, "simple_rnn", simple)
+    y, (h, c) = long(x)
+    turned = image.permute(0, 3, 1, 2)
+    a = w.conv2d(turned, "conv2d", 3, 3, padding=1).permute(0, 2, 3, 1)
+    b = F.batch_norm(turned, w("batch_norm.running_mean", 4), w("batch_norm.running_var", 4, positive=True),
+                     w("batch_norm.weight", 4), w("batch_norm.bias", 4), eps=1e-3).permute(0, 2, 3, 1)
+    d = F.conv3d(cube, w("conv3d.weight", 4, 1, 1, 2, 3), w("conv3d.bias", 4), 1, (0, 1, 1), (1, 2, 1), 2)
+    d = F.conv_transpose3d(d, w("conv3d_transpose.weight", 4, 3, 2, 2, 2))
+    return {"y": y, "h": h, "z": simple(x)[0], "a": a, "b": b, "d": d}
+
+
 @case("layers_initialisers", """
     inputs: {x: "float32[n, 2]"}
     model: |
