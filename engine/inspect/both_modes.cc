@@ -54,6 +54,7 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
   }
   for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
     pass.run(*function);
+  ir::verify(*function);
   runtime::Executable executable(function, {1, {.poison_dead_memory = true, .profile = nullptr}});
   std::vector<Array> packed;
   for (const Array& x : inputs) packed.push_back(x.contiguous());

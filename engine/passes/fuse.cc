@@ -129,18 +129,17 @@ class Fuser {
   }
 
   /// True if what the first group makes reaches the second one through a node of neither.
-  bool reaches_around(size_t first, size_t second) const {
-    const size_t last = nodes_[second].members.back();
+  bool reaches_around(size_t first, size_t second) {
     std::vector<size_t> stack;
-    std::unordered_set<size_t> seen;
+    seen_.resize(nodes_.size(), 0);
+    ++search_;
     const auto push_uses = [&](size_t node, bool own) {
       for (const size_t u : nodes_[node].uses) {
         const size_t g = leader(u);
         if (g == first || (own && g == second)) continue;
         if (g == second) return true;
-        // Positions within a group are in order; a group's first member decides.
-        if (nodes_[g].members.front() > last) continue;
-        if (seen.insert(g).second) stack.push_back(g);
+        if (seen_[g] != search_) stack.push_back(g);
+        seen_[g] = search_;
       }
       return false;
     };
@@ -263,6 +262,8 @@ class Fuser {
   std::unordered_set<const Value*> needed_outside_;
   std::unordered_map<const Value*, Value*> inside_;
   std::vector<bool> emitted_;
+  std::vector<int64_t> seen_;  ///< the last search that came by, per node
+  int64_t search_ = 0;
 };
 
 void fuse_region(Function& function, Region& region, const CanFuse& can_fuse) {

@@ -20,10 +20,21 @@ bool fusable(const ir::Operation& operation) {
                   operation.results[0]->type.dtype);
 }
 
+/// True if the result is rounded to a type narrower than the one that it is computed in.
+bool rounds(const ir::Operation& operation) {
+  const DType result = operation.results[0]->type.dtype;
+  return result == DType::kF16 || result == DType::kBF16;
+}
+
 }  // namespace
 
-passes::PassOptions pass_options(bool fusion) {
-  return {.evaluate = execute, .can_fuse = fusable, .fusion = fusion};
+passes::PassOptions pass_options(bool fusion, bool exact) {
+  passes::CanFuse can_fuse = fusable;
+  if (exact)
+    can_fuse = [](const ir::Operation& operation) {
+      return !rounds(operation) && fusable(operation);
+    };
+  return {.evaluate = execute, .can_fuse = std::move(can_fuse), .fusion = fusion};
 }
 
 }  // namespace paddle::runtime

@@ -376,8 +376,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   }
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.wide = s.text("precision") == "float64";
-  if (s.text("precision") == "bfloat16" || s.text("precision") == "bf16")
-    config.low = DType::kBF16;
+  if (s.text("precision") == "bfloat16" || s.text("precision") == "bf16") config.low = DType::kBF16;
   config.exact = s.section("compile").boolean("exact");
   config.fusion = s.section("compile").boolean("fusion");
   diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });

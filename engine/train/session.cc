@@ -179,7 +179,8 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   }
   ++traces_;
   if (options_.observe) options_.observe(f, "trace");
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(options_.fusion))) {
+  for (const passes::Pass& pass :
+       passes::standard_passes(runtime::pass_options(options_.fusion, options_.exact))) {
     pass.run(f);
     if (options_.observe) options_.observe(f, pass.name);
   }

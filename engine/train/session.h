@@ -25,6 +25,7 @@ struct SessionOptions {
   bool eager = false;
   bool wide = false;   ///< float64 throughout
   bool fusion = true;  ///< elementwise operations in one pass over memory
+  bool exact = false;  ///< only passes that keep every bit
   uint64_t seed = 0;
   int64_t accumulate = 1;
   size_t max_plans = 8;

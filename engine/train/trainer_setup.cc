@@ -57,8 +57,12 @@ std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_
 MemoryPlan Trainer::Impl::prepare() {
   open_loaders();
   std::optional<Phase> phase(std::in_place, "tracing the step");
-  StepDefinition definition{config_.program, std::move(config_.loss), std::move(config_.metrics),
-                            std::make_shared<optim::Optimizer>(config_.optimizer), config_.clip, config_.low};
+  StepDefinition definition{config_.program,
+                            std::move(config_.loss),
+                            std::move(config_.metrics),
+                            std::make_shared<optim::Optimizer>(config_.optimizer),
+                            config_.clip,
+                            config_.low};
   step_ = std::make_shared<Step>(std::move(definition));
   SessionOptions options;
   options.eager = options_.eager;
@@ -66,6 +70,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.seed = config_.seed;
   options.accumulate = config_.accumulate;
   options.fusion = config_.fusion;
+  options.exact = config_.exact;
   options.profile = profile_;
   options.shapes = batch_shapes(
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));

@@ -8,6 +8,7 @@
 #include "ops/call.h"
 #include "ops/operators.h"
 #include "passes/passes.h"
+#include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 
@@ -90,8 +91,9 @@ struct Case {
                       t.defined() ? t : zeros_like(x_tensor));
     }
     ir::verify(*function);
-    for (const passes::Pass& pass : passes::standard_passes(runtime::execute)) pass.run(*function);
-    runtime::Executable executable(function, {8, {true}});
+    for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
+      pass.run(*function);
+    runtime::Executable executable(function, {8, {true, nullptr}});
     // Results lie in the executable's memory.
     std::vector<Array> out;
     for (const Array& result : executable.run({x, w, Array::scalar(k)})) {

@@ -71,6 +71,25 @@ TEST(Fusion, DoesNotReachAroundOtherOperations) {
   EXPECT_NE(text.find(" = multiply(%0, %2)"), std::string::npos) << text;
 }
 
+TEST(Fusion, GroupsDoNotWaitForEachOther) {
+  // %4 and %9 may be one group, and %7 and %8 another, but not both: each would need the other.
+  ir::Module m = module_of(
+      "    %3 = constant float32[] [2.0]\n"
+      "    %4 = exp(%0) : float32[batch, n]\n"
+      "    %5 = sum(%4) : float32[]\n"
+      "    %6 = sum(%2) : float32[]\n"
+      "    %10 = sqrt(%6) : float32[]\n"
+      "    %7 = divide(%5, %10) : float32[]\n"
+      "    %8 = divide(%3, %10) : float32[]\n"
+      "    %11 = expand(%8) {shape = [batch, n]} : float32[batch, n]\n"
+      "    %9 = multiply(%4, %11) : float32[batch, n]\n"
+      "    return %9 'y', %7 'z'\n",
+      kInputs);
+  run_passes(*m.functions[0], true);
+  ir::verify(m);
+  EXPECT_GE(count(ir::print(m), "= fused("), 1u) << ir::print(m);
+}
+
 TEST(Fusion, DropsWhatChangesNothing) {
   ir::Module m = module_of(
       "    %3 = cast(%0) {dtype = float32} : float32[batch, n]\n"
