@@ -86,9 +86,8 @@ void infer_attention_grad(InferContext& c) {
 
 Tensors decompose_attention_grad(CallContext& c) {
   const auto a = c.attrs_as<AttentionGradAttrs>();
-  const Parts parts =
-      written_out(c.operand(0), c.operand(1), c.operand(2), c.operand(3),
-                  c.has(4) ? c.operand(4) : Tensor(), a.scale, a.is_causal);
+  const Parts parts = written_out(c.operand(0), c.operand(1), c.operand(2), c.operand(3),
+                                  c.has(4) ? c.operand(4) : Tensor(), a.scale, a.is_causal);
   return {parts.query, parts.key, parts.value};
 }
 

@@ -122,10 +122,9 @@ Tensors decompose_attention(CallContext& c) {
   const bool drops = a.dropout_p > 0 && a.training;
   const Dim& width_of_heads = c.operand(0).dim(3);
   if (!drops && width_of_heads.is_constant() && width_of_heads.value() > 0)
-    return {ops::attention(c.operand(0), c.operand(1), c.operand(2),
-                           c.has(3) ? c.operand(3) : Tensor(),
-                           1 / std::sqrt(static_cast<double>(width_of_heads.value())),
-                           a.is_causal)};
+    return {
+        ops::attention(c.operand(0), c.operand(1), c.operand(2), c.has(3) ? c.operand(3) : Tensor(),
+                       1 / std::sqrt(static_cast<double>(width_of_heads.value())), a.is_causal)};
   const std::vector<int64_t> heads_first = {0, 2, 1, 3};
   const Tensor q = ops::transpose(c.operand(0), heads_first);
   const Tensor k = ops::transpose(c.operand(1), heads_first);
