@@ -56,8 +56,7 @@ struct HeadReader {
     const int64_t item = item_size(layout.dtype);
     const std::byte* const start = static_cast<const std::byte*>(base) +
                                    (b * layout.strides[0] + h * layout.strides[2]) * item;
-    if (!convert)
-      return {reinterpret_cast<const C*>(start), layout.strides[1], layout.strides[3]};
+    if (!convert) return {reinterpret_cast<const C*>(start), layout.strides[1], layout.strides[3]};
     const int64_t width = layout.shape[3];
     C* const out = static_cast<C*>(buffer);
     for (int64_t s = 0; s < layout.shape[1]; ++s)
@@ -99,9 +98,8 @@ struct Mask {
     const int64_t full[4] = {s.batch, s.heads, s.queries, s.keys};
     const size_t missing = 4 - l.shape.size();
     for (size_t d = 0; d < 4; ++d)
-      strides[d] = d < missing || (l.shape[d - missing] == 1 && full[d] != 1)
-                       ? 0
-                       : l.strides[d - missing];
+      strides[d] =
+          d < missing || (l.shape[d - missing] == 1 && full[d] != 1) ? 0 : l.strides[d - missing];
   }
   /// Applies row `query` to n scores.
   template <class C>
@@ -136,9 +134,8 @@ struct Problem {
   }
 
   /// scores[rows, keys seen] of the queries [begin, end), scaled and masked; gives the keys seen.
-  int64_t fill_scores(MatrixView<C> q, MatrixView<C> k, const void* mask_data, int64_t b,
-                      int64_t h, int64_t begin, int64_t end, C* scores, C* mask_row,
-                      void* workspace) const {
+  int64_t fill_scores(MatrixView<C> q, MatrixView<C> k, const void* mask_data, int64_t b, int64_t h,
+                      int64_t begin, int64_t end, C* scores, C* mask_row, void* workspace) const {
     const int64_t seen = sizes.seen(end), rows = end - begin;
     for (int64_t r = 0; r < rows; ++r) std::fill_n(scores + r * sizes.keys, seen, C(0));
     product(rows, seen, sizes.width, rows_from(q, begin), transposed(k), scores, sizes.keys,
@@ -186,8 +183,8 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
   const Sizes s = problem.sizes;
   const int64_t tasks = s.batch * s.heads;
   const size_t gemm = aligned(gemm_workspace_bytes(sizeof(C)));
-  const size_t readers = problem.query.buffer_bytes() + problem.key.buffer_bytes() +
-                         problem.value.buffer_bytes();
+  const size_t readers =
+      problem.query.buffer_bytes() + problem.key.buffer_bytes() + problem.value.buffer_bytes();
   const size_t out_bytes = aligned(static_cast<size_t>(kQueryRows * s.value_width) * sizeof(C));
   const size_t worker_bytes =
       gemm + readers + problem.scores_bytes() + problem.row_bytes() + out_bytes;
@@ -207,8 +204,8 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
           C* const log_sum = static_cast<C*>(results[1]) + task * s.queries;
           for (int64_t begin = 0; begin < s.queries; begin += kQueryRows) {
             const int64_t end = std::min(s.queries, begin + kQueryRows), rows = end - begin;
-            const int64_t seen = problem.fill_scores(q, k, operands[3], b, h, begin, end, scores,
-                                                     mask_row, scratch);
+            const int64_t seen =
+                problem.fill_scores(q, k, operands[3], b, h, begin, end, scores, mask_row, scratch);
             C sums[kQueryRows];
             for (int64_t r = 0; r < rows; ++r) {
               C* const row = scores + r * s.keys;
@@ -307,10 +304,9 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
               // Σ weight · dweight over the keys is grad · out.
               double delta = 0;
               for (int64_t d = 0; d < s.value_width; ++d)
-                delta += static_cast<double>(
-                             g.data[(begin + r) * g.row_stride + d * g.column_stride]) *
-                         static_cast<double>(
-                             o.data[(begin + r) * o.row_stride + d * o.column_stride]);
+                delta +=
+                    static_cast<double>(g.data[(begin + r) * g.row_stride + d * g.column_stride]) *
+                    static_cast<double>(o.data[(begin + r) * o.row_stride + d * o.column_stride]);
               C* const row = slopes + r * s.keys;
               loops.subtract(row, row, seen, static_cast<C>(delta));
               loops.multiply(row, weights + r * s.keys, row, seen);
@@ -330,9 +326,8 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_attention(const KernelRequest& request) {
-  return visit_float(request.operands[0].dtype, [&](auto tag) {
-    return attention<typename decltype(tag)::type>(request);
-  });
+  return visit_float(request.operands[0].dtype,
+                     [&](auto tag) { return attention<typename decltype(tag)::type>(request); });
 }
 
 std::unique_ptr<Kernel> prepare_attention_grad(const KernelRequest& request) {
