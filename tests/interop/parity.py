@@ -16,6 +16,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 from safetensors.numpy import save_file
 
+sys.dont_write_bytecode = True  # the tree is no place for caches
+from torch_nets import DeepFM, GPT, LSTM, LeNet, SparseAdam, token_loss
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STEPS = 20
 
@@ -60,25 +63,9 @@ def numpy_of(tensor):
     return tensor.detach().numpy().copy()
 
 
-class LeNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 6, 5, padding=2), nn.Conv2d(6, 16, 5)
-        self.fc = nn.ModuleList([nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10)])
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2).flatten(1)
-        return self.fc[2](F.relu(self.fc[1](F.relu(self.fc[0](x)))))
-
-
 def lenet(binary, rng):
-    model = LeNet()
-    weights = {"conv2d.weight": numpy_of(model.conv1.weight), "conv2d.bias": numpy_of(model.conv1.bias),
-               "conv2d_2.weight": numpy_of(model.conv2.weight), "conv2d_2.bias": numpy_of(model.conv2.bias)}
-    for i, layer in enumerate(model.fc):
-        name = "linear" if i == 0 else f"linear_{i + 1}"
-        weights[name + ".weight"], weights[name + ".bias"] = numpy_of(layer.weight.T), numpy_of(layer.bias)
+    model = LeNet(kernel=5, padding=2, activations=True)
+    weights = model.weights()
     x = rng.standard_normal((STEPS * 64, 1, 28, 28)).astype(np.float32)
     y = rng.integers(0, 10, STEPS * 64)
     config = """
@@ -91,40 +78,9 @@ optimizer: {name: adam, lr: 1e-3}
     return ours(binary, config, weights, {"image": x, "label": y}), theirs, 1e-4, STEPS
 
 
-class GPT(nn.Module):
-    def __init__(self, layers=4, heads=4, width=128, words=65, positions=64):
-        super().__init__()
-        self.heads, self.width = heads, width
-        self.words, self.positions = nn.Embedding(words, width), nn.Parameter(torch.randn(positions, width) * 0.02)
-        self.layers = nn.ModuleList([nn.ModuleDict({
-            "norm1": nn.LayerNorm(width), "qkv": nn.Linear(width, 3 * width), "out": nn.Linear(width, width),
-            "norm2": nn.LayerNorm(width), "up": nn.Linear(width, 4 * width), "down": nn.Linear(4 * width, width),
-        }) for _ in range(layers)])
-        self.norm = nn.LayerNorm(width)
-        nn.init.normal_(self.words.weight, std=0.02)
-
-    def forward(self, tokens):
-        b, t = tokens.shape
-        x = self.words(tokens) + self.positions[:t]
-        for l in self.layers:
-            q, k, v = l["qkv"](l["norm1"](x)).view(b, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, self.width)
-            x = x + l["out"](y)
-            x = x + l["down"](F.gelu(l["up"](l["norm2"](x)), approximate="tanh"))
-        return self.norm(x) @ self.words.weight.T
-
-
 def char_gpt(binary, rng):
     model = GPT()
-    weights = {"words.weight": numpy_of(model.words.weight), "positions": numpy_of(model.positions),
-               "layer_norm.weight": numpy_of(model.norm.weight), "layer_norm.bias": numpy_of(model.norm.bias)}
-    for i, l in enumerate(model.layers):
-        names = {"layer_norm": l["norm1"], "attention.linear": l["qkv"], "attention.linear_2": l["out"],
-                 "layer_norm_2": l["norm2"], "feed_forward.linear": l["up"], "feed_forward.linear_2": l["down"]}
-        for name, layer in names.items():
-            w = numpy_of(layer.weight)
-            weights[f"layer.{i}.{name}.weight"] = w.T if w.ndim == 2 else w
-            weights[f"layer.{i}.{name}.bias"] = numpy_of(layer.bias)
+    weights = model.weights()
     tokens = rng.integers(0, 65, (STEPS * 12, 65))
     x, y = tokens[:, :-1].copy(), tokens[:, 1:].copy()
     config = """
@@ -133,26 +89,14 @@ loss: cross_entropy(logits, targets)
 optimizer: {name: adamw, lr: 1e-3, weight_decay: 0.1}
 """ + TAIL.replace("BATCH", "12")
     batches = [(torch.from_numpy(x[i * 12:i * 12 + 12]), torch.from_numpy(y[i * 12:i * 12 + 12])) for i in range(STEPS)]
-    theirs = train(model, lambda m, a, b: F.cross_entropy(m(a).flatten(0, 1), b.flatten()),
+    theirs = train(model, lambda m, a, b: token_loss(m(a), b),
                    torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.1), batches)
     return ours(binary, config, weights, {"tokens": x, "targets": y}), theirs, 1e-4, STEPS
 
 
-class CharLSTM(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding, self.lstm, self.linear = nn.Embedding(65, 64), nn.LSTM(64, 96, 2, batch_first=True), nn.Linear(96, 65)
-
-    def forward(self, tokens):
-        return self.linear(self.lstm(self.embedding(tokens))[0])
-
-
 def lstm(binary, rng):
-    model = CharLSTM()
-    weights = {"embedding.weight": numpy_of(model.embedding.weight), "linear.weight": numpy_of(model.linear.weight.T),
-               "linear.bias": numpy_of(model.linear.bias)}
-    for name, p in model.lstm.named_parameters():
-        weights["lstm." + name] = numpy_of(p)
+    model = LSTM()
+    weights = model.weights()
     tokens = rng.integers(0, 65, (STEPS * 16, 33))
     x, y = tokens[:, :-1].copy(), tokens[:, 1:].copy()
     config = """
@@ -162,38 +106,13 @@ loss: cross_entropy(logits, targets)
 optimizer: {name: adam, lr: 1e-3}
 """ + TAIL.replace("BATCH", "16")
     batches = [(torch.from_numpy(x[i * 16:i * 16 + 16]), torch.from_numpy(y[i * 16:i * 16 + 16])) for i in range(STEPS)]
-    theirs = train(model, lambda m, a, b: F.cross_entropy(m(a).flatten(0, 1), b.flatten()),
-                   torch.optim.Adam(model.parameters(), 1e-3), batches)
+    theirs = train(model, lambda m, a, b: token_loss(m(a), b), torch.optim.Adam(model.parameters(), 1e-3), batches)
     return ours(binary, config, weights, {"tokens": x, "targets": y}), theirs, 1e-4, STEPS
-
-
-class DeepFM(nn.Module):
-    def __init__(self, rows=5000, width=16):
-        super().__init__()
-        self.first, self.vectors = nn.Embedding(rows, 1, sparse=True), nn.Embedding(rows, width, sparse=True)
-        nn.init.normal_(self.first.weight, std=0.05)
-        nn.init.normal_(self.vectors.weight, std=0.05)
-        self.numbers, self.deep = nn.Linear(13, 1), nn.Linear(400, 1)
-        self.hidden = nn.ModuleList([nn.Linear(26 * width + 13, 400), nn.Linear(400, 400), nn.Linear(400, 400)])
-
-    def forward(self, sparse, dense):
-        v = self.vectors(sparse)
-        first = self.first(sparse).sum((1, 2)) + self.numbers(dense).squeeze(1)
-        pairs = 0.5 * (v.sum(1).square() - v.square().sum(1)).sum(1)
-        x = torch.cat([v.flatten(1), dense], 1)
-        for layer in self.hidden:
-            x = F.relu(layer(x))
-        return first + pairs + self.deep(x).squeeze(1)
 
 
 def deepfm(binary, rng):
     model = DeepFM()
-    weights = {"first.weight": numpy_of(model.first.weight), "vectors.weight": numpy_of(model.vectors.weight)}
-    linears = {"numbers": model.numbers, "deep": model.deep}
-    for i, layer in enumerate(model.hidden):
-        linears[f"linear_2.{i}"] = layer
-    for name, layer in linears.items():
-        weights[name + ".weight"], weights[name + ".bias"] = numpy_of(layer.weight.T), numpy_of(layer.bias)
+    weights = model.weights()
     n = STEPS * 64
     sparse, dense = rng.integers(0, 5000, (n, 26)), rng.standard_normal((n, 13)).astype(np.float32)
     label = rng.integers(0, 2, n).astype(np.float32)
@@ -203,24 +122,10 @@ params: {rows: 5000}
 loss: binary_cross_entropy_with_logits(logit, label)
 optimizer: {name: adam, lr: 1e-4}
 """ + TAIL.replace("BATCH", "64")
-    tables = [model.first.weight, model.vectors.weight]
-    rest = [p for name, p in model.named_parameters() if not any(p is t for t in tables)]
-
-    # A low rate: on random labels Adam turns rounding of tiny gradients into whole steps.
-    class Both:  # lazy Adam on the tables, Adam on the rest
-        def __init__(self):
-            self.each = [torch.optim.SparseAdam(tables, 1e-4), torch.optim.Adam(rest, 1e-4)]
-
-        def zero_grad(self):
-            for o in self.each:
-                o.zero_grad()
-
-        def step(self):
-            for o in self.each:
-                o.step()
-
     batches = [tuple(torch.from_numpy(a[i * 64:i * 64 + 64]) for a in (sparse, dense, label)) for i in range(STEPS)]
-    theirs = train(model, lambda m, s, d, y: F.binary_cross_entropy_with_logits(m(s, d), y), Both(), batches)
+    # A low rate: on random labels Adam turns rounding of tiny gradients into whole steps.
+    theirs = train(model, lambda m, s, d, y: F.binary_cross_entropy_with_logits(m(s, d), y),
+                   SparseAdam(model, 1e-4), batches)
     return ours(binary, config, weights, {"sparse": sparse, "dense": dense, "label": label}), theirs, 1e-4, STEPS
 
 

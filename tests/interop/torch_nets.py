@@ -12,7 +12,8 @@ import torch.nn.functional as F
 
 
 def array(tensor):
-    return np.ascontiguousarray(tensor.detach().float().numpy())
+    """A copy, so that training leaves the weights that were taken before it."""
+    return np.array(tensor.detach().float().numpy(), order="C")
 
 
 def linear(path, layer):
@@ -24,16 +25,19 @@ def affine(path, layer):
 
 
 class LeNet(nn.Module):
-    def __init__(self):
+    """The benchmark's net; with kernel 5, padding 2 and activations that of models/lenet.yaml."""
+
+    def __init__(self, kernel=3, padding=1, activations=False):
         super().__init__()
-        self.conv = nn.ModuleList([nn.Conv2d(1, 6, 3, padding=1), nn.Conv2d(6, 16, 5)])
+        self.activations = activations
+        self.conv = nn.ModuleList([nn.Conv2d(1, 6, kernel, padding=padding), nn.Conv2d(6, 16, 5)])
         self.fc = nn.ModuleList([nn.Linear(400, 120), nn.Linear(120, 84), nn.Linear(84, 10)])
 
     def forward(self, image):
         x = F.max_pool2d(F.relu(self.conv[0](image)), 2)
         x = F.max_pool2d(F.relu(self.conv[1](x)), 2).flatten(1)
-        for layer in self.fc:
-            x = layer(x)
+        for i, layer in enumerate(self.fc):
+            x = layer(F.relu(x) if self.activations and i else x)
         return x
 
     def weights(self):
