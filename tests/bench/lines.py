@@ -1,0 +1,62 @@
+"""The lines that tests/bench/run measures: what each runs here, on which net, how exactly results must agree."""
+from dataclasses import dataclass
+
+
+@dataclass
+class Line:
+    """`model` is a config for training lines and a model file for inference lines.
+
+    `tolerance` bounds the relative difference of the first losses (training) or of the outputs,
+    by their largest magnitude (inference). `layouts` are tried by the peer, the faster one runs.
+    """
+
+    model: str
+    net: str
+    batch: int
+    steps: int
+    tolerance: float = 1e-4
+    precision: str = "float32"
+    training: bool = True
+    dims: tuple = ()
+    layouts: tuple = ("contiguous",)
+
+
+IMAGES = ("contiguous", "channels_last")
+
+LINES = {
+    "lenet": Line("configs/bench/lenet.yaml", "lenet", 64, 200),
+    # Batch norm over 16 samples amplifies rounding.
+    "resnet50": Line("configs/bench/resnet50.yaml", "resnet50", 16, 6, 1e-3, layouts=IMAGES),
+    "gpt2_124m": Line("configs/bench/gpt2_124m.yaml", "gpt2_124m", 4, 5),
+    "bert_base": Line("configs/bench/bert_base.yaml", "bert_base", 8, 6),
+    "char_gpt_384": Line("configs/bench/char_gpt_384.yaml", "char_gpt_384", 12, 12),
+    "deepfm": Line("configs/bench/deepfm.yaml", "deepfm", 2048, 40),
+    "lstm_lm": Line("configs/bench/lstm_lm.yaml", "lstm_lm", 20, 30),
+    "resnet50_bf16": Line("configs/bench/resnet50.yaml", "resnet50", 16, 8, 2e-2, "bfloat16", layouts=IMAGES),
+    "gpt2_124m_bf16": Line("configs/bench/gpt2_124m.yaml", "gpt2_124m", 4, 6, 2e-2, "bfloat16"),
+    "infer_lenet": Line("models/lenet.yaml", "lenet_relu", 64, 300, training=False),
+    "infer_resnet50": Line("models/resnet.yaml:resnet50", "resnet50", 16, 10, 1e-3, training=False,
+                           dims=("rows=224", "columns=224"), layouts=IMAGES),
+    "infer_bert": Line("models/bert.yaml", "bert_base", 8, 12, 1e-3, training=False, dims=("length=128",)),
+}
+
+PEERS = {
+    "torch": "PyTorch, eager",
+    "compile": "PyTorch, torch.compile of forward and loss, fused optimizer",
+    "paddle": "PaddlePaddle, dynamic",
+    "ort": "ONNX Runtime, on PyTorch's export",
+}
+
+PADDLE_NETS = ("lenet", "resnet50", "lenet_relu")
+
+
+def lacks(name, peer):
+    """Why a peer cannot run a line, or None."""
+    line = LINES[name]
+    if peer == "ort" and line.training:
+        return "ONNX Runtime only infers"
+    if peer == "paddle" and line.net not in PADDLE_NETS:
+        return f"no definition of {line.net} in PaddlePaddle"
+    if peer == "paddle" and line.precision != "float32":
+        return "the PaddlePaddle peer runs in float32 only"
+    return None
