@@ -71,8 +71,6 @@ class LayerCall {
 
 /// Makes the parameters of a layer. May call the operation itself and give the result.
 using LayerRule = std::function<std::optional<Value>(LayerCall&)>;
-/// The signature of a layer whose schema entry declares none, or "".
-std::string_view usual_layer_signature(std::string_view op);
 /// The rule of an operation that has weights, or null.
 const LayerRule* layer_rule(std::string_view op);
 

@@ -299,35 +299,6 @@ const std::map<std::string, LayerRule, std::less<>>& rules() {
 
 }  // namespace
 
-std::string_view usual_layer_signature(std::string_view op) {
-  static const std::map<std::string_view, std::string_view> kForms = {
-      {"conv1d",
-       "(x, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, "
-       "padding_mode='zeros', data_format='NCL', bias=true)"},
-      {"conv3d",
-       "(x, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, "
-       "padding_mode='zeros', data_format='NCDHW', bias=true)"},
-      {"conv1d_transpose",
-       "(x, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, "
-       "dilation=1, data_format='NCL', bias=true)"},
-      {"conv2d_transpose",
-       "(x, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1, "
-       "groups=1, data_format='NCHW', bias=true)"},
-      {"conv3d_transpose",
-       "(x, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1, "
-       "groups=1, data_format='NCDHW', bias=true)"},
-      {"group_norm", "(x, num_groups, epsilon=1e-5, data_format='NCHW', weight=true, bias=true)"},
-      {"instance_norm",
-       "(x, epsilon=1e-5, momentum=0.9, data_format='NCHW', weight=true, bias=true)"},
-      {"rms_norm", "(x, normalized_shape=none, epsilon=1e-5, weight=true)"},
-      {"prelu", "(x, num_parameters=1, init=0.25, data_format='NCHW')"},
-      {"bilinear", "(x1, x2, out_features, bias=true)"},
-      {"fold", "(x, output_sizes, kernel_sizes, dilations=1, paddings=0, strides=1)"},
-  };
-  const auto found = kForms.find(op);
-  return found == kForms.end() ? "" : found->second;
-}
-
 const LayerRule* layer_rule(std::string_view op) {
   const auto found = rules().find(op);
   return found == rules().end() ? nullptr : &found->second;

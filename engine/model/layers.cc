@@ -47,8 +47,7 @@ const LayerForm* layer_form(const Op& op) {
   static std::map<const Op*, LayerForm> forms;
   const auto known = forms.find(&op);
   if (known != forms.end()) return &known->second;
-  std::string_view declared = op.def->layer_signature ? op.def->layer_signature : "";
-  if (declared.empty()) declared = usual_layer_signature(op.name());
+  const std::string_view declared = op.def->layer_signature ? op.def->layer_signature : "";
   if (declared.empty()) return nullptr;
   Node header = make_scalar("layer" + std::string(declared), nullptr);
   const Signature signature = parse_signature(header, true);
