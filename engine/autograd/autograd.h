@@ -14,10 +14,6 @@ namespace paddle::autograd {
 class Tape final : public Interpreter {
  public:
   Tensors apply(const OpCall& call) override;
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
-                 const TensorFn& else_fn) override;
-  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-               int64_t max_steps) override;
   bool traces() const override { return next().traces(); }
 };
 

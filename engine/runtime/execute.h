@@ -33,10 +33,6 @@ class EagerExecutor final : public Interpreter {
  public:
   EagerExecutor() { register_backends(); }
   Tensors apply(const OpCall& call) override;
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
-                 const TensorFn& else_fn) override;
-  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-               int64_t max_steps) override;
 };
 
 }  // namespace paddle::runtime

@@ -38,13 +38,12 @@ class Interpreter {
   virtual ~Interpreter() = default;
   virtual Tensors apply(const OpCall& call) = 0;
   /// Control flow on tensors: `condition` is a tensor of one element. Both branches give values of
-  /// the same number and dtypes.
-  virtual Tensors branch(const Tensor& condition, const TensorFn& then_fn,
-                         const TensorFn& else_fn) = 0;
+  /// the same number and dtypes. By default the condition's value decides which one is called.
+  virtual Tensors branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn);
   /// Repeats `body` on the carried tensors while `condition` holds, at most `max_steps` times
-  /// (negative: no bound).
+  /// (negative: no bound). By default turn by turn, as the condition's values say.
   virtual Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-                       int64_t max_steps) = 0;
+                       int64_t max_steps);
   /// True if values are symbols, so that code must not ask for numbers.
   virtual bool traces() const { return false; }
 
