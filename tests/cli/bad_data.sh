@@ -90,6 +90,23 @@ images "neither JPEG nor PNG" text_png
 images "no .jpg" empty_folder
 images "cannot list" no_folder
 
+# Indices that only the kernel sees: the same in both modes, and in inference.
+printf 'a,at\n0.5,0\n0.25,99\n' > "$folder/far.csv"
+cat > "$folder/far.yaml" <<'Y'
+model: {inputs: {x: "float32[batch, 1]"}, model: [{linear: 3}], outputs: [y]}
+loss: mean(index_select(y, at, 0))
+optimizer: sgd
+data:
+  batch_size: 2
+  train: {kind: csv, path: far.csv, fields: [{name: x, columns: [a]}, {name: at, scalar: true, dtype: int64}]}
+train: {epochs: 1}
+Y
+expect 4 "index_select: index 99 is out of range for 2 elements" "$train" "$folder/far.yaml" --output "$folder/far"
+expect 4 "index_select: index 99 is out of range for 2 elements" "$train" "$folder/far.yaml" --eager --output "$folder/far"
+printf 'inputs: {out: "int64[batch]"}\nmodel: |\n  y = index_select(arange(3), out)\noutputs: [y]\n' > "$folder/far_model.yaml"
+quiet 0 "$bin/paddle-op" run assign "x=i64(0,99)" -o "$folder/far.npz"
+expect 4 "index_select: index 99 is out of range for 3 elements" "$infer" "$folder/far_model.yaml" --input "$folder/far.npz"
+
 # Weights.
 weights() { expect 5 "$1" "$infer" models/lenet.yaml --weights "$folder/$2" --benchmark 1 --batch 1; }
 weights "cut short" cut.safetensors

@@ -34,9 +34,9 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
     int64_t bins = minlength;
     for (int64_t i = 0; i < size; ++i) {
       const int64_t value = element<int64_t>(load, operands[0], item, i);
-      if (value < 0) fail(ErrorCode::kUsage, "bincount: x has the negative number ", value);
+      if (value < 0) fail(ErrorCode::kData, "bincount: x has the negative number ", value);
       if (value >= (int64_t{1} << 40))
-        fail(ErrorCode::kUsage, "bincount: ", value, " would need too many bins");
+        fail(ErrorCode::kData, "bincount: ", value, " would need too many bins");
       bins = std::max(bins, value + 1);
     }
     void* const out = context.allocator->allocate(0, {bins});
@@ -82,7 +82,7 @@ std::unique_ptr<Kernel> prepare_histogram(const KernelRequest& request) {
           high += 1;
         }
         if (!std::isfinite(low) || !std::isfinite(high))
-          fail(ErrorCode::kUsage, "histogram: the range [", low, ", ", high, "] is not finite");
+          fail(ErrorCode::kData, "histogram: the range [", low, ", ", high, "] is not finite");
         double* const counts = reinterpret_cast<double*>(context.scratch);
         std::fill_n(counts, attrs.bins, 0.0);
         for (int64_t i = 0; i < size; ++i) {

@@ -86,7 +86,7 @@ struct Source {
 /// that the number of terms grows with the root of the mean.
 double poisson(double mean, double u) {
   if (!(mean >= 0) || mean > 1e12)
-    fail(ErrorCode::kUsage, "poisson: the mean ", mean, " is outside of [0, 1e12]");
+    fail(ErrorCode::kData, "poisson: the mean ", mean, " is outside of [0, 1e12]");
   if (mean == 0) return 0;
   const double mode = std::floor(mean);
   const double top = std::exp(mode * std::log(mean) - mean - std::lgamma(mode + 1));
@@ -221,7 +221,7 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
         double probability;
         load(x + i * item, 1, &probability, 1);
         if (!(probability >= 0 && probability <= 1))
-          fail(ErrorCode::kUsage, "bernoulli: the probability ", probability,
+          fail(ErrorCode::kData, "bernoulli: the probability ", probability,
                " is outside of [0, 1]");
         return random.uniform(static_cast<uint64_t>(i)) < probability ? 1.0 : 0.0;
       };

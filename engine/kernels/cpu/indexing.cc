@@ -38,7 +38,7 @@ class Indices {
     int64_t value;
     read_(static_cast<const std::byte*>(indices) + i * item_, 1, &value, 1);
     if (value < -size || value >= size)
-      fail(ErrorCode::kUsage, op_, ": index ", value, " is out of range for ", size, " elements");
+      fail(ErrorCode::kData, op_, ": index ", value, " is out of range for ", size, " elements");
     return value < 0 ? value + size : value;
   }
 

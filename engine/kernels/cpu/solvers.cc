@@ -49,7 +49,7 @@ template <class T>
 Eigen::PartialPivLU<Matrix<T>> factors(std::string_view op, const In<T>& x) {
   Eigen::PartialPivLU<Matrix<T>> lu(x);
   for (Eigen::Index i = 0; i < x.rows(); ++i)
-    if (lu.matrixLU()(i, i) == T(0)) fail(ErrorCode::kUsage, op, ": a matrix is singular");
+    if (lu.matrixLU()(i, i) == T(0)) fail(ErrorCode::kData, op, ": a matrix is singular");
   return lu;
 }
 
@@ -145,7 +145,7 @@ std::unique_ptr<Kernel> prepare_cholesky(const KernelRequest& request) {
     else
       llt.compute(x);
     if (llt.info() != Eigen::Success)
-      fail(ErrorCode::kUsage, "cholesky: a matrix is not positive definite");
+      fail(ErrorCode::kData, "cholesky: a matrix is not positive definite");
     const Matrix<T> lower = llt.matrixL();
     if (upper)
       y = lower.transpose();
