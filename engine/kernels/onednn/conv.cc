@@ -53,6 +53,45 @@ bool computes(const KernelRequest& request, const ConvShape& s) {
          s.out_width > 0 && s.height > 0 && s.width > 0;
 }
 
+/// A memory of a primitive: the argument that it is, in the layout that the primitive chose.
+struct Side {
+  int argument;
+  Desc desc;
+};
+
+/// Prepares one of the two gradients, from operand 0 (`given`) and the gradient of the output,
+/// operand 1.
+template <class Backward>
+std::unique_ptr<Kernel> prepare_gradient(
+    const KernelRequest& request, const ConvShape& s, Desc Geometry::*given, Desc Geometry::*wanted,
+    Side (*given_side)(const typename Backward::primitive_desc&),
+    Side (*wanted_side)(const typename Backward::primitive_desc&)) {
+  if (!computes(request, s)) return nullptr;
+  const Geometry g(s, request.operands[0].dtype);
+  const auto forward = g.forward(nullptr);
+  if (!forward) return nullptr;
+  const typename Backward::primitive_desc description(
+      typename Backward::desc(dnnl::algorithm::convolution_direct, Geometry::any(g.input),
+                              Geometry::any(g.weight), Geometry::any(g.output), g.strides,
+                              g.dilations, g.before, g.after),
+      user_scratch(), cpu_engine(), forward, true);
+  if (!description || is_reference(description.impl_info_str())) return nullptr;
+
+  const Side from = given_side(description), to = wanted_side(description);
+  auto program = std::make_unique<Program>();
+  const Slot x = program->convert({Slot::kOperand, 0}, g.*given, from.desc);
+  const Slot dy = program->convert({Slot::kOperand, 1}, g.output, description.diff_dst_desc());
+  const bool direct = to.desc == g.*wanted;
+  const Slot out = direct ? Slot{Slot::kResult, 0} : program->scratch(to.desc);
+  program->add(Backward(description), description.scratchpad_desc(),
+               {{from.argument, from.desc, x},
+                {DNNL_ARG_DIFF_DST, description.diff_dst_desc(), dy},
+                {to.argument, to.desc, out}});
+  if (!direct) program->reorder(out, to.desc, {Slot::kResult, 0}, g.*wanted);
+  program->set_name(description.impl_info_str());
+  return program;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
@@ -81,62 +120,33 @@ std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> prepare_conv2d_input_grad(const KernelRequest& request) {
+  using Backward = dnnl::convolution_backward_data;
+  using Description = Backward::primitive_desc;
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.results[0].shape,
                                     request.operands[0].shape, request.operands[1].shape);
-  if (!computes(request, s)) return nullptr;
-  const Geometry g(s, request.operands[0].dtype);
-  const auto forward = g.forward(nullptr);
-  if (!forward) return nullptr;
-  using Backward = dnnl::convolution_backward_data;
-  const Backward::primitive_desc description(
-      Backward::desc(dnnl::algorithm::convolution_direct, Geometry::any(g.input),
-                     Geometry::any(g.weight), Geometry::any(g.output), g.strides, g.dilations,
-                     g.before, g.after),
-      user_scratch(), cpu_engine(), forward, true);
-  if (!description || is_reference(description.impl_info_str())) return nullptr;
-
-  auto program = std::make_unique<Program>();
-  const Slot w = program->convert({Slot::kOperand, 0}, g.weight, description.weights_desc());
-  const Slot dy = program->convert({Slot::kOperand, 1}, g.output, description.diff_dst_desc());
-  const bool direct = description.diff_src_desc() == g.input;
-  const Slot dx = direct ? Slot{Slot::kResult, 0} : program->scratch(description.diff_src_desc());
-  program->add(Backward(description), description.scratchpad_desc(),
-               {{DNNL_ARG_WEIGHTS, description.weights_desc(), w},
-                {DNNL_ARG_DIFF_DST, description.diff_dst_desc(), dy},
-                {DNNL_ARG_DIFF_SRC, description.diff_src_desc(), dx}});
-  if (!direct) program->reorder(dx, description.diff_src_desc(), {Slot::kResult, 0}, g.input);
-  program->set_name(description.impl_info_str());
-  return program;
+  return prepare_gradient<Backward>(
+      request, s, &Geometry::weight, &Geometry::input,
+      [](const Description& d) {
+        return Side{DNNL_ARG_WEIGHTS, d.weights_desc()};
+      },
+      [](const Description& d) {
+        return Side{DNNL_ARG_DIFF_SRC, d.diff_src_desc()};
+      });
 }
 
 std::unique_ptr<Kernel> prepare_conv2d_weight_grad(const KernelRequest& request) {
+  using Backward = dnnl::convolution_backward_weights;
+  using Description = Backward::primitive_desc;
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
                                     request.results[0].shape, request.operands[1].shape);
-  if (!computes(request, s)) return nullptr;
-  const Geometry g(s, request.operands[0].dtype);
-  const auto forward = g.forward(nullptr);
-  if (!forward) return nullptr;
-  using Backward = dnnl::convolution_backward_weights;
-  const Backward::primitive_desc description(
-      Backward::desc(dnnl::algorithm::convolution_direct, Geometry::any(g.input),
-                     Geometry::any(g.weight), Geometry::any(g.output), g.strides, g.dilations,
-                     g.before, g.after),
-      user_scratch(), cpu_engine(), forward, true);
-  if (!description || is_reference(description.impl_info_str())) return nullptr;
-
-  auto program = std::make_unique<Program>();
-  const Slot x = program->convert({Slot::kOperand, 0}, g.input, description.src_desc());
-  const Slot dy = program->convert({Slot::kOperand, 1}, g.output, description.diff_dst_desc());
-  const bool direct = description.diff_weights_desc() == g.weight;
-  const Slot dw =
-      direct ? Slot{Slot::kResult, 0} : program->scratch(description.diff_weights_desc());
-  program->add(Backward(description), description.scratchpad_desc(),
-               {{DNNL_ARG_SRC, description.src_desc(), x},
-                {DNNL_ARG_DIFF_DST, description.diff_dst_desc(), dy},
-                {DNNL_ARG_DIFF_WEIGHTS, description.diff_weights_desc(), dw}});
-  if (!direct) program->reorder(dw, description.diff_weights_desc(), {Slot::kResult, 0}, g.weight);
-  program->set_name(description.impl_info_str());
-  return program;
+  return prepare_gradient<Backward>(
+      request, s, &Geometry::input, &Geometry::weight,
+      [](const Description& d) {
+        return Side{DNNL_ARG_SRC, d.src_desc()};
+      },
+      [](const Description& d) {
+        return Side{DNNL_ARG_DIFF_WEIGHTS, d.diff_weights_desc()};
+      });
 }
 
 }  // namespace paddle::onednn
