@@ -3,26 +3,14 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
-#include "ops/operators.h"
 
 namespace paddle::rules {
 namespace {
 
-using Axes = std::vector<int64_t>;
-
-template <class... Parts>
-[[noreturn]] void refuse(const char* op, const Parts&... parts) {
-  fail(ErrorCode::kUsage, op, ": ", parts...);
-}
-
 Tensor number(double value) { return Tensor::number(value); }
-Tensor integer(int64_t value) { return Tensor::number(value); }
-
-Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end) {
-  return ops::strided_slice(x, {axis}, {start}, {end}, {1});
-}
 
 /// 0, 1, … along a new 1-D tensor.
 Tensor counted(const Dim& count, DType dtype) {

@@ -1,31 +1,12 @@
-// Rules of schema/indexing.yaml.
+// Rules of schema/indexing.yaml: along an axis, whole slices.
 
 #include <algorithm>
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
-#include "ops/operators.h"
 
 namespace paddle::rules {
-namespace {
-
-Tensor integer(int64_t value) { return Tensor::number(value); }
-
-/// `axis` counted from 0; throws kUsage.
-int64_t axis_of(const char* op, int64_t axis, const Tensor& x) {
-  const int64_t rank = x.ndim();
-  if (axis < -rank || axis >= rank)
-    fail(ErrorCode::kUsage, op, ": axis ", axis, " is out of range for ", x.type());
-  return axis < 0 ? axis + rank : axis;
-}
-
-bool is_one(const Dim& d) { return d.is_constant() && d.value() == 1; }
-
-/// Indices of any form as int64, those of a mask as its coordinates.
-Tensor flat(const Tensor& x) { return ops::reshape(x, Shape{-1}); }
-
-}  // namespace
-
 // ---- along an axis
 // -------------------------------------------------------------------------------
 
@@ -140,7 +121,7 @@ std::pair<Tensor, Tensor> broadcast_but(const Tensor& x, const Tensor& index, in
 
 Tensors decompose_take_along_axis(CallContext& c) {
   const auto a = c.attrs_as<TakeAlongAxisAttrs>();
-  const int64_t axis = axis_of("take_along_axis", a.axis, c.operand(0));
+  const int64_t axis = axis_of("take_along_axis", a.axis, c.operand(0).ndim());
   Tensor x = c.operand(0), index = c.operand(1);
   if (a.broadcast) std::tie(x, index) = broadcast_but(x, index, axis);
   return {ops::gather_along(x, index, axis)};
@@ -149,7 +130,7 @@ Tensors decompose_take_along_axis(CallContext& c) {
 Tensors decompose_put_along_axis(CallContext& c) {
   const auto a = c.attrs_as<PutAlongAxisAttrs>();
   Tensor x = c.operand(0), index = c.operand(1), values = c.operand(2);
-  const int64_t axis = axis_of("put_along_axis", a.axis, x);
+  const int64_t axis = axis_of("put_along_axis", a.axis, x.ndim());
   if (a.broadcast) {
     Shape shape = x.shape();
     if (index.ndim() != x.ndim())
@@ -229,7 +210,7 @@ Tensors vjp_index_add(VjpContext& c) {
 
 Tensors decompose_gather(CallContext& c) {
   const Tensor &x = c.operand(0), &index = c.operand(1);
-  const int64_t axis = axis_of("gather", c.attrs_as<GatherAttrs>().axis.value_or(0), x);
+  const int64_t axis = axis_of("gather", c.attrs_as<GatherAttrs>().axis.value_or(0), x.ndim());
   if (index.ndim() == 0)
     return {ops::squeeze(ops::index_select(x, ops::reshape(index, Shape{1}), axis),
                          std::vector<int64_t>{axis})};
@@ -250,7 +231,7 @@ Tensors decompose_index_sample(CallContext& c) {
 Tensors decompose_index_fill(CallContext& c) {
   const auto a = c.attrs_as<IndexFillAttrs>();
   const Tensor &x = c.operand(0), &index = c.operand(1);
-  const int64_t axis = axis_of("index_fill", a.axis, x);
+  const int64_t axis = axis_of("index_fill", a.axis, x.ndim());
   const Tensor hits =
       ops::index_add(full_of({x.dim(axis)}, 0, DType::kI32), flat(index), 0,
                      ops::cast(ops::greater_equal(flat(index), integer(INT64_MIN)), DType::kI32));
@@ -270,194 +251,13 @@ Tensors decompose_take(CallContext& c) {
   return {ops::reshape(ops::index_select(x, ops::cast(at, index.dtype()), 0), index.shape())};
 }
 
-// ---- by coordinates
-// ------------------------------------------------------------------------------
-
-void infer_gather_nd(InferContext& c) {
-  c.require_integer(1);
-  c.check(c.rank(1) > 0, "index must have at least one dimension");
-  const int64_t depth = c.shape(1).back().value();
-  c.check(depth <= c.rank(0), "index ", c.type(1), " has ", depth, " coordinates, x is ",
-          c.type(0));
-  Shape out(c.shape(1).begin(), c.shape(1).end() - 1);
-  out.insert(out.end(), c.shape(0).begin() + depth, c.shape(0).end());
-  c.result(c.dtype(0), out);
-}
-
-Tensors vjp_gather_nd(VjpContext& c) {
-  Tensors out = c.gradients();
-  if (c.needs(0))
-    out[0] = ops::scatter_nd_add(zeros_like(c.operand(0)), c.operand(1), c.cotangent());
-  return out;
-}
-
-void infer_scatter_nd_add(InferContext& c) {
-  c.require_integer(1);
-  c.check(c.rank(1) > 0, "index must have at least one dimension");
-  const int64_t depth = c.shape(1).back().value();
-  c.check(depth <= c.rank(0), "index ", c.type(1), " has ", depth, " coordinates, x is ",
-          c.type(0));
-  Shape expected(c.shape(1).begin(), c.shape(1).end() - 1);
-  expected.insert(expected.end(), c.shape(0).begin() + depth, c.shape(0).end());
-  c.check(expected.size() == c.shape(2).size(), "updates are ", c.type(2), ", expected the shape ",
-          text(expected));
-  for (size_t i = 0; i < expected.size(); ++i)
-    c.require_equal(c.shape(2)[i], expected[i],
-                    str("updates are ", c.type(2), ", expected the shape ", text(expected)));
-  c.result(c.dtype(0), c.shape(0));
-}
-
-Tensors vjp_scatter_nd_add(VjpContext& c) {
-  Tensors out = c.gradients();
-  if (c.needs(0)) out[0] = c.cotangent();
-  if (c.needs(2)) out[2] = ops::gather_nd(c.cotangent(), c.operand(1));
-  return out;
-}
-
-Tensors vjp_scatter_nd_put(VjpContext& c) {
-  Tensors out = c.gradients();
-  const Tensor &g = c.cotangent(), &updates = c.operand(2);
-  if (c.needs(0)) out[0] = ops::scatter_nd_put(g, c.operand(1), zeros_like(updates));
-  if (c.needs(2)) {
-    // Of updates to one place, the last one counts.
-    const Tensor order = ops::reshape(
-        ops::cumsum(full_of({element_count(std::span<const Dim>(updates.shape()))}, 1, DType::kI64),
-                    int64_t{0}),
-        updates.shape());
-    const Tensor last =
-        ops::scatter_nd_put(full_of(g.shape(), 0, DType::kI64), c.operand(1), order);
-    out[2] = ops::gather_nd(g, c.operand(1)) *
-             mask_of(ops::equal(ops::gather_nd(last, c.operand(1)), order), g);
-  }
-  return out;
-}
-
-Tensors decompose_scatter_nd(CallContext& c) {
-  const auto a = c.attrs_as<ScatterNdAttrs>();
-  return {
-      ops::scatter_nd_add(full_of(a.shape, 0, c.operand(1).dtype()), c.operand(0), c.operand(1))};
-}
-
-Tensors decompose_scatter(CallContext& c) {
-  const auto a = c.attrs_as<ScatterAttrs>();
-  const Tensor& x = c.operand(0);
-  Tensor index = c.operand(1), updates = c.operand(2);
-  const bool column = index.ndim() == 2 && index.dim(1).equals(1) == true;
-  if (index.ndim() > 1 && !column)
-    fail(ErrorCode::kUsage, "scatter: index must have one dimension, not ", index.type());
-  if (index.ndim() == 0) {
-    index = ops::reshape(index, Shape{1});
-    if (updates.ndim() + 1 == x.ndim()) updates = ops::unsqueeze(updates, {0});
-  }
-  const Tensor rows = ops::reshape(index, Shape{-1, 1});
-  if (a.overwrite) return {ops::scatter_nd_put(x, rows, updates)};
-  const Tensor cleared = ops::scatter_nd_put(x, rows, zeros_like(updates));
-  return {ops::scatter_nd_add(cleared, rows, updates)};
-}
-
-Tensors decompose_index_put(CallContext& c) {
-  const auto a = c.attrs_as<IndexPutAttrs>();
-  const Tensor& x = c.operand(0);
-  Tensors indices;
-  for (const Tensor& index : c.list(1)) {
-    if (!is_bool(index.dtype())) {
-      indices.push_back(index);
-      continue;
-    }
-    for (const Tensor& column : ops::nonzero(index, true)) indices.push_back(column);
-  }
-  if (indices.empty()) fail(ErrorCode::kUsage, "index_put: no indices are given");
-  if (static_cast<int64_t>(indices.size()) > x.ndim())
-    fail(ErrorCode::kUsage, "index_put: ", indices.size(), " indices for ", x.type());
-  Shape shape;
-  for (const Tensor& index : indices) {
-    const Shape& next = index.shape();
-    const size_t rank = std::max(shape.size(), next.size());
-    Shape joined(rank, Dim(1));
-    for (size_t i = 0; i < rank; ++i) {
-      const Dim left = i + shape.size() < rank ? Dim(1) : shape[i + shape.size() - rank];
-      const Dim right = i + next.size() < rank ? Dim(1) : next[i + next.size() - rank];
-      joined[i] = is_one(left) ? right : left;
-    }
-    shape = joined;
-  }
-  for (Tensor& index : indices) index = ops::cast(ops::expand(index, shape), DType::kI64);
-  const Tensor coordinates = ops::stack(indices, -1);
-  Shape full = shape;
-  full.insert(full.end(), x.shape().begin() + static_cast<ptrdiff_t>(indices.size()),
-              x.shape().end());
-  const Tensor values = ops::expand(c.operand(c.op().operands().size() - 1), full);
-  return {a.accumulate ? ops::scatter_nd_add(x, coordinates, values)
-                       : ops::scatter_nd_put(x, coordinates, values)};
-}
-
-// ---- by mask
-// -------------------------------------------------------------------------------------
-
-void infer_nonzero_rows(InferContext& c) {
-  c.result(DType::kI64, {c.run_time_dim(), Dim(c.rank(0))});
-}
-
-void infer_nonzero(InferContext& c) {
-  const Dim count = c.run_time_dim();
-  if (!c.attrs_as<NonzeroAttrs>().as_tuple) {
-    c.result(DType::kI64, {count, Dim(c.rank(0))});
-    return;
-  }
-  for (int64_t i = 0; i < c.rank(0); ++i) c.result(DType::kI64, {count});
-}
-
-Tensors decompose_nonzero(CallContext& c) {
-  const Tensor rows = ops::nonzero_rows(c.operand(0));
-  if (!c.attrs_as<NonzeroAttrs>().as_tuple) return {rows};
-  Tensors columns;
-  for (int64_t i = 0; i < c.operand(0).ndim(); ++i)
-    columns.push_back(ops::squeeze(ops::strided_slice(rows, {1}, {Dim(i)}, {Dim(i + 1)}, {1}),
-                                   std::vector<int64_t>{1}));
-  return columns;
-}
-
-void infer_masked_select(InferContext& c) {
-  c.check(is_bool(c.dtype(1)), "mask must be bool, not ", text(c.dtype(1)));
-  c.broadcast(c.shape(0), c.shape(1));
-  c.result(c.dtype(0), {c.run_time_dim()});
-}
-
-Tensors vjp_masked_select(VjpContext& c) {
-  const Tensor& x = c.operand(0);
-  Tensors out = c.gradients();
-  if (!c.needs(0)) return out;
-  // The gradient at each true place is the one with its number.
-  const Tensor mask =
-      ops::add(ops::cast(c.operand(1), DType::kI64), full_of(x.shape(), 0, DType::kI64));
-  const Tensor taken = ops::concat({c.cotangent(), full_of({Dim(1)}, 0, c.cotangent().dtype())}, 0);
-  const Tensor place = ops::cumsum(flat(mask), int64_t{0}) - integer(1);
-  const Tensor values = ops::index_select(taken, ops::maximum(place, integer(0)), 0);
-  const Tensor kept = values * ops::cast(flat(mask), values.dtype());
-  out[0] = sum_to(ops::reshape(kept, mask.shape()), x.shape());
-  return out;
-}
-
-Tensors decompose_masked_fill(CallContext& c) {
-  const Tensor& x = c.operand(0);
-  return {ops::where(c.operand(1), ops::cast(c.operand(2), x.dtype()), x)};
-}
-
-Tensors decompose_masked_scatter(CallContext& c) {
-  const Tensor &x = c.operand(0), &value = c.operand(2);
-  const Tensor mask = ops::expand(c.operand(1), x.shape());
-  const Tensor place = ops::cumsum(ops::cast(flat(mask), DType::kI64), int64_t{0}) - integer(1);
-  const Tensor taken = ops::index_select(flat(value), ops::maximum(place, integer(0)), 0);
-  return {ops::where(mask, ops::reshape(taken, x.shape()), x)};
-}
-
 // ---- slices
 // --------------------------------------------------------------------------------------
 
 Tensors decompose_select_scatter(CallContext& c) {
   const auto a = c.attrs_as<SelectScatterAttrs>();
   const Tensor& x = c.operand(0);
-  const int64_t axis = axis_of("select_scatter", a.axis, x);
+  const int64_t axis = axis_of("select_scatter", a.axis, x.ndim());
   Dim start = a.index;
   if (a.index < 0) start = x.dim(axis) + a.index;
   Shape slice = x.shape();

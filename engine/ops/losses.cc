@@ -3,14 +3,12 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
-#include "ops/operators.h"
 
 namespace paddle::rules {
 namespace {
-
-using Axes = std::vector<int64_t>;
 
 Tensor number(double value) { return Tensor::number(value); }
 Tensor rectified(const Tensor& x) { return ops::relu(x); }

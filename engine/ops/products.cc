@@ -4,18 +4,12 @@
 #include <cctype>
 #include <map>
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
-#include "ops/operators.h"
 
 namespace paddle::rules {
 namespace {
-
-using Axes = std::vector<int64_t>;
-
-[[noreturn]] void refuse(const char* op, const std::string& why) {
-  fail(ErrorCode::kUsage, op, ": ", why);
-}
 
 Tensor scaled(const Tensor& x, double by) { return by == 1 ? x : x * by; }
 

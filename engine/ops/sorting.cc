@@ -4,14 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
-#include "ops/operators.h"
 
 namespace paddle::rules {
 namespace {
-
-Tensor integer(int64_t value) { return Tensor::number(value); }
 
 int64_t normal_axis(const char* op, int64_t axis, const Tensor& x) {
   const int64_t rank = std::max<int64_t>(1, x.ndim());

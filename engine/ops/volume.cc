@@ -4,20 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
-#include "ops/operators.h"
 #include "ops/window.h"
 
 namespace paddle::rules {
 namespace {
-
-using Axes = std::vector<int64_t>;
-
-template <class... Parts>
-[[noreturn]] void refuse(const Op& op, const Parts&... parts) {
-  fail(ErrorCode::kUsage, op.name(), ": ", parts...);
-}
 
 /// A volume with its channels at axis 1.
 Tensor channels_first(const Tensor& x, const std::string& format) {
@@ -29,15 +22,11 @@ Tensor back_to(const Tensor& x, const std::string& format) {
 
 Tensor volume(CallContext& c, const std::string& format) {
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 5) refuse(c.op(), "x must have 5 dimensions, not ", x.type());
+  if (x.ndim() != 5) refuse(c.op().name(), "x must have 5 dimensions, not ", x.type());
   return channels_first(x, format);
 }
 
 AttrValue list(const Axes& numbers) { return AttrValue(numbers); }
-
-Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t stride = 1) {
-  return ops::strided_slice(x, {axis}, {start}, {end}, {stride});
-}
 
 /// [n, c, d, h, w] as a batch of planes, [n * d, c, h, w], and back.
 Tensor planes_of(const Tensor& x) {
@@ -65,19 +54,20 @@ Tensors decompose_conv3d(CallContext& c) {
   const Tensor x = volume(c, a.data_format);
   const Tensor& w = c.operand(1);
   const Op& op = c.op();
-  if (w.ndim() != 5) refuse(op, "weight must have 5 dimensions, not ", w.type());
+  if (w.ndim() != 5) refuse(op.name(), "weight must have 5 dimensions, not ", w.type());
   const std::string name(op.name());
   const Axes kernel = {w.dim(2).value(), w.dim(3).value(), w.dim(4).value()};
   const auto stride = window_numbers(a.stride, 3, name + ": stride");
   const auto dilation = window_numbers(a.dilation, 3, name + ": dilation");
   for (size_t i = 0; i < 3; ++i)
-    if (stride[i] < 1 || dilation[i] < 1) refuse(op, "stride and dilation must be positive");
+    if (stride[i] < 1 || dilation[i] < 1) refuse(op.name(), "stride and dilation must be positive");
   const auto border = window_padding(a.padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, stride,
                                      dilation, a.data_format == "NDHWC", name);
   const Dim depth =
       window_count(x.dim(2), border[0], border[1], kernel[0], stride[0], dilation[0], false);
   if (depth.less(1).value_or(false))
-    refuse(op, "the kernel ", w.type(), " is larger than the padded x ", c.operand(0).type());
+    refuse(op.name(), "the kernel ", w.type(), " is larger than the padded x ",
+           c.operand(0).type());
   const Tensor bordered =
       border[0] + border[1] > 0 ? ops::pad(x, {0, 0, 0, 0, border[0], border[1], 0, 0, 0, 0}) : x;
   Tensor sum;
@@ -90,7 +80,7 @@ Tensors decompose_conv3d(CallContext& c) {
                     list({dilation[1], dilation[2]}), a.groups);
     sum = sum.defined() ? sum + y : y;
   }
-  if (!sum.defined()) refuse(op, "the kernel ", w.type(), " is empty");
+  if (!sum.defined()) refuse(op.name(), "the kernel ", w.type(), " is empty");
   return {back_to(with_bias(volume_of(sum, x.dim(0), depth), c.operand(2)), a.data_format)};
 }
 
@@ -122,15 +112,15 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
   const Tensor x = volume(c, a.data_format);
   const Tensor& w = c.operand(1);
   const Op& op = c.op();
-  if (w.ndim() != 5) refuse(op, "weight must have 5 dimensions, not ", w.type());
+  if (w.ndim() != 5) refuse(op.name(), "weight must have 5 dimensions, not ", w.type());
   const std::string name(op.name());
   const Axes kernel = {w.dim(2).value(), w.dim(3).value(), w.dim(4).value()};
   const auto stride = window_numbers(a.stride, 3, name + ": stride");
   const auto dilation = window_numbers(a.dilation, 3, name + ": dilation");
   const auto extra = window_numbers(a.output_padding, 3, name + ": output_padding");
-  if (stride[0] < 1 || dilation[0] < 1) refuse(op, "stride and dilation must be positive");
+  if (stride[0] < 1 || dilation[0] < 1) refuse(op.name(), "stride and dilation must be positive");
   if (extra[0] < 0 || extra[0] >= std::max(stride[0], dilation[0]))
-    refuse(op, "output_padding ", extra[0], " must be below stride ", stride[0]);
+    refuse(op.name(), "output_padding ", extra[0], " must be below stride ", stride[0]);
   const Axes border =
       transposed_borders(op, a.padding, x, kernel, stride, dilation, a.data_format == "NDHWC");
   const Dim least =
@@ -142,9 +132,10 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
     depth = size[0];
     plane_size = list({size[1], size[2]});
     if (depth.less(least).value_or(false) || !depth.less(least + stride[0]).value_or(true))
-      refuse(op, "output_size ", depth, " must lie in [", least, ", ", least + stride[0], ")");
+      refuse(op.name(), "output_size ", depth, " must lie in [", least, ", ", least + stride[0],
+             ")");
   }
-  if (depth.less(1).value_or(false)) refuse(op, "the result would be empty");
+  if (depth.less(1).value_or(false)) refuse(op.name(), "the result would be empty");
   // Every slice of the kernel puts its planes at their places in the whole, which is then cut.
   const Dim reach = (x.dim(2) - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1;
   const Dim whole = maximum(reach, depth + border[0]);
@@ -165,7 +156,7 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
                                    {(x.dim(2) - 1) * stride[0] + first + 1}, {stride[0]});
     sum = sum.defined() ? sum + placed : placed;
   }
-  if (!sum.defined()) refuse(op, "the kernel ", w.type(), " is empty");
+  if (!sum.defined()) refuse(op.name(), "the kernel ", w.type(), " is empty");
   const Tensor cut = part(sum, 2, border[0], depth + border[0]);
   return {back_to(with_bias(cut, c.operand(2)), a.data_format)};
 }
@@ -183,7 +174,8 @@ struct Windows {
       : kernel(window_numbers(kernel_size, 3, str(op.name(), ": kernel_size"))),
         stride(step.is_none() ? kernel : window_numbers(step, 3, str(op.name(), ": stride"))) {
     for (size_t i = 0; i < 3; ++i)
-      if (kernel[i] < 1 || stride[i] < 1) refuse(op, "kernel_size and stride must be positive");
+      if (kernel[i] < 1 || stride[i] < 1)
+        refuse(op.name(), "kernel_size and stride must be positive");
     border = window_padding(padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, stride, {1, 1, 1},
                             last, std::string(op.name()));
   }
@@ -245,7 +237,8 @@ Tensors decompose_adaptive_max_pool3d(CallContext& c) {
   const Tensor x = volume(c, "NCDHW");
   AttrValue::List size =
       a.output_size.is_list() ? a.output_size.as_list() : AttrValue::List(3, a.output_size);
-  if (size.size() != 3) refuse(c.op(), "output_size must be a number or 3, not ", a.output_size);
+  if (size.size() != 3)
+    refuse(c.op().name(), "output_size must be a number or 3, not ", a.output_size);
   const Tensors planes =
       ops::adaptive_max_pool2d(stacked_planes(x), AttrValue::List{size[1], size[2]}, true);
   const Tensors lines =
@@ -258,7 +251,8 @@ Tensors decompose_adaptive_avg_pool3d(CallContext& c) {
   const Tensor x = volume(c, a.data_format);
   AttrValue::List size =
       a.output_size.is_list() ? a.output_size.as_list() : AttrValue::List(3, a.output_size);
-  if (size.size() != 3) refuse(c.op(), "output_size must be a number or 3, not ", a.output_size);
+  if (size.size() != 3)
+    refuse(c.op().name(), "output_size must be a number or 3, not ", a.output_size);
   const Tensor planes =
       ops::adaptive_avg_pool2d(stacked_planes(x), AttrValue::List{size[1], size[2]});
   const Tensor lines = ops::adaptive_avg_pool1d(lines_of(planes, x), AttrValue::List{size[0]});
@@ -307,9 +301,10 @@ Tensors unpooled(CallContext& c, size_t n, const AttrValue& kernel_size, const A
   const Op& op = c.op();
   const std::string name(op.name());
   if (x.ndim() != static_cast<int64_t>(n) + 2)
-    refuse(op, "x must have ", n + 2, " dimensions, not ", x.type());
+    refuse(op.name(), "x must have ", n + 2, " dimensions, not ", x.type());
   if (!is_integer(places.dtype()) || !same_shape(places.shape(), x.shape()))
-    refuse(op, "indices must be integers in the shape of x ", x.type(), ", not ", places.type());
+    refuse(op.name(), "indices must be integers in the shape of x ", x.type(), ", not ",
+           places.type());
   const auto kernel = window_numbers(kernel_size, n, name + ": kernel_size");
   const auto stride = step.is_none() ? kernel : window_numbers(step, n, name + ": stride");
   const auto border = window_numbers(padding, n, name + ": padding");
@@ -319,7 +314,8 @@ Tensors unpooled(CallContext& c, size_t n, const AttrValue& kernel_size, const A
   if (!output_size.is_none()) {
     wanted = output_size.as_ints();
     if (wanted.size() == n + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
-    if (wanted.size() != n) refuse(op, "output_size must have ", n, " numbers, not ", output_size);
+    if (wanted.size() != n)
+      refuse(op.name(), "output_size must have ", n, " numbers, not ", output_size);
   }
   for (size_t i = 0; i < n; ++i) {
     Dim& d = shape[i + 2];
@@ -327,9 +323,10 @@ Tensors unpooled(CallContext& c, size_t n, const AttrValue& kernel_size, const A
     const Dim usual = (d - 1) * stride[i] - 2 * border[i] + kernel[i];
     if (!wanted.empty() && (Dim(wanted[i]).less(usual - stride[i] + 1).value_or(false) ||
                             !Dim(wanted[i]).less(usual + stride[i]).value_or(true)))
-      refuse(op, "output_size ", wanted[i], " must be nearer than ", stride[i], " to ", usual);
+      refuse(op.name(), "output_size ", wanted[i], " must be nearer than ", stride[i], " to ",
+             usual);
     d = wanted.empty() ? usual : Dim(wanted[i]);
-    if (d.less(1).value_or(false)) refuse(op, "the result would be empty");
+    if (d.less(1).value_or(false)) refuse(op.name(), "the result would be empty");
     to = to * d;
   }
   const Tensor empty = full_of({x.dim(0), x.dim(1), to}, 0, x.dtype());
@@ -365,7 +362,7 @@ Tensors decompose_max_unpool3d(CallContext& c) {
 Tensors decompose_lp_pool1d(CallContext& c) {
   const auto a = c.attrs_as<LpPool1dAttrs>();
   const Tensor& given = c.operand(0);
-  if (given.ndim() != 3) refuse(c.op(), "x must have 3 dimensions, not ", given.type());
+  if (given.ndim() != 3) refuse(c.op().name(), "x must have 3 dimensions, not ", given.type());
   const bool last = a.data_format == "NLC";
   const Tensor x = last ? ops::transpose(given, {0, 2, 1}) : given;
   const std::string name(c.op().name());
@@ -402,7 +399,7 @@ Tensors decompose_lp_pool2d(CallContext& c) {
 Tensors decompose_dropout3d(CallContext& c) {
   const auto a = c.attrs_as<Dropout3dAttrs>();
   const Tensor& x = c.operand(0);
-  if (x.ndim() != 5) refuse(c.op(), "x must have 5 dimensions, not ", x.type());
+  if (x.ndim() != 5) refuse(c.op().name(), "x must have 5 dimensions, not ", x.type());
   return {ops::dropout(x, a.p, Axes{0, a.data_format == "NDHWC" ? 4 : 1}, a.training)};
 }
 

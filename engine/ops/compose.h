@@ -1,0 +1,37 @@
+#pragma once
+// The small pieces that decompositions are written with: parts of an axis, flat indices, refusals
+// in the operation's name. Include it in the .cc files of rules.
+
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "ops/operators.h"
+
+namespace paddle::rules {
+
+using Axes = std::vector<int64_t>;
+
+/// Throws kUsage with the operation's name in front.
+template <class... Parts>
+[[noreturn]] void refuse(std::string_view op, const Parts&... parts) {
+  fail(ErrorCode::kUsage, op, ": ", parts...);
+}
+
+/// `axis` counted from 0; kUsage if it is out of range.
+inline int64_t axis_of(std::string_view op, int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) refuse(op, "axis ", axis, " is out of range for rank ", rank);
+  return axis < 0 ? axis + rank : axis;
+}
+
+/// [start, end) of one axis.
+inline Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end,
+                   int64_t stride = 1) {
+  return ops::strided_slice(x, {axis}, {start}, {end}, {stride});
+}
+
+inline bool is_one(const Dim& d) { return d.is_constant() && d.value() == 1; }
+inline Tensor flat(const Tensor& x) { return ops::reshape(x, Shape{-1}); }
+inline Tensor integer(int64_t value) { return Tensor::number(value); }
+
+}  // namespace paddle::rules
