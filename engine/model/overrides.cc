@@ -322,6 +322,7 @@ void resolve_references(Node& root, Diagnostics& diagnostics) {
 
 std::string resolve_path(const Node& scalar) {
   namespace fs = std::filesystem;
+  if (scalar.text.empty()) throw Error(ErrorCode::kConfig, "an empty path", scalar.place());
   const fs::path path(scalar.text);
   fs::path folder;
   const SourceKind kind = scalar.source_kind();

@@ -138,6 +138,22 @@ TEST(Config, Overrides) {
   EXPECT_FALSE(is_override("dir/file=3"));
 }
 
+TEST(Config, EmptyPathsAreErrorsOfTheDocument) {
+  EXPECT_NE(error_of(ErrorCode::kConfig, [] {
+              resolve_path(*resolve("data: {}\nname: ''\n").tree.find("name"));
+            }).find("an empty path"),
+            std::string::npos);
+  // Neither a file that a config extends nor one that a model includes.
+  const auto file = std::filesystem::temp_directory_path() / str("paddle_empty_", getpid());
+  std::ofstream(file) << "extends: ''\n";
+  Diagnostics diagnostics;
+  const std::string message =
+      error_of(ErrorCode::kConfig, [&] { read_extended(file.string(), diagnostics); });
+  EXPECT_NE(message.find("an empty path"), std::string::npos) << message;
+  EXPECT_NE(message.find(":1:10"), std::string::npos) << message;
+  std::filesystem::remove(file);
+}
+
 TEST(Config, ExtendsMergesMapsAndReplacesLists) {
   namespace fs = std::filesystem;
   const fs::path dir = fs::temp_directory_path() / str("paddle_extends_", getpid());
