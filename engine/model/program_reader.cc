@@ -7,6 +7,7 @@
 #include "model/lexer.h"
 #include "model/parser.h"
 #include "model/program.h"
+#include "model/program_names.h"
 
 namespace paddle::model {
 namespace {
@@ -47,8 +48,8 @@ class ProgramReader {
     }
     read_entry(root, root, "model", program_->model);
     read_functions(root);
-    collect_dims();
-    check_assignments();
+    collect_dims(*program_, diagnostics_);
+    check_assignments(*program_, diagnostics_);
     diagnostics_.raise();
     return program_;
   }
@@ -386,88 +387,6 @@ class ProgramReader {
       EntryPoint function;
       read_entry(entry.value, entry.key, entry.key.text, function);
       program_->functions.push_back(std::move(function));
-    }
-  }
-
-  // ---- dims and assignments ----------------------------------------------------------------
-
-  template <class Visit>
-  static void visit_names(const Expr& expr, const Visit& visit) {
-    if (expr.kind == ExprKind::kName) visit(expr);
-    for (size_t i = expr.kind == ExprKind::kCall ? 1 : 0; i < expr.children.size(); ++i) {
-      if (expr.children[i]) visit_names(*expr.children[i], visit);
-    }
-    for (const Argument& argument : expr.arguments) visit_names(*argument.value, visit);
-  }
-
-  void collect_dims() {
-    collect_dims(program_->model);
-    for (const EntryPoint& entry : program_->functions) collect_dims(entry);
-  }
-
-  void collect_dims(const EntryPoint& entry) {
-    std::set<std::string> alone;
-    for (const Input& input : entry.inputs) {
-      for (const ExprPtr& dim : input.shape) {
-        if (dim->kind == ExprKind::kName) alone.insert(dim->text);
-      }
-    }
-    for (const Input& input : entry.inputs) {
-      for (const ExprPtr& dim : input.shape) {
-        visit_names(*dim, [&](const Expr& name) { collect_dim(entry, alone, name); });
-      }
-    }
-  }
-
-  void collect_dim(const EntryPoint& entry, const std::set<std::string>& alone, const Expr& name) {
-    if (program_->find_param(name.text)) return;
-    const auto refuse = [&](std::string message) {
-      diagnostics_.add(ErrorCode::kConfig, std::move(message), name.where.place());
-    };
-    if (is_reserved_word(name.text))
-      return refuse(str("'", name.text, "' is a word of the language"));
-    for (const Input& input : entry.inputs) {
-      if (input.name.text == name.text) {
-        return refuse(str("'", name.text, "' is an input, it cannot be a dim as well"));
-      }
-    }
-    if (!alone.count(name.text)) {
-      refuse(str("the dim '", name.text,
-                 "' stands alone in no input's shape, so no call gives its "
-                 "value",
-                 did_you_mean(name.text, param_names())));
-    }
-    if (!program_->is_dim(name.text)) program_->dims.push_back(name.text);
-  }
-
-  void check_assignments() {
-    for (const auto& block : program_->blocks) check_bound(block->code, &block->signature);
-    check_bound(program_->model.code, nullptr);
-    for (const EntryPoint& entry : program_->functions) check_bound(entry.code, nullptr);
-  }
-
-  void check_bound(const Code& code, const Signature* signature) {
-    const auto check = [&](const std::string& name, const Where& where) {
-      if (signature) {
-        const auto& own = signature->parameters;
-        if (std::any_of(own.begin(), own.end(),
-                        [&](const Parameter& p) { return p.name == name; })) {
-          return;
-        }
-      }
-      const char* what = program_->find_param(name) ? "a param"
-                         : program_->is_dim(name)   ? "a dim"
-                                                    : nullptr;
-      if (what) {
-        diagnostics_.add(
-            ErrorCode::kConfig,
-            str("'", name, "' is ", what, " and cannot be assigned (choose another name)"),
-            where.place());
-      }
-    };
-    visit_bound_names(code.statements, check);
-    for (const ChainItem& item : code.chain) {
-      for (const Name& name : item.as) check(name.text, name.where);
     }
   }
 

@@ -5,57 +5,10 @@
 #include <algorithm>
 #include <functional>
 
+#include "model/index_items.h"
+
 namespace paddle::model {
 namespace {
-
-/// One entry of a tensor's index.
-struct Item {
-  enum class Kind { kNumber, kSlice, kNew, kTensor } kind;
-  Dim at;                   ///< kNumber
-  Value start, stop, step;  ///< kSlice
-  Tensor tensor;            ///< kTensor
-};
-
-Dim to_dim(const Value& value) {
-  if (const auto* dim = value.get<Dim>()) return *dim;
-  if (!value.is_integer())
-    fail(ErrorCode::kConfig, "a tensor is indexed by integers, found ", value.describe());
-  return Dim(value.integer());
-}
-
-/// A list of (lists of) numbers as a tensor of int64, or bool if all are.
-Tensor index_tensor(const Value& value) {
-  Dims shape;
-  for (const Value* level = &value; level->items(); level = &(*level->items())[0]) {
-    shape.push_back(static_cast<int64_t>(level->items()->size()));
-    if (level->items()->empty() || shape.size() > 8) break;
-  }
-  std::vector<int64_t> numbers;
-  bool all_bool = true;
-  const std::function<void(const Value&, size_t)> collect = [&](const Value& v, size_t depth) {
-    if (const ValueList* items = v.items()) {
-      if (depth >= shape.size() || static_cast<int64_t>(items->size()) != shape[depth]) {
-        fail(ErrorCode::kConfig, "a list used as an index must be rectangular");
-      }
-      for (const Value& item : *items) collect(item, depth + 1);
-      return;
-    }
-    if (!v.is_integer() || depth != shape.size()) {
-      fail(ErrorCode::kConfig, "a list used as an index holds integers, found ", v.describe());
-    }
-    all_bool = all_bool && v.is<bool>();
-    numbers.push_back(v.integer());
-  };
-  collect(value, 0);
-  Array array = Array::from<int64_t>(numbers, shape);
-  return Tensor(all_bool && !numbers.empty() ? array.cast(DType::kBool) : array);
-}
-
-int64_t consumed_axes(const Item& item) {
-  if (item.kind == Item::Kind::kNew) return 0;
-  if (item.kind == Item::Kind::kTensor && is_bool(item.tensor.dtype())) return item.tensor.ndim();
-  return 1;
-}
 
 ValueList numbers(std::initializer_list<int64_t> values) {
   ValueList out;
@@ -64,18 +17,18 @@ ValueList numbers(std::initializer_list<int64_t> values) {
 }
 
 /// A slice whose bounds are known only at run time.
-bool is_tensor_slice(const Item& item) {
-  return item.kind == Item::Kind::kSlice && (item.start.is_tensor() || item.stop.is_tensor());
+bool is_tensor_slice(const IndexItem& item) {
+  return item.kind == IndexItem::Kind::kSlice && (item.start.is_tensor() || item.stop.is_tensor());
 }
 
 /// A tensor's index, taken apart: the basic part as one view, then the tensors.
 class TensorIndex {
  public:
-  TensorIndex(Evaluation& evaluation, const Tensor& base, std::vector<Item> items,
+  TensorIndex(Evaluation& evaluation, const Tensor& base, std::vector<IndexItem> items,
               const Where& where)
       : ev_(evaluation), items_(std::move(items)), where_(where), base_(base), view_(base) {
     int64_t axis = 0;
-    for (const Item& item : items_) apply(item, axis);
+    for (const IndexItem& item : items_) apply(item, axis);
   }
 
   Tensor read() {
@@ -102,18 +55,18 @@ class TensorIndex {
     return tensors_.size() == 1 && is_bool(tensors_[0].tensor.dtype());
   }
 
-  void apply(const Item& item, int64_t& axis) {
+  void apply(const IndexItem& item, int64_t& axis) {
     switch (item.kind) {
-      case Item::Kind::kNew:
+      case IndexItem::Kind::kNew:
         view_ = ev_.op("unsqueeze", {view_, Value(axis)}, where_).tensor();
         ++axis;
         return;
-      case Item::Kind::kNumber:
+      case IndexItem::Kind::kNumber:
         return select(item.at, axis);
-      case Item::Kind::kSlice:
+      case IndexItem::Kind::kSlice:
         if (is_tensor_slice(item)) return select_between(item, axis);
         return slice(item, axis);
-      case Item::Kind::kTensor:
+      case IndexItem::Kind::kTensor:
         check_index(item.tensor, axis);
         tensors_.push_back({item.tensor, axis});
         axis += consumed_axes(item);
@@ -168,7 +121,7 @@ class TensorIndex {
     view_ = ev_.op("reshape", {view_, Value::list(std::move(shape))}, where_).tensor();
   }
 
-  void slice(const Item& item, int64_t& axis) {
+  void slice(const IndexItem& item, int64_t& axis) {
     if (!item.start.is_none() || !item.stop.is_none() || !item.step.is_none()) {
       const int64_t step = item.step.is_none()      ? 1
                            : item.step.is_integer() ? item.step.integer()
@@ -188,7 +141,7 @@ class TensorIndex {
   }
 
   /// A slice whose bounds are tensors: how many elements it has is known at run time alone.
-  void select_between(const Item& item, int64_t& axis) {
+  void select_between(const IndexItem& item, int64_t& axis) {
     if (!item.step.is_none() && !(item.step.is_integer() && item.step.integer() > 0)) {
       ev_.refuse(where_, "the step of a slice between tensors must be a number above 0");
     }
@@ -418,63 +371,16 @@ class TensorIndex {
   }
 
   Evaluation& ev_;
-  std::vector<Item> items_;
+  std::vector<IndexItem> items_;
   Where where_;
   Tensor base_, view_;
   std::vector<Advanced> tensors_;
 };
 
-/// The entries of an index over a tensor, `...` and what is left out filled up with whole slices.
-std::vector<Item> tensor_items(Evaluation& ev, const Tensor& base, const Expr& expr, Frame& frame) {
-  std::vector<Item> before, after;
-  bool ellipsis = false;
-  int64_t axes = 0;
-  const auto add = [&](Item item) {
-    axes += consumed_axes(item);
-    (ellipsis ? after : before).push_back(std::move(item));
-  };
-  const std::function<void(const Value&)> add_value = [&](const Value& value) {
-    if (value.is_none()) {
-      add({Item::Kind::kNew, {}, {}, {}, {}, {}});
-    } else if (value.is_tensor()) {
-      add({Item::Kind::kTensor, {}, {}, {}, {}, value.tensor()});
-    } else if (value.is<Value::Tuple>()) {
-      for (const Value& item : *value.items()) add_value(item);
-    } else if (value.items()) {
-      add({Item::Kind::kTensor, {}, {}, {}, {}, index_tensor(value)});
-    } else {
-      add({Item::Kind::kNumber, to_dim(value), {}, {}, {}, {}});
-    }
-  };
-  for (size_t i = 1; i < expr.children.size(); ++i) {
-    const Expr& child = *expr.children[i];
-    if (child.kind == ExprKind::kEllipsis) {
-      if (ellipsis) ev.refuse(child.where, "'...' stands twice in the index");
-      ellipsis = true;
-    } else if (child.kind == ExprKind::kSlice) {
-      const auto part = [&](size_t k) {
-        return child.children[k] ? ev.evaluate(*child.children[k], frame) : Value();
-      };
-      add({Item::Kind::kSlice, {}, part(0), part(1), part(2), {}});
-    } else {
-      const Value value = ev.evaluate(child, frame);
-      ev.placed(child.where, [&] { add_value(value); });
-    }
-  }
-  if (axes > base.ndim()) {
-    ev.refuse(expr.where, str("an index of ", axes, " axes on a tensor ", base.type()));
-  }
-  for (int64_t i = axes; i < base.ndim(); ++i) {
-    if (ellipsis) before.push_back({Item::Kind::kSlice, {}, {}, {}, {}, {}});
-  }
-  before.insert(before.end(), after.begin(), after.end());
-  return before;
-}
-
 }  // namespace
 
 Value read_index(Evaluation& evaluation, const Tensor& base, const Expr& expr, Frame& frame) {
-  std::vector<Item> items = tensor_items(evaluation, base, expr, frame);
+  std::vector<IndexItem> items = index_items(evaluation, base, expr, frame);
   return evaluation.placed(expr.where, [&] {
     return TensorIndex(evaluation, base, std::move(items), expr.where).read();
   });
@@ -482,7 +388,7 @@ Value read_index(Evaluation& evaluation, const Tensor& base, const Expr& expr, F
 
 void write_index(Evaluation& evaluation, const Tensor& base, const Expr& target, const Value& value,
                  Frame& frame) {
-  std::vector<Item> items = tensor_items(evaluation, base, target, frame);
+  std::vector<IndexItem> items = index_items(evaluation, base, target, frame);
   evaluation.placed(target.where, [&] {
     TensorIndex(evaluation, base, std::move(items), target.where).write(value);
   });
