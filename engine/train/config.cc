@@ -129,6 +129,8 @@ Schema make_schema() {
                         "keep the checkpoint with the best of this metric (or 'loss')"));
   s.add("train", Spec::map(train).fallback("{}"));
   s.add("precision", Spec::word({"float32", "float64", "bfloat16", "bf16"}).fallback("float32"));
+  s.add("deterministic",
+        Spec::boolean().fallback("false").doc("the same bits in every run; every kernel complies"));
   s.add("seed", Spec::integer().at_least(0).fallback("0"));
   Schema compile;
   compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
@@ -377,6 +379,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.wide = s.text("precision") == "float64";
   if (s.text("precision") == "bfloat16" || s.text("precision") == "bf16") config.low = DType::kBF16;
+  config.deterministic = s.boolean("deterministic");
   config.exact = s.section("compile").boolean("exact");
   config.fusion = s.section("compile").boolean("fusion");
   diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });

@@ -43,8 +43,9 @@ struct RunConfig {
   std::string best_metric;  ///< "loss" or a metric; "" for none
   bool best_is_larger = false;
   uint64_t seed = 0;
-  bool wide = false;         ///< precision: float64
-  std::optional<DType> low;  ///< precision: bfloat16, for products and convolutions
+  bool wide = false;           ///< precision: float64
+  std::optional<DType> low;    ///< precision: bfloat16, for products and convolutions
+  bool deterministic = false;  ///< refuse operations whose bits differ between runs
   bool exact = false;
   bool fusion = true;  ///< elementwise operations in one pass over memory
   bool passes = true;

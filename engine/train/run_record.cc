@@ -55,6 +55,7 @@ void write_run_record(const std::string& file, const RunConfig& config, bool eag
       {"precision", config.wide  ? "float64"
                     : config.low ? "bfloat16"
                                  : "float32"},
+      {"deterministic", config.deterministic},
       {"mode", eager ? "eager" : "compiled"},
       {"device", "cpu"},
       {"threads", thread_count()},

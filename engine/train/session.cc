@@ -146,6 +146,19 @@ IndexUse Session::index_use() {
   return watch.use();
 }
 
+LossScale Session::loss_scale() {
+  ir::Function f("loss");
+  ir::Tracer tracer(f);
+  const InterpreterScope scope(tracer);
+  Tensor random;
+  const StepInputs inputs = trace_inputs(tracer, Part::kEvaluate, random);
+  const RandomScope random_scope(random);
+  TracePorts ports(store_, options_.wide, tracer);
+  ports.known_dims = sizes_;
+  const StepOutputs out = run_part(Part::kEvaluate, ports, inputs);
+  return train::loss_scale(f, *tracer.value_of(out.loss));
+}
+
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   static const std::map<Part, std::string> kNames = {{Part::kTrain, "train"},
                                                      {Part::kAccumulate, "accumulate"},

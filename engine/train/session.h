@@ -11,6 +11,7 @@
 #include "passes/passes.h"
 #include "runtime/executable.h"
 #include "train/index_ranges.h"
+#include "train/loss_scale.h"
 #include "train/step.h"
 
 namespace paddle::train {
@@ -60,8 +61,8 @@ class Session {
 
   /// Makes all parameters and states, and traces the training function.
   void prepare();
-  /// One update from micro-batches (arrays in the order of the fields), each with its weight in the
-  /// mean; weights add up to 1. Gives the mean loss.
+  /// One update from micro-batches (arrays in the order of the fields), each with its weight:
+  /// its share in the batch, or 1 where the loss is a sum. Gives the loss of the batch.
   double train(const std::vector<std::vector<Array>>& micro_batches,
                const std::vector<double>& weights, const StepNumbers& numbers);
   /// Loss and metric operands of a batch; the arrays are valid until the next call.
@@ -69,6 +70,8 @@ class Session {
 
   /// Which integers of the fields the model and the loss take.
   IndexUse index_use();
+  /// Whether the loss is a mean or a sum over the samples of its batch.
+  LossScale loss_scale();
   /// Plans for a batch of these shapes, so that memory is known before the first step.
   runtime::MemoryReport plan_training(const std::vector<Dims>& shapes);
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);

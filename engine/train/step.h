@@ -36,7 +36,7 @@ struct StepInputs {
   std::map<std::string, Tensor> fields;  ///< of the data, by name
   Tensor learning_rate;                  ///< 0-D float32
   Tensor step;                           ///< 0-D int64, counts updates from 1
-  Tensor weight;                         ///< 0-D float64: share of this micro-batch in the batch
+  Tensor weight;                         ///< 0-D float64: weight of this micro-batch in the batch
 };
 
 struct StepOutputs {

@@ -67,6 +67,8 @@ double Trainer::Impl::train_batch(const data::Batch& batch) {
   for (int64_t i = 0; i < parts; ++i)
     micro.push_back(rows(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
   if (micro.size() == 1) return session_->train(micro, {1.0}, numbers);
+  if (loss_scale_ == LossScale::kSum)
+    return session_->train(micro, std::vector<double>(micro.size(), 1), numbers);
   std::vector<double> weights;
   for (const auto& part : micro) weights.push_back(count_of(part));
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);

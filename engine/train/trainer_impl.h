@@ -76,6 +76,7 @@ class Trainer::Impl {
   double seconds_before_ = 0, last_loss_ = 0, learning_rate_ = 0;
   std::optional<MemoryPlan> plan_;
   IndexUse use_;
+  LossScale loss_scale_ = LossScale::kMean;
   RunFolder folder_;
   std::shared_ptr<runtime::Profile> profile_;
   bool claimed_ = false;

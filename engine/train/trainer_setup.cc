@@ -98,6 +98,14 @@ MemoryPlan Trainer::Impl::prepare() {
   use_ = session_->index_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
+  if (config_.accumulate > 1) {
+    loss_scale_ = session_->loss_scale();
+    if (loss_scale_ == LossScale::kNeither)
+      throw Error(ErrorCode::kConfig,
+                  "loss: neither a mean nor a sum over the samples of a batch, as train.accumulate "
+                  "needs it; do not mix the two, and apply no function to a sum",
+                  config_.loss.where.place());
+  }
   load_initial_weights();
   phase.emplace("planning memory");
   MemoryPlan plan;

@@ -48,6 +48,7 @@ with 3 "train.best" train.best=accurracy
 with 3 "train.best needs data.valid" train.best=accuracy data.valid=
 with 3 "train.best needs data.valid" train.best=accuracy train.evaluate_every=never
 with 3 "does not divide" train.accumulate=7
+with 3 "'deterministic': expected true or false" deterministic=maybe
 with 2 "one config is expected" "$good"
 with 2 "--threads" --threads=-3
 with 2 "--benchmark" --benchmark 0

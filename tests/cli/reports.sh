@@ -36,10 +36,17 @@ says "10 classes: 0, 1, 2"
 says "digit 10000"
 says "in a batch: image: float32[1, 28, 28]"
 
-quiet 0 "$train" "$good" "data.train={kind: digits, size: 640}" data.valid= train.epochs=1 train.log_every=2 seed=5 --output "$folder/run"
+# The page of an operation with weights has the form that the language calls.
+for form in "conv1d(x, out_channels, kernel_size, " "group_norm(x, num_groups, " "fold(x, output_sizes, " \
+  "prelu(x, num_parameters=1, " "bilinear(x1, x2, out_features, " "batch_norm(x, " "lstm(x, hidden_size"; do
+  quiet 0 "$bin/paddle-op" show "${form%%(*}"
+  says "As a layer: $form"
+done
+
+quiet 0 "$train" "$good" "data.train={kind: digits, size: 640}" data.valid= train.epochs=1 train.log_every=2 seed=5 deterministic=true --output "$folder/run"
 says "data "
 says " left"
-for text in '"seed": 5' '"samples": 640' '"threads":' '"config_digest":' '"program":'; do
+for text in '"seed": 5' '"deterministic": true' '"samples": 640' '"threads":' '"config_digest":' '"program":'; do
   grep -qF "$text" "$folder/run/run.json" || fail "run.json lacks $text"
 done
 grep -q '"kind":"end".*"traces":.*"plans":.*"planned_bytes":' "$folder/run/metrics.jsonl" || fail "no end in metrics.jsonl"
