@@ -196,6 +196,9 @@ int run(int argc, char** argv) {
          "--overwrite");
   if (!resume.empty() && options.benchmark > 0)
     fail(ErrorCode::kUsage, "--benchmark times a new run; it cannot be given with --resume");
+  if (options.profile && options.eager)
+    fail(ErrorCode::kUsage,
+         "--profile times the instructions of the compiled step; it cannot be given with --eager");
   const auto overrides = cli::take_overrides(arguments);
   std::string config_path;
   if (arguments.empty() && !resume.empty())

@@ -52,6 +52,7 @@ with 3 "'deterministic': expected true or false" deterministic=maybe
 with 2 "one config is expected" "$good"
 with 2 "--threads" --threads=-3
 with 2 "--benchmark" --benchmark 0
+with 2 "cannot be given with --eager" --profile --eager
 with 3 "data.valid has no field 'label'" 'data.valid={kind: random, size: 8, fields: [{name: image, shape: [1, 28, 28]}]}'
 most_lines=12
 with 3 "'optimizer.lr'" optimizer.lr=x train.epochs=y data.batch_size=z seed=-1
