@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# The two modes agree on every kind of net: losses step by step, within 1e-5 relative, and bit for
+# bit with compile.exact=true. STEPS (default 20) says how many steps.
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+bin="${PADDLE_BIN:?}"
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+steps="${STEPS:-20}"
+head -c 40000 /dev/urandom | base64 | tr -d '=\n' | fold -w 60 > "$folder/text.txt"
+text=("data.train.path=$folder/text.txt" "data.valid.path=$folder/text.txt")
+random_images='data.train={kind: random, size: 64, fields: [{name: image, shape: [3, 32, 32]}, {name: label, dtype: int64, low: 0, high: 10}]}'
+failed=0
+
+losses() {
+  python3 -c 'import json, sys
+for line in open(sys.argv[1]):
+    row = json.loads(line)
+    if row["kind"] == "train": print(repr(row["loss"]))' "$1/metrics.jsonl"
+}
+
+compare() {
+  local name="$1"
+  shift
+  local common=("$@" train.steps="$steps" train.log_every=1 train.checkpoint_every=never train.evaluate_every=never)
+  for mode in eager compiled exact; do
+    local extra=()
+    [[ $mode == eager ]] && extra=(--eager)
+    [[ $mode == exact ]] && extra=(compile.exact=true)
+    "$bin/paddle-train" "${common[@]}" --output "$folder/$name.$mode" "${extra[@]}" > "$folder/log" 2>&1 || {
+      echo "FAIL: $name $mode"; cat "$folder/log"; failed=1; return; }
+    losses "$folder/$name.$mode" > "$folder/$name.$mode.losses"
+  done
+  cmp -s "$folder/$name.eager.losses" "$folder/$name.exact.losses" || {
+    echo "FAIL: $name: the losses of exact and eager differ"; failed=1; }
+  python3 -c 'import sys
+a, b = ([float(x) for x in open(f)] for f in sys.argv[1:3])
+assert len(a) == len(b) > 0
+worst = max(abs(x - y) / max(abs(x), 1e-12) for x, y in zip(a, b))
+print(f"{sys.argv[3]}: {len(a)} losses, compiled and eager differ by at most {worst:.1e}")
+sys.exit(worst > 1e-5)' "$folder/$name.eager.losses" "$folder/$name.compiled.losses" "$name" || failed=1
+}
+
+compare digits configs/quickstart/digits.yaml 'data.train={kind: digits, size: 600}'
+compare lenet configs/bench/lenet.yaml
+compare char_gpt configs/text/char_gpt.yaml "${text[@]}" 'params={layers: 2, heads: 2, width: 64}'
+compare char_lstm configs/text/char_lstm.yaml "${text[@]}" 'params={width: 32, hidden: 48, dropout: 0.2}'
+compare deepfm configs/bench/deepfm.yaml params.rows=2000 data.batch_size=64 \
+  'data.train={kind: random, size: 2048, fields: [{name: sparse, dtype: int64, shape: [26], low: 0, high: 2000}, {name: dense, shape: [13]}, {name: label, low: 0, high: 1}]}'
+compare resnet18 configs/bench/resnet50.yaml model=models/resnet.yaml:resnet18 params.classes=10 data.batch_size=4 "$random_images"
+compare bf16 configs/text/char_gpt.yaml "${text[@]}" 'params={layers: 1, heads: 2, width: 64}' precision=bf16 compile.exact=true
+
+((failed == 0)) && echo "the modes agree"
+exit "$failed"
