@@ -1,23 +1,12 @@
-#include "tensor/dim.h"
-
 #include <algorithm>
 #include <atomic>
 #include <limits>
-#include <map>
 
 #include "base/error.h"
+#include "tensor/dim_expression.h"
 
 namespace paddle {
 namespace {
-
-enum class AtomKind { kSymbol, kFloorDivide, kModulo, kMaximum, kMinimum, kUnknown };
-
-int64_t floor_div(int64_t a, int64_t b) {
-  if (b == 0) fail(ErrorCode::kUsage, "division of a dim by zero");
-  if (b == -1) return checked_multiply(a, -1);
-  const int64_t q = a / b;
-  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
-}
 
 int64_t floor_mod(int64_t a, int64_t b) {
   if (b == 0) fail(ErrorCode::kUsage, "a dim modulo zero");
@@ -27,6 +16,13 @@ int64_t floor_mod(int64_t a, int64_t b) {
 }
 
 }  // namespace
+
+int64_t floor_div(int64_t a, int64_t b) {
+  if (b == 0) fail(ErrorCode::kUsage, "division of a dim by zero");
+  if (b == -1) return checked_multiply(a, -1);
+  const int64_t q = a / b;
+  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
+}
 
 int64_t checked_add(int64_t a, int64_t b) {
   int64_t out;
@@ -46,37 +42,11 @@ int64_t checked_multiply(int64_t a, int64_t b) {
 
 namespace {
 
-/// A factor that the polynomial form does not look into.
-struct Atom {
-  AtomKind kind = AtomKind::kSymbol;
-  std::string key;  ///< printed form; equal keys are equal atoms
-  int64_t at_least = 0;
-  Dim a, b;
-};
-using AtomRef = std::shared_ptr<const Atom>;
-
-struct Term {
-  int64_t coefficient = 0;
-  std::vector<AtomRef> factors;  ///< sorted by key; empty for the constant term
-};
-
 std::string monomial_key(const std::vector<AtomRef>& factors) {
   std::string key;
   for (const AtomRef& f : factors) key += f->key + '*';
   return key;
 }
-
-}  // namespace
-
-/// A sum of terms, sorted by monomial, without zero coefficients.
-struct Dim::Expr {
-  std::vector<Term> terms;
-  std::string text;
-};
-
-namespace {
-
-using Polynomial = std::map<std::string, Term>;
 
 void add_term(Polynomial& sum, Term term) {
   if (term.coefficient == 0) return;
@@ -116,44 +86,39 @@ std::string polynomial_text(const std::vector<Term>& terms) {
 
 }  // namespace
 
-// Building blocks that need access to Dim's private constructor.
-struct DimAccess {
-  static Dim make(Polynomial polynomial) {
-    if (polynomial.empty()) return Dim(0);
-    if (polynomial.size() == 1 && polynomial.begin()->second.factors.empty())
-      return Dim(polynomial.begin()->second.coefficient);
-    auto expr = std::make_shared<Dim::Expr>();
-    if (polynomial.size() > 1000) fail(ErrorCode::kUsage, "a dim's expression grows too large");
-    for (auto& [key, term] : polynomial) expr->terms.push_back(std::move(term));
-    expr->text = polynomial_text(expr->terms);
-    if (expr->text.size() > (1 << 16))
-      fail(ErrorCode::kUsage, "a dim's expression grows too large");
-    return Dim(std::shared_ptr<const Dim::Expr>(std::move(expr)));
+Dim DimAccess::make(Polynomial polynomial) {
+  if (polynomial.empty()) return Dim(0);
+  if (polynomial.size() == 1 && polynomial.begin()->second.factors.empty())
+    return Dim(polynomial.begin()->second.coefficient);
+  auto expr = std::make_shared<Dim::Expr>();
+  if (polynomial.size() > 1000) fail(ErrorCode::kUsage, "a dim's expression grows too large");
+  for (auto& [key, term] : polynomial) expr->terms.push_back(std::move(term));
+  expr->text = polynomial_text(expr->terms);
+  if (expr->text.size() > (1 << 16)) fail(ErrorCode::kUsage, "a dim's expression grows too large");
+  return Dim(std::shared_ptr<const Dim::Expr>(std::move(expr)));
+}
+
+Polynomial DimAccess::terms(const Dim& d) {
+  Polynomial out;
+  if (d.expr_ == nullptr) {
+    add_term(out, Term{d.value_, {}});
+  } else {
+    for (const Term& t : d.expr_->terms) add_term(out, t);
   }
-  static Polynomial terms(const Dim& d) {
-    Polynomial out;
-    if (d.expr_ == nullptr) {
-      add_term(out, Term{d.value_, {}});
-    } else {
-      for (const Term& t : d.expr_->terms) add_term(out, t);
-    }
-    return out;
-  }
-  static const std::vector<Term>* raw_terms(const Dim& d) {
-    return d.expr_ ? &d.expr_->terms : nullptr;
-  }
-  static Dim atom(AtomKind kind, std::string key, int64_t at_least, Dim a = {}, Dim b = {}) {
-    auto node = std::make_shared<Atom>();
-    node->kind = kind;
-    node->key = std::move(key);
-    node->at_least = at_least;
-    node->a = std::move(a);
-    node->b = std::move(b);
-    Polynomial p;
-    add_term(p, Term{1, {std::move(node)}});
-    return make(std::move(p));
-  }
-};
+  return out;
+}
+
+Dim DimAccess::atom(AtomKind kind, std::string key, int64_t at_least, Dim a, Dim b) {
+  auto node = std::make_shared<Atom>();
+  node->kind = kind;
+  node->key = std::move(key);
+  node->at_least = at_least;
+  node->a = std::move(a);
+  node->b = std::move(b);
+  Polynomial p;
+  add_term(p, Term{1, {std::move(node)}});
+  return make(std::move(p));
+}
 
 namespace {
 
@@ -167,103 +132,6 @@ const Atom* single_atom(const Dim& d) {
   if (!terms || terms->size() != 1) return nullptr;
   const Term& t = terms->front();
   return t.coefficient == 1 && t.factors.size() == 1 ? t.factors[0].get() : nullptr;
-}
-
-struct Interval {
-  std::optional<int64_t> low, high;
-};
-
-std::optional<int64_t> safe_multiply(int64_t a, int64_t b) {
-  int64_t out;
-  if (__builtin_mul_overflow(a, b, &out)) return std::nullopt;
-  return out;
-}
-
-Interval bounds_of(const Dim& d);
-
-Interval bounds_of(const Atom& atom) {
-  switch (atom.kind) {
-    case AtomKind::kSymbol:
-      return {atom.at_least, std::nullopt};
-    case AtomKind::kUnknown:
-      return {0, std::nullopt};
-    case AtomKind::kModulo: {
-      const Interval divisor = bounds_of(atom.b);
-      if (divisor.low && *divisor.low > 0)
-        return {0, divisor.high ? std::optional<int64_t>(*divisor.high - 1) : std::nullopt};
-      return {};
-    }
-    case AtomKind::kFloorDivide: {
-      const Interval n = bounds_of(atom.a), m = bounds_of(atom.b);
-      Interval out;
-      if (!m.low || *m.low <= 0) return out;
-      if (n.low) {
-        if (*n.low >= 0)
-          out.low = m.high ? floor_div(*n.low, *m.high) : 0;
-        else
-          out.low = floor_div(*n.low, *m.low);
-      }
-      if (n.high) {
-        if (*n.high >= 0)
-          out.high = floor_div(*n.high, *m.low);
-        else
-          out.high = m.high ? floor_div(*n.high, *m.high) : -1;
-      }
-      return out;
-    }
-    case AtomKind::kMaximum: {
-      const Interval x = bounds_of(atom.a), y = bounds_of(atom.b);
-      Interval out;
-      out.low = x.low && y.low ? std::max(*x.low, *y.low) : (x.low ? x.low : y.low);
-      if (x.high && y.high) out.high = std::max(*x.high, *y.high);
-      return out;
-    }
-    case AtomKind::kMinimum: {
-      const Interval x = bounds_of(atom.a), y = bounds_of(atom.b);
-      Interval out;
-      if (x.low && y.low) out.low = std::min(*x.low, *y.low);
-      out.high = x.high && y.high ? std::min(*x.high, *y.high) : (x.high ? x.high : y.high);
-      return out;
-    }
-  }
-  return {};
-}
-
-Interval bounds_of(const Dim& d) {
-  const auto* terms = DimAccess::raw_terms(d);
-  if (!terms) return {d.value(), d.value()};
-  std::optional<int64_t> low = 0, high = 0;
-  const auto add = [](std::optional<int64_t>& sum, std::optional<int64_t> part) {
-    int64_t out;
-    if (!sum || !part || __builtin_add_overflow(*sum, *part, &out))
-      sum = std::nullopt;
-    else
-      sum = out;
-  };
-  for (const Term& term : *terms) {
-    // Bounds of a product are taken only over non-negative factors.
-    std::optional<int64_t> product_low = 1, product_high = 1;
-    for (const AtomRef& f : term.factors) {
-      const Interval b = bounds_of(*f);
-      if (!b.low || *b.low < 0) {
-        if (term.factors.size() == 1) {
-          product_low = b.low;
-          product_high = b.high;
-        } else {
-          product_low = product_high = std::nullopt;
-        }
-        break;
-      }
-      if (product_low) product_low = safe_multiply(*product_low, *b.low);
-      product_high = product_high && b.high ? safe_multiply(*product_high, *b.high) : std::nullopt;
-    }
-    const auto scale = [&](std::optional<int64_t> v) {
-      return v ? safe_multiply(*v, term.coefficient) : std::nullopt;
-    };
-    add(low, scale(term.coefficient >= 0 ? product_low : product_high));
-    add(high, scale(term.coefficient >= 0 ? product_high : product_low));
-  }
-  return {low, high};
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ class Dim {
   friend Dim maximum(const Dim& a, const Dim& b);
   friend Dim minimum(const Dim& a, const Dim& b);
 
-  struct Expr;  ///< in dim.cc
+  struct Expr;  ///< in dim_expression.h
  private:
   friend struct DimAccess;
   explicit Dim(std::shared_ptr<const Expr> expr) : expr_(std::move(expr)) {}

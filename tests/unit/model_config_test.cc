@@ -139,9 +139,9 @@ TEST(Config, Overrides) {
 }
 
 TEST(Config, EmptyPathsAreErrorsOfTheDocument) {
-  EXPECT_NE(error_of(ErrorCode::kConfig, [] {
-              resolve_path(*resolve("data: {}\nname: ''\n").tree.find("name"));
-            }).find("an empty path"),
+  EXPECT_NE(error_of(ErrorCode::kConfig,
+                     [] { resolve_path(*resolve("data: {}\nname: ''\n").tree.find("name")); })
+                .find("an empty path"),
             std::string::npos);
   // Neither a file that a config extends nor one that a model includes.
   const auto file = std::filesystem::temp_directory_path() / str("paddle_empty_", getpid());
