@@ -15,7 +15,7 @@ quiet 0 "$infer" "$model" --data valid --quiet --output "$folder/valid.npz"
 grep -q "^accuracy: 0\.[0-9]" "$folder/out" && grep -q "predicted 50 samples" "$folder/out" || fail "no accuracy of the data section"
 quiet 0 "$infer" "$model" --data valid --quiet --output "$folder/valid.csv"
 quiet 0 "$infer" "$model" --data valid --quiet --output "$folder/valid.jsonl" --batch 7
-quiet 0 "$infer" "$model" --data configs/quickstart/digits.yaml:train --quiet --output "$folder/train.npz"
+quiet 0 "$infer" "$model" --data "$folder/digits/config.yaml:train" --quiet --output "$folder/train.npz"
 quiet 0 "$infer" "$folder/digits" --data valid --quiet --output "$folder/run.npz"
 quiet 0 "$infer" "$folder/digits/checkpoints/latest" --data valid --quiet --output "$folder/checkpoint.npz"
 cmp "$folder/valid.npz" "$folder/run.npz" || fail "a run folder stands for its model"
