@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/storage_cast.h"
 #include "ops/generated/attrs.h"
 
 namespace paddle::cpu {
@@ -53,6 +54,9 @@ void select(const void* const* in, void* out, int64_t n, const double*) {
 std::unique_ptr<Kernel> prepare_cast(const KernelRequest& request) {
   Layout source = request.operands[0];
   source.offset = 0;
+  const DType from = source.dtype, to = request.results[0].dtype;
+  const bool stored_only = !info(from).has_kernels || !info(to).has_kernels;
+  if (stored_only && (from != to || info(from).bits < 8)) return prepare_storage_cast(request);
   return copy_kernel(request, source);
 }
 
