@@ -215,6 +215,7 @@ void Trainer::Impl::report_progress(bool always) {
 
 /// Evaluates, and keeps a checkpoint if the result is the best so far.
 void Trainer::Impl::evaluate_now() {
+  if (!valid_loader_) return;
   log_train();
   state_.evaluation_due = true;
   const auto line = evaluate();
