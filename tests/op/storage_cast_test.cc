@@ -65,7 +65,8 @@ INSTANTIATE_TEST_SUITE_P(All, SmallFloats,
                                          std::pair("e5m2", DType::kF8E5M2),
                                          std::pair("e4m3fnuz", DType::kF8E4M3FNUZ),
                                          std::pair("e5m2fnuz", DType::kF8E5M2FNUZ),
-                                         std::pair("e8m0fnu", DType::kF8E8M0)));
+                                         std::pair("e8m0fnu", DType::kF8E8M0)),
+                         [](const auto& info) { return std::string(info.param.first); });
 
 TEST(StorageCast, FourBitFloats) {
   const std::vector<float> all = {0,    0.5f,  1,  1.5f,  2,  3,  4,  6,
