@@ -1,5 +1,7 @@
 // Storage and Array: concrete values, and their printing.
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 
 #include "tensor/tensor.h"
@@ -24,9 +26,14 @@ Storage::~Storage() {
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
-  const size_t rounded = (std::max<size_t>(bytes, 1) + 63) / 64 * 64;
-  void* data = rounded >= bytes ? std::aligned_alloc(64, rounded) : nullptr;
+  // Large memory lies on whole huge pages: rows of big tables are then found without page walks.
+  constexpr size_t kHugePage = size_t{1} << 21;
+  const bool large = bytes >= 4 * kHugePage;
+  const size_t alignment = large ? kHugePage : 64;
+  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  void* data = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
   if (!data) fail(ErrorCode::kDevice, "out of memory: cannot allocate ", human_bytes(bytes));
+  if (large) madvise(data, rounded, MADV_HUGEPAGE);  // advice: what fails changes nothing
   return std::shared_ptr<Storage>(new Storage(static_cast<std::byte*>(data), bytes, true, nullptr));
 }
 
