@@ -15,21 +15,24 @@ nlohmann::ordered_json number(double v) {
   return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json();
 }
 
-std::string kept_lines(const std::string& path, int64_t step) {
+std::string kept_lines(const std::string& path, int64_t step, bool evaluates_again) {
   std::string out;
   if (!file_exists(path)) return out;
   for (const std::string& line : split(read_file(path), '\n')) {
     const auto object = nlohmann::json::parse(line, nullptr, false);
     if (!object.is_object() || object.value("kind", "") == "end") continue;
-    if (object.value("step", int64_t{0}) <= step) out += line + "\n";
+    const int64_t of = object.value("step", int64_t{0});
+    const bool again = evaluates_again && of == step && object.value("kind", "") == "valid";
+    if (of <= step && !again) out += line + "\n";
   }
   return out;
 }
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::string& path, int64_t from_step) : path_(path) {
-  write_file_atomically(path, from_step >= 0 ? kept_lines(path, from_step) : "");
+MetricsLog::MetricsLog(const std::string& path, int64_t from_step, bool evaluates_again)
+    : path_(path) {
+  write_file_atomically(path, from_step >= 0 ? kept_lines(path, from_step, evaluates_again) : "");
   file_.open(path, std::ios::app);
 }
 

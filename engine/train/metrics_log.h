@@ -10,8 +10,9 @@ struct LogLine;
 
 class MetricsLog {
  public:
-  /// Opens the file; on resume (`from_step` >= 0), lines of later steps are dropped first.
-  MetricsLog(const std::string& path, int64_t from_step);
+  /// Opens the file; on resume (`from_step` >= 0), lines of later steps are dropped first, and with
+  /// `evaluates_again` the evaluation of that very step.
+  MetricsLog(const std::string& path, int64_t from_step, bool evaluates_again = false);
   void write(const LogLine& line);
   void end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes, double seconds,
            int64_t skipped);

@@ -56,12 +56,14 @@ double Trainer::Impl::count_of(const std::vector<Array>& batch) const {
   return samples;
 }
 
+double Trainer::Impl::learning_rate(int64_t updates) const {
+  return config_.optimizer.lr * optim::schedule_factor(config_.schedule, updates, total_steps());
+}
+
 double Trainer::Impl::train_batch(const data::Batch& batch) {
   StepNumbers numbers;
   numbers.step = state_.step + 1;
-  learning_rate_ =
-      config_.optimizer.lr * optim::schedule_factor(config_.schedule, state_.step, total_steps());
-  numbers.learning_rate = learning_rate_;
+  numbers.learning_rate = learning_rate(state_.step);
   std::vector<std::vector<Array>> micro;
   const int64_t parts = std::min(config_.accumulate, batch.samples);
   for (int64_t i = 0; i < parts; ++i)
@@ -89,7 +91,7 @@ void Trainer::Impl::log_train() {
   line.step = state_.step;
   line.epoch = state_.position.epoch;
   line.loss = state_.train_loss_sum / static_cast<double>(state_.train_loss_count);
-  line.learning_rate = learning_rate_;
+  line.learning_rate = learning_rate(std::max<int64_t>(0, state_.step - 1));
   const double elapsed = seconds_since(window_start_);
   line.samples_per_second = elapsed > 0 ? static_cast<double>(window_samples_) / elapsed : 0;
   line.seconds = seconds_before_ + seconds_since(started_);
@@ -135,7 +137,7 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   line.step = state_.step;
   line.epoch = state_.position.epoch;
   line.loss = loss / std::max(1.0, counted);
-  line.learning_rate = learning_rate_;
+  line.learning_rate = learning_rate(std::max<int64_t>(0, state_.step - 1));
   line.samples_per_second = static_cast<double>(samples) / std::max(1e-9, seconds_since(begun));
   line.seconds = seconds_before_ + seconds_since(started_);
   for (size_t i = 0; i < metrics.size(); ++i)

@@ -50,6 +50,8 @@ class Trainer::Impl {
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   int64_t total_steps() const;
   double count_of(const std::vector<Array>& batch) const;
+  /// Of the update that follows so many.
+  double learning_rate(int64_t updates) const;
   double train_batch(const data::Batch& batch);
   std::optional<LogLine> evaluate();
   void log(LogLine line);
@@ -73,7 +75,7 @@ class Trainer::Impl {
   PartTimes times_;
   Clock::time_point started_, last_progress_, window_start_;
   int64_t window_samples_ = 0;
-  double seconds_before_ = 0, last_loss_ = 0, learning_rate_ = 0;
+  double seconds_before_ = 0, last_loss_ = 0;
   std::optional<MemoryPlan> plan_;
   IndexUse use_;
   LossScale loss_scale_ = LossScale::kMean;

@@ -149,8 +149,8 @@ void Trainer::Impl::start_folder() {
       observer_.note(folder_.path() + ": has no checkpoint yet; the run begins anew");
     }
   }
-  metrics_ = std::make_unique<MetricsLog>(folder_.file("metrics.jsonl"),
-                                          options_.resume ? state_.step : -1);
+  metrics_ = std::make_unique<MetricsLog>(
+      folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
   write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
   write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
                    valid_loader_ ? &valid_loader_->dataset() : nullptr);
