@@ -59,7 +59,7 @@ def machine(root, threads, load, versions):
         ("cores", f"{len(os.sched_getaffinity(0))}, {threads} threads on each side"),
         ("load before", f"{load:.1f}"),
         ("memory", f"{int(memory) / 2 ** 20:.0f} GiB" if memory.isdigit() else memory),
-        ("system", f"{platform.system()} {platform.release()}, {platform.machine()}"),
+        ("system", f"{platform.system()}, {platform.machine()}"),
         ("commit", git.stdout.strip() or "unknown"),
         ("peers", ", ".join(sorted(versions)) or "none"),
     ]
