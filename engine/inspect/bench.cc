@@ -6,8 +6,8 @@
 
 #include "base/parallel.h"
 #include "ir/tracer.h"
-#include "ops/operators.h"
 #include "passes/passes.h"
+#include "profile/peaks.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 
@@ -72,20 +72,15 @@ Timing time_function(const TensorFn& fn, const std::vector<Array>& inputs, doubl
 BenchResult bench(const NamedCall& call, double seconds) {
   const Timing own =
       time_function([&](const Tensors& t) { return call(t); }, call.inputs(), seconds);
-  const Array square = Array::zeros(DType::kF32, {1536, 1536}),
-              long_row = Array::zeros(DType::kF32, {1 << 24});
-  const Timing product = time_function(
-      [](const Tensors& t) { return Tensors{ops::matmul(t[0], t[1])}; }, {square, square}, 0.5);
-  const Timing copy =
-      time_function([](const Tensors& t) { return Tensors{ops::assign(t[0])}; }, {long_row}, 0.5);
+  const profile::Peaks peaks = profile::measure_peaks();
   BenchResult r;
   r.median_ms = own.ms[own.ms.size() / 2];
   r.min_ms = own.ms[0];
   r.runs = static_cast<int64_t>(own.ms.size());
   r.gflops = own.flops / r.median_ms / 1e6;
   r.gigabytes = own.bytes / r.median_ms / 1e6;
-  r.peak_gflops = product.flops / product.ms[0] / 1e6;
-  r.peak_gigabytes = copy.bytes / copy.ms[0] / 1e6;
+  r.peak_gflops = peaks.gflops;
+  r.peak_gigabytes = peaks.gigabytes;
   r.share = std::max(r.gflops / r.peak_gflops, r.gigabytes / r.peak_gigabytes);
   r.implementation = own.implementation;
   return r;

@@ -1,7 +1,9 @@
-// Rules of schema/attention.yaml. The gradient kernel computes the weights again from the scores;
-// its own gradient is that of the formula written out.
-// Dao et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022.
+// Rules of schema/attention.yaml, and of scaled_dot_product_attention in schema/nn.yaml. The
+// gradient kernel computes the weights again from the scores; its own gradient is that of the
+// formula written out. Dao et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with
+// IO-Awareness", 2022.
 
+#include <cmath>
 #include <limits>
 
 #include "ops/generated/attrs.h"
@@ -14,11 +16,9 @@ namespace {
 
 const std::vector<int64_t> kHeadsFirst = {0, 2, 1, 3};
 
-/// The scores [batch, heads, queries, keys] with scale, mask and causal limit.
-Tensor scores_of(const Tensor& query, const Tensor& key, const Tensor& mask, double scale,
-                 bool is_causal) {
+/// Scores [batch, heads, queries, keys] with -inf where mask or causal limit exclude a key.
+Tensor masked(Tensor scores, const Tensor& mask, bool is_causal) {
   const Tensor excluded = Tensor::number(-std::numeric_limits<double>::infinity());
-  Tensor scores = ops::matmul(query, key, false, true) * scale;
   if (mask.defined())
     scores = is_bool(mask.dtype()) ? ops::where(mask, scores, excluded) : scores + mask;
   if (is_causal) {
@@ -40,7 +40,8 @@ Parts written_out(const Tensor& grad, const Tensor& query, const Tensor& key, co
                   const Tensor& mask, double scale, bool is_causal) {
   const Tensor q = ops::transpose(query, kHeadsFirst), k = ops::transpose(key, kHeadsFirst),
                v = ops::transpose(value, kHeadsFirst), g = ops::transpose(grad, kHeadsFirst);
-  const Tensor weights = ops::softmax(scores_of(q, k, mask, scale, is_causal), -1);
+  const Tensor weights =
+      ops::softmax(masked(ops::matmul(q, k, false, true) * scale, mask, is_causal), -1);
   const Tensor dweights = ops::matmul(g, v, false, true);
   const Tensor mixed = weights * dweights;
   Parts out;
@@ -52,6 +53,39 @@ Parts written_out(const Tensor& grad, const Tensor& query, const Tensor& key, co
 }
 
 }  // namespace
+
+void infer_attention(InferContext& c) {
+  const Shape &q = c.shape(0), &k = c.shape(1), &v = c.shape(2);
+  c.check(q.size() == 4 && k.size() == 4 && v.size() == 4,
+          "operands must be [batch, sequence, heads, dim], not ", c.type(0), ", ", c.type(1), ", ",
+          c.type(2));
+  c.require_equal(q[0], k[0], "batch sizes of query and key differ");
+  c.require_equal(k[0], v[0], "batch sizes of key and value differ");
+  c.require_equal(k[1], v[1], "lengths of key and value differ");
+  c.require_equal(q[2], k[2], "heads of query and key differ");
+  c.require_equal(k[2], v[2], "heads of key and value differ");
+  c.require_equal(q[3], k[3], "widths of query and key differ");
+  c.result(c.dtype(0), {q[0], q[1], q[2], v[3]});
+}
+
+Tensors decompose_attention(CallContext& c) {
+  const auto a = c.attrs_as<ScaledDotProductAttentionAttrs>();
+  const bool drops = a.dropout_p > 0 && a.training;
+  const Dim& width_of_heads = c.operand(0).dim(3);
+  if (!drops && width_of_heads.is_constant() && width_of_heads.value() > 0)
+    return {
+        ops::attention(c.operand(0), c.operand(1), c.operand(2), c.has(3) ? c.operand(3) : Tensor(),
+                       1 / std::sqrt(static_cast<double>(width_of_heads.value())), a.is_causal)};
+  const Tensor q = ops::transpose(c.operand(0), kHeadsFirst);
+  const Tensor k = ops::transpose(c.operand(1), kHeadsFirst);
+  const Tensor v = ops::transpose(c.operand(2), kHeadsFirst);
+  const Tensor width = ops::rsqrt(dim_value(q.dim(3), q.dtype()));
+  const Tensor scores = masked(ops::matmul(q * width, k, false, true),
+                               c.has(3) ? c.operand(3) : Tensor(), a.is_causal);
+  Tensor weights = ops::softmax(scores, -1);
+  if (drops) weights = ops::dropout(weights, a.dropout_p);
+  return {ops::transpose(ops::matmul(weights, v), kHeadsFirst)};
+}
 
 void infer_attention_kernel(InferContext& c) {
   infer_attention(c);

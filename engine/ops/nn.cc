@@ -1,4 +1,4 @@
-// Rules of dropout, embedding and attention in schema/nn.yaml.
+// Rules of dropout and embedding in schema/nn.yaml.
 
 #include <algorithm>
 #include <cmath>
@@ -101,55 +101,6 @@ void infer_one_hot(InferContext& c) {
   Shape out = c.shape(0);
   out.push_back(a.num_classes);
   c.result(DType::kF32, out);
-}
-
-void infer_attention(InferContext& c) {
-  const Shape &q = c.shape(0), &k = c.shape(1), &v = c.shape(2);
-  c.check(q.size() == 4 && k.size() == 4 && v.size() == 4,
-          "operands must be [batch, sequence, heads, dim], not ", c.type(0), ", ", c.type(1), ", ",
-          c.type(2));
-  c.require_equal(q[0], k[0], "batch sizes of query and key differ");
-  c.require_equal(k[0], v[0], "batch sizes of key and value differ");
-  c.require_equal(k[1], v[1], "lengths of key and value differ");
-  c.require_equal(q[2], k[2], "heads of query and key differ");
-  c.require_equal(k[2], v[2], "heads of key and value differ");
-  c.require_equal(q[3], k[3], "widths of query and key differ");
-  c.result(c.dtype(0), {q[0], q[1], q[2], v[3]});
-}
-
-Tensors decompose_attention(CallContext& c) {
-  const auto a = c.attrs_as<ScaledDotProductAttentionAttrs>();
-  const bool drops = a.dropout_p > 0 && a.training;
-  const Dim& width_of_heads = c.operand(0).dim(3);
-  if (!drops && width_of_heads.is_constant() && width_of_heads.value() > 0)
-    return {
-        ops::attention(c.operand(0), c.operand(1), c.operand(2), c.has(3) ? c.operand(3) : Tensor(),
-                       1 / std::sqrt(static_cast<double>(width_of_heads.value())), a.is_causal)};
-  const std::vector<int64_t> heads_first = {0, 2, 1, 3};
-  const Tensor q = ops::transpose(c.operand(0), heads_first);
-  const Tensor k = ops::transpose(c.operand(1), heads_first);
-  const Tensor v = ops::transpose(c.operand(2), heads_first);
-  const Tensor width = ops::rsqrt(dim_value(q.dim(3), q.dtype()));
-  Tensor scores = ops::matmul(q * width, k, false, true);
-  if (c.has(3)) {
-    const Tensor& mask = c.operand(3);
-    scores =
-        is_bool(mask.dtype())
-            ? ops::where(mask, scores, Tensor::number(-std::numeric_limits<double>::infinity()))
-            : scores + mask;
-  }
-  if (a.is_causal) {
-    const auto places = [&](const Dim& count) {
-      return ops::cumsum(full_of({count}, 1, DType::kI64), 0);
-    };
-    const Tensor row = ops::unsqueeze(places(scores.dim(-2)), {1});
-    const Tensor column = ops::unsqueeze(places(scores.dim(-1)), {0});
-    scores = ops::where(ops::greater_equal(row, column), scores,
-                        Tensor::number(-std::numeric_limits<double>::infinity()));
-  }
-  Tensor weights = ops::softmax(scores, -1);
-  if (drops) weights = ops::dropout(weights, a.dropout_p);
-  return {ops::transpose(ops::matmul(weights, v), heads_first)};
 }
 
 }  // namespace paddle::rules

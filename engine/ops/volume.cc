@@ -43,6 +43,18 @@ Tensor with_bias(const Tensor& y, const Tensor& bias) {
   return bias.defined() ? y + ops::reshape(bias, Shape{1, -1, 1, 1, 1}) : y;
 }
 
+/// Sizes of a 3-D convolution's window, from its weight and attributes.
+struct Window {
+  Axes kernel, stride, dilation;
+};
+Window window_of(const std::string& op, const Tensor& weight, const AttrValue& stride,
+                 const AttrValue& dilation) {
+  if (weight.ndim() != 5) refuse(op, "weight must have 5 dimensions, not ", weight.type());
+  return {{weight.dim(2).value(), weight.dim(3).value(), weight.dim(4).value()},
+          window_numbers(stride, 3, op + ": stride"),
+          window_numbers(dilation, 3, op + ": dilation")};
+}
+
 Tensor slice_of_weight(const Tensor& w, int64_t depth) {
   return ops::squeeze(part(w, 2, depth, depth + 1), Axes{2});
 }
@@ -54,11 +66,8 @@ Tensors decompose_conv3d(CallContext& c) {
   const Tensor x = volume(c, a.data_format);
   const Tensor& w = c.operand(1);
   const Op& op = c.op();
-  if (w.ndim() != 5) refuse(op.name(), "weight must have 5 dimensions, not ", w.type());
   const std::string name(op.name());
-  const Axes kernel = {w.dim(2).value(), w.dim(3).value(), w.dim(4).value()};
-  const auto stride = window_numbers(a.stride, 3, name + ": stride");
-  const auto dilation = window_numbers(a.dilation, 3, name + ": dilation");
+  const auto [kernel, stride, dilation] = window_of(name, w, a.stride, a.dilation);
   for (size_t i = 0; i < 3; ++i)
     if (stride[i] < 1 || dilation[i] < 1) refuse(op.name(), "stride and dilation must be positive");
   const auto border = window_padding(a.padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, stride,
@@ -112,11 +121,8 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
   const Tensor x = volume(c, a.data_format);
   const Tensor& w = c.operand(1);
   const Op& op = c.op();
-  if (w.ndim() != 5) refuse(op.name(), "weight must have 5 dimensions, not ", w.type());
   const std::string name(op.name());
-  const Axes kernel = {w.dim(2).value(), w.dim(3).value(), w.dim(4).value()};
-  const auto stride = window_numbers(a.stride, 3, name + ": stride");
-  const auto dilation = window_numbers(a.dilation, 3, name + ": dilation");
+  const auto [kernel, stride, dilation] = window_of(name, w, a.stride, a.dilation);
   const auto extra = window_numbers(a.output_padding, 3, name + ": output_padding");
   if (stride[0] < 1 || dilation[0] < 1) refuse(op.name(), "stride and dilation must be positive");
   if (extra[0] < 0 || extra[0] >= std::max(stride[0], dilation[0]))

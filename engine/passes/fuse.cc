@@ -89,14 +89,6 @@ class Fuser {
     region_.operations.clear();
   }
 
-  static bool has_effect(const Operation& o) {
-    if (o.op->has(kEffect)) return true;
-    for (const auto& nested : o.regions)
-      for (const auto& inner : nested->operations)
-        if (has_effect(*inner)) return true;
-    return false;
-  }
-
   bool fusable(const Operation& o) const {
     if (!o.op->has(kElementwise) || o.op->has(kRandom) || o.op->has(kEffect) ||
         o.results.size() != 1 || !o.regions.empty() || o.operands.empty())

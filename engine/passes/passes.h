@@ -16,6 +16,9 @@ using Evaluate = std::function<std::vector<Array>(const Op& op, const Attrs& att
                                                   const std::vector<const Array*>& operands,
                                                   const std::vector<TensorType>& results)>;
 
+/// True if the operation, or one in its regions, has an effect.
+bool has_effect(const ir::Operation& operation);
+
 /// Removes operations without effect whose results nobody uses.
 void remove_dead_code(ir::Function& function);
 /// Drops copies, casts, reshapes and the like that change nothing.

@@ -8,7 +8,6 @@
 #include "passes/passes.h"
 
 namespace paddle::passes {
-namespace {
 
 using ir::Function;
 using ir::Operation;
@@ -22,6 +21,8 @@ bool has_effect(const Operation& operation) {
       if (has_effect(*inner)) return true;
   return false;
 }
+
+namespace {
 
 void collect_symbols(const AttrValue& value, std::unordered_set<std::string>& symbols) {
   if (value.is_list())

@@ -42,7 +42,7 @@ Peaks measure_peaks() {
     const Layout square = Layout::contiguous(DType::kF32, {kSide, kSide});
     const Layout operands[] = {square, square}, results[] = {square};
     const auto kernel = prepare_kernel({op, attrs, operands, results});
-    const Array x = Array::zeros(DType::kF32, {kSide, kSide}), y = x, z = x;
+    const Array x = Array::zeros(DType::kF32, {kSide, kSide}), y = x;
     const Array product = Array::zeros(DType::kF32, {kSide, kSide});
     const auto scratch = Storage::allocate(std::max<size_t>(64, kernel->scratch_bytes()));
     void* const in[] = {x.raw(), y.raw()};
