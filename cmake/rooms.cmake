@@ -3,7 +3,7 @@
 # sources is an empty target. scripts/check-includes checks every #include against the same order.
 set(PADDLE_ROOMS
   base tensor ops ir kernels/cpu kernels/onednn kernels/cuda comm autograd passes codegen runtime
-  nn optim formats model data profile train infer inspect quant tune dist ps plugin)
+  nn optim formats onnx model data profile train infer inspect quant tune dist ps plugin)
 
 # What each room links beside the rooms before it.
 set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
@@ -13,7 +13,8 @@ endif()
 set(PADDLE_LINKS_kernels_cpu hwy::hwy Eigen3::Eigen m)
 set(PADDLE_LINKS_kernels_onednn paddle_dnnl)
 set(PADDLE_LINKS_optim yaml-cpp)
-set(PADDLE_LINKS_formats ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json)
+set(PADDLE_LINKS_formats ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json
+  protobuf::libprotobuf-lite)
 set(PADDLE_LINKS_model yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_data nlohmann_json::nlohmann_json yaml-cpp)
 set(PADDLE_LINKS_profile nlohmann_json::nlohmann_json)
@@ -53,6 +54,20 @@ function(paddle_add_opgen)
   add_custom_target(paddle_generated DEPENDS ${PADDLE_GENERATED_ROOT}/opgen.stamp)
 endfunction()
 
+# ---- protoc: the wire format of ONNX --------------------------------------------------------------
+
+set(PADDLE_WIRE_DIR ${PADDLE_GENERATED_ROOT}/formats/generated/onnx)
+set(PADDLE_WIRE_SOURCES ${PADDLE_WIRE_DIR}/wire.pb.cc)
+file(MAKE_DIRECTORY ${PADDLE_WIRE_DIR})
+add_custom_command(
+  OUTPUT ${PADDLE_WIRE_SOURCES} ${PADDLE_WIRE_DIR}/wire.pb.h
+  COMMAND protobuf::protoc --proto_path=${CMAKE_SOURCE_DIR}/engine/formats/onnx
+          --cpp_out=${PADDLE_WIRE_DIR} wire.proto
+  DEPENDS ${CMAKE_SOURCE_DIR}/engine/formats/onnx/wire.proto
+  COMMENT "protoc: engine/formats/onnx/wire.proto"
+  VERBATIM)
+set_source_files_properties(${PADDLE_WIRE_SOURCES} PROPERTIES COMPILE_OPTIONS -w)
+
 # ---- the rooms -----------------------------------------------------------------------------------
 
 set(previous "")
@@ -67,6 +82,8 @@ foreach(room IN LISTS PADDLE_ROOMS)
     endif()
   elseif(room MATCHES "^kernels/(cpu|onednn)$" AND TARGET paddle_generated)
     list(APPEND sources ${PADDLE_GENERATED_ROOT}/${room}/generated/table.cc)
+  elseif(room STREQUAL "formats" AND sources)
+    list(APPEND sources ${PADDLE_WIRE_SOURCES})
   elseif(room STREQUAL "kernels/cuda")
     if(PADDLE_WITH_CUDA)
       list(APPEND sources ${PADDLE_CUDA_SOURCES})

@@ -1,0 +1,45 @@
+#pragma once
+// Tensors of ONNX files as arrays: from fields of the message, from the place of a payload in the
+// mapped file, or from an external file in the model's folder. Everything is checked against the
+// declared shape before memory is taken.
+
+#include <map>
+#include <string>
+
+#include "base/files.h"
+#include "formats/onnx/model.h"
+
+namespace paddle::onnx_wire {
+class Tensor;
+class SparseTensor;
+}  // namespace paddle::onnx_wire
+
+namespace paddle::formats::onnx {
+
+class TensorReader {
+ public:
+  /// `folder` is that of the model, where external data lies.
+  TensorReader(std::shared_ptr<MappedFile> file, std::string folder, ErrorCode code);
+  TensorData read(const onnx_wire::Tensor& message);
+  SparseData read(const onnx_wire::SparseTensor& message);
+
+ private:
+  struct External {
+    std::shared_ptr<MappedFile> file;
+    uint64_t offset = 0, size = 0;
+  };
+  External find_external(const onnx_wire::Tensor& message, const std::string& what,
+                         uint64_t needed);
+  std::shared_ptr<MappedFile> open_external(const std::string& location, const std::string& what);
+  template <class... Parts>
+  [[noreturn]] void bad(const Parts&... parts) const {
+    fail(code_, file_->path(), ": ", parts...);
+  }
+
+  std::shared_ptr<MappedFile> file_;
+  std::string folder_;
+  ErrorCode code_;
+  std::map<std::string, std::shared_ptr<MappedFile>> external_;
+};
+
+}  // namespace paddle::formats::onnx
