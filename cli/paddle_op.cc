@@ -65,7 +65,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> words;
   std::string output;
   bool grad = false, compiled = false;
-  double seconds = 1;
+  inspect::BenchOptions timing;
   auto* run_command = app.add_subcommand("run", "run one operation");
   auto* bench_command = app.add_subcommand("bench", "time one operation");
   for (auto* command : {run_command, bench_command}) {
@@ -76,7 +76,15 @@ int run(int argc, char** argv) {
   run_command->add_flag("--grad", grad, "also the gradients of the sum of the results");
   run_command->add_flag("--compiled", compiled, "in compiled mode (default: eager)");
   bench_command->add_flag("--json", json, "one JSON line");
-  bench_command->add_option("--seconds", seconds, "how long to measure");
+  bench_command->add_option("--seconds", timing.seconds, "how long to measure");
+  bench_command
+      ->add_option("--backend", timing.backends,
+                   "whose kernels (cpu, onednn; several are timed in turn; default: the faster)")
+      ->allow_extra_args(false)
+      ->delimiter(',')
+      ->check(CLI::IsMember({"cpu", "onednn"}));
+  bench_command->add_flag("--first-result", timing.first_result,
+                          "read the first result alone, as inference does");
 
   CheckArguments checks;
   auto* check_command = app.add_subcommand(
@@ -108,8 +116,8 @@ int run(int argc, char** argv) {
     return run_one(inspect::parse_call(get_op(name), words), mode, grad, output);
   }
   if (*bench_command) {
-    const auto result = inspect::bench(inspect::parse_call(get_op(name), words), seconds);
-    cli::print(json ? inspect::json(result, name) : inspect::text(result));
+    for (const auto& result : inspect::bench(inspect::parse_call(get_op(name), words), timing))
+      cli::print(json ? inspect::json(result, name) : inspect::text(result));
     return 0;
   }
   return check(checks);

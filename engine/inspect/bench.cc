@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/parallel.h"
 #include "ir/tracer.h"
@@ -22,9 +24,7 @@ struct Timing {
 
 double bytes_of(const Array& a) { return static_cast<double>(storage_bytes(a.dtype, a.size())); }
 
-Timing time_function(const TensorFn& fn, const std::vector<Array>& inputs, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  runtime::register_backends();
+std::shared_ptr<ir::Function> trace(const TensorFn& fn, const std::vector<Array>& inputs) {
   auto function = std::make_shared<ir::Function>("bench");
   {
     ir::Tracer tracer(*function);
@@ -38,52 +38,94 @@ Timing time_function(const TensorFn& fn, const std::vector<Array>& inputs, doubl
     for (const Tensor& t : fn(traced)) tracer.output({ir::PortKind::kValue, str("y", i++)}, t);
   }
   passes::remove_dead_code(*function);
-  runtime::Executable executable(function);
-  Timing out;
-  std::vector<Layout> layouts;
-  for (const Array& x : inputs) {
-    layouts.push_back(Layout::of(x));
-    out.bytes += bytes_of(x);
+  return function;
+}
+
+/// The call prepared with the kernels of one backend (empty: those that are chosen by themselves).
+struct Contestant {
+  runtime::Executable executable;
+  Timing timing;
+
+  Contestant(const std::shared_ptr<ir::Function>& function, const std::vector<Array>& inputs,
+             const std::string& backend)
+      : executable(function) {
+    std::optional<BackendScope> scope;
+    if (!backend.empty()) scope.emplace(backend);
+    std::vector<Layout> layouts;
+    for (const Array& x : inputs) {
+      layouts.push_back(Layout::of(x));
+      timing.bytes += bytes_of(x);
+    }
+    for (const Array& y : executable.run(inputs)) timing.bytes += bytes_of(y);
+    const runtime::Plan& plan = executable.plan(layouts);
+    timing.flops = plan.flops();
+    std::vector<std::string> names;
+    for (const runtime::Instruction& i : plan.instructions()) {
+      const std::string name = i.kernel ? i.kernel->implementation() : "dynamic";
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    timing.implementation = join(names, " + ");
   }
-  for (const Array& y : executable.run(inputs)) out.bytes += bytes_of(y);
-  const runtime::Plan& plan = executable.plan(layouts);
-  out.flops = plan.flops();
-  std::vector<std::string> names;
-  for (const runtime::Instruction& i : plan.instructions()) {
-    const std::string name = i.kernel ? i.kernel->implementation() : "dynamic";
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  out.implementation = join(names, " + ");
+};
+
+/// Runs the contestants in turn, so that what else the machine does meets all alike.
+std::vector<Timing> time_function(const TensorFn& fn, const std::vector<Array>& inputs,
+                                  const std::vector<std::string>& backends, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  runtime::register_backends();
+  const auto function = trace(fn, inputs);
+  std::vector<std::unique_ptr<Contestant>> contestants;
+  for (const std::string& backend : backends)
+    contestants.push_back(std::make_unique<Contestant>(function, inputs, backend));
   const auto begin = Clock::now();
   const auto since = [](Clock::time_point t) {
     return std::chrono::duration<double>(Clock::now() - t).count();
   };
-  while (out.ms.size() < 1000000 && (since(begin) < seconds || out.ms.size() < 5)) {
-    const auto start = Clock::now();
-    executable.run(inputs);
-    if (since(begin) > seconds / 10) out.ms.push_back(since(start) * 1e3);
+  const double limit = seconds * static_cast<double>(contestants.size());
+  const std::vector<double>& first = contestants[0]->timing.ms;
+  while (first.size() < 1000000 && (since(begin) < limit || first.size() < 5)) {
+    const bool counts = since(begin) > limit / 10;
+    for (const auto& c : contestants) {
+      const auto start = Clock::now();
+      c->executable.run(inputs);
+      if (counts) c->timing.ms.push_back(since(start) * 1e3);
+    }
   }
-  std::sort(out.ms.begin(), out.ms.end());
+  std::vector<Timing> out;
+  for (const auto& c : contestants) {
+    std::sort(c->timing.ms.begin(), c->timing.ms.end());
+    out.push_back(std::move(c->timing));
+  }
   return out;
 }
 
 }  // namespace
 
-BenchResult bench(const NamedCall& call, double seconds) {
-  const Timing own =
-      time_function([&](const Tensors& t) { return call(t); }, call.inputs(), seconds);
+std::vector<BenchResult> bench(const NamedCall& call, const BenchOptions& options) {
+  const auto fn = [&](const Tensors& t) {
+    Tensors results = call(t);
+    if (options.first_result) results.resize(1);
+    return results;
+  };
+  std::vector<std::string> backends = options.backends;
+  if (backends.empty()) backends.emplace_back();
+  const auto timings = time_function(fn, call.inputs(), backends, options.seconds);
   const profile::Peaks peaks = profile::measure_peaks();
-  BenchResult r;
-  r.median_ms = own.ms[own.ms.size() / 2];
-  r.min_ms = own.ms[0];
-  r.runs = static_cast<int64_t>(own.ms.size());
-  r.gflops = own.flops / r.median_ms / 1e6;
-  r.gigabytes = own.bytes / r.median_ms / 1e6;
-  r.peak_gflops = peaks.gflops;
-  r.peak_gigabytes = peaks.gigabytes;
-  r.share = std::max(r.gflops / r.peak_gflops, r.gigabytes / r.peak_gigabytes);
-  r.implementation = own.implementation;
-  return r;
+  std::vector<BenchResult> out;
+  for (const Timing& own : timings) {
+    BenchResult r;
+    r.median_ms = own.ms[own.ms.size() / 2];
+    r.min_ms = own.ms[0];
+    r.runs = static_cast<int64_t>(own.ms.size());
+    r.gflops = own.flops / r.median_ms / 1e6;
+    r.gigabytes = own.bytes / r.median_ms / 1e6;
+    r.peak_gflops = peaks.gflops;
+    r.peak_gigabytes = peaks.gigabytes;
+    r.share = std::max(r.gflops / r.peak_gflops, r.gigabytes / r.peak_gigabytes);
+    r.implementation = own.implementation;
+    out.push_back(std::move(r));
+  }
+  return out;
 }
 
 std::string text(const BenchResult& r) {

@@ -19,8 +19,16 @@ struct BenchResult {
   std::string implementation;  ///< "onednn:brg:avx512_core"; several are joined by " + "
 };
 
-/// Runs the call, planned, for at least `seconds`; the first runs are not counted.
-BenchResult bench(const NamedCall& call, double seconds = 1.0);
+struct BenchOptions {
+  double seconds = 1.0;  ///< at least, per backend; the first runs are not counted
+  /// Backends whose kernels to take wherever they can compute the call ("cpu", "onednn"), timed in
+  /// turn; none: the kernels that are chosen by themselves.
+  std::vector<std::string> backends;
+  bool first_result = false;  ///< the other results are not read, as in inference
+};
+
+/// Runs the call, planned; one result per backend.
+std::vector<BenchResult> bench(const NamedCall& call, const BenchOptions& options);
 
 /// One line for people, and one JSON object.
 std::string text(const BenchResult& result);

@@ -1,6 +1,7 @@
 #include "ops/kernel.h"
 
 #include <map>
+#include <utility>
 
 namespace paddle {
 namespace {
@@ -15,7 +16,17 @@ std::map<std::string, std::vector<Entry>, std::less<>>& kernels() {
   return table;
 }
 
+/// The backend that BackendScope asks for; empty for none.
+std::string& wanted_backend() {
+  thread_local std::string name;
+  return name;
+}
+
 }  // namespace
+
+BackendScope::BackendScope(std::string backend)
+    : before_(std::exchange(wanted_backend(), std::move(backend))) {}
+BackendScope::~BackendScope() { wanted_backend() = before_; }
 
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare) {
   auto& entries = kernels()[std::string(op)];
@@ -25,6 +36,13 @@ void register_kernel(std::string_view op, std::string_view backend, PrepareFn pr
 std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request) {
   const auto it = kernels().find(request.op.name());
   if (it == kernels().end()) return nullptr;
+  if (const std::string& wanted = wanted_backend(); !wanted.empty()) {
+    KernelRequest forced = request;
+    forced.forced = true;
+    for (const Entry& entry : it->second)
+      if (entry.backend == wanted)
+        if (auto kernel = entry.prepare(forced)) return kernel;
+  }
   for (const Entry& entry : it->second)
     if (auto kernel = entry.prepare(request)) return kernel;
   return nullptr;

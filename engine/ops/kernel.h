@@ -21,7 +21,12 @@ struct KernelRequest {
   /// already include the offset.
   std::span<const Layout> operands;
   /// Contiguous. For operations of the trait kRunTimeShape the shapes are not known yet and empty.
+  /// For those of the trait kSkipsUnread, results after the first that nobody reads have their
+  /// shape but present = false, and a null pointer in `run`. Eager mode reads every result.
   std::span<const Layout> results;
+  /// This backend was asked for (BackendScope): decline only what cannot be computed, not what
+  /// another backend computes faster.
+  bool forced = false;
 };
 
 /// Gives memory to a kernel whose result shapes are known only while it runs.
@@ -40,7 +45,7 @@ struct RunContext {
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  /// One pointer per flat operand (null where absent) and per result.
+  /// One pointer per flat operand and per result, null where absent.
   virtual void run(const RunContext& context, void* const* operands,
                    void* const* results) const = 0;
   virtual size_t scratch_bytes() const { return 0; }
@@ -76,6 +81,18 @@ std::unique_ptr<Kernel> make_kernel(F f, size_t scratch = 0, std::string name = 
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare);
 /// Prepares the first kernel that does not decline; null if none is there.
 std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request);
+/// While it lives, kernels prepared on this thread come from `backend` wherever it can compute
+/// them, be another faster or not. For measurements and tests.
+class BackendScope {
+ public:
+  explicit BackendScope(std::string backend);
+  ~BackendScope();
+  BackendScope(const BackendScope&) = delete;
+  BackendScope& operator=(const BackendScope&) = delete;
+
+ private:
+  std::string before_;
+};
 /// Names of the backends that have a kernel for the operation.
 std::vector<std::string> kernel_backends(const Op& op);
 bool has_kernel(const Op& op);

@@ -88,6 +88,7 @@ enum Trait : uint32_t {
   kStopGradient = 1u << 13,  ///< results carry no gradient
   kSameElements = 1u << 15,  ///< the operand's elements in order: of its type, it is the operand
   kDoubleInputs = 1u << 14,  ///< integer and bool operands are cast to float64 first
+  kSkipsUnread = 1u << 16,   ///< kernels take null for results after the first that nobody reads
 };
 
 /// How mixed precision treats an operation.

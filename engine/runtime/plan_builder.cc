@@ -327,6 +327,12 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
   }
   for (size_t i = 0; i < operation.results.size(); ++i) {
     const ir::Value* v = operation.results[i];
+    if (i > 0 && op.has(kSkipsUnread) && last_use_[static_cast<size_t>(v->id)] < 0) {
+      instruction.results.push_back(-1);
+      result_layouts.push_back(*static_layout(v->type));
+      result_layouts.back().present = false;
+      continue;
+    }
     bool placed = false;
     if (op.has(kOptimizerUpdate))
       placed = take_in_place(operation, i == 0 ? 0 : i + 1, i);

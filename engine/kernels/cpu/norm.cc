@@ -73,8 +73,8 @@ std::unique_ptr<Kernel> layer_norm(const KernelRequest& request, double epsilon)
           const C rstd = static_cast<C>(1 / std::sqrt(variance + epsilon));
           loops.normalize(x, weight, bias, values, n, center, rstd);
           store_run(values, out, n);
-          static_cast<C*>(results[1])[row] = center;
-          static_cast<C*>(results[2])[row] = rstd;
+          if (results[1]) static_cast<C*>(results[1])[row] = center;
+          if (results[2]) static_cast<C*>(results[2])[row] = rstd;
         });
       },
       2 * vector + row_scratch(rows, each));
@@ -288,12 +288,14 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
           }
         });
         const double blend = batch ? momentum : 1;
-        put_number(old_mean * blend + (batch ? mean * (1 - momentum) : 0), results[1], mean_type,
-                   c);
-        put_number(old_var * blend + (batch ? variance * (1 - momentum) : 0), results[2], var_type,
-                   c);
-        static_cast<C*>(results[3])[c] = center;
-        static_cast<C*>(results[4])[c] = static_cast<C>(rstd);
+        if (results[1])
+          put_number(old_mean * blend + (batch ? mean * (1 - momentum) : 0), results[1], mean_type,
+                     c);
+        if (results[2])
+          put_number(old_var * blend + (batch ? variance * (1 - momentum) : 0), results[2],
+                     var_type, c);
+        if (results[3]) static_cast<C*>(results[3])[c] = center;
+        if (results[4]) static_cast<C*>(results[4])[c] = static_cast<C>(rstd);
       }
     });
   });

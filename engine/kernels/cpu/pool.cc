@@ -76,8 +76,8 @@ T lowest() {
 constexpr int64_t kColumns = 256;  // windows of a row taken at a time
 
 /// One place of the kernel over a row of windows: where x[c * stride] is larger than value[c] or
-/// NaN, it and its place win. Written so that the compiler makes vectors of it.
-template <class T, int64_t kStride>
+/// NaN, it and (with kPlaces) its place win. Written so that the compiler makes vectors of it.
+template <class T, int64_t kStride, bool kPlaces>
 void take_larger(const T* x, int64_t stride, int64_t n, int32_t first, int32_t step, T* value,
                  int32_t* place) {
   if (kStride != 0) stride = kStride;
@@ -85,11 +85,11 @@ void take_larger(const T* x, int64_t stride, int64_t n, int32_t first, int32_t s
     const T candidate = x[c * stride];
     const bool better = (candidate > value[c]) | (candidate != candidate);
     value[c] = better ? candidate : value[c];
-    place[c] = better ? first + static_cast<int32_t>(c) * step : place[c];
+    if constexpr (kPlaces) place[c] = better ? first + static_cast<int32_t>(c) * step : place[c];
   }
 }
 
-template <class T>
+template <class T, bool kPlaces>
 std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
   return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
     const ImageStrides i = s.in(), o = s.out();
@@ -99,14 +99,15 @@ std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
       // The first element of each window, or the nearest one to a window in the padding alone.
       for (int64_t c = 0; c < n; ++c) {
         value[c] = lowest<T>();
-        place[c] =
-            static_cast<int32_t>(std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
-                                 std::clamp<int64_t>(w0 + c * s.stride_width, 0, s.width - 1));
+        if constexpr (kPlaces)
+          place[c] =
+              static_cast<int32_t>(std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
+                                   std::clamp<int64_t>(w0 + c * s.stride_width, 0, s.width - 1));
       }
       const int64_t stride = s.stride_width * i.column;
-      const auto take = stride == 1   ? &take_larger<T, 1>
-                        : stride == 2 ? &take_larger<T, 2>
-                                      : &take_larger<T, 0>;
+      const auto take = stride == 1   ? &take_larger<T, 1, kPlaces>
+                        : stride == 2 ? &take_larger<T, 2, kPlaces>
+                                      : &take_larger<T, 0, kPlaces>;
       for (int64_t h = std::max<int64_t>(0, h0); h < std::min(s.height, h0 + s.kernel_height); ++h)
         for (int64_t k = 0; k < s.kernel_width; ++k) {
           // Windows whose k-th column lies inside: 0 <= w0 + k + c * stride_width < width.
@@ -124,7 +125,7 @@ std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
     s.planes(work, [&](int64_t from, int64_t to) {
       const T* const x = static_cast<const T*>(operands[0]) + from;
       T* const out = static_cast<T*>(results[0]) + to;
-      int32_t* const mask = static_cast<int32_t*>(results[1]) + to;
+      int32_t* const mask = kPlaces ? static_cast<int32_t*>(results[1]) + to : nullptr;
       T value[kColumns];
       int32_t place[kColumns];
       for (int64_t r = 0; r < s.out_height; ++r)
@@ -133,7 +134,7 @@ std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
           row(x, r, c0, n, value, place);
           for (int64_t c = 0; c < n; ++c) {
             out[r * o.row + (c0 + c) * o.column] = value[c];
-            mask[r * o.row + (c0 + c) * o.column] = place[c];
+            if constexpr (kPlaces) mask[r * o.row + (c0 + c) * o.column] = place[c];
           }
         }
     });
@@ -270,11 +271,13 @@ std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average
 std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
   const MaxPool2dAttrs attrs(request.attrs);
   PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
-  if (shape.height * shape.width > INT32_MAX)
+  if (request.results[1].present && shape.height * shape.width > INT32_MAX)
     fail(ErrorCode::kUsage, "max_pool2d: planes of more than 2^31 elements have no int32 mask");
   shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  return visit_dtype(request.operands[0].dtype,
-                     [&](auto tag) { return max_pool<typename decltype(tag)::type>(shape); });
+  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return request.results[1].present ? max_pool<T, true>(shape) : max_pool<T, false>(shape);
+  });
 }
 
 std::unique_ptr<Kernel> prepare_max_pool2d_grad(const KernelRequest& request) {

@@ -87,16 +87,23 @@ class Scan {
     }
   }
 
+  /// For the hidden state's share of one step's gates, and room for the cell's memory and for what
+  /// a step saves where nobody reads those.
+  size_t scratch_bytes() const {
+    return static_cast<size_t>(s.batch * s.hidden * (s.gates + 1 + s.saved)) * sizeof(T);
+  }
+
   void run(const RunContext& context, void* const* operands, void* const* results) const {
     const T* const gates = static_cast<const T*>(operands[0]);
     const T* const weight = static_cast<const T*>(operands[1]);
     const T* const bias = static_cast<const T*>(operands[2]);
     T* const out = static_cast<T*>(results[0]);
     T* const last_h = static_cast<T*>(results[1]);
-    T* const c = static_cast<T*>(results[2]);
-    T* const saved = static_cast<T*>(results[3]);
     T* const share = reinterpret_cast<T*>(context.scratch);
     const int64_t n = s.hidden, width = s.gates * n;
+    T* const spare = share + s.batch * width;
+    T* const c = results[2] ? static_cast<T*>(results[2]) : spare;
+    T* const saved = static_cast<T*>(results[3]);
     std::memcpy(c, operands[4], static_cast<size_t>(s.batch * n) * sizeof(T));
     const T* h = static_cast<const T*>(operands[3]);
     int64_t h_stride = n;
@@ -109,13 +116,14 @@ class Scan {
         for (int64_t b = first; b < last; ++b) {
           const int64_t at = b * s.steps + t;
           cell(gates + at * width, share + b * width, bias, h + b * h_stride, c + b * n,
-               saved + at * s.saved * n, out + at * n);
+               saved ? saved + at * s.saved * n : spare + (s.batch + b * s.saved) * n,
+               out + at * n);
         }
       });
       h = out + t * n;
       h_stride = s.steps * n;
     }
-    for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t b = 0; last_h && b < s.batch; ++b)
       std::copy(h + b * h_stride, h + b * h_stride + n, last_h + b * n);
   }
 
@@ -222,10 +230,10 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const ScanShape shape = scan_shape(attrs.cell, attrs.reverse, request.results[0].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel(
-        [scan = Scan<T>(shape)](const RunContext& context, void* const* operands,
-                                void* const* results) { scan.run(context, operands, results); },
-        static_cast<size_t>(shape.batch * shape.gates * shape.hidden) * sizeof(T));
+    const Scan<T> scan(shape);
+    return make_kernel([scan](const RunContext& context, void* const* operands,
+                              void* const* results) { scan.run(context, operands, results); },
+                       scan.scratch_bytes());
   });
 }
 

@@ -24,6 +24,7 @@ const std::map<std::string, std::string> kTraits = {{"elementwise", "kElementwis
                                                     {"float_inputs", "kFloatInputs"},
                                                     {"double_inputs", "kDoubleInputs"},
                                                     {"same_elements", "kSameElements"},
+                                                    {"skips_unread", "kSkipsUnread"},
                                                     {"strided", "kStrided"},
                                                     {"random", "kRandom"},
                                                     {"reduction", "kReduction"},
