@@ -77,6 +77,7 @@ std::optional<int> read_command_line(CLI::App& app, int argc, char** argv) {
   app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
     command->fallthrough();
+  app.name(std::filesystem::path(argv[0]).filename().string());
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

@@ -119,6 +119,8 @@ void for_each_operation(const Region& region, Visit&& visit) {
 /// The module's text form; `parse` reads it back to the same module.
 std::string print(const Module& module);
 std::string print(const Function& function);
+/// The text of a module that holds this function alone, with the slots that its ports name.
+std::string print_module(const Function& function, const std::string& module_name);
 Module parse(std::string_view text, const std::string& file);
 /// Checks types against inference, definitions before uses, ports and regions; throws kModel.
 void verify(const Module& module);

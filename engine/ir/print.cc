@@ -26,15 +26,21 @@ std::string port_text(const Port& port) {
 class Printer {
  public:
   void module(const Module& m) {
-    out_ += "module " + quoted(m.name) + " {\n";
-    const auto slots = [&](const std::vector<Slot>& list, const char* kind) {
-      for (const Slot& s : list)
-        out_ += str("  ", kind, " ", quoted(s.name), " : ", s.type, " = ", quoted(s.initializer),
-                    s.trainable ? "" : " frozen", "\n");
-    };
-    slots(m.parameters, "parameter");
-    slots(m.states, "state");
+    open(m.name);
+    for (const Slot& s : m.parameters) slot("parameter", s);
+    for (const Slot& s : m.states) slot("state", s);
     for (const auto& f : m.functions) function(*f);
+    out_ += "}\n";
+  }
+
+  void module_around(const Function& f, const std::string& name) {
+    open(name);
+    for (size_t i = 0; i < f.inputs.size(); ++i) {
+      const Slot s{f.inputs[i].name, f.body.arguments[i]->type, "", true};
+      if (f.inputs[i].kind == PortKind::kParameter) slot("parameter", s);
+      if (f.inputs[i].kind == PortKind::kState) slot("state", s);
+    }
+    function(f);
     out_ += "}\n";
   }
 
@@ -62,6 +68,13 @@ class Printer {
   std::string take() { return std::move(out_); }
 
  private:
+  void open(const std::string& name) { out_ += "module " + quoted(name) + " {\n"; }
+
+  void slot(const char* kind, const Slot& s) {
+    out_ += str("  ", kind, " ", quoted(s.name), " : ", s.type, " = ", quoted(s.initializer),
+                s.trainable ? "" : " frozen", "\n");
+  }
+
   void constant(const Value& v) {
     out_ += "    " + reference(&v) + " = constant " + v.type.text() + " [";
     const Array& a = *v.constant;
@@ -153,6 +166,12 @@ std::string print(const Module& module) {
 std::string print(const Function& function) {
   Printer printer;
   printer.function(function);
+  return printer.take();
+}
+
+std::string print_module(const Function& function, const std::string& module_name) {
+  Printer printer;
+  printer.module_around(function, module_name);
   return printer.take();
 }
 

@@ -81,7 +81,7 @@ MemoryPlan Trainer::Impl::prepare() {
       ++index;
       write_file_atomically(
           (fs::path(options_.dump_ir) / (f.name + "." + number + "." + stage + ".txt")).string(),
-          ir::print(f));
+          ir::print_module(f, config_.program->name));
     };
   }
   auto types = placed(config_.document.find("data")->find("train"), [&] {
