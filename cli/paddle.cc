@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"op", "list, show, run, check and time operations"},
     {"ir", "print, check, transform and run modules"},
     {"show", "layers, shapes, parameters and FLOPs of a model"},
+    {"onnx", "check ONNX models against the outputs that come with them"},
 };
 
 std::string usage() {

@@ -1,0 +1,68 @@
+#pragma once
+// Walks the nodes of a graph in order and applies each operator's rule to the values of its inputs.
+// Under the eager executor that runs the model; under a tracer it imports it. Graphs of control
+// flow and the model's own functions are walked the same way, in scopes of their own.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "onnx/call.h"
+
+namespace paddle::onnx {
+
+/// The names that nodes of a graph see: its own values, then those of the graphs around it.
+struct Scope {
+  const Scope* outer = nullptr;
+  std::unordered_map<std::string, Value> values;
+  /// Attributes of the function call that this scope belongs to.
+  const std::map<std::string, const formats::onnx::Attribute*>* attributes = nullptr;
+  const std::map<std::string, int64_t>* opsets = nullptr;
+
+  const Value* find(const std::string& name) const;
+  const formats::onnx::Attribute* attribute(const std::string& name) const;
+};
+
+class Evaluator {
+ public:
+  explicit Evaluator(const formats::onnx::Model& model);
+  /// The outputs of the model's graph for these inputs (in the order of the graph's inputs).
+  Values run(const Values& inputs);
+  /// The outputs of a graph inside another one.
+  Values run(const formats::onnx::Graph& graph, const Values& inputs, const Scope& outer);
+  const formats::onnx::Model& model() const { return model_; }
+
+ private:
+  using Graph = formats::onnx::Graph;
+  using Node = formats::onnx::Node;
+  using Function = formats::onnx::Function;
+
+  Values run_in(const Graph& graph, Scope& scope);
+  void run_nodes(const std::vector<Node>& nodes, const std::vector<std::string>& kept,
+                 Scope& scope);
+  Values run_node(const Node& node, const Scope& scope);
+  Values run_function(const Function& function, const Node& node, const Values& inputs,
+                      const Scope& scope);
+  void set(Scope& scope, const std::string& name, Value value);
+
+  /// For each node, the names that no later node reads.
+  using Ends = std::vector<std::vector<std::string>>;
+  const Ends& ends_of(const std::vector<Node>& nodes, const std::vector<std::string>& kept);
+
+  const formats::onnx::Model& model_;
+  std::map<std::string, const Function*> functions_;
+  std::unordered_map<const Node*, Ends> ends_;
+  std::unordered_map<const Graph*, std::vector<std::pair<std::string, Value>>> initializers_;
+  int depth_ = 0;
+};
+
+/// The operator for a node, the newest that is not newer than `opset`. kModel if it is unknown,
+/// naming the nearest one.
+const Operator& find_operator(const formats::onnx::Node& node, int64_t opset);
+bool is_known_operator(const formats::onnx::Node& node, int64_t opset);
+
+/// A sparse tensor with all its elements.
+Value dense_value(const formats::onnx::SparseData& data);
+
+}  // namespace paddle::onnx

@@ -1,0 +1,191 @@
+// Reading and writing at indices.
+
+#include <cstring>
+
+#include "onnx/operators.h"
+
+namespace paddle::onnx {
+namespace {
+
+/// Indices below zero count from the end of the axis.
+Tensor wrapped(const Tensor& index, const Dim& size) {
+  const Tensor wide = ops::cast(index, DType::kI64);
+  if (wide.is_concrete()) {
+    const Array& a = wide.array();
+    bool negative = false;
+    for (int64_t i = 0; i < a.size() && !negative; ++i) negative = a.integer(i) < 0;
+    if (!negative) return wide;
+  }
+  return ops::where(ops::less_than(wide, integer_scalar(0)), wide + dim_value(size, DType::kI64),
+                    wide);
+}
+
+Values gather(NodeCall& c) {
+  if (c.value(0).kind() == Value::Kind::kStrings) {
+    const StringArray& s = c.value(0).strings();
+    const Array index = c.known(1);
+    c.check(s.shape.size() == 1, "strings are gathered from vectors only");
+    std::vector<std::string> items;
+    for (int64_t i = 0; i < index.size(); ++i) {
+      const int64_t at = index.integer(i);
+      items.push_back(s.items.at(static_cast<size_t>(at < 0 ? at + s.shape[0] : at)));
+    }
+    return {Value::of_strings(index.shape, items)};
+  }
+  const Tensor& x = c.tensor(0);
+  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  const Tensor index = wrapped(c.tensor(1), x.dim(axis));
+  const Tensor flat = ops::index_select(x, ops::reshape(index, Shape{-1}), axis);
+  Shape shape = x.shape();
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, index.shape().begin(), index.shape().end());
+  return {ops::reshape(flat, shape)};
+}
+
+Values gather_elements(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  return {ops::take_along_axis(x, wrapped(c.tensor(1), x.dim(axis)), axis, false)};
+}
+
+/// Rows of coordinates, each wrapped by its own axis.
+Tensor wrapped_rows(const Tensor& index, const Shape& shape, int64_t from) {
+  Tensors sizes;
+  const int64_t columns = known_size(index, -1);
+  for (int64_t i = 0; i < columns; ++i)
+    sizes.push_back(dim_value(shape[static_cast<size_t>(from + i)], DType::kI64));
+  const Tensor wide = ops::cast(index, DType::kI64);
+  return ops::where(ops::less_than(wide, integer_scalar(0)), wide + ops::stack(sizes, 0), wide);
+}
+
+/// Coordinates with those of the batch axes in front, so that one gather serves all batches.
+Values gather_nd(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const int64_t batch = c.integer("batch_dims", 0);
+  Tensor index = wrapped_rows(c.tensor(1), x.shape(), batch);
+  if (batch > 0) {
+    Tensors columns;
+    Shape one = index.shape();
+    one.back() = 1;
+    for (int64_t b = 0; b < batch; ++b) {
+      Shape shape(one.size(), Dim(1));
+      shape[static_cast<size_t>(b)] = index.dim(b);
+      const Tensor places =
+          ops::arange(AttrValue(0), AttrValue(index.dim(b)), AttrValue(1), DType::kI64);
+      columns.push_back(ops::expand(ops::reshape(places, shape), one));
+    }
+    columns.push_back(index);
+    index = ops::concat(columns, -1);
+  }
+  return {ops::gather_nd(x, index)};
+}
+
+const char* reduction_word(const NodeCall& c) {
+  const std::string word = c.word("reduction", "none");
+  if (word == "none") return "assign";
+  if (word == "add") return "add";
+  if (word == "mul") return "mul";
+  if (word == "max") return "amax";
+  if (word == "min") return "amin";
+  c.refuse("unknown reduction '", word, "'");
+}
+
+Values scatter_elements(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  return {ops::scatter_along(x, wrapped(c.tensor(1), x.dim(axis)), c.tensor(2), axis,
+                             reduction_word(c))};
+}
+
+/// On the flattened leading axes, where a row of coordinates is one index.
+Values scatter_nd(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const Tensor index = wrapped_rows(c.tensor(1), x.shape(), 0);
+  const int64_t columns = known_size(index, -1);
+  Dim rows = 1, rest = 1;
+  Tensor flat = ops::full(Shape{}, int64_t{0}, DType::kI64);
+  for (int64_t i = 0; i < columns; ++i) {
+    rows = rows * x.dim(i);
+    const Tensor column = ops::squeeze(part(index, -1, i, i + 1), std::vector<int64_t>{-1});
+    flat = flat * dim_value(x.dim(i), DType::kI64) + column;
+  }
+  for (int64_t i = columns; i < x.ndim(); ++i) rest = rest * x.dim(i);
+  const Dim count = element_count(std::span<const Dim>(flat.shape()));
+  const Tensor places = ops::expand(ops::reshape(flat, {count, 1}), {count, rest});
+  const Tensor out =
+      ops::scatter_along(ops::reshape(x, {rows, rest}), places,
+                         ops::reshape(c.tensor(2), {count, rest}), 0, reduction_word(c));
+  return {ops::reshape(out, x.shape())};
+}
+
+/// Writes new steps into a cache along an axis, for each sample from its own index on.
+Values tensor_scatter(NodeCall& c) {
+  const Tensor &cache = c.tensor(0), &update = c.tensor(1);
+  const int64_t axis = c.axis(c.integer("axis", -2), cache.ndim());
+  const Dim steps = update.dim(axis);
+  Shape along(static_cast<size_t>(cache.ndim()), Dim(1));
+  along[static_cast<size_t>(axis)] = steps;
+  Tensor at =
+      ops::reshape(ops::arange(AttrValue(0), AttrValue(steps), AttrValue(1), DType::kI64), along);
+  if (c.has(2)) {
+    Shape first(static_cast<size_t>(cache.ndim()), Dim(1));
+    first[0] = cache.dim(0);
+    at = at + ops::reshape(ops::cast(c.tensor(2), DType::kI64), first);
+  }
+  if (c.word("mode", "linear") == "circular")
+    at = ops::remainder(at, dim_value(cache.dim(axis), DType::kI64));
+  return {ops::scatter_along(cache, ops::expand(at, update.shape()), update, axis, "assign")};
+}
+
+Values one_hot(NodeCall& c) {
+  const Tensor& index = c.tensor(0);
+  const auto depth = static_cast<int64_t>(c.known_number(1));
+  const Tensor& values = c.tensor(2);
+  int64_t axis = c.integer("axis", -1);
+  if (axis < 0) axis += index.ndim() + 1;
+  c.check(axis >= 0 && axis <= index.ndim(), "the axis is out of range");
+  const Tensor whole = ops::cast(index, DType::kI64);
+  const Tensor wrapped_index =
+      ops::where(ops::less_than(whole, integer_scalar(0)), whole + integer_scalar(depth), whole);
+  Shape shape(static_cast<size_t>(index.ndim() + 1), Dim(1));
+  shape[static_cast<size_t>(axis)] = depth;
+  const Tensor places =
+      ops::reshape(ops::arange(AttrValue(0), AttrValue(depth), AttrValue(1), DType::kI64), shape);
+  const Tensor hot = ops::equal(ops::unsqueeze(wrapped_index, {axis}), places);
+  const auto value = [&](int64_t i) { return ops::reshape(part(values, 0, i, i + 1), Shape()); };
+  return {ops::where(hot, value(1), value(0))};
+}
+
+Values nonzero(NodeCall& c) {
+  Tensor x = c.tensor(0);
+  if (x.ndim() == 0) x = ops::reshape(x, Shape{1});
+  return {ops::transpose(ops::nonzero_rows(x), {1, 0})};
+}
+
+Values compress(NodeCall& c) {
+  Tensor x = c.tensor(0);
+  const bool flat = !c.has_attribute("axis");
+  if (flat) x = ops::reshape(x, Shape{-1});
+  const int64_t axis = flat ? 0 : c.axis(c.integer("axis", 0), x.ndim());
+  const Tensor rows = ops::reshape(ops::nonzero_rows(c.tensor(1)), Shape{-1});
+  return {ops::index_select(x, rows, axis)};
+}
+
+constexpr Operator kOperators[] = {
+    {"Gather", 1, gather},
+    {"GatherElements", 1, gather_elements},
+    {"GatherND", 1, gather_nd},
+    {"Scatter", 1, scatter_elements},
+    {"ScatterElements", 1, scatter_elements},
+    {"ScatterND", 1, scatter_nd},
+    {"TensorScatter", 1, tensor_scatter},
+    {"OneHot", 1, one_hot},
+    {"NonZero", 1, nonzero},
+    {"Compress", 1, compress},
+};
+
+}  // namespace
+
+std::span<const Operator> indexing_operators() { return kOperators; }
+
+}  // namespace paddle::onnx

@@ -1,0 +1,210 @@
+// Joining, cutting and padding.
+
+#include <algorithm>
+
+#include "onnx/operators.h"
+
+namespace paddle::onnx {
+namespace {
+
+Values concat(NodeCall& c) {
+  if (c.value(0).kind() == Value::Kind::kStrings) {
+    std::vector<std::string> items;
+    for (size_t i = 0; i < c.input_count(); ++i) {
+      const StringArray& s = c.value(i).strings();
+      c.check(s.shape.size() == 1, "strings are joined as vectors only");
+      items.insert(items.end(), s.items.begin(), s.items.end());
+    }
+    const auto n = static_cast<int64_t>(items.size());
+    return {Value::of_strings({n}, std::move(items))};
+  }
+  return {ops::concat(c.tensors(), c.axis(c.integer("axis", 1), c.tensor(0).ndim()))};
+}
+
+/// Sizes come as an attribute or an input; without them the parts are equal, the last one smaller.
+Values split(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  Shape sizes;
+  if (c.has(1)) {
+    sizes = c.known_dims(1);
+  } else if (c.has_attribute("split")) {
+    sizes = to_shape(c.integers("split"));
+  } else {
+    const auto count = c.integer("num_outputs", static_cast<int64_t>(c.output_count()));
+    c.check(count > 0 && count <= 1 << 20, "cannot split into ", count, " parts");
+    const Dim size = x.dim(axis), each = ceil_divide(size, count);
+    Dim left = size;
+    for (int64_t i = 0; i < count; ++i) {
+      sizes.push_back(i + 1 < count ? minimum(each, left) : left);
+      left = left - sizes.back();
+    }
+  }
+  Values out;
+  Dim at = 0;
+  for (const Dim& size : sizes) {
+    out.emplace_back(part(x, axis, at, at + size));
+    at = at + size;
+  }
+  c.check(at.equals(x.dim(axis)).value_or(true), "the parts ", text(sizes),
+          " do not add up to the size ", x.dim(axis));
+  return out;
+}
+
+/// Before opset 10 starts and ends are attributes. Numbers far out of range mean the end.
+Values slice(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  Shape starts, ends;
+  std::vector<int64_t> axes, steps;
+  if (c.opset() < 10) {
+    starts = to_shape(c.integers("starts"));
+    ends = to_shape(c.integers("ends"));
+    axes = c.integers("axes", first_axes(static_cast<int64_t>(starts.size())));
+  } else {
+    starts = c.known_dims(1);
+    ends = c.known_dims(2);
+    axes = c.has(3) ? c.known_integers(3) : first_axes(static_cast<int64_t>(starts.size()));
+    if (c.has(4)) steps = c.known_integers(4);
+  }
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  c.check(
+      starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
+      "starts, ends, axes and steps must have one length");
+  constexpr int64_t kFar = int64_t{1} << 40;
+  for (Shape* bounds : {&starts, &ends})
+    for (Dim& d : *bounds)
+      if (d.is_constant()) d = std::clamp(d.value(), -kFar, kFar);
+  for (int64_t& s : steps) s = std::clamp(s, -kFar, kFar);
+  return {ops::strided_slice(x, axes, starts, ends, steps)};
+}
+
+/// One axis at a time; negative pads cut.
+Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
+              const std::string& mode, const Tensor& fill) {
+  Tensor x = in;
+  const Dim size = x.dim(axis);
+  if (before < 0 || after < 0) {
+    x = part(x, axis, std::max<int64_t>(0, -before), size + std::min<int64_t>(0, after));
+    before = std::max<int64_t>(0, before);
+    after = std::max<int64_t>(0, after);
+  }
+  if (before == 0 && after == 0) return x;
+  Tensors parts;
+  const auto add = [&](int64_t count, bool front) {
+    if (count == 0) return;
+    Shape shape = x.shape();
+    shape[static_cast<size_t>(axis)] = count;
+    if (mode == "constant") {
+      parts.push_back(ops::expand(fill, shape));
+    } else {  // the places that the mode copies from
+      const int64_t n = known_size(x, axis);
+      if (n == 0) fail(ErrorCode::kModel, "there is nothing to pad from");
+      std::vector<int64_t> places;
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t at = front ? i - count : n + i;
+        if (mode == "edge") {
+          at = std::clamp(at, int64_t{0}, n - 1);
+        } else if (mode == "wrap") {
+          at = (at % n + n) % n;
+        } else {
+          const int64_t period = std::max<int64_t>(1, 2 * (n - 1));
+          at = (at % period + period) % period;
+          at = at < n ? at : period - at;
+        }
+        places.push_back(at);
+      }
+      parts.push_back(ops::index_select(x, integer_vector(places), axis));
+    }
+  };
+  add(before, true);
+  parts.push_back(x);
+  add(after, false);
+  return parts.size() == 1 ? parts[0] : ops::concat(parts, axis);
+}
+
+Values pad(NodeCall& c) {
+  Tensor x = c.tensor(0);
+  const std::string mode = c.word("mode", "constant");
+  c.check(mode == "constant" || mode == "reflect" || mode == "edge" || mode == "wrap",
+          "unknown mode '", mode, "'");
+  std::vector<int64_t> pads;
+  Tensor fill = scalar(c.real("value", 0), x.dtype());
+  if (c.opset() < 11) {
+    pads = c.integers(c.opset() < 2 ? "paddings" : "pads");
+  } else {
+    pads = c.known_integers(1);
+    if (c.has(2)) fill = ops::reshape(c.tensor(2), Shape());
+  }
+  std::vector<int64_t> axes = c.has(3) ? c.known_integers(3) : first_axes(x.ndim());
+  c.check(pads.size() == 2 * axes.size(), pads.size(), " pads are given for ", axes.size(),
+          " axes");
+  for (size_t i = 0; i < axes.size(); ++i)
+    x = padded(x, c.axis(axes[i], x.ndim()), pads[i], pads[i + axes.size()], mode, fill);
+  return {x};
+}
+
+/// Cuts or pads the middle of axes to a size.
+Values center_crop_pad(NodeCall& c) {
+  Tensor x = c.tensor(0);
+  const auto sizes = c.known_integers(1);
+  const auto axes = c.integers("axes", first_axes(x.ndim()));
+  c.check(axes.size() == sizes.size(), "one size for each axis is needed");
+  const Tensor zero = scalar(0, x.dtype());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = c.axis(axes[i], x.ndim()), size = known_size(x, axis);
+    const int64_t surplus = size - sizes[i];
+    if (surplus > 0) x = part(x, axis, surplus / 2, surplus / 2 + sizes[i]);
+    if (surplus < 0) x = padded(x, axis, -surplus / 2, -surplus - -surplus / 2, "constant", zero);
+  }
+  return {x};
+}
+
+/// Each sequence's first elements backwards.
+Values reverse_sequence(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const int64_t time = c.integer("time_axis", 0), batch = c.integer("batch_axis", 1);
+  c.check(x.ndim() >= 2 && time + batch == 1 && time * batch == 0,
+          "time_axis and batch_axis must be 0 and 1");
+  const Tensor swapped = time == 0 ? x : ops::swapaxes(x, 0, 1);
+  const Dim steps = swapped.dim(0);
+  const Tensor at =
+      ops::unsqueeze(ops::arange(AttrValue(0), AttrValue(steps), AttrValue(1), DType::kI64), {1});
+  const Tensor lengths = ops::unsqueeze(ops::cast(c.tensor(1), DType::kI64), {0});
+  Tensor from = ops::where(ops::less_than(at, lengths), lengths - integer_scalar(1) - at, at);
+  Shape wide = {swapped.dim(0), swapped.dim(1)};
+  for (int64_t i = 2; i < x.ndim(); ++i) wide.push_back(1);
+  from = ops::expand(ops::reshape(from, wide), swapped.shape());
+  const Tensor out = ops::gather_along(swapped, from, 0);
+  return {time == 0 ? out : ops::swapaxes(out, 0, 1)};
+}
+
+/// A matrix's upper or lower triangle; the diagonal may be an input.
+Values trilu(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const int64_t k = c.has(1) ? c.known_integer(1) : 0;
+  const auto bound = [](int64_t v) { return std::clamp(v, -(int64_t{1} << 40), int64_t{1} << 40); };
+  const bool upper = c.flag("upper", true);
+  const Tensor rows = ops::unsqueeze(
+      ops::arange(AttrValue(0), AttrValue(x.dim(-2)), AttrValue(1), DType::kI64), {1});
+  const Tensor columns = ops::unsqueeze(
+      ops::arange(AttrValue(0), AttrValue(x.dim(-1)), AttrValue(1), DType::kI64), {0});
+  const Tensor offset = columns - rows, limit = integer_scalar(bound(k));
+  const Tensor keep = upper ? ops::greater_equal(offset, limit) : ops::less_equal(offset, limit);
+  return {ops::where(keep, x, scalar(0, x.dtype()))};
+}
+
+constexpr Operator kOperators[] = {
+    {"Concat", 1, concat},
+    {"Split", 1, split},
+    {"Slice", 1, slice},
+    {"Pad", 1, pad},
+    {"CenterCropPad", 1, center_crop_pad},
+    {"ReverseSequence", 1, reverse_sequence},
+    {"Trilu", 1, trilu},
+};
+
+}  // namespace
+
+std::span<const Operator> join_operators() { return kOperators; }
+
+}  // namespace paddle::onnx

@@ -1,0 +1,94 @@
+#include "onnx/operators.h"
+
+#include <map>
+#include <unordered_map>
+
+#include "onnx/evaluator.h"
+
+namespace paddle::onnx {
+namespace {
+
+/// Entries of one domain by name.
+using Table = std::unordered_map<std::string_view, std::vector<const Operator*>>;
+
+void add(Table& table, std::span<const Operator> operators) {
+  for (const Operator& op : operators) table[op.name].push_back(&op);
+}
+
+const std::map<std::string, Table>& tables() {
+  static const auto* const kTables = [] {
+    auto* all = new std::map<std::string, Table>;
+    Table& main = (*all)[""];
+    for (const auto family :
+         {elementwise_operators, activation_operators, cast_operators, reduction_operators,
+          ordering_operators, shape_operators, join_operators, indexing_operators,
+          creation_operators, product_operators})
+      add(main, family());
+    return all;
+  }();
+  return *kTables;
+}
+
+const Operator* lookup(const formats::onnx::Node& node, int64_t opset) {
+  const auto table = tables().find(node.domain);
+  if (table == tables().end()) return nullptr;
+  const auto found = table->second.find(node.op_type);
+  if (found == table->second.end()) return nullptr;
+  const Operator* best = nullptr;
+  for (const Operator* op : found->second)
+    if (op->since <= opset && (!best || op->since > best->since)) best = op;
+  return best;
+}
+
+}  // namespace
+
+bool is_known_operator(const formats::onnx::Node& node, int64_t opset) {
+  return lookup(node, opset) != nullptr;
+}
+
+const Operator& find_operator(const formats::onnx::Node& node, int64_t opset) {
+  if (const Operator* op = lookup(node, opset)) return *op;
+  std::vector<std::string> names;
+  for (const auto& [domain, table] : tables())
+    for (const auto& entry : table)
+      names.push_back(domain.empty() ? std::string(entry.first) : str(domain, ".", entry.first));
+  const std::string type = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+  fail(ErrorCode::kModel, "node '", node.name, "' has the unknown operator ", type, " of opset ",
+       opset, did_you_mean(type, names));
+}
+
+Tensor scalar(double value, DType dtype) { return ops::full(Shape(), value, dtype); }
+
+Tensor integer_scalar(int64_t value, DType dtype) { return ops::full(Shape(), value, dtype); }
+
+Tensor integer_vector(const std::vector<int64_t>& values, DType dtype) {
+  return Tensor(Array::from(values, {static_cast<int64_t>(values.size())}).cast(dtype));
+}
+
+int64_t known_size(const Tensor& x, int64_t axis) {
+  const Dim& d = x.dim(axis);
+  if (!d.is_constant()) throw NeedsValue(ErrorCode::kModel, str("the size ", d, " must be known"));
+  return d.value();
+}
+
+Dims known_shape(const Tensor& x) {
+  Dims out;
+  for (int64_t i = 0; i < x.ndim(); ++i) out.push_back(known_size(x, i));
+  return out;
+}
+
+Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step) {
+  return ops::strided_slice(x, {axis}, {start}, {end}, {step});
+}
+
+std::vector<int64_t> first_axes(int64_t n) {
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < n; ++i) axes.push_back(i);
+  return axes;
+}
+
+Tensor permuted(const Tensor& x, const std::vector<int64_t>& order) {
+  return ops::transpose(x, order);
+}
+
+}  // namespace paddle::onnx

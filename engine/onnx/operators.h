@@ -1,0 +1,73 @@
+#pragma once
+// The tables of operators, one per family, each in the .cc file of its name, and the few helpers
+// that rules of several families share.
+
+#include <span>
+
+#include "onnx/call.h"
+
+namespace paddle::onnx {
+
+std::span<const Operator> elementwise_operators();
+std::span<const Operator> activation_operators();
+std::span<const Operator> cast_operators();
+std::span<const Operator> reduction_operators();
+std::span<const Operator> ordering_operators();
+std::span<const Operator> shape_operators();
+std::span<const Operator> join_operators();
+std::span<const Operator> indexing_operators();
+std::span<const Operator> creation_operators();
+std::span<const Operator> product_operators();
+std::span<const Operator> convolution_operators();
+std::span<const Operator> pooling_operators();
+std::span<const Operator> norm_operators();
+std::span<const Operator> recurrent_operators();
+std::span<const Operator> attention_operators();
+std::span<const Operator> linear_attention_operators();
+std::span<const Operator> quantization_operators();
+std::span<const Operator> image_operators();
+std::span<const Operator> resize_operators();
+std::span<const Operator> detection_operators();
+std::span<const Operator> signal_operators();
+std::span<const Operator> loss_operators();
+std::span<const Operator> control_operators();
+std::span<const Operator> sequence_operators();
+std::span<const Operator> string_operators();
+std::span<const Operator> training_operators();   ///< of ai.onnx.preview.training
+std::span<const Operator> preview_operators();    ///< of ai.onnx.preview
+std::span<const Operator> ml_operators();         ///< of ai.onnx.ml
+std::span<const Operator> microsoft_operators();  ///< of com.microsoft
+
+/// Rules that apply one function of ops/ to the inputs as they are.
+template <Tensor (*F)(const Tensor&)>
+Values unary(NodeCall& c) {
+  return {F(c.tensor(0))};
+}
+template <Tensor (*F)(const Tensor&, const Tensor&)>
+Values binary(NodeCall& c) {
+  return {F(c.tensor(0), c.tensor(1))};
+}
+
+/// A 0-D tensor of this dtype.
+Tensor scalar(double value, DType dtype);
+Tensor integer_scalar(int64_t value, DType dtype = DType::kI64);
+/// A vector of integers as a tensor.
+Tensor integer_vector(const std::vector<int64_t>& values, DType dtype = DType::kI64);
+/// The size of an axis, which must be known.
+int64_t known_size(const Tensor& x, int64_t axis);
+/// The whole shape, which must be known.
+Dims known_shape(const Tensor& x);
+/// [start, end) along an axis.
+Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step = 1);
+/// The axes 0 to n - 1.
+std::vector<int64_t> first_axes(int64_t n);
+/// `x` with its axes in this order.
+Tensor permuted(const Tensor& x, const std::vector<int64_t>& order);
+/// `f` on `x` in float32 if `x` is of a 16-bit float type, and back.
+template <class F>
+Tensor in_float32(const Tensor& x, F&& f) {
+  if (x.dtype() != DType::kF16 && x.dtype() != DType::kBF16) return f(x);
+  return ops::cast(f(ops::cast(x, DType::kF32)), x.dtype());
+}
+
+}  // namespace paddle::onnx

@@ -1,0 +1,68 @@
+#pragma once
+// An ONNX model ready to run. Its graph is traced into a function of ours, which is planned and
+// run like any other; with symbolic sizes where that is possible, else for each set of input shapes
+// that comes. What cannot be traced (a value decides a shape, sequences, strings) runs node by node
+// under the eager executor.
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "onnx/evaluator.h"
+#include "runtime/executable.h"
+
+namespace paddle::onnx {
+
+enum class Mode : uint8_t {
+  kAutomatic,  ///< traced if possible
+  kEager       ///< node by node
+};
+
+class Session {
+ public:
+  /// Reads the file and refuses operators that are not known. kModel.
+  explicit Session(const std::string& path, Mode mode = Mode::kAutomatic);
+
+  const formats::onnx::Model& model() const { return *model_; }
+  /// What a caller gives: the graph's inputs without those that initialisers stand for.
+  const std::vector<formats::onnx::ValueInfo>& inputs() const { return inputs_; }
+  const std::vector<formats::onnx::ValueInfo>& outputs() const { return model_->graph.outputs; }
+  /// One value per input, in order; an absent one is none. The values of outputs are valid until
+  /// the next call.
+  Values run(const Values& inputs);
+  /// Elements of all initialisers.
+  int64_t parameter_count() const;
+  /// Floating-point operations for these inputs; 0 if they do not run as a plan.
+  double flops(const Values& inputs);
+  void set_seed(uint64_t seed) { seed_ = seed; }
+
+  /// The graph as a function for inputs of these types. NeedsValue if that cannot be.
+  std::shared_ptr<ir::Function> trace(const std::vector<TensorType>& types) const;
+
+ private:
+  struct Compiled {
+    std::vector<TensorType> types;
+    std::unique_ptr<runtime::Executable> executable;  ///< null: cannot be traced for these types
+  };
+  Compiled* compiled_for(const Values& inputs);
+  std::unique_ptr<runtime::Executable> compile(const std::vector<TensorType>& types) const;
+  std::vector<TensorType> declared_types() const;
+  std::vector<Array> arrays_for(const ir::Function& function, const Values& inputs) const;
+  void check_inputs(const Values& inputs) const;
+  Values run_eagerly(const Values& inputs);
+
+  std::shared_ptr<formats::onnx::Model> model_;
+  std::vector<formats::onnx::ValueInfo> inputs_;
+  std::vector<size_t> positions_;  ///< of `inputs_` among the graph's inputs
+  std::unique_ptr<Evaluator> evaluator_;
+  Mode mode_;
+  bool symbolic_tried_ = false;
+  uint64_t seed_ = 0, step_ = 0;
+  std::vector<Array> held_;  ///< of the last call: outputs may be views of its inputs
+  std::unique_ptr<Compiled> symbolic_;
+  std::list<Compiled> by_shape_;  ///< most recently used first
+};
+
+}  // namespace paddle::onnx
