@@ -43,6 +43,8 @@ Tensor to_power(const Tensor& x, const std::string& mode, bool saturate) {
                    DType::kF8E8M0);
 }
 
+}  // namespace
+
 Tensor convert(const Tensor& x, DType to, bool saturate, const std::string& mode) {
   if (x.dtype() == to) return x;
   if (to == DType::kF8E8M0) return to_power(x, mode, saturate);
@@ -55,6 +57,8 @@ Tensor convert(const Tensor& x, DType to, bool saturate, const std::string& mode
                       scalar(std::numeric_limits<double>::quiet_NaN(), wide.dtype()), wide);
   return ops::cast(wide, to);
 }
+
+namespace {
 
 double parse_number(const std::string& text) {
   std::string lower;

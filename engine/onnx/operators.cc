@@ -19,10 +19,16 @@ const std::map<std::string, Table>& tables() {
   static const auto* const kTables = [] {
     auto* all = new std::map<std::string, Table>;
     Table& main = (*all)[""];
-    for (const auto family :
-         {elementwise_operators, activation_operators, cast_operators, reduction_operators,
-          ordering_operators, shape_operators, join_operators, indexing_operators,
-          creation_operators, product_operators})
+    for (const auto family : {elementwise_operators,  activation_operators,
+                              cast_operators,         reduction_operators,
+                              ordering_operators,     shape_operators,
+                              join_operators,         indexing_operators,
+                              creation_operators,     product_operators,
+                              convolution_operators,  pooling_operators,
+                              norm_operators,         recurrent_operators,
+                              attention_operators,    linear_attention_operators,
+                              quantization_operators, loss_operators,
+                              control_operators,      sequence_operators})
       add(main, family());
     return all;
   }();

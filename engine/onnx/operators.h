@@ -63,6 +63,9 @@ Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int
 std::vector<int64_t> first_axes(int64_t n);
 /// `x` with its axes in this order.
 Tensor permuted(const Tensor& x, const std::vector<int64_t>& order);
+/// A cast as the operator Cast does it: what is out of range of an 8-bit float type becomes the
+/// greatest number of the type or (not `saturate`) infinity or NaN; `mode` is for powers of two.
+Tensor convert(const Tensor& x, DType to, bool saturate, const std::string& mode);
 /// `f` on `x` in float32 if `x` is of a 16-bit float type, and back.
 template <class F>
 Tensor in_float32(const Tensor& x, F&& f) {

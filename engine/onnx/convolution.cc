@@ -1,0 +1,118 @@
+// Convolutions.
+
+#include "onnx/convolution.h"
+
+#include <algorithm>
+
+#include "onnx/operators.h"
+#include "onnx/window.h"
+
+namespace paddle::onnx {
+
+Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Dims kernel_shape = known_shape(weight);
+  c.check(kernel_shape.size() >= 3, "the weight must have a spatial axis at least");
+  std::vector<int64_t> kernel(kernel_shape.begin() + 2, kernel_shape.end());
+  const auto stated = c.integers("kernel_shape", kernel);
+  c.check(stated == kernel, "kernel_shape is ", str(stated), ", the weight is ", str(kernel_shape));
+  const Window w(c, x.shape(), kernel);
+  const int64_t groups = c.integer("group", 1);
+  switch (w.rank()) {
+    case 1:
+      return ops::conv1d(x, weight, bias, w.stride, w.borders(), w.dilation, groups);
+    case 2:
+      return ops::conv2d(x, weight, bias, w.stride, w.borders(), w.dilation, groups);
+    case 3:
+      return ops::conv3d(x, weight, bias, w.stride, w.borders(), w.dilation, groups);
+    default:
+      c.refuse("convolutions of ", w.rank(), " axes are not supported");
+  }
+}
+
+namespace {
+
+Values conv(NodeCall& c) { return {convolve(c, c.tensor(0), c.tensor(1), c.tensor_or_none(2))}; }
+
+Tensor whole_transposed(const NodeCall& c, const Tensor& x, const Tensor& weight, const Window& w,
+                        int64_t groups) {
+  switch (w.rank()) {
+    case 1:
+      return ops::conv1d_transpose(x, weight, {}, w.stride, 0, 0, groups, w.dilation);
+    case 2:
+      return ops::conv2d_transpose(x, weight, {}, w.stride, 0, 0, w.dilation, groups);
+    case 3:
+      return ops::conv3d_transpose(x, weight, {}, w.stride, 0, 0, groups, w.dilation);
+    default:
+      c.refuse("transposed convolutions of ", w.rank(), " axes are not supported");
+  }
+}
+
+/// Computed without borders; what borders and output_padding say is then cut or added.
+Values conv_transpose(NodeCall& c) {
+  const Tensor &x = c.tensor(0), &weight = c.tensor(1);
+  const Dims kernel_shape = known_shape(weight);
+  const Window w(c, x.shape(), {kernel_shape.begin() + 2, kernel_shape.end()});
+  const size_t n = w.rank();
+  auto extra = c.integers("output_padding");
+  if (extra.empty()) extra.assign(n, 0);
+  c.check(extra.size() == n, "output_padding must have ", n, " numbers");
+  const auto wanted = c.integers("output_shape");
+  const std::string word = c.word("auto_pad", "NOTSET");
+  Tensor y = whole_transposed(c, x, weight, w, c.integer("group", 1));
+  for (size_t i = 0; i < n; ++i) {
+    const auto axis = static_cast<int64_t>(i) + 2;
+    const Dim full = y.dim(axis);
+    Dim begin = w.before[i], end = full - w.after[i] + extra[i];
+    if (!wanted.empty() || word.starts_with("SAME")) {
+      const Dim size =
+          wanted.empty() ? x.dim(axis) * w.stride[i] : Dim(wanted[wanted.size() - n + i]);
+      const Dim total = full + extra[i] - size;
+      const Dim half = floor_divide(total, 2);
+      begin = word == "SAME_UPPER" ? half : total - half;
+      if (begin.less(0).value_or(false)) begin = 0;
+      end = begin + size;
+    }
+    const Dim missing = maximum(0, end - full);
+    if (!(missing.is_constant() && missing.value() == 0)) {
+      Shape shape = y.shape();
+      shape[static_cast<size_t>(axis)] = missing;
+      y = ops::concat({y, ops::full(shape, 0.0, y.dtype())}, axis);
+    }
+    if (!begin.equals(0).value_or(false) || !end.equals(y.dim(axis)).value_or(false))
+      y = part(y, axis, begin, end);
+  }
+  if (c.has(2)) {
+    Shape shape(static_cast<size_t>(y.ndim()), Dim(1));
+    shape[1] = c.tensor(2).dim(0);
+    y = y + ops::reshape(c.tensor(2), shape);
+  }
+  return {y};
+}
+
+/// Depthwise, looking back only; the last inputs are kept for the next call.
+Values causal_conv_with_state(NodeCall& c) {
+  const Tensor &x = c.tensor(0), &weight = c.tensor(1);
+  const int64_t k = known_size(weight, 2);
+  const Tensor past =
+      c.has(3) ? c.tensor(3) : ops::full({x.dim(0), x.dim(1), Dim(k - 1)}, 0.0, x.dtype());
+  const Tensor all = ops::concat({past, x}, 2);
+  Tensor y = in_float32(all, [&](const Tensor& wide) {
+    const auto as = [&](const Tensor& t) { return t ? ops::cast(t, wide.dtype()) : t; };
+    return ops::conv1d(wide, as(weight), as(c.tensor_or_none(2)), 1, 0, 1, known_size(weight, 0));
+  });
+  const std::string activation = c.word("activation", "none");
+  if (activation == "silu" || activation == "swish") y = ops::silu(y);
+  return {y, part(all, 2, all.dim(2) - (k - 1), all.dim(2))};
+}
+
+constexpr Operator kOperators[] = {
+    {"Conv", 1, conv},
+    {"ConvTranspose", 1, conv_transpose},
+    {"CausalConvWithState", 1, causal_conv_with_state},
+};
+
+}  // namespace
+
+std::span<const Operator> convolution_operators() { return kOperators; }
+
+}  // namespace paddle::onnx

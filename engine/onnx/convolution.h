@@ -1,0 +1,11 @@
+#pragma once
+// The convolution that Conv and its quantised forms share.
+
+#include "onnx/call.h"
+
+namespace paddle::onnx {
+
+/// Convolution of 1 to 3 axes with the node's strides, pads, dilations and group.
+Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias);
+
+}  // namespace paddle::onnx

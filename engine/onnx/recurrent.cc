@@ -1,0 +1,252 @@
+// RNN, GRU and LSTM. What the scan of ops/ computes goes there; sequence lengths, peepholes, clips
+// and other activations are unrolled step by step.
+
+#include <algorithm>
+#include <map>
+
+#include "onnx/operators.h"
+
+namespace paddle::onnx {
+namespace {
+
+enum class Cell : uint8_t { kRnn, kGru, kLstm };
+
+/// An activation by its name, with its parameters.
+struct Activation {
+  std::string name;
+  double alpha = 0, beta = 0;
+
+  Tensor operator()(const Tensor& x) const {
+    if (name == "sigmoid") return ops::sigmoid(x);
+    if (name == "tanh") return ops::tanh(x);
+    if (name == "relu") return ops::relu(x);
+    if (name == "affine") return x * alpha + beta;
+    if (name == "leakyrelu") return ops::leaky_relu(x, alpha);
+    if (name == "thresholdedrelu") return ops::thresholded_relu(x, alpha);
+    if (name == "scaledtanh") return ops::tanh(x * beta) * alpha;
+    if (name == "hardsigmoid") return ops::hardsigmoid(x, alpha, beta);
+    if (name == "elu") return ops::elu(x, alpha);
+    if (name == "softsign") return ops::softsign(x);
+    if (name == "softplus") return ops::softplus(x, 1, 1e30);
+    fail(ErrorCode::kModel, "unknown activation '", name, "'");
+  }
+};
+
+/// The attributes of one direction, and its share of the weights.
+struct Direction {
+  Cell cell;
+  bool reverse = false, linear_before_reset = false, coupled = false;
+  double clip = 0;
+  std::vector<Activation> activations;
+  Tensor w, r, wb, rb, peephole;  ///< [gates * hidden, ...]
+  Tensor h, c;                    ///< [batch, hidden]
+  Tensor lengths;                 ///< [batch], or none
+};
+
+int64_t gates_of(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
+
+std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t directions,
+                                       int64_t direction, bool& plain) {
+  static const std::map<std::string, std::pair<double, double>> kDefaults = {
+      {"leakyrelu", {0.01, 0}}, {"thresholdedrelu", {1, 0}},
+      {"scaledtanh", {1, 1}},   {"hardsigmoid", {0.2, 0.5}},
+      {"elu", {1, 0}},          {"affine", {1, 0}}};
+  std::vector<std::string> usual = {"sigmoid", "tanh", "tanh"};
+  if (cell == Cell::kGru) usual = {"sigmoid", "tanh"};
+  if (cell == Cell::kRnn) usual = {"tanh"};
+  std::vector<std::string> names = c.words("activations");
+  const auto alphas = c.reals("activation_alpha"), betas = c.reals("activation_beta");
+  plain = names.empty();
+  if (names.empty())
+    for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
+  c.check(names.size() == usual.size() * static_cast<size_t>(directions), "there are ",
+          names.size(), " activations");
+  std::vector<Activation> out;
+  for (size_t i = 0; i < usual.size(); ++i) {
+    const size_t at = static_cast<size_t>(direction) * usual.size() + i;
+    Activation a;
+    for (const char ch : names[at]) a.name += static_cast<char>(std::tolower(ch));
+    if (const auto it = kDefaults.find(a.name); it != kDefaults.end()) {
+      a.alpha = at < alphas.size() ? alphas[at] : it->second.first;
+      a.beta = at < betas.size() ? betas[at] : it->second.second;
+    }
+    out.push_back(a);
+  }
+  return out;
+}
+
+Tensor row(const Tensor& t, int64_t i) {
+  return ops::squeeze(part(t, 0, i, i + 1), std::vector<int64_t>{0});
+}
+
+/// Rows of gates in another order.
+Tensor reordered(const Tensor& t, const Dim& hidden, const std::vector<int64_t>& order) {
+  Tensors parts;
+  for (const int64_t g : order) parts.push_back(part(t, 0, hidden * g, hidden * (g + 1)));
+  return parts.size() == 1 ? parts[0] : ops::concat(parts, 0);
+}
+
+struct Steps {
+  Tensor all, h, c;  ///< [steps, batch, hidden], [batch, hidden]
+};
+
+/// With the scan of ops/, whose gates come in PyTorch's order.
+Steps scanned(const Direction& d, const Tensor& x, const Dim& hidden) {
+  std::vector<int64_t> order = {0};
+  if (d.cell == Cell::kLstm) order = {0, 2, 3, 1};
+  if (d.cell == Cell::kGru) order = {1, 0, 2};
+  Tensor gates =
+      ops::matmul(x, reordered(d.w, hidden, order), false, true) + reordered(d.wb, hidden, order);
+  Tensor hidden_bias;
+  if (d.cell == Cell::kGru)
+    hidden_bias = reordered(d.rb, hidden, order);
+  else
+    gates = gates + reordered(d.rb, hidden, order);
+  const std::string cell = d.cell == Cell::kLstm  ? "lstm"
+                           : d.cell == Cell::kGru ? "gru"
+                                                  : d.activations[0].name;
+  const Tensors out =
+      ops::recurrent_scan(ops::transpose(gates, {1, 0, 2}), reordered(d.r, hidden, order),
+                          hidden_bias, d.h, d.c ? d.c : d.h, cell, d.reverse);
+  return {ops::transpose(out[0], {1, 0, 2}), out[1], out[2]};
+}
+
+Tensor clipped(const Direction& d, const Tensor& x) {
+  return d.clip > 0 ? ops::clip(x, -d.clip, d.clip) : x;
+}
+
+/// One step; gives the new h and c.
+std::pair<Tensor, Tensor> step(const Direction& d, const Tensor& input, const Tensor& h,
+                               const Tensor& c, const Dim& hidden) {
+  const auto gate = [&](const Tensor& t, int64_t g) {
+    return part(t, -1, hidden * g, hidden * (g + 1));
+  };
+  const auto peep = [&](int64_t g) { return part(d.peephole, 0, hidden * g, hidden * (g + 1)); };
+  const Activation& f = d.activations[0];
+  if (d.cell == Cell::kRnn)
+    return {f(clipped(d, input + ops::matmul(h, d.r, false, true) + d.rb)), c};
+  const Activation& g = d.activations[1];
+  if (d.cell == Cell::kGru) {
+    const Tensor share =
+        ops::matmul(h, part(d.r, 0, 0, hidden * 2), false, true) + part(d.rb, 0, 0, hidden * 2);
+    const Tensor z = f(clipped(d, gate(input, 0) + gate(share, 0)));
+    const Tensor r = f(clipped(d, gate(input, 1) + gate(share, 1)));
+    const Tensor weight = part(d.r, 0, hidden * 2, hidden * 3), bias = gate(d.rb, 2);
+    const Tensor moved = d.linear_before_reset ? r * (ops::matmul(h, weight, false, true) + bias)
+                                               : ops::matmul(r * h, weight, false, true) + bias;
+    const Tensor n = g(clipped(d, gate(input, 2) + moved));
+    return {(1.0 - z) * n + z * h, c};
+  }
+  const Activation& last = d.activations[2];
+  const Tensor all = input + ops::matmul(h, d.r, false, true) + d.rb;
+  Tensor in = gate(all, 0), out = gate(all, 1), forget = gate(all, 2);
+  if (d.peephole) {
+    in = in + peep(0) * c;
+    forget = forget + peep(2) * c;
+  }
+  const Tensor i = f(clipped(d, in));
+  const Tensor keep = d.coupled ? 1.0 - i : f(clipped(d, forget));
+  const Tensor next = keep * c + i * g(clipped(d, gate(all, 3)));
+  if (d.peephole) out = out + peep(1) * next;
+  return {f(clipped(d, out)) * last(next), next};
+}
+
+Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
+  const int64_t steps = known_size(x, 0);
+  if (steps > 4096) fail(ErrorCode::kModel, "there are too many steps to unroll: ", steps);
+  const Tensor inputs = ops::matmul(x, d.w, false, true) + d.wb;
+  Tensors out(static_cast<size_t>(steps));
+  Tensor h = d.h, c = d.c;
+  for (int64_t k = 0; k < steps; ++k) {
+    const int64_t t = d.reverse ? steps - 1 - k : k;
+    auto [new_h, new_c] = step(d, row(inputs, t), h, c, hidden);
+    Tensor shown = new_h;
+    if (d.lengths) {  // beyond its length a sequence stays as it is and shows zeros
+      const Tensor inside =
+          ops::unsqueeze(ops::greater_than(d.lengths, integer_scalar(t, d.lengths.dtype())), {1});
+      shown = ops::where(inside, new_h, scalar(0, new_h.dtype()));
+      new_h = ops::where(inside, new_h, h);
+      if (c) new_c = ops::where(inside, new_c, c);
+    }
+    h = new_h;
+    c = new_c;
+    out[static_cast<size_t>(t)] = shown;
+  }
+  return {ops::stack(out, 0), h, c};
+}
+
+template <Cell kCell>
+Values recurrent(NodeCall& call) {
+  const bool batch_first = call.integer("layout", 0) == 1;
+  Tensor x = call.tensor(0);
+  const DType dtype = x.dtype();
+  const bool narrow = dtype == DType::kF16 || dtype == DType::kBF16;
+  const auto wide = [&](const Tensor& t) { return narrow && t ? ops::cast(t, DType::kF32) : t; };
+  x = wide(x);
+  if (batch_first) x = ops::transpose(x, {1, 0, 2});
+  const Dim batch = x.dim(1);
+  const std::string word = call.word("direction", "forward");
+  const int64_t directions = word == "bidirectional" ? 2 : 1;
+  const Tensor w = wide(call.tensor(1)), r = wide(call.tensor(2));
+  const Dim hidden = r.dim(2);
+  const int64_t gates = gates_of(kCell);
+  call.check(w.dim(0).equals(directions).value_or(true), "the weights are not for the direction '",
+             word, "'");
+  Tensors alls, hs, cs;
+  for (int64_t side = 0; side < directions; ++side) {
+    Direction d;
+    d.cell = kCell;
+    d.reverse = side == 1 || word == "reverse";
+    d.linear_before_reset = call.flag("linear_before_reset", false);
+    d.coupled = call.flag("input_forget", false);
+    d.clip = call.real("clip", 0);
+    bool usual = true;
+    d.activations = activations_of(call, kCell, directions, side, usual);
+    d.w = row(w, side);
+    d.r = row(r, side);
+    const Tensor bias = call.has(3) ? row(wide(call.tensor(3)), side)
+                                    : ops::full({hidden * (2 * gates)}, 0.0, x.dtype());
+    d.wb = part(bias, 0, 0, hidden * gates);
+    d.rb = part(bias, 0, hidden * gates, hidden * (2 * gates));
+    const auto state = [&](size_t i) {
+      if (!call.has(i)) return ops::full({batch, hidden}, 0.0, x.dtype());
+      const Tensor all = wide(call.tensor(i));
+      return row(batch_first ? ops::transpose(all, {1, 0, 2}) : all, side);
+    };
+    d.h = state(5);
+    if (kCell == Cell::kLstm) {
+      d.c = state(6);
+      if (call.has(7)) d.peephole = row(wide(call.tensor(7)), side);
+    }
+    d.lengths = call.tensor_or_none(4);
+    const bool scans = usual && d.clip == 0 && !d.lengths && !d.peephole && !d.coupled &&
+                       (kCell != Cell::kGru || d.linear_before_reset);
+    Steps out = scans ? scanned(d, x, hidden) : unrolled(d, x, hidden);
+    alls.push_back(out.all);
+    hs.push_back(out.h);
+    cs.push_back(out.c);
+  }
+  // [steps, directions, batch, hidden], or with the batch in front
+  Tensor all = ops::stack(alls, 1), h = ops::stack(hs, 0);
+  if (batch_first) {
+    all = ops::transpose(all, {2, 0, 1, 3});
+    h = ops::transpose(h, {1, 0, 2});
+  }
+  const auto back = [&](const Tensor& t) { return narrow ? ops::cast(t, dtype) : t; };
+  if (kCell != Cell::kLstm) return {back(all), back(h)};
+  Tensor c = ops::stack(cs, 0);
+  if (batch_first) c = ops::transpose(c, {1, 0, 2});
+  return {back(all), back(h), back(c)};
+}
+
+constexpr Operator kOperators[] = {
+    {"RNN", 1, recurrent<Cell::kRnn>},
+    {"GRU", 1, recurrent<Cell::kGru>},
+    {"LSTM", 1, recurrent<Cell::kLstm>},
+};
+
+}  // namespace
+
+std::span<const Operator> recurrent_operators() { return kOperators; }
+
+}  // namespace paddle::onnx
