@@ -27,7 +27,9 @@ const std::map<std::string, Table>& tables() {
                               convolution_operators,  pooling_operators,
                               norm_operators,         recurrent_operators,
                               attention_operators,    linear_attention_operators,
-                              quantization_operators, loss_operators,
+                              quantization_operators, image_operators,
+                              resize_operators,       detection_operators,
+                              signal_operators,       loss_operators,
                               control_operators,      sequence_operators})
       add(main, family());
     return all;

@@ -1,0 +1,263 @@
+// Resize and Upsample: one axis after the other, each as a few weighted neighbours per place.
+
+#include <algorithm>
+#include <cmath>
+
+#include "onnx/operators.h"
+
+namespace paddle::onnx {
+namespace {
+
+constexpr int64_t kMaxSize = int64_t{1} << 31;
+
+/// How coordinates, weights and borders are chosen.
+struct Sampling {
+  std::string mode, coordinates, nearest;
+  double cubic = -0.75, extrapolation = 0;
+  bool exclude_outside = false, antialias = false;
+};
+
+/// One axis: where it goes and what it takes from.
+struct AxisResize {
+  int64_t axis = 0, from = 0, to = 0;
+  double scale = 1, start = 0, end = 1;  ///< the part of the input, for tf_crop_and_resize
+};
+
+/// The place in the input that an output place looks at.
+double source(const Sampling& s, const AxisResize& a, int64_t at) {
+  const auto x = static_cast<double>(at), in = static_cast<double>(a.from);
+  const double out = a.scale * in;
+  if (s.coordinates == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
+  if (s.coordinates == "asymmetric") return x / a.scale;
+  if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
+  if (s.coordinates == "tf_crop_and_resize") {
+    const double span = (a.end - a.start) * (in - 1);
+    return a.start * (in - 1) + (out == 1 ? span / 2 : x * span / (out - 1));
+  }
+  if (s.coordinates == "pytorch_half_pixel" && out == 1) return -0.5;
+  const double half = (x + 0.5) / a.scale - 0.5;
+  if (s.coordinates == "half_pixel_symmetric")
+    return in / 2 * (1 - static_cast<double>(a.to) / out) + half;
+  if (s.coordinates == "half_pixel" || s.coordinates == "pytorch_half_pixel") return half;
+  fail(ErrorCode::kModel, "unknown coordinate_transformation_mode '", s.coordinates, "'");
+}
+
+double cubic_weight(double distance, double a) {
+  const double x = std::abs(distance), x2 = x * x, x3 = x * x2;
+  if (x <= 1) return (a + 2) * x3 - (a + 3) * x2 + 1;
+  return x < 2 ? a * x3 - 5 * a * x2 + 8 * a * x - 4 * a : 0;
+}
+
+/// Offsets from the neighbour on the left, and their weights; `ratio` is in (0, 1].
+struct Taps {
+  int64_t first = 0;
+  std::vector<double> weights;
+};
+
+Taps taps_of(const Sampling& s, double ratio, double scale) {
+  Taps t;
+  const bool linear = s.mode == "linear";
+  const double shrink = s.antialias ? std::min(scale, 1.0) : 1.0;
+  const double reach = (linear ? 1 : 2) / shrink;
+  t.first = static_cast<int64_t>(std::floor(-reach)) + 1;
+  double total = 0;
+  for (int64_t i = t.first; i <= 1 - t.first; ++i) {
+    const double distance = (static_cast<double>(i) - ratio) * shrink;
+    const double w =
+        linear ? std::max(0.0, 1 - std::abs(distance)) : cubic_weight(distance, s.cubic);
+    t.weights.push_back(w);
+    total += w;
+  }
+  if (s.antialias)
+    for (double& w : t.weights) w /= total;
+  return t;
+}
+
+int64_t nearest_place(const Sampling& s, double x) {
+  if (s.nearest == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
+  if (s.nearest == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
+  if (s.nearest == "floor") return static_cast<int64_t>(std::floor(x));
+  if (s.nearest == "ceil") return static_cast<int64_t>(std::ceil(x));
+  fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
+}
+
+/// A value per place of one axis, broadcast over the others.
+Tensor along(const std::vector<double>& values, int64_t axis, int64_t rank, DType dtype) {
+  Shape shape(static_cast<size_t>(rank), Dim(1));
+  shape[static_cast<size_t>(axis)] = static_cast<int64_t>(values.size());
+  return ops::cast(
+      ops::reshape(Tensor(Array::from(values, {static_cast<int64_t>(values.size())})), shape),
+      dtype);
+}
+
+/// x resampled along one axis.
+Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
+  const int64_t last = a.from - 1;
+  std::vector<double> outside(static_cast<size_t>(a.to), 0);
+  std::vector<std::vector<int64_t>> places;
+  std::vector<std::vector<double>> weights;
+  for (int64_t at = 0; at < a.to; ++at) {
+    const double from = source(s, a, at);
+    if (s.coordinates == "tf_crop_and_resize" && (from < 0 || from > static_cast<double>(last)))
+      outside[static_cast<size_t>(at)] = 1;
+    Taps taps{0, {1}};
+    int64_t base = 0;
+    if (s.mode == "nearest") {
+      base = nearest_place(s, from);
+    } else {
+      base = static_cast<int64_t>(std::ceil(from)) - 1;
+      taps = taps_of(s, from - static_cast<double>(base), a.scale);
+    }
+    double total = 0;
+    for (size_t k = 0; k < taps.weights.size(); ++k) {
+      const int64_t place = base + taps.first + static_cast<int64_t>(k);
+      if (s.exclude_outside && s.mode != "nearest" && (place < 0 || place > last))
+        taps.weights[k] = 0;
+      total += taps.weights[k];
+      if (places.size() <= k) {
+        places.emplace_back(static_cast<size_t>(a.to));
+        weights.emplace_back(static_cast<size_t>(a.to));
+      }
+      places[k][static_cast<size_t>(at)] = std::clamp(place, int64_t{0}, last);
+      weights[k][static_cast<size_t>(at)] = taps.weights[k];
+    }
+    if (s.exclude_outside && total != 0)
+      for (size_t k = 0; k < taps.weights.size(); ++k) weights[k][static_cast<size_t>(at)] /= total;
+  }
+  Tensor out;
+  for (size_t k = 0; k < places.size(); ++k) {
+    Tensor taken = ops::index_select(x, integer_vector(places[k]), a.axis);
+    if (s.mode != "nearest") taken = taken * along(weights[k], a.axis, x.ndim(), x.dtype());
+    out = out ? out + taken : taken;
+  }
+  if (std::find(outside.begin(), outside.end(), 1.0) == outside.end()) return out;
+  const Tensor beyond = along(outside, a.axis, x.ndim(), DType::kBool);
+  return ops::where(beyond, scalar(s.extrapolation, x.dtype()), out);
+}
+
+Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResize>& axes) {
+  if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic")
+    fail(ErrorCode::kModel, "unknown mode '", s.mode, "'");
+  Tensor out = s.mode == "nearest" || is_float(x.dtype()) ? x : ops::cast(x, DType::kF32);
+  const auto apply = [&](const Tensor& wide) {
+    Tensor y = wide;
+    for (const AxisResize& a : axes) {
+      if (a.to < 0 || a.to > kMaxSize) fail(ErrorCode::kModel, "the size ", a.to, " is impossible");
+      if (a.from == 0) fail(ErrorCode::kModel, "an axis without elements cannot be resized");
+      if (a.from == a.to && a.scale == 1 && s.coordinates != "tf_crop_and_resize") continue;
+      y = resized(y, s, a);
+    }
+    return y;
+  };
+  out = s.mode == "nearest" ? apply(out) : in_float32(out, apply);
+  return {ops::cast(out, x.dtype())};
+}
+
+/// The scales of a node of an old opset, for all axes.
+Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& scales) {
+  if (static_cast<int64_t>(scales.size()) != x.ndim())
+    fail(ErrorCode::kModel, scales.size(), " scales are given for ", x.ndim(), " axes");
+  std::vector<AxisResize> axes;
+  for (int64_t i = 0; i < x.ndim(); ++i) {
+    AxisResize a;
+    a.axis = i;
+    a.scale = scales[static_cast<size_t>(i)];
+    if (a.scale == 1) continue;
+    if (!(a.scale > 0)) fail(ErrorCode::kModel, "the scale ", a.scale, " is not positive");
+    a.from = known_size(x, i);
+    a.to = static_cast<int64_t>(std::floor(static_cast<double>(a.from) * a.scale));
+    axes.push_back(a);
+  }
+  return resize_all(x, s, axes);
+}
+
+std::vector<double> known_numbers(const NodeCall& c, size_t i) {
+  const Array a = c.known(i);
+  std::vector<double> out;
+  for (int64_t k = 0; k < a.size(); ++k) out.push_back(a.number(k));
+  return out;
+}
+
+Values upsample(NodeCall& c) {
+  const Sampling s{c.word("mode", "nearest"), "asymmetric", "floor"};
+  return by_scales(c.tensor(0), s, c.has(1) ? known_numbers(c, 1) : c.reals("scales"));
+}
+
+Values resize_10(NodeCall& c) {
+  const Sampling s{c.word("mode", "nearest"), "asymmetric", "floor"};
+  return by_scales(c.tensor(0), s, known_numbers(c, 1));
+}
+
+Values resize(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  Sampling s;
+  s.mode = c.word("mode", "nearest");
+  s.coordinates = c.word("coordinate_transformation_mode", "half_pixel");
+  s.nearest = c.word("nearest_mode", "round_prefer_floor");
+  s.cubic = c.real("cubic_coeff_a", -0.75);
+  s.extrapolation = c.real("extrapolation_value", 0);
+  s.exclude_outside = c.flag("exclude_outside", false);
+  s.antialias = c.flag("antialias", false);
+  auto axes = c.integers("axes", first_axes(x.ndim()));
+  for (int64_t& a : axes) a = c.axis(a, x.ndim());
+  const size_t n = axes.size();
+  const auto given = [&](size_t i) {
+    return c.has(i) &&
+           !(c.value(i).shape().size() == 1 && c.value(i).shape()[0].equals(0).value_or(false));
+  };
+  std::vector<double> roi = given(1) ? known_numbers(c, 1) : std::vector<double>{};
+  const std::vector<double> scales = given(2) ? known_numbers(c, 2) : std::vector<double>{};
+  std::vector<int64_t> sizes = given(3) ? c.known_integers(3) : std::vector<int64_t>{};
+  c.check((scales.size() == n) != (sizes.size() == n), "scales or sizes for ", n,
+          " axes are needed");
+  double common = 0;  // one scale for all axes, where the aspect ratio is kept
+  const std::string policy = c.word("keep_aspect_ratio_policy", "stretch");
+  if (!sizes.empty() && policy != "stretch")
+    for (size_t i = 0; i < n; ++i) {
+      const double scale =
+          static_cast<double>(sizes[i]) / static_cast<double>(known_size(x, axes[i]));
+      const bool better = policy == "not_larger" ? scale < common : scale > common;
+      if (i == 0 || better) common = scale;
+    }
+  std::vector<AxisResize> all;
+  for (size_t i = 0; i < n; ++i) {
+    AxisResize a;
+    a.axis = axes[i];
+    if (roi.size() == 2 * n) {
+      a.start = roi[i];
+      a.end = roi[i + n];
+    }
+    const bool crop = s.coordinates == "tf_crop_and_resize" && (a.start != 0 || a.end != 1);
+    if (!scales.empty() && scales[i] == 1 && !crop) continue;
+    if (!sizes.empty() && common == 0 && x.dim(a.axis).equals(sizes[i]).value_or(false) && !crop)
+      continue;
+    a.from = known_size(x, a.axis);
+    const auto in = static_cast<double>(a.from);
+    if (!scales.empty()) {
+      a.scale = scales[i];
+      c.check(a.scale > 0, "the scale ", a.scale, " is not positive");
+      const double part = crop ? a.end - a.start : 1;
+      a.to = static_cast<int64_t>(std::floor(in * part * a.scale));
+    } else if (common != 0) {
+      a.scale = common;
+      a.to = static_cast<int64_t>(std::floor(in * common + 0.5));
+    } else {
+      a.scale = static_cast<double>(sizes[i]) / in;
+      a.to = sizes[i];
+    }
+    all.push_back(a);
+  }
+  return resize_all(x, s, all);
+}
+
+constexpr Operator kOperators[] = {
+    {"Upsample", 1, upsample},
+    {"Resize", 10, resize_10},
+    {"Resize", 11, resize},
+};
+
+}  // namespace
+
+std::span<const Operator> resize_operators() { return kOperators; }
+
+}  // namespace paddle::onnx
