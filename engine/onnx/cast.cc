@@ -48,6 +48,8 @@ Tensor to_power(const Tensor& x, const std::string& mode, bool saturate) {
 Tensor convert(const Tensor& x, DType to, bool saturate, const std::string& mode) {
   if (x.dtype() == to) return x;
   if (to == DType::kF8E8M0) return to_power(x, mode, saturate);
+  if (to == DType::kF4E2M1 && is_float(x.dtype()))  // there is no NaN: it becomes -0
+    return ops::cast(ops::where(ops::isnan(x), scalar(-0.0, x.dtype()), x), to);
   const double limit = greatest(to);
   if (limit == 0) return ops::cast(x, to);
   Tensor wide = x.dtype() == DType::kF64 ? x : ops::cast(x, DType::kF32);

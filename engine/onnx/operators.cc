@@ -30,8 +30,12 @@ const std::map<std::string, Table>& tables() {
                               quantization_operators, image_operators,
                               resize_operators,       detection_operators,
                               signal_operators,       loss_operators,
-                              control_operators,      sequence_operators})
+                              control_operators,      sequence_operators,
+                              string_operators})
       add(main, family());
+    add((*all)["ai.onnx.preview.training"], training_operators());
+    add((*all)["ai.onnx.preview"], preview_operators());
+    add((*all)["ai.onnx.ml"], ml_operators());
     return all;
   }();
   return *kTables;

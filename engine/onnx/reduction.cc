@@ -1,5 +1,9 @@
 // Reductions along axes.
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
@@ -43,21 +47,38 @@ Tensor prod(const Tensor& x, const Axes& axes, bool keep) {
   return ops::prod(x, axes, keep, x.dtype());
 }
 
-Tensor through_integers(Tensor (*f)(const Tensor&, const Axes&, bool), const Tensor& x,
-                        const Axes& axes, bool keep) {
-  if (!is_bool(x.dtype())) return f(x, axes, keep);
-  return ops::cast(f(ops::cast(x, DType::kU8), axes, keep), DType::kBool);
-}
+/// Extremes of booleans are those of 0 and 1; over axes without elements they are the bound of the
+/// type that `F` begins with.
 template <Tensor (*F)(const Tensor&, const Axes&, bool)>
-Tensor extreme(const Tensor& x, const Axes& axes, bool keep) {
-  return through_integers(F, x, axes, keep);
+Tensor extreme(const Tensor& x, const Axes& axes, bool keep, double empty) {
+  const bool none = std::any_of(axes->begin(), axes->end(), [&](int64_t a) {
+    return x.dim(a).is_constant() && x.dim(a).value() == 0;
+  });
+  if (none) {
+    Shape shape;
+    for (int64_t i = 0; i < x.ndim(); ++i) {
+      const bool reduced = std::find(axes->begin(), axes->end(), i) != axes->end();
+      if (!reduced) shape.push_back(x.dim(i));
+      if (reduced && keep) shape.push_back(1);
+    }
+    if (is_bool(x.dtype())) return ops::full(shape, empty > 0, DType::kBool);
+    if (is_float(x.dtype())) return ops::full(shape, empty, x.dtype());
+    const bool is_signed = info(x.dtype()).kind == DTypeKind::kSigned;
+    const int bits = info(x.dtype()).bits - (is_signed ? 1 : 0);
+    const double bound = empty > 0   ? std::ldexp(1.0, bits) - 1
+                         : is_signed ? -std::ldexp(1.0, bits)
+                                     : 0;
+    return ops::full(shape, bound, x.dtype());
+  }
+  if (!is_bool(x.dtype())) return F(x, axes, keep);
+  return ops::cast(F(ops::cast(x, DType::kU8), axes, keep), DType::kBool);
 }
 
 Tensor max(const Tensor& x, const Axes& axes, bool keep) {
-  return extreme<ops::max>(x, axes, keep);
+  return extreme<ops::max>(x, axes, keep, -std::numeric_limits<double>::infinity());
 }
 Tensor min(const Tensor& x, const Axes& axes, bool keep) {
-  return extreme<ops::min>(x, axes, keep);
+  return extreme<ops::min>(x, axes, keep, std::numeric_limits<double>::infinity());
 }
 
 Tensor l1(const Tensor& x, const Axes& axes, bool keep) { return sum(ops::abs(x), axes, keep); }
