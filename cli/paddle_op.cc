@@ -1,6 +1,7 @@
 // paddle-op list|show|run|check|bench: the operations, one by one.
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "base/parallel.h"
 #include "common.h"
@@ -8,13 +9,14 @@
 #include "inspect/check.h"
 #include "inspect/reference.h"
 #include "inspect/run_op.h"
+#include "ops/kernel.h"
 
 namespace {
 
 using namespace paddle;
 
 struct CheckArguments {
-  std::string file, filter;
+  std::string file, filter, backend;
   bool eager = false, compiled = false, numeric = false, strided = false;
   int order = 1;
   double timeout = 120;
@@ -31,6 +33,8 @@ int check(const CheckArguments& a) {
   options.cases.strided = a.strided;
   options.filter = a.filter;
   options.isolation = {thread_count(), a.timeout};
+  std::optional<BackendScope> scope;
+  if (!a.backend.empty()) scope.emplace(a.backend);
   const auto report = [](const std::string& line) { cli::print(line + "\n"); };
   const auto result = a.numeric ? inspect::check_gradients(a.order, options, report)
                                 : inspect::check_table(a.file, options, report);
@@ -95,6 +99,10 @@ int run(int argc, char** argv) {
   check_command->add_flag("--compiled", checks.compiled, "compiled mode alone (default: both)");
   check_command->add_option("--filter", checks.filter,
                             "only names that match this regular expression");
+  check_command
+      ->add_option("--backend", checks.backend,
+                   "take this one's kernels wherever it has one: cpu or onednn")
+      ->check(CLI::IsMember({"cpu", "onednn"}));
   check_command->add_flag("--strided", checks.strided,
                           "inputs lie in memory with their axes turned round");
   check_command->add_flag("--numeric", checks.numeric,

@@ -82,6 +82,13 @@ std::vector<int64_t> output_sizes(const char* op, const AttrValue& value, const 
 
 Tensor adaptive_mean(const char* op, Tensor x, const AttrValue& size, int64_t first, size_t n) {
   const auto out = output_sizes(op, size, x, first, n);
+  if (n == 2) {
+    const int64_t rows = x.dim(first).value(), columns = x.dim(first + 1).value();
+    if (is_float(x.dtype()) && rows > 0 && columns > 0 && rows % out[0] == 0 &&
+        columns % out[1] == 0)
+      return ops::avg_pool2d(x, pair_of(rows / out[0], columns / out[1]), {}, 0, false, true, {},
+                             first == 1 ? "NHWC" : "NCHW");
+  }
   for (size_t i = 0; i < n; ++i) {
     const int64_t axis = first + static_cast<int64_t>(i), in = x.dim(axis).value();
     std::vector<double> matrix(static_cast<size_t>(out[i] * in), 0.0);

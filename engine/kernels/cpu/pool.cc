@@ -4,65 +4,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/parallel.h"
-#include "kernels/cpu/conv_shape.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/pool_shape.h"
 #include "ops/generated/attrs.h"
-#include "ops/window.h"
 
 namespace paddle::cpu {
 namespace {
-
-struct PoolShape {
-  int64_t batch, channels, height, width, out_height, out_width;
-  int64_t kernel_height = 1, kernel_width = 1, stride_height = 1, stride_width = 1;
-  int64_t top = 0, bottom = 0, left = 0, right = 0;
-  bool channels_last;
-
-  PoolShape(const Dims& input, const Dims& output, bool last) : channels_last(last) {
-    const size_t channel = last ? 3 : 1, first = last ? 1 : 2;
-    batch = input[0];
-    channels = input[channel];
-    height = input[first];
-    width = input[first + 1];
-    out_height = output[first];
-    out_width = output[first + 1];
-  }
-
-  void windows(const AttrValue& kernel_size, const AttrValue& stride, const AttrValue& padding,
-               std::string_view op) {
-    const std::string what(op);
-    const auto kernel = window_numbers(kernel_size, 2, what);
-    const auto step = stride.is_none() ? kernel : window_numbers(stride, 2, what);
-    const auto pads = window_padding(padding, to_shape(Dims{height, width}), kernel, step, {1, 1},
-                                     channels_last, what);
-    kernel_height = kernel[0];
-    kernel_width = kernel[1];
-    stride_height = step[0];
-    stride_width = step[1];
-    top = pads[0];
-    bottom = pads[1];
-    left = pads[2];
-    right = pads[3];
-  }
-
-  ImageStrides in() const { return ImageStrides::of(channels, height, width, channels_last); }
-  ImageStrides out() const {
-    return ImageStrides::of(channels, out_height, out_width, channels_last);
-  }
-
-  /// Calls `body(input offset, output offset)` for every plane, from several threads.
-  template <class Body>
-  void planes(int64_t work, Body body) const {
-    const ImageStrides i = in(), o = out();
-    parallel_for(batch * channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t p = begin; p < end; ++p)
-                     body(p / channels * i.batch + p % channels * i.channel,
-                          p / channels * o.batch + p % channels * o.channel);
-                 });
-  }
-};
 
 template <class T>
 T lowest() {
@@ -75,69 +22,115 @@ T lowest() {
 
 constexpr int64_t kColumns = 256;  // windows of a row taken at a time
 
-/// One place of the kernel over a row of windows: where x[c * stride] is larger than value[c] or
+/// 16-bit floats are compared in f32.
+template <class T>
+using Compared =
+    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+
+/// One place of the kernel over a run of windows: where x[c * stride] is larger than value[c] or
 /// NaN, it and (with kPlaces) its place win. Written so that the compiler makes vectors of it.
 template <class T, int64_t kStride, bool kPlaces>
-void take_larger(const T* x, int64_t stride, int64_t n, int32_t first, int32_t step, T* value,
-                 int32_t* place) {
+void take_larger(const T* x, int64_t stride, int64_t n, int32_t first, int32_t step,
+                 Compared<T>* value, int32_t* place) {
   if (kStride != 0) stride = kStride;
   for (int64_t c = 0; c < n; ++c) {
-    const T candidate = x[c * stride];
+    const Compared<T> candidate = static_cast<Compared<T>>(x[c * stride]);
     const bool better = (candidate > value[c]) | (candidate != candidate);
     value[c] = better ? candidate : value[c];
     if constexpr (kPlaces) place[c] = better ? first + static_cast<int32_t>(c) * step : place[c];
   }
 }
 
+/// Rows of windows of one channel at a time, for planes that lie together.
+template <class T, bool kPlaces>
+void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* places) {
+  const ImageStrides i = s.in(), o = s.out();
+  const int64_t work = s.out_height * s.out_width * s.kernel_height * s.kernel_width;
+  const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, Compared<T>* value,
+                       int32_t* place) {
+    const int64_t h0 = r * s.stride_height - s.top, w0 = c0 * s.stride_width - s.left;
+    // The first element of each window, or the nearest one to a window in the padding alone.
+    for (int64_t c = 0; c < n; ++c) {
+      value[c] = lowest<Compared<T>>();
+      if constexpr (kPlaces)
+        place[c] =
+            static_cast<int32_t>(std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
+                                 std::clamp<int64_t>(w0 + c * s.stride_width, 0, s.width - 1));
+    }
+    const int64_t stride = s.stride_width * i.column;
+    const auto take = stride == 1   ? &take_larger<T, 1, kPlaces>
+                      : stride == 2 ? &take_larger<T, 2, kPlaces>
+                                    : &take_larger<T, 0, kPlaces>;
+    for (int64_t h = std::max<int64_t>(0, h0); h < std::min(s.height, h0 + s.kernel_height); ++h)
+      for (int64_t k = 0; k < s.kernel_width; ++k) {
+        // Windows whose k-th column lies inside: 0 <= w0 + k + c * stride_width < width.
+        const int64_t w = w0 + k;
+        const int64_t first = w >= 0 ? 0 : (-w + s.stride_width - 1) / s.stride_width;
+        const int64_t last = w >= s.width ? 0 : std::min(n, (s.width - 1 - w) / s.stride_width + 1);
+        if (first >= last) continue;
+        const int64_t at = w + first * s.stride_width;
+        take(x + h * i.row + at * i.column, stride, last - first,
+             static_cast<int32_t>(h * s.width + at), static_cast<int32_t>(s.stride_width),
+             value + first, place + first);
+      }
+  };
+  s.planes(work, [&](int64_t from, int64_t to) {
+    Compared<T> value[kColumns];
+    int32_t place[kColumns];
+    for (int64_t r = 0; r < s.out_height; ++r)
+      for (int64_t c0 = 0; c0 < s.out_width; c0 += kColumns) {
+        const int64_t n = std::min(kColumns, s.out_width - c0);
+        row(input + from, r, c0, n, value, place);
+        for (int64_t c = 0; c < n; ++c) {
+          const int64_t at = to + r * o.row + (c0 + c) * o.column;
+          output[at] = static_cast<T>(value[c]);
+          if constexpr (kPlaces) places[at] = place[c];
+        }
+      }
+  });
+}
+
+/// All channels of one window at a time, for channels that lie together.
+template <class T, bool kPlaces>
+void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* places) {
+  const ImageStrides i = s.in(), o = s.out();
+  const int64_t work = s.out_width * s.kernel_height * s.kernel_width * s.channels;
+  const auto window = [&](int64_t image, int64_t r, int64_t c) {
+    const int64_t h0 = r * s.stride_height - s.top, w0 = c * s.stride_width - s.left;
+    const int64_t h1 = std::min(s.height, h0 + s.kernel_height);
+    const int64_t w1 = std::min(s.width, w0 + s.kernel_width);
+    const int64_t nearest = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
+                            std::clamp<int64_t>(w0, 0, s.width - 1);
+    Compared<T> value[kColumns];
+    int32_t place[kColumns];
+    for (int64_t first = 0; first < s.channels; first += kColumns) {
+      const int64_t n = std::min(kColumns, s.channels - first);
+      std::fill_n(value, n, lowest<Compared<T>>());
+      if constexpr (kPlaces) std::fill_n(place, n, static_cast<int32_t>(nearest));
+      for (int64_t h = std::max<int64_t>(0, h0); h < h1; ++h)
+        for (int64_t w = std::max<int64_t>(0, w0); w < w1; ++w)
+          take_larger<T, 1, kPlaces>(input + image * i.batch + h * i.row + w * i.column + first, 1,
+                                     n, static_cast<int32_t>(h * s.width + w), 0, value, place);
+      const int64_t at = image * o.batch + r * o.row + c * o.column + first;
+      for (int64_t k = 0; k < n; ++k) output[at + k] = static_cast<T>(value[k]);
+      if constexpr (kPlaces) std::copy_n(place, n, places + at);
+    }
+  };
+  parallel_for(s.batch * s.out_height, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row)
+                   for (int64_t c = 0; c < s.out_width; ++c)
+                     window(row / s.out_height, row % s.out_height, c);
+               });
+}
+
 template <class T, bool kPlaces>
 std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
   return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
-    const ImageStrides i = s.in(), o = s.out();
-    const int64_t work = s.out_height * s.out_width * s.kernel_height * s.kernel_width;
-    const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, T* value, int32_t* place) {
-      const int64_t h0 = r * s.stride_height - s.top, w0 = c0 * s.stride_width - s.left;
-      // The first element of each window, or the nearest one to a window in the padding alone.
-      for (int64_t c = 0; c < n; ++c) {
-        value[c] = lowest<T>();
-        if constexpr (kPlaces)
-          place[c] =
-              static_cast<int32_t>(std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
-                                   std::clamp<int64_t>(w0 + c * s.stride_width, 0, s.width - 1));
-      }
-      const int64_t stride = s.stride_width * i.column;
-      const auto take = stride == 1   ? &take_larger<T, 1, kPlaces>
-                        : stride == 2 ? &take_larger<T, 2, kPlaces>
-                                      : &take_larger<T, 0, kPlaces>;
-      for (int64_t h = std::max<int64_t>(0, h0); h < std::min(s.height, h0 + s.kernel_height); ++h)
-        for (int64_t k = 0; k < s.kernel_width; ++k) {
-          // Windows whose k-th column lies inside: 0 <= w0 + k + c * stride_width < width.
-          const int64_t w = w0 + k;
-          const int64_t first = w >= 0 ? 0 : (-w + s.stride_width - 1) / s.stride_width;
-          const int64_t last =
-              w >= s.width ? 0 : std::min(n, (s.width - 1 - w) / s.stride_width + 1);
-          if (first >= last) continue;
-          const int64_t at = w + first * s.stride_width;
-          take(x + h * i.row + at * i.column, stride, last - first,
-               static_cast<int32_t>(h * s.width + at), static_cast<int32_t>(s.stride_width),
-               value + first, place + first);
-        }
-    };
-    s.planes(work, [&](int64_t from, int64_t to) {
-      const T* const x = static_cast<const T*>(operands[0]) + from;
-      T* const out = static_cast<T*>(results[0]) + to;
-      int32_t* const mask = kPlaces ? static_cast<int32_t*>(results[1]) + to : nullptr;
-      T value[kColumns];
-      int32_t place[kColumns];
-      for (int64_t r = 0; r < s.out_height; ++r)
-        for (int64_t c0 = 0; c0 < s.out_width; c0 += kColumns) {
-          const int64_t n = std::min(kColumns, s.out_width - c0);
-          row(x, r, c0, n, value, place);
-          for (int64_t c = 0; c < n; ++c) {
-            out[r * o.row + (c0 + c) * o.column] = value[c];
-            if constexpr (kPlaces) mask[r * o.row + (c0 + c) * o.column] = place[c];
-          }
-        }
-    });
+    const auto pool =
+        s.channels_last ? &max_pool_channels<T, kPlaces> : &max_pool_planes<T, kPlaces>;
+    pool(s, static_cast<const T*>(operands[0]), static_cast<T*>(results[0]),
+         static_cast<int32_t*>(results[1]));
   });
 }
 
@@ -187,32 +180,6 @@ std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
     });
   });
 }
-
-/// The part of a window inside the input, and what its sum is divided by.
-struct Window {
-  int64_t first_h, last_h, first_w, last_w;
-  double divisor;
-};
-
-struct Average {
-  bool exclusive;
-  double divisor;  ///< 0: the window's size
-
-  Window at(const PoolShape& s, int64_t r, int64_t c) const {
-    const int64_t h0 = r * s.stride_height - s.top, w0 = c * s.stride_width - s.left;
-    // A window that ceil_mode adds counts only the part in the padded input.
-    const int64_t h1 = std::min(h0 + s.kernel_height, s.height + s.bottom);
-    const int64_t w1 = std::min(w0 + s.kernel_width, s.width + s.right);
-    Window w{std::max<int64_t>(0, h0), std::min(s.height, h1), std::max<int64_t>(0, w0),
-             std::min(s.width, w1), divisor};
-    if (divisor == 0) {
-      const int64_t inside =
-          std::max<int64_t>(0, w.last_h - w.first_h) * std::max<int64_t>(0, w.last_w - w.first_w);
-      w.divisor = static_cast<double>(exclusive ? inside : (h1 - h0) * (w1 - w0));
-    }
-    return w;
-  }
-};
 
 template <class T>
 std::unique_ptr<Kernel> avg_pool(const PoolShape& s, const Average& average) {

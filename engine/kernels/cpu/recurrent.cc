@@ -8,18 +8,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/parallel.h"
 #include "kernels/cpu/recurrent_loops.h"
+#include "kernels/cpu/recurrent_scan.h"
 #include "ops/generated/attrs.h"
-#include "ops/kernel.h"
 
 namespace paddle::cpu {
 namespace {
 
 constexpr int64_t kColumns = 64;
-
-enum class Cell : uint8_t { kLstm, kGru, kTanh, kRelu };
 
 Cell cell_of(const std::string& word) {
   if (word == "lstm") return Cell::kLstm;
@@ -27,32 +26,43 @@ Cell cell_of(const std::string& word) {
   return word == "tanh" ? Cell::kTanh : Cell::kRelu;
 }
 
-struct ScanShape {
-  Cell cell;
-  bool reverse;
-  int64_t batch, steps, hidden, gates, saved;
-  int64_t grain(int64_t rows_of_work) const {
-    return std::max<int64_t>(4, 32768 / std::max<int64_t>(1, batch * rows_of_work));
+/// Our own loops: no packing, few rows.
+template <class T>
+class LoopProducts final : public ScanProducts<T> {
+ public:
+  explicit LoopProducts(const ScanShape& shape) : s(shape) {}
+  void forward(const RunContext&, const T* weight, const T* h, bool first_step,
+               T* share) const override {
+    const int64_t stride = first_step ? s.hidden : s.steps * s.hidden;
+    parallel_for(s.width(), grain(s.hidden), [&](int64_t first, int64_t last) {
+      recurrent_loops<T>().forward(h, s.batch, stride, weight, s.hidden, first, last, share,
+                                   s.width());
+    });
   }
-  int64_t step(int64_t i) const { return reverse ? steps - 1 - i : i; }
+  void backward(const RunContext&, const T* weight, const T* g, T* out) const override {
+    // Whole vectors, so that a value does not depend on where a thread begins.
+    parallel_for((s.hidden + kColumns - 1) / kColumns, grain(s.width() * kColumns) / 4,
+                 [&](int64_t first, int64_t last) {
+                   recurrent_loops<T>().backward(g, s.batch, s.steps * s.width(), weight, s.width(),
+                                                 s.hidden, first * kColumns,
+                                                 std::min(s.hidden, last * kColumns), out);
+                 });
+  }
+
+ private:
+  int64_t grain(int64_t work) const {
+    return std::max<int64_t>(4, 32768 / std::max<int64_t>(1, s.batch * work));
+  }
+  ScanShape s;
 };
 
-ScanShape scan_shape(const std::string& cell, bool reverse, const Dims& out) {
-  ScanShape s{cell_of(cell), reverse, out[0], out[1], out[2], 1, 0};
-  if (s.cell == Cell::kLstm) {
-    s.gates = 4;
-    s.saved = 5;
-  } else if (s.cell == Cell::kGru) {
-    s.gates = 3;
-    s.saved = 4;
-  }
-  return s;
-}
+size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 template <class T>
 class Scan {
  public:
-  explicit Scan(const ScanShape& shape) : s(shape) {}
+  Scan(const ScanShape& shape, std::unique_ptr<ScanProducts<T>> products)
+      : s(shape), products_(std::move(products)) {}
 
   /// One row of one step; `share` is W h, `h` the state before, `c` the cell's memory (updated).
   void cell(const T* gates, T* share, const T* bias, const T* h, T* c, T* saved, T* out) const {
@@ -89,9 +99,14 @@ class Scan {
 
   /// For the hidden state's share of one step's gates, and room for the cell's memory and for what
   /// a step saves where nobody reads those.
-  size_t scratch_bytes() const {
-    return static_cast<size_t>(s.batch * s.hidden * (s.gates + 1 + s.saved)) * sizeof(T);
+  size_t own_scratch() const {
+    return aligned(static_cast<size_t>(s.batch * s.hidden * (s.gates + 1 + s.saved)) * sizeof(T));
   }
+  size_t own_grad_scratch() const {
+    return aligned(static_cast<size_t>(s.batch * s.hidden) * sizeof(T));
+  }
+  size_t product_scratch() const { return products_->scratch_bytes(); }
+  std::string name() const { return products_->name(); }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const {
     const T* const gates = static_cast<const T*>(operands[0]);
@@ -107,11 +122,11 @@ class Scan {
     std::memcpy(c, operands[4], static_cast<size_t>(s.batch * n) * sizeof(T));
     const T* h = static_cast<const T*>(operands[3]);
     int64_t h_stride = n;
+    const RunContext rest{context.scratch + own_scratch(), nullptr};
+    products_->begin(rest, weight);
     for (int64_t i = 0; i < s.steps; ++i) {
       const int64_t t = s.step(i);
-      parallel_for(width, s.grain(n), [&](int64_t first, int64_t last) {
-        recurrent_loops<T>().forward(h, s.batch, h_stride, weight, n, first, last, share, width);
-      });
+      products_->forward(rest, weight, h, i == 0, share);
       parallel_for(s.batch, std::max<int64_t>(1, 4096 / width), [&](int64_t first, int64_t last) {
         for (int64_t b = first; b < last; ++b) {
           const int64_t at = b * s.steps + t;
@@ -186,6 +201,7 @@ class Scan {
       std::memcpy(dc, operands[2], bytes);
     else
       std::memset(dc, 0, bytes);
+    const RunContext rest{context.scratch + own_grad_scratch(), nullptr};
     for (int64_t i = s.steps; i-- > 0;) {
       const int64_t t = s.step(i), before = i > 0 ? s.step(i - 1) : -1;
       parallel_for(s.batch, std::max<int64_t>(1, 4096 / width), [&](int64_t first, int64_t last) {
@@ -201,19 +217,14 @@ class Scan {
                     dgates + at * width, dhidden + at * width);
         }
       });
-      // Whole vectors, so that a value does not depend on where a thread begins.
-      parallel_for((n + kColumns - 1) / kColumns, s.grain(width * kColumns) / 4,
-                   [&](int64_t first, int64_t last) {
-                     recurrent_loops<T>().backward(dhidden + t * width, s.batch, s.steps * width,
-                                                   weight, width, n, first * kColumns,
-                                                   std::min(n, last * kColumns), product);
-                   });
+      products_->backward(rest, weight, dhidden + t * width, product);
       for (int64_t k = 0; k < s.batch * n; ++k) dh[k] += product[k];
     }
   }
 
  private:
   ScanShape s;
+  std::unique_ptr<ScanProducts<T>> products_;
 };
 
 template <class F>
@@ -225,27 +236,62 @@ std::unique_ptr<Kernel> with_type(DType dtype, F f) {
 
 }  // namespace
 
+ScanShape ScanShape::of(const std::string& cell, bool reverse, const Dims& out) {
+  ScanShape s{cell_of(cell), reverse, out[0], out[1], out[2], 1, 0};
+  if (s.cell == Cell::kLstm) {
+    s.gates = 4;
+    s.saved = 5;
+  } else if (s.cell == Cell::kGru) {
+    s.gates = 3;
+    s.saved = 4;
+  }
+  return s;
+}
+
+template <class T>
+std::unique_ptr<Kernel> scan_kernel(const ScanShape& shape,
+                                    std::unique_ptr<ScanProducts<T>> products) {
+  Scan<T> scan(shape, std::move(products));
+  const size_t scratch = scan.own_scratch() + scan.product_scratch();
+  std::string name = scan.name();
+  return make_kernel(
+      [scan = std::move(scan)](const RunContext& context, void* const* operands,
+                               void* const* results) { scan.run(context, operands, results); },
+      scratch, std::move(name));
+}
+
+template <class T>
+std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape& shape,
+                                         std::unique_ptr<ScanProducts<T>> products) {
+  Scan<T> scan(shape, std::move(products));
+  const size_t scratch = scan.own_grad_scratch() + scan.product_scratch();
+  std::string name = scan.name();
+  return make_kernel(
+      [scan = std::move(scan)](const RunContext& context, void* const* operands,
+                               void* const* results) { scan.run_grad(context, operands, results); },
+      scratch, std::move(name));
+}
+
+template std::unique_ptr<Kernel> scan_kernel(const ScanShape&,
+                                             std::unique_ptr<ScanProducts<float>>);
+template std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape&,
+                                                  std::unique_ptr<ScanProducts<float>>);
+
 std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const RecurrentScanAttrs attrs(request.attrs);
-  const ScanShape shape = scan_shape(attrs.cell, attrs.reverse, request.results[0].shape);
+  const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const Scan<T> scan(shape);
-    return make_kernel([scan](const RunContext& context, void* const* operands,
-                              void* const* results) { scan.run(context, operands, results); },
-                       scan.scratch_bytes());
+    return scan_kernel<T>(shape, std::make_unique<LoopProducts<T>>(shape));
   });
 }
 
 std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request) {
   const RecurrentScanGradAttrs attrs(request.attrs);
-  const ScanShape shape = scan_shape(attrs.cell, attrs.reverse, request.operands[8].shape);
+  const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel([scan = Scan<T>(shape)](
-                           const RunContext& context, void* const* operands,
-                           void* const* results) { scan.run_grad(context, operands, results); },
-                       static_cast<size_t>(shape.batch * shape.hidden) * sizeof(T));
+    return scan_grad_kernel<T>(shape, std::make_unique<LoopProducts<T>>(shape));
   });
 }
 

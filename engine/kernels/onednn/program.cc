@@ -70,25 +70,35 @@ void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& sc
   steps_.push_back(std::move(step));
 }
 
+void Program::add(Function function) {
+  Step step;
+  step.function = std::move(function);
+  steps_.push_back(std::move(step));
+}
+
+void* Program::address(Slot slot, const RunContext& context, void* const* operands,
+                       void* const* results) {
+  switch (slot.kind) {
+    case Slot::kOperand:
+      return operands[slot.index];
+    case Slot::kResult:
+      return results[slot.index];
+    case Slot::kScratch:
+      break;
+  }
+  return context.scratch + slot.index;
+}
+
 void Program::run(const RunContext& context, void* const* operands, void* const* results) const {
   const std::lock_guard lock(running_);
   for (const Step& step : steps_) {
-    for (size_t i = 0; i < step.slots.size(); ++i) {
-      const Slot& slot = step.slots[i];
-      void* data = nullptr;
-      switch (slot.kind) {
-        case Slot::kOperand:
-          data = operands[slot.index];
-          break;
-        case Slot::kResult:
-          data = results[slot.index];
-          break;
-        case Slot::kScratch:
-          data = context.scratch + slot.index;
-          break;
-      }
-      dnnl_memory_set_data_handle(step.arguments[i].memory, data);
+    if (step.function) {
+      step.function(context, operands, results);
+      continue;
     }
+    for (size_t i = 0; i < step.slots.size(); ++i)
+      dnnl_memory_set_data_handle(step.arguments[i].memory,
+                                  address(step.slots[i], context, operands, results));
     const dnnl_status_t status =
         dnnl_primitive_execute(step.primitive.get(), stream().get(),
                                static_cast<int>(step.arguments.size()), step.arguments.data());

@@ -3,6 +3,7 @@
 // operands, the results and scratch. This header is for the .cc files of this folder only: it shows
 // oneDNN's types.
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -45,6 +46,12 @@ class Program final : public Kernel {
   /// Appends a primitive, whose attributes ask for user scratch.
   void add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
            const std::vector<Argument>& arguments);
+  /// Appends a computation of our own, called as a kernel's `run`.
+  using Function = std::function<void(const RunContext&, void* const*, void* const*)>;
+  void add(Function function);
+  /// Where a slot's value lies in a run.
+  static void* address(Slot slot, const RunContext& context, void* const* operands,
+                       void* const* results);
   void set_name(std::string name) { name_ = "onednn:" + std::move(name); }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override;
@@ -53,6 +60,7 @@ class Program final : public Kernel {
 
  private:
   struct Step {
+    Function function;  ///< or empty, and
     dnnl::primitive primitive;
     std::vector<dnnl::memory> memories;
     std::vector<Slot> slots;

@@ -1,0 +1,53 @@
+#pragma once
+// The steps of a recurrent layer, with the steps' matrix products left to the backend: a step is a
+// small product with the hidden state's weight and the cell's arithmetic, which all backends share.
+
+#include <memory>
+#include <string>
+
+#include "ops/kernel.h"
+
+namespace paddle::cpu {
+
+enum class Cell : uint8_t { kLstm, kGru, kTanh, kRelu };
+
+struct ScanShape {
+  Cell cell;
+  bool reverse;
+  int64_t batch, steps, hidden;
+  int64_t gates;  ///< vectors of `hidden` elements that a step computes
+  int64_t saved;  ///< and that it keeps for the gradient
+
+  /// From the attributes' words and the dims of the outputs, [batch, steps, hidden].
+  static ScanShape of(const std::string& cell, bool reverse, const Dims& out);
+  int64_t width() const { return gates * hidden; }
+  /// Where step i, in the order of running, stands in the sequence.
+  int64_t step(int64_t i) const { return reverse ? steps - 1 - i : i; }
+};
+
+/// The products of a scan whose weight is [gates * hidden, hidden], in f32 or f64.
+template <class T>
+class ScanProducts {
+ public:
+  virtual ~ScanProducts() = default;
+  virtual size_t scratch_bytes() const { return 0; }
+  virtual std::string name() const { return "cpu"; }
+  /// Called once before the steps of each run.
+  virtual void begin(const RunContext&, const T* /*weight*/) const {}
+  /// share = h weight^T, [batch, gates * hidden]; rows of h are `hidden` apart for the first step
+  /// and steps * hidden for the others.
+  virtual void forward(const RunContext& context, const T* weight, const T* h, bool first,
+                       T* share) const = 0;
+  /// out = g weight, [batch, hidden]; rows of g are steps * gates * hidden apart.
+  virtual void backward(const RunContext& context, const T* weight, const T* g, T* out) const = 0;
+};
+
+/// Kernels of recurrent_scan and recurrent_scan_grad.
+template <class T>
+std::unique_ptr<Kernel> scan_kernel(const ScanShape& shape,
+                                    std::unique_ptr<ScanProducts<T>> products);
+template <class T>
+std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape& shape,
+                                         std::unique_ptr<ScanProducts<T>> products);
+
+}  // namespace paddle::cpu

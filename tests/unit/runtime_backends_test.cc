@@ -1,0 +1,190 @@
+// Kernels of both backends for the same call: each is taken when it is asked for, and they agree.
+// Our own loops are compared with references elsewhere (tests/op).
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/module.h"
+#include "ops/kernel.h"
+#include "runtime/executable.h"
+#include "runtime/execute.h"
+#include "tensor/random.h"
+
+namespace paddle {
+namespace {
+
+struct Case {
+  std::string inputs, call, results;
+  double tolerance = 2e-5;  ///< of the largest element of each result
+};
+
+std::shared_ptr<ir::Function> function_of(const Case& c) {
+  ir::Module m = ir::parse(str("module 'm' {\n  func 'f'(", c.inputs, ") {\n    ", c.call,
+                               "\n    return ", c.results, "\n  }\n}\n"),
+                           "backends_test.txt");
+  ir::verify(m);
+  return m.functions[0];
+}
+
+/// Normal numbers; positive ones for inputs called 'v…' (variances and their like).
+std::vector<Array> inputs_of(const ir::Function& f) {
+  std::vector<Array> out;
+  for (size_t i = 0; i < f.inputs.size(); ++i) {
+    const TensorType& type = f.body.arguments[i]->type;
+    Array x = Array::empty(DType::kF64, concrete(type.shape));
+    Random(i + 1).fill_normal(std::span(x.data<double>(), static_cast<size_t>(x.size())));
+    if (f.inputs[i].name[0] == 'v')
+      for (int64_t k = 0; k < x.size(); ++k)
+        x.data<double>()[k] = 0.5 + std::abs(x.data<double>()[k]);
+    out.push_back(x.cast(type.dtype));
+  }
+  return out;
+}
+
+struct Outcome {
+  std::vector<Array> results;
+  std::string implementation;
+};
+
+Outcome run(const Case& c, const std::string& backend) {
+  runtime::register_backends();
+  const BackendScope scope(backend);
+  const auto function = function_of(c);
+  const std::vector<Array> inputs = inputs_of(*function);
+  runtime::Executable executable(function, {4, {true, nullptr}});
+  Outcome out;
+  for (const Array& a : executable.run(inputs))
+    out.results.push_back(a.contiguous().cast(DType::kF64));
+  std::vector<Layout> layouts;
+  for (const Array& x : inputs) layouts.push_back(Layout::of(x));
+  out.implementation = executable.plan(layouts).instructions().back().kernel->implementation();
+  return out;
+}
+
+void expect_agreement(const Case& c) {
+  const Outcome own = run(c, "cpu"), other = run(c, "onednn");
+  EXPECT_EQ(own.implementation, "cpu") << c.call;
+  EXPECT_TRUE(other.implementation.starts_with("onednn:")) << c.call << other.implementation;
+  ASSERT_EQ(own.results.size(), other.results.size());
+  for (size_t r = 0; r < own.results.size(); ++r) {
+    const double *a = own.results[r].data<double>(), *b = other.results[r].data<double>();
+    double largest = 1e-30, difference = 0;
+    for (int64_t i = 0; i < own.results[r].size(); ++i) {
+      largest = std::max(largest, std::abs(a[i]));
+      difference = std::max(difference, std::abs(a[i] - b[i]));
+    }
+    EXPECT_LE(difference / largest, c.tolerance) << c.call << " result " << r;
+    EXPECT_FALSE(std::isnan(difference)) << c.call;
+  }
+}
+
+TEST(Backends, AveragePoolingAndItsGradient) {
+  for (const std::string exclusive : {"true", "false"})
+    for (const std::string dtype : {"float32", "bfloat16"}) {
+      const double tolerance = dtype == "float32" ? 2e-6 : 1e-2;
+      const std::string how =
+          str("kernel_size = [3, 2], stride = 2, padding = [1, 0], exclusive = ", exclusive);
+      expect_agreement({str("%0 : ", dtype, "[2, 19, 9, 8] 'x'"),
+                        str("%1 = avg_pool2d(%0) {", how, "} : ", dtype, "[2, 19, 5, 4]"), "%1 'y'",
+                        tolerance});
+      expect_agreement(
+          {str("%0 : ", dtype, "[2, 9, 8, 19] 'x'"),
+           str("%1 = avg_pool2d(%0) {", how, ", data_format = 'NHWC'} : ", dtype, "[2, 5, 4, 19]"),
+           "%1 'y'", tolerance});
+      expect_agreement({str("%0 : ", dtype, "[2, 19, 5, 4] 'g'"),
+                        str("%1 = avg_pool2d_grad(%0) {input_shape = [2, 19, 9, 8], ", how,
+                            "} : ", dtype, "[2, 19, 9, 8]"),
+                        "%1 'y'", tolerance});
+    }
+}
+
+TEST(Backends, WindowsThatOneDnnDividesOtherwiseStayWithOurLoops) {
+  // The last row's windows reach beyond the padded input: they hold 3 of 6 elements.
+  Case c{"%0 : float32[1, 16, 6, 4] 'x'",
+         "%1 = avg_pool2d(%0) {kernel_size = [3, 2], stride = 2, ceil_mode = true, "
+         "exclusive = false} : float32[1, 16, 3, 2]",
+         "%1 'y'"};
+  EXPECT_EQ(run(c, "onednn").implementation, "cpu");
+  c.call.replace(c.call.find("false}"), 6, "true}");
+  expect_agreement(c);
+  c.call.replace(c.call.find("true}"), 5, "true, divisor_override = 4.0}");
+  EXPECT_EQ(run(c, "onednn").implementation, "cpu");
+}
+
+TEST(Backends, BatchNormalisation) {
+  for (const std::string training : {"true", "false"})
+    for (const auto& [shape, format] :
+         {std::pair("[3, 32, 5, 4]", "NCHW"), {"[3, 5, 4, 32]", "NHWC"}, {"[7, 32]", "NCHW"}})
+      for (const std::string weights : {"%3, %4", "_, _"})
+        expect_agreement(
+            {str("%0 : float32", shape, " 'x', %1 : float32[32] 'm', %2 : float32[32] 'v', ",
+                 "%3 : float32[32] 'w', %4 : float32[32] 'b'"),
+             str("%5, %6, %7, %8, %9 = batch_norm(%0, %1, %2, ", weights,
+                 ") {training = ", training, ", data_format = '", format, "'} : float32", shape,
+                 ", float32[32], float32[32], float32[32], float32[32]"),
+             "%5 'y', %6 'nm', %7 'nv', %8 'mean', %9 'rstd'"});
+}
+
+TEST(Backends, GradientOfBatchNormalisation) {
+  for (const std::string batch : {"true", "false"})
+    for (const auto& [shape, format] :
+         {std::pair("[3, 32, 5, 4]", "NCHW"), {"[3, 5, 4, 32]", "NHWC"}, {"[7, 32]", "NCHW"}})
+      for (const std::string weight : {"%4", "_"})
+        expect_agreement(
+            {str("%0 : float32", shape, " 'g', %1 : float32", shape,
+                 " 'x', %2 : float32[32] 'm', %3 : float32[32] 'v', %4 : float32[32] 'w'"),
+             str("%5, %6, %7 = batch_norm_grad(%0, %1, %2, %3, ", weight,
+                 ") {batch_statistics = ", batch, ", data_format = '", format, "'} : float32",
+                 shape, ", float32[32], float32[32]"),
+             "%5 'dx', %6 'dw', %7 'db'"});
+}
+
+TEST(Backends, LayerNormalisationAndItsGradient) {
+  for (const std::string weights : {"%1, %2", "_, _"})
+    expect_agreement({"%0 : float32[6, 5, 70] 'x', %1 : float32[70] 'w', %2 : float32[70] 'b'",
+                      str("%3, %4, %5 = layer_norm(%0, ", weights,
+                          ") : float32[6, 5, 70], float32[6, 5], float32[6, 5]"),
+                      "%3 'y', %4 'm', %5 'r'"});
+  for (const std::string weight : {"%4", "_"})
+    expect_agreement(
+        {"%0 : float32[6, 5, 70] 'g', %1 : float32[6, 5, 70] 'x', "
+         "%2 : float32[6, 5] 'm', %3 : float32[6, 5] 'v', %4 : float32[70] 'w'",
+         str("%5, %6, %7 = layer_norm_grad(%0, %1, %2, %3, ", weight,
+             ") : float32[6, 5, 70], float32[70], float32[70]"),
+         "%5 'dx', %6 'dw', %7 'db'"});
+}
+
+TEST(Backends, RecurrentStepsAndTheirGradients) {
+  struct Kind {
+    const char* cell;
+    int gates, saved;
+  };
+  for (const auto& [cell, gates, saved] : {Kind{"lstm", 4, 5}, {"gru", 3, 4}, {"tanh", 1, 0}})
+    for (const std::string reverse : {"true", "false"})
+      for (const int batch : {1, 5}) {
+        const int n = 24, width = n * gates;
+        const std::string out = str("float32[", batch, ", 7, ", n, "]"),
+                          wide = str("float32[", batch, ", 7, ", width, "]"),
+                          state = str("float32[", batch, ", ", n, "]"),
+                          kept = str("float32[", batch, ", 7, ", n * saved, "]"),
+                          weight = str("float32[", width, ", ", n, "]"),
+                          how = str("{cell = '", cell, "', reverse = ", reverse, "}");
+        const std::string bias = std::string(cell) == "gru" ? "%2" : "_";
+        expect_agreement({str("%0 : ", wide, " 'g', %1 : ", weight, " 'w', %2 : float32[", width,
+                              "] 'b', %3 : ", state, " 'h', %4 : ", state, " 'c'"),
+                          str("%5, %6, %7, %8 = recurrent_scan(%0, %1, ", bias, ", %3, %4) ", how,
+                              " : ", out, ", ", state, ", ", state, ", ", kept),
+                          "%5 'y', %6 'h1', %7 'c1', %8 's'", 1e-4});
+        expect_agreement(
+            {str("%0 : ", out, " 'dy', %1 : ", state, " 'dh', %2 : ", state, " 'dc', %3 : ", wide,
+                 " 'g', %4 : ", weight, " 'w', %5 : float32[", width, "] 'b', %6 : ", state,
+                 " 'h', %7 : ", state, " 'c', %8 : ", out, " 'y', %9 : ", kept, " 's'"),
+             str("%10, %11, %12, %13 = recurrent_scan_grad(%0, %1, %2, %3, %4, ", bias,
+                 ", %6, %7, %8, %9) ", how, " : ", wide, ", ", wide, ", ", state, ", ", state),
+             "%10 'dg', %11 'ds', %12 'dh0', %13 'dc0'", 1e-3});
+      }
+}
+
+}  // namespace
+}  // namespace paddle
