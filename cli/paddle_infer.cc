@@ -12,6 +12,7 @@
 #include "base/phase.h"
 #include "common.h"
 #include "infer/generate.h"
+#include "infer/onnx_values.h"
 #include "infer/results.h"
 #include "tensor/random.h"
 
@@ -88,8 +89,17 @@ void run_benchmark(infer::Predictor& model, int64_t steps, int64_t batch,
   cli::print(o.dump() + "\n");
 }
 
+/// Inputs of any kind from a folder of `.pb` values; outputs go to an NPZ file or are listed.
+void run_values(onnx::Session& model, const std::string& folder, const std::string& output) {
+  const auto arrays = infer::onnx_arrays(model, model.run(infer::read_onnx_inputs(model, folder)));
+  if (output.empty())
+    for (const auto& [name, array] : arrays) cli::print(name + ": " + text(array) + "\n");
+  else
+    formats::write_npz(output, arrays);
+}
+
 int run(int argc, char** argv) {
-  CLI::App app{"Predicts with a trained model, a checkpoint or a model file."};
+  CLI::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments, inputs, dims;
   std::string output, data;
   infer::LoadOptions load;
@@ -99,8 +109,10 @@ int run(int argc, char** argv) {
   bool quiet = false;
   app.add_option(
       "MODEL", arguments,
-      "a run's model/, a checkpoint, or a model file[:variant] with params.x=value; then inputs");
-  app.add_option("--input", inputs, "NPZ, CSV, images, a folder of images, or text");
+      "a run's model/, a checkpoint, a model file[:variant] with params.x=value, or an ONNX file; "
+      "then inputs");
+  app.add_option("--input", inputs,
+                 "NPZ, CSV, images, a folder of images or of ONNX's .pb tensors, or text");
   app.add_option("--output", output, "NPZ, CSV or JSONL file (default: a line for each sample)");
   app.add_option("--data", input.data,
                  "predict a config's data: 'valid', 'train', or CONFIG.yaml[:train|valid]");
@@ -162,6 +174,10 @@ int run(int argc, char** argv) {
   }
   input.paths.assign(arguments.begin() + 1, arguments.end());
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
+  if (model->onnx() && input.paths.size() == 1 && infer::has_onnx_inputs(input.paths[0])) {
+    run_values(*model->onnx(), input.paths[0], output);
+    return 0;
+  }
   const auto batches = infer::open_inputs(*model, input);
   const auto results = infer::open_results(*model, output, [&](const std::string& line) {
     if (!quiet) cli::print(line + "\n");
@@ -188,7 +204,8 @@ int run(int argc, char** argv) {
                   static_cast<double>(right) / static_cast<double>(labelled));
     cli::print(std::string(text) + "\n");
   }
-  if (!output.empty()) cli::print(str("predicted ", rows, " samples; written to ", output, "\n"));
+  if (!output.empty() && !model->onnx())
+    cli::print(str("predicted ", rows, " samples; written to ", output, "\n"));
   return 0;
 }
 

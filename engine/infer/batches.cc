@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "formats/npz.h"
+#include "infer/onnx_values.h"
 #include "train/config.h"
 #include "train/data_config.h"
 
@@ -44,10 +45,12 @@ class ArrayBatches final : public Batches {
         fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
              expected_inputs(model), did_you_mean(name, reader.names()));
       Array a = reader.read(name);
+      if (model.onnx() && type.dtype != a.dtype && needs_cast(a.dtype, type.dtype))
+        a = cast_array(a, type.dtype);
       if (a.dtype != type.dtype)
         fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
              ", the model takes ", type);
-      if (a.shape.size() != type.shape.size())
+      if (type.ranked && a.shape.size() != type.shape.size())
         fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
              ", the model takes ", type);
       arrays_.push_back(a.contiguous());
@@ -56,7 +59,8 @@ class ArrayBatches final : public Batches {
       if (!model.meaning().label_field.empty() && name == model.meaning().label_field)
         labels_ = reader.read(name);
     // Slices only where every input's first dim is the same symbol.
-    sliced_ = !arrays_.empty();
+    // What an ONNX graph does along it is not known, so it gets all rows.
+    sliced_ = !arrays_.empty() && !model.onnx();
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const Shape& shape = model.inputs()[i].second.shape;
       sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() &&

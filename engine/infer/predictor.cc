@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "formats/safetensors.h"
+#include "infer/onnx_values.h"
 #include "model/evaluator.h"
 #include "model/overrides.h"
 #include "runtime/compile.h"
@@ -86,6 +87,8 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
       fail(ErrorCode::kUsage, "--function belongs to model files; ", path,
            " is a trained model with one function");
     p->open_folder(model_folder(path));
+  } else if (path.ends_with(".onnx")) {
+    p->open_onnx(path, options);
   } else {
     p->open_program(path, options);
   }
@@ -251,7 +254,9 @@ Predictor::Trace& Predictor::trace_for(const std::vector<Array>& inputs) {
   return traces_.front();
 }
 
-int64_t Predictor::parameter_count() const { return store_.parameter_count(); }
+int64_t Predictor::parameter_count() const {
+  return onnx_ ? onnx_->parameter_count() : store_.parameter_count();
+}
 
 std::vector<Array> Predictor::call_arrays(const Trace& trace,
                                           const std::vector<Array>& inputs) const {
@@ -263,6 +268,7 @@ std::vector<Array> Predictor::call_arrays(const Trace& trace,
 }
 
 std::vector<Array> Predictor::run(const std::vector<Array>& inputs) {
+  if (onnx_) return run_onnx(inputs);
   Trace& trace = trace_for(inputs);
   const std::vector<Array>& results = trace.executable->run(call_arrays(trace, inputs));
   std::vector<Array> out;
@@ -271,6 +277,7 @@ std::vector<Array> Predictor::run(const std::vector<Array>& inputs) {
 }
 
 double Predictor::flops(const std::vector<Array>& inputs) {
+  if (onnx_) return onnx_->flops(onnx_values(inputs));
   Trace& trace = trace_for(inputs);
   std::vector<Layout> layouts;
   for (const Array& array : call_arrays(trace, inputs)) layouts.push_back(Layout::of(array));

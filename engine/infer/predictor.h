@@ -1,6 +1,7 @@
 #pragma once
 // A loaded model: a function of named inputs to named outputs with its weights, planned and run
-// batch by batch. Loads a run's `model/` folder, a checkpoint of a run, or a model file.
+// batch by batch. Loads a run's `model/` folder, a checkpoint of a run, a model file, or an ONNX
+// file.
 
 #include <functional>
 #include <list>
@@ -14,6 +15,7 @@
 #include "ir/module.h"
 #include "model/document.h"
 #include "model/program.h"
+#include "onnx/session.h"
 #include "runtime/executable.h"
 #include "train/checkpoint.h"
 
@@ -51,6 +53,8 @@ class Predictor {
   /// One array per input, in order; they must fit the declared types. Results are valid until the
   /// next call.
   std::vector<Array> run(const std::vector<Array>& inputs);
+  /// The ONNX model behind this one, or null if it is of another kind.
+  onnx::Session* onnx() const { return onnx_.get(); }
   /// Floating-point operations for inputs of these shapes.
   double flops(const std::vector<Array>& inputs);
   /// States that live for one sequence go back to their beginning.
@@ -68,6 +72,8 @@ class Predictor {
   };
   void open_folder(const std::string& path);
   void open_program(const std::string& path, const LoadOptions& options);
+  void open_onnx(const std::string& path, const LoadOptions& options);
+  std::vector<Array> run_onnx(const std::vector<Array>& inputs);
   void load_weights(const LoadOptions& options);
   /// Traces the program with these values for `static(dim)`; false if it asks for more.
   bool trace(const std::map<std::string, int64_t>& known);
@@ -87,6 +93,7 @@ class Predictor {
   bool wide_ = false;
   std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
   std::optional<train::LoadReport> report_;
+  std::unique_ptr<onnx::Session> onnx_;
 };
 
 }  // namespace paddle::infer

@@ -126,9 +126,7 @@ std::set<std::string> operators_of(const std::string& folder) {
 }
 
 /// "name: reason" lines; # begins a comment.
-std::map<std::string, std::string> read_known(const std::string& path) {
-  std::map<std::string, std::string> known;
-  if (path.empty()) return known;
+void read_known(const std::string& path, std::map<std::string, std::string>& known) {
   for (const std::string& line : split(read_file(path, 1 << 20, ErrorCode::kUsage), '\n')) {
     const std::string_view text = trim(line);
     if (text.empty() || text[0] == '#') continue;
@@ -137,7 +135,6 @@ std::map<std::string, std::string> read_known(const std::string& path) {
       fail(ErrorCode::kUsage, path, ": '", text, "' gives no reason (expected NAME: REASON)");
     known[std::string(trim(text.substr(0, colon)))] = trim(text.substr(colon + 1));
   }
-  return known;
 }
 
 struct Count {
@@ -150,7 +147,8 @@ SuiteResult run_onnx_suite(const std::vector<std::string>& folders, const SuiteO
                            const std::function<void(const std::string&)>& print) {
   const auto cases = find_cases(folders, options.filter);
   if (cases.empty()) fail(ErrorCode::kUsage, "there are no cases (folders with a model.onnx)");
-  const auto known = read_known(options.known);
+  std::map<std::string, std::string> known;
+  for (const std::string& path : options.known) read_known(path, known);
   SuiteResult result;
   std::map<std::string, Count> kinds, operators;
   run_isolated(

@@ -13,8 +13,8 @@
 namespace paddle::inspect {
 
 struct SuiteOptions {
-  std::string filter;  ///< pattern of case names; "" for all
-  std::string known;   ///< file of "name: reason" lines, the cases that may fail
+  std::string filter;              ///< pattern of case names; "" for all
+  std::vector<std::string> known;  ///< files of "name: reason" lines, the cases that may fail
   onnx::Mode mode = onnx::Mode::kAutomatic;
   bool by_operator = false;  ///< a line for each operator that has failures
   IsolationOptions isolation;

@@ -27,6 +27,7 @@ std::span<const Operator> linear_attention_operators();
 std::span<const Operator> quantization_operators();
 std::span<const Operator> image_operators();
 std::span<const Operator> resize_operators();
+std::span<const Operator> decode_operators();
 std::span<const Operator> detection_operators();
 std::span<const Operator> signal_operators();
 std::span<const Operator> loss_operators();

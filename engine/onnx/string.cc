@@ -160,6 +160,31 @@ Values split(NodeCall& c) {
   return {Value::of_strings(shape, std::move(out)), Tensor(counts)};
 }
 
+/// What a bracket of RE2's form stands for, in that of the C library, whose brackets know no
+/// escapes; moves `at` behind it.
+std::string posix_bracket(const std::string& pattern, size_t& at) {
+  std::string first, rest, last;  // `]` and `^` have places of their own, `-` is last
+  const bool inverse = at < pattern.size() && pattern[at] == '^';
+  if (inverse) ++at;
+  for (; at < pattern.size() && pattern[at] != ']'; ++at) {
+    if (pattern[at] != '\\' || at + 1 >= pattern.size()) {
+      const bool end = at + 1 < pattern.size() && pattern[at + 1] == ']';
+      (pattern[at] == '-' && end ? last : rest) += pattern[at];
+      continue;
+    }
+    const char escaped = pattern[++at];
+    if (escaped == 'w')
+      rest += "a-zA-Z0-9_";
+    else if (escaped == 'd')
+      rest += "0-9";
+    else if (escaped == 's')
+      rest += " \t\n\r\f\v";
+    else
+      (escaped == '-' ? last : escaped == ']' ? first : rest) += escaped;
+  }
+  return (inverse ? "[^" : "[") + first + rest + last + "]";
+}
+
 /// A pattern in RE2's form in that of the C library.
 std::string posix_pattern(const std::string& pattern) {
   std::string out;
@@ -171,6 +196,8 @@ std::string posix_pattern(const std::string& pattern) {
     } else if (pattern[i] == '\\') {
       out += pattern[i];
       if (next) out += pattern[++i];
+    } else if (pattern[i] == '[') {
+      out += posix_bracket(pattern, ++i);
     } else if (pattern.compare(i, 3, "(?:") == 0) {
       out += '(';
       i += 2;

@@ -84,6 +84,7 @@ Values momentum(NodeCall& c) {
 
 /// Gradients of the value that `y` names for the values that `xs` name.
 Values gradient(NodeCall& c) {
+  c.check(current_interpreter().traces(), "gradients need a model that can be planned");
   const auto named = [&](const std::string& name) {
     const Value* v = c.scope().find(name);
     c.check(v != nullptr, "nothing before gives '", name, "'");
