@@ -76,6 +76,11 @@ struct Image {
   }
 };
 
+bool takes(const KernelRequest& request, const Image& image, const std::string& implementation) {
+  if (request.forced) return !is_reference(implementation);
+  return image.channels_last && is_generated(implementation);
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
@@ -87,7 +92,6 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
     if (!absent_or_f32(request, i)) return nullptr;
   const bool batch = attrs.training && !attrs.use_global_stats.value_or(false);
   const Image shape(x, attrs.data_format);
-  if (!shape.channels_last && !request.forced) return nullptr;
   const Desc& image = shape.desc;
   const int64_t channels = shape.channels;
   Flags flags = batch ? Flags::none : Flags::use_global_stats;
@@ -96,7 +100,7 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
   const Forward::primitive_desc description(
       {dnnl::prop_kind::forward_training, image, static_cast<float>(attrs.epsilon), flags},
       user_scratch(), cpu_engine(), true);
-  if (!description || is_reference(description.impl_info_str())) return nullptr;
+  if (!description || !takes(request, shape, description.impl_info_str())) return nullptr;
 
   auto program = std::make_unique<Program>();
   const Desc numbers = vector_of(channels);
@@ -140,7 +144,6 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
       !absent_or_f32(request, 4))
     return nullptr;
   const Image shape(x, attrs.data_format);
-  if (!shape.channels_last && !request.forced) return nullptr;
   const Desc& image = shape.desc;
   const int64_t channels = shape.channels;
   Flags flags = Flags::use_scale | Flags::use_shift;
@@ -150,7 +153,7 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
   if (!forward) return nullptr;
   const Backward::primitive_desc description({dnnl::prop_kind::backward, image, image, 0.0f, flags},
                                              user_scratch(), cpu_engine(), forward, true);
-  if (!description || is_reference(description.impl_info_str())) return nullptr;
+  if (!description || !takes(request, shape, description.impl_info_str())) return nullptr;
 
   auto program = std::make_unique<Program>();
   const Desc numbers = vector_of(channels);

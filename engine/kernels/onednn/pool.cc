@@ -60,6 +60,10 @@ dnnl::algorithm average(bool exclusive) {
                    : dnnl::algorithm::pooling_avg_include_padding;
 }
 
+bool takes(const KernelRequest& request, const std::string& implementation) {
+  return request.forced ? !is_reference(implementation) : is_generated(implementation);
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
@@ -72,7 +76,7 @@ std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
   p.s.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
   if (!p.fits(attrs.exclusive, attrs.divisor_override)) return nullptr;
   const auto description = p.forward();
-  if (!description || is_reference(description.impl_info_str())) return nullptr;
+  if (!description || !takes(request, description.impl_info_str())) return nullptr;
   auto program = std::make_unique<Program>();
   program->add(dnnl::pooling_forward(description), description.scratchpad_desc(),
                {{DNNL_ARG_SRC, p.input(), {Slot::kOperand, 0}},
@@ -95,7 +99,7 @@ std::unique_ptr<Kernel> prepare_avg_pool2d_grad(const KernelRequest& request) {
   const dnnl::pooling_backward::primitive_desc description(
       {p.algorithm, p.input(), p.output(), p.strides(), p.kernel(), p.before(), p.after()},
       user_scratch(), cpu_engine(), forward, true);
-  if (!description || is_reference(description.impl_info_str())) return nullptr;
+  if (!description || !takes(request, description.impl_info_str())) return nullptr;
   auto program = std::make_unique<Program>();
   program->add(dnnl::pooling_backward(description), description.scratchpad_desc(),
                {{DNNL_ARG_DIFF_DST, p.output(), {Slot::kOperand, 0}},

@@ -28,6 +28,10 @@ dnnl::memory::data_type data_type(DType dtype) {
 
 bool is_reference(const std::string& implementation) { return implementation.rfind("ref", 0) == 0; }
 
+bool is_generated(const std::string& implementation) {
+  return implementation.find("jit") != std::string::npos;
+}
+
 dnnl::primitive_attr user_scratch() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);

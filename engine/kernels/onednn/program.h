@@ -22,6 +22,9 @@ dnnl::memory::data_type data_type(DType dtype);
 /// True for oneDNN's slow reference code, which our own kernels beat.
 bool is_reference(const std::string& implementation);
 
+/// True for code that oneDNN generates for the shape; its plain loops are slower than our own.
+bool is_generated(const std::string& implementation);
+
 /// Where a primitive's argument lies when the kernel runs.
 struct Slot {
   enum Kind : uint8_t { kOperand, kResult, kScratch } kind;
