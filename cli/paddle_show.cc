@@ -1,5 +1,5 @@
 // paddle-show MODEL: layers, output shapes, parameters and FLOPs of a model file or of a config's
-// model.
+// model; what an ONNX file holds.
 
 #include <CLI/CLI.hpp>
 
@@ -8,6 +8,7 @@
 #include "common.h"
 #include "model/overrides.h"
 #include "model/summary.h"
+#include "onnx/summary.h"
 #include "train/config.h"
 
 namespace {
@@ -43,7 +44,8 @@ int run(int argc, char** argv) {
   std::string function = "model";
   int depth = 1;
   bool training = false;
-  app.add_option("MODEL", arguments, "a model file[:variant] or a config, then params.x=value");
+  app.add_option("MODEL", arguments,
+                 "a model file[:variant], a config, or an ONNX file; then params.x=value");
   app.add_option("--function", function, "entry of the model file");
   app.add_option("--dim", dims, "name=value: a symbolic dim, for FLOPs (default 1)");
   app.add_option("--depth", depth, "levels of blocks to show");
@@ -54,6 +56,10 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "one model is expected (see paddle-show --help)");
   const auto [file, variant] = model::split_variant(arguments[0]);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file");
+  if (file.ends_with(".onnx")) {
+    cli::print(onnx::summarize(file, read_dims(dims)));
+    return 0;
+  }
   std::shared_ptr<const model::Program> program;
   if (is_config(file)) {
     program = train::read_config(file, overrides).program;

@@ -27,7 +27,7 @@ Values softplus(NodeCall& c) { return {ops::softplus(c.tensor(0), 1.0, 1e30)}; }
 Values prelu(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   Tensor slope = c.tensor(1);
-  if (c.opset() < 9 && slope.ndim() == 1 && x.ndim() > 1) {
+  if (c.opset() < 7 && slope.ndim() == 1 && x.ndim() > 1) {
     Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
     shape[1] = slope.dim(0);
     slope = ops::reshape(slope, shape);
