@@ -49,6 +49,16 @@ void Function::add_output(Port port, Value* value) {
   body.results.push_back(value);
 }
 
+void Function::swap(Function& other) {
+  std::swap(name, other.name);
+  std::swap(body, other.body);
+  std::swap(inputs, other.inputs);
+  std::swap(outputs, other.outputs);
+  std::swap(constraints, other.constraints);
+  std::swap(values_, other.values_);
+  std::swap(next_sequence_, other.next_sequence_);
+}
+
 int64_t Function::operation_count() const {
   int64_t count = 0;
   for_each_operation(body, [&](const Operation&) { ++count; });

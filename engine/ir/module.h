@@ -80,6 +80,7 @@ class Function {
   void add_output(Port port, Value* value);
   const std::deque<Value>& values() const { return values_; }
   int value_count() const { return static_cast<int>(values_.size()); }
+  void swap(Function& other);
   /// Number of operations, regions included.
   int64_t operation_count() const;
 

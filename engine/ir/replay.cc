@@ -60,6 +60,21 @@ Tensors replay(const Function& function, const Tensors& inputs) {
   return replay(function.body, values);
 }
 
+void rewrite(Function& function, Interpreter& rewriter) {
+  Function fresh(function.name);
+  {
+    Tracer tracer(fresh);
+    const InterpreterScope below(tracer), above(rewriter);
+    Tensors inputs;
+    for (size_t i = 0; i < function.inputs.size(); ++i)
+      inputs.push_back(tracer.input(function.inputs[i], function.body.arguments[i]->type));
+    const Tensors results = replay(function, inputs);
+    for (size_t i = 0; i < results.size(); ++i) tracer.output(function.outputs[i], results[i]);
+  }
+  fresh.constraints = std::move(function.constraints);
+  function.swap(fresh);
+}
+
 std::vector<Value*> captures(const Region& region) {
   std::unordered_set<const Value*> defined, seen;
   std::vector<Value*> out;

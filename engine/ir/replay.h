@@ -16,6 +16,10 @@ Tensors replay(const Region& region, ValueMap& values);
 /// Replays a function on one tensor per input.
 Tensors replay(const Function& function, const Tensors& inputs);
 
+/// Replays the function under `rewriter`, which passes on what it leaves as it is; what is traced
+/// below it takes the place of the function's operations. Inputs, outputs and constraints stay.
+void rewrite(Function& function, Interpreter& rewriter);
+
 /// Values that a region (nested ones included) uses but does not define, constants left out.
 std::vector<Value*> captures(const Region& region);
 

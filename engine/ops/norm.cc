@@ -146,6 +146,28 @@ void infer_batch_norm(InferContext& c) {
   c.result(statistics_dtype(c.dtype(0)), {channels});
 }
 
+void infer_batch_norm_statistics(InferContext& c) {
+  infer_batch_norm(c);
+  c.results().erase(c.results().begin());
+  const TensorType statistics = c.results().back();
+  c.result(statistics);
+  c.result(statistics);
+}
+
+/// The statistics as an operation, and a chain of elementwise ones that fusion joins with what
+/// comes before and after. Where channels do not lie together, whole planes share a number and the
+/// one kernel is as good.
+Tensors lower_batch_norm(CallContext& c) {
+  const auto a = c.attrs_as<BatchNormAttrs>();
+  const Tensor& x = c.operand(0);
+  if (channel_axis(a.data_format, x.shape().size()) + 1 != x.shape().size()) return {};
+  const Tensors s = ops::batch_norm_statistics(x, c.operand(1), c.operand(2), c.operand(3),
+                                               c.operand(4), a.training, a.momentum, a.epsilon,
+                                               a.data_format, a.use_global_stats);
+  const Tensor wide = ops::cast(x, s[2].dtype());
+  return {ops::cast((wide - s[2]) * s[4] + s[5], x.dtype()), s[0], s[1], s[2], s[3]};
+}
+
 Tensors vjp_batch_norm(VjpContext& c) {
   const auto a = c.attrs_as<BatchNormAttrs>();
   const bool batch = a.training && !a.use_global_stats.value_or(false);
@@ -176,6 +198,26 @@ void infer_batch_norm_grad(InferContext& c) {
   c.result(c.dtype(1), c.shape(1));
   c.result(c.dtype(2), c.shape(2));
   c.result(c.dtype(2), c.shape(2));
+}
+
+void infer_batch_norm_grad_statistics(InferContext& c) {
+  infer_batch_norm_grad(c);
+  c.results().erase(c.results().begin());
+  const TensorType statistics = c.results().back();
+  for (int i = 0; i < 3; ++i) c.result(statistics);
+}
+
+/// As lower_batch_norm does it.
+Tensors lower_batch_norm_grad(CallContext& c) {
+  const auto a = c.attrs_as<BatchNormGradAttrs>();
+  const Tensor &g = c.operand(0), &x = c.operand(1), &mean = c.operand(2);
+  if (channel_axis(a.data_format, x.shape().size()) + 1 != x.shape().size()) return {};
+  if (g.dtype() != x.dtype()) return {};
+  const Tensors s = ops::batch_norm_grad_statistics(g, x, mean, c.operand(3), c.operand(4),
+                                                    a.batch_statistics, a.data_format);
+  Tensor dx = ops::cast(g, mean.dtype()) * s[2];
+  if (a.batch_statistics) dx = dx + (ops::cast(x, mean.dtype()) - mean) * s[3] + s[4];
+  return {ops::cast(dx, x.dtype()), s[0], s[1]};
 }
 
 Tensors decompose_batch_norm_grad(CallContext& c) {

@@ -89,6 +89,7 @@ enum Trait : uint32_t {
   kSameElements = 1u << 15,  ///< the operand's elements in order: of its type, it is the operand
   kDoubleInputs = 1u << 14,  ///< integer and bool operands are cast to float64 first
   kSkipsUnread = 1u << 16,   ///< kernels take null for results after the first that nobody reads
+  kPrefersChannelsLast = 1u << 17,  ///< runs faster on images whose channels lie together
 };
 
 /// How mixed precision treats an operation.
@@ -149,6 +150,11 @@ struct OpDef {
   const char* samples;
   /// Operations ("a|b") that a call becomes whose arguments do not fit this one's parameters.
   const char* overloads;
+  /// Operands, results and dims ("x|out|input_shape") that lie as `data_format` says.
+  const char* images;
+  /// The operation in terms of ones that fusion can join with its neighbours, for compiled
+  /// functions; gives no tensors where the operation had better stay whole. Null: it always stays.
+  DecomposeFn lower;
 };
 
 /// A registered operation. Pointers stay valid for the life of the process.

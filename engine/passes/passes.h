@@ -29,6 +29,12 @@ void merge_common_subexpressions(ir::Function& function);
 /// Replaces operations on constants by their value, up to `max_elements` per result.
 void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t max_elements = 4096);
 
+/// Where an operation prefers it, 4-D images and what is computed from them element by element or
+/// reduced move to channels last; transposes stand where the layouts meet.
+void prefer_channels_last(ir::Function& function);
+/// Puts operations that say how into forms that fusion can join with their neighbours.
+void lower(ir::Function& function);
+
 /// True if a kernel can compute this elementwise operation as part of a group.
 using CanFuse = std::function<bool(const ir::Operation& operation)>;
 /// Gathers elementwise operations that feed each other into `fused` operations.
@@ -44,6 +50,8 @@ struct PassOptions {
   Evaluate evaluate;
   CanFuse can_fuse;    ///< null: nothing is fused
   bool fusion = true;  ///< off: for comparison, and for modules that are saved
+  /// Sums may be taken in another order, in another layout.
+  bool layouts = true;
 };
 /// The passes of the compiled mode, in order.
 std::vector<Pass> standard_passes(PassOptions options);

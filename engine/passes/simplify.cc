@@ -216,9 +216,12 @@ std::vector<Pass> standard_passes(PassOptions options) {
   std::vector<Pass> passes = {
       {"fold", [evaluate = options.evaluate](Function& f) { fold_constants(f, evaluate); }},
       {"identity", remove_identities},
-      {"cse", merge_common_subexpressions},
-      {"dce", remove_dead_code},
   };
+  if (options.layouts) passes.push_back({"channels_last", prefer_channels_last});
+  passes.push_back({"cse", merge_common_subexpressions});
+  // After the merging, or what forward and backward parts both work out would be kept in between.
+  if (options.layouts) passes.push_back({"lower", lower});
+  passes.push_back({"dce", remove_dead_code});
   if (options.fusion)
     passes.push_back({"fuse", [can_fuse = options.can_fuse](Function& f) {
                         if (can_fuse) fuse_elementwise(f, can_fuse);

@@ -34,7 +34,10 @@ passes::PassOptions pass_options(bool fusion, bool exact) {
     can_fuse = [](const ir::Operation& operation) {
       return !rounds(operation) && fusable(operation);
     };
-  return {.evaluate = execute, .can_fuse = std::move(can_fuse), .fusion = fusion};
+  return {.evaluate = execute,
+          .can_fuse = std::move(can_fuse),
+          .fusion = fusion,
+          .layouts = fusion && !exact};
 }
 
 }  // namespace paddle::runtime

@@ -103,6 +103,8 @@ StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType targ
   constant_ = shape_.size() == 1 && strides_[0] == 0;
   direct_ = shape_.size() == 1 && layout.dtype == target && (strides_[0] == 1 || shape_[0] <= 1);
   if (direct_) constant_ = false;
+  if (shape_.size() == 2 && strides_[0] == 0 && strides_[1] == 1 && layout.dtype == target)
+    period_ = shape_[1];
 }
 
 const void* StridedReader::read(const void* base, int64_t begin, int64_t n, void* buffer) const {

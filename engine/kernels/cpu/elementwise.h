@@ -30,12 +30,15 @@ class StridedReader {
   /// True if `read` never needs the buffer.
   bool is_direct() const { return direct_; }
   bool is_constant() const { return constant_; }
+  /// n if the operand is one contiguous run of n elements of the target type that repeats; else 0.
+  int64_t period() const { return period_; }
 
  private:
   ConvertFn convert_;
   int64_t source_size_, target_size_;
   bool direct_ = false;
   bool constant_ = false;
+  int64_t period_ = 0;
   // Merged axes, outermost first; the last one is the inner run.
   Dims shape_, strides_;
 };

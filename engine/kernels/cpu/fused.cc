@@ -35,10 +35,11 @@ struct Action {
 
 struct Slot {
   DType type = DType::kF32;
-  int operand = -1;     ///< the operand that it is a block of, if it is read
-  bool direct = false;  ///< points into the operand
-  bool constant = false;
-  int last_use = -1;  ///< action
+  int operand = -1;       ///< the operand that it is a block of, if it is read
+  bool direct = false;    ///< points into the operand
+  bool constant = false;  ///< the same in every block
+  int64_t period = 0;     ///< of an operand that repeats, see StridedReader
+  int last_use = -1;      ///< action
   int buffer = -1;
 };
 
@@ -47,8 +48,10 @@ class FusedKernel final : public Kernel {
   /// False if the group can't be computed here.
   bool build(const FusedRequest& request);
   void run(const RunContext&, void* const* operands, void* const* results) const override {
-    parallel_for(size_, grain_,
-                 [&](int64_t begin, int64_t end) { run_range(operands, results, begin, end); });
+    // Ranges begin at whole blocks, so that repeating operands look the same in all of them.
+    parallel_for((size_ + block_ - 1) / block_, grain_, [&](int64_t begin, int64_t end) {
+      run_range(operands, results, begin * block_, std::min(size_, end * block_));
+    });
   }
   std::string implementation() const override { return "cpu:fused"; }
 
@@ -60,6 +63,7 @@ class FusedKernel final : public Kernel {
   }
   int slot_of(const FusedRequest& request, int value, DType type);
   bool add_step(const FusedRequest& request, size_t index);
+  bool choose_blocks();
   void add_stores(const FusedRequest& request);
   bool assign_buffers();
   void run_range(void* const* operands, void* const* results, int64_t begin, int64_t end) const;
@@ -97,6 +101,7 @@ int FusedKernel::slot_of(const FusedRequest& request, int value, DType type) {
     s.operand = value;
     s.direct = readers_.back().is_direct();
     s.constant = readers_.back().is_constant();
+    s.period = readers_.back().period();
     (s.constant ? constants_ : actions_).push_back(std::move(action));
     return slot;
   }
@@ -196,6 +201,10 @@ void FusedKernel::add_stores(const FusedRequest& request) {
 
 /// Slots that are not alive at the same time share a buffer.
 bool FusedKernel::assign_buffers() {
+  for (Slot& s : slots_) {
+    s.buffer = -1;
+    s.last_use = -1;
+  }
   for (size_t i = 0; i < actions_.size(); ++i)
     for (int k = 0; k < actions_[i].input_count; ++k)
       slots_[static_cast<size_t>(actions_[i].inputs[k])].last_use = static_cast<int>(i);
@@ -232,6 +241,47 @@ bool FusedKernel::assign_buffers() {
   return count * slot_bytes_ <= static_cast<int64_t>(kBufferBytes);
 }
 
+/// Where blocks hold whole periods, a repeating operand is the same in all of them; where a period
+/// holds whole blocks, its blocks are read in place. Blocks are cut so that one of both holds for
+/// operands of the first period that there is.
+bool FusedKernel::choose_blocks() {
+  int64_t period = 0;
+  for (const Slot& s : slots_)
+    if (s.period > 0 && period == 0) period = s.period;
+  if (period == 0) return assign_buffers();
+  const auto repeats = [&](const Action& a) {
+    return a.kind == Action::Kind::kRead && slots_[static_cast<size_t>(a.target)].period == period;
+  };
+  const std::vector<Action> all = actions_, constants = constants_;
+  for (const Action& a : all)
+    if (repeats(a)) {
+      slots_[static_cast<size_t>(a.target)].constant = true;
+      constants_.push_back(a);
+    }
+  actions_.erase(std::remove_if(actions_.begin(), actions_.end(), repeats), actions_.end());
+  if (assign_buffers() && period <= block_) {
+    block_ = block_ / period * period;
+    return true;
+  }
+  actions_ = all;
+  constants_ = constants;
+  for (const Action& a : all)
+    if (repeats(a)) {
+      slots_[static_cast<size_t>(a.target)].constant = false;
+      slots_[static_cast<size_t>(a.target)].direct = true;
+    }
+  if (!assign_buffers()) return false;
+  int64_t parts = (period + block_ - 1) / block_;
+  while (parts < period && period % parts != 0) ++parts;
+  if (period / parts >= 64) {
+    block_ = period / parts;
+    return true;
+  }
+  for (const Action& a : all)
+    if (repeats(a)) slots_[static_cast<size_t>(a.target)].direct = false;
+  return assign_buffers();
+}
+
 bool FusedKernel::build(const FusedRequest& request) {
   if (request.results.empty()) return false;
   size_ = request.results[0].size();
@@ -241,8 +291,8 @@ bool FusedKernel::build(const FusedRequest& request) {
     if (!add_step(request, i)) return false;
   add_stores(request);
   for (const Layout& result : request.results) result_items_.push_back(item_size(result.dtype));
-  if (!assign_buffers()) return false;
-  grain_ = std::max<int64_t>(block_, 65536 / std::max(1, cost_));
+  if (!choose_blocks()) return false;
+  grain_ = std::max<int64_t>(1, 65536 / std::max(1, cost_) / block_);
   located_.clear();
   return true;
 }
@@ -270,9 +320,14 @@ void FusedKernel::perform(const Action& a, void* const* operands, void* const* r
   switch (a.kind) {
     case Action::Kind::kRead: {
       const size_t reader = static_cast<size_t>(a.reader);
-      const bool direct = slots_[static_cast<size_t>(a.target)].direct;
-      blocks[a.target] = readers_[reader].read(operands[reader_operands_[reader]], at, n,
-                                               direct ? nullptr : buffer(a.target));
+      const Slot& slot = slots_[static_cast<size_t>(a.target)];
+      const void* const operand = operands[reader_operands_[reader]];
+      if (slot.direct && slot.period > 0)
+        blocks[a.target] =
+            static_cast<const std::byte*>(operand) + at % slot.period * item_size(slot.type);
+      else
+        blocks[a.target] =
+            readers_[reader].read(operand, at, n, slot.direct ? nullptr : buffer(a.target));
       break;
     }
     case Action::Kind::kConvert:

@@ -1,5 +1,6 @@
-// 2-D convolutions and their two gradients in f32 and bf16. oneDNN chooses the layouts it computes
-// in; the operands are brought there, and the result back, where they differ.
+// 2-D convolutions and their two gradients in f32 and bf16. Images with channels last are taken as
+// they lie; for others, and for weights, oneDNN chooses the layouts it computes in: the operands
+// are brought there, and the result back, where they differ.
 
 #include "kernels/cpu/conv_shape.h"
 #include "kernels/onednn/program.h"
@@ -12,7 +13,8 @@ using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 
 struct Geometry {
-  explicit Geometry(const ConvShape& s, DType dtype) : type(data_type(dtype)) {
+  explicit Geometry(const ConvShape& s, DType dtype)
+      : type(data_type(dtype)), fixed(s.channels_last) {
     const Tag image = s.channels_last ? Tag::nhwc : Tag::nchw;
     input = Desc({s.batch, s.in_channels, s.height, s.width}, type, image);
     output = Desc({s.batch, s.out_channels, s.out_height, s.out_width}, type, image);
@@ -28,19 +30,21 @@ struct Geometry {
     after = {s.bottom, s.right};
   }
   static Desc any(const Desc& desc) { return Desc(desc.dims(), desc.data_type(), Tag::any); }
+  Desc image(const Desc& desc) const { return fixed ? desc : any(desc); }
 
   dnnl::convolution_forward::primitive_desc forward(const Desc* bias) const {
     using Forward = dnnl::convolution_forward;
     const auto kind = dnnl::prop_kind::forward_training;
     const auto how = dnnl::algorithm::convolution_direct;
-    const auto wanted = bias ? Forward::desc(kind, how, any(input), any(weight), *bias, any(output),
-                                             strides, dilations, before, after)
-                             : Forward::desc(kind, how, any(input), any(weight), any(output),
+    const auto wanted = bias ? Forward::desc(kind, how, image(input), any(weight), *bias,
+                                             image(output), strides, dilations, before, after)
+                             : Forward::desc(kind, how, image(input), any(weight), image(output),
                                              strides, dilations, before, after);
     return {wanted, user_scratch(), cpu_engine(), true};
   }
 
   dnnl::memory::data_type type;
+  bool fixed;  ///< the layouts of images are not oneDNN's to choose
   Desc input, output, weight;
   dnnl::memory::dims strides, dilations, before, after;
 };
@@ -71,9 +75,9 @@ std::unique_ptr<Kernel> prepare_gradient(
   const auto forward = g.forward(nullptr);
   if (!forward) return nullptr;
   const typename Backward::primitive_desc description(
-      typename Backward::desc(dnnl::algorithm::convolution_direct, Geometry::any(g.input),
-                              Geometry::any(g.weight), Geometry::any(g.output), g.strides,
-                              g.dilations, g.before, g.after),
+      typename Backward::desc(dnnl::algorithm::convolution_direct, g.image(g.input),
+                              Geometry::any(g.weight), g.image(g.output), g.strides, g.dilations,
+                              g.before, g.after),
       user_scratch(), cpu_engine(), forward, true);
   if (!description || is_reference(description.impl_info_str())) return nullptr;
 

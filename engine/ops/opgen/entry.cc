@@ -18,7 +18,7 @@ const std::set<std::string> kAttrTypes = {"bool",  "int",    "float", "str",  "w
 const std::set<std::string> kKeys = {"signature", "doc",     "infer",    "vjp",    "decompose",
                                      "view",      "write",   "kernel",   "onednn", "in_place",
                                      "cost",      "traits",  "layer",    "alias",  "precision",
-                                     "version",   "samples", "overloads"};
+                                     "version",   "samples", "overloads", "images", "lower"};
 const std::map<std::string, std::string> kTraits = {{"elementwise", "kElementwise"},
                                                     {"commutative", "kCommutative"},
                                                     {"float_inputs", "kFloatInputs"},
@@ -35,7 +35,8 @@ const std::map<std::string, std::string> kTraits = {{"elementwise", "kElementwis
                                                     {"control_flow", "kControlFlow"},
                                                     {"constant_fold", "kConstantFold"},
                                                     {"optimizer_update", "kOptimizerUpdate"},
-                                                    {"stop_gradient", "kStopGradient"}};
+                                                    {"stop_gradient", "kStopGradient"},
+                                                    {"prefers_channels_last", "kPrefersChannelsLast"}};
 
 std::string trimmed(const std::string& s) {
   const auto begin = s.find_first_not_of(" \n\t");
@@ -153,6 +154,8 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.aliases = list_of(node, "alias");
   e.samples = list_of(node, "samples");
   e.overloads = list_of(node, "overloads");
+  e.images = list_of(node, "images");
+  e.lower = text_of(node, "lower");
   e.has_samples = static_cast<bool>(node["samples"]);
   if (node["version"]) e.version = node["version"].as<int>();
   if (e.vjp.rfind("none", 0) == 0) {
@@ -234,6 +237,12 @@ void check(const std::vector<Entry>& entries) {
     if (!names.insert(e.name).second) refuse("declared twice");
     for (const std::string& o : e.overloads)
       if (!all.count(o)) refuse("its overload '" + o + "' is not there");
+    for (const std::string& image : e.images) {
+      const auto named = [&](const auto& x) { return x.name == image; };
+      if (std::none_of(e.params.begin(), e.params.end(), named) &&
+          std::none_of(e.results.begin(), e.results.end(), named))
+        refuse("images: it has no parameter or result '" + image + "'");
+    }
     if (e.doc.empty()) refuse("has no doc");
     if (e.infer.empty()) refuse("has no inference rule");
     const bool control =

@@ -172,11 +172,12 @@ void write_attrs(const std::vector<Entry>& entries, const std::string& out) {
 }
 
 void write_rules(const std::vector<Entry>& entries, const std::string& out) {
-  std::set<std::string> infer, vjp, decompose, view, write, cost;
+  std::set<std::string> infer, vjp, decompose, lower, view, write, cost;
   for (const Entry& e : entries) {
     infer.insert(e.infer);
     if (!e.vjp.empty() && e.vjp != "decomposition") vjp.insert(e.vjp);
     if (!e.decompose.empty()) decompose.insert(e.decompose);
+    if (!e.lower.empty()) lower.insert(e.lower);
     if (!e.view.empty()) view.insert(e.view);
     if (!e.write.empty()) write.insert(e.write);
     if (!e.cost.empty()) cost.insert(e.cost);
@@ -186,6 +187,7 @@ void write_rules(const std::vector<Entry>& entries, const std::string& out) {
   for (const auto& n : infer) h << "void infer_" << n << "(InferContext& c);\n";
   for (const auto& n : vjp) h << "Tensors vjp_" << n << "(VjpContext& c);\n";
   for (const auto& n : decompose) h << "Tensors decompose_" << n << "(CallContext& c);\n";
+  for (const auto& n : lower) h << "Tensors lower_" << n << "(CallContext& c);\n";
   for (const auto& n : view)
     h << "Layout view_" << n
       << "(const Layout& operand, const Attrs& attrs, const Dims& result_shape);\n";
@@ -265,8 +267,9 @@ void write_row(const Entry& e, std::ostringstream& c) {
     if (p.is_operand && p.name == e.in_place) in_place = static_cast<int>(operands);
     ++(p.is_operand ? operands : attrs);
   }
-  std::string traits, overloads;
+  std::string traits, overloads, images;
   for (const std::string& o : e.overloads) overloads += (overloads.empty() ? "" : "|") + o;
+  for (const std::string& i : e.images) images += (images.empty() ? "" : "|") + i;
   for (const std::string& t : e.traits) traits += (traits.empty() ? "" : " | ") + t;
   const auto rule = [](const char* kind, const std::string& name) {
     return name.empty() || name == "decomposition" ? std::string("nullptr")
@@ -287,7 +290,8 @@ void write_row(const Entry& e, std::ostringstream& c) {
     << in_place << ",\n     " << rule("infer_", e.infer) << ", " << rule("vjp_", e.vjp) << ", "
     << rule("decompose_", e.decompose) << ", " << rule("view_", e.view) << ", "
     << rule("write_", e.write) << ", " << rule("cost_", e.cost) << ",\n     " << samples_of(e)
-    << ", " << quoted(overloads) << "},\n";
+    << ", " << quoted(overloads) << ", " << quoted(images) << ", " << rule("lower_", e.lower)
+    << "},\n";
 }
 
 void write_function(const Entry& e, size_t index, std::ostringstream& c) {

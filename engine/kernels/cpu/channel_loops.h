@@ -1,0 +1,30 @@
+#pragma once
+// Vector loops over rows whose elements are channels, as batch normalisation needs them where
+// channels lie together: each channel has its own centre, factor and sum. For f32 and f64.
+
+#include <cstdint>
+
+namespace paddle::cpu {
+
+template <class T>
+struct ChannelLoops {
+  /// first += x - center, second += (x - center)², row by row.
+  void (*moments)(const T* x, int64_t rows, int64_t channels, const T* center, T* first, T* second);
+  /// sum += g, along += g (x - center), row by row.
+  void (*products)(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
+                   T* along);
+  /// out = (x - center) scale + shift; out may be x.
+  void (*affine)(const T* x, T* out, int64_t channels, const T* center, const T* scale,
+                 const T* shift);
+  /// out = g scale + (x - center) slope + shift; out may be g or x.
+  void (*combine)(const T* g, const T* x, T* out, int64_t channels, const T* center, const T* scale,
+                  const T* slope, const T* shift);
+};
+template <class T>
+const ChannelLoops<T>& channel_loops();
+template <>
+const ChannelLoops<float>& channel_loops<float>();
+template <>
+const ChannelLoops<double>& channel_loops<double>();
+
+}  // namespace paddle::cpu

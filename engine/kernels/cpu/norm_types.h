@@ -1,0 +1,21 @@
+#pragma once
+// What the kernels of the normalisations share about element types.
+
+#include <type_traits>
+
+#include "ops/kernel.h"
+
+namespace paddle::cpu {
+
+/// 16-bit floats are worked on in f32.
+template <class T>
+using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// The type of an optional operand.
+inline DType dtype_or(const KernelRequest& request, size_t operand, DType otherwise) {
+  return operand < request.operands.size() && request.operands[operand].present
+             ? request.operands[operand].dtype
+             : otherwise;
+}
+
+}  // namespace paddle::cpu

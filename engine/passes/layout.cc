@@ -1,0 +1,239 @@
+// Layouts and forms of operations: images to channels last where an operation prefers that, and
+// operations into parts that fusion can join with their neighbours. Both replay the function under
+// an interpreter that changes some calls and passes on the others.
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "ir/replay.h"
+#include "ir/tracer.h"
+#include "ops/call.h"
+#include "ops/generated/ops.h"
+#include "ops/rules.h"
+#include "passes/passes.h"
+
+namespace paddle::passes {
+namespace {
+
+/// An interpreter that changes calls and is on in regions too.
+class Rewriter : public Interpreter {
+ public:
+  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
+                 const TensorFn& else_fn) override {
+    const BelowScope below(next());
+    return next().branch(condition, within(then_fn), within(else_fn));
+  }
+  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+               int64_t max_steps) override {
+    const BelowScope below(next());
+    return next().loop(within(condition), within(body), carried, max_steps);
+  }
+  bool traces() const override { return true; }
+
+ private:
+  TensorFn within(const TensorFn& fn) {
+    return [this, fn](const Tensors& tensors) {
+      const InterpreterScope again(*this);
+      return fn(tensors);
+    };
+  }
+};
+
+// ---- channels last
+// -------------------------------------------------------------------------------
+
+constexpr int64_t kManyChannels = 32;
+const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
+/// Where an axis of an image with channels first stands with channels last.
+constexpr int64_t kAxisInLast[] = {0, 3, 1, 2};
+
+/// What lies as `data_format` says, by position.
+struct Images {
+  int format = -1;
+  std::vector<size_t> operands, results, attrs;
+};
+
+std::optional<Images> images_of(const Op& op) {
+  if (!*op.def->images) return std::nullopt;
+  Images images;
+  images.format = op.attr_index("data_format");
+  for (const std::string& name : split(op.def->images, '|')) {
+    if (const int i = op.operand_index(name); i >= 0)
+      images.operands.push_back(static_cast<size_t>(i));
+    else if (const int a = op.attr_index(name); a >= 0)
+      images.attrs.push_back(static_cast<size_t>(a));
+    else
+      for (size_t r = 0; r < op.results().size(); ++r)
+        if (op.results()[r].name == name) images.results.push_back(r);
+  }
+  return images;
+}
+
+class ChannelsLast final : public Rewriter {
+ public:
+  Tensors apply(const OpCall& c) override {
+    const BelowScope below(next());
+    if (const auto images = images_of(c.op)) {
+      if (moves(c, *images)) return image_call(c, *images);
+    } else if (c.op.has(kElementwise) && c.results.size() == 1) {
+      if (elementwise_moves(c)) return elementwise_call(c);
+    } else if (c.op.has(kReduction) && c.operands.size() == 1 && c.results.size() == 1) {
+      if (auto moved = reduction_call(c)) return {*moved};
+    }
+    return next().apply(c);
+  }
+
+ private:
+  /// The tensor with its channels last if it was made so; undefined if not.
+  Tensor known(const Tensor& t) const {
+    const ir::Value* const value = t.defined() ? ir::traced_value(t) : nullptr;
+    const auto it = value ? last_.find(value) : last_.end();
+    return it == last_.end() ? Tensor() : it->second;
+  }
+
+  Tensor to_last(const Tensor& t) const {
+    const Tensor made = known(t);
+    return made.defined() ? made : ops::transpose(t, kToLast);
+  }
+
+  /// The image in its own order, a view of `moved`, which is remembered.
+  Tensor to_first(const Tensor& moved) {
+    const Tensor first = ops::transpose(moved, kToFirst);
+    last_[ir::traced_value(first)] = moved;
+    return first;
+  }
+
+  bool moves(const OpCall& c, const Images& images) const {
+    const AttrValue& format = c.attrs[static_cast<size_t>(images.format)];
+    if (!format.is_string() || format.as_string() != "NCHW") return false;
+    bool made = false, many = false;
+    const auto look = [&](const TensorType& type) {
+      const bool fits = type.shape.size() == 4 && type.shape[1].is_constant();
+      many = many || (fits && type.shape[1].value() >= kManyChannels);
+      return fits;
+    };
+    for (const size_t i : images.operands) {
+      if (!look(c.operands[i].type())) return false;
+      made = made || known(c.operands[i]).defined();
+    }
+    for (const size_t r : images.results)
+      if (!look(c.results[r])) return false;
+    // Padding that is given per axis names the axes.
+    const int padding = c.op.attr_index("padding");
+    if (padding >= 0 && c.attrs[static_cast<size_t>(padding)].is_list())
+      for (const AttrValue& pair : c.attrs[static_cast<size_t>(padding)].as_list())
+        if (pair.is_list()) return false;
+    return c.op.has(kPrefersChannelsLast) ? many : made;
+  }
+
+  Tensors image_call(const OpCall& c, const Images& images) {
+    Tensors operands = c.operands;
+    for (const size_t i : images.operands) operands[i] = to_last(operands[i]);
+    Attrs attrs = c.attrs;
+    attrs[static_cast<size_t>(images.format)] = AttrValue("NHWC");
+    for (const size_t a : images.attrs) {
+      const AttrValue::List& dims = c.attrs[a].as_list();
+      attrs[a] = AttrValue::List{dims[0], dims[2], dims[3], dims[1]};
+    }
+    Tensors results = call(c.op, std::move(operands), std::move(attrs));
+    for (const size_t r : images.results) results[r] = to_first(results[r]);
+    return results;
+  }
+
+  static bool same_shape(const Shape& a, const Shape& b) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(),
+                      [](const Dim& x, const Dim& y) { return x.text() == y.text(); });
+  }
+
+  /// At least half of the operands that have the result's shape are there with channels last.
+  bool elementwise_moves(const OpCall& c) const {
+    const Shape& shape = c.results[0].shape;
+    if (shape.size() != 4) return false;
+    int made = 0, whole = 0;
+    for (const Tensor& t : c.operands) {
+      if (!t.defined()) return false;
+      if (!same_shape(t.shape(), shape)) continue;
+      ++whole;
+      made += known(t).defined();
+    }
+    return made > 0 && 2 * made >= whole;
+  }
+
+  Tensors elementwise_call(const OpCall& c) {
+    Tensors operands = c.operands;
+    for (Tensor& t : operands) {
+      if (t.shape().empty()) continue;
+      if (t.shape().size() < 4) {
+        Shape shape(4 - t.shape().size(), Dim(1));
+        shape.insert(shape.end(), t.shape().begin(), t.shape().end());
+        t = ops::reshape(t, shape);
+      }
+      t = to_last(t);
+    }
+    return {to_first(call(c.op, std::move(operands), c.attrs)[0])};
+  }
+
+  std::optional<Tensor> reduction_call(const OpCall& c) {
+    const Tensor x = known(c.operands[0]);
+    const int axis = c.op.attr_index("axis"), keep = c.op.attr_index("keepdim");
+    if (!x.defined() || axis < 0 || keep < 0) return std::nullopt;
+    const AttrValue& given = c.attrs[static_cast<size_t>(axis)];
+    if (!given.is_int() && !given.is_list()) return std::nullopt;
+    bool reduced[4] = {};
+    std::vector<int64_t> axes;
+    for (const int64_t a : given.as_ints()) {
+      const int64_t at = a < 0 ? a + 4 : a;
+      reduced[at] = true;
+      axes.push_back(kAxisInLast[at]);
+    }
+    const bool keepdim = c.attrs[static_cast<size_t>(keep)].as_bool();
+    // Without the reduced axes, channels must not come to stand behind rows or columns.
+    if (axes.empty() || (!keepdim && !reduced[1] && !(reduced[2] && reduced[3])))
+      return std::nullopt;
+    Attrs attrs = c.attrs;
+    attrs[static_cast<size_t>(axis)] = AttrValue(axes);
+    const Tensor out = call(c.op, {x}, std::move(attrs))[0];
+    return keepdim ? to_first(out) : out;
+  }
+
+  std::unordered_map<const ir::Value*, Tensor> last_;
+};
+
+class Lowering final : public Rewriter {
+ public:
+  Tensors apply(const OpCall& c) override {
+    const BelowScope below(next());
+    if (c.op.def->lower) {
+      CallContext context(c.op, c.attrs, c.operands, c.results);
+      if (Tensors results = c.op.def->lower(context); !results.empty()) return results;
+    }
+    return next().apply(c);
+  }
+};
+
+template <class Wanted>
+bool any_operation(const ir::Function& function, Wanted wanted) {
+  bool found = false;
+  ir::for_each_operation(function.body,
+                         [&](const ir::Operation& o) { found = found || wanted(*o.op); });
+  return found;
+}
+
+}  // namespace
+
+void prefer_channels_last(ir::Function& function) {
+  if (!any_operation(function, [](const Op& op) { return op.has(kPrefersChannelsLast); })) return;
+  ChannelsLast rewriter;
+  ir::rewrite(function, rewriter);
+}
+
+void lower(ir::Function& function) {
+  if (!any_operation(function, [](const Op& op) { return op.def->lower != nullptr; })) return;
+  Lowering rewriter;
+  ir::rewrite(function, rewriter);
+}
+
+}  // namespace paddle::passes

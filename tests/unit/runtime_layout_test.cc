@@ -1,0 +1,135 @@
+// Layouts: where images go to channels last, what is left between them, and that the results are
+// those of the function as it was.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/compile.h"
+#include "runtime/executable.h"
+
+namespace paddle {
+namespace {
+
+ir::Module module_of(const std::string& body, const std::string& inputs) {
+  return ir::parse("module 'm' {\n  func 'f'(\n" + inputs + ") {\n" + body + "  }\n}\n",
+                   "layout_test.txt");
+}
+
+void run_passes(ir::Function& f, bool exact) {
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(true, exact)))
+    pass.run(f);
+}
+
+size_t count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+/// A residual block forward and backward, as a training step holds it.
+const char* const kInputs =
+    "      %0 : float32[batch, 3, 12, 10] 'x',\n"
+    "      %1 : float32[32, 3, 3, 3] 'w1',\n"
+    "      %2 : float32[32, 32, 3, 3] 'w2',\n"
+    "      %3 : float32[32] 'mean',\n"
+    "      %4 : float32[32] 'var',\n"
+    "      %5 : float32[32] 'scale',\n"
+    "      %6 : float32[32] 'shift',\n"
+    "      %7 : float32[batch, 32] 'g'";
+const char* const kBlock =
+    "    %21 = constant float32[] [0.0]\n"
+    "    %8 = conv2d(%0, %1, _) {padding = 1} : float32[batch, 32, 12, 10]\n"
+    "    %9, %10 = max_pool2d(%8) {kernel_size = 3, stride = 2, padding = 1} : "
+    "float32[batch, 32, 6, 5], int32[batch, 32, 6, 5]\n"
+    "    %11 = conv2d(%9, %2, _) {padding = 1} : float32[batch, 32, 6, 5]\n"
+    "    %12, %13, %14, %15, %16 = batch_norm(%11, %3, %4, %5, %6) {training = true} : "
+    "float32[batch, 32, 6, 5], float32[32], float32[32], float32[32], float32[32]\n"
+    "    %17 = add(%12, %9) : float32[batch, 32, 6, 5]\n"
+    "    %18 = relu(%17) : float32[batch, 32, 6, 5]\n"
+    "    %19 = mean(%18) {axis = [2, 3]} : float32[batch, 32]\n"
+    "    %20 = reshape(%7) {shape = [batch, 32, 1, 1]} : float32[batch, 32, 1, 1]\n"
+    "    %22 = greater_than(%18, %21) : bool[batch, 32, 6, 5]\n"
+    "    %23 = where(%22, %20, %21) : float32[batch, 32, 6, 5]\n"
+    "    %24, %25, %26 = batch_norm_grad(%23, %11, %15, %16, %5) : "
+    "float32[batch, 32, 6, 5], float32[32], float32[32]\n"
+    "    %27 = conv2d_input_grad(%2, %24) {input_shape = [batch, 32, 6, 5], stride = [1, 1], "
+    "padding = [1, 1, 1, 1], dilation = [1, 1]} : float32[batch, 32, 6, 5]\n"
+    "    %28 = conv2d_weight_grad(%9, %24) {weight_shape = [32, 32, 3, 3], stride = [1, 1], "
+    "padding = [1, 1, 1, 1], dilation = [1, 1]} : float32[32, 32, 3, 3]\n"
+    "    %29 = add(%27, %23) : float32[batch, 32, 6, 5]\n"
+    "    %30 = max_pool2d_grad(%29, %10) {input_shape = [batch, 32, 12, 10]} : "
+    "float32[batch, 32, 12, 10]\n"
+    "    %31 = conv2d_weight_grad(%0, %30) {weight_shape = [32, 3, 3, 3], stride = [1, 1], "
+    "padding = [1, 1, 1, 1], dilation = [1, 1]} : float32[32, 3, 3, 3]\n"
+    "    return %19 'y', %13 'new_mean', %14 'new_var', %25 'dscale', %26 'dshift', %28 'dw2', "
+    "%31 'dw1', %18 'z'\n";
+
+Array values(const Dims& shape, double scale, double shift) {
+  Array a = Array::zeros(DType::kF32, shape);
+  for (int64_t i = 0; i < a.size(); ++i)
+    a.data<float>()[i] =
+        static_cast<float>(shift + scale * (static_cast<double>(i * 37 % 101) / 50.0 - 1));
+  return a;
+}
+
+TEST(ChannelsLast, HoldsFromTheFirstConvolutionToTheLastGradient) {
+  ir::Module m = module_of(kBlock, kInputs);
+  run_passes(*m.functions[0], false);
+  ir::verify(m);
+  const std::string text = ir::print(m);
+  EXPECT_EQ(count(text, "'NHWC'"), 9u) << text;  // 2 + 3 convolutions, pool and norm, twice each
+  // The input, the gradient of one number per plane, and the result z.
+  EXPECT_EQ(count(text, "= transpose("), 3u) << text;
+  EXPECT_EQ(count(text, "batch_norm("), 0u) << text;
+  EXPECT_NE(text.find("float32[batch, 6, 5, 32]"), std::string::npos);
+}
+
+TEST(ChannelsLast, GivesTheSameResults) {
+  for (const int64_t batch : {1, 5}) {
+    ir::Module fast = module_of(kBlock, kInputs), exact = module_of(kBlock, kInputs);
+    run_passes(*fast.functions[0], false);
+    run_passes(*exact.functions[0], true);
+    ASSERT_EQ(count(ir::print(exact), "NHWC"), 0u);
+    const std::vector<Array> inputs = {values({batch, 3, 12, 10}, 1, 0.1),
+                                       values({32, 3, 3, 3}, 0.3, 0),
+                                       values({32, 32, 3, 3}, 0.1, 0),
+                                       values({32}, 1, 0),
+                                       values({32}, 0.5, 1),
+                                       values({32}, 0.5, 1),
+                                       values({32}, 0.5, 0),
+                                       values({batch, 32}, 1, 0)};
+    runtime::ExecutableOptions options{1, {.poison_dead_memory = true, .profile = nullptr}};
+    runtime::Executable a(fast.functions[0], options), b(exact.functions[0], options);
+    const std::vector<Array> ya = a.run(inputs), yb = b.run(inputs);
+    ASSERT_EQ(ya.size(), yb.size());
+    for (size_t i = 0; i < ya.size(); ++i) {
+      const Array p = ya[i].contiguous(), q = yb[i].contiguous();
+      ASSERT_EQ(p.shape, q.shape);
+      double largest = 0, difference = 0;
+      for (int64_t k = 0; k < p.size(); ++k) {
+        largest = std::max(largest, std::abs(q.number(k)));
+        difference = std::max(difference, std::abs(p.number(k) - q.number(k)));
+      }
+      EXPECT_LE(difference, 2e-5 * largest) << "batch " << batch << ", result " << i;
+    }
+  }
+}
+
+TEST(ChannelsLast, LeavesFewChannelsAndPaddingPerAxisAlone) {
+  ir::Module few =
+      module_of("    %2 = conv2d(%0, %1, _) : float32[batch, 6, 10, 10]\n    return %2 'y'\n",
+                "      %0 : float32[batch, 1, 12, 12] 'x',\n      %1 : float32[6, 1, 3, 3] 'w'");
+  run_passes(*few.functions[0], false);
+  EXPECT_EQ(count(ir::print(few), "NHWC"), 0u);
+  ir::Module padded = module_of(
+      "    %2 = conv2d(%0, %1, _) {padding = [[0, 0], [0, 0], [1, 0], [0, 1]]} : "
+      "float32[batch, 64, 11, 11]\n    return %2 'y'\n",
+      "      %0 : float32[batch, 64, 12, 12] 'x',\n      %1 : float32[64, 64, 3, 3] 'w'");
+  run_passes(*padded.functions[0], false);
+  ir::verify(padded);
+  EXPECT_EQ(count(ir::print(padded), "NHWC"), 0u);
+}
+
+}  // namespace
+}  // namespace paddle
