@@ -96,6 +96,32 @@ std::unique_ptr<Kernel> prepare_gradient(
   return program;
 }
 
+/// True for a convolution that is a matrix product over the pixels: images [pixels, channels].
+bool is_product(const KernelRequest& request, const ConvShape& s) {
+  return s.channels_last && request.operands[0].dtype == DType::kF32 && computes(request, s) &&
+         s.groups == 1 && s.kernel_height == 1 && s.kernel_width == 1 && s.stride_height == 1 &&
+         s.stride_width == 1 && s.top + s.bottom + s.left + s.right == 0;
+}
+
+/// result = left × right; measured to be a little faster than the gradients of the convolution.
+std::unique_ptr<Kernel> prepare_product(const Desc& left, Slot left_slot, const Desc& right,
+                                        Slot right_slot, const Desc& result) {
+  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(left, right, result),
+                                                 user_scratch(), cpu_engine(), true);
+  if (!description || is_reference(description.impl_info_str())) return nullptr;
+  auto program = std::make_unique<Program>();
+  program->add(dnnl::matmul(description), description.scratchpad_desc(),
+               {{DNNL_ARG_SRC, left, left_slot},
+                {DNNL_ARG_WEIGHTS, right, right_slot},
+                {DNNL_ARG_DST, result, {Slot::kResult, 0}}});
+  program->set_name(description.impl_info_str());
+  return program;
+}
+
+Desc matrix(int64_t rows, int64_t columns, Tag tag) {
+  return Desc({rows, columns}, dnnl::memory::data_type::f32, tag);
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
@@ -128,6 +154,11 @@ std::unique_ptr<Kernel> prepare_conv2d_input_grad(const KernelRequest& request) 
   using Description = Backward::primitive_desc;
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.results[0].shape,
                                     request.operands[0].shape, request.operands[1].shape);
+  const int64_t pixels = s.batch * s.height * s.width;
+  if (is_product(request, s))
+    return prepare_product(matrix(pixels, s.out_channels, Tag::ab), {Slot::kOperand, 1},
+                           matrix(s.out_channels, s.in_channels, Tag::ab), {Slot::kOperand, 0},
+                           matrix(pixels, s.in_channels, Tag::ab));
   return prepare_gradient<Backward>(
       request, s, &Geometry::weight, &Geometry::input,
       [](const Description& d) {
@@ -143,6 +174,11 @@ std::unique_ptr<Kernel> prepare_conv2d_weight_grad(const KernelRequest& request)
   using Description = Backward::primitive_desc;
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
                                     request.results[0].shape, request.operands[1].shape);
+  const int64_t pixels = s.batch * s.height * s.width;
+  if (is_product(request, s) && 2 * s.out_channels >= s.in_channels)
+    return prepare_product(matrix(s.out_channels, pixels, Tag::ba), {Slot::kOperand, 1},
+                           matrix(pixels, s.in_channels, Tag::ab), {Slot::kOperand, 0},
+                           matrix(s.out_channels, s.in_channels, Tag::ab));
   return prepare_gradient<Backward>(
       request, s, &Geometry::input, &Geometry::weight,
       [](const Description& d) {
