@@ -13,7 +13,6 @@ Attrs some_attrs(const Attrs& attrs) {
 }
 
 bool fusable(const ir::Operation& operation) {
-  register_backends();
   std::vector<DType> operands;
   for (const ir::Value* v : operation.operands) operands.push_back(v->type.dtype);
   return can_fuse(*operation.op, some_attrs(operation.attrs), operands,
@@ -29,6 +28,7 @@ bool rounds(const ir::Operation& operation) {
 }  // namespace
 
 passes::PassOptions pass_options(bool fusion, bool exact) {
+  register_backends();  // what has a kernel stays whole when a pass traces it again
   passes::CanFuse can_fuse = fusable;
   if (exact)
     can_fuse = [](const ir::Operation& operation) {
