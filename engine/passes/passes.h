@@ -40,6 +40,9 @@ using CanFuse = std::function<bool(const ir::Operation& operation)>;
 /// Gathers elementwise operations that feed each other into `fused` operations.
 void fuse_elementwise(ir::Function& function, const CanFuse& can_fuse);
 
+/// Moves optimizer updates up to where all they need is there.
+void update_early(ir::Function& function);
+
 /// A pass by name, as `--passes` and `--dump-ir` call it.
 struct Pass {
   std::string name;

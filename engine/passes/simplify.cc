@@ -226,6 +226,7 @@ std::vector<Pass> standard_passes(PassOptions options) {
     passes.push_back({"fuse", [can_fuse = options.can_fuse](Function& f) {
                         if (can_fuse) fuse_elementwise(f, can_fuse);
                       }});
+  passes.push_back({"schedule", update_early});
   return passes;
 }
 
