@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "runtime/compile.h"
 #include "runtime/executable.h"
@@ -42,6 +44,20 @@ const Case kCases[] = {
      "%4, %5, %6, %7 = recurrent_scan(%0, %1, %3, %2, %2) {cell = 'gru', reverse = true} : "
      "float32[3, 5, 11], float32[3, 11], float32[3, 11], float32[3, 5, 44]",
      "%4 'y', %5 'h1'", "%4 'y', %5 'h1', %6 'c1', %7 's'", "recurrent_scan", 2},
+    {"%0 : float32[2, 7, 6, 300] 'x'",
+     "%1, %2 = max_pool2d(%0) {kernel_size = 3, stride = 2, padding = 1, data_format = 'NHWC'} : "
+     "float32[2, 4, 3, 300], int32[2, 4, 3, 300]",
+     "%1 'y'", "%1 'y', %2 'm'", "max_pool2d", 1},
+    // These two are the other backend's where the machine has what it needs.
+    {"%0 : float32[4, 3, 5, 32] 'x', %1 : float32[32] 'm', %2 : float32[32] 'v'",
+     "%3, %4, %5, %6, %7 = batch_norm(%0, %1, %2, _, _) {training = true, data_format = 'NHWC'} : "
+     "float32[4, 3, 5, 32], float32[32], float32[32], float32[32], float32[32]",
+     "%3 'y', %4 'm1'", "%3 'y', %4 'm1', %5 'v1', %6 'm', %7 'r'", "batch_norm", 3},
+    {"%0 : float32[8, 9, 256] 'g', %1 : float32[256, 64] 'w', %2 : float32[8, 64] 'h', "
+     "%3 : float32[8, 64] 'c'",
+     "%4, %5, %6, %7 = recurrent_scan(%0, %1, _, %2, %3) {cell = 'lstm'} : float32[8, 9, 64], "
+     "float32[8, 64], float32[8, 64], float32[8, 9, 320]",
+     "%4 'y'", "%4 'y', %5 'h', %6 'c1', %7 's'", "recurrent_scan", 3},
 };
 
 std::shared_ptr<ir::Function> function_of(const Case& c, const char* results) {
@@ -86,6 +102,32 @@ TEST(Unread, ResultsThatNothingReadsHaveNoMemory) {
                                static_cast<size_t>(storage_bytes(some[i].dtype, some[i].size()))))
           << c.op << " result " << i;
   }
+}
+
+TEST(Unread, MaxPoolingKeepsNanAndInfinityWithAndWithoutItsMask) {
+  const float nan = std::nanf(""), low = -std::numeric_limits<float>::infinity();
+  for (const std::string format : {"NCHW", "NHWC"})
+    for (const char* results : {"%1 'y'", "%1 'y', %2 'm'"}) {
+      const bool last = format == "NHWC";
+      const Case c{last ? "%0 : float32[1, 2, 6, 1] 'x'" : "%0 : float32[1, 1, 2, 6] 'x'",
+                   last ? "%1, %2 = max_pool2d(%0) {kernel_size = 2, data_format = 'NHWC'} : "
+                          "float32[1, 1, 3, 1], int32[1, 1, 3, 1]"
+                        : "%1, %2 = max_pool2d(%0) {kernel_size = 2} : float32[1, 1, 1, 3], "
+                          "int32[1, 1, 1, 3]",
+                   results,
+                   results,
+                   "max_pool2d",
+                   1};
+      const auto function = function_of(c, c.read);
+      const Array x = Array::from<float>({nan, 1, low, low, 1, 2, 1, 1, low, low, nan, 3},
+                                         concrete(function->body.arguments[0]->type.shape));
+      runtime::Executable executable(function);
+      const auto out = executable.run({x});
+      const float* y = out[0].data<float>();
+      EXPECT_TRUE(std::isnan(y[0])) << format;
+      EXPECT_EQ(y[1], low) << format;
+      EXPECT_TRUE(std::isnan(y[2])) << format;
+    }
 }
 
 }  // namespace
