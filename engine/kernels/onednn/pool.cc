@@ -37,7 +37,8 @@ struct Pooling {
 
   /// False where oneDNN divides by something else or knows no such window.
   bool fits(bool exclusive, std::optional<double> divisor) const {
-    if (s.batch < 1 || s.channels < 1 || s.out_height < 1 || s.out_width < 1 || divisor)
+    if (s.batch < 1 || s.channels < 1 || s.height < 1 || s.width < 1 || s.out_height < 1 ||
+        s.out_width < 1 || divisor)
       return false;
     const auto last = after();
     // Every window holds an element; windows that ceil_mode adds are divided by less than others.
