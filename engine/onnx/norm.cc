@@ -159,6 +159,7 @@ constexpr Operator kOperators[] = {
     {"InstanceNormalization", 1, instance_normalization},
     {"LayerNormalization", 1, layer_normalization},
     {"RMSNormalization", 1, rms_normalization},
+    {"SimplifiedLayerNormalization", 1, rms_normalization},
     {"GroupNormalization", 1, group_normalization},
     {"LpNormalization", 1, lp_normalization},
     {"MeanVarianceNormalization", 1, mean_variance_normalization},

@@ -8,6 +8,8 @@
 namespace paddle::onnx {
 namespace {
 
+constexpr int64_t kNewestOpset = 28;
+
 /// Entries of one domain by name.
 using Table = std::unordered_map<std::string_view, std::vector<const Operator*>>;
 
@@ -36,6 +38,9 @@ const std::map<std::string, Table>& tables() {
     add((*all)["ai.onnx.preview.training"], training_operators());
     add((*all)["ai.onnx.preview"], preview_operators());
     add((*all)["ai.onnx.ml"], ml_operators());
+    add((*all)["com.microsoft"], microsoft_operators());
+    add((*all)["com.microsoft"], microsoft_attention_operators());
+    add((*all)["com.microsoft"], microsoft_quantized_operators());
     return all;
   }();
   return *kTables;
@@ -44,8 +49,15 @@ const std::map<std::string, Table>& tables() {
 const Operator* lookup(const formats::onnx::Node& node, int64_t opset) {
   const auto table = tables().find(node.domain);
   if (table == tables().end()) return nullptr;
-  const auto found = table->second.find(node.op_type);
-  if (found == table->second.end()) return nullptr;
+  auto found = table->second.find(node.op_type);
+  if (found == table->second.end()) {
+    // com.microsoft has newer forms of ONNX's own operators under their names.
+    if (node.domain != "com.microsoft") return nullptr;
+    const Table& main = tables().at("");
+    found = main.find(node.op_type);
+    if (found == main.end()) return nullptr;
+    opset = kNewestOpset;
+  }
   const Operator* best = nullptr;
   for (const Operator* op : found->second)
     if (op->since <= opset && (!best || op->since > best->since)) best = op;

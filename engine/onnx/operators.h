@@ -34,10 +34,12 @@ std::span<const Operator> loss_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> sequence_operators();
 std::span<const Operator> string_operators();
-std::span<const Operator> training_operators();   ///< of ai.onnx.preview.training
-std::span<const Operator> preview_operators();    ///< of ai.onnx.preview
-std::span<const Operator> ml_operators();         ///< of ai.onnx.ml
-std::span<const Operator> microsoft_operators();  ///< of com.microsoft
+std::span<const Operator> training_operators();             ///< of ai.onnx.preview.training
+std::span<const Operator> preview_operators();              ///< of ai.onnx.preview
+std::span<const Operator> ml_operators();                   ///< of ai.onnx.ml
+std::span<const Operator> microsoft_attention_operators();  ///< the same
+std::span<const Operator> microsoft_quantized_operators();  ///< the same
+std::span<const Operator> microsoft_operators();            ///< of com.microsoft
 
 /// Rules that apply one function of ops/ to the inputs as they are.
 template <Tensor (*F)(const Tensor&)>
@@ -60,6 +62,9 @@ int64_t known_size(const Tensor& x, int64_t axis);
 Dims known_shape(const Tensor& x);
 /// [start, end) along an axis.
 Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step = 1);
+/// Rules that quantised forms share.
+Values average_pool_rule(NodeCall& c);
+Values lstm_rule(NodeCall& c);
 /// The axes 0 to n - 1.
 std::vector<int64_t> first_axes(int64_t n);
 /// `x` with its axes in this order.

@@ -207,6 +207,8 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
+Values average_pool_rule(NodeCall& c) { return average_pool(c); }
+
 std::span<const Operator> pooling_operators() { return kOperators; }
 
 }  // namespace paddle::onnx

@@ -247,6 +247,8 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
+Values lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm>(c); }
+
 std::span<const Operator> recurrent_operators() { return kOperators; }
 
 }  // namespace paddle::onnx

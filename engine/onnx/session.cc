@@ -17,7 +17,8 @@ using formats::onnx::ValueType;
 namespace {
 
 constexpr size_t kMaxCompiled = 8;
-constexpr int64_t kMaxFolded = int64_t{1} << 26;  // bytes of one folded result
+constexpr int64_t kMaxFolded = int64_t{1} << 28;     // bytes of one folded result
+constexpr int64_t kMaxAllFolded = int64_t{1} << 32;  // and of all of them
 
 /// Records calls on traced values and runs those on constants at once, if what they give is small.
 class FoldingTracer final : public Interpreter {
@@ -38,7 +39,7 @@ class FoldingTracer final : public Interpreter {
   ir::Tracer& tracer() { return tracer_; }
 
  private:
-  static bool folds(const OpCall& call) {
+  bool folds(const OpCall& call) {
     if (call.op.has(kRandom) || call.op.has(kEffect)) return false;
     for (const Tensor& t : call.operands)
       if (t && !t.is_concrete()) return false;
@@ -50,7 +51,9 @@ class FoldingTracer final : public Interpreter {
     }
     for (const AttrValue& v : call.attrs.values)
       if (!is_fixed(v)) return false;
-    return bytes <= kMaxFolded;
+    // Views cost nothing; what is only passed on is counted too, which keeps the count simple.
+    folded_ += bytes;
+    return bytes <= kMaxFolded && folded_ <= kMaxAllFolded;
   }
   static bool is_fixed(const AttrValue& value) {
     if (value.is_int()) return value.as_dim().is_constant();
@@ -61,6 +64,7 @@ class FoldingTracer final : public Interpreter {
 
   ir::Tracer tracer_;
   runtime::EagerExecutor eager_;
+  int64_t folded_ = 0;  ///< bytes of results so far
 };
 
 void check_operators(const formats::onnx::Model& model,

@@ -1,0 +1,245 @@
+// Operators of com.microsoft on quantised values.
+
+#include <algorithm>
+
+#include "onnx/operators.h"
+#include "ops/call.h"
+
+namespace paddle::onnx {
+namespace {
+
+/// Inputs i (values), i + 1 (scale) and i + 2 (zero point) as numbers.
+Tensor dequantized(const NodeCall& c, size_t i) {
+  Tensor wide = ops::cast(c.tensor(i), DType::kF32);
+  if (c.has(i + 2)) wide = wide - ops::cast(c.tensor(i + 2), DType::kF32);
+  return wide * ops::cast(c.tensor(i + 1), DType::kF32);
+}
+
+/// round(y / scale) + zero point with scale and zero point from inputs i and i + 1, in the type of
+/// the values that the node takes.
+Tensor requantized(const NodeCall& c, const Tensor& y, size_t i, DType otherwise) {
+  const DType to = c.has(i + 1) ? c.tensor(i + 1).dtype() : otherwise;
+  const bool is_unsigned = info(to).kind == DTypeKind::kUnsigned;
+  Tensor steps = ops::round(y / c.tensor(i));
+  if (c.has(i + 1)) steps = steps + ops::cast(c.tensor(i + 1), DType::kF32);
+  return ops::cast(ops::clip(steps, is_unsigned ? 0.0 : -128.0, is_unsigned ? 255.0 : 127.0), to);
+}
+
+template <Tensor (*F)(const Tensor&, const Tensor&)>
+Values of_two(NodeCall& c) {
+  return {requantized(c, F(dequantized(c, 0), dequantized(c, 3)), 6, c.tensor(0).dtype())};
+}
+template <class F>
+Values of_one(NodeCall& c, F&& f) {
+  return {requantized(c, f(dequantized(c, 0)), 3, c.tensor(0).dtype())};
+}
+
+Values sigmoid(NodeCall& c) {
+  return of_one(c, [](const Tensor& x) { return ops::sigmoid(x); });
+}
+Values leaky_relu(NodeCall& c) {
+  return of_one(c, [&](const Tensor& x) { return ops::leaky_relu(x, c.real("alpha", 0.01)); });
+}
+Values softmax(NodeCall& c) {
+  return of_one(c, [&](const Tensor& x) { return ops::softmax(x, c.integer("axis", -1)); });
+}
+Values global_average_pool(NodeCall& c) {
+  const bool last = c.flag("channels_last", false);
+  return of_one(c, [&](const Tensor& x) {
+    std::vector<int64_t> axes;
+    for (int64_t i = last ? 1 : 2; i < x.ndim() - (last ? 1 : 0); ++i) axes.push_back(i);
+    return ops::mean(x, axes, true);
+  });
+}
+Values average_pool(NodeCall& c) {
+  c.check(!c.flag("channels_last", false), "channels_last is not supported");
+  const Values inputs = {dequantized(c, 0)};
+  NodeCall plain(c.node(), 19, inputs, c.evaluator(), c.scope());
+  return {requantized(c, average_pool_rule(plain)[0].tensor(), 3, c.tensor(0).dtype())};
+}
+
+Values concat(NodeCall& c) {
+  Tensors parts;
+  for (size_t i = 2; i + 1 < c.input_count(); i += 3) parts.push_back(dequantized(c, i));
+  c.check(!parts.empty(), "there is nothing to join");
+  const Tensor all = ops::concat(parts, c.axis(c.integer("axis", 1), parts[0].ndim()));
+  return {requantized(c, all, 0, c.tensor(2).dtype())};
+}
+
+Values where(NodeCall& c) {
+  const Tensor y = ops::where(c.tensor(0), dequantized(c, 1), dequantized(c, 4));
+  return {requantized(c, y, 7, c.tensor(1).dtype())};
+}
+
+/// Without a scale for the result it stays in float32.
+Values gemm(NodeCall& c) {
+  const bool turned = c.flag("transB", false);
+  Tensor b = ops::cast(c.tensor(3), DType::kF32);
+  const auto per_column = [&](const Tensor& v) {
+    return turned && v.ndim() == 1 && !v.dim(0).equals(1).value_or(false) ? ops::unsqueeze(v, {1})
+                                                                          : v;
+  };
+  if (c.has(5)) b = b - ops::cast(per_column(c.tensor(5)), DType::kF32);
+  const Tensor a = ops::cast(c.tensor(0), DType::kF32) - ops::cast(c.tensor(2), DType::kF32);
+  const Tensor scale = c.tensor(1) * c.tensor(4) * c.real("alpha", 1);
+  Tensor sums = ops::matmul(a, b, c.flag("transA", false), turned);
+  if (c.has(6)) sums = sums + ops::cast(c.tensor(6), DType::kF32);
+  const Tensor y = sums * scale;
+  return {c.has(7) ? requantized(c, y, 7, DType::kU8) : y};
+}
+
+/// The float operand is quantised as DynamicQuantizeLinear does it.
+Tensor as_quantized(const Tensor& x) {
+  const Tensor zero = scalar(0, DType::kF32);
+  const Tensor low = ops::minimum(ops::min(x), zero), high = ops::maximum(ops::max(x), zero);
+  const Tensor range = (high - low) / 255.0;
+  const Tensor scale = ops::where(ops::equal(range, zero), scalar(1, DType::kF32), range);
+  const Tensor point = ops::round(ops::clip((0.0 - low) / scale, 0.0, 255.0));
+  return (ops::clip(ops::round(x / scale) + point, 0.0, 255.0) - point) * scale;
+}
+
+Values dynamic_matmul(NodeCall& c) {
+  Tensor b = ops::cast(c.tensor(1), DType::kF32);
+  if (c.has(3)) b = b - ops::cast(c.tensor(3), DType::kF32);
+  const Tensor y = ops::matmul(as_quantized(c.tensor(0)), b * c.tensor(2));
+  return {c.has(4) ? y + c.tensor(4) : y};
+}
+
+Values matmul_to_float(NodeCall& c) {
+  const auto wide = [&](size_t i, size_t zero) {
+    const Tensor x = ops::cast(c.tensor(i), DType::kF32);
+    return c.has(zero) ? x - ops::cast(c.tensor(zero), DType::kF32) : x;
+  };
+  const Tensor y = ops::matmul(wide(0, 4), wide(1, 5)) * (c.tensor(2) * c.tensor(3));
+  return {c.has(6) ? y + c.tensor(6) : y};
+}
+
+// ---- packed weights
+// --------------------------------------------------------------------------
+
+/// Bytes as the small integers that are packed in them, [rows, columns].
+Tensor unpacked(const NodeCall& c, const Array& bytes, int64_t bits, int64_t rows) {
+  c.check(bits == 2 || bits == 4 || bits == 8, "weights of ", bits, " bits are not supported");
+  c.check(bytes.dtype == DType::kU8 && rows > 0 && bytes.size() % rows == 0,
+          "packed weights must be whole rows of bytes");
+  Array view = bytes;
+  view.dtype = bits == 2 ? DType::kU2 : bits == 4 ? DType::kU4 : DType::kU8;
+  view.shape = {rows, bytes.size() / rows * (8 / bits)};
+  view.strides = contiguous_strides(view.shape);
+  // Offsets of packed types count elements.
+  view.offset = bytes.offset * (8 / bits);
+  if (bits < 8 && bytes.offset != 0) {
+    Array own = Array::empty(view.dtype, view.shape);
+    std::copy_n(static_cast<const std::byte*>(bytes.raw()), bytes.size(), own.storage->data());
+    view = own;
+  }
+  return Tensor(view);
+}
+
+/// Rows of weights in blocks of `block`, each with a scale and a zero point.
+Tensor blocks_as_numbers(const NodeCall& c, const Array& bytes, const Tensor& scales,
+                         const Value& zeros, int64_t bits, int64_t rows, int64_t columns,
+                         int64_t block) {
+  const int64_t count = (columns + block - 1) / block;
+  Tensor w = ops::cast(unpacked(c, bytes, bits, rows), DType::kF32);
+  c.check(w.dim(1).equals(count * block).value_or(false), "the packed weights do not fit ", rows,
+          " rows of ", columns);
+  w = ops::reshape(w, {rows, count, block});
+  Tensor zero = scalar(static_cast<double>(int64_t{1} << (bits - 1)), DType::kF32);
+  if (!zeros.is_none()) {
+    if (zeros.dtype() == DType::kU8) {
+      const Tensor all =
+          ops::cast(unpacked(c, zeros.tensor().array().contiguous(), bits, rows), DType::kF32);
+      zero = ops::reshape(part(all, 1, 0, count), {rows, count, 1});
+    } else {
+      zero = ops::reshape(ops::cast(zeros.tensor(), DType::kF32), {rows, count, 1});
+    }
+  }
+  w = (w - zero) * ops::reshape(ops::cast(scales, DType::kF32), {rows, count, 1});
+  return part(ops::reshape(w, {rows, count * block}), 1, 0, columns);
+}
+
+Values matmul_nbits(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const int64_t block = c.integer("block_size", 32);
+  c.check(!c.has(4), "g_idx is not supported");
+  c.check(block >= 1 && block <= 1 << 16, "block_size is out of range");
+  if (c.has(3)) c.known(3);
+  const Tensor w =
+      blocks_as_numbers(c, c.known(1), c.tensor(2), c.has(3) ? c.value(3) : Value(),
+                        c.integer("bits", 4), c.integer("N", 0), c.integer("K", 0), block);
+  const Tensor y = ops::matmul(x, ops::cast(w, x.dtype()), false, true);
+  return {c.has(5) ? y + c.tensor(5) : y};
+}
+
+/// Rows of a packed table, looked up along the first axis.
+Values gather_block_quantized(NodeCall& c) {
+  const Value& data = c.value(0);
+  c.check(c.integer("gather_axis", 0) == 0 && data.shape().size() == 2,
+          "only rows of matrices are gathered");
+  const int64_t block = c.integer("block_size", 128), bits = c.integer("bits", 4);
+  const Array table = c.known(0);
+  const bool packed = table.dtype == DType::kU8;
+  const int64_t rows = table.shape[0];
+  if (c.has(3)) c.known(3);
+  Tensor w;
+  if (packed) {
+    w = blocks_as_numbers(c, table, c.tensor(2), c.has(3) ? c.value(3) : Value(), bits, rows,
+                          table.shape[1] * (8 / bits), block);
+  } else {
+    const int64_t columns = table.shape[1], count = (columns + block - 1) / block;
+    c.check(columns % block == 0, "block_size ", block, " does not divide ", columns);
+    Tensor wide = ops::reshape(ops::cast(Tensor(table), DType::kF32), {rows, count, block});
+    if (c.has(3)) wide = wide - ops::reshape(ops::cast(c.tensor(3), DType::kF32), {rows, count, 1});
+    w = ops::reshape(wide * ops::reshape(ops::cast(c.tensor(2), DType::kF32), {rows, count, 1}),
+                     {rows, columns});
+  }
+  Shape shape = c.tensor(1).shape();
+  shape.push_back(w.dim(1));
+  const Tensor taken =
+      ops::index_select(w, ops::reshape(ops::cast(c.tensor(1), DType::kI64), Shape{-1}), 0);
+  return {ops::cast(ops::reshape(taken, shape), c.tensor(2).dtype())};
+}
+
+/// Weights come with inputs in front of gates, and a scale per direction or per gate's row.
+Values dynamic_lstm(NodeCall& c) {
+  Values inputs;
+  for (size_t i = 0; i < 8; ++i) inputs.push_back(c.has(i) ? c.value(i) : Value());
+  const auto weight = [&](size_t i, size_t scale) {
+    Tensor w = ops::cast(c.tensor(i), DType::kF32);
+    const auto fitted = [&](const Tensor& v) {
+      const Tensor wide = ops::cast(v, DType::kF32);
+      return wide.ndim() == 1 ? ops::reshape(wide, {wide.dim(0), 1, 1}) : ops::unsqueeze(wide, {1});
+    };
+    if (c.has(scale + 1)) w = w - fitted(c.tensor(scale + 1));
+    return ops::transpose(w * fitted(c.tensor(scale)), {0, 2, 1});
+  };
+  inputs[1] = weight(1, 8);
+  inputs[2] = weight(2, 10);
+  NodeCall plain(c.node(), 14, inputs, c.evaluator(), c.scope());
+  return lstm_rule(plain);
+}
+
+constexpr Operator kOperators[] = {
+    {"QLinearAdd", 1, of_two<ops::add>},
+    {"QLinearMul", 1, of_two<ops::multiply>},
+    {"QLinearSigmoid", 1, sigmoid},
+    {"QLinearLeakyRelu", 1, leaky_relu},
+    {"QLinearSoftmax", 1, softmax},
+    {"QLinearGlobalAveragePool", 1, global_average_pool},
+    {"QLinearAveragePool", 1, average_pool},
+    {"QLinearConcat", 1, concat},
+    {"QLinearWhere", 1, where},
+    {"QGemm", 1, gemm},
+    {"DynamicQuantizeMatMul", 1, dynamic_matmul},
+    {"MatMulIntegerToFloat", 1, matmul_to_float},
+    {"DynamicQuantizeLSTM", 1, dynamic_lstm},
+    {"MatMulNBits", 1, matmul_nbits},
+    {"GatherBlockQuantized", 1, gather_block_quantized},
+};
+
+}  // namespace
+
+std::span<const Operator> microsoft_quantized_operators() { return kOperators; }
+
+}  // namespace paddle::onnx
