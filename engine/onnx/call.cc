@@ -129,4 +129,17 @@ int64_t NodeCall::axis(int64_t axis, int64_t rank) const {
   return axis < 0 ? axis + rank : axis;
 }
 
+void NodeCall::same_types(std::initializer_list<size_t> inputs) const {
+  std::optional<size_t> first;
+  for (const size_t i : inputs) {
+    if (!has(i)) continue;
+    if (first)
+      check(value(i).dtype() == value(*first).dtype(), "inputs ", *first, " and ", i, " are ",
+            paddle::text(value(*first).dtype()), " and ", paddle::text(value(i).dtype()),
+            ", where one type is needed");
+    else
+      first = i;
+  }
+}
+
 }  // namespace paddle::onnx

@@ -3,6 +3,7 @@
 // Rules give the node's outputs, computed with the functions of ops/ under whatever interpreter is
 // installed, so the same rule runs the node and traces it.
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,9 @@ class NodeCall {
   std::optional<std::vector<int64_t>> axes(size_t i, std::string_view name = "axes") const;
   /// Counted from 0; kModel if it is out of range.
   int64_t axis(int64_t axis, int64_t rank) const;
+
+  /// kModel if two of these inputs are there and of different element types.
+  void same_types(std::initializer_list<size_t> inputs) const;
 
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {

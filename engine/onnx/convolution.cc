@@ -49,6 +49,7 @@ Tensor whole_transposed(const NodeCall& c, const Tensor& x, const Tensor& weight
 
 /// Computed without borders; what borders and output_padding say is then cut or added.
 Values conv_transpose(NodeCall& c) {
+  c.same_types({0, 1, 2});
   const Tensor &x = c.tensor(0), &weight = c.tensor(1);
   const Dims kernel_shape = known_shape(weight);
   const Window w(c, x.shape(), {kernel_shape.begin() + 2, kernel_shape.end()});

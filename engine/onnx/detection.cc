@@ -108,6 +108,9 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
     region_w = std::max(region_w, 1.0);
     region_h = std::max(region_h, 1.0);
   }
+  c.check(
+      std::isfinite(region_w) && std::isfinite(region_h) && region_w < 0x1p30 && region_h < 0x1p30,
+      "a region's size is out of range");
   const double bin_h = region_h / static_cast<double>(out_h),
                bin_w = region_w / static_cast<double>(out_w);
   const auto grid = [&](double bin) {

@@ -17,10 +17,12 @@ Tensor second(const NodeCall& c) {
 
 template <Tensor (*F)(const Tensor&, const Tensor&)>
 Values aligned(NodeCall& c) {
+  c.same_types({0, 1});
   return {F(c.tensor(0), second(c))};
 }
 
 Values divide(NodeCall& c) {
+  c.same_types({0, 1});
   const Tensor &x = c.tensor(0), y = second(c);
   if (is_integer(x.dtype())) return {ops::divide_rounded(x, y, "trunc")};
   return {x / y};
@@ -28,6 +30,7 @@ Values divide(NodeCall& c) {
 
 /// With the sign of the divisor, or (fmod) of the dividend.
 Values mod(NodeCall& c) {
+  c.same_types({0, 1});
   const Tensor &x = c.tensor(0), &y = c.tensor(1);
   const Tensor rest = ops::remainder(x, y);
   if (!c.flag("fmod", false)) return {rest};
@@ -49,7 +52,10 @@ Values power(NodeCall& c) {
 template <Tensor (*F)(const Tensor&, const Tensor&)>
 Values over_all(NodeCall& c) {
   Tensor out = c.tensor(0);
-  for (size_t i = 1; i < c.input_count(); ++i) out = F(out, c.tensor(i));
+  for (size_t i = 1; i < c.input_count(); ++i) {
+    c.same_types({0, i});
+    out = F(out, c.tensor(i));
+  }
   return {out};
 }
 
@@ -114,6 +120,7 @@ Tensor round_even(const Tensor& x) { return ops::round(x); }
 Values same(NodeCall& c) { return {c.value(0)}; }
 
 Values where(NodeCall& c) {
+  c.same_types({1, 2});
   if (c.value(1).kind() != Value::Kind::kStrings)
     return {ops::where(c.tensor(0), c.tensor(1), c.tensor(2))};
   const Array condition = c.known(0);

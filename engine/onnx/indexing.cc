@@ -13,7 +13,12 @@ Tensor wrapped(const Tensor& index, const Dim& size) {
   if (wide.is_concrete()) {
     const Array& a = wide.array();
     bool negative = false;
-    for (int64_t i = 0; i < a.size() && !negative; ++i) negative = a.integer(i) < 0;
+    for (int64_t i = 0; i < a.size(); ++i) {
+      const int64_t at = a.integer(i);
+      negative = negative || at < 0;
+      if (size.is_constant() && (at < -size.value() || at >= size.value()))
+        fail(ErrorCode::kModel, "the index ", at, " is out of range for the size ", size);
+    }
     if (!negative) return wide;
   }
   return ops::where(ops::less_than(wide, integer_scalar(0)), wide + dim_value(size, DType::kI64),
@@ -52,6 +57,11 @@ Values gather_elements(NodeCall& c) {
 Tensor wrapped_rows(const Tensor& index, const Shape& shape, int64_t from) {
   Tensors sizes;
   const int64_t columns = known_size(index, -1);
+  if (from + columns > static_cast<int64_t>(shape.size()))
+    fail(ErrorCode::kModel, "indices have ", columns, " coordinates for a tensor of rank ",
+         shape.size());
+  for (int64_t i = 0; index.is_concrete() && i < columns; ++i)
+    wrapped(part(index, -1, i, i + 1), shape[static_cast<size_t>(from + i)]);
   for (int64_t i = 0; i < columns; ++i)
     sizes.push_back(dim_value(shape[static_cast<size_t>(from + i)], DType::kI64));
   const Tensor wide = ops::cast(index, DType::kI64);

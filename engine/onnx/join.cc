@@ -18,6 +18,7 @@ Values concat(NodeCall& c) {
     const auto n = static_cast<int64_t>(items.size());
     return {Value::of_strings({n}, std::move(items))};
   }
+  for (size_t i = 1; i < c.input_count(); ++i) c.same_types({0, i});
   return {ops::concat(c.tensors(), c.axis(c.integer("axis", 1), c.tensor(0).ndim()))};
 }
 
@@ -43,6 +44,7 @@ Values split(NodeCall& c) {
   Values out;
   Dim at = 0;
   for (const Dim& size : sizes) {
+    c.check(!size.less(0).value_or(false), "the size ", size, " of a part is negative");
     out.emplace_back(part(x, axis, at, at + size));
     at = at + size;
   }

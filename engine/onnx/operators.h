@@ -48,6 +48,7 @@ Values unary(NodeCall& c) {
 }
 template <Tensor (*F)(const Tensor&, const Tensor&)>
 Values binary(NodeCall& c) {
+  c.same_types({0, 1});
   return {F(c.tensor(0), c.tensor(1))};
 }
 

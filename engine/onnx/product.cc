@@ -7,12 +7,14 @@ namespace {
 
 /// Vectors count as a row on the left and a column on the right.
 Values matmul(NodeCall& c) {
+  c.same_types({0, 1});
   const Tensor &x = c.tensor(0), &y = c.tensor(1);
   if (is_float(x.dtype())) return {ops::matmul(x, y)};
   return {ops::cast(ops::matmul(ops::cast(x, DType::kF64), ops::cast(y, DType::kF64)), x.dtype())};
 }
 
 Values gemm(NodeCall& c) {
+  c.same_types({0, 1, 2});
   const DType dtype = c.tensor(0).dtype();
   const DType work = is_float(dtype) ? dtype : DType::kF64;
   const double alpha = c.real("alpha", 1), beta = c.real("beta", 1);

@@ -1,9 +1,14 @@
 #include "onnx/session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
+#include "base/cgroup.h"
 #include "ir/tracer.h"
+#include "onnx/check.h"
 #include "ops/call.h"
 #include "passes/passes.h"
 #include "runtime/compile.h"
@@ -19,6 +24,44 @@ namespace {
 constexpr size_t kMaxCompiled = 8;
 constexpr int64_t kMaxFolded = int64_t{1} << 28;     // bytes of one folded result
 constexpr int64_t kMaxAllFolded = int64_t{1} << 32;  // and of all of them
+
+/// Memory that this process may use.
+int64_t memory_limit() {
+  static const int64_t kLimit = [] {
+    const int64_t physical = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+    const int64_t group = static_cast<int64_t>(
+        std::min<uint64_t>(cgroup_limits().memory.value_or(INT64_MAX), INT64_MAX));
+    return physical > 0 ? std::min(physical, group) : group;
+  }();
+  return kLimit;
+}
+
+/// Refuses a call whose results the machine cannot hold; their bytes, as far as they are known.
+int64_t checked_bytes(const OpCall& call) {
+  int64_t bytes = 0;
+  for (const TensorType& t : call.results) {
+    if (call.op.has(kRunTimeShape) || !is_constant(t.shape)) continue;
+    const int64_t count = element_count(std::span<const int64_t>(concrete(t.shape)));
+    if (count > memory_limit() ||
+        (!call.op.def->view && item_size(t.dtype) * count > memory_limit()))
+      fail(ErrorCode::kModel, call.op.name(), " would give ", t, ", more than the memory of ",
+           human_bytes(static_cast<uint64_t>(memory_limit())));
+    bytes += storage_bytes(t.dtype, count);
+  }
+  return bytes;
+}
+
+/// The eager executor for graphs that nobody vouches for.
+class CheckedExecutor final : public Interpreter {
+ public:
+  Tensors apply(const OpCall& call) override {
+    checked_bytes(call);
+    return eager_.apply(call);
+  }
+
+ private:
+  runtime::EagerExecutor eager_;
+};
 
 /// Records calls on traced values and runs those on constants at once, if what they give is small.
 class FoldingTracer final : public Interpreter {
@@ -40,15 +83,12 @@ class FoldingTracer final : public Interpreter {
 
  private:
   bool folds(const OpCall& call) {
+    const int64_t bytes = checked_bytes(call);
     if (call.op.has(kRandom) || call.op.has(kEffect)) return false;
     for (const Tensor& t : call.operands)
       if (t && !t.is_concrete()) return false;
-    int64_t bytes = 0;
-    for (const TensorType& t : call.results) {
-      if (call.op.has(kRunTimeShape)) continue;
-      if (!is_constant(t.shape)) return false;
-      bytes += storage_bytes(t.dtype, element_count(std::span<const int64_t>(concrete(t.shape))));
-    }
+    for (const TensorType& t : call.results)
+      if (!call.op.has(kRunTimeShape) && !is_constant(t.shape)) return false;
     for (const AttrValue& v : call.attrs.values)
       if (!is_fixed(v)) return false;
     // Views cost nothing; what is only passed on is counted too, which keeps the count simple.
@@ -67,17 +107,15 @@ class FoldingTracer final : public Interpreter {
   int64_t folded_ = 0;  ///< bytes of results so far
 };
 
-void check_operators(const formats::onnx::Model& model,
-                     const std::vector<formats::onnx::Node>& nodes,
-                     const std::map<std::string, int64_t>& opsets) {
-  for (const auto& node : nodes) {
-    const bool local = std::any_of(
-        model.functions.begin(), model.functions.end(),
-        [&](const auto& f) { return f.name == node.op_type && f.domain == node.domain; });
-    const auto version = opsets.find(node.domain);
-    if (!local) find_operator(node, version == opsets.end() ? 1 : version->second);
-    for (const auto& a : node.attributes)
-      for (const auto& g : a.graphs) check_operators(model, g->nodes, opsets);
+/// What a graph gives must be of the types that it declares.
+void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const ValueType& type = declared[i].type;
+    const bool tensor = found[i].is_tensor() || found[i].kind() == Value::Kind::kStrings;
+    if (type.kind == ValueType::Kind::kTensor && type.dtype && tensor &&
+        found[i].dtype() != *type.dtype)
+      fail(ErrorCode::kModel, "the output '", declared[i].name, "' is ", found[i].text(),
+           ", the model declares ", type);
   }
 }
 
@@ -100,9 +138,7 @@ Session::Session(const std::string& path, Mode mode)
     positions_.push_back(i);
   }
   try {
-    check_operators(*model_, model_->graph.nodes, model_->opsets);
-    for (const auto& f : model_->functions)
-      check_operators(*model_, f.nodes, f.opsets.empty() ? model_->opsets : f.opsets);
+    check_model(*model_);
   } catch (const Error& e) {
     fail(e.code(), path, ": ", e.message());
   }
@@ -128,6 +164,7 @@ std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& type
   const RandomScope random_scope(random);
   Evaluator evaluator(*model_);
   const Values results = evaluator.run(arguments);
+  check_outputs(outputs(), results);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].is_tensor())
       throw NeedsValue(ErrorCode::kModel, "the output is " + results[i].text());
@@ -232,12 +269,14 @@ void Session::check_inputs(const Values& inputs) const {
 }
 
 Values Session::run_eagerly(const Values& inputs) {
-  runtime::EagerExecutor eager;
+  CheckedExecutor eager;
   const InterpreterScope scope(eager);
   const RandomScope random(Tensor(Array::from<uint64_t>({seed_, step_}, {2})));
   Values arguments(model_->graph.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) arguments[positions_[i]] = inputs[i];
-  return evaluator_->run(arguments);
+  Values results = evaluator_->run(arguments);
+  check_outputs(outputs(), results);
+  return results;
 }
 
 Values Session::run(const Values& inputs) {
