@@ -138,8 +138,10 @@ Values mean_variance_normalization(NodeCall& c) {
 }
 
 Values lrn(NodeCall& c) {
-  return {ops::local_response_norm(c.tensor(0), c.integer("size", 1), c.real("alpha", 1e-4),
-                                   c.real("beta", 0.75), c.real("bias", 1))};
+  const int64_t size = c.integer("size", 1);
+  c.check(size > 0 && size < 1 << 16, "the size ", size, " is out of range");
+  return {ops::local_response_norm(c.tensor(0), size, c.real("alpha", 1e-4), c.real("beta", 0.75),
+                                   c.real("bias", 1))};
 }
 
 /// The mask is true where an element stays.

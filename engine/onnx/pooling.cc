@@ -30,6 +30,9 @@ Tensor windows(const Tensor& in, const Window& w, bool ceil, double fill) {
     const int64_t count =
         window_count(size, w.before[i], w.after[i], w.kernel[i], w.stride[i], w.dilation[i], ceil)
             .value();
+    if (count <= 0 || count > (int64_t{1} << 26) / w.kernel[i])
+      fail(ErrorCode::kModel, "a window of ", w.kernel[i], " at ", count,
+           " positions is not supported");
     std::vector<int64_t> places;
     bool outside = false;
     for (int64_t p = 0; p < count; ++p)

@@ -34,7 +34,7 @@ Values einsum(NodeCall& c) {
   for (const char ch : c.word("equation", ""))
     if (ch != ' ') equation += ch;
   Tensors operands = c.tensors();
-  const DType dtype = operands[0].dtype();
+  const DType dtype = c.tensor(0).dtype();
   if (is_float(dtype)) return {ops::einsum(equation, operands)};
   for (Tensor& t : operands) t = ops::cast(t, DType::kF64);
   return {ops::cast(ops::einsum(equation, operands), dtype)};

@@ -36,8 +36,24 @@ int64_t memory_limit() {
   return kLimit;
 }
 
+/// Types that are only stored have no arithmetic: their values can be cast and given other shapes.
+void check_types(const OpCall& call) {
+  static const std::set<std::string_view> kAnyType = {"cast",    "view_dtype", "reshape",
+                                                      "squeeze", "unsqueeze",  "flatten"};
+  if (kAnyType.count(call.op.name())) return;
+  const auto check = [&](DType dtype) {
+    if (!info(dtype).has_kernels)
+      fail(ErrorCode::kModel, call.op.name(), " is not defined for ", text(dtype),
+           ", which is only stored and cast");
+  };
+  for (const Tensor& t : call.operands)
+    if (t) check(t.dtype());
+  for (const TensorType& t : call.results) check(t.dtype);
+}
+
 /// Refuses a call whose results the machine cannot hold; their bytes, as far as they are known.
 int64_t checked_bytes(const OpCall& call) {
+  check_types(call);
   int64_t bytes = 0;
   for (const TensorType& t : call.results) {
     if (call.op.has(kRunTimeShape) || !is_constant(t.shape)) continue;

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace paddle::onnx {
+namespace {
+
+constexpr int64_t kMaxExtent = 1 << 24;
+
+}  // namespace
 
 Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kernel_shape)
     : kernel(std::move(kernel_shape)) {
@@ -18,8 +23,9 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
   stride = numbers("strides", 1);
   dilation = numbers("dilations", 1);
   for (size_t i = 0; i < n; ++i)
-    c.check(kernel[i] > 0 && stride[i] > 0 && dilation[i] > 0,
-            "kernel, strides and dilations must be positive");
+    for (const int64_t v : {kernel[i], stride[i], dilation[i]})
+      c.check(v > 0 && v <= kMaxExtent, "kernel, strides and dilations must be from 1 to ",
+              kMaxExtent, ", not ", v);
   before.assign(n, 0);
   after.assign(n, 0);
   const std::string word = c.word("auto_pad", "NOTSET");
@@ -30,7 +36,8 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
     for (size_t i = 0; i < n; ++i) {
       before[i] = pads[i];
       after[i] = pads[i + n];
-      c.check(before[i] >= 0 && after[i] >= 0, "pads must not be negative");
+      c.check(before[i] >= 0 && after[i] >= 0 && before[i] <= kMaxExtent && after[i] <= kMaxExtent,
+              "pads must be from 0 to ", kMaxExtent);
     }
     return;
   }
