@@ -72,6 +72,22 @@ Meaning read_meaning(const fs::path& folder) {
   return m;
 }
 
+/// Parameters, and states that no run changes, are constants: passes may fold them, and kernels
+/// bring them into their own layouts once.
+void bind_weights(ir::Function& function, const train::Store& store) {
+  for (size_t i = function.inputs.size(); i-- > 0;) {
+    const ir::Port port = function.inputs[i];
+    const bool changes = std::any_of(
+        function.outputs.begin(), function.outputs.end(),
+        [&](const ir::Port& out) { return out.kind == port.kind && out.name == port.name; });
+    if (changes) continue;
+    if (port.kind == ir::PortKind::kParameter)
+      function.bind_input(i, store.parameters.at(port.name).value);
+    else if (port.kind == ir::PortKind::kState)
+      function.bind_input(i, store.states.at(port.name));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOptions& options) {
@@ -198,6 +214,7 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   Trace trace;
   trace.fixed = std::move(fixed);
   trace.function = function;
+  bind_weights(*function, store_);
   for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
     pass.run(*function);
   trace.executable = std::make_unique<runtime::Executable>(function);

@@ -27,6 +27,14 @@ Value* Function::add_constant(Array array) {
   return value;
 }
 
+void Function::bind_input(size_t input, Array array) {
+  const auto at = static_cast<ptrdiff_t>(input);
+  body.arguments[input]->constant = array.contiguous();
+  body.arguments.erase(body.arguments.begin() + at);
+  inputs.erase(inputs.begin() + at);
+  for (size_t i = 0; i < body.arguments.size(); ++i) body.arguments[i]->index = i;
+}
+
 Operation* Function::append(Region& region, const Op& op, std::vector<Value*> operands, Attrs attrs,
                             const std::vector<TensorType>& types) {
   auto operation = std::make_unique<Operation>();

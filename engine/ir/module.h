@@ -74,6 +74,8 @@ class Function {
   Value* add_argument(Region& region, TensorType type);
   Value* add_input(Port port, TensorType type);
   Value* add_constant(Array array);
+  /// Makes an input the constant `array`, of its type; the inputs after it move up.
+  void bind_input(size_t input, Array array);
   /// Appends an operation to a region; result values are made from `types`.
   Operation* append(Region& region, const Op& op, std::vector<Value*> operands, Attrs attrs,
                     const std::vector<TensorType>& types);

@@ -8,6 +8,11 @@ std::vector<PrepareFusedFn>& backends() {
   return list;
 }
 
+std::vector<TakesAlongFn>& takers() {
+  static std::vector<TakesAlongFn> list;
+  return list;
+}
+
 }  // namespace
 
 void register_fused(PrepareFusedFn prepare) { backends().push_back(prepare); }
@@ -16,6 +21,14 @@ std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request) {
   for (auto it = backends().rbegin(); it != backends().rend(); ++it)
     if (auto kernel = (*it)(request)) return kernel;
   return nullptr;
+}
+
+void register_takes_along(TakesAlongFn function) { takers().push_back(function); }
+
+bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype) {
+  for (const TakesAlongFn function : takers())
+    if (function(group, next, dtype)) return true;
+  return false;
 }
 
 bool can_fuse(const Op& op, const Attrs& attrs, std::span<const DType> operands, DType result) {

@@ -1,7 +1,8 @@
 #pragma once
-// Groups of elementwise operations that run in one pass over memory. A pass forms the groups, the
-// runtime asks a backend for a kernel that computes a whole group; a backend that can't declines,
-// and the operations run one by one.
+// Groups of operations that run in one pass over memory: elementwise ones, or a convolution or
+// matrix product with what is done to its result. A pass forms the groups, the runtime asks a
+// backend for a kernel that computes a whole group; a backend that can't declines, and the
+// operations run one by one.
 
 #include "ops/kernel.h"
 
@@ -11,7 +12,8 @@ namespace paddle {
 struct FusedStep {
   const Op* op = nullptr;
   Attrs attrs;
-  /// Values are numbered: the group's operands first, then each step's result.
+  /// Values are numbered: the group's operands first, then each step's result; -1 for an absent
+  /// operand.
   std::vector<int> inputs;
   DType result = DType::kF32;
 };
@@ -32,7 +34,18 @@ void register_fused(PrepareFusedFn prepare);
 /// A kernel for the group. A result may share the memory of an operand that has its type, its shape
 /// and contiguous layout. Null if no backend computes the group as one.
 std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request);
-/// True if an operation of these types can be part of a group.
+/// One operation of a group that begins with a convolution or product.
+struct GroupMember {
+  const Op* op;
+  const Attrs* attrs;
+};
+/// True if a backend's kernel for `group` can compute `next`, on the group's result, along with it.
+using TakesAlongFn = bool (*)(std::span<const GroupMember> group, const GroupMember& next,
+                              DType dtype);
+void register_takes_along(TakesAlongFn takes_along);
+bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype);
+
+/// True if an elementwise operation of these types can be part of a group.
 bool can_fuse(const Op& op, const Attrs& attrs, std::span<const DType> operands, DType result);
 
 }  // namespace paddle

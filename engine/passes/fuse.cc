@@ -19,14 +19,6 @@ using ir::Value;
 constexpr size_t kMaxSteps = 48;
 constexpr size_t kMaxOperands = 24;
 
-/// Sizes that operations make while they run.
-bool run_time_size(const TensorType& type) {
-  std::vector<std::string> names;
-  for (const Dim& d : type.shape) d.collect_symbols(names);
-  return std::any_of(names.begin(), names.end(),
-                     [](const std::string& n) { return n.starts_with('$'); });
-}
-
 class Fuser {
  public:
   Fuser(Function& function, Region& region, const CanFuse& can_fuse)
@@ -93,9 +85,9 @@ class Fuser {
     if (!o.op->has(kElementwise) || o.op->has(kRandom) || o.op->has(kEffect) ||
         o.results.size() != 1 || !o.regions.empty() || o.operands.empty())
       return false;
-    if (run_time_size(o.results[0]->type)) return false;
+    if (has_run_time_size(o.results[0]->type)) return false;
     for (const Value* v : o.operands)
-      if (!v || run_time_size(v->type)) return false;
+      if (!v || has_run_time_size(v->type)) return false;
     return can_fuse_(o);
   }
 

@@ -110,7 +110,9 @@ class ChannelsLast final : public Rewriter {
     if (!format.is_string() || format.as_string() != "NCHW") return false;
     bool made = false, many = false;
     const auto look = [&](const TensorType& type) {
-      const bool fits = type.shape.size() == 4 && type.shape[1].is_constant();
+      // The loops for float64 gain nothing by it.
+      const bool fits =
+          type.shape.size() == 4 && type.shape[1].is_constant() && type.dtype != DType::kF64;
       many = many || (fits && type.shape[1].value() >= kManyChannels);
       return fits;
     };

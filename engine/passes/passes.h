@@ -19,6 +19,9 @@ using Evaluate = std::function<std::vector<Array>(const Op& op, const Attrs& att
 /// True if the operation, or one in its regions, has an effect.
 bool has_effect(const ir::Operation& operation);
 
+/// True for sizes that operations make while they run.
+bool has_run_time_size(const TensorType& type);
+
 /// Removes operations without effect whose results nobody uses.
 void remove_dead_code(ir::Function& function);
 /// Drops copies, casts, reshapes and the like that change nothing.
@@ -43,6 +46,17 @@ void fuse_elementwise(ir::Function& function, const CanFuse& can_fuse);
 /// Moves optimizer updates up to where all they need is there.
 void update_early(ir::Function& function);
 
+/// Puts batch normalisation by constant statistics into the constant weight and bias of the
+/// convolution that alone feeds it.
+void fold_batch_norm(ir::Function& function);
+
+/// True if a kernel that computes `group`, an operation and what is done to its result, can take
+/// `next` along, which reads that result.
+using TakesAlong =
+    std::function<bool(const std::vector<const ir::Operation*>& group, const ir::Operation& next)>;
+/// Gathers convolutions and products with what follows them into `fused` operations.
+void fuse_epilogues(ir::Function& function, const TakesAlong& takes_along);
+
 /// A pass by name, as `--passes` and `--dump-ir` call it.
 struct Pass {
   std::string name;
@@ -51,8 +65,9 @@ struct Pass {
 /// What passes ask the runtime, and which of them run.
 struct PassOptions {
   Evaluate evaluate;
-  CanFuse can_fuse;    ///< null: nothing is fused
-  bool fusion = true;  ///< off: for comparison, and for modules that are saved
+  CanFuse can_fuse;        ///< null: nothing is fused
+  TakesAlong takes_along;  ///< null: nothing joins convolutions and products
+  bool fusion = true;      ///< off: for comparison, and for modules that are saved
   /// Sums may be taken in another order, in another layout.
   bool layouts = true;
 };

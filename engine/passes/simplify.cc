@@ -22,6 +22,13 @@ bool has_effect(const Operation& operation) {
   return false;
 }
 
+bool has_run_time_size(const TensorType& type) {
+  std::vector<std::string> names;
+  for (const Dim& d : type.shape) d.collect_symbols(names);
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& n) { return n.starts_with('$'); });
+}
+
 namespace {
 
 void collect_symbols(const AttrValue& value, std::unordered_set<std::string>& symbols) {
@@ -216,12 +223,17 @@ std::vector<Pass> standard_passes(PassOptions options) {
   std::vector<Pass> passes = {
       {"fold", [evaluate = options.evaluate](Function& f) { fold_constants(f, evaluate); }},
       {"identity", remove_identities},
+      {"fold_norm", fold_batch_norm},
   };
   if (options.layouts) passes.push_back({"channels_last", prefer_channels_last});
   passes.push_back({"cse", merge_common_subexpressions});
   // After the merging, or what forward and backward parts both work out would be kept in between.
   if (options.layouts) passes.push_back({"lower", lower});
   passes.push_back({"dce", remove_dead_code});
+  if (options.fusion && options.layouts)
+    passes.push_back({"epilogue", [takes_along = options.takes_along](Function& f) {
+                        if (takes_along) fuse_epilogues(f, takes_along);
+                      }});
   if (options.fusion)
     passes.push_back({"fuse", [can_fuse = options.can_fuse](Function& f) {
                         if (can_fuse) fuse_elementwise(f, can_fuse);

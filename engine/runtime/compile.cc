@@ -19,6 +19,21 @@ bool fusable(const ir::Operation& operation) {
                   operation.results[0]->type.dtype);
 }
 
+bool joins(const std::vector<const ir::Operation*>& group, const ir::Operation& next) {
+  const TensorType& made = group.back()->results[0]->type;
+  for (const ir::Value* v : next.operands) {
+    if (!v || v->type.dtype != made.dtype || v->type.shape.size() != made.shape.size())
+      return false;
+    for (size_t i = 0; i < made.shape.size(); ++i)
+      if (v->type.shape[i].text() != made.shape[i].text()) return false;
+  }
+  for (const ir::Value* v : group[0]->operands)
+    if (v && v->type.dtype != made.dtype) return false;
+  std::vector<GroupMember> members;
+  for (const ir::Operation* o : group) members.push_back({o->op, &o->attrs});
+  return takes_along(members, {next.op, &next.attrs}, made.dtype);
+}
+
 /// True if the result is rounded to a type narrower than the one that it is computed in.
 bool rounds(const ir::Operation& operation) {
   const DType result = operation.results[0]->type.dtype;
@@ -36,6 +51,7 @@ passes::PassOptions pass_options(bool fusion, bool exact) {
     };
   return {.evaluate = execute,
           .can_fuse = std::move(can_fuse),
+          .takes_along = joins,
           .fusion = fusion,
           .layouts = fusion && !exact};
 }

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "kernels/cpu/fused.h"
+#include "kernels/onednn/epilogue.h"
 #include "ops/call.h"
 
 namespace paddle {
@@ -22,6 +23,8 @@ void register_backends() {
     cpu::register_kernels();
     onednn::register_kernels();
     register_fused(cpu::prepare_fused_group);
+    register_fused(onednn::prepare_with_epilogue);
+    register_takes_along(onednn::takes_along);
   });
 }
 

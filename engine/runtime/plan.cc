@@ -61,9 +61,20 @@ double Plan::flops_of(const Instruction& i) const {
       out.push_back(id < 0 ? Dims{0} : placements_[static_cast<size_t>(id)].layout.shape);
     return out;
   };
-  if (i.operation->regions.size() == 1)  // a group: each step costs its elements
-    return static_cast<double>(i.operation->regions[0]->operations.size()) *
-           static_cast<double>(placements_[static_cast<size_t>(i.results[0])].layout.size());
+  if (i.operation->regions.size() == 1) {  // a group: a step costs its elements, or what it says
+    const std::vector<Dims> operands = dims(i.operands), results = dims(i.results);
+    double total = 0;
+    for (const auto& step : i.operation->regions[0]->operations) {
+      if (step->op->has(kElementwise)) {
+        total += static_cast<double>(element_count(std::span<const int64_t>(results[0])));
+        continue;
+      }
+      std::vector<Dims> inputs;
+      for (const ir::Value* v : step->operands) inputs.push_back(v ? operands[v->index] : Dims{0});
+      total += call_flops(*step->op, step->attrs, inputs, {results[0]});
+    }
+    return total;
+  }
   return call_flops(*i.operation->op, i.operation->attrs, dims(i.operands), dims(i.results));
 }
 

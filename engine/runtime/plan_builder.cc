@@ -246,6 +246,19 @@ void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<In
   dynamic ? build_dynamic(operation, out) : build_kernel(operation, out);
 }
 
+/// What a kernel is told of an operand; its pointer will include the offset.
+Layout PlanBuilder::operand_layout(int id) const {
+  const Placement& p = plan_.placements_[static_cast<size_t>(id)];
+  Layout layout = p.layout;
+  layout.offset = 0;
+  if (p.buffer < 0) return layout;
+  const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
+  if (buffer.kind == BufferKind::kConstant)
+    layout.constant = static_cast<const std::byte*>(buffer.constant->raw()) +
+                      p.layout.offset * item_size(p.layout.dtype);
+  return layout;
+}
+
 int PlanBuilder::packed(const ir::Value* value, int position, std::vector<Instruction>& out) {
   const Layout from = at(value).layout;
   if (from.is_contiguous()) return value->id;
@@ -322,8 +335,7 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
     }
     const int id = op.has(kStrided) ? v->id : packed(v, position, out);
     instruction.operands.push_back(id);
-    operand_layouts.push_back(plan_.placements_[static_cast<size_t>(id)].layout);
-    operand_layouts.back().offset = 0;
+    operand_layouts.push_back(operand_layout(id));
   }
   for (size_t i = 0; i < operation.results.size(); ++i) {
     const ir::Value* v = operation.results[i];
@@ -362,8 +374,7 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
     const Placement& p = at(operation.operands[i]);
     if (p.dynamic) fail(ErrorCode::kModel, "fused: an operand's size is known only at run time");
     number[region.arguments[i]] = static_cast<int>(request.operands.size());
-    request.operands.push_back(p.layout);
-    request.operands.back().offset = 0;
+    request.operands.push_back(operand_layout(operation.operands[i]->id));
   }
   for (const ir::Value* v : operation.results) {
     const auto layout = static_layout(v->type);
@@ -374,12 +385,28 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
     FusedStep step;
     step.op = inner->op;
     step.attrs = bind_attrs(inner->attrs, [&](const std::string& n) { return plan_.symbol(n); });
-    for (const ir::Value* v : inner->operands) step.inputs.push_back(number.at(v));
+    for (const ir::Value* v : inner->operands) step.inputs.push_back(v ? number.at(v) : -1);
     step.result = inner->results[0]->type.dtype;
     number[inner->results[0]] = static_cast<int>(request.operands.size() + request.steps.size());
     request.steps.push_back(std::move(step));
   }
   for (const ir::Value* v : region.results) request.result_values.push_back(number.at(v));
+  // A convolution or product reads all of its operands for each element that it gives, and may want
+  // them packed.
+  const FusedStep& first = request.steps[0];
+  const auto read_whole = [&](size_t operand) {
+    return !first.op->has(kElementwise) &&
+           std::find(first.inputs.begin(), first.inputs.end(), static_cast<int>(operand)) !=
+               first.inputs.end();
+  };
+  const auto wants_packed = [&](size_t operand) {
+    return !first.op->has(kStrided) && read_whole(operand) &&
+           !at(operation.operands[operand]).layout.is_contiguous();
+  };
+  for (size_t i = 0; i < operation.operands.size(); ++i)
+    if (wants_packed(i))
+      request.operands[i] =
+          Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
   auto kernel = prepare_fused(request);
   if (!kernel) {
     for (size_t i = 0; i < operation.operands.size(); ++i)
@@ -393,14 +420,18 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
   instruction.operation = &operation;
   instruction.position = position;
   instruction.kernel = std::move(kernel);
-  for (const ir::Value* v : operation.operands) instruction.operands.push_back(v->id);
+  for (size_t i = 0; i < operation.operands.size(); ++i) {
+    const ir::Value* v = operation.operands[i];
+    instruction.operands.push_back(wants_packed(i) ? packed(v, position, out) : v->id);
+  }
   for (size_t r = 0; r < operation.results.size(); ++r) {
     bool placed = false;
     for (size_t i = 0; !placed && i < operation.operands.size(); ++i)
-      placed = take_in_place(operation, i, r);
+      placed = !read_whole(i) && take_in_place(operation, i, r);
     if (!placed) place_new(operation.results[r], position, "fused");
     instruction.results.push_back(operation.results[r]->id);
   }
+  plan_.scratch_bytes_ = std::max(plan_.scratch_bytes_, instruction.kernel->scratch_bytes());
   out.push_back(std::move(instruction));
 }
 

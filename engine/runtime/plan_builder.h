@@ -26,6 +26,7 @@ class PlanBuilder {
   int new_buffer(size_t bytes, int first, std::string label);
   void place_new(const ir::Value* value, int first, const std::string& label);
   int temporary(const Layout& layout, int position);
+  Layout operand_layout(int id) const;
   int packed(const ir::Value* value, int position, std::vector<Instruction>& out);
   bool take_in_place(const ir::Operation& operation, size_t operand, size_t result);
   void extend_buffers();

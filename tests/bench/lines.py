@@ -38,6 +38,10 @@ LINES = {
     "infer_resnet50": Line("models/resnet.yaml:resnet50", "resnet50", 16, 10, 1e-3, training=False,
                            dims=("rows=224", "columns=224"), layouts=IMAGES),
     "infer_bert": Line("models/bert.yaml", "bert_base", 8, 12, 1e-3, training=False, dims=("length=128",)),
+    "infer_lenet_1": Line("models/lenet.yaml", "lenet_relu", 1, 2000, training=False),
+    "infer_resnet50_1": Line("models/resnet.yaml:resnet50", "resnet50", 1, 30, 1e-3, training=False,
+                             dims=("rows=224", "columns=224"), layouts=IMAGES),
+    "infer_bert_1": Line("models/bert.yaml", "bert_base", 1, 30, 1e-3, training=False, dims=("length=128",)),
 }
 
 PEERS = {

@@ -118,7 +118,10 @@ bool FusedKernel::add_step(const FusedRequest& request, size_t index) {
   const FusedStep& step = request.steps[index];
   const int value = static_cast<int>(request.operands.size() + index);
   const std::string_view name = step.op->name();
+  if (!step.op->has(kElementwise)) return false;
   if (step.inputs.size() > kMaxInputs || step.inputs.empty()) return false;
+  for (const int input : step.inputs)
+    if (input < 0) return false;
   const auto logical = [&](int v) {
     const size_t n = static_cast<size_t>(v);
     return n < request.operands.size() ? request.operands[n].dtype

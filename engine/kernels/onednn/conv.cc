@@ -3,7 +3,7 @@
 // are brought there, and the result back, where they differ.
 
 #include "kernels/cpu/conv_shape.h"
-#include "kernels/onednn/program.h"
+#include "kernels/onednn/post_ops.h"
 
 namespace paddle::onednn {
 namespace {
@@ -32,7 +32,8 @@ struct Geometry {
   static Desc any(const Desc& desc) { return Desc(desc.dims(), desc.data_type(), Tag::any); }
   Desc image(const Desc& desc) const { return fixed ? desc : any(desc); }
 
-  dnnl::convolution_forward::primitive_desc forward(const Desc* bias) const {
+  dnnl::convolution_forward::primitive_desc forward(
+      const Desc* bias, const dnnl::primitive_attr& attributes = user_scratch()) const {
     using Forward = dnnl::convolution_forward;
     const auto kind = dnnl::prop_kind::forward_training;
     const auto how = dnnl::algorithm::convolution_direct;
@@ -40,7 +41,7 @@ struct Geometry {
                                              image(output), strides, dilations, before, after)
                              : Forward::desc(kind, how, image(input), any(weight), image(output),
                                              strides, dilations, before, after);
-    return {wanted, user_scratch(), cpu_engine(), true};
+    return {wanted, attributes, cpu_engine(), true};
   }
 
   dnnl::memory::data_type type;
@@ -124,29 +125,37 @@ Desc matrix(int64_t rows, int64_t columns, Tag tag) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
+std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandPlaces& at,
+                                    const Epilogue& epilogue) {
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
                                     request.operands[1].shape, request.results[0].shape);
   if (!computes(request, s)) return nullptr;
   const Geometry g(s, request.operands[0].dtype);
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
   const Desc bias({s.out_channels}, g.type, Tag::a);
-  const auto description = g.forward(biased ? &bias : nullptr);
+  const auto description = g.forward(biased ? &bias : nullptr, epilogue.attributes());
   if (!description || is_reference(description.impl_info_str())) return nullptr;
+  const bool direct = description.dst_desc() == g.output;
+  if (!epilogue.empty() && !direct) return nullptr;
 
   auto program = std::make_unique<Program>();
-  const Slot x = program->convert({Slot::kOperand, 0}, g.input, description.src_desc());
-  const Slot w = program->convert({Slot::kOperand, 1}, g.weight, description.weights_desc());
-  const bool direct = description.dst_desc() == g.output;
+  const Slot x = program->convert({Slot::kOperand, at[0]}, g.input, description.src_desc());
+  const Slot w =
+      program->convert_operand(at[1], request.operands[1], g.weight, description.weights_desc());
   const Slot y = direct ? Slot{Slot::kResult, 0} : program->scratch(description.dst_desc());
   std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, description.src_desc(), x},
                                               {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
                                               {DNNL_ARG_DST, description.dst_desc(), y}};
-  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, 2}});
+  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, at[2]}});
+  epilogue.begin(*program, request.results[0]);
   program->add(dnnl::convolution_forward(description), description.scratchpad_desc(), arguments);
   if (!direct) program->reorder(y, description.dst_desc(), {Slot::kResult, 0}, g.output);
   program->set_name(description.impl_info_str());
   return program;
+}
+
+std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
+  return convolution(request, {0, 1, 2}, {});
 }
 
 std::unique_ptr<Kernel> prepare_conv2d_input_grad(const KernelRequest& request) {

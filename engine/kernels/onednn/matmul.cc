@@ -1,7 +1,7 @@
 // Matrix products and linear layers in f32 and bf16.
 
 #include "kernels/cpu/matmul_shape.h"
-#include "kernels/onednn/program.h"
+#include "kernels/onednn/post_ops.h"
 #include "ops/generated/attrs.h"
 
 namespace paddle::onednn {
@@ -31,7 +31,9 @@ bool usable_strides(int64_t rows, int64_t columns, int64_t& row, int64_t& column
   return false;
 }
 
-std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s, bool biased) {
+std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
+                                const OperandPlaces& at, const Epilogue& epilogue) {
+  const bool biased = request.operands.size() > 2 && request.operands[2].present;
   const DType dtype = request.operands[0].dtype;
   if (!supports(dtype) || request.results[0].dtype != dtype) return nullptr;
   if (s.batches() == 0 || s.m == 0 || s.n == 0 || s.k == 0 || s.batch.size() > 8) return nullptr;
@@ -70,14 +72,22 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s, boo
     dims.back() = s.n;
     bias = Desc(dims, data_type(layout.dtype), contiguous_strides(dims));
   }
-  const auto wanted = biased ? dnnl::matmul::desc(x, y, bias, out) : dnnl::matmul::desc(x, y, out);
-  const dnnl::matmul::primitive_desc description(wanted, user_scratch(), cpu_engine(), true);
+  // A right side that never changes takes the layout that oneDNN likes best.
+  const Desc any(y.dims(), type, dnnl::memory::format_tag::any);
+  const Desc& right = request.operands[1].constant ? any : y;
+  const auto wanted =
+      biased ? dnnl::matmul::desc(x, right, bias, out) : dnnl::matmul::desc(x, right, out);
+  const dnnl::matmul::primitive_desc description(wanted, epilogue.attributes(), cpu_engine(), true);
   if (!description || is_reference(description.impl_info_str())) return nullptr;
   auto program = std::make_unique<Program>();
-  std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, x, {Slot::kOperand, 0}},
-                                              {DNNL_ARG_WEIGHTS, y, {Slot::kOperand, 1}},
-                                              {DNNL_ARG_DST, out, {Slot::kResult, 0}}};
-  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, 2}});
+  const Slot weights =
+      program->convert_operand(at[1], request.operands[1], y, description.weights_desc());
+  std::vector<Program::Argument> arguments = {
+      {DNNL_ARG_SRC, x, {Slot::kOperand, at[0]}},
+      {DNNL_ARG_WEIGHTS, description.weights_desc(), weights},
+      {DNNL_ARG_DST, out, {Slot::kResult, 0}}};
+  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, at[2]}});
+  epilogue.begin(*program, request.results[0]);
   program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
   return program;
@@ -85,18 +95,27 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s, boo
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_matmul(const KernelRequest& request) {
+std::unique_ptr<Kernel> matrix_product(const KernelRequest& request, const OperandPlaces& at,
+                                       const Epilogue& epilogue) {
   const MatmulAttrs attrs(request.attrs);
   return product(request,
                  MatmulShape::of(request.operands[0], request.operands[1], attrs.transpose_x,
                                  attrs.transpose_y),
-                 false);
+                 at, epilogue);
+}
+
+std::unique_ptr<Kernel> linear_layer(const KernelRequest& request, const OperandPlaces& at,
+                                     const Epilogue& epilogue) {
+  return product(request, MatmulShape::of(request.operands[0], request.operands[1], false, false),
+                 at, epilogue);
+}
+
+std::unique_ptr<Kernel> prepare_matmul(const KernelRequest& request) {
+  return matrix_product(request, {0, 1, 2}, {});
 }
 
 std::unique_ptr<Kernel> prepare_linear(const KernelRequest& request) {
-  const bool biased = request.operands.size() > 2 && request.operands[2].present;
-  return product(request, MatmulShape::of(request.operands[0], request.operands[1], false, false),
-                 biased);
+  return linear_layer(request, {0, 1, 2}, {});
 }
 
 }  // namespace paddle::onednn

@@ -1,11 +1,36 @@
 #include "kernels/onednn/program.h"
 
+#include <map>
+
 namespace paddle::onednn {
 namespace {
 
 dnnl::stream& stream() {
   thread_local dnnl::stream stream(cpu_engine());
   return stream;
+}
+
+/// Constants in layouts of oneDNN, for as long as a kernel holds them. The constant lives at least
+/// as long as its kernels, so that an address stands for one content.
+std::shared_ptr<dnnl::memory> packed_constant(const void* data, const dnnl::memory::desc& from_desc,
+                                              const dnnl::memory::desc& to_desc) {
+  struct Packed {
+    dnnl::memory::desc desc;
+    std::weak_ptr<dnnl::memory> memory;
+  };
+  static std::mutex mutex;
+  static std::map<const void*, std::vector<Packed>> table;
+  const std::lock_guard lock(mutex);
+  std::vector<Packed>& known = table[data];
+  std::erase_if(known, [](const Packed& p) { return p.memory.expired(); });
+  for (const Packed& p : known)
+    if (p.desc == to_desc)
+      if (auto memory = p.memory.lock()) return memory;
+  dnnl::memory from(from_desc, cpu_engine(), const_cast<void*>(data));
+  auto memory = std::make_shared<dnnl::memory>(to_desc, cpu_engine());
+  dnnl::reorder(from, *memory).execute(stream(), from, *memory);
+  known.push_back({to_desc, memory});
+  return memory;
 }
 
 }  // namespace
@@ -52,6 +77,15 @@ Slot Program::convert(Slot from, const dnnl::memory::desc& from_desc,
   return to;
 }
 
+Slot Program::convert_operand(size_t operand, const Layout& layout,
+                              const dnnl::memory::desc& from_desc,
+                              const dnnl::memory::desc& to_desc) {
+  if (!layout.constant || from_desc == to_desc)
+    return convert({Slot::kOperand, operand}, from_desc, to_desc);
+  owned_.push_back(packed_constant(layout.constant, from_desc, to_desc));
+  return {Slot::kOwned, owned_.size() - 1};
+}
+
 void Program::reorder(Slot from, const dnnl::memory::desc& from_desc, Slot to,
                       const dnnl::memory::desc& to_desc) {
   const dnnl::reorder::primitive_desc description(cpu_engine(), from_desc, cpu_engine(), to_desc,
@@ -88,6 +122,7 @@ void* Program::address(Slot slot, const RunContext& context, void* const* operan
     case Slot::kResult:
       return results[slot.index];
     case Slot::kScratch:
+    case Slot::kOwned:
       break;
   }
   return context.scratch + slot.index;
@@ -100,9 +135,12 @@ void Program::run(const RunContext& context, void* const* operands, void* const*
       step.function(context, operands, results);
       continue;
     }
-    for (size_t i = 0; i < step.slots.size(); ++i)
-      dnnl_memory_set_data_handle(step.arguments[i].memory,
-                                  address(step.slots[i], context, operands, results));
+    for (size_t i = 0; i < step.slots.size(); ++i) {
+      const Slot& slot = step.slots[i];
+      void* const data = slot.kind == Slot::kOwned ? owned_[slot.index]->get_data_handle()
+                                                   : address(slot, context, operands, results);
+      dnnl_memory_set_data_handle(step.arguments[i].memory, data);
+    }
     const dnnl_status_t status =
         dnnl_primitive_execute(step.primitive.get(), stream().get(),
                                static_cast<int>(step.arguments.size()), step.arguments.data());

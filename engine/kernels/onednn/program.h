@@ -27,8 +27,8 @@ bool is_generated(const std::string& implementation);
 
 /// Where a primitive's argument lies when the kernel runs.
 struct Slot {
-  enum Kind : uint8_t { kOperand, kResult, kScratch } kind;
-  size_t index;  ///< of the operand or result; byte offset in scratch
+  enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned } kind;
+  size_t index;  ///< of the operand, result or owned memory; byte offset in scratch
 };
 
 class Program final : public Kernel {
@@ -37,6 +37,10 @@ class Program final : public Kernel {
   Slot scratch(const dnnl::memory::desc& desc);
   /// Appends a reorder, unless the layouts agree; gives the slot that then holds the value.
   Slot convert(Slot from, const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);
+  /// The same for an operand; one that never changes is brought into the layout now, and shared by
+  /// all kernels that want it so.
+  Slot convert_operand(size_t operand, const Layout& layout, const dnnl::memory::desc& from_desc,
+                       const dnnl::memory::desc& to_desc);
   /// Appends a reorder into `to`, whose layout is `to_desc`.
   void reorder(Slot from, const dnnl::memory::desc& from_desc, Slot to,
                const dnnl::memory::desc& to_desc);
@@ -70,6 +74,7 @@ class Program final : public Kernel {
     std::vector<dnnl_exec_arg_t> arguments;
   };
   std::vector<Step> steps_;
+  std::vector<std::shared_ptr<dnnl::memory>> owned_;
   size_t scratch_ = 0;
   std::string name_ = "onednn";
   mutable std::mutex running_;  // the memories' pointers are set anew for each run

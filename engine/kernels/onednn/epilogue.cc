@@ -1,0 +1,97 @@
+#include "kernels/onednn/epilogue.h"
+
+#include <cstring>
+
+#include "kernels/onednn/post_ops.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::onednn {
+namespace {
+
+using Prepare = std::unique_ptr<Kernel> (*)(const KernelRequest&, const OperandPlaces&,
+                                            const Epilogue&);
+
+/// The kernel of an operation that a group may begin with; null for others.
+Prepare beginning(std::string_view op, const Attrs& attrs) {
+  if (op == "conv2d") return Conv2dAttrs(attrs).data_format == "NHWC" ? &convolution : nullptr;
+  if (op == "matmul") return &matrix_product;
+  if (op == "linear") return &linear_layer;
+  return nullptr;
+}
+
+dnnl::algorithm activation(std::string_view op, const Attrs& attrs) {
+  if (op == "relu") return dnnl::algorithm::eltwise_relu;
+  if (op == "gelu")
+    return GeluAttrs(attrs).approximate ? dnnl::algorithm::eltwise_gelu_tanh
+                                        : dnnl::algorithm::eltwise_gelu_erf;
+  return dnnl::algorithm::undef;
+}
+
+}  // namespace
+
+dnnl::primitive_attr Epilogue::attributes() const {
+  dnnl::primitive_attr attributes = user_scratch();
+  dnnl::post_ops steps;
+  if (residual >= 0) steps.append_sum(1.0f);
+  if (activation != dnnl::algorithm::undef) steps.append_eltwise(1.0f, activation, 0.0f, 0.0f);
+  attributes.set_post_ops(steps);
+  return attributes;
+}
+
+void Epilogue::begin(Program& program, const Layout& result) const {
+  if (residual < 0) return;
+  const size_t bytes = static_cast<size_t>(storage_bytes(result.dtype, result.size()));
+  program.add([bytes, from = static_cast<size_t>(residual)](
+                  const RunContext&, void* const* operands, void* const* results) {
+    if (operands[from] != results[0]) std::memcpy(results[0], operands[from], bytes);
+  });
+}
+
+bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype) {
+  if (!supports(dtype) || !beginning(group[0].op->name(), *group[0].attrs)) return false;
+  const bool summed = group.size() == 2 && group[1].op->name() == "add";
+  if (next.op->name() == "add") return group.size() == 1;
+  return (group.size() == 1 || summed) &&
+         activation(next.op->name(), *next.attrs) != dnnl::algorithm::undef;
+}
+
+std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request) {
+  const FusedStep& first = request.steps[0];
+  const Prepare prepare = beginning(first.op->name(), first.attrs);
+  const int operand_count = static_cast<int>(request.operands.size());
+  const int last = operand_count + static_cast<int>(request.steps.size()) - 1;
+  if (!prepare || request.results.size() != 1 || request.result_values[0] != last) return nullptr;
+  OperandPlaces at{};
+  std::vector<Layout> operands;
+  for (size_t i = 0; i < first.inputs.size() && i < at.size(); ++i) {
+    const int input = first.inputs[i];
+    if (input >= operand_count) return nullptr;
+    operands.emplace_back().present = false;
+    if (input < 0) continue;
+    at[i] = static_cast<size_t>(input);
+    operands.back() = request.operands[at[i]];
+  }
+  Epilogue epilogue;
+  for (size_t i = 1; i < request.steps.size(); ++i) {
+    const FusedStep& step = request.steps[i];
+    const int before = operand_count + static_cast<int>(i) - 1;
+    if (step.op->name() == "add" && i == 1) {
+      const bool on_left = step.inputs[0] == before;
+      epilogue.residual = step.inputs[on_left ? 1 : 0];
+      if (step.inputs[on_left ? 0 : 1] != before || epilogue.residual >= operand_count)
+        return nullptr;
+      const Layout& added = request.operands[static_cast<size_t>(epilogue.residual)];
+      if (added.dtype != request.results[0].dtype || added.shape != request.results[0].shape ||
+          !added.is_contiguous())
+        return nullptr;
+      continue;
+    }
+    epilogue.activation = activation(step.op->name(), step.attrs);
+    if (epilogue.activation == dnnl::algorithm::undef || step.inputs[0] != before ||
+        i + 1 != request.steps.size())
+      return nullptr;
+  }
+  return prepare({*first.op, first.attrs, operands, request.results}, at, epilogue);
+}
+
+}  // namespace paddle::onednn

@@ -1,0 +1,32 @@
+#pragma once
+// Epilogues as oneDNN's post-operations, and the kernels that take them. For the .cc files of this
+// folder only.
+
+#include <array>
+
+#include "kernels/onednn/program.h"
+
+namespace paddle::onednn {
+
+/// Positions of a computation's input, weight and bias among a kernel's operands.
+using OperandPlaces = std::array<size_t, 3>;
+
+struct Epilogue {
+  int residual = -1;  ///< position of the operand that is added, or -1
+  dnnl::algorithm activation = dnnl::algorithm::undef;
+
+  bool empty() const { return residual < 0 && activation == dnnl::algorithm::undef; }
+  dnnl::primitive_attr attributes() const;
+  /// Appends what must happen before the primitive: the sum is taken in the result's memory.
+  void begin(Program& program, const Layout& result) const;
+};
+
+/// conv2d, matmul and linear, of operands at these places; null where they are not for oneDNN.
+std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandPlaces& at,
+                                    const Epilogue& epilogue);
+std::unique_ptr<Kernel> matrix_product(const KernelRequest& request, const OperandPlaces& at,
+                                       const Epilogue& epilogue);
+std::unique_ptr<Kernel> linear_layer(const KernelRequest& request, const OperandPlaces& at,
+                                     const Epilogue& epilogue);
+
+}  // namespace paddle::onednn
