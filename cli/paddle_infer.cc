@@ -14,6 +14,7 @@
 #include "infer/generate.h"
 #include "infer/onnx_values.h"
 #include "infer/results.h"
+#include "profile/report.h"
 #include "tensor/random.h"
 
 namespace {
@@ -106,7 +107,7 @@ int run(int argc, char** argv) {
   infer::InputOptions input;
   infer::GenerateOptions generation;
   int64_t benchmark = 0;
-  bool quiet = false;
+  bool quiet = false, profile = false;
   app.add_option(
       "MODEL", arguments,
       "a run's model/, a checkpoint, a model file[:variant] with params.x=value, or an ONNX file; "
@@ -133,6 +134,7 @@ int run(int argc, char** argv) {
   app.add_option("--benchmark", benchmark, "time N runs on random input and print one JSON line")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
+  app.add_flag("--profile", profile, "print where the time goes, per operation");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   for (auto it = arguments.begin(); it != arguments.end();) {
@@ -145,6 +147,10 @@ int run(int argc, char** argv) {
   }
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
   load.seed = generation.seed;
+  if (profile) load.profile = std::make_shared<runtime::Profile>();
+  const auto print_profile = [&] {
+    if (profile) cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
+  };
   std::optional<Phase> phase(std::in_place, "loading the model");
   const auto model = infer::Predictor::load(arguments[0], load);
   phase.emplace("predicting");
@@ -160,6 +166,7 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "--dim gives sizes for --benchmark, which is not asked for");
   if (benchmark > 0) {
     run_benchmark(*model, benchmark, input.batch, dims);
+    print_profile();
     return 0;
   }
   watch_for_interrupts();
@@ -170,6 +177,7 @@ int run(int argc, char** argv) {
       return pending_interrupt() == 0;
     });
     cli::print("\n");
+    print_profile();
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
   input.paths.assign(arguments.begin() + 1, arguments.end());
@@ -206,6 +214,7 @@ int run(int argc, char** argv) {
   }
   if (!output.empty() && !model->onnx())
     cli::print(str("predicted ", rows, " samples; written to ", output, "\n"));
+  print_profile();
   return 0;
 }
 

@@ -93,6 +93,7 @@ void bind_weights(ir::Function& function, const train::Store& store) {
 std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOptions& options) {
   auto p = std::make_unique<Predictor>();
   p->store_.seed = options.seed;
+  p->profile_ = options.profile;
   if (is_directory(path)) {
     if (!options.overrides.empty())
       fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
@@ -104,6 +105,9 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
            " is a trained model with one function");
     p->open_folder(model_folder(path));
   } else if (path.ends_with(".onnx")) {
+    if (options.profile)
+      fail(ErrorCode::kUsage, "--profile times models of our own formats; ", path,
+           " is of another");
     p->open_onnx(path, options);
   } else {
     p->open_program(path, options);
@@ -217,7 +221,9 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   bind_weights(*function, store_);
   for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
     pass.run(*function);
-  trace.executable = std::make_unique<runtime::Executable>(function);
+  runtime::ExecutableOptions executable;
+  executable.plan.profile = profile_;
+  trace.executable = std::make_unique<runtime::Executable>(function, executable);
   trace.arrays.resize(function->inputs.size());
   inputs_.clear();
   outputs_.clear();

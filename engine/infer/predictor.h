@@ -27,6 +27,8 @@ struct LoadOptions {
   std::string function = "model";      ///< entry of a model file
   std::vector<std::string> allow_missing, allow_unused;
   uint64_t seed = 0;
+  /// Times the plan's instructions when set; not for ONNX files.
+  std::shared_ptr<runtime::Profile> profile;
 };
 
 /// What a model's folder says of its data beside the types.
@@ -93,6 +95,7 @@ class Predictor {
   bool wide_ = false;
   std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
   std::optional<train::LoadReport> report_;
+  std::shared_ptr<runtime::Profile> profile_;
   std::unique_ptr<onnx::Session> onnx_;
 };
 

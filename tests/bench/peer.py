@@ -42,7 +42,8 @@ def prepare(line, folder, onnx):
 
     model, net = torch_net(line.net)
     rng = np.random.default_rng(0)
-    batches = [net.batch(rng) for _ in range(BATCHES)]
+    # A net's batch is the largest that any of its lines takes.
+    batches = [{key: a[:line.batch] for key, a in net.batch(rng).items()} for _ in range(BATCHES)]
     arrays = {key: np.concatenate([batch[key] for batch in batches]) for key in batches[0]}
     inputs = list(arrays)[:-1]  # the label is last
     save_file(model.weights(), os.path.join(folder, "weights.safetensors"))
