@@ -20,6 +20,12 @@ struct PoolShape {
   void windows(const AttrValue& kernel_size, const AttrValue& stride, const AttrValue& padding,
                std::string_view op);
 
+  /// True for windows of 2 x 2 side by side that all lie inside.
+  bool halves() const {
+    return kernel_height == 2 && kernel_width == 2 && stride_height == 2 && stride_width == 2 &&
+           top == 0 && left == 0 && 2 * out_height <= height && 2 * out_width <= width;
+  }
+
   ImageStrides in() const { return ImageStrides::of(channels, height, width, channels_last); }
   ImageStrides out() const {
     return ImageStrides::of(channels, out_height, out_width, channels_last);

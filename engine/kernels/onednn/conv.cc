@@ -136,7 +136,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
   const auto description = g.forward(biased ? &bias : nullptr, epilogue.attributes());
   if (!description || is_reference(description.impl_info_str())) return nullptr;
   const bool direct = description.dst_desc() == g.output;
-  if (!epilogue.empty() && !direct) return nullptr;
+  if (epilogue.residual >= 0 && !direct) return nullptr;
 
   auto program = std::make_unique<Program>();
   const Slot x = program->convert({Slot::kOperand, at[0]}, g.input, description.src_desc());

@@ -12,8 +12,8 @@ using Prepare = std::unique_ptr<Kernel> (*)(const KernelRequest&, const OperandP
                                             const Epilogue&);
 
 /// The kernel of an operation that a group may begin with; null for others.
-Prepare beginning(std::string_view op, const Attrs& attrs) {
-  if (op == "conv2d") return Conv2dAttrs(attrs).data_format == "NHWC" ? &convolution : nullptr;
+Prepare beginning(std::string_view op) {
+  if (op == "conv2d") return &convolution;
   if (op == "matmul") return &matrix_product;
   if (op == "linear") return &linear_layer;
   return nullptr;
@@ -48,16 +48,21 @@ void Epilogue::begin(Program& program, const Layout& result) const {
 }
 
 bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype) {
-  if (!supports(dtype) || !beginning(group[0].op->name(), *group[0].attrs)) return false;
+  if (!supports(dtype) || !beginning(group[0].op->name())) return false;
   const bool summed = group.size() == 2 && group[1].op->name() == "add";
-  if (next.op->name() == "add") return group.size() == 1;
+  if (next.op->name() == "add") {
+    // The sum is taken in the result's memory, which must be in the layout that is computed in.
+    const bool own_layout =
+        group[0].op->name() == "conv2d" && Conv2dAttrs(*group[0].attrs).data_format != "NHWC";
+    return group.size() == 1 && !own_layout;
+  }
   return (group.size() == 1 || summed) &&
          activation(next.op->name(), *next.attrs) != dnnl::algorithm::undef;
 }
 
 std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request) {
   const FusedStep& first = request.steps[0];
-  const Prepare prepare = beginning(first.op->name(), first.attrs);
+  const Prepare prepare = beginning(first.op->name());
   const int operand_count = static_cast<int>(request.operands.size());
   const int last = operand_count + static_cast<int>(request.steps.size()) - 1;
   if (!prepare || request.results.size() != 1 || request.result_values[0] != last) return nullptr;

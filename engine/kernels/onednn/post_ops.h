@@ -15,7 +15,6 @@ struct Epilogue {
   int residual = -1;  ///< position of the operand that is added, or -1
   dnnl::algorithm activation = dnnl::algorithm::undef;
 
-  bool empty() const { return residual < 0 && activation == dnnl::algorithm::undef; }
   dnnl::primitive_attr attributes() const;
   /// Appends what must happen before the primitive: the sum is taken in the result's memory.
   void begin(Program& program, const Layout& result) const;
