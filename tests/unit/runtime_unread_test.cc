@@ -27,6 +27,10 @@ const Case kCases[] = {
      "%1, %2 = max_pool2d(%0) {kernel_size = 3, stride = 2, padding = 1} : float32[2, 3, 4, 3], "
      "int32[2, 3, 4, 3]",
      "%1 'y'", "%1 'y', %2 'm'", "max_pool2d", 1},
+    // Squares of 2 x 2: whole vectors, shorter ones and single elements of a row.
+    {"%0 : float32[2, 3, 7, 63] 'x'",
+     "%1, %2 = max_pool2d(%0) {kernel_size = 2} : float32[2, 3, 3, 31], int32[2, 3, 3, 31]",
+     "%1 'y'", "%1 'y', %2 'm'", "max_pool2d", 1},
     {"%0 : float32[4, 33] 'x', %1 : float32[33] 'w', %2 : float32[33] 'b'",
      "%3, %4, %5 = layer_norm(%0, %1, %2) : float32[4, 33], float32[4], float32[4]", "%3 'y'",
      "%3 'y', %4 'm', %5 'r'", "layer_norm", 2},
