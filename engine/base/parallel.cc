@@ -12,6 +12,7 @@
 #endif
 
 #include "base/cgroup.h"
+#include "base/serial_scope.h"
 
 namespace paddle {
 namespace {
@@ -48,6 +49,22 @@ void forbid_parallel_regions_on_this_thread() {
   serial_thread = true;
 #ifdef PADDLE_USE_OPENMP
   omp_set_num_threads(1);
+#endif
+}
+
+SerialScope::SerialScope(bool serial) : changed_(serial && !serial_thread) {
+  if (!changed_) return;
+  serial_thread = true;
+#ifdef PADDLE_USE_OPENMP
+  omp_set_num_threads(1);
+#endif
+}
+
+SerialScope::~SerialScope() {
+  if (!changed_) return;
+  serial_thread = false;
+#ifdef PADDLE_USE_OPENMP
+  omp_set_num_threads(configured_threads());
 #endif
 }
 

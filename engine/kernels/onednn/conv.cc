@@ -2,6 +2,7 @@
 // they lie; for others, and for weights, oneDNN chooses the layouts it computes in: the operands
 // are brought there, and the result back, where they differ.
 
+#include "base/serial_scope.h"
 #include "kernels/cpu/conv_shape.h"
 #include "kernels/onednn/post_ops.h"
 
@@ -130,6 +131,8 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
                                     request.operands[1].shape, request.results[0].shape);
   if (!computes(request, s)) return nullptr;
+  const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth());
+  const SerialScope scope(serial);
   const Geometry g(s, request.operands[0].dtype);
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
   const Desc bias({s.out_channels}, g.type, Tag::a);
@@ -151,6 +154,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
   program->add(dnnl::convolution_forward(description), description.scratchpad_desc(), arguments);
   if (!direct) program->reorder(y, description.dst_desc(), {Slot::kResult, 0}, g.output);
   program->set_name(description.impl_info_str());
+  program->set_serial(serial);
   return program;
 }
 

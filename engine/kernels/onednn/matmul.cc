@@ -1,5 +1,6 @@
 // Matrix products and linear layers in f32 and bf16.
 
+#include "base/serial_scope.h"
 #include "kernels/cpu/matmul_shape.h"
 #include "kernels/onednn/post_ops.h"
 #include "ops/generated/attrs.h"
@@ -43,6 +44,8 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
   for (size_t i = 0; i < s.batch.size(); ++i)
     if (s.x_batch[i] < 0 || s.y_batch[i] < 0) return nullptr;
 
+  const bool serial = is_small(s.batches() * s.m * s.n * s.k);
+  const SerialScope scope(serial);
   const auto type = data_type(dtype);
   const auto operand = [&](const Dims& strides, int64_t rows, int64_t columns, int64_t row,
                            int64_t column) {
@@ -90,6 +93,7 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
   epilogue.begin(*program, request.results[0]);
   program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
+  program->set_serial(serial);
   return program;
 }
 

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "base/serial_scope.h"
+
 namespace paddle::onednn {
 namespace {
 
@@ -50,6 +52,8 @@ bool supports(DType dtype) {
 dnnl::memory::data_type data_type(DType dtype) {
   return dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
+
+bool is_small(int64_t multiplications) { return multiplications < 400'000; }
 
 bool is_reference(const std::string& implementation) { return implementation.rfind("ref", 0) == 0; }
 
@@ -130,6 +134,7 @@ void* Program::address(Slot slot, const RunContext& context, void* const* operan
 
 void Program::run(const RunContext& context, void* const* operands, void* const* results) const {
   const std::lock_guard lock(running_);
+  const SerialScope scope(serial_);
   for (const Step& step : steps_) {
     if (step.function) {
       step.function(context, operands, results);

@@ -25,6 +25,9 @@ bool is_reference(const std::string& implementation);
 /// True for code that oneDNN generates for the shape; its plain loops are slower than our own.
 bool is_generated(const std::string& implementation);
 
+/// True for so few operations that waking a second thread takes longer than it saves.
+bool is_small(int64_t multiplications);
+
 /// Where a primitive's argument lies when the kernel runs.
 struct Slot {
   enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned } kind;
@@ -59,6 +62,9 @@ class Program final : public Kernel {
   /// Where a slot's value lies in a run.
   static void* address(Slot slot, const RunContext& context, void* const* operands,
                        void* const* results);
+  /// The program is too small for several threads; its primitives must have been made in a
+  /// SerialScope too.
+  void set_serial(bool serial) { serial_ = serial; }
   void set_name(std::string name) { name_ = "onednn:" + std::move(name); }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override;
@@ -77,6 +83,7 @@ class Program final : public Kernel {
   std::vector<std::shared_ptr<dnnl::memory>> owned_;
   size_t scratch_ = 0;
   std::string name_ = "onednn";
+  bool serial_ = false;
   mutable std::mutex running_;  // the memories' pointers are set anew for each run
 };
 
