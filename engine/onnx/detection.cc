@@ -101,6 +101,8 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
                            c.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
   const int64_t out_h = c.integer("output_height", 1), out_w = c.integer("output_width", 1),
                 ratio = c.integer("sampling_ratio", 0);
+  c.check(out_h > 0 && out_w > 0 && out_h < 1 << 16 && out_w < 1 << 16 && ratio < 1 << 16,
+          "output sizes are out of range");
   const double shift = half ? 0.5 : 0;
   const auto edge = [&](int64_t i) { return boxes.number(4 * n + i) * scale - shift; };
   double region_w = edge(2) - edge(0), region_h = edge(3) - edge(1);
@@ -117,7 +119,8 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
     return ratio > 0 ? ratio : std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bin)));
   };
   const int64_t grid_h = grid(bin_h), grid_w = grid(bin_w), samples = grid_h * grid_w;
-  c.check(samples <= 1 << 16, "a region has too many samples");
+  c.check(samples <= 1 << 16 && samples <= (int64_t{1} << 26) / (out_h * out_w),
+          "a region has too many samples");
   if (samples == 0) return ops::full({rows.dim(1), Dim(out_h), Dim(out_w)}, 0.0, rows.dtype());
   const bool average = c.word("mode", "avg") == "avg";
   std::vector<int64_t> places;

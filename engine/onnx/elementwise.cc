@@ -93,6 +93,9 @@ Values clip(NodeCall& c) {
     return c.has_attribute(name) ? scalar(c.real(name, 0), x.dtype()) : Tensor();
   };
   const Tensor low = bound(1, "min"), high = bound(2, "max");
+  for (const Tensor& t : {low, high})
+    c.check(!t || element_count(std::span<const Dim>(t.shape())).equals(1).value_or(true),
+            "bounds must be single numbers");
   const bool fixed = (!low || low.is_concrete()) && (!high || high.is_concrete());
   if (fixed && is_float(x.dtype())) {
     AttrValue least, most;

@@ -1,6 +1,6 @@
 // Reading and writing at indices.
 
-#include <cstring>
+#include <algorithm>
 
 #include "onnx/operators.h"
 
@@ -72,6 +72,7 @@ Tensor wrapped_rows(const Tensor& index, const Shape& shape, int64_t from) {
 Values gather_nd(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t batch = c.integer("batch_dims", 0);
+  c.check(batch >= 0 && batch < std::min(x.ndim(), c.tensor(1).ndim()), "batch_dims is ", batch);
   Tensor index = wrapped_rows(c.tensor(1), x.shape(), batch);
   if (batch > 0) {
     Tensors columns;

@@ -20,6 +20,7 @@ std::vector<int64_t> axes_but_channels(const Tensor& x) {
 }
 
 Values batch_normalization(NodeCall& c) {
+  c.check(c.tensor(0).ndim() >= 2, "the input must have channels on the axis 1");
   const Tensor &x = c.tensor(0), &scale = c.tensor(1), &bias = c.tensor(2), &mean = c.tensor(3),
                &variance = c.tensor(4);
   const double epsilon = c.real("epsilon", 1e-5), momentum = c.real("momentum", 0.9);

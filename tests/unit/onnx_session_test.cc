@@ -1,0 +1,133 @@
+#include "onnx/session.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "support/onnx_bytes.h"
+
+namespace paddle::onnx {
+namespace {
+
+using namespace testing_support;
+
+/// A session on a model of these nodes; the file is gone when the session is.
+std::unique_ptr<Session> session_of(const std::string& graph, Mode mode = Mode::kAutomatic,
+                                    int64_t opset = 17) {
+  const std::string path =
+      testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
+  write_file_atomically(path, onnx_model(graph, opset));
+  auto out = std::make_unique<Session>(path, mode);
+  std::filesystem::remove(path);
+  return out;
+}
+
+std::string refusal(const std::string& graph) {
+  try {
+    session_of(graph)->run({Value(Tensor(Array::from<float>({1, 2, 3, 4, 5, 6}, {2, 3})))});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kModel) << error.message();
+    return error.message();
+  }
+  return "";
+}
+
+const std::string kX = value_info("x", 1, {"batch", "3"});
+const std::string kY = value_info("y", 1, {"m", "n"});
+
+Array rows(int64_t count) {
+  Array out = Array::empty(DType::kF32, {count, 3});
+  for (int64_t i = 0; i < out.size(); ++i) out.data<float>()[i] = static_cast<float>(i);
+  return out;
+}
+
+TEST(OnnxSession, ShapesStayKnownWhileTracing) {
+  // Reshape(x, [3, batch]) with the sizes taken from Shape.
+  const std::string graph =
+      onnx_graph({onnx_node("Shape", {"x"}, {"s"}), onnx_node("Gather", {"s", "one"}, {"a"}),
+                  onnx_node("Gather", {"s", "zero"}, {"b"}),
+                  onnx_node("Concat", {"a", "b"}, {"to"}, {int_attribute("axis", 0)}),
+                  onnx_node("Reshape", {"x", "to"}, {"y"})},
+                 {kX}, {kY}, {onnx_int64s("zero", {0}), onnx_int64s("one", {1})});
+  const auto session = session_of(graph);
+  const auto function = session->trace({{DType::kF32, {Dim::symbol("batch"), Dim(3)}}});
+  EXPECT_EQ(function->body.results[0]->type.text(), "float32[3, batch]");
+  for (const int64_t batch : {2, 5}) {
+    const Values out = session->run({Value(Tensor(rows(batch)))});
+    EXPECT_EQ(out[0].tensor().array().shape, (Dims{3, batch}));
+    EXPECT_EQ(out[0].tensor().array().number(3 * batch - 1), static_cast<double>(3 * batch - 1));
+  }
+}
+
+TEST(OnnxSession, BothModesAgree) {
+  const std::string graph =
+      onnx_graph({onnx_node("Transpose", {"x"}, {"t"}, {ints_attribute("perm", {1, 0})}),
+                  onnx_node("MatMul", {"x", "t"}, {"p"}), onnx_node("Softmax", {"p"}, {"y"})},
+                 {kX}, {kY});
+  const auto planned = session_of(graph), eager = session_of(graph, Mode::kEager);
+  const Value x(Tensor(rows(4)));
+  const Array a = planned->run({x})[0].tensor().array().contiguous();
+  const Array b = eager->run({x})[0].tensor().array().contiguous();
+  ASSERT_EQ(a.shape, b.shape);
+  for (int64_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a.number(i), b.number(i), 1e-6);
+}
+
+TEST(OnnxSession, WhatAValueDecidesRunsNodeByNode) {
+  // The shape is an input, so the graph cannot be traced.
+  const std::string graph = onnx_graph({onnx_node("Reshape", {"x", "to"}, {"y"})},
+                                       {kX, value_info("to", 7, {"2"})}, {kY});
+  const auto session = session_of(graph);
+  EXPECT_THROW(session->trace({{DType::kF32, {Dim(2), Dim(3)}}, {DType::kI64, {Dim(2)}}}),
+               NeedsValue);
+  const Values out =
+      session->run({Value(Tensor(rows(2))), Value(Tensor(Array::from<int64_t>({6, -1}, {2})))});
+  EXPECT_EQ(out[0].tensor().array().shape, (Dims{6, 1}));
+}
+
+TEST(OnnxSession, RefusesWhatIsWrong) {
+  const auto nodes = [](std::vector<std::string> list) { return onnx_graph(list, {kX}, {kY}); };
+  EXPECT_NE(refusal(nodes({onnx_node("Reluu", {"x"}, {"y"})})).find("did you mean 'Relu'"),
+            std::string::npos);
+  EXPECT_NE(refusal(nodes({onnx_node("Add", {"x", "b"}, {"a"}), onnx_node("Relu", {"a"}, {"b"}),
+                           onnx_node("Relu", {"b"}, {"y"})}))
+                .find("given by nothing before it"),
+            std::string::npos);
+  EXPECT_NE(refusal(nodes({onnx_node("Relu", {"x"}, {"y"}), onnx_node("Abs", {"x"}, {"y"})}))
+                .find("gives too"),
+            std::string::npos);
+  EXPECT_NE(refusal(nodes({onnx_node("Relu", {"x"}, {"z"})})).find("nothing gives the output 'y'"),
+            std::string::npos);
+  EXPECT_NE(refusal(onnx_graph({onnx_node("Add", {"x", "i"}, {"y"})}, {kX}, {kY},
+                               {onnx_int64s("i", {1, 2, 3})}))
+                .find("one type is needed"),
+            std::string::npos);
+  EXPECT_NE(refusal(onnx_graph({onnx_node("Gather", {"x", "i"}, {"y"}, {int_attribute("axis", 1)})},
+                               {kX}, {kY}, {onnx_int64s("i", {3})}))
+                .find("index 3 is out of range"),
+            std::string::npos);
+}
+
+TEST(OnnxSession, NoMoreMemoryThanThereIs) {
+  const int64_t huge = int64_t{1} << 28;
+  EXPECT_NE(refusal(onnx_graph({onnx_node("ConstantOfShape", {"s"}, {"y"})}, {kX}, {kY},
+                               {onnx_int64s("s", {huge, huge})}))
+                .find("more than the memory"),
+            std::string::npos);
+}
+
+TEST(OnnxSession, InputsMustBeOfTheirTypes) {
+  const auto session = session_of(onnx_graph({onnx_node("Relu", {"x"}, {"y"})}, {kX}, {kY}));
+  try {
+    session->run({Value(Tensor(Array::from<double>({1, 2, 3}, {1, 3})))});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    EXPECT_NE(error.message().find("the model takes float32[batch, 3]"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace paddle::onnx
