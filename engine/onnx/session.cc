@@ -24,6 +24,7 @@ namespace {
 constexpr size_t kMaxCompiled = 8;
 constexpr int64_t kMaxFolded = int64_t{1} << 28;     // bytes of one folded result
 constexpr int64_t kMaxAllFolded = int64_t{1} << 32;  // and of all of them
+constexpr int64_t kAlwaysFolded = int64_t{1} << 20;  // views and small results do not count
 
 /// Memory that this process may use.
 int64_t memory_limit() {
@@ -58,8 +59,8 @@ int64_t checked_bytes(const OpCall& call) {
   for (const TensorType& t : call.results) {
     if (call.op.has(kRunTimeShape) || !is_constant(t.shape)) continue;
     const int64_t count = element_count(std::span<const int64_t>(concrete(t.shape)));
-    if (count > memory_limit() ||
-        (!call.op.def->view && item_size(t.dtype) * count > memory_limit()))
+    // Views too: what reads them may need them packed.
+    if (count > memory_limit() / item_size(t.dtype))
       fail(ErrorCode::kModel, call.op.name(), " would give ", t, ", more than the memory of ",
            human_bytes(static_cast<uint64_t>(memory_limit())));
     bytes += storage_bytes(t.dtype, count);
@@ -107,7 +108,7 @@ class FoldingTracer final : public Interpreter {
       if (!call.op.has(kRunTimeShape) && !is_constant(t.shape)) return false;
     for (const AttrValue& v : call.attrs.values)
       if (!is_fixed(v)) return false;
-    // Views cost nothing; what is only passed on is counted too, which keeps the count simple.
+    if (call.op.def->view || bytes <= kAlwaysFolded) return true;
     folded_ += bytes;
     return bytes <= kMaxFolded && folded_ <= kMaxAllFolded;
   }
