@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The two modes agree on every kind of net: losses step by step, within 1e-5 relative, and bit for
-# bit with compile.exact=true. STEPS (default 20) says how many steps.
+# bit with compile.exact=true. STEPS (default 20) says how many steps. Batch norm amplifies rounding,
+# so a net with it is followed in float64; in float32 its first loss is compared.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 bin="${PADDLE_BIN:?}"
@@ -34,20 +35,25 @@ compare() {
   cmp -s "$folder/$name.eager.losses" "$folder/$name.exact.losses" || {
     echo "FAIL: $name: the losses of exact and eager differ"; failed=1; }
   python3 -c 'import sys
-a, b = ([float(x) for x in open(f)] for f in sys.argv[1:3])
+a, b = ([float(x) for x in open(f)][:int(sys.argv[4])] for f in sys.argv[1:3])
 assert len(a) == len(b) > 0
 worst = max(abs(x - y) / max(abs(x), 1e-12) for x, y in zip(a, b))
 print(f"{sys.argv[3]}: {len(a)} losses, compiled and eager differ by at most {worst:.1e}")
-sys.exit(worst > 1e-5)' "$folder/$name.eager.losses" "$folder/$name.compiled.losses" "$name" || failed=1
+sys.exit(worst > 1e-5)' "$folder/$name.eager.losses" "$folder/$name.compiled.losses" "$name" "$followed" || failed=1
 }
 
+followed="$steps"
 compare digits configs/quickstart/digits.yaml 'data.train={kind: digits, size: 600}'
 compare lenet configs/bench/lenet.yaml
 compare char_gpt configs/text/char_gpt.yaml "${text[@]}" 'params={layers: 2, heads: 2, width: 64}'
 compare char_lstm configs/text/char_lstm.yaml "${text[@]}" 'params={width: 32, hidden: 48, dropout: 0.2}'
 compare deepfm configs/bench/deepfm.yaml params.rows=2000 data.batch_size=64 \
   'data.train={kind: random, size: 2048, fields: [{name: sparse, dtype: int64, shape: [26], low: 0, high: 2000}, {name: dense, shape: [13]}, {name: label, low: 0, high: 1}]}'
-compare resnet18 configs/bench/resnet50.yaml model=models/resnet.yaml:resnet18 params.classes=10 data.batch_size=4 "$random_images"
+resnet18=(configs/bench/resnet50.yaml model=models/resnet.yaml:resnet18 params.classes=10 data.batch_size=4 "$random_images")
+compare resnet18_f64 "${resnet18[@]}" precision=float64
+followed=1
+compare resnet18 "${resnet18[@]}"
+followed="$steps"
 compare bf16 configs/text/char_gpt.yaml "${text[@]}" 'params={layers: 1, heads: 2, width: 64}' precision=bf16 compile.exact=true
 
 ((failed == 0)) && echo "the modes agree"
