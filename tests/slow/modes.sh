@@ -52,7 +52,7 @@ compare deepfm configs/bench/deepfm.yaml params.rows=2000 data.batch_size=64 \
 resnet18=(configs/bench/resnet50.yaml model=models/resnet.yaml:resnet18 params.classes=10 data.batch_size=4 "$random_images")
 compare resnet18_f64 "${resnet18[@]}" precision=float64
 followed=1
-compare resnet18 "${resnet18[@]}"
+compare resnet18 "${resnet18[@]}" data.batch_size=32
 followed="$steps"
 compare bf16 configs/text/char_gpt.yaml "${text[@]}" 'params={layers: 1, heads: 2, width: 64}' precision=bf16 compile.exact=true
 

@@ -157,6 +157,7 @@ std::optional<MapStep> map_step(const Kernel& kernel) {
 
 std::unique_ptr<Kernel> map(const KernelRequest& request, std::string_view loop,
                             const std::vector<double>& params, int cost) {
+  if (!info(request.operands[0].dtype).has_kernels) return nullptr;
   const DType compute = compute_type(request.operands[0].dtype);
   const Loop found = is_float(compute) ? float_loop(loop, compute) : integer_loop(loop, compute);
   if (!found) return nullptr;
@@ -165,6 +166,7 @@ std::unique_ptr<Kernel> map(const KernelRequest& request, std::string_view loop,
 }
 
 std::unique_ptr<Kernel> predicate(const KernelRequest& request, std::string_view loop) {
+  if (!info(request.operands[0].dtype).has_kernels) return nullptr;
   const DType compute = compute_type(request.operands[0].dtype);
   const Loop found = predicate_loop(loop, compute);
   if (!found) return nullptr;
