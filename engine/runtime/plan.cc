@@ -53,6 +53,21 @@ std::vector<std::pair<std::string, size_t>> Plan::largest(size_t count) const {
   return out;
 }
 
+namespace {
+
+/// A group that begins with a convolution or product is told by its members.
+std::string described(const ir::Operation& operation) {
+  if (operation.regions.size() != 1 ||
+      operation.regions[0]->operations.front()->op->has(kElementwise))
+    return std::string(operation.op->name());
+  std::string names;
+  for (const auto& member : operation.regions[0]->operations)
+    names += (names.empty() ? "" : "+") + std::string(member->op->name());
+  return names;
+}
+
+}  // namespace
+
 double Plan::flops_of(const Instruction& i) const {
   if (i.kind != Instruction::Kind::kKernel || !i.operation) return 0;
   const auto dims = [&](const std::vector<int>& ids) {
@@ -96,7 +111,7 @@ void Plan::describe(std::vector<Instruction>& block) {
     if (i.kind == Instruction::Kind::kBranch || i.kind == Instruction::Kind::kLoop) continue;
     InstructionInfo info;
     info.function = function_.name;
-    info.operation = i.operation ? std::string(i.operation->op->name()) : "copy";
+    info.operation = i.operation ? described(*i.operation) : "copy";
     info.implementation = i.kernel ? i.kernel->implementation() : "dynamic";
     info.flops = flops_of(i);
     const auto list = [&](const std::vector<int>& ids) {

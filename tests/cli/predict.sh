@@ -151,6 +151,6 @@ expect 2 "--weights belongs to model files" "$infer" "$model" --weights "$model/
 expect 2 "expected 'train' or 'valid'" "$infer" "$model" --data configs/quickstart/digits.yaml:test
 # Tables of where the time goes stand on standard error, beside what scripts read.
 "$infer" models/lenet.yaml --benchmark 3 --batch 2 --profile > "$folder/out" 2> "$folder/error" || fail "--profile"
-grep -q '"flops"' "$folder/out" && grep -q 'conv2d' "$folder/error" || fail "--profile prints a line and a table"
+grep -q '"flops"' "$folder/out" && grep -q 'conv2d+relu' "$folder/error" || fail "--profile prints a line and a table"
 
 finish
