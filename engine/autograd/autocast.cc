@@ -31,23 +31,4 @@ Tensors Autocast::apply(const OpCall& c) {
   return changed ? paddle::call(c.op, std::move(operands), c.attrs) : next().apply(c);
 }
 
-TensorFn Autocast::within(const TensorFn& fn) {
-  return [this, fn](const Tensors& tensors) {
-    const InterpreterScope again(*this);
-    return fn(tensors);
-  };
-}
-
-Tensors Autocast::branch(const Tensor& condition, const TensorFn& then_fn,
-                         const TensorFn& else_fn) {
-  const BelowScope below(next());
-  return next().branch(condition, within(then_fn), within(else_fn));
-}
-
-Tensors Autocast::loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-                       int64_t max_steps) {
-  const BelowScope below(next());
-  return next().loop(within(condition), within(body), carried, max_steps);
-}
-
 }  // namespace paddle::autograd

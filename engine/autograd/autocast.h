@@ -9,20 +9,13 @@
 
 namespace paddle::autograd {
 
-class Autocast final : public Interpreter {
+class Autocast final : public PassingInterpreter {
  public:
   explicit Autocast(DType low) : low_(low) {}
 
   Tensors apply(const OpCall& call) override;
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
-                 const TensorFn& else_fn) override;
-  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-               int64_t max_steps) override;
-  bool traces() const override { return next().traces(); }
 
  private:
-  /// The function with this interpreter on top again.
-  TensorFn within(const TensorFn& fn);
   DType low_;
 };
 

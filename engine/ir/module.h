@@ -119,6 +119,17 @@ void for_each_operation(const Region& region, Visit&& visit) {
   }
 }
 
+/// Calls `visit(value)` for every value that an operation reads, in its regions too.
+template <class Visit>
+void for_each_read(const Operation& operation, Visit&& visit) {
+  for (const Value* v : operation.operands)
+    if (v) visit(v);
+  for (const auto& region : operation.regions) {
+    for (const auto& inner : region->operations) for_each_read(*inner, visit);
+    for (const Value* v : region->results) visit(v);
+  }
+}
+
 /// The module's text form; `parse` reads it back to the same module.
 std::string print(const Module& module);
 std::string print(const Function& function);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "ops/generated/attrs.h"
 #include "passes/passes.h"
 
 namespace paddle::passes {
@@ -16,14 +17,10 @@ bool constant_float(const Value* v) {
   return v && v->constant && (v->type.dtype == DType::kF32 || v->type.dtype == DType::kF64);
 }
 
-double attribute(const Operation& o, const char* name) {
-  const AttrValue& v = o.attrs[static_cast<size_t>(o.op->attr_index(name))];
-  return v.is_bool() ? static_cast<double>(v.as_bool()) : v.is_none() ? 0 : v.as_double();
-}
-
 /// Everything that batch_norm takes but its input is known, and it takes the running statistics.
 bool is_fixed_affine(const Operation& norm) {
-  const bool batch = attribute(norm, "training") != 0 && attribute(norm, "use_global_stats") == 0;
+  const BatchNormAttrs attrs(norm.attrs);
+  const bool batch = attrs.training && !attrs.use_global_stats.value_or(false);
   if (batch || !constant_float(norm.operands[1]) || !constant_float(norm.operands[2])) return false;
   for (const size_t i : {size_t{3}, size_t{4}})
     if (norm.operands[i] && !constant_float(norm.operands[i])) return false;
@@ -44,7 +41,7 @@ std::pair<Array, Array> folded(const Operation& conv, const Operation& norm) {
   const auto number = [](const Value* v, int64_t i, double otherwise) {
     return v ? v->constant->number(i) : otherwise;
   };
-  const double epsilon = attribute(norm, "epsilon");
+  const double epsilon = BatchNormAttrs(norm.attrs).epsilon;
   for (int64_t c = 0; c < channels; ++c) {
     const double scale =
         number(norm.operands[3], c, 1) / std::sqrt(number(norm.operands[2], c, 0) + epsilon);
@@ -69,14 +66,9 @@ std::pair<Array, Array> folded(const Operation& conv, const Operation& norm) {
 void fold_batch_norm(ir::Function& function) {
   static const Op &conv2d = get_op("conv2d"), &batch_norm = get_op("batch_norm");
   std::unordered_map<const Value*, int> uses;
-  const std::function<void(const ir::Region&)> count = [&](const ir::Region& region) {
-    for (const auto& o : region.operations) {
-      for (const Value* v : o->operands) ++uses[v];
-      for (const auto& nested : o->regions) count(*nested);
-    }
-    for (const Value* v : region.results) ++uses[v];
-  };
-  count(function.body);
+  const auto count = [&](const Value* v) { ++uses[v]; };
+  for (const auto& o : function.body.operations) ir::for_each_read(*o, count);
+  for (const Value* v : function.body.results) count(v);
   for (auto it = function.body.operations.begin(); it != function.body.operations.end(); ++it) {
     Operation& norm = **it;
     if (norm.op != &batch_norm || !is_fixed_affine(norm)) continue;
@@ -88,8 +80,8 @@ void fold_batch_norm(ir::Function& function) {
     bool only_result = true;
     for (size_t i = 1; i < norm.results.size(); ++i)
       only_result = only_result && uses[norm.results[i]] == 0;
-    if (!only_result || conv->attrs[static_cast<size_t>(conv->op->attr_index("data_format"))] !=
-                            norm.attrs[static_cast<size_t>(norm.op->attr_index("data_format"))])
+    if (!only_result ||
+        Conv2dAttrs(conv->attrs).data_format != BatchNormAttrs(norm.attrs).data_format)
       continue;
     auto [weight, bias] = folded(*conv, norm);
     conv->operands[1] = function.add_constant(std::move(weight));

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "passes/group.h"
 #include "passes/passes.h"
 
 namespace paddle::passes {
@@ -56,18 +57,10 @@ class Fuser {
       Operation& o = *n.operation;
       for (Value* r : o.results) made_by_[r] = i;
       std::unordered_set<size_t> needs;
-      const std::function<void(const Operation&)> read = [&](const Operation& reader) {
-        for (const Value* v : reader.operands)
-          if (const int p = producer(v); p >= 0 && static_cast<size_t>(p) != i)
-            needs.insert(static_cast<size_t>(p));
-        for (const auto& nested : reader.regions) {
-          for (const auto& inner : nested->operations) read(*inner);
-          for (const Value* v : nested->results)
-            if (const int p = producer(v); p >= 0 && static_cast<size_t>(p) != i)
-              needs.insert(static_cast<size_t>(p));
-        }
-      };
-      read(o);
+      ir::for_each_read(o, [&](const Value* v) {
+        if (const int p = producer(v); p >= 0 && static_cast<size_t>(p) != i)
+          needs.insert(static_cast<size_t>(p));
+      });
       // Effects keep their order, and sizes made at run time are known to whatever comes later.
       const bool ordered = has_effect(o) || o.op->has(kRunTimeShape);
       for (const size_t b : barriers)
@@ -98,14 +91,6 @@ class Fuser {
   }
 
   const TensorType& type_of(size_t node) const { return nodes_[node].operation->results[0]->type; }
-
-  bool same_shape(size_t a, size_t b) const {
-    const Shape &x = type_of(a).shape, &y = type_of(b).shape;
-    if (x.size() != y.size()) return false;
-    for (size_t d = 0; d < x.size(); ++d)
-      if (x[d].text() != y[d].text()) return false;
-    return true;
-  }
 
   size_t leader(size_t node) const {
     while (nodes_[node].leader != node) node = nodes_[node].leader;
@@ -140,7 +125,7 @@ class Fuser {
   void try_merge(size_t producer_node, size_t consumer) {
     if (!nodes_[producer_node].fusable) return;
     const size_t a = leader(producer_node), b = leader(consumer);
-    if (a == b || !same_shape(a, b)) return;
+    if (a == b || !same_shape(type_of(a).shape, type_of(b).shape)) return;
     if (nodes_[a].members.size() + nodes_[b].members.size() > kMaxSteps) return;
     if (operand_count(a, b) > kMaxOperands) return;
     if (reaches_around(a, b) || reaches_around(b, a)) return;
@@ -186,56 +171,19 @@ class Fuser {
       append_group(nodes_[group].members, group);
   }
 
-  bool used_outside(const Value* v, size_t node, size_t group) const {
-    if (needed_outside_.count(v) > 0) return true;
+  bool used_outside(size_t node, size_t group) const {
+    if (needed_outside_.count(nodes_[node].operation->results[0]) > 0) return true;
     return std::any_of(nodes_[node].uses.begin(), nodes_[node].uses.end(),
                        [&](size_t u) { return leader(u) != group; });
   }
 
   void append_group(const std::vector<size_t>& members, size_t group) {
-    static const Op& op = get_op("fused");
-    auto fused = std::make_unique<Operation>();
-    auto inner = std::make_unique<Region>();
-    std::unordered_map<const Value*, Value*> argument;
-    fused->op = &op;
-    fused->sequence = nodes_[members.back()].operation->sequence;
-    fused->place = nodes_[members.back()].operation->place;
-    for (const size_t m : members)
-      for (Value*& v : nodes_[m].operation->operands) {
-        const int p = producer(v);
-        if (p >= 0 && leader(static_cast<size_t>(p)) == group) continue;
-        auto [at, fresh] = argument.try_emplace(v, nullptr);
-        if (fresh) {
-          at->second = function_.add_argument(*inner, v->type);
-          fused->operands.push_back(v);
-        }
-        v = at->second;
-      }
+    std::vector<GroupPart> parts;
     for (const size_t m : members) {
-      Operation& o = *nodes_[m].operation;
-      Value* const result = o.results[0];
-      if (used_outside(result, m, group)) {
-        // The outer value keeps its identity; the region computes a new one.
-        Value* const within = function_.new_value(result->type);
-        within->producer = &o;
-        o.results[0] = within;
-        inside_[result] = within;
-        result->producer = fused.get();
-        result->index = fused->results.size();
-        fused->results.push_back(result);
-        inner->results.push_back(within);
-      }
+      const bool read_outside = used_outside(m, group);
+      parts.push_back({std::move(nodes_[m].operation), read_outside});
     }
-    for (const size_t m : members) {
-      Operation& o = *nodes_[m].operation;
-      for (Value*& v : o.operands)
-        if (const auto it = inside_.find(v); it != inside_.end()) v = it->second;
-      inner->operations.push_back(std::move(nodes_[m].operation));
-    }
-    inside_.clear();
-    fused->attrs.list_sizes = {static_cast<int32_t>(fused->operands.size())};
-    fused->regions.push_back(std::move(inner));
-    region_.operations.push_back(std::move(fused));
+    region_.operations.push_back(make_group(function_, std::move(parts)));
   }
 
   Function& function_;
@@ -244,7 +192,6 @@ class Fuser {
   std::vector<Node> nodes_;
   std::unordered_map<const Value*, size_t> made_by_;
   std::unordered_set<const Value*> needed_outside_;
-  std::unordered_map<const Value*, Value*> inside_;
   std::vector<bool> emitted_;
   std::vector<int64_t> seen_;  ///< the last search that came by, per node
   int64_t search_ = 0;

@@ -17,30 +17,6 @@
 namespace paddle::passes {
 namespace {
 
-/// An interpreter that changes calls and is on in regions too.
-class Rewriter : public Interpreter {
- public:
-  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
-                 const TensorFn& else_fn) override {
-    const BelowScope below(next());
-    return next().branch(condition, within(then_fn), within(else_fn));
-  }
-  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
-               int64_t max_steps) override {
-    const BelowScope below(next());
-    return next().loop(within(condition), within(body), carried, max_steps);
-  }
-  bool traces() const override { return true; }
-
- private:
-  TensorFn within(const TensorFn& fn) {
-    return [this, fn](const Tensors& tensors) {
-      const InterpreterScope again(*this);
-      return fn(tensors);
-    };
-  }
-};
-
 // ---- channels last
 // -------------------------------------------------------------------------------
 
@@ -71,7 +47,7 @@ std::optional<Images> images_of(const Op& op) {
   return images;
 }
 
-class ChannelsLast final : public Rewriter {
+class ChannelsLast final : public PassingInterpreter {
  public:
   Tensors apply(const OpCall& c) override {
     const BelowScope below(next());
@@ -144,12 +120,6 @@ class ChannelsLast final : public Rewriter {
     return results;
   }
 
-  static bool same_shape(const Shape& a, const Shape& b) {
-    return a.size() == b.size() &&
-           std::equal(a.begin(), a.end(), b.begin(),
-                      [](const Dim& x, const Dim& y) { return x.text() == y.text(); });
-  }
-
   /// At least half of the operands that have the result's shape are there with channels last.
   bool elementwise_moves(const OpCall& c) const {
     const Shape& shape = c.results[0].shape;
@@ -204,7 +174,7 @@ class ChannelsLast final : public Rewriter {
   std::unordered_map<const ir::Value*, Tensor> last_;
 };
 
-class Lowering final : public Rewriter {
+class Lowering final : public PassingInterpreter {
  public:
   Tensors apply(const OpCall& c) override {
     const BelowScope below(next());

@@ -8,23 +8,8 @@
 #include "passes/passes.h"
 
 namespace paddle::passes {
-namespace {
-
 using ir::Operation;
 using ir::Value;
-
-/// Calls `visit` for every value that an operation reads, in its regions too.
-template <class Visit>
-void for_each_read(const Operation& operation, const Visit& visit) {
-  for (const Value* v : operation.operands)
-    if (v) visit(v);
-  for (const auto& region : operation.regions) {
-    for (const auto& inner : region->operations) for_each_read(*inner, visit);
-    for (const Value* v : region->results) visit(v);
-  }
-}
-
-}  // namespace
 
 void update_early(ir::Function& function) {
   auto& operations = function.body.operations;
@@ -35,7 +20,7 @@ void update_early(ir::Function& function) {
     for (const Value* v : operation->results) made[v] = position;
     // An update reads what it replaces; only the others must come before it.
     if (!operation->op->has(kOptimizerUpdate))
-      for_each_read(*operation, [&](const Value* v) { read_last[v] = position; });
+      ir::for_each_read(*operation, [&](const Value* v) { read_last[v] = position; });
   }
   const auto at = [](const auto& map, const Value* v) {
     const auto it = map.find(v);

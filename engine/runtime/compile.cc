@@ -21,12 +21,8 @@ bool fusable(const ir::Operation& operation) {
 
 bool joins(const std::vector<const ir::Operation*>& group, const ir::Operation& next) {
   const TensorType& made = group.back()->results[0]->type;
-  for (const ir::Value* v : next.operands) {
-    if (!v || v->type.dtype != made.dtype || v->type.shape.size() != made.shape.size())
-      return false;
-    for (size_t i = 0; i < made.shape.size(); ++i)
-      if (v->type.shape[i].text() != made.shape[i].text()) return false;
-  }
+  for (const ir::Value* v : next.operands)
+    if (!v || !same_type(v->type, made)) return false;
   for (const ir::Value* v : group[0]->operands)
     if (v && v->type.dtype != made.dtype) return false;
   std::vector<GroupMember> members;

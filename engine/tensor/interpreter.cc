@@ -20,6 +20,25 @@ Tensors Interpreter::loop(const TensorFn& condition, const TensorFn& body, const
   return values;
 }
 
+TensorFn PassingInterpreter::within(const TensorFn& fn) {
+  return [this, fn](const Tensors& tensors) {
+    const InterpreterScope again(*this);
+    return fn(tensors);
+  };
+}
+
+Tensors PassingInterpreter::branch(const Tensor& condition, const TensorFn& then_fn,
+                                   const TensorFn& else_fn) {
+  const BelowScope below(next());
+  return next().branch(condition, within(then_fn), within(else_fn));
+}
+
+Tensors PassingInterpreter::loop(const TensorFn& condition, const TensorFn& body,
+                                 const Tensors& carried, int64_t max_steps) {
+  const BelowScope below(next());
+  return next().loop(within(condition), within(body), carried, max_steps);
+}
+
 Interpreter& current_interpreter() {
   ensure(current != nullptr, "no interpreter is installed on this thread");
   return *current;

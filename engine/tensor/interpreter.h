@@ -56,6 +56,21 @@ class Interpreter {
   Interpreter* next_ = nullptr;
 };
 
+/// An interpreter that changes some calls and passes the others on; it is in force in the parts of
+/// the program that control flow calls, too.
+class PassingInterpreter : public Interpreter {
+ public:
+  Tensors branch(const Tensor& condition, const TensorFn& then_fn,
+                 const TensorFn& else_fn) override;
+  Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+               int64_t max_steps) override;
+  bool traces() const override { return next().traces(); }
+
+ private:
+  /// The function with this interpreter on top again.
+  TensorFn within(const TensorFn& fn);
+};
+
 /// The innermost interpreter of this thread; throws kInternal if none is installed.
 Interpreter& current_interpreter();
 bool has_interpreter();

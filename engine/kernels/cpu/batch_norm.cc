@@ -294,31 +294,50 @@ void row_statistics(const T* x, const RowBlocks<T>& blocks, const NormTypes& typ
   }
 }
 
-template <class T>
+/// Vector `i` of one number per channel, of those at the beginning of scratch.
+template <class C>
+C* small_vector(const RunContext& context, const Channels& s, size_t i) {
+  return reinterpret_cast<C*>(context.scratch + i * row_buffer_bytes(s.channels, sizeof(C)));
+}
+template <class C>
+size_t small_bytes(const Channels& s, size_t count) {
+  return count * row_buffer_bytes(s.channels, sizeof(C));
+}
+
+/// With `kWhole` batch_norm, whose vectors beyond the results lie in scratch; without it the
+/// statistics, whose results are all of the vectors.
+template <class T, bool kWhole>
 std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNormAttrs& attrs) {
   using C = Compute<T>;
   const Channels s(request.operands[0].shape, attrs.data_format);
   const NormTypes types(request, attrs);
-  const size_t vector = row_buffer_bytes(s.channels, sizeof(C));
   const RowBlocks<T> blocks(s);
   const int64_t grain = channel_grain(s);
+  const size_t own = kWhole ? small_bytes<C>(s, 3) : 0;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const T* const x = static_cast<const T*>(operands[0]);
-        T* const out = static_cast<T*>(results[0]);
-        const auto small = [&](size_t i) {
-          return reinterpret_cast<C*>(context.scratch + i * vector);
-        };
-        C* const mean = results[3] ? static_cast<C*>(results[3]) : small(2);
-        const NormVectors<C> v{operands[1], operands[2], operands[3], operands[4],
-                               results[1],  results[2],  mean,        static_cast<C*>(results[4]),
-                               small(0),    small(1)};
+        T* const out = kWhole ? static_cast<T*>(results[0]) : nullptr;
+        void* const* const vectors = results + (kWhole ? 1 : 0);
+        const auto vector = [&](size_t i) { return static_cast<C*>(vectors[i]); };
+        const auto small = [&](size_t i) { return small_vector<C>(context, s, i); };
+        const NormVectors<C> v{operands[1],
+                               operands[2],
+                               operands[3],
+                               operands[4],
+                               vectors[0],
+                               vectors[1],
+                               vector(2) ? vector(2) : small(2),
+                               vector(3),
+                               kWhole ? small(0) : vector(4),
+                               kWhole ? small(1) : vector(5)};
         if (s.last()) {
-          std::byte* const rest = context.scratch + 3 * vector;
+          std::byte* const rest = context.scratch + own;
           row_statistics(x, blocks, types, v, rest);
-          blocks.map({x}, out, rest, [&](const C* const* rows, C* to) {
-            channel_loops<C>().affine(rows[0], to, s.channels, v.mean, v.scale, v.shift);
-          });
+          if (kWhole)
+            blocks.map({x}, out, rest, [&](const C* const* rows, C* to) {
+              channel_loops<C>().affine(rows[0], to, s.channels, v.mean, v.scale, v.shift);
+            });
           return;
         }
         const RowLoops<C>& loops = row_loops<C>();
@@ -327,6 +346,7 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
             const auto [center, variance] =
                 types.batch ? plane_moments<C>(x, s, c) : std::pair(0.0, 0.0);
             types.finish(v, c, center, variance);
+            if (!kWhole) continue;
             each_run<C>(x, s, c, [&](const C* values, int64_t offset, int64_t n) {
               put_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
                 loops.affine(values + i, to, count, v.mean[c], v.scale[c], v.shift[c]);
@@ -335,32 +355,7 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
           }
         });
       },
-      3 * vector + (s.last() ? blocks.bytes() : 0));
-}
-
-template <class T>
-std::unique_ptr<Kernel> statistics(const KernelRequest& request, const BatchNormAttrs& attrs) {
-  using C = Compute<T>;
-  const Channels s(request.operands[0].shape, attrs.data_format);
-  const NormTypes types(request, attrs);
-  const RowBlocks<T> blocks(s);
-  const int64_t grain = channel_grain(s);
-  return make_kernel(
-      [=](const RunContext& context, void* const* operands, void* const* results) {
-        const T* const x = static_cast<const T*>(operands[0]);
-        const auto vector = [&](size_t i) { return static_cast<C*>(results[i]); };
-        const NormVectors<C> v{operands[1], operands[2], operands[3], operands[4], results[0],
-                               results[1],  vector(2),   vector(3),   vector(4),   vector(5)};
-        if (s.last()) return row_statistics(x, blocks, types, v, context.scratch);
-        parallel_for(s.channels, grain, [&](int64_t first, int64_t last) {
-          for (int64_t c = first; c < last; ++c) {
-            const auto [mean, variance] =
-                types.batch ? plane_moments<C>(x, s, c) : std::pair(0.0, 0.0);
-            types.finish(v, c, mean, variance);
-          }
-        });
-      },
-      s.last() ? blocks.bytes() : 0);
+      own + (s.last() ? blocks.bytes() : 0));
 }
 
 // ---- gradient
@@ -415,39 +410,43 @@ void row_products(const T* g, const T* x, const RowBlocks<T>& blocks, const Grad
   for (int64_t c = 0; c < blocks.channels; ++c) types.finish(v, c, sum[c], along[c]);
 }
 
-template <class T>
+/// As batch_norm does it.
+template <class T, bool kWhole>
 std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
                                         const BatchNormGradAttrs& attrs) {
   using C = Compute<T>;
   const Channels s(request.operands[1].shape, attrs.data_format);
   const GradTypes types{dtype_or(request, 4, DType::kF32), attrs.batch_statistics,
                         static_cast<double>(s.count())};
-  const size_t vector = row_buffer_bytes(s.channels, sizeof(C));
   const RowBlocks<T> blocks(s);
   const int64_t grain = channel_grain(s);
+  const size_t own = kWhole ? small_bytes<C>(s, 3) : 0;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const T* const g = static_cast<const T*>(operands[0]);
         const T* const x = static_cast<const T*>(operands[1]);
-        T* const out = static_cast<T*>(results[0]);
-        const auto small = [&](size_t i) {
-          return reinterpret_cast<C*>(context.scratch + i * vector);
+        T* const out = kWhole ? static_cast<T*>(results[0]) : nullptr;
+        void* const* const vectors = results + (kWhole ? 1 : 0);
+        const auto vector = [&](size_t i) { return static_cast<C*>(vectors[i]); };
+        const auto beyond = [&](size_t i) {
+          return kWhole ? small_vector<C>(context, s, i) : vector(2 + i);
         };
         const GradVectors<C> v{static_cast<const C*>(operands[2]),
                                static_cast<const C*>(operands[3]),
                                operands[4],
-                               static_cast<C*>(results[1]),
-                               static_cast<C*>(results[2]),
-                               small(0),
-                               small(1),
-                               small(2)};
+                               vector(0),
+                               vector(1),
+                               beyond(0),
+                               beyond(1),
+                               beyond(2)};
         if (s.last()) {
-          std::byte* const rest = context.scratch + 3 * vector;
+          std::byte* const rest = context.scratch + own;
           row_products(g, x, blocks, types, v, rest);
-          blocks.map({g, x}, out, rest, [&](const C* const* rows, C* to) {
-            channel_loops<C>().combine(rows[0], rows[1], to, s.channels, v.mean, v.scale, v.slope,
-                                       v.shift);
-          });
+          if (kWhole)
+            blocks.map({g, x}, out, rest, [&](const C* const* rows, C* to) {
+              channel_loops<C>().combine(rows[0], rows[1], to, s.channels, v.mean, v.scale, v.slope,
+                                         v.shift);
+            });
           return;
         }
         const RowLoops<C>& loops = row_loops<C>();
@@ -455,6 +454,7 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
           for (int64_t c = first; c < last; ++c) {
             const auto [sum, along] = plane_products(g, x, s, c, v.mean[c]);
             types.finish(v, c, sum, along);
+            if (!kWhole) continue;
             each_pair<C>(g, x, s, c, [&](const C* gv, const C* xv, int64_t offset, int64_t n) {
               put_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
                 loops.combine(gv + i, xv + i, to, count, v.scale[c], v.slope[c], v.mean[c],
@@ -464,77 +464,44 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
           }
         });
       },
-      3 * vector + (s.last() ? blocks.bytes() : 0));
+      own + (s.last() ? blocks.bytes() : 0));
 }
 
-template <class T>
-std::unique_ptr<Kernel> grad_statistics(const KernelRequest& request,
-                                        const BatchNormGradAttrs& attrs) {
-  using C = Compute<T>;
-  const Channels s(request.operands[1].shape, attrs.data_format);
-  const GradTypes types{dtype_or(request, 4, DType::kF32), attrs.batch_statistics,
-                        static_cast<double>(s.count())};
-  const RowBlocks<T> blocks(s);
-  const int64_t grain = channel_grain(s);
-  return make_kernel(
-      [=](const RunContext& context, void* const* operands, void* const* results) {
-        const T* const g = static_cast<const T*>(operands[0]);
-        const T* const x = static_cast<const T*>(operands[1]);
-        const auto vector = [&](size_t i) { return static_cast<C*>(results[i]); };
-        const GradVectors<C> v{static_cast<const C*>(operands[2]),
-                               static_cast<const C*>(operands[3]),
-                               operands[4],
-                               vector(0),
-                               vector(1),
-                               vector(2),
-                               vector(3),
-                               vector(4)};
-        if (s.last()) return row_products(g, x, blocks, types, v, context.scratch);
-        parallel_for(s.channels, grain, [&](int64_t first, int64_t last) {
-          for (int64_t c = first; c < last; ++c) {
-            const auto [sum, along] = plane_products(g, x, s, c, v.mean[c]);
-            types.finish(v, c, sum, along);
-          }
-        });
-      },
-      s.last() ? blocks.bytes() : 0);
+/// The gradient's kernel, or null: cotangents of a mixed-precision graph may be wider than x, and
+/// the decomposition handles those.
+template <bool kWhole>
+std::unique_ptr<Kernel> prepare_grad(const KernelRequest& request) {
+  const BatchNormGradAttrs attrs(request.attrs);
+  if (request.operands[0].dtype != request.operands[1].dtype) return nullptr;
+  return visit_float(request.operands[1].dtype, [&](auto tag) {
+    return batch_norm_grad<typename decltype(tag)::type, kWhole>(request, attrs);
+  });
 }
 
-/// Cotangents of a mixed-precision graph may be wider than x; the decomposition handles those.
-bool same_types(const KernelRequest& request) {
-  return request.operands[0].dtype == request.operands[1].dtype;
+template <bool kWhole>
+std::unique_ptr<Kernel> prepare_forward(const KernelRequest& request) {
+  const BatchNormAttrs attrs(request.attrs);
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return batch_norm<typename decltype(tag)::type, kWhole>(request, attrs);
+  });
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
-  const BatchNormAttrs attrs(request.attrs);
-  return visit_float(request.operands[0].dtype, [&](auto tag) {
-    return batch_norm<typename decltype(tag)::type>(request, attrs);
-  });
+  return prepare_forward<true>(request);
 }
 
 std::unique_ptr<Kernel> prepare_batch_norm_statistics(const KernelRequest& request) {
-  const BatchNormAttrs attrs(request.attrs);
-  return visit_float(request.operands[0].dtype, [&](auto tag) {
-    return statistics<typename decltype(tag)::type>(request, attrs);
-  });
+  return prepare_forward<false>(request);
 }
 
 std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
-  const BatchNormGradAttrs attrs(request.attrs);
-  if (!same_types(request)) return nullptr;
-  return visit_float(request.operands[1].dtype, [&](auto tag) {
-    return batch_norm_grad<typename decltype(tag)::type>(request, attrs);
-  });
+  return prepare_grad<true>(request);
 }
 
 std::unique_ptr<Kernel> prepare_batch_norm_grad_statistics(const KernelRequest& request) {
-  const BatchNormGradAttrs attrs(request.attrs);
-  if (!same_types(request)) return nullptr;
-  return visit_float(request.operands[1].dtype, [&](auto tag) {
-    return grad_statistics<typename decltype(tag)::type>(request, attrs);
-  });
+  return prepare_grad<false>(request);
 }
 
 }  // namespace paddle::cpu

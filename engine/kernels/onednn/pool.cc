@@ -65,48 +65,56 @@ bool takes(const KernelRequest& request, const std::string& implementation) {
   return request.forced ? !is_reference(implementation) : is_generated(implementation);
 }
 
-}  // namespace
-
-std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
-  const AvgPool2dAttrs attrs(request.attrs);
+/// The pooling that the attributes of avg_pool2d or its gradient describe, if it is one for oneDNN.
+template <class PoolAttrs>
+std::optional<Pooling> pooling(const KernelRequest& request, const Dims& input,
+                               const Dims& output) {
+  const PoolAttrs attrs(request.attrs);
   const DType dtype = request.operands[0].dtype;
-  if (!supports(dtype)) return nullptr;
-  Pooling p{
-      PoolShape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC"),
-      data_type(dtype), average(attrs.exclusive)};
+  if (!supports(dtype)) return std::nullopt;
+  Pooling p{PoolShape(input, output, attrs.data_format == "NHWC"), data_type(dtype),
+            average(attrs.exclusive)};
   p.s.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  if (!p.fits(attrs.exclusive, attrs.divisor_override)) return nullptr;
-  const auto description = p.forward();
-  if (!description || !takes(request, description.impl_info_str())) return nullptr;
+  if (!p.fits(attrs.exclusive, attrs.divisor_override)) return std::nullopt;
+  return p;
+}
+
+/// A program of one primitive.
+template <class Primitive, class Description>
+std::unique_ptr<Kernel> single(const Description& description,
+                               const std::vector<Program::Argument>& arguments) {
   auto program = std::make_unique<Program>();
-  program->add(dnnl::pooling_forward(description), description.scratchpad_desc(),
-               {{DNNL_ARG_SRC, p.input(), {Slot::kOperand, 0}},
-                {DNNL_ARG_DST, p.output(), {Slot::kResult, 0}}});
+  program->add(Primitive(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
   return program;
 }
 
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
+  const auto p =
+      pooling<AvgPool2dAttrs>(request, request.operands[0].shape, request.results[0].shape);
+  if (!p) return nullptr;
+  const auto description = p->forward();
+  if (!description || !takes(request, description.impl_info_str())) return nullptr;
+  return single<dnnl::pooling_forward>(description,
+                                       {{DNNL_ARG_SRC, p->input(), {Slot::kOperand, 0}},
+                                        {DNNL_ARG_DST, p->output(), {Slot::kResult, 0}}});
+}
+
 std::unique_ptr<Kernel> prepare_avg_pool2d_grad(const KernelRequest& request) {
-  const AvgPool2dGradAttrs attrs(request.attrs);
-  const DType dtype = request.operands[0].dtype;
-  if (!supports(dtype)) return nullptr;
-  Pooling p{
-      PoolShape(request.results[0].shape, request.operands[0].shape, attrs.data_format == "NHWC"),
-      data_type(dtype), average(attrs.exclusive)};
-  p.s.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
-  if (!p.fits(attrs.exclusive, attrs.divisor_override)) return nullptr;
-  const auto forward = p.forward();
+  const auto p =
+      pooling<AvgPool2dGradAttrs>(request, request.results[0].shape, request.operands[0].shape);
+  if (!p) return nullptr;
+  const auto forward = p->forward();
   if (!forward) return nullptr;
   const dnnl::pooling_backward::primitive_desc description(
-      {p.algorithm, p.input(), p.output(), p.strides(), p.kernel(), p.before(), p.after()},
+      {p->algorithm, p->input(), p->output(), p->strides(), p->kernel(), p->before(), p->after()},
       user_scratch(), cpu_engine(), forward, true);
   if (!description || !takes(request, description.impl_info_str())) return nullptr;
-  auto program = std::make_unique<Program>();
-  program->add(dnnl::pooling_backward(description), description.scratchpad_desc(),
-               {{DNNL_ARG_DIFF_DST, p.output(), {Slot::kOperand, 0}},
-                {DNNL_ARG_DIFF_SRC, p.input(), {Slot::kResult, 0}}});
-  program->set_name(description.impl_info_str());
-  return program;
+  return single<dnnl::pooling_backward>(description,
+                                        {{DNNL_ARG_DIFF_DST, p->output(), {Slot::kOperand, 0}},
+                                         {DNNL_ARG_DIFF_SRC, p->input(), {Slot::kResult, 0}}});
 }
 
 }  // namespace paddle::onednn
