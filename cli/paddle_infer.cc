@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
+#include "formats/onnx/model.h"
 #include "infer/generate.h"
 #include "infer/onnx_values.h"
 #include "infer/results.h"
@@ -20,6 +22,33 @@
 namespace {
 
 using namespace paddle;
+
+/// Sizes of symbolic dims from `name=value`, and the batch for first dims that are not named.
+std::map<std::string, int64_t> dim_sizes(const infer::Predictor& model, int64_t batch,
+                                         const std::vector<std::string>& given) {
+  std::map<std::string, int64_t> sizes;
+  std::vector<std::string> symbols;
+  for (const auto& [name, type] : model.inputs()) {
+    if (!type.shape.empty() && type.shape[0].is_symbol()) sizes[type.shape[0].text()] = batch;
+    for (const Dim& d : type.shape)
+      if (d.is_symbol()) symbols.push_back(d.text());
+  }
+  for (const std::string& d : given) {
+    const size_t equals = d.find('=');
+    if (equals == std::string::npos)
+      fail(ErrorCode::kUsage, "--dim: expected name=value, found '", d, "'");
+    const std::string name = formats::onnx::symbol_of(d.substr(0, equals));
+    if (std::find(symbols.begin(), symbols.end(), name) == symbols.end())
+      fail(ErrorCode::kUsage, "--dim: no input has a dim '", name, "'",
+           did_you_mean(name, symbols));
+    const std::string value = d.substr(equals + 1);
+    int64_t& size = sizes[name];
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
+    if (error != std::errc() || end != value.data() + value.size() || size < 0)
+      fail(ErrorCode::kUsage, "--dim: '", value, "' is no size");
+  }
+  return sizes;
+}
 
 /// Random arrays of the declared shapes; `sizes` gives the symbolic dims.
 std::vector<Array> random_inputs(const infer::Predictor& model,
@@ -49,21 +78,7 @@ std::vector<Array> random_inputs(const infer::Predictor& model,
 }
 
 void run_benchmark(infer::Predictor& model, int64_t steps, int64_t batch,
-                   const std::vector<std::string>& dims) {
-  std::map<std::string, int64_t> sizes;
-  for (const auto& [name, type] : model.inputs())
-    if (!type.shape.empty() && type.shape[0].is_symbol()) sizes[type.shape[0].text()] = batch;
-  for (const std::string& d : dims) {
-    const size_t equals = d.find('=');
-    if (equals == std::string::npos)
-      fail(ErrorCode::kUsage, "--dim: expected name=value, found '", d, "'");
-    try {
-      sizes[d.substr(0, equals)] = std::stoll(d.substr(equals + 1));
-    } catch (const std::exception&) {
-      fail(ErrorCode::kUsage, "--dim: '", d.substr(equals + 1), "' is no number");
-    }
-  }
-  const auto inputs = random_inputs(model, sizes);
+                   const std::vector<Array>& inputs) {
   std::vector<double> times;
   for (int64_t i = 0; i < steps + 3; ++i) {
     const auto begin = std::chrono::steady_clock::now();
@@ -131,7 +146,7 @@ int run(int argc, char** argv) {
   app.add_option("--top-k", generation.top_k, "draw from the k most likely tokens");
   app.add_option("--top-p", generation.top_p, "draw from the smallest set of this probability");
   app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
-  app.add_option("--benchmark", benchmark, "time N runs on random input and print one JSON line")
+  app.add_option("--benchmark", benchmark, "time N runs, on random input if none is given, and print one JSON line")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   app.add_flag("--profile", profile, "print where the time goes, per operation");
@@ -164,8 +179,17 @@ int run(int argc, char** argv) {
   report_weights();
   if (!dims.empty() && benchmark == 0)
     fail(ErrorCode::kUsage, "--dim gives sizes for --benchmark, which is not asked for");
+  input.paths.assign(arguments.begin() + 1, arguments.end());
+  input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
   if (benchmark > 0) {
-    run_benchmark(*model, benchmark, input.batch, dims);
+    if (input.paths.empty() && input.data.empty()) {
+      run_benchmark(*model, benchmark, input.batch,
+                    random_inputs(*model, dim_sizes(*model, input.batch, dims)));
+    } else {
+      const auto batch = infer::open_inputs(*model, input)->next();
+      if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
+      run_benchmark(*model, benchmark, batch->rows, batch->inputs);
+    }
     print_profile();
     return 0;
   }
@@ -180,8 +204,6 @@ int run(int argc, char** argv) {
     print_profile();
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
-  input.paths.assign(arguments.begin() + 1, arguments.end());
-  input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
   if (model->onnx() && input.paths.size() == 1 && infer::has_onnx_inputs(input.paths[0])) {
     run_values(*model->onnx(), input.paths[0], output);
     return 0;

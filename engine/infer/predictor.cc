@@ -105,9 +105,6 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
            " is a trained model with one function");
     p->open_folder(model_folder(path));
   } else if (path.ends_with(".onnx")) {
-    if (options.profile)
-      fail(ErrorCode::kUsage, "--profile times models of our own formats; ", path,
-           " is of another");
     p->open_onnx(path, options);
   } else {
     p->open_program(path, options);

@@ -27,7 +27,7 @@ struct LoadOptions {
   std::string function = "model";      ///< entry of a model file
   std::vector<std::string> allow_missing, allow_unused;
   uint64_t seed = 0;
-  /// Times the plan's instructions when set; not for ONNX files.
+  /// Times the plan's instructions when set.
   std::shared_ptr<runtime::Profile> profile;
 };
 

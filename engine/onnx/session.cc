@@ -138,10 +138,10 @@ void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) 
 
 }  // namespace
 
-Session::Session(const std::string& path, Mode mode)
+Session::Session(const std::string& path, SessionOptions options)
     : model_(std::make_shared<formats::onnx::Model>(formats::onnx::read_model(path))),
       evaluator_(std::make_unique<Evaluator>(*model_)),
-      mode_(mode) {
+      options_(std::move(options)) {
   runtime::register_backends();
   std::set<std::string> given, names;
   for (const auto& t : model_->graph.initializers) given.insert(t.name);
@@ -201,7 +201,9 @@ std::unique_ptr<runtime::Executable> Session::compile(const std::vector<TensorTy
   const auto function = trace(types);
   for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
     pass.run(*function);
-  return std::make_unique<runtime::Executable>(function);
+  runtime::ExecutableOptions executable;
+  executable.plan.profile = options_.profile;
+  return std::make_unique<runtime::Executable>(function, executable);
 }
 
 std::vector<TensorType> Session::declared_types() const {
@@ -220,7 +222,7 @@ std::vector<TensorType> Session::declared_types() const {
 }
 
 Session::Compiled* Session::compiled_for(const Values& inputs) {
-  if (mode_ == Mode::kEager) return nullptr;
+  if (options_.mode == Mode::kEager) return nullptr;
   std::vector<TensorType> types;
   for (const Value& v : inputs) {
     if (!v.is_tensor() || v.dtype() == DType::kString) return nullptr;

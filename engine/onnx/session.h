@@ -20,10 +20,15 @@ enum class Mode : uint8_t {
   kEager       ///< node by node
 };
 
+struct SessionOptions {
+  Mode mode = Mode::kAutomatic;
+  std::shared_ptr<runtime::Profile> profile;  ///< times the instructions of plans when set
+};
+
 class Session {
  public:
   /// Reads the file and refuses operators that are not known. kModel.
-  explicit Session(const std::string& path, Mode mode = Mode::kAutomatic);
+  explicit Session(const std::string& path, SessionOptions options = {});
 
   const formats::onnx::Model& model() const { return *model_; }
   /// What a caller gives: the graph's inputs without those that initialisers stand for.
@@ -57,7 +62,7 @@ class Session {
   std::vector<formats::onnx::ValueInfo> inputs_;
   std::vector<size_t> positions_;  ///< of `inputs_` among the graph's inputs
   std::unique_ptr<Evaluator> evaluator_;
-  Mode mode_;
+  SessionOptions options_;
   bool symbolic_tried_ = false;
   uint64_t seed_ = 0, step_ = 0;
   std::vector<Array> held_;  ///< of the last call: outputs may be views of its inputs

@@ -115,6 +115,9 @@ struct Model {
 /// Reads and checks a model file; kModel with one line if it is none.
 Model read_model(const std::string& path);
 
+/// The symbol of ours for a dim's name in a file: exporters write expressions and spaces.
+std::string symbol_of(const std::string& name);
+
 /// A value on its own: a tensor, a sequence of values, or an optional one.
 struct ValueData {
   ValueType::Kind kind = ValueType::Kind::kTensor;

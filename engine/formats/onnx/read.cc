@@ -33,6 +33,15 @@ std::string ValueType::text() const {
   return "anything";
 }
 
+std::string symbol_of(const std::string& name) {
+  std::string clean;
+  for (const char c : name) {
+    const bool good = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    clean += good ? c : '_';
+  }
+  return clean.empty() || std::isdigit(static_cast<unsigned char>(clean[0])) ? "d" + clean : clean;
+}
+
 namespace {
 
 template <class Field>
@@ -40,16 +49,6 @@ std::vector<std::string> strings_of(const Field& field) {
   return {field.begin(), field.end()};
 }
 
-/// A name that a dim of ours can have: exporters write expressions and spaces.
-Dim symbolic_dim(const std::string& name) {
-  std::string clean;
-  for (const char c : name) {
-    const bool good = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-    clean += good ? c : '_';
-  }
-  if (std::isdigit(static_cast<unsigned char>(clean[0]))) clean = "d" + clean;
-  return Dim::symbol(clean);
-}
 
 class ModelReader {
  public:
@@ -120,12 +119,13 @@ class ModelReader {
     if (m.has_shape()) {
       out.shape.emplace();
       for (const auto& d : m.shape().dim()) {
-        if (d.has_dim_value() && d.dim_value() < 0)
+        // Some exporters write -1 for a size that is not known.
+        if (d.has_dim_value() && d.dim_value() < -1)
           fail(code_, path_, ": a declared shape has the negative size ", d.dim_value());
-        if (d.has_dim_value())
+        if (d.has_dim_value() && d.dim_value() >= 0)
           out.shape->push_back(Dim(d.dim_value()));
         else if (!d.dim_param().empty())
-          out.shape->push_back(symbolic_dim(d.dim_param()));
+          out.shape->push_back(Dim::symbol(symbol_of(d.dim_param())));
         else
           out.shape->push_back(Dim::unknown());
       }
