@@ -4,6 +4,7 @@
 // map.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,13 @@ struct Initialiser {
     kKaimingNormal,
     kOrthogonal,
     kAssign,  ///< values, row-major
+    kArray,   ///< what a file holds, in whatever floating type
   };
   Kind kind = Kind::kConstant;
   double a = 0;
   double b = 0;
   std::vector<double> values;
+  Array array = {};  ///< of kArray; copied when used
 
   static Initialiser constant(double value) { return {Kind::kConstant, value, 0, {}}; }
   std::string text() const;  ///< "normal(0, 0.02)"
@@ -54,6 +57,18 @@ class ParameterStore {
   /// The number that a dim stands for in this trace (`static(dim)`); the trace is then good for
   /// this value alone. Throws kUsage where that cannot be.
   virtual int64_t static_value(const Dim& dim) { return dim.value(); }
+};
+
+struct CallRecord;
+
+/// An entry's computation where no code of ours gives it: a model in another tool's format.
+class ForeignEntry {
+ public:
+  virtual ~ForeignEntry() = default;
+  /// The outputs, in the entry's order. Runs under the active interpreter; `observer`, if given, is
+  /// told of the parts that have parameters.
+  virtual Tensors run(const Tensors& inputs, ParameterStore& store,
+                      const std::function<void(const CallRecord&)>& observer) const = 0;
 };
 
 /// The first value of a parameter, a function of (seed, path) and the initialiser alone.

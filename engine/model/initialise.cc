@@ -1,6 +1,7 @@
 // First values of parameters. Random ones are a function of (seed, path, element), so that the
 // order in which parameters are made changes nothing.
 #include <cmath>
+#include <cstring>
 
 #include "base/text.h"
 #include "model/host.h"
@@ -33,6 +34,8 @@ const char* word(Kind kind) {
       return "orthogonal";
     case Kind::kAssign:
       return "assign";
+    case Kind::kArray:
+      return "file";
   }
   return "";
 }
@@ -110,9 +113,34 @@ double value_at(const Initialiser& init, const Random& random, const std::pair<d
       return std::sqrt(2 / in) * random.normal(i);
     case Kind::kOrthogonal:
     case Kind::kAssign:
+    case Kind::kArray:
       break;
   }
   return init.values[i];
+}
+
+/// A writable copy of a file's array, in the type that is wanted.
+Array copy_of(const Array& given, const std::string& path, const Dims& shape, DType dtype) {
+  if (given.shape != shape)
+    fail(ErrorCode::kModel, "'", path, "': a value of shape ", str(given.shape), " for ",
+         str(shape));
+  const Array packed = given.contiguous();
+  Array out = Array::empty(dtype, shape);
+  if (packed.dtype == dtype) {
+    std::memcpy(out.raw(), packed.raw(), static_cast<size_t>(storage_bytes(dtype, packed.size())));
+    return out;
+  }
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* data = out.data<T>();
+    for (int64_t i = 0; i < packed.size(); ++i) {
+      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+        data[i] = T(static_cast<float>(packed.number(i)));
+      else
+        data[i] = static_cast<T>(packed.number(i));
+    }
+  });
+  return out;
 }
 
 }  // namespace
@@ -151,6 +179,7 @@ std::pair<double, double> fans(const Dims& shape) {
 Array initial_value(const Initialiser& init, const std::string& path, const Dims& shape,
                     DType dtype, uint64_t seed) {
   const int64_t size = element_count(std::span<const int64_t>(shape));
+  if (init.kind == Kind::kArray) return copy_of(init.array, path, shape, dtype);
   Initialiser filled = init;
   const Random random(seed, stream_of(path));
   if (init.kind == Kind::kOrthogonal) filled.values = orthogonal_values(shape, random);

@@ -18,6 +18,8 @@
 
 namespace paddle::model {
 
+class ForeignEntry;
+
 /// A YAML value in a chain item or in `params`. Whether a scalar is text or an expression is
 /// decided by the declared type of what takes it, so both readings are kept.
 struct YamlValue {
@@ -76,7 +78,8 @@ struct EntryPoint {
   Where where;
   std::vector<Input> inputs;
   Code code;
-  std::vector<Name> outputs;  ///< empty: one value called `output`
+  std::shared_ptr<const ForeignEntry> foreign;  ///< in place of code
+  std::vector<Name> outputs;                    ///< empty: one value called `output`
 };
 
 struct Param {

@@ -98,10 +98,13 @@ Evaluator::Evaluator(const formats::onnx::Model& model) : model_(model) {
     functions_[function_key(f.domain, f.name, f.overload)] = &f;
 }
 
-Values Evaluator::run(const Values& inputs) {
+Values Evaluator::run(const Values& inputs, const std::map<std::string, Value>& weights) {
   Scope scope;
   scope.opsets = &model_.opsets;
-  for (size_t i = 0; i < inputs.size(); ++i) set(scope, model_.graph.inputs[i].name, inputs[i]);
+  for (const auto& [name, value] : weights) set(scope, name, value);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!weights.count(model_.graph.inputs[i].name))
+      set(scope, model_.graph.inputs[i].name, inputs[i]);
   return run_in(model_.graph, scope);
 }
 
@@ -213,7 +216,9 @@ Values Evaluator::run_node(const Node& node, const Scope& scope) {
   NodeCall call(node, opset, inputs, *this, scope);
   const Operator& op = find_operator(node, opset);
   if (auto known = shape_value(call)) return {std::move(*known)};
-  return op.rule(call);
+  Values outputs = op.rule(call);
+  if (observer_) observer_(node, inputs, outputs);
+  return outputs;
 }
 
 Values Evaluator::run_function(const Function& function, const Node& node, const Values& inputs,

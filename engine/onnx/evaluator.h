@@ -28,10 +28,15 @@ class Evaluator {
  public:
   explicit Evaluator(const formats::onnx::Model& model);
   /// The outputs of the model's graph for these inputs (in the order of the graph's inputs).
-  Values run(const Values& inputs);
+  /// `weights` stand for initialisers of their names.
+  Values run(const Values& inputs, const std::map<std::string, Value>& weights = {});
   /// The outputs of a graph inside another one.
   Values run(const formats::onnx::Graph& graph, const Values& inputs, const Scope& outer);
   const formats::onnx::Model& model() const { return model_; }
+  /// Told of each node with what it took and gave.
+  using Observer =
+      std::function<void(const formats::onnx::Node&, const Values& inputs, const Values& outputs)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
 
  private:
   using Graph = formats::onnx::Graph;
@@ -54,6 +59,7 @@ class Evaluator {
   std::map<std::string, const Function*> functions_;
   std::unordered_map<const Node*, Ends> ends_;
   std::unordered_map<const Graph*, std::vector<std::pair<std::string, Value>>> initializers_;
+  Observer observer_;
   int depth_ = 0;
 };
 

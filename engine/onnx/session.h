@@ -11,6 +11,7 @@
 
 #include "ir/module.h"
 #include "onnx/evaluator.h"
+#include "onnx/open.h"
 #include "runtime/executable.h"
 
 namespace paddle::onnx {
@@ -30,10 +31,9 @@ class Session {
   /// Reads the file and refuses operators that are not known. kModel.
   explicit Session(const std::string& path, SessionOptions options = {});
 
-  const formats::onnx::Model& model() const { return *model_; }
-  /// What a caller gives: the graph's inputs without those that initialisers stand for.
-  const std::vector<formats::onnx::ValueInfo>& inputs() const { return inputs_; }
-  const std::vector<formats::onnx::ValueInfo>& outputs() const { return model_->graph.outputs; }
+  const formats::onnx::Model& model() const { return *opened_.model; }
+  const std::vector<formats::onnx::ValueInfo>& inputs() const { return opened_.inputs; }
+  const std::vector<formats::onnx::ValueInfo>& outputs() const { return model().graph.outputs; }
   /// One value per input, in order; an absent one is none. The values of outputs are valid until
   /// the next call.
   Values run(const Values& inputs);
@@ -53,14 +53,11 @@ class Session {
   };
   Compiled* compiled_for(const Values& inputs);
   std::unique_ptr<runtime::Executable> compile(const std::vector<TensorType>& types) const;
-  std::vector<TensorType> declared_types() const;
   std::vector<Array> arrays_for(const ir::Function& function, const Values& inputs) const;
   void check_inputs(const Values& inputs) const;
   Values run_eagerly(const Values& inputs);
 
-  std::shared_ptr<formats::onnx::Model> model_;
-  std::vector<formats::onnx::ValueInfo> inputs_;
-  std::vector<size_t> positions_;  ///< of `inputs_` among the graph's inputs
+  OpenModel opened_;
   std::unique_ptr<Evaluator> evaluator_;
   SessionOptions options_;
   bool symbolic_tried_ = false;

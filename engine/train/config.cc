@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "nn/metric.h"
+#include "train/model_config.h"
 
 namespace paddle::train {
 namespace {
@@ -99,8 +100,12 @@ Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
   s.add("extends", Spec::any());
-  s.add("model", Spec::any().required().doc("a model file[:variant], or a model in place"));
+  s.add("model", Spec::any().required().doc("a model file[:variant] or ONNX file, or a model in place"));
   s.add("params", Spec::any().doc("values for the model's params"));
+  s.add("frozen", Spec::list(Spec::text())
+                      .or_else(Spec::text())
+                      .fallback("[]")
+                      .doc("patterns of parameter names that get no updates"));
   s.add("loss", Spec::any().doc("an expression over outputs and data fields"));
   s.add("step", Spec::any().doc("a body with update(loss)"));
   s.add("metrics", Spec::any().doc("what evaluation reports"));
@@ -259,21 +264,6 @@ void scale_rates(const Section& optimizer, RunConfig& config) {
     if (group.lr) *group.lr *= config.rate_factor;
 }
 
-/// Moves `params.*` into overrides of the model's params.
-std::vector<model::Override> model_overrides(const model::Node& document) {
-  std::vector<model::Override> out;
-  const model::Node* params = document.find("params");
-  if (!params || !params->is_map()) return out;
-  for (const model::Entry& e : params->entries) {
-    model::Override o;
-    o.text = "params." + e.key.text;
-    o.path = {"params", e.key.text};
-    o.value = e.value;
-    out.push_back(std::move(o));
-  }
-  return out;
-}
-
 }  // namespace
 
 const Schema& run_schema() {
@@ -292,36 +282,14 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   run_schema().resolve(document, "", diagnostics);
   if (model::Node* data = document.find("data"); data && data->is_map())
     make_data_paths_absolute(*data, diagnostics);
-  if (model::Node* m = document.find("model"); m && !m->is_map()) {
-    if (!m->is_scalar())
-      diagnostics.add(ErrorCode::kConfig,
-                      "'model': expected a model file or a map, found " + m->describe(),
-                      m->place());
-    else if (trim(m->text).empty())
-      diagnostics.add(ErrorCode::kConfig, "'model': an empty path", m->place());
-    else
-      m->text = model::resolve_path(*m);
-  }
+  place_model(document, diagnostics);
   diagnostics.raise();
   config.document = document;
   config.warnings = diagnostics.warnings();
   const Section s(config.document);
   config.name = s.has("name") ? s.text("name") : std::filesystem::path(path).stem().string();
 
-  diagnostics.guard([&] {
-    model::ProgramOptions options;
-    options.overrides = model_overrides(config.document);
-    const model::Node& m = s.at("model");
-    if (m.is_map()) {
-      config.program = model::read_program(m, options);
-      return;
-    }
-    const auto [file, variant] = model::split_variant(model::resolve_path(m));
-    if (!file_exists(file) || is_directory(file))
-      throw Error(ErrorCode::kConfig, "'model': there is no file " + file, m.place());
-    options.variant = variant;
-    config.program = model::read_program(file, options);
-  });
+  diagnostics.guard([&] { config.program = read_model(config.document); });
   if (s.has("step") == s.has("loss")) {
     diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",
                     config.document.place());
@@ -339,6 +307,12 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   if (s.has("metrics"))
     diagnostics.guard([&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
   diagnostics.guard([&] { config.optimizer = read_optimizer(s.section("optimizer")); });
+  if (const auto frozen = s.texts("frozen"); !frozen.empty()) {
+    optim::ParameterGroup group;
+    group.match = frozen;
+    group.frozen = true;
+    config.optimizer.groups.push_back(group);
+  }
   diagnostics.guard([&] { config.schedule = read_schedule(s.section("schedule")); });
   const Section clip = s.section("clip");
   if (clip.has("value")) config.clip.value = clip.real("value");

@@ -115,7 +115,7 @@ std::string resolved(const Node& node) {
   if (const char* root = std::getenv("PADDLE_TEST_DATA"))
     return (fs::path(root) / rest).lexically_normal().string();
   const std::string file = node.source ? node.place().file : "";
-  fs::path folder = fs::absolute(fs::path(file).parent_path());
+  const fs::path folder = fs::absolute(file).parent_path();
   for (fs::path at = folder;; at = at.parent_path()) {
     if (is_directory((at / "shared" / "data").string()))
       return (at / "shared" / "data" / rest).string();

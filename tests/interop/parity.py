@@ -1,7 +1,7 @@
 """Trains the same nets from the same weights on the same batches here and in PyTorch, and compares
-the losses step by step. Called by scripts/parity; needs torch, numpy and safetensors.
+the losses step by step. Called by scripts/parity; needs torch, numpy, safetensors and onnx.
 
-  parity.py BIN [NET…]    BIN: folder of paddle-train; nets: lenet char_gpt lstm deepfm resnet18
+  parity.py BIN [NET…]    BIN: folder of paddle-train; nets: lenet char_gpt lstm deepfm resnet18 onnx
 """
 import json
 import math
@@ -27,13 +27,14 @@ def ours(binary, config, weights, arrays, extra=()):
     """Losses of a run of paddle-train on the arrays, batch by batch in order."""
     with tempfile.TemporaryDirectory() as folder:
         np.savez(os.path.join(folder, "data.npz"), **arrays)
-        save_file({k: np.ascontiguousarray(v) for k, v in weights.items()}, os.path.join(folder, "w.safetensors"))
         text = config.replace("DATA", os.path.join(folder, "data.npz")).replace("ROOT", ROOT)
         path = os.path.join(folder, "config.yaml")
         with open(path, "w") as f:
             f.write(text)
-        command = [os.path.join(binary, "paddle-train"), path, "--init", os.path.join(folder, "w.safetensors"),
-                   "--output", os.path.join(folder, "run"), *extra]
+        command = [os.path.join(binary, "paddle-train"), path, "--output", os.path.join(folder, "run"), *extra]
+        if weights is not None:
+            save_file({k: np.ascontiguousarray(v) for k, v in weights.items()}, os.path.join(folder, "w.safetensors"))
+            command += ["--init", os.path.join(folder, "w.safetensors")]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"paddle-train failed: {done.stderr.strip()}")
@@ -193,6 +194,50 @@ optimizer: {name: momentum, lr: 0.01, momentum: 0.9}
     return None
 
 
+class Exported(nn.Module):
+    """A convolution, an encoder layer written out, and a classifier: what is exported and trained on."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch, self.norm1, self.norm2 = nn.Conv2d(1, 32, 7, 7), nn.LayerNorm(32), nn.LayerNorm(32)
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.up, self.down, self.head = nn.Linear(32, 64), nn.Linear(64, 32), nn.Linear(32, 10)
+        for norm in (self.norm1, self.norm2):  # the exporter makes equal weights one
+            nn.init.normal_(norm.weight, 1, 0.1), nn.init.normal_(norm.bias, 0, 0.1)
+
+    def forward(self, image):
+        x = self.patch(image).flatten(2).transpose(1, 2)
+        q, k, v = (a.unflatten(2, (4, 8)).transpose(1, 2) for a in self.qkv(self.norm1(x)).chunk(3, 2))
+        a = torch.softmax(q @ k.transpose(2, 3) / math.sqrt(8), -1) @ v
+        x = x + self.out(a.transpose(1, 2).flatten(2))
+        x = x + self.down(F.gelu(self.up(self.norm2(x))))
+        return self.head(x.mean(1))
+
+
+def onnx(binary, rng):
+    torch.manual_seed(0)
+    model = Exported()
+    x = rng.standard_normal((STEPS * 16, 1, 28, 28)).astype(np.float32)
+    y = rng.integers(0, 10, STEPS * 16)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "exported.onnx")
+        torch.onnx.export(model, (torch.from_numpy(x[:2]),), path, dynamo=False, opset_version=16, input_names=["pixels"],
+                          output_names=["logits"], dynamic_axes={"pixels": {0: "batch"}}, do_constant_folding=False)
+        config = f"""
+model: {{onnx: {path}, inputs: {{image: pixels}}}}
+frozen: [patch.*]
+loss: cross_entropy(logits, label)
+optimizer: {{name: momentum, lr: 0.05, weight_decay: 0.01}}
+""" + TAIL.replace("BATCH", "16")
+        batches = [(torch.from_numpy(x[i * 16:i * 16 + 16]), torch.from_numpy(y[i * 16:i * 16 + 16]))
+                   for i in range(STEPS)]
+        model.patch.requires_grad_(False)
+        theirs = train(model, lambda m, a, b: F.cross_entropy(m(a), b),
+                       torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.05, momentum=0.9,
+                                       weight_decay=0.01), batches)
+        return ours(binary, config, None, {"image": x, "label": y}), theirs, 1e-4, STEPS
+
+
 def report(name, ours_losses, theirs, tolerance, steps):
     worst = max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(ours_losses[:steps], theirs[:steps]))
     good = len(ours_losses) >= steps and worst <= tolerance and math.isfinite(worst)
@@ -205,7 +250,8 @@ report.failed = report.passed = 0
 
 if __name__ == "__main__":
     binary, wanted = sys.argv[1], sys.argv[2:]
-    nets = {"lenet": lenet, "char_gpt": char_gpt, "lstm": lstm, "deepfm": deepfm, "resnet18": resnet18}
+    nets = {"lenet": lenet, "char_gpt": char_gpt, "lstm": lstm, "deepfm": deepfm, "resnet18": resnet18,
+            "onnx": onnx}
     for name in wanted or nets:
         torch.manual_seed(0)
         result = nets[name](binary, np.random.default_rng(0))

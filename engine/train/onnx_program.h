@@ -1,0 +1,23 @@
+#pragma once
+// A model in an ONNX file as a program that can be trained: its floating initialisers are
+// parameters that begin with the file's values.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "model/program.h"
+
+namespace paddle::train {
+
+/// Names for inputs and outputs of the file: the program's name first, the file's second. Those
+/// that are left out keep the file's name, with `_` for what a name cannot hold.
+struct OnnxNames {
+  std::map<std::string, std::string> inputs, outputs;
+};
+
+/// kModel if the file is no model that can be trained, kConfig if a name is not in it.
+std::shared_ptr<const model::Program> read_onnx_program(const std::string& path,
+                                                        const OnnxNames& names = {});
+
+}  // namespace paddle::train
