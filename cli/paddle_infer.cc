@@ -146,7 +146,8 @@ int run(int argc, char** argv) {
   app.add_option("--top-k", generation.top_k, "draw from the k most likely tokens");
   app.add_option("--top-p", generation.top_p, "draw from the smallest set of this probability");
   app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
-  app.add_option("--benchmark", benchmark, "time N runs, on random input if none is given, and print one JSON line")
+  app.add_option("--benchmark", benchmark,
+                 "time N runs, on random input if none is given, and print one JSON line")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   app.add_flag("--profile", profile, "print where the time goes, per operation");

@@ -20,11 +20,20 @@ Use use_of(const Node& node, size_t input) {
   const std::string& type = node.op_type;
   if (type == "BatchNormalization" && input >= 3) return Use::kStatistic;
   // Inputs from this one on say how the operator works.
-  static const std::map<std::string, size_t> kSettings = {
-      {"Clip", 1},          {"DequantizeLinear", 1}, {"Dropout", 1},        {"MaxUnpool", 2},
-      {"NonMaxSuppression", 0}, {"OneHot", 0},       {"Pad", 1},            {"QLinearConv", 0},
-      {"QLinearMatMul", 0}, {"QuantizeLinear", 1},   {"Range", 0},          {"Resize", 1},
-      {"RoiAlign", 1},      {"Upsample", 1}};
+  static const std::map<std::string, size_t> kSettings = {{"Clip", 1},
+                                                          {"DequantizeLinear", 1},
+                                                          {"Dropout", 1},
+                                                          {"MaxUnpool", 2},
+                                                          {"NonMaxSuppression", 0},
+                                                          {"OneHot", 0},
+                                                          {"Pad", 1},
+                                                          {"QLinearConv", 0},
+                                                          {"QLinearMatMul", 0},
+                                                          {"QuantizeLinear", 1},
+                                                          {"Range", 0},
+                                                          {"Resize", 1},
+                                                          {"RoiAlign", 1},
+                                                          {"Upsample", 1}};
   const auto it = kSettings.find(type);
   return it != kSettings.end() && input >= it->second ? Use::kSetting : Use::kWeight;
 }
@@ -58,15 +67,16 @@ void widen(std::vector<Node>& nodes) {
     for (auto& attribute : node.attributes) {
       for (auto& tensor : attribute.tensors) widen(tensor);
       for (auto& graph : attribute.graphs) widen(*graph);
-      const bool type = attribute.name == "to" || attribute.name == "dtype" ||
-                        attribute.name == "stash_type";
+      const bool type =
+          attribute.name == "to" || attribute.name == "dtype" || attribute.name == "stash_type";
       if (type && attribute.i == kFloat) attribute.i = kDouble;
       if (node.op_type == "Constant" && attribute.name.starts_with("value_float")) {
         const bool scalar = attribute.name == "value_float";
         formats::onnx::TensorData data;
-        data.array = scalar ? Array::from<double>({attribute.f}, {})
-                            : Array::from<double>({attribute.floats.begin(), attribute.floats.end()},
-                                                  {static_cast<int64_t>(attribute.floats.size())});
+        data.array = scalar
+                         ? Array::from<double>({attribute.f}, {})
+                         : Array::from<double>({attribute.floats.begin(), attribute.floats.end()},
+                                               {static_cast<int64_t>(attribute.floats.size())});
         data.dtype = DType::kF64;
         data.shape = data.array.shape;
         attribute.name = "value";

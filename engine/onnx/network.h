@@ -29,9 +29,9 @@ class Network {
   /// decide how an operator works (sizes, bounds, scales of quantisation).
   const std::vector<Weight>& weights() const { return weights_; }
   /// Told of each node that reads weights, with what it took and gave.
-  using Observer = std::function<void(const formats::onnx::Node& node,
-                                      const std::vector<const Weight*>& weights,
-                                      const Values& inputs, const Values& outputs)>;
+  using Observer =
+      std::function<void(const formats::onnx::Node& node, const std::vector<const Weight*>& weights,
+                         const Values& inputs, const Values& outputs)>;
   /// The graph's outputs, for values of the inputs and of the weights. kModel.
   Tensors run(const Tensors& inputs, const std::function<Tensor(const Weight&)>& value,
               const Observer& observe = nullptr) const;

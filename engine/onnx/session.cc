@@ -64,8 +64,7 @@ std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& type
   Values given;
   for (size_t i = 0; i < types.size(); ++i)
     given.emplace_back(tracer.input({ir::PortKind::kValue, inputs()[i].name}, types[i]));
-  const Tensor random =
-      tracer.input({ir::PortKind::kRandom, "random"}, {DType::kU64, {Dim(2)}});
+  const Tensor random = tracer.input({ir::PortKind::kRandom, "random"}, {DType::kU64, {Dim(2)}});
   const InterpreterScope scope(tracer);
   Folding folding;
   const InterpreterScope folding_scope(folding);
@@ -149,8 +148,8 @@ void Session::check_inputs(const Values& inputs) const {
     const ValueType& type = opened_.inputs[i].type;
     const Value& v = inputs[i];
     const auto refuse = [&] {
-      fail(ErrorCode::kData, "input '", opened_.inputs[i].name, "' is ", v.text(), ", the model takes ",
-           type);
+      fail(ErrorCode::kData, "input '", opened_.inputs[i].name, "' is ", v.text(),
+           ", the model takes ", type);
     };
     if (type.kind != ValueType::Kind::kTensor) continue;
     if (!v.is_tensor() && v.kind() != Value::Kind::kStrings) refuse();

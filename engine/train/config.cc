@@ -100,7 +100,8 @@ Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
   s.add("extends", Spec::any());
-  s.add("model", Spec::any().required().doc("a model file[:variant] or ONNX file, or a model in place"));
+  s.add("model",
+        Spec::any().required().doc("a model file[:variant] or ONNX file, or a model in place"));
   s.add("params", Spec::any().doc("values for the model's params"));
   s.add("frozen", Spec::list(Spec::text())
                       .or_else(Spec::text())

@@ -29,10 +29,12 @@ const model::Schema& onnx_schema() {
   static const model::Schema schema = [] {
     model::Schema s;
     s.add("onnx", model::Spec::path().required().doc("an ONNX file"));
-    s.add("inputs", model::Spec::map_of(model::Spec::text()).fallback("{}").doc(
-                        "fields of the data by the names of the file's inputs"));
-    s.add("outputs", model::Spec::map_of(model::Spec::text()).fallback("{}").doc(
-                         "names for the loss by the names of the file's outputs"));
+    s.add("inputs", model::Spec::map_of(model::Spec::text())
+                        .fallback("{}")
+                        .doc("fields of the data by the names of the file's inputs"));
+    s.add("outputs", model::Spec::map_of(model::Spec::text())
+                         .fallback("{}")
+                         .doc("names for the loss by the names of the file's outputs"));
     return s;
   }();
   return schema;

@@ -121,7 +121,8 @@ std::shared_ptr<const model::Program> read_onnx_program(const std::string& path,
     }
     program->model.inputs.push_back(std::move(input));
   }
-  for (const std::string& name : names_of(opened.model->graph.outputs, names.outputs, path, "output"))
+  for (const std::string& name :
+       names_of(opened.model->graph.outputs, names.outputs, path, "output"))
     program->model.outputs.push_back({name, where});
   return program;
 }

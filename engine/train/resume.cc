@@ -49,7 +49,8 @@ bool same_model_file(const ConfigChange& change) {
   const auto name = [](const std::string& path) {
     return std::filesystem::path(path).filename().string();
   };
-  return (change.path == "model" || change.path == "model.onnx") && name(change.before) == name(change.after);
+  return (change.path == "model" || change.path == "model.onnx") &&
+         name(change.before) == name(change.after);
 }
 
 }  // namespace

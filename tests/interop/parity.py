@@ -235,7 +235,7 @@ optimizer: {{name: momentum, lr: 0.05, weight_decay: 0.01}}
         theirs = train(model, lambda m, a, b: F.cross_entropy(m(a), b),
                        torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.05, momentum=0.9,
                                        weight_decay=0.01), batches)
-        return ours(binary, config, None, {"image": x, "label": y}), theirs, 1e-4, STEPS
+        return ours(binary, config, None, {"image": x, "label": y}), theirs, 1e-5, STEPS
 
 
 def report(name, ours_losses, theirs, tolerance, steps):

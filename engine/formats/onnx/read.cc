@@ -49,7 +49,6 @@ std::vector<std::string> strings_of(const Field& field) {
   return {field.begin(), field.end()};
 }
 
-
 class ModelReader {
  public:
   ModelReader(const std::string& path, ErrorCode code)
