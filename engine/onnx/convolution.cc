@@ -9,13 +9,17 @@
 
 namespace paddle::onnx {
 
-Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Window convolution_window(const NodeCall& c, const Tensor& x, const Tensor& weight) {
   const Dims kernel_shape = known_shape(weight);
   c.check(kernel_shape.size() >= 3, "the weight must have a spatial axis at least");
   std::vector<int64_t> kernel(kernel_shape.begin() + 2, kernel_shape.end());
   const auto stated = c.integers("kernel_shape", kernel);
   c.check(stated == kernel, "kernel_shape is ", str(stated), ", the weight is ", str(kernel_shape));
-  const Window w(c, x.shape(), kernel);
+  return Window(c, x.shape(), kernel);
+}
+
+Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Window w = convolution_window(c, x, weight);
   const int64_t groups = c.integer("group", 1);
   switch (w.rank()) {
     case 1:

@@ -2,9 +2,12 @@
 // The convolution that Conv and its quantised forms share.
 
 #include "onnx/call.h"
+#include "onnx/window.h"
 
 namespace paddle::onnx {
 
+/// The window that the weight [out, in / groups, ...] and the node's attributes make over x.
+Window convolution_window(const NodeCall& c, const Tensor& x, const Tensor& weight);
 /// Convolution of 1 to 3 axes with the node's strides, pads, dilations and group.
 Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias);
 

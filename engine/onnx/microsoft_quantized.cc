@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "onnx/operators.h"
+#include "onnx/quantization.h"
 #include "ops/call.h"
 
 namespace paddle::onnx {
@@ -10,19 +11,16 @@ namespace {
 
 /// Inputs i (values), i + 1 (scale) and i + 2 (zero point) as numbers.
 Tensor dequantized(const NodeCall& c, size_t i) {
-  Tensor wide = ops::cast(c.tensor(i), DType::kF32);
-  if (c.has(i + 2)) wide = wide - ops::cast(c.tensor(i + 2), DType::kF32);
-  return wide * ops::cast(c.tensor(i + 1), DType::kF32);
+  const Tensor zero = c.has(i + 2) ? plain(c.tensor(i + 2)) : scalar(0, DType::kF32);
+  return ops::dequantize(c.tensor(i), plain(c.tensor(i + 1)), zero);
 }
 
-/// round(y / scale) + zero point with scale and zero point from inputs i and i + 1, in the type of
-/// the values that the node takes.
+/// y quantised with the scale and zero point of inputs i and i + 1, to the type of the zero point
+/// or of the values that the node takes.
 Tensor requantized(const NodeCall& c, const Tensor& y, size_t i, DType otherwise) {
   const DType to = c.has(i + 1) ? c.tensor(i + 1).dtype() : otherwise;
-  const bool is_unsigned = info(to).kind == DTypeKind::kUnsigned;
-  Tensor steps = ops::round(y / c.tensor(i));
-  if (c.has(i + 1)) steps = steps + ops::cast(c.tensor(i + 1), DType::kF32);
-  return ops::cast(ops::clip(steps, is_unsigned ? 0.0 : -128.0, is_unsigned ? 255.0 : 127.0), to);
+  const Tensor zero = c.has(i + 1) ? plain(c.tensor(i + 1)) : scalar(0, DType::kF32);
+  return ops::quantize(y, plain(c.tensor(i)), zero, to);
 }
 
 template <Tensor (*F)(const Tensor&, const Tensor&)>
@@ -74,43 +72,53 @@ Values where(NodeCall& c) {
 /// Without a scale for the result it stays in float32.
 Values gemm(NodeCall& c) {
   const bool turned = c.flag("transB", false);
+  const Tensor scale = plain(c.tensor(1)) * plain(c.tensor(4)) * c.real("alpha", 1);
+  const bool known_steps = !c.has(7) || (is_one(c.tensor(7)) && c.has(8) && is_one(c.tensor(8)));
+  if (!c.flag("transA", false) && known_steps) {
+    const Tensor right = turned ? ops::transpose(c.tensor(3), {1, 0}) : c.tensor(3);
+    const Tensor bias = c.tensor_or_none(6);
+    const bool fits = !bias || (bias.ndim() == 1 && bias.dim(0).same(right.dim(1)));
+    const Tensor w = known_matrix(c.tensor(0), c.tensor(2), right, c.tensor_or_none(5));
+    if (w && fits)
+      return {product_of(c.tensor(0), w, c.tensor(2), scale, bias, c.tensor_or_none(7),
+                         c.tensor_or_none(8))};
+  }
   Tensor b = ops::cast(c.tensor(3), DType::kF32);
   const auto per_column = [&](const Tensor& v) {
-    return turned && v.ndim() == 1 && !v.dim(0).equals(1).value_or(false) ? ops::unsqueeze(v, {1})
-                                                                          : v;
+    return turned && !is_one(v) && v.ndim() == 1 ? ops::unsqueeze(v, {1}) : v;
   };
   if (c.has(5)) b = b - ops::cast(per_column(c.tensor(5)), DType::kF32);
   const Tensor a = ops::cast(c.tensor(0), DType::kF32) - ops::cast(c.tensor(2), DType::kF32);
-  const Tensor scale = c.tensor(1) * c.tensor(4) * c.real("alpha", 1);
   Tensor sums = ops::matmul(a, b, c.flag("transA", false), turned);
   if (c.has(6)) sums = sums + ops::cast(c.tensor(6), DType::kF32);
   const Tensor y = sums * scale;
   return {c.has(7) ? requantized(c, y, 7, DType::kU8) : y};
 }
 
-/// The float operand is quantised as DynamicQuantizeLinear does it.
-Tensor as_quantized(const Tensor& x) {
-  const Tensor zero = scalar(0, DType::kF32);
-  const Tensor low = ops::minimum(ops::min(x), zero), high = ops::maximum(ops::max(x), zero);
-  const Tensor range = (high - low) / 255.0;
-  const Tensor scale = ops::where(ops::equal(range, zero), scalar(1, DType::kF32), range);
-  const Tensor point = ops::round(ops::clip((0.0 - low) / scale, 0.0, 255.0));
-  return (ops::clip(ops::round(x / scale) + point, 0.0, 255.0) - point) * scale;
+/// The product in float32 of bytes whose scale is `scale`, with a matrix that inputs i (values),
+/// `i_scale` and `i_zero` give.
+Tensor product_with(const NodeCall& c, const Tensor& x, const Tensor& x_zero, const Tensor& x_scale,
+                    size_t i, size_t i_scale, size_t i_zero) {
+  const Tensor zero = c.tensor_or_none(i_zero);
+  const Tensor scale = plain(x_scale) * plain(c.tensor(i_scale));
+  if (is_one(x_scale) && scale.ndim() <= 1)
+    if (const Tensor w = known_matrix(x, x_zero, c.tensor(i), zero))
+      return product_of(x, w, x_zero, scale);
+  const auto wide = [&](const Tensor& v, const Tensor& point) {
+    const Tensor f = ops::cast(v, DType::kF32);
+    return point ? f - ops::cast(point, DType::kF32) : f;
+  };
+  return ops::matmul(wide(x, x_zero), wide(c.tensor(i), zero)) * (x_scale * c.tensor(i_scale));
 }
 
 Values dynamic_matmul(NodeCall& c) {
-  Tensor b = ops::cast(c.tensor(1), DType::kF32);
-  if (c.has(3)) b = b - ops::cast(c.tensor(3), DType::kF32);
-  const Tensor y = ops::matmul(as_quantized(c.tensor(0)), b * c.tensor(2));
+  const Tensors q = ops::quantize_dynamic(c.tensor(0));
+  const Tensor y = product_with(c, q[0], q[2], q[1], 1, 2, 3);
   return {c.has(4) ? y + c.tensor(4) : y};
 }
 
 Values matmul_to_float(NodeCall& c) {
-  const auto wide = [&](size_t i, size_t zero) {
-    const Tensor x = ops::cast(c.tensor(i), DType::kF32);
-    return c.has(zero) ? x - ops::cast(c.tensor(zero), DType::kF32) : x;
-  };
-  const Tensor y = ops::matmul(wide(0, 4), wide(1, 5)) * (c.tensor(2) * c.tensor(3));
+  const Tensor y = product_with(c, c.tensor(0), c.tensor_or_none(4), c.tensor(2), 1, 3, 5);
   return {c.has(6) ? y + c.tensor(6) : y};
 }
 

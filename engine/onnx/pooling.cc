@@ -110,8 +110,8 @@ Values max_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Window w = window_of(c, x);
   const bool ceil = c.flag("ceil_mode", false);
-  const bool floating = is_float(x.dtype());
-  if (w.rank() != 2 || !plain(w) || !floating) return max_pool_by_windows(c, x, w, ceil);
+  const bool direct = is_float(x.dtype()) || x.dtype() == DType::kU8 || x.dtype() == DType::kI8;
+  if (w.rank() != 2 || !plain(w) || !direct) return max_pool_by_windows(c, x, w, ceil);
   const Tensors out = ops::max_pool2d(x, w.kernel, w.stride, w.borders(), true, ceil);
   if (!c.wants(1)) return {out[0]};
   return {out[0], flat_places(out[1], x, 2, c.flag("storage_order", false))};

@@ -4,8 +4,47 @@
 
 #include "onnx/convolution.h"
 #include "onnx/operators.h"
+#include "onnx/quantization.h"
+#include "ops/quantized.h"
 
 namespace paddle::onnx {
+
+bool is_one(const Tensor& v) {
+  return v.ndim() == 0 || (v.ndim() == 1 && v.dim(0).equals(1).value_or(false));
+}
+
+Tensor plain(const Tensor& v) {
+  return v && v.ndim() == 1 && is_one(v) ? ops::reshape(v, Shape()) : v;
+}
+
+namespace {
+
+/// Known weights as int8 with the zero point 0, out channels along `channel`; undefined where they
+/// are not known, or do not fit.
+Tensor known_weights(const Tensor& w, const Tensor& zero, int64_t channel) {
+  if (!w.is_concrete() || (zero && (!zero.is_concrete() || zero.ndim() > 1))) return {};
+  if (w.dtype() != DType::kU8 && w.dtype() != DType::kI8) return {};
+  const auto centred = quantized::centred_weights(
+      w.array(), zero ? zero.array() : Array::scalar<float>(0.0f), channel);
+  return centred ? Tensor(*centred) : Tensor();
+}
+
+}  // namespace
+
+Tensor known_matrix(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
+  if (a.ndim() < 2 || b.ndim() != 2 || (a_zero && !is_one(a_zero))) return {};
+  if (a.dtype() != DType::kU8 && a.dtype() != DType::kI8) return {};
+  return known_weights(b, b_zero, 1);
+}
+
+Tensor product_of(const Tensor& x, const Tensor& weight, const Tensor& zero, const Tensor& scale,
+                  const Tensor& bias, const Tensor& out_scale, const Tensor& out_zero) {
+  const DType dtype = out_scale ? out_zero.dtype() : scale ? DType::kF32 : DType::kI32;
+  return ops::quantized_linear(x, weight, plain(zero), plain(scale), bias, {}, {}, {}, {}, {},
+                               plain(out_scale), plain(out_zero), DType::kU8, std::nullopt,
+                               std::nullopt, dtype);
+}
+
 namespace {
 
 /// A scale or zero point brought to the shape of x: one for all, one per place of an axis, or one
@@ -45,6 +84,10 @@ Tensor quantized(const NodeCall& c, const Tensor& x, const Tensor& scale, const 
   return ops::cast(ops::clip(steps, low, high), to);
 }
 
+/// Types that integers are quantised to and from without more ado; others go through floats.
+bool is_plain(DType dtype) { return is_integer(dtype) && info(dtype).has_kernels; }
+bool is_step_type(DType dtype) { return is_plain(dtype) && info(dtype).bits <= 16; }
+
 Values quantize_linear(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const DType to = c.dtype("output_dtype", c.has(2) ? c.tensor(2).dtype() : DType::kU8);
@@ -53,12 +96,19 @@ Values quantize_linear(NodeCall& c) {
   const Tensor scale = fitted(c, ops::cast(c.tensor(1), work), x);
   Tensor zero;
   if (c.has(2) && is_integer(to)) zero = fitted(c, ops::cast(c.tensor(2), DType::kF32), x);
+  if (work == DType::kF32 && is_step_type(to))
+    return {ops::quantize(ops::cast(x, work), scale, zero ? zero : scalar(0, DType::kF32), to)};
   return {quantized(c, ops::cast(x, work), scale, zero, to)};
 }
 
 Values dequantize_linear(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const DType to = c.dtype("output_dtype", c.tensor(1).dtype());
+  if (to == DType::kF32 && c.tensor(1).dtype() == DType::kF32 && is_plain(x.dtype())) {
+    const Tensor zero =
+        c.has(2) ? fitted(c, ops::cast(c.tensor(2), DType::kF32), x) : scalar(0, DType::kF32);
+    return {ops::dequantize(x, fitted(c, c.tensor(1), x), zero)};
+  }
   Tensor wide = ops::cast(x, DType::kF32);
   if (c.has(2)) wide = wide - fitted(c, ops::cast(c.tensor(2), DType::kF32), x);
   const Tensor scale = ops::cast(c.tensor(1), DType::kF32);
@@ -66,14 +116,8 @@ Values dequantize_linear(NodeCall& c) {
 }
 
 Values dynamic_quantize_linear(NodeCall& c) {
-  const Tensor& x = c.tensor(0);
-  const Tensor zero = scalar(0, DType::kF32);
-  const Tensor low = ops::minimum(ops::min(x), zero), high = ops::maximum(ops::max(x), zero);
-  const Tensor range = (high - low) / 255.0;
-  const Tensor scale = ops::where(ops::equal(range, zero), scalar(1, DType::kF32), range);
-  const Tensor point = ops::round(ops::clip((0.0 - low) / scale, 0.0, 255.0));
-  const Tensor y = ops::clip(ops::round(x / scale) + point, 0.0, 255.0);
-  return {ops::cast(y, DType::kU8), range, ops::cast(point, DType::kU8)};
+  const Tensors made = ops::quantize_dynamic(c.tensor(0));
+  return {made[0], made[1], made[2]};
 }
 
 /// A value for each row of the left operand as a column.
@@ -92,18 +136,23 @@ DType work_type(int64_t terms) { return terms <= 256 ? DType::kF32 : DType::kF64
 
 Values matmul_integer(NodeCall& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(1);
+  const Tensor a_zero = c.tensor_or_none(2), b_zero = c.tensor_or_none(3);
+  if (const Tensor w = known_matrix(a, a_zero, b, b_zero)) return {product_of(a, w, a_zero)};
   const Dim& terms = a.dim(-1);
   const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
-  const Tensor za = c.has(2) ? per_row(c.tensor(2)) : Tensor();
-  return {ops::cast(ops::matmul(centred(a, za, work), centred(b, c.tensor_or_none(3), work)),
-                    DType::kI32)};
+  const Tensor za = a_zero ? per_row(a_zero) : Tensor();
+  return {ops::cast(ops::matmul(centred(a, za, work), centred(b, b_zero, work)), DType::kI32)};
 }
 
 Values qlinear_matmul(NodeCall& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(3);
+  const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
+  if (is_one(c.tensor(1)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
+    if (const Tensor w = known_matrix(a, c.tensor(2), b, c.tensor(5)))
+      return {
+          product_of(a, w, c.tensor(2), plain(f32(1)) * plain(f32(4)), {}, f32(6), c.tensor(7))};
   const Dim& terms = a.dim(-1);
   const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
-  const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
   const Tensor product =
       ops::matmul(centred(a, per_row(c.tensor(2)), work), centred(b, c.tensor(5), work));
   const Tensor scale = per_row(f32(1)) * f32(4);
@@ -113,14 +162,14 @@ Values qlinear_matmul(NodeCall& c) {
 
 /// A value per output channel for [batch, channels, ...].
 Tensor per_output(const Tensor& v, int64_t rank) {
-  if (v.ndim() == 0 || v.dim(0).equals(1).value_or(false)) return ops::reshape(v, Shape());
+  if (is_one(v)) return ops::reshape(v, Shape());
   Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[1] = v.dim(0);
   return ops::reshape(v, shape);
 }
 /// The same for the weight, whose output channels are the axis 0.
 Tensor per_filter(const Tensor& v, int64_t rank) {
-  if (v.ndim() == 0 || v.dim(0).equals(1).value_or(false)) return ops::reshape(v, Shape());
+  if (is_one(v)) return ops::reshape(v, Shape());
   Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[0] = v.dim(0);
   return ops::reshape(v, shape);
@@ -133,18 +182,42 @@ DType conv_work(const Tensor& weight) {
   return work_type(terms);
 }
 
+/// A convolution of images on integers; see product_of.
+Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& zero,
+                      const Tensor& bias = {}, const Tensor& scale = {},
+                      const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
+  const Window w = convolution_window(c, x, weight);
+  const DType dtype = out_scale ? out_zero.dtype() : scale ? DType::kF32 : DType::kI32;
+  return ops::quantized_conv2d(x, weight, plain(zero), plain(scale), bias, {}, {}, {}, {}, {},
+                               plain(out_scale), plain(out_zero), w.stride, w.borders(), w.dilation,
+                               c.integer("group", 1), "NCHW", DType::kU8, std::nullopt,
+                               std::nullopt, dtype);
+}
+
+/// The weights of a convolution of images in bytes; undefined for others.
+Tensor known_filters(const Tensor& x, const Tensor& x_zero, const Tensor& w, const Tensor& zero) {
+  if (x.ndim() != 4 || w.ndim() != 4 || (x_zero && !is_one(x_zero))) return {};
+  return known_weights(w, zero, 0);
+}
+
 Values conv_integer(NodeCall& c) {
   const Tensor &x = c.tensor(0), &w = c.tensor(1);
+  const Tensor x_zero = c.tensor_or_none(2), w_zero = c.tensor_or_none(3);
+  if (const Tensor filters = known_filters(x, x_zero, w, w_zero))
+    return {convolution_of(c, x, filters, x_zero)};
   const DType work = conv_work(w);
-  const Tensor zw = c.has(3) ? per_filter(c.tensor(3), w.ndim()) : Tensor();
-  return {ops::cast(convolve(c, centred(x, c.tensor_or_none(2), work), centred(w, zw, work), {}),
-                    DType::kI32)};
+  const Tensor zw = w_zero ? per_filter(w_zero, w.ndim()) : Tensor();
+  return {ops::cast(convolve(c, centred(x, x_zero, work), centred(w, zw, work), {}), DType::kI32)};
 }
 
 Values qlinear_conv(NodeCall& c) {
   const Tensor &x = c.tensor(0), &w = c.tensor(3);
-  const DType work = conv_work(w);
   const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
+  if (is_one(c.tensor(1)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
+    if (const Tensor filters = known_filters(x, c.tensor(2), w, c.tensor(5)))
+      return {convolution_of(c, x, filters, c.tensor(2), c.tensor_or_none(8),
+                             plain(f32(1)) * plain(f32(4)), f32(6), c.tensor(7))};
+  const DType work = conv_work(w);
   const Tensor bias = c.has(8) ? ops::cast(c.tensor(8), work) : Tensor();
   const Tensor sums = convolve(c, centred(x, c.tensor(2), work),
                                centred(w, per_filter(c.tensor(5), w.ndim()), work), bias);

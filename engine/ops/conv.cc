@@ -1,11 +1,12 @@
 // Rules of the convolutions in schema/nn.yaml.
 
-#include "ops/generated/attrs.h"
+#include "ops/conv.h"
+
 #include "ops/generated/rules.h"
 #include "ops/operators.h"
 #include "ops/window.h"
 
-namespace paddle::rules {
+namespace paddle {
 namespace {
 
 /// Everything about a 2-D convolution, brought to one form.
@@ -32,13 +33,11 @@ Conv read_conv(const Conv2dAttrs& a, const Shape& x, const Shape& w, const std::
 
 }  // namespace
 
-void infer_conv2d(InferContext& c) {
-  const auto a = c.attrs_as<Conv2dAttrs>();
+Shape conv2d_shape(InferContext& c, const Conv2dAttrs& a) {
   const Shape &x = c.shape(0), &w = c.shape(1);
   c.check(x.size() == 4, "x must have 4 dimensions, not ", c.type(0));
   c.check(w.size() == 4, "weight must have 4 dimensions, not ", c.type(1));
-  c.require_float(0);
-  const Conv conv = read_conv(a, x, w, "conv2d");
+  const Conv conv = read_conv(a, x, w, std::string(c.op().name()));
   c.check(a.groups > 0, "groups must be positive, not ", a.groups);
   for (size_t i = 0; i < 2; ++i) {
     c.check(conv.stride[i] > 0 && conv.dilation[i] > 0, "stride and dilation must be positive");
@@ -49,9 +48,6 @@ void infer_conv2d(InferContext& c) {
                       a.groups, " groups takes ", w[1] * a.groups));
   c.check(!w[0].is_constant() || w[0].value() % a.groups == 0, "out channels ", w[0],
           " do not divide into ", a.groups, " groups");
-  if (c.has(2))
-    c.require_equal(element_count(std::span<const Dim>(c.shape(2))), w[0],
-                    "bias does not fit the out channels");
   Shape out = x;
   out[conv.channel_axis] = w[0];
   for (size_t i = 0; i < 2; ++i) {
@@ -61,6 +57,19 @@ void infer_conv2d(InferContext& c) {
     c.check(!d.is_constant() || d.value() > 0, "the kernel ", c.type(1),
             " is larger than the padded x ", c.type(0));
   }
+  return out;
+}
+
+namespace rules {
+
+void infer_conv2d(InferContext& c) {
+  const auto a = c.attrs_as<Conv2dAttrs>();
+  c.check(c.rank(0) == 4, "x must have 4 dimensions, not ", c.type(0));
+  c.require_float(0);
+  const Shape out = conv2d_shape(c, a);
+  if (c.has(2))
+    c.require_equal(element_count(std::span<const Dim>(c.shape(2))), c.shape(1)[0],
+                    "bias does not fit the out channels");
   c.result(c.dtype(0), out);
 }
 
@@ -150,4 +159,5 @@ Tensors vjp_conv2d_weight_grad(VjpContext& c) {
   return out;
 }
 
-}  // namespace paddle::rules
+}  // namespace rules
+}  // namespace paddle

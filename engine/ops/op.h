@@ -90,6 +90,8 @@ enum Trait : uint32_t {
   kDoubleInputs = 1u << 14,  ///< integer and bool operands are cast to float64 first
   kSkipsUnread = 1u << 16,   ///< kernels take null for results after the first that nobody reads
   kPrefersChannelsLast = 1u << 17,  ///< runs faster on images whose channels lie together
+  kUnpacks =
+      1u << 18,  ///< a wider form of its operand: constants stay packed until passes saw them
 };
 
 /// How mixed precision treats an operation.

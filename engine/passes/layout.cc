@@ -93,6 +93,7 @@ class ChannelsLast final : public PassingInterpreter {
       return fits;
     };
     for (const size_t i : images.operands) {
+      if (!c.operands[i].defined()) continue;
       if (!look(c.operands[i].type())) return false;
       made = made || known(c.operands[i]).defined();
     }
@@ -108,7 +109,8 @@ class ChannelsLast final : public PassingInterpreter {
 
   Tensors image_call(const OpCall& c, const Images& images) {
     Tensors operands = c.operands;
-    for (const size_t i : images.operands) operands[i] = to_last(operands[i]);
+    for (const size_t i : images.operands)
+      if (operands[i].defined()) operands[i] = to_last(operands[i]);
     Attrs attrs = c.attrs;
     attrs[static_cast<size_t>(images.format)] = AttrValue("NHWC");
     for (const size_t a : images.attrs) {

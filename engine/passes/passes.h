@@ -50,6 +50,15 @@ void update_early(ir::Function& function);
 /// convolution that alone feeds it.
 void fold_batch_norm(ir::Function& function);
 
+/// True if a kernel multiplies integers of type `x` with the int8 constant `weight`.
+using TakesIntegers = std::function<bool(DType x, const Array& weight)>;
+/// Convolutions and products of integers that stand for numbers are computed on the integers, with
+/// what follows them, where `takes_integers` (null: nowhere) says so; quantized operations that no
+/// kernel takes become what they are made of. Constants are brought to numbers where they are
+/// needed so.
+void compute_on_integers(ir::Function& function, const TakesIntegers& takes_integers,
+                         const Evaluate& evaluate);
+
 /// True if a kernel that computes `group`, an operation and what is done to its result, can take
 /// `next` along, which reads that result.
 using TakesAlong =
@@ -65,9 +74,10 @@ struct Pass {
 /// What passes ask the runtime, and which of them run.
 struct PassOptions {
   Evaluate evaluate;
-  CanFuse can_fuse;        ///< null: nothing is fused
-  TakesAlong takes_along;  ///< null: nothing joins convolutions and products
-  bool fusion = true;      ///< off: for comparison, and for modules that are saved
+  CanFuse can_fuse;              ///< null: nothing is fused
+  TakesAlong takes_along;        ///< null: nothing joins convolutions and products
+  TakesIntegers takes_integers;  ///< null: integers that stand for numbers are computed as numbers
+  bool fusion = true;            ///< off: for comparison, and for modules that are saved
   /// Sums may be taken in another order, in another layout.
   bool layouts = true;
 };

@@ -223,6 +223,9 @@ std::vector<Pass> standard_passes(PassOptions options) {
   std::vector<Pass> passes = {
       {"fold", [evaluate = options.evaluate](Function& f) { fold_constants(f, evaluate); }},
       {"identity", remove_identities},
+      {"integers",
+       [takes = options.layouts ? options.takes_integers : nullptr,
+        evaluate = options.evaluate](Function& f) { compute_on_integers(f, takes, evaluate); }},
       {"fold_norm", fold_batch_norm},
   };
   if (options.layouts) passes.push_back({"channels_last", prefer_channels_last});

@@ -1,6 +1,7 @@
 #include "runtime/compile.h"
 
 #include "ops/fused.h"
+#include "ops/quantized.h"
 #include "runtime/execute.h"
 
 namespace paddle::runtime {
@@ -48,6 +49,7 @@ passes::PassOptions pass_options(bool fusion, bool exact) {
   return {.evaluate = execute,
           .can_fuse = std::move(can_fuse),
           .takes_along = joins,
+          .takes_integers = quantized::takes_integers,
           .fusion = fusion,
           .layouts = fusion && !exact};
 }

@@ -4,7 +4,9 @@
 
 #include "kernels/cpu/fused.h"
 #include "kernels/onednn/epilogue.h"
+#include "kernels/onednn/quantized.h"
 #include "ops/call.h"
+#include "ops/quantized.h"
 
 namespace paddle {
 namespace cpu {
@@ -25,6 +27,7 @@ void register_backends() {
     register_fused(cpu::prepare_fused_group);
     register_fused(onednn::prepare_with_epilogue);
     register_takes_along(onednn::takes_along);
+    quantized::register_takes_integers(onednn::takes_integers);
   });
 }
 
@@ -102,9 +105,12 @@ Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, cons
   return op.def->view(operand, attrs, result);
 }
 
-std::vector<Array> execute(const Op& op, const Attrs& attrs,
-                           const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& types) {
+namespace {
+
+/// None if no kernel takes the call.
+std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
+                                              const std::vector<const Array*>& operands,
+                                              const std::vector<TensorType>& types) {
   if (op.def->view && operands[0]) {
     const Layout layout =
         view_layout(op, attrs, Layout::of(*operands[0]), concrete(types[0].shape));
@@ -113,7 +119,7 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
       view.shape = layout.shape;
       view.strides = layout.strides;
       view.offset = layout.offset;
-      return {view};
+      return std::vector<Array>{view};
     }
   }
   std::vector<Array> packed(operands.size());
@@ -142,12 +148,7 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
     result_data[i] = results[i].raw();
   }
   const auto kernel = prepare_kernel({op, attrs, layouts, result_layouts});
-  if (!kernel) {
-    std::vector<std::string> dtypes;
-    for (const Layout& l : layouts)
-      if (l.present) dtypes.push_back(text(l.dtype));
-    fail(ErrorCode::kUsage, op.name(), ": there is no kernel for operands of ", join(dtypes, ", "));
-  }
+  if (!kernel) return std::nullopt;
   std::shared_ptr<Storage> scratch;
   RunContext context;
   if (const size_t bytes = kernel->scratch_bytes()) {
@@ -160,6 +161,18 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
   return results;
 }
 
+}  // namespace
+
+std::vector<Array> execute(const Op& op, const Attrs& attrs,
+                           const std::vector<const Array*>& operands,
+                           const std::vector<TensorType>& types) {
+  if (auto results = try_execute(op, attrs, operands, types)) return std::move(*results);
+  std::vector<std::string> dtypes;
+  for (const Array* a : operands)
+    if (a) dtypes.push_back(text(a->dtype));
+  fail(ErrorCode::kUsage, op.name(), ": there is no kernel for operands of ", join(dtypes, ", "));
+}
+
 // ---- the eager executor
 // --------------------------------------------------------------------------
 
@@ -169,9 +182,11 @@ Tensors EagerExecutor::apply(const OpCall& call) {
     fail(ErrorCode::kInternal, call.op.name(), ": undecided sizes in eager mode");
   std::vector<const Array*> operands;
   for (const Tensor& t : call.operands) operands.push_back(t.defined() ? &t.array() : nullptr);
+  auto results = try_execute(call.op, call.attrs, operands, call.results);
+  if (!results && call.op.def->decompose) return decompose(call);
+  if (!results) results = execute(call.op, call.attrs, operands, call.results);  // says why not
   Tensors out;
-  for (Array& a : execute(call.op, call.attrs, operands, call.results))
-    out.emplace_back(std::move(a));
+  for (Array& a : *results) out.emplace_back(std::move(a));
   return out;
 }
 

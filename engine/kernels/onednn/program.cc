@@ -1,5 +1,6 @@
 #include "kernels/onednn/program.h"
 
+#include <cstring>
 #include <map>
 
 #include "base/serial_scope.h"
@@ -42,15 +43,41 @@ dnnl::engine& cpu_engine() {
   return engine;
 }
 
+namespace {
+
+/// True if the instructions of this set, and those it includes, are there and not forbidden.
+bool has_isa(dnnl::cpu_isa isa) {
+  const int wanted = static_cast<int>(isa);
+  return (static_cast<int>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+}
+
+}  // namespace
+
+bool sums_bytes_exactly() {
+  static const bool kHas =
+      has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni);
+  return kHas;
+}
+
 bool supports(DType dtype) {
-  static const bool has_avx512 = (static_cast<int>(dnnl::get_effective_cpu_isa()) &
-                                  static_cast<int>(dnnl::cpu_isa::avx512_core)) ==
-                                 static_cast<int>(dnnl::cpu_isa::avx512_core);
+  static const bool has_avx512 = has_isa(dnnl::cpu_isa::avx512_core);
   return dtype == DType::kF32 || (dtype == DType::kBF16 && has_avx512);
 }
 
 dnnl::memory::data_type data_type(DType dtype) {
-  return dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+  using Type = dnnl::memory::data_type;
+  switch (dtype) {
+    case DType::kBF16:
+      return Type::bf16;
+    case DType::kU8:
+      return Type::u8;
+    case DType::kI8:
+      return Type::s8;
+    case DType::kI32:
+      return Type::s32;
+    default:
+      return Type::f32;
+  }
 }
 
 bool is_small(int64_t multiplications) { return multiplications < 400'000; }
@@ -87,6 +114,13 @@ Slot Program::convert_operand(size_t operand, const Layout& layout,
   if (!layout.constant || from_desc == to_desc)
     return convert({Slot::kOperand, operand}, from_desc, to_desc);
   owned_.push_back(packed_constant(layout.constant, from_desc, to_desc));
+  return {Slot::kOwned, owned_.size() - 1};
+}
+
+Slot Program::keep(const dnnl::memory::desc& desc, const void* data) {
+  auto memory = std::make_shared<dnnl::memory>(desc, cpu_engine());
+  std::memcpy(memory->get_data_handle(), data, desc.get_size());
+  owned_.push_back(std::move(memory));
   return {Slot::kOwned, owned_.size() - 1};
 }
 

@@ -19,6 +19,9 @@ dnnl::engine& cpu_engine();
 /// f32, or bf16 where the machine has AVX-512; nothing else.
 bool supports(DType dtype);
 dnnl::memory::data_type data_type(DType dtype);
+/// True if products of bytes are summed to 32 bits by one instruction. Without it pairs of products
+/// are summed to 16 bits first, which large weights overflow.
+bool sums_bytes_exactly();
 /// True for oneDNN's slow reference code, which our own kernels beat.
 bool is_reference(const std::string& implementation);
 
@@ -44,6 +47,8 @@ class Program final : public Kernel {
   /// all kernels that want it so.
   Slot convert_operand(size_t operand, const Layout& layout, const dnnl::memory::desc& from_desc,
                        const dnnl::memory::desc& to_desc);
+  /// A value of the program's own, copied from `data`.
+  Slot keep(const dnnl::memory::desc& desc, const void* data);
   /// Appends a reorder into `to`, whose layout is `to_desc`.
   void reorder(Slot from, const dnnl::memory::desc& from_desc, Slot to,
                const dnnl::memory::desc& to_desc);

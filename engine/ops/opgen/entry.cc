@@ -37,7 +37,8 @@ const std::map<std::string, std::string> kTraits = {
     {"constant_fold", "kConstantFold"},
     {"optimizer_update", "kOptimizerUpdate"},
     {"stop_gradient", "kStopGradient"},
-    {"prefers_channels_last", "kPrefersChannelsLast"}};
+    {"prefers_channels_last", "kPrefersChannelsLast"},
+    {"unpacks", "kUnpacks"}};
 
 std::string trimmed(const std::string& s) {
   const auto begin = s.find_first_not_of(" \n\t");

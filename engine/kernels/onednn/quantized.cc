@@ -1,0 +1,361 @@
+// Convolutions and products on integers: sums in 32 bits, and all that follows them as
+// post-operations. Values before the result's zero point is added are counted in a unit: the steps
+// that they are rounded to first, where scales are known when the kernel is prepared.
+
+#include "kernels/onednn/quantized.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/serial_scope.h"
+#include "kernels/cpu/conv_shape.h"
+#include "kernels/onednn/program.h"
+#include "ops/generated/attrs.h"
+#include "ops/quantized.h"
+
+namespace paddle::onednn {
+namespace {
+
+namespace q = quantized;
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+using Type = dnnl::memory::data_type;
+
+/// The numbers of a constant operand.
+std::vector<float> numbers(const Layout& layout) {
+  Array view;
+  view.dtype = layout.dtype;
+  view.shape = layout.shape;
+  view.strides = contiguous_strides(layout.shape);
+  view.storage =
+      Storage::borrow(const_cast<void*>(layout.constant),
+                      static_cast<size_t>(storage_bytes(layout.dtype, layout.size())), nullptr);
+  std::vector<float> values(static_cast<size_t>(layout.size()));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(view.number(static_cast<int64_t>(i)));
+  return values;
+}
+
+/// A scale and zero point that stay the same; 0 and 1 where there is none.
+struct Steps {
+  bool present = false;
+  float scale = 1;
+  int32_t zero = 0;
+};
+
+/// What is done to the sums, as post-operations and the arguments that they take.
+class Finish {
+ public:
+  /// Values per out channel have the shape `channel_dims` among the result's dims.
+  Finish(const KernelRequest& request, DType step_dtype, std::optional<double> low,
+         std::optional<double> high)
+      : request_(request), step_dtype_(step_dtype), low_(low), high_(high) {}
+
+  /// False if the scales and zero points that must be known are not.
+  bool read() {
+    return read_steps(q::kStepScale, q::kStepZero, step_) &&
+           read_steps(q::kResidualScale, q::kResidualZero, residual_) &&
+           read_steps(q::kOutScale, q::kOutZero, out_) && residual_fits();
+  }
+
+  /// Appends what must be done first, and gives the primitive's attributes. `channel_mask` has the
+  /// bit of the axis of channels, `channel_dims` the result's dims with 1 for the other axes.
+  dnnl::primitive_attr attributes(Program& program, int channel_mask, const Dims& channel_dims) {
+    attributes_ = user_scratch();
+    set_input_zero(program);
+    const bool known_scale = present(q::kScale) && operand(q::kScale).constant;
+    const bool float_bias = present(q::kBias) && operand(q::kBias).dtype == DType::kF32;
+    const bool known_bias = float_bias && operand(q::kBias).constant;
+    const float first_unit = step_.present ? step_.scale : out_.scale;
+    // In `unit` from the start where that can be multiplied into what is known.
+    float unit = known_scale && (!float_bias || known_bias) ? first_unit : 1.0f;
+    if (known_scale) {
+      std::vector<float> scales = numbers(operand(q::kScale));
+      for (float& s : scales) s /= unit;
+      attributes_.set_output_scales(scales.size() > 1 ? channel_mask : 0, scales);
+    } else if (present(q::kScale)) {
+      append_binary(dnnl::algorithm::binary_mul, q::kScale, channel_dims);
+    }
+    if (known_bias && unit != 1.0f) {
+      std::vector<float> bias = numbers(operand(q::kBias));
+      for (float& b : bias) b /= unit;
+      const Desc desc = channel_desc(q::kBias, channel_dims);
+      append_binary(dnnl::algorithm::binary_add, desc, program.keep(desc, bias.data()));
+    } else if (float_bias) {
+      append_binary(dnnl::algorithm::binary_add, q::kBias, channel_dims);
+    }
+    if (step_.present) {
+      to_unit(unit, step_.scale);
+      const auto [least, greatest] = range_of(step_dtype_);
+      posts_.append_eltwise(1, dnnl::algorithm::eltwise_round, 0, 0);
+      posts_.append_eltwise(1, dnnl::algorithm::eltwise_clip,
+                            least - static_cast<float>(step_.zero),
+                            greatest - static_cast<float>(step_.zero));
+      count_ += 2;
+    }
+    to_unit(unit, out_.scale);
+    if (present(q::kResidual)) {
+      posts_.append_sum(residual_.scale / unit, residual_.zero,
+                        data_type(operand(q::kResidual).dtype));
+      ++count_;
+    }
+    bound(unit);
+    if (out_.zero != 0) attributes_.set_zero_points(DNNL_ARG_DST, 0, {out_.zero});
+    attributes_.set_post_ops(posts_);
+    return attributes_;
+  }
+
+  /// Appends the copy of the residual to where the sum is taken.
+  void begin(Program& program) const {
+    if (!present(q::kResidual)) return;
+    const auto bytes =
+        static_cast<size_t>(storage_bytes(request_.results[0].dtype, request_.results[0].size()));
+    program.add([bytes](const RunContext&, void* const* operands, void* const* results) {
+      if (operands[q::kResidual] != results[0])
+        std::memcpy(results[0], operands[q::kResidual], bytes);
+    });
+  }
+
+  const std::vector<Program::Argument>& arguments() const { return arguments_; }
+  bool has_whole_bias() const {
+    return present(q::kBias) && operand(q::kBias).dtype == DType::kI32;
+  }
+
+ private:
+  const Layout& operand(size_t i) const { return request_.operands[i]; }
+  bool present(size_t i) const { return operand(i).present; }
+
+  bool read_steps(size_t scale, size_t zero, Steps& steps) const {
+    steps.present = present(scale);
+    if (!steps.present) return true;
+    if (!operand(scale).constant || (present(zero) && !operand(zero).constant)) return false;
+    steps.scale = numbers(operand(scale))[0];
+    if (present(zero)) steps.zero = static_cast<int32_t>(numbers(operand(zero))[0]);
+    return steps.scale > 0 && std::isfinite(steps.scale);
+  }
+
+  /// The sum is taken in the result's memory, element by element of one size.
+  bool residual_fits() const {
+    const DType result = request_.results[0].dtype;
+    if (result != DType::kU8 && result != DType::kI8 && present(q::kOutScale)) return false;
+    return !present(q::kResidual) || item_size(operand(q::kResidual).dtype) == item_size(result);
+  }
+
+  static std::pair<float, float> range_of(DType dtype) {
+    switch (dtype) {
+      case DType::kU8:
+        return {0.0f, 255.0f};
+      case DType::kI8:
+        return {-128.0f, 127.0f};
+      case DType::kU16:
+        return {0.0f, 65535.0f};
+      default:
+        return {-32768.0f, 32767.0f};
+    }
+  }
+
+  void set_input_zero(Program& program) {
+    if (!present(q::kXZero)) return;
+    const Layout& zero = operand(q::kXZero);
+    if (zero.constant) {
+      const auto value = static_cast<int32_t>(numbers(zero)[0]);
+      if (value != 0) attributes_.set_zero_points(DNNL_ARG_SRC, 0, {value});
+      return;
+    }
+    attributes_.set_zero_points(DNNL_ARG_SRC, 0, {DNNL_RUNTIME_S32_VAL});
+    const Desc desc({1}, Type::s32, Tag::a);
+    const Slot slot = program.scratch(desc);
+    program.add([slot, dtype = zero.dtype](const RunContext& context, void* const* operands,
+                                           void* const* results) {
+      const void* const from = operands[q::kXZero];
+      int32_t& to = *static_cast<int32_t*>(Program::address(slot, context, operands, results));
+      visit_dtype(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        to = static_cast<int32_t>(static_cast<float>(*static_cast<const T*>(from)));
+      });
+    });
+    arguments_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, desc, slot});
+  }
+
+  Desc channel_desc(size_t i, const Dims& channel_dims) const {
+    const Dims dims = operand(i).size() > 1 ? channel_dims : Dims(channel_dims.size(), 1);
+    return Desc(dims, Type::f32, contiguous_strides(dims));
+  }
+  void append_binary(dnnl::algorithm how, const Desc& desc, Slot slot) {
+    posts_.append_binary(how, desc);
+    arguments_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(count_++) | DNNL_ARG_SRC_1, desc, slot});
+  }
+  void append_binary(dnnl::algorithm how, size_t i, const Dims& channel_dims) {
+    append_binary(how, channel_desc(i, channel_dims), {Slot::kOperand, i});
+  }
+
+  void to_unit(float& unit, float wanted) {
+    if (unit == wanted) return;
+    posts_.append_eltwise(1, dnnl::algorithm::eltwise_linear, unit / wanted, 0);
+    ++count_;
+    unit = wanted;
+  }
+
+  void bound(float unit) {
+    if (!low_ && !high_) return;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const double low = low_.value_or(-kInfinity), high = high_.value_or(kInfinity);
+    ++count_;
+    if (low == 0 && high == kInfinity)
+      posts_.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+    else
+      posts_.append_eltwise(1, dnnl::algorithm::eltwise_clip, static_cast<float>(low / unit),
+                            static_cast<float>(high / unit));
+  }
+
+  const KernelRequest& request_;
+  DType step_dtype_;
+  std::optional<double> low_, high_;
+  Steps step_, residual_, out_;
+  dnnl::primitive_attr attributes_;
+  dnnl::post_ops posts_;
+  int count_ = 0;  ///< of post-operations
+  std::vector<Program::Argument> arguments_;
+};
+
+/// What a machine without the instructions may multiply exactly is for the pass to see; here only
+/// types that one primitive takes.
+bool computes(const KernelRequest& request) {
+  const Layout& weight = request.operands[q::kWeight];
+  if (request.operands[q::kX].size() == 0) return false;
+  if (sums_bytes_exactly()) return true;
+  if (!weight.constant) return false;
+  Array view;
+  view.dtype = weight.dtype;
+  view.shape = weight.shape;
+  view.strides = contiguous_strides(weight.shape);
+  view.storage = Storage::borrow(const_cast<void*>(weight.constant),
+                                 static_cast<size_t>(weight.size()), nullptr);
+  return takes_integers(request.operands[q::kX].dtype, view);
+}
+
+std::unique_ptr<Kernel> nothing_to_do() {
+  return make_kernel([](const RunContext&, void* const*, void* const*) {});
+}
+
+}  // namespace
+
+bool takes_integers(DType x, const Array& weight) {
+  if (sums_bytes_exactly()) return true;
+  // Pairs of products of bytes in 16 bits: 2 * 255 * 64 is the largest that fits.
+  if (!supports(DType::kF32) || x != DType::kU8) return false;
+  const Array packed = weight.contiguous();
+  const int8_t* const values = packed.data<int8_t>();
+  return std::all_of(values, values + packed.size(), [](int8_t v) { return v >= -64 && v <= 64; });
+}
+
+std::unique_ptr<Kernel> prepare_quantized_conv2d(const KernelRequest& request) {
+  if (request.results[0].size() == 0) return nothing_to_do();
+  if (!computes(request)) return nullptr;
+  const QuantizedConv2dAttrs attrs(request.attrs);
+  const Layout &image = request.operands[q::kX], &result = request.results[0];
+  const cpu::ConvShape s = cpu::ConvShape::of(request.op, request.attrs, image.shape,
+                                              request.operands[q::kWeight].shape, result.shape);
+  Finish finish(request, attrs.step_dtype, attrs.low, attrs.high);
+  if (!finish.read()) return nullptr;
+  const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth() / 4);
+  const SerialScope scope(serial);
+
+  auto program = std::make_unique<Program>();
+  const dnnl::primitive_attr attributes =
+      finish.attributes(*program, 1 << 1, {1, s.out_channels, 1, 1});
+  const Tag tag = s.channels_last ? Tag::nhwc : Tag::nchw;
+  const Desc in({s.batch, s.in_channels, s.height, s.width}, data_type(image.dtype), tag);
+  const Desc out({s.batch, s.out_channels, s.out_height, s.out_width}, data_type(result.dtype),
+                 tag);
+  const Desc weight =
+      s.groups == 1
+          ? Desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, Type::s8,
+                 Tag::oihw)
+          : Desc({s.groups, s.group_outputs(), s.group_inputs(), s.kernel_height, s.kernel_width},
+                 Type::s8, Tag::goihw);
+  const Desc any_weight(weight.dims(), Type::s8, Tag::any);
+  const Desc bias = finish.has_whole_bias() ? Desc({s.out_channels}, Type::s32, Tag::a) : Desc();
+  // Integers are computed with channels last; other images are brought there and back.
+  const Desc in_last(in.dims(), in.data_type(), Tag::nhwc);
+  const Desc out_last(out.dims(), out.data_type(), Tag::nhwc);
+  const Layout& whole_bias = request.operands[q::kBias];
+  if (finish.has_whole_bias() && whole_bias.size() != s.out_channels) return nullptr;
+  using Forward = dnnl::convolution_forward;
+  const dnnl::memory::dims strides = {s.stride_height, s.stride_width},
+                           dilations = {s.dilation_height - 1, s.dilation_width - 1},
+                           before = {s.top, s.left}, after = {s.bottom, s.right};
+  const Forward::primitive_desc description(
+      Forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+                    in_last, any_weight, bias, out_last, strides, dilations, before, after),
+      attributes, cpu_engine(), true);
+  if (!description) return nullptr;
+
+  const Slot x = program->convert({Slot::kOperand, q::kX}, in, in_last);
+  const Slot w = program->convert_operand(q::kWeight, request.operands[q::kWeight], weight,
+                                          description.weights_desc());
+  const bool direct = out == out_last;
+  const Slot y = direct ? Slot{Slot::kResult, 0} : program->scratch(out_last);
+  std::vector<Program::Argument> arguments = finish.arguments();
+  arguments.insert(arguments.end(), {{DNNL_ARG_SRC, in_last, x},
+                                     {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
+                                     {DNNL_ARG_DST, out_last, y}});
+  if (finish.has_whole_bias())
+    arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
+  const Layout& residual = request.operands[q::kResidual];
+  if (direct)
+    finish.begin(*program);
+  else if (residual.present)
+    program->reorder({Slot::kOperand, q::kResidual},
+                     Desc(out.dims(), data_type(residual.dtype), tag), y,
+                     Desc(out.dims(), data_type(residual.dtype), Tag::nhwc));
+  program->add(Forward(description), description.scratchpad_desc(), arguments);
+  if (!direct) program->reorder(y, out_last, {Slot::kResult, 0}, out);
+  program->set_name(description.impl_info_str());
+  program->set_serial(serial);
+  return program;
+}
+
+std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
+  if (request.results[0].size() == 0) return nothing_to_do();
+  if (!computes(request)) return nullptr;
+  const QuantizedLinearAttrs attrs(request.attrs);
+  const Layout &left = request.operands[q::kX], &right = request.operands[q::kWeight];
+  const Layout& result = request.results[0];
+  const int64_t depth = right.shape[0], columns = right.shape[1], rows = left.size() / depth;
+  Finish finish(request, attrs.step_dtype, attrs.low, attrs.high);
+  if (!finish.read()) return nullptr;
+  const bool serial = is_small(rows * columns * depth / 4);
+  const SerialScope scope(serial);
+
+  auto program = std::make_unique<Program>();
+  const dnnl::primitive_attr attributes = finish.attributes(*program, 1 << 1, {1, columns});
+  const Desc x({rows, depth}, data_type(left.dtype), Tag::ab);
+  const Desc weight({depth, columns}, Type::s8, Tag::ab);
+  const Desc any_weight(weight.dims(), Type::s8, Tag::any);
+  const Desc y({rows, columns}, data_type(result.dtype), Tag::ab);
+  // One number for all is the same for each column.
+  const Layout& bias_layout = request.operands[q::kBias];
+  if (finish.has_whole_bias() && bias_layout.size() != columns) return nullptr;
+  const Desc bias = finish.has_whole_bias() ? Desc({1, columns}, Type::s32, Tag::ab) : Desc();
+  const dnnl::matmul::primitive_desc description(finish.has_whole_bias()
+                                                     ? dnnl::matmul::desc(x, any_weight, bias, y)
+                                                     : dnnl::matmul::desc(x, any_weight, y),
+                                                 attributes, cpu_engine(), true);
+  if (!description) return nullptr;
+
+  const Slot w = program->convert_operand(q::kWeight, right, weight, description.weights_desc());
+  std::vector<Program::Argument> arguments = finish.arguments();
+  arguments.insert(arguments.end(), {{DNNL_ARG_SRC, x, {Slot::kOperand, q::kX}},
+                                     {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
+                                     {DNNL_ARG_DST, y, {Slot::kResult, 0}}});
+  if (finish.has_whole_bias())
+    arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
+  finish.begin(*program);
+  program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
+  program->set_name(description.impl_info_str());
+  program->set_serial(serial);
+  return program;
+}
+
+}  // namespace paddle::onednn

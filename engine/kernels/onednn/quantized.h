@@ -1,0 +1,11 @@
+#pragma once
+// Convolutions and products on integers, as far as the pass that makes them asks.
+
+#include "tensor/tensor.h"
+
+namespace paddle::onednn {
+
+/// True if integers of type `x` are multiplied with these int8 weights exactly.
+bool takes_integers(DType x, const Array& weight);
+
+}  // namespace paddle::onednn

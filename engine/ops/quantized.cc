@@ -1,0 +1,258 @@
+// Rules of schema/quantized.yaml: values that integers stand for.
+
+#include "ops/quantized.h"
+
+#include <cmath>
+
+#include "ops/compose.h"
+#include "ops/conv.h"
+#include "ops/generated/rules.h"
+
+namespace paddle::quantized {
+namespace {
+TakesIntegersFn& taker() {
+  static TakesIntegersFn function = nullptr;
+  return function;
+}
+}  // namespace
+
+void register_takes_integers(TakesIntegersFn function) { taker() = function; }
+bool takes_integers(DType x, const Array& weight) { return taker() && taker()(x, weight); }
+
+std::optional<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel) {
+  const Array packed = weights.contiguous();
+  const int64_t channels = packed.shape[static_cast<size_t>(channel)];
+  if (zero.size() != 1 && zero.size() != channels) return std::nullopt;
+  std::vector<int64_t> zeros;
+  for (int64_t c = 0; c < zero.size(); ++c) zeros.push_back(std::llround(zero.number(c)));
+  zeros.resize(static_cast<size_t>(channels), zeros[0]);
+  int64_t inner = 1;
+  for (size_t i = static_cast<size_t>(channel) + 1; i < packed.shape.size(); ++i)
+    inner *= packed.shape[i];
+  Array out = Array::empty(DType::kI8, packed.shape);
+  for (int64_t i = 0; i < packed.size(); ++i) {
+    const int64_t stored =
+        packed.dtype == DType::kU8 ? packed.data<uint8_t>()[i] : packed.data<int8_t>()[i];
+    const int64_t value = stored - zeros[static_cast<size_t>(i / inner % channels)];
+    if (value < -128 || value > 127) return std::nullopt;
+    out.data<int8_t>()[i] = static_cast<int8_t>(value);
+  }
+  return out;
+}
+
+}  // namespace paddle::quantized
+
+namespace paddle::rules {
+namespace {
+
+namespace q = quantized;
+
+/// Scales and zero points must broadcast to x without making it larger.
+void check_fits(InferContext& c, size_t operand, const char* what) {
+  const Shape &x = c.shape(0), &v = c.shape(operand);
+  c.check(v.size() <= x.size(), what, " ", c.type(operand), " does not fit x ", c.type(0));
+  for (size_t i = 0; i < v.size(); ++i) {
+    const Dim& of_x = x[x.size() - v.size() + i];
+    if (v[i].equals(1) != true)
+      c.require_equal(v[i], of_x, str(what, " ", c.type(operand), " does not fit x ", c.type(0)));
+  }
+}
+
+bool is_step_type(DType dtype) {
+  return dtype == DType::kU8 || dtype == DType::kI8 || dtype == DType::kU16 || dtype == DType::kI16;
+}
+
+void check_zero_type(InferContext& c, size_t operand) {
+  const DType dtype = c.dtype(operand);
+  c.check(is_integer(dtype) || dtype == DType::kF32, "a zero point cannot be ", text(dtype));
+}
+
+Tensor nothing() { return Tensor(Array::from<float>({0.0f}, {})); }
+Tensor or_zero(const Tensor& zero) { return zero.defined() ? zero : nothing(); }
+
+}  // namespace
+
+void infer_quantize(InferContext& c) {
+  const DType to = c.attrs_as<QuantizeAttrs>().dtype;
+  c.check(c.dtype(0) == DType::kF32 && c.dtype(1) == DType::kF32,
+          "x and scale must be float32, not ", c.type(0), " and ", c.type(1));
+  c.check(is_step_type(to), "values are quantised to integers of 8 or 16 bits, not ", text(to));
+  check_zero_type(c, 2);
+  check_fits(c, 1, "scale");
+  check_fits(c, 2, "zero_point");
+  c.result(to, c.shape(0));
+}
+
+void infer_dequantize(InferContext& c) {
+  c.check(is_integer(c.dtype(0)), "x must be integers, not ", c.type(0));
+  c.check(c.dtype(1) == DType::kF32, "scale must be float32, not ", c.type(1));
+  check_zero_type(c, 2);
+  check_fits(c, 1, "scale");
+  check_fits(c, 2, "zero_point");
+  c.result(DType::kF32, c.shape(0));
+}
+
+void infer_quantize_dynamic(InferContext& c) {
+  c.check(c.dtype(0) == DType::kF32, "x must be float32, not ", c.type(0));
+  c.result(DType::kU8, c.shape(0));
+  c.result(DType::kF32, Shape());
+  c.result(DType::kU8, Shape());
+}
+
+Tensors decompose_quantize_dynamic(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  const Tensor zero = nothing();
+  const Tensor low = ops::minimum(ops::min(x), zero), high = ops::maximum(ops::max(x), zero);
+  const Tensor range = (high - low) / 255.0;
+  const Tensor scale =
+      ops::where(ops::equal(range, zero), Tensor(Array::from<float>({1.0f}, {})), range);
+  const Tensor point = ops::round(ops::clip((0.0 - low) / scale, 0.0, 255.0));
+  return {ops::quantize(x, scale, point, DType::kU8), range, ops::cast(point, DType::kU8)};
+}
+
+namespace {
+
+template <class Attrs>
+void finish_quantized(InferContext& c, const Attrs& a, const Shape& out, const Dim& channels) {
+  const auto is_byte = [&](size_t i) {
+    return c.dtype(i) == DType::kU8 || c.dtype(i) == DType::kI8;
+  };
+  c.check(is_byte(q::kX), "x must be of 8-bit integers, not ", c.type(q::kX));
+  c.check(c.dtype(q::kWeight) == DType::kI8, "weight must be int8, not ", c.type(q::kWeight));
+  const auto one_or_channels = [&](size_t i, const char* what) {
+    if (!c.has(i) || c.rank(i) == 0) return;
+    c.check(c.rank(i) == 1, what, " must be one number or one per out channel, not ", c.type(i));
+    if (c.shape(i)[0].equals(1) != true)
+      c.require_equal(c.shape(i)[0], channels, str(what, " does not fit the out channels"));
+  };
+  const auto one = [&](size_t scale, size_t zero, const char* what) {
+    c.check(c.has(scale) || !c.has(zero), what, " has a zero point and no scale");
+    for (const size_t i : {scale, zero})
+      if (c.has(i))
+        c.check(c.rank(i) == 0, what, "'s scale and zero point must be one number, not ",
+                c.type(i));
+    if (c.has(scale))
+      c.check(c.dtype(scale) == DType::kF32, "scales must be float32, not ", c.type(scale));
+    if (c.has(zero)) check_zero_type(c, zero);
+  };
+  if (c.has(q::kXZero)) {
+    c.check(c.rank(q::kXZero) == 0, "x_zero must be one number, not ", c.type(q::kXZero));
+    check_zero_type(c, q::kXZero);
+  }
+  one_or_channels(q::kScale, "scale");
+  if (c.has(q::kBias)) {
+    const DType dtype = c.dtype(q::kBias);
+    c.check(dtype == DType::kI32 || (dtype == DType::kF32 && c.has(q::kScale)),
+            "bias must be int32, or float32 beside a scale, not ", c.type(q::kBias));
+    one_or_channels(q::kBias, "bias");
+  }
+  const bool scaled = c.has(q::kScale);
+  if (scaled) {
+    c.check(c.dtype(q::kScale) == DType::kF32, "scale must be float32, not ", c.type(q::kScale));
+  } else {
+    for (const size_t i : {q::kStepScale, q::kResidual, q::kOutScale})
+      c.check(!c.has(i), "sums without a scale stay as they are");
+    c.check(!a.low && !a.high, "sums without a scale have no bounds");
+  }
+  one(q::kStepScale, q::kStepZero, "step");
+  one(q::kResidualScale, q::kResidualZero, "residual");
+  one(q::kOutScale, q::kOutZero, "out");
+  if (c.has(q::kStepScale))
+    c.check(is_step_type(a.step_dtype), "step_dtype cannot be ", text(a.step_dtype));
+  if (c.has(q::kResidual)) {
+    c.check(c.has(q::kResidualScale) ? is_byte(q::kResidual) : c.dtype(q::kResidual) == DType::kF32,
+            "residual must be 8-bit integers with a scale or float32, not ", c.type(q::kResidual));
+    c.check(c.rank(q::kResidual) == static_cast<int64_t>(out.size()), "residual ",
+            c.type(q::kResidual), " does not fit ", text(out));
+    for (size_t i = 0; i < out.size(); ++i)
+      c.require_equal(c.shape(q::kResidual)[i], out[i],
+                      str("residual ", c.type(q::kResidual), " does not fit ", text(out)));
+  }
+  if (c.has(q::kOutScale))
+    c.check(is_step_type(a.dtype), "values are quantised to integers of 8 or 16 bits, not ",
+            text(a.dtype));
+  else
+    c.check(a.dtype == (scaled ? DType::kF32 : DType::kI32), "the result is ",
+            scaled ? "float32" : "int32", ", not ", text(a.dtype));
+  c.result(a.dtype, out);
+}
+
+Conv2dAttrs as_conv(const QuantizedConv2dAttrs& a) {
+  return Conv2dAttrs(
+      Attrs{{a.stride, a.padding, a.dilation, AttrValue(a.groups), AttrValue(a.data_format)}, {}});
+}
+
+/// float32 holds sums of 256 products of bytes exactly, float64 all.
+DType type_for_sums(CallContext& c, const Dim& terms) {
+  const bool few = terms.is_constant() && terms.value() <= 256;
+  return few && !c.has(q::kBias) ? DType::kF32 : DType::kF64;
+}
+
+Tensor centred(CallContext& c, DType work) {
+  const Tensor x = ops::cast(c.operand(q::kX), work);
+  return c.has(q::kXZero) ? x - ops::cast(c.operand(q::kXZero), work) : x;
+}
+
+/// What follows the sums; `per_channel` brings a value per out channel into their shape.
+template <class Attrs, class PerChannel>
+Tensor finished(CallContext& c, const Attrs& a, Tensor sums, const PerChannel& per_channel) {
+  const bool whole = c.has(q::kBias) && c.operand(q::kBias).dtype() == DType::kI32;
+  if (whole) sums = sums + ops::cast(per_channel(c.operand(q::kBias)), sums.dtype());
+  if (!c.has(q::kScale)) return ops::cast(sums, DType::kI32);
+  Tensor y = ops::cast(sums, DType::kF32) * per_channel(c.operand(q::kScale));
+  if (c.has(q::kBias) && !whole) y = y + per_channel(c.operand(q::kBias));
+  if (c.has(q::kStepScale)) {
+    const Tensor &scale = c.operand(q::kStepScale), zero = or_zero(c.operand(q::kStepZero));
+    y = ops::dequantize(ops::quantize(y, scale, zero, a.step_dtype), scale, zero);
+  }
+  if (c.has(q::kResidual))
+    y = y + (c.has(q::kResidualScale)
+                 ? ops::dequantize(c.operand(q::kResidual), c.operand(q::kResidualScale),
+                                   or_zero(c.operand(q::kResidualZero)))
+                 : c.operand(q::kResidual));
+  if (a.low || a.high) y = ops::clip(y, a.low, a.high);
+  if (!c.has(q::kOutScale)) return y;
+  return ops::quantize(y, c.operand(q::kOutScale), or_zero(c.operand(q::kOutZero)), a.dtype);
+}
+
+}  // namespace
+
+void infer_quantized_conv2d(InferContext& c) {
+  const auto a = c.attrs_as<QuantizedConv2dAttrs>();
+  const Shape out = conv2d_shape(c, as_conv(a));
+  finish_quantized(c, a, out, c.shape(q::kWeight)[0]);
+}
+
+Tensors decompose_quantized_conv2d(CallContext& c) {
+  const auto a = c.attrs_as<QuantizedConv2dAttrs>();
+  const Tensor& weight = c.operand(q::kWeight);
+  const DType work = type_for_sums(c, weight.dim(1) * weight.dim(2) * weight.dim(3));
+  const Tensor sums = ops::conv2d(centred(c, work), ops::cast(weight, work), {}, a.stride,
+                                  a.padding, a.dilation, a.groups, a.data_format);
+  const bool last = a.data_format == "NHWC";
+  return {finished(c, a, sums, [&](const Tensor& v) {
+    return last || v.ndim() == 0 ? v : ops::reshape(v, Shape{v.dim(0), 1, 1});
+  })};
+}
+
+void infer_quantized_linear(InferContext& c) {
+  const auto a = c.attrs_as<QuantizedLinearAttrs>();
+  Shape out = c.shape(q::kX);
+  c.check(!out.empty(), "x must have at least one dimension");
+  c.check(c.rank(q::kWeight) == 2, "weight must be [in, out], not ", c.type(q::kWeight));
+  c.require_equal(
+      out.back(), c.shape(q::kWeight)[0],
+      str("x is ", c.type(q::kX), ", weight is ", c.type(q::kWeight), ": inner dimensions differ"));
+  out.back() = c.shape(q::kWeight)[1];
+  finish_quantized(c, a, out, c.shape(q::kWeight)[1]);
+}
+
+Tensors decompose_quantized_linear(CallContext& c) {
+  const auto a = c.attrs_as<QuantizedLinearAttrs>();
+  const Tensor& weight = c.operand(q::kWeight);
+  const DType work = type_for_sums(c, weight.dim(0));
+  const Tensor sums = ops::matmul(centred(c, work), ops::cast(weight, work));
+  return {finished(c, a, sums, [](const Tensor& v) { return v; })};
+}
+
+}  // namespace paddle::rules

@@ -1,0 +1,39 @@
+#pragma once
+// The operands of quantized_conv2d and quantized_linear (schema/quantized.yaml) by position, for
+// the pass that makes such operations and the kernels that run them, and what the pass asks of
+// those kernels.
+
+#include <cstddef>
+#include <optional>
+
+#include "tensor/tensor.h"
+
+namespace paddle::quantized {
+
+enum Operand : size_t {
+  kX,
+  kWeight,
+  kXZero,
+  kScale,
+  kBias,
+  kStepScale,
+  kStepZero,
+  kResidual,
+  kResidualScale,
+  kResidualZero,
+  kOutScale,
+  kOutZero,
+  kOperandCount,
+};
+
+/// 8-bit weights minus their zero point (one, or one per place of the axis `channel`) as int8; none
+/// where they do not all fit.
+std::optional<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel);
+
+/// True if a backend multiplies integers of type `x` with these int8 weights exactly and faster
+/// than floats.
+using TakesIntegersFn = bool (*)(DType x, const Array& weight);
+void register_takes_integers(TakesIntegersFn takes_integers);
+bool takes_integers(DType x, const Array& weight);
+
+}  // namespace paddle::quantized

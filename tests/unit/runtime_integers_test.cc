@@ -1,0 +1,335 @@
+// Quantised graphs on integer kernels: the same numbers as in floats, up to one step where a value
+// lies between two, and none of the floats left where the integers serve.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "ir/tracer.h"
+#include "ops/operators.h"
+#include "ops/quantized.h"
+#include "passes/passes.h"
+#include "runtime/compile.h"
+#include "runtime/executable.h"
+#include "runtime/execute.h"
+
+namespace paddle {
+namespace {
+
+using Body = std::function<Tensor(const Tensor&)>;
+
+Array bytes(DType dtype, const Dims& shape, int seed, int least, int greatest) {
+  Array a = Array::empty(dtype, shape);
+  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 1;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    const int value =
+        least + static_cast<int>((state >> 8) % static_cast<uint32_t>(greatest - least + 1));
+    if (dtype == DType::kU8)
+      a.data<uint8_t>()[i] = static_cast<uint8_t>(value);
+    else
+      a.data<int8_t>()[i] = static_cast<int8_t>(value);
+  }
+  return a;
+}
+
+Array floats(const Dims& shape, int seed, double scale, double shift = 0) {
+  Array a = Array::empty(DType::kF32, shape);
+  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 1;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    a.data<float>()[i] =
+        static_cast<float>(shift + scale * (static_cast<double>(state >> 8) / (1 << 23) - 1));
+  }
+  return a;
+}
+
+Tensor number(float value) { return Tensor(Array::scalar<float>(value)); }
+
+struct Compiled {
+  std::shared_ptr<ir::Function> function;
+  std::string text;
+  Array result;
+};
+
+/// The function of one input, traced for any batch and compiled; `exact` leaves the integers alone.
+Compiled compiled(const Body& body, const Array& x, bool exact) {
+  runtime::register_backends();
+  auto function = std::make_shared<ir::Function>("main");
+  {
+    ir::Tracer tracer(*function);
+    const InterpreterScope scope(tracer);
+    Shape shape = to_shape(x.shape);
+    shape[0] = Dim::symbol("batch");
+    const Tensor y = body(tracer.input({ir::PortKind::kValue, "x"}, {x.dtype, shape}));
+    tracer.output({ir::PortKind::kValue, "y"}, y);
+  }
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(true, exact)))
+    pass.run(*function);
+  ir::verify(*function);
+  runtime::Executable executable(function);
+  const Array y = executable.run({x})[0].contiguous();
+  Array copy = Array::empty(y.dtype, y.shape);  // the executable keeps its results' memory
+  std::memcpy(copy.raw(), y.raw(), static_cast<size_t>(storage_bytes(y.dtype, y.size())));
+  return {function, ir::print(*function), copy};
+}
+
+int count(const std::string& text, const std::string& word) {
+  int n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+/// Integers may differ by one step, in few places; floats by rounding.
+void expect_close(const Array& a, const Array& b, const std::string& what) {
+  ASSERT_EQ(a.dtype, b.dtype) << what;
+  ASSERT_EQ(a.shape, b.shape) << what;
+  int64_t apart = 0, distinct = 0;
+  double largest = 1e-30, most = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(a.number(i) - b.number(i));
+    apart += difference > 0;
+    distinct += i > 0 && b.number(i) != b.number(0);
+    most = std::max(most, difference);
+    largest = std::max(largest, std::abs(b.number(i)));
+  }
+  EXPECT_TRUE(distinct > 0 || a.size() < 2)
+      << what << ": the case says nothing, all values are equal";
+  if (is_float(a.dtype)) {
+    EXPECT_LE(most / largest, 2e-6) << what;
+    return;
+  }
+  EXPECT_LE(most, a.dtype == DType::kI32 ? 0 : 1) << what;
+  EXPECT_LE(apart, 1 + a.size() / 500) << what;
+}
+
+bool has_integer_kernels(DType x, const Array& weight) {
+  runtime::register_backends();
+  return quantized::takes_integers(x, weight);
+}
+
+struct ConvCase {
+  std::string what;
+  Dims x, weight;
+  DType dtype = DType::kU8;
+  int x_zero = 0;
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  bool per_channel = false;
+  char bias = 'n';  ///< none, integers, floats
+  bool relu = false;
+  DType out = DType::kU8;
+  float out_scale = 0.5f;
+  int out_zero = 3;
+};
+
+/// The same convolution as dequantize → conv2d → relu → quantize.
+Tensor as_floats(const ConvCase& c, const Tensor& x) {
+  const float x_scale = 0.02f;
+  const int64_t channels = c.weight[0];
+  const Array weight = bytes(DType::kI8, c.weight, 1, -64, 64);
+  Array scale = c.per_channel ? floats({channels, 1, 1, 1}, 2, 0.004, 0.01) : Array::scalar(0.01f);
+  Tensor bias;
+  if (c.bias == 'f') bias = Tensor(floats({channels}, 3, 2));
+  if (c.bias == 'i') {
+    Array whole = Array::empty(DType::kI32, {channels}),
+          unit = Array::empty(DType::kF32, {channels});
+    for (int64_t i = 0; i < channels; ++i) {
+      whole.data<int32_t>()[i] = static_cast<int32_t>(i * 7919 % 5003 - 2500);
+      unit.data<float>()[i] = x_scale * static_cast<float>(scale.number(c.per_channel ? i : 0));
+    }
+    bias = ops::dequantize(Tensor(whole), Tensor(unit), number(0));
+  }
+  Tensor y = ops::conv2d(ops::dequantize(x, number(x_scale), number(static_cast<float>(c.x_zero))),
+                         ops::dequantize(Tensor(weight), Tensor(scale), number(0)), bias, c.stride,
+                         c.padding, c.dilation, c.groups);
+  if (c.relu) y = ops::relu(y);
+  if (is_float(c.out)) return y;
+  return ops::quantize(y, number(c.out_scale), number(static_cast<float>(c.out_zero)), c.out);
+}
+
+const std::vector<ConvCase>& cases() {
+  static const std::vector<ConvCase> kCases = {
+      {.what = "1x1", .x = {2, 32, 5, 7}, .weight = {48, 32, 1, 1}},
+      {.what = "3x3 with padding that stands for zero",
+       .x = {1, 32, 9, 7},
+       .weight = {40, 32, 3, 3},
+       .x_zero = 117,
+       .padding = 1,
+       .per_channel = true,
+       .bias = 'i',
+       .relu = true},
+      {.what = "odd channels",
+       .x = {3, 5, 11, 6},
+       .weight = {7, 5, 3, 2},
+       .x_zero = 9,
+       .padding = 1,
+       .bias = 'f'},
+      {.what = "odd channels, many",
+       .x = {2, 37, 6, 6},
+       .weight = {35, 37, 3, 3},
+       .x_zero = 200,
+       .stride = 2,
+       .padding = 1,
+       .per_channel = true,
+       .bias = 'i'},
+      {.what = "groups",
+       .x = {2, 32, 8, 8},
+       .weight = {64, 8, 3, 3},
+       .x_zero = 128,
+       .padding = 1,
+       .groups = 4,
+       .per_channel = true,
+       .bias = 'i',
+       .out_zero = 120},
+      {.what = "depthwise",
+       .x = {1, 48, 10, 10},
+       .weight = {48, 1, 3, 3},
+       .x_zero = 61,
+       .stride = 2,
+       .padding = 1,
+       .groups = 48,
+       .bias = 'f',
+       .out_scale = 0.05f},
+      {.what = "signed",
+       .x = {2, 32, 6, 5},
+       .weight = {32, 32, 3, 3},
+       .dtype = DType::kI8,
+       .x_zero = -7,
+       .padding = 2,
+       .dilation = 2,
+       .bias = 'i',
+       .out = DType::kI8,
+       .out_zero = -11},
+      {.what = "to floats",
+       .x = {2, 32, 6, 5},
+       .weight = {32, 32, 3, 3},
+       .x_zero = 4,
+       .padding = 1,
+       .per_channel = true,
+       .bias = 'f',
+       .relu = true,
+       .out = DType::kF32},
+  };
+  return kCases;
+}
+
+TEST(Integers, ConvolutionsGiveWhatFloatsDo) {
+  for (const ConvCase& c : cases()) {
+    const bool is_signed = c.dtype == DType::kI8;
+    const Array x = bytes(c.dtype, c.x, 5, is_signed ? -128 : 0, is_signed ? 127 : 255);
+    const Body body = [&](const Tensor& t) { return as_floats(c, t); };
+    const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+    EXPECT_EQ(count(plain.text, "quantized_conv2d"), 0) << c.what;
+    if (has_integer_kernels(c.dtype, bytes(DType::kI8, c.weight, 1, -64, 64))) {
+      EXPECT_EQ(count(integers.text, "quantized_conv2d"), 1) << c.what;
+      EXPECT_EQ(count(integers.text, " = conv2d("), 0) << c.what;
+      EXPECT_EQ(count(integers.text, "quantize("), 0) << c.what << "\n" << integers.text;
+    }
+    expect_close(integers.result, plain.result, c.what);
+  }
+}
+
+TEST(Integers, ProductsGiveWhatFloatsDo) {
+  for (const bool per_column : {false, true})
+    for (const bool turned : {false, true})
+      for (const int64_t rows : {1, 7})
+        for (const DType out : {DType::kU8, DType::kI8, DType::kF32}) {
+          const Array x = bytes(DType::kU8, {rows, 3, 67}, 1, 0, 255);
+          const Array weight = bytes(DType::kI8, turned ? Dims{45, 67} : Dims{67, 45}, 2, -64, 64);
+          const Body body = [&](const Tensor& t) {
+            const Array scale = per_column ? floats(turned ? Dims{45, 1} : Dims{45}, 3, 0.004, 0.01)
+                                           : Array::scalar(0.01f);
+            Tensor y = ops::matmul(ops::dequantize(t, number(0.03f), number(131)),
+                                   ops::dequantize(Tensor(weight), Tensor(scale), number(0)), false,
+                                   turned);
+            y = y + Tensor(floats({45}, 4, 3));
+            if (is_float(out)) return ops::gelu(y);
+            return ops::quantize(ops::clip(y, -2.0, 9.5), number(0.07f), number(5), out);
+          };
+          const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+          const std::string what = str(per_column ? "per column " : "", turned ? "turned " : "",
+                                       rows, " rows to ", text(out));
+          if (has_integer_kernels(DType::kU8, weight)) {
+            EXPECT_EQ(count(integers.text, "quantized_linear"), 1) << what;
+            EXPECT_EQ(count(integers.text, " matmul("), 0) << what;
+          }
+          expect_close(integers.result, plain.result, what);
+        }
+}
+
+/// A residual block as quantisers write it: each operation between dequantize and quantize.
+Tensor block(const Tensor& x) {
+  const Tensor scale = number(0.05f), zero = number(120);
+  const auto conv = [&](const Tensor& in, int seed, int64_t size, float out_scale, float out_zero) {
+    const Array weight = bytes(DType::kI8, {32, 32, size, size}, seed, -60, 60);
+    const Tensor y =
+        ops::conv2d(ops::dequantize(in, scale, zero),
+                    ops::dequantize(Tensor(weight), number(0.008f), number(0)), {}, 1, size / 2);
+    return ops::quantize(y, number(out_scale), number(out_zero), DType::kU8);
+  };
+  const Tensor first = conv(x, 1, 3, 0.05f, 120), second = conv(first, 2, 1, 0.11f, 101);
+  const Tensor sum = ops::relu(ops::dequantize(second, number(0.11f), number(101)) +
+                               ops::dequantize(x, scale, zero));
+  const Tensor y = ops::quantize(sum, scale, number(0), DType::kU8);
+  const Tensor pooled = ops::max_pool2d(ops::dequantize(y, scale, number(0)), 3, 2, 1)[0];
+  return ops::quantize(pooled, scale, number(0), DType::kU8);
+}
+
+TEST(Integers, AResidualBlockKeepsItsSteps) {
+  const Array x = bytes(DType::kU8, {2, 32, 9, 9}, 7, 0, 255);
+  const Compiled integers = compiled(block, x, false), plain = compiled(block, x, true);
+  if (has_integer_kernels(DType::kU8, bytes(DType::kI8, {1}, 1, -60, 60))) {
+    EXPECT_EQ(count(integers.text, "quantized_conv2d"), 2) << integers.text;
+    EXPECT_EQ(count(integers.text, "quantize("), 0) << integers.text;
+    EXPECT_EQ(count(integers.text, "float32"), count(integers.text, "constant float32"))
+        << integers.text;
+  }
+  expect_close(integers.result, plain.result, "residual block");
+}
+
+TEST(Integers, DynamicallyQuantisedProducts) {
+  const Array x = floats({4, 6, 96}, 1, 3, 0.7);
+  const Array weight = bytes(DType::kI8, {96, 33}, 2, -64, 64);
+  const Body body = [&](const Tensor& t) {
+    const Tensors q = ops::quantize_dynamic(t);
+    const Tensor sums = ops::quantized_linear(q[0], Tensor(weight), q[2]);
+    const Tensor y = ops::cast(sums, DType::kF32) * (q[1] * number(0.01f));
+    return ops::gelu(y + Tensor(floats({33}, 3, 1)));
+  };
+  const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+  if (has_integer_kernels(DType::kU8, weight)) {
+    EXPECT_EQ(count(integers.text, "quantized_linear"), 1);
+    EXPECT_EQ(count(integers.text, "int32"), 0) << integers.text;
+  }
+  expect_close(integers.result, plain.result, "dynamic");
+}
+
+TEST(Integers, SumsAreExact) {
+  const Array x = bytes(DType::kU8, {3, 700}, 1, 0, 255);
+  const Array weight = bytes(DType::kI8, {700, 9}, 2, -128, 127);
+  const Body body = [&](const Tensor& t) {
+    return ops::quantized_linear(t, Tensor(weight), number(100));
+  };
+  expect_close(compiled(body, x, false).result, compiled(body, x, true).result, "sums");
+}
+
+TEST(Integers, QuantizeRoundsHalfToEvenAndHolds) {
+  const Array x = Array::from<float>({-0.5f, 0.5f, 1.5f, 2.5f, -1000, 1000, 0.75f}, {7});
+  const Body body = [](const Tensor& t) {
+    return ops::quantize(t, number(1), number(10), DType::kU8);
+  };
+  for (const bool exact : {false, true}) {
+    const Array y = compiled(body, x, exact).result;
+    const std::vector<int64_t> wanted = {10, 10, 12, 12, 0, 255, 11};
+    for (int64_t i = 0; i < y.size(); ++i) EXPECT_EQ(y.integer(i), wanted[static_cast<size_t>(i)]);
+  }
+}
+
+TEST(Integers, AnEmptyBatchGivesNothing) {
+  const Body body = [](const Tensor& t) { return as_floats(cases()[0], t); };
+  EXPECT_EQ(compiled(body, Array::empty(DType::kU8, {0, 32, 5, 7}), false).result.size(), 0);
+}
+
+}  // namespace
+}  // namespace paddle
