@@ -8,6 +8,7 @@ class Line:
 
     `tolerance` bounds the relative difference of the first losses (training) or of the outputs,
     by their largest magnitude (inference). `layouts` are tried by the peer, the faster one runs.
+    Of an `exported` line the model is an ONNX file, which onnx_models.py makes, for both sides.
     """
 
     model: str
@@ -19,6 +20,11 @@ class Line:
     training: bool = True
     dims: tuple = ()
     layouts: tuple = ("contiguous",)
+    exported: bool = False
+
+
+def onnx(net, batch, steps, tolerance=1e-3, precision="float32", dims=()):
+    return Line(f"{net}.onnx", net, batch, steps, tolerance, precision, training=False, dims=dims, exported=True)
 
 
 IMAGES = ("contiguous", "channels_last")
@@ -42,6 +48,17 @@ LINES = {
     "infer_resnet50_1": Line("models/resnet.yaml:resnet50", "resnet50", 1, 30, 1e-3, training=False,
                              dims=("rows=224", "columns=224"), layouts=IMAGES),
     "infer_bert_1": Line("models/bert.yaml", "bert_base", 1, 30, 1e-3, training=False, dims=("length=128",)),
+    "onnx_resnet50_1": onnx("resnet50", 1, 30),
+    "onnx_resnet50_16": onnx("resnet50", 16, 8),
+    # One step of the last quantised layer is 0.7% of the largest output, and roundings add up.
+    "onnx_resnet50_int8_1": onnx("resnet50_int8", 1, 60, 4e-2, "int8"),
+    "onnx_resnet50_int8_16": onnx("resnet50_int8", 16, 15, 4e-2, "int8"),
+    "onnx_bert_1": onnx("bert", 1, 25),
+    "onnx_bert_8": onnx("bert", 8, 6),
+    "onnx_bert_dynamic_1": onnx("bert_dynamic", 1, 30, 4e-2, "int8"),
+    "onnx_bert_dynamic_8": onnx("bert_dynamic", 8, 8, 4e-2, "int8"),
+    "onnx_mobilenet_v3_1": onnx("mobilenet_v3", 1, 200),
+    "onnx_gpt_cache": onnx("gpt_cache", 1, 300, dims=("past=127",)),
 }
 
 PEERS = {
@@ -59,6 +76,8 @@ def lacks(name, peer):
     line = LINES[name]
     if peer == "ort" and line.training:
         return "ONNX Runtime only infers"
+    if peer != "ort" and line.exported:
+        return "the line is an ONNX file"
     if peer == "paddle" and line.net not in PADDLE_NETS:
         return f"no definition of {line.net} in PaddlePaddle"
     if peer == "paddle" and line.precision != "float32":

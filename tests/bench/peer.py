@@ -128,20 +128,42 @@ def paddle_step(line, folder):
     return train
 
 
-def ort_step(folder, keys, threads):
+def ort_session(path, threads):
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(os.path.join(folder, "model.onnx"), options,
-                                           providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def ort_step(folder, keys, threads):
+    session = ort_session(os.path.join(folder, "model.onnx"), threads)
     return lambda batch: session.run(None, dict(zip(keys, batch[:-1])))[0]
 
 
+def exported_step(path, inputs, threads):
+    """A function that runs the file on the inputs and gives all outputs by name."""
+    session = ort_session(path, threads)
+    names = [output.name for output in session.get_outputs()]
+    return lambda _: dict(zip(names, session.run(None, inputs)))
+
+
+def greatest_difference(ours, theirs):
+    """Of arrays by name, each relative to its largest magnitude."""
+    differences = []
+    for name, expected in ours.items():
+        if expected.shape != theirs[name].shape:
+            raise SystemExit(f"outputs differ in shape: {name} is {expected.shape} here, {theirs[name].shape} there")
+        differences.append(float(np.abs(expected - theirs[name]).max() / np.abs(theirs[name]).max()))
+    return max(differences)
+
+
 def run(line, options):
-    arrays = dict(np.load(os.path.join(options.folder, "data.npz")))
+    arrays = dict(np.load(os.path.join(options.folder, "input.npz" if line.exported else "data.npz")))
     batches = [[a[i * line.batch:(i + 1) * line.batch] for a in arrays.values()] for i in range(BATCHES)]
-    if options.peer == "paddle":
+    if line.exported:
+        step = exported_step(options.model, arrays, options.threads)
+    elif options.peer == "paddle":
         step = paddle_step(line, options.folder)
     elif options.peer == "ort":
         step = ort_step(options.folder, list(arrays)[:-1], options.threads)
@@ -163,10 +185,9 @@ def run(line, options):
     if line.training:
         out |= {"first_loss": results[0], "last_loss": results[-1]}
     elif options.expected:
-        expected = next(iter(np.load(options.expected).values()))
-        if expected.shape != results[0].shape:
-            raise SystemExit(f"outputs differ in shape: {expected.shape} here, {results[0].shape} there")
-        out["difference"] = float(np.abs(expected - results[0]).max() / np.abs(results[0]).max())
+        ours = dict(np.load(options.expected))
+        theirs = results[0] if line.exported else {next(iter(ours)): results[0]}
+        out["difference"] = greatest_difference(ours, theirs)
     print(json.dumps(out))
 
 
@@ -181,6 +202,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--layout", default="contiguous")
     parser.add_argument("--expected")
+    parser.add_argument("--model")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     line = LINES[options.line]

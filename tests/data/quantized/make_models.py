@@ -1,0 +1,87 @@
+"""Writes the quantised models of this folder and what ONNX Runtime computes with them (NAME.npz: the input x
+and the output y). Needs numpy, onnx, onnxruntime.
+"""
+import os
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime import InferenceSession
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RNG = np.random.default_rng(1)
+
+
+def constant(name, *shape, scale=1.0):
+    return numpy_helper.from_array((scale * RNG.standard_normal(shape)).astype(np.float32), name)
+
+
+def saved(nodes, constants, shape, outputs, path):
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", *shape])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", *outputs])], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+
+
+def image_net(path):
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w0", "b0"], ["a0"], pads=[1, 1, 1, 1]), node("Relu", ["a0"], ["r0"]),
+        node("MaxPool", ["r0"], ["p0"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("Conv", ["p0", "w1", "b1"], ["a1"], pads=[1, 1, 1, 1], group=12), node("Clip", ["a1", "zero", "six"], ["r1"]),
+        node("Conv", ["r1", "w2"], ["a2"]), node("Add", ["a2", "p0"], ["s"]), node("Relu", ["s"], ["r2"]),
+        node("GlobalAveragePool", ["r2"], ["g"]), node("Flatten", ["g"], ["f"]),
+        node("Gemm", ["f", "w3", "b3"], ["y"], transB=1)]
+    constants = [constant("w0", 12, 3, 3, 3, scale=0.3), constant("b0", 12), constant("w1", 12, 1, 3, 3, scale=0.4),
+                 constant("b1", 12), constant("w2", 12, 12, 1, 1, scale=0.4), constant("w3", 5, 12), constant("b3", 5),
+                 numpy_helper.from_array(np.float32(0), "zero"), numpy_helper.from_array(np.float32(6), "six")]
+    saved(nodes, constants, (3, 9, 10), (5,), path)
+
+
+def products_net(path):
+    node = helper.make_node
+    nodes = [node("MatMul", ["x", "w0"], ["a"]), node("Add", ["a", "b0"], ["h"]), node("Relu", ["h"], ["r"]),
+             node("MatMul", ["r", "w1"], ["y"])]
+    saved(nodes, [constant("w0", 20, 33, scale=0.2), constant("b0", 33), constant("w1", 33, 7, scale=0.2)], (4, 20),
+          (4, 7), path)
+
+
+class Samples(CalibrationDataReader):
+    def __init__(self, shape):
+        self.batches = iter([RNG.standard_normal((8, *shape)).astype(np.float32) for _ in range(4)])
+
+    def get_next(self):
+        x = next(self.batches, None)
+        return None if x is None else {"x": x}
+
+
+def write(name, net, shape, quantise):
+    path = os.path.join(HERE, name + ".onnx")
+    with tempfile.TemporaryDirectory() as folder:
+        plain = os.path.join(folder, "plain.onnx")
+        net(plain)
+        quantise(plain, path, shape)
+    x = RNG.standard_normal((3, *shape)).astype(np.float32)
+    y = InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    np.savez_compressed(os.path.join(HERE, name + ".npz"), x=x, y=y)
+
+
+def static(form, activations, weights, per_channel):
+    return lambda plain, path, shape: quantize_static(
+        plain, path, Samples(shape), quant_format=form, activation_type=activations, weight_type=weights,
+        per_channel=per_channel)
+
+
+if __name__ == "__main__":
+    u8, s8 = QuantType.QUInt8, QuantType.QInt8
+    write("images_qdq_u8", image_net, (3, 9, 10), static(QuantFormat.QDQ, u8, s8, True))
+    write("images_qdq_s8", image_net, (3, 9, 10), static(QuantFormat.QDQ, s8, s8, False))
+    write("images_operators", image_net, (3, 9, 10), static(QuantFormat.QOperator, u8, s8, False))
+    write("products_qdq", products_net, (4, 20), static(QuantFormat.QDQ, u8, s8, True))
+    write("products_dynamic", products_net, (4, 20), lambda plain, path, shape: quantize_dynamic(
+        plain, path, weight_type=s8, per_channel=True))
+    write("products_dynamic_u8", products_net, (4, 20), lambda plain, path, shape: quantize_dynamic(
+        plain, path, weight_type=u8))
