@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"infer", "predict with a model, or generate text"},
     {"op", "list, show, run, check and time operations"},
     {"ir", "print, check, transform and run modules"},
+    {"convert", "convert weights between safetensors, NPZ, ONNX and model folders"},
     {"show", "layers, shapes, parameters and FLOPs of a model"},
     {"onnx", "check ONNX models against the outputs that come with them"},
 };

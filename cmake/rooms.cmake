@@ -3,7 +3,7 @@
 # sources is an empty target. scripts/check-includes checks every #include against the same order.
 set(PADDLE_ROOMS
   base tensor ops ir kernels/cpu kernels/onednn kernels/cuda comm autograd passes codegen runtime
-  nn optim formats onnx model data profile train infer inspect quant tune dist ps plugin)
+  nn optim formats onnx model data profile train infer convert inspect quant tune dist ps plugin)
 
 # What each room links beside the rooms before it.
 set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
@@ -20,6 +20,7 @@ set(PADDLE_LINKS_data nlohmann_json::nlohmann_json yaml-cpp)
 set(PADDLE_LINKS_profile nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_train yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_infer yaml-cpp nlohmann_json::nlohmann_json)
+set(PADDLE_LINKS_convert nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_inspect nlohmann_json::nlohmann_json)
 
 # ---- opgen: the host tool that reads the operation schema ----------------------------------------

@@ -12,8 +12,27 @@ std::string Place::text() const {
   return out;
 }
 
+namespace {
+
+/// Names from files may hold line ends and what steers a terminal.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) {
+      out += c;
+      continue;
+    }
+    constexpr char kDigits[] = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return out;
+}
+
+}  // namespace
+
 Error::Error(ErrorCode code, std::string message, Place place)
-    : code_(code), message_(std::move(message)), place_(std::move(place)) {
+    : code_(code), message_(printable(message)), place_(std::move(place)) {
   compose();
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/limits.h"
 
 namespace paddle::formats {
 namespace {
@@ -123,6 +124,19 @@ class HeaderParser {
     const std::string descr = quoted();
     if (descr.size() < 2) bad("bad 'descr'");
     header.big_endian = descr[0] == '>';
+    if (descr[1] == 'U' || descr[1] == 'S') {
+      const char* const end = descr.data() + descr.size();
+      const auto [stop, error] = std::from_chars(descr.data() + 2, end, header.string_width);
+      if (error != std::errc{} || stop != end || header.string_width > size_t{1} << 30)
+        bad("bad 'descr'");
+      header.dtype = DType::kString;
+      header.string_bytes = descr[1] == 'S';
+      return;
+    }
+    if (descr[1] == 'O')
+      fail(code_, name_,
+           ": Python objects are not supported; convert them to numbers or strings "
+           "(array.astype(str))");
     for (const NpyType& each : kTypes)
       if (std::string_view(descr).substr(1) == each.code &&
           std::string_view("<>|=").find(descr[0]) != std::string_view::npos) {
@@ -138,16 +152,92 @@ class HeaderParser {
   ErrorCode code_;
 };
 
+/// Bytes of one element.
+uint64_t element_bytes(const NpyHeader& header) {
+  if (header.dtype != DType::kString) return static_cast<uint64_t>(item_size(header.dtype));
+  return header.string_width * (header.string_bytes ? 1 : 4);
+}
+
 /// Bytes of the elements, or nullopt if strides or bytes would not fit 62 bits.
-std::optional<uint64_t> bytes_of(const Dims& shape, DType dtype) {
-  uint64_t extent = static_cast<uint64_t>(item_size(dtype)), count = extent;
-  for (const int64_t d : shape) {
+std::optional<uint64_t> bytes_of(const NpyHeader& header) {
+  uint64_t extent = std::max<uint64_t>(element_bytes(header), 1), count = element_bytes(header);
+  for (const int64_t d : header.shape) {
     if (__builtin_mul_overflow(extent, static_cast<uint64_t>(std::max<int64_t>(d, 1)), &extent) ||
         extent >> 62)
       return std::nullopt;
     count *= static_cast<uint64_t>(d);
   }
   return count;
+}
+
+/// The bytes that the header promises, which must be there.
+uint64_t checked_bytes(const NpyHeader& header, size_t found, const std::string& name,
+                       ErrorCode code) {
+  const uint64_t needed = header.data_bytes();
+  if (found < needed)
+    fail(code, name, ": cut short: shape ", str(header.shape), " of ", text(header.dtype),
+         " needs ", needed, " bytes, ", found, " are there");
+  return needed;
+}
+
+void append_utf8(std::string& out, uint32_t c) {
+  const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+  } else if (c < 0x800) {
+    out += static_cast<char>(0xc0 | (c >> 6));
+    tail(0);
+  } else if (c < 0x10000) {
+    out += static_cast<char>(0xe0 | (c >> 12));
+    tail(6);
+    tail(0);
+  } else {
+    out += static_cast<char>(0xf0 | (c >> 18));
+    tail(12);
+    tail(6);
+    tail(0);
+  }
+}
+
+/// The code points of UTF-8; nullopt if it is none.
+std::optional<std::vector<uint32_t>> code_points(const std::string& text) {
+  std::vector<uint32_t> out;
+  for (size_t at = 0; at < text.size();) {
+    const auto lead = static_cast<uint8_t>(text[at++]);
+    const int more = lead < 0x80   ? 0
+                     : lead < 0xc2 ? -1
+                     : lead < 0xe0 ? 1
+                     : lead < 0xf0 ? 2
+                     : lead < 0xf5 ? 3
+                                   : -1;
+    if (more < 0) return std::nullopt;
+    uint32_t c = more == 0 ? lead : lead & (0x3f >> more);
+    for (int i = 0; i < more; ++i) {
+      const auto next = at < text.size() ? static_cast<uint8_t>(text[at++]) : uint8_t{0};
+      if ((next & 0xc0) != 0x80) return std::nullopt;
+      c = c << 6 | (next & 0x3f);
+    }
+    constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+    if (c < kLeast[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return std::nullopt;
+    out.push_back(c);
+  }
+  return out;
+}
+
+/// The text of a header of version 1, padded so that the elements are 64-byte aligned.
+std::string header_text(const std::string& type, const Dims& sizes) {
+  std::string shape;
+  for (const int64_t d : sizes) shape += str(d, sizes.size() == 1 ? "," : ", ");
+  if (sizes.size() > 1) shape.resize(shape.size() - 2);
+  std::string text =
+      str("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  const size_t padded = (10 + text.size() + 1 + 63) / 64 * 64;
+  text.append(padded - 10 - text.size() - 1, ' ');
+  text += '\n';
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(text.size() & 0xff);
+  out += static_cast<char>(text.size() >> 8);
+  return out + text;
 }
 
 /// Reverses the bytes of each scalar (a complex number is two).
@@ -161,7 +251,7 @@ void swap_bytes(Array& array) {
 
 }  // namespace
 
-uint64_t NpyHeader::data_bytes() const { return *bytes_of(shape, dtype); }
+uint64_t NpyHeader::data_bytes() const { return *bytes_of(*this); }
 
 size_t npy_data_offset(std::span<const std::byte> start, const std::string& name, ErrorCode code) {
   if (start.size() < kNpyPreamble || std::memcmp(start.data(), "\x93NUMPY", 6) != 0)
@@ -183,17 +273,14 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& 
   const std::string_view text(reinterpret_cast<const char*>(start.data()) + from, offset - from);
   NpyHeader header = HeaderParser(text, name, code).parse();
   header.data_offset = offset;
-  if (!bytes_of(header.shape, header.dtype))
-    fail(code, name, ": shape ", str(header.shape), " is too large");
+  if (!bytes_of(header)) fail(code, name, ": shape ", str(header.shape), " is too large");
   return header;
 }
 
 Array npy_array(const NpyHeader& header, std::span<std::byte> elements, std::shared_ptr<void> owner,
                 const std::string& name, ErrorCode code) {
-  const uint64_t needed = header.data_bytes();
-  if (elements.size() < needed)
-    fail(code, name, ": cut short: shape ", str(header.shape), " of ", text(header.dtype),
-         " needs ", needed, " bytes, ", elements.size(), " are there");
+  if (header.dtype == DType::kString) fail(code, name, ": holds strings, numbers are needed");
+  const uint64_t needed = checked_bytes(header, elements.size(), name, code);
   Array array;
   array.dtype = header.dtype;
   array.shape = header.shape;
@@ -227,10 +314,84 @@ Array read_npy(const std::string& path, ErrorCode code) {
                    file, path, code);
 }
 
+NpyStrings npy_strings(const NpyHeader& header, std::span<const std::byte> elements,
+                       const std::string& name, ErrorCode code) {
+  if (header.dtype != DType::kString)
+    fail(code, name, ": holds ", text(header.dtype), ", strings are needed");
+  checked_bytes(header, elements.size(), name, code);
+  const int64_t count = element_count(std::span<const int64_t>(header.shape));
+  // Empty strings of no width take no bytes in the file, so its size says nothing of their number.
+  const int64_t most = header.string_width == 0
+                           ? int64_t{1} << 20
+                           : limits().memory / static_cast<int64_t>(sizeof(std::string));
+  if (count > most) fail(code, name, ": ", count, " strings are more than the memory holds");
+  NpyStrings out{header.shape, std::vector<std::string>(static_cast<size_t>(count))};
+  const std::byte* at = elements.data();
+  const size_t width = header.string_width, step = header.string_bytes ? 1 : 4;
+  const auto character = [&](size_t i) {
+    if (header.string_bytes) return static_cast<uint32_t>(at[i]);
+    uint32_t c = 0;
+    std::memcpy(&c, at + i * 4, 4);
+    return header.big_endian ? __builtin_bswap32(c) : c;
+  };
+  // Fortran order: place i of the file is the element with the reversed coordinates.
+  const Dims strides = contiguous_strides(header.shape);
+  Dims index(header.shape.size(), 0);
+  for (int64_t i = 0; i < count; ++i, at += width * step) {
+    size_t length = width;
+    while (length > 0 && character(length - 1) == 0) --length;
+    int64_t place = i;
+    if (header.fortran_order) {
+      place = 0;
+      for (size_t d = 0; d < index.size(); ++d) place += index[d] * strides[d];
+      for (size_t d = 0; d < index.size() && ++index[d] == header.shape[d]; ++d) index[d] = 0;
+    }
+    std::string& text = out.items[static_cast<size_t>(place)];
+    if (header.string_bytes) {
+      text.assign(reinterpret_cast<const char*>(at), length);
+      continue;
+    }
+    for (size_t k = 0; k < length; ++k) {
+      const uint32_t c = character(k);
+      if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+        fail(code, name, ": element ", i, " holds the code point ", c, ", which is no character");
+      append_utf8(text, c);
+    }
+  }
+  return out;
+}
+
+std::string npy_file(const NpyStrings& strings, const std::string& name) {
+  std::vector<std::vector<uint32_t>> all;
+  size_t width = 1;
+  for (const std::string& text : strings.items) {
+    auto points = code_points(text);
+    if (!points) fail(ErrorCode::kData, "'", name, "': a string is not valid UTF-8");
+    if (!points->empty() && points->back() == 0)
+      fail(ErrorCode::kData, "'", name, "': a string ends in a zero, which NumPy's arrays lose");
+    width = std::max(width, points->size());
+    all.push_back(std::move(*points));
+  }
+  if (all.size() * width > static_cast<size_t>(limits().memory) / 4)
+    fail(ErrorCode::kDevice, "'", name, "': ", all.size(), " strings of up to ", width,
+         " characters are more than the memory holds");
+  std::string out = header_text(str("<U", width), strings.shape);
+  const size_t start = out.size();
+  out.resize(start + all.size() * width * 4, '\0');
+  for (size_t i = 0; i < all.size(); ++i)
+    if (!all[i].empty())
+      std::memcpy(out.data() + start + i * width * 4, all[i].data(), all[i].size() * 4);
+  return out;
+}
+
+bool npy_has(DType dtype) {
+  return std::any_of(std::begin(kTypes), std::end(kTypes),
+                     [&](const NpyType& each) { return each.dtype == dtype; });
+}
+
 Array to_npy_type(const Array& array) {
   if (array.dtype == DType::kBF16) return array.cast(DType::kF32);
-  for (const NpyType& each : kTypes)
-    if (each.dtype == array.dtype) return array.contiguous();
+  if (npy_has(array.dtype)) return array.contiguous();
   fail(ErrorCode::kUsage, "NumPy has no type for ", text(array.dtype), "; cast the array first");
 }
 
@@ -238,18 +399,7 @@ std::string npy_header(const Array& array) {
   std::string_view code;
   for (const NpyType& each : kTypes)
     if (each.dtype == array.dtype) code = each.code;
-  std::string shape;
-  for (const int64_t d : array.shape) shape += str(d, array.shape.size() == 1 ? "," : ", ");
-  if (array.shape.size() > 1) shape.resize(shape.size() - 2);
-  std::string text = str("{'descr': '", item_size(array.dtype) == 1 ? '|' : '<', code,
-                         "', 'fortran_order': False, 'shape': (", shape, "), }");
-  const size_t padded = (10 + text.size() + 1 + 63) / 64 * 64;
-  text.append(padded - 10 - text.size() - 1, ' ');
-  text += '\n';
-  std::string out("\x93NUMPY\x01\x00", 8);
-  out += static_cast<char>(text.size() & 0xff);
-  out += static_cast<char>(text.size() >> 8);
-  return out + text;
+  return header_text(str(item_size(array.dtype) == 1 ? '|' : '<', code), array.shape);
 }
 
 void write_npy(const std::string& path, const Array& array) {

@@ -34,7 +34,7 @@ NpyHeader NpzReader::header(const std::string& name) const {
   return header;
 }
 
-Array NpzReader::read(const std::string& name) const {
+NpzReader::Content NpzReader::content(const std::string& name) const {
   const NpyHeader parsed = header(name);
   const ZipEntry& from = entry(name);
   std::span<std::byte> content;
@@ -48,8 +48,17 @@ Array NpzReader::read(const std::string& name) const {
     content = zip_.stored(from);
     owner = zip_.file();
   }
-  return npy_array(parsed, content.subspan(parsed.data_offset), std::move(owner), place(name),
-                   code_);
+  return {parsed, content.subspan(parsed.data_offset), std::move(owner)};
+}
+
+Array NpzReader::read(const std::string& name) const {
+  const Content from = content(name);
+  return npy_array(from.header, from.elements, from.owner, place(name), code_);
+}
+
+NpyStrings NpzReader::read_strings(const std::string& name) const {
+  const Content from = content(name);
+  return npy_strings(from.header, from.elements, place(name), code_);
 }
 
 NamedArrays read_npz(const std::string& path, ErrorCode code) {
@@ -66,6 +75,12 @@ void NpzWriter::add(const std::string& name, const Array& array) {
       std::as_bytes(std::span<const char>(header)),
       {static_cast<const std::byte*>(plain.raw()),
        static_cast<size_t>(plain.size() * item_size(plain.dtype))}};
+  zip_.add(name + ".npy", parts, deflate_);
+}
+
+void NpzWriter::add(const std::string& name, const NpyStrings& strings) {
+  const std::string file = npy_file(strings, name);
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span<const char>(file))};
   zip_.add(name + ".npy", parts, deflate_);
 }
 

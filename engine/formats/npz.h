@@ -23,10 +23,17 @@ class NpzReader {
   bool contains(const std::string& name) const { return index_.contains(name); }
   /// dtype and shape alone.
   NpyHeader header(const std::string& name) const;
-  /// Fails, with the nearest name, if there is no such array.
+  /// Fails, with the nearest name, if there is no such array, and where it holds strings.
   Array read(const std::string& name) const;
+  NpyStrings read_strings(const std::string& name) const;
 
  private:
+  struct Content {
+    NpyHeader header;
+    std::span<std::byte> elements;
+    std::shared_ptr<void> owner;
+  };
+  Content content(const std::string& name) const;
   const ZipEntry& entry(const std::string& name) const;
   std::string place(const std::string& name) const;
   ZipReader zip_;
@@ -42,6 +49,7 @@ class NpzWriter {
   explicit NpzWriter(const std::string& path, bool deflate = false)
       : zip_(path), deflate_(deflate) {}
   void add(const std::string& name, const Array& array);
+  void add(const std::string& name, const NpyStrings& strings);
   /// The file appears only now.
   void close() { zip_.close(); }
 

@@ -184,47 +184,70 @@ Array SafetensorsReader::read(const SafetensorsEntry& entry) const {
   return array;
 }
 
-void write_safetensors(const std::string& path,
-                       const std::vector<std::pair<std::string, Array>>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  std::vector<const std::pair<std::string, Array>*> order;
-  for (const auto& each : tensors) order.push_back(&each);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    const int64_t wa = item_size(a->second.dtype), wb = item_size(b->second.dtype);
-    return wa != wb ? wa > wb : a->first < b->first;
+bool safetensors_has(DType dtype) { return !name_of(dtype).empty(); }
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> entries,
+                                     const std::map<std::string, std::string>& metadata)
+    : entries_(std::move(entries)), file_(path) {
+  std::sort(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+    const int64_t wa = item_size(a.dtype), wb = item_size(b.dtype);
+    return wa != wb ? wa > wb : a.name < b.name;
   });
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::set<std::string> names = {"__metadata__"};
+  std::string text = "{";
   uint64_t at = 0;
-  for (const auto* each : order) {
-    const auto& [name, array] = *each;
-    if (name_of(array.dtype).empty())
-      fail(ErrorCode::kUsage, "safetensors has no type for ", text(array.dtype), " (tensor '", name,
-           "')");
-    if (name == "__metadata__" || header.contains(name))
-      fail(ErrorCode::kUsage, "two tensors are named '", name, "'");
-    const uint64_t bytes = static_cast<uint64_t>(array.size() * item_size(array.dtype));
-    header[name] = {{"dtype", name_of(array.dtype)},
-                    {"shape", array.shape},
-                    {"data_offsets", {at, at + bytes}}};
-    at += bytes;
-  }
-  std::string text;
   try {
-    text = header.dump();
+    if (!metadata.empty()) text += "\"__metadata__\":" + json(metadata).dump() + ",";
+    for (SafetensorsEntry& e : entries_) {
+      if (!safetensors_has(e.dtype))
+        fail(ErrorCode::kUsage, "safetensors has no type for ", paddle::text(e.dtype), " (tensor '",
+             e.name, "')");
+      if (!names.insert(e.name).second)
+        fail(ErrorCode::kUsage, "two tensors are named '", e.name, "'");
+      const int64_t count = element_count(std::span<const int64_t>(e.shape));
+      e.begin = at;
+      e.end = at += static_cast<uint64_t>(count * item_size(e.dtype));
+      text += str(json(e.name).dump(), ":{\"dtype\":\"", name_of(e.dtype),
+                  "\",\"shape\":", json(e.shape).dump(), ",\"data_offsets\":[", e.begin, ",", e.end,
+                  "]},");
+    }
   } catch (const json::exception&) {
     fail(ErrorCode::kUsage, "cannot write '", path, "': a name is not valid UTF-8");
   }
+  if (text.ends_with(',')) text.pop_back();
+  text += '}';
   text.append((8 - text.size() % 8) % 8, ' ');
-  AtomicFile file(path);
   const uint64_t length = text.size();
-  file.write(&length, 8);
-  file.write(text);
-  for (const auto* each : order) {
-    const Array packed = each->second.contiguous();
-    file.write(packed.raw(), static_cast<size_t>(packed.size() * item_size(packed.dtype)));
+  file_.write(&length, 8);
+  file_.write(text);
+}
+
+void SafetensorsWriter::add(const Array& array) {
+  ensure(next_ < entries_.size(), "SafetensorsWriter: too many tensors");
+  const SafetensorsEntry& entry = entries_[next_++];
+  ensure(array.dtype == entry.dtype && array.shape == entry.shape,
+         "SafetensorsWriter: another tensor than '", entry.name, "'");
+  const Array packed = array.contiguous();
+  file_.write(packed.raw(), static_cast<size_t>(entry.end - entry.begin));
+}
+
+void SafetensorsWriter::close() {
+  ensure(next_ == entries_.size(), "SafetensorsWriter: tensors are missing");
+  file_.commit();
+}
+
+void write_safetensors(const std::string& path,
+                       const std::vector<std::pair<std::string, Array>>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::vector<SafetensorsEntry> entries;
+  std::map<std::string, const Array*> arrays;
+  for (const auto& [name, array] : tensors) {
+    entries.push_back({.name = name, .dtype = array.dtype, .shape = array.shape});
+    arrays[name] = &array;
   }
-  file.commit();
+  SafetensorsWriter writer(path, std::move(entries), metadata);
+  for (const SafetensorsEntry& e : writer.entries()) writer.add(*arrays.at(e.name));
+  writer.close();
 }
 
 }  // namespace paddle::formats

@@ -46,8 +46,29 @@ class SafetensorsReader {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Writes the file atomically, tensor by tensor. Larger item sizes come first, then names in
-/// order, so that every tensor is aligned and equal content gives equal files.
+/// Whether the format has a name for this type.
+bool safetensors_has(DType dtype);
+
+/// Writes a file tensor by tensor, atomically: it appears at `close`. Larger item sizes come first,
+/// then names in order, so that every tensor is aligned and equal content gives equal files.
+class SafetensorsWriter {
+ public:
+  /// Names, types and shapes of all tensors; places in the data are decided here.
+  SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> entries,
+                    const std::map<std::string, std::string>& metadata = {});
+  /// In the order in which tensors must come.
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  /// The next tensor, of the type and shape of its entry.
+  void add(const Array& array);
+  void close();
+
+ private:
+  std::vector<SafetensorsEntry> entries_;
+  AtomicFile file_;
+  size_t next_ = 0;
+};
+
+/// The same at once.
 void write_safetensors(const std::string& path,
                        const std::vector<std::pair<std::string, Array>>& tensors,
                        const std::map<std::string, std::string>& metadata = {});

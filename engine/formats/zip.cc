@@ -228,6 +228,9 @@ std::span<std::byte> ZipReader::stored(const ZipEntry& entry) const {
 
 void ZipWriter::add(const std::string& name, std::span<const std::span<const std::byte>> parts,
                     bool deflate) {
+  if (name.size() > 0xffff)
+    fail(ErrorCode::kUsage, path_, ": a name of ", name.size(),
+         " bytes does not fit a zip archive");
   Written written{{.name = name, .deflated = deflate}, file_.written()};
   ZipEntry& entry = written.entry;
   for (const auto& part : parts) {

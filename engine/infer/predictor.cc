@@ -30,16 +30,6 @@ Array copied(const Array& array) {
   return out;
 }
 
-/// A run folder stands for its model; a run's checkpoint folder for its newest checkpoint.
-std::string model_folder(const std::string& path) {
-  if (file_exists((fs::path(path) / "module.txt").string())) return path;
-  for (const char* inside : {"model", "checkpoints/latest", "latest"}) {
-    const fs::path candidate = fs::path(path) / inside;
-    if (file_exists((candidate / "module.txt").string())) return candidate.string();
-  }
-  fail(ErrorCode::kUsage, path, ": is no model folder (there is no module.txt in it)");
-}
-
 Meaning read_meaning(const fs::path& folder) {
   Meaning m;
   if (file_exists((folder / "config.yaml").string())) {
@@ -90,6 +80,15 @@ void bind_weights(ir::Function& function, const train::Store& store) {
 
 }  // namespace
 
+std::string find_model_folder(const std::string& path) {
+  if (file_exists((fs::path(path) / "module.txt").string())) return path;
+  for (const char* inside : {"model", "checkpoints/latest", "latest"}) {
+    const fs::path candidate = fs::path(path) / inside;
+    if (file_exists((candidate / "module.txt").string())) return candidate.string();
+  }
+  fail(ErrorCode::kUsage, path, ": is no model folder (there is no module.txt in it)");
+}
+
 std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOptions& options) {
   auto p = std::make_unique<Predictor>();
   p->store_.seed = options.seed;
@@ -103,7 +102,7 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
     if (options.function != "model")
       fail(ErrorCode::kUsage, "--function belongs to model files; ", path,
            " is a trained model with one function");
-    p->open_folder(model_folder(path));
+    p->open_folder(find_model_folder(path));
   } else if (path.ends_with(".onnx")) {
     p->open_onnx(path, options);
   } else {

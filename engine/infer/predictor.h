@@ -40,6 +40,10 @@ struct Meaning {
   std::optional<model::Node> config;  ///< the run's resolved config
 };
 
+/// The folder with the module and the weights: a run folder stands for its model, a folder of
+/// checkpoints for the newest one. kUsage if there is none.
+std::string find_model_folder(const std::string& path);
+
 class Predictor {
  public:
   Predictor() = default;

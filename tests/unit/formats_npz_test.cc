@@ -82,7 +82,8 @@ TEST(Npy, ReadsOrdersAndVersions) {
 TEST(Npy, RefusesWhatItCannotHold) {
   EXPECT_NE(error_of([] { read_npy(kFixtures + "structured.npy"); }).find("structured"),
             std::string::npos);
-  EXPECT_NE(error_of([] { read_npy(kFixtures + "strings.npy"); }).find("<U2"), std::string::npos);
+  EXPECT_NE(error_of([] { read_npy(kFixtures + "strings.npy"); }).find("holds strings"),
+            std::string::npos);
 }
 
 TEST(Npz, RoundTrip) {
@@ -179,6 +180,61 @@ TEST(Npz, DamagedArchivesNeverCrash) {
     }
     std::filesystem::remove(path);
   }
+}
+
+TEST(Npz, StringsComeBackAsTheyWere) {
+  const std::string path = scratch("strings.npz");
+  const NpyStrings strings{{2, 2}, {"", "abc", "\xc3\xa4\xe2\x82\xac", "\xf0\x9f\x98\x80"}};
+  NpzWriter writer(path);
+  writer.add("s", strings);
+  writer.close();
+  const NpzReader reader(path);
+  EXPECT_EQ(reader.header("s").dtype, DType::kString);
+  EXPECT_EQ(reader.header("s").string_width, 3u);
+  const NpyStrings back = reader.read_strings("s");
+  EXPECT_EQ(back.shape, strings.shape);
+  EXPECT_EQ(back.items, strings.items);
+  EXPECT_NE(error_of([&] { reader.read("s"); }).find("holds strings"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+std::string npy_bytes(const std::string& descr, const std::string& shape, const std::string& data,
+                      bool fortran = false) {
+  std::string text = "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") +
+                     ", 'shape': " + shape + "}\n";
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(text.size());
+  out += '\0';
+  return out + text + data;
+}
+
+NpyStrings strings_of(const std::string& file) {
+  const auto bytes = std::as_bytes(std::span<const char>(file));
+  const NpyHeader header = parse_npy_header(bytes, "x");
+  return npy_strings(header, bytes.subspan(header.data_offset), "x");
+}
+
+TEST(Npz, StringsOfEveryForm) {
+  using namespace std::string_literals;
+  EXPECT_EQ(strings_of(npy_bytes("|S3", "(2,)", "ab\0cde"s)).items,
+            (std::vector<std::string>{"ab", "cde"}));
+  EXPECT_EQ(strings_of(npy_bytes(">U1", "(1,)", "\0\0\0a"s)).items,
+            (std::vector<std::string>{"a"}));
+  // Fortran order: the first axis runs fastest.
+  EXPECT_EQ(strings_of(npy_bytes("|S1", "(2, 3)", "adbecf", true)).items,
+            (std::vector<std::string>{"a", "b", "c", "d", "e", "f"}));
+  EXPECT_NE(
+      error_of([&] { strings_of(npy_bytes("<U1", "(1,)", "\0\xd8\0\0"s)); }).find("no character"),
+      std::string::npos);
+  EXPECT_NE(error_of([&] { strings_of(npy_bytes("<U2", "(9,)", "abcd")); }).find("cut short"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              strings_of(npy_bytes("<U0", "(1099511627776,)", ""));
+            }).find("more than the memory"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { strings_of(npy_bytes("|O", "(1,)", "12345678")); }).find("Python objects"),
+      std::string::npos);
 }
 
 }  // namespace

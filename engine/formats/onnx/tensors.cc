@@ -177,6 +177,9 @@ SparseData TensorReader::read(const onnx_wire::SparseTensor& m) {
     out.shape.push_back(d);
   }
   const size_t rank = out.indices.shape.size();
+  if (info(out.values.dtype).bits < 8)
+    bad("the sparse tensor '", m.values().name(), "' holds ", text(out.values.dtype),
+        ", which is not supported");
   if (out.values.shape.size() != 1 || out.indices.dtype != DType::kI64 || rank < 1 || rank > 2 ||
       out.indices.shape[0] != out.values.shape[0] ||
       (rank == 2 && out.indices.shape[1] != static_cast<int64_t>(out.shape.size())))

@@ -1,0 +1,46 @@
+// paddle-convert IN OUT: weights between safetensors, NPZ, model folders and ONNX files.
+
+#include <CLI/CLI.hpp>
+
+#include "common.h"
+#include "convert/convert.h"
+
+namespace {
+
+using namespace paddle;
+
+int run(int argc, char** argv) {
+  CLI::App app{"Converts weights between safetensors, NPZ and model folders, and out of ONNX."};
+  convert::Options options;
+  app.add_option("IN", options.in,
+                 "a .safetensors file, an index of shards, .npz, .onnx, or a folder with a model")
+      ->required();
+  app.add_option("OUT", options.out, "the same; a model's folder takes weights that fit it")
+      ->required();
+  app.add_option("--from", options.from, "format of IN: safetensors, sharded, npz, folder, onnx");
+  app.add_option("--to", options.to, "format of OUT: safetensors, sharded, npz, folder");
+  app.add_option("--map", options.rules, "YAML file of rules: new names, drop, transpose");
+  app.add_option("--dtype", options.dtypes,
+                 "TYPE for all tensors of its kind, or PATTERN=TYPE; later ones lead")
+      ->allow_extra_args(false);
+  app.add_option("--only", options.only, "only tensors whose name in IN fits this pattern")
+      ->allow_extra_args(false);
+  app.add_option("--exclude", options.exclude, "not those whose name in IN fits this pattern")
+      ->allow_extra_args(false);
+  app.add_option("--shard-size", options.shard_size, "several files of at most this size: 2GB");
+  app.add_flag("--dry-run", options.dry_run, "list what would be written, write nothing");
+  app.add_flag("--overwrite", options.overwrite, "replace files that are there");
+  app.add_flag("--allow-loss", options.allow_loss,
+               "write types that the format lacks in the next wider one");
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  convert::run(options,
+               {.line = [](const std::string& line) { cli::print(line + "\n"); },
+                .warning = [](const std::string& line) { cli::print_error("warning: " + line); }});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

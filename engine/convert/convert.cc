@@ -1,0 +1,305 @@
+#include "convert/convert.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/files.h"
+#include "convert/cast.h"
+#include "convert/rules.h"
+#include "convert/target.h"
+#include "runtime/execute.h"
+
+namespace paddle::convert {
+namespace {
+
+constexpr uint64_t kDefaultShard = 5'000'000'000;  // as Hugging Face's tools have it
+
+/// What becomes of one tensor of the source.
+struct Planned {
+  size_t source = 0;
+  StoredTensor before, after;
+  std::vector<int64_t> perm;  ///< empty: as it lies
+};
+
+struct DtypeChoice {
+  std::string pattern;  ///< empty: all tensors of the type's kind
+  DType dtype;
+};
+
+std::vector<DtypeChoice> read_dtypes(const std::vector<std::string>& given) {
+  std::vector<DtypeChoice> out;
+  for (const std::string& text : given) {
+    const size_t equals = text.rfind('=');
+    const std::string name = equals == std::string::npos ? text : text.substr(equals + 1);
+    const auto dtype = parse_dtype(name);
+    if (!dtype || *dtype == DType::kString)
+      fail(ErrorCode::kUsage, "--dtype: there is no element type '", name, "'",
+           did_you_mean(name, dtype_names()));
+    if (equals == 0) fail(ErrorCode::kUsage, "--dtype: the pattern of '", text, "' is empty");
+    out.push_back({equals == std::string::npos ? "" : text.substr(0, equals), *dtype});
+  }
+  return out;
+}
+
+bool same_kind(DType a, DType b) {
+  return is_integer(a) ? is_integer(b) : info(a).kind == info(b).kind;
+}
+
+bool fits_any(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& p) { return matches_pattern(p, name); });
+}
+
+/// A pattern that fits nothing is a typing error.
+void check_patterns(const char* option, const std::vector<std::string>& patterns,
+                    const std::vector<std::string>& names) {
+  for (const std::string& p : patterns)
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& n) { return matches_pattern(p, n); }))
+      fail(ErrorCode::kUsage, option, ": '", p, "' fits no tensor", did_you_mean(p, names));
+}
+
+std::vector<int64_t> axes_of(const Rules::Outcome& rule, const StoredTensor& tensor) {
+  const auto rank = static_cast<int64_t>(tensor.shape.size());
+  std::vector<int64_t> perm = rule.perm;
+  if (perm.empty())
+    for (int64_t i = rank; i-- > 0;) perm.push_back(i);
+  if (static_cast<int64_t>(perm.size()) != rank)
+    fail(ErrorCode::kConfig, "'", tensor.name, "' has the shape ", str(tensor.shape), ", perm has ",
+         perm.size(), " axes");
+  if (info(tensor.dtype).bits < 8)
+    fail(ErrorCode::kConfig, "'", tensor.name, "' is ", text(tensor.dtype),
+         ", which cannot be transposed");
+  return perm;
+}
+
+std::vector<Planned> plan_tensors(const Options& options, const Source& source,
+                                  const Printer& printer) {
+  std::vector<std::string> names;
+  for (const StoredTensor& t : source.tensors()) names.push_back(t.name);
+  check_patterns("--only", options.only, names);
+  check_patterns("--exclude", options.exclude, names);
+  std::optional<Rules> rules;
+  if (!options.rules.empty()) rules = Rules::read(options.rules);
+  std::vector<Planned> plan;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const StoredTensor& t = source.tensors()[i];
+    if (!options.only.empty() && !fits_any(options.only, t.name)) continue;
+    if (fits_any(options.exclude, t.name)) continue;
+    Planned p{i, t, t, {}};
+    if (rules) {
+      const Rules::Outcome rule = rules->apply(t.name);
+      if (rule.dropped) continue;
+      p.after.name = rule.name;
+      if (rule.transposed) {
+        p.perm = axes_of(rule, t);
+        for (size_t d = 0; d < p.perm.size(); ++d)
+          p.after.shape[d] = t.shape[static_cast<size_t>(p.perm[d])];
+      }
+    }
+    plan.push_back(std::move(p));
+  }
+  if (rules)
+    for (const std::string& line : rules->unused(names)) printer.warning(line);
+  std::map<std::string, std::string> origins;
+  for (const Planned& p : plan) {
+    const auto [other, first] = origins.emplace(p.after.name, p.before.name);
+    if (!first)
+      fail(ErrorCode::kConfig, "'", other->second, "' and '", p.before.name,
+           "' would both be called '", p.after.name, "'");
+  }
+  return plan;
+}
+
+/// Types by what is asked for and what the target has.
+void plan_types(const Options& options, Format target, std::vector<Planned>& plan) {
+  const auto choices = read_dtypes(options.dtypes);
+  std::vector<std::string> names;
+  for (const Planned& p : plan) names.push_back(p.after.name);
+  for (const DtypeChoice& c : choices)
+    if (!c.pattern.empty()) check_patterns("--dtype", {c.pattern}, names);
+  std::vector<std::string> impossible;
+  DType first = DType::kF32;
+  for (Planned& p : plan) {
+    for (const DtypeChoice& c : choices)
+      if (c.pattern.empty() ? same_kind(c.dtype, p.before.dtype)
+                            : matches_pattern(c.pattern, p.after.name))
+        p.after.dtype = c.dtype;
+    if (!can_hold(target, p.after.dtype) && options.allow_loss)
+      p.after.dtype = wider_type(target, p.after.dtype);
+    if (can_hold(target, p.after.dtype)) continue;
+    if (impossible.empty()) first = p.after.dtype;
+    impossible.push_back(p.after.name);
+  }
+  if (impossible.empty()) return;
+  const DType wider = wider_type(target, first);
+  fail(ErrorCode::kUsage, target == Format::kNpz ? "NPZ" : "safetensors", " has no type for ",
+       text(first), " ('", impossible[0], "'",
+       impossible.size() > 1 ? str(" and ", impossible.size() - 1, " more") : "",
+       "); choose another type with --dtype",
+       wider == first ? ""
+                      : str(" (--allow-loss writes ", text(wider), ", which keeps the values)"));
+}
+
+/// Pages of a mapped file that are not needed again: advice, so that memory stays that of one
+/// tensor. What the kernel does not know changes nothing.
+void release_pages(const Array& array) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGE_SIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(array.storage->data());
+  const uintptr_t first = begin / page * page, end = (begin + array.storage->bytes()) / page * page;
+#ifdef MADV_PAGEOUT
+  if (end > first && array.storage->bytes() > (size_t{1} << 20))
+    madvise(reinterpret_cast<void*>(first), end - first, MADV_PAGEOUT);
+#endif
+}
+
+Array permuted(const Array& array, const std::vector<int64_t>& perm) {
+  Array out = array;
+  for (size_t d = 0; d < perm.size(); ++d) {
+    out.shape[d] = array.shape[static_cast<size_t>(perm[d])];
+    out.strides[d] = array.strides[static_cast<size_t>(perm[d])];
+  }
+  return out.contiguous();
+}
+
+/// What casts between two types have lost, over all tensors.
+struct Losses {
+  CastLoss loss;
+  int64_t tensors = 0;
+  std::string first_overflow;
+};
+using LossTable = std::map<std::pair<DType, DType>, Losses>;
+
+void report(const LossTable& table, const Printer& printer) {
+  for (const auto& [types, l] : table) {
+    const auto& [from, to] = types;
+    const std::string head = str(text(from), " → ", text(to), ": ");
+    if (l.loss.changed == 0)
+      printer.line(str(head, l.tensors, l.tensors == 1 ? " tensor" : " tensors", ", exactly"));
+    else
+      printer.line(str(head, l.tensors, l.tensors == 1 ? " tensor, " : " tensors, ",
+                       l.loss.changed - l.loss.overflow, " of ", l.loss.values, " values rounded"));
+    if (l.loss.overflow > 0)
+      printer.warning(str(head, l.loss.overflow, l.loss.overflow == 1 ? " value is" : " values are",
+                          " out of the range of ", text(to), " (first in '", l.first_overflow,
+                          "')"));
+  }
+}
+
+void write(const TargetOptions& target_options, const Source& source,
+           const std::vector<Planned>& plan, const Printer& printer) {
+  std::vector<StoredTensor> tensors;
+  for (const Planned& p : plan) tensors.push_back(p.after);
+  const auto target = open_target(target_options, tensors);
+  LossTable losses;
+  for (const size_t i : target->order()) {
+    const Planned& p = plan[i];
+    const Array stored = source.read(p.source);
+    Array array = p.perm.empty() ? stored : permuted(stored, p.perm);
+    if (p.after.dtype != array.dtype) {
+      Losses& l = losses[{p.before.dtype, p.after.dtype}];
+      const int64_t before = l.loss.overflow;
+      array = cast_counting(array, p.after.dtype, l.loss);
+      if (before == 0 && l.loss.overflow > 0) l.first_overflow = p.after.name;
+      ++l.tensors;
+    }
+    target->add(p.after, array);
+    release_pages(stored);
+  }
+  target->close();
+  report(losses, printer);
+}
+
+std::string type_text(const StoredTensor& t) { return text(t.dtype) + str(t.shape); }
+
+void list(const std::vector<Planned>& plan, const Printer& printer) {
+  size_t wide = 0;
+  for (const Planned& p : plan) wide = std::max(wide, std::min<size_t>(p.before.name.size(), 48));
+  for (const Planned& p : plan) {
+    std::string line = p.before.name;
+    if (line.size() < wide) line.resize(wide, ' ');
+    if (p.after.name != p.before.name) line += " → " + p.after.name;
+    line += "  " + type_text(p.before);
+    if (p.after.dtype != p.before.dtype || p.after.shape != p.before.shape)
+      line += " → " + type_text(p.after);
+    printer.line(str(line, "  ", p.after.bytes(), " bytes"));
+  }
+}
+
+}  // namespace
+
+uint64_t parse_size(const std::string& given) {
+  double value = 0;
+  size_t used = 0;
+  try {
+    value = std::stod(given, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  static const std::map<std::string, double> kUnits = {
+      {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  const auto unit = kUnits.find(std::string(trim(std::string_view(given).substr(used))));
+  if (used == 0 || unit == kUnits.end() || !(value * unit->second >= 1) ||
+      value * unit->second > 0x1p60)
+    fail(ErrorCode::kUsage, "--shard-size: expected a size such as 2GB or 500MiB, found '", given,
+         "'");
+  return static_cast<uint64_t>(value * unit->second);
+}
+
+void run(const Options& options, const Printer& printer) {
+  runtime::register_backends();
+  const Format from = format_of(options.in, options.from);
+  TargetOptions target{.path = options.out,
+                       .format = format_of(options.out, options.to),
+                       .shard_bytes = kDefaultShard,
+                       .metadata = {}};
+  if (target.format == Format::kOnnx)
+    fail(ErrorCode::kUsage, "ONNX files are read, not written; write safetensors or NPZ");
+  if (!options.shard_size.empty()) {
+    if (target.format != Format::kSafetensors && target.format != Format::kSharded)
+      fail(ErrorCode::kUsage, "--shard-size is for safetensors");
+    target.format = Format::kSharded;
+    target.shard_bytes = parse_size(options.shard_size);
+  }
+  const auto source = open_source(options.in, from);
+  target.metadata = source->metadata();
+  for (const std::string& note : source->notes()) printer.warning(note);
+  std::vector<Planned> plan = plan_tensors(options, *source, printer);
+  plan_types(options, target.format, plan);
+  std::vector<StoredTensor> tensors;
+  uint64_t bytes = 0;
+  for (const Planned& p : plan) {
+    tensors.push_back(p.after);
+    bytes += p.after.bytes();
+  }
+  if (target.format == Format::kFolder) check_folder(target.path, tensors);
+  const auto files = target_files(target, tensors);
+  if (target.format == Format::kNpz && !target.metadata.empty())
+    printer.warning(str("NPZ has no place for the metadata (", target.metadata.size(),
+                        target.metadata.size() == 1 ? " entry)" : " entries)"));
+  const std::string summary =
+      str(plan.size(), plan.size() == 1 ? " tensor, " : " tensors, ", human_bytes(bytes));
+  if (options.dry_run) {
+    list(plan, printer);
+    printer.line(str(summary, "; nothing is written"));
+    return;
+  }
+  for (const std::string& file : files)
+    if (file_exists(file) && !options.overwrite)
+      fail(ErrorCode::kUsage, file, ": is there already; --overwrite replaces it");
+  if (const uint64_t space = free_space(files[0]); bytes > space)
+    fail(ErrorCode::kDevice, "cannot write '", files[0], "': it needs ", human_bytes(bytes),
+         ", the disk has ", human_bytes(space), " left");
+  write(target, *source, plan, printer);
+  printer.line(str(summary, "; written to ", files.back(),
+                   files.size() > 1 ? str(" and ", files.size() - 1, " shards") : ""));
+}
+
+}  // namespace paddle::convert

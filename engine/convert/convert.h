@@ -1,0 +1,31 @@
+#pragma once
+// The job of paddle-convert: weights from one kind of file into another, tensor by tensor, with
+// new names, types and axes where that is asked for. Nothing is lost without a word.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace paddle::convert {
+
+struct Options {
+  std::string in, out;
+  std::string from, to;                    ///< formats; empty: as the names say
+  std::string rules;                       ///< a YAML file, or empty
+  std::vector<std::string> dtypes;         ///< "TYPE" or "PATTERN=TYPE"; later ones lead
+  std::vector<std::string> only, exclude;  ///< patterns of names in the source
+  std::string shard_size;                  ///< "2GB"
+  bool dry_run = false, overwrite = false, allow_loss = false;
+};
+
+/// Where lines go: what was done, and what the user should know of.
+struct Printer {
+  std::function<void(const std::string&)> line, warning;
+};
+
+void run(const Options& options, const Printer& printer);
+
+/// "2GB", "500MiB", "1000000" in bytes. kUsage.
+uint64_t parse_size(const std::string& text);
+
+}  // namespace paddle::convert

@@ -1,0 +1,34 @@
+#include "convert/format.h"
+
+#include <iterator>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace paddle::convert {
+namespace {
+
+constexpr const char* kNames[] = {"safetensors", "sharded", "npz", "folder", "onnx"};
+
+}  // namespace
+
+std::string text(Format format) { return kNames[static_cast<size_t>(format)]; }
+
+std::vector<std::string> format_names() { return {std::begin(kNames), std::end(kNames)}; }
+
+Format format_of(const std::string& path, const std::string& given) {
+  for (size_t i = 0; i < std::size(kNames); ++i)
+    if (given == kNames[i]) return static_cast<Format>(i);
+  if (!given.empty())
+    fail(ErrorCode::kUsage, "there is no format '", given, "'", did_you_mean(given, format_names()),
+         "; expected ", join(format_names(), ", "));
+  if (is_directory(path)) return Format::kFolder;
+  if (path.ends_with(".index.json")) return Format::kSharded;
+  if (path.ends_with(".safetensors")) return Format::kSafetensors;
+  if (path.ends_with(".npz")) return Format::kNpz;
+  if (path.ends_with(".onnx")) return Format::kOnnx;
+  fail(ErrorCode::kUsage, path, ": the name does not tell the format; expected .safetensors, ",
+       ".safetensors.index.json, .npz, .onnx or a folder (or say --from, --to)");
+}
+
+}  // namespace paddle::convert

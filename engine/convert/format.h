@@ -1,0 +1,23 @@
+#pragma once
+// The kinds of files that weights are converted between, and how a path tells which it is.
+
+#include <string>
+#include <vector>
+
+namespace paddle::convert {
+
+enum class Format {
+  kSafetensors,  ///< one file
+  kSharded,      ///< files named by a `.safetensors.index.json`
+  kNpz,
+  kFolder,  ///< a model folder of ours, or a folder that holds safetensors
+  kOnnx     ///< the initialisers of a graph; read only
+};
+
+std::string text(Format format);
+std::vector<std::string> format_names();
+
+/// The format named `given`, or, where that is empty, the one that the path shows. kUsage.
+Format format_of(const std::string& path, const std::string& given);
+
+}  // namespace paddle::convert

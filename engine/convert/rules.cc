@@ -1,0 +1,152 @@
+#include "convert/rules.h"
+
+#include <algorithm>
+#include <set>
+
+#include "model/document.h"
+
+namespace paddle::convert {
+namespace {
+
+using model::Node;
+
+/// Longer names are not put to expressions: their matcher recurses once a character.
+constexpr size_t kMaxName = 1000;
+
+[[noreturn]] void wrong(const Node& node, const std::string& why) {
+  throw Error(ErrorCode::kConfig, why, node.place());
+}
+
+std::regex expression_of(const Node& node) {
+  try {
+    return std::regex(node.as_string());
+  } catch (const std::regex_error&) {
+    wrong(node, "'" + node.text + "' is not a regular expression");
+  }
+}
+
+/// `$3` of a replacement needs a third group.
+void check_groups(const Node& rename, size_t groups) {
+  const std::string& text = rename.text;
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] != '$') continue;
+    ++i;
+    const auto digit = [&](size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '9';
+    };
+    if (!digit(i)) continue;
+    size_t group = static_cast<size_t>(text[i] - '0');
+    if (digit(i + 1)) group = group * 10 + static_cast<size_t>(text[i + 1] - '0');
+    if (group == 0 || group > groups)
+      wrong(rename, str("'$", group, "' names a group that the expression does not have (it has ",
+                        groups, ")"));
+  }
+}
+
+std::vector<int64_t> permutation_of(const Node& node) {
+  std::vector<int64_t> perm;
+  if (!node.is_sequence()) wrong(node, "expected a list of axes, found " + node.describe());
+  for (const Node& item : node.items) perm.push_back(item.as_int());
+  const std::set<int64_t> axes(perm.begin(), perm.end());
+  if (axes.size() != perm.size() || perm.empty() || *axes.begin() != 0 ||
+      *axes.rbegin() != static_cast<int64_t>(perm.size()) - 1)
+    wrong(node, "expected each axis from 0 once, found " + str(perm));
+  return perm;
+}
+
+}  // namespace
+
+Rules Rules::read(const std::string& path) {
+  model::Diagnostics diagnostics;
+  const Node document = model::read_document(path, diagnostics);
+  Rules out;
+  const auto read_rule = [&](const Node& node) {
+    if (!node.is_map())
+      wrong(node, "expected a rule such as {match: …, rename: …}, found " + node.describe());
+    static const std::vector<std::string> kKeys = {"match", "name",      "rename",
+                                                   "drop",  "transpose", "perm"};
+    for (const model::Entry& e : node.entries)
+      if (std::find(kKeys.begin(), kKeys.end(), e.key.text) == kKeys.end())
+        wrong(e.key, "unknown key '" + e.key.text + "'" + did_you_mean(e.key.text, kKeys) +
+                         "; a rule has " + join(kKeys, ", "));
+    const Node *match = node.find("match"), *name = node.find("name"), *drop = node.find("drop"),
+               *transpose = node.find("transpose"), *rename = node.find("rename"),
+               *perm = node.find("perm");
+    if ((match != nullptr) + (name != nullptr) + (drop != nullptr) + (transpose != nullptr) != 1)
+      wrong(node, "a rule has one of match, name, drop and transpose");
+    if ((rename != nullptr) != (match || name))
+      wrong(node, rename ? "rename stands with match or name" : "rename is missing");
+    if (perm && !transpose) wrong(*perm, "perm stands with transpose");
+    const Node& pattern = match ? *match : name ? *name : drop ? *drop : *transpose;
+    Rule rule;
+    rule.kind = drop ? Rule::Kind::kDrop : transpose ? Rule::Kind::kTranspose : Rule::Kind::kRename;
+    rule.place = pattern.place();
+    rule.pattern = pattern.as_string();
+    rule.exact = name != nullptr;
+    if (!rule.exact) rule.expression = expression_of(pattern);
+    if (rename) rule.rename = rename->as_string();
+    if (match) check_groups(*rename, rule.expression.mark_count());
+    if (perm) rule.perm = permutation_of(*perm);
+    out.rules_.push_back(std::move(rule));
+  };
+  if (!document.is_sequence())
+    wrong(document, "expected a list of rules, found " + document.describe());
+  for (const Node& node : document.items) diagnostics.guard([&] { read_rule(node); });
+  diagnostics.raise();
+  return out;
+}
+
+bool Rules::matches(const Rule& rule, const std::string& name) const {
+  if (rule.exact) return name == rule.pattern;
+  if (name.size() > kMaxName)
+    fail(ErrorCode::kModel, "a tensor's name has ", name.size(), " bytes, expressions take up to ",
+         kMaxName);
+  try {
+    return std::regex_search(name, rule.expression);
+  } catch (const std::regex_error&) {
+    throw Error(ErrorCode::kConfig, "the expression is too complex for the name '" + name + "'",
+                rule.place);
+  }
+}
+
+Rules::Outcome Rules::apply(const std::string& name) {
+  Outcome out;
+  out.name = name;
+  for (Rule& rule : rules_) {
+    if (!matches(rule, out.name)) continue;
+    rule.used = true;
+    switch (rule.kind) {
+      case Rule::Kind::kDrop:
+        out.dropped = true;
+        return out;
+      case Rule::Kind::kTranspose:
+        if (out.transposed)
+          throw Error(ErrorCode::kConfig, "'" + name + "' is transposed twice", rule.place);
+        out.transposed = true;
+        out.perm = rule.perm;
+        break;
+      case Rule::Kind::kRename:
+        out.name =
+            rule.exact ? rule.rename : std::regex_replace(out.name, rule.expression, rule.rename);
+        if (out.name.empty())
+          throw Error(ErrorCode::kConfig, "'" + name + "' gets an empty name", rule.place);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> Rules::unused(const std::vector<std::string>& names) const {
+  std::vector<std::string> lines;
+  for (const Rule& rule : rules_) {
+    if (rule.used) continue;
+    if (rule.exact)
+      throw Error(
+          ErrorCode::kConfig,
+          "no tensor is called '" + rule.pattern + "' here" + did_you_mean(rule.pattern, names),
+          rule.place);
+    lines.push_back(str(rule.place, ": '", rule.pattern, "' matches no tensor"));
+  }
+  return lines;
+}
+
+}  // namespace paddle::convert

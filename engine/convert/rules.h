@@ -1,0 +1,57 @@
+#pragma once
+// Rules that give tensors new names, drop and transpose them, read from YAML:
+//
+//   - match: '^model\.layers\.(\d+)\.'     # every place in a name that the expression matches
+//     rename: 'blocks.$1.'                 # $1 … are its groups, $& the whole match
+//   - name: lm_head.weight                 # one tensor
+//     rename: head.weight
+//   - drop: '\.num_batches_tracked$'
+//   - transpose: 'proj\.weight$'           # axes reversed, or in the order of `perm`
+//     perm: [3, 2, 0, 1]
+//
+// Rules apply in order, each to the name that those before it gave.
+
+#include <memory>
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace paddle::convert {
+
+class Rules {
+ public:
+  /// Reads the file. kConfig with the place of what is wrong.
+  static Rules read(const std::string& path);
+
+  struct Outcome {
+    std::string name;
+    bool dropped = false;
+    bool transposed = false;
+    std::vector<int64_t> perm;  ///< of a transpose; empty: axes reversed
+  };
+  Outcome apply(const std::string& name);
+
+  /// After all names: kConfig for an exact name that no tensor has; a line for each expression
+  /// that matched nothing.
+  std::vector<std::string> unused(const std::vector<std::string>& names) const;
+
+ private:
+  struct Rule {
+    enum class Kind { kRename, kDrop, kTranspose };
+    Kind kind = Kind::kRename;
+    Place place;
+    std::string pattern;  ///< the text of the expression, or the exact name
+    bool exact = false;
+    std::regex expression;
+    std::string rename;
+    std::vector<int64_t> perm;
+    bool used = false;
+  };
+  bool matches(const Rule& rule, const std::string& name) const;
+  std::vector<Rule> rules_;
+};
+
+}  // namespace paddle::convert

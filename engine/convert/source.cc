@@ -1,0 +1,189 @@
+#include "convert/source.h"
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "formats/npz.h"
+#include "formats/onnx/model.h"
+#include "formats/safetensors.h"
+#include "infer/predictor.h"
+#include "onnx/evaluator.h"
+
+namespace paddle::convert {
+namespace {
+
+using formats::SafetensorsReader;
+
+/// The map from tensors to files of an index.
+std::map<std::string, std::string> weight_map(const std::string& index) {
+  const auto json = nlohmann::json::parse(read_file(index, uint64_t{1} << 28, ErrorCode::kModel),
+                                          nullptr, /*allow_exceptions=*/false);
+  const auto bad = [&](const auto&... why) { fail(ErrorCode::kModel, index, ": ", why...); };
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
+    bad("is no index of shards (a JSON object with a 'weight_map')");
+  std::map<std::string, std::string> out;
+  for (const auto& [name, file] : json["weight_map"].items()) {
+    if (!file.is_string()) bad("the file of '", name, "' is no string");
+    const std::string& shard = file.get_ref<const std::string&>();
+    if (shard.empty() || shard.find('/') != std::string::npos || shard == "." || shard == "..")
+      bad("the file '", shard, "' of '", name, "' does not lie beside the index");
+    out[name] = shard;
+  }
+  return out;
+}
+
+std::string beside(const std::string& path, const std::string& name) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? name : path.substr(0, slash + 1) + name;
+}
+
+/// One safetensors file, or all those that an index names.
+class SafetensorsSource final : public Source {
+ public:
+  void add(const std::string& path) {
+    files_.push_back(std::make_unique<SafetensorsReader>(path));
+    for (const auto& [key, value] : files_.back()->metadata()) {
+      const auto [at, first] = metadata_.emplace(key, value);
+      if (!first && at->second != value)
+        notes_.push_back(
+            str("the metadata '", key, "' differs between the shards; '", at->second, "' is kept"));
+    }
+    for (const auto& e : files_.back()->entries()) {
+      tensors_.push_back({e.name, e.dtype, e.shape});
+      places_.emplace_back(files_.size() - 1, &e);
+    }
+  }
+  /// What the index says must be what the files hold.
+  void check(const std::string& index, const std::map<std::string, std::string>& map) const {
+    std::set<std::string> found;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string& name = tensors_[i].name;
+      const std::string& file = files_[places_[i].first]->path();
+      const auto said = map.find(name);
+      if (said == map.end())
+        fail(ErrorCode::kModel, file, ": holds '", name, "', which ", index, " does not name");
+      if (beside(index, said->second) != file)
+        fail(ErrorCode::kModel, file, ": holds '", name, "', which should be in ", said->second);
+      found.insert(name);
+    }
+    for (const auto& [name, file] : map)
+      if (!found.count(name))
+        fail(ErrorCode::kModel, beside(index, file), ": lacks '", name, "', which ", index,
+             " says it holds");
+  }
+  Array read(size_t index) const override {
+    const auto& [file, entry] = places_.at(index);
+    return files_[file]->read(*entry);
+  }
+
+ private:
+  std::vector<std::unique_ptr<SafetensorsReader>> files_;
+  std::vector<std::pair<size_t, const formats::SafetensorsEntry*>> places_;
+};
+
+class NpzSource final : public Source {
+ public:
+  explicit NpzSource(const std::string& path) : reader_(path, ErrorCode::kModel) {
+    for (const std::string& name : reader_.names()) {
+      const formats::NpyHeader header = reader_.header(name);
+      if (header.dtype == DType::kString)
+        notes_.push_back(str("'", name, "' holds strings and is left out"));
+      else
+        tensors_.push_back({name, header.dtype, header.shape});
+    }
+  }
+  Array read(size_t index) const override { return reader_.read(tensors_.at(index).name); }
+
+ private:
+  formats::NpzReader reader_;
+};
+
+/// Initialisers that lie in graphs inside nodes.
+size_t inner_initializers(const std::vector<formats::onnx::Node>& nodes) {
+  size_t count = 0;
+  for (const auto& node : nodes)
+    for (const auto& attribute : node.attributes)
+      for (const auto& graph : attribute.graphs)
+        count += graph->initializers.size() + inner_initializers(graph->nodes);
+  return count;
+}
+
+class OnnxSource final : public Source {
+ public:
+  explicit OnnxSource(const std::string& path) : model_(formats::onnx::read_model(path)) {
+    const auto& graph = model_.graph;
+    for (const auto& t : graph.initializers)
+      add(t.name, t.dtype, t.shape, [&t] { return t.array; });
+    for (const auto& [name, sparse] : graph.sparse_initializers)
+      add(name, sparse.values.dtype, sparse.shape,
+          [&data = sparse] { return onnx::dense_value(data).tensor().array(); });
+    if (const size_t inner = inner_initializers(graph.nodes))
+      notes_.push_back(str(inner, " initialisers of graphs inside nodes are left out"));
+  }
+  Array read(size_t index) const override { return readers_.at(index)(); }
+
+ private:
+  void add(const std::string& name, DType dtype, const Dims& shape, std::function<Array()> reader) {
+    if (dtype == DType::kString) {
+      notes_.push_back(str("'", name, "' holds strings and is left out"));
+      return;
+    }
+    tensors_.push_back({name, dtype, shape});
+    readers_.push_back(std::move(reader));
+  }
+  formats::onnx::Model model_;
+  std::vector<std::function<Array()>> readers_;
+};
+
+std::unique_ptr<Source> open_shards(const std::string& index) {
+  const auto map = weight_map(index);
+  auto out = std::make_unique<SafetensorsSource>();
+  for (const std::string& file : shard_files(index)) out->add(file);
+  out->check(index, map);
+  return out;
+}
+
+std::unique_ptr<Source> open_file(const std::string& path) {
+  auto out = std::make_unique<SafetensorsSource>();
+  out->add(path);
+  return out;
+}
+
+std::unique_ptr<Source> open_folder(const std::string& path) {
+  if (!is_directory(path)) fail(ErrorCode::kUsage, path, ": is no folder");
+  for (const std::string name : {"model.safetensors", "model.safetensors.index.json"})
+    if (file_exists(path + "/" + name))
+      return name.ends_with(".json") ? open_shards(path + "/" + name)
+                                     : open_file(path + "/" + name);
+  return open_file(infer::find_model_folder(path) + "/model.safetensors");
+}
+
+}  // namespace
+
+std::vector<std::string> shard_files(const std::string& index) {
+  std::set<std::string> files;
+  for (const auto& [name, file] : weight_map(index)) files.insert(beside(index, file));
+  return {files.begin(), files.end()};
+}
+
+std::unique_ptr<Source> open_source(const std::string& path, Format format) {
+  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file or folder");
+  switch (format) {
+    case Format::kSafetensors:
+      return open_file(path);
+    case Format::kSharded:
+      return open_shards(path);
+    case Format::kNpz:
+      return std::make_unique<NpzSource>(path);
+    case Format::kFolder:
+      return open_folder(path);
+    case Format::kOnnx:
+      return std::make_unique<OnnxSource>(path);
+  }
+  fail(ErrorCode::kInternal, "open_source: unknown format");
+}
+
+}  // namespace paddle::convert

@@ -1,0 +1,48 @@
+#pragma once
+// Where tensors come from: names, types and shapes of all of them, and their values one at a time.
+// Values lie in mapped files where the format allows, so that a model need not fit into memory.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "convert/format.h"
+#include "tensor/tensor.h"
+
+namespace paddle::convert {
+
+struct StoredTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  Dims shape;
+  uint64_t bytes() const {
+    return static_cast<uint64_t>(
+        storage_bytes(dtype, element_count(std::span<const int64_t>(shape))));
+  }
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  /// In the order of the file.
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// What the file holds beside numbers and is left out, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+  /// kModel where the file is damaged.
+  virtual Array read(size_t index) const = 0;
+
+ protected:
+  std::vector<StoredTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<std::string> notes_;
+};
+
+/// Opens a file or folder. kUsage if it is not there, kModel if it is not what the format says.
+std::unique_ptr<Source> open_source(const std::string& path, Format format);
+
+/// The files that an index of shards names, in their order. kModel.
+std::vector<std::string> shard_files(const std::string& index);
+
+}  // namespace paddle::convert

@@ -1,0 +1,216 @@
+#include "convert/target.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "formats/npz.h"
+#include "formats/safetensors.h"
+#include "infer/predictor.h"
+
+namespace paddle::convert {
+namespace {
+
+/// Files that stay open until all are written.
+constexpr size_t kMaxShards = 500;
+
+std::string weights_of(const std::string& folder) {
+  return infer::find_model_folder(folder) + "/model.safetensors";
+}
+
+class NpzTarget final : public Target {
+ public:
+  NpzTarget(const std::string& path, size_t count) : writer_(path), order_(count) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+  }
+  const std::vector<size_t>& order() const override { return order_; }
+  void add(const StoredTensor& tensor, const Array& array) override {
+    writer_.add(tensor.name, array);
+  }
+  void close() override { writer_.close(); }
+
+ private:
+  formats::NpzWriter writer_;
+  std::vector<size_t> order_;
+};
+
+/// One file, or several with an index that is written last.
+class SafetensorsTarget final : public Target {
+ public:
+  SafetensorsTarget(const std::vector<std::string>& files, const std::vector<size_t>& shard_of,
+                    const std::vector<StoredTensor>& tensors,
+                    const std::map<std::string, std::string>& metadata) {
+    std::map<std::string, size_t> positions;
+    for (size_t i = 0; i < tensors.size(); ++i) positions[tensors[i].name] = i;
+    for (size_t f = 0; f < files.size(); ++f) {
+      std::vector<formats::SafetensorsEntry> entries;
+      for (size_t i = 0; i < tensors.size(); ++i)
+        if (shard_of[i] == f)
+          entries.push_back({.name = tensors[i].name,
+                             .dtype = tensors[i].dtype,
+                             .shape = tensors[i].shape,
+                             .begin = 0,
+                             .end = 0});
+      writers_.push_back(
+          std::make_unique<formats::SafetensorsWriter>(files[f], std::move(entries), metadata));
+      for (const auto& e : writers_.back()->entries()) {
+        order_.push_back(positions.at(e.name));
+        writer_of_.push_back(f);
+      }
+    }
+  }
+  void set_index(std::string path, std::string content) {
+    index_ = std::move(path);
+    content_ = std::move(content);
+  }
+  const std::vector<size_t>& order() const override { return order_; }
+  void add(const StoredTensor&, const Array& array) override {
+    writers_[writer_of_.at(next_++)]->add(array);
+  }
+  void close() override {
+    for (const auto& writer : writers_) writer->close();
+    if (!index_.empty()) write_file_atomically(index_, content_);
+  }
+
+ private:
+  std::vector<std::unique_ptr<formats::SafetensorsWriter>> writers_;
+  std::vector<size_t> order_, writer_of_;
+  size_t next_ = 0;
+  std::string index_, content_;
+};
+
+/// Tensors in their order, as many to a shard as fit.
+std::vector<size_t> shards_of(const std::vector<StoredTensor>& tensors, uint64_t most) {
+  std::vector<size_t> out;
+  size_t shard = 0;
+  uint64_t bytes = 0;
+  for (const StoredTensor& t : tensors) {
+    if (bytes > 0 && bytes + t.bytes() > most) {
+      ++shard;
+      bytes = 0;
+    }
+    bytes += t.bytes();
+    out.push_back(shard);
+  }
+  return out;
+}
+
+std::string index_path(const std::string& path) {
+  constexpr std::string_view kIndex = ".index.json", kFile = ".safetensors";
+  if (path.ends_with(kIndex)) return path;
+  return (path.ends_with(kFile) ? path : path + std::string(kFile)) + std::string(kIndex);
+}
+
+/// "model-00001-of-00003.safetensors" beside "model.safetensors.index.json".
+std::vector<std::string> shard_names(const std::string& index, size_t count) {
+  std::string stem = index.substr(0, index.size() - std::string_view(".index.json").size());
+  if (stem.ends_with(".safetensors"))
+    stem.resize(stem.size() - std::string_view(".safetensors").size());
+  std::vector<std::string> out;
+  for (size_t i = 1; i <= count; ++i) {
+    char number[64];
+    std::snprintf(number, sizeof number, "-%05zu-of-%05zu.safetensors", i, count);
+    out.push_back(stem + number);
+  }
+  return out;
+}
+
+std::string index_content(const std::vector<StoredTensor>& tensors,
+                          const std::vector<std::string>& files,
+                          const std::vector<size_t>& shard_of) {
+  nlohmann::json map = nlohmann::json::object();
+  uint64_t total = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const std::string& file = files[shard_of[i]];
+    map[tensors[i].name] = file.substr(file.rfind('/') + 1);
+    total += tensors[i].bytes();
+  }
+  return nlohmann::ordered_json{{"metadata", {{"total_size", total}}}, {"weight_map", map}}.dump(
+             2) +
+         "\n";
+}
+
+}  // namespace
+
+bool can_hold(Format format, DType dtype) {
+  return format == Format::kNpz ? formats::npy_has(dtype) : formats::safetensors_has(dtype);
+}
+
+DType wider_type(Format format, DType dtype) {
+  const auto candidates = [&]() -> std::vector<DType> {
+    switch (info(dtype).kind) {
+      case DTypeKind::kSigned:
+        return {DType::kI8};
+      case DTypeKind::kUnsigned:
+        return {DType::kU8};
+      case DTypeKind::kFloat:
+        return {DType::kF32};
+      default:
+        return {};
+    }
+  }();
+  for (const DType wider : candidates)
+    if (can_hold(format, wider)) return wider;
+  return dtype;
+}
+
+std::vector<std::string> target_files(const TargetOptions& options,
+                                      const std::vector<StoredTensor>& tensors) {
+  if (options.format == Format::kFolder) return {weights_of(options.path)};
+  if (options.format != Format::kSharded) return {options.path};
+  const auto shards = shards_of(tensors, options.shard_bytes);
+  const std::string index = index_path(options.path);
+  auto files = shard_names(index, shards.empty() ? 1 : shards.back() + 1);
+  if (files.size() > kMaxShards)
+    fail(ErrorCode::kUsage, "--shard-size gives ", files.size(), " files, at most ", kMaxShards,
+         " are written; name a larger size");
+  files.push_back(index);
+  return files;
+}
+
+void check_folder(const std::string& folder, const std::vector<StoredTensor>& tensors) {
+  const std::string place = infer::find_model_folder(folder);
+  if (file_exists(place + "/optimizer.safetensors"))
+    fail(ErrorCode::kUsage, place, ": is a checkpoint, whose weights belong to its optimizer's ",
+         "state; write a file and start a run from it with paddle-train --init");
+  const formats::SafetensorsReader reader(place + "/model.safetensors");
+  std::vector<std::string> names;
+  for (const StoredTensor& t : tensors) names.push_back(t.name);
+  for (const auto& needed : reader.entries()) {
+    const auto given = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const auto& t) { return t.name == needed.name; });
+    if (given == tensors.end())
+      fail(ErrorCode::kModel, "the model in ", place, " needs '", needed.name,
+           "', which is not given", did_you_mean(needed.name, names));
+    if (given->shape != needed.shape || given->dtype != needed.dtype)
+      fail(ErrorCode::kModel, "'", needed.name, "' is ", text(given->dtype), str(given->shape),
+           ", the model in ", place, " needs ", text(needed.dtype), str(needed.shape),
+           given->shape == needed.shape ? " (--dtype casts)" : "");
+  }
+  for (const StoredTensor& t : tensors)
+    if (!reader.find(t.name))
+      fail(ErrorCode::kModel, "the model in ", place, " has no '", t.name,
+           "'; leave it out with --exclude or a rule");
+}
+
+std::unique_ptr<Target> open_target(const TargetOptions& options,
+                                    const std::vector<StoredTensor>& tensors) {
+  if (options.format == Format::kNpz)
+    return std::make_unique<NpzTarget>(options.path, tensors.size());
+  auto files = target_files(options, tensors);
+  if (options.format != Format::kSharded)
+    return std::make_unique<SafetensorsTarget>(files, std::vector<size_t>(tensors.size(), 0),
+                                               tensors, options.metadata);
+  const std::string index = files.back();
+  files.pop_back();
+  const auto shards = shards_of(tensors, options.shard_bytes);
+  const std::string content = index_content(tensors, files, shards);
+  auto out = std::make_unique<SafetensorsTarget>(files, shards, tensors, options.metadata);
+  out->set_index(index, content);
+  return out;
+}
+
+}  // namespace paddle::convert
