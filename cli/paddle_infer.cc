@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/phase.h"
@@ -105,13 +106,26 @@ void run_benchmark(infer::Predictor& model, int64_t steps, int64_t batch,
   cli::print(o.dump() + "\n");
 }
 
-/// Inputs of any kind from a folder of `.pb` values; outputs go to an NPZ file or are listed.
-void run_values(onnx::Session& model, const std::string& folder, const std::string& output) {
-  const auto arrays = infer::onnx_arrays(model, model.run(infer::read_onnx_inputs(model, folder)));
-  if (output.empty())
-    for (const auto& [name, array] : arrays) cli::print(name + ": " + text(array) + "\n");
-  else
-    formats::write_npz(output, arrays);
+/// Inputs of any kind from an NPZ file or a folder of `.pb` values; outputs go to an NPZ file or
+/// are listed.
+void run_values(onnx::Session& model, const std::string& input, const std::string& output) {
+  const auto outputs = infer::onnx_outputs(model, model.run(infer::read_onnx_inputs(model, input)));
+  if (output.ends_with(".npz")) return infer::write_onnx_outputs(output, outputs);
+  if (!output.empty())
+    fail(ErrorCode::kUsage, "--output: the values of this model go to a .npz file, not to '",
+         output, "'");
+  for (const auto& [name, content] : outputs) {
+    const auto* array = std::get_if<Array>(&content);
+    cli::print(name + ": " +
+               (array ? text(*array) : str(std::get<formats::NpyStrings>(content).items)) + "\n");
+  }
+}
+
+/// Whether the inputs are read as values of any kind: from a folder of them, or from an NPZ file
+/// for a model that has strings, sequences or maps.
+bool takes_values(const onnx::Session& model, const std::string& input) {
+  return infer::has_onnx_inputs(input) ||
+         (input.ends_with(".npz") && file_exists(input) && infer::needs_values(model));
 }
 
 int run(int argc, char** argv) {
@@ -205,7 +219,7 @@ int run(int argc, char** argv) {
     print_profile();
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
-  if (model->onnx() && input.paths.size() == 1 && infer::has_onnx_inputs(input.paths[0])) {
+  if (model->onnx() && input.paths.size() == 1 && takes_values(*model->onnx(), input.paths[0])) {
     run_values(*model->onnx(), input.paths[0], output);
     return 0;
   }

@@ -1,8 +1,9 @@
 #pragma once
-// Values of ONNX models as files hold them: the `.pb` tensors of the ONNX test suite in, arrays by
-// name out.
+// Values of ONNX models as files hold them: arrays by name in NPZ files, or the `.pb` tensors of
+// the ONNX test suite, in; arrays and strings by name out.
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "formats/npz.h"
@@ -12,13 +13,24 @@ namespace paddle::infer {
 
 onnx::Values onnx_values(const std::vector<Array>& arrays);
 
-/// `input_0.pb`, `input_1.pb`, … of a folder, or `NAME.pb`, for each input of the model. Fails with
-/// what the model takes if one is missing or of another type; optional inputs may be missing.
-onnx::Values read_onnx_inputs(const onnx::Session& model, const std::string& folder);
+/// The model's inputs from an NPZ file, by name: the values of a sequence are NAME.0, NAME.1, …, a
+/// map is NAME with NAME.keys. Or from a folder: `input_0.pb`, `input_1.pb`, … or `NAME.pb`. Fails
+/// with what the model takes if one is missing; optional inputs may be missing.
+onnx::Values read_onnx_inputs(const onnx::Session& model, const std::string& path);
+/// Whether the path is such a folder.
 bool has_onnx_inputs(const std::string& folder);
+/// Whether an input or output may be something else than an array of numbers.
+bool needs_values(const onnx::Session& model);
 
-/// Outputs as arrays by name; the values of a sequence are NAME.0, NAME.1, …, an empty optional
-/// gives none. Strings have no array.
+struct NamedOutput {
+  std::string name;
+  std::variant<Array, formats::NpyStrings> content;
+};
+/// Outputs by name; the values of a sequence are NAME.0, NAME.1, …, an empty optional gives none.
+/// Maps from the same keys, one after another, are NAME, a row for each, with NAME.keys.
+std::vector<NamedOutput> onnx_outputs(const onnx::Session& model, const onnx::Values& outputs);
+void write_onnx_outputs(const std::string& path, const std::vector<NamedOutput>& outputs);
+/// The same where all are arrays; kData for strings.
 formats::NamedArrays onnx_arrays(const onnx::Session& model, const onnx::Values& outputs);
 
 /// NumPy has no bfloat16, 8-bit floats or integers below 8 bits: their numbers come in a type that

@@ -1,8 +1,10 @@
 #include "onnx/check.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
+#include "base/limits.h"
 #include "onnx/evaluator.h"
 
 namespace paddle::onnx {
@@ -12,6 +14,8 @@ using formats::onnx::Graph;
 using formats::onnx::Model;
 using formats::onnx::Node;
 using Opsets = std::map<std::string, int64_t>;
+
+constexpr int kMaxDepth = 64;
 
 std::string title(const Node& node) { return str("node '", node.name, "' (", node.op_type, ")"); }
 
@@ -31,7 +35,16 @@ struct Names {
 
 class Checker {
  public:
-  explicit Checker(const Model& model) : model_(model) {}
+  explicit Checker(const Model& model) : model_(model) {
+    for (const auto& f : model.functions) functions_.emplace(std::pair(f.domain, f.name), &f);
+  }
+
+  /// Functions that call functions twice each would be more nodes than can be run.
+  void expansion() {
+    if (expanded(model_.graph.nodes, 0) > limits().expanded_nodes)
+      fail(ErrorCode::kModel, "with its functions expanded the graph has more than ",
+           limits().expanded_nodes, " nodes");
+  }
 
   void graph(const Graph& g, const Names* outer, const Opsets& opsets) {
     Names names{outer, {}};
@@ -58,9 +71,7 @@ class Checker {
  private:
   void nodes(const std::vector<Node>& all, Names& names, const Opsets& opsets) {
     for (const Node& node : all) {
-      const bool local = std::any_of(
-          model_.functions.begin(), model_.functions.end(),
-          [&](const auto& f) { return f.name == node.op_type && f.domain == node.domain; });
+      const bool local = functions_.count({node.domain, node.op_type}) > 0;
       const auto version = opsets.find(node.domain);
       if (!local) find_operator(node, version == opsets.end() ? 1 : version->second);
       for (const std::string& input : node.inputs)
@@ -73,7 +84,29 @@ class Checker {
     }
   }
 
+  /// Nodes with those of graphs and functions inside, counted up to the limit.
+  int64_t expanded(const std::vector<Node>& nodes, int depth) {
+    if (depth > kMaxDepth)
+      fail(ErrorCode::kModel, "graphs and functions are nested more than ", kMaxDepth, " deep");
+    int64_t count = 0;
+    for (const Node& node : nodes) {
+      ++count;
+      for (const auto& a : node.attributes)
+        for (const auto& g : a.graphs) count += expanded(g->nodes, depth + 1);
+      if (const auto f = functions_.find({node.domain, node.op_type}); f != functions_.end()) {
+        auto size = sizes_.find(f->second);
+        if (size == sizes_.end())
+          size = sizes_.emplace(f->second, expanded(f->second->nodes, depth + 1)).first;
+        count += size->second;
+      }
+      if (count > limits().expanded_nodes) return count;
+    }
+    return count;
+  }
+
   const Model& model_;
+  std::map<std::pair<std::string, std::string>, const formats::onnx::Function*> functions_;
+  std::map<const formats::onnx::Function*, int64_t> sizes_;
 };
 
 }  // namespace
@@ -82,6 +115,7 @@ void check_model(const Model& model) {
   Checker checker(model);
   checker.graph(model.graph, nullptr, model.opsets);
   checker.functions();
+  checker.expansion();
 }
 
 }  // namespace paddle::onnx

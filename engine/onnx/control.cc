@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/limits.h"
 #include "onnx/evaluator.h"
 #include "onnx/operators.h"
 #include "tensor/interpreter.h"
@@ -56,6 +57,24 @@ Values conditional(NodeCall& c) {
   return out;
 }
 
+/// The outputs of each turn, as long as they fit into memory.
+class Scans {
+ public:
+  explicit Scans(size_t count) : outputs_(count) {}
+  void add(size_t i, const Value& value) {
+    bytes_ += held_bytes(value);
+    if (bytes_ > limits().memory / 2)
+      fail(ErrorCode::kModel, "what a loop gives in all turns takes more than half of the memory");
+    outputs_[i].push_back(value);
+  }
+  size_t size() const { return outputs_.size(); }
+  const Values& operator[](size_t i) const { return outputs_[i]; }
+
+ private:
+  std::vector<Values> outputs_;
+  int64_t bytes_ = 0;
+};
+
 /// The outputs of all turns, joined along a new first axis.
 Value stacked(const Values& turns, int64_t axis, bool reverse) {
   Tensors all;
@@ -82,16 +101,17 @@ Values loop(NodeCall& c) {
           " carried values");
   Values state;
   for (size_t i = 0; i < carried; ++i) state.push_back(c.value(i + 2));
-  std::vector<Values> scans(body.outputs.size() - 1 - carried);
+  Scans scans(body.outputs.size() - 1 - carried);
   for (int64_t turn = 0; turn < limit && truth(c, condition); ++turn) {
     if (tracing() && turn >= kMaxUnrolled)
       throw NeedsValue(ErrorCode::kModel, "the loop has too many turns to unroll");
+    c.evaluator().count_turn();
     Values arguments = {Value(Tensor(Array::scalar(turn))), condition};
     arguments.insert(arguments.end(), state.begin(), state.end());
     const Values out = c.evaluator().run(body, arguments, c.scope());
     condition = out[0];
     for (size_t i = 0; i < carried; ++i) state[i] = out[i + 1];
-    for (size_t i = 0; i < scans.size(); ++i) scans[i].push_back(out[1 + carried + i]);
+    for (size_t i = 0; i < scans.size(); ++i) scans.add(i, out[1 + carried + i]);
   }
   for (size_t i = 0; i < scans.size(); ++i)
     state.push_back(scans[i].empty() ? nothing_stacked(body.outputs[1 + carried + i])
@@ -117,8 +137,9 @@ Values scan_once(const NodeCall& c, const Values& inputs, size_t states, const S
       known_size(inputs[states].tensor(), axis_of(axes.in_axes, 0, inputs[states].tensor().ndim()));
   if (tracing() && turns > kMaxUnrolled)
     throw NeedsValue(ErrorCode::kModel, "the scan has too many turns to unroll");
-  std::vector<Values> out(body.outputs.size() - states);
+  Scans out(body.outputs.size() - states);
   for (int64_t turn = 0; turn < turns; ++turn) {
+    c.evaluator().count_turn();
     Values arguments = state;
     for (size_t i = 0; i < scanned; ++i) {
       const Tensor& x = inputs[states + i].tensor();
@@ -130,7 +151,7 @@ Values scan_once(const NodeCall& c, const Values& inputs, size_t states, const S
     }
     const Values results = c.evaluator().run(body, arguments, c.scope());
     for (size_t i = 0; i < states; ++i) state[i] = results[i];
-    for (size_t i = 0; i < out.size(); ++i) out[i].push_back(results[states + i]);
+    for (size_t i = 0; i < out.size(); ++i) out.add(i, results[states + i]);
   }
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i].empty()) {

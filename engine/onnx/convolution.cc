@@ -56,12 +56,15 @@ Values conv_transpose(NodeCall& c) {
   c.same_types({0, 1, 2});
   const Tensor &x = c.tensor(0), &weight = c.tensor(1);
   const Dims kernel_shape = known_shape(weight);
+  c.check(kernel_shape.size() >= 3, "the weight is ", weight.type(),
+          ", its rank must be 3 or more");
   const Window w(c, x.shape(), {kernel_shape.begin() + 2, kernel_shape.end()});
   const size_t n = w.rank();
   auto extra = c.integers("output_padding");
   if (extra.empty()) extra.assign(n, 0);
   c.check(extra.size() == n, "output_padding must have ", n, " numbers");
   const auto wanted = c.integers("output_shape");
+  c.check(wanted.empty() || wanted.size() >= n, "output_shape must have ", n, " numbers");
   const std::string word = c.word("auto_pad", "NOTSET");
   Tensor y = whole_transposed(c, x, weight, w, c.integer("group", 1));
   for (size_t i = 0; i < n; ++i) {

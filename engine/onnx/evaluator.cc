@@ -3,6 +3,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "base/limits.h"
 #include "onnx/shape_values.h"
 
 namespace paddle::onnx {
@@ -67,6 +68,10 @@ const formats::onnx::Attribute* Scope::attribute(const std::string& name) const 
 }
 
 Value dense_value(const formats::onnx::SparseData& data) {
+  const int64_t count = element_count(std::span<const int64_t>(data.shape));
+  if (count > limits().memory / std::max<int64_t>(item_size(data.values.dtype), 1))
+    fail(ErrorCode::kModel, "the sparse tensor '", data.values.name, "' has ", count,
+         " elements, more than the memory holds");
   const Array values = data.values.array.contiguous();
   Array out = Array::zeros(values.dtype, data.shape);
   const Dims strides = contiguous_strides(data.shape);
@@ -99,6 +104,7 @@ Evaluator::Evaluator(const formats::onnx::Model& model) : model_(model) {
 }
 
 Values Evaluator::run(const Values& inputs, const std::map<std::string, Value>& weights) {
+  turns_ = 0;
   Scope scope;
   scope.opsets = &model_.opsets;
   for (const auto& [name, value] : weights) set(scope, name, value);
@@ -106,6 +112,11 @@ Values Evaluator::run(const Values& inputs, const std::map<std::string, Value>& 
     if (!weights.count(model_.graph.inputs[i].name))
       set(scope, model_.graph.inputs[i].name, inputs[i]);
   return run_in(model_.graph, scope);
+}
+
+void Evaluator::count_turn() {
+  if (++turns_ > limits().loop_turns)
+    fail(ErrorCode::kModel, "loops have run more than ", limits().loop_turns, " turns");
 }
 
 Values Evaluator::run(const Graph& graph, const Values& inputs, const Scope& outer) {

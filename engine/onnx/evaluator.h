@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -37,6 +38,17 @@ class Evaluator {
   using Observer =
       std::function<void(const formats::onnx::Node&, const Values& inputs, const Values& outputs)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
+  /// What a rule has prepared from the attributes of a node, made by `make` at its first call.
+  template <class T, class Make>
+  std::shared_ptr<const T> prepared(const formats::onnx::Node& node, Make&& make) {
+    for (const auto& a : node.attributes)  // attributes of a function's node are those of the call
+      if (!a.reference.empty()) return std::make_shared<const T>(make());
+    std::shared_ptr<const void>& entry = prepared_[&node];
+    if (!entry) entry = std::make_shared<const T>(make());
+    return std::static_pointer_cast<const T>(entry);
+  }
+  /// Counts a turn of a loop; kModel if the run has had too many.
+  void count_turn();
 
  private:
   using Graph = formats::onnx::Graph;
@@ -60,7 +72,9 @@ class Evaluator {
   std::unordered_map<const Node*, Ends> ends_;
   std::unordered_map<const Graph*, std::vector<std::pair<std::string, Value>>> initializers_;
   Observer observer_;
+  std::unordered_map<const Node*, std::shared_ptr<const void>> prepared_;
   int depth_ = 0;
+  int64_t turns_ = 0;
 };
 
 /// The operator for a node, the newest that is not newer than `opset`. kModel if it is unknown,

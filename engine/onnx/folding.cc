@@ -1,12 +1,10 @@
 #include "onnx/folding.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <set>
 
-#include "base/cgroup.h"
+#include "base/limits.h"
 #include "ops/call.h"
 
 namespace paddle::onnx {
@@ -15,17 +13,6 @@ namespace {
 constexpr int64_t kMaxFolded = int64_t{1} << 28;     // bytes of one folded result
 constexpr int64_t kMaxAllFolded = int64_t{1} << 32;  // and of all of them
 constexpr int64_t kAlwaysFolded = int64_t{1} << 20;  // views and small results do not count
-
-/// Memory that this process may use.
-int64_t memory_limit() {
-  static const int64_t kLimit = [] {
-    const int64_t physical = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
-    const int64_t group = static_cast<int64_t>(
-        std::min<uint64_t>(cgroup_limits().memory.value_or(INT64_MAX), INT64_MAX));
-    return physical > 0 ? std::min(physical, group) : group;
-  }();
-  return kLimit;
-}
 
 /// Types that are only stored have no arithmetic: their values can be cast and given other shapes.
 void check_types(const OpCall& call) {
@@ -59,9 +46,9 @@ int64_t checked_bytes(const OpCall& call) {
     if (call.op.has(kRunTimeShape) || !is_constant(t.shape)) continue;
     const int64_t count = element_count(std::span<const int64_t>(concrete(t.shape)));
     // Views too: what reads them may need them packed.
-    if (count > memory_limit() / item_size(t.dtype))
-      fail(ErrorCode::kModel, call.op.name(), " would give ", t, ", more than the memory of ",
-           human_bytes(static_cast<uint64_t>(memory_limit())));
+    if (count > limits().memory / 2 / item_size(t.dtype))
+      fail(ErrorCode::kModel, call.op.name(), " would give ", t, ", more than half the memory of ",
+           human_bytes(static_cast<uint64_t>(limits().memory)));
     bytes += storage_bytes(t.dtype, count);
   }
   return bytes;

@@ -1,5 +1,8 @@
 // Images and volumes: sampling on grids, patches, deformable convolutions.
 
+#include <algorithm>
+
+#include "base/limits.h"
 #include "onnx/operators.h"
 #include "onnx/sampling.h"
 #include "onnx/window.h"
@@ -91,13 +94,18 @@ Values col2im(NodeCall& c) {
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < rank; ++i) {
     sizes.push_back(image[i] + w.before[i] + w.after[i]);
-    counts.push_back((sizes[i] - ((block[i] - 1) * w.dilation[i] + 1)) / w.stride[i] + 1);
-    c.check(counts[i] > 0, "the block is larger than the image");
+    const int64_t reach = (block[i] - 1) * w.dilation[i] + 1;
+    c.check(sizes[i] >= reach, "the block is larger than the image");
+    counts.push_back((sizes[i] - reach) / w.stride[i] + 1);
     padded *= sizes[i];
     taps *= block[i];
     positions *= counts[i];
+    const int64_t most = limits().memory / static_cast<int64_t>(sizeof(int64_t));
+    c.check(std::max({padded, taps, positions}) <= most && taps <= most / positions,
+            "there are more patches than the memory holds");
   }
-  c.check(taps * positions <= int64_t{1} << 28, "there are too many patches");
+  c.check(x.dim(1).equals(0) != true && x.dim(2).equals(positions) != false, "the blocks fit ",
+          positions, " times into the image, the input is ", x.type());
   std::vector<int64_t> places;
   for (int64_t k = 0; k < taps; ++k)
     for (int64_t p = 0; p < positions; ++p) {

@@ -27,15 +27,8 @@ Tensor wrapped(const Tensor& index, const Dim& size) {
 
 Values gather(NodeCall& c) {
   if (c.value(0).kind() == Value::Kind::kStrings) {
-    const StringArray& s = c.value(0).strings();
-    const Array index = c.known(1);
-    c.check(s.shape.size() == 1, "strings are gathered from vectors only");
-    std::vector<std::string> items;
-    for (int64_t i = 0; i < index.size(); ++i) {
-      const int64_t at = index.integer(i);
-      items.push_back(s.items.at(static_cast<size_t>(at < 0 ? at + s.shape[0] : at)));
-    }
-    return {Value::of_strings(index.shape, items)};
+    const auto rank = static_cast<int64_t>(c.value(0).shape().size());
+    return {gathered_strings(c.value(0).strings(), c.known(1), c.axis(c.integer("axis", 0), rank))};
   }
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
@@ -150,7 +143,9 @@ Values tensor_scatter(NodeCall& c) {
 
 Values one_hot(NodeCall& c) {
   const Tensor& index = c.tensor(0);
-  const auto depth = static_cast<int64_t>(c.known_number(1));
+  const double wanted = c.known_number(1);
+  c.check(wanted >= 0 && wanted < 0x1p40, "the depth is ", wanted);
+  const auto depth = static_cast<int64_t>(wanted);
   const Tensor& values = c.tensor(2);
   int64_t axis = c.integer("axis", -1);
   if (axis < 0) axis += index.ndim() + 1;

@@ -33,7 +33,8 @@ Values split(NodeCall& c) {
     sizes = to_shape(c.integers("split"));
   } else {
     const auto count = c.integer("num_outputs", static_cast<int64_t>(c.output_count()));
-    c.check(count > 0 && count <= 1 << 20, "cannot split into ", count, " parts");
+    c.check(count > 0 && count == static_cast<int64_t>(c.output_count()), "cannot split into ",
+            count, " parts for ", c.output_count(), " outputs");
     const Dim size = x.dim(axis), each = ceil_divide(size, count);
     Dim left = size;
     for (int64_t i = 0; i < count; ++i) {
@@ -85,6 +86,9 @@ Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
               const std::string& mode, const Tensor& fill) {
   Tensor x = in;
   const Dim size = x.dim(axis);
+  constexpr int64_t kFar = int64_t{1} << 40;
+  if (std::max(before, after) > kFar || std::min(before, after) < -kFar)
+    fail(ErrorCode::kModel, "a border of ", before, " and ", after, " places is not supported");
   if (before < 0 || after < 0) {
     x = part(x, axis, std::max<int64_t>(0, -before), size + std::min<int64_t>(0, after));
     before = std::max<int64_t>(0, before);

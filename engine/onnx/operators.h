@@ -36,7 +36,6 @@ std::span<const Operator> sequence_operators();
 std::span<const Operator> string_operators();
 std::span<const Operator> training_operators();             ///< of ai.onnx.preview.training
 std::span<const Operator> preview_operators();              ///< of ai.onnx.preview
-std::span<const Operator> ml_operators();                   ///< of ai.onnx.ml
 std::span<const Operator> microsoft_attention_operators();  ///< the same
 std::span<const Operator> microsoft_quantized_operators();  ///< the same
 std::span<const Operator> microsoft_operators();            ///< of com.microsoft
@@ -63,6 +62,8 @@ int64_t known_size(const Tensor& x, int64_t axis);
 Dims known_shape(const Tensor& x);
 /// [start, end) along an axis.
 Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step = 1);
+/// Strings at these indices of an axis; indices below zero count from its end.
+Value gathered_strings(const StringArray& strings, const Array& index, int64_t axis);
 /// Rules that quantised forms share.
 Values average_pool_rule(NodeCall& c);
 Values lstm_rule(NodeCall& c);

@@ -237,9 +237,11 @@ Values resize(NodeCall& c) {
       a.scale = scales[i];
       c.check(a.scale > 0, "the scale ", a.scale, " is not positive");
       const double part = crop ? a.end - a.start : 1;
+      c.check(std::abs(in * part * a.scale) < 0x1p40, "the scale ", a.scale, " is too large");
       a.to = static_cast<int64_t>(std::floor(in * part * a.scale));
     } else if (common != 0) {
       a.scale = common;
+      c.check(std::abs(in * common) < 0x1p40, "the scale ", common, " is too large");
       a.to = static_cast<int64_t>(std::floor(in * common + 0.5));
     } else {
       a.scale = static_cast<double>(sizes[i]) / in;

@@ -1,13 +1,29 @@
 // Sequences and optionals.
 
+#include "base/limits.h"
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
 namespace {
 
+/// Sequences hold tensors and strings, no sequences: those could double without end.
+const Value& element(const NodeCall& c, size_t i) {
+  const Value& v = c.value(i);
+  c.check(v.is_tensor() || v.kind() == Value::Kind::kStrings, "a sequence cannot hold ", v);
+  return v;
+}
+
+/// A sequence that fits into memory.
+Value bounded(const NodeCall& c, Value::List list) {
+  int64_t bytes = 0;
+  for (const Value& v : list) bytes += held_bytes(v);
+  c.check(bytes <= limits().memory / 2, "the sequence takes more than half of the memory");
+  return Value::sequence(std::move(list));
+}
+
 Values construct(NodeCall& c) {
   Value::List list;
-  for (size_t i = 0; i < c.input_count(); ++i) list.push_back(c.value(i));
+  for (size_t i = 0; i < c.input_count(); ++i) list.push_back(element(c, i));
   return {Value::sequence(std::move(list))};
 }
 
@@ -30,8 +46,8 @@ Values at(NodeCall& c) {
 Values insert(NodeCall& c) {
   Value::List list = c.value(0).elements();
   const size_t where = c.has(2) ? place(c, 2, list.size(), true) : list.size();
-  list.insert(list.begin() + static_cast<int64_t>(where), c.value(1));
-  return {Value::sequence(std::move(list))};
+  list.insert(list.begin() + static_cast<int64_t>(where), element(c, 1));
+  return {bounded(c, std::move(list))};
 }
 
 Values erase(NodeCall& c) {
@@ -63,6 +79,7 @@ Values split(NodeCall& c) {
   std::vector<int64_t> sizes;
   const bool single = !c.has(1);
   if (single) {
+    c.check(size <= 1 << 24, "cannot split into ", size, " pieces");
     sizes.assign(static_cast<size_t>(size), 1);
   } else if (c.tensor(1).ndim() == 0) {
     const int64_t each = c.known_integer(1);

@@ -183,7 +183,12 @@ Values Session::run(const Values& inputs) {
   }
   Values results;
   held_ = arrays_for(compiled->executable->function(), inputs);
-  for (const Array& a : compiled->executable->run(held_)) results.emplace_back(Tensor(a));
+  try {
+    for (const Array& a : compiled->executable->run(held_)) results.emplace_back(Tensor(a));
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+    fail(ErrorCode::kModel, e.message());  // the caller's inputs fit: the file is to blame
+  }
   return results;
 }
 

@@ -143,7 +143,8 @@ Values depth_to_space(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t b = c.integer("blocksize", 1);
   const Shape& s = x.shape();
-  c.check(s.size() == 4 && b > 0, "a tensor of rank 4 and a positive block size are needed");
+  c.check(s.size() == 4 && b > 0 && b < 1 << 20,
+          "a tensor of rank 4 and a positive block size are needed");
   const Dim channels = floor_divide(s[1], b * b);
   if (c.word("mode", "DCR") == "CRD")
     return {ops::reshape(
@@ -158,7 +159,8 @@ Values space_to_depth(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t b = c.integer("blocksize", 1);
   const Shape& s = x.shape();
-  c.check(s.size() == 4 && b > 0, "a tensor of rank 4 and a positive block size are needed");
+  c.check(s.size() == 4 && b > 0 && b < 1 << 20,
+          "a tensor of rank 4 and a positive block size are needed");
   const Dim rows = floor_divide(s[2], b), columns = floor_divide(s[3], b);
   const Tensor blocks = ops::reshape(x, {s[0], s[1], rows, b, columns, b});
   if (c.word("mode", "DCR") == "CRD")

@@ -1,5 +1,6 @@
 #include "onnx/value.h"
 
+#include "base/limits.h"
 #include "ops/operators.h"
 
 namespace paddle::onnx {
@@ -17,6 +18,8 @@ Value Value::of_dims(Shape dims, bool scalar, DType dtype) {
 }
 
 Value Value::of_strings(Dims shape, std::vector<std::string> items) {
+  if (static_cast<int64_t>(items.size() * sizeof(std::string)) > limits().memory / 2)
+    fail(ErrorCode::kModel, items.size(), " strings take more than half of the memory");
   Value out;
   out.kind_ = Kind::kStrings;
   out.strings_ = std::make_shared<StringArray>(StringArray{std::move(shape), std::move(items)});
@@ -36,6 +39,13 @@ Value Value::optional(std::optional<Value> element) {
   List list;
   if (element) list.push_back(std::move(*element));
   out.elements_ = std::make_shared<List>(std::move(list));
+  return out;
+}
+
+Value Value::map(Value keys, Value values) {
+  Value out;
+  out.kind_ = Kind::kMap;
+  out.elements_ = std::make_shared<List>(List{std::move(keys), std::move(values)});
   return out;
 }
 
@@ -77,8 +87,19 @@ const StringArray& Value::strings() const {
 }
 
 const Value::List& Value::elements() const {
-  if (!elements_) fail(ErrorCode::kModel, "a sequence or optional is needed, not ", text());
+  if (!elements_ || kind_ == Kind::kMap)
+    fail(ErrorCode::kModel, "a sequence or optional is needed, not ", text());
   return *elements_;
+}
+
+const Value& Value::keys() const {
+  if (kind_ != Kind::kMap) fail(ErrorCode::kModel, "a map is needed, not ", text());
+  return (*elements_)[0];
+}
+
+const Value& Value::map_values() const {
+  keys();
+  return (*elements_)[1];
 }
 
 std::optional<Shape> Value::dims() const {
@@ -112,6 +133,31 @@ bool Value::is_known() const {
   return true;
 }
 
+int64_t held_bytes(const Value& value) {
+  int64_t bytes = sizeof(Value);
+  switch (value.kind()) {
+    case Value::Kind::kTensor:
+      if (const Shape shape = value.shape(); is_constant(shape))
+        bytes +=
+            storage_bytes(value.dtype(), element_count(std::span<const int64_t>(concrete(shape))));
+      break;
+    case Value::Kind::kStrings:
+      for (const std::string& s : value.strings().items)
+        bytes += static_cast<int64_t>(sizeof s + s.size());
+      break;
+    case Value::Kind::kMap:
+      bytes += held_bytes(value.keys()) + held_bytes(value.map_values());
+      break;
+    case Value::Kind::kSequence:
+    case Value::Kind::kOptional:
+      for (const Value& v : value.elements()) bytes += held_bytes(v);
+      break;
+    case Value::Kind::kNone:
+      break;
+  }
+  return bytes;
+}
+
 std::string Value::text() const {
   switch (kind_) {
     case Kind::kTensor:
@@ -122,6 +168,8 @@ std::string Value::text() const {
       return str("a sequence of ", elements_->size(), " values");
     case Kind::kOptional:
       return elements_->empty() ? "an empty optional" : "optional " + (*elements_)[0].text();
+    case Kind::kMap:
+      return "a map of " + (*elements_)[0].text() + " to " + (*elements_)[1].text();
     case Kind::kNone:
       break;
   }

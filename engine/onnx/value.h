@@ -1,7 +1,7 @@
 #pragma once
 // Values of an ONNX graph while it is imported or run: tensors (of either interpreter), strings,
-// sequences and optionals. An integer vector that came from shapes is kept as dims, so that what
-// exporters compute on sizes stays known although sizes are symbols.
+// sequences, optionals and maps. An integer vector that came from shapes is kept as dims, so that
+// what exporters compute on sizes stays known although sizes are symbols.
 
 #include <memory>
 #include <optional>
@@ -26,7 +26,7 @@ struct StringArray {
 
 class Value {
  public:
-  enum class Kind : uint8_t { kNone, kTensor, kStrings, kSequence, kOptional };
+  enum class Kind : uint8_t { kNone, kTensor, kStrings, kSequence, kOptional, kMap };
   using List = std::vector<Value>;
 
   Value() = default;
@@ -36,6 +36,8 @@ class Value {
   static Value of_strings(Dims shape, std::vector<std::string> items);
   static Value sequence(List elements);
   static Value optional(std::optional<Value> element);
+  /// Keys (a vector of strings or int64) and as many values (a vector of any kind).
+  static Value map(Value keys, Value values);
   /// A value of a file.
   static Value of(const formats::onnx::ValueData& data);
   static Value of(const formats::onnx::TensorData& data);
@@ -47,6 +49,9 @@ class Value {
   const Tensor& tensor() const;
   const StringArray& strings() const;
   const List& elements() const;  ///< of a sequence, or the one or none of an optional
+
+  const Value& keys() const;        ///< of a map
+  const Value& map_values() const;  ///< of a map
 
   /// Integers of a 0-D or 1-D tensor as far as they are known while tracing; at most 64.
   std::optional<Shape> dims() const;
@@ -68,5 +73,8 @@ class Value {
 };
 
 using Values = std::vector<Value>;
+
+/// Bytes that a value holds as far as its parts are known.
+int64_t held_bytes(const Value& value);
 
 }  // namespace paddle::onnx

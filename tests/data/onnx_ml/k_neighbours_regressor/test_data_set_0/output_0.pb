@@ -1,0 +1,1 @@
+BvariableJ0šıAƒFaÂ÷ª¹ÂuBûYlBşHÁ/hBC‹B£0B‡f±Â‘[ÂëâsB

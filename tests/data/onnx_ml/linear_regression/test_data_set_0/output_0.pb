@@ -1,0 +1,1 @@
+BvariableJ0C*(B @ÄArnxB($=Âmé°AÉâĞÁšKØ¿¹gÁAş“×A"DIÃ¹JğÂ±Ù*Â

@@ -1,0 +1,12 @@
+2
+versicolor2
+versicolor2
+versicolor2
+versicolor2setosa2
+versicolor2
+versicolor2
+versicolor2
+versicolor2
+versicolor2
+versicolor2
+versicolorBlabel

@@ -1,0 +1,1 @@
+BvariableJ0€SWBÂB¹/B"ÂÂB‰×ÂÂBxàƒA¨¥BY?Ã[ª³ÂqWÀ

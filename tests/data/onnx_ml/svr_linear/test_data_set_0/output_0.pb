@@ -1,0 +1,1 @@
+BvariableJ0¹Ag&ÛÁ‚Àˆ‡ÛA>{$BŒr•AC¸ÚAÿA6Øð@Q[ëÁÐÛf¿dE A

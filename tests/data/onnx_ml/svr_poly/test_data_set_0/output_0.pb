@@ -1,0 +1,2 @@
+BvariableJ0Æ#¡AÂŒÍ@u…3A»ğ‡AG•A
+LA…ĞOAÑAt$AeÚ@ü0KA:§BA

@@ -1,0 +1,1 @@
+2red2blue2grün2pinkBcolour

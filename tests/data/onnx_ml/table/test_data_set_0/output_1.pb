@@ -1,0 +1,1 @@
+BprobabilitiesJ ž"º>±î"?žs>ã^?W`Ž>ÔÏ8?O>8lX?
