@@ -1,6 +1,7 @@
 # tests/unit/<room>_<subject>_test.cc  one program test_<room> that links that room only
 # tests/<folder>/*_test.cc             one program test_<folder> that links everything
 # tests/<folder>/*.sh                  one test each; PADDLE_BIN names the folder of the programs
+# tests/fuzz/<subject>_fuzz.cc         one program fuzz_<subject>; a test replays its seeds
 # The folder is the CTest label. Tests run in the project's root.
 find_package(GTest REQUIRED)
 include(GoogleTest)
@@ -44,4 +45,31 @@ foreach(folder op grad ir model cli interop dist slow gpu)
     set_tests_properties(${folder}.${name} PROPERTIES LABELS ${folder} TIMEOUT 900
       SKIP_RETURN_CODE 77 ENVIRONMENT "PADDLE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   endforeach()
+endforeach()
+
+# Fuzz targets. With PADDLE_FUZZ they are libFuzzer's programs; otherwise replay.cc runs them over
+# the seeds, which a script writes, and over the files that fuzzing has found.
+set(PADDLE_FUZZ_ROOMS_safetensors formats)
+set(PADDLE_FUZZ_ROOMS_npz formats)
+set(PADDLE_FUZZ_ROOMS_onnx onnx)
+add_custom_target(fuzz_targets)
+foreach(subject safetensors npz onnx)
+  set(program fuzz_${subject})
+  add_executable(${program} tests/fuzz/${subject}_fuzz.cc tests/fuzz/fuzz_target.cc)
+  target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${program} PRIVATE
+    paddle_${PADDLE_FUZZ_ROOMS_${subject}} paddle_flags)
+  add_dependencies(fuzz_targets ${program})
+  if(PADDLE_FUZZ)
+    target_link_options(${program} PRIVATE -fsanitize=fuzzer)
+    if(subject STREQUAL "onnx")
+      target_sources(${program} PRIVATE tests/fuzz/protobuf_mutator.cc)
+    endif()
+  else()
+    target_sources(${program} PRIVATE tests/fuzz/replay.cc)
+    add_test(NAME fuzz.${subject} COMMAND bash tests/fuzz/replay.bash ${subject}
+      $<TARGET_FILE:${program}> WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(fuzz.${subject} PROPERTIES LABELS fuzz TIMEOUT 300
+      SKIP_RETURN_CODE 77)
+  endif()
 endforeach()

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
+
 namespace paddle::runtime {
 
 Executable::Executable(std::shared_ptr<const ir::Function> function, ExecutableOptions options)
@@ -57,6 +59,10 @@ const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
   Entry& e = entry(inputs);
   const size_t needed = e.plan->arena_bytes();
   if (!arena_ || arena_->bytes() < needed) {
+    if (needed > static_cast<size_t>(limits().memory))
+      fail(ErrorCode::kDevice, function_->name, " needs ", human_bytes(needed),
+           " for its values, more than the memory of ",
+           human_bytes(static_cast<uint64_t>(limits().memory)));
     arena_ = nullptr;  // free the old one first
     arena_ = Storage::allocate(needed);
   }

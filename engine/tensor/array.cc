@@ -49,7 +49,8 @@ Dims contiguous_strides(std::span<const int64_t> shape) {
   int64_t stride = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = stride;
-    stride *= std::max<int64_t>(shape[i], 1);
+    // Without elements a shape may be of any size, and strides mean nothing.
+    __builtin_mul_overflow(stride, std::max<int64_t>(shape[i], 1), &stride);
   }
   return strides;
 }

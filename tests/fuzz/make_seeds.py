@@ -1,0 +1,384 @@
+"""Writes small files for the fuzz targets to begin with: make_seeds.py FOLDER
+
+Good ones of every form, and the hostile ones that people think of first. Python's standard library
+is enough.
+"""
+
+import json
+import os
+import struct
+import sys
+import zipfile
+
+FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL, DOUBLE = 1, 2, 3, 6, 7, 8, 9, 11
+HUGE = (1 << 63) - 1
+
+
+# ---- protobuf ------------------------------------------------------------------------------------
+
+
+def varint(value):
+    value &= (1 << 64) - 1
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def field(number, content):
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    if isinstance(content, str):
+        content = content.encode()
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def tensor(name, kind, dims, values=None, raw=None, more=b""):
+    out = b"".join(field(1, d) for d in dims) + field(2, kind) + field(8, name)
+    if values is not None:
+        code = {FLOAT: "f", INT64: "q", INT32: "i", UINT8: "B", INT8: "b", BOOL: "?", DOUBLE: "d"}[kind]
+        raw = struct.pack(f"<{len(values)}{code}", *values)
+    return out + (field(9, raw) if raw is not None else b"") + more
+
+
+def integers(name, values):
+    return tensor(name, INT64, [len(values)], values)
+
+
+def attribute(name, value):
+    out = field(1, name)
+    if isinstance(value, float):
+        return out + varint(2 << 3 | 5) + struct.pack("<f", value) + field(20, 1)
+    if isinstance(value, int):
+        return out + field(3, value) + field(20, 2)
+    if isinstance(value, str):
+        return out + field(4, value) + field(20, 3)
+    if isinstance(value, Graph):
+        return out + field(6, value.content) + field(20, 5)
+    if isinstance(value, bytes):
+        return out + field(5, value) + field(20, 4)
+    if value and isinstance(value[0], float):
+        return out + b"".join(varint(7 << 3 | 5) + struct.pack("<f", v) for v in value) + field(20, 6)
+    if value and isinstance(value[0], str):
+        return out + b"".join(field(9, v) for v in value) + field(20, 8)
+    return out + b"".join(field(8, v) for v in value) + field(20, 7)
+
+
+def node(kind, inputs, outputs, domain="", **attributes):
+    out = b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs)
+    out += field(4, kind) + b"".join(field(5, attribute(k, v)) for k, v in attributes.items())
+    return out + (field(7, domain) if domain else b"")
+
+
+def value(name, kind=None, dims=None):
+    if kind is None:
+        return field(1, name)
+    shape = b""
+    if dims is not None:
+        shape = field(2, b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims))
+    return field(1, name) + field(2, field(1, field(1, kind) + shape))
+
+
+class Graph:
+    def __init__(self, nodes, inputs, outputs, tensors=()):
+        parts = [(1, n) for n in nodes] + [(2, "g")] + [(5, t) for t in tensors]
+        parts += [(11, i) for i in inputs] + [(12, o) for o in outputs]
+        self.content = b"".join(field(n, c) for n, c in parts)
+
+
+def model(graph, opset=17, more=b""):
+    opsets = field(8, field(1, "") + field(2, opset)) + field(8, field(1, "ai.onnx.ml") + field(2, 3))
+    return field(1, 8) + field(7, graph.content) + opsets + more
+
+
+# ---- models --------------------------------------------------------------------------------------
+
+
+def single(kind, inputs, outputs=1, tensors=(), opset=17, domain="", **attributes):
+    """A model of one node; inputs are (type, dims), or the name of one of `tensors`."""
+    names = [i if isinstance(i, str) else f"x{k}" for k, i in enumerate(inputs)]
+    values = [value(f"x{k}", *i) for k, i in enumerate(inputs) if not isinstance(i, str)]
+    out = [f"y{k}" for k in range(outputs)]
+    graph = Graph([node(kind, names, out, domain, **attributes)], values, [value(o) for o in out], tensors)
+    return model(graph, opset)
+
+
+def good_models():
+    x, v, image = (FLOAT, ["n", 3]), (FLOAT, [4]), (FLOAT, ["n", 2, 5, 5])
+    weights = tensor("w", FLOAT, [3, 2, 3, 3], [0.1] * 54)
+    for kind in ("Relu", "Sigmoid", "Softmax", "Exp", "Erf", "Identity", "Shape", "Size", "Not", "NonZero", "Floor",
+                 "Det", "Flatten", "Squeeze", "Transpose", "LogSoftmax", "Softplus", "Gelu", "Mish", "IsNaN"):
+        yield kind, single(kind, [(BOOL, [2]) if kind == "Not" else (FLOAT, [3, 3]) if kind == "Det" else x], opset=20)
+    for kind in ("Add", "Mul", "Pow", "Div", "Mod", "Max", "MatMul", "Greater", "Equal", "PRelu"):
+        yield kind, single(kind, [(FLOAT, [3, 3]), (FLOAT, [3, 3])], **({"fmod": 1} if kind == "Mod" else {}))
+    for kind in ("ReduceSum", "ReduceMax", "ReduceL2", "ReduceLogSumExp"):
+        yield kind, single(kind, [x, "a"], tensors=[integers("a", [1])], opset=18, keepdims=0)
+    yield "Conv", single("Conv", [image, "w"], tensors=[weights], pads=[1, 1, 1, 1], strides=[2, 2], group=1)
+    yield "ConvTranspose", single("ConvTranspose", [(FLOAT, [1, 3, 4, 4]), "w"], tensors=[weights], output_padding=[1, 1], strides=[2, 2])
+    yield "MaxPool", single("MaxPool", [image], 2, kernel_shape=[2, 2], ceil_mode=1)
+    yield "AveragePool", single("AveragePool", [image], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
+    yield "LpPool", single("LpPool", [image], kernel_shape=[2, 2], p=2, opset=18)
+    yield "GlobalAveragePool", single("GlobalAveragePool", [image])
+    yield "Pad", single("Pad", [x, "p"], tensors=[integers("p", [1, 0, 0, 2])], mode="reflect")
+    yield "Tile", single("Tile", [x, "r"], tensors=[integers("r", [2, 3])])
+    yield "Expand", single("Expand", [x, "s"], tensors=[integers("s", [2, 1, 3])])
+    yield "Reshape", single("Reshape", [x, "s"], tensors=[integers("s", [-1, 1])], allowzero=0)
+    yield "Slice", single("Slice", [x, "a", "b", "c", "d"], tensors=[integers(n, [i]) for n, i in (("a", 0), ("b", 2), ("c", 1), ("d", -1))])
+    yield "Gather", single("Gather", [x, "i"], tensors=[integers("i", [0, -1])], axis=1)
+    yield "GatherND", single("GatherND", [x, "i"], tensors=[tensor("i", INT64, [1, 2], [0, 1])])
+    yield "GatherElements", single("GatherElements", [(FLOAT, [2, 3]), "i"], tensors=[tensor("i", INT64, [1, 2], [0, 1])])
+    yield "ScatterND", single("ScatterND", [(FLOAT, [4]), "i", "u"], tensors=[tensor("i", INT64, [1, 1], [2]), tensor("u", FLOAT, [1], [5.0])], opset=18, reduction="add")
+    yield "ScatterElements", single("ScatterElements", [(FLOAT, [4]), "i", "u"], tensors=[integers("i", [2]), tensor("u", FLOAT, [1], [5.0])])
+    yield "Concat", single("Concat", [x, x], axis=-1)
+    yield "Split", single("Split", [(FLOAT, [4])], 2, num_outputs=2, opset=18)
+    yield "Range", single("Range", ["a", "b", "c"], tensors=[tensor(n, INT64, [], [i]) for n, i in (("a", 0), ("b", 9), ("c", 2))])
+    yield "ConstantOfShape", single("ConstantOfShape", ["s"], tensors=[integers("s", [2, 3])], value=tensor("", FLOAT, [1], [2.0]))
+    yield "OneHot", single("OneHot", [(INT64, ["n"]), "d", "v"], tensors=[tensor("d", INT64, [], [5]), tensor("v", FLOAT, [2], [0.0, 1.0])])
+    yield "EyeLike", single("EyeLike", [(FLOAT, [3, 4])], k=1)
+    yield "Trilu", single("Trilu", [(FLOAT, [3, 4]), "k"], tensors=[tensor("k", INT64, [], [1])])
+    yield "CumSum", single("CumSum", [x, "a"], tensors=[tensor("a", INT64, [], [1])], reverse=1)
+    yield "TopK", single("TopK", [x, "k"], 2, tensors=[integers("k", [2])])
+    yield "ArgMax", single("ArgMax", [x], axis=1, keepdims=0)
+    yield "Unique", single("Unique", [v], 4, sorted=1)
+    yield "Where", single("Where", [(BOOL, [3]), x, x])
+    yield "Cast", single("Cast", [x], to=STRING)
+    yield "Einsum", single("Einsum", [(FLOAT, [2, 3]), (FLOAT, [3, 4])], equation="ij,jk->ik")
+    yield "Gemm", single("Gemm", [(FLOAT, [2, 3]), (FLOAT, [4, 3])], transB=1, alpha=0.5)
+    yield "Resize", single("Resize", [(FLOAT, [1, 1, 4, 4]), "", "s"], tensors=[tensor("s", FLOAT, [4], [1.0, 1.0, 1.5, 2.0])], mode="cubic")
+    yield "Resize_sizes", single("Resize", [(FLOAT, [1, 1, 4, 4]), "", "", "s"], tensors=[integers("s", [1, 1, 7, 3])], mode="linear")
+    yield "Upsample", single("Upsample", [(FLOAT, [1, 1, 2, 2])], opset=7, scales=[1.0, 1.0, 2.0, 2.0])
+    yield "GridSample", single("GridSample", [(FLOAT, [1, 1, 3, 3]), (FLOAT, [1, 2, 2, 2])])
+    yield "RoiAlign", single("RoiAlign", [(FLOAT, [1, 1, 4, 4]), (FLOAT, [1, 4]), "b"], tensors=[integers("b", [0])], output_height=2, output_width=2, opset=16)
+    yield "NonMaxSuppression", single("NonMaxSuppression", [(FLOAT, [1, 3, 4]), (FLOAT, [1, 1, 3]), "m"], tensors=[integers("m", [2])])
+    yield "DepthToSpace", single("DepthToSpace", [(FLOAT, [1, 4, 2, 2])], blocksize=2)
+    yield "BatchNormalization", single("BatchNormalization", [(FLOAT, ["n", 2, 2, 2])] + [(FLOAT, [2])] * 4)
+    yield "LayerNormalization", single("LayerNormalization", [x, (FLOAT, [3])])
+    yield "GroupNormalization", single("GroupNormalization", [(FLOAT, [1, 4, 2, 2]), (FLOAT, [4]), (FLOAT, [4])], num_groups=2, opset=21)
+    yield "LRN", single("LRN", [image], size=3)
+    for kind, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        yield kind, single(kind, [(FLOAT, [2, 1, 3]), (FLOAT, [1, gates * 2, 3]), (FLOAT, [1, gates * 2, 2])], 2, hidden_size=2)
+    yield "DFT", single("DFT", [(FLOAT, [1, 4, 1])], axis=1)
+    yield "STFT", single("STFT", [(FLOAT, [1, 16, 1]), "s", "", "l"], tensors=[tensor("s", INT64, [], [4]), tensor("l", INT64, [], [8])])
+    yield "MelWeightMatrix", single("MelWeightMatrix", list("abcde"), tensors=[tensor(n, INT64, [], [i]) for n, i in (("a", 4), ("b", 8), ("c", 8000))] + [tensor("d", FLOAT, [], [0.0]), tensor("e", FLOAT, [], [4000.0])])
+    yield "HannWindow", single("HannWindow", ["s"], tensors=[tensor("s", INT64, [], [8])])
+    yield "QuantizeLinear", single("QuantizeLinear", [x, "s", "z"], tensors=[tensor("s", FLOAT, [], [0.5]), tensor("z", UINT8, [], [3])])
+    yield "DynamicQuantizeLinear", single("DynamicQuantizeLinear", [x], 3)
+    yield "MatMulInteger", single("MatMulInteger", [(UINT8, [2, 3]), (UINT8, [3, 2])])
+    yield "QLinearConv", single("QLinearConv", [(UINT8, [1, 1, 4, 4]), "s", "z", (UINT8, [1, 1, 3, 3]), "s", "z", "s", "z"], tensors=[tensor("s", FLOAT, [], [0.5]), tensor("z", UINT8, [], [3])])
+    yield "Attention", single("Attention", [(FLOAT, [1, 2, 3, 4])] * 3, opset=23)
+    yield "RandomNormal", single("RandomNormal", [], shape=[2, 3])
+    yield "Bernoulli", single("Bernoulli", [x])
+    yield "Multinomial", single("Multinomial", [x], sample_size=3)
+    yield "Dropout", single("Dropout", [x, "r", "t"], 2, tensors=[tensor("r", FLOAT, [], [0.5]), tensor("t", BOOL, [], [True])])
+    yield "StringConcat", single("StringConcat", [(STRING, [2]), (STRING, [2])], opset=20)
+    yield "StringSplit", single("StringSplit", [(STRING, [2])], 2, opset=20, delimiter=",")
+    yield "RegexFullMatch", single("RegexFullMatch", [(STRING, [2])], opset=20, pattern="a.*")
+    yield "StringNormalizer", single("StringNormalizer", [(STRING, [2])], case_change_action="UPPER")
+    yield "TfIdfVectorizer", single("TfIdfVectorizer", [(INT64, [4])], mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=1, ngram_counts=[0, 2], ngram_indexes=[0, 1, 2], pool_int64s=[1, 2, 1, 2])
+    yield "Compress", single("Compress", [v, (BOOL, [4])])
+    yield "Col2Im", single("Col2Im", [(FLOAT, [1, 4, 9]), "i", "b"], tensors=[integers("i", [4, 4]), integers("b", [2, 2])], opset=18)
+    yield "MaxUnpool", single("MaxUnpool", [(FLOAT, [1, 1, 2, 2]), (INT64, [1, 1, 2, 2])], kernel_shape=[2, 2], strides=[2, 2])
+    yield "SequenceConstruct", model(Graph([node("SequenceConstruct", ["x", "x"], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)], [value("x", *x)], [value("y")]))
+    for kind, attributes in (
+        ("Scaler", {"offset": [1.0], "scale": [2.0]}),
+        ("Normalizer", {"norm": "L2"}),
+        ("Imputer", {"imputed_value_floats": [1.0], "replaced_value_float": 0.0}),
+        ("LinearRegressor", {"coefficients": [1.0, 2.0, 3.0], "intercepts": [0.5]}),
+        ("LinearClassifier", {"coefficients": [1.0] * 6, "intercepts": [0.5, 0.1], "classlabels_ints": [3, 4], "post_transform": "SOFTMAX"}),
+        ("SVMRegressor", {"coefficients": [1.0], "support_vectors": [1.0, 2.0, 3.0], "n_supports": 1, "rho": [0.1], "kernel_type": "RBF", "kernel_params": [0.5, 0.0, 3.0]}),
+        ("SVMClassifier", {"coefficients": [1.0, -1.0], "support_vectors": [1.0, 2.0, 3.0, 0.0, 1.0, 2.0], "vectors_per_class": [1, 1], "rho": [0.1], "kernel_type": "LINEAR", "kernel_params": [0.5, 0.0, 3.0], "classlabels_ints": [0, 1]}),
+        ("TreeEnsembleRegressor", dict(TREE, n_targets=1, target_ids=[0, 0], target_nodeids=[1, 2], target_treeids=[0, 0], target_weights=[1.0, 2.0])),
+        ("TreeEnsembleClassifier", dict(TREE, classlabels_strings=["a", "b"], class_ids=[0, 1], class_nodeids=[1, 2], class_treeids=[0, 0], class_weights=[1.0, 2.0])),
+        ("OneHotEncoder", {"cats_int64s": [1, 2], "zeros": 1}),
+        ("LabelEncoder", {"keys_floats": [1.0, 2.0], "values_strings": ["a", "b"]}),
+    ):
+        outputs = 2 if kind.endswith("Classifier") else 1
+        yield kind, single(kind, [x], outputs, domain="ai.onnx.ml", **attributes)
+    yield "CategoryMapper", single("CategoryMapper", [(STRING, [2])], domain="ai.onnx.ml", cats_int64s=[1, 2], cats_strings=["a", "b"])
+    yield "ZipMap", single("ZipMap", [(FLOAT, ["n", 2])], domain="ai.onnx.ml", classlabels_strings=["a", "b"])
+    body = Graph([node("Identity", ["c"], ["d"]), node("Add", ["v", "v"], ["w"]), node("Identity", ["v"], ["z"])],
+                 [value("i", INT64, []), value("c", BOOL, []), value("v", FLOAT, [3])], [value("d"), value("w"), value("z")])
+    yield "Loop", single("Loop", ["m", "", (FLOAT, [3])], 2, tensors=[tensor("m", INT64, [], [3])], body=body)
+    scan = Graph([node("Add", ["s", "x"], ["t"]), node("Identity", ["t"], ["o"])], [value("s", FLOAT, [3]), value("x", FLOAT, [3])], [value("t"), value("o")])
+    yield "Scan", single("Scan", [(FLOAT, [3]), (FLOAT, [4, 3])], 2, num_scan_inputs=1, body=scan)
+    branch = lambda k: Graph([node(k, ["x1"], ["z"])], [], [value("z")])
+    yield "If", single("If", [(BOOL, [])], then_branch=Graph([node("Constant", [], ["z"], value=tensor("", FLOAT, [1], [1.0]))], [], [value("z")]),
+                       else_branch=Graph([node("Constant", [], ["z"], value_floats=[1.0, 2.0])], [], [value("z")]))
+    yield "If_outer", model(Graph([node("If", ["x0"], ["y"], then_branch=branch("Relu"), else_branch=branch("Neg"))], [value("x0", BOOL, []), value("x1", FLOAT, ["n"])], [value("y")]))
+    function = field(1, "f") + field(4, "a") + field(5, "b") + field(7, node("Relu", ["a"], ["b"])) + field(9, field(1, "") + field(2, 17)) + field(10, "my")
+    yield "Function", model(Graph([node("f", ["x"], ["y"], "my")], [value("x", *x)], [value("y")]), more=field(25, function))
+
+
+TREE = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0], "nodes_values": [0.5, 0.0, 0.0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0]}
+
+
+def hostile_models():
+    x = (FLOAT, ["n", 3])
+    whole = single("Relu", [x])
+    for at in (1, 7, len(whole) // 2, len(whole) - 1):
+        yield f"cut_{at}", whole[:at]
+    deep = Graph([node("Relu", ["x0"], ["z"])], [], [value("z")])
+    for depth in range(400):
+        deep = Graph([node("If", ["c"], ["z"], then_branch=deep, else_branch=deep if depth < 3 else Graph([], [], []))], [], [value("z")])
+        if depth in (10, 100, 399):
+            yield f"nested_{depth}", model(Graph([node("If", ["c"], ["y"], then_branch=deep, else_branch=deep)], [value("c", BOOL, []), value("x0", *x)], [value("y")]))
+    yield "cycle", model(Graph([node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])], [value("x", *x)], [value("b")]))
+    yield "itself", model(Graph([node("Relu", ["a"], ["a"])], [value("x", *x)], [value("a")]))
+    yield "twice", model(Graph([node("Relu", ["x"], ["y"]), node("Neg", ["x"], ["y"])], [value("x", *x)], [value("y")]))
+    yield "two_initialisers", single("Add", ["w", "w"], tensors=[tensor("w", FLOAT, [1], [1.0])] * 2)
+    yield "no_initialiser", single("Add", ["w", x])
+    yield "unknown_operator", single("Relux", [x])
+    yield "unknown_domain", single("Relu", [x], domain="com.example")
+    yield "no_outputs", model(Graph([node("Relu", ["x"], ["y"])], [value("x", *x)], []))
+    yield "wrong_types", single("Conv", [(STRING, [1]), (INT64, [])])
+    yield "few_inputs", single("Conv", [])
+    for name, dims, raw in (("negative", [-1], b""), ("overflow", [1 << 62, 4], b"ab"), ("overflow0", [0, HUGE, HUGE], b""), ("gigantic", [1 << 40], b"abcd"),
+                            ("short", [4], b"abc"), ("long", [1], b"abcdefgh"), ("rank", [1] * 80, b"abcd")):
+        yield f"tensor_{name}", single("Relu", ["w"], tensors=[tensor("w", FLOAT, dims, raw=raw)])
+    yield "tensor_type", single("Relu", ["w"], tensors=[tensor("w", 99, [1], raw=b"abcd")])
+    yield "strings_short", single("Identity", ["w"], tensors=[tensor("w", STRING, [9], more=field(6, "a"))])
+    for name, place, offset, length in (("outside", "../../../../etc/passwd", 0, 4), ("absolute", "/etc/passwd", 0, 4), ("itself", "model.onnx", 0, 4), ("good", "weights.bin", 0, 4),
+                                        ("far", "weights.bin", HUGE, 4), ("folder", ".", 0, 4), ("empty", "", 0, 4), ("long", "weights.bin", 60, 400), ("device", "/dev/zero", 0, 4)):
+        entries = b"".join(field(13, field(1, k) + field(2, str(v))) for k, v in (("location", place), ("offset", offset), ("length", length)))
+        yield f"external_{name}", single("Relu", ["w"], tensors=[tensor("w", FLOAT, [1], more=entries + field(14, 1))])
+    sparse = lambda values, index, dims: field(1, values) + field(2, index) + b"".join(field(3, d) for d in dims)
+    for name, s in (("good", sparse(tensor("w", FLOAT, [1], [2.0]), tensor("", INT64, [1], [3]), [5])),
+                    ("far", sparse(tensor("w", FLOAT, [1], [2.0]), tensor("", INT64, [1], [HUGE]), [5])),
+                    ("gigantic", sparse(tensor("w", FLOAT, [1], [2.0]), tensor("", INT64, [1], [3]), [1 << 39])),
+                    ("strings", sparse(tensor("w", STRING, [1], more=field(6, "a")), tensor("", INT64, [1], [3]), [5]))):
+        graph = Graph([node("Relu", ["w"], ["y"])], [], [value("y")])
+        graph.content += field(15, s)
+        yield f"sparse_{name}", model(graph)
+    for number in (1 << 20, 1 << 40, HUGE, -1, -HUGE - 1):
+        n = f"{number & (1 << 64) - 1:x}"
+        one = lambda name: [integers(name, [number])]
+        scalar = lambda name: [tensor(name, INT64, [], [number])]
+        yield f"pads_{n}", single("Pad", [(FLOAT, [2]), "p"], tensors=[integers("p", [number, number])])
+        yield f"tile_{n}", single("Tile", [(FLOAT, [2]), "r"], tensors=one("r"))
+        yield f"expand_{n}", single("Expand", [(FLOAT, [1]), "s"], tensors=one("s"))
+        yield f"shape_{n}", single("ConstantOfShape", ["s"], tensors=one("s"))
+        yield f"reshape_{n}", single("Reshape", [(FLOAT, [2]), "s"], tensors=one("s"))
+        yield f"range_{n}", single("Range", ["a", "b", "c"], tensors=[tensor("a", INT64, [], [0]), tensor("c", INT64, [], [1])] + scalar("b"))
+        yield f"one_hot_{n}", single("OneHot", [(INT64, [2]), "d", "v"], tensors=scalar("d") + [tensor("v", FLOAT, [2], [0.0, 1.0])])
+        yield f"resize_{n}", single("Resize", [(FLOAT, [1, 1, 2, 2]), "", "", "s"], tensors=[integers("s", [1, 1, number, 2])])
+        yield f"scales_{n}", single("Resize", [(FLOAT, [1, 1, 2, 2]), "", "s"], tensors=[tensor("s", FLOAT, [4], [1.0, 1.0, float(number), 1.0])])
+        yield f"top_{n}", single("TopK", [(FLOAT, [4]), "k"], 2, tensors=one("k"))
+        yield f"axis_{n}", single("Softmax", [x], axis=number)
+        yield f"axes_{n}", single("Unsqueeze", [x, "a"], tensors=one("a"))
+        yield f"squeeze_{n}", single("Squeeze", [x, "a"], tensors=one("a"))
+        yield f"slice_{n}", single("Slice", [(FLOAT, [4]), "s", "e", "a", "t"], tensors=one("s") + one("e") + [integers("a", [0])] + one("t"))
+        yield f"gather_{n}", single("Gather", [(FLOAT, [4]), "i"], tensors=one("i"))
+        yield f"scatter_{n}", single("ScatterND", [(FLOAT, [4]), "i", "u"], tensors=[tensor("i", INT64, [1, 1], [number]), tensor("u", FLOAT, [1], [1.0])])
+        yield f"eye_{n}", single("EyeLike", [(FLOAT, [3, 3])], k=number)
+        yield f"trilu_{n}", single("Trilu", [(FLOAT, [3, 3]), "k"], tensors=scalar("k"))
+        yield f"split_{n}", single("Split", [(FLOAT, [4])], 2, num_outputs=number, opset=18)
+        yield f"concat_{n}", single("Concat", [x, x], axis=number)
+        yield f"window_{n}", single("HannWindow", ["s"], tensors=scalar("s"))
+        yield f"mel_{n}", single("MelWeightMatrix", ["a", "a", "a", "l", "h"], tensors=scalar("a") + [tensor("l", FLOAT, [], [0.0]), tensor("h", FLOAT, [], [9.0])])
+        yield f"stft_{n}", single("STFT", [(FLOAT, [1, 16, 1]), "s", "", "s"], tensors=scalar("s"))
+        yield f"dft_{n}", single("DFT", [(FLOAT, [1, 4, 1]), "l"], tensors=scalar("l"), axis=1)
+        yield f"random_{n}", single("RandomNormal", [], shape=[number])
+        yield f"samples_{n}", single("Multinomial", [x], sample_size=number)
+        yield f"blocks_{n}", single("DepthToSpace", [(FLOAT, [1, 4, 2, 2])], blocksize=number)
+        yield f"col2im_{n}", single("Col2Im", [(FLOAT, [1, 4, 9]), "i", "b"], tensors=[integers("i", [number, 4]), integers("b", [2, 2])], opset=18)
+        yield f"unpool_{n}", single("MaxUnpool", [(FLOAT, [1, 1, 2, 2]), "i"], tensors=[tensor("i", INT64, [1, 1, 2, 2], [number] * 4)], kernel_shape=[2, 2])
+        yield f"targets_{n}", single("TreeEnsembleRegressor", [x], domain="ai.onnx.ml", **dict(TREE, n_targets=number, target_ids=[number, 0], target_nodeids=[1, 2], target_treeids=[0, 0], target_weights=[1.0, 2.0]))
+        yield f"hidden_{n}", single("LSTM", [(FLOAT, [2, 1, 3]), (FLOAT, [1, 8, 3]), (FLOAT, [1, 8, 2])], 2, hidden_size=number)
+        yield f"groups_{n}", single("Conv", [(FLOAT, [1, 2, 5, 5]), "w"], tensors=[tensor("w", FLOAT, [2, 2, 3, 3], [0.1] * 36)], group=number)
+        for name in ("kernel_shape", "strides", "dilations", "pads"):
+            many = [number] * (4 if name == "pads" else 2)
+            yield f"conv_{name}_{n}", single("Conv", [(FLOAT, [1, 2, 5, 5]), "w"], tensors=[tensor("w", FLOAT, [2, 2, 3, 3], [0.1] * 36)], **{name: many})
+            yield f"transpose_{name}_{n}", single("ConvTranspose", [(FLOAT, [1, 2, 5, 5]), "w"], tensors=[tensor("w", FLOAT, [2, 2, 3, 3], [0.1] * 36)], **{name: many})
+            for kind in ("MaxPool", "AveragePool", "LpPool"):
+                yield f"{kind}_{name}_{n}", single(kind, [(FLOAT, [1, 2, 5, 5])], opset=19, **({"kernel_shape": [2, 2]} | {name: many}))
+        body = Graph([node("Identity", ["c"], ["d"]), node("Identity", ["i"], ["z"])], [value("i", INT64, []), value("c", BOOL, [])], [value("d"), value("z")])
+        yield f"loop_{n}", single("Loop", ["m", ""], 1, tensors=scalar("m"), body=body)
+        grow = Graph([node("Identity", ["c"], ["d"]), node("Concat", ["v", "v"], ["w"], axis=0)], [value("i", INT64, []), value("c", BOOL, []), value("v", FLOAT)], [value("d"), value("w")])
+        yield f"grow_{n}", single("Loop", ["m", "", (FLOAT, [4])], 1, tensors=scalar("m"), body=grow)
+    call = lambda name, inner: field(1, name) + field(4, "a") + field(5, "b") + inner + field(9, field(1, "my") + field(2, 1)) + field(9, field(1, "") + field(2, 17)) + field(10, "my")
+    both = lambda f: field(7, node(f, ["a"], ["t"], "my")) + field(7, node(f, ["t"], ["b"], "my"))
+    functions = [call("f0", field(7, node("Relu", ["a"], ["b"])))] + [call(f"f{i}", both(f"f{i - 1}")) for i in range(1, 60)]
+    yield "doubling", model(Graph([node("f59", ["x"], ["y"], "my")], [value("x", *x)], [value("y")]), more=b"".join(field(25, f) for f in functions))
+    yield "recursion", model(Graph([node("r", ["x"], ["y"], "my")], [value("x", *x)], [value("y")]), more=field(25, call("r", both("r"))))
+    nodes, name = [], "x"
+    for i in range(40):
+        nodes.append(node("Concat", [name, name], [f"t{i}"], axis=0))
+        name = f"t{i}"
+    yield "growing", model(Graph(nodes, [value("x", FLOAT, [4])], [value(name)]))
+    yield "names", model(Graph([node("Relu\n\x1b[31m", ["x"], ["y"])], [value("x", *x)], [value("y")]))
+
+
+# ---- safetensors and NPZ -------------------------------------------------------------------------
+
+
+def safetensors(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def safetensors_files():
+    entry = lambda kind, shape, begin, end: {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
+    good = safetensors({"__metadata__": {"a": "b"}, "x": entry("F32", [2], 0, 8), "f": entry("BOOL", [3], 8, 11), "e": entry("F16", [0, 9], 11, 11)}, b"\0\1\2\3" * 3)
+    yield "good", good[:-1]
+    yield "cut", good[:-5]
+    yield "empty", b""
+    yield "header_size", struct.pack("<Q", (1 << 64) - 1) + b"{}"
+    yield "none", safetensors({})
+    yield "hole", safetensors({"x": entry("F32", [1], 4, 8)}, b"12345678")
+    yield "overlap", safetensors({"x": entry("F32", [2], 0, 8), "y": entry("F32", [1], 4, 8)}, b"12345678")
+    yield "negative", safetensors({"x": entry("F32", [-1], 0, 4)}, b"1234")
+    yield "overflow", safetensors({"x": entry("F64", [1 << 62, 1 << 62], 0, 0)})
+    yield "overflow_zero", safetensors({"x": entry("F64", [0, 1 << 62, 1 << 62], 0, 0)})
+    yield "type", safetensors({"x": entry("F99", [1], 0, 4)}, b"1234")
+    yield "twice", safetensors(b'{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"1")
+    yield "deep", safetensors(b'{"x":' + b"[" * 5000 + b"]" * 5000 + b"}")
+    yield "metadata", safetensors({"__metadata__": {"a": 1}})
+
+
+def npy(descr, shape, data=b"", fortran=False, version=1):
+    header = repr({"descr": descr, "fortran_order": fortran, "shape": shape}).encode()
+    header += b" " * (-(10 + len(header) + 1) % 16) + b"\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(header)) + header + data
+
+
+def npz_files(folder):
+    arrays = {"x": npy("<f4", (2, 2), b"\0" * 16), "b": npy("|b1", (3,), b"\0\1\2"), "e": npy(">i8", (0,)), "f": npy("<f8", (2, 3), b"\0" * 48, True),
+              "s": npy("<U3", (2,), "abcdef".encode("utf-32-le")), "c": npy("|S2", (2,), b"ab\0\0"), "v": npy("<i2", (1,), b"\0\0", version=2)}
+    path = os.path.join(folder, "temporary")
+
+    def packed(entries, method=zipfile.ZIP_STORED):
+        with zipfile.ZipFile(path, "w", method) as z:
+            for name, content in entries.items():
+                z.writestr(name + ".npy", content)
+        with open(path, "rb") as f:
+            content = f.read()
+        os.remove(path)
+        return content
+
+    yield "stored", packed(arrays)
+    yield "deflated", packed(arrays, zipfile.ZIP_DEFLATED)
+    for name, content in arrays.items():
+        yield f"npy_{name}", content
+    for name, descr, shape, data in (("gigantic", "<f4", (1 << 40,), b""), ("overflow", "<f8", (1 << 62, 1 << 62), b""), ("zero", "<f8", (0, 1 << 62, 1 << 62), b""), ("object", "|O", (1,), b"12345678"),
+                                     ("width", "<U1073741824", (1,), b"1234"), ("no_width", "<U0", (1 << 40,), b""), ("surrogate", "<U1", (1,), struct.pack("<I", 0xD800)), ("big_strings", ">U1", (1,), b"\0\0\0a")):
+        yield f"npy_{name}", npy(descr, shape, data)
+        yield name, packed({"x": npy(descr, shape, data)})
+    yield "empty", b"PK\x05\x06" + b"\0" * 18
+    whole = packed(arrays)
+    yield "cut", whole[: len(whole) // 2]
+    yield "zeros", packed({"x": npy("<f4", (1 << 20,), b"\0" * (4 << 20))}, zipfile.ZIP_DEFLATED)
+
+
+def main():
+    folder = sys.argv[1]
+    for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder))):
+        os.makedirs(os.path.join(folder, subject), exist_ok=True)
+        for name, content in files:
+            with open(os.path.join(folder, subject, name), "wb") as f:
+                f.write(content)
+
+
+if __name__ == "__main__":
+    main()
