@@ -2,6 +2,7 @@
 
 #include "ops/quantized.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/compose.h"
@@ -25,6 +26,8 @@ std::optional<Array> centred_weights(const Array& weights, const Array& zero, in
   if (zero.size() != 1 && zero.size() != channels) return std::nullopt;
   std::vector<int64_t> zeros;
   for (int64_t c = 0; c < zero.size(); ++c) zeros.push_back(std::llround(zero.number(c)));
+  const bool centred = std::all_of(zeros.begin(), zeros.end(), [](int64_t z) { return z == 0; });
+  if (packed.dtype == DType::kI8 && centred) return packed;
   zeros.resize(static_cast<size_t>(channels), zeros[0]);
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(channel) + 1; i < packed.shape.size(); ++i)

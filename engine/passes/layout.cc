@@ -89,7 +89,9 @@ class ChannelsLast final : public PassingInterpreter {
       // The loops for float64 gain nothing by it.
       const bool fits =
           type.shape.size() == 4 && type.shape[1].is_constant() && type.dtype != DType::kF64;
-      many = many || (fits && type.shape[1].value() >= kManyChannels);
+      // On integers there are kernels for channels last alone.
+      const bool bytes = type.dtype == DType::kU8 || type.dtype == DType::kI8;
+      many = many || (fits && (bytes || type.shape[1].value() >= kManyChannels));
       return fits;
     };
     for (const size_t i : images.operands) {

@@ -11,10 +11,11 @@ CAPTION = """\
 A training line is a step: forward, backward, update, on four batches of host arrays in turn, each loss
 returned; an `infer_` line is one prediction. `ms`: median of the rounds' medians (in parentheses the
 shortest step of all). `ratio`: the peer's median over ours, above 1 where ours is faster. `limit`: the
-line's floating-point operations at the best rate of a 1536 x 1536 matrix product in its dtype (float32 for int8), measured
-here in each round of this run; `share`: that limit over our median. `MiB`: peak resident memory of the
-process. `difference`: of the first losses (training) or the outputs (inference), relative, from the same
-weights on the same data; a line where it is too large fails and has no times."""
+line's floating-point operations at the best rate of a 1536 x 1536 matrix product in its dtype (in
+float32 for int8), measured here in each round of this run; `share`: that limit over our median. `MiB`:
+peak resident memory of the process. `difference`: of the first losses (training) or the outputs
+(inference), relative, from the same weights on the same data; a line where it is too large fails and
+has no times."""
 
 
 def milliseconds(side):

@@ -35,7 +35,31 @@ int64_t squares(D d, const float* top, const float* bottom, int64_t j, int64_t n
   return j;
 }
 
+template <class T>
+void rows_loop(const T* const* rows, int64_t count, int64_t n, T* out) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    auto most = hn::LoadU(d, rows[0] + i);
+    for (int64_t k = 1; k < count; ++k) most = hn::Max(most, hn::LoadU(d, rows[k] + i));
+    hn::StoreU(most, d, out + i);
+  }
+  for (; i < n; ++i) {
+    T most = rows[0][i];
+    for (int64_t k = 1; k < count; ++k) most = rows[k][i] > most ? rows[k][i] : most;
+    out[i] = most;
+  }
+}
+
 }  // namespace
+
+void unsigned_rows_loop(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
+  rows_loop(rows, count, n, out);
+}
+void signed_rows_loop(const int8_t* const* rows, int64_t count, int64_t n, int8_t* out) {
+  rows_loop(rows, count, n, out);
+}
 
 void largest_of_squares_loop(const float* top, const float* bottom, int64_t n, float* out) {
   // Planes are narrow: what the widest vectors leave goes through shorter ones.
@@ -54,6 +78,15 @@ HWY_AFTER_NAMESPACE();
 namespace paddle::cpu {
 
 HWY_EXPORT(largest_of_squares_loop);
+HWY_EXPORT(unsigned_rows_loop);
+HWY_EXPORT(signed_rows_loop);
+
+void largest_of_rows(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(unsigned_rows_loop)(rows, count, n, out);
+}
+void largest_of_rows(const int8_t* const* rows, int64_t count, int64_t n, int8_t* out) {
+  HWY_DYNAMIC_DISPATCH(signed_rows_loop)(rows, count, n, out);
+}
 
 void largest_of_squares(const float* top, const float* bottom, int64_t n, float* out) {
   HWY_DYNAMIC_DISPATCH(largest_of_squares_loop)(top, bottom, n, out);
