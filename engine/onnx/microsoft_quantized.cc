@@ -78,8 +78,8 @@ Values gemm(NodeCall& c) {
     const Tensor right = turned ? ops::transpose(c.tensor(3), {1, 0}) : c.tensor(3);
     const Tensor bias = c.tensor_or_none(6);
     const bool fits = !bias || (bias.ndim() == 1 && bias.dim(0).same(right.dim(1)));
-    const Tensor w = known_matrix(c.tensor(0), c.tensor(2), right, c.tensor_or_none(5));
-    if (w && fits)
+    const Tensors w = known_matrix(c.tensor(0), c.tensor(2), right, c.tensor_or_none(5));
+    if (!w.empty() && fits)
       return {product_of(c.tensor(0), w, c.tensor(2), scale, bias, c.tensor_or_none(7),
                          c.tensor_or_none(8))};
   }
@@ -102,7 +102,7 @@ Tensor product_with(const NodeCall& c, const Tensor& x, const Tensor& x_zero, co
   const Tensor zero = c.tensor_or_none(i_zero);
   const Tensor scale = plain(x_scale) * plain(c.tensor(i_scale));
   if (is_one(x_scale) && scale.ndim() <= 1)
-    if (const Tensor w = known_matrix(x, x_zero, c.tensor(i), zero))
+    if (const Tensors w = known_matrix(x, x_zero, c.tensor(i), zero); !w.empty())
       return product_of(x, w, x_zero, scale);
   const auto wide = [&](const Tensor& v, const Tensor& point) {
     const Tensor f = ops::cast(v, DType::kF32);

@@ -19,30 +19,55 @@ Tensor plain(const Tensor& v) {
 
 namespace {
 
-/// Known weights as int8 with the zero point 0, out channels along `channel`; undefined where they
-/// are not known, or do not fit.
-Tensor known_weights(const Tensor& w, const Tensor& zero, int64_t channel) {
-  if (!w.is_concrete() || (zero && (!zero.is_concrete() || zero.ndim() > 1))) return {};
-  if (w.dtype() != DType::kU8 && w.dtype() != DType::kI8) return {};
-  const auto centred = quantized::centred_weights(
+/// Known weights as int8 with the zero point 0, out channels along `channel`, in one part or two;
+/// none where they are not known, or do not fit.
+Tensors known_weights(const Tensor& x, const Tensor& w, const Tensor& zero, int64_t channel) {
+  const auto is_byte = [](const Tensor& t) {
+    return t.dtype() == DType::kU8 || t.dtype() == DType::kI8;
+  };
+  if (!is_byte(x) || !is_byte(w) || !w.is_concrete()) return {};
+  if (zero && (!zero.is_concrete() || zero.ndim() > 1)) return {};
+  const auto parts = quantized::centred_weights(
       w.array(), zero ? zero.array() : Array::scalar<float>(0.0f), channel);
-  return centred ? Tensor(*centred) : Tensor();
+  Tensors out;
+  for (const Array& part : parts) {
+    // Two parts are worth it only on integers.
+    if (parts.size() > 1 && !quantized::takes_integers(x.dtype(), part)) return {};
+    out.emplace_back(part);
+  }
+  return out;
+}
+
+/// Sums as numbers, and quantised, as far as there are scales.
+Tensor finished(const Tensor& sums, const Tensor& scale, const Tensor& out_scale,
+                const Tensor& out_zero) {
+  if (!scale) return sums;
+  const Tensor y = ops::cast(sums, DType::kF32) * scale;
+  return out_scale ? ops::quantize(y, plain(out_scale), plain(out_zero), out_zero.dtype()) : y;
+}
+
+DType result_type(const Tensor& scale, const Tensor& out_scale, const Tensor& out_zero) {
+  return out_scale ? out_zero.dtype() : scale ? DType::kF32 : DType::kI32;
 }
 
 }  // namespace
 
-Tensor known_matrix(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
+Tensors known_matrix(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
   if (a.ndim() < 2 || b.ndim() != 2 || (a_zero && !is_one(a_zero))) return {};
-  if (a.dtype() != DType::kU8 && a.dtype() != DType::kI8) return {};
-  return known_weights(b, b_zero, 1);
+  return known_weights(a, b, b_zero, 1);
 }
 
-Tensor product_of(const Tensor& x, const Tensor& weight, const Tensor& zero, const Tensor& scale,
+Tensor product_of(const Tensor& x, const Tensors& weights, const Tensor& zero, const Tensor& scale,
                   const Tensor& bias, const Tensor& out_scale, const Tensor& out_zero) {
-  const DType dtype = out_scale ? out_zero.dtype() : scale ? DType::kF32 : DType::kI32;
-  return ops::quantized_linear(x, weight, plain(zero), plain(scale), bias, {}, {}, {}, {}, {},
-                               plain(out_scale), plain(out_zero), DType::kU8, std::nullopt,
-                               std::nullopt, dtype);
+  const auto product = [&](const Tensor& w, const Tensor& b, const Tensor& s, const Tensor& os,
+                           const Tensor& oz) {
+    return ops::quantized_linear(x, w, plain(zero), plain(s), b, {}, {}, {}, {}, {}, plain(os),
+                                 plain(oz), DType::kU8, std::nullopt, std::nullopt,
+                                 result_type(s, os, oz));
+  };
+  if (weights.size() == 1) return product(weights[0], bias, scale, out_scale, out_zero);
+  const Tensor sums = product(weights[0], bias, {}, {}, {}) + product(weights[1], {}, {}, {}, {});
+  return finished(sums, plain(scale), out_scale, out_zero);
 }
 
 namespace {
@@ -137,7 +162,8 @@ DType work_type(int64_t terms) { return terms <= 256 ? DType::kF32 : DType::kF64
 Values matmul_integer(NodeCall& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(1);
   const Tensor a_zero = c.tensor_or_none(2), b_zero = c.tensor_or_none(3);
-  if (const Tensor w = known_matrix(a, a_zero, b, b_zero)) return {product_of(a, w, a_zero)};
+  if (const Tensors w = known_matrix(a, a_zero, b, b_zero); !w.empty())
+    return {product_of(a, w, a_zero)};
   const Dim& terms = a.dim(-1);
   const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
   const Tensor za = a_zero ? per_row(a_zero) : Tensor();
@@ -148,7 +174,7 @@ Values qlinear_matmul(NodeCall& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(3);
   const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
   if (is_one(c.tensor(1)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
-    if (const Tensor w = known_matrix(a, c.tensor(2), b, c.tensor(5)))
+    if (const Tensors w = known_matrix(a, c.tensor(2), b, c.tensor(5)); !w.empty())
       return {
           product_of(a, w, c.tensor(2), plain(f32(1)) * plain(f32(4)), {}, f32(6), c.tensor(7))};
   const Dim& terms = a.dim(-1);
@@ -183,27 +209,33 @@ DType conv_work(const Tensor& weight) {
 }
 
 /// A convolution of images on integers; see product_of.
-Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& zero,
-                      const Tensor& bias = {}, const Tensor& scale = {},
+Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights,
+                      const Tensor& zero, const Tensor& bias = {}, const Tensor& scale = {},
                       const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
-  const Window w = convolution_window(c, x, weight);
-  const DType dtype = out_scale ? out_zero.dtype() : scale ? DType::kF32 : DType::kI32;
-  return ops::quantized_conv2d(x, weight, plain(zero), plain(scale), bias, {}, {}, {}, {}, {},
-                               plain(out_scale), plain(out_zero), w.stride, w.borders(), w.dilation,
-                               c.integer("group", 1), "NCHW", DType::kU8, std::nullopt,
-                               std::nullopt, dtype);
+  const Window window = convolution_window(c, x, weights[0]);
+  const auto convolution = [&](const Tensor& w, const Tensor& b, const Tensor& s, const Tensor& os,
+                               const Tensor& oz) {
+    return ops::quantized_conv2d(x, w, plain(zero), plain(s), b, {}, {}, {}, {}, {}, plain(os),
+                                 plain(oz), window.stride, window.borders(), window.dilation,
+                                 c.integer("group", 1), "NCHW", DType::kU8, std::nullopt,
+                                 std::nullopt, result_type(s, os, oz));
+  };
+  if (weights.size() == 1) return convolution(weights[0], bias, scale, out_scale, out_zero);
+  const Tensor sums =
+      convolution(weights[0], bias, {}, {}, {}) + convolution(weights[1], {}, {}, {}, {});
+  return finished(sums, scale ? per_output(scale, sums.ndim()) : scale, out_scale, out_zero);
 }
 
-/// The weights of a convolution of images in bytes; undefined for others.
-Tensor known_filters(const Tensor& x, const Tensor& x_zero, const Tensor& w, const Tensor& zero) {
+/// The weights of a convolution of images in bytes, in parts; none for others.
+Tensors known_filters(const Tensor& x, const Tensor& x_zero, const Tensor& w, const Tensor& zero) {
   if (x.ndim() != 4 || w.ndim() != 4 || (x_zero && !is_one(x_zero))) return {};
-  return known_weights(w, zero, 0);
+  return known_weights(x, w, zero, 0);
 }
 
 Values conv_integer(NodeCall& c) {
   const Tensor &x = c.tensor(0), &w = c.tensor(1);
   const Tensor x_zero = c.tensor_or_none(2), w_zero = c.tensor_or_none(3);
-  if (const Tensor filters = known_filters(x, x_zero, w, w_zero))
+  if (const Tensors filters = known_filters(x, x_zero, w, w_zero); !filters.empty())
     return {convolution_of(c, x, filters, x_zero)};
   const DType work = conv_work(w);
   const Tensor zw = w_zero ? per_filter(w_zero, w.ndim()) : Tensor();
@@ -214,7 +246,7 @@ Values qlinear_conv(NodeCall& c) {
   const Tensor &x = c.tensor(0), &w = c.tensor(3);
   const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
   if (is_one(c.tensor(1)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
-    if (const Tensor filters = known_filters(x, c.tensor(2), w, c.tensor(5)))
+    if (const Tensors filters = known_filters(x, c.tensor(2), w, c.tensor(5)); !filters.empty())
       return {convolution_of(c, x, filters, c.tensor(2), c.tensor_or_none(8),
                              plain(f32(1)) * plain(f32(4)), f32(6), c.tensor(7))};
   const DType work = conv_work(w);

@@ -10,13 +10,14 @@ bool is_one(const Tensor& v);
 /// A vector of one number as a scalar; others, and undefined ones, as they are.
 Tensor plain(const Tensor& v);
 
-/// The right side of a product of bytes with a known matrix as int8 with the zero point 0;
-/// undefined where the product is none that runs on integers.
-Tensor known_matrix(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero);
+/// The right side of a product of bytes with a known matrix as int8 with the zero point 0: one
+/// matrix, or two whose sum it is; none where the product does not run on integers.
+Tensors known_matrix(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero);
 
-/// The sums of (x - zero) · weight and the bias on integers; as numbers where there is a scale (one
-/// or per column), quantised where there is a second one, for the result. Others may be undefined.
-Tensor product_of(const Tensor& x, const Tensor& weight, const Tensor& zero,
+/// The sums of (x - zero) · weights and the int32 bias on integers; as numbers where there is a
+/// scale (one or per column), quantised where there is a second one, for the result. Others may be
+/// undefined.
+Tensor product_of(const Tensor& x, const Tensors& weights, const Tensor& zero,
                   const Tensor& scale = {}, const Tensor& bias = {}, const Tensor& out_scale = {},
                   const Tensor& out_zero = {});
 

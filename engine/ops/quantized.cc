@@ -20,27 +20,32 @@ TakesIntegersFn& taker() {
 void register_takes_integers(TakesIntegersFn function) { taker() = function; }
 bool takes_integers(DType x, const Array& weight) { return taker() && taker()(x, weight); }
 
-std::optional<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel) {
+std::vector<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel) {
   const Array packed = weights.contiguous();
   const int64_t channels = packed.shape[static_cast<size_t>(channel)];
-  if (zero.size() != 1 && zero.size() != channels) return std::nullopt;
+  if (zero.size() != 1 && zero.size() != channels) return {};
   std::vector<int64_t> zeros;
   for (int64_t c = 0; c < zero.size(); ++c) zeros.push_back(std::llround(zero.number(c)));
   const bool centred = std::all_of(zeros.begin(), zeros.end(), [](int64_t z) { return z == 0; });
-  if (packed.dtype == DType::kI8 && centred) return packed;
+  if (packed.dtype == DType::kI8 && centred) return {packed};
   zeros.resize(static_cast<size_t>(channels), zeros[0]);
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(channel) + 1; i < packed.shape.size(); ++i)
     inner *= packed.shape[i];
-  Array out = Array::empty(DType::kI8, packed.shape);
+  Array first = Array::empty(DType::kI8, packed.shape),
+        rest = Array::zeros(DType::kI8, packed.shape);
+  bool fits = true;
   for (int64_t i = 0; i < packed.size(); ++i) {
     const int64_t stored =
         packed.dtype == DType::kU8 ? packed.data<uint8_t>()[i] : packed.data<int8_t>()[i];
     const int64_t value = stored - zeros[static_cast<size_t>(i / inner % channels)];
-    if (value < -128 || value > 127) return std::nullopt;
-    out.data<int8_t>()[i] = static_cast<int8_t>(value);
+    const int64_t held = std::clamp<int64_t>(value, -128, 127), left = value - held;
+    if (left < -128 || left > 127) return {};
+    first.data<int8_t>()[i] = static_cast<int8_t>(held);
+    rest.data<int8_t>()[i] = static_cast<int8_t>(left);
+    fits = fits && left == 0;
   }
-  return out;
+  return fits ? std::vector<Array>{first} : std::vector<Array>{first, rest};
 }
 
 }  // namespace paddle::quantized

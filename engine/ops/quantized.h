@@ -4,7 +4,7 @@
 // those kernels.
 
 #include <cstddef>
-#include <optional>
+#include <vector>
 
 #include "tensor/tensor.h"
 
@@ -26,9 +26,10 @@ enum Operand : size_t {
   kOperandCount,
 };
 
-/// 8-bit weights minus their zero point (one, or one per place of the axis `channel`) as int8; none
-/// where they do not all fit.
-std::optional<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel);
+/// 8-bit weights minus their zero point (one, or one per place of the axis `channel`) as int8.
+/// Where they do not all fit there are two arrays whose sum they are; none if the zero points do
+/// not fit.
+std::vector<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel);
 
 /// True if a backend multiplies integers of type `x` with these int8 weights exactly and faster
 /// than floats.

@@ -29,10 +29,10 @@ std::optional<Weights> weights_of(const Value* v, int channel) {
   const int scale_axis = varying_axis(&scale, rank), zero_axis = varying_axis(&zero, rank);
   const auto fits = [&](int axis) { return axis == -1 || axis == channel; };
   if (channel >= rank || !fits(scale_axis) || !fits(zero_axis)) return std::nullopt;
-  auto integers = q::centred_weights(*x.constant, *zero.constant, channel);
-  if (!integers) return std::nullopt;
+  const std::vector<Array> integers = q::centred_weights(*x.constant, *zero.constant, channel);
+  if (integers.size() != 1) return std::nullopt;
   Weights w;
-  w.integers = std::move(*integers);
+  w.integers = integers[0];
   const int64_t channels = w.integers.shape[static_cast<size_t>(channel)];
   const Array scales = scale.constant->contiguous();
   const int64_t count = scale_axis == -1 ? 1 : channels;

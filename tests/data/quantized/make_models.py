@@ -80,6 +80,7 @@ if __name__ == "__main__":
     write("images_qdq_u8", image_net, (3, 9, 10), static(QuantFormat.QDQ, u8, s8, True))
     write("images_qdq_s8", image_net, (3, 9, 10), static(QuantFormat.QDQ, s8, s8, False))
     write("images_operators", image_net, (3, 9, 10), static(QuantFormat.QOperator, u8, s8, False))
+    write("images_operators_u8", image_net, (3, 9, 10), static(QuantFormat.QOperator, u8, u8, False))
     write("products_qdq", products_net, (4, 20), static(QuantFormat.QDQ, u8, s8, True))
     write("products_dynamic", products_net, (4, 20), lambda plain, path, shape: quantize_dynamic(
         plain, path, weight_type=s8, per_channel=True))
