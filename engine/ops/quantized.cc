@@ -21,6 +21,8 @@ void register_takes_integers(TakesIntegersFn function) { taker() = function; }
 bool takes_integers(DType x, const Array& weight) { return taker() && taker()(x, weight); }
 
 std::vector<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel) {
+  // A few numbers broadcast to many are no weights.
+  if (weights.size() > static_cast<int64_t>(weights.storage->bytes())) return {};
   const Array packed = weights.contiguous();
   const int64_t channels = packed.shape[static_cast<size_t>(channel)];
   if (zero.size() != 1 && zero.size() != channels) return {};

@@ -15,7 +15,8 @@ using ir::Operation;
 using ir::Value;
 namespace q = quantized;
 
-constexpr int64_t kMaxUnpacked = int64_t{1} << 26;  ///< elements of a constant brought to numbers
+constexpr int64_t kMaxUnpacked = int64_t{1} << 26;     // elements of a constant brought to numbers
+constexpr int64_t kMaxAllUnpacked = int64_t{1} << 30;  // and of all of them
 
 /// Quantised convolutions and products that no kernel takes become what they are made of.
 class Decomposer final : public PassingInterpreter {
@@ -52,19 +53,22 @@ class Decomposer final : public PassingInterpreter {
   const TakesIntegers& takes_;
 };
 
-/// Constants that are still needed as numbers, brought there once.
-void unpack_constants(ir::Region& region, const Evaluate& evaluate) {
+/// Constants that are still needed as numbers, brought there once, as long as `budget` elements
+/// last.
+void unpack_constants(ir::Region& region, const Evaluate& evaluate, int64_t& budget) {
   for (auto it = region.operations.begin(); it != region.operations.end();) {
     Operation& o = **it;
-    for (const auto& nested : o.regions) unpack_constants(*nested, evaluate);
+    for (const auto& nested : o.regions) unpack_constants(*nested, evaluate, budget);
     const bool fixed = o.op->has(kUnpacks) && is_constant(o.results[0]->type.shape) &&
                        std::all_of(o.operands.begin(), o.operands.end(),
                                    [](const Value* v) { return v && v->constant; });
-    if (!fixed ||
-        element_count(std::span<const Dim>(o.results[0]->type.shape)).value() > kMaxUnpacked) {
+    const int64_t size =
+        fixed ? element_count(std::span<const Dim>(o.results[0]->type.shape)).value() : 0;
+    if (!fixed || size > std::min(kMaxUnpacked, budget)) {
       ++it;
       continue;
     }
+    budget -= size;
     std::vector<const Array*> operands;
     for (const Value* v : o.operands) operands.push_back(&*v->constant);
     o.results[0]->constant = evaluate(*o.op, o.attrs, operands, {o.results[0]->type})[0];
@@ -90,7 +94,8 @@ void compute_on_integers(ir::Function& function, const TakesIntegers& takes_inte
   }
   Decomposer decomposer(takes_integers);
   ir::rewrite(function, decomposer);
-  unpack_constants(function.body, evaluate);
+  int64_t budget = kMaxAllUnpacked;
+  unpack_constants(function.body, evaluate, budget);
 }
 
 }  // namespace paddle::passes
