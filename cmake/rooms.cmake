@@ -69,6 +69,19 @@ add_custom_command(
   VERBATIM)
 set_source_files_properties(${PADDLE_WIRE_SOURCES} PROPERTIES COMPILE_OPTIONS -w)
 
+# ---- the standard rewrites, as text in the program -------------------------------------------------
+
+set(PADDLE_RULES ${CMAKE_SOURCE_DIR}/engine/passes/rules/standard.rules)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PADDLE_RULES})
+file(READ ${PADDLE_RULES} PADDLE_RULES_TEXT)
+file(CONFIGURE OUTPUT ${PADDLE_GENERATED_ROOT}/passes/generated/standard_rules.h @ONLY CONTENT [=[
+// Made of engine/passes/rules/standard.rules.
+#pragma once
+namespace paddle::passes {
+inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
+}  // namespace paddle::passes
+]=])
+
 # ---- the rooms -----------------------------------------------------------------------------------
 
 set(previous "")

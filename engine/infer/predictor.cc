@@ -93,6 +93,7 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
   auto p = std::make_unique<Predictor>();
   p->store_.seed = options.seed;
   p->profile_ = options.profile;
+  p->observe_ = options.observe;
   if (is_directory(path)) {
     if (!options.overrides.empty())
       fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
@@ -215,8 +216,7 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   trace.fixed = std::move(fixed);
   trace.function = function;
   bind_weights(*function, store_);
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
-    pass.run(*function);
+  passes::run_standard(*function, runtime::pass_options(), observe_);
   runtime::ExecutableOptions executable;
   executable.plan.profile = profile_;
   trace.executable = std::make_unique<runtime::Executable>(function, executable);

@@ -29,6 +29,7 @@ struct LoadOptions {
   uint64_t seed = 0;
   /// Times the plan's instructions when set.
   std::shared_ptr<runtime::Profile> profile;
+  passes::Observer observe;  ///< told of functions after each pass when set
 };
 
 /// What a model's folder says of its data beside the types.
@@ -100,6 +101,7 @@ class Predictor {
   std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
   std::optional<train::LoadReport> report_;
   std::shared_ptr<runtime::Profile> profile_;
+  passes::Observer observe_;
   std::unique_ptr<onnx::Session> onnx_;
 };
 

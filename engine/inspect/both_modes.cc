@@ -52,8 +52,7 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
       defined.push_back(t.defined());
     }
   }
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
-    pass.run(*function);
+  passes::run_standard(*function, runtime::pass_options());
   ir::verify(*function);
   runtime::Executable executable(function, {1, {.poison_dead_memory = true, .profile = nullptr}});
   std::vector<Array> packed;

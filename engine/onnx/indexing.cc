@@ -25,6 +25,18 @@ Tensor wrapped(const Tensor& index, const Dim& size) {
                     wide);
 }
 
+/// x[…, i, …] for one index that is known and in range: a view.
+std::optional<Tensor> single_slice(const Tensor& x, const Value& index, int64_t axis) {
+  if (!index.shape().empty() || !index.is_known() || !x.dim(axis).is_constant())
+    return std::nullopt;
+  const Tensor& number = index.tensor();
+  if (!number.is_concrete()) return std::nullopt;
+  const int64_t size = x.dim(axis).value(), given = number.array().integer(0);
+  const int64_t at = given < 0 ? given + size : given;
+  if (at < 0 || at >= size) return std::nullopt;
+  return ops::squeeze(ops::slice(x, {axis}, Shape{at}, Shape{at + 1}), std::vector<int64_t>{axis});
+}
+
 Values gather(NodeCall& c) {
   if (c.value(0).kind() == Value::Kind::kStrings) {
     const auto rank = static_cast<int64_t>(c.value(0).shape().size());
@@ -32,6 +44,7 @@ Values gather(NodeCall& c) {
   }
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  if (const auto taken = single_slice(x, c.value(1), axis)) return {*taken};
   const Tensor index = wrapped(c.tensor(1), x.dim(axis));
   const Tensor flat = ops::index_select(x, ops::reshape(index, Shape{-1}), axis);
   Shape shape = x.shape();

@@ -12,6 +12,7 @@
 #include "ir/module.h"
 #include "onnx/evaluator.h"
 #include "onnx/open.h"
+#include "passes/passes.h"
 #include "runtime/executable.h"
 
 namespace paddle::onnx {
@@ -24,6 +25,7 @@ enum class Mode : uint8_t {
 struct SessionOptions {
   Mode mode = Mode::kAutomatic;
   std::shared_ptr<runtime::Profile> profile;  ///< times the instructions of plans when set
+  passes::Observer observe;                   ///< told of functions after each pass when set
 };
 
 class Session {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "passes/rule.h"
 
 namespace paddle::passes {
 
@@ -31,6 +32,10 @@ void remove_identities(ir::Function& function);
 void merge_common_subexpressions(ir::Function& function);
 /// Replaces operations on constants by their value, up to `max_elements` per result.
 void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t max_elements = 4096);
+
+/// Puts the replacements of rules (passes/rule.h) in the place of operations that look like their
+/// patterns, where the types stay the same.
+void rewrite(ir::Function& function, const std::vector<Rule>& rules);
 
 /// Where an operation prefers it, 4-D images and what is computed from them element by element or
 /// reduced move to channels last; transposes stand where the layouts meet.
@@ -80,9 +85,15 @@ struct PassOptions {
   bool fusion = true;            ///< off: for comparison, and for modules that are saved
   /// Sums may be taken in another order, in another layout.
   bool layouts = true;
+  /// Rules beside the standard ones, tried before them.
+  std::vector<Rule> rules = {};
 };
 /// The passes of the compiled mode, in order.
 std::vector<Pass> standard_passes(PassOptions options);
 std::vector<std::string> pass_names();
+/// Told of a function as it is traced ("trace") and after each pass, by the pass's name.
+using Observer = std::function<void(const ir::Function& function, const std::string& stage)>;
+/// Runs the passes of the compiled mode.
+void run_standard(ir::Function& function, PassOptions options, const Observer& observe = nullptr);
 
 }  // namespace paddle::passes

@@ -226,8 +226,14 @@ std::vector<Pass> standard_passes(PassOptions options) {
       {"integers",
        [takes = options.layouts ? options.takes_integers : nullptr,
         evaluate = options.evaluate](Function& f) { compute_on_integers(f, takes, evaluate); }},
-      {"fold_norm", fold_batch_norm},
   };
+  if (options.layouts) {
+    std::vector<Rule> rules = options.rules;
+    rules.insert(rules.end(), standard_rules().begin(), standard_rules().end());
+    passes.push_back({"rewrite", [rules = std::make_shared<const std::vector<Rule>>(
+                                      std::move(rules))](Function& f) { rewrite(f, *rules); }});
+  }
+  passes.push_back({"fold_norm", fold_batch_norm});
   if (options.layouts) passes.push_back({"channels_last", prefer_channels_last});
   passes.push_back({"cse", merge_common_subexpressions});
   // After the merging, or what forward and backward parts both work out would be kept in between.
@@ -243,6 +249,14 @@ std::vector<Pass> standard_passes(PassOptions options) {
                       }});
   passes.push_back({"schedule", update_early});
   return passes;
+}
+
+void run_standard(ir::Function& function, PassOptions options, const Observer& observe) {
+  if (observe) observe(function, "trace");
+  for (const Pass& pass : standard_passes(std::move(options))) {
+    pass.run(function);
+    if (observe) observe(function, pass.name);
+  }
 }
 
 std::vector<std::string> pass_names() {

@@ -44,8 +44,7 @@ std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
     if (dims) dims->fixed = ports.fixed_dims;
   }
   // Saved with the model: what a machine can fuse is decided where it runs.
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(false)))
-    pass.run(*function);
+  passes::run_standard(*function, runtime::pass_options(false));
   return function;
 }
 

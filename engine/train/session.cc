@@ -191,12 +191,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
     ports.finish();
   }
   ++traces_;
-  if (options_.observe) options_.observe(f, "trace");
-  for (const passes::Pass& pass :
-       passes::standard_passes(runtime::pass_options(options_.fusion, options_.exact))) {
-    pass.run(f);
-    if (options_.observe) options_.observe(f, pass.name);
-  }
+  passes::run_standard(f, runtime::pass_options(options_.fusion, options_.exact), options_.observe);
   c->executable = std::make_unique<runtime::Executable>(
       c->function, runtime::ExecutableOptions{options_.max_plans,
                                               {options_.poison_dead_memory, options_.profile}});

@@ -35,7 +35,7 @@ struct SessionOptions {
   /// Shapes of the fields of a first batch, for a model that asks for the values of dims.
   std::vector<Dims> shapes;
   /// Called with (function, pass) before the first ("trace") and after each pass.
-  std::function<void(const ir::Function&, const std::string& stage)> observe;
+  passes::Observer observe;
 };
 
 /// What stays the same over a step's micro-batches.

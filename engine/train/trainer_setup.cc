@@ -2,19 +2,17 @@
 // them.
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/files.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "runtime/dump.h"
 #include "train/open_data.h"
 #include "train/run_record.h"
 #include "train/trainer_impl.h"
 
 namespace paddle::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Fields of a loader as the session takes them.
 std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
@@ -74,16 +72,8 @@ MemoryPlan Trainer::Impl::prepare() {
   options.profile = profile_;
   options.shapes = batch_shapes(
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
-  if (!options_.dump_ir.empty()) {
-    ensure_directory(options_.dump_ir);
-    options.observe = [this, index = 0](const ir::Function& f, const std::string& stage) mutable {
-      const std::string number = (index < 10 ? "0" : "") + std::to_string(index);
-      ++index;
-      write_file_atomically(
-          (fs::path(options_.dump_ir) / (f.name + "." + number + "." + stage + ".txt")).string(),
-          ir::print_module(f, config_.program->name));
-    };
-  }
+  if (!options_.dump_ir.empty())
+    options.observe = runtime::dump_stages(options_.dump_ir, config_.program->name);
   auto types = placed(config_.document.find("data")->find("train"), [&] {
     return Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
   });

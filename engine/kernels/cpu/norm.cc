@@ -39,10 +39,11 @@ void store_run(const C* values, T* target, int64_t n) {
 // ---- layer normalisation
 // -------------------------------------------------------------------------
 
-template <class T>
-std::unique_ptr<Kernel> layer_norm(const KernelRequest& request, double epsilon) {
+/// Rows of n elements to mean 0 and variance 1, or (not `kCentered`) to a mean of squares of 1.
+/// Means and factors are further results of the former.
+template <class T, bool kCentered>
+std::unique_ptr<Kernel> row_norm(const KernelRequest& request, int64_t rows, double epsilon) {
   using C = Compute<T>;
-  const int64_t rows = request.results[1].size();
   const int64_t n = rows == 0 ? 0 : request.operands[0].size() / rows;
   const DType weight_type = dtype_or(request, 1, dtype_of<C>()),
               bias_type = dtype_or(request, 2, dtype_of<C>());
@@ -51,7 +52,8 @@ std::unique_ptr<Kernel> layer_norm(const KernelRequest& request, double epsilon)
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const C* const weight = vector_as<C>(operands[1], weight_type, n, context.scratch);
-        const C* const bias = vector_as<C>(operands[2], bias_type, n, context.scratch + vector);
+        const C* const bias =
+            kCentered ? vector_as<C>(operands[2], bias_type, n, context.scratch + vector) : nullptr;
         const RunContext rest{context.scratch + 2 * vector, nullptr};
         for_each_row(rest, rows, n * 2, each, [&](int64_t row, std::byte* buffer) {
           const RowLoops<C>& loops = row_loops<C>();
@@ -59,14 +61,16 @@ std::unique_ptr<Kernel> layer_norm(const KernelRequest& request, double epsilon)
           C* const values =
               std::is_same_v<C, T> ? reinterpret_cast<C*>(out) : reinterpret_cast<C*>(buffer);
           const C* const x = run_as<C>(static_cast<const T*>(operands[0]) + row * n, n, values);
-          const double mean = loops.sum(x, n) / static_cast<double>(n);
+          const double mean = kCentered ? loops.sum(x, n) / static_cast<double>(n) : 0;
           const C center = static_cast<C>(mean);
           const double variance = loops.squared_distance(x, n, center) / static_cast<double>(n);
           const C rstd = static_cast<C>(1 / std::sqrt(variance + epsilon));
           loops.normalize(x, weight, bias, values, n, center, rstd);
           store_run(values, out, n);
-          if (results[1]) static_cast<C*>(results[1])[row] = center;
-          if (results[2]) static_cast<C*>(results[2])[row] = rstd;
+          if constexpr (kCentered) {
+            if (results[1]) static_cast<C*>(results[1])[row] = center;
+            if (results[2]) static_cast<C*>(results[2])[row] = rstd;
+          }
         });
       },
       2 * vector + row_scratch(rows, each));
@@ -158,13 +162,24 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_layer_norm(const KernelRequest& request) {
   const double epsilon = LayerNormAttrs(request.attrs).epsilon;
   return visit_float(request.operands[0].dtype, [&](auto tag) {
-    return layer_norm<typename decltype(tag)::type>(request, epsilon);
+    return row_norm<typename decltype(tag)::type, true>(request, request.results[1].size(),
+                                                        epsilon);
   });
 }
 
 std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
   return visit_float(request.operands[1].dtype, [&](auto tag) {
     return layer_norm_grad<typename decltype(tag)::type>(request);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_rms_norm(const KernelRequest& request) {
+  const RmsNormAttrs attrs(request.attrs);
+  int64_t n = 1;
+  for (const int64_t size : attrs.normalized_shape.as_ints()) n *= size;
+  const int64_t rows = n == 0 ? 0 : request.operands[0].size() / n;
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return row_norm<typename decltype(tag)::type, false>(request, rows, attrs.eps);
   });
 }
 

@@ -1,0 +1,14 @@
+#pragma once
+// Functions as files, as passes change them.
+
+#include <string>
+
+#include "passes/passes.h"
+
+namespace paddle::runtime {
+
+/// Writes each function it is told of into `folder` (made if absent) as a module's text:
+/// `predict.03.rewrite.txt`. kDevice where that cannot be written.
+passes::Observer dump_stages(const std::string& folder, const std::string& module_name);
+
+}  // namespace paddle::runtime
