@@ -132,7 +132,7 @@ bool takes_values(const onnx::Session& model, const std::string& input) {
 int run(int argc, char** argv) {
   CLI::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments, inputs, dims;
-  std::string output, data, dump_ir;
+  std::string output, data, dump_ir, rules;
   infer::LoadOptions load;
   infer::InputOptions input;
   infer::GenerateOptions generation;
@@ -166,6 +166,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   app.add_flag("--profile", profile, "print where the time goes, per operation");
+  app.add_option("--rules", rules, "a file of rewrites, tried before the standard ones");
   app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
@@ -180,6 +181,7 @@ int run(int argc, char** argv) {
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
   load.seed = generation.seed;
   if (profile) load.profile = std::make_shared<runtime::Profile>();
+  if (!rules.empty()) load.compile.rules = passes::read_rules(rules);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
   const auto print_profile = [&] {
     if (profile) cli::print_error(profile::table(*load.profile, profile::measure_peaks()));

@@ -19,7 +19,7 @@ namespace {
 using namespace paddle;
 
 struct Options {
-  std::string file, function, passes, input, output, weights;
+  std::string file, function, passes, rules, input, output, weights;
 };
 
 ir::Module load(const Options& o) {
@@ -29,7 +29,9 @@ ir::Module load(const Options& o) {
 
 /// The passes named by `--passes`, or all of the compiled mode.
 std::vector<passes::Pass> chosen_passes(const Options& o) {
-  auto all = passes::standard_passes(runtime::pass_options());
+  runtime::CompileOptions compile;
+  if (!o.rules.empty()) compile.rules = passes::read_rules(o.rules);
+  auto all = passes::standard_passes(runtime::pass_options(compile));
   if (o.passes.empty()) return all;
   std::vector<passes::Pass> out;
   const auto names = passes::pass_names();
@@ -111,6 +113,7 @@ int run(int argc, char** argv) {
   CLI::App* execute = command("run", "run a function on arrays");
   opt->add_option("--passes", o.passes,
                   "names, separated by commas (default: those of the compiled mode)");
+  opt->add_option("--rules", o.rules, "a file of rewrites, tried before the standard ones");
   opt->add_option("--output", o.output, "write here instead of printing");
   execute->add_option("--function", o.function, "name (default: the first)");
   execute->add_option("--input", o.input, "NPZ with arrays by input name");

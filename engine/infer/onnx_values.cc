@@ -213,8 +213,9 @@ void Predictor::open_onnx(const std::string& path, const LoadOptions& options) {
   if (!options.overrides.empty() || !options.weights.empty() || options.function != "model")
     fail(ErrorCode::kUsage, "params, --weights and --function belong to model files in YAML; ",
          path, " has its own weights and one graph");
-  onnx_ = std::make_unique<onnx::Session>(
-      path, onnx::SessionOptions{onnx::Mode::kAutomatic, options.profile, options.observe});
+  onnx_ = std::make_unique<onnx::Session>(path, onnx::SessionOptions{.profile = options.profile,
+                                                                     .compile = options.compile,
+                                                                     .observe = options.observe});
   onnx_->set_seed(options.seed);
   name_ = onnx_->model().graph.name;
   int unnamed = 0;

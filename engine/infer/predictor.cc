@@ -94,6 +94,7 @@ std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOp
   p->store_.seed = options.seed;
   p->profile_ = options.profile;
   p->observe_ = options.observe;
+  p->compile_ = options.compile;
   if (is_directory(path)) {
     if (!options.overrides.empty())
       fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
@@ -216,7 +217,7 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   trace.fixed = std::move(fixed);
   trace.function = function;
   bind_weights(*function, store_);
-  passes::run_standard(*function, runtime::pass_options(), observe_);
+  passes::run_standard(*function, runtime::pass_options(compile_), observe_);
   runtime::ExecutableOptions executable;
   executable.plan.profile = profile_;
   trace.executable = std::make_unique<runtime::Executable>(function, executable);

@@ -16,6 +16,7 @@
 #include "model/document.h"
 #include "model/program.h"
 #include "onnx/session.h"
+#include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/checkpoint.h"
 
@@ -30,6 +31,7 @@ struct LoadOptions {
   /// Times the plan's instructions when set.
   std::shared_ptr<runtime::Profile> profile;
   passes::Observer observe;  ///< told of functions after each pass when set
+  runtime::CompileOptions compile;
 };
 
 /// What a model's folder says of its data beside the types.
@@ -102,6 +104,7 @@ class Predictor {
   std::optional<train::LoadReport> report_;
   std::shared_ptr<runtime::Profile> profile_;
   passes::Observer observe_;
+  runtime::CompileOptions compile_;
   std::unique_ptr<onnx::Session> onnx_;
 };
 

@@ -89,7 +89,7 @@ Values read_values(const std::string& folder, const char* what,
 }
 
 std::string run_case(const std::string& folder, onnx::Mode mode) {
-  onnx::Session session(folder + "/model.onnx", {mode, nullptr, nullptr});
+  onnx::Session session(folder + "/model.onnx", {.mode = mode});
   size_t sets = 0;
   for (const std::string& name : list_directory(folder)) {
     if (!name.starts_with("test_data_set_")) continue;

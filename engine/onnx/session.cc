@@ -89,7 +89,7 @@ std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& type
 
 std::unique_ptr<runtime::Executable> Session::compile(const std::vector<TensorType>& types) const {
   const auto function = trace(types);
-  passes::run_standard(*function, runtime::pass_options(), options_.observe);
+  passes::run_standard(*function, runtime::pass_options(options_.compile), options_.observe);
   runtime::ExecutableOptions executable;
   executable.plan.profile = options_.profile;
   return std::make_unique<runtime::Executable>(function, executable);

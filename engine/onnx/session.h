@@ -12,7 +12,7 @@
 #include "ir/module.h"
 #include "onnx/evaluator.h"
 #include "onnx/open.h"
-#include "passes/passes.h"
+#include "runtime/compile.h"
 #include "runtime/executable.h"
 
 namespace paddle::onnx {
@@ -24,8 +24,9 @@ enum class Mode : uint8_t {
 
 struct SessionOptions {
   Mode mode = Mode::kAutomatic;
-  std::shared_ptr<runtime::Profile> profile;  ///< times the instructions of plans when set
-  passes::Observer observe;                   ///< told of functions after each pass when set
+  std::shared_ptr<runtime::Profile> profile = {};  ///< times the instructions of plans when set
+  runtime::CompileOptions compile = {};
+  passes::Observer observe = {};  ///< told of functions after each pass when set
 };
 
 class Session {

@@ -34,7 +34,8 @@ void merge_common_subexpressions(ir::Function& function);
 void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t max_elements = 4096);
 
 /// Puts the replacements of rules (passes/rule.h) in the place of operations that look like their
-/// patterns, where the types stay the same.
+/// patterns, where the types stay the same. kConfig if
+/// rules go on without end.
 void rewrite(ir::Function& function, const std::vector<Rule>& rules);
 
 /// Where an operation prefers it, 4-D images and what is computed from them element by element or
@@ -85,6 +86,7 @@ struct PassOptions {
   bool fusion = true;            ///< off: for comparison, and for modules that are saved
   /// Sums may be taken in another order, in another layout.
   bool layouts = true;
+  bool rewrites = true;
   /// Rules beside the standard ones, tried before them.
   std::vector<Rule> rules = {};
 };

@@ -211,15 +211,18 @@ class Rewriter {
       count(**it, 1);
     }
     for (const Value* v : function.body.results) ++uses_[v];
+    left_ = 64 + 16 * function.operation_count();
   }
 
   void run() {
     for (auto it = operations().begin(); it != operations().end();) {
-      // What took a place may begin the next pattern; a replacement is smaller than what it is for,
-      // or it would go on for ever.
+      // What took a place may begin the next pattern.
       const auto next = std::next(it);
       const auto replaced = rewrite(it);
       it = replaced ? *replaced : next;
+      left_ -= replaced.has_value();
+      if (left_ < 0)
+        fail(ErrorCode::kConfig, "rewrites go on without end; the last was by rule '", last_, "'");
     }
   }
 
@@ -242,7 +245,10 @@ class Rewriter {
       if (!std::all_of(rule->conditions.begin(), rule->conditions.end(),
                        [&](const RuleCondition& c) { return holds(c, match); }))
         continue;
-      if (auto begin = replace(*rule, match, place)) return begin;
+      if (auto begin = replace(*rule, match, place)) {
+        last_ = rule->name;
+        return begin;
+      }
     }
     return std::nullopt;
   }
@@ -307,6 +313,8 @@ class Rewriter {
   std::unordered_map<const Op*, std::vector<const Rule*>> by_root_;
   std::unordered_map<const Operation*, Place> places_;
   std::unordered_map<const Value*, int> uses_;
+  int64_t left_ = 0;  ///< rewrites that are still allowed
+  std::string last_;  ///< the rule that was applied last
 };
 
 }  // namespace

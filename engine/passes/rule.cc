@@ -5,6 +5,7 @@
 #include <charconv>
 #include <set>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "passes/generated/standard_rules.h"
 
@@ -291,8 +292,8 @@ std::vector<Rule> parse_rules(std::string_view text, const std::string& file) {
       end = std::min(text.find('\n', end), text.size() - 1) + 1;
       ++lines;
     } while (end < text.size() && (text[end] == ' ' || text[end] == '\t'));
-    const std::string_view entry = text.substr(at, end - at);
-    if (entry[0] != '#' && !trim(entry).empty()) {
+    const std::string_view entry = trim(text.substr(at, end - at));
+    if (!entry.empty() && entry[0] != '#') {
       rules.push_back(RuleReader(entry, file, line).read());
       if (!names.insert(rules.back().name).second)
         throw Error(ErrorCode::kConfig, str("two rules are called '", rules.back().name, "'"),
@@ -302,6 +303,11 @@ std::vector<Rule> parse_rules(std::string_view text, const std::string& file) {
     line += lines;
   }
   return rules;
+}
+
+std::vector<Rule> read_rules(const std::string& path) {
+  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
+  return parse_rules(read_file(path, 1 << 24, ErrorCode::kConfig), path);
 }
 
 const std::vector<Rule>& standard_rules() {

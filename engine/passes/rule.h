@@ -63,6 +63,8 @@ struct Rule {
 /// Reads rules; kConfig with file and line if a text is none, naming unknown operations, attributes
 /// and names.
 std::vector<Rule> parse_rules(std::string_view text, const std::string& file);
+/// The same of a file; kUsage if it is not there.
+std::vector<Rule> read_rules(const std::string& path);
 /// The rules of the compiled mode.
 const std::vector<Rule>& standard_rules();
 

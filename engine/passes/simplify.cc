@@ -227,7 +227,7 @@ std::vector<Pass> standard_passes(PassOptions options) {
        [takes = options.layouts ? options.takes_integers : nullptr,
         evaluate = options.evaluate](Function& f) { compute_on_integers(f, takes, evaluate); }},
   };
-  if (options.layouts) {
+  if (options.rewrites) {
     std::vector<Rule> rules = options.rules;
     rules.insert(rules.end(), standard_rules().begin(), standard_rules().end());
     passes.push_back({"rewrite", [rules = std::make_shared<const std::vector<Rule>>(

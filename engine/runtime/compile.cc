@@ -39,10 +39,10 @@ bool rounds(const ir::Operation& operation) {
 
 }  // namespace
 
-passes::PassOptions pass_options(bool fusion, bool exact) {
+passes::PassOptions pass_options(const CompileOptions& options) {
   register_backends();  // what has a kernel stays whole when a pass traces it again
   passes::CanFuse can_fuse = fusable;
-  if (exact)
+  if (options.exact)
     can_fuse = [](const ir::Operation& operation) {
       return !rounds(operation) && fusable(operation);
     };
@@ -50,8 +50,10 @@ passes::PassOptions pass_options(bool fusion, bool exact) {
           .can_fuse = std::move(can_fuse),
           .takes_along = joins,
           .takes_integers = quantized::takes_integers,
-          .fusion = fusion,
-          .layouts = fusion && !exact};
+          .fusion = options.fusion,
+          .layouts = options.layouts && options.fusion && !options.exact,
+          .rewrites = options.rewrites && options.fusion && !options.exact,
+          .rules = options.rules};
 }
 
 }  // namespace paddle::runtime

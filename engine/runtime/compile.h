@@ -6,8 +6,18 @@
 
 namespace paddle::runtime {
 
-/// Options for `passes::standard_passes` with this runtime's answers. `exact`: only what gives the
-/// bits of the operations one by one; a group keeps values between 16-bit operations in float32.
-passes::PassOptions pass_options(bool fusion = true, bool exact = false);
+/// Which optimisations run; each can be left out, to compare.
+struct CompileOptions {
+  bool fusion = true;    ///< elementwise operations in one pass over memory
+  bool layouts = true;   ///< images with channels last, norms in parts that fuse, epilogues, int8
+  bool rewrites = true;  ///< rules
+  /// Only what gives the bits of the operations one by one: no layouts, no rewrites, and no groups
+  /// that keep values between 16-bit operations in float32.
+  bool exact = false;
+  std::vector<passes::Rule> rules = {};  ///< beside the standard ones
+};
+
+/// Options for `passes::standard_passes` with this runtime's answers.
+passes::PassOptions pass_options(const CompileOptions& options = {});
 
 }  // namespace paddle::runtime

@@ -141,6 +141,10 @@ Schema make_schema() {
   Schema compile;
   compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
   compile.add("fusion", Spec::boolean().fallback("true").doc("elementwise operations in one pass"));
+  compile.add("layouts", Spec::boolean().fallback("true").doc(
+                             "images with channels last, norms and activations in other kernels"));
+  compile.add("rewrites", Spec::boolean().fallback("true").doc("declared rewrites"));
+  compile.add("rules", Spec::path().doc("a file of rewrites beside the standard ones"));
   s.add("compile", Spec::map(compile).fallback("{}"));
   for (const char* other : {"infer", "quant", "export", "parallel", "profile", "tune"})
     s.accept(other);
@@ -355,8 +359,15 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.wide = s.text("precision") == "float64";
   if (s.text("precision") == "bfloat16" || s.text("precision") == "bf16") config.low = DType::kBF16;
   config.deterministic = s.boolean("deterministic");
-  config.exact = s.section("compile").boolean("exact");
-  config.fusion = s.section("compile").boolean("fusion");
+  const Section compile = s.section("compile");
+  config.compile.exact = compile.boolean("exact");
+  config.compile.fusion = compile.boolean("fusion");
+  config.compile.layouts = compile.boolean("layouts");
+  config.compile.rewrites = compile.boolean("rewrites");
+  if (compile.has("rules"))
+    diagnostics.guard([&] {
+      config.compile.rules = passes::read_rules(model::resolve_path(compile.at("rules")));
+    });
   diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });
   diagnostics.guard([&] { scale_rates(s.section("optimizer"), config); });
   if (!config.best_metric.empty() &&

@@ -11,6 +11,7 @@
 #include "model/overrides.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "runtime/compile.h"
 #include "train/data_config.h"
 #include "train/step.h"
 
@@ -46,9 +47,7 @@ struct RunConfig {
   bool wide = false;           ///< precision: float64
   std::optional<DType> low;    ///< precision: bfloat16, for products and convolutions
   bool deterministic = false;  ///< refuse operations whose bits differ between runs
-  bool exact = false;
-  bool fusion = true;  ///< elementwise operations in one pass over memory
-  bool passes = true;
+  runtime::CompileOptions compile;
 };
 
 /// The schema of the whole document.

@@ -44,7 +44,7 @@ std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
     if (dims) dims->fixed = ports.fixed_dims;
   }
   // Saved with the model: what a machine can fuse is decided where it runs.
-  passes::run_standard(*function, runtime::pass_options(false));
+  passes::run_standard(*function, runtime::pass_options({.fusion = false}));
   return function;
 }
 

@@ -191,7 +191,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
     ports.finish();
   }
   ++traces_;
-  passes::run_standard(f, runtime::pass_options(options_.fusion, options_.exact), options_.observe);
+  passes::run_standard(f, runtime::pass_options(options_.compile), options_.observe);
   c->executable = std::make_unique<runtime::Executable>(
       c->function, runtime::ExecutableOptions{options_.max_plans,
                                               {options_.poison_dead_memory, options_.profile}});

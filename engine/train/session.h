@@ -9,6 +9,7 @@
 
 #include "ir/module.h"
 #include "passes/passes.h"
+#include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/index_ranges.h"
 #include "train/loss_scale.h"
@@ -24,9 +25,8 @@ struct FieldType {
 
 struct SessionOptions {
   bool eager = false;
-  bool wide = false;   ///< float64 throughout
-  bool fusion = true;  ///< elementwise operations in one pass over memory
-  bool exact = false;  ///< only passes that keep every bit
+  bool wide = false;  ///< float64 throughout
+  runtime::CompileOptions compile;
   uint64_t seed = 0;
   int64_t accumulate = 1;
   size_t max_plans = 8;

@@ -67,8 +67,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.wide = config_.wide;
   options.seed = config_.seed;
   options.accumulate = config_.accumulate;
-  options.fusion = config_.fusion;
-  options.exact = config_.exact;
+  options.compile = config_.compile;
   options.profile = profile_;
   options.shapes = batch_shapes(
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));

@@ -29,7 +29,7 @@ TEST_P(QuantisedModel, GivesWhatOnnxRuntimeGives) {
   const formats::NpzReader arrays(path_of(name + ".npz"));
   const Array x = arrays.read("x"), wanted = arrays.read("y").contiguous();
   for (const Mode mode : {Mode::kAutomatic, Mode::kEager}) {
-    Session session(path_of(name + ".onnx"), SessionOptions{mode, nullptr});
+    Session session(path_of(name + ".onnx"), SessionOptions{.mode = mode});
     const Values out = session.run({Value(Tensor(x))});
     const Array y = out.at(0).tensor().array().contiguous();
     ASSERT_EQ(y.shape, wanted.shape);

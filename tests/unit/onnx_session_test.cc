@@ -20,7 +20,7 @@ std::unique_ptr<Session> session_of(const std::string& graph, Mode mode = Mode::
   const std::string path =
       testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
   write_file_atomically(path, onnx_model(graph, opset));
-  auto out = std::make_unique<Session>(path, SessionOptions{mode, nullptr, nullptr});
+  auto out = std::make_unique<Session>(path, SessionOptions{.mode = mode});
   std::filesystem::remove(path);
   return out;
 }

@@ -17,7 +17,8 @@ ir::Module module_of(const std::string& body, const std::string& inputs) {
 }
 
 void run_passes(ir::Function& f, bool fusion) {
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(fusion)))
+  for (const passes::Pass& pass :
+       passes::standard_passes(runtime::pass_options({.fusion = fusion})))
     pass.run(f);
 }
 

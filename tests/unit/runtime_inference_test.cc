@@ -51,7 +51,7 @@ std::vector<Array> weights() {
 }
 
 void run_passes(ir::Function& f, bool exact) {
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options(true, exact)))
+  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options({.exact = exact})))
     pass.run(f);
 }
 
