@@ -5,12 +5,16 @@
 #include <wctype.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <numeric>
 
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
 namespace {
+
+constexpr double kMaxPattern = 4096;
 
 /// Code points of UTF-8; bytes that are none stand for themselves.
 std::vector<uint32_t> code_points(const std::string& s) {
@@ -208,12 +212,47 @@ std::string posix_pattern(const std::string& pattern) {
   return out;
 }
 
+/// Characters of a POSIX pattern with its counts written out, as the library does before it
+/// matches.
+double written_out(const std::string& pattern) {
+  std::vector<double> groups = {0};
+  double last = 0;  // of what a count would repeat
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '(') {
+      groups.push_back(0);
+    } else if (c == ')' && groups.size() > 1) {
+      last = groups.back() + 1;
+      groups.pop_back();
+      groups.back() += last;
+    } else if (c == '{') {
+      double count = 0, most = 1;
+      for (++i; i < pattern.size() && pattern[i] != '}'; ++i) {
+        count = std::isdigit(static_cast<unsigned char>(pattern[i])) ? count * 10 + pattern[i] - '0'
+                                                                     : 0;
+        most = std::max(most, count);
+      }
+      groups.back() += last * (most - 1);
+      last *= most;
+    } else {
+      if (c == '\\') ++i;
+      if (c == '[')
+        i = std::min(pattern.find(']', i + (pattern[i + 1] == '^' ? 3 : 2)), pattern.size());
+      groups.back() += last = 1;
+    }
+  }
+  return std::accumulate(groups.begin(), groups.end(), 0.0);
+}
+
 class Regex {
  public:
   explicit Regex(const std::string& pattern) {
     const std::string whole = "^(" + posix_pattern(pattern) + ")$";
+    if (written_out(whole) > kMaxPattern)
+      fail(ErrorCode::kModel, "the pattern '", pattern.substr(0, 100),
+           "' is too long with its counts written out");
     if (whole.size() > 4096 || regcomp(&regex_, whole.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
-      fail(ErrorCode::kModel, "the pattern '", pattern, "' cannot be read");
+      fail(ErrorCode::kModel, "the pattern '", pattern.substr(0, 100), "' cannot be read");
   }
   ~Regex() { regfree(&regex_); }
   Regex(const Regex&) = delete;

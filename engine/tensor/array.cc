@@ -78,7 +78,7 @@ bool Array::is_contiguous() const {
   for (size_t i = shape.size(); i-- > 0;) {
     if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != expected) return false;
-    expected *= shape[i];
+    __builtin_mul_overflow(expected, shape[i], &expected);
   }
   return true;
 }

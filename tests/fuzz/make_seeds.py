@@ -307,6 +307,8 @@ def hostile_models():
         nodes.append(node("Concat", [name, name], [f"t{i}"], axis=0))
         name = f"t{i}"
     yield "growing", model(Graph(nodes, [value("x", FLOAT, [4])], [value(name)]))
+    for i, pattern in enumerate(("(a{255}){255}{255}", "((a|a)*)*b", "a{1,30000}", "(((a{1,200}){1,200}){1,200})", "[", "a{", "\\", "((")):
+        yield f"pattern_{i}", single("RegexFullMatch", [(STRING, [2])], opset=20, pattern=pattern)
     yield "names", model(Graph([node("Relu\n\x1b[31m", ["x"], ["y"])], [value("x", *x)], [value("y")]))
 
 
