@@ -134,6 +134,11 @@ void Program::reorder(Slot from, const dnnl::memory::desc& from_desc, Slot to,
 
 void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                   const std::vector<Argument>& arguments) {
+  add(primitive, scratchpad, scratchpad.get_size() > 0 ? scratch(scratchpad) : Slot{}, arguments);
+}
+
+void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+                  Slot scratch, const std::vector<Argument>& arguments) {
   Step step;
   step.primitive = primitive;
   const auto put = [&](int id, const dnnl::memory::desc& desc, Slot slot) {
@@ -142,7 +147,7 @@ void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& sc
     step.arguments.push_back({id, step.memories.back().get()});
   };
   for (const Argument& argument : arguments) put(argument.id, argument.desc, argument.slot);
-  if (scratchpad.get_size() > 0) put(DNNL_ARG_SCRATCHPAD, scratchpad, scratch(scratchpad));
+  if (scratchpad.get_size() > 0) put(DNNL_ARG_SCRATCHPAD, scratchpad, scratch);
   steps_.push_back(std::move(step));
 }
 
@@ -156,9 +161,9 @@ void* Program::address(Slot slot, const RunContext& context, void* const* operan
                        void* const* results) {
   switch (slot.kind) {
     case Slot::kOperand:
-      return operands[slot.index];
+      return static_cast<std::byte*>(operands[slot.index]) + slot.offset;
     case Slot::kResult:
-      return results[slot.index];
+      return static_cast<std::byte*>(results[slot.index]) + slot.offset;
     case Slot::kScratch:
     case Slot::kOwned:
       break;

@@ -34,7 +34,8 @@ bool is_small(int64_t multiplications);
 /// Where a primitive's argument lies when the kernel runs.
 struct Slot {
   enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned } kind;
-  size_t index;  ///< of the operand, result or owned memory; byte offset in scratch
+  size_t index;       ///< of the operand, result or owned memory; byte offset in scratch
+  size_t offset = 0;  ///< in bytes, from where an operand or result begins
 };
 
 class Program final : public Kernel {
@@ -60,6 +61,9 @@ class Program final : public Kernel {
   };
   /// Appends a primitive, whose attributes ask for user scratch.
   void add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+           const std::vector<Argument>& arguments);
+  /// The same in scratch that other primitives use too.
+  void add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, Slot scratch,
            const std::vector<Argument>& arguments);
   /// Appends a computation of our own, called as a kernel's `run`.
   using Function = std::function<void(const RunContext&, void* const*, void* const*)>;

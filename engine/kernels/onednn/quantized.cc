@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/parallel.h"
 #include "base/serial_scope.h"
 #include "kernels/cpu/conv_shape.h"
 #include "kernels/onednn/program.h"
@@ -21,6 +22,8 @@ using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
+constexpr int64_t kNearBytes = int64_t{1} << 20;  // of a residual that a second-level cache holds
+
 /// The numbers of a constant operand.
 std::vector<float> numbers(const Layout& layout) {
   Array view;
@@ -34,6 +37,14 @@ std::vector<float> numbers(const Layout& layout) {
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(view.number(static_cast<int64_t>(i)));
   return values;
+}
+
+/// Reads each cache line once.
+void read_through(const std::byte* data, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  unsigned seen = 0;
+  for (int64_t i = 0; i < bytes; i += kLine) seen += static_cast<unsigned>(data[i]);
+  asm volatile("" ::"r"(seen));  // the reads stay
 }
 
 /// A scale and zero point that stay the same; 0 and 1 where there is none.
@@ -105,14 +116,20 @@ class Finish {
     return attributes_;
   }
 
-  /// Appends the copy of the residual to where the sum is taken.
-  void begin(Program& program) const {
+  /// Appends what brings `bytes` bytes of the residual, from `offset` on, to where the sum is taken
+  /// and, where they are there already, near: in order they come much faster from memory than as
+  /// the primitive reads them.
+  void begin(Program& program, size_t offset, size_t bytes) const {
     if (!present(q::kResidual)) return;
-    const auto bytes =
-        static_cast<size_t>(storage_bytes(request_.results[0].dtype, request_.results[0].size()));
-    program.add([bytes](const RunContext&, void* const* operands, void* const* results) {
-      if (operands[q::kResidual] != results[0])
-        std::memcpy(results[0], operands[q::kResidual], bytes);
+    program.add([offset, bytes](const RunContext&, void* const* operands, void* const* results) {
+      const std::byte* const from = static_cast<const std::byte*>(operands[q::kResidual]) + offset;
+      std::byte* const to = static_cast<std::byte*>(results[0]) + offset;
+      parallel_for(static_cast<int64_t>(bytes), 65536, [&](int64_t first, int64_t last) {
+        if (from != to)
+          std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
+        else
+          read_through(from + first, last - first);
+      });
     });
   }
 
@@ -265,9 +282,12 @@ std::unique_ptr<Kernel> prepare_quantized_conv2d(const KernelRequest& request) {
   const dnnl::primitive_attr attributes =
       finish.attributes(*program, 1 << 1, {1, s.out_channels, 1, 1});
   const Tag tag = s.channels_last ? Tag::nhwc : Tag::nchw;
-  const Desc in({s.batch, s.in_channels, s.height, s.width}, data_type(image.dtype), tag);
-  const Desc out({s.batch, s.out_channels, s.out_height, s.out_width}, data_type(result.dtype),
-                 tag);
+  // A residual is brought near image by image where all of it is too large to stay there.
+  const Layout& residual = request.operands[q::kResidual];
+  const bool apart = s.channels_last && residual.present && result.size() > kNearBytes;
+  const int64_t parts = apart ? s.batch : 1, batch = s.batch / parts;
+  const Desc in({batch, s.in_channels, s.height, s.width}, data_type(image.dtype), tag);
+  const Desc out({batch, s.out_channels, s.out_height, s.out_width}, data_type(result.dtype), tag);
   const Desc weight =
       s.groups == 1
           ? Desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, Type::s8,
@@ -291,26 +311,30 @@ std::unique_ptr<Kernel> prepare_quantized_conv2d(const KernelRequest& request) {
       attributes, cpu_engine(), true);
   if (!description) return nullptr;
 
-  const Slot x = program->convert({Slot::kOperand, q::kX}, in, in_last);
   const Slot w = program->convert_operand(q::kWeight, request.operands[q::kWeight], weight,
                                           description.weights_desc());
   const bool direct = out == out_last;
-  const Slot y = direct ? Slot{Slot::kResult, 0} : program->scratch(out_last);
-  std::vector<Program::Argument> arguments = finish.arguments();
-  arguments.insert(arguments.end(), {{DNNL_ARG_SRC, in_last, x},
-                                     {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
-                                     {DNNL_ARG_DST, out_last, y}});
-  if (finish.has_whole_bias())
-    arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
-  const Layout& residual = request.operands[q::kResidual];
-  if (direct)
-    finish.begin(*program);
-  else if (residual.present)
-    program->reorder({Slot::kOperand, q::kResidual},
-                     Desc(out.dims(), data_type(residual.dtype), tag), y,
-                     Desc(out.dims(), data_type(residual.dtype), Tag::nhwc));
-  program->add(Forward(description), description.scratchpad_desc(), arguments);
-  if (!direct) program->reorder(y, out_last, {Slot::kResult, 0}, out);
+  const Slot scratchpad = program->scratch(description.scratchpad_desc());
+  for (int64_t part = 0; part < parts; ++part) {
+    const size_t in_bytes = in.get_size(), out_bytes = out.get_size();
+    const auto at = static_cast<size_t>(part);
+    const Slot x = program->convert({Slot::kOperand, q::kX, at * in_bytes}, in, in_last);
+    const Slot y = direct ? Slot{Slot::kResult, 0, at * out_bytes} : program->scratch(out_last);
+    std::vector<Program::Argument> arguments = finish.arguments();
+    arguments.insert(arguments.end(), {{DNNL_ARG_SRC, in_last, x},
+                                       {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
+                                       {DNNL_ARG_DST, out_last, y}});
+    if (finish.has_whole_bias())
+      arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
+    if (direct)
+      finish.begin(*program, at * out_bytes, out_bytes);
+    else if (residual.present)
+      program->reorder({Slot::kOperand, q::kResidual},
+                       Desc(out.dims(), data_type(residual.dtype), tag), y,
+                       Desc(out.dims(), data_type(residual.dtype), Tag::nhwc));
+    program->add(Forward(description), description.scratchpad_desc(), scratchpad, arguments);
+    if (!direct) program->reorder(y, out_last, {Slot::kResult, 0}, out);
+  }
   program->set_name(description.impl_info_str());
   program->set_serial(serial);
   return program;
@@ -351,7 +375,7 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
                                      {DNNL_ARG_DST, y, {Slot::kResult, 0}}});
   if (finish.has_whole_bias())
     arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
-  finish.begin(*program);
+  finish.begin(*program, 0, y.get_size());
   program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
   program->set_serial(serial);
