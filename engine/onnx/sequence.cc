@@ -2,9 +2,12 @@
 
 #include "base/limits.h"
 #include "onnx/operators.h"
+#include "tensor/interpreter.h"
 
 namespace paddle::onnx {
 namespace {
+
+constexpr size_t kMaxTraced = 1024;  // pieces of a tensor in a trace
 
 /// Sequences hold tensors and strings, no sequences: those could double without end.
 const Value& element(const NodeCall& c, size_t i) {
@@ -79,15 +82,18 @@ Values split(NodeCall& c) {
   std::vector<int64_t> sizes;
   const bool single = !c.has(1);
   if (single) {
-    c.check(size <= 1 << 24, "cannot split into ", size, " pieces");
+    c.check(size <= 1 << 16, "cannot split into ", size, " pieces");
     sizes.assign(static_cast<size_t>(size), 1);
   } else if (c.tensor(1).ndim() == 0) {
     const int64_t each = c.known_integer(1);
     c.check(each > 0, "the size of a piece must be positive");
+    c.check(size / each <= 1 << 16, "cannot split into ", size / each, " pieces");
     for (int64_t left = size; left > 0; left -= each) sizes.push_back(std::min(each, left));
   } else {
     sizes = c.known_integers(1);
   }
+  if (sizes.size() > kMaxTraced && current_interpreter().traces())
+    throw NeedsValue(ErrorCode::kModel, str("it gives ", sizes.size(), " pieces"));
   Value::List list;
   int64_t from = 0;
   for (const int64_t s : sizes) {
