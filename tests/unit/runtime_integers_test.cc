@@ -329,6 +329,23 @@ TEST(Integers, QuantizeRoundsHalfToEvenAndHolds) {
   }
 }
 
+TEST(Integers, PlanesAreBroughtTogetherByPixels) {
+  for (const int64_t channels : {2, 3, 5, 8, 9}) {
+    const Array x = bytes(DType::kU8, {2, channels, 5, 21}, 3, 0, 255);
+    // A pool of single pixels takes its image packed.
+    const Body body = [](const Tensor& t) {
+      return ops::max_pool2d(ops::transpose(t, {0, 2, 3, 1}), 1, 1, 0, false, false, "NHWC")[0];
+    };
+    const Array y = compiled(body, x, false).result;
+    ASSERT_EQ(y.shape, (Dims{2, 5, 21, channels}));
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const int64_t pixel = i / channels;
+      const int64_t from = (pixel / 105 * channels + i % channels) * 105 + pixel % 105;
+      ASSERT_EQ(y.integer(i), x.integer(from)) << channels << " channels, element " << i;
+    }
+  }
+}
+
 TEST(Integers, AnEmptyBatchGivesNothing) {
   const Body body = [](const Tensor& t) { return as_floats(cases()[0], t); };
   EXPECT_EQ(compiled(body, Array::empty(DType::kU8, {0, 32, 5, 7}), false).result.size(), 0);
