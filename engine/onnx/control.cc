@@ -213,7 +213,11 @@ Values sequence_map(NodeCall& c) {
       arguments.push_back(sequence ? c.value(k).elements()[i] : c.value(k));
     }
     const Values results = c.evaluator().run(body, arguments, c.scope());
-    for (size_t k = 0; k < out.size(); ++k) out[k].push_back(results[k]);
+    for (size_t k = 0; k < out.size(); ++k) {
+      c.check(results[k].is_tensor() || results[k].kind() == Value::Kind::kStrings,
+              "a sequence cannot hold ", results[k]);
+      out[k].push_back(results[k]);
+    }
   }
   Values all;
   for (auto& list : out) all.push_back(Value::sequence(std::move(list)));

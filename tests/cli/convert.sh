@@ -13,6 +13,7 @@ cd "$folder" || exit 1
 check() { python3 "$OLDPWD/tests/cli/convert_files.py" "$folder" "$@" || failures=$((failures + 1)); }
 
 # There and back, and both ways through shards.
+quiet 0 "$bin/paddle" convert --help
 quiet 0 "$convert" plain.safetensors a.npz --exclude 'half.*'
 check same plain.safetensors a.npz
 quiet 0 "$convert" a.npz back.safetensors
