@@ -7,6 +7,7 @@ namespace {
 
 /// Per-channel values for the axis 1 of x.
 Tensor per_channel(const Tensor& v, const Tensor& x) {
+  if (x.ndim() < 2) fail(ErrorCode::kModel, "the input is ", x.type(), ", it has no channels");
   Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
   shape[1] = v.dim(0);
   return ops::reshape(v, shape);

@@ -189,6 +189,7 @@ Values qlinear_matmul(NodeCall& c) {
 /// A value per output channel for [batch, channels, ...].
 Tensor per_output(const Tensor& v, int64_t rank) {
   if (is_one(v)) return ops::reshape(v, Shape());
+  if (rank < 2) fail(ErrorCode::kModel, "the input has rank ", rank, " and so no channels");
   Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[1] = v.dim(0);
   return ops::reshape(v, shape);
@@ -196,6 +197,7 @@ Tensor per_output(const Tensor& v, int64_t rank) {
 /// The same for the weight, whose output channels are the axis 0.
 Tensor per_filter(const Tensor& v, int64_t rank) {
   if (is_one(v)) return ops::reshape(v, Shape());
+  if (rank < 1) fail(ErrorCode::kModel, "the weight has no axes");
   Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[0] = v.dim(0);
   return ops::reshape(v, shape);

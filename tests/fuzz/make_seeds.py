@@ -309,6 +309,9 @@ def hostile_models():
     yield "growing", model(Graph(nodes, [value("x", FLOAT, [4])], [value(name)]))
     for i, pattern in enumerate(("(a{255}){255}{255}", "((a|a)*)*b", "a{1,30000}", "(((a{1,200}){1,200}){1,200})", "[", "a{", "\\", "((")):
         yield f"pattern_{i}", single("RegexFullMatch", [(STRING, [2])], opset=20, pattern=pattern)
+    vector = (FLOAT, [3])
+    yield "norm_of_vector", single("BatchNormalization", [vector] + [(FLOAT, [3])] * 4)
+    yield "instance_norm_of_vector", single("InstanceNormalization", [vector, vector, vector])
     yield "names", model(Graph([node("Relu\n\x1b[31m", ["x"], ["y"])], [value("x", *x)], [value("y")]))
 
 
