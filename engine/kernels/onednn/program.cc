@@ -59,6 +59,11 @@ bool sums_bytes_exactly() {
   return kHas;
 }
 
+bool multiplies_bytes() {
+  static const bool kHas = has_isa(dnnl::cpu_isa::avx2);
+  return kHas;
+}
+
 bool supports(DType dtype) {
   static const bool has_avx512 = has_isa(dnnl::cpu_isa::avx512_core);
   return dtype == DType::kF32 || (dtype == DType::kBF16 && has_avx512);

@@ -22,6 +22,8 @@ dnnl::memory::data_type data_type(DType dtype);
 /// True if products of bytes are summed to 32 bits by one instruction. Without it pairs of products
 /// are summed to 16 bits first, which large weights overflow.
 bool sums_bytes_exactly();
+/// True if products of bytes have instructions at all.
+bool multiplies_bytes();
 /// True for oneDNN's slow reference code, which our own kernels beat.
 bool is_reference(const std::string& implementation);
 

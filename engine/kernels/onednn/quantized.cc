@@ -24,8 +24,8 @@ using Type = dnnl::memory::data_type;
 
 constexpr int64_t kNearBytes = int64_t{1} << 20;  // of a residual that a second-level cache holds
 
-/// The numbers of a constant operand.
-std::vector<float> numbers(const Layout& layout) {
+/// A constant operand as an array.
+Array constant_of(const Layout& layout) {
   Array view;
   view.dtype = layout.dtype;
   view.shape = layout.shape;
@@ -33,6 +33,11 @@ std::vector<float> numbers(const Layout& layout) {
   view.storage =
       Storage::borrow(const_cast<void*>(layout.constant),
                       static_cast<size_t>(storage_bytes(layout.dtype, layout.size())), nullptr);
+  return view;
+}
+
+std::vector<float> numbers(const Layout& layout) {
+  const Array view = constant_of(layout);
   std::vector<float> values(static_cast<size_t>(layout.size()));
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(view.number(static_cast<int64_t>(i)));
@@ -57,7 +62,6 @@ struct Steps {
 /// What is done to the sums, as post-operations and the arguments that they take.
 class Finish {
  public:
-  /// Values per out channel have the shape `channel_dims` among the result's dims.
   Finish(const KernelRequest& request, DType step_dtype, std::optional<double> low,
          std::optional<double> high)
       : request_(request), step_dtype_(step_dtype), low_(low), high_(high) {}
@@ -235,20 +239,11 @@ class Finish {
   std::vector<Program::Argument> arguments_;
 };
 
-/// What a machine without the instructions may multiply exactly is for the pass to see; here only
-/// types that one primitive takes.
+/// What the processor multiplies exactly.
 bool computes(const KernelRequest& request) {
-  const Layout& weight = request.operands[q::kWeight];
-  if (request.operands[q::kX].size() == 0) return false;
-  if (sums_bytes_exactly()) return true;
-  if (!weight.constant) return false;
-  Array view;
-  view.dtype = weight.dtype;
-  view.shape = weight.shape;
-  view.strides = contiguous_strides(weight.shape);
-  view.storage = Storage::borrow(const_cast<void*>(weight.constant),
-                                 static_cast<size_t>(weight.size()), nullptr);
-  return takes_integers(request.operands[q::kX].dtype, view);
+  const Layout &x = request.operands[q::kX], &weight = request.operands[q::kWeight];
+  if (x.size() == 0) return false;
+  return sums_bytes_exactly() || (weight.constant && takes_integers(x.dtype, constant_of(weight)));
 }
 
 std::unique_ptr<Kernel> nothing_to_do() {
@@ -260,7 +255,7 @@ std::unique_ptr<Kernel> nothing_to_do() {
 bool takes_integers(DType x, const Array& weight) {
   if (sums_bytes_exactly()) return true;
   // Pairs of products of bytes in 16 bits: 2 * 255 * 64 is the largest that fits.
-  if (!supports(DType::kF32) || x != DType::kU8) return false;
+  if (!multiplies_bytes() || x != DType::kU8) return false;
   const Array packed = weight.contiguous();
   const int8_t* const values = packed.data<int8_t>();
   return std::all_of(values, values + packed.size(), [](int8_t v) { return v >= -64 && v <= 64; });
