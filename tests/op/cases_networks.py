@@ -99,6 +99,11 @@ def cases_conv(t):
     t.add("conv2d_transpose", {"x": x(2, 4, 4, 3), "weight": x(4, 3, 3, 3), "stride": 2, "padding": "SAME"})
     t.add("conv1d_transpose", {"x": x(2, 4, 5), "weight": x(4, 3, 3), "bias": x(3), "stride": 2, "padding": 1, "output_padding": 1})
     t.add("conv1d_transpose", {"x": x(2, 4, 5), "weight": x(4, 2, 3), "groups": 2, "dilation": 2})
+    # Images one pixel wide: a convolution along the other axis.
+    for stride, padding, dilation, groups in (([1, 3], [2, 0], [1, 2], 1), ([2, 1], [1, 0, 0, 0], [2, 1], 2)):
+        t.add("conv2d", {"x": t.normal(2, 8, 11, 1), "weight": t.normal(6, 8 // groups, 3, 1), "bias": t.normal(6), "stride": stride,
+                         "padding": padding, "dilation": dilation, "groups": groups}, rtol=1e-4, atol=1e-5)
+    t.add("conv2d", {"x": t.normal(2, 11, 1, 8), "weight": t.normal(6, 8, 4, 1), "data_format": "NHWC"}, rtol=1e-4, atol=1e-5)
 
 
 def cases_pool(t):

@@ -89,6 +89,37 @@ TEST(Inference, FoldsPacksAndJoins) {
   }
 }
 
+class Activations : public testing::TestWithParam<const char*> {};
+
+TEST_P(Activations, JoinProductsAndConvolutions) {
+  const std::string call = std::string("    %18 = ") + GetParam() + " : float32[batch * 42, 32]\n";
+  std::string text = kNet;
+  const size_t at = text.find("    %18 = ");
+  text.replace(at, text.find('\n', at) + 1 - at, call);
+  ir::Module joined = ir::parse(text, "inference_test.txt");
+  const ir::Module plain = ir::parse(text, "inference_test.txt");
+  const std::vector<Array> given = weights();
+  for (size_t i = given.size(); i-- > 0;) joined.functions[0]->bind_input(i + 1, given[i]);
+  run_passes(*joined.functions[0], false);
+  run_passes(*plain.functions[0], true);
+  // The activation is the last of a group that begins with the product.
+  const std::string name = std::string(GetParam()).substr(0, std::string(GetParam()).find('('));
+  const std::string printed = ir::print(*joined.functions[0]);
+  const size_t product = printed.find("= linear(");
+  ASSERT_NE(product, std::string::npos) << printed;
+  EXPECT_LT(printed.find("= " + name + "(", product), printed.find("yield", product)) << printed;
+  std::vector<Array> all = {values({3, 32, 9, 7}, 1, 0.1)};
+  all.insert(all.end(), given.begin(), given.end());
+  runtime::Executable a(joined.functions[0]), b(plain.functions[0]);
+  const std::vector<Array> ya = a.run({all[0]}), yb = b.run(all);
+  EXPECT_LE(difference(ya[0].contiguous(), yb[0].contiguous()), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Activations,
+                         testing::Values("relu(%17)", "relu6(%17)", "gelu(%17)", "silu(%17)",
+                                         "hardswish(%17)", "sigmoid(%17)",
+                                         "leaky_relu(%17) {negative_slope = 0.3}"));
+
 TEST(Inference, ANormThatOthersReadStays) {
   std::string text = kNet;
   text.replace(text.find("%15 'z'"), 7, "%8 'z'");

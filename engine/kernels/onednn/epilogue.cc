@@ -19,12 +19,18 @@ Prepare beginning(std::string_view op) {
   return nullptr;
 }
 
-dnnl::algorithm activation(std::string_view op, const Attrs& attrs) {
-  if (op == "relu") return dnnl::algorithm::eltwise_relu;
+Activation activation(std::string_view op, const Attrs& attrs) {
+  using A = dnnl::algorithm;
+  if (op == "relu") return {A::eltwise_relu};
   if (op == "gelu")
-    return GeluAttrs(attrs).approximate ? dnnl::algorithm::eltwise_gelu_tanh
-                                        : dnnl::algorithm::eltwise_gelu_erf;
-  return dnnl::algorithm::undef;
+    return {GeluAttrs(attrs).approximate ? A::eltwise_gelu_tanh : A::eltwise_gelu_erf};
+  if (op == "silu") return {A::eltwise_swish, 1};
+  if (op == "hardswish") return {A::eltwise_hardswish};
+  if (op == "relu6") return {A::eltwise_clip, 0, 6};
+  if (op == "sigmoid") return {A::eltwise_logistic};
+  if (op == "leaky_relu")
+    return {A::eltwise_relu, static_cast<float>(LeakyReluAttrs(attrs).negative_slope)};
+  return {};
 }
 
 }  // namespace
@@ -33,7 +39,8 @@ dnnl::primitive_attr Epilogue::attributes() const {
   dnnl::primitive_attr attributes = user_scratch();
   dnnl::post_ops steps;
   if (residual >= 0) steps.append_sum(1.0f);
-  if (activation != dnnl::algorithm::undef) steps.append_eltwise(1.0f, activation, 0.0f, 0.0f);
+  if (activation)
+    steps.append_eltwise(1.0f, activation.algorithm, activation.alpha, activation.beta);
   attributes.set_post_ops(steps);
   return attributes;
 }
@@ -57,7 +64,7 @@ bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DT
     return group.size() == 1 && !own_layout;
   }
   return (group.size() == 1 || summed) &&
-         activation(next.op->name(), *next.attrs) != dnnl::algorithm::undef;
+         static_cast<bool>(activation(next.op->name(), *next.attrs));
 }
 
 std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request) {
@@ -92,8 +99,7 @@ std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request) {
       continue;
     }
     epilogue.activation = activation(step.op->name(), step.attrs);
-    if (epilogue.activation == dnnl::algorithm::undef || step.inputs[0] != before ||
-        i + 1 != request.steps.size())
+    if (!epilogue.activation || step.inputs[0] != before || i + 1 != request.steps.size())
       return nullptr;
   }
   return prepare({*first.op, first.attrs, operands, request.results}, at, epilogue);

@@ -11,9 +11,16 @@ namespace paddle::onednn {
 /// Positions of a computation's input, weight and bias among a kernel's operands.
 using OperandPlaces = std::array<size_t, 3>;
 
+/// A function of each element, with its parameters as oneDNN calls them.
+struct Activation {
+  dnnl::algorithm algorithm = dnnl::algorithm::undef;
+  float alpha = 0, beta = 0;
+  explicit operator bool() const { return algorithm != dnnl::algorithm::undef; }
+};
+
 struct Epilogue {
   int residual = -1;  ///< position of the operand that is added, or -1
-  dnnl::algorithm activation = dnnl::algorithm::undef;
+  Activation activation;
 
   dnnl::primitive_attr attributes() const;
   /// Appends what must happen before the primitive: the sum is taken in the result's memory.
