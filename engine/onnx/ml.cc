@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/limits.h"
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
@@ -50,6 +51,13 @@ Array feature_rows(const NodeCall& c, size_t i, bool wide) {
     x.strides = contiguous_strides(x.shape);
   }
   return x.contiguous();
+}
+
+Array score_matrix(DType dtype, int64_t rows, int64_t columns) {
+  if (columns > 0 && rows > limits().memory / 2 / item_size(dtype) / columns)
+    fail(ErrorCode::kModel, "scores of ", rows, " rows and ", columns,
+         " columns take more than half of the memory");
+  return Array::zeros(dtype, {rows, columns});
 }
 
 Labels Labels::of(const NodeCall& c, const char* strings, const char* integers) {

@@ -20,6 +20,9 @@ std::span<const Operator> ml_tree_operators();
 /// `wide` asks to keep it.
 Array feature_rows(const NodeCall& c, size_t i, bool wide = false);
 
+/// A matrix for scores; kModel if it is more than half of the memory.
+Array score_matrix(DType dtype, int64_t rows, int64_t columns);
+
 /// The classes of a model, strings or numbers.
 class Labels {
  public:

@@ -233,7 +233,7 @@ Values tree_regressor(NodeCall& c) {
   const bool has_base = static_cast<int64_t>(base.size()) == targets;
   const PostTransform transform = post_transform(c);
   const Array x = feature_rows(c, 0, true);
-  Array out = Array::empty(DType::kF32, {x.shape[0], targets});
+  Array out = score_matrix(DType::kF32, x.shape[0], targets);
   run_forest(c, *forest, x, static_cast<size_t>(targets), aggregate, [&](int64_t r, auto& scores) {
     std::vector<float> row;
     for (size_t t = 0; t < scores.value.size(); ++t) {
@@ -323,7 +323,7 @@ Values tree_classifier(NodeCall& c) {
   const Decision decision(c, classes);
   const Array x = feature_rows(c, 0, true);
   const auto rows = static_cast<size_t>(x.shape[0]);
-  Array out = Array::empty(DType::kF32, {x.shape[0], static_cast<int64_t>(classes)});
+  Array out = score_matrix(DType::kF32, x.shape[0], static_cast<int64_t>(classes));
   std::vector<size_t> chosen(rows);
   run_forest(c, *forest, x, classes, Aggregate::kSum, [&](int64_t r, auto& scores) {
     std::vector<float> row;
@@ -402,7 +402,7 @@ Values tree_ensemble(NodeCall& c) {
   const auto aggregate = static_cast<Aggregate>(how);
   const DType dtype = c.value(0).dtype();
   const Array x = feature_rows(c, 0, true);
-  Array out = Array::empty(DType::kF64, {x.shape[0], targets});
+  Array out = score_matrix(DType::kF64, x.shape[0], targets);
   run_forest(c, *forest, x, static_cast<size_t>(targets), aggregate, [&](int64_t r, auto& scores) {
     double* to = out.data<double>() + r * targets;
     for (size_t t = 0; t < scores.value.size(); ++t) {

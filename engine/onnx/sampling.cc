@@ -5,6 +5,8 @@
 namespace paddle::onnx {
 namespace {
 
+constexpr size_t kMaxTaps = 4096;  // places that give one point
+
 /// What one axis contributes: neighbours as integer places, and their weights.
 struct AxisTaps {
   Tensors places, weights;
@@ -84,7 +86,9 @@ Tensor sample(const Tensor& x, const Tensors& coordinates, const SampleOptions& 
       ops::unsqueeze(ops::arange(AttrValue(0), AttrValue(batch), AttrValue(1), DType::kI64), {1});
   const size_t each = axes[0].places.size();
   size_t combinations = 1;
-  for (size_t i = 0; i < rank; ++i) combinations *= each;
+  for (size_t i = 0; i < rank; ++i)
+    if ((combinations *= each) > kMaxTaps)
+      fail(ErrorCode::kModel, "sampling along ", rank, " axes is not supported");
   Tensor out;
   for (size_t k = 0; k < combinations; ++k) {
     Tensor place = start, weight;

@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/limits.h"
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
@@ -344,6 +345,10 @@ Values tf_idf(NodeCall& c) {
   const Shape in = c.value(0).shape();
   c.check(in.size() == 1 || in.size() == 2, "the input must be a vector or a matrix");
   const int64_t rows = in.size() == 2 ? in[0].value() : 1, columns = in.back().value();
+  c.check(rows <= limits().memory / 2 / static_cast<int64_t>(sizeof(float)) /
+                      std::max<int64_t>(grams.width(), 1),
+          "counts of ", rows, " rows and ", grams.width(),
+          " n-grams take more than half of the memory");
   Array out =
       Array::zeros(DType::kF32, in.size() == 2 ? Dims{rows, grams.width()} : Dims{grams.width()});
   for (int64_t r = 0; r < rows; ++r) {
