@@ -6,6 +6,7 @@
 
 #include "ops/generated/attrs.h"
 #include "passes/passes.h"
+#include "tensor/array_pool.h"
 
 namespace paddle::passes {
 namespace {
@@ -33,10 +34,10 @@ bool has_fixed_weight(const Operation& conv, DType dtype) {
 }
 
 /// weight and bias of a convolution that gives what the normalisation made of `conv`.
-std::pair<Array, Array> folded(const Operation& conv, const Operation& norm) {
+std::pair<Array, Array> folded(const Operation& conv, const Operation& norm, ArrayPool& pool) {
   const Array weight = conv.operands[1]->constant->contiguous();
   const int64_t channels = weight.shape[0], each = channels == 0 ? 0 : weight.size() / channels;
-  Array new_weight = Array::empty(weight.dtype, weight.shape);
+  Array new_weight = pool.empty(weight.dtype, weight.shape);
   Array new_bias = Array::empty(weight.dtype, {channels});
   const auto number = [](const Value* v, int64_t i, double otherwise) {
     return v ? v->constant->number(i) : otherwise;
@@ -65,6 +66,7 @@ std::pair<Array, Array> folded(const Operation& conv, const Operation& norm) {
 
 void fold_batch_norm(ir::Function& function) {
   static const Op &conv2d = get_op("conv2d"), &batch_norm = get_op("batch_norm");
+  ArrayPool pool;
   std::unordered_map<const Value*, int> uses;
   const auto count = [&](const Value* v) { ++uses[v]; };
   for (const auto& o : function.body.operations) ir::for_each_read(*o, count);
@@ -83,7 +85,7 @@ void fold_batch_norm(ir::Function& function) {
     if (!only_result ||
         Conv2dAttrs(conv->attrs).data_format != BatchNormAttrs(norm.attrs).data_format)
       continue;
-    auto [weight, bias] = folded(*conv, norm);
+    auto [weight, bias] = folded(*conv, norm, pool);
     conv->operands[1] = function.add_constant(std::move(weight));
     conv->operands[2] = function.add_constant(std::move(bias));
     // The convolution gives the norm's result itself, where the norm stood.

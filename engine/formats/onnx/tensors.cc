@@ -75,7 +75,8 @@ int64_t field_values(DType dtype, int64_t count) {
 }
 
 /// The array on these bytes, shared where they are aligned.
-Array array_on(std::byte* data, DType dtype, const Dims& shape, std::shared_ptr<void> owner) {
+Array array_on(std::byte* data, DType dtype, const Dims& shape, std::shared_ptr<void> owner,
+               ArrayPool& pool) {
   const int64_t count = element_count(std::span<const int64_t>(shape));
   const auto bytes = static_cast<size_t>(storage_bytes(dtype, count));
   const auto unit =
@@ -88,7 +89,7 @@ Array array_on(std::byte* data, DType dtype, const Dims& shape, std::shared_ptr<
     out.storage = Storage::borrow(data, bytes, std::move(owner));
     return out;
   }
-  Array out = Array::empty(dtype, shape);
+  Array out = pool.empty(dtype, shape);
   if (bytes > 0) std::memcpy(out.storage->data(), data, bytes);
   if (dtype == DType::kBool)  // any byte but 0 is true
     for (size_t i = 0; i < bytes; ++i)
@@ -143,10 +144,10 @@ TensorData TensorReader::read(const onnx_wire::Tensor& m) {
   if (m.data_location() == 1) {
     const External e = find_external(m, what, bytes);
     check(e.size);
-    out.array = array_on(e.file->data() + e.offset, *dtype, out.shape, e.file);
+    out.array = array_on(e.file->data() + e.offset, *dtype, out.shape, e.file, pool_);
   } else if (m.has_payload_offset()) {
     check(m.payload_size());
-    out.array = array_on(file_->data() + m.payload_offset(), *dtype, out.shape, file_);
+    out.array = array_on(file_->data() + m.payload_offset(), *dtype, out.shape, file_, pool_);
   } else if (m.has_raw_data()) {
     check(m.raw_data().size());
     out.array = Array::empty(*dtype, out.shape);

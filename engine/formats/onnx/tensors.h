@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "formats/onnx/model.h"
+#include "tensor/array_pool.h"
 
 namespace paddle::onnx_wire {
 class Tensor;
@@ -39,6 +40,7 @@ class TensorReader {
   std::shared_ptr<MappedFile> file_;
   std::string folder_;
   ErrorCode code_;
+  ArrayPool pool_;  ///< for payloads that cannot stay where they are
   std::map<std::string, std::shared_ptr<MappedFile>> external_;
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/serial_scope.h"
+#include "tensor/array_pool.h"
 
 namespace paddle::onednn {
 namespace {
@@ -23,6 +24,7 @@ std::shared_ptr<dnnl::memory> packed_constant(const void* data, const dnnl::memo
   };
   static std::mutex mutex;
   static std::map<const void*, std::vector<Packed>> table;
+  static ArrayPool pool;
   const std::lock_guard lock(mutex);
   std::vector<Packed>& known = table[data];
   std::erase_if(known, [](const Packed& p) { return p.memory.expired(); });
@@ -30,7 +32,15 @@ std::shared_ptr<dnnl::memory> packed_constant(const void* data, const dnnl::memo
     if (p.desc == to_desc)
       if (auto memory = p.memory.lock()) return memory;
   dnnl::memory from(from_desc, cpu_engine(), const_cast<void*>(data));
-  auto memory = std::make_shared<dnnl::memory>(to_desc, cpu_engine());
+  // The storage goes with the memory on it.
+  struct Kept {
+    std::shared_ptr<Storage> storage;
+    dnnl::memory memory;
+  };
+  const auto storage = pool.allocate(to_desc.get_size());
+  const auto kept =
+      std::make_shared<Kept>(Kept{storage, dnnl::memory(to_desc, cpu_engine(), storage->data())});
+  const std::shared_ptr<dnnl::memory> memory(kept, &kept->memory);
   dnnl::reorder(from, *memory).execute(stream(), from, *memory);
   known.push_back({to_desc, memory});
   return memory;
