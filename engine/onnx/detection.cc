@@ -172,7 +172,63 @@ Values roi_align(NodeCall& c) {
   return {ops::stack(out, 0)};
 }
 
+/// Where the bins of a region lie along one axis: a region of whole pixels, of at least one, in
+/// parts that overlap where they do not divide it, cut at the image's border.
+std::vector<std::pair<int64_t, int64_t>> bins_along(double from, double to, int64_t count,
+                                                    int64_t size) {
+  const double first = std::round(from), length = std::max(std::round(to) - first + 1, 1.0);
+  const double bin = length / static_cast<double>(count);
+  const auto within = [&](double at) {
+    return static_cast<int64_t>(std::clamp(first + at, 0.0, static_cast<double>(size)));
+  };
+  std::vector<std::pair<int64_t, int64_t>> out;
+  for (int64_t i = 0; i < count; ++i)
+    out.emplace_back(within(std::floor(static_cast<double>(i) * bin)),
+                     within(std::ceil(static_cast<double>(i + 1) * bin)));
+  return out;
+}
+
+/// The greatest value of each bin of each region [batch, left, top, right, bottom]; 0 of empty
+/// ones.
+Values max_roi_pool(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const Array regions = c.known(1);
+  const std::vector<int64_t> pooled = c.integers("pooled_shape");
+  const double scale = c.real("spatial_scale", 1);
+  c.check(x.ndim() == 4, "the input must be [batch, channels, height, width]");
+  c.check(regions.ndim() == 2 && regions.shape[1] == 5, "rois must be [regions, 5]");
+  c.check(pooled.size() == 2 && pooled[0] > 0 && pooled[1] > 0, "pooled_shape must be two sizes");
+  const int64_t batch = known_size(x, 0), height = known_size(x, 2), width = known_size(x, 3);
+  c.check(pooled[0] < 1 << 10 && pooled[1] < 1 << 10 &&
+              regions.shape[0] <= (int64_t{1} << 20) / (pooled[0] * pooled[1]),
+          "there are too many bins");
+  const Shape result = {Dim(regions.shape[0]), x.dim(1), Dim(pooled[0]), Dim(pooled[1])};
+  const Tensor none = ops::full({x.dim(1)}, 0.0, x.dtype());
+  Tensors out;
+  for (int64_t n = 0; n < regions.shape[0]; ++n) {
+    const auto number = [&](int64_t i) { return regions.number(5 * n + i); };
+    for (int64_t i = 0; i < 5; ++i)
+      c.check(std::abs(number(i)) < 0x1p30, "a region is out of range");
+    const auto image = static_cast<int64_t>(number(0));
+    c.check(image >= 0 && image < batch, "the batch index ", image, " is out of range");
+    const auto columns = bins_along(number(1) * scale, number(3) * scale, pooled[1], width);
+    for (const auto& [top, bottom] :
+         bins_along(number(2) * scale, number(4) * scale, pooled[0], height))
+      for (const auto& [left, right] : columns)
+        out.push_back(top >= bottom || left >= right
+                          ? none
+                          : ops::max(ops::slice(x, {0, 2, 3}, Shape{image, top, left},
+                                                Shape{image + 1, bottom, right}),
+                                     std::vector<int64_t>{0, 2, 3}));
+  }
+  if (out.empty()) return {ops::full(result, 0.0, x.dtype())};
+  const Tensor bins = ops::reshape(
+      ops::stack(out, 0), {Dim(regions.shape[0]), Dim(pooled[0]), Dim(pooled[1]), x.dim(1)});
+  return {ops::transpose(bins, {0, 3, 1, 2})};
+}
+
 constexpr Operator kOperators[] = {
+    {"MaxRoiPool", 1, max_roi_pool},
     {"NonMaxSuppression", 1, non_max_suppression},
     {"RoiAlign", 1, roi_align},
 };

@@ -87,6 +87,23 @@ TEST(OnnxSession, WhatAValueDecidesRunsNodeByNode) {
   EXPECT_EQ(out[0].tensor().array().shape, (Dims{6, 1}));
 }
 
+TEST(OnnxSession, RegionsArePooledByTheirGreatestValues) {
+  const std::string graph = onnx_graph(
+      {onnx_node("MaxRoiPool", {"x", "rois"}, {"y"}, {ints_attribute("pooled_shape", {2, 2})})},
+      {value_info("x", 1, {"1", "1", "4", "4"}), value_info("rois", 1, {"n", "5"})},
+      {value_info("y", 1, {"n", "1", "2", "2"})});
+  Array image = Array::empty(DType::kF32, {1, 1, 4, 4});
+  for (int64_t i = 0; i < 16; ++i) image.data<float>()[i] = static_cast<float>(i);
+  // The whole image, three pixels in bins that overlap, and a region beside the image.
+  const Array regions = Array::from<float>({0, 0, 0, 3, 3, 0, 0, 0, 2, 2, 0, 7, 7, 9, 9}, {3, 5});
+  const Values out = session_of(graph)->run({Value(Tensor(image)), Value(Tensor(regions))});
+  const Array y = out[0].tensor().array().contiguous();
+  ASSERT_EQ(y.shape, (Dims{3, 1, 2, 2}));
+  const std::vector<double> expected = {5, 7, 13, 15, 5, 6, 9, 10, 0, 0, 0, 0};
+  for (int64_t i = 0; i < y.size(); ++i)
+    EXPECT_EQ(y.number(i), expected[static_cast<size_t>(i)]) << i;
+}
+
 TEST(OnnxSession, RefusesWhatIsWrong) {
   const auto nodes = [](std::vector<std::string> list) { return onnx_graph(list, {kX}, {kY}); };
   EXPECT_NE(refusal(nodes({onnx_node("Reluu", {"x"}, {"y"})})).find("did you mean 'Relu'"),
