@@ -83,6 +83,13 @@ StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType targ
     : convert_(convert_fn(layout.dtype, target)),
       source_size_(item_size(layout.dtype)),
       target_size_(item_size(target)) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
+    // Nothing is read; beside a size of 0 the others may be of any size.
+    shape_ = {0};
+    strides_ = {1};
+    direct_ = true;
+    return;
+  }
   const size_t missing = shape.size() - layout.shape.size();
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (shape[axis] == 1) continue;
