@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "infer/onnx_values.h"
+#include "runtime/execute.h"
 
 namespace paddle::convert {
 namespace {
@@ -46,7 +46,7 @@ std::pair<double, double> range_of(DType dtype) {
 void count(const Array& from, const Array& cast, CastLoss& loss) {
   const int64_t n = from.size();
   loss.values += n;
-  const Array back = infer::cast_array(cast, from.dtype).contiguous();
+  const Array back = runtime::cast_array(cast, from.dtype).contiguous();
   const auto item = static_cast<size_t>(item_size(from.dtype));
   const auto* a = static_cast<const std::byte*>(from.raw());
   const auto* b = static_cast<const std::byte*>(back.raw());
@@ -57,8 +57,9 @@ void count(const Array& from, const Array& cast, CastLoss& loss) {
                                   b + static_cast<size_t>(i) * item, item) != 0;
     return;
   }
-  const Array x = infer::cast_array(from, DType::kF64), y = infer::cast_array(cast, DType::kF64),
-              z = infer::cast_array(back, DType::kF64);
+  const Array x = runtime::cast_array(from, DType::kF64),
+              y = runtime::cast_array(cast, DType::kF64),
+              z = runtime::cast_array(back, DType::kF64);
   const auto [low, high] = range_of(cast.dtype);
   for (int64_t i = 0; i < n; ++i) {
     const double before = x.data<double>()[i], after = y.data<double>()[i];
@@ -84,7 +85,7 @@ Array cast_counting(const Array& array, DType to, CastLoss& loss) {
   if (from.dtype == to) return from;
   if (info(from.dtype).bits < 8) {  // every wider type holds them
     loss.values += from.size();
-    return infer::cast_array(from, to).contiguous();
+    return runtime::cast_array(from, to).contiguous();
   }
   Array out = Array::empty(to, from.shape);
   for (int64_t at = 0; at < from.size(); at += kPart) {
@@ -94,7 +95,7 @@ Array cast_counting(const Array& array, DType to, CastLoss& loss) {
     part.strides = {1};
     part.offset = from.offset + at;
     part.storage = from.storage;
-    const Array cast = infer::cast_array(part, to).contiguous();
+    const Array cast = runtime::cast_array(part, to).contiguous();
     std::memcpy(out.storage->data() + at * item_size(to), cast.raw(),
                 static_cast<size_t>(storage_bytes(to, cast.size())));
     count(part, cast, loss);

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 namespace paddle::formats {
 namespace {
@@ -180,46 +181,14 @@ uint64_t checked_bytes(const NpyHeader& header, size_t found, const std::string&
   return needed;
 }
 
-void append_utf8(std::string& out, uint32_t c) {
-  const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xc0 | (c >> 6));
-    tail(0);
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xe0 | (c >> 12));
-    tail(6);
-    tail(0);
-  } else {
-    out += static_cast<char>(0xf0 | (c >> 18));
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
-
 /// The code points of UTF-8; nullopt if it is none.
 std::optional<std::vector<uint32_t>> code_points(const std::string& text) {
   std::vector<uint32_t> out;
   for (size_t at = 0; at < text.size();) {
-    const auto lead = static_cast<uint8_t>(text[at++]);
-    const int more = lead < 0x80   ? 0
-                     : lead < 0xc2 ? -1
-                     : lead < 0xe0 ? 1
-                     : lead < 0xf0 ? 2
-                     : lead < 0xf5 ? 3
-                                   : -1;
-    if (more < 0) return std::nullopt;
-    uint32_t c = more == 0 ? lead : lead & (0x3f >> more);
-    for (int i = 0; i < more; ++i) {
-      const auto next = at < text.size() ? static_cast<uint8_t>(text[at++]) : uint8_t{0};
-      if ((next & 0xc0) != 0x80) return std::nullopt;
-      c = c << 6 | (next & 0x3f);
-    }
-    constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
-    if (c < kLeast[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return std::nullopt;
-    out.push_back(c);
+    const Utf8Character c = utf8_character(text, at);
+    if (c.length == 0) return std::nullopt;
+    out.push_back(c.code);
+    at += c.length;
   }
   return out;
 }

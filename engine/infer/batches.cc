@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "formats/npz.h"
 #include "infer/onnx_values.h"
+#include "runtime/execute.h"
 #include "train/config.h"
 #include "train/data_config.h"
 
@@ -46,7 +47,7 @@ class ArrayBatches final : public Batches {
              expected_inputs(model), did_you_mean(name, reader.names()));
       Array a = reader.read(name);
       if (model.onnx() && type.dtype != a.dtype && needs_cast(a.dtype, type.dtype))
-        a = cast_array(a, type.dtype);
+        a = runtime::cast_array(a, type.dtype);
       if (a.dtype != type.dtype)
         fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
              ", the model takes ", type);

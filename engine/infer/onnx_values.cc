@@ -34,12 +34,6 @@ bool needs_cast(DType given, DType wanted) {
   return given == (info(wanted).kind == DTypeKind::kSigned ? DType::kI8 : DType::kU8);
 }
 
-Array cast_array(const Array& array, DType to) {
-  runtime::EagerExecutor eager;
-  const InterpreterScope scope(eager);
-  return ops::cast(Tensor(array), to).array();
-}
-
 namespace {
 
 using formats::NpzReader;
@@ -59,7 +53,8 @@ Value read_npz_tensor(const NpzReader& file, const std::string& name, std::optio
     return Value::of_strings(std::move(s.shape), std::move(s.items));
   }
   const Array a = file.read(name);
-  return Value(Tensor(wanted && needs_cast(a.dtype, *wanted) ? cast_array(a, *wanted) : a));
+  return Value(
+      Tensor(wanted && needs_cast(a.dtype, *wanted) ? runtime::cast_array(a, *wanted) : a));
 }
 
 Value read_npz_value(const NpzReader& file, const std::string& name, const ValueType& type) {
@@ -119,9 +114,9 @@ namespace {
 
 Array plain_array(const Array& a) {
   if (info(a.dtype).has_kernels || is_complex(a.dtype)) return a;
-  return cast_array(a, is_float(a.dtype)                          ? DType::kF32
-                       : info(a.dtype).kind == DTypeKind::kSigned ? DType::kI8
-                                                                  : DType::kU8);
+  return runtime::cast_array(a, is_float(a.dtype)                          ? DType::kF32
+                                : info(a.dtype).kind == DTypeKind::kSigned ? DType::kI8
+                                                                           : DType::kU8);
 }
 
 bool same_strings(const Value& a, const Value& b) {
@@ -218,12 +213,11 @@ void Predictor::open_onnx(const std::string& path, const LoadOptions& options) {
                                                                      .observe = options.observe});
   onnx_->set_seed(options.seed);
   name_ = onnx_->model().graph.name;
-  int unnamed = 0;
-  for (const auto& input : onnx_->inputs()) {
-    TensorType type{input.type.dtype.value_or(DType::kF32), input.type.shape.value_or(Shape())};
-    type.ranked = input.type.shape.has_value();
-    for (Dim& d : type.shape)
-      if (d.is_unknown()) d = Dim::symbol(str("unnamed", unnamed++));
+  const auto shapes = onnx_->opened().input_shapes();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const auto& input = onnx_->inputs()[i];
+    TensorType type{input.type.dtype.value_or(DType::kF32), shapes[i].value_or(Shape())};
+    type.ranked = shapes[i].has_value();
     inputs_.emplace_back(input.name, type);
   }
   for (const auto& output : onnx_->outputs()) outputs_.push_back(output.name);

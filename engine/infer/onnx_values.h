@@ -36,6 +36,5 @@ formats::NamedArrays onnx_arrays(const onnx::Session& model, const onnx::Values&
 /// NumPy has no bfloat16, 8-bit floats or integers below 8 bits: their numbers come in a type that
 /// holds them.
 bool needs_cast(DType given, DType wanted);
-Array cast_array(const Array& array, DType to);
 
 }  // namespace paddle::infer

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "model/host.h"
+#include "runtime/execute.h"
 #include "tensor/random.h"
 
 namespace paddle::model {
@@ -124,22 +125,10 @@ Array copy_of(const Array& given, const std::string& path, const Dims& shape, DT
   if (given.shape != shape)
     fail(ErrorCode::kModel, "'", path, "': a value of shape ", str(given.shape), " for ",
          str(shape));
+  if (given.dtype != dtype) return runtime::cast_array(given, dtype);
   const Array packed = given.contiguous();
   Array out = Array::empty(dtype, shape);
-  if (packed.dtype == dtype) {
-    std::memcpy(out.raw(), packed.raw(), static_cast<size_t>(storage_bytes(dtype, packed.size())));
-    return out;
-  }
-  visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* data = out.data<T>();
-    for (int64_t i = 0; i < packed.size(); ++i) {
-      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
-        data[i] = T(static_cast<float>(packed.number(i)));
-      else
-        data[i] = static_cast<T>(packed.number(i));
-    }
-  });
+  std::memcpy(out.raw(), packed.raw(), static_cast<size_t>(storage_bytes(dtype, packed.size())));
   return out;
 }
 

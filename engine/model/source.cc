@@ -6,38 +6,14 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/utf8.h"
+
 namespace paddle::model {
 namespace {
 
 constexpr size_t kCheckpointBytes = 256;
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-/// Length of the well-formed UTF-8 sequence at `text[i]`, or 0.
-size_t sequence_length(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char lead = byte(i);
-  size_t length = 0;
-  uint32_t code = 0;
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) {
-    length = 2, code = lead & 0x1Fu;
-  } else if ((lead & 0xF0) == 0xE0) {
-    length = 3, code = lead & 0x0Fu;
-  } else if (lead >= 0xF0 && lead <= 0xF4) {
-    length = 4, code = lead & 0x07u;
-  } else {
-    return 0;
-  }
-  if (i + length > text.size()) return 0;
-  for (size_t k = 1; k < length; ++k) {
-    if (!is_continuation(text[i + k])) return 0;
-    code = code << 6 | (byte(i + k) & 0x3Fu);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  return overlong || surrogate || code > 0x10FFFF ? 0 : length;
-}
 
 }  // namespace
 
@@ -112,7 +88,7 @@ std::string read_text_file(const std::string& path) {
 void check_utf8(const SourceText& source) {
   const std::string_view text = source.text();
   for (size_t i = 0; i < text.size();) {
-    const size_t length = sequence_length(text, i);
+    const size_t length = utf8_character(text, i).length;
     if (length == 0) {
       throw Error(ErrorCode::kConfig, "not UTF-8 text", source.place(i));
     }

@@ -38,17 +38,27 @@ Values OpenModel::arguments(const Values& given) const {
   return all;
 }
 
-std::vector<TensorType> OpenModel::input_types() const {
-  std::vector<TensorType> types;
+std::vector<std::optional<Shape>> OpenModel::input_shapes() const {
+  std::vector<std::optional<Shape>> shapes;
   int unnamed = 0;
   for (const ValueInfo& input : inputs) {
-    if (input.type.kind != ValueType::Kind::kTensor || !input.type.dtype || !input.type.shape ||
-        *input.type.dtype == DType::kString)
-      return {};
-    TensorType type{*input.type.dtype, *input.type.shape};
-    for (Dim& d : type.shape)
+    shapes.push_back(input.type.shape);
+    if (!shapes.back()) continue;
+    for (Dim& d : *shapes.back())
       if (d.is_unknown()) d = Dim::symbol(str("unnamed", unnamed++));
-    types.push_back(type);
+  }
+  return shapes;
+}
+
+std::vector<TensorType> OpenModel::input_types() const {
+  std::vector<TensorType> types;
+  const auto shapes = input_shapes();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueType& type = inputs[i].type;
+    if (type.kind != ValueType::Kind::kTensor || !type.dtype || !shapes[i] ||
+        *type.dtype == DType::kString)
+      return {};
+    types.push_back({*type.dtype, *shapes[i]});
   }
   return types;
 }

@@ -2,6 +2,7 @@
 // A model file, opened and checked as far as its text alone allows.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ struct OpenModel {
 
   /// One value per input of the graph, from one per input that a caller gives.
   Values arguments(const Values& given) const;
-  /// Types of the inputs, with a symbol for each size that has no name; none if one of them has no
-  /// full type or is no tensor.
+  /// Shapes of the inputs, with a symbol for each size that has no name; none where not even the
+  /// rank is known.
+  std::vector<std::optional<Shape>> input_shapes() const;
+  /// Types of the inputs with these shapes; none if one of them has no full type or is no tensor.
   std::vector<TensorType> input_types() const;
 };
 

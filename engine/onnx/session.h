@@ -34,6 +34,7 @@ class Session {
   /// Reads the file and refuses operators that are not known. kModel.
   explicit Session(const std::string& path, SessionOptions options = {});
 
+  const OpenModel& opened() const { return opened_; }
   const formats::onnx::Model& model() const { return *opened_.model; }
   const std::vector<formats::onnx::ValueInfo>& inputs() const { return opened_.inputs; }
   const std::vector<formats::onnx::ValueInfo>& outputs() const { return model().graph.outputs; }

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
@@ -34,23 +35,6 @@ std::vector<uint32_t> code_points(const std::string& s) {
     i += good ? more + 1 : 1;
   }
   return out;
-}
-
-void append_utf8(std::string& out, uint32_t p) {
-  const auto byte = [&](uint32_t b) { out += static_cast<char>(b); };
-  if (p < 0x80) return byte(p);
-  if (p < 0x800) {
-    byte(0xc0 | p >> 6);
-  } else {
-    if (p < 0x10000) {
-      byte(0xe0 | p >> 12);
-    } else {
-      byte(0xf0 | p >> 18);
-      byte(0x80 | (p >> 12 & 0x3f));
-    }
-    byte(0x80 | (p >> 6 & 0x3f));
-  }
-  byte(0x80 | (p & 0x3f));
 }
 
 /// In the case that `action` names (LOWER, UPPER, NONE).

@@ -37,7 +37,6 @@ bool is_one_number(const ir::Value* v);
 bool is_known_number(const ir::Value* v);
 bool is_positive(const ir::Value* v);
 bool same_number(const ir::Value* a, const ir::Value* b);
-bool same_dims(const Shape& a, const Shape& b);
 const AttrValue& attribute(const ir::Operation& o, const char* name);
 void set_attribute(ir::Operation& o, const char* name, AttrValue value);
 /// The operation `op` that gives the value, or null.

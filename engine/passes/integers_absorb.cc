@@ -76,7 +76,7 @@ class Absorber final : public Walk {
     if (cast.op != &known().cast || cast.results[0]->type.dtype != DType::kF32) return false;
     const Operation* const times = only_reader(cast.results[0]);
     if (!times || times->op != &known().multiply ||
-        !same_dims(times->results[0]->type.shape, cast.results[0]->type.shape))
+        !same_shape(times->results[0]->type.shape, cast.results[0]->type.shape))
       return false;
     const size_t other = times->operands[0] == cast.results[0] ? 1 : 0;
     Value* const scale = per_channel(times->operands[other], *times);
@@ -99,7 +99,7 @@ class Absorber final : public Walk {
     if (axis != -1 && axis != channel) return nullptr;
     const Dim channels = result[static_cast<size_t>(channel)];
     const Shape wanted = axis == -1 ? Shape() : Shape{channels};
-    if (same_dims(v->type.shape, wanted)) return v;
+    if (same_shape(v->type.shape, wanted)) return v;
     if (!channels.is_constant()) return nullptr;
     if (v->constant) {
       Array all = flat(*v->constant);
@@ -121,7 +121,7 @@ class Absorber final : public Walk {
     if (o.operands[q::kBias]) return false;
     const size_t other = sum.operands[0] == o.results[0] ? 1 : 0;
     Value* const given = sum.operands[other];
-    if (given == o.results[0] || !same_dims(sum.results[0]->type.shape, o.results[0]->type.shape))
+    if (given == o.results[0] || !same_shape(sum.results[0]->type.shape, o.results[0]->type.shape))
       return false;
     const Operation* const from = made_by(given, known().dequantize);
     if (from && from->operands[0]->constant) {
@@ -163,7 +163,7 @@ class Absorber final : public Walk {
     const Operation* const residual = from_bytes(other);
     if (!residual || residual == &numbers || !is_positive(residual->operands[1]) ||
         !is_known_number(residual->operands[2]) ||
-        !same_dims(residual->operands[0]->type.shape, o.results[0]->type.shape))
+        !same_shape(residual->operands[0]->type.shape, o.results[0]->type.shape))
       return false;
     const Operation* last = only_reader(sum->results[0]);
     const Operation* bounds = nullptr;

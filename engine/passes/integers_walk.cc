@@ -29,12 +29,6 @@ void set_attribute(Operation& o, const char* name, AttrValue value) {
   o.attrs[static_cast<size_t>(o.op->attr_index(name))] = std::move(value);
 }
 
-bool same_dims(const Shape& a, const Shape& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(),
-                    [](const Dim& x, const Dim& y) { return x.text() == y.text(); });
-}
-
 bool same_number(const Value* a, const Value* b) {
   return a == b || (is_known_number(a) && is_known_number(b) &&
                     a->constant->number() == b->constant->number());

@@ -34,9 +34,10 @@ void merge_common_subexpressions(ir::Function& function);
 void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t max_elements = 4096);
 
 /// Puts the replacements of rules (passes/rule.h) in the place of operations that look like their
-/// patterns, where the types stay the same. kConfig if
-/// rules go on without end.
-void rewrite(ir::Function& function, const std::vector<Rule>& rules);
+/// patterns, where the types stay the same; earlier rules first. kConfig if rules go on without
+/// end.
+void rewrite(ir::Function& function, const std::vector<Rule>& rules,
+             const std::vector<Rule>& more = {});
 
 /// Where an operation prefers it, 4-D images and what is computed from them element by element or
 /// reduced move to channels last; transposes stand where the layouts meet.

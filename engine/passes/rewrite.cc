@@ -204,8 +204,10 @@ Tensor built(const Term& term, const Match& match, const ir::Tracer& tracer) {
 
 class Rewriter {
  public:
-  Rewriter(ir::Function& function, const std::vector<Rule>& rules) : function_(function) {
-    for (const Rule& rule : rules) by_root_[rule.pattern.op].push_back(&rule);
+  Rewriter(ir::Function& function, const std::vector<Rule>& rules, const std::vector<Rule>& more)
+      : function_(function) {
+    for (const auto* list : {&rules, &more})
+      for (const Rule& rule : *list) by_root_[rule.pattern.op].push_back(&rule);
     for (auto it = operations().begin(); it != operations().end(); ++it) {
       places_[it->get()] = it;
       count(**it, 1);
@@ -319,8 +321,9 @@ class Rewriter {
 
 }  // namespace
 
-void rewrite(ir::Function& function, const std::vector<Rule>& rules) {
-  Rewriter(function, rules).run();
+void rewrite(ir::Function& function, const std::vector<Rule>& rules,
+             const std::vector<Rule>& more) {
+  Rewriter(function, rules, more).run();
 }
 
 }  // namespace paddle::passes

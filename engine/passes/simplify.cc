@@ -228,10 +228,8 @@ std::vector<Pass> standard_passes(PassOptions options) {
         evaluate = options.evaluate](Function& f) { compute_on_integers(f, takes, evaluate); }},
   };
   if (options.rewrites) {
-    std::vector<Rule> rules = options.rules;
-    rules.insert(rules.end(), standard_rules().begin(), standard_rules().end());
-    passes.push_back({"rewrite", [rules = std::make_shared<const std::vector<Rule>>(
-                                      std::move(rules))](Function& f) { rewrite(f, *rules); }});
+    passes.push_back(
+        {"rewrite", [rules = options.rules](Function& f) { rewrite(f, rules, standard_rules()); }});
   }
   passes.push_back({"fold_norm", fold_batch_norm});
   if (options.layouts) passes.push_back({"channels_last", prefer_channels_last});

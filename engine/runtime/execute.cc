@@ -6,6 +6,7 @@
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/quantized.h"
 #include "ops/call.h"
+#include "ops/generated/ops.h"
 #include "ops/quantized.h"
 
 namespace paddle {
@@ -188,6 +189,12 @@ Tensors EagerExecutor::apply(const OpCall& call) {
   Tensors out;
   for (Array& a : *results) out.emplace_back(std::move(a));
   return out;
+}
+
+Array cast_array(const Array& array, DType to) {
+  EagerExecutor eager;
+  const InterpreterScope scope(eager);
+  return ops::cast(Tensor(array), to).array();
 }
 
 }  // namespace paddle::runtime

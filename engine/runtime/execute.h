@@ -25,6 +25,9 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
                            const std::vector<TensorType>& results);
 
+/// The array's numbers in another type.
+Array cast_array(const Array& array, DType to);
+
 /// The layout that a view of `operand` has, or present = false if the operation is no view here.
 Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, const Dims& result);
 

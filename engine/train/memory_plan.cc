@@ -1,19 +1,13 @@
 #include "train/memory_plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
-#include "base/cgroup.h"
 #include "base/error.h"
+#include "base/limits.h"
 
 namespace paddle::train {
 
-uint64_t available_memory() {
-  const uint64_t bytes =
-      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return std::min(bytes, cgroup_limits().memory.value_or(bytes));
-}
+uint64_t available_memory() { return static_cast<uint64_t>(limits().memory); }
 
 uint64_t MemoryPlan::total() const {
   uint64_t bytes = training.total() + prefetch;

@@ -12,6 +12,10 @@ import struct
 import sys
 import zipfile
 
+sys.dont_write_bytecode = True  # the tree is no place for caches
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from protobuf import field
+
 folder, command, arguments = sys.argv[1], sys.argv[2], sys.argv[3:]
 CODES = {"F32": ("<f4", "f", 4), "F64": ("<f8", "d", 8), "I64": ("<i8", "q", 8), "U8": ("|u1", "B", 1),
          "BOOL": ("|b1", "?", 1), "F16": ("<f2", "e", 2), "BF16": (None, "H", 2)}
@@ -87,19 +91,6 @@ def read_npz(path):
 
 def read(path):
     return read_npz(path) if path.endswith(".npz") else read_safetensors(path)[0]
-
-
-def field(number, content):
-    def varint(value):
-        out = b""
-        while value >= 0x80:
-            out += bytes([value & 0x7F | 0x80])
-            value >>= 7
-        return out + bytes([value])
-
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def onnx_tensor(name, number, dims, raw=None, more=b""):

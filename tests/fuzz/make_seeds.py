@@ -10,28 +10,15 @@ import struct
 import sys
 import zipfile
 
+sys.dont_write_bytecode = True  # the tree is no place for caches
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
+from protobuf import field, varint
+
 FLOAT, UINT8, INT8, INT32, INT64, STRING, BOOL, DOUBLE = 1, 2, 3, 6, 7, 8, 9, 11
 HUGE = (1 << 63) - 1
 
 
 # ---- protobuf ------------------------------------------------------------------------------------
-
-
-def varint(value):
-    value &= (1 << 64) - 1
-    out = b""
-    while value >= 0x80:
-        out += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return out + bytes([value])
-
-
-def field(number, content):
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    if isinstance(content, str):
-        content = content.encode()
-    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def tensor(name, kind, dims, values=None, raw=None, more=b""):

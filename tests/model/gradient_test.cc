@@ -91,8 +91,7 @@ struct Case {
                       t.defined() ? t : zeros_like(x_tensor));
     }
     ir::verify(*function);
-    for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
-      pass.run(*function);
+    passes::run_standard(*function, runtime::pass_options());
     runtime::Executable executable(function, {8, {true, nullptr}});
     // Results lie in the executable's memory.
     std::vector<Array> out;

@@ -52,8 +52,7 @@ TEST_P(QuantisedModel, RunsOnIntegers) {
   Shape shape = to_shape(arrays.header("x").shape);
   shape[0] = Dim::symbol("batch");
   const auto function = session.trace({{DType::kF32, shape}});
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
-    pass.run(*function);
+  passes::run_standard(*function, runtime::pass_options());
   int convolutions = 0, products = 0, floats = 0;
   ir::for_each_operation(function->body, [&](const ir::Operation& o) {
     convolutions += o.op->name() == "quantized_conv2d";

@@ -57,8 +57,7 @@ TEST(SteadyStep, AllocatesNothing) {
     tracer.output({ir::PortKind::kParameter, "p"},
                   ops::sgd_update(p, ops::sum(y * x, std::vector<int64_t>{0}), lr));
   }
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
-    pass.run(*function);
+  passes::run_standard(*function, runtime::pass_options());
   runtime::Executable executable(function);
   const std::vector<Array> inputs = {Array::zeros(DType::kF32, {32, 64}),
                                      Array::zeros(DType::kF32, {64}), Array::scalar(0.1f)};

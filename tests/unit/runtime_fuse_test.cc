@@ -17,9 +17,7 @@ ir::Module module_of(const std::string& body, const std::string& inputs) {
 }
 
 void run_passes(ir::Function& f, bool fusion) {
-  for (const passes::Pass& pass :
-       passes::standard_passes(runtime::pass_options({.fusion = fusion})))
-    pass.run(f);
+  passes::run_standard(f, runtime::pass_options({.fusion = fusion}));
 }
 
 size_t count(const std::string& text, const std::string& word) {

@@ -51,8 +51,7 @@ std::vector<Array> weights() {
 }
 
 void run_passes(ir::Function& f, bool exact) {
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options({.exact = exact})))
-    pass.run(f);
+  passes::run_standard(f, runtime::pass_options({.exact = exact}));
 }
 
 double difference(const Array& a, const Array& b) {

@@ -65,8 +65,7 @@ Compiled compiled(const Body& body, const Array& x, bool exact) {
     const Tensor y = body(tracer.input({ir::PortKind::kValue, "x"}, {x.dtype, shape}));
     tracer.output({ir::PortKind::kValue, "y"}, y);
   }
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options({.exact = exact})))
-    pass.run(*function);
+  passes::run_standard(*function, runtime::pass_options({.exact = exact}));
   ir::verify(*function);
   runtime::Executable executable(function);
   const Array y = executable.run({x})[0].contiguous();

@@ -49,8 +49,7 @@ std::vector<Array> compiled(const Fn& fn, const std::vector<Array>& inputs, bool
     for (const Tensor& t : fn(traced))
       tracer.output({ir::PortKind::kValue, "y" + std::to_string(i++)}, t);
   }
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options()))
-    pass.run(*function);
+  passes::run_standard(*function, runtime::pass_options());
   runtime::Executable executable(function, {4, {poison, nullptr}});
   executable.run(inputs);
   std::vector<Array> out;

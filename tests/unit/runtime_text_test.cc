@@ -61,7 +61,7 @@ TEST(ModuleText, RoundTrip) {
 TEST(ModuleText, PassesKeepTheResultAndTheDimsNames) {
   const ir::Module module = sample_module();
   ir::Function& f = *module.functions[0];
-  for (const passes::Pass& pass : passes::standard_passes(runtime::pass_options())) pass.run(f);
+  passes::run_standard(f, runtime::pass_options());
   ir::verify(module);
   EXPECT_NE(ir::print(module).find("float32[batch, 4]"), std::string::npos);
 }

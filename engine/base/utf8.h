@@ -1,0 +1,21 @@
+#pragma once
+// Characters as bytes: UTF-8 of code points, and back.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paddle {
+
+/// Appends the bytes of a code point (at most 0x10ffff).
+void append_utf8(std::string& out, uint32_t code);
+
+struct Utf8Character {
+  size_t length = 0;  ///< bytes that it takes; 0 if they are not well-formed
+  uint32_t code = 0;
+};
+/// The character that begins at `text[i]`. Overlong forms and surrogates are not well-formed.
+Utf8Character utf8_character(std::string_view text, size_t i);
+
+}  // namespace paddle
