@@ -166,15 +166,8 @@ Values rotary_embedding(NodeCall& c) {
     }
     return ops::unsqueeze(cache, {2});
   };
-  const Tensor cos = angles(1), sin = angles(2);
-  const Tensor turned = part(x, 3, 0, rotated);
-  const bool neighbours = c.flag("interleaved", false);
-  const Tensor a = neighbours ? part(turned, 3, 0, rotated, 2) : part(turned, 3, 0, rotated / 2);
-  const Tensor b =
-      neighbours ? part(turned, 3, 1, rotated, 2) : part(turned, 3, rotated / 2, rotated);
-  const Tensor real = a * cos - b * sin, imaginary = a * sin + b * cos;
-  Tensor out = neighbours ? ops::reshape(ops::stack({real, imaginary}, 4), turned.shape())
-                          : ops::concat({real, imaginary}, 3);
+  Tensor out = ops::rotary_embedding(part(x, 3, 0, rotated), angles(1), angles(2),
+                                     c.flag("interleaved", false));
   if (rotated < size) out = ops::concat({out, part(x, 3, rotated, size)}, 3);
   return {packed ? ops::reshape(out, in.shape()) : ops::transpose(out, {0, 2, 1, 3})};
 }

@@ -136,12 +136,8 @@ Tensor rotated(const NodeCall& c, const Tensor& x, const Tensor& places, const T
     const Tensor taken = ops::index_select(table, ops::reshape(places, Shape{-1}), 0);
     return ops::reshape(taken, {places.dim(0), Dim(1), places.dim(1), table.dim(1)});
   };
-  const Tensor cos = rows(cosines), sin = rows(sines), turned = part(x, 3, 0, width);
-  const Tensor a = neighbours ? part(turned, 3, 0, width, 2) : part(turned, 3, 0, width / 2);
-  const Tensor b = neighbours ? part(turned, 3, 1, width, 2) : part(turned, 3, width / 2, width);
-  const Tensor real = a * cos - b * sin, imaginary = a * sin + b * cos;
-  const Tensor out = neighbours ? ops::reshape(ops::stack({real, imaginary}, 4), turned.shape())
-                                : ops::concat({real, imaginary}, 3);
+  const Tensor out =
+      ops::rotary_embedding(part(x, 3, 0, width), rows(cosines), rows(sines), neighbours);
   return width == size ? out : ops::concat({out, part(x, 3, width, size)}, 3);
 }
 

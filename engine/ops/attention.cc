@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/ops.h"
 #include "ops/generated/rules.h"
@@ -123,6 +124,48 @@ Tensors decompose_attention_grad(CallContext& c) {
   const Parts parts = written_out(c.operand(0), c.operand(1), c.operand(2), c.operand(3),
                                   c.has(4) ? c.operand(4) : Tensor(), a.scale, a.is_causal);
   return {parts.query, parts.key, parts.value};
+}
+
+void infer_rotary_embedding(InferContext& c) {
+  const Shape& x = c.shape(0);
+  c.check(!x.empty(), "x must have an axis of features");
+  const Dim n = x.back();
+  c.check(!n.is_constant() || n.value() % 2 == 0, "the last axis of x, ", n, ", is odd");
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    Shape angles = c.shape(i);
+    c.check(!angles.empty() && angles.size() <= x.size(), i == 1 ? "cos " : "sin ", c.type(i),
+            " does not broadcast to ", c.type(0));
+    const Dim width = angles.back();
+    if (!width.equals(n).value_or(false))
+      c.require_equal(
+          width * 2, n,
+          i == 1 ? "cos has neither n nor n/2 features" : "sin has neither n nor n/2 features");
+    angles.back() = n;
+    const Shape both = c.broadcast(angles, x);
+    for (size_t k = 0; k < x.size(); ++k)
+      c.require_equal(both[k], x[k],
+                      i == 1 ? "cos does not broadcast to x" : "sin does not broadcast to x");
+  }
+  c.result(c.dtype(0), x);
+}
+
+Tensors decompose_rotary_embedding(CallContext& c) {
+  const bool neighbours = c.attrs_as<RotaryEmbeddingAttrs>().interleaved;
+  const Tensor& x = c.operand(0);
+  const int64_t axis = x.ndim() - 1;
+  const Dim n = x.dim(-1), half = floor_divide(n, 2);
+  const auto joined = [&](const Tensor& a, const Tensor& b) {
+    if (!neighbours) return ops::concat({a, b}, -1);
+    Shape shape = a.shape();
+    shape.back() = shape.back() * 2;
+    return ops::reshape(ops::stack({a, b}, a.ndim()), shape);
+  };
+  const auto whole = [&](const Tensor& angles) {
+    return angles.dim(-1).equals(n).value_or(false) ? angles : joined(angles, angles);
+  };
+  const Tensor a = neighbours ? part(x, axis, 0, n, 2) : part(x, axis, 0, half),
+               b = neighbours ? part(x, axis, 1, n, 2) : part(x, axis, half, n);
+  return {x * whole(c.operand(1)) + joined(ops::neg(b), a) * whole(c.operand(2))};
 }
 
 }  // namespace paddle::rules

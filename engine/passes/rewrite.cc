@@ -104,7 +104,8 @@ class Matcher {
 
   bool call(const Term& pattern, Operation& operation) {
     if (operation.op != pattern.op || !operation.regions.empty() ||
-        operation.operands.size() != pattern.operands.size() || !attributes(pattern, operation))
+        operation.operands.size() != pattern.operands.size() ||
+        operation.attrs.list_sizes != pattern.list_sizes || !attributes(pattern, operation))
       return false;
     const auto& found = match_.operations;
     if (std::find(found.begin(), found.end(), &operation) == found.end())
@@ -149,10 +150,22 @@ class Matcher {
   Match& match_;
 };
 
-bool holds(const RuleCondition& condition, const Match& match) {
-  const Value& v = *match.tensors.at(condition.name);
-  if (condition.kind == RuleCondition::Kind::kConstant) return v.constant.has_value();
-  return v.type.ranked && static_cast<int64_t>(v.type.shape.size()) == condition.rank;
+/// Product or quotient of numbers, or of each number of a list and a number; integers stay
+/// integers.
+AttrValue combined(const AttrValue& a, const AttrValue& b, bool quotient) {
+  if (a.is_list()) {
+    AttrValue::List all;
+    for (const AttrValue& v : a.as_list()) all.push_back(combined(v, b, quotient));
+    return all;
+  }
+  if (!a.is_int() || !b.is_int()) {
+    const double x = a.as_double(), y = b.as_double();
+    return quotient ? x / y : x * y;
+  }
+  if (!quotient) return AttrValue(a.as_dim() * b.as_dim());
+  const int64_t x = a.as_int(), y = b.as_int();
+  if (y == 0 || x % y != 0) fail(ErrorCode::kConfig, x, " / ", y, " is no integer");
+  return x / y;
 }
 
 AttrValue computed(const RuleAttr& attr, const Match& match) {
@@ -163,9 +176,9 @@ AttrValue computed(const RuleAttr& attr, const Match& match) {
     case RuleAttr::Kind::kName:
       return match.values.at(attr.name);
     case RuleAttr::Kind::kProduct:
-      return part(0).as_double() * part(1).as_double();
+      return combined(part(0), part(1), false);
     case RuleAttr::Kind::kQuotient:
-      return part(0).as_double() / part(1).as_double();
+      return combined(part(0), part(1), true);
     case RuleAttr::Kind::kShape: {
       AttrValue::List dims;
       for (const Dim& d : match.tensors.at(attr.name)->type.shape) dims.emplace_back(d);
@@ -187,6 +200,19 @@ AttrValue computed(const RuleAttr& attr, const Match& match) {
   return {};
 }
 
+bool holds(const RuleCondition& condition, const Match& match) {
+  if (condition.kind == RuleCondition::Kind::kEqual) {
+    try {
+      return computed(condition.sides[0], match) == computed(condition.sides[1], match);
+    } catch (const Error&) {
+      return false;  // a side has no value for what was found
+    }
+  }
+  const Value& v = *match.tensors.at(condition.name);
+  if (condition.kind == RuleCondition::Kind::kConstant) return v.constant.has_value();
+  return v.type.ranked && static_cast<int64_t>(v.type.shape.size()) == condition.rank;
+}
+
 /// Calls the replacement under the current interpreter.
 Tensor built(const Term& term, const Match& match, const ir::Tracer& tracer) {
   if (term.kind == Term::Kind::kAbsent) return {};
@@ -195,6 +221,7 @@ Tensor built(const Term& term, const Match& match, const ir::Tracer& tracer) {
   Tensors operands;
   for (const Term& operand : term.operands) operands.push_back(built(operand, match, tracer));
   Attrs attrs = default_attrs(*term.op);
+  attrs.list_sizes = term.list_sizes;
   for (const RuleAttr& attr : term.attrs)
     attrs[static_cast<size_t>(attr.index)] =
         convert_attr(term.op->attrs()[static_cast<size_t>(attr.index)], computed(attr, match),

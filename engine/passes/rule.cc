@@ -128,28 +128,44 @@ class RuleReader {
       refuse(str("there is no operation '", out.name, "'", did_you_mean(out.name, names)));
     }
     out.name.clear();
+    const auto declared = out.op->operands();
+    size_t place = 0;
     if (!take(")")) {
       do {
         if (const auto attr = attribute_name())
           out.attrs.push_back(attribute(*out.op, *attr, pattern, depth));
         else if (!out.attrs.empty())
           refuse("operands stand before attributes");
+        else if (place == declared.size())
+          refuse(str(out.op->name(), " has ", declared.size(), " operands, here are more"));
         else
-          out.operands.push_back(term(pattern, depth + 1));
+          operand(out, declared[place++], pattern, depth);
       } while (take(","));
       expect(")");
     }
-    const auto declared = out.op->operands();
-    const bool lists = std::any_of(declared.begin(), declared.end(), [](const OperandDef& d) {
-      return d.kind == OperandKind::kList;
-    });
-    if (lists) refuse(str(out.op->name(), ": operations on lists of tensors have no rules"));
-    if (out.operands.size() > declared.size())
-      refuse(str(out.op->name(), " has ", declared.size(), " operands, here are ",
-                 out.operands.size()));
-    while (out.operands.size() < declared.size())
-      out.operands.emplace_back().kind = Term::Kind::kAbsent;
+    for (; place < declared.size(); ++place) {
+      if (declared[place].kind == OperandKind::kList)
+        out.list_sizes.push_back(0);
+      else
+        out.operands.emplace_back().kind = Term::Kind::kAbsent;
+    }
     return out;
+  }
+
+  /// An operand, or a list of them: `[a, b]`.
+  void operand(Term& call, const OperandDef& declared, bool pattern, int depth) {
+    if (declared.kind != OperandKind::kList) {
+      call.operands.push_back(term(pattern, depth + 1));
+      return;
+    }
+    expect("[");
+    int32_t length = 0;
+    do {
+      call.operands.push_back(term(pattern, depth + 1));
+      ++length;
+    } while (take(","));
+    expect("]");
+    call.list_sizes.push_back(length);
   }
 
   /// The name of an attribute, if the text goes on with `name=`.
@@ -235,7 +251,7 @@ class RuleReader {
       const char c = text_[end];
       if (c == '[') ++open;
       if (c == ']') --open;
-      if (open == 0 && (c == ',' || c == ')' || c == '*' || c == '/')) break;
+      if (open == 0 && (c == ',' || c == ')' || c == '*' || c == '/' || c == '=')) break;
     }
     const std::string literal(trim(text_.substr(at_, end - at_)));
     at_ = end;
@@ -248,19 +264,33 @@ class RuleReader {
 
   RuleCondition condition() {
     RuleCondition out;
-    const std::string what = word("a condition");
+    const bool constant = take_word("constant");
+    if (!constant && !take_word("rank")) return equality();
     expect("(");
     out.name = word("a tensor's name");
     require(tensors_, out.name);
     expect(")");
-    if (what == "rank") {
-      out.kind = RuleCondition::Kind::kRank;
-      expect("==");
-      skip();
-      out.rank = static_cast<int64_t>(number());
-    } else if (what != "constant") {
-      refuse(str("'", what, "' is no condition; there are constant(x) and rank(x) == n"));
-    }
+    if (constant) return out;
+    out.kind = RuleCondition::Kind::kRank;
+    expect("==");
+    skip();
+    out.rank = static_cast<int64_t>(number());
+    return out;
+  }
+
+  RuleCondition equality() {
+    skip();
+    const std::string_view text = text_.substr(at_);
+    const size_t mark = text.find("==");
+    if (mark == std::string_view::npos)
+      refuse(str("'", trim(text.substr(0, text.find(','))),
+                 "' is no condition; there are constant(x), rank(x) == n and equalities such as "
+                 ":h == last(x) / 2"));
+    RuleCondition out;
+    out.kind = RuleCondition::Kind::kEqual;
+    out.sides.push_back(computed(0));
+    expect("==");
+    out.sides.push_back(computed(0));
     return out;
   }
 

@@ -17,8 +17,8 @@ struct RuleAttr {
   enum class Kind : uint8_t {
     kValue,     ///< value
     kName,      ///< name
-    kProduct,   ///< parts[0] * parts[1]
-    kQuotient,  ///< parts[0] / parts[1]
+    kProduct,   ///< parts[0] * parts[1]; of a list and a number, each of the list's
+    kQuotient,  ///< parts[0] / parts[1], the same way; of integers only where nothing is left over
     kShape,     ///< the dims of the tensor `name`
     kLast,      ///< the last of them
     kChain,     ///< the permutation parts[0], then parts[1]
@@ -43,15 +43,17 @@ struct Term {
   std::string name;
   double number = 0;
   const Op* op = nullptr;
-  std::vector<Term> operands;
+  std::vector<Term> operands;       ///< flat: those of a list one after another
+  std::vector<int32_t> list_sizes;  ///< lengths of the operation's lists
   std::vector<RuleAttr> attrs;
 };
 
 struct RuleCondition {
-  enum class Kind : uint8_t { kConstant, kRank };
+  enum class Kind : uint8_t { kConstant, kRank, kEqual };
   Kind kind = Kind::kConstant;
   std::string name;
   int64_t rank = 0;
+  std::vector<RuleAttr> sides;  ///< kEqual: what must have the same value
 };
 
 struct Rule {

@@ -53,6 +53,7 @@ class PatternFunction {
         Tensors operands;
         for (const Term& o : t.operands) operands.push_back(term(o));
         Attrs attrs = default_attrs(*t.op);
+        attrs.list_sizes = t.list_sizes;
         for (const RuleAttr& a : t.attrs)
           attrs[static_cast<size_t>(a.index)] =
               a.kind == RuleAttr::Kind::kName ? named(a) : a.value;
@@ -63,7 +64,9 @@ class PatternFunction {
     const auto known = tensors_.find(t.name);
     if (known != tensors_.end()) return known->second;
     bool constant = false;
-    Dims shape = t.name == "mask" ? Dims{2, 1, 8, 8} : Dims{2, 4, 8, 8};
+    Dims shape = {2, 4, 8, 8};
+    if (t.name == "mask") shape[1] = 1;
+    if (t.name == "c" || t.name == "s") shape[3] = 4;  // angles of pairs
     for (const RuleCondition& c : rule_.conditions) {
       if (c.name != t.name) continue;
       if (c.kind == RuleCondition::Kind::kConstant) {
@@ -83,7 +86,10 @@ class PatternFunction {
   }
   static AttrValue named(const RuleAttr& attr) {
     if (attr.name == "e") return 1e-3;
-    if (attr.name == "n") return std::vector<int64_t>{8};
+    if (attr.name == "n" || attr.name == "z" || attr.name == "f") return std::vector<int64_t>{8};
+    if (attr.name == "h") return std::vector<int64_t>{4};
+    if (attr.name == "u") return std::vector<int64_t>{2, 4, 8, 4, 1};
+    if (attr.name == "v") return std::vector<int64_t>{2, 4, 8, 8};
     return std::vector<int64_t>{0, 3, 1, 2};  // a permutation
   }
 
@@ -172,6 +178,25 @@ TEST(Rewrite, StopsRulesWithoutEnd) {
                Error);
 }
 
+TEST(Rewrite, ListsAndEqualities) {
+  const std::string rule =
+      "swap: concat([strided_slice(x, axes=[1], starts=:h, ends=[4], strides=[1]), "
+      "strided_slice(x, axes=[1], starts=[0], ends=:h, strides=[1])], axis=1)\n"
+      "  -> relu(x) where :h == last(x) / 2\n";
+  const auto swapped = [&](const std::string& at, const std::string& left,
+                           const std::string& right) {
+    return rewritten("    %1 = strided_slice(%0) {axes = [1], starts = [" + at +
+                         "], ends = [4], strides = [1]} : float32[n, " + left +
+                         "]\n    %2 = strided_slice(%0) {axes = [1], starts = [0], ends = [" + at +
+                         "], strides = [1]} : float32[n, " + right +
+                         "]\n    %3 = concat([%1, %2]) {axis = 1} : float32[n, 4]\n"
+                         "    return %3 'y'\n",
+                     rule);
+  };
+  EXPECT_NE(swapped("2", "2", "2").find("= relu(%0)"), std::string::npos);
+  EXPECT_EQ(swapped("1", "3", "1").find("relu"), std::string::npos);
+}
+
 TEST(Rules, RefuseWhatIsWrongWithItsPlace) {
   const auto refusal = [](const std::string& text) {
     try {
@@ -189,9 +214,13 @@ TEST(Rules, RefuseWhatIsWrongWithItsPlace) {
   EXPECT_EQ(refusal("a: softmax(x, axes=1) -> x\n"),
             "1: softmax has no attribute 'axes' (did you mean 'axis'?)");
   EXPECT_EQ(refusal("a: relu(x)\n"), "1: expected '->', found ''");
-  EXPECT_EQ(refusal("a: relu(x, y) -> x\n"), "1: relu has 1 operands, here are 2");
-  EXPECT_EQ(refusal("a: relu(x) -> tanh(x) where even(x)\n"),
-            "1: 'even' is no condition; there are constant(x) and rank(x) == n");
+  EXPECT_EQ(refusal("a: relu(x, y) -> x\n"), "1: relu has 1 operands, here are more");
+  EXPECT_EQ(
+      refusal("a: relu(x) -> tanh(x) where even(x)\n"),
+      "1: 'even(x)' is no condition; there are constant(x), rank(x) == n and equalities such as "
+      ":h == last(x) / 2");
+  EXPECT_EQ(refusal("a: concat(x) -> x\n"), "1: expected '[', found 'x) -> x'");
+  EXPECT_EQ(refusal("a: relu(x) -> tanh(x) where :n == 2\n"), "1: the pattern does not bind 'n'");
   EXPECT_EQ(refusal("a: relu(x) -> tanh(x)\na: tanh(x) -> relu(x)\n"),
             "2: two rules are called 'a'");
   EXPECT_EQ(refusal("a: x -> relu(x)\n"), "1: a pattern must be an operation");
