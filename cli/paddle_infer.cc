@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "codegen/group.h"
 #include "common.h"
 #include "formats/onnx/model.h"
 #include "infer/generate.h"
@@ -137,7 +138,7 @@ int run(int argc, char** argv) {
   infer::InputOptions input;
   infer::GenerateOptions generation;
   int64_t benchmark = 0;
-  bool quiet = false, profile = false;
+  bool quiet = false, profile = false, no_codegen = false;
   app.add_option(
       "MODEL", arguments,
       "a run's model/, a checkpoint, a model file[:variant] with params.x=value, or an ONNX file; "
@@ -167,6 +168,7 @@ int run(int argc, char** argv) {
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   app.add_flag("--profile", profile, "print where the time goes, per operation");
   app.add_option("--rules", rules, "a file of rewrites, tried before the standard ones");
+  app.add_flag("--no-codegen", no_codegen, "run groups of operations without machine code");
   app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
@@ -182,8 +184,12 @@ int run(int argc, char** argv) {
   load.seed = generation.seed;
   if (profile) load.profile = std::make_shared<runtime::Profile>();
   if (!rules.empty()) load.compile.rules = passes::read_rules(rules);
+  load.compile.codegen = !no_codegen;
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
-  const auto print_profile = [&] {
+  // After a run: plans, and with them machine code, are made at the first one.
+  const auto report_end = [&] {
+    if (const auto problem = codegen::take_problem(); !problem.empty())
+      cli::print_error("warning: " + problem);
     if (profile) cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
   };
   std::optional<Phase> phase(std::in_place, "loading the model");
@@ -210,7 +216,7 @@ int run(int argc, char** argv) {
       if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
       run_benchmark(*model, benchmark, batch->rows, batch->inputs);
     }
-    print_profile();
+    report_end();
     return 0;
   }
   watch_for_interrupts();
@@ -221,11 +227,12 @@ int run(int argc, char** argv) {
       return pending_interrupt() == 0;
     });
     cli::print("\n");
-    print_profile();
+    report_end();
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
   if (model->onnx() && input.paths.size() == 1 && takes_values(*model->onnx(), input.paths[0])) {
     run_values(*model->onnx(), input.paths[0], output);
+    report_end();
     return 0;
   }
   const auto batches = infer::open_inputs(*model, input);
@@ -256,7 +263,7 @@ int run(int argc, char** argv) {
   }
   if (!output.empty() && !model->onnx())
     cli::print(str("predicted ", rows, " samples; written to ", output, "\n"));
-  print_profile();
+  report_end();
   return 0;
 }
 

@@ -11,6 +11,9 @@ add_library(paddle_test_support STATIC ${support_sources})
 target_include_directories(paddle_test_support PUBLIC ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(paddle_test_support PUBLIC GTest::gtest PRIVATE paddle_flags)
 
+# Compiled groups are kept with the build, not with the user's.
+set(PADDLE_TEST_CACHE "PADDLE_CACHE_DIR=set:${CMAKE_BINARY_DIR}/test-cache")
+
 function(paddle_add_test program label sources)
   add_executable(${program} ${sources})
   target_link_libraries(${program} PRIVATE
@@ -21,7 +24,8 @@ function(paddle_add_test program label sources)
     DISCOVERY_TIMEOUT 120
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
     PROPERTIES LABELS ${label} TIMEOUT 600
-               ENVIRONMENT "PADDLE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+               ENVIRONMENT "PADDLE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+               ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
 endfunction()
 
 foreach(room IN LISTS PADDLE_ROOMS)
@@ -43,7 +47,8 @@ foreach(folder op grad ir model cli interop dist slow gpu)
     add_test(NAME ${folder}.${name} COMMAND bash ${script}
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${folder}.${name} PROPERTIES LABELS ${folder} TIMEOUT 900
-      SKIP_RETURN_CODE 77 ENVIRONMENT "PADDLE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+      SKIP_RETURN_CODE 77 ENVIRONMENT "PADDLE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+      ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
   endforeach()
 endforeach()
 

@@ -220,6 +220,7 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   passes::run_standard(*function, runtime::pass_options(compile_), observe_);
   runtime::ExecutableOptions executable;
   executable.plan.profile = profile_;
+  executable.plan.codegen = compile_.codegen;
   trace.executable = std::make_unique<runtime::Executable>(function, executable);
   trace.arrays.resize(function->inputs.size());
   inputs_.clear();

@@ -92,6 +92,7 @@ std::unique_ptr<runtime::Executable> Session::compile(const std::vector<TensorTy
   passes::run_standard(*function, runtime::pass_options(options_.compile), options_.observe);
   runtime::ExecutableOptions executable;
   executable.plan.profile = options_.profile;
+  executable.plan.codegen = options_.compile.codegen;
   return std::make_unique<runtime::Executable>(function, executable);
 }
 

@@ -25,6 +25,7 @@ struct FusedRequest {
   /// Contiguous, all of one shape.
   std::vector<Layout> results;
   std::vector<int> result_values;  ///< per result: the value that it takes
+  bool compile = false;            ///< machine code may be made for it
 };
 
 /// Returns null to decline.

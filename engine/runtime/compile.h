@@ -11,6 +11,7 @@ struct CompileOptions {
   bool fusion = true;    ///< elementwise operations in one pass over memory
   bool layouts = true;   ///< images with channels last, norms in parts that fuse, epilogues, int8
   bool rewrites = true;  ///< rules
+  bool codegen = true;   ///< groups as machine code (PlanOptions::codegen)
   /// Only what gives the bits of the operations one by one: no layouts, no rewrites, and no groups
   /// that keep values between 16-bit operations in float32.
   bool exact = false;

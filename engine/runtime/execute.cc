@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "codegen/group.h"
 #include "kernels/cpu/fused.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/quantized.h"
@@ -26,6 +27,7 @@ void register_backends() {
     cpu::register_kernels();
     onednn::register_kernels();
     register_fused(cpu::prepare_fused_group);
+    register_fused(codegen::prepare_compiled_group);
     register_fused(onednn::prepare_with_epilogue);
     register_takes_along(onednn::takes_along);
     quantized::register_takes_integers(onednn::takes_integers);

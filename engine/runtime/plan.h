@@ -63,6 +63,8 @@ struct PlanOptions {
   bool poison_dead_memory = false;
   /// Times instructions when set; must outlive the plan.
   std::shared_ptr<Profile> profile;
+  /// Groups are compiled to machine code, where there is a compiler.
+  bool codegen = true;
 };
 
 class Plan {

@@ -407,6 +407,7 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
     if (wants_packed(i))
       request.operands[i] =
           Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
+  request.compile = plan_.options_.codegen;
   auto kernel = prepare_fused(request);
   if (!kernel) {
     for (size_t i = 0; i < operation.operands.size(); ++i)

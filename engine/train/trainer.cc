@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/phase.h"
+#include "codegen/group.h"
 #include "nn/metric.h"
 #include "train/model_folder.h"
 #include "train/trainer_impl.h"
@@ -61,6 +62,12 @@ double Trainer::Impl::learning_rate(int64_t updates) const {
 }
 
 double Trainer::Impl::train_batch(const data::Batch& batch) {
+  const double loss = train_parts(batch);
+  if (const auto problem = codegen::take_problem(); !problem.empty()) observer_.warn(problem);
+  return loss;
+}
+
+double Trainer::Impl::train_parts(const data::Batch& batch) {
   StepNumbers numbers;
   numbers.step = state_.step + 1;
   numbers.learning_rate = learning_rate(state_.step);

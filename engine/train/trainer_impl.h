@@ -53,6 +53,7 @@ class Trainer::Impl {
   /// Of the update that follows so many.
   double learning_rate(int64_t updates) const;
   double train_batch(const data::Batch& batch);
+  double train_parts(const data::Batch& batch);
   std::optional<LogLine> evaluate();
   void log(LogLine line);
   void log_train();

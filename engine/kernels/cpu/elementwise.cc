@@ -15,8 +15,8 @@ class ElementwiseKernel final : public Kernel {
  public:
   ElementwiseKernel(const KernelRequest& request, Loop loop,
                     const std::vector<DType>& operand_types, DType result_type,
-                    std::vector<double> params, int cost)
-      : step_{loop, std::move(params), {}, result_type, cost} {
+                    std::vector<double> params, int cost, std::string_view name)
+      : step_{name, loop, std::move(params), {}, result_type, cost} {
     const Layout& result = request.results[0];
     size_ = result.size();
     result_item_ = item_size(result.dtype);
@@ -151,9 +151,10 @@ const void* StridedReader::read(const void* base, int64_t begin, int64_t n, void
 
 std::unique_ptr<Kernel> elementwise(const KernelRequest& request, Loop loop,
                                     const std::vector<DType>& operand_types, DType result_type,
-                                    const std::vector<double>& params, int cost) {
+                                    const std::vector<double>& params, int cost,
+                                    std::string_view name) {
   return std::make_unique<ElementwiseKernel>(request, loop, operand_types, result_type, params,
-                                             cost);
+                                             cost, name);
 }
 
 std::optional<MapStep> map_step(const Kernel& kernel) {
@@ -169,7 +170,7 @@ std::unique_ptr<Kernel> map(const KernelRequest& request, std::string_view loop,
   const Loop found = is_float(compute) ? float_loop(loop, compute) : integer_loop(loop, compute);
   if (!found) return nullptr;
   return elementwise(request, found, std::vector<DType>(kMaxOperands, compute), compute, params,
-                     cost);
+                     cost, loop);
 }
 
 std::unique_ptr<Kernel> predicate(const KernelRequest& request, std::string_view loop) {
@@ -177,7 +178,8 @@ std::unique_ptr<Kernel> predicate(const KernelRequest& request, std::string_view
   const DType compute = compute_type(request.operands[0].dtype);
   const Loop found = predicate_loop(loop, compute);
   if (!found) return nullptr;
-  return elementwise(request, found, std::vector<DType>(kMaxOperands, compute), DType::kBool);
+  return elementwise(request, found, std::vector<DType>(kMaxOperands, compute), DType::kBool, {}, 1,
+                     loop);
 }
 
 }  // namespace paddle::cpu

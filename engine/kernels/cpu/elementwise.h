@@ -32,6 +32,10 @@ class StridedReader {
   bool is_constant() const { return constant_; }
   /// n if the operand is one contiguous run of n elements of the target type that repeats; else 0.
   int64_t period() const { return period_; }
+  /// The expanded shape with axes merged, outermost first, and the strides of the operand in
+  /// elements; at least one axis. The last one is the inner run.
+  const Dims& shape() const { return shape_; }
+  const Dims& strides() const { return strides_; }
 
  private:
   ConvertFn convert_;
@@ -39,16 +43,17 @@ class StridedReader {
   bool direct_ = false;
   bool constant_ = false;
   int64_t period_ = 0;
-  // Merged axes, outermost first; the last one is the inner run.
   Dims shape_, strides_;
 };
 
 /// A kernel that applies `loop` to all operands of the request (absent ones excluded), each read
 /// in its type of `operand_types`; the loop writes `result_type`, which is converted to the
-/// result's. `cost` is the rough price of an element in units of an addition.
+/// result's. `cost` is the rough price of an element in units of an addition, `name` the loop's
+/// (see MapStep), which must outlive the kernel.
 std::unique_ptr<Kernel> elementwise(const KernelRequest& request, Loop loop,
                                     const std::vector<DType>& operand_types, DType result_type,
-                                    const std::vector<double>& params = {}, int cost = 1);
+                                    const std::vector<double>& params = {}, int cost = 1,
+                                    std::string_view name = {});
 
 /// The usual cases, by the operation's own name or a given one: all operands and the result of
 /// one type; with `predicate`, a bool result.

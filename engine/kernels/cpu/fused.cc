@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include "base/parallel.h"
 #include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/map_step.h"
+#include "kernels/cpu/group_program.h"
 
 namespace paddle::cpu {
 namespace {
@@ -56,15 +55,9 @@ class FusedKernel final : public Kernel {
   std::string implementation() const override { return "cpu:fused"; }
 
  private:
-  int new_slot(DType type) {
-    slots_.push_back({});
-    slots_.back().type = type;
-    return static_cast<int>(slots_.size()) - 1;
-  }
-  int slot_of(const FusedRequest& request, int value, DType type);
-  bool add_step(const FusedRequest& request, size_t index);
+  void add_nodes(const FusedRequest& request, std::vector<GroupNode> nodes);
+  void add_stores(const FusedRequest& request, const std::vector<int>& nodes);
   bool choose_blocks();
-  void add_stores(const FusedRequest& request);
   bool assign_buffers();
   void run_range(void* const* operands, void* const* results, int64_t begin, int64_t end) const;
   void perform(const Action& action, void* const* operands, void* const* results, int64_t at,
@@ -78,101 +71,51 @@ class FusedKernel final : public Kernel {
   std::vector<int64_t> result_items_;
   int64_t size_ = 0, block_ = 64, grain_ = 1024, slot_bytes_ = 0;
   int cost_ = 0;
-  // While building: where a value lies, per element type.
-  std::map<std::pair<int, DType>, int> located_;
-  std::vector<DType> held_;  ///< per value: the type that it was made in
 };
 
-/// The slot that holds a value in this type, made with a read or a conversion if needed.
-int FusedKernel::slot_of(const FusedRequest& request, int value, DType type) {
-  if (const auto it = located_.find({value, type}); it != located_.end()) return it->second;
-  const bool is_operand = static_cast<size_t>(value) < request.operands.size();
-  const int slot = new_slot(type);
-  located_[{value, type}] = slot;
-  Action action;
-  action.target = slot;
-  if (is_operand) {
-    const Layout& layout = request.operands[static_cast<size_t>(value)];
-    readers_.emplace_back(layout, request.results[0].shape, type);
-    reader_operands_.push_back(value);
-    action.kind = Action::Kind::kRead;
-    action.reader = static_cast<int>(readers_.size()) - 1;
-    Slot& s = slots_[static_cast<size_t>(slot)];
-    s.operand = value;
-    s.direct = readers_.back().is_direct();
-    s.constant = readers_.back().is_constant();
-    s.period = readers_.back().period();
+/// One slot and one action per node.
+void FusedKernel::add_nodes(const FusedRequest& request, std::vector<GroupNode> nodes) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    GroupNode& node = nodes[i];
+    slots_.push_back({});
+    Slot& s = slots_.back();
+    s.type = node.type;
+    Action action;
+    action.target = static_cast<int>(i);
+    for (const int input : node.inputs) action.inputs[action.input_count++] = input;
+    switch (node.kind) {
+      case GroupNode::Kind::kRead:
+        readers_.emplace_back(request.operands[static_cast<size_t>(node.operand)],
+                              request.results[0].shape, node.type);
+        reader_operands_.push_back(node.operand);
+        action.kind = Action::Kind::kRead;
+        action.reader = static_cast<int>(readers_.size()) - 1;
+        s.operand = node.operand;
+        s.direct = readers_.back().is_direct();
+        s.constant = readers_.back().is_constant();
+        s.period = readers_.back().period();
+        break;
+      case GroupNode::Kind::kConvert:
+        action.kind = Action::Kind::kConvert;
+        action.convert = convert_fn(slots_[static_cast<size_t>(node.inputs[0])].type, node.type);
+        break;
+      case GroupNode::Kind::kApply:
+        action.kind = Action::Kind::kLoop;
+        action.step = std::move(node.step);
+        break;
+    }
     (s.constant ? constants_ : actions_).push_back(std::move(action));
-    return slot;
   }
-  const DType held = held_[static_cast<size_t>(value)];
-  action.kind = Action::Kind::kConvert;
-  action.inputs[0] = located_.at({value, held});
-  action.input_count = 1;
-  action.convert = convert_fn(held, type);
-  actions_.push_back(std::move(action));
-  return slot;
-}
-
-bool FusedKernel::add_step(const FusedRequest& request, size_t index) {
-  const FusedStep& step = request.steps[index];
-  const int value = static_cast<int>(request.operands.size() + index);
-  const std::string_view name = step.op->name();
-  if (!step.op->has(kElementwise)) return false;
-  if (step.inputs.size() > kMaxInputs || step.inputs.empty()) return false;
-  for (const int input : step.inputs)
-    if (input < 0) return false;
-  const auto logical = [&](int v) {
-    const size_t n = static_cast<size_t>(v);
-    return n < request.operands.size() ? request.operands[n].dtype
-                                       : request.steps[n - request.operands.size()].result;
-  };
-  if (name == "cast" || name == "assign") {
-    // Through the operand's own type where an earlier step holds it in another one and the result
-    // is no wider.
-    const int input = step.inputs[0];
-    const bool is_operand = static_cast<size_t>(input) < request.operands.size();
-    const DType from = is_operand ? logical(input) : held_[static_cast<size_t>(input)];
-    if (!info(from).has_kernels || !info(step.result).has_kernels) return false;
-    const int slot = slot_of(request, input, step.result);
-    held_.push_back(step.result);
-    located_[{value, step.result}] = slot;
-    cost_ += 1;
-    return true;
-  }
-  // The kernel for a block of contiguous operands tells the loop.
-  std::vector<Layout> operands;
-  for (const int input : step.inputs) operands.push_back(Layout::contiguous(logical(input), {64}));
-  const Layout result = Layout::contiguous(step.result, {64});
-  const auto kernel = prepare_kernel({*step.op, step.attrs, operands, std::span(&result, 1)});
-  if (!kernel) return false;
-  auto map = map_step(*kernel);
-  if (!map || map->operands.size() != step.inputs.size()) return false;
-  Action action;
-  action.kind = Action::Kind::kLoop;
-  action.input_count = static_cast<int>(step.inputs.size());
-  for (size_t i = 0; i < step.inputs.size(); ++i)
-    action.inputs[i] = slot_of(request, step.inputs[i], map->operands[i]);
-  action.target = new_slot(map->result);
-  held_.push_back(map->result);
-  located_[{value, map->result}] = action.target;
-  cost_ += map->cost;
-  action.step = std::move(*map);
-  actions_.push_back(std::move(action));
-  return true;
 }
 
 /// Results are written by the loop that computes them where no operand that they may share memory
 /// with is read later, else at the end of the block.
-void FusedKernel::add_stores(const FusedRequest& request) {
+void FusedKernel::add_stores(const FusedRequest& request, const std::vector<int>& nodes) {
   std::vector<Action> stores;
   for (size_t r = 0; r < request.results.size(); ++r) {
     const Layout& result = request.results[r];
-    const int value = request.result_values[r];
-    const bool is_operand = static_cast<size_t>(value) < request.operands.size();
-    const DType held = is_operand ? request.operands[static_cast<size_t>(value)].dtype
-                                  : held_[static_cast<size_t>(value)];
-    const int slot = slot_of(request, value, held);
+    const int slot = nodes[r];
+    const DType held = slots_[static_cast<size_t>(slot)].type;
     size_t made = 0;
     while (made < actions_.size() &&
            !(actions_[made].kind == Action::Kind::kLoop && actions_[made].target == slot))
@@ -286,17 +229,15 @@ bool FusedKernel::choose_blocks() {
 }
 
 bool FusedKernel::build(const FusedRequest& request) {
-  if (request.results.empty()) return false;
+  auto program = group_program(request);
+  if (!program) return false;
   size_ = request.results[0].size();
-  held_.resize(request.operands.size());
-  for (size_t i = 0; i < request.operands.size(); ++i) held_[i] = request.operands[i].dtype;
-  for (size_t i = 0; i < request.steps.size(); ++i)
-    if (!add_step(request, i)) return false;
-  add_stores(request);
+  cost_ = program->cost;
+  add_nodes(request, std::move(program->nodes));
+  add_stores(request, program->results);
   for (const Layout& result : request.results) result_items_.push_back(item_size(result.dtype));
   if (!choose_blocks()) return false;
   grain_ = std::max<int64_t>(1, 65536 / std::max(1, cost_) / block_);
-  located_.clear();
   return true;
 }
 

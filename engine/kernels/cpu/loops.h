@@ -33,4 +33,8 @@ Loop integer_loop(std::string_view name, DType compute);
 /// Loops over any type whose result is bool: comparisons, logic, isnan.
 Loop predicate_loop(std::string_view name, DType compute);
 
+/// Bytes of the vectors that the loops compute with on this machine: 64 (AVX-512), 32 (AVX2) or
+/// fewer.
+int vector_bytes();
+
 }  // namespace paddle::cpu

@@ -190,7 +190,7 @@ std::unique_ptr<Kernel> prepare_where(const KernelRequest& request) {
     default:
       return nullptr;
   }
-  return elementwise(request, loop, {DType::kBool, type, type}, type);
+  return elementwise(request, loop, {DType::kBool, type, type}, type, {}, 1, "where");
 }
 
 }  // namespace paddle::cpu

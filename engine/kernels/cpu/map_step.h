@@ -3,6 +3,7 @@
 // block by block.
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "kernels/cpu/loops.h"
@@ -11,6 +12,9 @@
 namespace paddle::cpu {
 
 struct MapStep {
+  /// Of the loop, as in the tables of loops.h, or "where"; with the types and parameters it says
+  /// all that the loop does. Empty for loops that are not in a table.
+  std::string_view name;
   Loop loop = nullptr;
   std::vector<double> params;
   std::vector<DType> operands;  ///< the types that the loop reads, one per operand

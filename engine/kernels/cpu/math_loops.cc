@@ -55,12 +55,15 @@ std::span<const LoopEntry> table() { return kLoops; }
 
 }  // namespace
 std::span<const LoopEntry> math_table() { return table(); }
+int vector_size() { return static_cast<int>(sizeof(Vec<float>)); }
 }  // namespace paddle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace paddle::cpu {
 HWY_EXPORT(math_table);
+HWY_EXPORT(vector_size);
+int vector_bytes() { return HWY_DYNAMIC_DISPATCH(vector_size)(); }
 std::span<const LoopEntry> math_loops() { return HWY_DYNAMIC_DISPATCH(math_table)(); }
 }  // namespace paddle::cpu
 #endif
