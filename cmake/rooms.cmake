@@ -10,7 +10,7 @@ set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
 if(PADDLE_USE_OPENMP)
   list(APPEND PADDLE_LINKS_base OpenMP::OpenMP_CXX)
 endif()
-set(PADDLE_LINKS_kernels_cpu hwy::hwy Eigen3::Eigen m)
+set(PADDLE_LINKS_kernels_cpu paddle_highway Eigen3::Eigen m)
 set(PADDLE_LINKS_kernels_onednn paddle_dnnl)
 set(PADDLE_LINKS_optim yaml-cpp)
 set(PADDLE_LINKS_formats ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json
