@@ -80,8 +80,9 @@ std::vector<Array> random_inputs(const infer::Predictor& model,
   return out;
 }
 
-void run_benchmark(infer::Predictor& model, int64_t steps, int64_t batch,
-                   const std::vector<Array>& inputs) {
+void run_benchmark(infer::Predictor& model, int64_t steps, const std::vector<Array>& inputs) {
+  // What a run takes at once is the first axis of its first input.
+  const int64_t batch = inputs.empty() || inputs[0].shape.empty() ? 1 : inputs[0].shape[0];
   std::vector<double> times;
   for (int64_t i = 0; i < steps + 3; ++i) {
     const auto begin = std::chrono::steady_clock::now();
@@ -209,12 +210,11 @@ int run(int argc, char** argv) {
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
   if (benchmark > 0) {
     if (input.paths.empty() && input.data.empty()) {
-      run_benchmark(*model, benchmark, input.batch,
-                    random_inputs(*model, dim_sizes(*model, input.batch, dims)));
+      run_benchmark(*model, benchmark, random_inputs(*model, dim_sizes(*model, input.batch, dims)));
     } else {
       const auto batch = infer::open_inputs(*model, input)->next();
       if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
-      run_benchmark(*model, benchmark, batch->rows, batch->inputs);
+      run_benchmark(*model, benchmark, batch->inputs);
     }
     report_end();
     return 0;

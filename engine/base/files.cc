@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <system_error>
 
 #include "base/text.h"
@@ -66,6 +68,32 @@ std::string read_file(const std::string& path, uint64_t max_bytes, ErrorCode cod
   return content;
 }
 
+namespace {
+
+/// Where files are mapped: begin and end of each range.
+struct MappedRanges {
+  std::mutex mutex;
+  std::map<uintptr_t, uintptr_t> ends;
+};
+MappedRanges& mapped_ranges() {
+  static MappedRanges ranges;
+  return ranges;
+}
+
+}  // namespace
+
+void forget_mapped(const void* data, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGE_SIZE));
+  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
+  if (first >= last) return;
+  MappedRanges& ranges = mapped_ranges();
+  const std::lock_guard lock(ranges.mutex);
+  const auto after = ranges.ends.upper_bound(first);
+  if (after == ranges.ends.begin() || std::prev(after)->second < last) return;
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 std::shared_ptr<MappedFile> MappedFile::open(const std::string& path, ErrorCode code) {
   Descriptor file;
   const uint64_t size = open_regular(path, code, file);
@@ -75,13 +103,19 @@ std::shared_ptr<MappedFile> MappedFile::open(const std::string& path, ErrorCode 
         ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.value, 0);
     if (data == MAP_FAILED)
       fail(ErrorCode::kDevice, "cannot map '", path, "' (", human_bytes(size), "): ", cause(errno));
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    const std::lock_guard lock(mapped_ranges().mutex);
+    mapped_ranges().ends[begin] = begin + size;
   }
   return std::shared_ptr<MappedFile>(
       new MappedFile(path, static_cast<std::byte*>(data), static_cast<size_t>(size)));
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(data_, size_);
+  if (!data_) return;
+  const std::lock_guard lock(mapped_ranges().mutex);
+  mapped_ranges().ends.erase(reinterpret_cast<uintptr_t>(data_));
+  ::munmap(data_, size_);
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {

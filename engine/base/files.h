@@ -43,6 +43,10 @@ class MappedFile {
   size_t size_;
 };
 
+/// Gives back the memory of the whole pages in this range if it lies in a mapped file; they are
+/// read again when next touched, and what was written to them is lost. Other memory stays as it is.
+void forget_mapped(const void* data, size_t bytes);
+
 /// A file that appears whole or not at all: bytes go to a temporary file beside it, and `commit`
 /// syncs that to the disk, renames it over `path` and syncs the folder. Without `commit` the
 /// temporary file is removed and what stood at `path` stays.

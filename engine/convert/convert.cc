@@ -1,8 +1,4 @@
 #include "convert/convert.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -147,18 +143,6 @@ void plan_types(const Options& options, Format target, std::vector<Planned>& pla
                       : str(" (--allow-loss writes ", text(wider), ", which keeps the values)"));
 }
 
-/// Pages of a mapped file that are not needed again: advice, so that memory stays that of one
-/// tensor. What the kernel does not know changes nothing.
-void release_pages(const Array& array) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGE_SIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(array.storage->data());
-  const uintptr_t first = begin / page * page, end = (begin + array.storage->bytes()) / page * page;
-#ifdef MADV_PAGEOUT
-  if (end > first && array.storage->bytes() > (size_t{1} << 20))
-    madvise(reinterpret_cast<void*>(first), end - first, MADV_PAGEOUT);
-#endif
-}
-
 Array permuted(const Array& array, const std::vector<int64_t>& perm) {
   Array out = array;
   for (size_t d = 0; d < perm.size(); ++d) {
@@ -210,7 +194,7 @@ void write(const TargetOptions& target_options, const Source& source,
       ++l.tensors;
     }
     target->add(p.after, array);
-    release_pages(stored);
+    forget_mapped(stored.storage->data(), stored.storage->bytes());
   }
   target->close();
   report(losses, printer);

@@ -21,6 +21,22 @@ std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));
 }
 
+TEST(MappedFile, ForgottenPagesAreReadAgain) {
+  const std::string path = testing::TempDir() + "/forget.bin";
+  std::string content(1 << 16, 'a');
+  for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>('a' + i / 4096);
+  write_file_atomically(path, content);
+  const auto file = MappedFile::open(path);
+  file->data()[5000] = std::byte{'?'};  // its page is given back, and what was written goes
+  file->data()[100] = std::byte{'?'};   // its page is not wholly in the range
+  forget_mapped(file->data() + 10, file->size() - 10);
+  EXPECT_EQ(file->view()[5000], 'b');
+  EXPECT_EQ(file->view()[100], '?');
+  std::string own = content;
+  forget_mapped(own.data(), own.size());
+  EXPECT_EQ(own, content);
+}
+
 TEST(Files, WriteThenRead) {
   const std::string path = folder() + "/a.txt";
   write_file_atomically(path, "first");

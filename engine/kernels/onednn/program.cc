@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/files.h"
 #include "base/serial_scope.h"
 #include "tensor/array_pool.h"
 
@@ -43,6 +44,7 @@ std::shared_ptr<dnnl::memory> packed_constant(const void* data, const dnnl::memo
   const std::shared_ptr<dnnl::memory> memory(kept, &kept->memory);
   dnnl::reorder(from, *memory).execute(stream(), from, *memory);
   known.push_back({to_desc, memory});
+  forget_mapped(data, from_desc.get_size());
   return memory;
 }
 
