@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/pool_loops.h"
 #include "kernels/cpu/special_functions.h"
 
 namespace paddle::cpu {
@@ -121,6 +122,62 @@ TEST(SpecialFunctions, AgreeWithReference) {
   EXPECT_NEAR(gamma_q(0.5, 4.0), 0.004677734981047276, 1e-15);
   EXPECT_TRUE(std::isinf(erf_inverse(1.0)));
   EXPECT_TRUE(std::isnan(erf_inverse(1.5)));
+}
+
+/// The places of the largest of squares, one by one: of equal ones the first, of NaN the last.
+int32_t place_of_largest(const float* top, const float* bottom, int32_t j, int32_t width) {
+  float value = -std::numeric_limits<float>::infinity();
+  int32_t place = 2 * j;
+  for (const int32_t step : {0, 1, width, width + 1}) {
+    const float x = step < width ? top[2 * j + step] : bottom[2 * j + step - width];
+    if (!(x > value || x != x)) continue;
+    value = x;
+    place = 2 * j + step;
+  }
+  return place;
+}
+
+TEST(PoolLoops, SquaresAndTheirPlaces) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float values[] = {1, 1, -2, 0, -0.0f, 3, std::nanf(""), kInfinity, -kInfinity, 3, 2, -5};
+  constexpr int64_t kRows = 3;
+  uint32_t seed = 1;
+  for (int32_t n = 0; n < 70; ++n) {
+    const int32_t width = 2 * n + n % 2;
+    std::vector<float> x(static_cast<size_t>(2 * kRows * width + 1));
+    for (float& value : x) {
+      seed = seed * 1664525u + 1013904223u;
+      value = values[(seed >> 16) % std::size(values)];
+    }
+    std::vector<float> out(static_cast<size_t>(kRows * n)), plain = out, back(x.size(), 7);
+    std::vector<int32_t> places(out.size());
+    largest_of_squares(x.data(), width, kRows, n, out.data(), places.data());
+    for (int32_t r = 0; r < kRows; ++r) {
+      const int32_t first = 2 * r * width;
+      const float *top = x.data() + first, *bottom = top + width;
+      largest_of_squares(top, bottom, n, plain.data() + r * n);
+      for (int32_t j = 0; j < n; ++j) {
+        const size_t at = static_cast<size_t>(r * n + j);
+        const int32_t place = first + place_of_largest(top, bottom, j, width);
+        EXPECT_EQ(places[at], place) << n << " " << j;
+        for (const float y : {out[at], plain[at]})
+          EXPECT_TRUE(y == x[static_cast<size_t>(place)] || y != y) << n << " " << j << ": " << y;
+        EXPECT_EQ(std::isnan(out[at]), std::isnan(x[static_cast<size_t>(place)]));
+        out[at] = static_cast<float>(at + 1);
+      }
+    }
+    EXPECT_TRUE(spread_to_squares(out.data(), places.data(), kRows, n, width, back.data()));
+    for (int32_t r = 0; r < kRows; ++r)
+      for (int32_t j = 0; j < n; ++j)
+        for (const int32_t step : {0, 1, width, width + 1}) {
+          const size_t at = static_cast<size_t>(r * n + j);
+          const int32_t place = 2 * r * width + 2 * j + step;
+          EXPECT_EQ(back[static_cast<size_t>(place)], places[at] == place ? out[at] : 0);
+        }
+    if (n == 0) continue;
+    places[static_cast<size_t>(n / 2)] = -1;
+    EXPECT_FALSE(spread_to_squares(out.data(), places.data(), kRows, n, width, back.data()));
+  }
 }
 
 }  // namespace

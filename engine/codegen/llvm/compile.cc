@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 
 #include "codegen/llvm/interface.h"
 #include "codegen/llvm/link.h"
@@ -134,12 +135,17 @@ class FunctionWriter {
     function_ = LLVMAddFunction(
         module_, kEntry,
         LLVMFunctionType(LLVMVoidTypeInContext(context_), parameters, std::size(parameters), 0));
-    const unsigned kind = LLVMGetEnumAttributeKindForName("nounwind", 8);
-    LLVMAddAttributeAtIndex(function_, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
-                            LLVMCreateEnumAttribute(context_, kind, 0));
+    set_attribute("nounwind", 0);
+    // Vectors that wait on the stack while a function is called must not straddle cache lines.
+    set_attribute("alignstack", 64);
     vectors_.set_functions(LLVMGetParam(function_, 4));
   }
 
+  void set_attribute(std::string_view name, uint64_t value) {
+    const unsigned kind = LLVMGetEnumAttributeKindForName(name.data(), name.size());
+    LLVMAddAttributeAtIndex(function_, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
+                            LLVMCreateEnumAttribute(context_, kind, value));
+  }
   Value number(uint64_t value) { return LLVMConstInt(i64_, value, 0); }
   void at(LLVMBasicBlockRef block) { LLVMPositionBuilderAtEnd(builder_, block); }
   Value compare(LLVMIntPredicate p, Value a, Value b) {

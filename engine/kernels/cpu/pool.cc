@@ -48,9 +48,14 @@ template <class T, bool kPlaces>
 void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* places) {
   const ImageStrides i = s.in(), o = s.out();
   const int64_t work = s.out_height * s.out_width * s.kernel_height * s.kernel_width;
-  if constexpr (std::is_same_v<T, float> && !kPlaces)
+  if constexpr (std::is_same_v<T, float>)
     if (s.halves())
       return s.planes(work, [&](int64_t from, int64_t to) {
+        if constexpr (kPlaces) {
+          largest_of_squares(input + from, static_cast<int32_t>(s.width), s.out_height, s.out_width,
+                             output + to, places + to);
+          return;
+        }
         for (int64_t r = 0; r < s.out_height; ++r) {
           const float* const top = input + from + 2 * r * i.row;
           largest_of_squares(top, top + i.row, s.out_width, output + to + r * o.row);
@@ -155,6 +160,19 @@ std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
   });
 }
 
+/// One plane of windows of 2 x 2 side by side; false if a place lies outside its window.
+bool spread_plane(const PoolShape& s, const float* grad, const int32_t* places, float* out) {
+  if (!spread_to_squares(grad, places, s.out_height, s.out_width, static_cast<int32_t>(s.width),
+                         out))
+    return false;
+  // What is left on the right and below.
+  const int64_t covered = 2 * s.out_height * s.width;
+  if (s.width % 2 != 0)
+    for (int64_t at = s.width - 1; at < covered; at += s.width) out[at] = 0;
+  std::fill(out + covered, out + s.height * s.width, 0.0f);
+  return true;
+}
+
 /// Windows may overlap, so each plane is summed by one thread, in f32 or f64.
 template <class T>
 std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
@@ -166,10 +184,16 @@ std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
         const ImageStrides i = s.in(), o = s.out();
         C* sums = reinterpret_cast<C*>(context.scratch);
         if constexpr (kDirect) sums = static_cast<C*>(results[0]);
-        std::fill_n(sums, pixels, C(0));
+        const bool planes = !s.channels_last && kDirect;
+        // Most likely of windows of 2 x 2; the places tell.
+        const bool halved = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
+        if (!planes) std::fill_n(sums, pixels, C(0));
         s.planes(s.out_height * s.out_width, [&](int64_t to, int64_t from) {
           const T* const grad = static_cast<const T*>(operands[0]) + from;
           const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + from;
+          if constexpr (std::is_same_v<T, float>)
+            if (planes && halved && spread_plane(s, grad, mask, sums + to)) return;
+          if (planes) std::fill_n(sums + to, s.height * s.width, C(0));
           for (int64_t r = 0; r < s.out_height; ++r)
             for (int64_t c = 0; c < s.out_width; ++c) {
               const int64_t at = r * o.row + c * o.column, place = mask[at];

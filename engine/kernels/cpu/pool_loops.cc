@@ -4,6 +4,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/pool_loops.cc"
 #include "hwy/foreach_target.h"
 
+#include <algorithm>
+
 #include "hwy/highway.h"
 
 #include "kernels/cpu/pool_loops.h"
@@ -33,6 +35,68 @@ int64_t squares(D d, const float* top, const float* bottom, int64_t j, int64_t n
     hn::StoreU(larger(larger(a, b), larger(c, e)), d, out + j);
   }
   return j;
+}
+
+/// Places of the upper left elements of squares from the j-th on.
+template <class D>
+hn::Vec<D> corners(D d, int32_t first, int64_t j) {
+  const auto number = hn::Iota(d, static_cast<int32_t>(j));
+  return hn::Add(hn::Set(d, first), hn::Add(number, number));
+}
+
+/// Calls `body(d, j)` with the widest vectors that n elements fill, the last one moved back over
+/// those before it. False as soon as a call gives false.
+template <class Body>
+bool cover(int64_t n, Body body) {
+  const auto with = [&](auto d) {
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t j = 0; j < n; j += lanes)
+      if (!body(d, std::min(j, n - lanes))) return false;
+    return true;
+  };
+  if (n >= static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>())))
+    return with(hn::ScalableTag<float>());
+  if (n >= static_cast<int64_t>(hn::Lanes(hn::CappedTag<float, 8>())))
+    return with(hn::CappedTag<float, 8>());
+  if (n >= static_cast<int64_t>(hn::Lanes(hn::CappedTag<float, 4>())))
+    return with(hn::CappedTag<float, 4>());
+  return with(hn::CappedTag<float, 1>());
+}
+
+template <class D>
+void squares_with_places(D d, const float* top, const float* bottom, int64_t j, int32_t first,
+                         int32_t width, float* out, int32_t* places) {
+  const hn::Rebind<int32_t, D> di;
+  hn::Vec<D> value, b, c, e;
+  hn::LoadInterleaved2(d, top + 2 * j, value, b);
+  hn::LoadInterleaved2(d, bottom + 2 * j, c, e);
+  const auto here = corners(di, first, j);
+  auto place = here;
+  const auto take = [&](hn::Vec<D> x, int32_t step) {
+    const auto better = hn::Or(hn::Gt(x, value), hn::IsNaN(x));
+    value = hn::IfThenElse(better, x, value);
+    place = hn::IfThenElse(hn::RebindMask(di, better), hn::Add(here, hn::Set(di, step)), place);
+  };
+  take(b, 1);
+  take(c, width);
+  take(e, width + 1);
+  hn::StoreU(value, d, out + j);
+  hn::StoreU(place, di, places + j);
+}
+
+template <class D>
+bool spread(D d, const float* grad, const int32_t* places, int64_t j, int32_t first, int32_t width,
+            float* top, float* bottom) {
+  const hn::Rebind<int32_t, D> di;
+  const auto value = hn::LoadU(d, grad + j);
+  const auto from = hn::Sub(hn::LoadU(di, places + j), corners(di, first, j));
+  const auto is = [&](int32_t step) { return hn::Eq(from, hn::Set(di, step)); };
+  const auto a = is(0), b = is(1), c = is(width), e = is(width + 1);
+  if (!hn::AllTrue(di, hn::Or(hn::Or(a, b), hn::Or(c, e)))) return false;
+  const auto part = [&](auto mask) { return hn::IfThenElseZero(hn::RebindMask(d, mask), value); };
+  hn::StoreInterleaved2(part(a), part(b), d, top + 2 * j);
+  hn::StoreInterleaved2(part(c), part(e), d, bottom + 2 * j);
+  return true;
 }
 
 template <class T>
@@ -71,6 +135,31 @@ void largest_of_squares_loop(const float* top, const float* bottom, int64_t n, f
                        larger_of(bottom[2 * j], bottom[2 * j + 1]));
 }
 
+void squares_with_places_loop(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
+                              int32_t* places) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const top = x + 2 * r * width;
+    cover(n, [&](auto d, int64_t j) {
+      squares_with_places(d, top, top + width, j, static_cast<int32_t>(2 * r * width), width,
+                          out + r * n, places + r * n);
+      return true;
+    });
+  }
+}
+
+bool spread_loop(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
+                 float* out) {
+  for (int64_t r = 0; r < rows; ++r) {
+    float* const top = out + 2 * r * width;
+    if (!cover(n, [&](auto d, int64_t j) {
+          return spread(d, grad + r * n, places + r * n, j, static_cast<int32_t>(2 * r * width),
+                        width, top, top + width);
+        }))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace paddle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -78,6 +167,8 @@ HWY_AFTER_NAMESPACE();
 namespace paddle::cpu {
 
 HWY_EXPORT(largest_of_squares_loop);
+HWY_EXPORT(squares_with_places_loop);
+HWY_EXPORT(spread_loop);
 HWY_EXPORT(unsigned_rows_loop);
 HWY_EXPORT(signed_rows_loop);
 
@@ -90,6 +181,16 @@ void largest_of_rows(const int8_t* const* rows, int64_t count, int64_t n, int8_t
 
 void largest_of_squares(const float* top, const float* bottom, int64_t n, float* out) {
   HWY_DYNAMIC_DISPATCH(largest_of_squares_loop)(top, bottom, n, out);
+}
+
+void largest_of_squares(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
+                        int32_t* places) {
+  HWY_DYNAMIC_DISPATCH(squares_with_places_loop)(x, width, rows, n, out, places);
+}
+
+bool spread_to_squares(const float* grad, const int32_t* places, int64_t rows, int64_t n,
+                       int32_t width, float* out) {
+  return HWY_DYNAMIC_DISPATCH(spread_loop)(grad, places, rows, n, width, out);
 }
 
 }  // namespace paddle::cpu
