@@ -1,6 +1,7 @@
 #include "onnx/evaluator.h"
 
 #include <cstring>
+#include <stdexcept>
 #include <unordered_set>
 
 #include "base/limits.h"
@@ -227,7 +228,14 @@ Values Evaluator::run_node(const Node& node, const Scope& scope) {
   NodeCall call(node, opset, inputs, *this, scope);
   const Operator& op = find_operator(node, opset);
   if (auto known = shape_value(call)) return {std::move(*known)};
-  Values outputs = op.rule(call);
+  Values outputs;
+  try {
+    outputs = op.rule(call);
+  } catch (const std::out_of_range&) {  // lists are as long as the file says
+    fail(ErrorCode::kModel, "an attribute or input has too few elements");
+  } catch (const std::length_error&) {
+    fail(ErrorCode::kModel, "an attribute or input asks for a result of impossible size");
+  }
   if (observer_) observer_(node, inputs, outputs);
   return outputs;
 }

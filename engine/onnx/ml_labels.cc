@@ -39,6 +39,9 @@ Value listed(const NodeCall& c, const std::string& what) {
 Values label_encoder(NodeCall& c) {
   const Value keys = listed(c, "keys"), values = listed(c, "values");
   const auto texts = texts_of(keys);
+  const Dims length = concrete(values.shape());
+  c.check(length.size() == 1 && length[0] == static_cast<int64_t>(texts.size()), "there are ",
+          texts.size(), " keys for values of shape ", paddle::str(length));
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < texts.size(); ++i) places.try_emplace(texts[i], i);
   Value x = c.value(0);

@@ -5,13 +5,20 @@
 
 #include <cpuid.h>
 
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
 #include "hwy/targets.h"
 
 namespace hwy {
 namespace {
 
+/// What every processor runs; which of the two is compiled depends on the compiler.
+constexpr int64_t kAlways = HWY_SCALAR | HWY_EMU128;
+
 int64_t detect() {
-  int64_t found = HWY_SCALAR;
+  int64_t found = kAlways;
 #if HWY_ARCH_X86
   // The builtin also asks whether the system keeps the wide registers.
   __builtin_cpu_init();
@@ -35,12 +42,23 @@ int64_t disabled = 0;
 
 int64_t SupportedTargets() {
   static const int64_t found = detect();
-  return (found & ~disabled) | HWY_SCALAR;
+  return (found & ~disabled) | kAlways;
 }
 
 void DisableTargets(int64_t targets) {
   disabled = targets;
   GetChosenTarget().DeInit();
+}
+
+/// Called by checks in the headers, which builds for debugging have.
+void Abort(const char* file, int line, const char* format, ...) {
+  std::fprintf(stderr, "%s:%d: ", file, line);
+  va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  std::fputc('\n', stderr);
+  std::abort();
 }
 
 ChosenTarget& GetChosenTarget() {
