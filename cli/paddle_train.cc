@@ -57,6 +57,7 @@ class Console final : public train::TrainObserver {
                            l.epoch, "  loss ", short_number(l.loss));
     for (const auto& [name, value] : l.metrics) line += str("  ", name, " ", short_number(value));
     if (l.kind == "train") line += str("  lr ", short_number(l.learning_rate));
+    if (l.loss_scale) line += str("  loss scale ", short_number(*l.loss_scale));
     line += str("  ", static_cast<int64_t>(l.samples_per_second), " samples/s");
     if (l.kind == "train" && last_.total_steps > 0)
       line +=
@@ -116,7 +117,7 @@ void print_benchmark(const train::BenchmarkResult& r, const train::RunConfig& co
   o["steps"] = r.steps;
   o["threads"] = thread_count();
   o["device"] = "cpu";
-  o["dtype"] = config.wide ? "float64" : config.low ? "bfloat16" : "float32";
+  o["dtype"] = train::precision_name(config);
   o["first_loss"] = r.first_loss;
   o["last_loss"] = r.last_loss;
   o["parameters"] = r.parameters;
@@ -229,7 +230,7 @@ int run(int argc, char** argv) {
   if (options.benchmark > 0) {
     train::RunConfig shown;
     shown.wide = config.wide;
-    shown.low = config.low;
+    shown.mixed = config.mixed;
     train::Trainer trainer(std::move(config), options, console);
     const train::TrainResult result = trainer.run();
     if (result.stopped_by) return 128 + result.stopped_by;

@@ -1,5 +1,8 @@
 #include "autograd/autocast.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "ops/call.h"
 #include "ops/generated/ops.h"
 #include "ops/kernel.h"
@@ -9,23 +12,120 @@ namespace {
 
 bool is_half(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
+/// Operations that only move or convert values: they keep the type that these have.
+bool moves_only(const Op& op) { return op.def->view || op.has(kSameElements); }
+
+/// Sets a variable for a scope.
+template <class T>
+class Within {
+ public:
+  Within(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~Within() { variable_ = before_; }
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  T& variable_;
+  T before_;
+};
+
 }  // namespace
 
+PrecisionClass Autocast::class_of(const Op& op) const {
+  if (options_.custom_full.contains(&op)) return PrecisionClass::kFull;
+  if (options_.custom_low.contains(&op)) return PrecisionClass::kLow;
+  return op.def->precision;
+}
+
+/// The parts of an operation. If it takes 16-bit operands and gives float32 (`wide`), nothing is
+/// rounded between them.
+Tensors Autocast::parts(const OpCall& c, bool wide) {
+  const Within outer(outer_, promoted_.size());
+  if (!wide) return decompose(c);
+  std::vector<TensorType> results = c.results;
+  for (TensorType& type : results)
+    if (is_half(type.dtype)) type.dtype = DType::kF32;
+  const Within inside(widened_, true);
+  return decompose({c.op, c.operands, c.attrs, results, c.constraints});
+}
+
+/// x in the 16-bit type; what was promoted from it a moment ago is taken as it was.
+Tensor Autocast::lowered(const Tensor& x) const {
+  for (const auto& [before, after] : promoted_)
+    if (after.is_same_cell(x)) return before;
+  return ops::cast(x, options_.low);
+}
+
 Tensors Autocast::apply(const OpCall& c) {
-  // What is made of other operations is cast where those are called.
-  if (c.op.def->decompose && !has_kernel(c.op)) return decompose(c);
-  const PrecisionClass precision = c.op.def->precision;
-  const auto wanted = [&](DType dtype) {
-    if (precision == PrecisionClass::kLow && dtype == DType::kF32) return low_;
-    if (precision == PrecisionClass::kFull && is_half(dtype)) return DType::kF32;
+  static const Op& cast = get_op("cast");
+  if (&c.op == &cast) {
+    const BelowScope below(next());
+    Tensors results = next().apply(c);
+    if (c.operands[0].dtype() == options_.low && results[0].dtype() == DType::kF32)
+      promoted_.emplace_back(c.operands[0], results[0]);
+    return results;
+  }
+  Tensors results = cast_and_call(c);
+  promoted_.resize(outer_);
+  return results;
+}
+
+Tensors Autocast::branch(const Tensor& condition, const TensorFn& then_fn,
+                         const TensorFn& else_fn) {
+  const auto full = [this](const TensorFn& fn) -> TensorFn {
+    return [this, fn](const Tensors& inputs) {
+      Tensors results = fn(inputs);
+      for (Tensor& t : results)
+        if (t.defined() && t.dtype() == options_.low) t = ops::cast(t, DType::kF32);
+      return results;
+    };
+  };
+  return PassingInterpreter::branch(condition, full(then_fn), full(else_fn));
+}
+
+Tensors Autocast::loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
+                       int64_t max_steps) {
+  std::vector<DType> types;
+  for (const Tensor& t : carried) types.push_back(t.dtype());
+  const TensorFn kept = [body, types](const Tensors& inputs) {
+    Tensors results = body(inputs);
+    for (size_t i = 0; i < std::min(results.size(), types.size()); ++i)
+      if (is_float(types[i]) && is_float(results[i].dtype()) && results[i].dtype() != types[i])
+        results[i] = ops::cast(results[i], types[i]);
+    return results;
+  };
+  return PassingInterpreter::loop(condition, kept, carried, max_steps);
+}
+
+Tensors Autocast::cast_and_call(const OpCall& c) {
+  const PrecisionClass precision = class_of(c.op);
+  // What is made of other operations is cast where those are called, unless all of it is to be full
+  // or the user says what it is.
+  if (c.op.def->decompose && !has_kernel(c.op)) {
+    const bool whole = precision == PrecisionClass::kFull || options_.custom_low.contains(&c.op);
+    if (!whole) return parts(c, precision == PrecisionClass::kWide);
+  }
+  const bool lowers = options_.all_low && !widened_;
+  const auto wanted = [&](size_t operand, DType dtype) {
+    const bool low = precision == PrecisionClass::kLow ||
+                     (precision == PrecisionClass::kFollow && lowers && !moves_only(c.op)) ||
+                     (precision == PrecisionClass::kFirst && lowers && operand == 0);
+    const bool full =
+        precision == PrecisionClass::kFull || (precision == PrecisionClass::kFirst && operand > 0);
+    if (full && (is_half(dtype) || dtype == DType::kF32) && kept_) kept_(c.operands[operand]);
+    if (low && dtype == DType::kF32) return options_.low;
+    if (full && is_half(dtype)) return DType::kF32;
     return dtype;
   };
   Tensors operands = c.operands;
   bool changed = false;
   const BelowScope below(next());
-  for (Tensor& t : operands) {
-    if (!t.defined() || wanted(t.dtype()) == t.dtype()) continue;
-    t = ops::cast(t, wanted(t.dtype()));
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Tensor& t = operands[i];
+    if (!t.defined() || t.type().weak) continue;
+    const DType dtype = wanted(i, t.dtype());
+    if (dtype == t.dtype()) continue;
+    t = dtype == options_.low ? lowered(t) : ops::cast(t, dtype);
     changed = true;
   }
   return changed ? paddle::call(c.op, std::move(operands), c.attrs) : next().apply(c);

@@ -130,21 +130,6 @@ class GradientCheck {
   std::vector<size_t> varied_;  ///< the float64 inputs
 };
 
-/// The operation's samples; without any, float64 [2, 3] for every operand that must be there.
-std::vector<std::string> samples_of(const Op& op) {
-  if (op.def->samples) {
-    const std::string_view lines = op.def->samples;
-    return lines.empty() ? std::vector<std::string>() : split(lines, '\n');
-  }
-  std::string sample;
-  for (const OperandDef& o : op.operands()) {
-    if (o.optional || o.hidden) continue;
-    sample += o.kind == OperandKind::kList ? str(o.name, "=[f64[2,3],f64[2,3]] ")
-                                           : str(o.name, "=f64[2,3] ");
-  }
-  return {sample};
-}
-
 std::string check_sample(const Op& op, const std::string& sample, int order,
                          const std::vector<Mode>& modes) {
   try {
@@ -158,6 +143,20 @@ std::string check_sample(const Op& op, const std::string& sample, int order,
 }
 
 }  // namespace
+
+std::vector<std::string> samples_of(const Op& op) {
+  if (op.def->samples) {
+    const std::string_view lines = op.def->samples;
+    return lines.empty() ? std::vector<std::string>() : split(lines, '\n');
+  }
+  std::string sample;
+  for (const OperandDef& o : op.operands()) {
+    if (o.optional || o.hidden) continue;
+    sample += o.kind == OperandKind::kList ? str(o.name, "=[f64[2,3],f64[2,3]] ")
+                                           : str(o.name, "=f64[2,3] ");
+  }
+  return {sample};
+}
 
 std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes) {
   for (const std::string& sample : samples_of(op)) {

@@ -13,4 +13,8 @@ namespace paddle::inspect {
 /// all agree, else what failed. An operation without a sample that it accepts fails.
 std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes);
 
+/// The operation's samples as words of a command line; without any, float64 [2, 3] for every
+/// operand that must be there.
+std::vector<std::string> samples_of(const Op& op);
+
 }  // namespace paddle::inspect

@@ -54,6 +54,10 @@ class ParameterStore {
   virtual void update(const std::string& path, const Tensor& value) = 0;
   /// The type in which parameters and states of a declared type are kept (a run in float64 widens).
   virtual DType kept_type(DType declared) const { return declared; }
+  /// The same for a parameter, which may be kept in fewer bits than its kind.
+  virtual DType kept_type(const std::string& /*path*/, DType declared) const {
+    return kept_type(declared);
+  }
   /// The number that a dim stands for in this trace (`static(dim)`); the trace is then good for
   /// this value alone. Throws kUsage where that cannot be.
   virtual int64_t static_value(const Dim& dim) { return dim.value(); }

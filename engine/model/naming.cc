@@ -171,7 +171,7 @@ Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType d
     if (init.kind == Initialiser::Kind::kOrthogonal && shape.size() < 2) {
       fail(ErrorCode::kConfig, "orthogonal: '", path, "' needs at least 2 axes");
     }
-    const TensorType type{options_.store->kept_type(dtype), to_shape(shape)};
+    const TensorType type{options_.store->kept_type(full, dtype), to_shape(shape)};
     const auto known = parameters_.find(path);
     if (known != parameters_.end() && !same_type(known->second.type(), type)) {
       fail(ErrorCode::kConfig, "the parameter '", path, "' is ", known->second.type(),

@@ -28,7 +28,7 @@ void infer_softmax_cross_entropy(InferContext& c) {
   for (size_t i = 0; i < rows.size(); ++i)
     c.require_equal(rows[i], c.shape(1)[i],
                     str("label is ", c.type(1), ", logits are ", c.type(0)));
-  c.result(c.dtype(0), rows);
+  c.result(wide(c.dtype(0)), rows);
   c.result(wide(c.dtype(0)), rows);
 }
 
@@ -110,11 +110,14 @@ void infer_cross_entropy(InferContext& c) {
   c.result(c.dtype(0), rows);
 }
 
-Tensors decompose_cross_entropy(CallContext& c) {
+namespace {
+
+Tensor cross_entropy_of(const CallContext& c) {
   const auto a = c.attrs_as<CrossEntropyAttrs>();
   const Tensor &input = c.operand(0), &label = c.operand(1);
   const LabelForm form = label_form(input.ndim(), a.axis, label.ndim());
   const int64_t axis = form.axis;
+  const DType dtype = wide(input.dtype());
   const std::vector<int64_t> class_axis = {axis};
   const auto log_probability = [&] {
     return a.use_softmax ? ops::log_softmax(input, axis) : ops::log(input);
@@ -127,7 +130,7 @@ Tensors decompose_cross_entropy(CallContext& c) {
     Tensor target;
     Tensor valid;
     if (a.soft_label) {
-      target = ops::cast(label, input.dtype());
+      target = ops::cast(label, dtype);
     } else {
       const Tensor flat =
           form.kept_axis ? ops::reshape(label, without_axis(label.shape(), axis)) : label;
@@ -135,12 +138,12 @@ Tensors decompose_cross_entropy(CallContext& c) {
       const Tensor index =
           ops::reshape(ops::cumsum(full_of({input.dim(axis)}, 1, DType::kI64), 0), along) -
           Tensor::number(int64_t{1});
-      target = mask_of(ops::equal(index, spread), input);
-      valid = mask_of(ops::not_equal(spread, Tensor::number(a.ignore_index)), input);
+      target = ops::cast(ops::equal(index, spread), dtype);
+      valid = ops::cast(ops::not_equal(spread, Tensor::number(a.ignore_index)), dtype);
     }
     if (a.label_smoothing > 0)
-      target = target * (1 - a.label_smoothing) +
-               a.label_smoothing / dim_value(input.dim(axis), input.dtype());
+      target =
+          target * (1 - a.label_smoothing) + a.label_smoothing / dim_value(input.dim(axis), dtype);
     if (valid.defined()) target = target * valid;
     const Tensor hard = ops::sum(target * log_probability(), class_axis, std::nullopt, true);
     Tensor loss = -hard;
@@ -154,9 +157,9 @@ Tensors decompose_cross_entropy(CallContext& c) {
     if (a.reduction == "mean" && (divisor.defined() || valid.defined())) {
       if (!divisor.defined()) divisor = ops::sum(valid);
       const Tensor empty = ops::equal(divisor, Tensor::number(0.0));
-      return {ops::sum(loss) / ops::where(empty, Tensor::number(1.0), divisor)};
+      return ops::sum(loss) / ops::where(empty, Tensor::number(1.0), divisor);
     }
-    return {reduce_loss(loss, a.reduction)};
+    return reduce_loss(loss, a.reduction);
   }
 
   const Tensor flat =
@@ -184,10 +187,19 @@ Tensors decompose_cross_entropy(CallContext& c) {
   if (a.reduction == "mean") {
     const Tensor total = ops::sum(weights);
     const Tensor empty = ops::equal(total, Tensor::number(0.0));
-    return {ops::sum(loss) / ops::where(empty, Tensor::number(1.0), total)};
+    return ops::sum(loss) / ops::where(empty, Tensor::number(1.0), total);
   }
-  if (a.reduction == "sum") return {ops::sum(loss)};
-  return {form.kept_axis ? ops::unsqueeze(loss, {axis}) : loss};
+  if (a.reduction == "sum") return ops::sum(loss);
+  return form.kept_axis ? ops::unsqueeze(loss, {axis}) : loss;
+}
+
+}  // namespace
+
+Tensors decompose_cross_entropy(CallContext& c) {
+  // 16-bit logits are summed in float32.
+  const Tensor loss = cross_entropy_of(c);
+  const DType dtype = c.result_type(0).dtype;
+  return {loss.dtype() == dtype ? loss : ops::cast(loss, dtype)};
 }
 
 void infer_pointwise_loss(InferContext& c) {

@@ -95,7 +95,13 @@ enum Trait : uint32_t {
 };
 
 /// How mixed precision treats an operation.
-enum class PrecisionClass : uint8_t { kFollow, kLow, kFull };
+enum class PrecisionClass : uint8_t {
+  kFollow,  ///< computes in what its operands promote to
+  kLow,     ///< in the 16-bit type
+  kFull,    ///< in float32
+  kWide,    ///< takes 16-bit operands as they are, computes in float32 and gives float32
+  kFirst,   ///< the first operand may have 16 bits, all others stay float32
+};
 
 /// Concrete memory of one tensor: what view rules compute and kernels are prepared for.
 struct Layout {

@@ -3,15 +3,33 @@
 #include "ops/generated/rules.h"
 
 namespace paddle::rules {
+namespace {
+
+/// The states and the master follow the gradient; each that is there gives a result.
+void add_states(InferContext& c) {
+  const auto master = static_cast<size_t>(c.op().operand_index("master"));
+  for (size_t i = 2; i <= master; ++i)
+    if (c.has(i)) c.result(c.dtype(i), c.shape(i));
+  if (c.has(master)) {
+    c.check(c.dtype(master) == DType::kF32, "master must be float32, not ", c.type(master));
+    c.require_equal(element_count(std::span<const Dim>(c.shape(0))),
+                    element_count(std::span<const Dim>(c.shape(master))),
+                    str("param is ", c.type(0), ", master is ", c.type(master)));
+  }
+  const auto skip = static_cast<size_t>(c.op().operand_index("skip"));
+  if (c.has(skip))
+    c.check(c.rank(skip) == 0 && is_bool(c.dtype(skip)), "skip must be a 0-D bool, not ",
+            c.type(skip));
+}
+
+}  // namespace
 
 void infer_optimizer_update(InferContext& c) {
   c.require_equal(element_count(std::span<const Dim>(c.shape(0))),
                   element_count(std::span<const Dim>(c.shape(1))),
                   str("param is ", c.type(0), ", grad is ", c.type(1)));
   c.result(c.dtype(0), c.shape(0));
-  // The states follow the gradient and give as many results.
-  const size_t states = c.op().results().size() - 1;
-  for (size_t i = 0; i < states; ++i) c.result(c.dtype(2 + i), c.shape(2 + i));
+  add_states(c);
 }
 
 void infer_optimizer_update_rows(InferContext& c) {
@@ -23,8 +41,7 @@ void infer_optimizer_update_rows(InferContext& c) {
                   "rows and indices have different lengths");
   c.check(c.dtype(static_cast<size_t>(indices)) == DType::kI64, "indices must be int64");
   c.result(c.dtype(0), c.shape(0));
-  const size_t states = c.op().results().size() - 1;
-  for (size_t i = 0; i < states; ++i) c.result(c.dtype(2 + i), c.shape(2 + i));
+  add_states(c);
 }
 
 void infer_merge_rows(InferContext& c) {
@@ -32,6 +49,13 @@ void infer_merge_rows(InferContext& c) {
           "expected int64 indices [n] and rows [n, width]");
   c.require_equal(c.shape(0)[0], c.shape(1)[0], "indices and rows have different lengths");
   c.result(c.dtype(1), c.shape(1));
+}
+
+void infer_all_finite(InferContext& c) {
+  for (size_t i = 0; i < c.list_size(0); ++i)
+    c.check(is_float(c.list_type(0, i).dtype), "expected floating tensors, found ",
+            c.list_type(0, i));
+  c.result(DType::kBool, Shape());
 }
 
 }  // namespace paddle::rules

@@ -12,9 +12,8 @@ Tensor transposed(const Tensor& x) { return ops::matrix_transpose(x); }
 void check_square(InferContext& c, size_t operand) {
   const Shape& x = c.shape(operand);
   c.check(x.size() >= 2, "expected matrices, found ", c.type(operand));
+  // Kernels are for float32 and float64; mixed precision casts what has 16 bits.
   c.require_float(operand);
-  c.check(c.dtype(operand) == DType::kF32 || c.dtype(operand) == DType::kF64,
-          "expected float32 or float64, found ", text(c.dtype(operand)));
   c.require_equal(x[x.size() - 2], x.back(), str("expected square matrices: ", c.type(operand)));
 }
 
@@ -84,8 +83,7 @@ void infer_solve_matrices(InferContext& c) {
 void infer_singular_values(InferContext& c) {
   const Shape& x = c.shape(0);
   c.check(x.size() >= 2, "expected matrices, found ", c.type(0));
-  c.check(c.dtype(0) == DType::kF32 || c.dtype(0) == DType::kF64,
-          "expected float32 or float64, found ", text(c.dtype(0)));
+  c.require_float(0);
   const Dim rows = x[x.size() - 2], columns = x.back();
   const Dim least = minimum(rows, columns);
   Shape values = batch_of(x), u = values, vh = values;

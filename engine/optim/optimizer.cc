@@ -70,25 +70,27 @@ std::vector<std::string> Optimizer::unmatched_groups(const std::vector<std::stri
 }
 
 Tensors Optimizer::update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
-                          const Tensors& states, const Tensor& base_lr, const Tensor& step) const {
+                          const Tensors& states, const UpdateInputs& inputs) const {
   const double decay = weight_decay(name), factor = rate_factor(name);
-  const Tensor lr = factor == 1 ? base_lr : base_lr * factor;
+  const Tensor lr = factor == 1 ? inputs.lr : inputs.lr * factor;
+  const Tensor &step = inputs.step, &master = inputs.master, &skip = inputs.skip;
   const OptimizerOptions& o = options_;
   switch (o.kind) {
     case OptimizerKind::kSgd:
-      return {ops::sgd_update(parameter, gradient, lr, decay)};
+      return ops::sgd_update(parameter, gradient, master, lr, skip, decay);
     case OptimizerKind::kMomentum:
-      return ops::momentum_update(parameter, gradient, states[0], lr, o.momentum, o.nesterov,
-                                  decay);
+      return ops::momentum_update(parameter, gradient, states[0], master, lr, skip, o.momentum,
+                                  o.nesterov, decay);
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
-      return ops::adam_update(parameter, gradient, states[0], states[1], lr, step, o.beta1, o.beta2,
-                              o.epsilon, decay, o.kind == OptimizerKind::kAdamW);
+      return ops::adam_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
+                              o.beta1, o.beta2, o.epsilon, decay, o.kind == OptimizerKind::kAdamW);
     case OptimizerKind::kAdagrad:
-      return ops::adagrad_update(parameter, gradient, states[0], lr, o.epsilon, decay);
+      return ops::adagrad_update(parameter, gradient, states[0], master, lr, skip, o.epsilon,
+                                 decay);
     case OptimizerKind::kRmsProp:
-      return ops::rmsprop_update(parameter, gradient, states[0], states[1], states[2], lr, o.rho,
-                                 o.epsilon, o.momentum, o.centered, decay);
+      return ops::rmsprop_update(parameter, gradient, states[0], states[1], states[2], master, lr,
+                                 skip, o.rho, o.epsilon, o.momentum, o.centered, decay);
   }
   return {};
 }

@@ -36,10 +36,18 @@ struct OptimizerOptions {
   std::vector<ParameterGroup> groups;
 };
 
-/// A state tensor of one parameter, in the parameter's shape and dtype.
+/// A state tensor of one parameter, in the shape and dtype of the parameter or of its master.
 struct StateSlot {
   std::string name;  ///< "moment1"
   double initial = 0;
+};
+
+/// What an update reads besides the parameter, its gradient and its states.
+struct UpdateInputs {
+  Tensor lr;      ///< the scheduled base rate, 0-D float32
+  Tensor step;    ///< 0-D int64, counts updates from 1
+  Tensor master;  ///< the parameter in float32, where it is kept in 16 bits; else undefined
+  Tensor skip;    ///< 0-D bool: everything stays as it is; undefined: never
 };
 
 class Optimizer {
@@ -48,10 +56,9 @@ class Optimizer {
   const OptimizerOptions& options() const { return options_; }
   const std::vector<StateSlot>& slots() const;
   bool is_frozen(const std::string& parameter) const;
-  /// New parameter, then new states. `lr` is the scheduled base rate (0-D float32), `step` a 0-D
-  /// int64 that counts updates from 1.
+  /// New parameter, then new states, then the new master if there is one.
   Tensors update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
-                 const Tensors& states, const Tensor& lr, const Tensor& step) const;
+                 const Tensors& states, const UpdateInputs& inputs) const;
   /// The factor on the scheduled rate for this parameter, and its decay.
   double rate_factor(const std::string& parameter) const;
   double weight_decay(const std::string& parameter) const;

@@ -39,9 +39,6 @@ void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t ma
 void rewrite(ir::Function& function, const std::vector<Rule>& rules,
              const std::vector<Rule>& more = {});
 
-/// Sums of slices between zeros that cover an axis become concatenations.
-void join_slices(ir::Function& function);
-
 /// Where an operation prefers it, 4-D images and what is computed from them element by element or
 /// reduced move to channels last; transposes stand where the layouts meet.
 void prefer_channels_last(ir::Function& function);

@@ -230,7 +230,6 @@ std::vector<Pass> standard_passes(PassOptions options) {
   if (options.rewrites) {
     passes.push_back(
         {"rewrite", [rules = options.rules](Function& f) { rewrite(f, rules, standard_rules()); }});
-    passes.push_back({"slices", join_slices});
   }
   passes.push_back({"fold_norm", fold_batch_norm});
   if (options.layouts) passes.push_back({"channels_last", prefer_channels_last});

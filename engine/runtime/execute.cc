@@ -12,11 +12,13 @@
 
 namespace paddle {
 namespace cpu {
+void limit_instructions();
 void register_kernels();
-}
+}  // namespace cpu
 namespace onednn {
+void limit_instructions();
 void register_kernels();
-}
+}  // namespace onednn
 }  // namespace paddle
 
 namespace paddle::runtime {
@@ -24,6 +26,8 @@ namespace paddle::runtime {
 void register_backends() {
   static std::once_flag once;
   std::call_once(once, [] {
+    cpu::limit_instructions();
+    onednn::limit_instructions();
     cpu::register_kernels();
     onednn::register_kernels();
     register_fused(cpu::prepare_fused_group);

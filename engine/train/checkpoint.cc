@@ -21,7 +21,10 @@ using Named = std::vector<std::pair<std::string, Array>>;
 
 Named weights_of(const Store& store) {
   Named out;
-  for (const auto& [name, p] : store.parameters) out.push_back({name, p.value});
+  for (const auto& [name, p] : store.parameters) {
+    const Array* master = store.master(name);
+    out.push_back({name, master ? *master : p.value});
+  }
   for (const auto& [name, value] : store.states)
     if (is_model_state(name)) out.push_back({name, value});
   return out;
@@ -30,7 +33,7 @@ Named weights_of(const Store& store) {
 Named optimizer_of(const Store& store) {
   Named out;
   for (const auto& [name, value] : store.states)
-    if (!is_model_state(name)) out.push_back({name, value});
+    if (!is_model_state(name) && !is_master(name)) out.push_back({name, value});
   return out;
 }
 
@@ -132,8 +135,9 @@ Staged stage(const std::string& path, Store& store, const formats::SafetensorsRe
   for (const auto& entry : weights.entries()) {
     const auto parameter = store.parameters.find(entry.name);
     const auto state = store.states.find(entry.name);
+    Array* master = store.master(entry.name);
     if (parameter != store.parameters.end())
-      replace(entry.name, parameter->second.value, weights.read(entry));
+      replace(entry.name, master ? *master : parameter->second.value, weights.read(entry));
     else if (state != store.states.end())
       replace(entry.name, state->second, weights.read(entry));
     else
@@ -155,6 +159,7 @@ Staged stage(const std::string& path, Store& store, const formats::SafetensorsRe
     staged.added.emplace_back(entry.name, copied(optimizer.read(entry)));
   }
   for (const auto& [name, value] : store.states) {
+    if (is_master(name)) continue;
     const bool there = is_model_state(name) ? weights.find(name) : optimizer.find(name);
     if (!there && (updated || is_model_state(name)))
       refuse_other_model(path, "it lacks the state '" + name + "'");
@@ -288,6 +293,7 @@ RunState read_checkpoint(const std::string& path, Store& store) {
   Staged staged = stage(path, store, weights, optimizer, s.step > 0);
   for (auto& [target, value] : staged.replaced) *target = std::move(value);
   for (auto& [name, value] : staged.added) store.states[name] = std::move(value);
+  for (const auto& [name, p] : store.parameters) store.round(name);
   store.seed = seed;
   return s;
 }
@@ -328,7 +334,11 @@ LoadReport load_weights(const std::string& file, Store& store) {
     target = std::move(own);
     report.matched.push_back(name);
   };
-  for (auto& [name, p] : store.parameters) load(name, p.value);
+  for (auto& [name, p] : store.parameters) {
+    Array* master = store.master(name);
+    load(name, master ? *master : p.value);
+    store.round(name);
+  }
   for (auto& [name, value] : store.states)
     if (is_model_state(name)) load(name, value);
   for (const auto& entry : reader.entries())

@@ -96,6 +96,35 @@ Spec schedule_spec() {
       .doc("learning rate over the run");
 }
 
+Schema amp_schema() {
+  Schema s;
+  s.add("level", Spec::word({"O1", "O2"})
+                     .fallback("O1")
+                     .doc("O1: products in 16 bits; O2: nearly everything, parameters included"));
+  s.add("loss_scale",
+        Spec::real()
+            .above(0)
+            .or_else(Spec::word({"dynamic"}))
+            .doc("'dynamic' or a number; default: dynamic for float16, none for bfloat16"));
+  s.add("init_loss_scale",
+        Spec::real().at_least(1).fallback("65536").doc("the dynamic scale of the first update"));
+  s.add("growth_factor", Spec::real().above(1).fallback("2"));
+  s.add("backoff_factor", Spec::real().above(0).below(1).fallback("0.5"));
+  s.add("growth_interval", Spec::integer().at_least(1).fallback("2000").doc(
+                               "updates in a row without an overflow before the scale grows"));
+  s.add("backoff_interval", Spec::integer().at_least(1).fallback("1").doc(
+                                "updates in a row with an overflow before it falls"));
+  s.add("custom_low", Spec::list(Spec::text())
+                          .or_else(Spec::text())
+                          .fallback("[]")
+                          .doc("operations that compute in 16 bits"));
+  s.add("custom_full", Spec::list(Spec::text())
+                           .or_else(Spec::text())
+                           .fallback("[]")
+                           .doc("operations that compute in float32"));
+  return s;
+}
+
 Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
@@ -134,7 +163,10 @@ Schema make_schema() {
   train.add("best", Spec::text().fallback("''").doc(
                         "keep the checkpoint with the best of this metric (or 'loss')"));
   s.add("train", Spec::map(train).fallback("{}"));
-  s.add("precision", Spec::word({"float32", "float64", "bfloat16", "bf16"}).fallback("float32"));
+  s.add("precision",
+        Spec::word({"float32", "float64", "bfloat16", "bf16", "float16", "f16", "fp16"})
+            .fallback("float32"));
+  s.add("amp", Spec::map(amp_schema()).fallback("{}").doc("with bfloat16 or float16"));
   s.add("deterministic",
         Spec::boolean().fallback("false").doc("the same bits in every run; every kernel complies"));
   s.add("seed", Spec::integer().at_least(0).fallback("0"));
@@ -229,6 +261,62 @@ optim::ScheduleOptions read_schedule(const Section& s) {
   return o;
 }
 
+/// The operations that a list of `amp` names.
+std::set<const Op*> read_operations(const Section& amp, const char* key,
+                                    model::Diagnostics& diagnostics) {
+  std::set<const Op*> out;
+  const model::Node& node = amp.at(key);
+  const auto read = [&](const model::Node& item) {
+    if (const Op* op = find_op(item.text)) {
+      out.insert(op);
+      return;
+    }
+    const auto names = op_names();
+    diagnostics.add(ErrorCode::kConfig,
+                    str("amp.", key, ": there is no operation '", item.text, "'",
+                        did_you_mean(item.text, names)),
+                    item.place());
+  };
+  if (node.is_sequence())
+    for (const model::Node& item : node.items) read(item);
+  else
+    read(node);
+  return out;
+}
+
+/// What `precision` and `amp` ask for; nothing in float32 and float64.
+std::optional<MixedPrecision> read_mixed(const Section& s, model::Diagnostics& diagnostics) {
+  const std::string& precision = s.text("precision");
+  const Section amp = s.section("amp");
+  MixedPrecision mixed;
+  mixed.cast.custom_low = read_operations(amp, "custom_low", diagnostics);
+  mixed.cast.custom_full = read_operations(amp, "custom_full", diagnostics);
+  for (const Op* op : mixed.cast.custom_full)
+    if (mixed.cast.custom_low.contains(op))
+      diagnostics.add(ErrorCode::kConfig,
+                      str("amp: '", op->name(), "' is in custom_low and in custom_full"),
+                      amp.place("custom_full"));
+  if (precision.starts_with("float32") || precision.starts_with("float64")) {
+    for (const model::Entry& e : amp.node().entries)
+      if (e.value.source_kind() != model::SourceKind::kDefault)
+        diagnostics.warn("amp has no effect with precision: " + precision, s.place("amp"));
+    return std::nullopt;
+  }
+  const bool brain = precision.starts_with("b");
+  mixed.cast.low = brain ? DType::kBF16 : DType::kF16;
+  mixed.cast.all_low = amp.text("level") == "O2";
+  const bool given = amp.has("loss_scale");
+  if (brain && !given) return mixed;
+  optim::LossScaling& scaling = mixed.scaling.emplace();
+  scaling.dynamic = !given || amp.at("loss_scale").text == "dynamic";
+  scaling.initial = amp.real(scaling.dynamic ? "init_loss_scale" : "loss_scale");
+  scaling.growth_factor = amp.real("growth_factor");
+  scaling.backoff_factor = amp.real("backoff_factor");
+  scaling.growth_interval = amp.integer("growth_interval");
+  scaling.backoff_interval = amp.integer("backoff_interval");
+  return mixed;
+}
+
 /// `metrics: {accuracy: accuracy(logits, label)}` or a list of calls, named by their metric.
 std::vector<MetricCall> read_metrics(const model::Node& node, model::Diagnostics& diagnostics) {
   std::vector<MetricCall> out;
@@ -271,6 +359,10 @@ void scale_rates(const Section& optimizer, RunConfig& config) {
 }
 
 }  // namespace
+
+std::string precision_name(const RunConfig& config) {
+  return config.wide ? "float64" : config.mixed ? text(config.mixed->cast.low) : "float32";
+}
 
 const Schema& run_schema() {
   static const Schema schema = make_schema();
@@ -358,7 +450,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   }
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.wide = s.text("precision") == "float64";
-  if (s.text("precision") == "bfloat16" || s.text("precision") == "bf16") config.low = DType::kBF16;
+  config.mixed = read_mixed(s, diagnostics);
   config.deterministic = s.boolean("deterministic");
   const Section compile = s.section("compile");
   config.compile.exact = compile.boolean("exact");
@@ -378,6 +470,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
                     "train.best needs data.valid and train.evaluate_every: it is decided there",
                     train.place("best"));
   diagnostics.raise();
+  config.warnings = diagnostics.warnings();
   if (config.data.loader.batch_size % config.accumulate != 0)
     throw Error(ErrorCode::kConfig,
                 str("train.accumulate: the batch of ", config.data.loader.batch_size,

@@ -44,12 +44,14 @@ struct RunConfig {
   std::string best_metric;  ///< "loss" or a metric; "" for none
   bool best_is_larger = false;
   uint64_t seed = 0;
-  bool wide = false;           ///< precision: float64
-  std::optional<DType> low;    ///< precision: bfloat16, for products and convolutions
-  bool deterministic = false;  ///< refuse operations whose bits differ between runs
+  bool wide = false;                    ///< precision: float64
+  std::optional<MixedPrecision> mixed;  ///< precision: bfloat16 or float16
+  bool deterministic = false;           ///< refuse operations whose bits differ between runs
   runtime::CompileOptions compile;
 };
 
+/// "float32", "float64", "bfloat16" or "float16", for records of the run.
+std::string precision_name(const RunConfig& config);
 /// The schema of the whole document.
 const model::Schema& run_schema();
 /// Reads a config with its overrides. All errors are thrown as one kConfig.

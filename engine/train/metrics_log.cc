@@ -50,13 +50,17 @@ void MetricsLog::write(const LogLine& line) {
   o["loss"] = number(line.loss);
   for (const auto& [name, value] : line.metrics) o[name] = number(value);
   o["learning_rate"] = number(line.learning_rate);
+  if (line.loss_scale) {
+    o["loss_scale"] = number(*line.loss_scale);
+    o["skipped_updates"] = line.skipped_updates;
+  }
   o["samples_per_second"] = number(line.samples_per_second);
   o["seconds"] = number(line.seconds);
   append(o.dump());
 }
 
 void MetricsLog::end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes,
-                     double seconds, int64_t skipped) {
+                     double seconds, int64_t skipped, std::optional<int64_t> skipped_updates) {
   nlohmann::ordered_json o;
   o["kind"] = "end";
   o["step"] = step;
@@ -65,6 +69,7 @@ void MetricsLog::end(int64_t step, int64_t traces, int64_t plans, size_t planned
   o["planned_bytes"] = planned_bytes;
   o["seconds"] = number(seconds);
   o["skipped_samples"] = skipped;
+  if (skipped_updates) o["skipped_updates"] = *skipped_updates;
   append(o.dump());
 }
 

@@ -2,6 +2,7 @@
 // metrics.jsonl: one JSON object a line, appended and flushed line by line.
 
 #include <fstream>
+#include <optional>
 #include <string>
 
 namespace paddle::train {
@@ -15,7 +16,7 @@ class MetricsLog {
   MetricsLog(const std::string& path, int64_t from_step, bool evaluates_again = false);
   void write(const LogLine& line);
   void end(int64_t step, int64_t traces, int64_t plans, size_t planned_bytes, double seconds,
-           int64_t skipped);
+           int64_t skipped, std::optional<int64_t> skipped_updates);
 
  private:
   void append(const std::string& text);

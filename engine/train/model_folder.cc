@@ -51,7 +51,8 @@ void state_learnt(const fs::path& folder, Node& document, const data::Learnt& le
 
 }  // namespace
 
-void write_model(const std::string& path, const RunConfig& config, Store& store) {
+void write_model(const std::string& path, const RunConfig& config, const Store& kept) {
+  Store store = kept.full();
   const fs::path folder(path);
   ensure_directory(path);
   // A model that asks for the values of dims is traced when they are known.

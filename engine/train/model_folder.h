@@ -17,7 +17,7 @@ namespace paddle::train {
 void write_meaning(const std::string& folder, const RunConfig& config,
                    const std::vector<data::Field>& fields, const data::Dataset& dataset,
                    const IndexUse& use);
-/// The module of prediction and the weights.
-void write_model(const std::string& folder, const RunConfig& config, Store& store);
+/// The module of prediction and the weights, those that are kept in 16 bits as their masters.
+void write_model(const std::string& folder, const RunConfig& config, const Store& store);
 
 }  // namespace paddle::train

@@ -1,6 +1,9 @@
 #include "train/ports.h"
 
+#include <utility>
+
 #include "autograd/autograd.h"
+#include "ops/operators.h"
 
 namespace paddle::train {
 
@@ -10,11 +13,43 @@ int64_t Store::parameter_count() const {
   return count;
 }
 
+void Store::lower(const std::string& parameter, DType low) {
+  Array& value = parameters.at(parameter).value;
+  states["master/" + parameter] = value;
+  value = value.cast(low).contiguous();
+}
+
+const Array* Store::master(const std::string& parameter) const {
+  const auto it = states.find("master/" + parameter);
+  return it == states.end() ? nullptr : &it->second;
+}
+
+Array* Store::master(const std::string& parameter) {
+  return const_cast<Array*>(std::as_const(*this).master(parameter));
+}
+
+void Store::round(const std::string& parameter) {
+  Array& value = parameters.at(parameter).value;
+  if (const Array* exact = master(parameter)) value = exact->cast(value.dtype).contiguous();
+}
+
+Store Store::full() const {
+  Store out = *this;
+  for (auto& [name, parameter] : out.parameters)
+    if (const Array* exact = master(name)) parameter.value = *exact;
+  std::erase_if(out.states, [](const auto& state) { return is_master(state.first); });
+  return out;
+}
+
+DType Ports::kept_type(const std::string& path, DType declared) const {
+  return store_.master(path) ? store_.parameters.at(path).value.dtype : widened(declared);
+}
+
 Tensor Ports::parameter(const std::string& path, const Dims& shape, DType dtype,
                         const model::Initialiser& init) {
   auto [it, inserted] = parameters_.try_emplace(path);
   if (inserted) {
-    const DType wanted = widened(dtype);
+    const DType wanted = kept_type(path, dtype);
     auto stored = store_.parameters.find(path);
     if (stored == store_.parameters.end())
       stored =
@@ -57,7 +92,9 @@ Tensor Ports::state(const std::string& path, const Dims& shape, DType dtype,
 
 void Ports::update(const std::string& path, const Tensor& value) {
   Slot& slot = states_.at(path);
-  slot.value = value;
+  // What mixed precision computed in 16 bits.
+  const DType kept = slot.value.dtype();
+  slot.value = value.dtype() == kept ? value : ops::cast(value, kept);
   slot.changed = true;
 }
 
@@ -100,6 +137,20 @@ Tensor Ports::existing(const std::string& path) {
     used_.push_back(path);
   }
   return it->second.value;
+}
+
+Tensor Ports::master(const std::string& path) {
+  const Array* exact = store_.master(path);
+  return exact ? slot("master/" + path, exact->shape, exact->dtype, 0) : Tensor();
+}
+
+void Ports::set_master(const std::string& path, const Tensor& value) {
+  set_slot("master/" + path, value);
+}
+
+void Ports::note_kept(const Tensor& tensor) {
+  for (const auto& [name, slot] : parameters_)
+    if (tensor.is_same_cell(slot.value)) kept.insert(name);
 }
 
 void Ports::finish() {

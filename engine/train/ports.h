@@ -3,6 +3,7 @@
 // values are arguments and results of the function, eagerly they are arrays.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,17 @@ class Ports : public model::ParameterStore {
   void update(const std::string& path, const Tensor& value) override;
   int64_t static_value(const Dim& dim) override;
   DType kept_type(DType declared) const override { return widened(declared); }
+  DType kept_type(const std::string& path, DType declared) const override;
 
   /// A state of the optimizer, made of `initial` if it is new.
   Tensor slot(const std::string& name, const Dims& shape, DType dtype, double initial);
   void set_slot(const std::string& name, const Tensor& value);
   void set_parameter(const std::string& path, const Tensor& value);
+  /// The parameter in float32 where it is kept in 16 bits, else undefined.
+  Tensor master(const std::string& path);
+  void set_master(const std::string& path, const Tensor& value);
+  /// Notes a parameter that an operation wants in float32; other tensors are passed over.
+  void note_kept(const Tensor& tensor);
   /// A parameter that exists.
   Tensor existing(const std::string& path);
   /// Parameters that were asked for, in order.
@@ -37,7 +44,8 @@ class Ports : public model::ParameterStore {
   /// Values that `static(dim)` may take, by the dim's name; those asked for are noted.
   std::map<std::string, int64_t> known_dims;
   std::map<std::string, int64_t> fixed_dims;
-  bool lacks_dims = false;  ///< a value was asked for that is not known
+  std::set<std::string> kept;  ///< parameters that `note_kept` met
+  bool lacks_dims = false;     ///< a value was asked for that is not known
 
   /// Hands new versions over: to the function's results, or into the store.
   void finish();

@@ -52,9 +52,7 @@ void write_run_record(const std::string& file, const RunConfig& config, bool eag
       {"config", config.file},
       {"config_digest", crc32(std::as_bytes(std::span(resolved.data(), resolved.size())))},
       {"seed", config.seed},
-      {"precision", config.wide  ? "float64"
-                    : config.low ? "bfloat16"
-                                 : "float32"},
+      {"precision", precision_name(config)},
       {"deterministic", config.deterministic},
       {"mode", eager ? "eager" : "compiled"},
       {"device", "cpu"},

@@ -312,7 +312,32 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
 // ---- steps
 // ---------------------------------------------------------------------------------------
 
+void Session::decorate() {
+  const auto& mixed = step_->definition().mixed;
+  if (!mixed) return;
+  if (mixed->scaling) {
+    store_.states.emplace("amp/scale", Array::scalar(static_cast<float>(mixed->scaling->initial)));
+    for (const char* name : {"amp/good", "amp/bad", "amp/updates", "amp/skipped"})
+      store_.states.emplace(name, Array::scalar(int64_t{0}));
+  }
+  if (!mixed->cast.all_low) return;
+  // A trace makes the parameters and tells which of them are wanted in float32.
+  ir::Function f("parameters");
+  ir::Tracer tracer(f);
+  const InterpreterScope scope(tracer);
+  Tensor random;
+  const StepInputs inputs = trace_inputs(tracer, Part::kEvaluate, random);
+  const RandomScope random_scope(random);
+  TracePorts ports(store_, options_.wide, tracer);
+  ports.known_dims = sizes_;
+  run_part(Part::kEvaluate, ports, inputs);
+  for (const auto& [name, parameter] : store_.parameters)
+    if (parameter.value.dtype == DType::kF32 && !ports.kept.contains(name) && !store_.master(name))
+      store_.lower(name, mixed->cast.low);
+}
+
 void Session::prepare() {
+  decorate();
   if (options_.eager) {
     // A trace makes the parameters; it is not run.
     if (store_.parameters.empty()) trace(Part::kEvaluate);

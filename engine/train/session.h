@@ -88,6 +88,8 @@ class Session {
   enum class Part { kTrain, kAccumulate, kApply, kEvaluate };
   StepOutputs run_part(Part part, Ports& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
+  /// Mixed precision: puts parameters into 16 bits beside their masters, and sets the loss scale.
+  void decorate();
   /// The inputs of a part's function, in the order that `compiled` expects, and its random state.
   StepInputs trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const;
   std::unique_ptr<Compiled> trace(Part part);

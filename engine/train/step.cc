@@ -117,10 +117,41 @@ Tensor run_step(const StepDefinition& definition, std::map<std::string, Tensor> 
 
 }  // namespace
 
+namespace {
+
+DType full_type(const Tensor& t) {
+  return t.dtype() == DType::kF16 || t.dtype() == DType::kBF16 ? DType::kF32 : t.dtype();
+}
+
+/// 16-bit gradients in float32; undefined ones stay so.
+Tensor in_full(const Tensor& g) {
+  return !g.defined() || full_type(g) == g.dtype() ? g : ops::cast(g, DType::kF32);
+}
+
+Tensor loss_scale(Ports& ports) { return ports.slot("amp/scale", {}, DType::kF32, 1); }
+
+optim::ScalerState scaler_state(Ports& ports) {
+  const auto counter = [&](const char* name) { return ports.slot(name, {}, DType::kI64, 0); };
+  return {loss_scale(ports), counter("amp/good"), counter("amp/bad"), counter("amp/updates"),
+          counter("amp/skipped")};
+}
+
+void set_scaler_state(Ports& ports, const optim::ScalerState& state) {
+  ports.set_slot("amp/scale", state.scale);
+  ports.set_slot("amp/good", state.good);
+  ports.set_slot("amp/bad", state.bad);
+  ports.set_slot("amp/updates", state.updates);
+  ports.set_slot("amp/skipped", state.skipped);
+}
+
+}  // namespace
+
 StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training) const {
   std::optional<autograd::Autocast> autocast;
   std::optional<InterpreterScope> casting;
-  if (d_.low) casting.emplace(autocast.emplace(*d_.low));
+  if (d_.mixed)
+    casting.emplace(
+        autocast.emplace(d_.mixed->cast, [&](const Tensor& operand) { ports.note_kept(operand); }));
   model::EvaluationOptions options;
   options.training = training;
   options.store = &ports;
@@ -181,13 +212,31 @@ Tensors Step::gradients(Ports& ports, const Tensor& loss,
   Tensors parameters;
   for (const std::string& name : names) parameters.push_back(ports.existing(name));
   const autograd::NoGradScope no_second_order;
-  return autograd::grad({loss}, parameters, {}, true);
+  if (!scaling()) return autograd::grad({loss}, parameters, {}, true);
+  const Tensor scale = ops::cast(loss_scale(ports), loss.dtype());
+  return autograd::grad({loss}, parameters, {scale}, true);
 }
 
 void Step::update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
-                  const Tensors& raw) const {
+                  Tensors gradients, bool unscaled) const {
   const autograd::NoGradScope no_grad;
-  const Tensors gradients = optim::clip_gradients(raw, d_.clip);
+  optim::UpdateInputs update{inputs.learning_rate, inputs.step, {}, {}};
+  Tensor factor;
+  if (scaling()) {
+    const optim::ScalerState state = scaler_state(ports);
+    const Tensor finite = optim::all_finite(gradients);
+    update.skip = ops::logical_not(finite);
+    update.step = state.updates + Tensor::number(int64_t{1});
+    if (!unscaled) factor = 1.0 / state.scale;
+    set_scaler_state(ports, optim::next_state(state, finite, *scaling()));
+  }
+  const optim::ClipOptions& clip = d_.clip;
+  if (factor.defined() || clip.value || clip.norm || clip.global_norm)
+    for (Tensor& g : gradients) g = in_full(g);
+  if (factor.defined())
+    for (Tensor& g : gradients)
+      if (g.defined()) g = g * ops::cast(factor, g.dtype());
+  gradients = optim::clip_gradients(gradients, clip);
   for (size_t i = 0; i < names.size(); ++i) {
     if (!gradients[i].defined()) continue;  // has no part in the loss
     const Tensor parameter = ports.existing(names[i]);
@@ -196,19 +245,20 @@ void Step::update(Ports& ports, const StepInputs& inputs, const std::vector<std:
     std::vector<std::string> slots;
     for (const optim::StateSlot& slot : d_.optimizer->slots()) {
       slots.push_back("optimizer/" + names[i] + "/" + slot.name);
-      states.push_back(ports.slot(slots.back(), shape, parameter.dtype(), slot.initial));
+      states.push_back(ports.slot(slots.back(), shape, full_type(parameter), slot.initial));
     }
-    const Tensors updated = d_.optimizer->update(names[i], parameter, gradients[i], states,
-                                                 inputs.learning_rate, inputs.step);
+    update.master = ports.master(names[i]);
+    const Tensors updated = d_.optimizer->update(names[i], parameter, gradients[i], states, update);
     ports.set_parameter(names[i], updated[0]);
     for (size_t s = 0; s < slots.size(); ++s) ports.set_slot(slots[s], updated[s + 1]);
+    if (update.master.defined()) ports.set_master(names[i], updated.back());
   }
 }
 
 StepOutputs Step::train(Ports& ports, const StepInputs& inputs) const {
   StepOutputs out = forward(ports, inputs, true);
   const auto names = trainable(ports);
-  update(ports, inputs, names, gradients(ports, out.loss, names));
+  update(ports, inputs, names, gradients(ports, out.loss, names), false);
   return out;
 }
 
@@ -221,8 +271,11 @@ StepOutputs Step::accumulate(Ports& ports, const StepInputs& inputs) const {
     if (!grads[i].defined()) continue;
     const Tensor parameter = ports.existing(names[i]);
     const std::string slot = "gradient/" + names[i];
-    const Tensor sum = ports.slot(slot, concrete(parameter.shape()), parameter.dtype(), 0);
-    ports.set_slot(slot, sum + grads[i] * ops::cast(inputs.weight, grads[i].dtype()));
+    const DType dtype = full_type(parameter);
+    const Tensor sum = ports.slot(slot, concrete(parameter.shape()), dtype, 0);
+    Tensor weight = ops::cast(inputs.weight, dtype);
+    if (scaling()) weight = weight / loss_scale(ports);
+    ports.set_slot(slot, sum + in_full(grads[i]) * weight);
   }
   return out;
 }
@@ -233,9 +286,9 @@ void Step::apply(Ports& ports, const StepInputs& inputs,
   for (const std::string& name : parameters) {
     const Tensor parameter = ports.existing(name);
     sums.push_back(
-        ports.slot("gradient/" + name, concrete(parameter.shape()), parameter.dtype(), 0));
+        ports.slot("gradient/" + name, concrete(parameter.shape()), full_type(parameter), 0));
   }
-  update(ports, inputs, parameters, sums);
+  update(ports, inputs, parameters, sums, true);
   for (size_t i = 0; i < parameters.size(); ++i)
     ports.set_slot("gradient/" + parameters[i], zeros_like(sums[i]));
 }

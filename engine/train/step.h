@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "autograd/autocast.h"
 #include "model/evaluator.h"
 #include "model/program.h"
+#include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "train/ports.h"
 
@@ -23,13 +25,21 @@ struct MetricCall {
   model::Code code;    ///< the call
 };
 
+/// Products and, at level O2 (`cast.all_low`), all but a few operations in 16 bits. At level O2 the
+/// parameters are kept in 16 bits too, beside masters in float32 that the optimizer updates; those
+/// of normalisation stay float32.
+struct MixedPrecision {
+  autograd::AutocastOptions cast;
+  std::optional<optim::LossScaling> scaling;
+};
+
 struct StepDefinition {
   std::shared_ptr<const model::Program> program;
   model::Code loss;
   std::vector<MetricCall> metrics;
   std::shared_ptr<const optim::Optimizer> optimizer;
   optim::ClipOptions clip;
-  std::optional<DType> low = {};  ///< mixed precision: the 16-bit type of products
+  std::optional<MixedPrecision> mixed = {};
 };
 
 struct StepInputs {
@@ -62,8 +72,12 @@ class Step {
   StepOutputs forward(Ports& ports, const StepInputs& inputs, bool training) const;
   std::vector<std::string> trainable(const Ports& ports) const;
   Tensors gradients(Ports& ports, const Tensor& loss, const std::vector<std::string>& names) const;
+  /// `unscaled`: the gradients are those of the loss itself, not of the scaled one.
   void update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
-              const Tensors& gradients) const;
+              Tensors gradients, bool unscaled) const;
+  const optim::LossScaling* scaling() const {
+    return d_.mixed && d_.mixed->scaling ? &*d_.mixed->scaling : nullptr;
+  }
   StepDefinition d_;
 };
 

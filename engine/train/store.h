@@ -14,17 +14,31 @@ struct Parameter {
 };
 
 /// Names are logical paths. States of the model carry their path; the optimizer's are
-/// "optimizer/<parameter>/<slot>", accumulated gradients "gradient/<parameter>".
+/// "optimizer/<parameter>/<slot>", accumulated gradients "gradient/<parameter>", the loss scale and
+/// its counters "amp/<name>". Parameters may be kept in 16 bits beside a master in float32, the
+/// state "master/<parameter>": what is saved and loaded is then the master, and the parameter is
+/// its rounded copy.
 struct Store {
   uint64_t seed = 0;
   std::map<std::string, Parameter> parameters;
   std::map<std::string, Array> states;
 
   int64_t parameter_count() const;  ///< elements of all parameters
+  /// From now on the parameter is kept in `low`, beside a master.
+  void lower(const std::string& parameter, DType low);
+  /// The master of a parameter, null if it is kept in full.
+  const Array* master(const std::string& parameter) const;
+  Array* master(const std::string& parameter);
+  /// Makes the parameter the copy of its master again.
+  void round(const std::string& parameter);
+  /// The same values with all parameters in full; arrays are shared.
+  Store full() const;
 };
 
+inline bool is_master(const std::string& name) { return name.starts_with("master/"); }
 inline bool is_model_state(const std::string& name) {
-  return !name.starts_with("optimizer/") && !name.starts_with("gradient/");
+  return !name.starts_with("optimizer/") && !name.starts_with("gradient/") &&
+         !name.starts_with("amp/") && !is_master(name);
 }
 
 }  // namespace paddle::train

@@ -86,6 +86,36 @@ double Trainer::Impl::train_parts(const data::Batch& batch) {
   return session_->train(micro, weights, numbers);
 }
 
+const Array* Trainer::Impl::scaling(const char* name) const {
+  const auto it = store_.states.find(str("amp/", name));
+  return it == store_.states.end() ? nullptr : &it->second;
+}
+
+bool Trainer::Impl::overflowed() {
+  const Array* skipped = scaling("skipped");
+  if (!skipped) return false;
+  const double before = std::exchange(last_scale_, scaling("scale")->number(0));
+  if (std::exchange(skipped_updates_, skipped->integer(0)) == skipped->integer(0)) {
+    hopeless_ = 0;
+    return false;
+  }
+  constexpr int64_t kHopeless = 20;
+  const bool can_fall = config_.mixed->scaling->dynamic && before > optim::LossScaling::kMinimum;
+  hopeless_ = can_fall ? 0 : hopeless_ + 1;
+  if (hopeless_ == kHopeless)
+    fail(ErrorCode::kData, "gradients overflow in ", text(config_.mixed->cast.low), " in ",
+         kHopeless, " updates in a row, even at the loss scale ", format_double(before),
+         config_.mixed->scaling->dynamic ? ", the smallest" : "",
+         "; training stopped, the last checkpoint is unchanged. precision: bfloat16 has the range "
+         "of float32; amp.custom_full names operations that stay in float32; a lower optimizer.lr "
+         "may help");
+  observer_.note(str("step ", state_.step, ": gradients overflow in ",
+                     text(config_.mixed->cast.low), ", the update is skipped; loss scale ",
+                     format_double(before),
+                     last_scale_ != before ? " → " + format_double(last_scale_) : ""));
+  return true;
+}
+
 void Trainer::Impl::log(LogLine line) {
   observer_.log(line);
   if (metrics_) metrics_->write(line);
@@ -102,6 +132,10 @@ void Trainer::Impl::log_train() {
   const double elapsed = seconds_since(window_start_);
   line.samples_per_second = elapsed > 0 ? static_cast<double>(window_samples_) / elapsed : 0;
   line.seconds = seconds_before_ + seconds_since(started_);
+  if (const Array* scale = scaling("scale")) {
+    line.loss_scale = scale->number(0);
+    line.skipped_updates = scaling("skipped")->integer(0);
+  }
   state_.train_loss_sum = 0;
   state_.train_loss_count = 0;
   window_samples_ = 0;
@@ -255,6 +289,10 @@ TrainResult Trainer::Impl::run() {
     return result;
   }
   start_folder();
+  if (const Array* scale = scaling("scale")) {
+    last_scale_ = scale->number(0);
+    skipped_updates_ = scaling("skipped")->integer(0);
+  }
   started_ = window_start_ = last_progress_ = Clock::now();
   const Phase phase("training");
   if (state_.evaluation_due) evaluate_now();
@@ -271,10 +309,13 @@ TrainResult Trainer::Impl::run() {
     written_ = false;
     state_.samples += batch->samples;
     state_.position = batch->next;
-    state_.train_loss_sum += last_loss_;
-    ++state_.train_loss_count;
+    const bool skipped = overflowed(), finite = std::isfinite(last_loss_);
+    if (finite) {
+      state_.train_loss_sum += last_loss_;
+      ++state_.train_loss_count;
+    }
     window_samples_ += batch->samples;
-    if (!std::isfinite(last_loss_))
+    if (!finite && !skipped)
       fail(ErrorCode::kData, "the loss is ", last_loss_, " at step ", state_.step,
            "; training stopped, the last checkpoint is unchanged. A lower optimizer.lr or "
            "clip.global_norm may help");
@@ -304,7 +345,8 @@ void Trainer::Impl::finish(TrainResult& result) {
   write_model(result.model_folder, config_, store_);
   write_meaning(result.model_folder, config_, loader_->fields(), loader_->dataset(), use_);
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
-                seconds_before_ + seconds_since(started_), loader_->skipped_count());
+                seconds_before_ + seconds_since(started_), loader_->skipped_count(),
+                scaling("skipped") ? std::optional(skipped_updates_) : std::nullopt);
 }
 
 Trainer::Trainer(RunConfig config, TrainOptions options, TrainObserver& observer)

@@ -30,6 +30,9 @@ struct LogLine {
   int64_t step = 0, epoch = 0;
   double loss = 0, learning_rate = 0, samples_per_second = 0, seconds = 0;
   std::vector<std::pair<std::string, double>> metrics;
+  /// With loss scaling, of a "train" line: the scale, and how many updates overflows have skipped.
+  std::optional<double> loss_scale;
+  int64_t skipped_updates = 0;
 };
 
 struct Progress {

@@ -54,6 +54,11 @@ class Trainer::Impl {
   double learning_rate(int64_t updates) const;
   double train_batch(const data::Batch& batch);
   double train_parts(const data::Batch& batch);
+  /// The loss scale and its counters; null without loss scaling.
+  const Array* scaling(const char* name) const;
+  /// Whether the last update was skipped because gradients overflowed; tells of it. kData if that
+  /// goes on where the scale cannot fall.
+  bool overflowed();
   std::optional<LogLine> evaluate();
   void log(LogLine line);
   void log_train();
@@ -77,6 +82,8 @@ class Trainer::Impl {
   Clock::time_point started_, last_progress_, window_start_;
   int64_t window_samples_ = 0;
   double seconds_before_ = 0, last_loss_ = 0;
+  int64_t skipped_updates_ = 0, hopeless_ = 0;  ///< overflows in a row that no scale can help
+  double last_scale_ = 0;
   std::optional<MemoryPlan> plan_;
   IndexUse use_;
   LossScale loss_scale_ = LossScale::kMean;

@@ -60,7 +60,7 @@ MemoryPlan Trainer::Impl::prepare() {
                             std::move(config_.metrics),
                             std::make_shared<optim::Optimizer>(config_.optimizer),
                             config_.clip,
-                            config_.low};
+                            config_.mixed};
   step_ = std::make_shared<Step>(std::move(definition));
   SessionOptions options;
   options.eager = options_.eager;
@@ -166,6 +166,21 @@ std::vector<std::string> Trainer::Impl::derivation() const {
     rates += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
                  rate(total - 1), " at the last");
   lines.push_back(rates);
+  if (config_.mixed) {
+    const auto& mixed = *config_.mixed;
+    std::string line = str("mixed precision in ", text(mixed.cast.low), ", level ",
+                           mixed.cast.all_low ? "O2" : "O1");
+    if (mixed.cast.all_low) {
+      const auto kept = std::count_if(store_.parameters.begin(), store_.parameters.end(),
+                                      [&](const auto& p) { return store_.master(p.first); });
+      line += str(": ", kept, " of ", store_.parameters.size(),
+                  " parameters in 16 bits beside float32 masters");
+    }
+    if (mixed.scaling)
+      line += str("; loss scale ", format_double(mixed.scaling->initial),
+                  mixed.scaling->dynamic ? ", dynamic" : "");
+    lines.push_back(line);
+  }
   lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
                       available_cores(), " cores; ", config_.data.loader.workers,
                       " loader workers"));

@@ -1,7 +1,8 @@
 """Trains the same nets from the same weights on the same batches here and in PyTorch, and compares
 the losses step by step. Called by scripts/parity; needs torch, numpy, safetensors and onnx.
 
-  parity.py BIN [NET…]    BIN: folder of paddle-train; nets: lenet char_gpt lstm deepfm resnet18 onnx
+  parity.py BIN [NET…]    BIN: folder of paddle-train; nets: lenet char_gpt lstm deepfm resnet18 onnx,
+                           and mixed precision: lenet_mixed char_gpt_mixed
 """
 import json
 import math
@@ -49,22 +50,38 @@ train: {steps: STEPS, log_every: 1, checkpoint_every: never}
 """.replace("STEPS", str(STEPS))
 
 
-def train(model, loss_of, optimizer, batches):
+def train(model, loss_of, optimizer, batches, low=None):
     losses = []
+    scaler = torch.amp.GradScaler("cpu", enabled=low is torch.float16)
     for batch in batches:
         optimizer.zero_grad()
-        loss = loss_of(model, *batch)
-        loss.backward()
-        optimizer.step()
+        with torch.autocast("cpu", low or torch.bfloat16, enabled=low is not None):
+            loss = loss_of(model, *batch)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
         losses.append(loss.item())
     return losses
+
+
+def mixed(net):
+    """The net in both 16-bit types at both levels, against torch.autocast."""
+    def run(binary, rng):
+        for low in (torch.bfloat16, torch.float16):
+            for level in ("O1", "O2"):
+                torch.manual_seed(0)
+                name = str(low).split(".")[1]
+                mine, theirs, _, steps = net(binary, np.random.default_rng(0), low,
+                                             (f"precision={name}", f"amp.level={level}"))
+                report(f"{net.__name__} in {name} at {level}", mine, theirs, 2e-2, steps)
+    return run
 
 
 def numpy_of(tensor):
     return tensor.detach().numpy().copy()
 
 
-def lenet(binary, rng):
+def lenet(binary, rng, low=None, extra=()):
     model = LeNet(kernel=5, padding=2, activations=True)
     weights = model.weights()
     x = rng.standard_normal((STEPS * 64, 1, 28, 28)).astype(np.float32)
@@ -75,11 +92,11 @@ loss: cross_entropy(logits, label)
 optimizer: {name: adam, lr: 1e-3}
 """ + TAIL.replace("BATCH", "64")
     batches = [(torch.from_numpy(x[i * 64:i * 64 + 64]), torch.from_numpy(y[i * 64:i * 64 + 64])) for i in range(STEPS)]
-    theirs = train(model, lambda m, a, b: F.cross_entropy(m(a), b), torch.optim.Adam(model.parameters(), 1e-3), batches)
-    return ours(binary, config, weights, {"image": x, "label": y}), theirs, 1e-4, STEPS
+    theirs = train(model, lambda m, a, b: F.cross_entropy(m(a), b), torch.optim.Adam(model.parameters(), 1e-3), batches, low)
+    return ours(binary, config, weights, {"image": x, "label": y}, extra), theirs, 1e-4, STEPS
 
 
-def char_gpt(binary, rng):
+def char_gpt(binary, rng, low=None, extra=()):
     model = GPT()
     weights = model.weights()
     tokens = rng.integers(0, 65, (STEPS * 12, 65))
@@ -91,8 +108,8 @@ optimizer: {name: adamw, lr: 1e-3, weight_decay: 0.1}
 """ + TAIL.replace("BATCH", "12")
     batches = [(torch.from_numpy(x[i * 12:i * 12 + 12]), torch.from_numpy(y[i * 12:i * 12 + 12])) for i in range(STEPS)]
     theirs = train(model, lambda m, a, b: token_loss(m(a), b),
-                   torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.1), batches)
-    return ours(binary, config, weights, {"tokens": x, "targets": y}), theirs, 1e-4, STEPS
+                   torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.1), batches, low)
+    return ours(binary, config, weights, {"tokens": x, "targets": y}, extra), theirs, 1e-4, STEPS
 
 
 def lstm(binary, rng):
@@ -251,7 +268,7 @@ report.failed = report.passed = 0
 if __name__ == "__main__":
     binary, wanted = sys.argv[1], sys.argv[2:]
     nets = {"lenet": lenet, "char_gpt": char_gpt, "lstm": lstm, "deepfm": deepfm, "resnet18": resnet18,
-            "onnx": onnx}
+            "onnx": onnx, "lenet_mixed": mixed(lenet), "char_gpt_mixed": mixed(char_gpt)}
     for name in wanted or nets:
         torch.manual_seed(0)
         result = nets[name](binary, np.random.default_rng(0))

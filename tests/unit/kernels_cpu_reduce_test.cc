@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -91,6 +92,22 @@ TEST(Reduce, DoesNotDependOnTheNumberOfThreads) {
     EXPECT_EQ(std::memcmp(one.raw(), three.raw(), static_cast<size_t>(one.size()) * 4), 0);
   }
   set_thread_count(threads);
+}
+
+TEST(Reduce, ExtremaKeepNaNWhereverItStands) {
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kF16}) {
+    Array x = normal(DType::kF64, {5, 67});
+    x.data<double>()[1 * 67 + 3] = x.data<double>()[4 * 67 + 66] = std::nan("");
+    x = x.cast(dtype);
+    for (const Reduction reduction : {Reduction::kMax, Reduction::kMin})
+      for (const int64_t axis : {0, 1}) {
+        const auto kernel = reduce(Layout::of(x), {axis}, reduction, ReduceForm::kPlain, dtype);
+        const Array out = run(*kernel, x, dtype, {axis == 0 ? 67 : 5});
+        for (int64_t i = 0; i < out.size(); ++i)
+          EXPECT_EQ(std::isnan(out.number(i)), axis == 0 ? i == 3 || i == 66 : i == 1 || i == 4)
+              << text(dtype) << " axis " << axis << " at " << i;
+      }
+  }
 }
 
 TEST(StridedReader, ReadsAnyPartOfAnyLayout) {

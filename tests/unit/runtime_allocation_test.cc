@@ -55,7 +55,7 @@ TEST(SteadyStep, AllocatesNothing) {
     const Tensor loss = ops::mean(ops::square(y));
     tracer.output({ir::PortKind::kValue, "loss"}, loss);
     tracer.output({ir::PortKind::kParameter, "p"},
-                  ops::sgd_update(p, ops::sum(y * x, std::vector<int64_t>{0}), lr));
+                  ops::sgd_update(p, ops::sum(y * x, std::vector<int64_t>{0}), {}, lr)[0]);
   }
   passes::run_standard(*function, runtime::pass_options());
   runtime::Executable executable(function);

@@ -140,44 +140,5 @@ TEST(Fusion, ComputesTheSameBits) {
       }
 }
 
-/// Slices of lengths 1, 2 and 3 between zeros, added up in any order.
-const char* const kSlices =
-    "    %3 = full() {shape = [batch, 6], fill_value = 0.0, dtype = float32} : float32[batch, 6]\n"
-    "    %4 = strided_slice_scatter(%3, %2) {axes = [-1], starts = [3], ends = [6], strides = [1]} "
-    ": float32[batch, 6]\n"
-    "    %5 = strided_slice_scatter(%3, %0) {axes = [1], starts = [0], ends = [1], strides = [1]} "
-    ": float32[batch, 6]\n"
-    "    %6 = strided_slice_scatter(%3, %1) {axes = [1], starts = [START], ends = [3], strides = "
-    "[1]} : float32[batch, 6]\n"
-    "    %7 = add(%4, %6) : float32[batch, 6]\n"
-    "    %8 = add(%5, %7) : float32[batch, 6]\n"
-    "    return %8 'y'\n";
-
-TEST(JoinSlices, WhatCoversAnAxisIsAConcatenation) {
-  const auto slices = [](const std::string& start, const std::string& width) {
-    std::string body = kSlices;
-    body.replace(body.find("START"), 5, start);
-    return module_of(body, "      %0 : float32[batch, 1] 'a',\n      %1 : float32[batch, " + width +
-                               "] 'b',\n      %2 : float32[batch, 3] 'c'");
-  };
-  ir::Module whole = slices("1", "2"), plain = slices("1", "2"), gap = slices("2", "1"),
-             repeated = slices("1", "1");
-  for (ir::Module* m : {&whole, &gap, &repeated}) {
-    run_passes(*m->functions[0], true);
-    ir::verify(*m);
-  }
-  const std::string text = ir::print(whole);
-  EXPECT_NE(text.find(" = concat([%0, %1, %2]) {axis = 1}"), std::string::npos) << text;
-  EXPECT_EQ(count(text, "add("), 0u) << text;
-  // A gap, and a value that repeats over its slice: left as they are.
-  EXPECT_EQ(count(ir::print(gap), "concat("), 0u);
-  EXPECT_EQ(count(ir::print(repeated), "concat("), 0u);
-  const std::vector<Array> inputs = {values({5, 1}, DType::kF32, 1), values({5, 2}, DType::kF32, 2),
-                                     values({5, 3}, DType::kF32, 3)};
-  runtime::Executable joined(whole.functions[0]), added(plain.functions[0]);
-  const Array a = joined.run(inputs)[0].contiguous(), b = added.run(inputs)[0].contiguous();
-  for (int64_t i = 0; i < a.size(); ++i) EXPECT_EQ(a.data<float>()[i], b.data<float>()[i]) << i;
-}
-
 }  // namespace
 }  // namespace paddle

@@ -56,8 +56,61 @@ std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
   });
 }
 
-// Each thread adds up the rows of its own part of the table, so that the order of additions is that
-// of the indices whatever the number of threads.
+namespace {
+
+/// The gradient in a 16-bit type: places sorted by row, each row added up in C and rounded once.
+template <class T, class C>
+std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t count, int64_t rows,
+                                               int64_t width, int64_t padding) {
+  struct Place {
+    int64_t row, at;
+  };
+  constexpr int64_t kColumns = 1024;
+  const ConvertFn round = convert_fn(dtype_of<C>(), dtype_of<T>());
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        const T* const grad = static_cast<const T*>(operands[1]);
+        T* const out = static_cast<T*>(results[0]);
+        Place* const places = reinterpret_cast<Place*>(context.scratch);
+        int64_t kept = 0;
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t row = indices.at(operands[0], i);
+          if (row == padding) continue;
+          if (row < 0 || row >= rows)
+            fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows,
+                 " rows");
+          places[kept++] = {row, i};
+        }
+        std::sort(places, places + kept, [](const Place& a, const Place& b) {
+          return a.row != b.row ? a.row < b.row : a.at < b.at;
+        });
+        parallel_for(rows * width, 65536,
+                     [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T{}); });
+        // Columns are dealt out, not rows: the work is even however often an index occurs.
+        const int64_t grain = std::max<int64_t>(16, 32768 / std::max<int64_t>(1, count));
+        parallel_for(width, grain, [&](int64_t first, int64_t last) {
+          C sum[kColumns];
+          for (int64_t begin = first; begin < last; begin += kColumns) {
+            const int64_t n = std::min(kColumns, last - begin);
+            for (int64_t i = 0; i < kept;) {
+              const int64_t row = places[i].row;
+              std::fill_n(sum, n, C(0));
+              for (; i < kept && places[i].row == row; ++i) {
+                const T* const g = grad + places[i].at * width + begin;
+                for (int64_t j = 0; j < n; ++j) sum[j] += static_cast<C>(g[j]);
+              }
+              round(sum, 1, out + row * width + begin, n);
+            }
+          }
+        });
+      },
+      static_cast<size_t>(count) * sizeof(Place));
+}
+
+}  // namespace
+
+// Each thread adds up its own columns, so that the order of additions is that of the indices
+// whatever the number of threads.
 std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
   const EmbeddingGradAttrs attrs(request.attrs);
   const Indices indices(request.operands[0].dtype);
@@ -68,33 +121,31 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
   return visit_float(request.operands[1].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = typename Accumulator<T>::type;
-    constexpr bool kDirect = std::is_same_v<C, T>;
-    return make_kernel(
-        [=](const RunContext& context, void* const* operands, void* const* results) {
-          const T* const grad = static_cast<const T*>(operands[1]);
-          C* const sums =
-              kDirect ? static_cast<C*>(results[0]) : reinterpret_cast<C*>(context.scratch);
-          // Columns are dealt out, not rows: the work is even however often an index occurs.
-          const int64_t grain = std::max<int64_t>(16, 32768 / std::max<int64_t>(1, count));
-          parallel_for(rows * width, 65536, [&](int64_t begin, int64_t end) {
-            std::fill(sums + begin, sums + end, C(0));
-          });
-          parallel_for(width, grain, [&](int64_t begin, int64_t end) {
-            for (int64_t i = 0; i < count; ++i) {
-              const int64_t row = indices.at(operands[0], i);
-              if (row == padding) continue;
-              if (row < 0 || row >= rows)
-                fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ",
-                     rows, " rows");
-              C* const sum = sums + row * width;
-              const T* const g = grad + i * width;
-              for (int64_t j = begin; j < end; ++j) sum[j] += static_cast<C>(g[j]);
-            }
-          });
-          if constexpr (!kDirect)
-            convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], rows * width);
-        },
-        kDirect ? 0 : static_cast<size_t>(rows * width) * sizeof(C));
+    if constexpr (!std::is_same_v<C, T>) {
+      return rounded_embedding_grad<T, C>(indices, count, rows, width, padding);
+    } else {
+      return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+        const T* const grad = static_cast<const T*>(operands[1]);
+        T* const sums = static_cast<T*>(results[0]);
+        // Columns are dealt out, not rows: the work is even however often an index occurs.
+        const int64_t grain = std::max<int64_t>(16, 32768 / std::max<int64_t>(1, count));
+        parallel_for(rows * width, 65536, [&](int64_t begin, int64_t end) {
+          std::fill(sums + begin, sums + end, T(0));
+        });
+        parallel_for(width, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = 0; i < count; ++i) {
+            const int64_t row = indices.at(operands[0], i);
+            if (row == padding) continue;
+            if (row < 0 || row >= rows)
+              fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows,
+                   " rows");
+            T* const sum = sums + row * width;
+            const T* const g = grad + i * width;
+            for (int64_t j = begin; j < end; ++j) sum[j] += g[j];
+          }
+        });
+      });
+    }
   });
 }
 

@@ -4,7 +4,11 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/optimizer_loops.cc"
 #include "hwy/foreach_target.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "hwy/highway.h"
 
@@ -97,8 +101,20 @@ void rmsprop(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
   }
 }
 
+/// The bits of a float without its sign grow with its size, from infinity's on for what is not
+/// finite.
 template <class T>
-constexpr UpdateLoops<T> kLoops = {&sgd<T>, &momentum<T>, &adam<T>, &adagrad<T>, &rmsprop<T>};
+bool finite(const T* x, int64_t n) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr Bits kSize = std::numeric_limits<Bits>::max() >> 1;
+  Bits highest = 0;
+  for (int64_t i = 0; i < n; ++i) highest = std::max(highest, std::bit_cast<Bits>(x[i]) & kSize);
+  return highest < std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+}
+
+template <class T>
+constexpr UpdateLoops<T> kLoops = {&sgd<T>,     &momentum<T>, &adam<T>,
+                                   &adagrad<T>, &rmsprop<T>,  &finite<T>};
 
 }  // namespace
 

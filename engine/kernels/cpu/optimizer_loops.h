@@ -29,6 +29,7 @@ template <class T>
 struct UpdateLoops {
   using Fn = void (*)(const UpdateRun<T>&, const UpdateScalars<T>&);
   Fn sgd, momentum, adam, adagrad, rmsprop;
+  bool (*finite)(const T* values, int64_t n);  ///< none is infinite or NaN
 };
 template <class T>
 const UpdateLoops<T>& update_loops();

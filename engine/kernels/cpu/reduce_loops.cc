@@ -44,13 +44,13 @@ struct ProdOf {
 struct MaxOf {
   static constexpr double kStart = -std::numeric_limits<double>::infinity();
   template <class V> V operator()(V a, V x) const {
-    return hn::IfThenElse(hn::Or(hn::Gt(x, a), hn::Ne(x, x)), x, a); }
+    return hn::IfThenElse(hn::Or(hn::Gt(x, a), hn::IsNaN(x)), x, a); }
   double operator()(double a, double x) const { return x > a || x != x ? x : a; }
 };
 struct MinOf {
   static constexpr double kStart = std::numeric_limits<double>::infinity();
   template <class V> V operator()(V a, V x) const {
-    return hn::IfThenElse(hn::Or(hn::Lt(x, a), hn::Ne(x, x)), x, a); }
+    return hn::IfThenElse(hn::Or(hn::Lt(x, a), hn::IsNaN(x)), x, a); }
   double operator()(double a, double x) const { return x < a || x != x ? x : a; }
 };
 // clang-format on

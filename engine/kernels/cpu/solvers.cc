@@ -32,8 +32,9 @@ std::unique_ptr<Kernel> for_each_matrix(const KernelRequest& request, Body body)
                    });
     });
   };
-  return request.operands[0].dtype == DType::kF64 ? make(TypeTag<double>{})
-                                                  : make(TypeTag<float>{});
+  const DType dtype = request.operands[0].dtype;
+  if (dtype == DType::kF64) return make(TypeTag<double>{});
+  return dtype == DType::kF32 ? make(TypeTag<float>{}) : nullptr;
 }
 
 template <class T>
@@ -127,8 +128,9 @@ std::unique_ptr<Kernel> prepare_singular_values(const KernelRequest& request) {
       });
     });
   };
-  return request.operands[0].dtype == DType::kF64 ? make(TypeTag<double>{})
-                                                  : make(TypeTag<float>{});
+  const DType dtype = request.operands[0].dtype;
+  if (dtype == DType::kF64) return make(TypeTag<double>{});
+  return dtype == DType::kF32 ? make(TypeTag<float>{}) : nullptr;
 }
 
 std::unique_ptr<Kernel> prepare_cholesky(const KernelRequest& request) {

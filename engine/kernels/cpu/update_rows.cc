@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "kernels/cpu/convert.h"
 #include "ops/generated/attrs.h"
 #include "ops/kernel.h"
 
@@ -125,41 +126,65 @@ double scalar(DType dtype, const void* data) {
 template <class T>
 std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
   const Rule rule = Rule::of(request);
+  const auto at = [&](std::string_view name) {
+    return static_cast<size_t>(request.op.operand_index(name));
+  };
   const int64_t rows = request.operands[0].shape[0], width = request.operands[0].shape[1];
   const int64_t count = request.operands[1].shape[0];
-  const size_t lr_at = 2 + rule.states, index_at = request.operands.size() - 1;
-  const bool adam = rule.kind == Rule::Kind::kAdam;
+  const size_t lr_at = at("lr"), index_at = at("indices"), skip_at = at("skip");
+  const bool adam = rule.kind == Rule::Kind::kAdam, skips = request.operands[skip_at].present;
+  const bool has_master = request.operands[at("master")].present;
   const DType lr_type = request.operands[lr_at].dtype;
   const DType step_type = adam ? request.operands[lr_at + 1].dtype : DType::kI64;
-  const auto bytes = static_cast<size_t>(rows * width) * sizeof(T);
+  const DType gradient_type = request.operands[1].dtype, kept_type = request.operands[0].dtype;
+  const ConvertFn widen = convert_fn(gradient_type, dtype_of<T>());
+  const ConvertFn round = has_master ? convert_fn(dtype_of<T>(), kept_type) : nullptr;
+  const int64_t gradient_item = item_size(gradient_type), kept_item = item_size(kept_type);
+  // Result i is the new version of `versions[i]`.
+  std::vector<size_t> versions = {0};
+  for (size_t i = 0; i < rule.states; ++i) versions.push_back(2 + i);
+  if (has_master) versions.push_back(at("master"));
+  std::vector<size_t> bytes;
+  for (const size_t operand : versions)
+    bytes.push_back(static_cast<size_t>(rows * width * item_size(request.operands[operand].dtype)));
   return make_kernel(
       [=](const RunContext& c, void* const* operands, void* const* results) {
         // In a plan the results lie where their operands do; eagerly they are new.
-        for (size_t i = 0; i <= rule.states; ++i) {
-          const void* from = operands[i == 0 ? 0 : i + 1];
-          if (from != results[i] && bytes > 0) std::memcpy(results[i], from, bytes);
+        for (size_t i = 0; i < versions.size(); ++i) {
+          const void* from = operands[versions[i]];
+          if (from != results[i] && bytes[i] > 0) std::memcpy(results[i], from, bytes[i]);
         }
+        if (skips && *static_cast<const bool*>(operands[skip_at])) return;
         const double lr = scalar(lr_type, operands[lr_at]);
         const double step = adam ? scalar(step_type, operands[lr_at + 1]) : 1;
-        const T* gradients = static_cast<const T*>(operands[1]);
+        const std::byte* gradients = static_cast<const std::byte*>(operands[1]);
         const Place* places =
             sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
-        T* parameter = static_cast<T*>(results[0]);
+        T* parameter = static_cast<T*>(results[has_master ? 1 + rule.states : 0]);
         T* state0 = rule.states > 0 ? static_cast<T*>(results[1]) : nullptr;
         T* state1 = rule.states > 1 ? static_cast<T*>(results[2]) : nullptr;
         for_each_row(places, count, [&](int64_t row, int64_t first, int64_t last) {
-          T sum[kMaxWidth];
-          for (int64_t at = 0; at < width; at += kMaxWidth) {
-            const int64_t n = std::min(kMaxWidth, width - at);
-            std::memcpy(sum, gradients + places[first].at * width + at,
-                        static_cast<size_t>(n) * sizeof(T));
+          T sum[kMaxWidth], next[kMaxWidth];
+          for (int64_t column = 0; column < width; column += kMaxWidth) {
+            const int64_t n = std::min(kMaxWidth, width - column);
+            const auto gradient = [&](int64_t i) {
+              return gradients + (places[i].at * width + column) * gradient_item;
+            };
+            widen(gradient(first), 1, sum, n);
             for (int64_t i = first + 1; i < last; ++i) {
-              const T* g = gradients + places[i].at * width + at;
+              const T* g = reinterpret_cast<const T*>(gradient(i));
+              if (gradient_type != dtype_of<T>()) {
+                widen(gradient(i), 1, next, n);
+                g = next;
+              }
               for (int64_t k = 0; k < n; ++k) sum[k] += g[k];
             }
-            const int64_t begin = row * width + at;
+            const int64_t begin = row * width + column;
             update(rule, lr, step, n, parameter + begin, sum, state0 ? state0 + begin : nullptr,
                    state1 ? state1 + begin : nullptr);
+            if (round)
+              round(parameter + begin, 1, static_cast<std::byte*>(results[0]) + begin * kept_item,
+                    n);
           }
         });
       },
@@ -168,9 +193,13 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
 
 }  // namespace
 
+/// The parameter or its master, and the states, are all float32 or all float64; gradients may be of
+/// 16 bits.
 std::unique_ptr<Kernel> prepare_update_rows(const KernelRequest& request) {
-  const DType dtype = request.operands[0].dtype;
-  if (request.operands[1].dtype != dtype) return nullptr;
+  const auto master = static_cast<size_t>(request.op.operand_index("master"));
+  const DType dtype = request.operands[request.operands[master].present ? master : 0].dtype;
+  for (size_t i = 2; i <= master; ++i)
+    if (request.operands[i].present && request.operands[i].dtype != dtype) return nullptr;
   if (dtype == DType::kF32) return prepare<float>(request);
   if (dtype == DType::kF64) return prepare<double>(request);
   return nullptr;

@@ -278,9 +278,11 @@ void write_row(const Entry& e, std::ostringstream& c) {
   const auto table = [&](const char* what, size_t n) {
     return n ? "k_" + id + "_" + what : std::string("nullptr");
   };
-  const std::string precision = e.precision == "low"    ? "kLow"
-                                : e.precision == "full" ? "kFull"
-                                                        : "kFollow";
+  const std::string precision = e.precision == "low"     ? "kLow"
+                                : e.precision == "full"  ? "kFull"
+                                : e.precision == "wide"  ? "kWide"
+                                : e.precision == "first" ? "kFirst"
+                                                         : "kFollow";
   c << "    {sizeof(OpDef), " << e.version << ", " << quoted(e.name) << ", " << quoted(e.family)
     << ", " << quoted(e.doc) << ",\n     " << quoted(e.signature) << ", " << quoted(e.layer) << ", "
     << quoted(e.no_gradient) << ",\n     " << table("operands", operands) << ", " << operands
