@@ -4,6 +4,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/channel_loops.cc"
 #include "hwy/foreach_target.h"
 
+#include <algorithm>
+
 #include "hwy/highway.h"
 
 #include "kernels/cpu/channel_loops.h"
@@ -13,11 +15,14 @@ HWY_BEFORE_NAMESPACE();
 namespace paddle::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Vectors of channels whose sums stay in registers while the rows go by.
+/// Vectors of channels whose sums stay in registers while a few rows go by. The rows are so few
+/// because each one is a stream of its own that the processor has to follow in memory.
 constexpr int kStrip = 4;
+constexpr int64_t kStreams = 8;
 
+/// kStreams rows at most.
 template <class T>
-void moments(const T* x, int64_t rows, int64_t channels, const T* center, T* first, T* second) {
+void few_moments(const T* x, int64_t rows, int64_t channels, const T* center, T* first, T* second) {
   const Tag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
@@ -48,8 +53,14 @@ void moments(const T* x, int64_t rows, int64_t channels, const T* center, T* fir
 }
 
 template <class T>
-void products(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
-              T* along) {
+void moments(const T* x, int64_t rows, int64_t channels, const T* center, T* first, T* second) {
+  for (int64_t r = 0; r < rows; r += kStreams)
+    few_moments(x + r * channels, std::min(kStreams, rows - r), channels, center, first, second);
+}
+
+template <class T>
+void few_products(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
+                  T* along) {
   const Tag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
@@ -78,6 +89,14 @@ void products(const T* g, const T* x, int64_t rows, int64_t channels, const T* c
       sum[i] += g[at];
       along[i] += g[at] * (x[at] - center[i]);
     }
+}
+
+template <class T>
+void products(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
+              T* along) {
+  for (int64_t r = 0; r < rows; r += kStreams)
+    few_products(g + r * channels, x + r * channels, std::min(kStreams, rows - r), channels, center,
+                 sum, along);
 }
 
 template <class T>

@@ -173,6 +173,30 @@ bool spread_plane(const PoolShape& s, const float* grad, const int32_t* places, 
   return true;
 }
 
+/// Channels that lie together, window by window: what a thread adds to stays in its cache.
+template <class T, class C>
+void spread_channels(const PoolShape& s, const T* grad, const int32_t* places, C* sums) {
+  constexpr int64_t kTogether = 64;  // channels of one task
+  const ImageStrides i = s.in(), o = s.out();
+  const int64_t blocks = (s.channels + kTogether - 1) / kTogether, pixels = s.height * s.width;
+  parallel_for(s.batch * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % blocks * kTogether, n = std::min(kTogether, s.channels - first);
+      C* const to = sums + task / blocks * i.batch + first;
+      for (int64_t p = 0; p < pixels; ++p) std::fill_n(to + p * s.channels, n, C(0));
+      for (int64_t window = 0; window < s.out_height * s.out_width; ++window) {
+        const int64_t at = task / blocks * o.batch + window * s.channels + first;
+        for (int64_t k = 0; k < n; ++k) {
+          const int64_t place = places[at + k];
+          if (place < 0 || place >= pixels) continue;
+          C& sum = to[place * s.channels + k];
+          sum = static_cast<C>(sum + static_cast<C>(grad[at + k]));
+        }
+      }
+    }
+  });
+}
+
 /// Windows may overlap, so each plane is summed by one thread, in f32 or f64.
 template <class T>
 std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
@@ -184,7 +208,14 @@ std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
         const ImageStrides i = s.in(), o = s.out();
         C* sums = reinterpret_cast<C*>(context.scratch);
         if constexpr (kDirect) sums = static_cast<C*>(results[0]);
-        const bool planes = !s.channels_last && kDirect;
+        if (s.channels_last) {
+          spread_channels(s, static_cast<const T*>(operands[0]),
+                          static_cast<const int32_t*>(operands[1]), sums);
+          if constexpr (!kDirect)
+            convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
+          return;
+        }
+        const bool planes = kDirect;
         // Most likely of windows of 2 x 2; the places tell.
         const bool halved = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
         if (!planes) std::fill_n(sums, pixels, C(0));
