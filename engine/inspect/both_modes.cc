@@ -54,7 +54,7 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
   }
   passes::run_standard(*function, runtime::pass_options());
   ir::verify(*function);
-  runtime::Executable executable(function, {1, {.poison_dead_memory = true, .profile = nullptr}});
+  runtime::Executable executable(function, {1, {.check_memory = true, .profile = nullptr}});
   std::vector<Array> packed;
   for (const Array& x : inputs) packed.push_back(x.contiguous());
   const std::vector<Array>& results = executable.run(packed);

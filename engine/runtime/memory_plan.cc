@@ -8,8 +8,11 @@
 
 namespace paddle::runtime {
 
-size_t assign_offsets(std::vector<Buffer>& buffers) {
+size_t assign_offsets(std::vector<Buffer>& buffers, size_t guard) {
   constexpr size_t kAlign = 64;
+  const auto taken = [guard](const Buffer& b) {
+    return (b.bytes + kAlign - 1) / kAlign * kAlign + guard;
+  };
   std::vector<size_t> order;
   for (size_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].kind == BufferKind::kArena && buffers[i].bytes > 0) order.push_back(i);
@@ -20,13 +23,13 @@ size_t assign_offsets(std::vector<Buffer>& buffers) {
   size_t total = 0;
   for (const size_t i : order) {
     Buffer& b = buffers[i];
-    const size_t bytes = (b.bytes + kAlign - 1) / kAlign * kAlign;
-    size_t at = 0;
+    const size_t bytes = taken(b);
+    size_t at = guard;
     for (const size_t p : placed) {
       const Buffer& other = buffers[p];
       if (other.last < b.first || other.first > b.last) continue;
       if (at + bytes <= other.offset) break;
-      at = std::max(at, other.offset + (other.bytes + kAlign - 1) / kAlign * kAlign);
+      at = std::max(at, other.offset + taken(other));
     }
     b.offset = at;
     total = std::max(total, at + bytes);

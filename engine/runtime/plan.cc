@@ -178,6 +178,7 @@ void Plan::run(const std::vector<void*>& inputs) {
     resolve(instructions_, true);
   }
   run_time_symbols_.clear();
+  if (check_) check_->begin(arena_, arena_bytes());
   run_block(instructions_);
   for (const auto& [value, input] : write_back_) {
     const Array source = array_of(value).contiguous();
@@ -253,6 +254,7 @@ void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*&
   context.scratch = arena_ + arena_bytes_;
   for (Instruction& instruction : block) {
     current = &instruction;
+    if (check_) check_->before(instruction, arena_, {context.scratch, scratch_bytes_ + kGuard});
     if (instruction.profile < 0) {
       execute(instruction, context);
     } else {
@@ -263,14 +265,7 @@ void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*&
     // Copies that pack operands stand at the position of the operation that reads them.
     const bool last =
         &instruction == &block.back() || (&instruction)[1].position != instruction.position;
-    if (options_.poison_dead_memory && last) poison(instruction.position);
-  }
-}
-
-void Plan::poison(int position) {
-  for (const int buffer : dies_at_[static_cast<size_t>(position)]) {
-    const Buffer& b = buffers_[static_cast<size_t>(buffer)];
-    std::memset(arena_ + b.offset, 0xff, b.bytes);
+    if (check_) check_->after(instruction, arena_, last);
   }
 }
 

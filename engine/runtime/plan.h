@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct Instruction {
   int profile = -1;  ///< number in the profile, if one is kept
 };
 
+constexpr size_t kGuard = 64;  ///< bytes on each side of a buffer that is watched
+
 struct MemoryReport {
   size_t arena = 0;    ///< activations, gradients and temporaries
   size_t scratch = 0;  ///< largest kernel's work space
@@ -59,12 +62,33 @@ struct MemoryReport {
 };
 
 struct PlanOptions {
-  /// Fill buffers with NaN bytes after their last use, to find reads of dead memory.
-  bool poison_dead_memory = false;
+  /// Fill buffers with NaN bytes before and after their lives, and put guards around buffers and
+  /// scratch that no kernel may change: to find reads of dead memory and writes beyond a result.
+  bool check_memory = false;
   /// Times instructions when set; must outlive the plan.
   std::shared_ptr<Profile> profile;
   /// Groups are compiled to machine code, where there is a compiler.
   bool codegen = true;
+};
+
+/// Watches the memory of a plan while it runs (PlanOptions::check_memory).
+class MemoryCheck {
+ public:
+  MemoryCheck(const std::vector<Buffer>& buffers, int positions);
+  void begin(std::byte* arena, size_t bytes);
+  /// Puts guards around what the instruction defines, and behind the scratch that it asked for.
+  void before(const Instruction& instruction, std::byte* arena, std::span<std::byte> scratch);
+  /// kInternal naming the operation and the value if a guard changed; fills what dies here with NaN
+  /// if the instruction is the last of its position.
+  void after(const Instruction& instruction, std::byte* arena, bool last);
+
+ private:
+  void expect_guard(const std::byte* at, size_t bytes, const Instruction& instruction,
+                    const std::string& where) const;
+  const std::vector<Buffer>& buffers_;
+  std::vector<std::vector<int>> born_, dying_;  ///< buffers by position
+  std::vector<bool> armed_;                     ///< by buffer
+  std::span<std::byte> beyond_;                 ///< scratch that the instruction may not use
 };
 
 class Plan {
@@ -73,7 +97,7 @@ class Plan {
   Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options);
 
   /// Bytes that `run` needs in the arena (scratch included).
-  size_t arena_bytes() const { return arena_bytes_ + scratch_bytes_; }
+  size_t arena_bytes() const { return arena_bytes_ + scratch_bytes_ + (check_ ? kGuard : 0); }
   MemoryReport memory() const;
   /// Fixes the arena; must be called before `run` and after the arena moved.
   void set_arena(std::byte* base);
@@ -101,7 +125,6 @@ class Plan {
   Array array_of(int value) const;
   bool truth(int value) const;
   void resolve(std::vector<Instruction>& block, bool inputs_only);
-  void poison(int position);
   void execute(Instruction& instruction, const RunContext& context);
   void describe(std::vector<Instruction>& block);
   double flops_of(const Instruction& instruction) const;
@@ -118,13 +141,13 @@ class Plan {
   std::vector<Array> dynamic_;  ///< by value id
   std::vector<void*> inputs_;
   std::vector<std::pair<int, size_t>> write_back_;  ///< (value, input) copied at the end
-  std::vector<std::vector<int>> dies_at_;
+  std::unique_ptr<MemoryCheck> check_;
   std::byte* arena_ = nullptr;
   size_t arena_bytes_ = 0, scratch_bytes_ = 0;
 };
 
 /// Chooses offsets for arena buffers so that buffers alive at the same time do not overlap.
-/// Returns the arena's size.
-size_t assign_offsets(std::vector<Buffer>& buffers);
+/// Returns the arena's size. Around each buffer lie `guard` bytes of nobody's.
+size_t assign_offsets(std::vector<Buffer>& buffers, size_t guard = 0);
 
 }  // namespace paddle::runtime

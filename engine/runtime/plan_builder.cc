@@ -70,12 +70,9 @@ void PlanBuilder::build() {
     if (!already) plan_.write_back_.push_back({v->id, input});
   }
   extend_buffers();
-  plan_.arena_bytes_ = assign_offsets(plan_.buffers_);
-  plan_.dies_at_.resize(static_cast<size_t>(end) + 2);
-  for (size_t i = 0; i < plan_.buffers_.size(); ++i)
-    if (plan_.buffers_[i].kind == BufferKind::kArena)
-      plan_.dies_at_[static_cast<size_t>(std::clamp(plan_.buffers_[i].last, 0, end + 1))].push_back(
-          static_cast<int>(i));
+  const bool check = plan_.options_.check_memory;
+  plan_.arena_bytes_ = assign_offsets(plan_.buffers_, check ? kGuard : 0);
+  if (check) plan_.check_ = std::make_unique<MemoryCheck>(plan_.buffers_, end + 2);
 }
 
 // ---- dims

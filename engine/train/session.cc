@@ -193,9 +193,9 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   ++traces_;
   passes::run_standard(f, runtime::pass_options(options_.compile), options_.observe);
   c->executable = std::make_unique<runtime::Executable>(
-      c->function, runtime::ExecutableOptions{
-                       options_.max_plans,
-                       {options_.poison_dead_memory, options_.profile, options_.compile.codegen}});
+      c->function,
+      runtime::ExecutableOptions{
+          options_.max_plans, {options_.check_memory, options_.profile, options_.compile.codegen}});
   c->inputs.resize(f.inputs.size());
   for (size_t i = 0; i < f.inputs.size(); ++i) {
     const ir::Port& port = f.inputs[i];

@@ -125,7 +125,7 @@ TEST(Fusion, ComputesTheSameBits) {
         const DType type = std::string(dtype) == "float32" ? DType::kF32 : DType::kF64;
         const std::vector<Array> inputs = {values({batch, n}, type, 1), values({n}, type, 0.5),
                                            values({batch, n}, type, 3)};
-        runtime::ExecutableOptions options{1, {.poison_dead_memory = true, .profile = nullptr}};
+        runtime::ExecutableOptions options{1, {.check_memory = true, .profile = nullptr}};
         runtime::Executable a(fused.functions[0], options), b(plain.functions[0], options);
         const std::vector<Array> ya = a.run(inputs), yb = b.run(inputs);
         ASSERT_EQ(ya.size(), yb.size());

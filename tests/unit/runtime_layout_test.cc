@@ -98,7 +98,7 @@ TEST(ChannelsLast, GivesTheSameResults) {
                                        values({32}, 0.5, 1),
                                        values({32}, 0.5, 0),
                                        values({batch, 32}, 1, 0)};
-    runtime::ExecutableOptions options{1, {.poison_dead_memory = true, .profile = nullptr}};
+    runtime::ExecutableOptions options{1, {.check_memory = true, .profile = nullptr}};
     runtime::Executable a(fast.functions[0], options), b(exact.functions[0], options);
     const std::vector<Array> ya = a.run(inputs), yb = b.run(inputs);
     ASSERT_EQ(ya.size(), yb.size());

@@ -31,7 +31,7 @@ std::vector<Array> eager(const Fn& fn, const std::vector<Array>& inputs) {
 }
 
 /// Traces on symbolic first dims, runs all passes, and executes.
-std::vector<Array> compiled(const Fn& fn, const std::vector<Array>& inputs, bool poison = true) {
+std::vector<Array> compiled(const Fn& fn, const std::vector<Array>& inputs, bool check = true) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("f");
   {
@@ -50,7 +50,7 @@ std::vector<Array> compiled(const Fn& fn, const std::vector<Array>& inputs, bool
       tracer.output({ir::PortKind::kValue, "y" + std::to_string(i++)}, t);
   }
   passes::run_standard(*function, runtime::pass_options());
-  runtime::Executable executable(function, {4, {poison, nullptr}});
+  runtime::Executable executable(function, {4, {.check_memory = check, .profile = nullptr}});
   executable.run(inputs);
   std::vector<Array> out;
   for (const Array& a : executable.run(inputs)) out.push_back(Array(a.contiguous()).cast(a.dtype));

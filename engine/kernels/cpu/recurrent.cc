@@ -127,14 +127,16 @@ class Scan {
     for (int64_t i = 0; i < s.steps; ++i) {
       const int64_t t = s.step(i);
       products_->forward(rest, weight, h, i == 0, share);
-      parallel_for(s.batch, std::max<int64_t>(1, 4096 / width), [&](int64_t first, int64_t last) {
-        for (int64_t b = first; b < last; ++b) {
-          const int64_t at = b * s.steps + t;
-          cell(gates + at * width, share + b * width, bias, h + b * h_stride, c + b * n,
-               saved ? saved + at * s.saved * n : spare + (s.batch + b * s.saved) * n,
-               out + at * n);
-        }
-      });
+      parallel_for(s.batch, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, width)),
+                   [&](int64_t first, int64_t last) {
+                     for (int64_t b = first; b < last; ++b) {
+                       const int64_t at = b * s.steps + t;
+                       cell(gates + at * width, share + b * width, bias, h + b * h_stride,
+                            c + b * n,
+                            saved ? saved + at * s.saved * n : spare + (s.batch + b * s.saved) * n,
+                            out + at * n);
+                     }
+                   });
       h = out + t * n;
       h_stride = s.steps * n;
     }
@@ -204,19 +206,21 @@ class Scan {
     const RunContext rest{context.scratch + own_grad_scratch(), nullptr};
     for (int64_t i = s.steps; i-- > 0;) {
       const int64_t t = s.step(i), before = i > 0 ? s.step(i - 1) : -1;
-      parallel_for(s.batch, std::max<int64_t>(1, 4096 / width), [&](int64_t first, int64_t last) {
-        for (int64_t b = first; b < last; ++b) {
-          const int64_t at = b * s.steps + t, earlier = b * s.steps + before;
-          T* const row = dh + b * n;
-          for (int64_t k = 0; k < n; ++k) row[k] += grad_out[at * n + k];
-          const T* const h_before = before < 0 ? h0 + b * n : out + earlier * n;
-          const T* const c_before = s.cell != Cell::kLstm ? nullptr
-                                    : before < 0          ? c0 + b * n
-                                                          : saved + earlier * s.saved * n + 4 * n;
-          cell_grad(row, dc + b * n, h_before, c_before, out + at * n, saved + at * s.saved * n,
-                    dgates + at * width, dhidden + at * width);
-        }
-      });
+      parallel_for(
+          s.batch, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, width)),
+          [&](int64_t first, int64_t last) {
+            for (int64_t b = first; b < last; ++b) {
+              const int64_t at = b * s.steps + t, earlier = b * s.steps + before;
+              T* const row = dh + b * n;
+              for (int64_t k = 0; k < n; ++k) row[k] += grad_out[at * n + k];
+              const T* const h_before = before < 0 ? h0 + b * n : out + earlier * n;
+              const T* const c_before = s.cell != Cell::kLstm ? nullptr
+                                        : before < 0          ? c0 + b * n
+                                                     : saved + earlier * s.saved * n + 4 * n;
+              cell_grad(row, dc + b * n, h_before, c_before, out + at * n, saved + at * s.saved * n,
+                        dgates + at * width, dhidden + at * width);
+            }
+          });
       products_->backward(rest, weight, dhidden + t * width, product);
       for (int64_t k = 0; k < s.batch * n; ++k) dh[k] += product[k];
     }

@@ -1,0 +1,80 @@
+// Guards around live buffers and NaN in dead ones.
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/plan.h"
+
+namespace paddle::runtime {
+namespace {
+
+constexpr auto kPattern = std::byte{0xa5};  // of guards
+constexpr int kDead = 0xff;                 // in every byte a NaN of each float type
+
+}  // namespace
+
+MemoryCheck::MemoryCheck(const std::vector<Buffer>& buffers, int positions)
+    : buffers_(buffers),
+      born_(static_cast<size_t>(positions)),
+      dying_(static_cast<size_t>(positions)),
+      armed_(buffers.size()) {
+  const auto at = [&](int position) {
+    return static_cast<size_t>(std::clamp(position, 0, positions - 1));
+  };
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].kind != BufferKind::kArena || buffers[i].bytes == 0) continue;
+    born_[at(buffers[i].first)].push_back(static_cast<int>(i));
+    dying_[at(buffers[i].last)].push_back(static_cast<int>(i));
+  }
+}
+
+void MemoryCheck::begin(std::byte* arena, size_t bytes) {
+  std::memset(arena, kDead, bytes);
+  armed_.assign(armed_.size(), false);
+}
+
+void MemoryCheck::before(const Instruction& instruction, std::byte* arena,
+                         std::span<std::byte> scratch) {
+  // In a further turn of a loop, what its body defined later in the turn before is dead.
+  for (size_t i = 0; i < buffers_.size(); ++i)
+    if (buffers_[i].first > instruction.position) armed_[i] = false;
+  for (const int i : born_[static_cast<size_t>(instruction.position)]) {
+    const Buffer& b = buffers_[static_cast<size_t>(i)];
+    if (armed_[static_cast<size_t>(i)]) continue;
+    std::fill_n(arena + b.offset - kGuard, kGuard, kPattern);
+    std::fill_n(arena + b.offset + b.bytes, kGuard, kPattern);
+    armed_[static_cast<size_t>(i)] = true;
+  }
+  beyond_ = scratch.subspan(
+      std::min(scratch.size(), instruction.kernel ? instruction.kernel->scratch_bytes() : 0));
+  std::fill(beyond_.begin(), beyond_.end(), kPattern);
+}
+
+void MemoryCheck::expect_guard(const std::byte* at, size_t bytes, const Instruction& instruction,
+                               const std::string& where) const {
+  if (std::all_of(at, at + bytes, [](std::byte b) { return b == kPattern; })) return;
+  fail(ErrorCode::kInternal, instruction.operation ? instruction.operation->op->name() : "copy",
+       " (", instruction.kernel ? instruction.kernel->implementation() : "no kernel", ") wrote ",
+       where);
+}
+
+void MemoryCheck::after(const Instruction& instruction, std::byte* arena, bool last) {
+  const bool nested = !instruction.blocks.empty();  // has been watched inside
+  for (size_t i = 0; !nested && i < buffers_.size(); ++i) {
+    if (!armed_[i]) continue;
+    const Buffer& b = buffers_[i];
+    expect_guard(arena + b.offset - kGuard, kGuard, instruction, str("before '", b.label, "'"));
+    expect_guard(arena + b.offset + b.bytes, kGuard, instruction, str("beyond '", b.label, "'"));
+  }
+  if (!nested)
+    expect_guard(beyond_.data(), beyond_.size(), instruction,
+                 "beyond the scratch that it asked for");
+  if (!last) return;
+  for (const int i : dying_[static_cast<size_t>(instruction.position)]) {
+    const Buffer& b = buffers_[static_cast<size_t>(i)];
+    std::memset(arena + b.offset, kDead, b.bytes);
+    armed_[static_cast<size_t>(i)] = false;
+  }
+}
+
+}  // namespace paddle::runtime
