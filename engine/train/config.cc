@@ -297,9 +297,9 @@ std::optional<MixedPrecision> read_mixed(const Section& s, model::Diagnostics& d
                       str("amp: '", op->name(), "' is in custom_low and in custom_full"),
                       amp.place("custom_full"));
   if (precision.starts_with("float32") || precision.starts_with("float64")) {
-    for (const model::Entry& e : amp.node().entries)
-      if (e.value.source_kind() != model::SourceKind::kDefault)
-        diagnostics.warn("amp has no effect with precision: " + precision, s.place("amp"));
+    if (amp.text("level") == "O2" || amp.has("loss_scale") || !mixed.cast.custom_low.empty() ||
+        !mixed.cast.custom_full.empty())
+      diagnostics.warn("amp has no effect with precision: " + precision, s.place("amp"));
     return std::nullopt;
   }
   const bool brain = precision.starts_with("b");
