@@ -8,7 +8,7 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kMaxSize = int64_t{1} << 26;  // places of one axis
+constexpr int64_t kMaxSize = int64_t{1} << 23;  // places of one axis
 
 /// How coordinates, weights and borders are chosen.
 struct Sampling {
