@@ -119,7 +119,7 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
     return ratio > 0 ? ratio : std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bin)));
   };
   const int64_t grid_h = grid(bin_h), grid_w = grid(bin_w), samples = grid_h * grid_w;
-  c.check(samples <= 1 << 16 && samples <= (int64_t{1} << 26) / (out_h * out_w),
+  c.check(samples <= 1 << 16 && samples <= most_places() / (out_h * out_w),
           "a region has too many samples");
   if (samples == 0) return ops::full({rows.dim(1), Dim(out_h), Dim(out_w)}, 0.0, rows.dtype());
   const bool average = c.word("mode", "avg") == "avg";

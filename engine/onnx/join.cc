@@ -105,7 +105,7 @@ Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
     } else {  // the places that the mode copies from
       const int64_t n = known_size(x, axis);
       if (n == 0) fail(ErrorCode::kModel, "there is nothing to pad from");
-      if (count > int64_t{1} << 26)
+      if (count > most_places())
         fail(ErrorCode::kModel, "a border of ", count, " places is not supported");
       std::vector<int64_t> places;
       for (int64_t i = 0; i < count; ++i) {

@@ -1,5 +1,6 @@
 #include "onnx/operators.h"
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -141,5 +142,7 @@ std::vector<int64_t> first_axes(int64_t n) {
 Tensor permuted(const Tensor& x, const std::vector<int64_t>& order) {
   return ops::transpose(x, order);
 }
+
+int64_t most_places() { return std::min(int64_t{1} << 26, limits().memory / 64); }
 
 }  // namespace paddle::onnx

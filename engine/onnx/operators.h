@@ -81,4 +81,7 @@ Tensor in_float32(const Tensor& x, F&& f) {
   return ops::cast(f(ops::cast(x, DType::kF32)), x.dtype());
 }
 
+/// How many places of one axis an operator may list that takes them one by one.
+int64_t most_places();
+
 }  // namespace paddle::onnx

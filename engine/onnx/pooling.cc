@@ -30,7 +30,7 @@ Tensor windows(const Tensor& in, const Window& w, bool ceil, double fill) {
     const int64_t count =
         window_count(size, w.before[i], w.after[i], w.kernel[i], w.stride[i], w.dilation[i], ceil)
             .value();
-    if (count <= 0 || count > (int64_t{1} << 23) / w.kernel[i])
+    if (count <= 0 || count > most_places() / w.kernel[i])
       fail(ErrorCode::kModel, "a window of ", w.kernel[i], " at ", count,
            " positions is not supported");
     std::vector<int64_t> places;

@@ -8,8 +8,6 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kMaxSize = int64_t{1} << 23;  // places of one axis
-
 /// How coordinates, weights and borders are chosen.
 struct Sampling {
   std::string mode, coordinates, nearest;
@@ -142,7 +140,8 @@ Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResi
   const auto apply = [&](const Tensor& wide) {
     Tensor y = wide;
     for (const AxisResize& a : axes) {
-      if (a.to < 0 || a.to > kMaxSize) fail(ErrorCode::kModel, "the size ", a.to, " is impossible");
+      if (a.to < 0 || a.to > most_places())
+        fail(ErrorCode::kModel, "the size ", a.to, " is impossible");
       if (a.from == 0) fail(ErrorCode::kModel, "an axis without elements cannot be resized");
       if (a.from == a.to && a.scale == 1 && s.coordinates != "tf_crop_and_resize") continue;
       y = resized(y, s, a);

@@ -132,7 +132,7 @@ Values mel_weight_matrix(NodeCall& c) {
   c.check(bins > 0 && length > 0 && rate > 0 && bins < 1 << 20 && length < 1 << 24,
           "sizes are out of range");
   const int64_t spectrum = length / 2 + 1;
-  c.check(bins <= (int64_t{1} << 28) / spectrum, "the matrix would be too large");
+  c.check(bins <= most_places() * 4 / spectrum, "the matrix would be too large");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low = mel(c.known_number(3)), high = mel(c.known_number(4));
   const double each = (high - low) / static_cast<double>(bins + 2);
