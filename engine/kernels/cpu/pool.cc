@@ -22,7 +22,7 @@ T lowest() {
 }
 
 constexpr int64_t kColumns = 256;  // windows of a row taken at a time
-constexpr int64_t kRows = 64;      // places of a window of bytes that are taken at once
+constexpr int64_t kRows = 64;      // places of a window that are taken at once
 
 /// 16-bit floats are compared in f32.
 template <class T>
@@ -116,16 +116,25 @@ void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* p
     const int64_t w1 = std::min(s.width, w0 + s.kernel_width);
     const int64_t nearest = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
                             std::clamp<int64_t>(w0, 0, s.width - 1);
-    if constexpr (sizeof(T) == 1 && !kPlaces && !std::is_same_v<T, bool>)
+    constexpr bool kFloats = std::is_same_v<T, float>;
+    if constexpr (kFloats || (sizeof(T) == 1 && !kPlaces && !std::is_same_v<T, bool>))
       if (s.kernel_height * s.kernel_width <= kRows && h1 > std::max<int64_t>(0, h0) &&
           w1 > std::max<int64_t>(0, w0)) {
         const T* rows[kRows];
+        int32_t numbers[kRows];
         int64_t count = 0;
         for (int64_t h = std::max<int64_t>(0, h0); h < h1; ++h)
-          for (int64_t w = std::max<int64_t>(0, w0); w < w1; ++w)
-            rows[count++] = input + image * i.batch + h * i.row + w * i.column;
-        return largest_of_rows(rows, count, s.channels,
-                               output + image * o.batch + r * o.row + c * o.column);
+          for (int64_t w = std::max<int64_t>(0, w0); w < w1; ++w, ++count) {
+            rows[count] = input + image * i.batch + h * i.row + w * i.column;
+            numbers[count] = static_cast<int32_t>(h * s.width + w);
+          }
+        const int64_t at = image * o.batch + r * o.row + c * o.column;
+        if constexpr (kFloats)
+          largest_of_rows(rows, numbers, count, s.channels, output + at,
+                          kPlaces ? places + at : nullptr);
+        else
+          largest_of_rows(rows, count, s.channels, output + at);
+        return;
       }
     Compared<T> value[kColumns];
     int32_t place[kColumns];

@@ -116,8 +116,39 @@ void rows_loop(const T* const* rows, int64_t count, int64_t n, T* out) {
   }
 }
 
+/// Vectors of one width that fit between i and n; gives where they end.
+template <class D>
+int64_t float_rows(D d, const float* const* rows, const int32_t* numbers, int64_t count, int64_t i,
+                   int64_t n, float* out, int32_t* places) {
+  const hn::Rebind<int32_t, D> di;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; i + lanes <= n; i += lanes) {
+    auto most = hn::LoadU(d, rows[0] + i);
+    if (!places) {
+      for (int64_t k = 1; k < count; ++k) most = larger(most, hn::LoadU(d, rows[k] + i));
+    } else {
+      auto place = hn::Set(di, numbers[0]);
+      for (int64_t k = 1; k < count; ++k) {
+        const auto x = hn::LoadU(d, rows[k] + i);
+        const auto better = hn::Or(hn::Gt(x, most), hn::IsNaN(x));
+        most = hn::IfThenElse(better, x, most);
+        place = hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, numbers[k]), place);
+      }
+      hn::StoreU(place, di, places + i);
+    }
+    hn::StoreU(most, d, out + i);
+  }
+  return i;
+}
+
 }  // namespace
 
+void float_rows_loop(const float* const* rows, const int32_t* numbers, int64_t count, int64_t n,
+                     float* out, int32_t* places) {
+  int64_t i = float_rows(hn::ScalableTag<float>(), rows, numbers, count, 0, n, out, places);
+  i = float_rows(hn::CappedTag<float, 4>(), rows, numbers, count, i, n, out, places);
+  float_rows(hn::CappedTag<float, 1>(), rows, numbers, count, i, n, out, places);
+}
 void unsigned_rows_loop(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
   rows_loop(rows, count, n, out);
 }
@@ -169,6 +200,7 @@ namespace paddle::cpu {
 HWY_EXPORT(largest_of_squares_loop);
 HWY_EXPORT(squares_with_places_loop);
 HWY_EXPORT(spread_loop);
+HWY_EXPORT(float_rows_loop);
 HWY_EXPORT(unsigned_rows_loop);
 HWY_EXPORT(signed_rows_loop);
 
@@ -177,6 +209,11 @@ void largest_of_rows(const uint8_t* const* rows, int64_t count, int64_t n, uint8
 }
 void largest_of_rows(const int8_t* const* rows, int64_t count, int64_t n, int8_t* out) {
   HWY_DYNAMIC_DISPATCH(signed_rows_loop)(rows, count, n, out);
+}
+
+void largest_of_rows(const float* const* rows, const int32_t* numbers, int64_t count, int64_t n,
+                     float* out, int32_t* places) {
+  HWY_DYNAMIC_DISPATCH(float_rows_loop)(rows, numbers, count, n, out, places);
 }
 
 void largest_of_squares(const float* top, const float* bottom, int64_t n, float* out) {

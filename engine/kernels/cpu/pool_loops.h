@@ -22,5 +22,9 @@ bool spread_to_squares(const float* grad, const int32_t* places, int64_t rows, i
 /// out[i] = the largest of rows[k][i] over the `count` rows, for i below n.
 void largest_of_rows(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out);
 void largest_of_rows(const int8_t* const* rows, int64_t count, int64_t n, int8_t* out);
+/// The same of floats, NaN if one of them is; unless `places` is null, it tells the number of the
+/// row, of equal ones the first, of NaN the last.
+void largest_of_rows(const float* const* rows, const int32_t* numbers, int64_t count, int64_t n,
+                     float* out, int32_t* places);
 
 }  // namespace paddle::cpu
