@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace paddle::codegen {
@@ -22,13 +23,6 @@ constexpr std::string_view kMagic = "PDLCODE1";
 constexpr std::string_view kSuffix = ".code";
 constexpr off_t kMaxFile = off_t{16} << 20;
 constexpr int kWritesBetweenLooks = 64;
-
-/// FNV-1a. The file holds the key itself: two keys of one hash displace each other, no more.
-uint64_t hash(std::string_view text) {
-  uint64_t value = 0xcbf29ce484222325;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return value;
-}
 
 class File {
  public:
@@ -153,9 +147,10 @@ CodeCache::CodeCache(std::string folder, uint64_t limit)
     : folder_(std::move(folder)), limit_(limit) {}
 
 std::string CodeCache::path(const std::string& key) const {
+  // The file holds the key itself: two keys of one hash displace each other, no more.
   constexpr char kDigits[] = "0123456789abcdef";
   std::string name;
-  for (uint64_t value = hash(key); name.size() < 16; value >>= 4) name += kDigits[value & 15];
+  for (uint64_t value = fnv1a(key); name.size() < 16; value >>= 4) name += kDigits[value & 15];
   return folder_ + "/" + name + std::string(kSuffix);
 }
 

@@ -2,6 +2,8 @@
 
 #include <numbers>
 
+#include "base/hash.h"
+
 namespace paddle {
 namespace {
 
@@ -30,11 +32,7 @@ void fill_pairs(std::span<T> out, uint64_t first, Pair&& pair) {
 
 }  // namespace
 
-uint64_t stream_of(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return mix64(hash);
-}
+uint64_t stream_of(std::string_view name) { return mix64(fnv1a(name)); }
 
 Random::Random(uint64_t seed, uint64_t stream, uint64_t step) : step_(step) {
   const uint64_t key = mix64(mix64(seed) + stream);

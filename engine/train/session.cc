@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "autograd/autograd.h"
 #include "ops/call.h"
@@ -131,32 +132,34 @@ StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) 
   return inputs;
 }
 
-IndexUse Session::index_use() {
-  ir::Function f("ranges");
+void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch) {
   ir::Tracer tracer(f);
   const InterpreterScope scope(tracer);
   Tensor random;
-  const StepInputs inputs = trace_inputs(tracer, Part::kEvaluate, random);
+  const StepInputs inputs = trace_inputs(tracer, part, random);
   const RandomScope random_scope(random);
-  IndexWatch watch(f);
-  const InterpreterScope watching(watch);
+  std::optional<InterpreterScope> watching;
+  if (watch) watching.emplace(*watch);
   TracePorts ports(store_, options_.wide, tracer);
   ports.known_dims = sizes_;
-  run_part(Part::kEvaluate, ports, inputs);
+  use(tracer, ports, run_part(part, ports, inputs));
+}
+
+IndexUse Session::index_use() {
+  ir::Function f("ranges");
+  IndexWatch watch(f);
+  trace_part(
+      f, Part::kEvaluate, [](auto&&...) {}, &watch);
   return watch.use();
 }
 
 LossScale Session::loss_scale() {
   ir::Function f("loss");
-  ir::Tracer tracer(f);
-  const InterpreterScope scope(tracer);
-  Tensor random;
-  const StepInputs inputs = trace_inputs(tracer, Part::kEvaluate, random);
-  const RandomScope random_scope(random);
-  TracePorts ports(store_, options_.wide, tracer);
-  ports.known_dims = sizes_;
-  const StepOutputs out = run_part(Part::kEvaluate, ports, inputs);
-  return train::loss_scale(f, *tracer.value_of(out.loss));
+  LossScale scale{};
+  trace_part(f, Part::kEvaluate, [&](ir::Tracer& tracer, TracePorts&, const StepOutputs& out) {
+    scale = train::loss_scale(f, *tracer.value_of(out.loss));
+  });
+  return scale;
 }
 
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
@@ -167,15 +170,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   ir::Function& f = *c->function;
-  {
-    ir::Tracer tracer(f);
-    const InterpreterScope scope(tracer);
-    Tensor random;
-    const StepInputs inputs = trace_inputs(tracer, part, random);
-    const RandomScope random_scope(random);
-    TracePorts ports(store_, options_.wide, tracer);
-    ports.known_dims = sizes_;
-    const StepOutputs out = run_part(part, ports, inputs);
+  trace_part(f, part, [&](ir::Tracer& tracer, TracePorts& ports, const StepOutputs& out) {
     c->fixed = ports.fixed_dims;
     if (part == Part::kAccumulate) {
       accumulated_.clear();
@@ -189,7 +184,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
         tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, out.metric_operands[m][i]);
     }
     ports.finish();
-  }
+  });
   ++traces_;
   passes::run_standard(f, runtime::pass_options(options_.compile), options_.observe);
   c->executable = std::make_unique<runtime::Executable>(
@@ -323,17 +318,12 @@ void Session::decorate() {
   if (!mixed->cast.all_low) return;
   // A trace makes the parameters and tells which of them are wanted in float32.
   ir::Function f("parameters");
-  ir::Tracer tracer(f);
-  const InterpreterScope scope(tracer);
-  Tensor random;
-  const StepInputs inputs = trace_inputs(tracer, Part::kEvaluate, random);
-  const RandomScope random_scope(random);
-  TracePorts ports(store_, options_.wide, tracer);
-  ports.known_dims = sizes_;
-  run_part(Part::kEvaluate, ports, inputs);
-  for (const auto& [name, parameter] : store_.parameters)
-    if (parameter.value.dtype == DType::kF32 && !ports.kept.contains(name) && !store_.master(name))
-      store_.lower(name, mixed->cast.low);
+  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TracePorts& ports, const StepOutputs&) {
+    for (const auto& [name, parameter] : store_.parameters)
+      if (parameter.value.dtype == DType::kF32 && !ports.kept.contains(name) &&
+          !store_.master(name))
+        store_.lower(name, mixed->cast.low);
+  });
 }
 
 void Session::prepare() {

@@ -2,6 +2,7 @@
 // A session runs steps on batches of host arrays: compiled (traced once per function, planned once
 // per binding of dims) or eagerly. It owns no data and no schedule; the trainer drives it.
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "runtime/executable.h"
 #include "train/index_ranges.h"
 #include "train/loss_scale.h"
+#include "train/ports.h"
 #include "train/step.h"
 
 namespace paddle::train {
@@ -92,6 +94,10 @@ class Session {
   void decorate();
   /// The inputs of a part's function, in the order that `compiled` expects, and its random state.
   StepInputs trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const;
+  /// Traces a part into `f` and calls `use` while the tracer is still active; `watch`, if there is
+  /// one, sees the calls before it.
+  using UseTrace = std::function<void(ir::Tracer&, TracePorts&, const StepOutputs&)>;
+  void trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch = nullptr);
   std::unique_ptr<Compiled> trace(Part part);
   /// Takes the sizes of dims from a batch of these shapes.
   void bind_sizes(const std::vector<Dims>& shapes);

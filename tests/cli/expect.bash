@@ -12,7 +12,7 @@ most_lines=4
 
 fail() {
   echo "FAIL: $1"
-  head -c 800 "$folder/error"
+  [[ ! -e "$folder/error" ]] || head -c 800 "$folder/error"
   failures=$((failures + 1))
 }
 

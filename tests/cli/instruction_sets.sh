@@ -3,12 +3,8 @@
 # trainings in every precision, and predictions, with the dispatch of our kernels and of oneDNN
 # limited by PADDLE_MAX_ISA.
 set -uo pipefail
-bin="${PADDLE_BIN:?}"
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
-folder="$(mktemp -d)"
-trap 'rm -rf "$folder"' EXIT
-failed=0
-fail() { echo "FAIL: $*"; failed=1; }
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 
 head -c 30000 /dev/urandom | base64 | tr -d '=\n' | fold -w 60 > "$folder/text.txt"
 gpt=(configs/text/char_gpt.yaml "data.train.path=$folder/text.txt" "data.valid.path=$folder/text.txt"
@@ -76,5 +72,4 @@ status=0
 PADDLE_MAX_ISA=avx3 "$bin/paddle-op" bench relu 'x=f32[4]' > "$folder/log" 2>&1 || status=$?
 [[ $status == 2 ]] && grep -q 'PADDLE_MAX_ISA: expected sse4, avx2 or avx512' "$folder/log" || fail "an unknown instruction set"
 
-((failed == 0)) && echo "all instruction sets agree"
-exit "$failed"
+finish

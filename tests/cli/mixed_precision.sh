@@ -2,12 +2,8 @@
 # Training in float16 and bfloat16 at both levels: against float32, overflows that are provoked,
 # resuming bit for bit, what the files hold, and what bad configs are told.
 set -uo pipefail
-bin="${PADDLE_BIN:?}"
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
-folder="$(mktemp -d)"
-trap 'rm -rf "$folder"' EXIT
-failed=0
-fail() { echo "FAIL: $*"; failed=1; }
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 
 cat > "$folder/net.yaml" << 'YAML'
 model:
@@ -153,5 +149,4 @@ refused "'amp.backoff_factor'" precision=f16 amp.backoff_factor=2
 refused "unknown key 'scale' in 'amp'" precision=f16 amp.scale=2
 train warned amp.level=O2 train.steps=1 && grep -q 'amp has no effect with precision: float32' "$folder/warned.log" || fail "amp without effect"
 
-((failed == 0)) && echo "mixed precision is right"
-exit "$failed"
+finish

@@ -26,6 +26,11 @@ class Indices {
   int64_t item_;
 };
 
+void check_row(int64_t row, int64_t rows) {
+  if (row < 0 || row >= rows)
+    fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows, " rows");
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
@@ -43,9 +48,7 @@ std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
     parallel_for(count, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = indices.at(operands[0], i);
-        if (row < 0 || row >= rows)
-          fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows,
-               " rows");
+        check_row(row, rows);
         std::byte* const target = out + static_cast<size_t>(i) * bytes;
         if (row == padding)
           std::memset(target, 0, bytes);
@@ -76,9 +79,7 @@ std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t c
         for (int64_t i = 0; i < count; ++i) {
           const int64_t row = indices.at(operands[0], i);
           if (row == padding) continue;
-          if (row < 0 || row >= rows)
-            fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows,
-                 " rows");
+          check_row(row, rows);
           places[kept++] = {row, i};
         }
         std::sort(places, places + kept, [](const Place& a, const Place& b) {
@@ -136,9 +137,7 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
           for (int64_t i = 0; i < count; ++i) {
             const int64_t row = indices.at(operands[0], i);
             if (row == padding) continue;
-            if (row < 0 || row >= rows)
-              fail(ErrorCode::kData, "embedding: index ", row, " is outside of the table's ", rows,
-                   " rows");
+            check_row(row, rows);
             T* const sum = sums + row * width;
             const T* const g = grad + i * width;
             for (int64_t j = begin; j < end; ++j) sum[j] += g[j];
