@@ -69,6 +69,9 @@ std::vector<Array> random_inputs(const infer::Predictor& model,
              " is not given; add --dim ", d, "=N");
       dims.push_back(*value);
     }
+    if (!info(type.dtype).has_kernels)
+      fail(ErrorCode::kUsage, "no random values of ", text(type.dtype), " for '", name,
+           "'; time it on values of yours with --input");
     Array a = Array::zeros(type.dtype, dims);
     const Random random(7, stream_of(name));
     if (type.dtype == DType::kF32)
@@ -80,13 +83,16 @@ std::vector<Array> random_inputs(const infer::Predictor& model,
   return out;
 }
 
-void run_benchmark(infer::Predictor& model, int64_t steps, const std::vector<Array>& inputs) {
-  // What a run takes at once is the first axis of its first input.
-  const int64_t batch = inputs.empty() || inputs[0].shape.empty() ? 1 : inputs[0].shape[0];
+/// What a run takes at once: the first axis of its first input.
+double rows_of(const Dims& first) { return first.empty() ? 1.0 : static_cast<double>(first[0]); }
+
+/// Times `once` and prints a line; `flops` of one run.
+void run_benchmark(const infer::Predictor& model, int64_t steps, double rows,
+                   const std::function<void()>& once, const std::function<double()>& flops) {
   std::vector<double> times;
   for (int64_t i = 0; i < steps + 3; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    model.run(inputs);
+    once();
     if (i >= 3)
       times.push_back(
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
@@ -99,14 +105,30 @@ void run_benchmark(infer::Predictor& model, int64_t steps, const std::vector<Arr
   o["median_ms"] = times[times.size() / 2];
   o["min_ms"] = times[0];
   o["peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024;
-  o["samples_per_second"] = 1e3 * static_cast<double>(batch) / times[times.size() / 2];
+  o["samples_per_second"] = 1e3 * rows / times[times.size() / 2];
   o["steps"] = times.size();
   o["threads"] = thread_count();
   o["device"] = "cpu";
   o["dtype"] = "float32";
   o["parameters"] = model.parameter_count();
-  o["flops"] = model.flops(inputs);
+  o["flops"] = flops();
   cli::print(o.dump() + "\n");
+}
+
+void run_benchmark(infer::Predictor& model, int64_t steps, const std::vector<Array>& inputs) {
+  run_benchmark(
+      model, steps, rows_of(inputs.empty() ? Dims() : inputs[0].shape), [&] { model.run(inputs); },
+      [&] { return model.flops(inputs); });
+}
+
+/// The same for a model of ONNX on values of any kind.
+void run_benchmark(infer::Predictor& model, int64_t steps, const onnx::Values& inputs) {
+  onnx::Session& session = *model.onnx();
+  const bool rows =
+      !inputs.empty() && (inputs[0].is_tensor() || inputs[0].kind() == onnx::Value::Kind::kStrings);
+  run_benchmark(
+      model, steps, rows_of(rows ? concrete(inputs[0].shape()) : Dims()),
+      [&] { session.run(inputs); }, [&] { return session.flops(inputs); });
 }
 
 /// Inputs of any kind from an NPZ file or a folder of `.pb` values; outputs go to an NPZ file or
@@ -208,9 +230,13 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "--dim gives sizes for --benchmark, which is not asked for");
   input.paths.assign(arguments.begin() + 1, arguments.end());
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
+  const bool of_values =
+      model->onnx() && input.paths.size() == 1 && takes_values(*model->onnx(), input.paths[0]);
   if (benchmark > 0) {
     if (input.paths.empty() && input.data.empty()) {
       run_benchmark(*model, benchmark, random_inputs(*model, dim_sizes(*model, input.batch, dims)));
+    } else if (of_values) {
+      run_benchmark(*model, benchmark, infer::read_onnx_inputs(*model->onnx(), input.paths[0]));
     } else {
       const auto batch = infer::open_inputs(*model, input)->next();
       if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
@@ -230,7 +256,7 @@ int run(int argc, char** argv) {
     report_end();
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
-  if (model->onnx() && input.paths.size() == 1 && takes_values(*model->onnx(), input.paths[0])) {
+  if (of_values) {
     run_values(*model->onnx(), input.paths[0], output);
     report_end();
     return 0;

@@ -15,7 +15,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   std::vector<std::string> folders;
   inspect::SuiteOptions options;
-  bool eager = false;
+  bool eager = false, sections = false;
   CLI::App* check = app.add_subcommand("check", "run cases and compare");
   check
       ->add_option("FOLDER", folders, "a case (model.onnx, test_data_set_N/), or a folder of cases")
@@ -25,8 +25,12 @@ int run(int argc, char** argv) {
   check->add_option("--timeout", options.isolation.timeout_seconds, "seconds for one case");
   check->add_flag("--by-operator", options.by_operator, "count failures by operator");
   check->add_flag("--eager", eager, "node by node instead of as a plan");
+  check->add_flag("--sections", sections, "in sections, as graphs that values give their sizes")
+      ->excludes("--eager");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  options.mode = eager ? onnx::Mode::kEager : onnx::Mode::kAutomatic;
+  options.mode = eager      ? onnx::Mode::kEager
+                 : sections ? onnx::Mode::kSections
+                            : onnx::Mode::kAutomatic;
   options.isolation.workers = thread_count();
   const auto result = inspect::run_onnx_suite(
       folders, options, [](const std::string& line) { cli::print(line + "\n"); });

@@ -109,7 +109,9 @@ foreach(room IN LISTS PADDLE_ROOMS)
   endif()
 
   if(sources)
-    add_library(paddle_${name} STATIC ${sources})
+    add_library(paddle_${name} ${sources})
+    # As a shared library, a room must not take the name of the module codegen opens.
+    set_target_properties(paddle_${name} PROPERTIES OUTPUT_NAME paddle_room_${name})
     set(scope PUBLIC)
     target_link_libraries(paddle_${name} PRIVATE paddle_flags ${PADDLE_LINKS_${name}})
     if(TARGET paddle_generated)
@@ -130,7 +132,7 @@ add_library(paddle_engine INTERFACE)
 target_link_libraries(paddle_engine INTERFACE paddle_${previous})
 
 get_target_property(codegen_type paddle_codegen TYPE)
-if(codegen_type STREQUAL "STATIC_LIBRARY")
+if(NOT codegen_type STREQUAL "INTERFACE_LIBRARY")
   target_compile_definitions(paddle_codegen PRIVATE PADDLE_GENERATOR="${PADDLE_GENERATOR}"
     $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
   target_link_libraries(paddle_codegen PRIVATE ${CMAKE_DL_LIBS})
@@ -140,13 +142,13 @@ if(codegen_type STREQUAL "STATIC_LIBRARY")
 endif()
 
 get_target_property(train_type paddle_train TYPE)
-if(train_type STREQUAL "STATIC_LIBRARY")
+if(NOT train_type STREQUAL "INTERFACE_LIBRARY")
   target_compile_definitions(paddle_train PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 endif()
 
 if(PADDLE_USE_OPENMP)
   get_target_property(base_type paddle_base TYPE)
-  if(base_type STREQUAL "STATIC_LIBRARY")
+  if(NOT base_type STREQUAL "INTERFACE_LIBRARY")
     target_compile_definitions(paddle_base PRIVATE PADDLE_USE_OPENMP=1)
   endif()
 endif()
@@ -154,7 +156,7 @@ endif()
 # Loops are vectorised by the compiler, and Highway compiles each for three instruction sets: the
 # x86-64 baseline, AVX2 and AVX-512.
 get_target_property(kernels_type paddle_kernels_cpu TYPE)
-if(kernels_type STREQUAL "STATIC_LIBRARY")
+if(NOT kernels_type STREQUAL "INTERFACE_LIBRARY")
   target_compile_options(paddle_kernels_cpu PRIVATE
     $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
   target_compile_definitions(paddle_kernels_cpu PRIVATE

@@ -1,5 +1,5 @@
 // Detection: suppression of overlapping boxes, and pools over regions. Both read the values of
-// boxes, so models with them run node by node.
+// boxes, so they run between the sections of a model (sections.h).
 
 #include <algorithm>
 #include <cmath>

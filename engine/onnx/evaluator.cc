@@ -5,22 +5,13 @@
 #include <unordered_set>
 
 #include "base/limits.h"
+#include "onnx/sections.h"
 #include "onnx/shape_values.h"
 
 namespace paddle::onnx {
 namespace {
 
 constexpr int kMaxDepth = 64;
-
-/// Names that a graph inside a node reads from outside are read by the node.
-void add_reads(const formats::onnx::Node& node, std::unordered_set<std::string>& names) {
-  names.insert(node.inputs.begin(), node.inputs.end());
-  for (const auto& a : node.attributes)
-    for (const auto& g : a.graphs) {
-      for (const auto& inner : g->nodes) add_reads(inner, names);
-      for (const auto& out : g->outputs) names.insert(out.name);
-    }
-}
 
 /// Counts how deep graphs and functions are nested, also when one ends with an error.
 class DepthScope {
@@ -52,6 +43,15 @@ std::string title(const formats::onnx::Node& node) {
 }
 
 }  // namespace
+
+void add_reads(const formats::onnx::Node& node, std::unordered_set<std::string>& names) {
+  names.insert(node.inputs.begin(), node.inputs.end());
+  for (const auto& a : node.attributes)
+    for (const auto& g : a.graphs) {
+      for (const auto& inner : g->nodes) add_reads(inner, names);
+      for (const auto& out : g->outputs) names.insert(out.name);
+    }
+}
 
 const Value* Scope::find(const std::string& name) const {
   for (const Scope* s = this; s; s = s->outer)
@@ -104,6 +104,12 @@ Evaluator::Evaluator(const formats::onnx::Model& model) : model_(model) {
     functions_[function_key(f.domain, f.name, f.overload)] = &f;
 }
 
+Evaluator::~Evaluator() = default;
+
+void Evaluator::use_sections(std::unique_ptr<Sections> sections) {
+  sections_ = std::move(sections);
+}
+
 Values Evaluator::run(const Values& inputs, const std::map<std::string, Value>& weights) {
   turns_ = 0;
   Scope scope;
@@ -140,8 +146,10 @@ Values Evaluator::run_in(const Graph& graph, Scope& scope) {
   }
   // An input of the same name overrides an initialiser.
   for (const auto& [name, value] : entry->second)
-    if (const auto it = scope.values.find(name); it == scope.values.end() || it->second.is_none())
+    if (const auto it = scope.values.find(name); it == scope.values.end() || it->second.is_none()) {
       scope.values[name] = value;
+      if (sections_) scope.origins[name] = Origin::kConstants;
+    }
   std::vector<std::string> kept;
   for (const auto& out : graph.outputs) kept.push_back(out.name);
   run_nodes(graph.nodes, kept, scope);
@@ -182,7 +190,15 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
                           Scope& scope) {
   if (nodes.empty()) return;
   const Ends& ends = ends_of(nodes, kept);
+  // A function's nodes mean something else at each call: a section may hold calls, not lie in one.
+  bool in_function = false;
+  for (const Scope* s = &scope; s; s = s->outer) in_function = in_function || s->attributes;
+  const bool sections = sections_ && !in_function && !current_interpreter().traces();
   for (size_t i = 0; i < nodes.size(); ++i) {
+    if (sections) {
+      i = sections_->run(nodes, i, ends, scope);
+      if (i == nodes.size()) break;
+    }
     const Node& node = nodes[i];
     Values outputs;
     try {
@@ -200,6 +216,7 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
         fail(ErrorCode::kModel, title(node), ": has no output ", k, " ('", node.outputs[k], "')");
       set(scope, node.outputs[k], std::move(outputs[k]));
     }
+    if (sections) Sections::mark_outputs(node, scope);
     for (const std::string& name : ends[i]) scope.values.erase(name);
   }
 }

@@ -8,15 +8,27 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "onnx/call.h"
 
 namespace paddle::onnx {
 
+class Sections;
+
+/// What a value follows from, beside values that only a run gives.
+enum class Origin : uint8_t {
+  kRun,       ///< anything
+  kTypes,     ///< the types of values
+  kConstants  ///< initialisers and attributes
+};
+
 /// The names that nodes of a graph see: its own values, then those of the graphs around it.
 struct Scope {
   const Scope* outer = nullptr;
   std::unordered_map<std::string, Value> values;
+  /// Of values of this scope; kRun for those that are not in it. Kept where there are sections.
+  std::unordered_map<std::string, Origin> origins;
   /// Attributes of the function call that this scope belongs to.
   const std::map<std::string, const formats::onnx::Attribute*>* attributes = nullptr;
   const std::map<std::string, int64_t>* opsets = nullptr;
@@ -28,6 +40,7 @@ struct Scope {
 class Evaluator {
  public:
   explicit Evaluator(const formats::onnx::Model& model);
+  ~Evaluator();
   /// The outputs of the model's graph for these inputs (in the order of the graph's inputs).
   /// `weights` stand for initialisers of their names.
   Values run(const Values& inputs, const std::map<std::string, Value>& weights = {});
@@ -47,10 +60,13 @@ class Evaluator {
     if (!entry) entry = std::make_shared<const T>(make());
     return std::static_pointer_cast<const T>(entry);
   }
+  /// Runs parts of graphs as plans (sections.h) from now on, where the eager executor is active.
+  void use_sections(std::unique_ptr<Sections> sections);
   /// Counts a turn of a loop; kModel if the run has had too many.
   void count_turn();
 
  private:
+  friend class Sections;
   using Graph = formats::onnx::Graph;
   using Node = formats::onnx::Node;
   using Function = formats::onnx::Function;
@@ -72,6 +88,7 @@ class Evaluator {
   std::unordered_map<const Node*, Ends> ends_;
   std::unordered_map<const Graph*, std::vector<std::pair<std::string, Value>>> initializers_;
   Observer observer_;
+  std::unique_ptr<Sections> sections_;
   std::unordered_map<const Node*, std::shared_ptr<const void>> prepared_;
   int depth_ = 0;
   int64_t turns_ = 0;
@@ -81,6 +98,9 @@ class Evaluator {
 /// naming the nearest one.
 const Operator& find_operator(const formats::onnx::Node& node, int64_t opset);
 bool is_known_operator(const formats::onnx::Node& node, int64_t opset);
+
+/// Adds the names that a node reads, those that graphs inside it read from outside too.
+void add_reads(const formats::onnx::Node& node, std::unordered_set<std::string>& names);
 
 /// A sparse tensor with all its elements.
 Value dense_value(const formats::onnx::SparseData& data);

@@ -4,6 +4,7 @@
 
 #include "ir/tracer.h"
 #include "onnx/folding.h"
+#include "onnx/sections.h"
 #include "ops/call.h"
 #include "passes/passes.h"
 #include "runtime/compile.h"
@@ -49,6 +50,8 @@ Session::Session(const std::string& path, SessionOptions options)
       evaluator_(std::make_unique<Evaluator>(*opened_.model)),
       options_(std::move(options)) {
   runtime::register_backends();
+  if (options_.mode != Mode::kEager)
+    evaluator_->use_sections(std::make_unique<Sections>(*evaluator_, options_));
 }
 
 int64_t Session::parameter_count() const {
@@ -97,7 +100,7 @@ std::unique_ptr<runtime::Executable> Session::compile(const std::vector<TensorTy
 }
 
 Session::Compiled* Session::compiled_for(const Values& inputs) {
-  if (options_.mode == Mode::kEager) return nullptr;
+  if (options_.mode != Mode::kAutomatic) return nullptr;
   std::vector<TensorType> types;
   for (const Value& v : inputs) {
     if (!v.is_tensor() || v.dtype() == DType::kString) return nullptr;

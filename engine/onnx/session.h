@@ -1,8 +1,8 @@
 #pragma once
 // An ONNX model ready to run. Its graph is traced into a function of ours, which is planned and
 // run like any other; with symbolic sizes where that is possible, else for each set of input shapes
-// that comes. What cannot be traced (a value decides a shape, sequences, strings) runs node by node
-// under the eager executor.
+// that comes. What cannot be traced as a whole (a value decides a shape, sequences, strings) is run
+// by the eager executor, with sections of it as plans (sections.h).
 
 #include <list>
 #include <memory>
@@ -18,7 +18,8 @@
 namespace paddle::onnx {
 
 enum class Mode : uint8_t {
-  kAutomatic,  ///< traced if possible
+  kAutomatic,  ///< traced if possible, else in sections
+  kSections,   ///< in sections (sections.h), from the first run on
   kEager       ///< node by node
 };
 

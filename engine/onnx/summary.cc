@@ -66,7 +66,7 @@ std::string flops_text(const std::string& path, const std::map<std::string, int6
   } catch (const Error& e) {
     return str("flops: not known (", e.message(), ")\n");
   }
-  if (flops == 0) return "flops: not known (the graph runs node by node)\n";
+  if (flops == 0) return "flops: not known (values decide sizes)\n";
   return str("flops: ", static_cast<int64_t>(flops), " (symbolic dims ",
              dims.empty() ? "are 1" : "as given, else 1", ")\n");
 }
