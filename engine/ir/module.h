@@ -4,6 +4,7 @@
 // own regions, which may use values of the function around them.
 
 #include <deque>
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -134,7 +135,10 @@ void for_each_read(const Operation& operation, Visit&& visit) {
 std::string print(const Module& module);
 std::string print(const Function& function);
 /// The text of a module that holds this function alone, with the slots that its ports name.
-std::string print_module(const Function& function, const std::string& module_name);
+/// Constants of more elements than `longest` are named without them; such a text does not read
+/// back.
+std::string print_module(const Function& function, const std::string& module_name,
+                         int64_t longest = std::numeric_limits<int64_t>::max());
 Module parse(std::string_view text, const std::string& file);
 /// Checks types against inference, definitions before uses, ports and regions; throws kModel.
 void verify(const Module& module);

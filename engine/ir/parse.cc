@@ -265,6 +265,7 @@ class Parser {
     const TensorType t = type();
     if (!is_constant(t.shape) || !info(t.dtype).has_kernels)
       bad("a constant of the type " + t.text());
+    if (take_word("left_out")) bad("the elements of this constant were left out");
     const Dims dims = concrete(t.shape);
     const int64_t count = placed([&] { return element_count(std::span<const int64_t>(dims)); });
     // Each element takes at least two characters ("1,"), which bounds what is allocated.

@@ -25,6 +25,9 @@ std::string port_text(const Port& port) {
 
 class Printer {
  public:
+  /// Constants of more elements than `longest` are named without them.
+  explicit Printer(int64_t longest = std::numeric_limits<int64_t>::max()) : longest_(longest) {}
+
   void module(const Module& m) {
     open(m.name);
     for (const Slot& s : m.parameters) slot("parameter", s);
@@ -76,8 +79,13 @@ class Printer {
   }
 
   void constant(const Value& v) {
-    out_ += "    " + reference(&v) + " = constant " + v.type.text() + " [";
+    out_ += "    " + reference(&v) + " = constant " + v.type.text();
     const Array& a = *v.constant;
+    if (a.size() > longest_) {
+      out_ += " left_out\n";
+      return;
+    }
+    out_ += " [";
     for (int64_t i = 0; i < a.size(); ++i) {
       if (i) out_ += ", ";
       if (is_bool(a.dtype))
@@ -152,6 +160,7 @@ class Printer {
     }
   }
 
+  int64_t longest_;
   std::string out_;
 };
 
@@ -169,8 +178,9 @@ std::string print(const Function& function) {
   return printer.take();
 }
 
-std::string print_module(const Function& function, const std::string& module_name) {
-  Printer printer;
+std::string print_module(const Function& function, const std::string& module_name,
+                         int64_t longest) {
+  Printer printer(longest);
   printer.module_around(function, module_name);
   return printer.take();
 }

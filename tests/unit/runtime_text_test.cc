@@ -66,6 +66,21 @@ TEST(ModuleText, PassesKeepTheResultAndTheDimsNames) {
   EXPECT_NE(ir::print(module).find("float32[batch, 4]"), std::string::npos);
 }
 
+TEST(ModuleText, LongConstantsCanBeLeftOut) {
+  ir::Function function("f");
+  ir::Value* constant = function.add_constant(Array::from<float>({1, 2, 3}, {3}));
+  function.add_output({ir::PortKind::kValue, "y"}, constant);
+  EXPECT_NE(ir::print_module(function, "m", 3).find("constant float32[3] [1"), std::string::npos);
+  const std::string text = ir::print_module(function, "m", 2);
+  EXPECT_NE(text.find("constant float32[3] left_out\n"), std::string::npos) << text;
+  try {
+    ir::parse(text, "test.txt");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_NE(e.message().find("left out"), std::string::npos) << e.message();
+  }
+}
+
 TEST(ModuleText, DamageIsRefused) {
   const std::string text = ir::print(sample_module());
   int refused = 0;
