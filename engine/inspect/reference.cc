@@ -64,6 +64,7 @@ std::string operand_text(const OperandDef& o) {
   if (o.optional) text += ", or none";
   if (o.promotes) text += "; promoted with the other T operands";
   if (o.host) text += "; read on the host";
+  if (o.widened) text += "; of any float type";
   return text;
 }
 

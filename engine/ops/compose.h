@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ops/operators.h"
+#include "ops/rules.h"
 
 namespace paddle::rules {
 
@@ -29,6 +30,9 @@ inline Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& e
                    int64_t stride = 1) {
   return ops::strided_slice(x, {axis}, {start}, {end}, {stride});
 }
+
+/// The shape of a matrix product of the first two operands, by NumPy's rules.
+Shape matmul_shape(InferContext& c, bool transpose_x, bool transpose_y);
 
 inline bool is_one(const Dim& d) { return d.is_constant() && d.value() == 1; }
 inline Tensor flat(const Tensor& x) { return ops::reshape(x, Shape{-1}); }

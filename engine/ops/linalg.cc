@@ -2,29 +2,34 @@
 
 #include <algorithm>
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
 #include "ops/operators.h"
 
 namespace paddle::rules {
 
-void infer_matmul(InferContext& c) {
-  const auto a = c.attrs_as<MatmulAttrs>();
+Shape matmul_shape(InferContext& c, bool transpose_x, bool transpose_y) {
   Shape x = c.shape(0), y = c.shape(1);
   c.check(!x.empty() && !y.empty(), "operands must have at least one dimension: x is ", c.type(0),
           ", y is ", c.type(1));
   const bool x_vector = x.size() == 1, y_vector = y.size() == 1;
   if (x_vector) x.insert(x.begin(), 1);
   if (y_vector) y.push_back(1);
-  if (a.transpose_x && !x_vector) std::swap(x[x.size() - 1], x[x.size() - 2]);
-  if (a.transpose_y && !y_vector) std::swap(y[y.size() - 1], y[y.size() - 2]);
+  if (transpose_x && !x_vector) std::swap(x[x.size() - 1], x[x.size() - 2]);
+  if (transpose_y && !y_vector) std::swap(y[y.size() - 1], y[y.size() - 2]);
   c.require_equal(
       x.back(), y[y.size() - 2],
       str("inner dimensions differ: x is ", text(c.shape(0)), ", y is ", text(c.shape(1))));
   Shape out = c.broadcast(Shape(x.begin(), x.end() - 2), Shape(y.begin(), y.end() - 2));
   if (!x_vector) out.push_back(x[x.size() - 2]);
   if (!y_vector) out.push_back(y.back());
-  c.result(c.dtype(0), out);
+  return out;
+}
+
+void infer_matmul(InferContext& c) {
+  const auto a = c.attrs_as<MatmulAttrs>();
+  c.result(c.dtype(0), matmul_shape(c, a.transpose_x, a.transpose_y));
 }
 
 Tensors vjp_matmul(VjpContext& c) {

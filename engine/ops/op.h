@@ -43,6 +43,7 @@ struct OperandDef {
   bool promotes;    ///< shares one dtype with the other promoting operands
   bool host;        ///< its value is read on the host
   bool shape_only;  ///< the gradient reads only its shape
+  bool widened;     ///< kernels read any float type: a cast to a wider one before it can go
   bool hidden;      ///< filled in by the system (random state), not by callers
 };
 

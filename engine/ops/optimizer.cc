@@ -5,7 +5,8 @@
 namespace paddle::rules {
 namespace {
 
-/// The states and the master follow the gradient; each that is there gives a result.
+/// The states and the master follow the gradient; each that is there gives a result. What says how
+/// the gradient is taken comes behind them.
 void add_states(InferContext& c) {
   const auto master = static_cast<size_t>(c.op().operand_index("master"));
   for (size_t i = 2; i <= master; ++i)
@@ -20,6 +21,10 @@ void add_states(InferContext& c) {
   if (c.has(skip))
     c.check(c.rank(skip) == 0 && is_bool(c.dtype(skip)), "skip must be a 0-D bool, not ",
             c.type(skip));
+  const auto scale = static_cast<size_t>(c.op().operand_index("scale"));
+  if (c.has(scale))
+    c.check(c.rank(scale) == 0 && is_float(c.dtype(scale)), "scale must be a 0-D float, not ",
+            c.type(scale));
 }
 
 }  // namespace
@@ -56,6 +61,17 @@ void infer_all_finite(InferContext& c) {
     c.check(is_float(c.list_type(0, i).dtype), "expected floating tensors, found ",
             c.list_type(0, i));
   c.result(DType::kBool, Shape());
+}
+
+void infer_sum_of_squares(InferContext& c) {
+  c.check(is_float(c.dtype(0)), "expected a floating tensor, found ", c.type(0));
+  if (c.has(1)) {
+    c.check(c.rank(0) == 2 && c.rank(1) == 1 && c.dtype(1) == DType::kI64,
+            "expected rows [n, width] and int64 indices [n], found ", c.type(0), " and ",
+            c.type(1));
+    c.require_equal(c.shape(0)[0], c.shape(1)[0], "rows and indices have different lengths");
+  }
+  c.result(DType::kF64, Shape());
 }
 
 }  // namespace paddle::rules

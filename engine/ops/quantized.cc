@@ -122,13 +122,16 @@ Tensors decompose_quantize_dynamic(CallContext& c) {
 
 namespace {
 
+void check_weight(InferContext& c) {
+  c.check(c.dtype(q::kWeight) == DType::kI8, "weight must be int8, not ", c.type(q::kWeight));
+}
+
 template <class Attrs>
 void finish_quantized(InferContext& c, const Attrs& a, const Shape& out, const Dim& channels) {
   const auto is_byte = [&](size_t i) {
     return c.dtype(i) == DType::kU8 || c.dtype(i) == DType::kI8;
   };
   c.check(is_byte(q::kX), "x must be of 8-bit integers, not ", c.type(q::kX));
-  c.check(c.dtype(q::kWeight) == DType::kI8, "weight must be int8, not ", c.type(q::kWeight));
   const auto one_or_channels = [&](size_t i, const char* what) {
     if (!c.has(i) || c.rank(i) == 0) return;
     c.check(c.rank(i) == 1, what, " must be one number or one per out channel, not ", c.type(i));
@@ -198,9 +201,9 @@ DType type_for_sums(CallContext& c, const Dim& terms) {
   return few && !c.has(q::kBias) ? DType::kF32 : DType::kF64;
 }
 
-Tensor centred(CallContext& c, DType work) {
-  const Tensor x = ops::cast(c.operand(q::kX), work);
-  return c.has(q::kXZero) ? x - ops::cast(c.operand(q::kXZero), work) : x;
+Tensor centred(CallContext& c, DType work, size_t values = q::kX, size_t zero = q::kXZero) {
+  const Tensor x = ops::cast(c.operand(values), work);
+  return c.has(zero) ? x - ops::cast(c.operand(zero), work) : x;
 }
 
 /// What follows the sums; `per_channel` brings a value per out channel into their shape.
@@ -230,6 +233,7 @@ Tensor finished(CallContext& c, const Attrs& a, Tensor sums, const PerChannel& p
 void infer_quantized_conv2d(InferContext& c) {
   const auto a = c.attrs_as<QuantizedConv2dAttrs>();
   const Shape out = conv2d_shape(c, as_conv(a));
+  check_weight(c);
   finish_quantized(c, a, out, c.shape(q::kWeight)[0]);
 }
 
@@ -254,6 +258,7 @@ void infer_quantized_linear(InferContext& c) {
       out.back(), c.shape(q::kWeight)[0],
       str("x is ", c.type(q::kX), ", weight is ", c.type(q::kWeight), ": inner dimensions differ"));
   out.back() = c.shape(q::kWeight)[1];
+  check_weight(c);
   finish_quantized(c, a, out, c.shape(q::kWeight)[1]);
 }
 
@@ -262,6 +267,29 @@ Tensors decompose_quantized_linear(CallContext& c) {
   const Tensor& weight = c.operand(q::kWeight);
   const DType work = type_for_sums(c, weight.dim(0));
   const Tensor sums = ops::matmul(centred(c, work), ops::cast(weight, work));
+  return {finished(c, a, sums, [](const Tensor& v) { return v; })};
+}
+
+void infer_quantized_matmul(InferContext& c) {
+  const auto a = c.attrs_as<QuantizedMatmulAttrs>();
+  c.check(c.rank(q::kX) >= 2 && c.rank(q::kWeight) >= 2, "x and y must be matrices, not ",
+          c.type(q::kX), " and ", c.type(q::kWeight));
+  c.check(c.dtype(q::kWeight) == DType::kU8 || c.dtype(q::kWeight) == DType::kI8,
+          "y must be of 8-bit integers, not ", c.type(q::kWeight));
+  if (c.has(q::kYZero)) {
+    c.check(c.rank(q::kYZero) == 0, "y_zero must be one number, not ", c.type(q::kYZero));
+    check_zero_type(c, q::kYZero);
+  }
+  const Shape out = matmul_shape(c, a.transpose_x, a.transpose_y);
+  finish_quantized(c, a, out, out.back());
+}
+
+Tensors decompose_quantized_matmul(CallContext& c) {
+  const auto a = c.attrs_as<QuantizedMatmulAttrs>();
+  const Tensor& x = c.operand(q::kX);
+  const DType work = type_for_sums(c, x.dim(a.transpose_x ? -2 : -1));
+  const Tensor sums = ops::matmul(centred(c, work), centred(c, work, q::kWeight, q::kYZero),
+                                  a.transpose_x, a.transpose_y);
   return {finished(c, a, sums, [](const Tensor& v) { return v; })};
 }
 

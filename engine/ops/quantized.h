@@ -1,7 +1,7 @@
 #pragma once
-// The operands of quantized_conv2d and quantized_linear (schema/quantized.yaml) by position, for
-// the pass that makes such operations and the kernels that run them, and what the pass asks of
-// those kernels.
+// The operands of quantized_conv2d, quantized_linear and quantized_matmul (schema/quantized.yaml)
+// by position, for the pass that makes such operations and the kernels that run them, and what the
+// pass asks of those kernels.
 
 #include <cstddef>
 #include <vector>
@@ -12,7 +12,7 @@ namespace paddle::quantized {
 
 enum Operand : size_t {
   kX,
-  kWeight,
+  kWeight,  ///< quantized_matmul: y
   kXZero,
   kScale,
   kBias,
@@ -24,6 +24,7 @@ enum Operand : size_t {
   kOutScale,
   kOutZero,
   kOperandCount,
+  kYZero = kOperandCount,  ///< quantized_matmul alone
 };
 
 /// 8-bit weights minus their zero point (one, or one per place of the axis `channel`) as int8.

@@ -67,12 +67,18 @@ Tensors row_sparse_call(const Op& op, const Tensors& operands, const Attrs& attr
     return {with_rows(operands[0], *x, call_single(op, {merged(*x).rows}, attrs))};
   if (name == "sum" && attrs[0].is_none() && !attrs[2].as_bool())
     return {call_single(op, {x->rows}, attrs)};
+  if (name == "sum_of_squares") return call(op, {x->rows, x->indices}, attrs);
   // Updates of the touched rows alone.
   if (!op.has(kOptimizerUpdate)) return {};
   const Op* rows_op = find_op(std::string(name) + "_rows");
   const RowSparse* gradient = operands.size() > 1 ? row_sparse(operands[1]) : nullptr;
-  if (!rows_op || !gradient) return {};
+  if (!gradient) return {};
   Tensors with = operands;
+  if (!rows_op) {  // of the whole table; rows of 16 bits are summed in float32, as by the others
+    const bool low = item_size(operands[1].dtype()) < 4;
+    with[1] = densify(low ? ops::cast(operands[1], DType::kF32) : operands[1]);
+    return call(op, with, attrs);
+  }
   with[1] = gradient->rows;
   with.push_back(gradient->indices);
   return call(*rows_op, with, attrs);

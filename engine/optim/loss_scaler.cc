@@ -25,9 +25,9 @@ ScalerState next_state(const ScalerState& s, const Tensor& finite, const LossSca
   return next;
 }
 
-Tensor all_finite(const Tensors& gradients) {
+Tensor all_finite(const Tensors& values) {
   Tensors dense;
-  for (const Tensor& g : gradients) {
+  for (const Tensor& g : values) {
     if (!g.defined()) continue;
     const RowSparse* sparse = row_sparse(g);
     dense.push_back(sparse ? sparse->rows : g);

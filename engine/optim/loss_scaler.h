@@ -31,7 +31,8 @@ struct ScalerState {
 
 /// The state after an update whose gradients were all finite, or not.
 ScalerState next_state(const ScalerState& state, const Tensor& finite, const LossScaling& options);
-/// True if no gradient has an element that is infinite or NaN; undefined ones do not count.
-Tensor all_finite(const Tensors& gradients);
+/// True if none of these (gradients, or their sums of squares) has an element that is infinite or
+/// NaN; undefined ones do not count.
+Tensor all_finite(const Tensors& values);
 
 }  // namespace paddle::optim

@@ -72,63 +72,58 @@ std::vector<std::string> Optimizer::unmatched_groups(const std::vector<std::stri
 Tensors Optimizer::update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                           const Tensors& states, const UpdateInputs& inputs) const {
   const double decay = weight_decay(name), factor = rate_factor(name);
-  const Tensor lr = factor == 1 ? inputs.lr : inputs.lr * factor;
-  const Tensor &step = inputs.step, &master = inputs.master, &skip = inputs.skip;
+  const auto& [base_lr, step, master, skip, scale, bound] = inputs;
+  const Tensor lr = factor == 1 ? base_lr : base_lr * factor;
   const OptimizerOptions& o = options_;
   switch (o.kind) {
     case OptimizerKind::kSgd:
-      return ops::sgd_update(parameter, gradient, master, lr, skip, decay);
+      return ops::sgd_update(parameter, gradient, master, lr, skip, scale, decay, bound);
     case OptimizerKind::kMomentum:
-      return ops::momentum_update(parameter, gradient, states[0], master, lr, skip, o.momentum,
-                                  o.nesterov, decay);
+      return ops::momentum_update(parameter, gradient, states[0], master, lr, skip, scale,
+                                  o.momentum, o.nesterov, decay, bound);
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       return ops::adam_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
-                              o.beta1, o.beta2, o.epsilon, decay, o.kind == OptimizerKind::kAdamW);
+                              scale, o.beta1, o.beta2, o.epsilon, decay,
+                              o.kind == OptimizerKind::kAdamW, bound);
     case OptimizerKind::kAdagrad:
-      return ops::adagrad_update(parameter, gradient, states[0], master, lr, skip, o.epsilon,
-                                 decay);
+      return ops::adagrad_update(parameter, gradient, states[0], master, lr, skip, scale, o.epsilon,
+                                 decay, bound);
     case OptimizerKind::kRmsProp:
       return ops::rmsprop_update(parameter, gradient, states[0], states[1], states[2], master, lr,
-                                 skip, o.rho, o.epsilon, o.momentum, o.centered, decay);
+                                 skip, scale, o.rho, o.epsilon, o.momentum, o.centered, decay,
+                                 bound);
   }
   return {};
 }
 
-// ---- clipping
-// ------------------------------------------------------------------------------------
-
-Tensor global_norm(const Tensors& gradients) {
-  Tensor total;
-  for (const Tensor& g : gradients) {
-    if (!g.defined()) continue;
-    const Tensor part = ops::sum(ops::square(ops::cast(g, DType::kF32)));
-    total = total.defined() ? total + part : part;
-  }
-  return total.defined() ? ops::sqrt(total) : full_of({}, 0, DType::kF32);
+Tensors sums_of_squares(const Tensors& gradients, const ClipOptions& options) {
+  if (!options.norm && !options.global_norm) return {};
+  Tensors out(gradients.size());
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].defined()) out[i] = ops::sum_of_squares(gradients[i], {});
+  return out;
 }
 
-namespace {
-
-/// min(1, limit / norm), without dividing by zero.
-Tensor shrink(const Tensor& norm, double limit) {
-  return ops::minimum(limit / ops::maximum(norm, Tensor::number(1e-12)), Tensor::number(1.0));
-}
-
-}  // namespace
-
-Tensors clip_gradients(const Tensors& gradients, const ClipOptions& options) {
-  Tensors out = gradients;
-  if (options.value) {
-    for (Tensor& g : out)
-      if (g.defined()) g = ops::clip(g, AttrValue(-*options.value), AttrValue(*options.value));
-  } else if (options.norm) {
-    for (Tensor& g : out)
-      if (g.defined()) g = g * ops::cast(shrink(global_norm({g}), *options.norm), g.dtype());
+Tensors gradient_scales(const Tensors& gradients, const Tensors& squares,
+                        const ClipOptions& options, const Tensor& unscale) {
+  // unscale * min(1, limit / norm), without dividing by zero.
+  const auto shrink = [&](const Tensor& sum, double limit) {
+    Tensor norm = ops::sqrt(sum);
+    if (unscale.defined()) norm = norm * unscale;
+    const Tensor factor =
+        ops::minimum(limit / ops::maximum(norm, Tensor::number(1e-12)), Tensor::number(1.0));
+    return unscale.defined() ? factor * unscale : factor;
+  };
+  Tensors out(gradients.size(), unscale);
+  if (options.norm) {
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (squares[i].defined()) out[i] = shrink(squares[i], *options.norm);
   } else if (options.global_norm) {
-    const Tensor factor = shrink(global_norm(gradients), *options.global_norm);
-    for (Tensor& g : out)
-      if (g.defined()) g = g * ops::cast(factor, g.dtype());
+    Tensor total;
+    for (const Tensor& sum : squares)
+      if (sum.defined()) total = total.defined() ? total + sum : sum;
+    if (total.defined()) out.assign(gradients.size(), shrink(total, *options.global_norm));
   }
   return out;
 }

@@ -33,7 +33,7 @@ struct OptimizerOptions {
   double initial_accumulator = 0;  ///< Adagrad
   double rho = 0.95;               ///< RMSProp
   bool centered = false;
-  std::vector<ParameterGroup> groups;
+  std::vector<ParameterGroup> groups = {};
 };
 
 /// A state tensor of one parameter, in the shape and dtype of the parameter or of its master.
@@ -44,10 +44,12 @@ struct StateSlot {
 
 /// What an update reads besides the parameter, its gradient and its states.
 struct UpdateInputs {
-  Tensor lr;      ///< the scheduled base rate, 0-D float32
-  Tensor step;    ///< 0-D int64, counts updates from 1
-  Tensor master;  ///< the parameter in float32, where it is kept in 16 bits; else undefined
-  Tensor skip;    ///< 0-D bool: everything stays as it is; undefined: never
+  Tensor lr = {};      ///< the scheduled base rate, 0-D float32
+  Tensor step = {};    ///< 0-D int64, counts updates from 1
+  Tensor master = {};  ///< the parameter in float32, where it is kept in 16 bits; else undefined
+  Tensor skip = {};    ///< 0-D bool: everything stays as it is; undefined: never
+  Tensor scale = {};   ///< 0-D: the gradient is multiplied by it first; undefined: it stays
+  std::optional<double> bound = {};  ///< then each element is held within -bound and bound
 };
 
 class Optimizer {
@@ -71,13 +73,18 @@ class Optimizer {
 
 /// How gradients are bounded before the update; at most one is set.
 struct ClipOptions {
-  std::optional<double> value;        ///< each element to [-value, value]
-  std::optional<double> norm;         ///< each gradient to this norm
-  std::optional<double> global_norm;  ///< all together to this norm
+  std::optional<double> value = {};        ///< each element to [-value, value]
+  std::optional<double> norm = {};         ///< each gradient to this norm
+  std::optional<double> global_norm = {};  ///< all together to this norm
 };
-/// Undefined gradients stay undefined.
-Tensors clip_gradients(const Tensors& gradients, const ClipOptions& options);
-/// Root of the sum of squares over all gradients, 0-D float32.
-Tensor global_norm(const Tensors& gradients);
+/// What clipping by norms reads of gradients: each one's sum of squares, 0-D float64, which is
+/// finite where all its elements are; undefined for undefined ones. Empty unless the options ask
+/// for norms.
+Tensors sums_of_squares(const Tensors& gradients, const ClipOptions& options);
+/// The factor that clipping by norms and `unscale` (0-D; undefined: 1) ask for, per gradient, as
+/// UpdateInputs::scale takes it; norms are those of gradients times `unscale`. Nothing is undefined
+/// but where there is nothing to do.
+Tensors gradient_scales(const Tensors& gradients, const Tensors& squares,
+                        const ClipOptions& options, const Tensor& unscale);
 
 }  // namespace paddle::optim

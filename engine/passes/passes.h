@@ -25,7 +25,8 @@ bool has_run_time_size(const TensorType& type);
 
 /// Removes operations without effect whose results nobody uses.
 void remove_dead_code(ir::Function& function);
-/// Drops copies, casts, reshapes and the like that change nothing.
+/// Drops copies, casts, reshapes and the like that change nothing, and casts to a wider float type
+/// before operands that kernels widen themselves.
 void remove_identities(ir::Function& function);
 /// Merges operations that compute the same from the same operands. Random operations differ by
 /// their stream and stay apart.
@@ -50,8 +51,9 @@ using CanFuse = std::function<bool(const ir::Operation& operation)>;
 /// Gathers elementwise operations that feed each other into `fused` operations.
 void fuse_elementwise(ir::Function& function, const CanFuse& can_fuse);
 
-/// Moves optimizer updates up to where all they need is there.
-void update_early(ir::Function& function);
+/// Moves optimizer updates, and what makes one number of a tensor, up to where all they need is
+/// there.
+void consume_early(ir::Function& function);
 
 /// Puts batch normalisation by constant statistics into the constant weight and bias of the
 /// convolution that alone feeds it.

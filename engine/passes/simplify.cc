@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ops/rules.h"
 #include "passes/passes.h"
 
 namespace paddle::passes {
@@ -132,10 +133,32 @@ void merge_constants(Function& function, Replacement& map) {
 
 namespace {
 
+/// What `v` is a cast of, where nothing was rounded; else `v`.
+Value* before_widening(Value* v) {
+  static const Op& cast = get_op("cast");
+  if (!v || !v->producer || v->producer->op != &cast) return v;
+  Value* const from = v->producer->operands[0];
+  const DType narrow = from->type.dtype, wide = v->type.dtype;
+  const bool widens = is_float(narrow) && is_float(wide) && item_size(narrow) >= 2 &&
+                      item_size(narrow) < item_size(wide);
+  return widens ? from : v;
+}
+
+void drop_widenings(Operation& operation) {
+  const auto declared = operation.op->operands();
+  if (std::none_of(declared.begin(), declared.end(), [](const OperandDef& o) { return o.widened; }))
+    return;
+  const OperandMap places(*operation.op, operation.attrs);
+  for (size_t d = 0; d < declared.size(); ++d)
+    for (size_t i = places.begin(d); declared[d].widened && i < places.end(d); ++i)
+      operation.operands[i] = before_widening(operation.operands[i]);
+}
+
 void drop_identities(Region& region, Replacement& map) {
   for (auto it = region.operations.begin(); it != region.operations.end();) {
     Operation& operation = **it;
     rewrite_operands(operation, map);
+    drop_widenings(operation);
     for (const auto& nested : operation.regions) drop_identities(*nested, map);
     if (operation.op->has(kSameElements) && operation.operands[0] &&
         same_type(operation.operands[0]->type, operation.results[0]->type)) {
@@ -245,7 +268,7 @@ std::vector<Pass> standard_passes(PassOptions options) {
     passes.push_back({"fuse", [can_fuse = options.can_fuse](Function& f) {
                         if (can_fuse) fuse_elementwise(f, can_fuse);
                       }});
-  passes.push_back({"schedule", update_early});
+  passes.push_back({"schedule", consume_early});
   return passes;
 }
 

@@ -218,25 +218,23 @@ Tensors Step::gradients(Ports& ports, const Tensor& loss,
 }
 
 void Step::update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
-                  Tensors gradients, bool unscaled) const {
+                  const Tensors& gradients, bool unscaled) const {
   const autograd::NoGradScope no_grad;
-  optim::UpdateInputs update{inputs.learning_rate, inputs.step, {}, {}};
-  Tensor factor;
+  optim::UpdateInputs update{
+      .lr = inputs.learning_rate, .step = inputs.step, .bound = d_.clip.value};
+  // Gradients are read once for norms, which tell at the same time whether all are finite, and once
+  // by the updates, which take factors and bounds along.
+  const Tensors squares = optim::sums_of_squares(gradients, d_.clip);
+  Tensor unscale;
   if (scaling()) {
     const optim::ScalerState state = scaler_state(ports);
-    const Tensor finite = optim::all_finite(gradients);
+    const Tensor finite = optim::all_finite(squares.empty() ? gradients : squares);
     update.skip = ops::logical_not(finite);
     update.step = state.updates + Tensor::number(int64_t{1});
-    if (!unscaled) factor = 1.0 / state.scale;
+    if (!unscaled) unscale = 1.0 / state.scale;
     set_scaler_state(ports, optim::next_state(state, finite, *scaling()));
   }
-  const optim::ClipOptions& clip = d_.clip;
-  if (factor.defined() || clip.value || clip.norm || clip.global_norm)
-    for (Tensor& g : gradients) g = in_full(g);
-  if (factor.defined())
-    for (Tensor& g : gradients)
-      if (g.defined()) g = g * ops::cast(factor, g.dtype());
-  gradients = optim::clip_gradients(gradients, clip);
+  const Tensors scales = optim::gradient_scales(gradients, squares, d_.clip, unscale);
   for (size_t i = 0; i < names.size(); ++i) {
     if (!gradients[i].defined()) continue;  // has no part in the loss
     const Tensor parameter = ports.existing(names[i]);
@@ -248,6 +246,7 @@ void Step::update(Ports& ports, const StepInputs& inputs, const std::vector<std:
       states.push_back(ports.slot(slots.back(), shape, full_type(parameter), slot.initial));
     }
     update.master = ports.master(names[i]);
+    update.scale = scales[i];
     const Tensors updated = d_.optimizer->update(names[i], parameter, gradients[i], states, update);
     ports.set_parameter(names[i], updated[0]);
     for (size_t s = 0; s < slots.size(); ++s) ports.set_slot(slots[s], updated[s + 1]);

@@ -74,7 +74,7 @@ class Step {
   Tensors gradients(Ports& ports, const Tensor& loss, const std::vector<std::string>& names) const;
   /// `unscaled`: the gradients are those of the loss itself, not of the scaled one.
   void update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
-              Tensors gradients, bool unscaled) const;
+              const Tensors& gradients, bool unscaled) const;
   const optim::LossScaling* scaling() const {
     return d_.mixed && d_.mixed->scaling ? &*d_.mixed->scaling : nullptr;
   }

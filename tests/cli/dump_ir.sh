@@ -37,5 +37,32 @@ for exact in true false; do
   "${ir[@]}" run "$folder/again.txt" --input "$folder/x.npz" > "$folder/results" || fail "run after opt"
   close "$folder/results" "$folder/wanted" || fail "after opt"
 done
+# Clipping and the loss scale take no pass of their own: all that a step writes of the shape of a
+# parameter is its gradient and the update.
+cat > "$folder/clipped.yaml" << 'YAML'
+model:
+  inputs: {x: "float32[batch, 24]"}
+  model: |
+    logits = linear(relu(linear(x, 48)), 7)
+  outputs: [logits]
+loss: cross_entropy(logits, label)
+optimizer: {name: adamw, lr: 1e-3, weight_decay: 0.1}
+data:
+  batch_size: 16
+  train: {kind: random, size: 64, fields: [{name: x, shape: [24]}, {name: label, dtype: int64, low: 0, high: 7}]}
+train: {steps: 1}
+YAML
+for clip in value norm global_norm; do
+  for mode in precision=float32 precision=f16 "precision=f16 amp.level=O2" "precision=bf16 amp.level=O2"; do
+    read -ra options <<< "$mode"
+    "$train" "$folder/clipped.yaml" "clip.$clip=0.5" "${options[@]}" --output "$folder/run" --overwrite \
+      --dump-ir "$folder/ir.clip" > "$folder/out" 2> "$folder/error" || fail "training with clip.$clip"
+    found="$(sed -n 's/^ *%.* = \([a-z_0-9]*\)([^)]*)[^:]* : [^(]*\[24, 48\].*/\1/p' "$folder"/ir.clip/train.*.schedule.txt |
+      sort | tr '\n' ' ')"
+    low=""
+    [[ $mode != precision=f16 ]] || low="cast "  # of the weight
+    [[ "$found" == "adam_update ${low}matmul " ]] || fail "clip.$clip, $mode: a step writes $found"
+  done
+done
 expect 2 "unknown pass 'cze' (did you mean 'cse'?)" "${ir[@]}" opt "$first" --passes cze
 finish

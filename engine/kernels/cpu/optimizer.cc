@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/parallel.h"
 #include "kernels/cpu/convert.h"
@@ -24,8 +25,8 @@ class Number {
       : at_(static_cast<size_t>(request.op.operand_index(name))),
         read_(request.operands[at_].present ? convert_fn(request.operands[at_].dtype, DType::kF64)
                                             : nullptr) {}
-  double read(void* const* operands) const {
-    double number = 0;
+  double read(void* const* operands, double otherwise = 0) const {
+    double number = otherwise;
     if (read_) read_(operands[at_], 1, &number, 1);
     return number;
   }
@@ -78,8 +79,9 @@ class Kept {
   std::vector<Copy> copies_;  // in the order of the results
 };
 
-/// `scalars(operands)` gives UpdateScalars<double>. Operands are param, grad, the states, the
-/// master, then 0-D numbers; results are the parameter, the states and the master.
+/// `scalars(operands)` gives UpdateScalars<double> but for those of the gradient. Operands are
+/// param, grad, the states, the master, then 0-D numbers; results are the parameter, the states and
+/// the master.
 template <class C, class F>
 std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
                                typename UpdateLoops<C>::Fn loop, F scalars) {
@@ -96,7 +98,10 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
   bool direct = !param.load && !grad.load && !round;
   for (const Part& m : moments) direct = direct && !m.load;
   const int64_t size = request.operands[0].size();
-  const Number skip(request, "skip");
+  const Number skip(request, "skip"), scale(request, "scale");
+  const AttrValue& limit = request.attrs[static_cast<size_t>(request.op.attr_index("bound"))];
+  const double bound =
+      limit.is_none() ? std::numeric_limits<double>::infinity() : limit.as_double();
   const Kept kept(request);
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     if (skip.read(operands) != 0) return kept.run(operands, results);
@@ -107,7 +112,9 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
                                   static_cast<C>(wide.b),
                                   static_cast<C>(wide.epsilon),
                                   static_cast<C>(wide.shrink),
-                                  wide.flag};
+                                  wide.flag,
+                                  static_cast<C>(scale.read(operands, 1)),
+                                  static_cast<C>(bound)};
     parallel_for(size, 16384, [&](int64_t begin, int64_t end) {
       alignas(64) C buffers[5][kBlock];
       const int64_t step = direct ? end - begin : kBlock;

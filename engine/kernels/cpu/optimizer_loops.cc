@@ -21,13 +21,20 @@ namespace {
 // `__restrict` would be wrong, since results may be operands; every element depends on its own
 // index alone, which `ivdep` says.
 
+/// A gradient as the update takes it; NaN stays NaN.
+template <class T>
+HWY_INLINE T taken(T gradient, const UpdateScalars<T>& k) {
+  const T scaled = gradient * k.scale, above = scaled < -k.bound ? -k.bound : scaled;
+  return above > k.bound ? k.bound : above;
+}
+
 template <class T>
 void sgd(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
   const T *p = r.param, *g = r.grad;
   T* out = r.out;
   const UpdateScalars<T> k = s;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < r.n; ++i) out[i] = p[i] - k.lr * (g[i] + k.decay * p[i]);
+  for (int64_t i = 0; i < r.n; ++i) out[i] = p[i] - k.lr * (taken(g[i], k) + k.decay * p[i]);
 }
 
 template <class T>
@@ -38,14 +45,14 @@ void momentum(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
   if (k.flag) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < r.n; ++i) {
-      const T slope = g[i] + k.decay * p[i], velocity = k.a * v[i] + slope;
+      const T slope = taken(g[i], k) + k.decay * p[i], velocity = k.a * v[i] + slope;
       out[i] = p[i] - k.lr * (slope + k.a * velocity);
       new_v[i] = velocity;
     }
   } else {
 #pragma GCC ivdep
     for (int64_t i = 0; i < r.n; ++i) {
-      const T velocity = k.a * v[i] + (g[i] + k.decay * p[i]);
+      const T velocity = k.a * v[i] + (taken(g[i], k) + k.decay * p[i]);
       out[i] = p[i] - k.lr * velocity;
       new_v[i] = velocity;
     }
@@ -60,7 +67,7 @@ void adam(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
   const T rest_a = T(1) - k.a, rest_b = T(1) - k.b;
 #pragma GCC ivdep
   for (int64_t i = 0; i < r.n; ++i) {
-    const T slope = g[i] + k.decay * p[i];
+    const T slope = taken(g[i], k) + k.decay * p[i];
     const T first = k.a * m[i] + rest_a * slope, second = k.b * v[i] + rest_b * slope * slope;
     out[i] = p[i] * k.shrink - k.lr * first / (std::sqrt(second) + k.epsilon);
     new_m[i] = first;
@@ -75,7 +82,7 @@ void adagrad(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
   const UpdateScalars<T> k = s;
 #pragma GCC ivdep
   for (int64_t i = 0; i < r.n; ++i) {
-    const T slope = g[i] + k.decay * p[i], moment = m[i] + slope * slope;
+    const T slope = taken(g[i], k) + k.decay * p[i], moment = m[i] + slope * slope;
     out[i] = p[i] - k.lr * slope / (std::sqrt(moment) + k.epsilon);
     new_m[i] = moment;
   }
@@ -89,7 +96,7 @@ void rmsprop(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
   const T rest = T(1) - k.b, centered = k.flag ? T(1) : T(0);
 #pragma GCC ivdep
   for (int64_t i = 0; i < r.n; ++i) {
-    const T slope = g[i] + k.decay * p[i];
+    const T slope = taken(g[i], k) + k.decay * p[i];
     const T next_square = k.b * square[i] + rest * slope * slope;
     const T next_mean = k.flag ? k.b * mean[i] + rest * slope : mean[i];
     const T variance = next_square - centered * next_mean * next_mean;
@@ -113,8 +120,27 @@ bool finite(const T* x, int64_t n) {
 }
 
 template <class T>
-constexpr UpdateLoops<T> kLoops = {&sgd<T>,     &momentum<T>, &adam<T>,
-                                   &adagrad<T>, &rmsprop<T>,  &finite<T>};
+double squares(const T* x, int64_t n) {
+  constexpr int64_t kLanes = 32;
+  double sums[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t k = 0; k < kLanes; ++k) {
+      const auto value = static_cast<double>(x[i + k]);
+      sums[k] += value * value;
+    }
+  for (; i < n; ++i) {
+    const auto value = static_cast<double>(x[i]);
+    sums[i % kLanes] += value * value;
+  }
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+template <class T>
+constexpr UpdateLoops<T> kLoops = {&sgd<T>,     &momentum<T>, &adam<T>,   &adagrad<T>,
+                                   &rmsprop<T>, &finite<T>,   &squares<T>};
 
 }  // namespace
 

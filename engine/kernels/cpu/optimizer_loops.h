@@ -23,13 +23,15 @@ struct UpdateScalars {
   T lr, decay, a, b, epsilon;  ///< a and b: momentum, betas or rho
   T shrink;                    ///< factor on the parameter before the update (decoupled decay)
   bool flag;                   ///< Nesterov, or centered
+  T scale, bound;  ///< the gradient times `scale`, held within -bound and bound, is what is used
 };
 
 template <class T>
 struct UpdateLoops {
   using Fn = void (*)(const UpdateRun<T>&, const UpdateScalars<T>&);
   Fn sgd, momentum, adam, adagrad, rmsprop;
-  bool (*finite)(const T* values, int64_t n);  ///< none is infinite or NaN
+  bool (*finite)(const T* values, int64_t n);     ///< none is infinite or NaN
+  double (*squares)(const T* values, int64_t n);  ///< their sum
 };
 template <class T>
 const UpdateLoops<T>& update_loops();

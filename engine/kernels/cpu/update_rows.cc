@@ -1,51 +1,17 @@
 // Lazy optimizer updates: only the rows of a table that a batch has read. Places are sorted by row,
 // so that each row is updated once, by the sum of its gradients, whatever the number of threads.
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
-#include "base/parallel.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/row_places.h"
 #include "ops/generated/attrs.h"
 #include "ops/kernel.h"
 
 namespace paddle::cpu {
 namespace {
-
-struct Place {
-  int64_t row, at;
-  bool operator<(const Place& o) const { return row != o.row ? row < o.row : at < o.at; }
-};
-
-constexpr int64_t kMaxWidth = 1024;  ///< elements of a row that are summed at a time
-
-/// Places in the order of their rows.
-const Place* sorted_places(const int64_t* indices, int64_t count, int64_t rows,
-                           std::byte* scratch) {
-  auto* places = reinterpret_cast<Place*>(scratch);
-  for (int64_t i = 0; i < count; ++i) {
-    if (indices[i] < 0 || indices[i] >= rows)
-      fail(ErrorCode::kData, "row ", indices[i], " lies outside a table of ", rows, " rows");
-    places[i] = {indices[i], i};
-  }
-  std::sort(places, places + count);
-  return places;
-}
-
-/// Calls `visit(row, first, last)` with each row's places, rows divided among threads.
-template <class Visit>
-void for_each_row(const Place* places, int64_t count, Visit&& visit) {
-  parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
-    while (begin > 0 && begin < end && places[begin].row == places[begin - 1].row) ++begin;
-    for (int64_t i = begin; i < end;) {
-      int64_t last = i + 1;
-      while (last < count && places[last].row == places[i].row) ++last;
-      visit(places[i].row, i, last);
-      i = last;
-    }
-  });
-}
 
 /// One update rule: its constants, fixed when prepared, and those of the step.
 struct Rule {
@@ -53,6 +19,7 @@ struct Rule {
   size_t states = 0;
   double momentum = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
   bool nesterov = false, decoupled = false;
+  double bound = std::numeric_limits<double>::infinity();
 
   static Rule of(const KernelRequest& request) {
     Rule r;
@@ -69,15 +36,27 @@ struct Rule {
       const AdamUpdateRowsAttrs a(request.attrs);
       r = {Kind::kAdam, 2, 0, a.beta1, a.beta2, a.epsilon, a.weight_decay, false, a.decoupled};
     }
+    const auto bound = request.attrs[static_cast<size_t>(request.op.attr_index("bound"))];
+    if (!bound.is_none()) r.bound = bound.as_double();
     return r;
   }
 };
 
+/// What an update reads beside arrays.
+struct Scalars {
+  double lr = 0, step = 1, scale = 1;
+};
+
 /// Updates `n` elements of a row; `g` is their summed gradient.
 template <class T>
-void update(const Rule& r, double lr, double step, int64_t n, T* p, T* g, T* s0, T* s1) {
+void update(const Rule& r, const Scalars& scalars, int64_t n, T* p, T* g, T* s0, T* s1) {
   const T decay = static_cast<T>(r.decoupled ? 0 : r.weight_decay);
-  for (int64_t i = 0; i < n; ++i) g[i] += decay * p[i];
+  const T scale = static_cast<T>(scalars.scale), bound = static_cast<T>(r.bound);
+  for (int64_t i = 0; i < n; ++i) {
+    const T scaled = g[i] * scale, above = scaled < -bound ? -bound : scaled;
+    g[i] = (above > bound ? bound : above) + decay * p[i];
+  }
+  const double lr = scalars.lr, step = scalars.step;
   const T rate = static_cast<T>(lr);
   switch (r.kind) {
     case Rule::Kind::kSgd:
@@ -132,14 +111,17 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
   const int64_t rows = request.operands[0].shape[0], width = request.operands[0].shape[1];
   const int64_t count = request.operands[1].shape[0];
   const size_t lr_at = at("lr"), index_at = at("indices"), skip_at = at("skip");
+  const size_t scale_at = at("scale");
   const bool adam = rule.kind == Rule::Kind::kAdam, skips = request.operands[skip_at].present;
+  const bool scaled = request.operands[scale_at].present;
   const bool has_master = request.operands[at("master")].present;
   const DType lr_type = request.operands[lr_at].dtype;
   const DType step_type = adam ? request.operands[lr_at + 1].dtype : DType::kI64;
-  const DType gradient_type = request.operands[1].dtype, kept_type = request.operands[0].dtype;
-  const ConvertFn widen = convert_fn(gradient_type, dtype_of<T>());
+  const DType scale_type = request.operands[scale_at].dtype;
+  const DType kept_type = request.operands[0].dtype;
+  const RowSums<T> row_sums(request.operands[1]);
   const ConvertFn round = has_master ? convert_fn(dtype_of<T>(), kept_type) : nullptr;
-  const int64_t gradient_item = item_size(gradient_type), kept_item = item_size(kept_type);
+  const int64_t kept_item = item_size(kept_type);
   // Result i is the new version of `versions[i]`.
   std::vector<size_t> versions = {0};
   for (size_t i = 0; i < rule.states; ++i) versions.push_back(2 + i);
@@ -155,37 +137,24 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
           if (from != results[i] && bytes[i] > 0) std::memcpy(results[i], from, bytes[i]);
         }
         if (skips && *static_cast<const bool*>(operands[skip_at])) return;
-        const double lr = scalar(lr_type, operands[lr_at]);
-        const double step = adam ? scalar(step_type, operands[lr_at + 1]) : 1;
-        const std::byte* gradients = static_cast<const std::byte*>(operands[1]);
+        Scalars scalars;
+        scalars.lr = scalar(lr_type, operands[lr_at]);
+        if (adam) scalars.step = scalar(step_type, operands[lr_at + 1]);
+        if (scaled) scalars.scale = scalar(scale_type, operands[scale_at]);
         const Place* places =
             sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
         T* parameter = static_cast<T*>(results[has_master ? 1 + rule.states : 0]);
         T* state0 = rule.states > 0 ? static_cast<T*>(results[1]) : nullptr;
         T* state1 = rule.states > 1 ? static_cast<T*>(results[2]) : nullptr;
         for_each_row(places, count, [&](int64_t row, int64_t first, int64_t last) {
-          T sum[kMaxWidth], next[kMaxWidth];
-          for (int64_t column = 0; column < width; column += kMaxWidth) {
-            const int64_t n = std::min(kMaxWidth, width - column);
-            const auto gradient = [&](int64_t i) {
-              return gradients + (places[i].at * width + column) * gradient_item;
-            };
-            widen(gradient(first), 1, sum, n);
-            for (int64_t i = first + 1; i < last; ++i) {
-              const T* g = reinterpret_cast<const T*>(gradient(i));
-              if (gradient_type != dtype_of<T>()) {
-                widen(gradient(i), 1, next, n);
-                g = next;
-              }
-              for (int64_t k = 0; k < n; ++k) sum[k] += g[k];
-            }
+          row_sums.run(operands[1], places, first, last, [&](int64_t column, int64_t n, T* sum) {
             const int64_t begin = row * width + column;
-            update(rule, lr, step, n, parameter + begin, sum, state0 ? state0 + begin : nullptr,
+            update(rule, scalars, n, parameter + begin, sum, state0 ? state0 + begin : nullptr,
                    state1 ? state1 + begin : nullptr);
             if (round)
               round(parameter + begin, 1, static_cast<std::byte*>(results[0]) + begin * kept_item,
                     n);
-          }
+          });
         });
       },
       static_cast<size_t>(count) * sizeof(Place));

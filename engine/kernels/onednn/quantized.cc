@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/serial_scope.h"
 #include "kernels/cpu/conv_shape.h"
+#include "kernels/cpu/matmul_shape.h"
 #include "kernels/onednn/program.h"
 #include "ops/generated/attrs.h"
 #include "ops/quantized.h"
@@ -23,6 +24,8 @@ using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
 constexpr int64_t kNearBytes = int64_t{1} << 20;  // of a residual that a second-level cache holds
+
+constexpr int32_t kShift = -128;  // takes unsigned bytes to signed ones, which a right side must be
 
 /// A constant operand as an array.
 Array constant_of(const Layout& layout) {
@@ -77,7 +80,10 @@ class Finish {
   /// bit of the axis of channels, `channel_dims` the result's dims with 1 for the other axes.
   dnnl::primitive_attr attributes(Program& program, int channel_mask, const Dims& channel_dims) {
     attributes_ = user_scratch();
-    set_input_zero(program);
+    set_zero(program, q::kXZero, DNNL_ARG_SRC, 0);
+    if (request_.operands.size() > q::kYZero)
+      set_zero(program, q::kYZero, DNNL_ARG_WEIGHTS,
+               operand(q::kWeight).dtype == DType::kU8 ? kShift : 0);
     const bool known_scale = present(q::kScale) && operand(q::kScale).constant;
     const bool float_bias = present(q::kBias) && operand(q::kBias).dtype == DType::kF32;
     const bool known_bias = float_bias && operand(q::kBias).constant;
@@ -175,27 +181,28 @@ class Finish {
     }
   }
 
-  void set_input_zero(Program& program) {
-    if (!present(q::kXZero)) return;
-    const Layout& zero = operand(q::kXZero);
-    if (zero.constant) {
-      const auto value = static_cast<int32_t>(numbers(zero)[0]);
-      if (value != 0) attributes_.set_zero_points(DNNL_ARG_SRC, 0, {value});
+  /// The zero point of an argument whose values were shifted by `shift`.
+  void set_zero(Program& program, size_t zero_operand, int argument, int32_t shift) {
+    const bool given = present(zero_operand);
+    if (!given || operand(zero_operand).constant) {
+      const int32_t zero =
+          given ? static_cast<int32_t>(numbers(operand(zero_operand))[0]) : int32_t{0};
+      if (zero + shift != 0) attributes_.set_zero_points(argument, 0, {zero + shift});
       return;
     }
-    attributes_.set_zero_points(DNNL_ARG_SRC, 0, {DNNL_RUNTIME_S32_VAL});
+    attributes_.set_zero_points(argument, 0, {DNNL_RUNTIME_S32_VAL});
     const Desc desc({1}, Type::s32, Tag::a);
     const Slot slot = program.scratch(desc);
-    program.add([slot, dtype = zero.dtype](const RunContext& context, void* const* operands,
-                                           void* const* results) {
-      const void* const from = operands[q::kXZero];
+    program.add([slot, zero_operand, shift, dtype = operand(zero_operand).dtype](
+                    const RunContext& context, void* const* operands, void* const* results) {
+      const void* const from = operands[zero_operand];
       int32_t& to = *static_cast<int32_t*>(Program::address(slot, context, operands, results));
       visit_dtype(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        to = static_cast<int32_t>(static_cast<float>(*static_cast<const T*>(from)));
+        to = static_cast<int32_t>(static_cast<float>(*static_cast<const T*>(from))) + shift;
       });
     });
-    arguments_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, desc, slot});
+    arguments_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | argument, desc, slot});
   }
 
   Desc channel_desc(size_t i, const Dims& channel_dims) const {
@@ -248,6 +255,20 @@ bool computes(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> nothing_to_do() {
   return make_kernel([](const RunContext&, void* const*, void* const*) {});
+}
+
+/// Appends what makes signed bytes of an operand's unsigned ones, less 128 each.
+Slot shifted(Program& program, size_t operand, const Desc& desc) {
+  const Slot slot = program.scratch(desc);
+  program.add([slot, operand, bytes = static_cast<int64_t>(desc.get_size())](
+                  const RunContext& context, void* const* operands, void* const* results) {
+    const auto* const from = static_cast<const uint8_t*>(operands[operand]);
+    auto* const to = static_cast<uint8_t*>(Program::address(slot, context, operands, results));
+    parallel_for(bytes, 65536, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) to[i] = from[i] ^ 0x80;
+    });
+  });
+  return slot;
 }
 
 }  // namespace
@@ -371,6 +392,64 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
   if (finish.has_whole_bias())
     arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
   finish.begin(*program, 0, y.get_size());
+  program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
+  program->set_name(description.impl_info_str());
+  program->set_serial(serial);
+  return program;
+}
+
+std::unique_ptr<Kernel> prepare_quantized_matmul(const KernelRequest& request) {
+  if (request.results[0].size() == 0) return nothing_to_do();
+  const Layout &left = request.operands[q::kX], &right = request.operands[q::kWeight];
+  const Layout& result = request.results[0];
+  if (left.size() == 0 || !sums_bytes_exactly()) return nullptr;
+  const QuantizedMatmulAttrs attrs(request.attrs);
+  const auto s = cpu::MatmulShape::of(left, right, attrs.transpose_x, attrs.transpose_y);
+  Finish finish(request, attrs.step_dtype, attrs.low, attrs.high);
+  const Layout& bias_layout = request.operands[q::kBias];
+  if (!finish.read() || s.batch.size() > 8) return nullptr;
+  const bool serial = is_small(s.batches() * s.m * s.n * s.k / 4);
+  const SerialScope scope(serial);
+
+  auto program = std::make_unique<Program>();
+  Dims channels(s.batch.size() + 2, 1);
+  channels.back() = s.n;
+  const dnnl::primitive_attr attributes =
+      finish.attributes(*program, 1 << (channels.size() - 1), channels);
+  const auto matrix = [&](Type type, const Dims& batch, bool transposed, int64_t rows,
+                          int64_t columns) {
+    Dims dims = s.batch;
+    for (size_t i = 0; i < dims.size(); ++i)
+      if (batch[i] == 0) dims[i] = 1;
+    dims.insert(dims.end(), {rows, columns});
+    Dims stored = dims;
+    if (transposed) std::swap(stored[stored.size() - 1], stored[stored.size() - 2]);
+    Dims strides = contiguous_strides(stored);
+    if (transposed) std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
+    return Desc(dims, type, strides);
+  };
+  const Desc x = matrix(data_type(left.dtype), s.x_batch, attrs.transpose_x, s.m, s.k);
+  const Desc y = matrix(Type::s8, s.y_batch, attrs.transpose_y, s.k, s.n);
+  Dims out_dims = s.batch;
+  out_dims.insert(out_dims.end(), {s.m, s.n});
+  const Desc out(out_dims, data_type(result.dtype), contiguous_strides(out_dims));
+  if (finish.has_whole_bias() && bias_layout.size() != s.n) return nullptr;
+  const Desc bias =
+      finish.has_whole_bias() ? Desc(channels, Type::s32, contiguous_strides(channels)) : Desc();
+  const dnnl::matmul::primitive_desc description(
+      finish.has_whole_bias() ? dnnl::matmul::desc(x, y, bias, out) : dnnl::matmul::desc(x, y, out),
+      attributes, cpu_engine(), true);
+  if (!description || is_reference(description.impl_info_str())) return nullptr;
+
+  const Slot w = right.dtype == DType::kU8 ? shifted(*program, q::kWeight, y)
+                                           : Slot{Slot::kOperand, q::kWeight};
+  std::vector<Program::Argument> arguments = finish.arguments();
+  arguments.insert(arguments.end(), {{DNNL_ARG_SRC, x, {Slot::kOperand, q::kX}},
+                                     {DNNL_ARG_WEIGHTS, y, w},
+                                     {DNNL_ARG_DST, out, {Slot::kResult, 0}}});
+  if (finish.has_whole_bias())
+    arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
+  finish.begin(*program, 0, out.get_size());
   program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
   program->set_serial(serial);

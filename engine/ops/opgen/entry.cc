@@ -87,6 +87,7 @@ Param parse_param(const std::string& text) {
   std::string type = colon == std::string::npos ? "tensor" : trimmed(declaration.substr(colon + 1));
   if (take_suffix(type, "@host")) p.host = true;
   if (take_suffix(type, "@shape")) p.shape_only = true;
+  if (take_suffix(type, "@widened")) p.widened = true;
   if (take_suffix(type, "|tensor")) p.or_tensor = true;
   if (take_suffix(type, "?")) p.optional = true;
   if (type == "tensor" || type == "T" || type == "tensors" || type == "Ts") {

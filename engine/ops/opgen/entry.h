@@ -10,7 +10,7 @@ struct Param {
   std::string name;
   bool is_operand = false;
   // operands
-  bool list = false, promotes = false, host = false, shape_only = false;
+  bool list = false, promotes = false, host = false, shape_only = false, widened = false;
   // attributes
   std::string type;           ///< "int", "ints", "word", …
   std::string words;          ///< for "word"

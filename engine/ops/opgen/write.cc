@@ -225,10 +225,10 @@ void write_definition(const Entry& e, std::ostringstream& c) {
     if (p.is_operand) {
       if (p.name == e.in_place) in_place = operands;
       ++operands;
-      operand_rows += "    {" + quoted(p.name) +
-                      ", OperandKind::" + (p.list ? "kList" : "kTensor") + ", " +
-                      boolean(p.optional) + ", " + boolean(p.promotes) + ", " + boolean(p.host) +
-                      ", " + boolean(p.shape_only) + ", " + boolean(p.hidden) + "},\n";
+      operand_rows +=
+          "    {" + quoted(p.name) + ", OperandKind::" + (p.list ? "kList" : "kTensor") + ", " +
+          boolean(p.optional) + ", " + boolean(p.promotes) + ", " + boolean(p.host) + ", " +
+          boolean(p.shape_only) + ", " + boolean(p.widened) + ", " + boolean(p.hidden) + "},\n";
     } else {
       ++attrs;
       attr_rows += "    {" + quoted(p.name) + ", AttrType::" + attr_type(p.type) + ", " +

@@ -1,0 +1,90 @@
+#pragma once
+// The rows of a row-sparse gradient in the order of the table's rows, so that those of equal index
+// are summed in one order whatever the number of threads.
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "kernels/cpu/convert.h"
+#include "ops/op.h"
+
+namespace paddle::cpu {
+
+/// A row of the table and where a gradient of it lies.
+struct Place {
+  int64_t row, at;
+  bool operator<(const Place& o) const { return row != o.row ? row < o.row : at < o.at; }
+};
+
+/// Places in the order of their rows; `scratch` holds `count` of them.
+inline const Place* sorted_places(const int64_t* indices, int64_t count, int64_t rows,
+                                  std::byte* scratch) {
+  auto* places = reinterpret_cast<Place*>(scratch);
+  for (int64_t i = 0; i < count; ++i) {
+    if (indices[i] < 0 || indices[i] >= rows)
+      fail(ErrorCode::kData, "row ", indices[i], " lies outside a table of ", rows, " rows");
+    places[i] = {indices[i], i};
+  }
+  std::sort(places, places + count);
+  return places;
+}
+
+/// Calls `visit(row, first, last)` with each row's places, rows divided among threads.
+template <class Visit>
+void for_each_row(const Place* places, int64_t count, Visit&& visit) {
+  parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
+    while (begin > 0 && begin < end && places[begin].row == places[begin - 1].row) ++begin;
+    for (int64_t i = begin; i < end;) {
+      int64_t last = i + 1;
+      while (last < count && places[last].row == places[i].row) ++last;
+      visit(places[i].row, i, last);
+      i = last;
+    }
+  });
+}
+
+/// Sums the gradients of one row of the table in T, whatever float type they have.
+template <class T>
+class RowSums {
+ public:
+  static constexpr int64_t kMaxWidth = 1024;  ///< elements of a row that are summed at a time
+
+  explicit RowSums(const Layout& rows)
+      : width_(rows.shape[1]),
+        item_(item_size(rows.dtype)),
+        widen_(convert_fn(rows.dtype, dtype_of<T>())),
+        direct_(rows.dtype == dtype_of<T>()) {}
+
+  /// Calls `visit(column, n, sum)` with the sum of the places [first, last), column by column.
+  template <class Visit>
+  void run(const void* rows, const Place* places, int64_t first, int64_t last,
+           Visit&& visit) const {
+    T sum[kMaxWidth], next[kMaxWidth];
+    for (int64_t column = 0; column < width_; column += kMaxWidth) {
+      const int64_t n = std::min(kMaxWidth, width_ - column);
+      const auto gradient = [&](int64_t i) {
+        return static_cast<const std::byte*>(rows) + (places[i].at * width_ + column) * item_;
+      };
+      widen_(gradient(first), 1, sum, n);
+      for (int64_t i = first + 1; i < last; ++i) {
+        const T* g = reinterpret_cast<const T*>(gradient(i));
+        if (!direct_) {
+          widen_(gradient(i), 1, next, n);
+          g = next;
+        }
+        for (int64_t k = 0; k < n; ++k) sum[k] += g[k];
+      }
+      visit(column, n, sum);
+    }
+  }
+
+ private:
+  int64_t width_, item_;
+  ConvertFn widen_;
+  bool direct_;
+};
+
+}  // namespace paddle::cpu
