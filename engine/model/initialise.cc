@@ -1,8 +1,12 @@
 // First values of parameters. Random ones are a function of (seed, path, element), so that the
 // order in which parameters are made changes nothing.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <span>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "model/host.h"
 #include "runtime/execute.h"
@@ -40,6 +44,8 @@ const char* word(Kind kind) {
   }
   return "";
 }
+
+constexpr int64_t kGrain = 1 << 14;  // elements that are worth a thread
 
 /// Element `i` of normal numbers cut at two standard deviations: the first of its draws inside.
 double cut_normal(const Random& random, uint64_t i) {
@@ -91,33 +97,47 @@ std::vector<double> orthogonal_values(const Dims& shape, const Random& random) {
   return turned;
 }
 
-double value_at(const Initialiser& init, const Random& random, const std::pair<double, double>& fan,
-                uint64_t i) {
-  const auto [in, out] = fan;
-  const auto uniform = [&](double limit) { return (2 * random.uniform(i) - 1) * limit; };
+/// The numbers of elements `first`, `first + 1`, …; `listed` are those of kinds that list them.
+void fill_values(const Initialiser& init, const std::vector<double>& listed, const Random& random,
+                 const std::pair<double, double>& fan, int64_t first, std::span<double> out) {
+  const auto from = static_cast<uint64_t>(first);
+  const auto [fan_in, fan_out] = fan;
+  const auto normal = [&](double mean, double deviation) {
+    random.fill_normal(out, from);
+    for (double& x : out) x = mean + deviation * x;
+  };
+  const auto uniform = [&](double limit) {
+    random.fill_uniform(out, from);
+    for (double& x : out) x = (2 * x - 1) * limit;
+  };
   switch (init.kind) {
     case Kind::kConstant:
-      return init.a;
+      std::ranges::fill(out, init.a);
+      return;
     case Kind::kNormal:
-      return init.a + init.b * random.normal(i);
+      return normal(init.a, init.b);
     case Kind::kTruncatedNormal:
-      return init.a + init.b * cut_normal(random, i);
+      for (size_t i = 0; i < out.size(); ++i)
+        out[i] = init.a + init.b * cut_normal(random, from + i);
+      return;
     case Kind::kUniform:
-      return init.a + (init.b - init.a) * random.uniform(i);
+      random.fill_uniform(out, from);
+      for (double& x : out) x = init.a + (init.b - init.a) * x;
+      return;
     case Kind::kXavierUniform:
-      return uniform(std::sqrt(6 / (in + out)));
+      return uniform(std::sqrt(6 / (fan_in + fan_out)));
     case Kind::kXavierNormal:
-      return std::sqrt(2 / (in + out)) * random.normal(i);
+      return normal(0, std::sqrt(2 / (fan_in + fan_out)));
     case Kind::kKaimingUniform:
-      return uniform(std::sqrt(6 / in));
+      return uniform(std::sqrt(6 / fan_in));
     case Kind::kKaimingNormal:
-      return std::sqrt(2 / in) * random.normal(i);
+      return normal(0, std::sqrt(2 / fan_in));
     case Kind::kOrthogonal:
     case Kind::kAssign:
     case Kind::kArray:
       break;
   }
-  return init.values[i];
+  std::copy_n(listed.begin() + first, out.size(), out.begin());
 }
 
 /// A writable copy of a file's array, in the type that is wanted.
@@ -169,13 +189,12 @@ Array initial_value(const Initialiser& init, const std::string& path, const Dims
                     DType dtype, uint64_t seed) {
   const int64_t size = element_count(std::span<const int64_t>(shape));
   if (init.kind == Kind::kArray) return copy_of(init.array, path, shape, dtype);
-  Initialiser filled = init;
   const Random random(seed, stream_of(path));
-  if (init.kind == Kind::kOrthogonal) filled.values = orthogonal_values(shape, random);
+  const std::vector<double> numbers =
+      init.kind == Kind::kOrthogonal ? orthogonal_values(shape, random) : init.values;
   const bool listed = init.kind == Kind::kOrthogonal || init.kind == Kind::kAssign;
-  if (listed && filled.values.size() != static_cast<size_t>(size)) {
-    fail(ErrorCode::kConfig, "'", path, "': ", filled.values.size(), " values for ", size,
-         " elements");
+  if (listed && numbers.size() != static_cast<size_t>(size)) {
+    fail(ErrorCode::kConfig, "'", path, "': ", numbers.size(), " values for ", size, " elements");
   }
   Array out =
       Array::empty(is_complex(dtype) || !info(dtype).has_kernels ? DType::kF64 : dtype, shape);
@@ -183,14 +202,22 @@ Array initial_value(const Initialiser& init, const std::string& path, const Dims
   visit_dtype(out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* data = out.data<T>();
-    for (int64_t i = 0; i < size; ++i) {
-      const double value = value_at(filled, random, fan, static_cast<uint64_t>(i));
-      if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
-        data[i] = T(static_cast<float>(value));
-      } else {
-        data[i] = static_cast<T>(value);
+    parallel_for(size, kGrain, [&](int64_t begin, int64_t end) {
+      std::array<double, 256> block;
+      for (int64_t at = begin; at < end; at += static_cast<int64_t>(block.size())) {
+        const auto count = std::min<int64_t>(end - at, block.size());
+        const std::span<double> values(block.data(), static_cast<size_t>(count));
+        fill_values(init, numbers, random, fan, at, values);
+        for (int64_t i = 0; i < count; ++i) {
+          const double value = block[static_cast<size_t>(i)];
+          if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>) {
+            data[at + i] = T(static_cast<float>(value));
+          } else {
+            data[at + i] = static_cast<T>(value);
+          }
+        }
       }
-    }
+    });
   });
   return out.dtype == dtype ? out : out.cast(dtype);
 }
