@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "onnx/operators.h"
 
@@ -133,6 +134,79 @@ Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
   return ops::where(beyond, scalar(s.extrapolation, x.dtype()), out);
 }
 
+/// One axis whose sizes are symbols; without `scale` it is the ratio of the sizes.
+struct SymbolicResize {
+  int64_t axis = 0;
+  Dim from, to;
+  std::optional<double> scale = {};
+};
+
+/// size * scale, rounded down, where the scale is a fraction that a dim can say.
+Dim scaled(const Dim& size, double scale) {
+  for (int64_t q = 1; q <= 64; ++q) {
+    const double p = scale * static_cast<double>(q);
+    if (p == std::floor(p) && p < 0x1p20)
+      return floor_divide(size * Dim(static_cast<int64_t>(p)), q);
+  }
+  throw NeedsValue(ErrorCode::kModel, str("the size ", size, " must be known"));
+}
+
+/// `resized` with places and weights computed when the model runs, in float64 like there.
+Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
+  const auto must_be_known = [&] {
+    throw NeedsValue(ErrorCode::kModel, str("the size ", a.from, " must be known"));
+  };
+  if (s.antialias || s.exclude_outside || s.mode == "cubic") must_be_known();
+  const DType f = DType::kF64;
+  const Tensor at =
+      ops::cast(ops::arange(AttrValue(0), AttrValue(a.to), AttrValue(1), DType::kI64), f);
+  const Tensor in = dim_value(a.from, f), one = scalar(1, f), half = scalar(0.5, f);
+  const Tensor scale = a.scale ? scalar(*a.scale, f) : dim_value(a.to, f) / in;
+  const Tensor out = a.scale ? in * scale : dim_value(a.to, f);
+  Tensor from;
+  if (s.coordinates == "asymmetric") {
+    from = at / scale;
+  } else if (s.coordinates == "half_pixel") {
+    from = (at + half) / scale - half;
+  } else if (s.coordinates == "pytorch_half_pixel") {
+    from = ops::where(ops::equal(out, one), scalar(-0.5, f), (at + half) / scale - half);
+  } else if (s.coordinates == "align_corners") {
+    from = ops::where(ops::equal(out, one), scalar(0, f), at * (in - one) / (out - one));
+  } else {
+    must_be_known();
+  }
+  const auto taken = [&](const Tensor& place) {
+    const Tensor inside = ops::minimum(ops::maximum(place, scalar(0, f)), in - one);
+    return ops::index_select(x, ops::cast(inside, DType::kI64), a.axis);
+  };
+  if (s.mode == "nearest") {
+    if (s.nearest == "round_prefer_floor") return taken(ops::ceil(from - half));
+    if (s.nearest == "round_prefer_ceil") return taken(ops::floor(from + half));
+    if (s.nearest == "floor") return taken(ops::floor(from));
+    if (s.nearest == "ceil") return taken(ops::ceil(from));
+    fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
+  }
+  const Tensor base = ops::ceil(from) - one, ratio = from - base;
+  Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
+  shape[static_cast<size_t>(a.axis)] = a.to;
+  const auto weighted = [&](const Tensor& place, const Tensor& weight) {
+    return taken(place) * ops::cast(ops::reshape(weight, shape), x.dtype());
+  };
+  return weighted(base, one - ratio) + weighted(base + one, ratio);
+}
+
+/// The same for axes of which at least one has symbols for sizes.
+Values resize_all(const Tensor& x, const Sampling& s, const std::vector<SymbolicResize>& axes) {
+  const auto apply = [&](const Tensor& wide) {
+    Tensor y = wide;
+    for (const SymbolicResize& a : axes) y = resized(y, s, a);
+    return y;
+  };
+  if (s.mode == "nearest") return {apply(x)};
+  const Tensor wide = is_float(x.dtype()) ? x : ops::cast(x, DType::kF32);
+  return {ops::cast(in_float32(wide, apply), x.dtype())};
+}
+
 Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResize>& axes) {
   if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic")
     fail(ErrorCode::kModel, "unknown mode '", s.mode, "'");
@@ -156,6 +230,15 @@ Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResi
 Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& scales) {
   if (static_cast<int64_t>(scales.size()) != x.ndim())
     fail(ErrorCode::kModel, scales.size(), " scales are given for ", x.ndim(), " axes");
+  if (!is_constant(x.shape())) {
+    std::vector<SymbolicResize> axes;
+    for (int64_t i = 0; i < x.ndim(); ++i) {
+      const double scale = scales[static_cast<size_t>(i)];
+      if (!(scale > 0)) fail(ErrorCode::kModel, "the scale ", scale, " is not positive");
+      if (scale != 1) axes.push_back({i, x.dim(i), scaled(x.dim(i), scale), scale});
+    }
+    return resize_all(x, s, axes);
+  }
   std::vector<AxisResize> axes;
   for (int64_t i = 0; i < x.ndim(); ++i) {
     AxisResize a;
@@ -206,11 +289,29 @@ Values resize(NodeCall& c) {
   };
   std::vector<double> roi = given(1) ? known_numbers(c, 1) : std::vector<double>{};
   const std::vector<double> scales = given(2) ? known_numbers(c, 2) : std::vector<double>{};
-  std::vector<int64_t> sizes = given(3) ? c.known_integers(3) : std::vector<int64_t>{};
+  const std::string policy = c.word("keep_aspect_ratio_policy", "stretch");
+  const Shape goals = given(3) ? c.known_dims(3) : Shape{};
+  if (!is_constant(x.shape()) || !is_constant(goals)) {
+    c.check((scales.size() == n) != (goals.size() == n), "scales or sizes for ", n,
+            " axes are needed");
+    if (policy != "stretch" || s.coordinates == "tf_crop_and_resize")
+      throw NeedsValue(ErrorCode::kModel, "the sizes must be known");
+    std::vector<SymbolicResize> all;
+    for (size_t i = 0; i < n; ++i) {
+      const Dim& from = x.dim(axes[i]);
+      if (!scales.empty()) {
+        c.check(scales[i] > 0, "the scale ", scales[i], " is not positive");
+        if (scales[i] != 1) all.push_back({axes[i], from, scaled(from, scales[i]), scales[i]});
+      } else if (!from.same(goals[i])) {
+        all.push_back({axes[i], from, goals[i]});
+      }
+    }
+    return resize_all(x, s, all);
+  }
+  const std::vector<int64_t> sizes = concrete(goals);
   c.check((scales.size() == n) != (sizes.size() == n), "scales or sizes for ", n,
           " axes are needed");
   double common = 0;  // one scale for all axes, where the aspect ratio is kept
-  const std::string policy = c.word("keep_aspect_ratio_policy", "stretch");
   if (!sizes.empty() && policy != "stretch")
     for (size_t i = 0; i < n; ++i) {
       const double scale =

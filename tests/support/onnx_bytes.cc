@@ -44,6 +44,10 @@ std::string ints_attribute(const std::string& name, const std::vector<int64_t>& 
   return out + number_field(20, 7);
 }
 
+std::string string_attribute(const std::string& name, const std::string& value) {
+  return bytes_field(1, name) + bytes_field(4, value) + number_field(20, 3);
+}
+
 std::string graph_attribute(const std::string& name, const std::string& graph) {
   return bytes_field(1, name) + bytes_field(6, graph) + number_field(20, 5);
 }
@@ -59,6 +63,12 @@ std::string onnx_int64s(const std::string& name, const std::vector<int64_t>& val
   std::string raw(values.size() * sizeof(int64_t), '\0');
   std::memcpy(raw.data(), values.data(), raw.size());
   return onnx_tensor(name, 7, {static_cast<int64_t>(values.size())}, raw);
+}
+
+std::string onnx_floats(const std::string& name, const std::vector<float>& values) {
+  std::string raw(values.size() * sizeof(float), '\0');
+  std::memcpy(raw.data(), values.data(), raw.size());
+  return onnx_tensor(name, 1, {static_cast<int64_t>(values.size())}, raw);
 }
 
 std::string external_tensor(const std::string& name, const std::vector<int64_t>& dims,

@@ -17,12 +17,14 @@ std::string onnx_node(const std::string& type, const std::vector<std::string>& i
                       const std::vector<std::string>& attributes = {},
                       const std::string& domain = "");
 std::string int_attribute(const std::string& name, int64_t value);
+std::string string_attribute(const std::string& name, const std::string& value);
 std::string ints_attribute(const std::string& name, const std::vector<int64_t>& values);
 std::string graph_attribute(const std::string& name, const std::string& graph);
 /// A tensor with its elements as raw bytes; `type` is the number in ONNX's table (1: float32).
 std::string onnx_tensor(const std::string& name, int type, const std::vector<int64_t>& dims,
                         const std::string& raw);
 std::string onnx_int64s(const std::string& name, const std::vector<int64_t>& values);
+std::string onnx_floats(const std::string& name, const std::vector<float>& values);
 /// A tensor whose elements lie in another file.
 std::string external_tensor(const std::string& name, const std::vector<int64_t>& dims,
                             const std::string& location);

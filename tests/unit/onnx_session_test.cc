@@ -62,6 +62,46 @@ TEST(OnnxSession, ShapesStayKnownWhileTracing) {
   }
 }
 
+TEST(OnnxSession, ImagesOfAnySizeAreResizedByOneFunction) {
+  // To twice the size, and to the size of another image.
+  for (const char* mode : {"nearest", "linear"}) {
+    for (const char* coordinates : {"half_pixel", "asymmetric", "align_corners"}) {
+      const std::vector<std::string> how = {
+          string_attribute("mode", mode),
+          string_attribute("coordinate_transformation_mode", coordinates)};
+      const std::string graph = onnx_graph(
+          {onnx_node("Resize", {"x", "", "twice"}, {"a"}, how), onnx_node("Shape", {"z"}, {"s"}),
+           onnx_node("Resize", {"x", "", "", "s"}, {"b"}, how)},
+          {value_info("x", 1, {"1", "1", "h", "w"}), value_info("z", 1, {"1", "1", "p", "q"})},
+          {value_info("a", 1, {"1", "1", "u", "v"}), value_info("b", 1, {"1", "1", "p", "q"})},
+          {onnx_floats("twice", {1, 1, 2, 2})});
+      const auto planned = session_of(graph), eager = session_of(graph, Mode::kEager);
+      const Dim h = Dim::symbol("h"), w = Dim::symbol("w"), p = Dim::symbol("p"),
+                q = Dim::symbol("q");
+      const auto function =
+          planned->trace({{DType::kF32, {Dim(1), Dim(1), h, w}}, {DType::kF32, {1, 1, p, q}}});
+      EXPECT_EQ(function->body.results[0]->type.text(), "float32[1, 1, 2*h, 2*w]");
+      EXPECT_EQ(function->body.results[1]->type.text(), "float32[1, 1, p, q]");
+      for (const auto& [from, to] :
+           std::vector<std::pair<Dims, Dims>>{{{1, 1, 3, 4}, {1, 1, 5, 7}},
+                                              {{1, 1, 6, 5}, {1, 1, 2, 1}},
+                                              {{1, 1, 1, 2}, {1, 1, 3, 2}}}) {
+        Array x = Array::empty(DType::kF32, from);
+        for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = static_cast<float>(i * i % 11);
+        const Values inputs = {Value(Tensor(x)), Value(Tensor(Array::zeros(DType::kF32, to)))};
+        const Values found = planned->run(inputs), wanted = eager->run(inputs);
+        for (size_t k = 0; k < 2; ++k) {
+          const Array f = found[k].tensor().array().contiguous();
+          const Array e = wanted[k].tensor().array().contiguous();
+          ASSERT_EQ(f.shape, e.shape);
+          for (int64_t i = 0; i < f.size(); ++i)
+            EXPECT_NEAR(f.number(i), e.number(i), 1e-5) << mode << ", " << coordinates;
+        }
+      }
+    }
+  }
+}
+
 TEST(OnnxSession, BothModesAgree) {
   const std::string graph =
       onnx_graph({onnx_node("Transpose", {"x"}, {"t"}, {ints_attribute("perm", {1, 0})}),
