@@ -81,6 +81,17 @@ Values slice(NodeCall& c) {
   return {ops::strided_slice(x, axes, starts, ends, steps)};
 }
 
+/// The places, of `size`, that a border copies from; `at` are those of the border, from below 0 or
+/// from `size` on.
+Tensor copied_from(const std::string& mode, const Tensor& at, const Tensor& size) {
+  const Tensor zero = integer_scalar(0, DType::kI64), one = integer_scalar(1, DType::kI64);
+  if (mode == "edge") return ops::minimum(ops::maximum(at, zero), size - one);
+  if (mode == "wrap") return ops::remainder(at, size);
+  const Tensor period = ops::maximum(one, (size - one) + (size - one));
+  const Tensor there = ops::remainder(at, period);
+  return ops::where(ops::less_than(there, size), there, period - there);
+}
+
 /// One axis at a time; negative pads cut.
 Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
               const std::string& mode, const Tensor& fill) {
@@ -103,25 +114,15 @@ Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
     if (mode == "constant") {
       parts.push_back(ops::expand(fill, shape));
     } else {  // the places that the mode copies from
-      const int64_t n = known_size(x, axis);
-      if (n == 0) fail(ErrorCode::kModel, "there is nothing to pad from");
+      const Dim& n = x.dim(axis);
+      if (n.same(0)) fail(ErrorCode::kModel, "there is nothing to pad from");
       if (count > most_places())
         fail(ErrorCode::kModel, "a border of ", count, " places is not supported");
-      std::vector<int64_t> places;
-      for (int64_t i = 0; i < count; ++i) {
-        int64_t at = front ? i - count : n + i;
-        if (mode == "edge") {
-          at = std::clamp(at, int64_t{0}, n - 1);
-        } else if (mode == "wrap") {
-          at = (at % n + n) % n;
-        } else {
-          const int64_t period = std::max<int64_t>(1, 2 * (n - 1));
-          at = (at % period + period) % period;
-          at = at < n ? at : period - at;
-        }
-        places.push_back(at);
-      }
-      parts.push_back(ops::index_select(x, integer_vector(places), axis));
+      const Dim first = front ? Dim(-count) : n;
+      const Tensor at =
+          ops::arange(AttrValue(first), AttrValue(first + Dim(count)), AttrValue(1), DType::kI64);
+      const Tensor places = copied_from(mode, at, dim_value(n, DType::kI64));
+      parts.push_back(ops::index_select(x, places, axis));
     }
   };
   add(before, true);
