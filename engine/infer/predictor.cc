@@ -176,6 +176,13 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
   entry_ = entry;
   if (!options.weights.empty()) {
     fill_store_ = [this, options](const ir::Function&) { load_weights(options); };
+    const auto file = std::make_shared<formats::SafetensorsReader>(options.weights);
+    store_.given = [file](const std::string& parameter, const Dims& shape,
+                          DType dtype) -> std::optional<Array> {
+      const formats::SafetensorsEntry* entry = file->find(parameter);
+      if (!entry || entry->shape != shape || entry->dtype != dtype) return std::nullopt;
+      return file->read(*entry);
+    };
   }
   trace({});
 }
@@ -189,7 +196,7 @@ void Predictor::load_weights(const LoadOptions& options) {
   };
   collect(program_->model);
   for (const model::EntryPoint& entry : program_->functions) collect(entry);
-  train::LoadReport report = train::load_weights(options.weights, store_);
+  train::LoadReport report = train::load_weights(options.weights, store_, false);
   std::erase_if(report.unused, [&](const std::string& n) {
     return whole.parameters.count(n) || whole.states.count(n);
   });

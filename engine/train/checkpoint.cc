@@ -313,7 +313,7 @@ std::string LoadReport::text() const {
   return out;
 }
 
-LoadReport load_weights(const std::string& file, Store& store) {
+LoadReport load_weights(const std::string& file, Store& store, bool copied) {
   const formats::SafetensorsReader reader(file);
   LoadReport report;
   const auto load = [&](const std::string& name, Array& target) {
@@ -327,11 +327,14 @@ LoadReport load_weights(const std::string& file, Store& store) {
                                       " in the file, ", text_of(target), " in the model)"));
       return;
     }
-    const Array value = reader.read(*entry);
-    Array own = Array::empty(target.dtype, target.shape);
-    const Array cast = value.cast(target.dtype);
-    std::memcpy(own.raw(), cast.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
-    target = std::move(own);
+    Array value = reader.read(*entry).cast(target.dtype);
+    if (copied) {
+      Array own = Array::empty(target.dtype, target.shape);
+      std::memcpy(own.raw(), value.raw(),
+                  static_cast<size_t>(storage_bytes(own.dtype, own.size())));
+      value = std::move(own);
+    }
+    target = std::move(value);
     report.matched.push_back(name);
   };
   for (auto& [name, p] : store.parameters) {

@@ -63,8 +63,9 @@ struct LoadReport {
   std::vector<std::string> matched, mismatched, missing, unused;
   std::string text() const;
 };
-/// Loads into parameters and model states that the store already has.
-LoadReport load_weights(const std::string& file, Store& store);
+/// Loads into parameters and model states that the store already has. Unless `copied`, values of
+/// the wanted type stay where they lie in the file, for readers only.
+LoadReport load_weights(const std::string& file, Store& store, bool copied = true);
 /// Throws kModel unless what is missing or unused is allowed by pattern.
 void check_report(const LoadReport& report, const std::string& file,
                   const std::vector<std::string>& allow_missing,

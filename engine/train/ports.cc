@@ -45,6 +45,13 @@ DType Ports::kept_type(const std::string& path, DType declared) const {
   return store_.master(path) ? store_.parameters.at(path).value.dtype : widened(declared);
 }
 
+Array Ports::first_value(const std::string& path, const Dims& shape, DType dtype,
+                         const model::Initialiser& init) const {
+  if (store_.given)
+    if (auto value = store_.given(path, shape, dtype)) return *value;
+  return model::initial_value(init, path, shape, dtype, store_.seed);
+}
+
 Tensor Ports::parameter(const std::string& path, const Dims& shape, DType dtype,
                         const model::Initialiser& init) {
   auto [it, inserted] = parameters_.try_emplace(path);
@@ -52,11 +59,9 @@ Tensor Ports::parameter(const std::string& path, const Dims& shape, DType dtype,
     const DType wanted = kept_type(path, dtype);
     auto stored = store_.parameters.find(path);
     if (stored == store_.parameters.end())
-      stored =
-          store_.parameters
-              .emplace(path, Parameter{model::initial_value(init, path, shape, wanted, store_.seed),
-                                       init.text()})
-              .first;
+      stored = store_.parameters
+                   .emplace(path, Parameter{first_value(path, shape, wanted, init), init.text()})
+                   .first;
     Array& value = stored->second.value;
     if (value.shape != shape || value.dtype != wanted)
       fail(ErrorCode::kModel, "parameter '", path, "' is ", text(value.dtype), str(value.shape),
@@ -85,8 +90,7 @@ Ports::Slot& Ports::open_state(const std::string& name, const Dims& shape, DType
 Tensor Ports::state(const std::string& path, const Dims& shape, DType dtype,
                     const model::Initialiser& init, model::StateScope) {
   const DType wanted = widened(dtype);
-  return open_state(path, shape, wanted,
-                    [&] { return model::initial_value(init, path, shape, wanted, store_.seed); })
+  return open_state(path, shape, wanted, [&] { return first_value(path, shape, wanted, init); })
       .value;
 }
 

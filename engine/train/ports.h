@@ -62,6 +62,8 @@ class Ports : public model::ParameterStore {
   };
   Slot& open_state(const std::string& name, const Dims& shape, DType dtype,
                    const std::function<Array()>& make);
+  Array first_value(const std::string& path, const Dims& shape, DType dtype,
+                    const model::Initialiser& init) const;
   DType widened(DType dtype) const { return wide_ && dtype == DType::kF32 ? DType::kF64 : dtype; }
 
   bool wide_;

@@ -1,7 +1,9 @@
 #pragma once
 // The values that live from step to step: parameters, model states and the optimizer's states.
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "tensor/tensor.h"
@@ -22,6 +24,10 @@ struct Store {
   uint64_t seed = 0;
   std::map<std::string, Parameter> parameters;
   std::map<std::string, Array> states;
+  /// Where set, what parameters and states of the model begin with in place of their initialisers,
+  /// if it has them: weights of a file need no random numbers first.
+  std::function<std::optional<Array>(const std::string& name, const Dims& shape, DType dtype)>
+      given;
 
   int64_t parameter_count() const;  ///< elements of all parameters
   /// From now on the parameter is kept in `low`, beside a master.
