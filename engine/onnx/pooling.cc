@@ -112,6 +112,14 @@ Values max_pool(NodeCall& c) {
   const Window w = window_of(c, x);
   const bool ceil = c.flag("ceil_mode", false);
   const bool direct = is_float(x.dtype()) || x.dtype() == DType::kU8 || x.dtype() == DType::kI8;
+  if (w.rank() == 1 && plain(w) && direct && !c.wants(1)) {  // lines are images of height 1
+    Window image = w;
+    for (auto* const numbers : {&image.kernel, &image.stride}) numbers->insert(numbers->begin(), 1);
+    for (auto* const numbers : {&image.before, &image.after}) numbers->insert(numbers->begin(), 0);
+    const Tensor out = ops::max_pool2d(ops::unsqueeze(x, {2}), image.kernel, image.stride,
+                                       image.borders(), true, ceil)[0];
+    return {ops::squeeze(out, std::vector<int64_t>{2})};
+  }
   if (w.rank() != 2 || !plain(w) || !direct) return max_pool_by_windows(c, x, w, ceil);
   const Tensors out = ops::max_pool2d(x, w.kernel, w.stride, w.borders(), true, ceil);
   if (!c.wants(1)) return {out[0]};

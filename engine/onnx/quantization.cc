@@ -159,11 +159,25 @@ Tensor centred(const Tensor& x, const Tensor& zero, DType work) {
 /// float32 holds sums of up to 2^24; larger ones need float64.
 DType work_type(int64_t terms) { return terms <= 256 ? DType::kF32 : DType::kF64; }
 
+/// The product of two values in bytes on integers, as product_of; undefined for others.
+Tensor product_of_values(const Tensor& a, const Tensor& a_zero, const Tensor& b,
+                         const Tensor& b_zero, const Tensor& scale = {},
+                         const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
+  for (const Tensor& t : {a, b})
+    if (t.ndim() < 2 || (t.dtype() != DType::kU8 && t.dtype() != DType::kI8)) return {};
+  for (const Tensor& zero : {a_zero, b_zero})
+    if (zero && !is_one(zero)) return {};
+  return ops::quantized_matmul(a, b, plain(a_zero), scale, {}, {}, {}, {}, {}, {}, out_scale,
+                               plain(out_zero), plain(b_zero), false, false, DType::kU8,
+                               std::nullopt, std::nullopt, result_type(scale, out_scale, out_zero));
+}
+
 Values matmul_integer(NodeCall& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(1);
   const Tensor a_zero = c.tensor_or_none(2), b_zero = c.tensor_or_none(3);
   if (const Tensors w = known_matrix(a, a_zero, b, b_zero); !w.empty())
     return {product_of(a, w, a_zero)};
+  if (const Tensor y = product_of_values(a, a_zero, b, b_zero)) return {y};
   const Dim& terms = a.dim(-1);
   const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
   const Tensor za = a_zero ? per_row(a_zero) : Tensor();
@@ -177,6 +191,11 @@ Values qlinear_matmul(NodeCall& c) {
     if (const Tensors w = known_matrix(a, c.tensor(2), b, c.tensor(5)); !w.empty())
       return {
           product_of(a, w, c.tensor(2), plain(f32(1)) * plain(f32(4)), {}, f32(6), c.tensor(7))};
+  if (is_one(c.tensor(1)) && is_one(c.tensor(4)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
+    if (const Tensor y =
+            product_of_values(a, c.tensor(2), b, c.tensor(5), plain(f32(1)) * plain(f32(4)),
+                              plain(f32(6)), c.tensor(7)))
+      return {y};
   const Dim& terms = a.dim(-1);
   const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
   const Tensor product =
@@ -210,17 +229,35 @@ DType conv_work(const Tensor& weight) {
   return work_type(terms);
 }
 
-/// A convolution of images on integers; see product_of.
+/// Known weights of lines as those of images of height 1.
+Tensor of_height_one(const Tensor& weights) {
+  Array filters = weights.array().contiguous();
+  filters.shape.insert(filters.shape.begin() + 2, 1);
+  filters.strides = contiguous_strides(filters.shape);
+  return Tensor(filters);
+}
+
+/// A convolution of images, or of lines as images of height 1, on integers; see product_of.
 Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights,
                       const Tensor& zero, const Tensor& bias = {}, const Tensor& scale = {},
                       const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
-  const Window window = convolution_window(c, x, weights[0]);
+  Window window = convolution_window(c, x, weights[0]);
+  const bool line = window.rank() == 1;
+  if (line) {
+    window.kernel.insert(window.kernel.begin(), 1);
+    window.stride.insert(window.stride.begin(), 1);
+    window.dilation.insert(window.dilation.begin(), 1);
+    window.before.insert(window.before.begin(), 0);
+    window.after.insert(window.after.begin(), 0);
+  }
   const auto convolution = [&](const Tensor& w, const Tensor& b, const Tensor& s, const Tensor& os,
                                const Tensor& oz) {
-    return ops::quantized_conv2d(x, w, plain(zero), plain(s), b, {}, {}, {}, {}, {}, plain(os),
-                                 plain(oz), window.stride, window.borders(), window.dilation,
-                                 c.integer("group", 1), "NCHW", DType::kU8, std::nullopt,
-                                 std::nullopt, result_type(s, os, oz));
+    const Tensor y = ops::quantized_conv2d(
+        line ? ops::unsqueeze(x, {2}) : x, line ? of_height_one(w) : w, plain(zero), plain(s), b,
+        {}, {}, {}, {}, {}, plain(os), plain(oz), window.stride, window.borders(), window.dilation,
+        c.integer("group", 1), "NCHW", DType::kU8, std::nullopt, std::nullopt,
+        result_type(s, os, oz));
+    return line ? ops::squeeze(y, std::vector<int64_t>{2}) : y;
   };
   if (weights.size() == 1) return convolution(weights[0], bias, scale, out_scale, out_zero);
   const Tensor sums =
@@ -228,9 +265,10 @@ Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights
   return finished(sums, scale ? per_output(scale, sums.ndim()) : scale, out_scale, out_zero);
 }
 
-/// The weights of a convolution of images in bytes, in parts; none for others.
+/// The weights of a convolution of images or lines in bytes, in parts; none for others.
 Tensors known_filters(const Tensor& x, const Tensor& x_zero, const Tensor& w, const Tensor& zero) {
-  if (x.ndim() != 4 || w.ndim() != 4 || (x_zero && !is_one(x_zero))) return {};
+  const bool lines = x.ndim() == 3 && w.ndim() == 3, images = x.ndim() == 4 && w.ndim() == 4;
+  if (!(lines || images) || (x_zero && !is_one(x_zero))) return {};
   return known_weights(x, w, zero, 0);
 }
 

@@ -15,10 +15,16 @@ TakesIntegersFn& taker() {
   static TakesIntegersFn function = nullptr;
   return function;
 }
+TakesValuesFn& value_taker() {
+  static TakesValuesFn function = nullptr;
+  return function;
+}
 }  // namespace
 
 void register_takes_integers(TakesIntegersFn function) { taker() = function; }
 bool takes_integers(DType x, const Array& weight) { return taker() && taker()(x, weight); }
+void register_takes_values(TakesValuesFn function) { value_taker() = function; }
+bool takes_values() { return value_taker() && value_taker()(); }
 
 std::vector<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel) {
   // A few numbers broadcast to many are no weights.

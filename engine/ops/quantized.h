@@ -37,5 +37,10 @@ std::vector<Array> centred_weights(const Array& weights, const Array& zero, int6
 using TakesIntegersFn = bool (*)(DType x, const Array& weight);
 void register_takes_integers(TakesIntegersFn takes_integers);
 bool takes_integers(DType x, const Array& weight);
+/// True if a backend multiplies matrices of bytes that are both values, whatever their zero points,
+/// exactly and faster than floats.
+using TakesValuesFn = bool (*)();
+void register_takes_values(TakesValuesFn takes_values);
+bool takes_values();
 
 }  // namespace paddle::quantized

@@ -30,9 +30,13 @@ class Decomposer final : public PassingInterpreter {
  private:
   bool taken(const OpCall& c) const {
     const Tensor& weight = c.operands[q::kWeight];
-    if (!takes_ || !weight.is_concrete() || weight.array().size() == 0 ||
-        !takes_(c.operands[q::kX].dtype(), weight.array()))
+    if (!takes_) return false;
+    if (&c.op == &integers::known().product) {
+      if (!integers::takes_values(takes_) || has_run_time_size(weight.type())) return false;
+    } else if (!weight.is_concrete() || weight.array().size() == 0 ||
+               !takes_(c.operands[q::kX].dtype(), weight.array())) {
       return false;
+    }
     for (const TensorType& t : c.results)
       if (has_run_time_size(t)) return false;
     if (has_run_time_size(c.operands[q::kX].type())) return false;
@@ -90,6 +94,7 @@ void compute_on_integers(ir::Function& function, const TakesIntegers& takes_inte
   if (takes_integers) {
     integers::move_integers(function, evaluate);
     integers::form_products(function, takes_integers);
+    integers::bring_images_together(function);
     integers::absorb_followers(function);
   }
   Decomposer decomposer(takes_integers);

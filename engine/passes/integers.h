@@ -15,6 +15,11 @@ namespace paddle::passes::integers {
 void move_integers(ir::Function& function, const Evaluate& evaluate);
 /// Convolutions and products of dequantized integers become ones on the integers.
 void form_products(ir::Function& function, const TakesIntegers& takes_integers);
+/// True if two values of bytes are multiplied on integers.
+bool takes_values(const TakesIntegers& takes_integers);
+/// What is done to convolutions along one axis stands beside them, not behind the view that takes
+/// the other axis out.
+void bring_images_together(ir::Function& function);
 /// These take along what is done to their results.
 void absorb_followers(ir::Function& function);
 
@@ -22,12 +27,14 @@ void absorb_followers(ir::Function& function);
 struct Ops {
   const Op &quantize = get_op("quantize"), &dequantize = get_op("dequantize"),
            &conv = get_op("quantized_conv2d"), &linear = get_op("quantized_linear"),
-           &plain_conv = get_op("conv2d"), &plain_linear = get_op("linear"),
-           &matmul = get_op("matmul"), &transpose = get_op("transpose"),
-           &max_pool = get_op("max_pool2d"), &concat = get_op("concat"),
-           &index_select = get_op("index_select"), &embedding = get_op("embedding"),
-           &add = get_op("add"), &multiply = get_op("multiply"), &relu = get_op("relu"),
-           &clip = get_op("clip"), &cast = get_op("cast"), &reshape = get_op("reshape");
+           &product = get_op("quantized_matmul"), &plain_conv = get_op("conv2d"),
+           &plain_linear = get_op("linear"), &matmul = get_op("matmul"),
+           &transpose = get_op("transpose"), &max_pool = get_op("max_pool2d"),
+           &concat = get_op("concat"), &index_select = get_op("index_select"),
+           &embedding = get_op("embedding"), &add = get_op("add"), &multiply = get_op("multiply"),
+           &relu = get_op("relu"), &clip = get_op("clip"), &cast = get_op("cast"),
+           &reshape = get_op("reshape"), &squeeze = get_op("squeeze"),
+           &unsqueeze = get_op("unsqueeze");
 };
 const Ops& known();
 

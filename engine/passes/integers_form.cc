@@ -66,6 +66,7 @@ class Former final : public Walk {
       return;
     const Operation* const input = from_bytes(o.operands[0]);
     if (!input || has_run_time_size(input->operands[0]->type)) return;
+    if (product && form_product_of_values(place, *input)) return;
     const bool turned = product && attribute(o, "transpose_y").as_bool();
     if (product && (attribute(o, "transpose_x").as_bool() || o.operands[0]->type.shape.size() < 2 ||
                     o.operands[1]->type.shape.size() != 2))
@@ -94,6 +95,47 @@ class Former final : public Walk {
     if (given_bias) o.operands[q::kBias] = bias_of(function_, o, given_bias);
   }
 
+  /// Both operands are values, or the right one is no matrix of known int8 weights.
+  bool form_product_of_values(Place place, const Operation& x) {
+    Operation& o = **place;
+    const Operation* const y = from_bytes(o.operands[1]);
+    if (!y || !takes_values(takes_) || has_run_time_size(y->operands[0]->type) ||
+        o.operands[0]->type.shape.size() < 2 || o.operands[1]->type.shape.size() < 2)
+      return false;
+    const bool turned = attribute(o, "transpose_y").as_bool();
+    if (!attribute(o, "transpose_x").as_bool() && o.operands[1]->type.shape.size() == 2 &&
+        weights_of(o.operands[1], turned ? 0 : 1))
+      return false;
+    std::vector<Value*> operands(q::kYZero + 1, nullptr);
+    operands[q::kX] = x.operands[0];
+    operands[q::kWeight] = y->operands[0];
+    operands[q::kXZero] = x.operands[2];
+    operands[q::kYZero] = y->operands[2];
+    operands[q::kScale] = scaled(place, x.operands[1], y->operands[1]);
+    const Attrs before = o.attrs;
+    forget_reads(o);
+    o.op = &known().product;
+    o.attrs = default_attrs(*o.op);
+    set_attribute(o, "transpose_x", before[0]);
+    set_attribute(o, "transpose_y", before[1]);
+    set_attribute(o, "dtype", DType::kF32);
+    o.operands = std::move(operands);
+    note_reads(o);
+    return true;
+  }
+
+  /// The product of the scales of two values.
+  Value* scaled(Place before, Value* x_scale, Value* y_scale) {
+    if (y_scale->constant) {
+      Array number = Array::scalar<float>(static_cast<float>(y_scale->constant->number()));
+      return scaled(before, x_scale, number);
+    }
+    if (x_scale->constant) return scaled(before, y_scale, x_scale);
+    Value* const result = function_.new_value(x_scale->type);
+    insert(before, **before, known().multiply, {x_scale, y_scale}, {}, result);
+    return result;
+  }
+
   /// The product of the input's scale and the weights'.
   Value* scaled(Place before, Value* input_scale, const Array& weight_scale) {
     if (input_scale->constant) {
@@ -113,6 +155,10 @@ class Former final : public Walk {
 };
 
 }  // namespace
+
+bool takes_values(const TakesIntegers& takes_integers) {
+  return takes_integers && q::takes_values();
+}
 
 void form_products(ir::Function& function, const TakesIntegers& takes_integers) {
   Former(function, takes_integers).run();

@@ -35,7 +35,7 @@ class Mover final : public Walk {
     };
     if (joins && !std::all_of(o.operands.begin(), o.operands.end(), likewise)) return;
     std::vector<Value*> scales = {first->operands[1], first->operands[2]};
-    // Weights with a scale per column, turned: the scales are turned with them.
+    // Weights with a scale per column, turned, or with a new axis: the scales are turned with them.
     for (Value*& v : scales)
       if (!is_one_number(v)) v = turned(o, v);
     Value* const numbers = o.results[0];
@@ -67,25 +67,24 @@ class Mover final : public Walk {
     return o.op->def->view && o.operands.size() == 1;
   }
 
-  /// Like `from_bytes`, but for a transpose also with a known scale per place of an axis.
+  /// Like `from_bytes`, but for a transpose or a new axis also with a known scale per place of an
+  /// axis.
   static Operation* from_bytes_per_axis(const Operation& o, size_t operand) {
     Operation* const from = made_by(o.operands[operand], known().dequantize);
     if (!from || !is_byte(from->operands[0]->type.dtype)) return nullptr;
     if (from_bytes(o.operands[operand])) return from;
     const auto turns = [&](const Value* v) {
       return is_one_number(v) ||
-             (v->constant && v->type.shape.size() == o.results[0]->type.shape.size());
+             (v->constant && v->type.shape.size() == o.operands[operand]->type.shape.size());
     };
-    return o.op == &known().transpose && turns(from->operands[1]) && turns(from->operands[2])
-               ? from
-               : nullptr;
+    const bool keeps_axes = o.op == &known().transpose || o.op == &known().unsqueeze;
+    return keeps_axes && turns(from->operands[1]) && turns(from->operands[2]) ? from : nullptr;
   }
 
-  Value* turned(const Operation& transpose, const Value* v) {
+  Value* turned(const Operation& o, const Value* v) {
     TensorType type = v->type;
-    type.shape = infer(*transpose.op, transpose.attrs, {Tensor(*v->constant)}).results[0].shape;
-    return function_.add_constant(
-        evaluated(*transpose.op, transpose.attrs, {&*v->constant}, type).contiguous());
+    type.shape = infer(*o.op, o.attrs, {Tensor(*v->constant)}).results[0].shape;
+    return function_.add_constant(evaluated(*o.op, o.attrs, {&*v->constant}, type).contiguous());
   }
 
   void undo(Place place) {

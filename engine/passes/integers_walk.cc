@@ -18,7 +18,9 @@ const Ops& known() {
 }
 
 bool is_byte(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
-bool is_quantized_product(const Op& op) { return &op == &known().conv || &op == &known().linear; }
+bool is_quantized_product(const Op& op) {
+  return &op == &known().conv || &op == &known().linear || &op == &known().product;
+}
 bool is_one_number(const Value* v) { return v && v->type.shape.empty(); }
 bool is_known_number(const Value* v) { return is_one_number(v) && v->constant; }
 

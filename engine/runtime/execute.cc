@@ -35,6 +35,7 @@ void register_backends() {
     register_fused(onednn::prepare_with_epilogue);
     register_takes_along(onednn::takes_along);
     quantized::register_takes_integers(onednn::takes_integers);
+    quantized::register_takes_values(onednn::takes_values);
   });
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 struct Quantised {
   std::string name;
-  int convolutions, products;  ///< that run on integers
+  int convolutions, products, values = 0;  ///< that run on integers; of two values
 };
 
 class QuantisedModel : public testing::TestWithParam<Quantised> {};
@@ -53,10 +53,11 @@ TEST_P(QuantisedModel, RunsOnIntegers) {
   shape[0] = Dim::symbol("batch");
   const auto function = session.trace({{DType::kF32, shape}});
   passes::run_standard(*function, runtime::pass_options());
-  int convolutions = 0, products = 0, floats = 0;
+  int convolutions = 0, products = 0, values = 0, floats = 0;
   ir::for_each_operation(function->body, [&](const ir::Operation& o) {
     convolutions += o.op->name() == "quantized_conv2d";
     products += o.op->name() == "quantized_linear";
+    values += o.op->name() == "quantized_matmul";
     floats += o.op->name() == "conv2d" || o.op->name() == "matmul" || o.op->name() == "linear";
   });
   Array extremes = Array::empty(DType::kI8, {1});
@@ -67,6 +68,11 @@ TEST_P(QuantisedModel, RunsOnIntegers) {
   }
   EXPECT_EQ(convolutions, GetParam().convolutions);
   EXPECT_EQ(products, GetParam().products);
+  if (!quantized::takes_values()) {
+    EXPECT_EQ(values, 0);
+    return;
+  }
+  EXPECT_EQ(values, GetParam().values);
   EXPECT_EQ(floats, 0) << ir::print(*function);
 }
 
@@ -75,7 +81,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Quantised{"images_qdq_u8", 3, 1}, Quantised{"images_qdq_s8", 3, 1},
                     Quantised{"images_operators", 3, 1}, Quantised{"products_qdq", 0, 2},
                     Quantised{"products_dynamic", 0, 2}, Quantised{"products_dynamic_u8", 0, 4},
-                    Quantised{"images_operators_u8", 6, 2}),
+                    Quantised{"images_operators_u8", 6, 2}, Quantised{"lines_qdq", 3, 1},
+                    Quantised{"lines_operators", 3, 1}, Quantised{"lines_dynamic", 6, 2},
+                    Quantised{"attention_qdq_u8", 0, 4, 2}, Quantised{"attention_qdq_s8", 0, 4, 2},
+                    Quantised{"attention_operators", 0, 4, 2}),
     [](const auto& parameter) { return parameter.param.name; });
 
 }  // namespace

@@ -307,6 +307,148 @@ TEST(Integers, DynamicallyQuantisedProducts) {
   expect_close(integers.result, plain.result, "dynamic");
 }
 
+struct LineCase {
+  DType dtype;
+  int64_t channels, out_channels, groups, stride, padding, dilation;
+  DType out;
+};
+
+TEST(Integers, LinesGiveWhatFloatsDo) {
+  const LineCase kCases[] = {{DType::kU8, 32, 40, 1, 1, 2, 1, DType::kU8},
+                             {DType::kI8, 5, 7, 1, 2, 1, 1, DType::kI8},
+                             {DType::kU8, 32, 32, 4, 1, 4, 2, DType::kU8},
+                             {DType::kU8, 33, 32, 1, 1, 0, 1, DType::kF32}};
+  for (const LineCase& c : kCases) {
+    const int least = c.dtype == DType::kU8 ? 0 : -128;
+    const Array x = bytes(c.dtype, {2, c.channels, 23}, 5, least, least + 255);
+    const Array weight = bytes(DType::kI8, {c.out_channels, c.channels / c.groups, 5}, 1, -64, 64);
+    const Body body = [&](const Tensor& t) {
+      const Array scale = floats({c.out_channels, 1, 1}, 2, 0.004, 0.01);
+      const Tensor line = ops::conv1d(
+          ops::dequantize(t, number(0.02f), number(static_cast<float>(least + 100))),
+          ops::dequantize(Tensor(weight), Tensor(scale), number(0)),
+          Tensor(floats({c.out_channels}, 3, 2)), c.stride, c.padding, c.dilation, c.groups);
+      const Tensor y = ops::relu(line);
+      return is_float(c.out) ? y : ops::quantize(y, number(0.05f), number(3), c.out);
+    };
+    const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+    const std::string what = str(c.channels, " channels, stride ", c.stride);
+    if (has_integer_kernels(c.dtype, weight)) {
+      EXPECT_EQ(count(integers.text, "quantized_conv2d"), 1) << integers.text;
+      EXPECT_EQ(count(integers.text, " conv2d("), 0) << integers.text;
+      EXPECT_EQ(count(integers.text, " relu("), 0) << integers.text;
+    }
+    expect_close(integers.result, plain.result, what);
+  }
+}
+
+/// A residual block of lines as quantisers write it.
+Tensor line_block(const Tensor& x) {
+  const Tensor scale = number(0.05f), zero = number(120);
+  const auto conv = [&](const Tensor& in, int seed, int64_t size, float out_scale, float out_zero) {
+    const Array weight = bytes(DType::kI8, {32, 32, size}, seed, -60, 60);
+    const Tensor y =
+        ops::conv1d(ops::dequantize(in, scale, zero),
+                    ops::dequantize(Tensor(weight), number(0.008f), number(0)), {}, 1, size / 2);
+    return ops::quantize(y, number(out_scale), number(out_zero), DType::kU8);
+  };
+  const Tensor first = conv(x, 1, 3, 0.05f, 120), second = conv(first, 2, 1, 0.05f, 120);
+  const Tensor sum =
+      ops::relu(ops::dequantize(second, scale, zero) + ops::dequantize(first, scale, zero));
+  return conv(ops::quantize(sum, scale, zero, DType::kU8), 3, 5, 0.07f, 110);
+}
+
+TEST(Integers, LinesStayImagesBetweenConvolutions) {
+  const Array x = bytes(DType::kU8, {3, 32, 29}, 7, 0, 255);
+  const Compiled integers = compiled(line_block, x, false), plain = compiled(line_block, x, true);
+  if (has_integer_kernels(DType::kU8, bytes(DType::kI8, {1}, 1, -60, 60))) {
+    EXPECT_EQ(count(integers.text, "quantized_conv2d"), 3) << integers.text;
+    EXPECT_EQ(count(integers.text, "quantize("), 0) << integers.text;
+    EXPECT_EQ(count(integers.text, "squeeze("), 2) << integers.text;  // in at first, out at last
+    EXPECT_EQ(count(integers.text, "transpose("), 2) << integers.text;
+  }
+  expect_close(integers.result, plain.result, "a block of lines");
+}
+
+/// Scores or mixtures of heads that lie together in bytes [batch, 9, 3, 4, 32] with their queries,
+/// keys and values.
+Tensor product_of_heads(const Tensor& x, int zero, bool turned, bool scores, DType out) {
+  const auto part = [&](int64_t which) {
+    const Tensor one = ops::strided_slice(x, {2}, {Dim(which)}, {Dim(which + 1)}, {1});
+    return ops::transpose(ops::squeeze(one, std::vector<int64_t>{2}), {0, 2, 1, 3});
+  };
+  const auto numbers = [&](const Tensor& t) {
+    return ops::dequantize(t, number(0.02f), number(static_cast<float>(zero)));
+  };
+  Tensor y;
+  if (scores && turned)
+    y = ops::matmul(numbers(part(0)), numbers(part(1)), false, true);
+  else if (scores)
+    y = ops::matmul(numbers(part(0)), numbers(ops::transpose(part(1), {0, 1, 3, 2})));
+  else
+    y = ops::matmul(numbers(part(1)), numbers(part(2)), true, false);
+  if (is_float(out)) return y;
+  return ops::quantize(y, number(0.3f), number(out == DType::kU8 ? 131 : 2), out);
+}
+
+TEST(Integers, ProductsOfValuesGiveWhatFloatsDo) {
+  for (const DType dtype : {DType::kU8, DType::kI8})
+    for (const bool turned : {false, true})
+      for (const bool scores : {false, true})
+        for (const DType out : {DType::kU8, DType::kI8, DType::kF32}) {
+          const int least = dtype == DType::kU8 ? 0 : -128;
+          const Array x = bytes(dtype, {2, 9, 3, 4, 32}, 3, least, least + 255);
+          const Body body = [&](const Tensor& t) {
+            return product_of_heads(t, least + 125, turned, scores, out);
+          };
+          const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+          const std::string what = str(text(dtype), " to ", text(out), scores ? " scores" : "");
+          if (quantized::takes_values()) {
+            EXPECT_EQ(count(integers.text, "quantized_matmul"), 1) << integers.text;
+            EXPECT_EQ(count(integers.text, "quantize("), 0) << integers.text;
+          } else {
+            EXPECT_EQ(count(integers.text, "quantized_matmul"), 0) << integers.text;
+          }
+          expect_close(integers.result, plain.result, what);
+        }
+}
+
+TEST(Integers, ProductsOfValuesHoweverTheyLie) {
+  // Views of one tensor: heads lie next to each other, keys run backwards, the residual is turned.
+  for (const DType dtype : {DType::kU8, DType::kI8}) {
+    const int least = dtype == DType::kU8 ? 0 : -128;
+    const Array x = bytes(dtype, {2, 16, 24, 5}, 4, least, least + 255);
+    const Body body = [&](const Tensor& t) {
+      const Tensor heads = ops::transpose(t, {0, 3, 1, 2}),
+                   keys = ops::strided_slice(ops::transpose(t, {0, 3, 2, 1}), {2}, {Dim(-1)},
+                                             {Dim(-25)}, {-1}),
+                   residual = ops::transpose(ops::strided_slice(t, {2}, {Dim(3)}, {Dim(19)}, {1}),
+                                             {0, 3, 2, 1});
+      const Tensor zero = number(static_cast<float>(least + 120));
+      return ops::quantized_matmul(heads, keys, zero, number(2e-4f), {}, number(0.0507f), zero,
+                                   residual, number(0.0713f), zero, number(0.1219f), zero,
+                                   number(static_cast<float>(least + 77)), false, false, dtype, 0.0,
+                                   {}, dtype);
+    };
+    const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+    EXPECT_EQ(count(integers.text, "quantized_matmul"), quantized::takes_values() ? 1 : 0);
+    expect_close(integers.result, plain.result, text(dtype));
+  }
+}
+
+TEST(Integers, SumsOfProductsOfValuesAreExact) {
+  const Array x = floats({3, 7, 300}, 1, 3, 0.4);
+  const Body body = [&](const Tensor& t) {
+    // Zero points are known only when it runs.
+    const Tensors q = ops::quantize_dynamic(t), k = ops::quantize_dynamic(ops::exp(t));
+    return ops::quantized_matmul(q[0], k[0], q[2], {}, {}, {}, {}, {}, {}, {}, {}, {}, k[2], false,
+                                 true);
+  };
+  const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+  EXPECT_EQ(count(integers.text, "quantized_matmul"), quantized::takes_values() ? 1 : 0);
+  expect_close(integers.result, plain.result, "sums");
+}
+
 TEST(Integers, SumsAreExact) {
   const Array x = bytes(DType::kU8, {3, 700}, 1, 0, 255);
   const Array weight = bytes(DType::kI8, {700, 9}, 2, -128, 127);

@@ -2,6 +2,7 @@
 
 #include "base/serial_scope.h"
 #include "kernels/cpu/matmul_shape.h"
+#include "kernels/onednn/packed.h"
 #include "kernels/onednn/post_ops.h"
 #include "ops/generated/attrs.h"
 
@@ -10,27 +11,6 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 using cpu::MatmulShape;
-
-/// Strides of a matrix that oneDNN accepts: those of axes with one element are free, so they are
-/// made to look packed. False if neither axis is contiguous.
-bool usable_strides(int64_t rows, int64_t columns, int64_t& row, int64_t& column) {
-  if (rows == 1 && columns == 1) {
-    row = column = 1;
-  } else if (rows == 1) {
-    if (column == 1)
-      row = columns;
-    else
-      row = 1;
-  } else if (columns == 1) {
-    if (row == 1)
-      column = rows;
-    else
-      column = 1;
-  }
-  if (column == 1) return row >= columns;
-  if (row == 1) return column >= rows;
-  return false;
-}
 
 std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
                                 const OperandPlaces& at, const Epilogue& epilogue) {
@@ -47,20 +27,8 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
   const bool serial = is_small(s.batches() * s.m * s.n * s.k);
   const SerialScope scope(serial);
   const auto type = data_type(dtype);
-  const auto operand = [&](const Dims& strides, int64_t rows, int64_t columns, int64_t row,
-                           int64_t column) {
-    Dims dims = s.batch, steps = strides;
-    for (size_t i = 0; i < dims.size(); ++i)
-      if (strides[i] == 0) {
-        dims[i] = 1;
-        steps[i] = std::max(rows * row, columns * column);
-      }
-    dims.insert(dims.end(), {rows, columns});
-    steps.insert(steps.end(), {row, column});
-    return Desc(dims, type, steps);
-  };
-  const Desc x = operand(s.x_batch, s.m, s.k, s.x_row, s.x_column);
-  const Desc y = operand(s.y_batch, s.k, s.n, s.y_row, s.y_column);
+  const Desc x = matrices(type, s.batch, s.x_batch, s.m, s.k, s.x_row, s.x_column);
+  const Desc y = matrices(type, s.batch, s.y_batch, s.k, s.n, s.y_row, s.y_column);
   Dims result = s.batch;
   result.insert(result.end(), {s.m, s.n});
   const Desc out(result, type, contiguous_strides(result));

@@ -7,5 +7,7 @@ namespace paddle::onednn {
 
 /// True if integers of type `x` are multiplied with these int8 weights exactly.
 bool takes_integers(DType x, const Array& weight);
+/// True if there is generated code for products of bytes with zero points on both sides.
+bool takes_values();
 
 }  // namespace paddle::onednn

@@ -49,6 +49,37 @@ def products_net(path):
           (4, 7), path)
 
 
+def lines_net(path):
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w0", "b0"], ["a0"], pads=[2, 2]), node("Relu", ["a0"], ["r0"]),
+        node("MaxPool", ["r0"], ["p0"], kernel_shape=[2], strides=[2]),
+        node("Conv", ["p0", "w1", "b1"], ["a1"], pads=[2, 2], dilations=[2], group=4), node("Relu", ["a1"], ["r1"]),
+        node("Add", ["r1", "p0"], ["s"]), node("Conv", ["s", "w2"], ["a2"], strides=[2]),
+        node("GlobalAveragePool", ["a2"], ["g"]), node("Flatten", ["g"], ["f"]),
+        node("Gemm", ["f", "w3", "b3"], ["y"], transB=1)]
+    constants = [constant("w0", 32, 3, 5, scale=0.3), constant("b0", 32), constant("w1", 32, 8, 3, scale=0.3),
+                 constant("b1", 32), constant("w2", 12, 32, 1, scale=0.3), constant("w3", 5, 12), constant("b3", 5)]
+    saved(nodes, constants, (3, 31), (5,), path)
+
+
+def attention_net(path):
+    node = helper.make_node
+    nodes, constants = [], [
+        numpy_helper.from_array(np.array([0, 11, 2, 16], np.int64), "split"),
+        numpy_helper.from_array(np.array([0, 11, 32], np.int64), "join"),
+        numpy_helper.from_array(np.float32(0.25), "quarter"), constant("wo", 32, 20, scale=0.2)]
+    for name, order in ("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3]):
+        constants.append(constant("w" + name, 20, 32, scale=0.25))
+        nodes += [node("MatMul", ["x", "w" + name], [name + "m"]), node("Reshape", [name + "m", "split"], [name + "s"]),
+                  node("Transpose", [name + "s"], [name], perm=order)]
+    nodes += [node("MatMul", ["q", "k"], ["s"]), node("Mul", ["s", "quarter"], ["t"]),
+              node("Softmax", ["t"], ["p"], axis=-1), node("MatMul", ["p", "v"], ["c"]),
+              node("Transpose", ["c"], ["ct"], perm=[0, 2, 1, 3]), node("Reshape", ["ct", "join"], ["cj"]),
+              node("MatMul", ["cj", "wo"], ["y"])]
+    saved(nodes, constants, (11, 20), (11, 20), path)
+
+
 class Samples(CalibrationDataReader):
     def __init__(self, shape):
         self.batches = iter([RNG.standard_normal((8, *shape)).astype(np.float32) for _ in range(4)])
@@ -86,3 +117,10 @@ if __name__ == "__main__":
         plain, path, weight_type=s8, per_channel=True))
     write("products_dynamic_u8", products_net, (4, 20), lambda plain, path, shape: quantize_dynamic(
         plain, path, weight_type=u8))
+    write("lines_qdq", lines_net, (3, 31), static(QuantFormat.QDQ, u8, s8, True))
+    write("lines_operators", lines_net, (3, 31), static(QuantFormat.QOperator, u8, s8, False))
+    write("lines_dynamic", lines_net, (3, 31), lambda plain, path, shape: quantize_dynamic(
+        plain, path, weight_type=u8))
+    write("attention_qdq_u8", attention_net, (11, 20), static(QuantFormat.QDQ, u8, s8, False))
+    write("attention_qdq_s8", attention_net, (11, 20), static(QuantFormat.QDQ, s8, s8, True))
+    write("attention_operators", attention_net, (11, 20), static(QuantFormat.QOperator, u8, s8, False))
