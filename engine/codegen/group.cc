@@ -11,6 +11,7 @@
 #include "codegen/compiler.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/group_program.h"
+#include "kernels/cpu/group_reductions.h"
 
 namespace paddle::codegen {
 namespace {
@@ -20,7 +21,11 @@ using cpu::GroupProgram;
 using cpu::StridedReader;
 
 constexpr size_t kBufferBytes = 16 * 1024;  // operands brought into order, in the first-level cache
+constexpr size_t kReducedBytes = 16 * 1024;  // what is folded afterwards, likewise
 constexpr size_t kMaxPointers = 64;
+/// Elements that are folded by the code at a time, and in rows of how many at least: shorter ones
+/// are folded afterwards.
+constexpr int64_t kFoldBlock = 16384, kFoldRow = 64;
 /// Rows shorter than this, and calls for fewer elements than that, cost more than operands brought
 /// into order do.
 constexpr int64_t kShortRow = 32, kShortCall = 512;
@@ -60,9 +65,10 @@ const char* type_name(DType type) {
   }
 }
 
-/// An operand as the code reads it.
+/// An operand as the code reads it, or the accumulators of reductions.
 struct Read {
-  size_t operand = 0;
+  static constexpr size_t kNone = ~size_t{0};
+  size_t operand = kNone;
   int64_t item = 0;  ///< bytes of an element
   Dims strides;      ///< in elements, by merged axis, outermost first
   int buffer = -1;   ///< brought into order: which part of the buffers
@@ -72,24 +78,53 @@ struct Read {
 class CompiledGroup final : public Kernel {
  public:
   bool build(const FusedRequest& request, Compiler& compiler, bool any_size);
-  void run(const RunContext&, void* const* operands, void* const* results) const override {
+  void run(const RunContext& context, void* const* operands, void* const* results) const override {
+    if (reductions_) return run_reductions(context, operands, results);
+    const Written written = written_to(results);
     parallel_for((size_ + unit_ - 1) / unit_, std::max<int64_t>(1, grain_ / unit_),
                  [&](int64_t begin, int64_t end) {
-                   run_range(operands, results, begin * unit_, std::min(size_, end * unit_));
+                   run_range(operands, written, begin * unit_, std::min(size_, end * unit_));
                  });
   }
+  size_t scratch_bytes() const override { return reductions_ ? reductions_->scratch_bytes() : 0; }
   std::string implementation() const override { return name_; }
 
  private:
+  /// Where the code writes: per store the memory and the element that it begins with, and the
+  /// accumulators of that element.
+  struct Written {
+    std::array<std::byte*, kMaxPointers> memory;
+    std::array<int64_t, kMaxPointers> first;
+    std::array<std::byte*, cpu::kMaxGroupReductions> accumulators;
+    int64_t folds_from = 0;
+  };
+  /// The rows that a run of the code begins with, by merged axes.
+  struct Place {
+    int64_t column, row, outer;
+  };
+
+  void add_stores(const FusedRequest& request, const GroupProgram& program);
   void lay_out(const FusedRequest& request);
+  bool lay_out_folds(const FusedRequest& request, const cpu::ReduceFrame& frame,
+                     const std::vector<int64_t>& axes);
+  Place place_of(int64_t at) const;
+  int64_t offset_of(const Read& read, const Place& place) const;
   void merge_axes(const Dims& shape);
   void choose_blocks();
   std::string describe(const FusedRequest& request, const GroupProgram& program) const;
-  void run_range(void* const* operands, void* const* results, int64_t begin, int64_t end) const;
+  Written written_to(void* const* results) const;
+  void run_range(void* const* operands, const Written& written, int64_t begin, int64_t end) const;
+  void run_reductions(const RunContext& context, void* const* operands, void* const* results) const;
 
   std::shared_ptr<const Code> code_;
   std::vector<Read> reads_;
-  std::vector<int64_t> result_items_;
+  /// The result that each store writes; -1 where it is read by reductions alone.
+  std::vector<int> stores_;
+  std::vector<int64_t> store_items_;  ///< bytes of an element
+  std::vector<size_t> reduced_;       ///< the store that each reduction reads; none if code folds
+  std::optional<Read> accumulators_;  ///< of the code's folds
+  std::optional<cpu::GroupReductions> reductions_;
+  int64_t reduced_block_ = 0;         ///< elements that are folded at once after the code has run
   std::vector<int64_t> row_strides_;  ///< bytes, of operands and results
   Dims shape_;                        ///< merged axes; the last is a row
   int64_t size_ = 0, row_ = 0, rows_ = 1;
@@ -149,20 +184,23 @@ void CompiledGroup::merge_axes(const Dims& shape) {
 }
 
 void CompiledGroup::lay_out(const FusedRequest& request) {
-  const Dims& shape = request.results[0].shape;
+  const Dims& shape = request.shape;
   const auto bring_into_order = [&](Read& read) {
     read.buffer = 0;
     read.reader.emplace(request.operands[read.operand], shape,
                         request.operands[read.operand].dtype);
   };
   const auto strides_of = [&](const Read& read) {
+    if (read.operand == Read::kNone) return read.strides;
     return read.buffer >= 0 ? contiguous_strides(shape)
                             : expanded_strides(request.operands[read.operand], shape);
   };
   // Elements of a row lie side by side, or are one element.
   size_t last = shape.size();
   while (last > 0 && shape[last - 1] == 1) --last;
+  const Dims accumulators = reads_.empty() ? Dims() : reads_.back().strides;
   for (Read& read : reads_) {
+    if (read.operand == Read::kNone) continue;
     read.strides = strides_of(read);
     if (last > 0 && read.strides[last - 1] != 0 && read.strides[last - 1] != 1)
       bring_into_order(read);
@@ -171,6 +209,10 @@ void CompiledGroup::lay_out(const FusedRequest& request) {
   merge_axes(shape);
   if (shape_.size() > 1 && (row_ < kShortRow || (shape_.size() > 2 && row_ * rows_ < kShortCall))) {
     for (Read& read : reads_) {
+      if (read.operand == Read::kNone) {
+        read.strides = accumulators;
+        continue;
+      }
       const StridedReader whole(request.operands[read.operand], shape,
                                 request.operands[read.operand].dtype);
       if (!whole.is_direct() && !whole.is_constant() && read.buffer < 0) bring_into_order(read);
@@ -180,6 +222,33 @@ void CompiledGroup::lay_out(const FusedRequest& request) {
   }
 }
 
+/// Lays operands out so that the code can fold what it computes: in rows that accumulators lie side
+/// by side for, or that are a run or whole groups of lanes of one. False if rows are too short.
+bool CompiledGroup::lay_out_folds(const FusedRequest& request, const cpu::ReduceFrame& frame,
+                                  const std::vector<int64_t>& axes) {
+  const std::vector<Read> before = reads_;
+  std::vector<bool> reduced(request.shape.size(), axes.empty());
+  for (const int64_t axis : axes) reduced[static_cast<size_t>(axis)] = true;
+  Read read;
+  read.item = frame.inner_kept ? 8 : std::min(frame.inner, cpu::kMaxRunLanes) * 8;
+  read.strides.resize(request.shape.size(), 0);
+  int64_t stride = 1;
+  for (size_t axis = request.shape.size(); axis-- > 0;) {
+    if (reduced[axis]) continue;
+    read.strides[axis] = stride;
+    stride *= request.shape[axis];
+  }
+  reads_.push_back(std::move(read));
+  lay_out(request);
+  if (row_ >= kFoldRow && (frame.inner_kept || row_ == frame.inner || row_ % kFoldRow == 0)) {
+    accumulators_ = std::move(reads_.back());
+    reads_.pop_back();
+    return true;
+  }
+  reads_ = before;
+  return false;
+}
+
 /// Blocks that fit the buffers; where operands repeat within one, of whole periods.
 void CompiledGroup::choose_blocks() {
   int64_t bytes = 0;
@@ -187,7 +256,7 @@ void CompiledGroup::choose_blocks() {
     if (read.buffer >= 0) bytes += read.item;
   if (bytes > 0) {
     block_ = std::clamp<int64_t>(static_cast<int64_t>(kBufferBytes) / bytes / 64 * 64, 64, 4096);
-    if (shape_.size() == 1)
+    if (shape_.size() == 1 && !reductions_)
       for (const Read& read : reads_)
         if (period_ == 0 && read.buffer >= 0 && read.reader->period() <= block_)
           period_ = read.reader->period();
@@ -236,15 +305,71 @@ std::string CompiledGroup::describe(const FusedRequest& request,
     }
     text += '\n';
   }
-  for (size_t r = 0; r < program.results.size(); ++r)
-    text += str("store ", program.results[r], " ", type_name(request.results[r].dtype), "\n");
+  for (const auto& [node, result] : program.stores) {
+    const char* const type = type_name(request.results[static_cast<size_t>(result)].dtype);
+    if (!type) return {};
+    text += str("store ", node, " ", type, "\n");
+  }
+  size_t store = program.stores.size();  // the next one that is for reductions alone
+  for (size_t k = 0; k < reduced_.size(); ++k) {
+    if (reduced_[k] != store) continue;
+    text += str("store ", program.reductions[k].node, " ", type_name(program.reductions[k].operand),
+                "\n");
+    ++store;
+  }
+  if (accumulators_) {
+    for (const cpu::GroupReduction& r : program.reductions) {
+      const char* const kinds[] = {"sum", "prod", "max", "min"};
+      text += str("fold ", kinds[static_cast<size_t>(r.call.reduction)], " ", r.node,
+                  reductions_->frame().inner_kept ? " elements" : " lanes", "\n");
+    }
+  }
   return text;
+}
+
+/// What is folded after the code has run is read where it is a result, else in the first-level
+/// cache.
+void CompiledGroup::add_stores(const FusedRequest& request, const GroupProgram& program) {
+  for (const auto& [node, result] : program.stores) {
+    stores_.push_back(result);
+    store_items_.push_back(item_size(request.results[static_cast<size_t>(result)].dtype));
+  }
+  if (program.reductions.empty()) return;
+  if (accumulators_) {
+    reductions_.emplace(request.shape, program, kFoldBlock);
+    return;
+  }
+  int64_t bytes = 0;
+  for (size_t k = 0; k < program.reductions.size(); ++k) {
+    const cpu::GroupReduction& r = program.reductions[k];
+    const auto is_read = [&](const cpu::GroupStore& store) {
+      return store.node == r.node &&
+             request.results[static_cast<size_t>(store.result)].dtype == r.operand;
+    };
+    const auto store = std::find_if(program.stores.begin(), program.stores.end(), is_read);
+    const auto earlier = std::find_if(
+        program.reductions.begin(), program.reductions.begin() + static_cast<ptrdiff_t>(k),
+        [&](const cpu::GroupReduction& other) { return other.node == r.node; });
+    if (store != program.stores.end()) {
+      reduced_.push_back(static_cast<size_t>(store - program.stores.begin()));
+    } else if (earlier != program.reductions.begin() + static_cast<ptrdiff_t>(k)) {
+      reduced_.push_back(reduced_[static_cast<size_t>(earlier - program.reductions.begin())]);
+    } else {
+      reduced_.push_back(stores_.size());
+      stores_.push_back(-1);
+      store_items_.push_back(item_size(r.operand));
+      bytes += store_items_.back();
+    }
+  }
+  reduced_block_ = std::min<int64_t>(
+      2048, static_cast<int64_t>(kReducedBytes) / std::max<int64_t>(1, bytes) / 64 * 64);
+  reductions_.emplace(request.shape, program, reduced_block_);
 }
 
 bool CompiledGroup::build(const FusedRequest& request, Compiler& compiler, bool any_size) {
   const int vector_bytes = cpu::vector_bytes();
   if (vector_bytes < 32 || request.results.empty()) return false;
-  size_ = request.results[0].size();
+  size_ = element_count(std::span<const int64_t>(request.shape));
   if (size_ == 0) return false;
   const auto program = cpu::group_program(request);
   if (!program) return false;
@@ -256,7 +381,14 @@ bool CompiledGroup::build(const FusedRequest& request, Compiler& compiler, bool 
       read.item = item_size(request.operands[read.operand].dtype);
     }
   if (reads_.size() + request.results.size() > kMaxPointers) return false;
-  lay_out(request);
+  bool laid_out = false;
+  if (!program->reductions.empty()) {
+    const std::vector<int64_t>& axes = program->reductions[0].call.axes;
+    laid_out = lay_out_folds(request, cpu::ReduceFrame(request.shape, axes), axes);
+  }
+  if (!laid_out) lay_out(request);
+  add_stores(request, *program);
+  if (reductions_ && !reductions_->pays()) return false;
   choose_blocks();
   const std::string text = describe(request, *program);
   if (text.empty()) return false;
@@ -265,31 +397,96 @@ bool CompiledGroup::build(const FusedRequest& request, Compiler& compiler, bool 
   for (const Read& read : reads_)
     row_strides_.push_back((read.strides.size() > 1 ? read.strides[read.strides.size() - 2] : 0) *
                            read.item);
-  for (const Layout& result : request.results) {
-    result_items_.push_back(item_size(result.dtype));
-    row_strides_.push_back(row_ * result_items_.back());
-  }
+  for (const int64_t item : store_items_) row_strides_.push_back(row_ * item);
   for (size_t k = 0; k < reads_.size(); ++k)
     if (reads_[k].buffer >= 0) row_strides_[k] = row_ * reads_[k].item;
+  if (accumulators_) {
+    const Dims& strides = accumulators_->strides;
+    row_strides_.resize(
+        row_strides_.size() + program->reductions.size(),
+        (strides.size() > 1 ? strides[strides.size() - 2] : 0) * accumulators_->item);
+  }
   grain_ = std::max<int64_t>(1024, 65536 / std::max(1, program->cost));
   name_ = vector_bytes == 64 ? "codegen:avx512" : "codegen:avx2";
   return true;
 }
 
-void CompiledGroup::run_range(void* const* operands, void* const* results, int64_t begin,
+CompiledGroup::Written CompiledGroup::written_to(void* const* results) const {
+  Written written;
+  for (size_t s = 0; s < stores_.size(); ++s) {
+    if (stores_[s] >= 0) written.memory[s] = static_cast<std::byte*>(results[stores_[s]]);
+    written.first[s] = 0;
+  }
+  return written;
+}
+
+void CompiledGroup::run_reductions(const RunContext& context, void* const* operands,
+                                   void* const* results) const {
+  struct Worker {
+    const CompiledGroup& group;
+    void* const* operands;
+    Written written;
+    alignas(64) std::byte reduced[kReducedBytes];
+
+    Worker(const CompiledGroup& g, void* const* from, void* const* to)
+        : group(g), operands(from), written(g.written_to(to)) {}
+    void operator()(const cpu::GroupReductions::Piece& piece) {
+      const int64_t at = piece.at, end = at + piece.size();
+      std::copy(std::begin(piece.accumulators), std::end(piece.accumulators),
+                written.accumulators.begin());
+      written.folds_from = at;
+      std::byte* next = reduced;
+      for (size_t s = 0; s < group.stores_.size(); ++s) {
+        if (group.stores_[s] >= 0) continue;
+        written.memory[s] = next;
+        written.first[s] = at;
+        next += group.reduced_block_ * group.store_items_[s];
+      }
+      group.run_range(operands, written, at, end);
+      if (group.accumulators_) return;
+      const void* values[cpu::kMaxGroupReductions];
+      for (size_t k = 0; k < group.reduced_.size(); ++k) {
+        const size_t s = group.reduced_[k];
+        values[k] = written.memory[s] + (at - written.first[s]) * group.store_items_[s];
+      }
+      group.reductions_->fold(piece, values);
+    }
+  };
+  reductions_->run(context, results, [&] { return Worker(*this, operands, results); });
+}
+
+CompiledGroup::Place CompiledGroup::place_of(int64_t at) const {
+  if (shape_.size() == 1) return {at, 0, 0};
+  return {at % row_, at / row_ % rows_, at / row_ / rows_};
+}
+
+/// Where an operand has the element that a row begins with, counted in its elements.
+int64_t CompiledGroup::offset_of(const Read& read, const Place& place) const {
+  const size_t rank = shape_.size();
+  int64_t offset = place.column * read.strides[rank - 1];
+  if (rank > 1) offset += place.row * read.strides[rank - 2];
+  for (size_t axis = rank, rest = static_cast<size_t>(place.outer); axis-- > 2;) {
+    const auto extent = static_cast<size_t>(shape_[axis - 2]);
+    offset += static_cast<int64_t>(rest % extent) * read.strides[axis - 2];
+    rest /= extent;
+  }
+  return offset;
+}
+
+void CompiledGroup::run_range(void* const* operands, const Written& written, int64_t begin,
                               int64_t end) const {
   // Each buffer begins at a multiple of 64 bytes.
   alignas(64) std::byte buffers[kBufferBytes + 64 * kMaxPointers];
-  void* pointers[kMaxPointers];
+  void* pointers[kMaxPointers + cpu::kMaxGroupReductions];
+  const int64_t folds_from =
+      accumulators_ ? offset_of(*accumulators_, place_of(written.folds_from)) : 0;
   for (int64_t at = begin; at < end;) {
     const int64_t limit = block_ > 0 ? std::min(end, at + block_) : end;
-    int64_t rows = 1, n = limit - at, column = at, row = 0, outer = 0;
+    const Place place = place_of(at);
+    int64_t rows = 1, n = limit - at;
     if (shape_.size() > 1) {
-      column = at % row_;
-      row = at / row_ % rows_;
-      outer = at / row_ / rows_;
-      n = std::min(row_ - column, limit - at);
-      if (n == row_) rows = std::min(rows_ - row, (limit - at) / row_);
+      n = std::min(row_ - place.column, limit - at);
+      if (n == row_) rows = std::min(rows_ - place.row, (limit - at) / row_);
     }
     for (size_t k = 0; k < reads_.size(); ++k) {
       const Read& read = reads_[k];
@@ -301,18 +498,16 @@ void CompiledGroup::run_range(void* const* operands, void* const* results, int64
         if (!filled) pointers[k] = const_cast<void*>(read.reader->read(base, at, rows * n, buffer));
         continue;
       }
-      const size_t rank = shape_.size();
-      int64_t offset = column * read.strides[rank - 1];
-      if (rank > 1) offset += row * read.strides[rank - 2];
-      for (size_t axis = rank, rest = static_cast<size_t>(outer); axis-- > 2;) {
-        const auto extent = static_cast<size_t>(shape_[axis - 2]);
-        offset += static_cast<int64_t>(rest % extent) * read.strides[axis - 2];
-        rest /= extent;
-      }
-      pointers[k] = base + offset * read.item;
+      pointers[k] = base + offset_of(read, place) * read.item;
     }
-    for (size_t r = 0; r < result_items_.size(); ++r)
-      pointers[reads_.size() + r] = static_cast<std::byte*>(results[r]) + at * result_items_[r];
+    size_t next = reads_.size();
+    for (size_t s = 0; s < store_items_.size(); ++s)
+      pointers[next++] = written.memory[s] + (at - written.first[s]) * store_items_[s];
+    if (accumulators_) {
+      const int64_t bytes = (offset_of(*accumulators_, place) - folds_from) * accumulators_->item;
+      for (size_t k = 0; next < row_strides_.size(); ++k)
+        pointers[next++] = written.accumulators[k] + bytes;
+    }
     code_->run(pointers, row_strides_.data(), rows, n);
     at += rows * n;
   }

@@ -31,16 +31,17 @@ bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DT
   return false;
 }
 
-bool can_fuse(const Op& op, const Attrs& attrs, std::span<const DType> operands, DType result) {
-  constexpr int64_t kSome = 64;
+bool can_fuse(const Op& op, const Attrs& attrs, size_t rank, std::span<const DType> operands,
+              DType result) {
   FusedRequest request;
+  request.shape = Dims(rank, 2);
   FusedStep step{&op, attrs, {}, result};
   for (const DType dtype : operands) {
     step.inputs.push_back(static_cast<int>(request.operands.size()));
-    request.operands.push_back(Layout::contiguous(dtype, {kSome}));
+    request.operands.push_back(Layout::contiguous(dtype, request.shape));
   }
   request.result_values = {static_cast<int>(request.operands.size())};
-  request.results = {Layout::contiguous(result, {kSome})};
+  request.results = {Layout::contiguous(result, op.has(kReduction) ? Dims() : request.shape)};
   request.steps.push_back(std::move(step));
   return prepare_fused(request) != nullptr;
 }

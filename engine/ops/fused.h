@@ -1,8 +1,8 @@
 #pragma once
-// Groups of operations that run in one pass over memory: elementwise ones, or a convolution or
-// matrix product with what is done to its result. A pass forms the groups, the runtime asks a
-// backend for a kernel that computes a whole group; a backend that can't declines, and the
-// operations run one by one.
+// Groups of operations that run in one pass over memory: elementwise ones and reductions of what
+// they give, or a convolution or matrix product with what is done to its result. A pass forms the
+// groups, the runtime asks a backend for a kernel that computes a whole group; a backend that can't
+// declines, and the operations run one by one.
 
 #include "ops/kernel.h"
 
@@ -20,9 +20,10 @@ struct FusedStep {
 
 struct FusedRequest {
   std::vector<FusedStep> steps;
-  /// Of any strides; each broadcasts to the shape of the results.
+  Dims shape;  ///< of what all steps but reductions give
+  /// Of any strides; each broadcasts to the shape.
   std::vector<Layout> operands;
-  /// Contiguous, all of one shape.
+  /// Contiguous, of the shape or what reductions make of it.
   std::vector<Layout> results;
   std::vector<int> result_values;  ///< per result: the value that it takes
   bool compile = false;            ///< machine code may be made for it
@@ -32,8 +33,8 @@ struct FusedRequest {
 using PrepareFusedFn = std::unique_ptr<Kernel> (*)(const FusedRequest& request);
 
 void register_fused(PrepareFusedFn prepare);
-/// A kernel for the group. A result may share the memory of an operand that has its type, its shape
-/// and contiguous layout. Null if no backend computes the group as one.
+/// A kernel for the group. A result that is not reduced may share the memory of an operand that has
+/// its type, its shape and contiguous layout. Null if no backend computes the group as one.
 std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request);
 /// One operation of a group that begins with a convolution or product.
 struct GroupMember {
@@ -46,7 +47,9 @@ using TakesAlongFn = bool (*)(std::span<const GroupMember> group, const GroupMem
 void register_takes_along(TakesAlongFn takes_along);
 bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype);
 
-/// True if an elementwise operation of these types can be part of a group.
-bool can_fuse(const Op& op, const Attrs& attrs, std::span<const DType> operands, DType result);
+/// True if an elementwise operation or reduction of these types, on tensors of this rank, can be
+/// part of a group.
+bool can_fuse(const Op& op, const Attrs& attrs, size_t rank, std::span<const DType> operands,
+              DType result);
 
 }  // namespace paddle

@@ -1,5 +1,6 @@
 // Fusion: elementwise operations on values of one shape that feed each other become one operation
-// `fused`, whose region holds them. Memory is then read and written once for the group.
+// `fused`, whose region holds them, with the reductions of what they give. Memory is then read and
+// written once for the group.
 
 #include <algorithm>
 #include <functional>
@@ -19,6 +20,7 @@ using ir::Value;
 
 constexpr size_t kMaxSteps = 48;
 constexpr size_t kMaxOperands = 24;
+constexpr size_t kMaxReductions = 4;
 
 class Fuser {
  public:
@@ -33,13 +35,17 @@ class Fuser {
       if (nodes_[i].fusable)
         for (const Value* v : nodes_[i].operation->operands)
           if (const int p = producer(v); p >= 0) try_merge(static_cast<size_t>(p), i);
+    // Only then the reductions, which groups end with: they keep nothing from becoming one group.
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (nodes_[i].reduces) try_reduce(i);
     rebuild();
   }
 
  private:
   struct Node {
     std::unique_ptr<Operation> operation;
-    bool fusable = false;
+    bool fusable = false;         ///< elementwise
+    bool reduces = false;         ///< a reduction that a group may end with
     std::vector<size_t> uses;     ///< nodes that need this one first
     std::vector<size_t> needs;    ///< nodes that must come before
     std::vector<size_t> members;  ///< of the group that this node leads
@@ -69,14 +75,15 @@ class Fuser {
       n.needs.assign(needs.begin(), needs.end());
       std::sort(n.needs.begin(), n.needs.end());
       for (const size_t p : n.needs) nodes_[p].uses.push_back(i);
-      n.fusable = fusable(o);
+      n.fusable = o.op->has(kElementwise) && fusable(o);
+      n.reduces = o.op->has(kReduction) && o.operands.size() == 1 && fusable(o);
     }
     region_.operations.clear();
   }
 
   bool fusable(const Operation& o) const {
-    if (!o.op->has(kElementwise) || o.op->has(kRandom) || o.op->has(kEffect) ||
-        o.results.size() != 1 || !o.regions.empty() || o.operands.empty())
+    if (o.op->has(kRandom) || o.op->has(kEffect) || o.results.size() != 1 || !o.regions.empty() ||
+        o.operands.empty())
       return false;
     if (has_run_time_size(o.results[0]->type)) return false;
     for (const Value* v : o.operands)
@@ -128,6 +135,40 @@ class Fuser {
     if (a == b || !same_shape(type_of(a).shape, type_of(b).shape)) return;
     if (nodes_[a].members.size() + nodes_[b].members.size() > kMaxSteps) return;
     if (operand_count(a, b) > kMaxOperands) return;
+    join(a, b);
+  }
+
+  /// Joins a reduction to the group that its operand comes from.
+  void try_reduce(size_t node) {
+    const Operation& o = *nodes_[node].operation;
+    const int from = producer(o.operands[0]);
+    if (from < 0 || !nodes_[static_cast<size_t>(from)].fusable) return;
+    const size_t group = leader(static_cast<size_t>(from));
+    size_t others = 0;
+    for (const size_t m : nodes_[group].members) {
+      if (!nodes_[m].reduces) continue;
+      if (reduced_axes(*nodes_[m].operation) != reduced_axes(o)) return;
+      ++others;
+    }
+    if (others < kMaxReductions) join(group, node);
+  }
+
+  /// By axis of the operand.
+  static std::vector<bool> reduced_axes(const Operation& o) {
+    const size_t rank = o.operands[0]->type.shape.size();
+    const int at = o.op->attr_index("axis");
+    const AttrValue none;
+    const AttrValue& given = at < 0 ? none : o.attrs[static_cast<size_t>(at)];
+    const auto axes = given.is_none() ? std::vector<int64_t>() : given.as_ints();
+    std::vector<bool> reduced(rank, axes.empty());
+    for (const int64_t axis : axes)
+      if (rank > 0)
+        reduced[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis)] = true;
+    return reduced;
+  }
+
+  /// Makes two groups one where nothing else lies between them.
+  void join(size_t a, size_t b) {
     if (reaches_around(a, b) || reaches_around(b, a)) return;
     Node& into = nodes_[a];
     into.members.insert(into.members.end(), nodes_[b].members.begin(), nodes_[b].members.end());

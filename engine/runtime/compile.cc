@@ -16,7 +16,8 @@ Attrs some_attrs(const Attrs& attrs) {
 bool fusable(const ir::Operation& operation) {
   std::vector<DType> operands;
   for (const ir::Value* v : operation.operands) operands.push_back(v->type.dtype);
-  return can_fuse(*operation.op, some_attrs(operation.attrs), operands,
+  return can_fuse(*operation.op, some_attrs(operation.attrs),
+                  operation.operands[0]->type.shape.size(), operands,
                   operation.results[0]->type.dtype);
 }
 

@@ -55,13 +55,32 @@ std::vector<std::pair<std::string, size_t>> Plan::largest(size_t count) const {
 
 namespace {
 
-/// A group that begins with a convolution or product is told by its members.
-std::string described(const ir::Operation& operation) {
-  if (operation.regions.size() != 1 ||
-      operation.regions[0]->operations.front()->op->has(kElementwise))
-    return std::string(operation.op->name());
-  std::string names;
-  for (const auto& member : operation.regions[0]->operations)
+/// Those reductions of a group that are among the results of an instruction.
+std::vector<const ir::Operation*> reductions_of(const ir::Operation& group,
+                                                const std::vector<int>& results) {
+  std::vector<const ir::Operation*> out;
+  for (size_t r = 0; r < group.results.size(); ++r) {
+    const ir::Operation* const maker = group.regions[0]->results[r]->producer;
+    if (maker->op->has(kReduction) &&
+        std::count(results.begin(), results.end(), group.results[r]->id) > 0)
+      out.push_back(maker);
+  }
+  return out;
+}
+
+/// A group that begins with a convolution or product is told by its members, another one by the
+/// reductions among what it gives.
+std::string described(const ir::Operation& operation, const std::vector<int>& results) {
+  std::string names(operation.op->name());
+  if (operation.regions.size() != 1) return names;
+  const ir::Region& region = *operation.regions[0];
+  if (region.operations.front()->op->has(kElementwise)) {
+    for (const ir::Operation* reduction : reductions_of(operation, results))
+      names += str("+", reduction->op->name());
+    return names;
+  }
+  names.clear();
+  for (const auto& member : region.operations)
     names += (names.empty() ? "" : "+") + std::string(member->op->name());
   return names;
 }
@@ -69,6 +88,13 @@ std::string described(const ir::Operation& operation) {
 }  // namespace
 
 double Plan::flops_of(const Instruction& i) const {
+  const auto elements_of = [&](const TensorType& type) {
+    double total = 1;
+    for (const Dim& d : type.shape)
+      total *= static_cast<double>(
+          d.evaluate([&](const std::string& name) { return symbol(name); }).value_or(0));
+    return total;
+  };
   if (i.kind != Instruction::Kind::kKernel || !i.operation) return 0;
   const auto dims = [&](const std::vector<int>& ids) {
     std::vector<Dims> out;
@@ -79,9 +105,12 @@ double Plan::flops_of(const Instruction& i) const {
   if (i.operation->regions.size() == 1) {  // a group: a step costs its elements, or what it says
     const std::vector<Dims> operands = dims(i.operands), results = dims(i.results);
     double total = 0;
+    for (const ir::Operation* reduction : reductions_of(*i.operation, i.results))
+      total += elements_of(reduction->operands[0]->type);
     for (const auto& step : i.operation->regions[0]->operations) {
+      if (step->op->has(kReduction)) continue;
       if (step->op->has(kElementwise)) {
-        total += static_cast<double>(element_count(std::span<const int64_t>(results[0])));
+        total += elements_of(step->results[0]->type);
         continue;
       }
       std::vector<Dims> inputs;
@@ -111,7 +140,7 @@ void Plan::describe(std::vector<Instruction>& block) {
     if (i.kind == Instruction::Kind::kBranch || i.kind == Instruction::Kind::kLoop) continue;
     InstructionInfo info;
     info.function = function_.name;
-    info.operation = i.operation ? described(*i.operation) : "copy";
+    info.operation = i.operation ? described(*i.operation, i.results) : "copy";
     info.implementation = i.kernel ? i.kernel->implementation() : "dynamic";
     info.flops = flops_of(i);
     const auto list = [&](const std::vector<int>& ids) {

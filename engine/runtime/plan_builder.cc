@@ -360,11 +360,46 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
   out.push_back(std::move(instruction));
 }
 
-/// One kernel for the group if a backend has it, else its operations one by one. The pass that
-/// makes groups leaves out what has sizes that are known only at run time.
+/// One kernel for the group if a backend has it. Else the reductions that it ends with read what
+/// the rest has computed; or its operations run one by one. The pass that makes groups leaves out
+/// what has sizes that are known only at run time.
 void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instruction>& out) {
   const ir::Region& region = *operation.regions[0];
-  const int position = span_[&operation].second;
+  std::vector<const ir::Operation*> all, rest, reductions;
+  for (const auto& inner : region.operations) {
+    all.push_back(inner.get());
+    (inner->op->has(kReduction) ? reductions : rest).push_back(inner.get());
+  }
+  std::vector<GroupResult> results, of_rest;
+  for (size_t r = 0; r < region.results.size(); ++r) {
+    results.push_back({region.results[r], operation.results[r]});
+    if (!region.results[r]->producer->op->has(kReduction)) of_rest.push_back(results.back());
+  }
+  if (build_group(operation, all, results, span_[&operation].second, out)) return;
+  for (size_t i = 0; i < operation.operands.size(); ++i)
+    at(region.arguments[i]) = at(operation.operands[i]);
+  for (const ir::Operation* reduction : reductions) {
+    const ir::Value* read = reduction->operands[0];
+    if (std::none_of(of_rest.begin(), of_rest.end(),
+                     [&](const GroupResult& result) { return result.inside == read; }))
+      of_rest.push_back({read, read});
+  }
+  if (!reductions.empty() && rest.size() > 1 &&
+      build_group(operation, rest, of_rest, span_[&operation].first, out)) {
+    for (const GroupResult& result : of_rest) at(result.inside) = at(result.outside);
+    for (const ir::Operation* reduction : reductions) build_kernel(*reduction, out);
+  } else {
+    build_region(region, out);
+  }
+  for (const GroupResult& result : results) at(result.outside) = at(result.inside);
+}
+
+/// Steps of a group as one kernel that gives `results`; false if no backend has it.
+bool PlanBuilder::build_group(const ir::Operation& operation,
+                              const std::vector<const ir::Operation*>& steps,
+                              const std::vector<GroupResult>& results, int position,
+                              std::vector<Instruction>& out) {
+  const ir::Region& region = *operation.regions[0];
   FusedRequest request;
   std::map<const ir::Value*, int> number;
   for (size_t i = 0; i < operation.operands.size(); ++i) {
@@ -373,12 +408,14 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
     number[region.arguments[i]] = static_cast<int>(request.operands.size());
     request.operands.push_back(operand_layout(operation.operands[i]->id));
   }
-  for (const ir::Value* v : operation.results) {
+  const auto layout_of = [&](const ir::Value* v) {
     const auto layout = static_layout(v->type);
     if (!layout) fail(ErrorCode::kModel, "fused: a result's size is known only at run time");
-    request.results.push_back(*layout);
-  }
-  for (const auto& inner : region.operations) {
+    return *layout;
+  };
+  request.shape = layout_of(steps[0]->results[0]).shape;
+  for (const GroupResult& result : results) request.results.push_back(layout_of(result.inside));
+  for (const ir::Operation* inner : steps) {
     FusedStep step;
     step.op = inner->op;
     step.attrs = bind_attrs(inner->attrs, [&](const std::string& n) { return plan_.symbol(n); });
@@ -387,7 +424,8 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
     number[inner->results[0]] = static_cast<int>(request.operands.size() + request.steps.size());
     request.steps.push_back(std::move(step));
   }
-  for (const ir::Value* v : region.results) request.result_values.push_back(number.at(v));
+  for (const GroupResult& result : results)
+    request.result_values.push_back(number.at(result.inside));
   // A convolution or product reads all of its operands for each element that it gives, and may want
   // them packed.
   const FusedStep& first = request.steps[0];
@@ -406,14 +444,7 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
           Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
   request.compile = plan_.options_.codegen;
   auto kernel = prepare_fused(request);
-  if (!kernel) {
-    for (size_t i = 0; i < operation.operands.size(); ++i)
-      at(region.arguments[i]) = at(operation.operands[i]);
-    build_region(region, out);
-    for (size_t i = 0; i < operation.results.size(); ++i)
-      at(operation.results[i]) = at(region.results[i]);
-    return;
-  }
+  if (!kernel) return false;
   Instruction instruction;
   instruction.operation = &operation;
   instruction.position = position;
@@ -422,15 +453,18 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
     const ir::Value* v = operation.operands[i];
     instruction.operands.push_back(wants_packed(i) ? packed(v, position, out) : v->id);
   }
-  for (size_t r = 0; r < operation.results.size(); ++r) {
+  for (const auto& [inside, outside] : results) {
+    // What is reduced is written while operands are still read.
+    const bool own = outside->producer != &operation || inside->producer->op->has(kReduction);
     bool placed = false;
-    for (size_t i = 0; !placed && i < operation.operands.size(); ++i)
-      placed = !read_whole(i) && take_in_place(operation, i, r);
-    if (!placed) place_new(operation.results[r], position, "fused");
-    instruction.results.push_back(operation.results[r]->id);
+    for (size_t i = 0; !placed && !own && i < operation.operands.size(); ++i)
+      placed = !read_whole(i) && take_in_place(operation, i, outside->index);
+    if (!placed) place_new(outside, position, "fused");
+    instruction.results.push_back(outside->id);
   }
   plan_.scratch_bytes_ = std::max(plan_.scratch_bytes_, instruction.kernel->scratch_bytes());
   out.push_back(std::move(instruction));
+  return true;
 }
 
 void PlanBuilder::build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out) {

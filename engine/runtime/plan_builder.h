@@ -20,6 +20,13 @@ class PlanBuilder {
   void build_operation(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_kernel(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_fused(const ir::Operation& operation, std::vector<Instruction>& out);
+  /// A value that a group computes, and the one that stands for it outside.
+  struct GroupResult {
+    const ir::Value *inside, *outside;
+  };
+  bool build_group(const ir::Operation& operation, const std::vector<const ir::Operation*>& steps,
+                   const std::vector<GroupResult>& results, int position,
+                   std::vector<Instruction>& out);
   void build_branch(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_loop(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out);

@@ -61,7 +61,8 @@ TEST_P(ReduceTest, SumsEqualPlainLoops) {
     }
     expected[static_cast<size_t>(at)] += x.number(flat);
   }
-  const auto kernel = reduce(Layout::of(x), axes, Reduction::kSum, ReduceForm::kPlain, DType::kF32);
+  const auto kernel =
+      reduce(Layout::of(x), {axes, Reduction::kSum, ReduceForm::kPlain}, DType::kF32);
   const Array out = run(*kernel, x, DType::kF32, kept);
   for (int64_t i = 0; i < out.size(); ++i)
     EXPECT_NEAR(out.number(i), expected[static_cast<size_t>(i)],
@@ -84,7 +85,7 @@ TEST(Reduce, DoesNotDependOnTheNumberOfThreads) {
       if (!c.axes.empty() && std::count(c.axes.begin(), c.axes.end(), static_cast<int64_t>(i)) == 0)
         kept.push_back(c.shape[i]);
     const auto kernel =
-        reduce(Layout::of(x), c.axes, Reduction::kSum, ReduceForm::kMean, DType::kF32);
+        reduce(Layout::of(x), {c.axes, Reduction::kSum, ReduceForm::kMean}, DType::kF32);
     set_thread_count(1);
     const Array one = run(*kernel, x, DType::kF32, kept);
     set_thread_count(3);
@@ -101,7 +102,7 @@ TEST(Reduce, ExtremaKeepNaNWhereverItStands) {
     x = x.cast(dtype);
     for (const Reduction reduction : {Reduction::kMax, Reduction::kMin})
       for (const int64_t axis : {0, 1}) {
-        const auto kernel = reduce(Layout::of(x), {axis}, reduction, ReduceForm::kPlain, dtype);
+        const auto kernel = reduce(Layout::of(x), {{axis}, reduction, ReduceForm::kPlain}, dtype);
         const Array out = run(*kernel, x, dtype, {axis == 0 ? 67 : 5});
         for (int64_t i = 0; i < out.size(); ++i)
           EXPECT_EQ(std::isnan(out.number(i)), axis == 0 ? i == 3 || i == 66 : i == 1 || i == 4)

@@ -183,6 +183,7 @@ TEST_F(Codegen, EveryOperationGivesTheBitsOfItsLoop) {
           operands.push_back(numbers(types[k], {n}, static_cast<uint32_t>(n + 7 * int64_t(k))));
           request.operands.push_back(Layout::of(operands.back()));
         }
+        request.shape = {n};
         request.results = {Layout::contiguous(step.result, {n})};
         const auto expected = cpu::prepare_fused_group(request);
         const auto kernel = codegen::prepare_compiled_group(request, compiler);
@@ -225,6 +226,7 @@ TEST_F(Codegen, ConversionsGiveTheSameBits) {
       request.result_values = {1};
       const Array x = numbers(from, {777}, 3);
       request.operands = {Layout::of(x)};
+      request.shape = {777};
       request.results = {Layout::contiguous(to, {777})};
       const auto kernel = codegen::prepare_compiled_group(request, compiler);
       if (!kernel) {
@@ -244,6 +246,7 @@ TEST_F(Codegen, ConversionsGiveTheSameBits) {
 FusedRequest example(const std::vector<Layout>& operands, const Dims& shape, DType second) {
   const Attrs none;
   FusedRequest request;
+  request.shape = shape;
   request.operands = operands;
   request.steps = {{&get_op("multiply"), none, {0, 1}, DType::kF32},
                    {&get_op("tanh"), none, {4}, DType::kF32},
@@ -504,7 +507,9 @@ TEST_F(Codegen, ProgramsThatAreNotKnownAreRefused) {
        {"", "nonsense\n", "read f32\n", "read f32 f32 vector\nstore 1 f32\n",
         "read f32 f32 vector\napply no_such_loop f32 1 0 0\nstore 1 f32\n",
         "read f32 f32 vector\napply add f32 1 0 0\nstore 1 f32\n",
-        "read f32 f99 vector\nstore 0 f32\n"})
+        "read f32 f99 vector\nstore 0 f32\n", "read f32 f32 vector\nfold median 0 lanes\n",
+        "read f32 f32 vector\nfold sum 0 sideways\n", "read f32 f32 vector\nfold sum 1 lanes\n",
+        "read i32 i32 vector\nfold sum 0 lanes\n"})
     EXPECT_FALSE(compiler.compile(text, cpu::vector_bytes())) << text;
   EXPECT_FALSE(compiler.compile(kProgram, 16));
   EXPECT_TRUE(compiler.compile(kProgram, cpu::vector_bytes()));

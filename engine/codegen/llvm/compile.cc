@@ -6,6 +6,7 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -70,7 +71,11 @@ class FunctionWriter {
                             whole = block("whole"), rest = block("rest"), tail = block("tail"),
                             next = block("next"), done = block("done");
     const Value rows = LLVMGetParam(function_, 2), n = LLVMGetParam(function_, 3);
-    const Value zero = number(0), lanes = number(vectors_.lanes());
+    // Lanes of folds are two vectors of elements wide.
+    const bool lanes_fold = std::any_of(program_.folds.begin(), program_.folds.end(),
+                                        [](const Fold& fold) { return fold.lanes; });
+    const uint64_t vectors = lanes_fold ? 2 : 1, step = vectors * vectors_.lanes();
+    const Value zero = number(0);
 
     at(entry);
     const Value some =
@@ -78,17 +83,18 @@ class FunctionWriter {
     LLVMBuildCondBr(builder_, some, start, done);
 
     at(start);
-    const size_t count = static_cast<size_t>(program_.reads) + program_.stores.size();
+    const size_t count =
+        static_cast<size_t>(program_.reads) + program_.stores.size() + program_.folds.size();
     std::vector<Value> first, strides;
     for (size_t i = 0; i < count; ++i) {
       first.push_back(load(pointer_, element(LLVMGetParam(function_, 0), pointer_, number(i))));
       strides.push_back(load(i64_, element(LLVMGetParam(function_, 1), i64_, number(i))));
     }
     pointers_ = first;
-    const Value covered = LLVMBuildAnd(
-        builder_, n, LLVMConstInt(i64_, ~static_cast<uint64_t>(vectors_.lanes() - 1), 0), "");
+    const Value covered = LLVMBuildAnd(builder_, n, LLVMConstInt(i64_, ~(step - 1), 0), "");
     const Value left = LLVMBuildSub(builder_, n, covered, "");
-    const Value mask = mask_of(left);
+    std::vector<Value> masks;
+    for (uint64_t v = 0; v < vectors; ++v) masks.push_back(mask_of(left, v * vectors_.lanes()));
     write_nodes(Level::kScalar, nullptr, nullptr);
     LLVMBuildBr(builder_, row);
 
@@ -96,25 +102,39 @@ class FunctionWriter {
     const Value r = LLVMBuildPhi(builder_, i64_, "");
     for (size_t i = 0; i < count; ++i) pointers_[i] = LLVMBuildPhi(builder_, pointer_, "");
     write_nodes(Level::kRow, nullptr, nullptr);
+    const std::vector<Value> before = load_lanes(vectors);
     LLVMBuildCondBr(builder_, compare(LLVMIntSGT, covered, zero), whole, rest);
 
     at(whole);
     const Value i = LLVMBuildPhi(builder_, i64_, "");
-    write_nodes(Level::kVector, i, nullptr);
-    write_stores(i, nullptr);
-    const Value after = LLVMBuildAdd(builder_, i, lanes, "");
+    const std::vector<Value> carried = lanes_phi();
+    for (uint64_t v = 0; v < vectors; ++v)
+      write_vector(LLVMBuildAdd(builder_, i, number(v * vectors_.lanes()), ""), nullptr, v,
+                   vectors);
+    const std::vector<Value> folded = lanes_;
+    const Value after = LLVMBuildAdd(builder_, i, number(step), "");
     LLVMBuildCondBr(builder_, compare(LLVMIntSLT, after, covered), whole, rest);
     enter(i, {zero, after}, {row, whole});
+    for (size_t k = 0; k < carried.size(); ++k)
+      enter(carried[k], {before[k], folded[k]}, {row, whole});
 
     at(rest);
+    const std::vector<Value> so_far = lanes_phi();
+    for (size_t k = 0; k < so_far.size(); ++k)
+      enter(so_far[k], {before[k], folded[k]}, {row, whole});
     LLVMBuildCondBr(builder_, compare(LLVMIntSGT, left, zero), tail, next);
 
     at(tail);
-    write_nodes(Level::kVector, covered, mask);
-    write_stores(covered, mask);
+    for (uint64_t v = 0; v < vectors; ++v)
+      write_vector(LLVMBuildAdd(builder_, covered, number(v * vectors_.lanes()), ""), masks[v], v,
+                   vectors);
+    const std::vector<Value> last = lanes_;
     LLVMBuildBr(builder_, next);
 
     at(next);
+    const std::vector<Value> total = lanes_phi();
+    for (size_t k = 0; k < total.size(); ++k) enter(total[k], {so_far[k], last[k]}, {rest, tail});
+    store_lanes(vectors);
     const Value r_after = LLVMBuildAdd(builder_, r, number(1), "");
     for (size_t k = 0; k < count; ++k)
       enter(pointers_[k],
@@ -161,11 +181,11 @@ class FunctionWriter {
     LLVMAddIncoming(phi, values.data(), from.data(), static_cast<unsigned>(values.size()));
   }
 
-  /// The lanes below `count`.
-  Value mask_of(Value count) {
+  /// The lanes below `count`, the first one being `from`.
+  Value mask_of(Value count, uint64_t from) {
     const LLVMTypeRef i32 = LLVMInt32TypeInContext(context_);
     std::vector<Value> lanes;
-    for (unsigned i = 0; i < vectors_.lanes(); ++i) lanes.push_back(LLVMConstInt(i32, i, 0));
+    for (unsigned i = 0; i < vectors_.lanes(); ++i) lanes.push_back(LLVMConstInt(i32, from + i, 0));
     const Value numbers = LLVMConstVector(lanes.data(), vectors_.lanes());
     return compare(LLVMIntULT, numbers, vectors_.splat(LLVMBuildTrunc(builder_, count, i32, "")));
   }
@@ -237,6 +257,70 @@ class FunctionWriter {
     }
   }
 
+  // ---- folds
+
+  LLVMTypeRef doubles() { return vectors_.vector(vectors_.element(Type::kF64)); }
+  Value fold_pointer(size_t k) {
+    return pointers_[static_cast<size_t>(program_.reads) + program_.stores.size() + k];
+  }
+  Value load_doubles(Value address, Value mask) {
+    if (mask)
+      return vectors_.intrinsic("llvm.masked.load", {doubles(), pointer_},
+                                {address, align_of(Type::kF64), mask, LLVMConstNull(doubles())});
+    const Value v = load(doubles(), address);
+    LLVMSetAlignment(v, bytes_of(Type::kF64));
+    return v;
+  }
+  void store_doubles(Value v, Value address, Value mask) {
+    if (mask)
+      vectors_.intrinsic("llvm.masked.store", {doubles(), pointer_},
+                         {v, address, align_of(Type::kF64), mask});
+    else
+      LLVMSetAlignment(LLVMBuildStore(builder_, v, address), bytes_of(Type::kF64));
+  }
+  /// The addresses of the lanes of a row, by fold and vector of a step.
+  std::vector<Value> lane_addresses(uint64_t vectors) {
+    std::vector<Value> addresses;
+    for (size_t k = 0; k < program_.folds.size(); ++k)
+      for (uint64_t v = 0; program_.folds[k].lanes && v < vectors; ++v)
+        addresses.push_back(element(fold_pointer(k), doubles(), number(v)));
+    return addresses;
+  }
+  std::vector<Value> load_lanes(uint64_t vectors) {
+    lanes_.clear();
+    for (const Value address : lane_addresses(vectors))
+      lanes_.push_back(load_doubles(address, nullptr));
+    return lanes_;
+  }
+  void store_lanes(uint64_t vectors) {
+    const std::vector<Value> addresses = lane_addresses(vectors);
+    for (size_t k = 0; k < addresses.size(); ++k) store_doubles(lanes_[k], addresses[k], nullptr);
+  }
+  std::vector<Value> lanes_phi() {
+    for (Value& lane : lanes_) lane = LLVMBuildPhi(builder_, doubles(), "");
+    return lanes_;
+  }
+
+  /// All that is done to the elements from i on, the v-th of `vectors` in a step.
+  void write_vector(Value i, Value mask, uint64_t v, uint64_t vectors) {
+    write_nodes(Level::kVector, i, mask);
+    write_stores(i, mask);
+    uint64_t lane = v;
+    for (size_t k = 0; k < program_.folds.size(); ++k) {
+      const Fold& fold = program_.folds[k];
+      const Type type = program_.nodes[static_cast<size_t>(fold.node)].type;
+      const Value x = values_[static_cast<size_t>(fold.node)];
+      if (fold.lanes) {
+        lanes_[lane] = vectors_.fold(fold.kind, lanes_[lane], type, x, mask);
+        lane += vectors;
+      } else {
+        const Value address = element(fold_pointer(k), vectors_.element(Type::kF64), i);
+        const Value a = load_doubles(address, mask);
+        store_doubles(vectors_.fold(fold.kind, a, type, x, nullptr), address, mask);
+      }
+    }
+  }
+
   LLVMContextRef context_;
   LLVMModuleRef module_;
   LLVMBuilderRef builder_;
@@ -245,6 +329,7 @@ class FunctionWriter {
   LLVMTypeRef i64_, pointer_;
   Value function_ = nullptr;
   std::vector<Value> values_, pointers_;
+  std::vector<Value> lanes_;  ///< accumulators of folds in registers, as they stand
 };
 
 LLVMTargetRef target() {

@@ -8,9 +8,14 @@
 //   convert <type> <node>
 //   apply <loop> <type> <inputs> <node>… <parameters> <number>…
 //   store <node> <memory type>             result in memory; pointers follow those of the operands
+//   fold <kind> <node> <form>              into accumulators (f64); pointers follow those of
+//   results
 //
 // Types are bool, i8 … u64, f16, bf16, f32, f64. Access is `vector` (one element after the other),
-// `row` (one element for a row) or `scalar` (one element for all). Numbers are hexadecimal floats.
+// `row` (one element for a row) or `scalar` (one element for all). Kinds of folds are sum, prod,
+// max and min. Their form is `elements` (an accumulator per element of a row) or `lanes` (element i
+// of a row goes to accumulator i modulo half the bytes of a vector). Numbers are hexadecimal
+// floats.
 
 #include <cstddef>
 #include <cstdint>

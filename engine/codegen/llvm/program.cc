@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 
@@ -27,16 +28,21 @@ class Line {
       throw std::runtime_error("no such node: " + text);
     return value;
   }
-  Type type() {
+  /// Which of the words comes.
+  size_t one_of(std::span<const std::string_view> words) {
     const std::string text = word();
-    const auto* const found = std::find(kTypes.begin(), kTypes.end(), text);
-    if (found == kTypes.end()) throw std::runtime_error("no such type: " + text);
-    return static_cast<Type>(found - kTypes.begin());
+    const auto found = std::find(words.begin(), words.end(), text);
+    if (found == words.end()) throw std::runtime_error("not known here: " + text);
+    return static_cast<size_t>(found - words.begin());
   }
+  Type type() { return static_cast<Type>(one_of(kTypes)); }
 
  private:
   std::istringstream words_;
 };
+
+constexpr std::array<std::string_view, 4> kFolds = {"sum", "prod", "max", "min"};
+constexpr std::array<std::string_view, 2> kForms = {"elements", "lanes"};
 
 constexpr size_t kMaxOperands = 8, kMaxParameters = 16;
 
@@ -58,6 +64,14 @@ Program parse_program(std::string_view text) {
     if (word == "store") {
       const int node = line.number(made);
       program.stores.push_back({node, line.type()});
+      continue;
+    }
+    if (word == "fold") {
+      const auto kind = static_cast<Fold::Kind>(line.one_of(kFolds));
+      const int node = line.number(made);
+      if (!is_float(program.nodes[static_cast<size_t>(node)].type))
+        throw std::runtime_error("a fold of what is no float");
+      program.folds.push_back({kind, node, line.one_of(kForms) == 1});
       continue;
     }
     Node node;
@@ -88,7 +102,8 @@ Program parse_program(std::string_view text) {
     }
     program.nodes.push_back(std::move(node));
   }
-  if (program.stores.empty()) throw std::runtime_error("a program without results");
+  if (program.stores.empty() && program.folds.empty())
+    throw std::runtime_error("a program without results");
   return program;
 }
 

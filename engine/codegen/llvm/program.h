@@ -38,9 +38,17 @@ struct Store {
   Type memory;
 };
 
+struct Fold {
+  enum class Kind { kSum, kProd, kMax, kMin };
+  Kind kind;
+  int node;
+  bool lanes;  ///< else one accumulator per element of a row
+};
+
 struct Program {
   std::vector<Node> nodes;
   std::vector<Store> stores;
+  std::vector<Fold> folds;
   int reads = 0;
 };
 

@@ -146,6 +146,28 @@ Value Vectors::select(Value mask, Value yes, Value no) {
 }
 Value Vectors::unary(const char* name, Value x) { return intrinsic(name, {LLVMTypeOf(x)}, {x}); }
 
+Value Vectors::fold(Fold::Kind kind, Value accumulators, Type type, Value v, Value mask) {
+  const Value x = convert(type, Type::kF64, v), a = accumulators;
+  Value taken = nullptr;
+  switch (kind) {
+    case Fold::Kind::kSum:
+      taken = add(a, x);
+      break;
+    case Fold::Kind::kProd:
+      taken = mul(a, x);
+      break;
+    case Fold::Kind::kMax:
+    case Fold::Kind::kMin: {
+      // Once NaN, an accumulator stays so: no comparison with it is true.
+      const Value closer = kind == Fold::Kind::kMax ? gt(x, a) : lt(x, a);
+      const Value nan = compare(LLVMRealUNO, x, x);
+      taken = select(LLVMBuildOr(builder_, closer, nan, ""), x, a);
+      break;
+    }
+  }
+  return mask ? select(mask, taken, a) : taken;
+}
+
 Value Vectors::intrinsic(const char* name, const std::vector<LLVMTypeRef>& types,
                          const std::vector<Value>& arguments) {
   const unsigned id = LLVMLookupIntrinsicID(name, std::strlen(name));

@@ -54,6 +54,9 @@ class Vectors {
   Value apply(const std::string& loop, Type operand, Type result, const std::vector<Value>& x,
               const std::vector<double>& parameters);
 
+  /// Accumulators of doubles after they took the elements of v, those in `mask` if there is one.
+  Value fold(Fold::Kind kind, Value accumulators, Type type, Value v, Value mask);
+
   Value intrinsic(const char* name, const std::vector<ValueType>& types,
                   const std::vector<Value>& arguments);
 

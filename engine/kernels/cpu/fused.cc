@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/group_program.h"
+#include "kernels/cpu/group_reductions.h"
 
 namespace paddle::cpu {
 namespace {
@@ -46,20 +47,24 @@ class FusedKernel final : public Kernel {
  public:
   /// False if the group can't be computed here.
   bool build(const FusedRequest& request);
-  void run(const RunContext&, void* const* operands, void* const* results) const override {
+  void run(const RunContext& context, void* const* operands, void* const* results) const override {
+    if (reductions_) return run_reductions(context, operands, results);
     // Ranges begin at whole blocks, so that repeating operands look the same in all of them.
     parallel_for((size_ + block_ - 1) / block_, grain_, [&](int64_t begin, int64_t end) {
       run_range(operands, results, begin * block_, std::min(size_, end * block_));
     });
   }
+  size_t scratch_bytes() const override { return reductions_ ? reductions_->scratch_bytes() : 0; }
   std::string implementation() const override { return "cpu:fused"; }
 
  private:
-  void add_nodes(const FusedRequest& request, std::vector<GroupNode> nodes);
-  void add_stores(const FusedRequest& request, const std::vector<int>& nodes);
+  void add_nodes(const FusedRequest& request, const std::vector<GroupNode>& nodes);
+  void add_reduced(const std::vector<GroupReduction>& reductions);
+  void add_stores(const FusedRequest& request, const std::vector<GroupStore>& from);
   bool choose_blocks();
   bool assign_buffers();
   void run_range(void* const* operands, void* const* results, int64_t begin, int64_t end) const;
+  void run_reductions(const RunContext& context, void* const* operands, void* const* results) const;
   void perform(const Action& action, void* const* operands, void* const* results, int64_t at,
                int64_t n, const void** blocks, std::byte* buffers) const;
 
@@ -69,14 +74,16 @@ class FusedKernel final : public Kernel {
   std::vector<StridedReader> readers_;
   std::vector<int> reader_operands_;
   std::vector<int64_t> result_items_;
+  std::vector<int> reduced_;  ///< slots that reductions read when a block is done
+  std::optional<GroupReductions> reductions_;
   int64_t size_ = 0, block_ = 64, grain_ = 1024, slot_bytes_ = 0;
   int cost_ = 0;
 };
 
 /// One slot and one action per node.
-void FusedKernel::add_nodes(const FusedRequest& request, std::vector<GroupNode> nodes) {
+void FusedKernel::add_nodes(const FusedRequest& request, const std::vector<GroupNode>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
-    GroupNode& node = nodes[i];
+    const GroupNode& node = nodes[i];
     slots_.push_back({});
     Slot& s = slots_.back();
     s.type = node.type;
@@ -85,8 +92,8 @@ void FusedKernel::add_nodes(const FusedRequest& request, std::vector<GroupNode> 
     for (const int input : node.inputs) action.inputs[action.input_count++] = input;
     switch (node.kind) {
       case GroupNode::Kind::kRead:
-        readers_.emplace_back(request.operands[static_cast<size_t>(node.operand)],
-                              request.results[0].shape, node.type);
+        readers_.emplace_back(request.operands[static_cast<size_t>(node.operand)], request.shape,
+                              node.type);
         reader_operands_.push_back(node.operand);
         action.kind = Action::Kind::kRead;
         action.reader = static_cast<int>(readers_.size()) - 1;
@@ -101,20 +108,37 @@ void FusedKernel::add_nodes(const FusedRequest& request, std::vector<GroupNode> 
         break;
       case GroupNode::Kind::kApply:
         action.kind = Action::Kind::kLoop;
-        action.step = std::move(node.step);
+        action.step = node.step;
         break;
     }
     (s.constant ? constants_ : actions_).push_back(std::move(action));
   }
 }
 
+/// What is folded after the block must not lie in an operand, over which a result may be written.
+void FusedKernel::add_reduced(const std::vector<GroupReduction>& reductions) {
+  for (const GroupReduction& r : reductions) {
+    int slot = r.node;
+    if (slots_[static_cast<size_t>(slot)].operand >= 0) {
+      Action copy;
+      copy.kind = Action::Kind::kConvert;
+      copy.target = static_cast<int>(slots_.size());
+      copy.inputs[copy.input_count++] = slot;
+      copy.convert = convert_fn(r.operand, r.operand);
+      slot = copy.target;
+      slots_.push_back({.type = r.operand});
+      actions_.push_back(std::move(copy));
+    }
+    reduced_.push_back(slot);
+  }
+}
+
 /// Results are written by the loop that computes them where no operand that they may share memory
 /// with is read later, else at the end of the block.
-void FusedKernel::add_stores(const FusedRequest& request, const std::vector<int>& nodes) {
+void FusedKernel::add_stores(const FusedRequest& request, const std::vector<GroupStore>& from) {
   std::vector<Action> stores;
-  for (size_t r = 0; r < request.results.size(); ++r) {
-    const Layout& result = request.results[r];
-    const int slot = nodes[r];
+  for (const auto& [slot, r] : from) {
+    const Layout& result = request.results[static_cast<size_t>(r)];
     const DType held = slots_[static_cast<size_t>(slot)].type;
     size_t made = 0;
     while (made < actions_.size() &&
@@ -131,12 +155,12 @@ void FusedKernel::add_stores(const FusedRequest& request, const std::vector<int>
         if (layout.dtype == result.dtype && layout.shape == result.shape) at_once = false;
       }
     if (at_once) {
-      actions_[made].result = static_cast<int>(r);
+      actions_[made].result = r;
       continue;
     }
     Action store;
     store.kind = Action::Kind::kStore;
-    store.target = static_cast<int>(r);
+    store.target = r;
     store.inputs[0] = slot;
     store.input_count = 1;
     if (held != result.dtype) store.convert = convert_fn(held, result.dtype);
@@ -154,6 +178,8 @@ bool FusedKernel::assign_buffers() {
   for (size_t i = 0; i < actions_.size(); ++i)
     for (int k = 0; k < actions_[i].input_count; ++k)
       slots_[static_cast<size_t>(actions_[i].inputs[k])].last_use = static_cast<int>(i);
+  for (const int slot : reduced_)
+    slots_[static_cast<size_t>(slot)].last_use = static_cast<int>(actions_.size());
   std::vector<int> free;
   int count = 0;
   const auto take = [&] {
@@ -194,7 +220,8 @@ bool FusedKernel::choose_blocks() {
   int64_t period = 0;
   for (const Slot& s : slots_)
     if (s.period > 0 && period == 0) period = s.period;
-  if (period == 0) return assign_buffers();
+  // Reductions cut blocks by rows.
+  if (period == 0 || !reduced_.empty()) return assign_buffers();
   const auto repeats = [&](const Action& a) {
     return a.kind == Action::Kind::kRead && slots_[static_cast<size_t>(a.target)].period == period;
   };
@@ -231,14 +258,49 @@ bool FusedKernel::choose_blocks() {
 bool FusedKernel::build(const FusedRequest& request) {
   auto program = group_program(request);
   if (!program) return false;
-  size_ = request.results[0].size();
+  size_ = element_count(std::span<const int64_t>(request.shape));
   cost_ = program->cost;
-  add_nodes(request, std::move(program->nodes));
-  add_stores(request, program->results);
+  add_nodes(request, program->nodes);
+  add_reduced(program->reductions);
+  add_stores(request, program->stores);
   for (const Layout& result : request.results) result_items_.push_back(item_size(result.dtype));
   if (!choose_blocks()) return false;
   grain_ = std::max<int64_t>(1, 65536 / std::max(1, cost_) / block_);
-  return true;
+  if (program->reductions.empty()) return true;
+  reductions_.emplace(request.shape, *program, block_);
+  // The loops of a block take longer than to read its results again, unless those are not written
+  // otherwise.
+  const bool few = size_ <= GroupReductions::kFewInAll;
+  return few ||
+         (reductions_->pays() && program->stores.empty() && !reductions_->frame().inner_kept);
+}
+
+void FusedKernel::run_reductions(const RunContext& context, void* const* operands,
+                                 void* const* results) const {
+  struct Worker {
+    const FusedKernel& kernel;
+    void* const* operands;
+    void* const* results;
+    bool began = false;
+    const void* blocks[2 * kMaxSlots];
+    alignas(64) std::byte buffers[kBufferBytes];
+
+    Worker(const FusedKernel& k, void* const* from, void* const* to)  // the arrays stay as they are
+        : kernel(k), operands(from), results(to) {}
+    void operator()(const GroupReductions::Piece& piece) {
+      const auto perform = [&](const Action& a, int64_t count) {
+        kernel.perform(a, operands, results, piece.at, count, blocks, buffers);
+      };
+      if (!began)
+        for (const Action& a : kernel.constants_) perform(a, kernel.block_);
+      began = true;
+      for (const Action& a : kernel.actions_) perform(a, piece.size());
+      const void* values[kMaxGroupReductions];
+      for (size_t k = 0; k < kernel.reduced_.size(); ++k) values[k] = blocks[kernel.reduced_[k]];
+      kernel.reductions_->fold(piece, values);
+    }
+  };
+  reductions_->run(context, results, [&] { return Worker(*this, operands, results); });
 }
 
 void FusedKernel::run_range(void* const* operands, void* const* results, int64_t begin,

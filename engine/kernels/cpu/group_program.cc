@@ -1,6 +1,9 @@
 #include "kernels/cpu/group_program.h"
 
+#include <algorithm>
 #include <map>
+
+#include "kernels/cpu/elementwise.h"
 
 namespace paddle::cpu {
 namespace {
@@ -17,8 +20,8 @@ class Builder {
     if (request_.results.empty()) return std::nullopt;
     for (size_t i = 0; i < request_.steps.size(); ++i)
       if (!add_step(i)) return std::nullopt;
-    for (const int value : request_.result_values)
-      program_.results.push_back(node_of(value, held_[static_cast<size_t>(value)]));
+    for (size_t r = 0; r < request_.result_values.size(); ++r)
+      if (!add_result(static_cast<int>(r))) return std::nullopt;
     return std::move(program_);
   }
 
@@ -54,10 +57,14 @@ class Builder {
     const FusedStep& step = request_.steps[index];
     const int value = static_cast<int>(request_.operands.size() + index);
     const std::string_view name = step.op->name();
+    if (step.op->has(kReduction)) {
+      held_.push_back(step.result);
+      return true;  // what nobody reads is not computed
+    }
     if (!step.op->has(kElementwise)) return false;
     if (step.inputs.size() > kMaxInputs || step.inputs.empty()) return false;
     for (const int input : step.inputs)
-      if (input < 0) return false;
+      if (input < 0 || step_of(input, kReduction)) return false;
     if (name == "cast" || name == "assign") {
       // Through the operand's own type where an earlier step holds it in another one and the result
       // is no wider.
@@ -87,6 +94,36 @@ class Builder {
     held_.push_back(map->result);
     node.step = std::move(*map);
     add(value, std::move(node));
+    return true;
+  }
+
+  /// The step that gives a value, if it is of this trait.
+  const FusedStep* step_of(int value, Trait trait) const {
+    if (is_operand(value)) return nullptr;
+    const FusedStep& step = request_.steps[static_cast<size_t>(value) - request_.operands.size()];
+    return step.op->has(trait) ? &step : nullptr;
+  }
+
+  bool add_result(int result) {
+    const int value = request_.result_values[static_cast<size_t>(result)];
+    const FusedStep* const step = step_of(value, kReduction);
+    if (!step) {
+      program_.stores.push_back({node_of(value, held_[static_cast<size_t>(value)]), result});
+      return true;
+    }
+    auto call = reduce_call(*step->op, step->attrs, request_.shape.size());
+    const int input = step->inputs[0];
+    if (!call || call->form == ReduceForm::kLogSumExp || step->inputs.size() != 1 || input < 0 ||
+        step_of(input, kReduction) || !is_float(declared(input)) || !is_float(step->result))
+      return false;
+    std::sort(call->axes.begin(), call->axes.end());
+    auto& others = program_.reductions;
+    if (others.size() == kMaxGroupReductions ||
+        (!others.empty() && others[0].call.axes != call->axes))
+      return false;
+    const DType type = compute_type(declared(input));
+    others.push_back({node_of(input, type), result, std::move(*call), type, step->result});
+    program_.cost += 1;
     return true;
   }
 

@@ -65,26 +65,47 @@ HWY_INLINE double fold_lanes(F f, Vec<double> v) {
   return total;
 }
 
+/// Accumulators of a run: four vectors.
+HWY_INLINE int64_t run_lanes() { return 4 * static_cast<int64_t>(hn::Lanes(D64())); }
+
 template <class F, class T>
-void run(void* accumulator, const void* source, int64_t n) {
+void run(void* accumulators, const void* source, int64_t n) {
   const F f;
   const D64 d;
   const Narrow<T> dn;
   const T* const x = static_cast<const T*>(source);
+  double* const to = static_cast<double*>(accumulators);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  double& total = *static_cast<double*>(accumulator);
   int64_t i = 0;
   if (n >= 4 * lanes) {
-    Vec<double> a = hn::Set(d, F::kStart), b = a, c = a, e = a;
+    Vec<double> a = hn::LoadU(d, to), b = hn::LoadU(d, to + lanes),
+                c = hn::LoadU(d, to + 2 * lanes), e = hn::LoadU(d, to + 3 * lanes);
     for (; i + 4 * lanes <= n; i += 4 * lanes) {
       a = f(a, widen(hn::LoadU(dn, x + i)));
       b = f(b, widen(hn::LoadU(dn, x + i + lanes)));
       c = f(c, widen(hn::LoadU(dn, x + i + 2 * lanes)));
       e = f(e, widen(hn::LoadU(dn, x + i + 3 * lanes)));
     }
-    total = f(total, fold_lanes(f, f(f(a, b), f(c, e))));
+    hn::StoreU(a, d, to);
+    hn::StoreU(b, d, to + lanes);
+    hn::StoreU(c, d, to + 2 * lanes);
+    hn::StoreU(e, d, to + 3 * lanes);
   }
-  for (; i < n; ++i) total = f(total, static_cast<double>(x[i]));
+  for (int64_t lane = 0; i < n; ++lane, ++i) to[lane] = f(to[lane], static_cast<double>(x[i]));
+}
+
+template <class F>
+void fold(void* accumulators, int64_t used) {
+  const F f;
+  const D64 d;
+  double* const from = static_cast<double*>(accumulators);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (used < run_lanes()) {
+    for (int64_t i = 1; i < used; ++i) from[0] = f(from[0], from[i]);
+    return;
+  }
+  from[0] = fold_lanes(f, f(f(hn::LoadU(d, from), hn::LoadU(d, from + lanes)),
+                            f(hn::LoadU(d, from + 2 * lanes), hn::LoadU(d, from + 3 * lanes))));
 }
 
 template <class F, class T>
@@ -112,8 +133,13 @@ void clear(void* accumulators, int64_t n) {
 
 template <class F>
 ReduceLoops float_loops(bool f64) {
-  return {f64 ? &run<F, double> : &run<F, float>, f64 ? &rows<F, double> : &rows<F, float>,
-          &combine<F>, &clear<F>};
+  static_assert(4 * hn::MaxLanes(D64()) <= kMaxRunLanes);
+  return {f64 ? &run<F, double> : &run<F, float>,
+          &fold<F>,
+          f64 ? &rows<F, double> : &rows<F, float>,
+          &combine<F>,
+          &clear<F>,
+          static_cast<int>(run_lanes())};
 }
 
 // ---- rows
@@ -199,9 +225,10 @@ void subtract(const T* x, T* y, int64_t n, T value) {
 }
 template <class T>
 double row_sum(const T* x, int64_t n) {
-  double total = 0;
-  run<SumOf, T>(&total, x, n);
-  return total;
+  HWY_ALIGN double lanes[4 * hn::MaxLanes(D64())] = {};
+  run<SumOf, T>(lanes, x, n);
+  fold<SumOf>(lanes, std::min(n, run_lanes()));
+  return lanes[0];
 }
 template <class T>
 double dot(const T* x, const T* y, int64_t n) {
@@ -358,6 +385,7 @@ ReduceLoops integer_loops() {
             for (int64_t i = 0; i < n; ++i) total = Fold::template fold<kReduction>(total, x[i]);
             *static_cast<A*>(accumulator) = total;
           },
+          [](void*, int64_t) {},
           [](void* accumulators, const void* source, int64_t n) {
             const T* const x = static_cast<const T*>(source);
             A* const a = static_cast<A*>(accumulators);
@@ -370,7 +398,8 @@ ReduceLoops integer_loops() {
           },
           [](void* accumulators, int64_t n) {
             std::fill_n(static_cast<A*>(accumulators), n, Fold::start(kReduction));
-          }};
+          },
+          1};
 }
 
 template <class T>

@@ -10,15 +10,22 @@ namespace paddle::cpu {
 
 enum class Reduction : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny };
 
+/// The most accumulators of a run; they are a power of two.
+constexpr int64_t kMaxRunLanes = 32;
+
 struct ReduceLoops {
-  /// Folds n elements into one accumulator.
-  void (*run)(void* accumulator, const void* x, int64_t n);
+  /// Folds n elements of a run: element i into accumulator i modulo `run_lanes`. A run may come in
+  /// parts, of which all but the last hold multiples of that.
+  void (*run)(void* lanes, const void* x, int64_t n);
+  /// The first accumulator of a run takes the others; those from `used` on hold nothing.
+  void (*fold)(void* lanes, int64_t used);
   /// accumulators[i] takes x[i], for i < n.
   void (*rows)(void* accumulators, const void* x, int64_t n);
   /// accumulators[i] takes others[i].
   void (*combine)(void* accumulators, const void* others, int64_t n);
   /// Accumulators of no elements.
   void (*clear)(void* accumulators, int64_t n);
+  int run_lanes;  ///< at most kMaxRunLanes
 };
 
 /// `compute` is bool, an integer type, f32 or f64.
