@@ -196,10 +196,10 @@ using Canvas = std::array<float, kDigitSide * kDigitSide>;
 
 /// Darkens the pixels that a pen of radius ra to rb touches on its way from a to b.
 void draw_segment(Vertex a, Vertex b, double ra, double rb, Canvas& canvas) {
-  const double reach = std::max(ra, rb) + 1;
-  const auto low = [&](double v) { return std::max(0, static_cast<int>(std::floor(v - reach))); };
+  const double reach = std::max(ra, rb) + 0.5;  // there is no ink further away
+  const auto low = [&](double v) { return std::max(0, static_cast<int>(std::ceil(v - reach))); };
   const auto high = [&](double v) {
-    return std::min(kDigitSide - 1, static_cast<int>(std::ceil(v + reach)));
+    return std::min(kDigitSide - 1, static_cast<int>(std::floor(v + reach)));
   };
   const double dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
   for (int y = low(std::min(a.y, b.y)); y <= high(std::max(a.y, b.y)); ++y)

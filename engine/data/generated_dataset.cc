@@ -1,6 +1,10 @@
 // Datasets without files: random fields, and the digits that we draw.
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <memory>
+#include <vector>
 
 #include "data/digits.h"
 #include "data/sources.h"
@@ -83,6 +87,7 @@ class DigitsDataset : public Dataset {
     label.class_count = 10;
     for (int i = 0; i < 10; ++i) label.classes.push_back(std::to_string(i));
     fields_ = {std::move(image), std::move(label)};
+    if (options.size <= kKept) kept_ = std::make_unique<Kept[]>(static_cast<size_t>(options.size));
   }
   int64_t size() const override { return options_.size; }
   const std::vector<Field>& fields() const override { return fields_; }
@@ -93,16 +98,36 @@ class DigitsDataset : public Dataset {
     RandomSequence random(Random(options_.seed, kStream, static_cast<uint64_t>(index)));
     const auto label = static_cast<int>(random.below(10));
     out[1].data<int64_t>()[0] = label;
-    draw_digit(label, random,
-               std::span<uint8_t, kDigitSide * kDigitSide>(out[0].data<uint8_t>(),
-                                                           kDigitSide * kDigitSide));
+    const Image image(out[0].data<uint8_t>(), kPixels);
+    Kept* const kept = kept_ ? &kept_[static_cast<size_t>(index)] : nullptr;
+    if (kept && kept->state.load(std::memory_order_acquire) == State::kDrawn) {
+      std::ranges::copy(kept->pixels, image.begin());
+      return;
+    }
+    draw_digit(label, random, image);
+    State none = State::kNone;
+    if (kept && kept->state.compare_exchange_strong(none, State::kCopying)) {
+      kept->pixels.assign(image.begin(), image.end());
+      kept->state.store(State::kDrawn, std::memory_order_release);
+    }
   }
   std::string place(int64_t index, int64_t, int64_t) const override { return str("digit ", index); }
 
  private:
+  static constexpr size_t kPixels = kDigitSide * kDigitSide;
+  using Image = std::span<uint8_t, kPixels>;
+  /// Drawing costs more than a small net's step: what an epoch has drawn, the next ones take.
+  enum class State : uint8_t { kNone, kCopying, kDrawn };
+  struct Kept {
+    std::atomic<State> state = State::kNone;
+    std::vector<uint8_t> pixels;
+  };
+  static constexpr int64_t kKept = 1 << 16;  ///< digits, 52 MB
+
   inline static const uint64_t kStream = stream_of("digits");
   DigitsOptions options_;
   std::vector<Field> fields_;
+  std::unique_ptr<Kept[]> kept_;
 };
 
 }  // namespace
