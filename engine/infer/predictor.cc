@@ -11,6 +11,7 @@
 #include "model/evaluator.h"
 #include "model/overrides.h"
 #include "runtime/compile.h"
+#include "runtime/execute.h"
 #include "train/config.h"
 #include "train/predict.h"
 
@@ -21,14 +22,6 @@ namespace fs = std::filesystem;
 
 /// Traces that are kept, of a model that asks for `static(dim)`.
 constexpr size_t kMaxTraces = 8;
-
-Array copied(const Array& array) {
-  const Array packed = array.contiguous();
-  Array out = Array::empty(packed.dtype, packed.shape);
-  std::memcpy(out.raw(), packed.raw(),
-              static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
-  return out;
-}
 
 Meaning read_meaning(const fs::path& folder) {
   Meaning m;
@@ -246,7 +239,8 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
       case ir::PortKind::kState:
         // A run writes into its states, but not into what they begin with.
         trace.arrays[i] =
-            live_states_.try_emplace(port.name, copied(store_.states.at(port.name))).first->second;
+            live_states_.try_emplace(port.name, runtime::copied(store_.states.at(port.name)))
+                .first->second;
         break;
       case ir::PortKind::kRandom:
         trace.arrays[i] = Array::from<uint64_t>({store_.seed, 0}, {2});

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <span>
 
 #include "base/parallel.h"
@@ -146,10 +145,7 @@ Array copy_of(const Array& given, const std::string& path, const Dims& shape, DT
     fail(ErrorCode::kModel, "'", path, "': a value of shape ", str(given.shape), " for ",
          str(shape));
   if (given.dtype != dtype) return runtime::cast_array(given, dtype);
-  const Array packed = given.contiguous();
-  Array out = Array::empty(dtype, shape);
-  std::memcpy(out.raw(), packed.raw(), static_cast<size_t>(storage_bytes(dtype, packed.size())));
-  return out;
+  return runtime::copied(given);
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include "onnx/sections.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 
 #include "ir/tracer.h"
 #include "onnx/folding.h"
 #include "ops/call.h"
-#include "passes/passes.h"
-#include "runtime/executable.h"
+#include "runtime/execute.h"
 
 namespace paddle::onnx {
 
@@ -70,14 +68,6 @@ bool draws(const ir::Function& function, size_t from) {
     for (const auto& region : (*it)->regions) ir::for_each_operation(*region, visit);
   }
   return found;
-}
-
-Array copy_of(const Array& array) {
-  const Array packed = array.contiguous();
-  Array out = Array::empty(packed.dtype, packed.shape);
-  std::memcpy(out.raw(), packed.raw(),
-              static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
-  return out;
 }
 
 }  // namespace
@@ -278,11 +268,7 @@ std::unique_ptr<Sections::Section> Sections::make(const Place& place, const Node
   ++made_;
   if (function->operation_count() < static_cast<int64_t>(fewest_)) return section;
   try {
-    passes::run_standard(*function, runtime::pass_options(options_.compile), options_.observe);
-    runtime::ExecutableOptions executable;
-    executable.plan.profile = options_.profile;
-    executable.plan.codegen = options_.compile.codegen;
-    section->executable = std::make_unique<runtime::Executable>(function, executable);
+    section->executable = executable_of(function, options_);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
     return section;
@@ -305,7 +291,7 @@ void Sections::execute(Section& section, size_t first, const Ends& ends, Scope& 
   const bool copied = scope.outer != nullptr;
   for (size_t i = 0; i < section.outputs.size(); ++i) {
     const Array& a = (*results)[i];
-    evaluator_.set(scope, section.outputs[i], Value(Tensor(copied ? copy_of(a) : a)));
+    evaluator_.set(scope, section.outputs[i], Value(Tensor(copied ? runtime::copied(a) : a)));
     scope.origins[section.outputs[i]] = Origin::kRun;
   }
   if (copied) section.held.clear();

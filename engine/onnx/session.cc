@@ -45,6 +45,15 @@ void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) 
 
 }  // namespace
 
+std::unique_ptr<runtime::Executable> executable_of(const std::shared_ptr<ir::Function>& function,
+                                                   const SessionOptions& options) {
+  passes::run_standard(*function, runtime::pass_options(options.compile), options.observe);
+  runtime::ExecutableOptions executable;
+  executable.plan.profile = options.profile;
+  executable.plan.codegen = options.compile.codegen;
+  return std::make_unique<runtime::Executable>(function, executable);
+}
+
 Session::Session(const std::string& path, SessionOptions options)
     : opened_(open_model(path)),
       evaluator_(std::make_unique<Evaluator>(*opened_.model)),
@@ -90,15 +99,6 @@ std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& type
   return function;
 }
 
-std::unique_ptr<runtime::Executable> Session::compile(const std::vector<TensorType>& types) const {
-  const auto function = trace(types);
-  passes::run_standard(*function, runtime::pass_options(options_.compile), options_.observe);
-  runtime::ExecutableOptions executable;
-  executable.plan.profile = options_.profile;
-  executable.plan.codegen = options_.compile.codegen;
-  return std::make_unique<runtime::Executable>(function, executable);
-}
-
 Session::Compiled* Session::compiled_for(const Values& inputs) {
   if (options_.mode != Mode::kAutomatic) return nullptr;
   std::vector<TensorType> types;
@@ -109,7 +109,7 @@ Session::Compiled* Session::compiled_for(const Values& inputs) {
   const auto attempt =
       [&](const std::vector<TensorType>& of) -> std::unique_ptr<runtime::Executable> {
     try {
-      return compile(of);
+      return executable_of(trace(of), options_);
     } catch (const Error& e) {
       if (e.code() == ErrorCode::kDevice) throw;
       return nullptr;  // node by node it may still run, or say better what is wrong

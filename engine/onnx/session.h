@@ -30,6 +30,10 @@ struct SessionOptions {
   passes::Observer observe = {};  ///< told of functions after each pass when set
 };
 
+/// A traced function after the passes, ready to run.
+std::unique_ptr<runtime::Executable> executable_of(const std::shared_ptr<ir::Function>& function,
+                                                   const SessionOptions& options);
+
 class Session {
  public:
   /// Reads the file and refuses operators that are not known. kModel.
@@ -57,7 +61,6 @@ class Session {
     std::unique_ptr<runtime::Executable> executable;  ///< null: cannot be traced for these types
   };
   Compiled* compiled_for(const Values& inputs);
-  std::unique_ptr<runtime::Executable> compile(const std::vector<TensorType>& types) const;
   std::vector<Array> arrays_for(const ir::Function& function, const Values& inputs) const;
   void check_inputs(const Values& inputs) const;
   Values run_eagerly(const Values& inputs);

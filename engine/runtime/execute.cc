@@ -1,5 +1,6 @@
 #include "runtime/execute.h"
 
+#include <cstring>
 #include <mutex>
 
 #include "codegen/group.h"
@@ -195,6 +196,14 @@ Tensors EagerExecutor::apply(const OpCall& call) {
   if (!results) results = execute(call.op, call.attrs, operands, call.results);  // says why not
   Tensors out;
   for (Array& a : *results) out.emplace_back(std::move(a));
+  return out;
+}
+
+Array copied(const Array& array) {
+  const Array packed = array.contiguous();
+  Array out = Array::empty(packed.dtype, packed.shape);
+  std::memcpy(out.raw(), packed.raw(),
+              static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
   return out;
 }
 

@@ -25,6 +25,8 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
                            const std::vector<TensorType>& results);
 
+/// A contiguous array of its own memory.
+Array copied(const Array& array);
 /// The array's numbers in another type.
 Array cast_array(const Array& array, DType to);
 

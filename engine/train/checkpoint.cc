@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "formats/safetensors.h"
+#include "runtime/execute.h"
 
 namespace paddle::train {
 namespace {
@@ -97,13 +97,6 @@ void check_files(const fs::path& folder, const nlohmann::json& state) {
   }
 }
 
-/// An array of its own memory, so that the file can be replaced later.
-Array copied(const Array& mapped) {
-  Array own = Array::empty(mapped.dtype, mapped.shape);
-  std::memcpy(own.raw(), mapped.raw(), static_cast<size_t>(storage_bytes(own.dtype, own.size())));
-  return own;
-}
-
 /// The parameter whose optimizer state or gradient this is: "optimizer/a.weight/moment" and
 /// "gradient/a.weight" belong to "a.weight".
 std::string parameter_of(const std::string& state) {
@@ -130,7 +123,7 @@ Staged stage(const std::string& path, Store& store, const formats::SafetensorsRe
     if (target.shape != value.shape || target.dtype != value.dtype)
       refuse_other_model(
           path, str("'", name, "' is ", text_of(value), ", the model needs ", text_of(target)));
-    staged.replaced.emplace_back(&target, copied(value));
+    staged.replaced.emplace_back(&target, runtime::copied(value));
   };
   for (const auto& entry : weights.entries()) {
     const auto parameter = store.parameters.find(entry.name);
@@ -156,7 +149,7 @@ Staged stage(const std::string& path, Store& store, const formats::SafetensorsRe
     if (is_model_state(entry.name) || owner == store.parameters.end() ||
         owner->second.value.shape != entry.shape)
       refuse_other_model(path, "'" + entry.name + "' is no state of this run");
-    staged.added.emplace_back(entry.name, copied(optimizer.read(entry)));
+    staged.added.emplace_back(entry.name, runtime::copied(optimizer.read(entry)));
   }
   for (const auto& [name, value] : store.states) {
     if (is_master(name)) continue;
@@ -328,13 +321,7 @@ LoadReport load_weights(const std::string& file, Store& store, bool copied) {
       return;
     }
     Array value = reader.read(*entry).cast(target.dtype);
-    if (copied) {
-      Array own = Array::empty(target.dtype, target.shape);
-      std::memcpy(own.raw(), value.raw(),
-                  static_cast<size_t>(storage_bytes(own.dtype, own.size())));
-      value = std::move(own);
-    }
-    target = std::move(value);
+    target = copied ? runtime::copied(value) : std::move(value);
     report.matched.push_back(name);
   };
   for (auto& [name, p] : store.parameters) {
