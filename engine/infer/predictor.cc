@@ -217,11 +217,8 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   trace.fixed = std::move(fixed);
   trace.function = function;
   bind_weights(*function, store_);
-  passes::run_standard(*function, runtime::pass_options(compile_), observe_);
-  runtime::ExecutableOptions executable;
-  executable.plan.profile = profile_;
-  executable.plan.codegen = compile_.codegen;
-  trace.executable = std::make_unique<runtime::Executable>(function, executable);
+  trace.executable =
+      runtime::optimized(function, compile_, {.plan = {.profile = profile_}}, observe_);
   trace.arrays.resize(function->inputs.size());
   inputs_.clear();
   outputs_.clear();

@@ -45,15 +45,6 @@ void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) 
 
 }  // namespace
 
-std::unique_ptr<runtime::Executable> executable_of(const std::shared_ptr<ir::Function>& function,
-                                                   const SessionOptions& options) {
-  passes::run_standard(*function, runtime::pass_options(options.compile), options.observe);
-  runtime::ExecutableOptions executable;
-  executable.plan.profile = options.profile;
-  executable.plan.codegen = options.compile.codegen;
-  return std::make_unique<runtime::Executable>(function, executable);
-}
-
 Session::Session(const std::string& path, SessionOptions options)
     : opened_(open_model(path)),
       evaluator_(std::make_unique<Evaluator>(*opened_.model)),

@@ -31,8 +31,11 @@ struct SessionOptions {
 };
 
 /// A traced function after the passes, ready to run.
-std::unique_ptr<runtime::Executable> executable_of(const std::shared_ptr<ir::Function>& function,
-                                                   const SessionOptions& options);
+inline std::unique_ptr<runtime::Executable> executable_of(std::shared_ptr<ir::Function> function,
+                                                          const SessionOptions& options) {
+  return runtime::optimized(std::move(function), options.compile,
+                            {.plan = {.profile = options.profile}}, options.observe);
+}
 
 class Session {
  public:

@@ -21,6 +21,9 @@ using ir::Value;
 constexpr size_t kMaxSteps = 48;
 constexpr size_t kMaxOperands = 24;
 constexpr size_t kMaxReductions = 4;
+/// Uses looked at by all searches for a way around, which grow with the square of a graph's length.
+/// The training step of ResNet-50 needs 720 thousand.
+constexpr int64_t kMaxVisits = int64_t{1} << 25;
 
 class Fuser {
  public:
@@ -110,6 +113,7 @@ class Fuser {
     seen_.resize(nodes_.size(), 0);
     ++search_;
     const auto push_uses = [&](size_t node, bool own) {
+      visits_ += static_cast<int64_t>(nodes_[node].uses.size());
       for (const size_t u : nodes_[node].uses) {
         const size_t g = leader(u);
         if (g == first || (own && g == second)) continue;
@@ -169,7 +173,7 @@ class Fuser {
 
   /// Makes two groups one where nothing else lies between them.
   void join(size_t a, size_t b) {
-    if (reaches_around(a, b) || reaches_around(b, a)) return;
+    if (visits_ > kMaxVisits || reaches_around(a, b) || reaches_around(b, a)) return;
     Node& into = nodes_[a];
     into.members.insert(into.members.end(), nodes_[b].members.begin(), nodes_[b].members.end());
     std::sort(into.members.begin(), into.members.end());
@@ -236,6 +240,7 @@ class Fuser {
   std::vector<bool> emitted_;
   std::vector<int64_t> seen_;  ///< the last search that came by, per node
   int64_t search_ = 0;
+  int64_t visits_ = 0;  ///< of uses, in all searches
 };
 
 void fuse_region(Function& function, Region& region, const CanFuse& can_fuse) {

@@ -3,6 +3,7 @@
 #include "ops/fused.h"
 #include "ops/quantized.h"
 #include "runtime/execute.h"
+#include "runtime/row_slices.h"
 
 namespace paddle::runtime {
 namespace {
@@ -55,6 +56,15 @@ passes::PassOptions pass_options(const CompileOptions& options) {
           .layouts = options.layouts && options.fusion && !options.exact,
           .rewrites = options.rewrites && options.fusion && !options.exact,
           .rules = options.rules};
+}
+
+std::unique_ptr<Executable> optimized(std::shared_ptr<ir::Function> function,
+                                      const CompileOptions& compile, ExecutableOptions options,
+                                      const passes::Observer& observe) {
+  passes::run_standard(*function, pass_options(compile), observe);
+  options.plan.codegen = compile.codegen;
+  options.plan.slice_bytes = compile.slices && !compile.exact ? cache_share() : 0;
+  return std::make_unique<Executable>(std::move(function), std::move(options));
 }
 
 }  // namespace paddle::runtime

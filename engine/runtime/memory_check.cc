@@ -14,16 +14,12 @@ constexpr int kDead = 0xff;                 // in every byte a NaN of each float
 }  // namespace
 
 MemoryCheck::MemoryCheck(const std::vector<Buffer>& buffers, int positions)
-    : buffers_(buffers),
-      born_(static_cast<size_t>(positions)),
-      dying_(static_cast<size_t>(positions)),
-      armed_(buffers.size()) {
+    : buffers_(buffers), dying_(static_cast<size_t>(positions)), armed_(buffers.size()) {
   const auto at = [&](int position) {
     return static_cast<size_t>(std::clamp(position, 0, positions - 1));
   };
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].kind != BufferKind::kArena || buffers[i].bytes == 0) continue;
-    born_[at(buffers[i].first)].push_back(static_cast<int>(i));
     dying_[at(buffers[i].last)].push_back(static_cast<int>(i));
   }
 }
@@ -36,14 +32,14 @@ void MemoryCheck::begin(std::byte* arena, size_t bytes) {
 void MemoryCheck::before(const Instruction& instruction, std::byte* arena,
                          std::span<std::byte> scratch) {
   // In a further turn of a loop, what its body defined later in the turn before is dead.
-  for (size_t i = 0; i < buffers_.size(); ++i)
-    if (buffers_[i].first > instruction.position) armed_[i] = false;
-  for (const int i : born_[static_cast<size_t>(instruction.position)]) {
-    const Buffer& b = buffers_[static_cast<size_t>(i)];
-    if (armed_[static_cast<size_t>(i)]) continue;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const Buffer& b = buffers_[i];
+    const bool alive = b.first <= instruction.position && instruction.position <= b.last;
+    if (b.first > instruction.position) armed_[i] = false;
+    if (armed_[i] || !alive || b.kind != BufferKind::kArena || b.bytes == 0) continue;
     std::fill_n(arena + b.offset - kGuard, kGuard, kPattern);
     std::fill_n(arena + b.offset + b.bytes, kGuard, kPattern);
-    armed_[static_cast<size_t>(i)] = true;
+    armed_[i] = true;
   }
   beyond_ = scratch.subspan(
       std::min(scratch.size(), instruction.kernel ? instruction.kernel->scratch_bytes() : 0));

@@ -124,20 +124,21 @@ double Plan::flops_of(const Instruction& i) const {
 
 double Plan::flops() const {
   double total = 0;
-  const auto walk = [&](const auto& self, const std::vector<Instruction>& block) -> void {
+  const auto walk = [&](const auto& self, const std::vector<Instruction>& block,
+                        double times) -> void {
     for (const Instruction& i : block) {
-      total += flops_of(i);
-      for (const auto& nested : i.blocks) self(self, nested);
+      total += flops_of(i) * times;
+      for (const auto& nested : i.blocks) self(self, nested, times * static_cast<double>(i.slices));
     }
   };
-  walk(walk, instructions_);
+  walk(walk, instructions_, 1);
   return total;
 }
 
 void Plan::describe(std::vector<Instruction>& block) {
   for (Instruction& i : block) {
     for (auto& nested : i.blocks) describe(nested);
-    if (i.kind == Instruction::Kind::kBranch || i.kind == Instruction::Kind::kLoop) continue;
+    if (!i.blocks.empty()) continue;
     InstructionInfo info;
     info.function = function_.name;
     info.operation = i.operation ? described(*i.operation, i.results) : "copy";
@@ -246,6 +247,9 @@ void Plan::execute(Instruction& instruction, const RunContext& context) {
     case Instruction::Kind::kDynamic:
       run_dynamic(instruction);
       break;
+    case Instruction::Kind::kSlices:
+      run_slices(instruction);
+      break;
     case Instruction::Kind::kBranch: {
       const size_t taken = truth(instruction.operands[0]) ? 0 : 1;
       run_block(instruction.blocks[taken]);
@@ -295,6 +299,23 @@ void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*&
     const bool last =
         &instruction == &block.back() || (&instruction)[1].position != instruction.position;
     if (check_) check_->after(instruction, arena_, last);
+  }
+}
+
+void Plan::run_slices(Instruction& instruction) {
+  std::vector<Instruction>& block = instruction.blocks[0];
+  for (int64_t slice = 0; slice < instruction.slices; ++slice) {
+    const auto move = [&](const std::vector<int>& ids, std::vector<void*>& data) {
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const int64_t advance = ids[i] < 0 ? 0 : placements_[static_cast<size_t>(ids[i])].advance;
+        if (advance != 0) data[i] = static_cast<std::byte*>(address(ids[i])) + slice * advance;
+      }
+    };
+    for (Instruction& i : block) {
+      move(i.operands, i.operand_data);
+      move(i.results, i.result_data);
+    }
+    run_block(block);
   }
 }
 

@@ -32,11 +32,12 @@ struct Placement {
   bool planned = false;  ///< false: dynamic, or not seen
   bool dynamic = false;
   int buffer = -1;
-  Layout layout;  ///< offset in elements from the buffer's start
+  Layout layout;        ///< offset in elements from the buffer's start
+  int64_t advance = 0;  ///< bytes to the same value of the next slice, while rows are cut
 };
 
 struct Instruction {
-  enum class Kind : uint8_t { kKernel, kBranch, kLoop, kDynamic };
+  enum class Kind : uint8_t { kKernel, kBranch, kLoop, kSlices, kDynamic };
   Kind kind = Kind::kKernel;
   const ir::Operation* operation = nullptr;
   std::unique_ptr<Kernel> kernel;
@@ -48,7 +49,8 @@ struct Instruction {
   std::vector<std::vector<std::pair<int, int>>> joins;  ///< per block: (from value, to value)
   std::vector<std::pair<int, int>> entry;               ///< loops: initial copies
   int64_t max_steps = -1;
-  int profile = -1;  ///< number in the profile, if one is kept
+  int64_t slices = 1;  ///< parts of the rows for which the block of kSlices runs
+  int profile = -1;    ///< number in the profile, if one is kept
 };
 
 constexpr size_t kGuard = 64;  ///< bytes on each side of a buffer that is watched
@@ -66,9 +68,12 @@ struct PlanOptions {
   /// scratch that no kernel may change: to find reads of dead memory and writes beyond a result.
   bool check_memory = false;
   /// Times instructions when set; must outlive the plan.
-  std::shared_ptr<Profile> profile;
+  std::shared_ptr<Profile> profile = {};
   /// Groups are compiled to machine code, where there is a compiler.
   bool codegen = true;
+  /// Operations whose values take more bytes than this are computed for a part of their rows at a
+  /// time, where that is possible (runtime/row_slices.h); 0: never.
+  int64_t slice_bytes = 0;
 };
 
 /// Watches the memory of a plan while it runs (PlanOptions::check_memory).
@@ -86,9 +91,9 @@ class MemoryCheck {
   void expect_guard(const std::byte* at, size_t bytes, const Instruction& instruction,
                     const std::string& where) const;
   const std::vector<Buffer>& buffers_;
-  std::vector<std::vector<int>> born_, dying_;  ///< buffers by position
-  std::vector<bool> armed_;                     ///< by buffer
-  std::span<std::byte> beyond_;                 ///< scratch that the instruction may not use
+  std::vector<std::vector<int>> dying_;  ///< buffers by position of their end
+  std::vector<bool> armed_;              ///< by buffer
+  std::span<std::byte> beyond_;          ///< scratch that the instruction may not use
 };
 
 class Plan {
@@ -120,6 +125,7 @@ class Plan {
   void run_block(std::vector<Instruction>& block);
   void run_instructions(std::vector<Instruction>& block, const Instruction*& current);
   void run_dynamic(Instruction& instruction);
+  void run_slices(Instruction& instruction);
   void copy_value(int from, int to);
   void* address(int value) const;
   Array array_of(int value) const;

@@ -49,6 +49,7 @@ void PlanBuilder::build() {
       p.layout.offset =
           0;  // counts from where the constant starts, which may be inside its storage
     }
+  find_runs();
   number(function_.body);
   const int end = positions_ + 1;
   for (size_t i = 0; i < function_.outputs.size(); ++i) {
@@ -139,6 +140,7 @@ std::optional<Layout> PlanBuilder::static_layout(const TensorType& type) const {
     if (*value < 0) fail(ErrorCode::kData, "a size would be negative: ", type);
     dims.push_back(*value);
   }
+  if (run_) dims[0] = run_->slices.rows / run_->slices.slices;  // all that it gives is cut
   return Layout::contiguous(type.dtype, dims);
 }
 
@@ -151,7 +153,10 @@ void PlanBuilder::count_use(const ir::Value* value, int position) {
 }
 
 void PlanBuilder::number(const ir::Region& region) {
+  auto run = &region == &function_.body ? runs_.begin() : runs_.end();
   for (const auto& operation : region.operations) {
+    if (run != runs_.end() && run->slices.operations.front() == operation.get())
+      run->begin = ++positions_;
     const int own = ++positions_;
     span_[operation.get()] = {own, own};
     for (const ir::Value* v : operation->operands)
@@ -174,6 +179,7 @@ void PlanBuilder::number(const ir::Region& region) {
       // Written at the end, whether anyone reads them or not.
       for (const ir::Value* v : operation->results) count_use(v, end);
     }
+    if (run != runs_.end() && run->slices.operations.back() == operation.get()) end_run(*run++);
   }
 }
 
@@ -196,8 +202,13 @@ void PlanBuilder::place_new(const ir::Value* value, int first, const std::string
     return;
   }
   p.layout = *layout;
-  p.buffer =
-      new_buffer(static_cast<size_t>(storage_bytes(layout->dtype, layout->size())), first, label);
+  auto bytes = static_cast<size_t>(storage_bytes(layout->dtype, layout->size()));
+  if (gives_.count(value) > 0) {
+    p.advance = static_cast<int64_t>(bytes);
+    bytes *= static_cast<size_t>(run_->slices.slices);
+    first = run_->begin;
+  }
+  p.buffer = new_buffer(bytes, first, label);
 }
 
 int PlanBuilder::temporary(const Layout& layout, int position) {
@@ -227,7 +238,15 @@ void PlanBuilder::extend_buffers() {
 // --------------------------------------------------------------------------------
 
 void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction>& out) {
-  for (const auto& operation : region.operations) build_operation(*operation, out);
+  auto run = &region == &function_.body ? runs_.begin() : runs_.end();
+  for (auto it = region.operations.begin(); it != region.operations.end();) {
+    if (run == runs_.end() || run->slices.operations.front() != it->get()) {
+      build_operation(**it++, out);
+      continue;
+    }
+    std::advance(it, run->slices.operations.size());
+    build_slices(*run++, out);
+  }
 }
 
 void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<Instruction>& out) {
@@ -248,7 +267,7 @@ Layout PlanBuilder::operand_layout(int id) const {
   const Placement& p = plan_.placements_[static_cast<size_t>(id)];
   Layout layout = p.layout;
   layout.offset = 0;
-  if (p.buffer < 0) return layout;
+  if (p.buffer < 0 || p.advance != 0) return layout;
   const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
   if (buffer.kind == BufferKind::kConstant)
     layout.constant = static_cast<const std::byte*>(buffer.constant->raw()) +
@@ -275,7 +294,7 @@ int PlanBuilder::packed(const ir::Value* value, int position, std::vector<Instru
 bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, size_t result) {
   const ir::Value* from = operation.operands[operand];
   const ir::Value* to = operation.results[result];
-  if (!from || from->constant) return false;
+  if (!from || from->constant || gives_.count(to) > 0) return false;
   const Placement p = at(from);
   const auto layout = static_layout(to->type);
   if (p.dynamic || !p.layout.is_contiguous() || p.layout.offset != 0 || !layout) return false;
@@ -300,6 +319,7 @@ bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, 
   target.planned = true;
   target.buffer = p.buffer;
   target.layout = *layout;
+  target.advance = p.advance;
   return true;
 }
 
@@ -317,6 +337,7 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
       p.planned = true;
       p.buffer = base.buffer;
       p.layout = layout;
+      p.advance = base.advance;
       return;
     }
   }

@@ -2,6 +2,7 @@
 // Builds a Plan: binds dims, places values, prepares kernels, and finds lifetimes.
 
 #include "runtime/plan.h"
+#include "runtime/row_slices.h"
 
 namespace paddle::runtime {
 
@@ -11,10 +12,18 @@ class PlanBuilder {
   void build();
 
  private:
+  /// Operations that are computed in parts, and where they stand among the positions.
+  struct Run {
+    RowSlices slices;
+    int begin = 0, end = 0;
+  };
+
   void bind_inputs();
   void check_constraints() const;
   std::optional<Layout> static_layout(const TensorType& type) const;
+  void find_runs();
   void number(const ir::Region& region);
+  void end_run(Run& run);
   void count_use(const ir::Value* value, int position);
   void build_region(const ir::Region& region, std::vector<Instruction>& out);
   void build_operation(const ir::Operation& operation, std::vector<Instruction>& out);
@@ -29,6 +38,7 @@ class PlanBuilder {
                    std::vector<Instruction>& out);
   void build_branch(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_loop(const ir::Operation& operation, std::vector<Instruction>& out);
+  void build_slices(const Run& run, std::vector<Instruction>& out);
   void build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out);
   int new_buffer(size_t bytes, int first, std::string label);
   void place_new(const ir::Value* value, int first, const std::string& label);
@@ -47,6 +57,9 @@ class PlanBuilder {
   std::map<const ir::Operation*, std::pair<int, int>> span_;  ///< own position, end of regions
   std::vector<int> last_use_;                                 ///< by value id
   int positions_ = 0;
+  std::vector<Run> runs_;
+  const Run* run_ = nullptr;          ///< the one whose operations are being built
+  std::set<const ir::Value*> gives_;  ///< values of `run_` that are needed whole after it
   std::map<const ir::Value*, size_t> new_version_;  ///< result value -> input replaced
 };
 

@@ -176,6 +176,8 @@ Schema make_schema() {
   compile.add("layouts", Spec::boolean().fallback("true").doc(
                              "images with channels last, norms and activations in other kernels"));
   compile.add("codegen", Spec::boolean().fallback("true").doc("groups as machine code"));
+  compile.add("slices", Spec::boolean().fallback("true").doc(
+                            "validation computes large values in parts that fit in the cache"));
   compile.add("rewrites", Spec::boolean().fallback("true").doc("declared rewrites"));
   compile.add("rules", Spec::path().doc("a file of rewrites beside the standard ones"));
   s.add("compile", Spec::map(compile).fallback("{}"));
@@ -458,6 +460,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.compile.layouts = compile.boolean("layouts");
   config.compile.rewrites = compile.boolean("rewrites");
   config.compile.codegen = compile.boolean("codegen");
+  config.compile.slices = compile.boolean("slices");
   if (compile.has("rules"))
     diagnostics.guard([&] {
       config.compile.rules = passes::read_rules(model::resolve_path(compile.at("rules")));

@@ -186,11 +186,10 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
     ports.finish();
   });
   ++traces_;
-  passes::run_standard(f, runtime::pass_options(options_.compile), options_.observe);
-  c->executable = std::make_unique<runtime::Executable>(
-      c->function,
-      runtime::ExecutableOptions{
-          options_.max_plans, {options_.check_memory, options_.profile, options_.compile.codegen}});
+  c->executable = runtime::optimized(
+      c->function, options_.compile,
+      {options_.max_plans, {.check_memory = options_.check_memory, .profile = options_.profile}},
+      options_.observe);
   c->inputs.resize(f.inputs.size());
   for (size_t i = 0; i < f.inputs.size(); ++i) {
     const ir::Port& port = f.inputs[i];
