@@ -23,7 +23,7 @@ constexpr size_t kMaxOperands = 24;
 constexpr size_t kMaxReductions = 4;
 /// Uses looked at by all searches for a way around, which grow with the square of a graph's length.
 /// The training step of ResNet-50 needs 720 thousand.
-constexpr int64_t kMaxVisits = int64_t{1} << 25;
+constexpr int64_t kMaxVisits = int64_t{1} << 23;
 
 class Fuser {
  public:

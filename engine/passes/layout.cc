@@ -11,6 +11,7 @@
 #include "ir/tracer.h"
 #include "ops/call.h"
 #include "ops/generated/ops.h"
+#include "ops/images.h"
 #include "ops/rules.h"
 #include "passes/passes.h"
 
@@ -20,35 +21,18 @@ namespace {
 // ---- channels last
 // -------------------------------------------------------------------------------
 
-constexpr int64_t kManyChannels = 32;
+/// Convolutions of so many channels move their images; where one does, those with some do as well:
+/// they are what the network begins with.
+constexpr int64_t kManyChannels = 32, kSomeChannels = 16;
 const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
 /// Where an axis of an image with channels first stands with channels last.
 constexpr int64_t kAxisInLast[] = {0, 3, 1, 2};
 
-/// What lies as `data_format` says, by position.
-struct Images {
-  int format = -1;
-  std::vector<size_t> operands, results, attrs;
-};
-
-std::optional<Images> images_of(const Op& op) {
-  if (!*op.def->images) return std::nullopt;
-  Images images;
-  images.format = op.attr_index("data_format");
-  for (const std::string& name : split(op.def->images, '|')) {
-    if (const int i = op.operand_index(name); i >= 0)
-      images.operands.push_back(static_cast<size_t>(i));
-    else if (const int a = op.attr_index(name); a >= 0)
-      images.attrs.push_back(static_cast<size_t>(a));
-    else
-      for (size_t r = 0; r < op.results().size(); ++r)
-        if (op.results()[r].name == name) images.results.push_back(r);
-  }
-  return images;
-}
-
 class ChannelsLast final : public PassingInterpreter {
  public:
+  /// Convolutions move from so many channels on.
+  explicit ChannelsLast(int64_t channels) : channels_(channels) {}
+
   Tensors apply(const OpCall& c) override {
     const BelowScope below(next());
     if (const auto images = images_of(c.op)) {
@@ -91,7 +75,7 @@ class ChannelsLast final : public PassingInterpreter {
           type.shape.size() == 4 && type.shape[1].is_constant() && type.dtype != DType::kF64;
       // On integers there are kernels for channels last alone.
       const bool bytes = type.dtype == DType::kU8 || type.dtype == DType::kI8;
-      many = many || (fits && (bytes || type.shape[1].value() >= kManyChannels));
+      many = many || (fits && (bytes || type.shape[1].value() >= channels_));
       return fits;
     };
     for (const size_t i : images.operands) {
@@ -175,6 +159,7 @@ class ChannelsLast final : public PassingInterpreter {
     return keepdim ? to_first(out) : out;
   }
 
+  int64_t channels_;
   std::unordered_map<const ir::Value*, Tensor> last_;
 };
 
@@ -198,11 +183,28 @@ bool any_operation(const ir::Function& function, Wanted wanted) {
   return found;
 }
 
+bool has_many_channels(const ir::Function& function) {
+  bool found = false;
+  ir::for_each_operation(function.body, [&](const ir::Operation& o) {
+    if (!o.op->has(kPrefersChannelsLast)) return;
+    const auto look = [&](const ir::Value* v) {
+      const Shape& shape = v->type.shape;
+      found = found ||
+              (shape.size() == 4 && shape[1].is_constant() && shape[1].value() >= kManyChannels);
+    };
+    const Images images = *images_of(*o.op);
+    for (const size_t i : images.operands)
+      if (o.operands[i]) look(o.operands[i]);
+    for (const size_t r : images.results) look(o.results[r]);
+  });
+  return found;
+}
+
 }  // namespace
 
 void prefer_channels_last(ir::Function& function) {
   if (!any_operation(function, [](const Op& op) { return op.has(kPrefersChannelsLast); })) return;
-  ChannelsLast rewriter;
+  ChannelsLast rewriter(has_many_channels(function) ? kSomeChannels : kManyChannels);
   ir::rewrite(function, rewriter);
 }
 

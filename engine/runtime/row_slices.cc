@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 
-#include "base/text.h"
-#include "ops/op.h"
+#include "ops/images.h"
 #include "runtime/execute.h"
 
 namespace paddle::runtime {
@@ -131,27 +129,16 @@ class RowAnalysis {
     return std::vector<bool>{true};
   }
 
-  /// What gives nothing but images computes each from its image in every operand of images.
-  Cut cut_images(const ir::Operation& operation) const {
+  /// What gives nothing but images computes each from its image in every operand of images. Dims
+  /// of images in attributes would have to be cut, too.
+  static Cut cut_images(const ir::Operation& operation) {
     const Op& op = *operation.op;
-    if (*op.def->images == 0) return std::nullopt;
-    const std::vector<std::string> images = split(op.def->images, '|');
-    const auto is_image = [&](const char* name) {
-      return std::find(images.begin(), images.end(), name) != images.end();
-    };
-    size_t known = 0;
-    for (const ResultDef& r : op.results()) {
-      if (!is_image(r.name)) return std::nullopt;
-      ++known;
-    }
-    std::vector<bool> out;
-    for (const OperandDef& o : op.operands()) {
-      if (o.kind == OperandKind::kList) return std::nullopt;
-      known += is_image(o.name) ? 1 : 0;
-      out.push_back(is_image(o.name) && operation.operands[out.size()]);
-    }
-    // The rest are dims in attributes, which would have to be cut, too.
-    if (known != images.size()) return std::nullopt;
+    const auto images = images_of(op);
+    if (!images || images->results.size() != op.results().size() || !images->attrs.empty() ||
+        operation.operands.size() != op.operands().size())
+      return std::nullopt;
+    std::vector<bool> out(operation.operands.size());
+    for (const size_t i : images->operands) out[i] = operation.operands[i] != nullptr;
     return out;
   }
 

@@ -115,6 +115,24 @@ TEST(ChannelsLast, GivesTheSameResults) {
   }
 }
 
+TEST(ChannelsLast, BeginsWithSixteenChannelsWhereMoreFollow) {
+  const auto moved = [](const std::string& channels) {
+    const std::string inputs =
+        "      %0 : float32[batch, 3, 8, 8] 'x',\n      %1 : float32[16, 3, 3, 3] 'a',\n"
+        "      %2 : float32[" +
+        channels + ", 16, 3, 3] 'b'";
+    ir::Module m = module_of(
+        "    %3 = conv2d(%0, %1, _) : float32[batch, 16, 6, 6]\n"
+        "    %4 = conv2d(%3, %2, _) : float32[batch, " +
+            channels + ", 4, 4]\n    return %4 'y'\n",
+        inputs);
+    run_passes(*m.functions[0], false);
+    return count(ir::print(m), "'NHWC'");
+  };
+  EXPECT_EQ(moved("32"), 2u);
+  EXPECT_EQ(moved("31"), 0u);
+}
+
 TEST(ChannelsLast, LeavesFewChannelsAndPaddingPerAxisAlone) {
   ir::Module few =
       module_of("    %2 = conv2d(%0, %1, _) : float32[batch, 6, 10, 10]\n    return %2 'y'\n",
