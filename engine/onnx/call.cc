@@ -25,8 +25,12 @@ Array NodeCall::known(size_t i) const {
 }
 
 Shape NodeCall::known_dims(size_t i) const {
-  if (auto dims = value(i).dims()) return *dims;
-  return to_shape(known_integers(i));
+  constexpr size_t kMostDims = 1024;
+  const auto given = value(i).dims();
+  const Shape dims = given ? *given : to_shape(known_integers(i));
+  check(dims.size() <= kMostDims, "input ", i, " holds ", dims.size(),
+        " sizes; no tensor has more than ", kMostDims, " axes");
+  return dims;
 }
 
 std::vector<int64_t> NodeCall::known_integers(size_t i) const {

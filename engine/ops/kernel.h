@@ -49,6 +49,8 @@ class Kernel {
   virtual void run(const RunContext& context, void* const* operands,
                    void* const* results) const = 0;
   virtual size_t scratch_bytes() const { return 0; }
+  /// False if runs do not look at operand `i`, such as a constant that was packed before.
+  virtual bool reads(size_t /*i*/) const { return true; }
   /// What `paddle op bench` and profiles print, such as "onednn:brg:avx512_core".
   virtual std::string implementation() const { return "cpu"; }
 };

@@ -112,7 +112,7 @@ struct Layout {
   int64_t offset = 0;   ///< elements from the storage's start
   bool present = true;  ///< false for an absent optional operand
   /// Where an operand lies whose content never changes, so that a kernel may bring it into a form
-  /// of its own once; null for others.
+  /// of its own once; null for others. As a file holds it, at any address.
   const void* constant = nullptr;
   int64_t size() const { return element_count(std::span<const int64_t>(shape)); }
   bool is_contiguous() const;

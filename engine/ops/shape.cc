@@ -35,7 +35,7 @@ void infer_reshape(InferContext& c) {
   for (size_t i = 0; i < to.size(); ++i) {
     if (!to[i].is_constant()) continue;
     if (to[i].value() == -1) {
-      c.check(!inferred, "only one size may be -1, found ", text(to));
+      if (inferred) c.check(false, "only one size may be -1, found ", text(to));
       inferred = i;
     } else if (to[i].value() == 0) {
       // 0 copies the dim, except in a tensor without elements, where it is a size.
@@ -47,7 +47,7 @@ void infer_reshape(InferContext& c) {
   Dim known = 1;
   for (size_t i = 0; i < to.size(); ++i)
     if (!inferred || i != *inferred) {
-      c.check(!to[i].is_constant() || to[i].value() >= 0, "negative size in ", text(to));
+      if (to[i].is_constant() && to[i].value() < 0) c.check(false, "negative size in ", text(to));
       known = known * to[i];
     }
   if (inferred) {

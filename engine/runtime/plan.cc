@@ -179,10 +179,11 @@ void* Plan::address(int value) const {
 }
 
 void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
-  const auto fill = [&](const std::vector<int>& ids, std::vector<void*>& data) {
+  const auto fill = [&](const std::vector<int>& ids, std::vector<void*>& data,
+                        const Kernel* reader) {
     data.resize(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] < 0) continue;
+      if (ids[i] < 0 || (reader && !reader->reads(i))) continue;
       const Placement& p = placements_[static_cast<size_t>(ids[i])];
       if (p.buffer < 0) continue;
       if (inputs_only && buffers_[static_cast<size_t>(p.buffer)].kind != BufferKind::kInput)
@@ -191,8 +192,8 @@ void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
     }
   };
   for (Instruction& instruction : block) {
-    fill(instruction.operands, instruction.operand_data);
-    fill(instruction.results, instruction.result_data);
+    fill(instruction.operands, instruction.operand_data, instruction.kernel.get());
+    fill(instruction.results, instruction.result_data, nullptr);
     for (auto& nested : instruction.blocks) resolve(nested, inputs_only);
   }
 }

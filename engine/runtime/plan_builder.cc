@@ -270,7 +270,7 @@ Layout PlanBuilder::operand_layout(int id) const {
   if (p.buffer < 0 || p.advance != 0) return layout;
   const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
   if (buffer.kind == BufferKind::kConstant)
-    layout.constant = static_cast<const std::byte*>(buffer.constant->raw()) +
+    layout.constant = static_cast<const std::byte*>(buffer.constant->source()) +
                       p.layout.offset * item_size(p.layout.dtype);
   return layout;
 }

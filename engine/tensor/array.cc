@@ -3,7 +3,11 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
+#include "base/files.h"
+#include "base/parallel.h"
 #include "tensor/tensor.h"
 
 namespace paddle {
@@ -40,6 +44,28 @@ std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
 std::shared_ptr<Storage> Storage::borrow(void* data, size_t bytes, std::shared_ptr<void> owner) {
   return std::shared_ptr<Storage>(
       new Storage(static_cast<std::byte*>(data), bytes, false, std::move(owner)));
+}
+
+std::shared_ptr<Storage> Storage::borrow_unaligned(const void* data, size_t bytes,
+                                                   std::shared_ptr<void> owner) {
+  auto out = borrow(nullptr, bytes, std::move(owner));
+  out->unaligned_ = std::make_unique<Unaligned>();
+  out->unaligned_->data = static_cast<const std::byte*>(data);
+  return out;
+}
+
+void Storage::align() {
+  std::call_once(unaligned_->once, [&] {
+    const std::shared_ptr<Storage> copy = allocate(bytes_);
+    const std::byte* const from = unaligned_->data;
+    // Both sides are touched for the first time here, which costs more than the copy itself.
+    parallel_for(static_cast<int64_t>(bytes_), int64_t{1} << 18, [&](int64_t begin, int64_t end) {
+      std::memcpy(copy->data_ + begin, from + begin, static_cast<size_t>(end - begin));
+    });
+    forget_mapped(from, bytes_);
+    data_ = std::exchange(copy->data_, nullptr);
+    owned_ = std::exchange(copy->owned_, false);
+  });
 }
 
 // ---- arrays -------------------------------------------------------------------------------------

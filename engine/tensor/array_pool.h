@@ -16,7 +16,7 @@ class ArrayPool {
 
  private:
   std::shared_ptr<Storage> block_;
-  size_t used_ = 0;
+  size_t used_ = 0, touched_ = 0;
 };
 
 }  // namespace paddle

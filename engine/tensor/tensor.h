@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -34,18 +35,32 @@ class Storage {
  public:
   static std::shared_ptr<Storage> allocate(size_t bytes);  ///< 64-byte aligned; kDevice if it fails
   static std::shared_ptr<Storage> borrow(void* data, size_t bytes, std::shared_ptr<void> owner);
+  /// Bytes at any address, as a file holds them: `data` makes an aligned copy when first asked.
+  static std::shared_ptr<Storage> borrow_unaligned(const void* data, size_t bytes,
+                                                   std::shared_ptr<void> owner);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
-  std::byte* data() { return data_; }
+  std::byte* data() {
+    if (unaligned_) align();
+    return data_;
+  }
+  /// Where the bytes were first, whether aligned or not.
+  const std::byte* source() const { return unaligned_ ? unaligned_->data : data_; }
   size_t bytes() const { return bytes_; }
 
  private:
+  struct Unaligned {
+    const std::byte* data;
+    std::once_flag once;
+  };
   Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner);
+  void align();
   std::byte* data_;
   size_t bytes_;
   bool owned_;
   std::shared_ptr<void> owner_;
+  std::unique_ptr<Unaligned> unaligned_;
 };
 
 /// What a cell holds; each interpreter derives its own.
@@ -80,6 +95,8 @@ struct Array : Content {
   bool is_contiguous() const;
   Array contiguous() const;  ///< itself if it is, else a packed copy
   void* raw() const { return storage->data() + offset * item_size(dtype); }
+  /// The same bytes where they were first, which may be at any address.
+  const void* source() const { return storage->source() + offset * item_size(dtype); }
   template <class T>
   T* data() const {
     return static_cast<T*>(raw());

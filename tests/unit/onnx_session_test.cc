@@ -44,6 +44,45 @@ Array rows(int64_t count) {
   return out;
 }
 
+TEST(OnnxSession, WeightsMayLieAtAnyAddress) {
+  // Names of four lengths put the weights at every offset from whole floats. They are packed for
+  // the products and read as they lie by the sum.
+  std::vector<float> weights(3 * 1024), shift(3 * 1024);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    weights[i] = static_cast<float>(i % 17) - 8;
+    shift[i] = static_cast<float>(i % 5);
+  }
+  const auto raw = [](const std::vector<float>& v) {
+    return std::string(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(float));
+  };
+  for (const Mode mode : {Mode::kAutomatic, Mode::kEager})
+    for (size_t longer = 0; longer < 4; ++longer) {
+      const std::string w = "w" + std::string(longer, '_');
+      const auto session = session_of(
+          onnx_graph({onnx_node("MatMul", {"x", w}, {"p"}), onnx_node("Add", {"p", "row"}, {"s"}),
+                      onnx_node("MatMul", {"s", "back"}, {"y"})},
+                     {kX}, {kY},
+                     {onnx_tensor(w, 1, {3, 1024}, raw(weights)),
+                      onnx_tensor("row", 1, {3, 1024}, raw(shift)),
+                      onnx_tensor("back", 1, {1024, 3}, raw(weights))}),
+          mode);
+      const Values out = session->run({Value(Tensor(rows(3)))});
+      const Array y = out[0].tensor().array();
+      for (int64_t r = 0; r < 3; ++r)
+        for (int64_t c = 0; c < 3; ++c) {
+          double expected = 0;
+          for (size_t k = 0; k < 1024; ++k) {
+            double sum = shift[static_cast<size_t>(r) * 1024 + k];
+            for (size_t i = 0; i < 3; ++i)
+              sum += static_cast<double>(r * 3 + static_cast<int64_t>(i)) * weights[i * 1024 + k];
+            expected += sum * weights[k * 3 + static_cast<size_t>(c)];
+          }
+          EXPECT_NEAR(y.number(r * 3 + c), expected, 1e-5 * std::abs(expected) + 1e-3)
+              << longer << " [" << r << ", " << c << "]";
+        }
+    }
+}
+
 TEST(OnnxSession, ShapesStayKnownWhileTracing) {
   // Reshape(x, [3, batch]) with the sizes taken from Shape.
   const std::string graph =

@@ -74,24 +74,28 @@ int64_t field_values(DType dtype, int64_t count) {
   return info(dtype).bits < 8 ? storage_bytes(dtype, count) : count;
 }
 
-/// The array on these bytes, shared where they are aligned.
+constexpr size_t kSmall = size_t{4} << 10;  // copied at once where it is not aligned
+
+/// The array on these bytes, shared where they are aligned; else copied at the latest when they are
+/// first read as numbers.
 Array array_on(std::byte* data, DType dtype, const Dims& shape, std::shared_ptr<void> owner,
                ArrayPool& pool) {
   const int64_t count = element_count(std::span<const int64_t>(shape));
   const auto bytes = static_cast<size_t>(storage_bytes(dtype, count));
   const auto unit =
       static_cast<uintptr_t>(is_complex(dtype) ? item_size(dtype) / 2 : item_size(dtype));
-  if (reinterpret_cast<uintptr_t>(data) % unit == 0 && dtype != DType::kBool) {
+  const bool aligned = reinterpret_cast<uintptr_t>(data) % unit == 0;
+  if ((aligned || bytes >= kSmall) && dtype != DType::kBool) {
     Array out;
     out.dtype = dtype;
     out.shape = shape;
     out.strides = contiguous_strides(shape);
-    out.storage = Storage::borrow(data, bytes, std::move(owner));
+    out.storage = aligned ? Storage::borrow(data, bytes, std::move(owner))
+                          : Storage::borrow_unaligned(data, bytes, std::move(owner));
     return out;
   }
   Array out = pool.empty(dtype, shape);
   if (bytes > 0) std::memcpy(out.storage->data(), data, bytes);
-  forget_mapped(data, bytes);
   if (dtype == DType::kBool)  // any byte but 0 is true
     for (size_t i = 0; i < bytes; ++i)
       out.storage->data()[i] = std::byte{out.storage->data()[i] != std::byte{0}};

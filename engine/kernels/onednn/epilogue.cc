@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/parallel.h"
 #include "kernels/onednn/post_ops.h"
 #include "ops/generated/attrs.h"
 
@@ -47,11 +48,17 @@ dnnl::primitive_attr Epilogue::attributes() const {
 
 void Epilogue::begin(Program& program, const Layout& result) const {
   if (residual < 0) return;
-  const size_t bytes = static_cast<size_t>(storage_bytes(result.dtype, result.size()));
-  program.add([bytes, from = static_cast<size_t>(residual)](
-                  const RunContext&, void* const* operands, void* const* results) {
-    if (operands[from] != results[0]) std::memcpy(results[0], operands[from], bytes);
-  });
+  const int64_t bytes = storage_bytes(result.dtype, result.size());
+  const auto operand = static_cast<size_t>(residual);
+  program.add({operand},
+              [bytes, operand](const RunContext&, void* const* operands, void* const* results) {
+                const auto* const from = static_cast<const std::byte*>(operands[operand]);
+                auto* const to = static_cast<std::byte*>(results[0]);
+                if (from == to) return;
+                parallel_for(bytes, 65536, [&](int64_t first, int64_t last) {
+                  std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
+                });
+              });
 }
 
 bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype) {

@@ -35,7 +35,7 @@ struct Vector {
 /// Appends variance = 1 / rstd², from operand `rstd`: the primitive's epsilon is 0 then.
 Vector variance_from(Program& program, size_t rstd, int64_t n) {
   const Vector out{program.scratch(vector_of(n))};
-  program.add([=](const RunContext& context, void* const* operands, void* const*) {
+  program.add({rstd}, [=](const RunContext& context, void* const* operands, void* const*) {
     const float* const r = static_cast<const float*>(operands[rstd]);
     float* const v = out.in(context);
     for (int64_t i = 0; i < n; ++i) v[i] = 1 / (r[i] * r[i]);
@@ -47,7 +47,7 @@ Vector variance_from(Program& program, size_t rstd, int64_t n) {
 Slot weight_or_ones(Program& program, const KernelRequest& request, size_t weight, int64_t n) {
   if (present(request, weight)) return {Slot::kOperand, weight};
   const Vector ones{program.scratch(vector_of(n))};
-  program.add([=](const RunContext& context, void* const*, void* const*) {
+  program.add({}, [=](const RunContext& context, void* const*, void* const*) {
     std::fill_n(ones.in(context), n, 1.0f);
   });
   return ones.slot;
@@ -113,8 +113,8 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
   if (present(request, 3)) arguments.push_back({DNNL_ARG_SCALE, numbers, {Slot::kOperand, 3}});
   if (present(request, 4)) arguments.push_back({DNNL_ARG_SHIFT, numbers, {Slot::kOperand, 4}});
   program->add(Forward(description), description.scratchpad_desc(), arguments);
-  program->add([=, momentum = batch ? attrs.momentum : 1.0, epsilon = attrs.epsilon](
-                   const RunContext& context, void* const* operands, void* const* results) {
+  program->add({1, 2}, [=, momentum = batch ? attrs.momentum : 1.0, epsilon = attrs.epsilon](
+                           const RunContext& context, void* const* operands, void* const* results) {
     const auto at = [&](Slot slot) {
       return static_cast<const float*>(Program::address(slot, context, operands, results));
     };
@@ -206,7 +206,7 @@ std::unique_ptr<Kernel> prepare_layer_norm(const KernelRequest& request) {
   if (present(request, 2)) arguments.push_back({DNNL_ARG_SHIFT, numbers, {Slot::kOperand, 2}});
   program->add(Forward(description), description.scratchpad_desc(), arguments);
   if (request.results[2].present)
-    program->add([=](const RunContext&, void* const*, void* const* results) {
+    program->add({}, [=](const RunContext&, void* const*, void* const* results) {
       float* const v = static_cast<float*>(results[2]);
       for (int64_t r = 0; r < rows; ++r) v[r] = deviation(v[r], epsilon);
     });

@@ -99,8 +99,9 @@ Packed packed(Program& program, size_t operand, const Layout& layout, AxisOrder 
     shape = {size};
     strides = {1};
   }
-  program.add([slot = out.slot, operand, item, flipped, shape, strides, size](
-                  const RunContext& context, void* const* operands, void* const* results) {
+  program.add({operand}, [slot = out.slot, operand, item, flipped, shape, strides, size](
+                             const RunContext& context, void* const* operands,
+                             void* const* results) {
     const auto* const from = static_cast<const std::byte*>(operands[operand]);
     auto* const to = static_cast<std::byte*>(Program::address(slot, context, operands, results));
     const int64_t run = shape.empty() ? 1 : shape.back(), step = shape.empty() ? 1 : strides.back();

@@ -1,5 +1,6 @@
 #include "kernels/onednn/program.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -168,8 +169,9 @@ void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& sc
   steps_.push_back(std::move(step));
 }
 
-void Program::add(Function function) {
+void Program::add(const std::vector<size_t>& operands, Function function) {
   Step step;
+  for (const size_t i : operands) step.slots.push_back({Slot::kOperand, i});
   step.function = std::move(function);
   steps_.push_back(std::move(step));
 }
@@ -186,6 +188,13 @@ void* Program::address(Slot slot, const RunContext& context, void* const* operan
       break;
   }
   return context.scratch + slot.index;
+}
+
+bool Program::reads(size_t i) const {
+  return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+    return std::any_of(step.slots.begin(), step.slots.end(),
+                       [&](const Slot& s) { return s.kind == Slot::kOperand && s.index == i; });
+  });
 }
 
 void Program::run(const RunContext& context, void* const* operands, void* const* results) const {

@@ -67,9 +67,9 @@ class Program final : public Kernel {
   /// The same in scratch that other primitives use too.
   void add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, Slot scratch,
            const std::vector<Argument>& arguments);
-  /// Appends a computation of our own, called as a kernel's `run`.
+  /// Appends a computation of our own, called as a kernel's `run`, which looks at these operands.
   using Function = std::function<void(const RunContext&, void* const*, void* const*)>;
-  void add(Function function);
+  void add(const std::vector<size_t>& operands, Function function);
   /// Where a slot's value lies in a run.
   static void* address(Slot slot, const RunContext& context, void* const* operands,
                        void* const* results);
@@ -80,11 +80,12 @@ class Program final : public Kernel {
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override;
   size_t scratch_bytes() const override { return scratch_; }
+  bool reads(size_t i) const override;
   std::string implementation() const override { return name_; }
 
  private:
   struct Step {
-    Function function;  ///< or empty, and
+    Function function;  ///< reading the operands in `slots`; or empty, and
     dnnl::primitive primitive;
     std::vector<dnnl::memory> memories;
     std::vector<Slot> slots;

@@ -26,9 +26,11 @@ inline Array constant_of(const Layout& layout) {
   view.dtype = layout.dtype;
   view.shape = layout.shape;
   view.strides = contiguous_strides(layout.shape);
-  view.storage =
-      Storage::borrow(const_cast<void*>(layout.constant),
-                      static_cast<size_t>(storage_bytes(layout.dtype, layout.size())), nullptr);
+  const auto bytes = static_cast<size_t>(storage_bytes(layout.dtype, layout.size()));
+  const auto unit = static_cast<uintptr_t>(item_size(layout.dtype));
+  view.storage = reinterpret_cast<uintptr_t>(layout.constant) % unit == 0
+                     ? Storage::borrow(const_cast<void*>(layout.constant), bytes, nullptr)
+                     : Storage::borrow_unaligned(layout.constant, bytes, nullptr);
   return view;
 }
 
@@ -124,7 +126,8 @@ class Finish {
   /// the primitive reads them.
   void begin(Program& program, size_t offset, size_t bytes) const {
     if (!present(q::kResidual)) return;
-    program.add([offset, bytes](const RunContext&, void* const* operands, void* const* results) {
+    program.add({q::kResidual}, [offset, bytes](const RunContext&, void* const* operands,
+                                                void* const* results) {
       const std::byte* const from = static_cast<const std::byte*>(operands[q::kResidual]) + offset;
       std::byte* const to = static_cast<std::byte*>(results[0]) + offset;
       parallel_for(static_cast<int64_t>(bytes), 65536, [&](int64_t first, int64_t last) {
@@ -186,8 +189,9 @@ class Finish {
     attributes_.set_zero_points(argument, 0, {DNNL_RUNTIME_S32_VAL});
     const Desc desc({1}, Type::s32, Tag::a);
     const Slot slot = program.scratch(desc);
-    program.add([slot, zero_operand, shift, dtype = operand(zero_operand).dtype](
-                    const RunContext& context, void* const* operands, void* const* results) {
+    program.add({zero_operand}, [slot, zero_operand, shift, dtype = operand(zero_operand).dtype](
+                                    const RunContext& context, void* const* operands,
+                                    void* const* results) {
       const void* const from = operands[zero_operand];
       int32_t& to = *static_cast<int32_t*>(Program::address(slot, context, operands, results));
       visit_dtype(dtype, [&](auto tag) {
