@@ -9,6 +9,8 @@ class Line:
     `tolerance` bounds the relative difference of the first losses (training) or of the outputs,
     by their largest magnitude (inference). `layouts` are tried by the peer, the faster one runs.
     Of an `exported` line the model is an ONNX file, which onnx_models.py makes, for both sides.
+    A line with a `promise` measures whole processes, from their start to the answer in a file; the
+    limit is then what is promised: milliseconds, and how many times a warm `cat` of the model.
     """
 
     model: str
@@ -21,6 +23,7 @@ class Line:
     dims: tuple = ()
     layouts: tuple = ("contiguous",)
     exported: bool = False
+    promise: tuple = ()
 
 
 def onnx(net, batch, steps, tolerance=1e-3, precision="float32", dims=()):
@@ -59,6 +62,9 @@ LINES = {
     "onnx_bert_dynamic_8": onnx("bert_dynamic", 8, 8, 4e-2, "int8"),
     "onnx_mobilenet_v3_1": onnx("mobilenet_v3", 1, 200),
     "onnx_gpt_cache": onnx("gpt_cache", 1, 300, dims=("past=127",)),
+    "start_lenet": Line("models/lenet.yaml", "lenet_relu", 1, 20, training=False, promise=(20, 0)),
+    "start_onnx_resnet50": Line("resnet50.onnx", "resnet50", 1, 15, 1e-3, training=False, exported=True,
+                                promise=(60, 3)),
 }
 
 PEERS = {
@@ -76,6 +82,8 @@ def lacks(name, peer):
     line = LINES[name]
     if peer == "ort" and line.training:
         return "ONNX Runtime only infers"
+    if peer != "ort" and line.promise:
+        return "starts are compared with ONNX Runtime's"
     if peer != "ort" and line.exported:
         return "the line is an ONNX file"
     if peer == "paddle" and line.net not in PADDLE_NETS:
