@@ -156,7 +156,7 @@ bool takes_values(const onnx::Session& model, const std::string& input) {
 int run(int argc, char** argv) {
   CLI::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments, inputs, dims;
-  std::string output, data, dump_ir, rules;
+  std::string output, data, dump_ir, rules, trace;
   infer::LoadOptions load;
   infer::InputOptions input;
   infer::GenerateOptions generation;
@@ -190,6 +190,8 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   app.add_flag("--profile", profile, "print where the time goes, per operation");
+  app.add_option("--trace", trace,
+                 "with a file's name: also write a timeline there (JSON), for a trace viewer");
   app.add_option("--rules", rules, "a file of rewrites, tried before the standard ones");
   app.add_flag("--no-codegen", no_codegen, "run groups of operations without machine code");
   app.add_flag("--no-slices", no_slices, "run every operation on whole batches");
@@ -206,6 +208,7 @@ int run(int argc, char** argv) {
   }
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
   load.seed = generation.seed;
+  profile = profile || !trace.empty();
   if (profile) load.profile = std::make_shared<runtime::Profile>();
   if (!rules.empty()) load.compile.rules = passes::read_rules(rules);
   load.compile.codegen = !no_codegen;
@@ -215,7 +218,9 @@ int run(int argc, char** argv) {
   const auto report_end = [&] {
     if (const auto problem = codegen::take_problem(); !problem.empty())
       cli::print_error("warning: " + problem);
-    if (profile) cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
+    if (!profile) return;
+    if (!trace.empty()) profile::write_trace(*load.profile, trace);
+    cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
   };
   std::optional<Phase> phase(std::in_place, "loading the model");
   const auto model = infer::Predictor::load(arguments[0], load);

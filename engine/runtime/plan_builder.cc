@@ -294,7 +294,7 @@ int PlanBuilder::packed(const ir::Value* value, int position, std::vector<Instru
 bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, size_t result) {
   const ir::Value* from = operation.operands[operand];
   const ir::Value* to = operation.results[result];
-  if (!from || from->constant || gives_.count(to) > 0) return false;
+  if (!from || from->constant || gives_.count(to) > gives_.count(from)) return false;
   const Placement p = at(from);
   const auto layout = static_layout(to->type);
   if (p.dynamic || !p.layout.is_contiguous() || p.layout.offset != 0 || !layout) return false;

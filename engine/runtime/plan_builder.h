@@ -38,6 +38,7 @@ class PlanBuilder {
                    std::vector<Instruction>& out);
   void build_branch(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_loop(const ir::Operation& operation, std::vector<Instruction>& out);
+  const ir::Value* ends_in(const ir::Operation& operation, const ir::Value& result) const;
   void build_slices(const Run& run, std::vector<Instruction>& out);
   void build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out);
   int new_buffer(size_t bytes, int first, std::string label);

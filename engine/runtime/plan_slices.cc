@@ -2,6 +2,8 @@
 // what is cut has the layout of a part; what they read from before them or give to after them
 // stands whole in its buffer, and its parts advance through it.
 
+#include <algorithm>
+
 #include "runtime/plan_builder.h"
 
 namespace paddle::runtime {
@@ -26,6 +28,31 @@ void PlanBuilder::end_run(Run& run) {
   }
 }
 
+/// An operand that is read last by this operation and has the result's type, if it is one that the
+/// result may be written over.
+const ir::Value* PlanBuilder::ends_in(const ir::Operation& operation,
+                                      const ir::Value& result) const {
+  const auto fits = [&](const ir::Value* v) {
+    return v && same_type(v->type, result.type) &&
+           last_use_[static_cast<size_t>(v->id)] <= span_.at(&operation).second;
+  };
+  if (operation.regions.empty()) {
+    const int operand = operation.op->def->in_place;
+    if (operand < 0 || result.index > 0) return nullptr;
+    const ir::Value* v = operation.operands[static_cast<size_t>(operand)];
+    return fits(v) ? v : nullptr;
+  }
+  const ir::Region& region = *operation.regions[0];
+  const ir::Operation& first = *region.operations.front();
+  for (size_t i = 0; i < operation.operands.size(); ++i) {
+    const auto& read = first.operands;
+    const bool whole = !first.op->has(kElementwise) &&
+                       std::find(read.begin(), read.end(), region.arguments[i]) != read.end();
+    if (!whole && fits(operation.operands[i])) return operation.operands[i];
+  }
+  return nullptr;
+}
+
 void PlanBuilder::build_slices(const Run& run, std::vector<Instruction>& out) {
   const std::vector<const ir::Operation*>& operations = run.slices.operations;
   const int64_t rows = run.slices.rows / run.slices.slices;
@@ -42,6 +69,9 @@ void PlanBuilder::build_slices(const Run& run, std::vector<Instruction>& out) {
       if ((*it)->op->def->view && given.count((*it)->operands[0]) > 0)
         gives_.insert((*it)->operands[0]);
       if (!(*it)->regions.empty()) gives_.insert((*it)->regions[0]->results[i]);
+      // What this may take the place of, as a residual sum does, lies there from the start.
+      const ir::Value* before = ends_in(**it, *v);
+      if (before && given.count(before) > 0) gives_.insert(before);
     }
   std::vector<std::pair<const ir::Value*, Placement>> whole;
   for (const ir::Value* v : run.slices.cut) {

@@ -11,6 +11,8 @@
 namespace paddle::runtime {
 namespace {
 
+constexpr int64_t kMostSlices = 4096;
+
 /// By operand: whether it is read row by row. None for an operation that cannot be cut.
 using Cut = std::optional<std::vector<bool>>;
 
@@ -197,7 +199,7 @@ class Search {
     }
     for (const ir::Value* v : operation.results) candidate.moved += analysis_.bytes(v);
     if (operation.op->def->view) candidate.moved = 0;
-    if (candidate.moved > cache_ * static_cast<double>(rows)) return finish();  // one row is
+    if (candidate.moved > cache_ * static_cast<double>(rows)) return finish();  // no part fits
     given_.insert(operation.results.begin(), operation.results.end());
     run_.push_back(std::move(candidate));
   }
@@ -227,9 +229,10 @@ class Search {
   void take(size_t first, size_t end, double most) {
     RowSlices slices;
     slices.rows = rows_;
-    for (slices.slices = 2; slices.slices <= rows_; ++slices.slices)
+    const int64_t limit = std::min(rows_, kMostSlices);
+    for (slices.slices = 2; slices.slices <= limit; ++slices.slices)
       if (rows_ % slices.slices == 0 && most <= cache_ * static_cast<double>(slices.slices)) break;
-    if (slices.slices > rows_) return;
+    if (slices.slices > limit) return;
     for (size_t i = first; i < end; ++i) {
       const ir::Operation& operation = *run_[i].operation;
       slices.operations.push_back(&operation);

@@ -150,7 +150,11 @@ expect 2 ".npz, .csv or .jsonl" "$infer" "$model" --data valid --output "$folder
 expect 2 "--weights belongs to model files" "$infer" "$model" --weights "$model/model.safetensors" --data valid
 expect 2 "expected 'train' or 'valid'" "$infer" "$model" --data configs/quickstart/digits.yaml:test
 # Tables of where the time goes stand on standard error, beside what scripts read.
-"$infer" models/lenet.yaml --benchmark 3 --batch 2 --profile > "$folder/out" 2> "$folder/error" || fail "--profile"
+"$infer" models/lenet.yaml --benchmark 3 --batch 2 --profile --trace "$folder/t.json" > "$folder/out" 2> "$folder/error" ||
+  fail "--profile"
 grep -q '"flops"' "$folder/out" && grep -q 'conv2d+relu' "$folder/error" || fail "--profile prints a line and a table"
+grep -q '"traceEvents"' "$folder/t.json" && grep -q 'conv2d+relu' "$folder/t.json" || fail "--trace writes a timeline"
+"$infer" models/lenet.yaml --benchmark 3 --batch 2 --trace "$folder/none/t.json" > /dev/null 2> "$folder/error"
+[ $? = 6 ] && grep -q "cannot write" "$folder/error" || fail "--trace into a folder that is not there"
 
 finish
