@@ -73,7 +73,8 @@ class Checker {
     for (const Node& node : all) {
       const bool local = functions_.count({node.domain, node.op_type}) > 0;
       const auto version = opsets.find(node.domain);
-      if (!local) find_operator(node, version == opsets.end() ? 1 : version->second);
+      int64_t opset = version == opsets.end() ? 1 : version->second;
+      if (!local) find_operator(node, opset);
       for (const std::string& input : node.inputs)
         if (!input.empty() && !names.has(input))
           fail(ErrorCode::kModel, title(node), ": its input '", input,

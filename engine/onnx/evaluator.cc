@@ -241,9 +241,9 @@ Values Evaluator::run_node(const Node& node, const Scope& scope) {
   const Scope* s = &scope;
   while (!s->opsets) s = s->outer;
   const auto version = s->opsets->find(node.domain);
-  const int64_t opset = version == s->opsets->end() ? 1 : version->second;
-  NodeCall call(node, opset, inputs, *this, scope);
+  int64_t opset = version == s->opsets->end() ? 1 : version->second;
   const Operator& op = find_operator(node, opset);
+  NodeCall call(node, opset, inputs, *this, scope);
   if (auto known = shape_value(call)) return {std::move(*known)};
   Values outputs;
   try {

@@ -95,8 +95,8 @@ class Evaluator {
 };
 
 /// The operator for a node, the newest that is not newer than `opset`. kModel if it is unknown,
-/// naming the nearest one.
-const Operator& find_operator(const formats::onnx::Node& node, int64_t opset);
+/// naming the nearest one. Where a domain has ONNX's own operator, `opset` becomes the newest one.
+const Operator& find_operator(const formats::onnx::Node& node, int64_t& opset);
 bool is_known_operator(const formats::onnx::Node& node, int64_t opset);
 
 /// Adds the names that a node reads, those that graphs inside it read from outside too.

@@ -3,6 +3,7 @@
 
 #include "onnx/convolution.h"
 #include "onnx/operators.h"
+#include "onnx/quantization.h"
 
 namespace paddle::onnx {
 namespace {
@@ -36,7 +37,7 @@ Values fused_matmul(NodeCall& c) {
   return {alpha == 1 ? out : out * alpha};
 }
 
-/// The activation that a fused node ends with.
+/// The activation that a fused node ends with; its parameters are alpha, beta and gamma.
 Tensor activated(const NodeCall& c, const Tensor& x, const std::vector<double>& parameters) {
   const std::string name = c.word("activation", "");
   const auto parameter = [&](size_t i, double otherwise) {
@@ -49,21 +50,32 @@ Tensor activated(const NodeCall& c, const Tensor& x, const std::vector<double>& 
   if (name == "LeakyRelu") return ops::leaky_relu(x, parameter(0, 0.01));
   if (name == "Clip") return ops::clip(x, parameter(0, -3.4e38), parameter(1, 3.4e38));
   if (name == "HardSigmoid") return ops::hardsigmoid(x, parameter(0, 0.2), parameter(1, 0.5));
+  if (name == "HardSwish") return ops::hardswish(x);
+  if (name == "Softplus") return ops::softplus(x, 1.0, 1e30);
+  if (name == "Softsign") return ops::softsign(x);
+  if (name == "Elu") return ops::elu(x, parameter(0, 1));
+  if (name == "Selu")
+    return ops::selu(x, parameter(2, 1.0507009873554805), parameter(0, 1.6732632423543772));
+  if (name == "ThresholdedRelu") return ops::thresholded_relu(x, parameter(0, 1));
+  if (name == "ScaledTanh") return ops::tanh(x * parameter(1, 1)) * parameter(0, 1);
+  if (name == "ParametricSoftplus")
+    return ops::softplus(x * parameter(1, 1), 1.0, 1e30) * parameter(0, 1);
   c.refuse("unknown activation '", name, "'");
 }
 
-Values fused_conv(NodeCall& c) {
-  Tensor y = convolve(c, c.tensor(0), c.tensor(1), c.tensor_or_none(2));
-  if (c.has(3)) y = y + c.tensor(3);
-  return {activated(c, y, c.reals("activation_params"))};
-}
+Values fused_conv(NodeCall& c) { return {fused_convolution(c, c.tensor(0), c.tensor(1))}; }
 
 Values fused_gemm(NodeCall& c) {
   Tensor y =
       ops::matmul(c.tensor(0), c.tensor(1), c.flag("transA", false), c.flag("transB", false)) *
       c.real("alpha", 1);
   if (c.has(2)) y = y + c.tensor(2) * c.real("beta", 1);
-  return {activated(c, y, {c.real("activation_alpha", 0.01), c.real("activation_beta", 0.5)})};
+  std::vector<double> parameters;
+  for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"})
+    if (c.has_attribute(name)) parameters.push_back(c.real(name, 0));
+  if (c.word("activation", "") == "Selu" && parameters.size() == 2)
+    parameters.insert(parameters.begin() + 1, 0);
+  return {activated(c, y, parameters)};
 }
 
 // ---- normalisations of sums
@@ -107,29 +119,74 @@ Values skip_rms_norm(NodeCall& c) {
   return {n.y, Value(), or_none(n.inverse), sum};
 }
 
-/// Words, places and segments looked up, added and normalised.
-Values embed_layer_norm(NodeCall& c) {
+/// Rows of a table at these indices, quantised with one scale and zero point if it has them.
+Tensor rows_at(const Tensor& table, const Tensor& index, const Tensor& scale, const Tensor& zero) {
+  Shape shape = index.shape();
+  shape.push_back(table.dim(1));
+  const Tensor taken = ops::reshape(
+      ops::index_select(table, ops::reshape(ops::cast(index, DType::kI64), Shape{-1}), 0), shape);
+  return scale ? ops::dequantize(taken, plain(scale), plain(zero)) : taken;
+}
+
+/// Words, places and segments looked up, added and normalised. The tables (inputs 2 to 6) may be
+/// bytes, whose scales and then zero points are inputs from `scales` on.
+Values embedding(const NodeCall& c, size_t mask, size_t places_at, std::optional<size_t> scales) {
   const Tensor& ids = c.tensor(0);
-  const auto rows = [](const Tensor& table, const Tensor& index) {
-    Shape shape = index.shape();
-    shape.push_back(table.dim(1));
-    return ops::reshape(
-        ops::index_select(table, ops::reshape(ops::cast(index, DType::kI64), Shape{-1}), 0), shape);
+  const auto of_table = [&](size_t i, size_t first) {
+    return scales ? c.tensor_or_none(first + i - 2) : Tensor();
   };
-  Tensor sum = rows(c.tensor(2), ids);
+  const auto rows = [&](size_t i, const Tensor& index) {
+    return rows_at(c.tensor(i), index, of_table(i, scales.value_or(0)),
+                   of_table(i, scales.value_or(0) + 5));
+  };
+  const auto whole = [&](size_t i) {
+    if (!scales) return c.tensor(i);
+    return ops::dequantize(c.tensor(i), plain(of_table(i, *scales)),
+                           plain(of_table(i, *scales + 5)));
+  };
+  Tensor sum = rows(2, ids);
   const Tensor places =
-      c.has(8)
-          ? c.tensor(8)
+      c.has(places_at)
+          ? c.tensor(places_at)
           : ops::unsqueeze(
                 ops::arange(AttrValue(0), AttrValue(ids.dim(1)), AttrValue(1), DType::kI64), {0});
-  sum = sum + rows(c.tensor(3), places);
-  if (c.has(1) && c.has(4)) sum = sum + rows(c.tensor(4), c.tensor(1));
+  sum = sum + rows(3, places);
+  if (c.has(1) && c.has(4)) sum = sum + rows(4, c.tensor(1));
   const Tensor y =
-      ops::layer_norm(sum, known_size(sum, -1), c.tensor(5), c.tensor(6), c.real("epsilon", 1e-12));
-  const Tensor lengths =
-      c.has(7) ? ops::sum(ops::cast(c.tensor(7), DType::kI32), std::vector<int64_t>{1}, DType::kI32)
-               : ops::full({ids.dim(0)}, int64_t{0}, DType::kI32);
+      ops::layer_norm(sum, known_size(sum, -1), whole(5), whole(6), c.real("epsilon", 1e-12));
+  const Tensor lengths = c.has(mask) ? ops::sum(ops::cast(c.tensor(mask), DType::kI32),
+                                                std::vector<int64_t>{1}, DType::kI32)
+                                     : ops::full({ids.dim(0)}, int64_t{0}, DType::kI32);
   return {y, lengths, sum};
+}
+
+Values embed_layer_norm(NodeCall& c) { return embedding(c, 7, 8, {}); }
+Values quantized_embed_layer_norm(NodeCall& c) {
+  return embedding(c, 7, c.input_count(), size_t{8});
+}
+
+// ---- others
+// ------------------------------------------------------------------
+
+Values expand_dims(NodeCall& c) {
+  return {ops::unsqueeze(c.tensor(0), {c.axis(c.known_integer(1), c.tensor(0).ndim() + 1)})};
+}
+
+Values distances(NodeCall& c) {
+  const std::string metric = c.word("metric", "sqeuclidean");
+  c.check(metric == "euclidean" || metric == "sqeuclidean", "unknown metric '", metric, "'");
+  const Tensor difference = ops::unsqueeze(c.tensor(0), {1}) - ops::unsqueeze(c.tensor(1), {0});
+  const Tensor squares = ops::sum(difference * difference, std::vector<int64_t>{2});
+  return {metric == "euclidean" ? ops::sqrt(squares) : squares};
+}
+
+/// Distinct elements in the order of their first place, the inverse, and how often each is there.
+Values distinct(NodeCall& c) {
+  const Tensors out = ops::unique(c.tensor(0), true, true, true, std::nullopt);
+  const Tensor order = ops::argsort(out[1], 0);
+  const Tensor rank = ops::argsort(order, 0);
+  return {ops::index_select(out[0], order, 0), ops::index_select(rank, out[2], 0),
+          ops::index_select(out[3], order, 0)};
 }
 
 constexpr Operator kOperators[] = {
@@ -146,9 +203,19 @@ constexpr Operator kOperators[] = {
     {"SkipLayerNormalization", 1, skip_layer_norm},
     {"SkipSimplifiedLayerNormalization", 1, skip_rms_norm},
     {"EmbedLayerNormalization", 1, embed_layer_norm},
+    {"QEmbedLayerNormalization", 1, quantized_embed_layer_norm},
+    {"ExpandDims", 1, expand_dims},
+    {"CDist", 1, distances},
+    {"Unique", 1, distinct},
 };
 
 }  // namespace
+
+Tensor fused_convolution(const NodeCall& c, const Tensor& x, const Tensor& weight) {
+  Tensor y = convolve(c, x, weight, c.tensor_or_none(2));
+  if (c.has(3)) y = y + c.tensor(3);
+  return activated(c, y, c.reals("activation_params"));
+}
 
 std::span<const Operator> microsoft_operators() { return kOperators; }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "onnx/operators.h"
+#include "onnx/quantization.h"
 
 namespace paddle::onnx {
 namespace {
@@ -27,21 +28,27 @@ struct Scores {
   double softcap = 0;
   Tensor bias;     ///< added; may be absent
   Tensor allowed;  ///< bool; may be absent
-  double forbidden = -std::numeric_limits<double>::infinity();
+  Tensor sink;     ///< a score per head that takes its part and gives nothing; may be absent
+
+  void add(const Tensor& more) { bias = bias ? bias + more : more; }
 };
 
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Scores& s) {
   const double scale =
       s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(known_size(q, 3)));
-  if (!s.bias && !s.allowed && s.softcap == 0) {
+  if (!s.bias && !s.allowed && !s.sink && s.softcap == 0) {
     const auto turned = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
     return turned(ops::attention(turned(q), turned(k), turned(v), {}, scale));
   }
   Tensor x = ops::matmul(q, k, false, true) * scale;
   if (s.softcap != 0) x = ops::tanh(x / s.softcap) * s.softcap;
   if (s.bias) x = x + s.bias;
-  if (s.allowed) x = ops::where(s.allowed, x, scalar(s.forbidden, x.dtype()));
-  return ops::matmul(ops::softmax(x, -1), v);
+  if (s.allowed)
+    x = ops::where(s.allowed, x, scalar(-std::numeric_limits<double>::infinity(), x.dtype()));
+  if (!s.sink) return ops::matmul(ops::softmax(x, -1), v);
+  const Tensor sink = ops::expand(ops::reshape(ops::cast(s.sink, x.dtype()), {1, -1, 1, 1}),
+                                  {x.dim(0), x.dim(1), x.dim(2), Dim(1)});
+  return ops::matmul(part(ops::softmax(ops::concat({x, sink}, 3), -1), 3, 0, x.dim(3)), v);
 }
 
 /// Which keys each query may look at, when those before it come first.
@@ -52,24 +59,44 @@ Tensor causal(const Dim& queries, const Dim& keys) {
 
 Tensor both(const Tensor& a, const Tensor& b) { return a ? ops::logical_and(a, b) : b; }
 
-/// Keys that a mask of [batch, keys], of lengths [batch], or of [batch, queries, keys] leaves.
-Tensor allowed_by(const Tensor& mask, const Dim& keys) {
-  const Tensor one = integer_scalar(1, mask.dtype());
+/// What a mask adds to the scores: `filter` where it forbids a key. It is [batch, keys], [batch,
+/// queries, keys], or a vector of where the keys end, behind which where they begin or (three
+/// times the batch and two) sums of lengths may stand.
+Tensor scores_of_mask(const Tensor& mask, const Dim& batch, const Dim& keys, double filter,
+                      DType dtype) {
+  Tensor kept;
   if (mask.ndim() == 1) {
     const Tensor at = ops::reshape(count_up(keys), {1, 1, 1, keys});
-    return ops::less_than(at, ops::reshape(ops::cast(mask, DType::kI64), {mask.dim(0), 1, 1, 1}));
+    const auto limits = [&](const Dim& from) {
+      const Tensor taken = ops::cast(part(mask, 0, from, from + batch), DType::kI64);
+      return ops::reshape(taken, {batch, Dim(1), Dim(1), Dim(1)});
+    };
+    kept = ops::less_than(at, limits(0));
+    if (mask.dim(0).equals(batch * 2).value_or(false))
+      kept = ops::logical_and(kept, ops::greater_equal(at, limits(batch)));
+  } else {
+    kept = ops::unsqueeze(ops::greater_equal(mask, integer_scalar(1, mask.dtype())),
+                          mask.ndim() == 2 ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1});
   }
-  const Tensor kept = ops::greater_equal(mask, one);
-  return ops::unsqueeze(kept,
-                        mask.ndim() == 2 ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1});
+  return ops::where(kept, scalar(0, dtype), scalar(filter, dtype));
 }
 
-/// Projects to queries, keys and values with one weight.
-Values attention(NodeCall& c) {
+/// What inputs i (a mask) and j (a bias) and attributes say of scores of q and k.
+Scores scores_of(const NodeCall& c, const Tensor& q, const Tensor& k, size_t i, size_t j) {
+  Scores s;
+  s.scale = c.real("scale", 0);
+  s.bias = c.tensor_or_none(j);
+  if (c.has(i))
+    s.add(scores_of_mask(c.tensor(i), q.dim(0), k.dim(2), c.real("mask_filter_value", -10000),
+                         q.dtype()));
+  if (c.flag("unidirectional", false)) s.allowed = causal(q.dim(2), k.dim(2));
+  return s;
+}
+
+/// Attention of queries, keys and values that lie side by side, past ones (input `past`) first.
+Values attention_of(const NodeCall& c, const Tensor& all, size_t mask, size_t past, size_t bias) {
   const int64_t heads = c.integer("num_heads", 0);
   c.check(heads > 0, "num_heads is missing");
-  Tensor all = ops::matmul(c.tensor(0), c.tensor(1));
-  if (c.has(2)) all = all + c.tensor(2);
   auto sizes = c.integers("qkv_hidden_sizes");
   const int64_t width = known_size(all, 2);
   if (sizes.empty()) sizes.assign(3, width / 3);
@@ -78,22 +105,29 @@ Values attention(NodeCall& c) {
   const Tensor q = heads_of(part(all, 2, 0, sizes[0]), heads);
   Tensor k = heads_of(part(all, 2, sizes[0], sizes[0] + sizes[1]), heads);
   Tensor v = heads_of(part(all, 2, sizes[0] + sizes[1], width), heads);
-  if (c.has(4)) {
-    const auto past = [&](int64_t i) {
-      return ops::squeeze(part(c.tensor(4), 0, i, i + 1), std::vector<int64_t>{0});
+  if (c.has(past)) {
+    const auto before = [&](int64_t i) {
+      return ops::squeeze(part(c.tensor(past), 0, i, i + 1), std::vector<int64_t>{0});
     };
-    k = ops::concat({past(0), k}, 2);
-    v = ops::concat({past(1), v}, 2);
+    k = ops::concat({before(0), k}, 2);
+    v = ops::concat({before(1), v}, 2);
   }
-  Scores s;
-  s.scale = c.real("scale", 0);
-  s.forbidden = c.real("mask_filter_value", -10000);
-  if (c.has(3)) s.allowed = allowed_by(c.tensor(3), k.dim(2));
-  if (c.flag("unidirectional", false)) s.allowed = both(s.allowed, causal(q.dim(2), k.dim(2)));
-  s.bias = c.tensor_or_none(5);
-  Values out = {joined(attend(q, k, v, s))};
+  Values out = {joined(attend(q, k, v, scores_of(c, q, k, mask, bias)))};
   if (c.wants(1)) out.emplace_back(ops::stack({k, v}, 0));
   return out;
+}
+
+/// Projects to queries, keys and values with one weight.
+Values attention(NodeCall& c) {
+  Tensor all = ops::matmul(c.tensor(0), c.tensor(1));
+  if (c.has(2)) all = all + c.tensor(2);
+  return attention_of(c, all, 3, 4, 5);
+}
+
+/// The same on bytes.
+Values quantized_attention(NodeCall& c) {
+  const Tensor y = product_to_float(c, c.tensor(0), c.tensor_or_none(6), c.tensor(3), 1, 4, 7);
+  return attention_of(c, c.has(2) ? y + c.tensor(2) : y, 5, 8, c.input_count());
 }
 
 Values multi_head_attention(NodeCall& c) {
@@ -117,13 +151,7 @@ Values multi_head_attention(NodeCall& c) {
     k = ops::concat({c.tensor(6), k}, 2);
     v = ops::concat({c.tensor(7), v}, 2);
   }
-  Scores s;
-  s.scale = c.real("scale", 0);
-  s.forbidden = c.real("mask_filter_value", -10000);
-  if (c.has(4)) s.allowed = allowed_by(c.tensor(4), k.dim(2));
-  if (c.flag("unidirectional", false)) s.allowed = both(s.allowed, causal(q.dim(2), k.dim(2)));
-  s.bias = c.tensor_or_none(5);
-  return {joined(attend(q, k, v, s)), k, v};
+  return {joined(attend(q, k, v, scores_of(c, q, k, 4, 5))), k, v};
 }
 
 /// x [batch, heads, steps, size] turned by the angles of `places` [batch, steps].
@@ -158,13 +186,21 @@ Values rotary_embedding(NodeCall& c) {
   return {packed ? joined(y) : y};
 }
 
-/// A new part of a cache: joined on, or written where it belongs in a cache of full length.
-Tensor extended(const Tensor& past, const Tensor& now, const Tensor& places, bool in_place) {
+/// Past and new keys (or values): new ones stand at `places`, which differ by sample, behind the
+/// past and before zeros, in as many as the cache holds or the sequence has.
+Tensor extended(const Tensor& past, const Tensor& now, const Tensor& places, const Dim& total) {
   if (!past) return now;
-  if (!in_place) return ops::concat({past, now}, 2);
-  const Tensor at =
-      ops::expand(ops::reshape(places, {now.dim(0), Dim(1), now.dim(2), Dim(1)}), now.shape());
-  return ops::scatter_along(past, at, now, 2, "assign");
+  const Dim length = maximum(past.dim(2), total), room = past.dim(2) + now.dim(2);
+  Tensor base = past;
+  if (!length.same(past.dim(2))) {
+    base = ops::concat({past, ops::full(now.shape(), 0.0, now.dtype())}, 2);
+    if (!length.same(room)) base = part(base, 2, 0, length);
+  }
+  const Tensor each = ops::reshape(places, {now.dim(0), Dim(1), now.dim(2), Dim(1)});
+  const Tensor kept =
+      ops::less_than(ops::reshape(count_up(length), {1, 1, length, 1}), part(each, 2, 0, 1));
+  base = ops::where(kept, base, scalar(0, base.dtype()));
+  return ops::scatter_along(base, ops::expand(each, now.shape()), now, 2, "assign");
 }
 
 Values group_query_attention(NodeCall& c) {
@@ -182,25 +218,27 @@ Values group_query_attention(NodeCall& c) {
   k = heads_of(k, kv_heads);
   v = heads_of(v, kv_heads);
   const Dim steps = q.dim(2);
-  // The last valid place of each sample counts from 0.
-  const Tensor ends = ops::reshape(ops::cast(c.tensor(5), DType::kI64), {q.dim(0), Dim(1)});
-  Tensor places = ends + integer_scalar(1) - dim_value(steps, DType::kI64) +
-                  ops::unsqueeze(count_up(steps), {0});
-  places = ops::maximum(places, integer_scalar(0));
-  if (!c.has(3)) places = ops::expand(ops::unsqueeze(count_up(steps), {0}), {q.dim(0), steps});
+  const Tensor past_k = c.tensor_or_none(3), past_v = c.tensor_or_none(4);
+  // How long the longest sequence is with the new steps. Where all of it is new, padding may stand
+  // behind the last valid step of a sample; else each sample's steps end with that.
+  const Dim total = past_k ? c.known_dims(6).at(0) : steps;
+  const Tensor count = ops::unsqueeze(count_up(steps), {0});
+  Tensor places = ops::expand(count, {q.dim(0), steps});
+  if (!total.same(steps)) {
+    const Tensor ends = ops::reshape(ops::cast(c.tensor(5), DType::kI64), {q.dim(0), Dim(1)});
+    const Tensor start =
+        ops::maximum(ends + integer_scalar(1) - dim_value(steps, DType::kI64), integer_scalar(0));
+    const Tensor whole = ops::equal(dim_value(total, DType::kI64), dim_value(steps, DType::kI64));
+    places = ops::where(whole, integer_scalar(0), start) + count;
+  }
   if (c.flag("do_rotary", false)) {
     const bool neighbours = c.flag("rotary_interleaved", false);
-    q = rotated(c, q, places, c.tensor(7), c.tensor(8), neighbours, 0);
-    k = rotated(c, k, places, c.tensor(7), c.tensor(8), neighbours, 0);
+    const Tensor turns = c.has(9) ? ops::cast(c.tensor(9), DType::kI64) : places;
+    q = rotated(c, q, turns, c.tensor(7), c.tensor(8), neighbours, 0);
+    k = rotated(c, k, turns, c.tensor(7), c.tensor(8), neighbours, 0);
   }
-  const Tensor past_k = c.tensor_or_none(3), past_v = c.tensor_or_none(4);
-  bool in_place = false;
-  if (past_k && c.value(6).is_known() && past_k.dim(2).is_constant() && steps.is_constant())
-    in_place = past_k.dim(2).value() > 0 &&
-               past_k.dim(2).value() + steps.value() != c.known_integer(6) &&
-               past_k.dim(2).value() >= c.known_integer(6);
-  const Tensor all_k = extended(past_k, k, places, in_place);
-  const Tensor all_v = extended(past_v, v, places, in_place);
+  const Tensor all_k = extended(past_k, k, places, total);
+  const Tensor all_v = extended(past_v, v, places, total);
   const auto repeated = [&](const Tensor& x) {
     if (heads == kv_heads) return x;
     const Shape wide = {x.dim(0), x.dim(1), Dim(heads / kv_heads), x.dim(2), x.dim(3)};
@@ -217,11 +255,14 @@ Values group_query_attention(NodeCall& c) {
   if (const int64_t window = c.integer("local_window_size", -1); window > 0)
     s.allowed = both(s.allowed, ops::less_than(at - key_at, integer_scalar(window)));
   s.bias = c.tensor_or_none(10);
+  s.sink = c.tensor_or_none(11);
+  if (!s.sink && c.flag("smooth_softmax", false)) s.sink = ops::full({Dim(heads)}, 0.0, q.dtype());
   return {joined(attend(q, repeated(all_k), repeated(all_v), s)), all_k, all_v};
 }
 
 constexpr Operator kOperators[] = {
     {"Attention", 1, attention},
+    {"QAttention", 1, quantized_attention},
     {"MultiHeadAttention", 1, multi_head_attention},
     {"GroupQueryAttention", 1, group_query_attention},
     {"RotaryEmbedding", 1, rotary_embedding},

@@ -1,6 +1,7 @@
 // Operators of com.microsoft on quantised values.
 
 #include <algorithm>
+#include <array>
 
 #include "onnx/operators.h"
 #include "onnx/quantization.h"
@@ -49,8 +50,26 @@ Values global_average_pool(NodeCall& c) {
     return ops::mean(x, axes, true);
   });
 }
+/// The rule on an image whose channels are its last axis.
+template <Values (*F)(NodeCall&)>
+Values channels_last(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  c.check(x.ndim() >= 3, "the input is ", x.type(), ", its rank must be 3 or more");
+  std::vector<int64_t> before = {0, x.ndim() - 1}, after = {0};
+  for (int64_t i = 1; i < x.ndim() - 1; ++i) before.push_back(i), after.push_back(i + 1);
+  after.push_back(1);
+  Values inputs;
+  for (size_t i = 0; i < c.input_count(); ++i) inputs.push_back(c.has(i) ? c.value(i) : Value());
+  inputs[0] = permuted(x, before);
+  NodeCall inner(c.node(), c.opset(), inputs, c.evaluator(), c.scope());
+  return {permuted(F(inner)[0].tensor(), after)};
+}
+template <Values (*F)(NodeCall&)>
+Values in_either_order(NodeCall& c) {
+  return c.flag("channels_last", false) ? channels_last<F>(c) : F(c);
+}
+
 Values average_pool(NodeCall& c) {
-  c.check(!c.flag("channels_last", false), "channels_last is not supported");
   const Values inputs = {dequantized(c, 0)};
   NodeCall plain(c.node(), 19, inputs, c.evaluator(), c.scope());
   return {requantized(c, average_pool_rule(plain)[0].tensor(), 3, c.tensor(0).dtype())};
@@ -95,30 +114,19 @@ Values gemm(NodeCall& c) {
   return {c.has(7) ? requantized(c, y, 7, DType::kU8) : y};
 }
 
-/// The product in float32 of bytes whose scale is `scale`, with a matrix that inputs i (values),
-/// `i_scale` and `i_zero` give.
-Tensor product_with(const NodeCall& c, const Tensor& x, const Tensor& x_zero, const Tensor& x_scale,
-                    size_t i, size_t i_scale, size_t i_zero) {
-  const Tensor zero = c.tensor_or_none(i_zero);
-  const Tensor scale = plain(x_scale) * plain(c.tensor(i_scale));
-  if (is_one(x_scale) && scale.ndim() <= 1)
-    if (const Tensors w = known_matrix(x, x_zero, c.tensor(i), zero); !w.empty())
-      return product_of(x, w, x_zero, scale);
-  const auto wide = [&](const Tensor& v, const Tensor& point) {
-    const Tensor f = ops::cast(v, DType::kF32);
-    return point ? f - ops::cast(point, DType::kF32) : f;
-  };
-  return ops::matmul(wide(x, x_zero), wide(c.tensor(i), zero)) * (x_scale * c.tensor(i_scale));
+Values matmul_integer16(NodeCall& c) {
+  const auto wide = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF64); };
+  return {ops::cast(ops::matmul(wide(0), wide(1)), DType::kI32)};
 }
 
 Values dynamic_matmul(NodeCall& c) {
   const Tensors q = ops::quantize_dynamic(c.tensor(0));
-  const Tensor y = product_with(c, q[0], q[2], q[1], 1, 2, 3);
+  const Tensor y = product_to_float(c, q[0], q[2], q[1], 1, 2, 3);
   return {c.has(4) ? y + c.tensor(4) : y};
 }
 
 Values matmul_to_float(NodeCall& c) {
-  const Tensor y = product_with(c, c.tensor(0), c.tensor_or_none(4), c.tensor(2), 1, 3, 5);
+  const Tensor y = product_to_float(c, c.tensor(0), c.tensor_or_none(4), c.tensor(2), 1, 3, 5);
   return {c.has(6) ? y + c.tensor(6) : y};
 }
 
@@ -144,69 +152,129 @@ Tensor unpacked(const NodeCall& c, const Array& bytes, int64_t bits, int64_t row
   return Tensor(view);
 }
 
-/// Rows of weights in blocks of `block`, each with a scale and a zero point.
+/// Rows of weights in blocks of `block`, each with a scale and a zero point. Where `group_of` is
+/// not empty it gives the block of each column, and they are not side by side.
 Tensor blocks_as_numbers(const NodeCall& c, const Array& bytes, const Tensor& scales,
                          const Value& zeros, int64_t bits, int64_t rows, int64_t columns,
-                         int64_t block) {
-  const int64_t count = (columns + block - 1) / block;
+                         int64_t block, std::vector<int64_t> group_of = {}) {
+  const int64_t count = (columns + block - 1) / block, whole = count * block;
   Tensor w = ops::cast(unpacked(c, bytes, bits, rows), DType::kF32);
-  c.check(w.dim(1).equals(count * block).value_or(false), "the packed weights do not fit ", rows,
-          " rows of ", columns);
-  w = ops::reshape(w, {rows, count, block});
+  const int64_t given = known_size(w, 1);
+  c.check(given == whole || given == columns, "the packed weights do not fit ", rows, " rows of ",
+          columns);
+  if (given < whole) w = ops::concat({w, ops::full({rows, whole - given}, 0.0, w.dtype())}, 1);
+  const bool apart = !group_of.empty();
+  c.check(!apart || static_cast<int64_t>(group_of.size()) >= columns, "g_idx has ", group_of.size(),
+          " elements for ", columns, " columns");
+  group_of.resize(apart ? static_cast<size_t>(whole) : 0, 0);
+  /// A value of each block for its columns.
+  const auto for_columns = [&](const Tensor& v) {
+    const Tensor each = ops::reshape(ops::cast(v, DType::kF32), {rows, count, 1});
+    if (!apart) return each;
+    return ops::index_select(ops::reshape(each, {rows, count}), integer_vector(group_of), 1);
+  };
+  if (!apart) w = ops::reshape(w, {rows, count, block});
   Tensor zero = scalar(static_cast<double>(int64_t{1} << (bits - 1)), DType::kF32);
   if (!zeros.is_none()) {
-    if (zeros.dtype() == DType::kU8) {
-      const Tensor all =
-          ops::cast(unpacked(c, zeros.tensor().array().contiguous(), bits, rows), DType::kF32);
-      zero = ops::reshape(part(all, 1, 0, count), {rows, count, 1});
-    } else {
-      zero = ops::reshape(ops::cast(zeros.tensor(), DType::kF32), {rows, count, 1});
-    }
+    Tensor z = zeros.tensor();
+    if (z.dtype() == DType::kU8)
+      z = part(ops::cast(unpacked(c, z.array().contiguous(), bits, rows), DType::kF32), 1, 0,
+               count);
+    zero = for_columns(z);
   }
-  w = (w - zero) * ops::reshape(ops::cast(scales, DType::kF32), {rows, count, 1});
-  return part(ops::reshape(w, {rows, count * block}), 1, 0, columns);
+  w = (w - zero) * for_columns(scales);
+  return part(ops::reshape(w, {rows, whole}), 1, 0, columns);
 }
 
 Values matmul_nbits(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t block = c.integer("block_size", 32);
-  c.check(!c.has(4), "g_idx is not supported");
   c.check(block >= 1 && block <= 1 << 16, "block_size is out of range");
   if (c.has(3)) c.known(3);
   const Tensor w =
       blocks_as_numbers(c, c.known(1), c.tensor(2), c.has(3) ? c.value(3) : Value(),
-                        c.integer("bits", 4), c.integer("N", 0), c.integer("K", 0), block);
+                        c.integer("bits", 4), c.integer("N", 0), c.integer("K", 0), block,
+                        c.has(4) ? c.known_integers(4) : std::vector<int64_t>());
   const Tensor y = ops::matmul(x, ops::cast(w, x.dtype()), false, true);
   return {c.has(5) ? y + c.tensor(5) : y};
 }
 
-/// Rows of a packed table, looked up along the first axis.
-Values gather_block_quantized(NodeCall& c) {
-  const Value& data = c.value(0);
-  c.check(c.integer("gather_axis", 0) == 0 && data.shape().size() == 2,
-          "only rows of matrices are gathered");
-  const int64_t block = c.integer("block_size", 128), bits = c.integer("bits", 4);
-  const Array table = c.known(0);
-  const bool packed = table.dtype == DType::kU8;
-  const int64_t rows = table.shape[0];
-  if (c.has(3)) c.known(3);
-  Tensor w;
-  if (packed) {
-    w = blocks_as_numbers(c, table, c.tensor(2), c.has(3) ? c.value(3) : Value(), bits, rows,
-                          table.shape[1] * (8 / bits), block);
-  } else {
-    const int64_t columns = table.shape[1], count = (columns + block - 1) / block;
-    c.check(columns % block == 0, "block_size ", block, " does not divide ", columns);
-    Tensor wide = ops::reshape(ops::cast(Tensor(table), DType::kF32), {rows, count, block});
-    if (c.has(3)) wide = wide - ops::reshape(ops::cast(c.tensor(3), DType::kF32), {rows, count, 1});
-    w = ops::reshape(wide * ops::reshape(ops::cast(c.tensor(2), DType::kF32), {rows, count, 1}),
-                     {rows, columns});
+/// Weights as indices of 16 numbers, two to a byte with the first one in its high half, in blocks
+/// that have a greatest size each.
+Values matmul_bnb4(NodeCall& c) {
+  constexpr std::array<float, 16> kFloat4 = {
+      0.0f,  5.208333333e-03f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
+      -0.0f, -5.208333333e-03f, -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f};
+  constexpr std::array<float, 16> kNormal4 = {-1.0f,
+                                              -0.6961928009986877f,
+                                              -0.5250730514526367f,
+                                              -0.39491748809814453f,
+                                              -0.28444138169288635f,
+                                              -0.18477343022823334f,
+                                              -0.09105003625154495f,
+                                              0.0f,
+                                              0.07958029955625534f,
+                                              0.16093020141124725f,
+                                              0.24611230194568634f,
+                                              0.33791524171829224f,
+                                              0.44070982933044434f,
+                                              0.5626170039176941f,
+                                              0.7229568362236023f,
+                                              1.0f};
+  const int64_t n = c.integer("N", 0), k = c.integer("K", 0), block = c.integer("block_size", 0);
+  const Array bytes = c.known(1), sizes = c.known(2).cast(DType::kF32);
+  c.check(n > 0 && k > 0 && block > 0 && k <= (int64_t{1} << 40) / n,
+          "N, K or block_size is missing");
+  c.check(bytes.dtype == DType::kU8 && bytes.size() == (n * k + 1) / 2 &&
+              sizes.size() == (n * k + block - 1) / block,
+          "the packed weights do not fit ", n, " rows of ", k);
+  const auto& numbers = c.integer("quant_type", 1) == 0 ? kFloat4 : kNormal4;
+  Array w = Array::empty(DType::kF32, {n, k});
+  for (int64_t i = 0; i < n * k; ++i) {
+    const uint8_t byte = bytes.data<uint8_t>()[i / 2];
+    const size_t index = i % 2 == 0 ? byte >> 4 : byte & 15;
+    w.data<float>()[i] = numbers[index] * sizes.data<float>()[i / block];
   }
-  Shape shape = c.tensor(1).shape();
-  shape.push_back(w.dim(1));
-  const Tensor taken =
-      ops::index_select(w, ops::reshape(ops::cast(c.tensor(1), DType::kI64), Shape{-1}), 0);
-  return {ops::cast(ops::reshape(taken, shape), c.tensor(2).dtype())};
+  const Tensor& x = c.tensor(0);
+  return {ops::matmul(x, ops::cast(Tensor(w), x.dtype()), false, true)};
+}
+
+/// Parts of a packed table, looked up along its first axis.
+Values gather_block_quantized(NodeCall& c) {
+  const Array table = c.known(0);
+  const auto rank = static_cast<int64_t>(table.shape.size());
+  c.check(rank >= 2 && c.axis(c.integer("gather_axis", 0), rank) == 0 &&
+              c.axis(c.integer("quantize_axis", 1), rank) == rank - 1,
+          "only the first axis can be gathered, and only the last one quantised");
+  const int64_t block = c.integer("block_size", 128), bits = c.integer("bits", 4);
+  c.check(block >= 1 && block <= 1 << 16, "block_size is out of range");
+  int64_t rows = 1;
+  for (int64_t i = 0; i + 1 < rank; ++i) rows *= table.shape[static_cast<size_t>(i)];
+  Shape shape = to_shape(table.shape);
+  Tensor w;
+  if (table.dtype == DType::kU8) {
+    if (c.has(3)) c.known(3);
+    const int64_t columns = table.shape.back() * (8 / std::clamp<int64_t>(bits, 1, 8));
+    shape.back() = columns;
+    w = blocks_as_numbers(c, table, c.tensor(2), c.has(3) ? c.value(3) : Value(), bits, rows,
+                          columns, block);
+  } else {
+    const int64_t columns = table.shape.back(), count = (columns + block - 1) / block;
+    std::vector<int64_t> block_of;
+    for (int64_t i = 0; i < columns; ++i) block_of.push_back(i / block);
+    const auto for_columns = [&](size_t i) {
+      const Tensor v = ops::reshape(ops::cast(c.tensor(i), DType::kF32), {rows, count});
+      return ops::index_select(v, integer_vector(block_of), 1);
+    };
+    w = ops::reshape(ops::cast(Tensor(table), DType::kF32), {rows, columns});
+    if (c.has(3)) w = w - for_columns(3);
+    w = w * for_columns(2);
+  }
+  const Tensor index = ops::cast(c.tensor(1), DType::kI64);
+  const Tensor taken = ops::index_select(ops::reshape(w, shape), ops::reshape(index, Shape{-1}), 0);
+  Shape out = index.shape();
+  out.insert(out.end(), shape.begin() + 1, shape.end());
+  return {ops::cast(ops::reshape(taken, out), c.tensor(2).dtype())};
 }
 
 /// Weights come with inputs in front of gates, and a scale per direction or per gate's row.
@@ -235,18 +303,36 @@ constexpr Operator kOperators[] = {
     {"QLinearLeakyRelu", 1, leaky_relu},
     {"QLinearSoftmax", 1, softmax},
     {"QLinearGlobalAveragePool", 1, global_average_pool},
-    {"QLinearAveragePool", 1, average_pool},
+    {"QLinearAveragePool", 1, in_either_order<average_pool>},
+    {"QLinearConv", 1, in_either_order<qlinear_conv_rule>},
+    {"NhwcMaxPool", 1, channels_last<max_pool_rule>},
     {"QLinearConcat", 1, concat},
     {"QLinearWhere", 1, where},
     {"QGemm", 1, gemm},
+    {"MatMulInteger16", 1, matmul_integer16},
     {"DynamicQuantizeMatMul", 1, dynamic_matmul},
     {"MatMulIntegerToFloat", 1, matmul_to_float},
     {"DynamicQuantizeLSTM", 1, dynamic_lstm},
     {"MatMulNBits", 1, matmul_nbits},
+    {"MatMulBnb4", 1, matmul_bnb4},
     {"GatherBlockQuantized", 1, gather_block_quantized},
 };
 
 }  // namespace
+
+Tensor product_to_float(const NodeCall& c, const Tensor& x, const Tensor& x_zero,
+                        const Tensor& x_scale, size_t i, size_t i_scale, size_t i_zero) {
+  const Tensor zero = c.tensor_or_none(i_zero);
+  const Tensor scale = plain(x_scale) * plain(c.tensor(i_scale));
+  if (is_one(x_scale) && scale.ndim() <= 1)
+    if (const Tensors w = known_matrix(x, x_zero, c.tensor(i), zero); !w.empty())
+      return product_of(x, w, x_zero, scale);
+  const auto wide = [&](const Tensor& v, const Tensor& point) {
+    const Tensor f = ops::cast(v, DType::kF32);
+    return point ? f - ops::cast(point, DType::kF32) : f;
+  };
+  return ops::matmul(wide(x, x_zero), wide(c.tensor(i), zero)) * (x_scale * c.tensor(i_scale));
+}
 
 std::span<const Operator> microsoft_quantized_operators() { return kOperators; }
 

@@ -102,7 +102,7 @@ Values rms_normalization(NodeCall& c) {
   const double epsilon = c.real("epsilon", 1e-5);
   const Tensor wide = ops::cast(x, stash(c, x));
   const Tensor inverse = ops::rsqrt(ops::mean(wide * wide, axes, true) + epsilon);
-  return {ops::cast(wide * inverse, x.dtype()) * scale};
+  return {ops::cast(wide * inverse, x.dtype()) * scale, inverse};
 }
 
 /// Scale and bias are per group until opset 20, per channel since.

@@ -46,12 +46,14 @@ const std::map<std::string, Table>& tables() {
     add((*all)["com.microsoft"], microsoft_operators());
     add((*all)["com.microsoft"], microsoft_attention_operators());
     add((*all)["com.microsoft"], microsoft_quantized_operators());
+    add((*all)["com.microsoft.nchwc"], microsoft_blocked_operators());
     return all;
   }();
   return *kTables;
 }
 
-const Operator* lookup(const formats::onnx::Node& node, int64_t opset) {
+/// `opset` becomes that of the form in which the operator is found.
+const Operator* lookup(const formats::onnx::Node& node, int64_t& opset) {
   const auto table = tables().find(node.domain);
   if (table == tables().end()) return nullptr;
   auto found = table->second.find(node.op_type);
@@ -75,7 +77,7 @@ bool is_known_operator(const formats::onnx::Node& node, int64_t opset) {
   return lookup(node, opset) != nullptr;
 }
 
-const Operator& find_operator(const formats::onnx::Node& node, int64_t opset) {
+const Operator& find_operator(const formats::onnx::Node& node, int64_t& opset) {
   if (const Operator* op = lookup(node, opset)) return *op;
   std::vector<std::string> names;
   for (const auto& [domain, table] : tables())

@@ -220,6 +220,9 @@ constexpr Operator kOperators[] = {
 }  // namespace
 
 Values average_pool_rule(NodeCall& c) { return average_pool(c); }
+Values max_pool_rule(NodeCall& c) { return max_pool(c); }
+Values global_average_pool_rule(NodeCall& c) { return global_average_pool(c); }
+Values global_max_pool_rule(NodeCall& c) { return global_max_pool(c); }
 
 std::span<const Operator> pooling_operators() { return kOperators; }
 

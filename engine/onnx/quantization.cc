@@ -309,6 +309,8 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
+Values qlinear_conv_rule(NodeCall& c) { return qlinear_conv(c); }
+
 std::span<const Operator> quantization_operators() { return kOperators; }
 
 }  // namespace paddle::onnx

@@ -21,4 +21,9 @@ Tensor product_of(const Tensor& x, const Tensors& weights, const Tensor& zero,
                   const Tensor& scale = {}, const Tensor& bias = {}, const Tensor& out_scale = {},
                   const Tensor& out_zero = {});
 
+/// The product in float32 of bytes whose scale is `scale`, with a matrix that inputs i (values),
+/// `i_scale` and `i_zero` give.
+Tensor product_to_float(const NodeCall& c, const Tensor& x, const Tensor& x_zero,
+                        const Tensor& x_scale, size_t i, size_t i_scale, size_t i_zero);
+
 }  // namespace paddle::onnx

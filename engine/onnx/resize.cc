@@ -265,6 +265,14 @@ Values upsample(NodeCall& c) {
   return by_scales(c.tensor(0), s, c.has(1) ? known_numbers(c, 1) : c.reals("scales"));
 }
 
+/// Of com.microsoft.nchwc: whole scales, and coordinates as those of Resize.
+Values upsample_blocks(NodeCall& c) {
+  const auto scales = c.integers("scales");
+  const Sampling s{c.word("mode", "nearest"),
+                   c.word("coordinate_transformation_mode", "asymmetric"), "floor"};
+  return by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
+}
+
 Values resize_10(NodeCall& c) {
   const Sampling s{c.word("mode", "nearest"), "asymmetric", "floor"};
   return by_scales(c.tensor(0), s, known_numbers(c, 1));
@@ -359,6 +367,8 @@ constexpr Operator kOperators[] = {
 };
 
 }  // namespace
+
+Values upsample_blocks_rule(NodeCall& c) { return upsample_blocks(c); }
 
 std::span<const Operator> resize_operators() { return kOperators; }
 

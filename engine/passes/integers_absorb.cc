@@ -149,11 +149,13 @@ class Absorber final : public Walk {
   }
 
   /// quantize → dequantize → add of other integers → bounds → quantize: the integers that the
-  /// product gives are only a step on the way.
+  /// product gives are only a step on the way. Products of two values do without: no fast code
+  /// adds integers with a zero point to them.
   bool take_residual(const Operation& numbers) {
     Operation& o = product();
-    if (o.operands[q::kStepScale] || o.operands[q::kResidual] || !attribute(o, "low").is_none() ||
-        !attribute(o, "high").is_none() || !from_bytes(numbers.results[0]) ||
+    if (o.op == &known().product || o.operands[q::kStepScale] || o.operands[q::kResidual] ||
+        !attribute(o, "low").is_none() || !attribute(o, "high").is_none() ||
+        !from_bytes(numbers.results[0]) ||
         !same_number(numbers.operands[1], o.operands[q::kOutScale]) ||
         !same_number(numbers.operands[2], o.operands[q::kOutZero]))
       return false;

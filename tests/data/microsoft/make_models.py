@@ -1,0 +1,192 @@
+"""Writes models of ONNX Runtime's own operators, and what it computes with them (NAME.npz: the inputs `x.NAME` and
+the outputs `y.NAME`): graphs that its optimiser wrote, with channels in blocks (for processors with AVX-512) and
+quantised with channels last, and single operators. Needs numpy, onnx, onnxruntime.
+"""
+import os
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RNG = np.random.default_rng(1)
+DOMAIN = "com.microsoft"
+TYPES = {np.dtype(k): v for k, v in (("float32", 1), ("uint8", 2), ("int8", 3), ("int32", 6), ("int64", 7))}
+
+
+def floats(*shape, scale=1.0):
+    return (scale * RNG.standard_normal(shape)).astype(np.float32)
+
+
+def saved(name, nodes, inputs, outputs, constants, domains=(DOMAIN,)):
+    infos = [helper.make_tensor_value_info(k, TYPES[v.dtype], v.shape) for k, v in inputs.items()]
+    graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name=k) for k in outputs],
+                              [numpy_helper.from_array(v, k) for k, v in constants.items()])
+    for o, t in zip(graph.output, outputs.values()):
+        o.type.tensor_type.elem_type = t
+    model = helper.make_model(graph, ir_version=8, opset_imports=[
+        helper.make_opsetid("", 17), *(helper.make_opsetid(d, 1) for d in domains)])
+    path = os.path.join(HERE, name + ".onnx")
+    onnx.save(model, path)
+    return path
+
+
+def answers(path, inputs):
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs)))
+
+
+def kept(name, inputs, outputs):
+    np.savez_compressed(os.path.join(HERE, name + ".npz"), **{"x." + k: v for k, v in inputs.items()},
+                        **{"y." + k: v for k, v in outputs.items()})
+
+
+def optimised(path, name):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.optimized_model_filepath = os.path.join(HERE, name + ".onnx")
+    ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def image_net(folder, activation):
+    """Twelve channels first: fewer than a block has, and no multiple of eight."""
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w0", "b0"], ["a"], pads=[1] * 4), node(activation, ["a"], ["r"]),
+        node("MaxPool", ["r"], ["p"], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4),
+        node("Conv", ["p", "w1", "b1"], ["c"]), node("Clip", ["c", "zero", "six"], ["d"]),
+        node("Conv", ["d", "w2", "b2"], ["e"], pads=[1] * 4, group=20), node("Add", ["d", "e"], ["s"]),
+        node("Relu", ["s"], ["t"]), node("AveragePool", ["t"], ["u"], kernel_shape=[2, 2], pads=[1, 1, 0, 0]),
+        node("Conv", ["u", "w3", "b3"], ["v"]),
+        node("Resize", ["v", "", "two"], ["y"], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+        node("GlobalAveragePool", ["v"], ["z"])]
+    constants = {"w0": floats(16, 12, 3, 3, scale=.2), "b0": floats(16), "w1": floats(20, 16, 1, 1, scale=.3),
+                 "b1": floats(20), "w2": floats(20, 1, 3, 3, scale=.3), "b2": floats(20),
+                 "w3": floats(32, 20, 1, 1, scale=.3), "b3": floats(32), "zero": np.float32(0), "six": np.float32(6),
+                 "two": np.array([1, 1, 2, 2], np.float32)}
+    inputs = {"x": floats(1, 12, 7, 8)}
+    path = os.path.join(folder, "net")
+    return inputs, saved(path, nodes, inputs, {"y": 1, "z": 1}, constants, ())
+
+
+def in_blocks(weight, inner, block=8):
+    o, i, *kernel = weight.shape
+    parts = weight.reshape(o // block, block, i // inner, inner, *kernel)
+    return np.ascontiguousarray(parts.transpose(0, 2, 4, 5, 3, 1)).reshape(weight.shape)
+
+
+def blocks_of_eight(folder):
+    """What the optimiser writes for processors without AVX-512."""
+    node, inputs = helper.make_node, {"x": floats(2, 3, 6, 5)}
+    first, second, bias = floats(24, 3, 3, 3, scale=.3), floats(24, 24, 2, 2, scale=.2), floats(24)
+    plain = [node("Conv", ["x", "w0"], ["a"], pads=[1] * 4), node("Relu", ["a"], ["r"]),
+             node("Conv", ["r", "w1", "b1"], ["c"]), node("Slice", ["c", "from", "to", "axis"], ["d"]),
+             node("Transpose", ["d"], ["y"], perm=[0, 2, 3, 1])]
+    constants = {"w0": first, "w1": second, "b1": bias, "from": np.array([0]), "to": np.array([20]), "axis": np.array([1])}
+    outputs = answers(saved(os.path.join(folder, "plain"), plain, inputs, {"y": 1}, constants, ()), inputs)
+    blocked = [node("Conv", ["x", "w0"], ["a"], pads=[1] * 4, activation="Relu", domain=DOMAIN + ".nchwc"),
+               node("Conv", ["a", "w1", "b1"], ["c"], domain=DOMAIN + ".nchwc"),
+               node("ReorderOutput", ["c"], ["y"], channels=20, channels_last=1, domain=DOMAIN + ".nchwc")]
+    saved("blocks_of_eight", blocked, inputs, {"y": 1},
+          {"w0": in_blocks(first, 1), "w1": in_blocks(second, 8), "b1": bias}, (DOMAIN + ".nchwc",))
+    kept("blocks_of_eight", inputs, outputs)
+
+
+class Samples(CalibrationDataReader):
+    def __init__(self, samples):
+        self.samples = iter(samples)
+
+    def get_next(self):
+        return next(self.samples, None)
+
+
+def operator(name, op_type, inputs, outputs=1, constant=(), types=None, **attributes):
+    """Inputs by position (None: absent); those of `constant` are initialisers."""
+    inputs = [None if v is None else np.asarray(v) for v in inputs]
+    names = ["" if v is None else f"i{k}" for k, v in enumerate(inputs)]
+    given = {n: v for k, (n, v) in enumerate(zip(names, inputs)) if v is not None and k not in constant}
+    fixed = {n: v for k, (n, v) in enumerate(zip(names, inputs)) if v is not None and k in constant}
+    results = [f"o{k}" for k in range(outputs)]
+    node = helper.make_node(op_type, names, results, domain=DOMAIN, **attributes)
+    path = saved(name, [node], given, dict(zip(results, types or [1] * outputs)), fixed)
+    kept(name, given, answers(path, given))
+
+
+def attention():
+    x, w, b = floats(2, 5, 16), floats(16, 48, scale=.3), floats(48)
+    mask = np.array([[1, 1, 1, 0, 0], [0] * 5], np.int32)
+    operator("attention_forbidden", "Attention", [x, w, b, mask], num_heads=2)
+    operator("attention_filter", "Attention", [x, w, b, mask, None, floats(2, 2, 5, 5)], num_heads=2,
+             mask_filter_value=-3.0, unidirectional=1)
+    operator("attention_ends", "Attention", [x, w, b, np.array([5, 4, 1, 0], np.int32)], num_heads=2)
+    operator("attention_lengths", "MultiHeadAttention",
+             [x, floats(2, 7, 16), floats(2, 7, 16), b, np.array([7, 4, 0, 5, 10, 0, 7, 14], np.int32)], num_heads=2)
+    operator("attention_bytes", "QAttention",
+             [RNG.integers(0, 255, (2, 5, 16)).astype(np.uint8), RNG.integers(-90, 90, (16, 48)).astype(np.int8), b,
+              np.float32(.02), np.float32(.01), mask[:, :5], np.uint8(128), np.int8(3)], constant=(1, 2, 3, 4, 6, 7),
+             num_heads=2)
+
+
+def shared_attention(name, steps, total, lengths, past, **attributes):
+    """Four heads that share two keys each."""
+    batch, sink = len(lengths), attributes.pop("sink", None)
+    cache = [floats(batch, 2, past, 16), floats(batch, 2, past, 16)] if past else [None, None]
+    operator("shared_attention_" + name, "GroupQueryAttention",
+             [floats(batch, steps, 64), floats(batch, steps, 32), floats(batch, steps, 32), *cache,
+              np.array(lengths, np.int32), np.array(total, np.int32), np.cos(floats(16, 8)), np.sin(floats(16, 8)),
+              None, None, sink], 3, num_heads=4, kv_num_heads=2, do_rotary=1, **attributes)
+
+
+def byte_array(*shape):
+    return RNG.integers(0, 255, shape).astype(np.uint8)
+
+
+def others():
+    scale, numbers = np.float32(.01), RNG.integers(0, 6, (2, 4)).astype(np.int32)
+    operator("embedding_bytes", "QEmbedLayerNormalization",
+             [numbers, numbers % 2, byte_array(6, 8), byte_array(5, 8), byte_array(2, 8), byte_array(8), byte_array(8),
+              np.array([[1, 1, 1, 0]] * 2, np.int32), *[scale] * 5, *[np.uint8(z) for z in (120, 110, 128, 3, 5)]], 2,
+             types=[1, 6])
+    operator("matmul_4_bits_mixed", "MatMulNBits",
+             [floats(3, 64), byte_array(6, 2, 16), floats(6, 2), None, RNG.integers(0, 2, 64).astype(np.int32)],
+             constant=(1, 2, 4), K=64, N=6, block_size=32, bits=4)
+    operator("matmul_normal_4", "MatMulBnb4", [floats(3, 60), byte_array(150), np.abs(floats(19))], constant=(1, 2),
+             K=60, N=5, block_size=16, quant_type=1)
+    operator("gather_4_bits", "GatherBlockQuantized",
+             [byte_array(5, 3, 12), numbers % 5, floats(5, 3, 2), byte_array(5, 3, 1)], constant=(0, 2, 3),
+             gather_axis=0, quantize_axis=2, block_size=16, bits=4)
+    for activation, parameters in (("Softplus", {}), ("Elu", {"activation_alpha": .7}), ("Softsign", {}),
+                                   ("ThresholdedRelu", {"activation_alpha": .3})):
+        operator("gemm_" + activation.lower(), "FusedGemm", [floats(3, 4), floats(4, 5), floats(5)],
+                 activation=activation, **parameters)
+    operator("distances", "CDist", [floats(4, 3), floats(5, 3)], metric="euclidean")
+    operator("distinct", "Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], 3, types=[1, 7, 7])
+    operator("pad", "Pad", [floats(2, 3), np.array([0, 1, 1, 0]), np.float32(2)], mode="constant")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        inputs, path = image_net(folder, "HardSwish")
+        optimised(path, "blocks_of_sixteen")
+        kept("blocks_of_sixteen", inputs, answers(path, inputs))
+        inputs, path = image_net(folder, "Relu")
+        bytes_path = os.path.join(folder, "bytes.onnx")
+        quantize_static(path, bytes_path, Samples([inputs, {"x": floats(1, 12, 7, 8)}]),
+                        quant_format=QuantFormat.QOperator, weight_type=QuantType.QInt8)
+        optimised(bytes_path, "bytes_channels_last")
+        kept("bytes_channels_last", inputs, answers(bytes_path, inputs))
+        blocks_of_eight(folder)
+    attention()
+    shared_attention("prompt", 4, 4, [3, 3], 0, smooth_softmax=1)
+    shared_attention("sink", 4, 4, [3, 3], 0, sink=floats(4))
+    shared_attention("buffer_prompt", 4, 4, [3, 3], 9)
+    shared_attention("buffer", 1, 7, [6, 4], 9)
+    shared_attention("joined", 1, 7, [6, 4], 6)
+    others()
+
+
+if __name__ == "__main__":
+    main()
