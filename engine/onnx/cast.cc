@@ -81,15 +81,11 @@ Value from_strings(const StringArray& s, DType to) {
 }
 
 std::string number_text(const Array& a, int64_t i) {
-  if (is_bool(a.dtype)) return a.integer(i) != 0 ? "True" : "False";
-  if (is_integer(a.dtype)) return std::to_string(a.integer(i));
+  if (is_integer(a.dtype) || is_bool(a.dtype)) return std::to_string(a.integer(i));
   const double value = a.number(i);
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "INF" : "-INF";
-  std::string text =
-      a.dtype == DType::kF64 ? format_double(value) : format_float(static_cast<float>(value));
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
+  return a.dtype == DType::kF64 ? format_double(value) : format_float(static_cast<float>(value));
 }
 
 Value to_strings(const Array& a) {

@@ -173,18 +173,19 @@ Values roi_align(NodeCall& c) {
 }
 
 /// Where the bins of a region lie along one axis: a region of whole pixels, of at least one, in
-/// parts that overlap where they do not divide it, cut at the image's border.
-std::vector<std::pair<int64_t, int64_t>> bins_along(double from, double to, int64_t count,
+/// parts that overlap where they do not divide it, cut at the image's border. In float32, as other
+/// programs compute them: halves are rounded.
+std::vector<std::pair<int64_t, int64_t>> bins_along(float from, float to, int64_t count,
                                                     int64_t size) {
-  const double first = std::round(from), length = std::max(std::round(to) - first + 1, 1.0);
-  const double bin = length / static_cast<double>(count);
-  const auto within = [&](double at) {
-    return static_cast<int64_t>(std::clamp(first + at, 0.0, static_cast<double>(size)));
+  const float first = std::round(from), length = std::max(std::round(to) - first + 1, 1.0F);
+  const float bin = length / static_cast<float>(count);
+  const auto within = [&](float at) {
+    return static_cast<int64_t>(std::clamp(first + at, 0.0F, static_cast<float>(size)));
   };
   std::vector<std::pair<int64_t, int64_t>> out;
   for (int64_t i = 0; i < count; ++i)
-    out.emplace_back(within(std::floor(static_cast<double>(i) * bin)),
-                     within(std::ceil(static_cast<double>(i + 1) * bin)));
+    out.emplace_back(within(std::floor(static_cast<float>(i) * bin)),
+                     within(std::ceil(static_cast<float>(i + 1) * bin)));
   return out;
 }
 
@@ -194,7 +195,7 @@ Values max_roi_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Array regions = c.known(1);
   const std::vector<int64_t> pooled = c.integers("pooled_shape");
-  const double scale = c.real("spatial_scale", 1);
+  const auto scale = static_cast<float>(c.real("spatial_scale", 1));
   c.check(x.ndim() == 4, "the input must be [batch, channels, height, width]");
   c.check(regions.ndim() == 2 && regions.shape[1] == 5, "rois must be [regions, 5]");
   c.check(pooled.size() == 2 && pooled[0] > 0 && pooled[1] > 0, "pooled_shape must be two sizes");
@@ -211,9 +212,9 @@ Values max_roi_pool(NodeCall& c) {
       c.check(std::abs(number(i)) < 0x1p30, "a region is out of range");
     const auto image = static_cast<int64_t>(number(0));
     c.check(image >= 0 && image < batch, "the batch index ", image, " is out of range");
-    const auto columns = bins_along(number(1) * scale, number(3) * scale, pooled[1], width);
-    for (const auto& [top, bottom] :
-         bins_along(number(2) * scale, number(4) * scale, pooled[0], height))
+    const auto scaled = [&](int64_t i) { return static_cast<float>(number(i)) * scale; };
+    const auto columns = bins_along(scaled(1), scaled(3), pooled[1], width);
+    for (const auto& [top, bottom] : bins_along(scaled(2), scaled(4), pooled[0], height))
       for (const auto& [left, right] : columns)
         out.push_back(top >= bottom || left >= right
                           ? none

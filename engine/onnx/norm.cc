@@ -28,6 +28,8 @@ Values batch_normalization(NodeCall& c) {
   const bool training = c.opset() >= 14  ? c.flag("training_mode", false)
                         : c.opset() >= 7 ? c.wants(1)
                                          : !c.flag("is_test", false) && c.wants(1);
+  if (!training && c.opset() < 9 && !c.flag("spatial", true))  // of each element of a sample
+    return {(x - mean) * ops::rsqrt(variance + epsilon) * scale + bias};
   if (!training) {
     const auto as = [&](const Tensor& t) { return ops::cast(t, x.dtype()); };
     const bool narrow = x.dtype() == DType::kF16 || x.dtype() == DType::kBF16;
@@ -153,7 +155,9 @@ Values dropout(NodeCall& c) {
       c.opset() >= 12 ? (c.has(1) ? c.known_number(1) : 0.5) : c.real("ratio", 0.5);
   const bool training = c.opset() >= 12 && c.has(2) && c.known_number(2) != 0;
   const DType mask_type = c.opset() >= 10 ? DType::kBool : x.dtype();
-  if (!training || ratio == 0) return {x, ops::full(x.shape(), 1.0, mask_type)};
+  // Old opsets leave the mask open where nothing is dropped: zeros, as elsewhere.
+  if (!training || ratio == 0)
+    return {x, ops::full(x.shape(), c.opset() >= 12 ? 1.0 : 0.0, mask_type)};
   const Tensor kept = ops::bernoulli(ops::full(x.shape(), 1 - ratio, DType::kF32));
   return {ops::cast(kept, x.dtype()) * x / (1 - ratio), ops::cast(kept, mask_type)};
 }

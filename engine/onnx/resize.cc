@@ -22,23 +22,33 @@ struct AxisResize {
   double scale = 1, start = 0, end = 1;  ///< the part of the input, for tf_crop_and_resize
 };
 
-/// The place in the input that an output place looks at.
-double source(const Sampling& s, const AxisResize& a, int64_t at) {
-  const auto x = static_cast<double>(at), in = static_cast<double>(a.from);
-  const double out = a.scale * in;
-  if (s.coordinates == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
-  if (s.coordinates == "asymmetric") return x / a.scale;
-  if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
-  if (s.coordinates == "tf_crop_and_resize") {
-    const double span = (a.end - a.start) * (in - 1);
-    return a.start * (in - 1) + (out == 1 ? span / 2 : x * span / (out - 1));
+/// The place in the input that an output place looks at. In float32, as other programs compute it:
+/// `nearest` depends on which side of a whole number it falls.
+float source(const Sampling& s, const AxisResize& a, int64_t at) {
+  const auto x = static_cast<float>(at), in = static_cast<float>(a.from),
+             to = static_cast<float>(a.to), scale = static_cast<float>(a.scale);
+  if (s.coordinates == "align_corners") {
+    const auto out = static_cast<float>(a.scale * static_cast<double>(a.from));
+    return out == 1 ? 0 : x * (in - 1) / (out - 1);
   }
-  if (s.coordinates == "pytorch_half_pixel" && out == 1) return -0.5;
-  const double half = (x + 0.5) / a.scale - 0.5;
+  if (s.coordinates == "asymmetric") return x / scale;
+  if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5F) / scale;
+  if (s.coordinates == "tf_crop_and_resize") {
+    const auto start = static_cast<float>(a.start), end = static_cast<float>(a.end);
+    if (a.to == 1) return 0.5F * (start + end) * (in - 1);
+    return start * (in - 1) + x * (end - start) * (in - 1) / (to - 1);
+  }
+  if (s.coordinates == "pytorch_half_pixel" && a.to == 1) return 0;
   if (s.coordinates == "half_pixel_symmetric")
-    return in / 2 * (1 - static_cast<double>(a.to) / out) + half;
-  if (s.coordinates == "half_pixel" || s.coordinates == "pytorch_half_pixel") return half;
+    return in / 2 * (1 - to / (scale * in)) + (x + 0.5F) / scale - 0.5F;
+  if (s.coordinates == "half_pixel" || s.coordinates == "pytorch_half_pixel")
+    return (x + 0.5F) / scale - 0.5F;
   fail(ErrorCode::kModel, "unknown coordinate_transformation_mode '", s.coordinates, "'");
+}
+
+/// size * scale, rounded down, in float32 for the same reason.
+int64_t scaled(int64_t size, double scale) {
+  return static_cast<int64_t>(std::floor(static_cast<float>(size) * static_cast<float>(scale)));
 }
 
 double cubic_weight(double distance, double a) {
@@ -72,9 +82,10 @@ Taps taps_of(const Sampling& s, double ratio, double scale) {
   return t;
 }
 
-int64_t nearest_place(const Sampling& s, double x) {
-  if (s.nearest == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
-  if (s.nearest == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
+int64_t nearest_place(const Sampling& s, float x, double scale) {
+  if (s.nearest == "outward") return static_cast<int64_t>(scale < 1 ? std::ceil(x) : std::floor(x));
+  if (s.nearest == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5F));
+  if (s.nearest == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5F));
   if (s.nearest == "floor") return static_cast<int64_t>(std::floor(x));
   if (s.nearest == "ceil") return static_cast<int64_t>(std::ceil(x));
   fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
@@ -96,16 +107,16 @@ Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
   std::vector<std::vector<int64_t>> places;
   std::vector<std::vector<double>> weights;
   for (int64_t at = 0; at < a.to; ++at) {
-    const double from = source(s, a, at);
-    if (s.coordinates == "tf_crop_and_resize" && (from < 0 || from > static_cast<double>(last)))
+    const float from = source(s, a, at);
+    if (s.coordinates == "tf_crop_and_resize" && (from < 0 || from > static_cast<float>(last)))
       outside[static_cast<size_t>(at)] = 1;
     Taps taps{0, {1}};
     int64_t base = 0;
     if (s.mode == "nearest") {
-      base = nearest_place(s, from);
+      base = nearest_place(s, from, a.scale);
     } else {
       base = static_cast<int64_t>(std::ceil(from)) - 1;
-      taps = taps_of(s, from - static_cast<double>(base), a.scale);
+      taps = taps_of(s, static_cast<double>(from) - static_cast<double>(base), a.scale);
     }
     double total = 0;
     for (size_t k = 0; k < taps.weights.size(); ++k) {
@@ -123,6 +134,7 @@ Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
     if (s.exclude_outside && total != 0)
       for (size_t k = 0; k < taps.weights.size(); ++k) weights[k][static_cast<size_t>(at)] /= total;
   }
+  if (a.to == 0) return part(x, a.axis, 0, 0);
   Tensor out;
   for (size_t k = 0; k < places.size(); ++k) {
     Tensor taken = ops::index_select(x, integer_vector(places[k]), a.axis);
@@ -151,13 +163,13 @@ Dim scaled(const Dim& size, double scale) {
   throw NeedsValue(ErrorCode::kModel, str("the size ", size, " must be known"));
 }
 
-/// `resized` with places and weights computed when the model runs, in float64 like there.
+/// `resized` with places and weights computed when the model runs, in float32 like there.
 Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
   const auto must_be_known = [&] {
     throw NeedsValue(ErrorCode::kModel, str("the size ", a.from, " must be known"));
   };
   if (s.antialias || s.exclude_outside || s.mode == "cubic") must_be_known();
-  const DType f = DType::kF64;
+  const DType f = DType::kF32;
   const Tensor at =
       ops::cast(ops::arange(AttrValue(0), AttrValue(a.to), AttrValue(1), DType::kI64), f);
   const Tensor in = dim_value(a.from, f), one = scalar(1, f), half = scalar(0.5, f);
@@ -169,7 +181,8 @@ Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
   } else if (s.coordinates == "half_pixel") {
     from = (at + half) / scale - half;
   } else if (s.coordinates == "pytorch_half_pixel") {
-    from = ops::where(ops::equal(out, one), scalar(-0.5, f), (at + half) / scale - half);
+    from =
+        ops::where(ops::equal(dim_value(a.to, f), one), scalar(0, f), (at + half) / scale - half);
   } else if (s.coordinates == "align_corners") {
     from = ops::where(ops::equal(out, one), scalar(0, f), at * (in - one) / (out - one));
   } else {
@@ -182,7 +195,8 @@ Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
   if (s.mode == "nearest") {
     if (s.nearest == "round_prefer_floor") return taken(ops::ceil(from - half));
     if (s.nearest == "round_prefer_ceil") return taken(ops::floor(from + half));
-    if (s.nearest == "floor") return taken(ops::floor(from));
+    if (s.nearest == "outward" && *a.scale < 1) return taken(ops::ceil(from));
+    if (s.nearest == "floor" || s.nearest == "outward") return taken(ops::floor(from));
     if (s.nearest == "ceil") return taken(ops::ceil(from));
     fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
   }
@@ -247,7 +261,7 @@ Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& 
     if (a.scale == 1) continue;
     if (!(a.scale > 0)) fail(ErrorCode::kModel, "the scale ", a.scale, " is not positive");
     a.from = known_size(x, i);
-    a.to = static_cast<int64_t>(std::floor(static_cast<double>(a.from) * a.scale));
+    a.to = scaled(a.from, a.scale);
     axes.push_back(a);
   }
   return resize_all(x, s, axes);
@@ -273,8 +287,9 @@ Values upsample_blocks(NodeCall& c) {
   return by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
 }
 
+/// Places are rounded up along axes that shrink.
 Values resize_10(NodeCall& c) {
-  const Sampling s{c.word("mode", "nearest"), "asymmetric", "floor"};
+  const Sampling s{c.word("mode", "nearest"), "asymmetric", "outward"};
   return by_scales(c.tensor(0), s, known_numbers(c, 1));
 }
 
@@ -344,9 +359,8 @@ Values resize(NodeCall& c) {
     if (!scales.empty()) {
       a.scale = scales[i];
       c.check(a.scale > 0, "the scale ", a.scale, " is not positive");
-      const double part = crop ? a.end - a.start : 1;
-      c.check(std::abs(in * part * a.scale) < 0x1p40, "the scale ", a.scale, " is too large");
-      a.to = static_cast<int64_t>(std::floor(in * part * a.scale));
+      c.check(std::abs(in * a.scale) < 0x1p40, "the scale ", a.scale, " is too large");
+      a.to = scaled(a.from, a.scale);
     } else if (common != 0) {
       a.scale = common;
       c.check(std::abs(in * common) < 0x1p40, "the scale ", common, " is too large");

@@ -34,7 +34,8 @@ AxisTaps taps_of(const Tensor& in, int64_t size, const SampleOptions& o) {
   const auto last = static_cast<double>(size - 1);
   const double low = o.align_corners ? 0 : -0.5, high = o.align_corners ? last : last + 0.5;
   Tensor x = o.mode == "nearest" ? ops::round(in) : in;
-  if (o.padding == "border") x = ops::clip(x, 0.0, last);
+  // The neighbours of a cubic point are held inside one by one.
+  if (o.padding == "border" && o.mode != "cubic") x = ops::clip(x, 0.0, last);
   if (o.padding == "reflection") {
     const Tensor outside = ops::logical_or(ops::less_than(x, scalar(low, x.dtype())),
                                            ops::greater_than(x, scalar(high, x.dtype())));

@@ -1,6 +1,7 @@
 """Writes models of ONNX Runtime's own operators, and what it computes with them (NAME.npz: the inputs `x.NAME` and
 the outputs `y.NAME`): graphs that its optimiser wrote, with channels in blocks (for processors with AVX-512) and
-quantised with channels last, and single operators. Needs numpy, onnx, onnxruntime.
+quantised with channels last, and single operators, some of them in the forms of old opsets. Needs numpy, onnx,
+onnxruntime.
 """
 import os
 import tempfile
@@ -21,14 +22,14 @@ def floats(*shape, scale=1.0):
     return (scale * RNG.standard_normal(shape)).astype(np.float32)
 
 
-def saved(name, nodes, inputs, outputs, constants, domains=(DOMAIN,)):
+def saved(name, nodes, inputs, outputs, constants, domains=(DOMAIN,), opset=17):
     infos = [helper.make_tensor_value_info(k, TYPES[v.dtype], v.shape) for k, v in inputs.items()]
     graph = helper.make_graph(nodes, "g", infos, [onnx.ValueInfoProto(name=k) for k in outputs],
                               [numpy_helper.from_array(v, k) for k, v in constants.items()])
     for o, t in zip(graph.output, outputs.values()):
         o.type.tensor_type.elem_type = t
     model = helper.make_model(graph, ir_version=8, opset_imports=[
-        helper.make_opsetid("", 17), *(helper.make_opsetid(d, 1) for d in domains)])
+        helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)])
     path = os.path.join(HERE, name + ".onnx")
     onnx.save(model, path)
     return path
@@ -103,15 +104,15 @@ class Samples(CalibrationDataReader):
         return next(self.samples, None)
 
 
-def operator(name, op_type, inputs, outputs=1, constant=(), types=None, **attributes):
+def operator(name, op_type, inputs, outputs=1, constant=(), types=None, domain=DOMAIN, opset=17, **attributes):
     """Inputs by position (None: absent); those of `constant` are initialisers."""
     inputs = [None if v is None else np.asarray(v) for v in inputs]
     names = ["" if v is None else f"i{k}" for k, v in enumerate(inputs)]
     given = {n: v for k, (n, v) in enumerate(zip(names, inputs)) if v is not None and k not in constant}
     fixed = {n: v for k, (n, v) in enumerate(zip(names, inputs)) if v is not None and k in constant}
     results = [f"o{k}" for k in range(outputs)]
-    node = helper.make_node(op_type, names, results, domain=DOMAIN, **attributes)
-    path = saved(name, [node], given, dict(zip(results, types or [1] * outputs)), fixed)
+    node = helper.make_node(op_type, names, results, domain=domain, **attributes)
+    path = saved(name, [node], given, dict(zip(results, types or [1] * outputs)), fixed, opset=opset)
     kept(name, given, answers(path, given))
 
 
@@ -167,6 +168,26 @@ def others():
     operator("pad", "Pad", [floats(2, 3), np.array([0, 1, 1, 0]), np.float32(2)], mode="constant")
 
 
+def old_forms():
+    """Rounding in float32 decides what the nearest place is, and sizes."""
+    x, shrunk = floats(1, 2, 8, 10), np.array([1, 1, .6, 1.7], np.float32)
+    operator("resize_10", "Resize", [x, shrunk], constant=(1,), domain="", opset=10)
+    for coordinates in ("asymmetric", "half_pixel", "half_pixel_symmetric", "tf_half_pixel_for_nn"):
+        for scales in (shrunk, np.array([1, 1, .7, .3], np.float32)):
+            operator(f"resize_{coordinates}_{int(10 * scales[3])}", "Resize", [x, None, scales], constant=(2,), domain="",
+                     opset=19, coordinate_transformation_mode=coordinates, nearest_mode="floor")
+    operator("resize_one", "Resize", [x, None, np.array([1, 1, 1 / 8, 1 / 10], np.float32)], constant=(2,), domain="",
+             opset=13, mode="linear", coordinate_transformation_mode="pytorch_half_pixel")
+    operator("resize_crop", "Resize", [x, np.array([0, 0, .1, .2, 1, 1, .8, .9], np.float32), shrunk], constant=(1, 2),
+             domain="", opset=13, mode="linear", coordinate_transformation_mode="tf_crop_and_resize")
+    operator("dropout_7", "Dropout", [x], 2, domain="", opset=7)
+    each = [floats(2, 8, 10) for _ in range(3)]
+    operator("normalization_7", "BatchNormalization", [x, *each, np.abs(floats(2, 8, 10))], domain="", opset=7, spatial=0)
+    operator("regions", "MaxRoiPool", [x, np.array([[0, 0, 0, 5, 5], [0, 2, 2, 9, 9]], np.float32)], domain="",
+             pooled_shape=[2, 3], spatial_scale=.7)
+    operator("grid_border", "GridSample", [x, floats(1, 4, 3, 2)], domain="", mode="bicubic", padding_mode="border")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = image_net(folder, "HardSwish")
@@ -186,6 +207,7 @@ def main():
     shared_attention("buffer", 1, 7, [6, 4], 9)
     shared_attention("joined", 1, 7, [6, 4], 6)
     others()
+    old_forms()
 
 
 if __name__ == "__main__":
