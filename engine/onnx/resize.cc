@@ -28,7 +28,9 @@ float source(const Sampling& s, const AxisResize& a, int64_t at) {
   const auto x = static_cast<float>(at), in = static_cast<float>(a.from),
              to = static_cast<float>(a.to), scale = static_cast<float>(a.scale);
   if (s.coordinates == "align_corners") {
-    const auto out = static_cast<float>(a.scale * static_cast<double>(a.from));
+    // An axis that grows has a whole length, as PyTorch and ONNX Runtime have it; ONNX's own cases
+    // of one that shrinks do not round it.
+    const auto out = a.to > a.from ? to : static_cast<float>(a.scale * static_cast<double>(a.from));
     return out == 1 ? 0 : x * (in - 1) / (out - 1);
   }
   if (s.coordinates == "asymmetric") return x / scale;
@@ -174,7 +176,7 @@ Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
       ops::cast(ops::arange(AttrValue(0), AttrValue(a.to), AttrValue(1), DType::kI64), f);
   const Tensor in = dim_value(a.from, f), one = scalar(1, f), half = scalar(0.5, f);
   const Tensor scale = a.scale ? scalar(*a.scale, f) : dim_value(a.to, f) / in;
-  const Tensor out = a.scale ? in * scale : dim_value(a.to, f);
+  const Tensor out = a.scale && *a.scale < 1 ? in * scale : dim_value(a.to, f);
   Tensor from;
   if (s.coordinates == "asymmetric") {
     from = at / scale;

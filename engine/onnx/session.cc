@@ -90,22 +90,30 @@ std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& type
   return function;
 }
 
+std::unique_ptr<runtime::Executable> Session::attempt(const std::vector<TensorType>& types) {
+  try {
+    return executable_of(trace(types), options_);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kDevice) throw;
+    return nullptr;  // node by node it may still run, or say better what is wrong
+  }
+}
+
 Session::Compiled* Session::compiled_for(const Values& inputs) {
   if (options_.mode != Mode::kAutomatic) return nullptr;
-  std::vector<TensorType> types;
-  for (const Value& v : inputs) {
+  for (const Value& v : inputs)
     if (!v.is_tensor() || v.dtype() == DType::kString) return nullptr;
-    types.push_back({v.dtype(), v.shape()});
-  }
-  const auto attempt =
-      [&](const std::vector<TensorType>& of) -> std::unique_ptr<runtime::Executable> {
-    try {
-      return executable_of(trace(of), options_);
-    } catch (const Error& e) {
-      if (e.code() == ErrorCode::kDevice) throw;
-      return nullptr;  // node by node it may still run, or say better what is wrong
-    }
+  const auto fits = [&](const Compiled& c) {
+    return std::equal(inputs.begin(), inputs.end(), c.types.begin(), c.types.end(),
+                      [](const Value& v, const TensorType& type) {
+                        return same_type({v.dtype(), v.shape()}, type);
+                      });
   };
+  for (auto it = by_shape_.begin(); it != by_shape_.end(); ++it)
+    if (fits(*it)) {
+      by_shape_.splice(by_shape_.begin(), by_shape_, it);
+      return it->executable ? &*it : nullptr;
+    }
   if (!symbolic_tried_) {
     symbolic_tried_ = true;
     const auto declared = opened_.input_types();
@@ -115,12 +123,12 @@ Session::Compiled* Session::compiled_for(const Values& inputs) {
         symbolic_->executable = std::move(executable);
       }
   }
-  if (symbolic_) return symbolic_.get();
-  for (auto it = by_shape_.begin(); it != by_shape_.end(); ++it)
-    if (std::equal(types.begin(), types.end(), it->types.begin(), it->types.end(), same_type)) {
-      by_shape_.splice(by_shape_.begin(), by_shape_, it);
-      return it->executable ? &*it : nullptr;
-    }
+  return symbolic_ ? symbolic_.get() : compile_for_shapes(inputs);
+}
+
+Session::Compiled* Session::compile_for_shapes(const Values& inputs) {
+  std::vector<TensorType> types;
+  for (const Value& v : inputs) types.push_back({v.dtype(), v.shape()});
   by_shape_.push_front({types, attempt(types)});
   if (by_shape_.size() > kMaxCompiled) by_shape_.pop_back();
   return by_shape_.front().executable ? &by_shape_.front() : nullptr;
@@ -134,6 +142,29 @@ std::vector<Array> Session::arrays_for(const ir::Function& function, const Value
                          ? Array::from<uint64_t>({seed_, step_}, {2})
                          : inputs[next++].tensor().array().contiguous());
   return arrays;
+}
+
+std::vector<Layout> Session::layouts_for(const Compiled& compiled, const Values& inputs) const {
+  std::vector<Layout> layouts;
+  for (const Array& a : arrays_for(compiled.executable->function(), inputs))
+    layouts.push_back(Layout::of(a));
+  return layouts;
+}
+
+Session::Compiled* Session::fitting(const Values& inputs) {
+  Compiled* const compiled = compiled_for(inputs);
+  if (!compiled || compiled != symbolic_.get()) return compiled;
+  // Sizes that the file names differently are taken as equal where they meet. Where they are not (a
+  // size of 1 is repeated), or sizes of one name differ, the plan is for these shapes alone. What
+  // else does not fit is the file's fault.
+  try {
+    compiled->executable->plan(layouts_for(*compiled, inputs));
+    return compiled;
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kUsage) fail(ErrorCode::kModel, e.message());
+    if (e.code() != ErrorCode::kData) throw;
+    return compile_for_shapes(inputs);
+  }
 }
 
 void Session::check_inputs(const Values& inputs) const {
@@ -168,7 +199,7 @@ Values Session::run_eagerly(const Values& inputs) {
 Values Session::run(const Values& inputs) {
   check_inputs(inputs);
   ++step_;
-  Compiled* const compiled = compiled_for(inputs);
+  Compiled* const compiled = fitting(inputs);
   if (!compiled) {
     Values results = run_eagerly(inputs);
     for (Value& v : results)
@@ -187,12 +218,8 @@ Values Session::run(const Values& inputs) {
 }
 
 double Session::flops(const Values& inputs) {
-  Compiled* const compiled = compiled_for(inputs);
-  if (!compiled) return 0;
-  std::vector<Layout> layouts;
-  for (const Array& a : arrays_for(compiled->executable->function(), inputs))
-    layouts.push_back(Layout::of(a));
-  return compiled->executable->plan(layouts).flops();
+  Compiled* const compiled = fitting(inputs);
+  return compiled ? compiled->executable->plan(layouts_for(*compiled, inputs)).flops() : 0;
 }
 
 }  // namespace paddle::onnx

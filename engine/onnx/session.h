@@ -64,6 +64,13 @@ class Session {
     std::unique_ptr<runtime::Executable> executable;  ///< null: cannot be traced for these types
   };
   Compiled* compiled_for(const Values& inputs);
+  /// The same, but one that takes inputs of these shapes.
+  Compiled* fitting(const Values& inputs);
+  /// A plan for these types; none if the model cannot be traced as a whole.
+  std::unique_ptr<runtime::Executable> attempt(const std::vector<TensorType>& types);
+  std::vector<Layout> layouts_for(const Compiled& compiled, const Values& inputs) const;
+  /// The plan for the inputs' own shapes, which is made now.
+  Compiled* compile_for_shapes(const Values& inputs);
   std::vector<Array> arrays_for(const ir::Function& function, const Values& inputs) const;
   void check_inputs(const Values& inputs) const;
   Values run_eagerly(const Values& inputs);

@@ -1,5 +1,5 @@
-// Operators of com.microsoft and com.microsoft.nchwc, and old forms of ONNX's own, against what ONNX
-// Runtime computes with them (tests/data/microsoft/make_models.py).
+// Operators of com.microsoft and com.microsoft.nchwc, and old forms of ONNX's own, against what
+// ONNX Runtime computes with them (tests/data/microsoft/make_models.py).
 
 #include <gtest/gtest.h>
 

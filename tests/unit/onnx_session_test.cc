@@ -154,6 +154,27 @@ TEST(OnnxSession, BothModesAgree) {
   for (int64_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a.number(i), b.number(i), 1e-6);
 }
 
+TEST(OnnxSession, SizesOfTwoNamesThatDifferAreRepeated) {
+  // Of a mask whose sizes have names of their own, one may be 1 in a run; and sizes of one name may
+  // differ.
+  const std::string graph =
+      onnx_graph({onnx_node("Add", {"x", "mask"}, {"y"})},
+                 {value_info("x", 1, {"batch", "3"}), value_info("mask", 1, {"other", "3"})}, {kY});
+  const auto session = session_of(graph);
+  for (const int64_t count : {4, 1, 4}) {
+    const Values out = session->run({Value(Tensor(rows(4))), Value(Tensor(rows(count)))});
+    const Array y = out[0].tensor().array().contiguous();
+    ASSERT_EQ(y.shape, (Dims{4, 3}));
+    EXPECT_EQ(y.data<float>()[11], count == 4 ? 22 : 13);
+  }
+  EXPECT_THROW(session->run({Value(Tensor(rows(4))), Value(Tensor(rows(2)))}), Error);
+  const std::string named =
+      onnx_graph({onnx_node("Concat", {"x", "z"}, {"y"}, {int_attribute("axis", 0)})},
+                 {value_info("x", 1, {"batch", "3"}), value_info("z", 1, {"batch", "3"})}, {kY});
+  const Values out = session_of(named)->run({Value(Tensor(rows(4))), Value(Tensor(rows(2)))});
+  EXPECT_EQ(out[0].tensor().array().shape, (Dims{6, 3}));
+}
+
 TEST(OnnxSession, WhatAValueDecidesRunsNodeByNode) {
   // The shape is an input, so the graph cannot be traced.
   const std::string graph = onnx_graph({onnx_node("Reshape", {"x", "to"}, {"y"})},

@@ -178,6 +178,8 @@ def old_forms():
                      opset=19, coordinate_transformation_mode=coordinates, nearest_mode="floor")
     operator("resize_one", "Resize", [x, None, np.array([1, 1, 1 / 8, 1 / 10], np.float32)], constant=(2,), domain="",
              opset=13, mode="linear", coordinate_transformation_mode="pytorch_half_pixel")
+    operator("resize_corners", "Resize", [x, None, np.array([1, 1, 1.7, 1.3], np.float32)], constant=(2,), domain="",
+             opset=13, mode="linear", coordinate_transformation_mode="align_corners")
     operator("resize_crop", "Resize", [x, np.array([0, 0, .1, .2, 1, 1, .8, .9], np.float32), shrunk], constant=(1, 2),
              domain="", opset=13, mode="linear", coordinate_transformation_mode="tf_crop_and_resize")
     operator("dropout_7", "Dropout", [x], 2, domain="", opset=7)
