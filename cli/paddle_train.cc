@@ -225,6 +225,7 @@ int run(int argc, char** argv) {
   options.output = options.resume   ? resume
                    : output.empty() ? "runs/" + std::filesystem::path(config_path).stem().string()
                                     : output;
+  options.dry_run = dry_run && options.benchmark == 0;
   Console console;
   watch_for_interrupts();
   if (options.benchmark > 0) {

@@ -34,6 +34,7 @@ struct Initialiser {
   Array array = {};  ///< of kArray; copied when used
 
   static Initialiser constant(double value) { return {Kind::kConstant, value, 0, {}}; }
+  bool is_random() const;
   std::string text() const;  ///< "normal(0, 0.02)"
 };
 

@@ -165,6 +165,10 @@ std::string Initialiser::text() const {
   }
 }
 
+bool Initialiser::is_random() const {
+  return kind != Kind::kConstant && kind != Kind::kAssign && kind != Kind::kArray;
+}
+
 std::pair<double, double> fans(const Dims& shape) {
   double in = 1, out = 1;
   if (shape.size() == 1) {
@@ -185,6 +189,8 @@ Array initial_value(const Initialiser& init, const std::string& path, const Dims
                     DType dtype, uint64_t seed) {
   const int64_t size = element_count(std::span<const int64_t>(shape));
   if (init.kind == Kind::kArray) return copy_of(init.array, path, shape, dtype);
+  if (init.kind == Kind::kConstant && init.a == 0 && !std::signbit(init.a))
+    return Array::zeros(dtype, shape);
   const Random random(seed, stream_of(path));
   const std::vector<double> numbers =
       init.kind == Kind::kOrthogonal ? orthogonal_values(shape, random) : init.values;

@@ -29,10 +29,36 @@ Storage::~Storage() {
   if (owned_) std::free(data_);
 }
 
+namespace {
+
+/// Large memory lies on whole huge pages: rows of big tables are then found without page walks.
+constexpr size_t kHugePage = size_t{1} << 21;
+constexpr size_t kLarge = 4 * kHugePage;
+
+}  // namespace
+
+std::shared_ptr<Storage> Storage::zeros(size_t bytes) {
+  if (bytes < kLarge) {
+    auto out = allocate(bytes);
+    std::memset(out->data_, 0, bytes);
+    return out;
+  }
+  // Fresh pages of the system are zero. The mapping holds one page more, to begin at a huge one.
+  const size_t mapped = bytes > SIZE_MAX - kHugePage ? bytes : bytes + kHugePage;
+  void* const data =
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED)
+    fail(ErrorCode::kDevice, "out of memory: cannot allocate ", human_bytes(bytes));
+  std::shared_ptr<void> owner(data, [mapped](void* p) { munmap(p, mapped); });
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  auto* const begin =
+      static_cast<std::byte*>(data) + ((address + kHugePage - 1) / kHugePage * kHugePage - address);
+  madvise(begin, bytes, MADV_HUGEPAGE);  // advice: what fails changes nothing
+  return borrow(begin, bytes, std::move(owner));
+}
+
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
-  // Large memory lies on whole huge pages: rows of big tables are then found without page walks.
-  constexpr size_t kHugePage = size_t{1} << 21;
-  const bool large = bytes >= 4 * kHugePage;
+  const bool large = bytes >= kLarge;
   const size_t alignment = large ? kHugePage : 64;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* data = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
@@ -81,22 +107,28 @@ Dims contiguous_strides(std::span<const int64_t> shape) {
   return strides;
 }
 
-Array Array::empty(DType dtype, Dims shape) {
+namespace {
+
+Array contiguous_on(std::shared_ptr<Storage> (*make)(size_t), DType dtype, Dims shape) {
   for (const int64_t d : shape)
     if (d < 0) fail(ErrorCode::kUsage, "negative size in shape ", str(shape));
   Array out;
   out.dtype = dtype;
-  const int64_t count = element_count(std::span<const int64_t>(shape));
   out.strides = contiguous_strides(shape);
+  out.storage = make(
+      static_cast<size_t>(storage_bytes(dtype, element_count(std::span<const int64_t>(shape)))));
   out.shape = std::move(shape);
-  out.storage = Storage::allocate(static_cast<size_t>(storage_bytes(dtype, count)));
   return out;
 }
 
+}  // namespace
+
+Array Array::empty(DType dtype, Dims shape) {
+  return contiguous_on(Storage::allocate, dtype, std::move(shape));
+}
+
 Array Array::zeros(DType dtype, Dims shape) {
-  Array out = empty(dtype, std::move(shape));
-  if (out.storage->bytes() > 0) std::memset(out.storage->data(), 0, out.storage->bytes());
-  return out;
+  return contiguous_on(Storage::zeros, dtype, std::move(shape));
 }
 
 bool Array::is_contiguous() const {

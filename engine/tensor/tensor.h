@@ -34,6 +34,8 @@ bool same_type(const TensorType& a, const TensorType& b);
 class Storage {
  public:
   static std::shared_ptr<Storage> allocate(size_t bytes);  ///< 64-byte aligned; kDevice if it fails
+  /// The same, filled with zeros; large ones take memory only where they are written.
+  static std::shared_ptr<Storage> zeros(size_t bytes);
   static std::shared_ptr<Storage> borrow(void* data, size_t bytes, std::shared_ptr<void> owner);
   /// Bytes at any address, as a file holds them: `data` makes an aligned copy when first asked.
   static std::shared_ptr<Storage> borrow_unaligned(const void* data, size_t bytes,

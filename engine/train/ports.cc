@@ -49,7 +49,9 @@ Array Ports::first_value(const std::string& path, const Dims& shape, DType dtype
                          const model::Initialiser& init) const {
   if (store_.given)
     if (auto value = store_.given(path, shape, dtype)) return *value;
-  return model::initial_value(init, path, shape, dtype, store_.seed);
+  const bool left_out = !store_.draws && init.is_random();
+  return model::initial_value(left_out ? model::Initialiser::constant(0) : init, path, shape, dtype,
+                              store_.seed);
 }
 
 Tensor Ports::parameter(const std::string& path, const Dims& shape, DType dtype,

@@ -22,6 +22,7 @@ struct TrainOptions {
   std::string dump_ir;    ///< folder for the module after each pass, or ""
   int64_t benchmark = 0;  ///< timed steps; nothing is written then
   bool profile = false;   ///< time every operation of the compiled step
+  bool dry_run = false;   ///< only to be prepared: random initial weights stay zeros
 };
 
 /// One line of metrics.jsonl.

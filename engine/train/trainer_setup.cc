@@ -76,6 +76,7 @@ MemoryPlan Trainer::Impl::prepare() {
   auto types = placed(config_.document.find("data")->find("train"), [&] {
     return Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
   });
+  store_.draws = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
   for (const std::string& group : step_->definition().optimizer->unmatched_groups([&] {
