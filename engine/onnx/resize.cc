@@ -281,14 +281,6 @@ Values upsample(NodeCall& c) {
   return by_scales(c.tensor(0), s, c.has(1) ? known_numbers(c, 1) : c.reals("scales"));
 }
 
-/// Of com.microsoft.nchwc: whole scales, and coordinates as those of Resize.
-Values upsample_blocks(NodeCall& c) {
-  const auto scales = c.integers("scales");
-  const Sampling s{c.word("mode", "nearest"),
-                   c.word("coordinate_transformation_mode", "asymmetric"), "floor"};
-  return by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
-}
-
 /// Places are rounded up along axes that shrink.
 Values resize_10(NodeCall& c) {
   const Sampling s{c.word("mode", "nearest"), "asymmetric", "outward"};
@@ -384,7 +376,13 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-Values upsample_blocks_rule(NodeCall& c) { return upsample_blocks(c); }
+/// Of com.microsoft.nchwc: whole scales, and coordinates as those of Resize.
+Values upsample_blocks_rule(NodeCall& c) {
+  const auto scales = c.integers("scales");
+  const Sampling s{c.word("mode", "nearest"),
+                   c.word("coordinate_transformation_mode", "asymmetric"), "floor"};
+  return by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
+}
 
 std::span<const Operator> resize_operators() { return kOperators; }
 

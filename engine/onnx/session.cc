@@ -144,27 +144,22 @@ std::vector<Array> Session::arrays_for(const ir::Function& function, const Value
   return arrays;
 }
 
-std::vector<Layout> Session::layouts_for(const Compiled& compiled, const Values& inputs) const {
-  std::vector<Layout> layouts;
-  for (const Array& a : arrays_for(compiled.executable->function(), inputs))
-    layouts.push_back(Layout::of(a));
-  return layouts;
-}
-
 Session::Compiled* Session::fitting(const Values& inputs) {
-  Compiled* const compiled = compiled_for(inputs);
+  Compiled* compiled = compiled_for(inputs);
+  if (compiled) held_ = arrays_for(compiled->executable->function(), inputs);
   if (!compiled || compiled != symbolic_.get()) return compiled;
   // Sizes that the file names differently are taken as equal where they meet. Where they are not (a
   // size of 1 is repeated), or sizes of one name differ, the plan is for these shapes alone. What
   // else does not fit is the file's fault.
   try {
-    compiled->executable->plan(layouts_for(*compiled, inputs));
-    return compiled;
+    compiled->executable->prepare(held_);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kUsage) fail(ErrorCode::kModel, e.message());
     if (e.code() != ErrorCode::kData) throw;
-    return compile_for_shapes(inputs);
+    compiled = compile_for_shapes(inputs);
+    if (compiled) held_ = arrays_for(compiled->executable->function(), inputs);
   }
+  return compiled;
 }
 
 void Session::check_inputs(const Values& inputs) const {
@@ -207,7 +202,6 @@ Values Session::run(const Values& inputs) {
     return results;
   }
   Values results;
-  held_ = arrays_for(compiled->executable->function(), inputs);
   try {
     for (const Array& a : compiled->executable->run(held_)) results.emplace_back(Tensor(a));
   } catch (const Error& e) {
@@ -219,7 +213,10 @@ Values Session::run(const Values& inputs) {
 
 double Session::flops(const Values& inputs) {
   Compiled* const compiled = fitting(inputs);
-  return compiled ? compiled->executable->plan(layouts_for(*compiled, inputs)).flops() : 0;
+  if (!compiled) return 0;
+  std::vector<Layout> layouts;
+  for (const Array& a : held_) layouts.push_back(Layout::of(a));
+  return compiled->executable->plan(layouts).flops();
 }
 
 }  // namespace paddle::onnx

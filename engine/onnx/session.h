@@ -64,11 +64,10 @@ class Session {
     std::unique_ptr<runtime::Executable> executable;  ///< null: cannot be traced for these types
   };
   Compiled* compiled_for(const Values& inputs);
-  /// The same, but one that takes inputs of these shapes.
+  /// The same, but one that takes inputs of these shapes; its arrays are then in `held_`.
   Compiled* fitting(const Values& inputs);
   /// A plan for these types; none if the model cannot be traced as a whole.
   std::unique_ptr<runtime::Executable> attempt(const std::vector<TensorType>& types);
-  std::vector<Layout> layouts_for(const Compiled& compiled, const Values& inputs) const;
   /// The plan for the inputs' own shapes, which is made now.
   Compiled* compile_for_shapes(const Values& inputs);
   std::vector<Array> arrays_for(const ir::Function& function, const Values& inputs) const;

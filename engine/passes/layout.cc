@@ -28,6 +28,14 @@ const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
 /// Where an axis of an image with channels first stands with channels last.
 constexpr int64_t kAxisInLast[] = {0, 3, 1, 2};
 
+/// Channels of an image with channels first that may be moved. The loops for float64 gain nothing
+/// by it.
+std::optional<int64_t> channels_of(const TensorType& type) {
+  if (type.shape.size() != 4 || !type.shape[1].is_constant() || type.dtype == DType::kF64)
+    return std::nullopt;
+  return type.shape[1].value();
+}
+
 class ChannelsLast final : public PassingInterpreter {
  public:
   /// Convolutions move from so many channels on.
@@ -70,13 +78,11 @@ class ChannelsLast final : public PassingInterpreter {
     if (!format.is_string() || format.as_string() != "NCHW") return false;
     bool made = false, many = false;
     const auto look = [&](const TensorType& type) {
-      // The loops for float64 gain nothing by it.
-      const bool fits =
-          type.shape.size() == 4 && type.shape[1].is_constant() && type.dtype != DType::kF64;
+      const auto channels = channels_of(type);
       // On integers there are kernels for channels last alone.
       const bool bytes = type.dtype == DType::kU8 || type.dtype == DType::kI8;
-      many = many || (fits && (bytes || type.shape[1].value() >= channels_));
-      return fits;
+      many = many || (channels && (bytes || *channels >= channels_));
+      return channels.has_value();
     };
     for (const size_t i : images.operands) {
       if (!c.operands[i].defined()) continue;
@@ -188,9 +194,7 @@ bool has_many_channels(const ir::Function& function) {
   ir::for_each_operation(function.body, [&](const ir::Operation& o) {
     if (!o.op->has(kPrefersChannelsLast)) return;
     const auto look = [&](const ir::Value* v) {
-      const Shape& shape = v->type.shape;
-      found = found ||
-              (shape.size() == 4 && shape[1].is_constant() && shape[1].value() >= kManyChannels);
+      found = found || channels_of(v->type).value_or(0) >= kManyChannels;
     };
     const Images images = *images_of(*o.op);
     for (const size_t i : images.operands)

@@ -98,6 +98,16 @@ bool can_bind(const Attrs& attrs, const SymbolLookup& lookup) {
   return true;
 }
 
+std::optional<Dims> bind_shape(const Shape& shape, const SymbolLookup& lookup) {
+  Dims dims;
+  for (const Dim& d : shape) {
+    const auto size = d.evaluate(lookup);
+    if (!size) return std::nullopt;
+    dims.push_back(*size);
+  }
+  return dims;
+}
+
 Attrs bind_attrs(const Attrs& attrs, const SymbolLookup& lookup) {
   Attrs out = attrs;
   for (AttrValue& v : out.values)

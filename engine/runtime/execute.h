@@ -16,6 +16,8 @@ void register_backends();
 /// Symbolic dims inside attributes replaced by their values; throws if one has none.
 Attrs bind_attrs(const Attrs& attrs, const SymbolLookup& lookup);
 bool has_symbols(const Attrs& attrs);
+/// The sizes of these dims, none if one has no value.
+std::optional<Dims> bind_shape(const Shape& shape, const SymbolLookup& lookup);
 /// Whether all dims in attributes have a value.
 bool can_bind(const Attrs& attrs, const SymbolLookup& lookup);
 

@@ -183,11 +183,12 @@ void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
                         const Kernel* reader) {
     data.resize(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] < 0 || (reader && !reader->reads(i))) continue;
+      if (ids[i] < 0) continue;
       const Placement& p = placements_[static_cast<size_t>(ids[i])];
       if (p.buffer < 0) continue;
-      if (inputs_only && buffers_[static_cast<size_t>(p.buffer)].kind != BufferKind::kInput)
-        continue;
+      const BufferKind kind = buffers_[static_cast<size_t>(p.buffer)].kind;
+      if (inputs_only && kind != BufferKind::kInput) continue;
+      if (kind == BufferKind::kConstant && reader && !reader->reads(i)) continue;
       data[i] = address(ids[i]);
     }
   };

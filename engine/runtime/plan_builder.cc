@@ -133,13 +133,11 @@ void PlanBuilder::check_constraints() const {
 }
 
 std::optional<Layout> PlanBuilder::static_layout(const TensorType& type) const {
-  Dims dims;
-  for (const Dim& d : type.shape) {
-    const auto value = d.evaluate([&](const std::string& name) { return plan_.symbol(name); });
-    if (!value) return std::nullopt;
-    if (*value < 0) fail(ErrorCode::kData, "a size would be negative: ", type);
-    dims.push_back(*value);
-  }
+  auto bound = bind_shape(type.shape, [&](const std::string& name) { return plan_.symbol(name); });
+  if (!bound) return std::nullopt;
+  Dims& dims = *bound;
+  for (const int64_t size : dims)
+    if (size < 0) fail(ErrorCode::kData, "a size would be negative: ", type);
   if (run_) dims[0] = run_->slices.rows / run_->slices.slices;  // all that it gives is cut
   return Layout::contiguous(type.dtype, dims);
 }
@@ -211,17 +209,21 @@ void PlanBuilder::place_new(const ir::Value* value, int first, const std::string
   p.buffer = new_buffer(bytes, first, label);
 }
 
+int PlanBuilder::add_value(Placement placement, int last_use) {
+  plan_.placements_.push_back(std::move(placement));
+  plan_.values_.push_back(nullptr);
+  plan_.dynamic_.emplace_back();
+  last_use_.push_back(last_use);
+  return static_cast<int>(plan_.placements_.size()) - 1;
+}
+
 int PlanBuilder::temporary(const Layout& layout, int position) {
   Placement p;
   p.planned = true;
   p.layout = Layout::contiguous(layout.dtype, layout.shape);
   p.buffer =
       new_buffer(static_cast<size_t>(storage_bytes(layout.dtype, layout.size())), position, "copy");
-  plan_.placements_.push_back(p);
-  plan_.values_.push_back(nullptr);
-  plan_.dynamic_.emplace_back();
-  last_use_.push_back(position);
-  return static_cast<int>(plan_.placements_.size()) - 1;
+  return add_value(std::move(p), position);
 }
 
 /// A buffer lives as long as the last use of any value that lies in it.
@@ -415,6 +417,11 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
   for (const GroupResult& result : results) at(result.outside) = at(result.inside);
 }
 
+bool PlanBuilder::reads_whole(const ir::Operation& first, const ir::Value* argument) {
+  return !first.op->has(kElementwise) &&
+         std::find(first.operands.begin(), first.operands.end(), argument) != first.operands.end();
+}
+
 /// Steps of a group as one kernel that gives `results`; false if no backend has it.
 bool PlanBuilder::build_group(const ir::Operation& operation,
                               const std::vector<const ir::Operation*>& steps,
@@ -447,13 +454,10 @@ bool PlanBuilder::build_group(const ir::Operation& operation,
   }
   for (const GroupResult& result : results)
     request.result_values.push_back(number.at(result.inside));
-  // A convolution or product reads all of its operands for each element that it gives, and may want
-  // them packed.
+  // What is read whole may be wanted packed.
   const FusedStep& first = request.steps[0];
   const auto read_whole = [&](size_t operand) {
-    return !first.op->has(kElementwise) &&
-           std::find(first.inputs.begin(), first.inputs.end(), static_cast<int>(operand)) !=
-               first.inputs.end();
+    return reads_whole(*steps[0], region.arguments[operand]);
   };
   const auto wants_packed = [&](size_t operand) {
     return !first.op->has(kStrided) && read_whole(operand) &&

@@ -29,6 +29,9 @@ class PlanBuilder {
   void build_operation(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_kernel(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_fused(const ir::Operation& operation, std::vector<Instruction>& out);
+  /// True if a group's first step reads all of this argument for each element that it gives, as a
+  /// convolution or product does.
+  static bool reads_whole(const ir::Operation& first, const ir::Value* argument);
   /// A value that a group computes, and the one that stands for it outside.
   struct GroupResult {
     const ir::Value *inside, *outside;
@@ -43,6 +46,8 @@ class PlanBuilder {
   void build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out);
   int new_buffer(size_t bytes, int first, std::string label);
   void place_new(const ir::Value* value, int first, const std::string& label);
+  /// A value that only the plan knows, and its number.
+  int add_value(Placement placement, int last_use);
   int temporary(const Layout& layout, int position);
   Layout operand_layout(int id) const;
   int packed(const ir::Value* value, int position, std::vector<Instruction>& out);

@@ -2,8 +2,6 @@
 // what is cut has the layout of a part; what they read from before them or give to after them
 // stands whole in its buffer, and its parts advance through it.
 
-#include <algorithm>
-
 #include "runtime/plan_builder.h"
 
 namespace paddle::runtime {
@@ -43,13 +41,10 @@ const ir::Value* PlanBuilder::ends_in(const ir::Operation& operation,
     return fits(v) ? v : nullptr;
   }
   const ir::Region& region = *operation.regions[0];
-  const ir::Operation& first = *region.operations.front();
-  for (size_t i = 0; i < operation.operands.size(); ++i) {
-    const auto& read = first.operands;
-    const bool whole = !first.op->has(kElementwise) &&
-                       std::find(read.begin(), read.end(), region.arguments[i]) != read.end();
-    if (!whole && fits(operation.operands[i])) return operation.operands[i];
-  }
+  for (size_t i = 0; i < operation.operands.size(); ++i)
+    if (!reads_whole(*region.operations.front(), region.arguments[i]) &&
+        fits(operation.operands[i]))
+      return operation.operands[i];
   return nullptr;
 }
 
@@ -102,11 +97,7 @@ void PlanBuilder::build_slices(const Run& run, std::vector<Instruction>& out) {
   // The block keeps the parts under numbers of their own; outside of it the values are whole.
   std::map<int, int> part;
   for (const auto& [value, placement] : whole) {
-    part[value->id] = static_cast<int>(plan_.placements_.size());
-    plan_.placements_.push_back(at(value));
-    plan_.values_.push_back(nullptr);
-    plan_.dynamic_.emplace_back();
-    last_use_.push_back(run.end);
+    part[value->id] = add_value(at(value), run.end);
     at(value) = placement;
   }
   for (Instruction& i : block)

@@ -23,12 +23,9 @@ class RowAnalysis {
   }
 
   std::optional<Dims> dims(const ir::Value* value) const {
-    Dims out;
-    for (const Dim& d : value->type.shape) {
-      const auto size = d.evaluate(symbols_);
-      if (!size || *size < 0) return std::nullopt;
-      out.push_back(*size);
-    }
+    auto out = bind_shape(value->type.shape, symbols_);
+    if (out && std::any_of(out->begin(), out->end(), [](int64_t size) { return size < 0; }))
+      return std::nullopt;
     return out;
   }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/parallel.h"
+#include "base/parallel_copy.h"
 #include "tensor/tensor.h"
 
 namespace paddle {
@@ -85,9 +85,7 @@ void Storage::align() {
     const std::shared_ptr<Storage> copy = allocate(bytes_);
     const std::byte* const from = unaligned_->data;
     // Both sides are touched for the first time here, which costs more than the copy itself.
-    parallel_for(static_cast<int64_t>(bytes_), int64_t{1} << 18, [&](int64_t begin, int64_t end) {
-      std::memcpy(copy->data_ + begin, from + begin, static_cast<size_t>(end - begin));
-    });
+    parallel_copy(copy->data_, from, static_cast<int64_t>(bytes_), int64_t{1} << 18);
     forget_mapped(from, bytes_);
     data_ = std::exchange(copy->data_, nullptr);
     owned_ = std::exchange(copy->owned_, false);

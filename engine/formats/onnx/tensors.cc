@@ -96,6 +96,7 @@ Array array_on(std::byte* data, DType dtype, const Dims& shape, std::shared_ptr<
   }
   Array out = pool.empty(dtype, shape);
   if (bytes > 0) std::memcpy(out.storage->data(), data, bytes);
+  forget_mapped(data, bytes);
   if (dtype == DType::kBool)  // any byte but 0 is true
     for (size_t i = 0; i < bytes; ++i)
       out.storage->data()[i] = std::byte{out.storage->data()[i] != std::byte{0}};

@@ -1,8 +1,6 @@
 #include "kernels/onednn/epilogue.h"
 
-#include <cstring>
-
-#include "base/parallel.h"
+#include "base/parallel_copy.h"
 #include "kernels/onednn/post_ops.h"
 #include "ops/generated/attrs.h"
 
@@ -52,12 +50,8 @@ void Epilogue::begin(Program& program, const Layout& result) const {
   const auto operand = static_cast<size_t>(residual);
   program.add({operand},
               [bytes, operand](const RunContext&, void* const* operands, void* const* results) {
-                const auto* const from = static_cast<const std::byte*>(operands[operand]);
-                auto* const to = static_cast<std::byte*>(results[0]);
-                if (from == to) return;
-                parallel_for(bytes, 65536, [&](int64_t first, int64_t last) {
-                  std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
-                });
+                if (operands[operand] != results[0])
+                  parallel_copy(results[0], operands[operand], bytes);
               });
 }
 
