@@ -174,17 +174,8 @@ Values reverse_sequence(NodeCall& c) {
   const int64_t time = c.integer("time_axis", 0), batch = c.integer("batch_axis", 1);
   c.check(x.ndim() >= 2 && time + batch == 1 && time * batch == 0,
           "time_axis and batch_axis must be 0 and 1");
-  const Tensor swapped = time == 0 ? x : ops::swapaxes(x, 0, 1);
-  const Dim steps = swapped.dim(0);
-  const Tensor at =
-      ops::unsqueeze(ops::arange(AttrValue(0), AttrValue(steps), AttrValue(1), DType::kI64), {1});
-  const Tensor lengths = ops::unsqueeze(ops::cast(c.tensor(1), DType::kI64), {0});
-  Tensor from = ops::where(ops::less_than(at, lengths), lengths - integer_scalar(1) - at, at);
-  Shape wide = {swapped.dim(0), swapped.dim(1)};
-  for (int64_t i = 2; i < x.ndim(); ++i) wide.push_back(1);
-  from = ops::expand(ops::reshape(from, wide), swapped.shape());
-  const Tensor out = ops::gather_along(swapped, from, 0);
-  return {time == 0 ? out : ops::swapaxes(out, 0, 1)};
+  if (time == 0) return {reversed_steps(x, c.tensor(1))};
+  return {ops::swapaxes(reversed_steps(ops::swapaxes(x, 0, 1), c.tensor(1)), 0, 1)};
 }
 
 /// A matrix's upper or lower triangle; the diagonal may be an input.
@@ -213,6 +204,23 @@ constexpr Operator kOperators[] = {
 };
 
 }  // namespace
+
+Tensor reversed_steps(const Tensor& x, const Tensor& lengths) {
+  const Dim steps = x.dim(0), batch = x.dim(1);
+  const auto count = [](const Dim& n) {
+    return ops::arange(AttrValue(0), AttrValue(n), AttrValue(1), DType::kI64);
+  };
+  const Tensor at = ops::unsqueeze(count(steps), {1});
+  const Tensor ends = ops::unsqueeze(ops::cast(lengths, DType::kI64), {0});
+  const Tensor from = ops::where(ops::less_than(at, ends), ends - integer_scalar(1) - at, at);
+  const Tensor row = from * dim_value(batch, DType::kI64) + ops::unsqueeze(count(batch), {0});
+  Shape rows = x.shape();
+  rows.erase(rows.begin());
+  rows[0] = steps * batch;
+  const Tensor taken =
+      ops::index_select(ops::reshape(x, rows), ops::reshape(row, {steps * batch}), 0);
+  return ops::reshape(taken, x.shape());
+}
 
 std::span<const Operator> join_operators() { return kOperators; }
 

@@ -63,6 +63,8 @@ int64_t known_size(const Tensor& x, int64_t axis);
 Dims known_shape(const Tensor& x);
 /// [start, end) along an axis.
 Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step = 1);
+/// x [steps, batch, ...] with the first `lengths` [batch] steps of each sequence backwards.
+Tensor reversed_steps(const Tensor& x, const Tensor& lengths);
 /// Strings at these indices of an axis; indices below zero count from its end.
 Value gathered_strings(const StringArray& strings, const Array& index, int64_t axis);
 /// Rules that other forms of the operators share.

@@ -1,5 +1,5 @@
-// RNN, GRU and LSTM. What the scan of ops/ computes goes there; sequence lengths, peepholes, clips
-// and other activations are unrolled step by step.
+// RNN, GRU and LSTM. What the scan of ops/ computes goes there; peepholes, clips and other
+// activations are unrolled step by step.
 
 #include <algorithm>
 #include <map>
@@ -90,8 +90,18 @@ struct Steps {
   Tensor all, h, c;  ///< [steps, batch, hidden], [batch, hidden]
 };
 
-/// With the scan of ops/, whose gates come in PyTorch's order.
-Steps scanned(const Direction& d, const Tensor& x, const Dim& hidden) {
+/// With the scan of ops/, whose gates come in PyTorch's order. Sequences of given lengths run
+/// forwards, and what is computed behind their ends is not looked at.
+Steps scanned(const Direction& d, const Tensor& given, const Dim& hidden) {
+  const Dim steps = given.dim(0), batch = given.dim(1);
+  Tensor x = given, lengths, inside;
+  if (d.lengths) {
+    const DType i64 = DType::kI64;
+    lengths = ops::minimum(ops::cast(d.lengths, i64), dim_value(steps, i64));
+    const Tensor at = ops::arange(AttrValue(0), AttrValue(steps), AttrValue(1), i64);
+    inside = ops::less_than(ops::unsqueeze(at, {1, 2}), ops::unsqueeze(lengths, {0, 2}));
+    if (d.reverse) x = reversed_steps(x, lengths);
+  }
   std::vector<int64_t> order = {0};
   if (d.cell == Cell::kLstm) order = {0, 2, 3, 1};
   if (d.cell == Cell::kGru) order = {1, 0, 2};
@@ -102,13 +112,27 @@ Steps scanned(const Direction& d, const Tensor& x, const Dim& hidden) {
     hidden_bias = reordered(d.rb, hidden, order);
   else
     gates = gates + reordered(d.rb, hidden, order);
+  if (lengths && d.cell == Cell::kLstm) {  // the memory stays: nothing comes in, all is kept
+    const auto all = [&](double value) { return ops::full({hidden}, value, x.dtype()); };
+    gates = ops::where(inside, gates, ops::concat({all(-1e30), all(1e30), all(0), all(0)}, 0));
+  }
   const std::string cell = d.cell == Cell::kLstm  ? "lstm"
                            : d.cell == Cell::kGru ? "gru"
                                                   : d.activations[0].name;
   const Tensors out =
       ops::recurrent_scan(ops::transpose(gates, {1, 0, 2}), reordered(d.r, hidden, order),
-                          hidden_bias, d.h, d.c ? d.c : d.h, cell, d.reverse);
-  return {ops::transpose(out[0], {1, 0, 2}), out[1], out[2]};
+                          hidden_bias, d.h, d.c ? d.c : d.h, cell, d.reverse && !lengths);
+  Steps result{ops::transpose(out[0], {1, 0, 2}), out[1], out[2]};
+  if (!lengths) return result;
+  const Tensor zero = integer_scalar(0), first = ops::maximum(lengths - integer_scalar(1), zero);
+  const Tensor row =
+      first + ops::arange(AttrValue(0), AttrValue(batch), AttrValue(1), DType::kI64) *
+                  dim_value(steps, DType::kI64);
+  const Tensor last = ops::index_select(ops::reshape(out[0], {batch * steps, hidden}), row, 0);
+  result.h = ops::where(ops::unsqueeze(ops::greater_than(lengths, zero), {1}), last, d.h);
+  result.all = ops::where(inside, result.all, scalar(0, x.dtype()));
+  if (d.reverse) result.all = reversed_steps(result.all, lengths);
+  return result;
 }
 
 Tensor clipped(const Direction& d, const Tensor& x) {
@@ -219,7 +243,7 @@ Values recurrent(NodeCall& call) {
       if (call.has(7)) d.peephole = row(wide(call.tensor(7)), side);
     }
     d.lengths = call.tensor_or_none(4);
-    const bool scans = usual && d.clip == 0 && !d.lengths && !d.peephole && !d.coupled &&
+    const bool scans = usual && d.clip == 0 && !d.peephole && !d.coupled &&
                        (kCell != Cell::kGru || d.linear_before_reset);
     Steps out = scans ? scanned(d, x, hidden) : unrolled(d, x, hidden);
     alls.push_back(out.all);

@@ -93,6 +93,9 @@ enum Trait : uint32_t {
   kPrefersChannelsLast = 1u << 17,  ///< runs faster on images whose channels lie together
   kUnpacks =
       1u << 18,  ///< a wider form of its operand: constants stay packed until passes saw them
+  /// What permutes the axes of the operands that have as many as the result, with those that the
+  /// attributes `axis`, `axes` and `pad` name, permutes those of the result.
+  kPermutable = 1u << 19,
 };
 
 /// How mixed precision treats an operation.

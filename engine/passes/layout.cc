@@ -10,6 +10,7 @@
 #include "ir/replay.h"
 #include "ir/tracer.h"
 #include "ops/call.h"
+#include "ops/generated/attrs.h"
 #include "ops/generated/ops.h"
 #include "ops/images.h"
 #include "ops/rules.h"
@@ -23,10 +24,13 @@ namespace {
 
 /// Convolutions of so many channels move their images; where one does, those with some do as well:
 /// they are what the network begins with.
-constexpr int64_t kManyChannels = 32, kSomeChannels = 16;
+constexpr int64_t kManyChannels = 32, kSomeChannels = 8;
 const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
 /// Where an axis of an image with channels first stands with channels last.
-constexpr int64_t kAxisInLast[] = {0, 3, 1, 2};
+int64_t in_last(int64_t axis) {
+  constexpr int64_t kPlaces[] = {0, 3, 1, 2};
+  return kPlaces[axis < 0 ? axis + 4 : axis];
+}
 
 /// Channels of an image with channels first that may be moved. The loops for float64 gain nothing
 /// by it.
@@ -47,6 +51,9 @@ class ChannelsLast final : public PassingInterpreter {
       if (moves(c, *images)) return image_call(c, *images);
     } else if (c.op.has(kElementwise) && c.results.size() == 1) {
       if (elementwise_moves(c)) return elementwise_call(c);
+    } else if (c.op.has(kPermutable)) {
+      if (permutable_moves(c))
+        if (auto attrs = attrs_in_last(c)) return permutable_call(c, std::move(*attrs));
     } else if (c.op.has(kReduction) && c.operands.size() == 1 && c.results.size() == 1) {
       if (auto moved = reduction_call(c)) return {*moved};
     }
@@ -142,6 +149,58 @@ class ChannelsLast final : public PassingInterpreter {
     return {to_first(call(c.op, std::move(operands), c.attrs)[0])};
   }
 
+  /// At least half of the images that it reads are there with channels last.
+  bool permutable_moves(const OpCall& c) const {
+    if (c.results[0].shape.size() != 4) return false;
+    int made = 0, images = 0;
+    for (const Tensor& t : c.operands) {
+      if (!t.defined() || t.shape().size() != 4) continue;
+      ++images;
+      made += known(t).defined();
+    }
+    return made > 0 && 2 * made >= images;
+  }
+
+  /// The attributes with the axes that they name where these stand with channels last.
+  static std::optional<Attrs> attrs_in_last(const OpCall& c) {
+    Attrs attrs = c.attrs;
+    if (const int axis = c.op.attr_index("axis"); axis >= 0) {
+      AttrValue& named = attrs[static_cast<size_t>(axis)];
+      if (!named.is_int()) return std::nullopt;
+      named = AttrValue(in_last(named.as_int()));
+    }
+    if (const int axes = c.op.attr_index("axes"); axes >= 0) {
+      AttrValue& named = attrs[static_cast<size_t>(axes)];
+      if (!named.is_list()) return std::nullopt;
+      std::vector<int64_t> moved = named.as_ints();
+      for (int64_t& axis : moved) axis = in_last(axis);
+      named = AttrValue(moved);
+    }
+    if (const int pad = c.op.attr_index("pad"); pad >= 0) {
+      // Borders of all axes from the first on, before and behind each.
+      AttrValue& sizes = attrs[static_cast<size_t>(pad)];
+      const PadAttrs given(c.attrs);
+      if (given.pad.size() != 8 || given.mode != "constant" || !given.pad_from_left_axis)
+        return std::nullopt;
+      std::vector<int64_t> moved(8);
+      for (int64_t axis = 0; axis < 4; ++axis)
+        for (int64_t side = 0; side < 2; ++side)
+          moved[static_cast<size_t>(2 * in_last(axis) + side)] =
+              given.pad[static_cast<size_t>(2 * axis + side)];
+      sizes = AttrValue(moved);
+    }
+    return attrs;
+  }
+
+  Tensors permutable_call(const OpCall& c, Attrs attrs) {
+    Tensors operands = c.operands;
+    for (Tensor& t : operands)
+      if (t.defined() && t.shape().size() == 4) t = to_last(t);
+    Tensors results = call(c.op, std::move(operands), std::move(attrs));
+    results[0] = to_first(results[0]);
+    return results;
+  }
+
   std::optional<Tensor> reduction_call(const OpCall& c) {
     const Tensor x = known(c.operands[0]);
     const int axis = c.op.attr_index("axis"), keep = c.op.attr_index("keepdim");
@@ -153,7 +212,7 @@ class ChannelsLast final : public PassingInterpreter {
     for (const int64_t a : given.as_ints()) {
       const int64_t at = a < 0 ? a + 4 : a;
       reduced[at] = true;
-      axes.push_back(kAxisInLast[at]);
+      axes.push_back(in_last(at));
     }
     const bool keepdim = c.attrs[static_cast<size_t>(keep)].as_bool();
     // Without the reduced axes, channels must not come to stand behind rows or columns.

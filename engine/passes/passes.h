@@ -40,8 +40,8 @@ void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t ma
 void rewrite(ir::Function& function, const std::vector<Rule>& rules,
              const std::vector<Rule>& more = {});
 
-/// Where an operation prefers it, 4-D images and what is computed from them element by element or
-/// reduced move to channels last; transposes stand where the layouts meet.
+/// Where an operation prefers it, 4-D images and what is computed from them element by element,
+/// reduced or along named axes move to channels last; transposes stand where the layouts meet.
 void prefer_channels_last(ir::Function& function);
 /// Puts operations that say how into forms that fusion can join with their neighbours.
 void lower(ir::Function& function);

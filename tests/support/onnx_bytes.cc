@@ -38,6 +38,12 @@ std::string int_attribute(const std::string& name, int64_t value) {
   return bytes_field(1, name) + number_field(3, value) + number_field(20, 2);
 }
 
+std::string float_attribute(const std::string& name, float value) {
+  std::string out = bytes_field(1, name) + char(2 << 3 | 5);
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+  return out + number_field(20, 1);
+}
+
 std::string ints_attribute(const std::string& name, const std::vector<int64_t>& values) {
   std::string out = bytes_field(1, name);
   for (const int64_t v : values) out += number_field(8, v);

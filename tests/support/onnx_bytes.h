@@ -17,6 +17,7 @@ std::string onnx_node(const std::string& type, const std::vector<std::string>& i
                       const std::vector<std::string>& attributes = {},
                       const std::string& domain = "");
 std::string int_attribute(const std::string& name, int64_t value);
+std::string float_attribute(const std::string& name, float value);
 std::string string_attribute(const std::string& name, const std::string& value);
 std::string ints_attribute(const std::string& name, const std::vector<int64_t>& values);
 std::string graph_attribute(const std::string& name, const std::string& graph);

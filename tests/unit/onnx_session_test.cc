@@ -154,6 +154,57 @@ TEST(OnnxSession, BothModesAgree) {
   for (int64_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a.number(i), b.number(i), 1e-6);
 }
 
+TEST(OnnxSession, SequencesOfGivenLengthsAreScannedAsTheyAreUnrolled) {
+  // A clip that never clips keeps the steps from the scan.
+  const auto numbers = [](const std::string& name, const Dims& shape, int seed) {
+    std::vector<float> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
+    for (size_t i = 0; i < v.size(); ++i)
+      v[i] = static_cast<float>((static_cast<int>(i) * 37 + seed) % 101) / 60.0F - 0.8F;
+    return onnx_tensor(name, 1, shape,
+                       std::string(reinterpret_cast<const char*>(v.data()), v.size() * 4));
+  };
+  const struct {
+    const char* type;
+    int64_t gates;
+  } cells[] = {{"RNN", 1}, {"GRU", 3}, {"LSTM", 4}};
+  const int64_t steps = 6, batch = 4, in = 3, hidden = 5;
+  for (const auto& [type, gates] : cells) {
+    const bool lstm = gates == 4;
+    const auto graph = [&, gates = gates, type = type](float clip) {
+      std::vector<std::string> attributes = {string_attribute("direction", "bidirectional"),
+                                             int_attribute("hidden_size", hidden)};
+      if (gates == 3) attributes.push_back(int_attribute("linear_before_reset", 1));
+      if (clip > 0) attributes.push_back(float_attribute("clip", clip));
+      std::vector<std::string> inputs = {"x", "w", "r", "b", "lengths", "h"};
+      std::vector<std::string> outputs = {"all", "last"};
+      if (lstm) inputs.push_back("c"), outputs.push_back("memory");
+      std::vector<std::string> shown = {value_info("all", 1, {"s", "2", "b", "5"}),
+                                        value_info("last", 1, {"2", "b", "5"})};
+      if (lstm) shown.push_back(value_info("memory", 1, {"2", "b", "5"}));
+      return onnx_graph(
+          {onnx_node(type, inputs, outputs, attributes)},
+          {value_info("x", 1, {"s", "b", "3"}), value_info("lengths", 6, {"b"})}, shown,
+          {numbers("w", {2, gates * hidden, in}, 1), numbers("r", {2, gates * hidden, hidden}, 2),
+           numbers("b", {2, 2 * gates * hidden}, 3), numbers("h", {2, batch, hidden}, 4),
+           numbers("c", {2, batch, hidden}, 5)});
+    };
+    Array x = Array::empty(DType::kF32, {steps, batch, in});
+    for (int64_t i = 0; i < x.size(); ++i)
+      x.data<float>()[i] = static_cast<float>(i % 11) / 5.0F - 1;
+    const Values given = {Value(Tensor(x)), Value(Tensor(Array::from<int32_t>({6, 0, 1, 4}, {4})))};
+    const auto scan = session_of(graph(0)), steps_apart = session_of(graph(1e9F));
+    const Values scanned = scan->run(given), unrolled = steps_apart->run(given);
+    ASSERT_EQ(scanned.size(), lstm ? 3u : 2u);
+    for (size_t k = 0; k < scanned.size(); ++k) {
+      const Array a = scanned[k].tensor().array().contiguous();
+      const Array b = unrolled[k].tensor().array().contiguous();
+      ASSERT_EQ(a.shape, b.shape);
+      for (int64_t i = 0; i < a.size(); ++i)
+        ASSERT_NEAR(a.number(i), b.number(i), 2e-6) << type << " output " << k << " at " << i;
+    }
+  }
+}
+
 TEST(OnnxSession, SizesOfTwoNamesThatDifferAreRepeated) {
   // Of a mask whose sizes have names of their own, one may be 1 in a run; and sizes of one name may
   // differ.

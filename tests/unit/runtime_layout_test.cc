@@ -115,14 +115,14 @@ TEST(ChannelsLast, GivesTheSameResults) {
   }
 }
 
-TEST(ChannelsLast, BeginsWithSixteenChannelsWhereMoreFollow) {
+TEST(ChannelsLast, BeginsWithEightChannelsWhereMoreFollow) {
   const auto moved = [](const std::string& channels) {
     const std::string inputs =
-        "      %0 : float32[batch, 3, 8, 8] 'x',\n      %1 : float32[16, 3, 3, 3] 'a',\n"
+        "      %0 : float32[batch, 3, 8, 8] 'x',\n      %1 : float32[8, 3, 3, 3] 'a',\n"
         "      %2 : float32[" +
-        channels + ", 16, 3, 3] 'b'";
+        channels + ", 8, 3, 3] 'b'";
     ir::Module m = module_of(
-        "    %3 = conv2d(%0, %1, _) : float32[batch, 16, 6, 6]\n"
+        "    %3 = conv2d(%0, %1, _) : float32[batch, 8, 6, 6]\n"
         "    %4 = conv2d(%3, %2, _) : float32[batch, " +
             channels + ", 4, 4]\n    return %4 'y'\n",
         inputs);
@@ -131,6 +131,38 @@ TEST(ChannelsLast, BeginsWithSixteenChannelsWhereMoreFollow) {
   };
   EXPECT_EQ(moved("32"), 2u);
   EXPECT_EQ(moved("31"), 0u);
+}
+
+TEST(ChannelsLast, HoldsThroughWhatNamesAxes) {
+  // As a detector joins what it found at several sizes: slices, borders, rows and columns that are
+  // repeated, channels side by side.
+  const std::string body =
+      "    %3 = conv2d(%0, %1, _) {padding = 1} : float32[batch, 32, 4, 5]\n"
+      "    %4 = index_select(%3, %2) {axis = 2} : float32[batch, 32, 8, 5]\n"
+      "    %5 = strided_slice(%4) {axes = [1, -1], starts = [8, 1], ends = [32, 5], "
+      "strides = [1, 1]} : float32[batch, 24, 8, 4]\n"
+      "    %6 = pad(%5) {pad = [0, 0, 0, 0, 2, 1, 0, 3], value = 0.5} : "
+      "float32[batch, 24, 11, 7]\n"
+      "    %7 = concat([%6, %6]) {axis = -3} : float32[batch, 48, 11, 7]\n"
+      "    %8 = softmax(%7) {axis = 1} : float32[batch, 48, 11, 7]\n"
+      "    %10 = conv2d(%8, %9, _) : float32[batch, 32, 11, 7]\n"
+      "    return %10 'y'\n";
+  const std::string inputs =
+      "      %0 : float32[batch, 32, 4, 5] 'x',\n      %1 : float32[32, 32, 3, 3] 'w',\n"
+      "      %2 : int64[8] 'rows',\n      %9 : float32[32, 48, 1, 1] 'v'";
+  ir::Module fast = module_of(body, inputs), exact = module_of(body, inputs);
+  run_passes(*fast.functions[0], false);
+  run_passes(*exact.functions[0], true);
+  ir::verify(fast);
+  EXPECT_EQ(count(ir::print(fast), "= transpose("), 2u) << ir::print(fast);  // x and y
+  const std::vector<Array> given = {values({2, 32, 4, 5}, 1, 0), values({32, 32, 3, 3}, 0.3, 0),
+                                    Array::from<int64_t>({0, 0, 1, 1, 2, -2, 3, -1}, {8}),
+                                    values({32, 48, 1, 1}, 1, 0)};
+  const runtime::ExecutableOptions options{1, {.check_memory = true, .profile = nullptr}};
+  runtime::Executable a(fast.functions[0], options), b(exact.functions[0], options);
+  const Array p = a.run(given)[0].contiguous(), q = b.run(given)[0].contiguous();
+  ASSERT_EQ(p.shape, q.shape);
+  for (int64_t i = 0; i < p.size(); ++i) ASSERT_NEAR(p.number(i), q.number(i), 1e-5);
 }
 
 TEST(ChannelsLast, LeavesFewChannelsAndPaddingPerAxisAlone) {

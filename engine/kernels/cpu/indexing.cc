@@ -37,12 +37,22 @@ class Indices {
   int64_t at(const void* indices, int64_t i, int64_t size) const {
     int64_t value;
     read_(static_cast<const std::byte*>(indices) + i * item_, 1, &value, 1);
+    return inside(value, size);
+  }
+
+  /// Those of [begin, end) into `out`.
+  void read(const void* indices, int64_t begin, int64_t end, int64_t size, int64_t* out) const {
+    read_(static_cast<const std::byte*>(indices) + begin * item_, 1, out + begin, end - begin);
+    for (int64_t i = begin; i < end; ++i) out[i] = inside(out[i], size);
+  }
+
+ private:
+  int64_t inside(int64_t value, int64_t size) const {
     if (value < -size || value >= size)
       fail(ErrorCode::kData, op_, ": index ", value, " is out of range for ", size, " elements");
     return value < 0 ? value + size : value;
   }
 
- private:
   ConvertFn read_;
   int64_t item_;
   std::string op_;
@@ -97,6 +107,45 @@ T combine(const std::string& reduce, T a, T b) {
   if (reduce == "amin") return combined(a, b, [](auto x, auto y) { return y < x ? y : x; });
   if (reduce == "amax") return combined(a, b, [](auto x, auto y) { return y > x ? y : x; });
   return b;
+}
+
+/// Of each of `outer` blocks of `size` rows, the rows at the indices.
+void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t size, int64_t count,
+                 int64_t bytes, std::byte* out) {
+  if (count == 0) return;
+  const auto select = [&](auto copy) {
+    parallel_for(outer * count, std::max<int64_t>(1, 65536 / (bytes + 1)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end;) {
+                     const int64_t block = i / count, first = i % count;
+                     const int64_t last = std::min(count, first + end - i);
+                     copy(in + block * size * bytes, out + block * count * bytes, first, last);
+                     i += last - first;
+                   }
+                 });
+  };
+  const auto numbers = [&]<class T>(T) {
+    select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
+      const T* const from = reinterpret_cast<const T*>(rows);
+      T* const to = reinterpret_cast<T*>(taken);
+      for (int64_t i = first; i < last; ++i) to[i] = from[at[i]];
+    });
+  };
+  switch (bytes) {
+    case 1:
+      return numbers(uint8_t());
+    case 2:
+      return numbers(uint16_t());
+    case 4:
+      return numbers(uint32_t());
+    case 8:
+      return numbers(uint64_t());
+    default:
+      return select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i)
+          std::memcpy(taken + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
+      });
+  }
 }
 
 }  // namespace
@@ -177,20 +226,17 @@ std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
   int64_t outer = 1, inner = 1;
   for (size_t i = 0; i < x.shape.size(); ++i)
     if (i != axis) (i < axis ? outer : inner) *= x.shape[i];
-  const int64_t size = x.shape[axis], count = index.size();
-  const size_t bytes = static_cast<size_t>(inner * item_size(x.dtype));
-  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-    const std::byte* const in = static_cast<const std::byte*>(operands[0]);
-    std::byte* const out = static_cast<std::byte*>(results[0]);
-    parallel_for(
-        outer * count, std::max<int64_t>(1, 16384 / (inner + 1)), [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            const int64_t row = i / count * size + indices.at(operands[1], i % count, size);
-            std::memcpy(out + static_cast<size_t>(i) * bytes, in + static_cast<size_t>(row) * bytes,
-                        bytes);
-          }
+  const int64_t size = x.shape[axis], count = index.size(), item = item_size(x.dtype);
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        int64_t* const at = reinterpret_cast<int64_t*>(context.scratch);
+        parallel_for(count, 8192, [&](int64_t begin, int64_t end) {
+          indices.read(operands[1], begin, end, size, at);
         });
-  });
+        select_rows(static_cast<const std::byte*>(operands[0]), at, outer, size, count,
+                    inner * item, static_cast<std::byte*>(results[0]));
+      },
+      static_cast<size_t>(count) * sizeof(int64_t));
 }
 
 std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {

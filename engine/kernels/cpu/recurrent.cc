@@ -51,7 +51,7 @@ class LoopProducts final : public ScanProducts<T> {
 
  private:
   int64_t grain(int64_t work) const {
-    return std::max<int64_t>(4, 32768 / std::max<int64_t>(1, s.batch * work));
+    return std::max<int64_t>(4, 131072 / std::max<int64_t>(1, s.batch * work));
   }
   ScanShape s;
 };

@@ -41,22 +41,43 @@ void dots(const T* const* h, const T* const* w, int64_t n, T sums[kRows][kColumn
     }
 }
 
+/// The products of kRows states, `stride` apart, with columns [first, last).
+template <class T, int kRows, int kColumns>
+void share_of_rows(const T* h, int64_t stride, const T* weight, int64_t hidden, int64_t first,
+                   int64_t last, T* out, int64_t out_stride) {
+  const T *hr[kRows], *wc[kColumns];
+  for (int r = 0; r < kRows; ++r) hr[r] = h + r * stride;
+  for (int64_t j = first; j < last; j += kColumns) {
+    // Columns past the end repeat the last one.
+    for (int c = 0; c < kColumns; ++c) wc[c] = weight + std::min(j + c, last - 1) * hidden;
+    T sums[kRows][kColumns];
+    dots<T, kRows, kColumns>(hr, wc, hidden, sums);
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t c = 0; c < std::min<int64_t>(kColumns, last - j); ++c)
+        out[r * out_stride + j + c] = sums[r][c];
+  }
+}
+
 template <class T>
 void forward(const T* h, int64_t batch, int64_t h_stride, const T* weight, int64_t hidden,
              int64_t first, int64_t last, T* out, int64_t out_stride) {
-  constexpr int kRows = 4, kColumns = 4;
-  for (int64_t j = first; j < last; j += kColumns)
-    for (int64_t b = 0; b < batch; b += kRows) {
-      // Rows and columns past the end repeat the last one.
-      const T *hr[kRows], *wc[kColumns];
-      for (int r = 0; r < kRows; ++r) hr[r] = h + std::min(b + r, batch - 1) * h_stride;
-      for (int c = 0; c < kColumns; ++c) wc[c] = weight + std::min(j + c, last - 1) * hidden;
-      T sums[kRows][kColumns];
-      dots<T, kRows, kColumns>(hr, wc, hidden, sums);
-      for (int64_t r = 0; r < std::min<int64_t>(kRows, batch - b); ++r)
-        for (int64_t c = 0; c < std::min<int64_t>(kColumns, last - j); ++c)
-          out[(b + r) * out_stride + j + c] = sums[r][c];
+  for (int64_t b = 0; b < batch; b += 4) {
+    const T* const from = h + b * h_stride;
+    T* const to = out + b * out_stride;
+    switch (std::min<int64_t>(4, batch - b)) {
+      case 1:
+        share_of_rows<T, 1, 8>(from, h_stride, weight, hidden, first, last, to, out_stride);
+        break;
+      case 2:
+        share_of_rows<T, 2, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
+        break;
+      case 3:
+        share_of_rows<T, 3, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
+        break;
+      default:
+        share_of_rows<T, 4, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
     }
+  }
 }
 
 template <class T>

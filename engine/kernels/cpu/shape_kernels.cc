@@ -37,6 +37,18 @@ struct Box {
   Dims shape, strides;
   int64_t offset = 0;
 
+  /// Axes that lie as one become one: a join along the first axis of more than one element writes
+  /// each part in one piece.
+  void merge_axes() {
+    for (size_t i = shape.size(); i-- > 1;) {
+      if (strides[i - 1] != strides[i] * shape[i]) continue;
+      shape[i - 1] *= shape[i];
+      strides[i - 1] = strides[i];
+      shape.erase(shape.begin() + static_cast<int64_t>(i));
+      strides.erase(strides.begin() + static_cast<int64_t>(i));
+    }
+  }
+
   /// Reads all elements of `reader` in order and writes them into the box.
   void fill(const StridedReader& reader, const void* operand, std::byte* target,
             int64_t item) const {
@@ -46,6 +58,9 @@ struct Box {
     for (size_t i = 0; i + 1 < rank; ++i) rows *= shape[i];
     if (inner == 0 || rows == 0) return;
     const int64_t inner_stride = rank == 0 ? 1 : strides[rank - 1];
+    if (rank == 2 && inner_stride == 1 && reader.is_direct())
+      return copy_rows(static_cast<const std::byte*>(operand), rows, inner * item,
+                       target + offset * item, strides[0] * item);
     parallel_for(rows, std::max<int64_t>(1, 16384 / inner), [&](int64_t first, int64_t last) {
       alignas(64) std::byte buffer[kRun * 16];
       for (int64_t row = first; row < last; ++row) {
@@ -69,6 +84,14 @@ struct Box {
 
  private:
   static constexpr int64_t kRun = 1024;
+
+  static void copy_rows(const std::byte* from, int64_t rows, int64_t bytes, std::byte* to,
+                        int64_t apart) {
+    parallel_for(rows, std::max<int64_t>(1, 65536 / bytes), [&](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; ++row)
+        std::memcpy(to + row * apart, from + row * bytes, static_cast<size_t>(bytes));
+    });
+  }
 };
 
 }  // namespace
@@ -89,17 +112,7 @@ std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request) {
                      StridedReader(operand, operand.shape, result.dtype)});
     offset += operand.shape[static_cast<size_t>(axis)];
   }
-  // A join along the first axis of more than one element writes each part in one piece.
-  for (Part& part : parts) {
-    Box& box = part.box;
-    while (box.shape.size() > 1 &&
-           box.strides[box.shape.size() - 2] == box.strides.back() * box.shape.back()) {
-      box.shape[box.shape.size() - 2] *= box.shape.back();
-      box.strides[box.shape.size() - 2] = box.strides.back();
-      box.shape.pop_back();
-      box.strides.pop_back();
-    }
-  }
+  for (Part& part : parts) part.box.merge_axes();
   return make_kernel([parts = std::move(parts), item = item_size(result.dtype)](
                          const RunContext&, void* const* operands, void* const* results) {
     for (size_t i = 0; i < parts.size(); ++i)
@@ -181,6 +194,12 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
       sources[axis].push_back(at);
     }
   }
+  // The part of a row that lies in x as it does in the result.
+  int64_t run_first = 0, run_last = 0;
+  if (rank > 0 && x.strides[rank - 1] == 1) {
+    run_first = std::clamp<int64_t>(before[rank - 1], 0, result.shape[rank - 1]);
+    run_last = std::clamp(before[rank - 1] + x.shape[rank - 1], run_first, result.shape[rank - 1]);
+  }
   const int64_t item = item_size(result.dtype);
   std::vector<std::byte> border(16);
   convert_fn(DType::kF64, result.dtype)(&attrs.value, 1, border.data(), 1);
@@ -205,23 +224,34 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
                        outside = outside || at < 0;
                        offset += at * strides[axis];
                      }
-                     std::byte* target = out + row * inner * item;
-                     for (int64_t i = 0; i < inner; ++i, target += item) {
-                       const int64_t at = sources[rank - 1][static_cast<size_t>(i)];
-                       const std::byte* const from =
-                           outside || at < 0 ? border.data()
-                                             : in + (offset + at * strides[rank - 1]) * item;
-                       switch (item) {
-                         case 4:
-                           std::memcpy(target, from, 4);
-                           break;
-                         case 8:
-                           std::memcpy(target, from, 8);
-                           break;
-                         default:
-                           std::memcpy(target, from, static_cast<size_t>(item));
+                     std::byte* const target = out + row * inner * item;
+                     const auto place = [&](int64_t begin, int64_t end) {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const int64_t at = sources[rank - 1][static_cast<size_t>(i)];
+                         const std::byte* const from =
+                             outside || at < 0 ? border.data()
+                                               : in + (offset + at * strides[rank - 1]) * item;
+                         switch (item) {
+                           case 4:
+                             std::memcpy(target + i * 4, from, 4);
+                             break;
+                           case 8:
+                             std::memcpy(target + i * 8, from, 8);
+                             break;
+                           default:
+                             std::memcpy(target + i * item, from, static_cast<size_t>(item));
+                         }
                        }
+                     };
+                     if (outside || run_first == run_last) {
+                       place(0, inner);
+                       continue;
                      }
+                     place(0, run_first);
+                     const int64_t at = sources[rank - 1][static_cast<size_t>(run_first)];
+                     std::memcpy(target + run_first * item, in + (offset + at) * item,
+                                 static_cast<size_t>((run_last - run_first) * item));
+                     place(run_last, inner);
                    }
                  });
   });

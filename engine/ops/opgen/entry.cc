@@ -38,7 +38,8 @@ const std::map<std::string, std::string> kTraits = {
     {"optimizer_update", "kOptimizerUpdate"},
     {"stop_gradient", "kStopGradient"},
     {"prefers_channels_last", "kPrefersChannelsLast"},
-    {"unpacks", "kUnpacks"}};
+    {"unpacks", "kUnpacks"},
+    {"permutable", "kPermutable"}};
 
 std::string trimmed(const std::string& s) {
   const auto begin = s.find_first_not_of(" \n\t");
