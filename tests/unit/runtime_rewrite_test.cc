@@ -115,6 +115,16 @@ TEST_P(StandardRules, FindTheirPatternAndComputeTheSame) {
   for (int64_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a.number(i), b.number(i), 2e-5) << rule.name;
 }
 
+TEST_P(StandardRules, FindTheirPatternAmongAll) {
+  // A rule before it may not take a part of the pattern away.
+  const Rule& rule = passes::standard_rules()[GetParam()];
+  PatternFunction all(rule), alone(rule);
+  passes::rewrite(*all.function, passes::standard_rules());
+  passes::rewrite(*alone.function, {rule});
+  passes::rewrite(*alone.function, passes::standard_rules());
+  EXPECT_EQ(ir::print(*all.function), ir::print(*alone.function)) << rule.name;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, StandardRules,
                          testing::Range<size_t>(0, passes::standard_rules().size()),
                          [](const auto& info) {
