@@ -51,8 +51,32 @@ Tensor whole_transposed(const NodeCall& c, const Tensor& x, const Tensor& weight
   }
 }
 
+/// Depthwise, looking back only; the last inputs are kept for the next call.
+Values causal_conv_with_state(NodeCall& c) {
+  const Tensor &x = c.tensor(0), &weight = c.tensor(1);
+  const int64_t k = known_size(weight, 2);
+  const Tensor past =
+      c.has(3) ? c.tensor(3) : ops::full({x.dim(0), x.dim(1), Dim(k - 1)}, 0.0, x.dtype());
+  const Tensor all = ops::concat({past, x}, 2);
+  Tensor y = in_float32(all, [&](const Tensor& wide) {
+    const auto as = [&](const Tensor& t) { return t ? ops::cast(t, wide.dtype()) : t; };
+    return ops::conv1d(wide, as(weight), as(c.tensor_or_none(2)), 1, 0, 1, known_size(weight, 0));
+  });
+  const std::string activation = c.word("activation", "none");
+  if (activation == "silu" || activation == "swish") y = ops::silu(y);
+  return {y, part(all, 2, all.dim(2) - (k - 1), all.dim(2))};
+}
+
+constexpr Operator kOperators[] = {
+    {"Conv", 1, conv},
+    {"ConvTranspose", 1, conv_transpose_rule},
+    {"CausalConvWithState", 1, causal_conv_with_state},
+};
+
+}  // namespace
+
 /// Computed without borders; what borders and output_padding say is then cut or added.
-Values conv_transpose(NodeCall& c) {
+Values conv_transpose_rule(NodeCall& c) {
   c.same_types({0, 1, 2});
   const Tensor &x = c.tensor(0), &weight = c.tensor(1);
   const Dims kernel_shape = known_shape(weight);
@@ -96,30 +120,6 @@ Values conv_transpose(NodeCall& c) {
   }
   return {y};
 }
-
-/// Depthwise, looking back only; the last inputs are kept for the next call.
-Values causal_conv_with_state(NodeCall& c) {
-  const Tensor &x = c.tensor(0), &weight = c.tensor(1);
-  const int64_t k = known_size(weight, 2);
-  const Tensor past =
-      c.has(3) ? c.tensor(3) : ops::full({x.dim(0), x.dim(1), Dim(k - 1)}, 0.0, x.dtype());
-  const Tensor all = ops::concat({past, x}, 2);
-  Tensor y = in_float32(all, [&](const Tensor& wide) {
-    const auto as = [&](const Tensor& t) { return t ? ops::cast(t, wide.dtype()) : t; };
-    return ops::conv1d(wide, as(weight), as(c.tensor_or_none(2)), 1, 0, 1, known_size(weight, 0));
-  });
-  const std::string activation = c.word("activation", "none");
-  if (activation == "silu" || activation == "swish") y = ops::silu(y);
-  return {y, part(all, 2, all.dim(2) - (k - 1), all.dim(2))};
-}
-
-constexpr Operator kOperators[] = {
-    {"Conv", 1, conv},
-    {"ConvTranspose", 1, conv_transpose},
-    {"CausalConvWithState", 1, causal_conv_with_state},
-};
-
-}  // namespace
 
 std::span<const Operator> convolution_operators() { return kOperators; }
 

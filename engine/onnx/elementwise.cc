@@ -64,18 +64,6 @@ Values mean(NodeCall& c) {
   return {sum[0].tensor() / static_cast<double>(c.input_count())};
 }
 
-Values equal(NodeCall& c) {
-  if (c.value(0).kind() != Value::Kind::kStrings) return aligned<ops::equal>(c);
-  const StringArray &x = c.value(0).strings(), &y = c.value(1).strings();
-  const bool single = y.items.size() == 1;
-  c.check(single || x.shape == y.shape, "strings of the shapes ", str(x.shape), " and ",
-          str(y.shape), " are compared");
-  Array out = Array::empty(DType::kBool, x.shape);
-  for (size_t i = 0; i < x.items.size(); ++i)
-    out.data<bool>()[i] = x.items[i] == y.items[single ? 0 : i];
-  return {Tensor(out)};
-}
-
 Values bit_shift(NodeCall& c) {
   const std::string direction = c.word("direction", "");
   c.check(direction == "LEFT" || direction == "RIGHT", "direction must be LEFT or RIGHT, not '",
@@ -124,15 +112,7 @@ Values same(NodeCall& c) { return {c.value(0)}; }
 
 Values where(NodeCall& c) {
   c.same_types({1, 2});
-  if (c.value(1).kind() != Value::Kind::kStrings)
-    return {ops::where(c.tensor(0), c.tensor(1), c.tensor(2))};
-  const Array condition = c.known(0);
-  const StringArray &x = c.value(1).strings(), &y = c.value(2).strings();
-  c.check(condition.shape == x.shape && x.shape == y.shape, "strings must be of one shape");
-  std::vector<std::string> items;
-  for (size_t i = 0; i < x.items.size(); ++i)
-    items.push_back(condition.integer(static_cast<int64_t>(i)) != 0 ? x.items[i] : y.items[i]);
-  return {Value::of_strings(x.shape, items)};
+  return {ops::where(c.tensor(0), c.tensor(1), c.tensor(2))};
 }
 
 constexpr Operator kOperators[] = {
@@ -176,7 +156,7 @@ constexpr Operator kOperators[] = {
     {"BitwiseOr", 1, binary<ops::bitwise_or>},
     {"BitwiseXor", 1, binary<ops::bitwise_xor>},
     {"BitShift", 1, bit_shift},
-    {"Equal", 1, equal},
+    {"Equal", 1, aligned<ops::equal>},
     {"Less", 1, aligned<ops::less_than>},
     {"Greater", 1, aligned<ops::greater_than>},
     {"LessOrEqual", 1, aligned<ops::less_equal>},

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/limits.h"
+#include "onnx/moved_strings.h"
 #include "onnx/sections.h"
 #include "onnx/shape_values.h"
 
@@ -247,7 +248,8 @@ Values Evaluator::run_node(const Node& node, const Scope& scope) {
   if (auto known = shape_value(call)) return {std::move(*known)};
   Values outputs;
   try {
-    outputs = op.rule(call);
+    outputs = moves_strings(node, inputs) ? move_strings(op, node, opset, inputs, *this, scope)
+                                          : op.rule(call);
   } catch (const std::out_of_range&) {  // lists are as long as the file says
     fail(ErrorCode::kModel, "an attribute or input has too few elements");
   } catch (const std::length_error&) {

@@ -38,10 +38,6 @@ std::optional<Tensor> single_slice(const Tensor& x, const Value& index, int64_t 
 }
 
 Values gather(NodeCall& c) {
-  if (c.value(0).kind() == Value::Kind::kStrings) {
-    const auto rank = static_cast<int64_t>(c.value(0).shape().size());
-    return {gathered_strings(c.value(0).strings(), c.known(1), c.axis(c.integer("axis", 0), rank))};
-  }
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
   if (const auto taken = single_slice(x, c.value(1), axis)) return {*taken};

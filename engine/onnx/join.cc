@@ -8,16 +8,6 @@ namespace paddle::onnx {
 namespace {
 
 Values concat(NodeCall& c) {
-  if (c.value(0).kind() == Value::Kind::kStrings) {
-    std::vector<std::string> items;
-    for (size_t i = 0; i < c.input_count(); ++i) {
-      const StringArray& s = c.value(i).strings();
-      c.check(s.shape.size() == 1, "strings are joined as vectors only");
-      items.insert(items.end(), s.items.begin(), s.items.end());
-    }
-    const auto n = static_cast<int64_t>(items.size());
-    return {Value::of_strings({n}, std::move(items))};
-  }
   for (size_t i = 1; i < c.input_count(); ++i) c.same_types({0, i});
   return {ops::concat(c.tensors(), c.axis(c.integer("axis", 1), c.tensor(0).ndim()))};
 }

@@ -1,5 +1,7 @@
 // Attention in the forms of com.microsoft.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -33,28 +35,45 @@ struct Scores {
   void add(const Tensor& more) { bias = bias ? bias + more : more; }
 };
 
-Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Scores& s) {
-  const double scale =
-      s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(known_size(q, 3)));
-  if (!s.bias && !s.allowed && !s.sink && s.softcap == 0) {
-    const auto turned = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
-    return turned(ops::attention(turned(q), turned(k), turned(v), {}, scale));
-  }
-  Tensor x = ops::matmul(q, k, false, true) * scale;
+double scale_of(const Tensor& q, const Scores& s) {
+  return s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(known_size(q, 3)));
+}
+
+/// What stands for minus infinity, so that a row without any key still has an average.
+double lowest_number(DType dtype) {
+  return dtype == DType::kF16 ? -65504.0
+                              : static_cast<double>(std::numeric_limits<float>::lowest());
+}
+
+/// What softmax is taken of.
+Tensor scored(const Tensor& q, const Tensor& k, const Scores& s) {
+  Tensor x = ops::matmul(q, k, false, true) * scale_of(q, s);
   if (s.softcap != 0) x = ops::tanh(x / s.softcap) * s.softcap;
   if (s.bias) x = x + s.bias;
-  if (s.allowed)
-    x = ops::where(s.allowed, x, scalar(-std::numeric_limits<double>::infinity(), x.dtype()));
+  if (s.allowed) x = ops::where(s.allowed, x, scalar(lowest_number(x.dtype()), x.dtype()));
+  return x;
+}
+
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Scores& s) {
+  if (!s.bias && !s.allowed && !s.sink && s.softcap == 0) {
+    const auto turned = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
+    return turned(ops::attention(turned(q), turned(k), turned(v), {}, scale_of(q, s)));
+  }
+  const Tensor x = scored(q, k, s);
   if (!s.sink) return ops::matmul(ops::softmax(x, -1), v);
   const Tensor sink = ops::expand(ops::reshape(ops::cast(s.sink, x.dtype()), {1, -1, 1, 1}),
                                   {x.dim(0), x.dim(1), x.dim(2), Dim(1)});
   return ops::matmul(part(ops::softmax(ops::concat({x, sink}, 3), -1), 3, 0, x.dim(3)), v);
 }
 
-/// Which keys each query may look at, when those before it come first.
-Tensor causal(const Dim& queries, const Dim& keys) {
-  const Tensor at = ops::unsqueeze(count_up(queries), {1}) + dim_value(keys - queries, DType::kI64);
-  return ops::less_equal(ops::unsqueeze(count_up(keys), {0}), at);
+/// Which keys each query may look at: those of the past, and those up to its place behind them. The
+/// last one looks at all, also where there are more keys than queries, as in ONNX Runtime.
+Tensor causal(const Dim& queries, const Dim& keys, const Dim& past) {
+  const Tensor place = ops::unsqueeze(count_up(queries), {1});
+  const Tensor at = ops::unsqueeze(count_up(keys), {0});
+  const Tensor before = ops::less_equal(at, place + dim_value(past, DType::kI64));
+  if (keys.same(queries + past)) return before;
+  return ops::logical_or(before, ops::equal(place, dim_value(queries - 1, DType::kI64)));
 }
 
 Tensor both(const Tensor& a, const Tensor& b) { return a ? ops::logical_and(a, b) : b; }
@@ -81,15 +100,17 @@ Tensor scores_of_mask(const Tensor& mask, const Dim& batch, const Dim& keys, dou
   return ops::where(kept, scalar(0, dtype), scalar(filter, dtype));
 }
 
-/// What inputs i (a mask) and j (a bias) and attributes say of scores of q and k.
-Scores scores_of(const NodeCall& c, const Tensor& q, const Tensor& k, size_t i, size_t j) {
+/// What inputs i (a mask) and j (a bias) and attributes say of scores of q and k, whose first keys
+/// are `past` ones.
+Scores scores_of(const NodeCall& c, const Tensor& q, const Tensor& k, const Dim& past, size_t i,
+                 size_t j) {
   Scores s;
   s.scale = c.real("scale", 0);
   s.bias = c.tensor_or_none(j);
   if (c.has(i))
     s.add(scores_of_mask(c.tensor(i), q.dim(0), k.dim(2), c.real("mask_filter_value", -10000),
                          q.dtype()));
-  if (c.flag("unidirectional", false)) s.allowed = causal(q.dim(2), k.dim(2));
+  if (c.flag("unidirectional", false)) s.allowed = causal(q.dim(2), k.dim(2), past);
   return s;
 }
 
@@ -105,6 +126,7 @@ Values attention_of(const NodeCall& c, const Tensor& all, size_t mask, size_t pa
   const Tensor q = heads_of(part(all, 2, 0, sizes[0]), heads);
   Tensor k = heads_of(part(all, 2, sizes[0], sizes[0] + sizes[1]), heads);
   Tensor v = heads_of(part(all, 2, sizes[0] + sizes[1], width), heads);
+  const Dim steps = k.dim(2);
   if (c.has(past)) {
     const auto before = [&](int64_t i) {
       return ops::squeeze(part(c.tensor(past), 0, i, i + 1), std::vector<int64_t>{0});
@@ -112,7 +134,7 @@ Values attention_of(const NodeCall& c, const Tensor& all, size_t mask, size_t pa
     k = ops::concat({before(0), k}, 2);
     v = ops::concat({before(1), v}, 2);
   }
-  Values out = {joined(attend(q, k, v, scores_of(c, q, k, mask, bias)))};
+  Values out = {joined(attend(q, k, v, scores_of(c, q, k, k.dim(2) - steps, mask, bias)))};
   if (c.wants(1)) out.emplace_back(ops::stack({k, v}, 0));
   return out;
 }
@@ -130,15 +152,38 @@ Values quantized_attention(NodeCall& c) {
   return attention_of(c, c.has(2) ? y + c.tensor(2) : y, 5, 8, c.input_count());
 }
 
-Values multi_head_attention(NodeCall& c) {
+/// Where the inputs of attention on queries, keys and values of their own stand.
+struct Places {
+  size_t bias, mask, added, past, length, beams;
+};
+
+/// The keys (or values) that each sample's beam has taken: `from` [batches, beams, steps] names the
+/// beam of its batch at each step but the last.
+Tensor of_beams(const Tensor& cache, const Tensor& from, const Dim& past) {
+  const Dim samples = cache.dim(0);
+  const Tensor sample = ops::unsqueeze(count_up(samples), {1});
+  const Tensor beams = dim_value(from.dim(1), DType::kI64);
+  const Tensor taken =
+      ops::cast(ops::reshape(part(from, 2, 0, past), {samples, past}), DType::kI64);
+  const Tensor first = sample - ops::remainder(sample, beams);
+  const Tensor rows = ops::concat({first + taken, ops::expand(sample, {samples, Dim(1)})}, 1);
+  const Tensor steps = ops::expand(ops::unsqueeze(count_up(past + 1), {0}), rows.shape());
+  const Tensor picked =
+      ops::gather_nd(ops::transpose(cache, {0, 2, 1, 3}), ops::stack({rows, steps}, 2));
+  return ops::transpose(picked, {0, 2, 1, 3});
+}
+
+/// Keys and values may come with heads apart. With a length of the past, the past ones lie in
+/// buffers of a fixed size, into which the new ones are written behind them.
+Values attention_on(NodeCall& c, const Places& at) {
   const int64_t heads = c.integer("num_heads", 0);
   c.check(heads > 0, "num_heads is missing");
   c.check(c.has(1) && c.has(2), "packed queries, keys and values are not supported");
   Tensor q = c.tensor(0), k = c.tensor(1), v = c.tensor(2);
-  if (c.has(3)) {
+  if (c.has(at.bias)) {
     const Dim width = q.dim(2);
     const auto bias = [&](const Dim& from, const Dim& to) {
-      return part(c.tensor(3), 0, from, to);
+      return part(c.tensor(at.bias), 0, from, to);
     };
     q = q + bias(0, width);
     if (k.ndim() == 3) k = k + bias(width, width * 2);
@@ -147,43 +192,126 @@ Values multi_head_attention(NodeCall& c) {
   q = heads_of(q, heads);
   if (k.ndim() == 3) k = heads_of(k, heads);
   if (v.ndim() == 3) v = heads_of(v, heads);
-  if (c.has(6)) {
-    k = ops::concat({c.tensor(6), k}, 2);
-    v = ops::concat({c.tensor(7), v}, 2);
+  Tensor all_k = k, all_v = v;
+  Dim past = 0;
+  if (c.has(at.past) && c.has(at.length)) {
+    past = c.known_dims(at.length).at(0);
+    const Dim steps = k.dim(2);
+    const auto written = [&](size_t i, const Tensor& now) {
+      const Tensor& cache = c.tensor(i);
+      return ops::concat({part(cache, 2, 0, past), now, part(cache, 2, past + steps, cache.dim(2))},
+                         2);
+    };
+    all_k = written(at.past, k);
+    all_v = written(at.past + 1, v);
+    k = part(all_k, 2, 0, past + steps);
+    v = part(all_v, 2, 0, past + steps);
+    if (c.has(at.beams) && !c.tensor(at.beams).dim(1).equals(1).value_or(false)) {
+      k = of_beams(k, c.tensor(at.beams), past);
+      v = of_beams(v, c.tensor(at.beams), past);
+    }
+  } else if (c.has(at.past)) {
+    past = c.tensor(at.past).dim(2);
+    all_k = k = ops::concat({c.tensor(at.past), k}, 2);
+    all_v = v = ops::concat({c.tensor(at.past + 1), v}, 2);
   }
-  return {joined(attend(q, k, v, scores_of(c, q, k, 4, 5))), k, v};
+  const Scores scores = scores_of(c, q, k, past, at.mask, at.added);
+  Values out = {joined(attend(q, k, v, scores)), all_k, all_v};
+  if (c.wants(3)) out.emplace_back(scored(q, k, scores));
+  return out;
 }
 
-/// x [batch, heads, steps, size] turned by the angles of `places` [batch, steps].
+Values multi_head_attention(NodeCall& c) {
+  return attention_on(c, {.bias = 3, .mask = 4, .added = 5, .past = 6, .length = 8, .beams = 9});
+}
+
+/// For one new step of each sample.
+Values decoder_attention(NodeCall& c) {
+  return attention_on(c, {.bias = 10, .mask = 3, .added = 4, .past = 5, .length = 7, .beams = 9});
+}
+
+/// Rows of a table at `places` [batch, steps], for all heads.
+Tensor angles_at(const Tensor& table, const Tensor& places) {
+  const Tensor taken = ops::index_select(table, ops::reshape(places, Shape{-1}), 0);
+  return ops::reshape(taken, {places.dim(0), Dim(1), places.dim(1), table.dim(1)});
+}
+
+/// The first `width` of x [batch, heads, steps, size] turned; all that the angles are for if it
+/// is 0.
+Tensor turned(const NodeCall& c, const Tensor& x, const Tensor& cosines, const Tensor& sines,
+              bool neighbours, int64_t width) {
+  const int64_t size = known_size(x, 3);
+  if (width == 0) width = 2 * known_size(cosines, 3);
+  c.check(width <= size && width % 2 == 0, "the rotated part of ", width, " does not fit ", size);
+  const Tensor out = ops::rotary_embedding(part(x, 3, 0, width), cosines, sines, neighbours);
+  return width == size ? out : ops::concat({out, part(x, 3, width, size)}, 3);
+}
+
+/// x turned by the angles of `places` [batch, steps].
 Tensor rotated(const NodeCall& c, const Tensor& x, const Tensor& places, const Tensor& cosines,
                const Tensor& sines, bool neighbours, int64_t width) {
-  const int64_t size = known_size(x, 3);
-  if (width == 0) width = 2 * known_size(cosines, 1);
-  c.check(width <= size && width % 2 == 0, "the rotated part of ", width, " does not fit ", size);
-  const auto rows = [&](const Tensor& table) {
-    const Tensor taken = ops::index_select(table, ops::reshape(places, Shape{-1}), 0);
-    return ops::reshape(taken, {places.dim(0), Dim(1), places.dim(1), table.dim(1)});
+  return turned(c, x, angles_at(cosines, places), angles_at(sines, places), neighbours, width);
+}
+
+/// x [batch, heads, steps, size], or [batch, steps, heads * size] taken apart.
+Tensor with_heads(const NodeCall& c, const Tensor& x, const Tensor& cosines) {
+  if (x.ndim() != 3) return x;
+  int64_t heads = c.integer("num_heads", 0);
+  if (heads == 0) heads = known_size(x, 2) / (2 * known_size(cosines, 1));
+  c.check(heads > 0, "num_heads is ", heads);
+  return heads_of(x, heads);
+}
+
+/// Each of three rows of places (of time, height and width) has some of the angles: side by side,
+/// or every third one as far as its count reaches.
+Values multimodal_rotary_embedding(NodeCall& c) {
+  const Tensor &in = c.tensor(0), &cosines = c.tensor(2), &sines = c.tensor(3);
+  const Tensor places = ops::cast(c.tensor(1), DType::kI64);
+  const auto counts = c.integers("mrope_section");
+  const int64_t columns = known_size(cosines, 1), layout = c.integer("mrope_layout", 0);
+  c.check(counts.size() == 3 &&
+              std::ranges::all_of(counts, [&](int64_t n) { return n >= 0 && n <= columns; }) &&
+              counts[0] + counts[1] + counts[2] == columns,
+          "mrope_section does not fit ", columns, " angles");
+  c.check(layout == 0 || layout == 1, "unknown mrope_layout ", layout);
+  c.check(places.ndim() == 3 && places.dim(0).equals(3).value_or(true),
+          "position_ids must be [3, batch, steps]");
+  std::array<std::vector<int64_t>, 3> owned = {};
+  for (int64_t i = 0; i < columns; ++i) {
+    size_t row = i < counts[0] ? 0 : i < counts[0] + counts[1] ? 1 : 2;
+    if (layout == 1)
+      row =
+          i % 3 != 0 && i < 3 * counts[static_cast<size_t>(i % 3)] ? static_cast<size_t>(i % 3) : 0;
+    for (size_t k = 0; k < 3; ++k) owned[k].push_back(k == row ? 1 : 0);
+  }
+  const double scale = c.real("scale", 1);
+  const auto angles = [&](const Tensor& table) {
+    Tensor out;
+    for (int64_t k = 2; k >= 0; --k) {
+      const Tensor each =
+          angles_at(table, ops::squeeze(part(places, 0, k, k + 1), std::vector<int64_t>{0}));
+      const Tensor own = integer_vector(owned[static_cast<size_t>(k)], DType::kBool);
+      out = out ? ops::where(own, each, out) : each;
+    }
+    return scale == 1 ? out : out * scale;
   };
-  const Tensor out =
-      ops::rotary_embedding(part(x, 3, 0, width), rows(cosines), rows(sines), neighbours);
-  return width == size ? out : ops::concat({out, part(x, 3, width, size)}, 3);
+  const Tensor y = turned(c, with_heads(c, in, cosines), angles(cosines), angles(sines),
+                          c.flag("interleaved", false), c.integer("rotary_embedding_dim", 0));
+  return {in.ndim() == 3 ? joined(y) : y};
 }
 
 /// Places are one start for all, or one number each.
 Values rotary_embedding(NodeCall& c) {
   const Tensor& in = c.tensor(0);
-  const bool packed = in.ndim() == 3;
   const Tensor &cosines = c.tensor(2), &sines = c.tensor(3);
-  int64_t heads = c.integer("num_heads", 0);
-  if (packed && heads == 0) heads = known_size(in, 2) / (2 * known_size(cosines, 1));
-  const Tensor x = packed ? heads_of(in, heads) : in;
+  const Tensor x = with_heads(c, in, cosines);
   Tensor places = ops::cast(c.tensor(1), DType::kI64);
   if (places.ndim() < 2 || !places.dim(0).equals(x.dim(0)).value_or(true))
     places = ops::expand(ops::reshape(places, {1, 1}) + ops::unsqueeze(count_up(x.dim(2)), {0}),
                          {x.dim(0), x.dim(2)});
   const Tensor y = rotated(c, x, places, cosines, sines, c.flag("interleaved", false),
                            c.integer("rotary_embedding_dim", 0));
-  return {packed ? joined(y) : y};
+  return {in.ndim() == 3 ? joined(y) : y};
 }
 
 /// Past and new keys (or values): new ones stand at `places`, which differ by sample, behind the
@@ -264,6 +392,8 @@ constexpr Operator kOperators[] = {
     {"Attention", 1, attention},
     {"QAttention", 1, quantized_attention},
     {"MultiHeadAttention", 1, multi_head_attention},
+    {"DecoderMaskedMultiHeadAttention", 1, decoder_attention},
+    {"MRotaryEmbedding", 1, multimodal_rotary_embedding},
     {"GroupQueryAttention", 1, group_query_attention},
     {"RotaryEmbedding", 1, rotary_embedding},
 };

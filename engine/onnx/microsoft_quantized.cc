@@ -152,40 +152,6 @@ Tensor unpacked(const NodeCall& c, const Array& bytes, int64_t bits, int64_t row
   return Tensor(view);
 }
 
-/// Rows of weights in blocks of `block`, each with a scale and a zero point. Where `group_of` is
-/// not empty it gives the block of each column, and they are not side by side.
-Tensor blocks_as_numbers(const NodeCall& c, const Array& bytes, const Tensor& scales,
-                         const Value& zeros, int64_t bits, int64_t rows, int64_t columns,
-                         int64_t block, std::vector<int64_t> group_of = {}) {
-  const int64_t count = (columns + block - 1) / block, whole = count * block;
-  Tensor w = ops::cast(unpacked(c, bytes, bits, rows), DType::kF32);
-  const int64_t given = known_size(w, 1);
-  c.check(given == whole || given == columns, "the packed weights do not fit ", rows, " rows of ",
-          columns);
-  if (given < whole) w = ops::concat({w, ops::full({rows, whole - given}, 0.0, w.dtype())}, 1);
-  const bool apart = !group_of.empty();
-  c.check(!apart || static_cast<int64_t>(group_of.size()) >= columns, "g_idx has ", group_of.size(),
-          " elements for ", columns, " columns");
-  group_of.resize(apart ? static_cast<size_t>(whole) : 0, 0);
-  /// A value of each block for its columns.
-  const auto for_columns = [&](const Tensor& v) {
-    const Tensor each = ops::reshape(ops::cast(v, DType::kF32), {rows, count, 1});
-    if (!apart) return each;
-    return ops::index_select(ops::reshape(each, {rows, count}), integer_vector(group_of), 1);
-  };
-  if (!apart) w = ops::reshape(w, {rows, count, block});
-  Tensor zero = scalar(static_cast<double>(int64_t{1} << (bits - 1)), DType::kF32);
-  if (!zeros.is_none()) {
-    Tensor z = zeros.tensor();
-    if (z.dtype() == DType::kU8)
-      z = part(ops::cast(unpacked(c, z.array().contiguous(), bits, rows), DType::kF32), 1, 0,
-               count);
-    zero = for_columns(z);
-  }
-  w = (w - zero) * for_columns(scales);
-  return part(ops::reshape(w, {rows, whole}), 1, 0, columns);
-}
-
 Values matmul_nbits(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t block = c.integer("block_size", 32);
@@ -239,41 +205,52 @@ Values matmul_bnb4(NodeCall& c) {
   return {ops::matmul(x, ops::cast(Tensor(w), x.dtype()), false, true)};
 }
 
-/// Parts of a packed table, looked up along its first axis.
+/// Parts of a packed table, looked up along an axis; zeros where an index is out of range. Bytes
+/// hold parts of their last axis, and are looked up along the first.
 Values gather_block_quantized(NodeCall& c) {
   const Array table = c.known(0);
   const auto rank = static_cast<int64_t>(table.shape.size());
-  c.check(rank >= 2 && c.axis(c.integer("gather_axis", 0), rank) == 0 &&
-              c.axis(c.integer("quantize_axis", 1), rank) == rank - 1,
-          "only the first axis can be gathered, and only the last one quantised");
+  c.check(rank >= 1, "the table is a scalar");
+  const int64_t along = c.axis(c.integer("gather_axis", 0), rank),
+                axis = c.axis(c.integer("quantize_axis", 1), rank);
   const int64_t block = c.integer("block_size", 128), bits = c.integer("bits", 4);
   c.check(block >= 1 && block <= 1 << 16, "block_size is out of range");
-  int64_t rows = 1;
-  for (int64_t i = 0; i + 1 < rank; ++i) rows *= table.shape[static_cast<size_t>(i)];
   Shape shape = to_shape(table.shape);
   Tensor w;
   if (table.dtype == DType::kU8) {
+    c.check(rank >= 2 && along == 0 && axis == rank - 1,
+            "bytes are quantised along the last axis and gathered along the first one");
+    int64_t rows = 1;
+    for (int64_t i = 0; i + 1 < rank; ++i) rows *= table.shape[static_cast<size_t>(i)];
     if (c.has(3)) c.known(3);
     const int64_t columns = table.shape.back() * (8 / std::clamp<int64_t>(bits, 1, 8));
     shape.back() = columns;
-    w = blocks_as_numbers(c, table, c.tensor(2), c.has(3) ? c.value(3) : Value(), bits, rows,
-                          columns, block);
+    w = ops::reshape(blocks_as_numbers(c, table, c.tensor(2), c.has(3) ? c.value(3) : Value(), bits,
+                                       rows, columns, block),
+                     shape);
   } else {
-    const int64_t columns = table.shape.back(), count = (columns + block - 1) / block;
     std::vector<int64_t> block_of;
-    for (int64_t i = 0; i < columns; ++i) block_of.push_back(i / block);
-    const auto for_columns = [&](size_t i) {
-      const Tensor v = ops::reshape(ops::cast(c.tensor(i), DType::kF32), {rows, count});
-      return ops::index_select(v, integer_vector(block_of), 1);
+    for (int64_t i = 0; i < table.shape[static_cast<size_t>(axis)]; ++i)
+      block_of.push_back(i / block);
+    const auto for_elements = [&](size_t i) {
+      return ops::index_select(ops::cast(c.tensor(i), DType::kF32), integer_vector(block_of), axis);
     };
-    w = ops::reshape(ops::cast(Tensor(table), DType::kF32), {rows, columns});
-    if (c.has(3)) w = w - for_columns(3);
-    w = w * for_columns(2);
+    w = ops::cast(Tensor(table), DType::kF32);
+    if (c.has(3)) w = w - for_elements(3);
+    w = w * for_elements(2);
   }
-  const Tensor index = ops::cast(c.tensor(1), DType::kI64);
-  const Tensor taken = ops::index_select(ops::reshape(w, shape), ops::reshape(index, Shape{-1}), 0);
-  Shape out = index.shape();
-  out.insert(out.end(), shape.begin() + 1, shape.end());
+  const Tensor given = ops::reshape(ops::cast(c.tensor(1), DType::kI64), Shape{-1});
+  const Tensor size = dim_value(w.dim(along), DType::kI64), zero = integer_scalar(0);
+  const Tensor index = ops::where(ops::less_than(given, zero), given + size, given);
+  const Tensor inside =
+      ops::logical_and(ops::greater_equal(index, zero), ops::less_than(index, size));
+  Tensor taken = ops::index_select(w, ops::where(inside, index, zero), along);
+  Shape each(static_cast<size_t>(rank), Dim(1));
+  each[static_cast<size_t>(along)] = inside.dim(0);
+  taken = ops::where(ops::reshape(inside, each), taken, scalar(0, taken.dtype()));
+  Shape out(shape.begin(), shape.begin() + along);
+  for (int64_t i = 0; i < c.tensor(1).ndim(); ++i) out.push_back(c.tensor(1).dim(i));
+  out.insert(out.end(), shape.begin() + along + 1, shape.end());
   return {ops::cast(ops::reshape(taken, out), c.tensor(2).dtype())};
 }
 
@@ -332,6 +309,38 @@ Tensor product_to_float(const NodeCall& c, const Tensor& x, const Tensor& x_zero
     return point ? f - ops::cast(point, DType::kF32) : f;
   };
   return ops::matmul(wide(x, x_zero), wide(c.tensor(i), zero)) * (x_scale * c.tensor(i_scale));
+}
+
+Tensor blocks_as_numbers(const NodeCall& c, const Array& bytes, const Tensor& scales,
+                         const Value& zeros, int64_t bits, int64_t rows, int64_t columns,
+                         int64_t block, std::vector<int64_t> group_of) {
+  const int64_t count = (columns + block - 1) / block, whole = count * block;
+  Tensor w = ops::cast(unpacked(c, bytes, bits, rows), DType::kF32);
+  const int64_t given = known_size(w, 1);
+  c.check(given == whole || given == columns, "the packed weights do not fit ", rows, " rows of ",
+          columns);
+  if (given < whole) w = ops::concat({w, ops::full({rows, whole - given}, 0.0, w.dtype())}, 1);
+  const bool apart = !group_of.empty();
+  c.check(!apart || static_cast<int64_t>(group_of.size()) >= columns, "g_idx has ", group_of.size(),
+          " elements for ", columns, " columns");
+  group_of.resize(apart ? static_cast<size_t>(whole) : 0, 0);
+  /// A value of each block for its columns.
+  const auto for_columns = [&](const Tensor& v) {
+    const Tensor each = ops::reshape(ops::cast(v, DType::kF32), {rows, count, 1});
+    if (!apart) return each;
+    return ops::index_select(ops::reshape(each, {rows, count}), integer_vector(group_of), 1);
+  };
+  if (!apart) w = ops::reshape(w, {rows, count, block});
+  Tensor zero = scalar(static_cast<double>(int64_t{1} << (bits - 1)), DType::kF32);
+  if (!zeros.is_none()) {
+    Tensor z = zeros.tensor();
+    if (z.dtype() == DType::kU8)
+      z = part(ops::cast(unpacked(c, z.array().contiguous(), bits, rows), DType::kF32), 1, 0,
+               count);
+    zero = for_columns(z);
+  }
+  w = (w - zero) * for_columns(scales);
+  return part(ops::reshape(w, {rows, whole}), 1, 0, columns);
 }
 
 std::span<const Operator> microsoft_quantized_operators() { return kOperators; }

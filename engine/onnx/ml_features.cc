@@ -11,17 +11,6 @@ namespace paddle::onnx {
 namespace {
 
 Values array_feature_extractor(NodeCall& c) {
-  if (c.value(0).kind() == Value::Kind::kStrings) {
-    const StringArray& words = c.value(0).strings();
-    c.check(!words.shape.empty(), "the input must have an axis of features");
-    Array index = c.known(1);
-    index.shape = {index.size()};
-    index.strides = {1};
-    const Value out = gathered_strings(words, index, static_cast<int64_t>(words.shape.size()) - 1);
-    Dims shape = out.strings().shape;
-    if (shape.size() == 1) shape.insert(shape.begin(), 1);
-    return {Value::of_strings(std::move(shape), out.strings().items)};
-  }
   const Tensor& x = c.tensor(0);
   const Tensor out =
       ops::index_select(x, ops::reshape(ops::cast(c.tensor(1), DType::kI64), Shape{-1}), -1);

@@ -159,8 +159,10 @@ Forest forest_of(const NodeCall& c, const std::string& what, int64_t targets) {
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto found = places.find({leaf_trees[i], leaf_nodes[i]});
     c.check(found != places.end(), "tree ", leaf_trees[i], " has no node ", leaf_nodes[i]);
-    if (found->second < 0)  // weights of inner nodes are never asked for
-      out.leaves[static_cast<size_t>(-1 - found->second)].push_back({leaf_targets[i], weights[i]});
+    if (found->second >= 0) continue;  // weights of inner nodes are never asked for
+    auto& leaf = out.leaves[static_cast<size_t>(-1 - found->second)];
+    // Of several weights for the only target ONNX Runtime takes the first.
+    if (targets > 1 || leaf.empty()) leaf.push_back({leaf_targets[i], weights[i]});
   }
   out.check(c, targets);
   return out;

@@ -43,9 +43,11 @@ const std::map<std::string, Table>& tables() {
     for (const auto family : {ml_feature_operators, ml_label_operators, ml_linear_operators,
                               ml_svm_operators, ml_tree_operators})
       add((*all)["ai.onnx.ml"], family());
-    add((*all)["com.microsoft"], microsoft_operators());
-    add((*all)["com.microsoft"], microsoft_attention_operators());
-    add((*all)["com.microsoft"], microsoft_quantized_operators());
+    for (const auto family :
+         {microsoft_operators, microsoft_attention_operators, microsoft_expert_operators,
+          microsoft_gate_operators, microsoft_image_operators, microsoft_quantized_operators,
+          microsoft_token_operators})
+      add((*all)["com.microsoft"], family());
     add((*all)["com.microsoft.nchwc"], microsoft_blocked_operators());
     return all;
   }();
@@ -110,29 +112,6 @@ Dims known_shape(const Tensor& x) {
 
 Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step) {
   return ops::strided_slice(x, {axis}, {start}, {end}, {step});
-}
-
-Value gathered_strings(const StringArray& strings, const Array& index, int64_t axis) {
-  const auto at = static_cast<size_t>(axis);
-  const int64_t size = strings.shape[at];
-  Dims outer(strings.shape.begin(), strings.shape.begin() + axis),
-      inner(strings.shape.begin() + axis + 1, strings.shape.end()), shape = outer;
-  shape.insert(shape.end(), index.shape.begin(), index.shape.end());
-  shape.insert(shape.end(), inner.begin(), inner.end());
-  const int64_t blocks = element_count(std::span<const int64_t>(outer)),
-                step = element_count(std::span<const int64_t>(inner));
-  if (element_count(std::span<const int64_t>(shape)) > limits().memory / 64)
-    fail(ErrorCode::kModel, "gathers more strings than the memory holds");
-  std::vector<std::string> items;
-  for (int64_t b = 0; b < blocks; ++b)
-    for (int64_t i = 0; i < index.size(); ++i) {
-      const int64_t given = index.integer(i), place = given < 0 ? given + size : given;
-      if (place < 0 || place >= size)
-        fail(ErrorCode::kModel, "the index ", given, " is out of range for the size ", size);
-      const auto begin = strings.items.begin() + (b * size + place) * step;
-      items.insert(items.end(), begin, begin + step);
-    }
-  return Value::of_strings(std::move(shape), std::move(items));
 }
 
 std::vector<int64_t> first_axes(int64_t n) {

@@ -39,6 +39,10 @@ std::span<const Operator> preview_operators();              ///< of ai.onnx.prev
 std::span<const Operator> microsoft_attention_operators();  ///< the same
 std::span<const Operator> microsoft_quantized_operators();  ///< the same
 std::span<const Operator> microsoft_operators();            ///< of com.microsoft
+std::span<const Operator> microsoft_expert_operators();     ///< the same
+std::span<const Operator> microsoft_gate_operators();       ///< the same
+std::span<const Operator> microsoft_image_operators();      ///< the same
+std::span<const Operator> microsoft_token_operators();      ///< the same
 std::span<const Operator> microsoft_blocked_operators();    ///< of com.microsoft.nchwc
 
 /// Rules that apply one function of ops/ to the inputs as they are.
@@ -65,8 +69,6 @@ Dims known_shape(const Tensor& x);
 Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step = 1);
 /// x [steps, batch, ...] with the first `lengths` [batch] steps of each sequence backwards.
 Tensor reversed_steps(const Tensor& x, const Tensor& lengths);
-/// Strings at these indices of an axis; indices below zero count from its end.
-Value gathered_strings(const StringArray& strings, const Array& index, int64_t axis);
 /// Rules that other forms of the operators share.
 Values average_pool_rule(NodeCall& c);
 Values max_pool_rule(NodeCall& c);
@@ -75,6 +77,7 @@ Values global_max_pool_rule(NodeCall& c);
 Values upsample_blocks_rule(NodeCall& c);
 Values lstm_rule(NodeCall& c);
 Values qlinear_conv_rule(NodeCall& c);
+Values conv_transpose_rule(NodeCall& c);
 /// The axes 0 to n - 1.
 std::vector<int64_t> first_axes(int64_t n);
 /// `x` with its axes in this order.

@@ -26,4 +26,10 @@ Tensor product_of(const Tensor& x, const Tensors& weights, const Tensor& zero,
 Tensor product_to_float(const NodeCall& c, const Tensor& x, const Tensor& x_zero,
                         const Tensor& x_scale, size_t i, size_t i_scale, size_t i_zero);
 
+/// Rows of weights in blocks of `block`, each with a scale and a zero point, as numbers. Where
+/// `group_of` is not empty it gives the block of each column, and they are not side by side.
+Tensor blocks_as_numbers(const NodeCall& c, const Array& bytes, const Tensor& scales,
+                         const Value& zeros, int64_t bits, int64_t rows, int64_t columns,
+                         int64_t block, std::vector<int64_t> group_of = {});
+
 }  // namespace paddle::onnx

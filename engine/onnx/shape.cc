@@ -16,12 +16,6 @@ Values shape_of(NodeCall& c) {
 }
 Values size_of(NodeCall& c) { return {ops::numel(c.tensor(0))}; }
 
-Value with_shape(const Value& x, const Shape& shape) {
-  if (x.kind() == Value::Kind::kStrings)
-    return Value::of_strings(concrete(shape), x.strings().items);
-  return ops::reshape(x.tensor(), shape);
-}
-
 /// 0 copies a dim unless `allowzero` is set, -1 takes what is left.
 Values reshape(NodeCall& c) {
   Shape to = c.opset() < 5 ? to_shape(c.integers("shape")) : c.known_dims(1);
@@ -52,7 +46,7 @@ Values reshape(NodeCall& c) {
   if (total.is_constant() && total.value() == 0 && is_constant(to) && is_constant(from) &&
       c.value(0).is_tensor())
     return {ops::full(to, 0.0, c.tensor(0).dtype())};
-  return {with_shape(c.value(0), to)};
+  return {ops::reshape(c.tensor(0), to)};
 }
 
 Values flatten(NodeCall& c) {
@@ -87,7 +81,7 @@ Values squeeze(NodeCall& c) {
     c.check(!drop[i] || from[i].equals(1).value_or(true), "axis ", i, " has the size ", from[i],
             ", not 1");
   }
-  return {with_shape(x, to)};
+  return {ops::reshape(x.tensor(), to)};
 }
 
 Values unsqueeze(NodeCall& c) {
@@ -105,7 +99,7 @@ Values unsqueeze(NodeCall& c) {
   Shape to;
   size_t next = 0;
   for (const bool one : added) to.push_back(one ? Dim(1) : from[next++]);
-  return {with_shape(x, to)};
+  return {ops::reshape(x.tensor(), to)};
 }
 
 Values transpose(NodeCall& c) {

@@ -1,22 +1,19 @@
 // Strings and vectors of n-grams.
 
 #include <locale.h>
-#include <regex.h>
 #include <wctype.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <numeric>
 
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "onnx/operators.h"
+#include "onnx/pattern.h"
 
 namespace paddle::onnx {
 namespace {
-
-constexpr double kMaxPattern = 4096;
 
 /// Code points of UTF-8; bytes that are none stand for themselves.
 std::vector<uint32_t> code_points(const std::string& s) {
@@ -149,112 +146,11 @@ Values split(NodeCall& c) {
   return {Value::of_strings(shape, std::move(out)), Tensor(counts)};
 }
 
-/// What a bracket of RE2's form stands for, in that of the C library, whose brackets know no
-/// escapes; moves `at` behind it.
-std::string posix_bracket(const std::string& pattern, size_t& at) {
-  std::string first, rest, last;  // `]` and `^` have places of their own, `-` is last
-  const bool inverse = at < pattern.size() && pattern[at] == '^';
-  if (inverse) ++at;
-  for (; at < pattern.size() && pattern[at] != ']'; ++at) {
-    if (pattern[at] != '\\' || at + 1 >= pattern.size()) {
-      const bool end = at + 1 < pattern.size() && pattern[at + 1] == ']';
-      (pattern[at] == '-' && end ? last : rest) += pattern[at];
-      continue;
-    }
-    const char escaped = pattern[++at];
-    if (escaped == 'w')
-      rest += "a-zA-Z0-9_";
-    else if (escaped == 'd')
-      rest += "0-9";
-    else if (escaped == 's')
-      rest += " \t\n\r\f\v";
-    else
-      (escaped == '-' ? last : escaped == ']' ? first : rest) += escaped;
-  }
-  return (inverse ? "[^" : "[") + first + rest + last + "]";
-}
-
-/// A pattern in RE2's form in that of the C library.
-std::string posix_pattern(const std::string& pattern) {
-  std::string out;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char next = i + 1 < pattern.size() ? pattern[i + 1] : 0;
-    if (pattern[i] == '\\' && (next == 'd' || next == 'D')) {
-      out += next == 'd' ? "[0-9]" : "[^0-9]";
-      ++i;
-    } else if (pattern[i] == '\\') {
-      out += pattern[i];
-      if (next) out += pattern[++i];
-    } else if (pattern[i] == '[') {
-      out += posix_bracket(pattern, ++i);
-    } else if (pattern.compare(i, 3, "(?:") == 0) {
-      out += '(';
-      i += 2;
-    } else {
-      out += pattern[i];
-    }
-  }
-  return out;
-}
-
-/// Characters of a POSIX pattern with its counts written out, as the library does before it
-/// matches.
-double written_out(const std::string& pattern) {
-  std::vector<double> groups = {0};
-  double last = 0;  // of what a count would repeat
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '(') {
-      groups.push_back(0);
-    } else if (c == ')' && groups.size() > 1) {
-      last = groups.back() + 1;
-      groups.pop_back();
-      groups.back() += last;
-    } else if (c == '{') {
-      double count = 0, most = 1;
-      for (++i; i < pattern.size() && pattern[i] != '}'; ++i) {
-        count = std::isdigit(static_cast<unsigned char>(pattern[i])) ? count * 10 + pattern[i] - '0'
-                                                                     : 0;
-        most = std::max(most, count);
-      }
-      groups.back() += last * (most - 1);
-      last *= most;
-    } else {
-      if (c == '\\') ++i;
-      if (c == '[')
-        i = std::min(pattern.find(']', i + (pattern[i + 1] == '^' ? 3 : 2)), pattern.size());
-      groups.back() += last = 1;
-    }
-  }
-  return std::accumulate(groups.begin(), groups.end(), 0.0);
-}
-
-class Regex {
- public:
-  explicit Regex(const std::string& pattern) {
-    const std::string whole = "^(" + posix_pattern(pattern) + ")$";
-    if (written_out(whole) > kMaxPattern)
-      fail(ErrorCode::kModel, "the pattern '", pattern.substr(0, 100),
-           "' is too long with its counts written out");
-    if (whole.size() > 4096 || regcomp(&regex_, whole.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
-      fail(ErrorCode::kModel, "the pattern '", pattern.substr(0, 100), "' cannot be read");
-  }
-  ~Regex() { regfree(&regex_); }
-  Regex(const Regex&) = delete;
-  Regex& operator=(const Regex&) = delete;
-  bool matches(const std::string& s) const {
-    return s.find('\0') == std::string::npos && regexec(&regex_, s.c_str(), 0, nullptr, 0) == 0;
-  }
-
- private:
-  regex_t regex_;
-};
-
 Values full_match(NodeCall& c) {
   const StringArray& x = c.value(0).strings();
-  const Regex regex(c.word("pattern", ""));
+  const Pattern pattern(c.word("pattern", ""));
   Array out = Array::empty(DType::kBool, x.shape);
-  for (size_t i = 0; i < x.items.size(); ++i) out.data<bool>()[i] = regex.matches(x.items[i]);
+  for (size_t i = 0; i < x.items.size(); ++i) out.data<bool>()[i] = pattern.matches(x.items[i]);
   return {Tensor(out)};
 }
 

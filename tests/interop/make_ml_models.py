@@ -132,14 +132,14 @@ def columns():
     save("ordinal_encoder", to_onnx(ordinal, initial_types=kinds[:1], target_opset={"": 17, "ai.onnx.ml": 3}), {"colour": inputs["colour"][:3]})
 
 
-def node(name, kind, inputs, outputs, **attributes):
+def node(name, kind, inputs, outputs, domain="ai.onnx.ml", **attributes):
     """One operator with attributes that no exporter combines so."""
-    types = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float64): TensorProto.DOUBLE, np.dtype(np.int64): TensorProto.INT64, np.dtype(np.int32): TensorProto.INT32, np.dtype(object): TensorProto.STRING}
+    types = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float64): TensorProto.DOUBLE, np.dtype(np.int64): TensorProto.INT64, np.dtype(np.int32): TensorProto.INT32, np.dtype(object): TensorProto.STRING, np.dtype(bool): TensorProto.BOOL}
     graph = helper.make_graph(
-        [helper.make_node(kind, [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(len(outputs))], domain="ai.onnx.ml", **attributes)], "g",
+        [helper.make_node(kind, [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(len(outputs))], domain=domain, **attributes)], "g",
         [helper.make_tensor_value_info(f"x{i}", types[x.dtype], [None] * x.ndim) for i, x in enumerate(inputs)],
         [helper.make_tensor_value_info(f"y{i}", t, None) for i, t in enumerate(outputs)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19 if kind == "Equal" else 17), helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("com.microsoft", 1)], ir_version=9 if kind == "Equal" else 8)
     save(name, model, {f"x{i}": x for i, x in enumerate(inputs)})
 
 
@@ -196,5 +196,43 @@ def nodes():
     node("one_hot_floats", "OneHotEncoder", [np.array([[1, 2.5], [3, 2]], np.float32)], [FLOAT], cats_int64s=[1, 2, 3])
 
 
+def texts():
+    """What exporters of text features need beside ai.onnx.ml."""
+    STRING = TensorProto.STRING
+    words = np.array([["Hello World", "ab,c;ünï  ok"], ["", " a\tb1_x 22 "]], dtype=object)
+    ways = {"separators": {"separators": [" ", "[,;]"]}, "pattern": {"tokenexp": "[[:alpha:]]+|\\d\\d"}, "words": {"tokenexp": "\\w\\w+"},
+            "any_case": {"tokenexp": "(?i)[A-F]+"}, "negated": {"tokenexp": "[^ \\t]+"}, "characters": {"separators": [""]}, "pairs": {"tokenexp": ".."}}
+    for how, attributes in ways.items():
+        node(f"tokenizer_{how}", "Tokenizer", [words], [STRING], "com.microsoft", pad_value="#", mark=int(how == "pattern"), mincharnum=2 if how == "separators" else 1, **attributes)
+    node("tokenizer_nothing", "Tokenizer", [np.array(["", ""], dtype=object)], [STRING], "com.microsoft", pad_value="#", mark=1, mincharnum=1, tokenexp="a+")
+    node("murmur_hash", "MurmurHash3", [words], [TensorProto.UINT32], "com.microsoft", seed=3)
+
+
+def moved_strings():
+    """Operators that move or compare elements, with strings."""
+    STRING, INT64, BOOL = TensorProto.STRING, TensorProto.INT64, TensorProto.BOOL
+    words = np.array([["b", "a", "ünï"], ["", "b", "zz"]], dtype=object)
+    node("strings_concat", "Concat", [words, words[:, :1]], [STRING], "", axis=1)
+    node("strings_flatten", "Flatten", [words[None]], [STRING], "", axis=2)
+    node("strings_where", "Where", [np.array([[True], [False]]), words, words[:1, :1]], [STRING], "")
+    node("strings_gather", "GatherND", [words, np.array([[0, 1], [1, -1]])], [STRING], "")
+    node("strings_scatter", "ScatterElements", [words, np.array([[1], [0]]), words[:, 2:]], [STRING], "", axis=1)
+    node("strings_split", "Split", [words.T], [STRING, STRING], "", axis=1)
+    node("strings_unique", "Unique", [words.ravel()], [STRING, INT64, INT64, INT64], "")
+    node("strings_equal", "Equal", [words, words[:, 1:2]], [BOOL], "")
+
+
+def leaves():
+    """Where the classes of a tree give a leaf several weights for one target."""
+    iris = load_iris()
+    x = iris.data.astype(np.float32)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=1).fit(x, iris.target)
+    model = to_onnx(tree, x[:1], options={id(tree): {"zipmap": False, "decision_leaf": True}}, target_opset={"": 17, "ai.onnx.ml": 3})
+    save("decision_leaf", model, {model.graph.input[0].name: x[::12]})
+
+
 estimators()
 nodes()
+texts()
+moved_strings()
+leaves()

@@ -190,6 +190,111 @@ def old_forms():
     operator("grid_border", "GridSample", [x, floats(1, 4, 3, 2)], domain="", mode="bicubic", padding_mode="border")
 
 
+def packed(bits, *shape):
+    """Bytes that hold integers in their last axis."""
+    return byte_array(*shape[:-1], shape[-1] * bits // 8)
+
+
+def experts():
+    x, router = floats(2, 3, 32), floats(6, 4)
+    operator("experts", "MoE", [x, router, floats(4, 12, 32, scale=.2), floats(4, 12), floats(4, 32, 12), floats(4, 32)],
+             constant=(2, 3, 4, 5), k=2, normalize_routing_weights=1, activation_type="gelu")
+    operator("experts_gated", "MoE", [x[0], router[:3], floats(4, 48, 32, scale=.4), None, floats(4, 32, 24)],
+             constant=(2, 4), k=3, activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.7, activation_beta=1.0,
+             swiglu_limit=1.5)
+    for bits, blocks in ((2, 1), (4, 2), (8, 1)):  # with a zero point for each block, or each row
+        scales = [np.abs(floats(4, rows, blocks, scale=.1)) for rows in (64, 32)]
+        if blocks == 1:
+            scales = [s[:, :, 0] for s in scales]
+        zeros = [byte_array(4, 64, 1), byte_array(4, 32, 1)] if blocks > 1 else [packed(bits, 4, 64), packed(bits, 4, 32)]
+        operator(f"experts_{bits}_bits", "QMoE",
+                 [x, router, packed(bits, 4, 64, 32), scales[0], floats(4, 64), packed(bits, 4, 32, 32), scales[1],
+                  None, None, None, None, *zeros], constant=(2, 3, 4, 5, 6, 11, 12), k=2, activation_type="swiglu",
+                 swiglu_fusion=1, expert_weight_bits=bits, **({"block_size": 32 // blocks} if blocks > 1 else {}))
+
+
+def decoders():
+    q, k, v, caches = floats(2, 1, 12), floats(2, 1, 12), floats(2, 1, 12), [floats(2, 3, 8, 4), floats(2, 3, 8, 4)]
+    past, mask = np.array([3], np.int32), np.array([[1, 0, 1, 1], [1] * 4], np.int32)
+    shared = {"num_heads": 3, "past_present_share_buffer": 1}
+    operator("decoder", "DecoderMaskedMultiHeadAttention",
+             [q, k, v, None, floats(1, 3, 1, 4), *caches, past, None, None, floats(36)], 4, output_qk=1, **shared)
+    operator("decoder_beams", "DecoderMaskedMultiHeadAttention",
+             [q, k, v, mask, floats(1, 1, 1, 4), *caches, past, np.array([2], np.int32),
+              np.array([[[0, 1, 1, 0, 0, 0, 0, 0], [1, 0, 1, 0, 0, 0, 0, 0]]], np.int32)], 3, **shared)
+    operator("decoder_across", "DecoderMaskedMultiHeadAttention", [q, *caches], num_heads=3)
+    operator("attention_buffer", "MultiHeadAttention", [q, k, v, None, None, None, *caches, past], 3, num_heads=3)
+    operator("attention_scores", "MultiHeadAttention",
+             [floats(2, 5, 12), floats(2, 5, 12), floats(2, 5, 12), None, None, floats(1, 3, 5, 7), caches[0][:, :, :2],
+              caches[1][:, :, :2]], 4, num_heads=3)
+    operator("attention_more_keys", "MultiHeadAttention", [floats(2, 3, 12), floats(2, 6, 12), floats(2, 6, 12)],
+             num_heads=3, unidirectional=1)
+    places = RNG.integers(0, 10, (3, 2, 5))
+    for layout in (0, 1):
+        operator(f"rotary_three_{layout}", "MRotaryEmbedding", [floats(2, 5, 42), places, floats(10, 6), floats(10, 6)],
+                 mrope_section=[3, 2, 1], mrope_layout=layout, num_heads=3, rotary_embedding_dim=12, scale=.5)
+
+
+def gates():
+    x = floats(2, 3, 20)
+    operator("branch_norm", "BranchwiseRMSNorm", [x, floats(20)], num_branches=4)
+    operator("gated_norm", "GatedRMSNorm", [x, floats(5), floats(2, 3, 20)], activation="sigmoid")
+    operator("mix_before", "HyperConnectionPreMix", [x, floats(2, 3, 20)], num_branches=4, reduction_scale=.3)
+    operator("mix_after", "HyperConnectionPostMix", [x, floats(2, 3, 5), floats(2, 3, 4), floats(2, 3, 4, 4)],
+             num_branches=4)
+    operator("engram", "EngramGate", [floats(2, 3, 4, 5), floats(2, 3, 4, 5), floats(2, 3, 5), *[floats(4, 5)] * 3], 2)
+    operator("attention_gate", "LinearAttentionGate", [30 * x, floats(20), floats(20), x], 2)
+    operator("scaled_silu", "ScaledSiLU", [x, np.float32(.4)], alpha=2.0)
+    operator("gated_add", "GatedAdd", [x, floats(2, 3, 20), floats(2, 3, 1)])
+
+
+def regions_and_windows():
+    boxes = np.array([[.1, .2, .7, .8], [-.2, 0, .5, 1.3], [.9, .9, .1, .1]], np.float32)
+    for mode, size in (("bilinear", [3, 4]), ("nearest", [1, 5])):
+        operator("crop_" + mode, "CropAndResize",
+                 [floats(2, 3, 6, 7), boxes, np.array([0, 1, 1], np.int32), np.array(size, np.int32)], mode=mode,
+                 extrapolation_value=.5)
+    mask = (RNG.random((1, 1, 6, 7)) > .2).astype(np.int32)
+    operator("masked_windows", "MaxpoolWithMask", [floats(2, 3, 6, 7), mask], kernel_shape=[2, 3], strides=[2, 1])
+    operator("dynamic_pads", "ConvTransposeWithDynamicPads",
+             [floats(2, 4, 5, 6), floats(4, 3, 3, 3), np.array([1, 0, 0, 2]), floats(3)], strides=[2, 2])
+    operator("windows", "UnfoldTensor", [floats(3, 6, 8)], dim=1, size=3, step=2)
+
+
+def tokens():
+    operator("hashes", "MurmurHash3", [RNG.integers(-9, 9, (3, 2)).astype(np.int32)], types=[6], positive=0, seed=7)
+    operator("hashes_wide", "MurmurHash3", [RNG.integers(-9, 9, 5)], types=[6], positive=0)
+    operator("repeated", "NGramRepeatBlock", [RNG.integers(0, 3, (4, 12)), floats(4, 3)], ngram_size=3)
+    operator("bifurcation", "BifurcationDetector",
+             [np.array([1, 5, 3, 4, 2, 7, 4]), np.array([2]), np.array([1]), np.array([5, 3, 9, 2, 7, 4, 6])], 2,
+             types=[7, 7], min_ngram_size=1, max_ngram_size=3)
+    operator("warped", "DynamicTimeWarping", [floats(1, 6, 7)], types=[6])
+
+
+def table_in_four_bits():
+    """Looked up along the axis that is quantised, with indices that are out of range."""
+    shape, scales = (5, 32, 3), np.abs(floats(5, 2, 3))
+    table = helper.make_tensor("t", TensorProto.INT4, shape, RNG.integers(-8, 8, 5 * 32 * 3))
+    inputs = {"i": np.array([[0, -1], [31, 77]])}
+    path = saved("gather_blocks", [helper.make_node("GatherBlockQuantized", ["t", "i", "s"], ["y"], domain=DOMAIN,
+                                                    gather_axis=1, quantize_axis=1, block_size=16)],
+                 inputs, {"y": 1}, {"s": scales}, opset=21)
+    model = onnx.load(path)
+    model.ir_version = 10
+    model.graph.initializer.append(table)
+    onnx.save(model, path)
+    kept("gather_blocks", inputs, answers(path, inputs))
+
+
+def further():
+    experts()
+    decoders()
+    gates()
+    regions_and_windows()
+    tokens()
+    table_in_four_bits()
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = image_net(folder, "HardSwish")
@@ -210,6 +315,7 @@ def main():
     shared_attention("joined", 1, 7, [6, 4], 6)
     others()
     old_forms()
+    further()
 
 
 if __name__ == "__main__":

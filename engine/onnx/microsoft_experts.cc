@@ -1,0 +1,187 @@
+// Mixtures of experts of com.microsoft: each row of features goes through the few small networks
+// that its router prefers, and their results are weighed.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "onnx/operators.h"
+#include "onnx/quantization.h"
+
+namespace paddle::onnx {
+namespace {
+
+/// The rows that an expert gets, and what its results for them weigh.
+struct Share {
+  std::vector<int64_t> rows;
+  std::vector<float> weights;
+};
+
+/// The `k` experts of each row with the highest probability, of equal ones the last. Weights are
+/// their probabilities, or what `given` says.
+std::vector<Share> shares_of(const NodeCall& c, const Array& router, const Array* given,
+                             bool normalize) {
+  const int64_t rows = router.shape[0], experts = router.shape[1], k = c.integer("k", 1);
+  c.check(k > 0 && k <= experts, "k is ", k, " of ", experts, " experts");
+  std::vector<Share> out(static_cast<size_t>(experts));
+  std::vector<std::pair<float, int64_t>> order(static_cast<size_t>(experts));
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* scores = router.data<float>() + r * experts;
+    const float most = *std::max_element(scores, scores + experts);
+    float sum = 0;
+    for (int64_t e = 0; e < experts; ++e) {
+      order[static_cast<size_t>(e)] = {std::exp(scores[e] - most), e};
+      sum += order[static_cast<size_t>(e)].first;
+    }
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), std::greater<>());
+    float total = 0;
+    for (int64_t i = 0; i < k; ++i) {
+      auto& [weight, e] = order[static_cast<size_t>(i)];
+      weight = given ? given->data<float>()[r * experts + e] : weight / sum;
+      total += weight;
+    }
+    for (int64_t i = 0; i < k; ++i) {
+      const auto& [weight, e] = order[static_cast<size_t>(i)];
+      Share& share = out[static_cast<size_t>(e)];
+      share.rows.push_back(r);
+      share.weights.push_back(normalize ? weight / total : weight);
+    }
+  }
+  return out;
+}
+
+/// What lies between the two products of an expert; x is [rows, columns of the first].
+Tensor activated(const NodeCall& c, const Tensor& x) {
+  const std::string name = c.word("activation_type", "relu");
+  if (name == "relu") return ops::relu(x);
+  if (name == "gelu") return ops::gelu(x, true);
+  if (name == "silu") return ops::silu(x);
+  if (name == "identity") return x;
+  c.check(name == "swiglu", "unknown activation_type '", name, "'");
+  const int64_t fusion = c.integer("swiglu_fusion", 0);
+  c.check(fusion == 1 || fusion == 2, "swiglu needs a fused first product");
+  const Dim half = floor_divide(x.dim(1), 2);
+  Tensor gate, linear;
+  if (fusion == 1) {
+    const Tensor pairs = ops::reshape(x, {x.dim(0), half, Dim(2)});
+    gate = ops::reshape(part(pairs, 2, 0, 1), {x.dim(0), half});
+    linear = ops::reshape(part(pairs, 2, 1, 2), {x.dim(0), half});
+  } else {
+    gate = part(x, 1, 0, half);
+    linear = part(x, 1, half, x.dim(1));
+  }
+  const double limit = c.real("swiglu_limit", std::numeric_limits<double>::infinity());
+  if (std::isfinite(limit)) {
+    gate = ops::minimum(gate, scalar(limit, x.dtype()));
+    linear = ops::clip(linear, -limit, limit);
+  }
+  return gate * ops::sigmoid(gate * c.real("activation_alpha", 1)) *
+         (linear + c.real("activation_beta", 0));
+}
+
+/// Zero points of `rows` rows, several to a byte, as float32 [rows, 1].
+Array zeros_of_rows(const NodeCall& c, const Array& bytes, int64_t bits, int64_t rows) {
+  const int64_t each = 8 / bits;
+  c.check(bytes.dtype == DType::kU8 && bytes.size() * each >= rows, "the zero points do not fit ",
+          rows, " rows");
+  Array out = Array::empty(DType::kF32, {rows, 1});
+  for (int64_t i = 0; i < rows; ++i)
+    out.data<float>()[i] = static_cast<float>(bytes.data<uint8_t>()[i / each] >> (i % each * bits) &
+                                              ((1 << bits) - 1));
+  return out;
+}
+
+/// `weight(input, expert)` gives a matrix [out, in]; biases are inputs too.
+template <class Weight>
+Values mixture(NodeCall& c, size_t first, size_t second, bool normalize, Weight&& weight,
+               const Array* given = nullptr) {
+  const Tensor& in = c.tensor(0);
+  const Array router = c.known(1).cast(DType::kF32).contiguous();
+  c.check(in.ndim() == 2 || in.ndim() == 3,
+          "the input must be [rows, features] or [batch, rows, features]");
+  const Tensor x = ops::reshape(ops::cast(in, DType::kF32), {Dim(-1), in.dim(-1)});
+  c.check(router.ndim() == 2 && router.shape[1] > 0 && router.shape[0] == known_size(x, 0),
+          "router_probs ", str(router.shape), " do not fit ", x.type());
+  c.check(!given || given->shape == router.shape, "router_weights do not fit router_probs");
+  c.check(c.tensor(first).ndim() == 3 && c.tensor(second).ndim() == 3 &&
+              known_size(c.tensor(first), 0) == router.shape[1] &&
+              known_size(c.tensor(second), 0) == router.shape[1],
+          "the weights are not those of ", router.shape[1], " experts");
+  Tensor out = ops::full(x.shape(), 0.0, DType::kF32);
+  const auto shares = shares_of(c, router, given, normalize);
+  for (size_t e = 0; e < shares.size(); ++e) {
+    if (shares[e].rows.empty()) continue;
+    const auto expert = static_cast<int64_t>(e);
+    const auto product = [&](const Tensor& v, size_t i, size_t bias) {
+      const Tensor y = ops::matmul(v, weight(i, expert), false, true);
+      return c.has(bias) ? y + ops::cast(part(c.tensor(bias), 0, expert, expert + 1), DType::kF32)
+                         : y;
+    };
+    const bool quantized = second != 4;
+    const size_t bias_at = quantized ? 2 : 1;
+    const Tensor rows = integer_vector(shares[e].rows);
+    const Tensor hidden =
+        activated(c, product(ops::index_select(x, rows, 0), first, first + bias_at));
+    const Tensor y = product(hidden, second, second + bias_at);
+    const auto count = static_cast<int64_t>(shares[e].rows.size());
+    out = ops::index_add(out, rows, 0, y * Tensor(Array::from(shares[e].weights, {count, 1})));
+  }
+  return {ops::cast(ops::reshape(out, in.shape()), in.dtype())};
+}
+
+Values mixture_of_experts(NodeCall& c) {
+  c.check(!c.has(6), "a third product is not supported");
+  const bool normalize = c.flag("normalize_routing_weights", false);
+  return mixture(c, 2, 4, normalize, [&](size_t i, int64_t expert) {
+    const Tensor w = part(c.tensor(i), 0, expert, expert + 1);
+    return ops::cast(ops::squeeze(w, std::vector<int64_t>{0}), DType::kF32);
+  });
+}
+
+/// Weights are bytes that hold integers of 2, 4 or 8 bits, in blocks along the input features or
+/// one for each row.
+Values quantized_mixture(NodeCall& c) {
+  const std::string kind = c.word("quant_type", "int");
+  c.check(kind == "int", "weights of the type '", kind, "' are not supported");
+  c.check(!c.has(8), "a third product is not supported");
+  const int64_t bits = c.integer("expert_weight_bits", 4);
+  Array given;
+  if (c.has(14)) given = c.known(14).cast(DType::kF32).contiguous();
+  const auto weight = [&](size_t i, int64_t expert) {
+    const int64_t own =
+        c.integer(i == 2 ? "fc1_expert_weight_bits" : "fc2_expert_weight_bits", bits);
+    const auto of_expert = [&](size_t at) {
+      return ops::squeeze(part(c.tensor(at), 0, expert, expert + 1), std::vector<int64_t>{0});
+    };
+    const Array bytes = of_expert(i).array().contiguous();
+    c.check(bytes.ndim() == 2 && (own == 2 || own == 4 || own == 8),
+            "the weights must be bytes [experts, out, in]");
+    const int64_t rows = bytes.shape[0], columns = bytes.shape[1] * (8 / own);
+    int64_t block = c.integer("block_size", 0);
+    if (block <= 0) block = columns;
+    c.check(block <= columns, "block_size is ", block, " of ", columns, " features");
+    const size_t zeros_at = i == 2 ? 11 : 12;
+    Value zeros;
+    if (c.has(zeros_at)) {
+      Array z = of_expert(zeros_at).array().contiguous();
+      // Without blocks the zero points of neighbouring rows share a byte.
+      if (z.ndim() == 1) z = zeros_of_rows(c, z, own, rows);
+      zeros = Value(Tensor(z));
+    }
+    return blocks_as_numbers(c, bytes, of_expert(i + 1), zeros, own, rows, columns, block);
+  };
+  // ONNX Runtime lets its own weights sum to one whatever the node says.
+  const bool normalize = !c.has(14) || c.flag("normalize_routing_weights", false);
+  return mixture(c, 2, 5, normalize, weight, c.has(14) ? &given : nullptr);
+}
+
+constexpr Operator kOperators[] = {
+    {"MoE", 1, mixture_of_experts},
+    {"QMoE", 1, quantized_mixture},
+};
+
+}  // namespace
+
+std::span<const Operator> microsoft_expert_operators() { return kOperators; }
+
+}  // namespace paddle::onnx
