@@ -75,12 +75,13 @@ Values concat(NodeCall& c) {
 }
 
 /// Pieces of the sizes given (a number: all of it, the last one smaller), or single slices, whose
-/// axis goes unless `keepdims` is set.
+/// axis goes unless `keepdims` is set: also where 1 is the number, as exporters of `unbind` write
+/// it.
 Values split(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.integer("axis", 0), x.ndim()), size = known_size(x, axis);
   std::vector<int64_t> sizes;
-  const bool single = !c.has(1);
+  const bool single = !c.has(1) || (c.tensor(1).ndim() == 0 && c.known_integer(1) == 1);
   if (single) {
     c.check(size <= 1 << 16, "cannot split into ", size, " pieces");
     sizes.assign(static_cast<size_t>(size), 1);

@@ -142,8 +142,19 @@ void infer_recurrent_scan(InferContext& c) {
   c.require_float(0);
   const Shape& gates = c.shape(0);
   c.check(gates.size() == 3, "gates must be [batch, steps, gates * hidden], not ", c.type(0));
-  const Dim hidden = c.shape(1)[1];
-  c.require_equal(gates[2], hidden * gates_of(a.cell), "gates and weight differ");
+  c.check(c.rank(1) == 2, "weight must be [gates * hidden, hidden], not ", c.type(1));
+  const Dim hidden = c.shape(1)[1], width = hidden * gates_of(a.cell);
+  c.require_equal(gates[2], width, "gates and weight differ");
+  c.require_equal(c.shape(1)[0], width, "rows of the weight");
+  if (c.has(2)) {
+    c.check(c.rank(2) == 1, "bias must be [gates * hidden], not ", c.type(2));
+    c.require_equal(c.shape(2)[0], width, "bias and weight differ");
+  }
+  for (const size_t state : {3, 4}) {
+    c.check(c.rank(state) == 2, "a first state must be [batch, hidden], not ", c.type(state));
+    c.require_equal(c.shape(state)[0], gates[0], "batch of a first state");
+    c.require_equal(c.shape(state)[1], hidden, "size of a first state");
+  }
   c.result(c.dtype(0), {gates[0], gates[1], hidden});
   c.result(c.dtype(0), {gates[0], hidden});
   c.result(c.dtype(0), {gates[0], hidden});

@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/reduce_loops.h"
 #include "tensor/random.h"
 
 namespace paddle::cpu {
@@ -109,6 +110,31 @@ TEST(Reduce, ExtremaKeepNaNWhereverItStands) {
               << text(dtype) << " axis " << axis << " at " << i;
       }
   }
+}
+
+TEST(RowLoops, TheGreatestOfARowAndItsNaN) {
+  const RowLoops<float>& rows = row_loops<float>();
+  for (const int64_t n : {1, 15, 16, 63, 64, 65, 200}) {
+    for (int64_t at = 0; at < n; ++at) {
+      std::vector<float> x(static_cast<size_t>(n), -2);
+      x[static_cast<size_t>(at)] = 3;
+      EXPECT_EQ(rows.max(x.data(), n), 3) << at << " of " << n;
+      x[static_cast<size_t>(at)] = NAN;
+      EXPECT_TRUE(std::isnan(rows.max(x.data(), n))) << at << " of " << n;
+    }
+  }
+}
+
+TEST(RowLoops, WhatAMaskHidesCountsAsNothing) {
+  const RowLoops<float>& rows = row_loops<float>();
+  std::vector<float> x(101, -3.4e38f), y(101);
+  x[7] = 1;
+  x[64] = 1;
+  x[65] = -99;
+  x[100] = -INFINITY;
+  EXPECT_EQ(rows.exp_and_sum(x.data(), y.data(), 101, 1), 2);
+  EXPECT_EQ(rows.sum_exp(x.data(), 101, 1), 2);
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], i == 7 || i == 64 ? 1 : 0) << i;
 }
 
 TEST(StridedReader, ReadsAnyPartOfAnyLayout) {

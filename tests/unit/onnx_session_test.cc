@@ -276,6 +276,52 @@ TEST(OnnxSession, RefusesWhatIsWrong) {
                                {kX}, {kY}, {onnx_int64s("i", {3})}))
                 .find("index 3 is out of range"),
             std::string::npos);
+  // A cell state that is narrower than the weights.
+  const auto filled = [](const std::string& name, const std::vector<int64_t>& dims, size_t count) {
+    const std::vector<float> values(count, 0.5f);
+    return onnx_tensor(name, 1, dims,
+                       {reinterpret_cast<const char*>(values.data()), count * sizeof(float)});
+  };
+  EXPECT_NE(
+      refusal(onnx_graph(
+                  {onnx_node("Unsqueeze", {"x", "zero"}, {"steps"}),
+                   onnx_node("LSTM", {"steps", "w", "r", "", "", "h", "c"}, {"", "last"}),
+                   onnx_node("Squeeze", {"last", "zero"}, {"y"})},
+                  {kX}, {kY},
+                  {onnx_int64s("zero", {0}), filled("w", {1, 8, 3}, 24), filled("r", {1, 8, 2}, 16),
+                   filled("h", {1, 2, 2}, 4), filled("c", {1, 2, 1}, 2)}))
+          .find("size of a first state"),
+      std::string::npos);
+}
+
+TEST(OnnxSession, PartsOfOneElementAreJoined) {
+  for (const int64_t axis : {0, 1}) {
+    const auto session = session_of(onnx_graph(
+        {onnx_node("Transpose", {"x"}, {"t"}), onnx_node("Unsqueeze", {"t", "last"}, {"one"}),
+         onnx_node("Neg", {"one"}, {"minus"}),
+         onnx_node("Concat", {"one", "minus", "one"}, {"y"}, {int_attribute("axis", 2 * axis)})},
+        {kX}, {value_info("y", 1, {"a", "b", "c"})}, {onnx_int64s("last", {2})}));
+    const int64_t count = 2500;  // more than are copied at a time
+    const Array y = session->run({Value(Tensor(rows(count)))})[0].tensor().array().contiguous();
+    ASSERT_EQ(y.shape, axis == 0 ? (Dims{9, count, 1}) : (Dims{3, count, 3}));
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const int64_t part = axis == 0 ? i / (3 * count) : i % 3;
+      const int64_t at = axis == 0 ? i % (3 * count) : i / 3;  // in the transposed rows
+      const auto x = static_cast<double>(at % count * 3 + at / count);
+      ASSERT_EQ(y.number(i), part == 1 ? -x : x) << axis << " at " << i;
+    }
+  }
+}
+
+TEST(OnnxSession, PiecesOfOneWithoutTheirAxis) {
+  // How an exporter writes `unbind`: one as the size of the pieces, whose axis goes.
+  const auto session = session_of(
+      onnx_graph({onnx_node("SplitToSequence", {"x", "one"}, {"s"}, {int_attribute("keepdims", 0)}),
+                  onnx_node("SequenceAt", {"s", "one"}, {"y"})},
+                 {kX}, {value_info("y", 1, {"3"})},
+                 {onnx_tensor("one", 7, {}, std::string("\1\0\0\0\0\0\0\0", 8))}));
+  const Array y = session->run({Value(Tensor(rows(2)))})[0].tensor().array().contiguous();
+  EXPECT_EQ(text(y), text(Array::from<float>({3, 4, 5}, {3})));
 }
 
 TEST(OnnxSession, NoMoreMemoryThanThereIs) {

@@ -117,6 +117,7 @@ TEST_P(StandardRules, FindTheirPatternAndComputeTheSame) {
 
 TEST_P(StandardRules, FindTheirPatternAmongAll) {
   // A rule before it may not take a part of the pattern away.
+  runtime::register_backends();
   const Rule& rule = passes::standard_rules()[GetParam()];
   PatternFunction all(rule), alone(rule);
   passes::rewrite(*all.function, passes::standard_rules());

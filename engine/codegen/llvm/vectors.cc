@@ -18,8 +18,8 @@ namespace {
 
 /// Functions of libmvec that loops call as they are.
 const char* const kUnaryFunctions[] = {
-    "exp",  "expm1", "exp2", "log",  "log2", "log10", "log1p", "sin",   "cos", "tan",  "asin",
-    "acos", "atan",  "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt"};
+    "expm1", "exp2", "log",  "log2", "log10", "log1p", "sin",   "cos", "tan",  "asin", "acos",
+    "atan",  "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt"};
 const char* const kBinaryFunctions[] = {"pow", "atan2", "hypot"};
 
 }  // namespace
@@ -228,10 +228,21 @@ Value Vectors::limited(Type t, Value x, double least, double greatest) {
   return select(gt(x, high), high, x);
 }
 
+/// libmvec computes numbers whose exp is no normal number one by one: as v_exp, without those.
+Value Vectors::exp(Type t, Value x) {
+  const bool f32 = t == Type::kF32;
+  const Value zero = constant(t, 0),
+              infinity = constant(t, std::numeric_limits<double>::infinity());
+  const Value small = lt(x, constant(t, f32 ? -103.98 : -745.14));
+  const Value large = gt(x, constant(t, f32 ? 88.73 : 709.79));
+  const Value e = call("exp", t, {select(small, zero, select(large, zero, x))});
+  return select(large, infinity, select(small, zero, e));
+}
+
 /// log(1 + exp(x)) without overflow.
 Value Vectors::softplus(Type t, Value x) {
   const Value zero = constant(t, 0);
-  const Value rest = call("log1p", t, {call("exp", t, {neg(abs(x))})});
+  const Value rest = call("log1p", t, {exp(t, neg(abs(x)))});
   return add(select(gt(zero, x), zero, x), rest);
 }
 
@@ -246,7 +257,9 @@ Value Vectors::apply_float(const std::string& loop, Type t, const std::vector<Va
   const auto c = [&] { return x.at(2); };
   const auto number = [&](double value) { return constant(t, value); };
   const auto is = [&](const char* name) { return loop == name; };
-  const auto plus_exp = [&] { return add(number(1), call("exp", t, {neg(a)})); };
+  const auto plus_exp = [&] { return add(number(1), exp(t, neg(a))); };
+
+  if (is("exp")) return exp(t, a);
 
   // arithmetic_loops.cc
   if (is("add")) return add(a, b());
@@ -330,7 +343,7 @@ Value Vectors::apply_float(const std::string& loop, Type t, const std::vector<Va
     const Value high = select(gt(a, b()), a, b());
     const Value gap = neg(abs(sub(a, b())));
     return select(eq(a, b()), add(high, number(0.69314718055994530942)),
-                  add(high, call("log1p", t, {call("exp", t, {gap})})));
+                  add(high, call("log1p", t, {exp(t, gap)})));
   }
   unknown(loop);
 }

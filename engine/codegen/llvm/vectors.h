@@ -87,6 +87,7 @@ class Vectors {
   /// A function of libmvec.
   Value call(const std::string& name, Type type, const std::vector<Value>& x);
   Value limited(Type type, Value x, double least, double greatest);
+  Value exp(Type t, Value x);
   Value softplus(Type type, Value x);
 
   LLVMOpaqueContext* context_;

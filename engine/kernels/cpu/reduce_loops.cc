@@ -150,10 +150,18 @@ T row_max(const T* x, int64_t n) {
   const Tag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr T kLowest = -std::numeric_limits<T>::infinity();
-  Vec<T> best = hn::Set(d, kLowest);
+  Vec<T> best = hn::Set(d, kLowest), second = best, third = best, fourth = best;
   const MaxOf f;
+  const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); };
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) best = f(best, hn::LoadU(d, x + i));
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    best = f(best, at(i));
+    second = f(second, at(i + lanes));
+    third = f(third, at(i + 2 * lanes));
+    fourth = f(fourth, at(i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) best = f(best, at(i));
+  best = f(f(best, second), f(third, fourth));
   // A NaN in a lane stays there, and would be lost by the maximum over lanes.
   if (!hn::AllTrue(d, hn::Eq(best, best))) return std::numeric_limits<T>::quiet_NaN();
   T result = hn::GetLane(hn::MaxOfLanes(d, best));
@@ -193,14 +201,14 @@ double exp_sum(const T* x, T* y, int64_t n, T shift) {
   return blocked_sum<T>(
       n,
       [&](int64_t i) HWY_ATTR {
-        const Vec<T> e = v_exp(hn::Sub(hn::LoadU(d, x + i), by));
+        const Vec<T> e = v_exp_normal(hn::Sub(hn::LoadU(d, x + i), by));
         if constexpr (kStore) hn::StoreU(e, d, y + i);
         return e;
       },
       [&](int64_t i) HWY_ATTR {
         HWY_ALIGN T padded[hn::MaxLanes(Tag<T>())] = {};
         std::copy(x + i, x + n, padded);
-        hn::Store(v_exp(hn::Sub(hn::Load(d, padded), by)), d, padded);
+        hn::Store(v_exp_normal(hn::Sub(hn::Load(d, padded), by)), d, padded);
         double sum = 0;
         for (int64_t k = 0; k < n - i; ++k) sum += static_cast<double>(padded[k]);
         if constexpr (kStore) std::copy(padded, padded + (n - i), y + i);

@@ -37,16 +37,21 @@ struct Box {
   Dims shape, strides;
   int64_t offset = 0;
 
-  /// Axes that lie as one become one: a join along the first axis of more than one element writes
-  /// each part in one piece.
+  /// Axes of one element go, and neighbours become one axis where the steps along them are alike.
   void merge_axes() {
-    for (size_t i = shape.size(); i-- > 1;) {
-      if (strides[i - 1] != strides[i] * shape[i]) continue;
-      shape[i - 1] *= shape[i];
-      strides[i - 1] = strides[i];
-      shape.erase(shape.begin() + static_cast<int64_t>(i));
-      strides.erase(strides.begin() + static_cast<int64_t>(i));
+    Dims sizes, steps;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] == 1) continue;
+      if (!sizes.empty() && steps.back() == strides[i] * shape[i]) {
+        sizes.back() *= shape[i];
+        steps.back() = strides[i];
+      } else {
+        sizes.push_back(shape[i]);
+        steps.push_back(strides[i]);
+      }
     }
+    shape = sizes;
+    strides = steps;
   }
 
   /// Reads all elements of `reader` in order and writes them into the box.
@@ -61,23 +66,22 @@ struct Box {
     if (rank == 2 && inner_stride == 1 && reader.is_direct())
       return copy_rows(static_cast<const std::byte*>(operand), rows, inner * item,
                        target + offset * item, strides[0] * item);
-    parallel_for(rows, std::max<int64_t>(1, 16384 / inner), [&](int64_t first, int64_t last) {
+    const int64_t run = std::min(kRun, inner), runs = (inner + run - 1) / run;
+    parallel_for(rows * runs, std::max<int64_t>(1, 16384 / run), [&](int64_t first, int64_t last) {
       alignas(64) std::byte buffer[kRun * 16];
-      for (int64_t row = first; row < last; ++row) {
-        int64_t at = offset, rest = row;
-        for (size_t i = rank; i-- > 1;) {
-          at += rest % shape[i - 1] * strides[i - 1];
-          rest /= shape[i - 1];
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t row = i / runs, done = i % runs * run, n = std::min(run, inner - done);
+        int64_t at = offset + done * inner_stride, rest = row;
+        for (size_t axis = rank; axis-- > 1;) {
+          at += rest % shape[axis - 1] * strides[axis - 1];
+          rest /= shape[axis - 1];
         }
-        for (int64_t done = 0; done < inner; done += kRun) {
-          const int64_t n = std::min(kRun, inner - done);
-          const void* const values = reader.read(operand, row * inner + done, n, buffer);
-          std::byte* const out = target + (at + done * inner_stride) * item;
-          if (inner_stride == 1)
-            std::memcpy(out, values, static_cast<size_t>(n * item));
-          else
-            scatter(static_cast<const std::byte*>(values), out, item, inner_stride, n);
-        }
+        const void* const values = reader.read(operand, row * inner + done, n, buffer);
+        std::byte* const out = target + at * item;
+        if (inner_stride == 1)
+          std::memcpy(out, values, static_cast<size_t>(n * item));
+        else
+          scatter(static_cast<const std::byte*>(values), out, item, inner_stride, n);
       }
     });
   }
@@ -143,6 +147,7 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
   }
   StridedReader whole(request.operands[0], result.shape, result.dtype);
   StridedReader value(request.operands[1], box.shape, result.dtype);
+  box.merge_axes();
   return make_kernel([whole = std::move(whole), value = std::move(value), box, size = result.size(),
                       item = item_size(result.dtype)](const RunContext&, void* const* operands,
                                                       void* const* results) {

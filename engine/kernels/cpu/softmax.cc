@@ -9,28 +9,28 @@
 namespace paddle::cpu {
 namespace {
 
-/// In place; an infinite maximum is left to give NaN, as the formula does.
+/// `y` may be `x`; an infinite maximum is left to give NaN, as the formula does.
 template <class C>
-void softmax_row(C* x, int64_t n, bool log) {
+void softmax_row(const C* x, C* y, int64_t n, bool log) {
   const RowLoops<C>& rows = row_loops<C>();
   const C highest = rows.max(x, n);
   if (log) {
     const double sum = rows.sum_exp(x, n, highest);
-    rows.subtract(x, x, n, static_cast<C>(static_cast<double>(highest) + std::log(sum)));
+    rows.subtract(x, y, n, static_cast<C>(static_cast<double>(highest) + std::log(sum)));
   } else {
-    const double sum = rows.exp_and_sum(x, x, n, highest);
-    rows.scale(x, x, n, static_cast<C>(1 / sum));
+    const double sum = rows.exp_and_sum(x, y, n, highest);
+    rows.scale(y, y, n, static_cast<C>(1 / sum));
   }
 }
 
 template <class C, class T>
 std::unique_ptr<Kernel> softmax_kernel(const Rows& rows, DType from, bool log) {
-  // Rows of the computing type are worked on where the result lies.
-  const bool in_place = std::is_same_v<C, T> && rows.inner == 1;
+  // Rows of the computing type go from the operand straight to the result.
+  const bool direct = std::is_same_v<C, T> && from == dtype_of<C>() && rows.inner == 1;
   const ConvertFn load = convert_fn(from, dtype_of<C>());
   const ConvertFn store = convert_fn(dtype_of<C>(), dtype_of<T>());
   const int64_t item = item_size(from);
-  const size_t each = in_place ? 0 : row_buffer_bytes(rows.length, 2 * sizeof(C));
+  const size_t each = direct ? 0 : row_buffer_bytes(rows.length, 2 * sizeof(C));
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const std::byte* const x = static_cast<const std::byte*>(operands[0]);
@@ -38,15 +38,14 @@ std::unique_ptr<Kernel> softmax_kernel(const Rows& rows, DType from, bool log) {
         for_each_row(context, rows.count(), rows.length * 8, each,
                      [&](int64_t row, std::byte* buffer) {
                        const int64_t start = rows.start(row);
-                       if (in_place) {
-                         if (operands[0] != results[0])
-                           load(x + start * item, 1, out + start, rows.length);
-                         softmax_row(reinterpret_cast<C*>(out + start), rows.length, log);
+                       if (direct) {
+                         softmax_row(reinterpret_cast<const C*>(x + start * item),
+                                     reinterpret_cast<C*>(out + start), rows.length, log);
                          return;
                        }
                        C* const values = reinterpret_cast<C*>(buffer);
                        load(x + start * item, rows.inner, values, rows.length);
-                       softmax_row(values, rows.length, log);
+                       softmax_row(values, values, rows.length, log);
                        T* const packed = reinterpret_cast<T*>(values + rows.length);
                        store(values, 1, packed, rows.length);
                        scatter_row(packed, out + start, rows.inner, rows.length);

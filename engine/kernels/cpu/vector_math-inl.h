@@ -13,6 +13,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -91,7 +92,7 @@ HWY_INLINE Vec<double> vec_of(RawF64 raw) {
   }
 
 // clang-format off
-PADDLE_VECTOR_FUNCTION1(v_exp, exp)
+PADDLE_VECTOR_FUNCTION1(libmvec_exp, exp)
 PADDLE_VECTOR_FUNCTION1(v_expm1, expm1)
 PADDLE_VECTOR_FUNCTION1(v_exp2, exp2)
 PADDLE_VECTOR_FUNCTION1(v_log, log)
@@ -123,6 +124,27 @@ template <class V>
 HWY_INLINE V constant([[maybe_unused]] V like, double value) {
   using D = hn::DFromV<V>;
   return hn::Set(D(), static_cast<hn::TFromD<D>>(value));
+}
+/// exp(x), and 0 below `least`. libmvec computes numbers whose exp is no normal number one by one,
+/// which takes forty times as long; what masks hide is full of them.
+template <class V>
+HWY_INLINE V exp_from(V x, double least) {
+  constexpr bool kF32 = sizeof(hn::TFromV<V>) == 4;
+  const auto small = hn::Lt(x, constant(x, least));
+  const auto large = hn::Gt(x, constant(x, kF32 ? 88.73 : 709.79));
+  const V e = libmvec_exp(hn::IfThenZeroElse(hn::Or(small, large), x));
+  const V infinity = constant(x, std::numeric_limits<double>::infinity());
+  return hn::IfThenElse(large, infinity, hn::IfThenZeroElse(small, e));
+}
+/// exp(x).
+template <class V>
+HWY_INLINE V v_exp(V x) {
+  return exp_from(x, sizeof(hn::TFromV<V>) == 4 ? -103.98 : -745.14);
+}
+/// exp(x), and 0 where that is below the normal numbers: for sums of at least 1.
+template <class V>
+HWY_INLINE V v_exp_normal(V x) {
+  return exp_from(x, sizeof(hn::TFromV<V>) == 4 ? -87.33 : -708.39);
 }
 /// 1 / (1 + exp(-x)).
 template <class V>
