@@ -177,12 +177,15 @@ Values nonzero(NodeCall& c) {
   return {ops::transpose(ops::nonzero_rows(x), {1, 0})};
 }
 
+/// The condition is a vector; exporters of masks give one of x's shape, whose elements count in
+/// their order.
 Values compress(NodeCall& c) {
   Tensor x = c.tensor(0);
   const bool flat = !c.has_attribute("axis");
   if (flat) x = ops::reshape(x, Shape{-1});
   const int64_t axis = flat ? 0 : c.axis(c.integer("axis", 0), x.ndim());
-  const Tensor rows = ops::reshape(ops::nonzero_rows(c.tensor(1)), Shape{-1});
+  const Tensor rows =
+      ops::reshape(ops::nonzero_rows(ops::reshape(c.tensor(1), Shape{-1})), Shape{-1});
   return {ops::index_select(x, rows, axis)};
 }
 

@@ -238,6 +238,16 @@ TEST(OnnxSession, WhatAValueDecidesRunsNodeByNode) {
   EXPECT_EQ(out[0].tensor().array().shape, (Dims{6, 1}));
 }
 
+TEST(OnnxSession, AMaskOfTheInputsShapeCompressesIt) {
+  const auto session = session_of(onnx_graph(
+      {onnx_node("Greater", {"x", "least"}, {"mask"}), onnx_node("Compress", {"x", "mask"}, {"y"})},
+      {kX}, {value_info("y", 1, {"n"})}, {onnx_floats("least", {3.5F})}));
+  const Values out = session->run({Value(Tensor(rows(3)))});
+  const Array y = out[0].tensor().array().contiguous();
+  ASSERT_EQ(y.shape, (Dims{5}));
+  for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(y.number(i), static_cast<double>(i + 4));
+}
+
 TEST(OnnxSession, RegionsArePooledByTheirGreatestValues) {
   const std::string graph = onnx_graph(
       {onnx_node("MaxRoiPool", {"x", "rois"}, {"y"}, {ints_attribute("pooled_shape", {2, 2})})},
