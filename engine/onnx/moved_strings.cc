@@ -59,9 +59,8 @@ Items distinct_of(const Values& inputs) {
   Items out;
   for (const Value& v : inputs)
     if (are_strings(v)) out.insert(out.end(), v.strings().items.begin(), v.strings().items.end());
-  std::ranges::sort(out);
-  const auto rest = std::ranges::unique(out);
-  out.erase(rest.begin(), rest.end());
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
