@@ -79,8 +79,7 @@ Tensor hardmax_of(const Tensor& x, int64_t axis, const std::optional<DType>&) {
   const Tensor first = ops::argmax(x, at, true);
   Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
   shape[static_cast<size_t>(at)] = x.dim(at);
-  const Tensor places = ops::reshape(
-      ops::arange(AttrValue(0), AttrValue(x.dim(at)), AttrValue(1), DType::kI64), shape);
+  const Tensor places = ops::reshape(count_up(x.dim(at)), shape);
   return ops::cast(ops::equal(places, first), x.dtype());
 }
 

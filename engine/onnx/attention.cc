@@ -16,10 +16,6 @@ Tensor split_heads(const NodeCall& c, const Tensor& x, int64_t heads) {
       {0, 2, 1, 3});
 }
 
-Tensor places(const Dim& count) {
-  return ops::arange(AttrValue(0), AttrValue(count), AttrValue(1), DType::kI64);
-}
-
 /// Heads of keys and values repeated for the groups of query heads that share them.
 Tensor repeated(const Tensor& x, const Dim& heads) {
   if (x.dim(1).equals(heads).value_or(false)) return x;
@@ -58,13 +54,13 @@ Bias bias_of(const NodeCall& c, const Tensor& q, const Tensor& k) {
       bias.value = mask;
   }
   // The place of each query among the keys.
-  Tensor at = ops::unsqueeze(places(queries), {1});
+  Tensor at = ops::unsqueeze(count_up(queries), {1});
   if (c.has(4))
     at = at + dim_value(c.tensor(4).dim(2), DType::kI64);
   else if (c.has(6))
     at = at + ops::reshape(ops::cast(c.tensor(6), DType::kI64) - dim_value(queries, DType::kI64),
                            {q.dim(0), 1, 1, 1});
-  const Tensor key_at = ops::unsqueeze(places(keys), {0});
+  const Tensor key_at = ops::unsqueeze(count_up(keys), {0});
   if (c.flag("is_causal", false)) bias.forbid(ops::less_equal(key_at, at));
   const int64_t left = c.integer("left_window_size", -1),
                 right = c.integer("right_window_size", -1);
@@ -72,7 +68,7 @@ Bias bias_of(const NodeCall& c, const Tensor& q, const Tensor& k) {
   if (right >= 0) bias.forbid(ops::less_equal(key_at - at, integer_scalar(right)));
   if (c.has(6))
     bias.forbid(
-        ops::less_than(ops::reshape(places(keys), {1, 1, 1, keys}),
+        ops::less_than(ops::reshape(count_up(keys), {1, 1, 1, keys}),
                        ops::reshape(ops::cast(c.tensor(6), DType::kI64), {q.dim(0), 1, 1, 1})));
   return bias;
 }

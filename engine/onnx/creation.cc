@@ -49,8 +49,7 @@ Values range(NodeCall& c) {
   c.check(step != 0, "the step is 0");
   const double count = std::max(0.0, std::ceil((limit - start) / step));
   c.check(count < 0x1p40, "the range is too long");
-  const Tensor steps =
-      ops::arange(AttrValue(0), AttrValue(static_cast<int64_t>(count)), AttrValue(1), DType::kI64);
+  const Tensor steps = count_up(static_cast<int64_t>(count));
   return {ops::cast(ops::cast(steps, DType::kF64) * step + start, dtype)};
 }
 
@@ -58,10 +57,8 @@ Values eye_like(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   c.check(x.ndim() == 2, "a matrix is needed");
   const DType dtype = c.dtype("dtype", x.dtype());
-  const Tensor rows = ops::unsqueeze(
-      ops::arange(AttrValue(0), AttrValue(x.dim(0)), AttrValue(1), DType::kI64), {1});
-  const Tensor columns = ops::unsqueeze(
-      ops::arange(AttrValue(0), AttrValue(x.dim(1)), AttrValue(1), DType::kI64), {0});
+  const Tensor rows = ops::unsqueeze(count_up(x.dim(0)), {1});
+  const Tensor columns = ops::unsqueeze(count_up(x.dim(1)), {0});
   return {ops::cast(ops::equal(columns - rows, integer_scalar(c.integer("k", 0))), dtype)};
 }
 

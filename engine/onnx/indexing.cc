@@ -83,8 +83,7 @@ Values gather_nd(NodeCall& c) {
     for (int64_t b = 0; b < batch; ++b) {
       Shape shape(one.size(), Dim(1));
       shape[static_cast<size_t>(b)] = index.dim(b);
-      const Tensor places =
-          ops::arange(AttrValue(0), AttrValue(index.dim(b)), AttrValue(1), DType::kI64);
+      const Tensor places = count_up(index.dim(b));
       columns.push_back(ops::expand(ops::reshape(places, shape), one));
     }
     columns.push_back(index);
@@ -138,8 +137,7 @@ Values tensor_scatter(NodeCall& c) {
   const Dim steps = update.dim(axis);
   Shape along(static_cast<size_t>(cache.ndim()), Dim(1));
   along[static_cast<size_t>(axis)] = steps;
-  Tensor at =
-      ops::reshape(ops::arange(AttrValue(0), AttrValue(steps), AttrValue(1), DType::kI64), along);
+  Tensor at = ops::reshape(count_up(steps), along);
   if (c.has(2)) {
     Shape first(static_cast<size_t>(cache.ndim()), Dim(1));
     first[0] = cache.dim(0);
@@ -164,8 +162,7 @@ Values one_hot(NodeCall& c) {
       ops::where(ops::less_than(whole, integer_scalar(0)), whole + integer_scalar(depth), whole);
   Shape shape(static_cast<size_t>(index.ndim() + 1), Dim(1));
   shape[static_cast<size_t>(axis)] = depth;
-  const Tensor places =
-      ops::reshape(ops::arange(AttrValue(0), AttrValue(depth), AttrValue(1), DType::kI64), shape);
+  const Tensor places = ops::reshape(count_up(depth), shape);
   const Tensor hot = ops::equal(ops::unsqueeze(wrapped_index, {axis}), places);
   const auto value = [&](int64_t i) { return ops::reshape(part(values, 0, i, i + 1), Shape()); };
   return {ops::where(hot, value(1), value(0))};

@@ -174,10 +174,8 @@ Values trilu(NodeCall& c) {
   const int64_t k = c.has(1) ? c.known_integer(1) : 0;
   const auto bound = [](int64_t v) { return std::clamp(v, -(int64_t{1} << 40), int64_t{1} << 40); };
   const bool upper = c.flag("upper", true);
-  const Tensor rows = ops::unsqueeze(
-      ops::arange(AttrValue(0), AttrValue(x.dim(-2)), AttrValue(1), DType::kI64), {1});
-  const Tensor columns = ops::unsqueeze(
-      ops::arange(AttrValue(0), AttrValue(x.dim(-1)), AttrValue(1), DType::kI64), {0});
+  const Tensor rows = ops::unsqueeze(count_up(x.dim(-2)), {1});
+  const Tensor columns = ops::unsqueeze(count_up(x.dim(-1)), {0});
   const Tensor offset = columns - rows, limit = integer_scalar(bound(k));
   const Tensor keep = upper ? ops::greater_equal(offset, limit) : ops::less_equal(offset, limit);
   return {ops::where(keep, x, scalar(0, x.dtype()))};
@@ -197,13 +195,10 @@ constexpr Operator kOperators[] = {
 
 Tensor reversed_steps(const Tensor& x, const Tensor& lengths) {
   const Dim steps = x.dim(0), batch = x.dim(1);
-  const auto count = [](const Dim& n) {
-    return ops::arange(AttrValue(0), AttrValue(n), AttrValue(1), DType::kI64);
-  };
-  const Tensor at = ops::unsqueeze(count(steps), {1});
+  const Tensor at = ops::unsqueeze(count_up(steps), {1});
   const Tensor ends = ops::unsqueeze(ops::cast(lengths, DType::kI64), {0});
   const Tensor from = ops::where(ops::less_than(at, ends), ends - integer_scalar(1) - at, at);
-  const Tensor row = from * dim_value(batch, DType::kI64) + ops::unsqueeze(count(batch), {0});
+  const Tensor row = from * dim_value(batch, DType::kI64) + ops::unsqueeze(count_up(batch), {0});
   Shape rows = x.shape();
   rows.erase(rows.begin());
   rows[0] = steps * batch;

@@ -146,10 +146,7 @@ Values embedding(const NodeCall& c, size_t mask, size_t places_at, std::optional
   };
   Tensor sum = rows(2, ids);
   const Tensor places =
-      c.has(places_at)
-          ? c.tensor(places_at)
-          : ops::unsqueeze(
-                ops::arange(AttrValue(0), AttrValue(ids.dim(1)), AttrValue(1), DType::kI64), {0});
+      c.has(places_at) ? c.tensor(places_at) : ops::unsqueeze(count_up(ids.dim(1)), {0});
   sum = sum + rows(3, places);
   if (c.has(1) && c.has(4)) sum = sum + rows(4, c.tensor(1));
   const Tensor y =

@@ -21,10 +21,6 @@ Tensor joined(const Tensor& y) {
   return ops::reshape(ops::transpose(y, {0, 2, 1, 3}), {y.dim(0), y.dim(2), y.dim(1) * y.dim(3)});
 }
 
-Tensor count_up(const Dim& n) {
-  return ops::arange(AttrValue(0), AttrValue(n), AttrValue(1), DType::kI64);
-}
-
 struct Scores {
   double scale = 0;  ///< 0: 1 / sqrt(size)
   double softcap = 0;

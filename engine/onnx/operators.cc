@@ -94,6 +94,10 @@ Tensor scalar(double value, DType dtype) { return ops::full(Shape(), value, dtyp
 
 Tensor integer_scalar(int64_t value, DType dtype) { return ops::full(Shape(), value, dtype); }
 
+Tensor count_up(const Dim& n) {
+  return ops::arange(AttrValue(0), AttrValue(n), AttrValue(1), DType::kI64);
+}
+
 Tensor integer_vector(const std::vector<int64_t>& values, DType dtype) {
   return Tensor(Array::from(values, {static_cast<int64_t>(values.size())}).cast(dtype));
 }

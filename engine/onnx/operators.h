@@ -59,6 +59,8 @@ Values binary(NodeCall& c) {
 /// A 0-D tensor of this dtype.
 Tensor scalar(double value, DType dtype);
 Tensor integer_scalar(int64_t value, DType dtype = DType::kI64);
+/// 0 ... n - 1 as 64-bit integers.
+Tensor count_up(const Dim& n);
 /// A vector of integers as a tensor.
 Tensor integer_vector(const std::vector<int64_t>& values, DType dtype = DType::kI64);
 /// The size of an axis, which must be known.

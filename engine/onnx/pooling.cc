@@ -81,9 +81,7 @@ Tensor flat_places(const Tensor& places, const Tensor& x, size_t rank, bool colu
   Shape shape(2 + rank, Dim(1));
   shape[0] = x.dim(0);
   shape[1] = x.dim(1);
-  const Tensor start =
-      ops::arange(AttrValue(0), AttrValue(x.dim(0) * x.dim(1)), AttrValue(1), DType::kI64) *
-      dim_value(plane, DType::kI64);
+  const Tensor start = count_up(x.dim(0) * x.dim(1)) * dim_value(plane, DType::kI64);
   return at + ops::reshape(start, shape);
 }
 
@@ -98,8 +96,7 @@ Values max_pool_by_windows(const NodeCall& c, const Tensor& x, const Window& w, 
     plane = plane * x.dim(static_cast<int64_t>(2 + i));
     spatial.push_back(x.dim(static_cast<int64_t>(2 + i)));
   }
-  const Tensor numbers =
-      ops::reshape(ops::arange(AttrValue(0), AttrValue(plane), AttrValue(1), DType::kI64), spatial);
+  const Tensor numbers = ops::reshape(count_up(plane), spatial);
   const Tensor index = windows(numbers, w, ceil, 0x1p62);
   const Tensor best = ops::max(all, place_axes(w), true);
   const Tensor chosen = ops::where(ops::equal(all, best), index, integer_scalar(int64_t{1} << 62));

@@ -98,7 +98,7 @@ Steps scanned(const Direction& d, const Tensor& given, const Dim& hidden) {
   if (d.lengths) {
     const DType i64 = DType::kI64;
     lengths = ops::minimum(ops::cast(d.lengths, i64), dim_value(steps, i64));
-    const Tensor at = ops::arange(AttrValue(0), AttrValue(steps), AttrValue(1), i64);
+    const Tensor at = count_up(steps);
     inside = ops::less_than(ops::unsqueeze(at, {1, 2}), ops::unsqueeze(lengths, {0, 2}));
     if (d.reverse) x = reversed_steps(x, lengths);
   }
@@ -125,9 +125,7 @@ Steps scanned(const Direction& d, const Tensor& given, const Dim& hidden) {
   Steps result{ops::transpose(out[0], {1, 0, 2}), out[1], out[2]};
   if (!lengths) return result;
   const Tensor zero = integer_scalar(0), first = ops::maximum(lengths - integer_scalar(1), zero);
-  const Tensor row =
-      first + ops::arange(AttrValue(0), AttrValue(batch), AttrValue(1), DType::kI64) *
-                  dim_value(steps, DType::kI64);
+  const Tensor row = first + count_up(batch) * dim_value(steps, DType::kI64);
   const Tensor last = ops::index_select(ops::reshape(out[0], {batch * steps, hidden}), row, 0);
   result.h = ops::where(ops::unsqueeze(ops::greater_than(lengths, zero), {1}), last, d.h);
   result.all = ops::where(inside, result.all, scalar(0, x.dtype()));

@@ -172,8 +172,7 @@ Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
   };
   if (s.antialias || s.exclude_outside || s.mode == "cubic") must_be_known();
   const DType f = DType::kF32;
-  const Tensor at =
-      ops::cast(ops::arange(AttrValue(0), AttrValue(a.to), AttrValue(1), DType::kI64), f);
+  const Tensor at = ops::cast(count_up(a.to), f);
   const Tensor in = dim_value(a.from, f), one = scalar(1, f), half = scalar(0.5, f);
   const Tensor scale = a.scale ? scalar(*a.scale, f) : dim_value(a.to, f) / in;
   const Tensor out = a.scale && *a.scale < 1 ? in * scale : dim_value(a.to, f);

@@ -83,8 +83,7 @@ Tensor sample(const Tensor& x, const Tensors& coordinates, const SampleOptions& 
   const Tensor rows =
       ops::reshape(ops::transpose(ops::reshape(x, {batch, channels, Dim(volume)}), {0, 2, 1}),
                    {batch * volume, channels});
-  const Tensor start =
-      ops::unsqueeze(ops::arange(AttrValue(0), AttrValue(batch), AttrValue(1), DType::kI64), {1});
+  const Tensor start = ops::unsqueeze(count_up(batch), {1});
   const size_t each = axes[0].places.size();
   size_t combinations = 1;
   for (size_t i = 0; i < rank; ++i)

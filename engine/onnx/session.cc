@@ -213,10 +213,7 @@ Values Session::run(const Values& inputs) {
 
 double Session::flops(const Values& inputs) {
   Compiled* const compiled = fitting(inputs);
-  if (!compiled) return 0;
-  std::vector<Layout> layouts;
-  for (const Array& a : held_) layouts.push_back(Layout::of(a));
-  return compiled->executable->plan(layouts).flops();
+  return compiled ? compiled->executable->prepare(held_).flops() : 0;
 }
 
 }  // namespace paddle::onnx

@@ -121,18 +121,24 @@ class ChannelsLast final : public PassingInterpreter {
     return results;
   }
 
-  /// At least half of the operands that have the result's shape are there with channels last.
-  bool elementwise_moves(const OpCall& c) const {
-    const Shape& shape = c.results[0].shape;
-    if (shape.size() != 4) return false;
-    int made = 0, whole = 0;
-    for (const Tensor& t : c.operands) {
-      if (!t.defined()) return false;
-      if (!same_shape(t.shape(), shape)) continue;
-      ++whole;
+  /// At least half of the operands that are images, and one, are there with channels last.
+  template <class F>
+  bool mostly_last(const Tensors& operands, F&& is_image) const {
+    int made = 0, images = 0;
+    for (const Tensor& t : operands) {
+      if (!t.defined() || !is_image(t)) continue;
+      ++images;
       made += known(t).defined();
     }
-    return made > 0 && 2 * made >= whole;
+    return made > 0 && 2 * made >= images;
+  }
+
+  bool elementwise_moves(const OpCall& c) const {
+    const Shape& shape = c.results[0].shape;
+    const bool whole = std::all_of(c.operands.begin(), c.operands.end(),
+                                   [](const Tensor& t) { return t.defined(); });
+    return shape.size() == 4 && whole &&
+           mostly_last(c.operands, [&](const Tensor& t) { return same_shape(t.shape(), shape); });
   }
 
   Tensors elementwise_call(const OpCall& c) {
@@ -149,16 +155,9 @@ class ChannelsLast final : public PassingInterpreter {
     return {to_first(call(c.op, std::move(operands), c.attrs)[0])};
   }
 
-  /// At least half of the images that it reads are there with channels last.
   bool permutable_moves(const OpCall& c) const {
-    if (c.results[0].shape.size() != 4) return false;
-    int made = 0, images = 0;
-    for (const Tensor& t : c.operands) {
-      if (!t.defined() || t.shape().size() != 4) continue;
-      ++images;
-      made += known(t).defined();
-    }
-    return made > 0 && 2 * made >= images;
+    return c.results[0].shape.size() == 4 &&
+           mostly_last(c.operands, [](const Tensor& t) { return t.shape().size() == 4; });
   }
 
   /// The attributes with the axes that they name where these stand with channels last.

@@ -20,8 +20,8 @@ class Executable {
   /// Runs on one contiguous array per input. Parameters and states of which the function gives a
   /// new version are overwritten in place. Outputs are valid until the next run.
   const std::vector<Array>& run(const std::vector<Array>& inputs);
-  /// Makes the plan for inputs like these, if there is none; throws as `Plan` does.
-  void prepare(const std::vector<Array>& inputs) { entry(inputs); }
+  /// The plan for inputs like these, made if there is none; throws as `Plan` does.
+  Plan& prepare(const std::vector<Array>& inputs) { return *entry(inputs).plan; }
   /// The plan for inputs of these layouts, made if needed.
   Plan& plan(const std::vector<Layout>& inputs);
   const ir::Function& function() const { return *function_; }

@@ -79,6 +79,23 @@ DType compute_type(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16 ? DType::kF32 : dtype;
 }
 
+void merge_axes(Dims& shape, Dims& strides) {
+  size_t kept = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    if (kept > 0 && strides[kept - 1] == strides[i] * shape[i]) {
+      shape[kept - 1] *= shape[i];
+      strides[kept - 1] = strides[i];
+    } else {
+      shape[kept] = shape[i];
+      strides[kept] = strides[i];
+      ++kept;
+    }
+  }
+  shape.resize(kept);
+  strides.resize(kept);
+}
+
 StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType target)
     : convert_(convert_fn(layout.dtype, target)),
       source_size_(item_size(layout.dtype)),
@@ -91,18 +108,11 @@ StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType targ
     return;
   }
   const size_t missing = shape.size() - layout.shape.size();
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 1) continue;
-    const bool repeats = axis < missing || layout.shape[axis - missing] == 1;
-    const int64_t stride = repeats ? 0 : layout.strides[axis - missing];
-    if (!shape_.empty() && strides_.back() == stride * shape[axis]) {
-      shape_.back() *= shape[axis];
-      strides_.back() = stride;
-    } else {
-      shape_.push_back(shape[axis]);
-      strides_.push_back(stride);
-    }
-  }
+  shape_ = shape;
+  strides_.assign(shape.size(), 0);
+  for (size_t axis = missing; axis < shape.size(); ++axis)
+    if (layout.shape[axis - missing] != 1) strides_[axis] = layout.strides[axis - missing];
+  merge_axes(shape_, strides_);
   if (shape_.empty()) {
     shape_ = {1};
     strides_ = {0};

@@ -4,6 +4,7 @@
 // where they are not so already, which keeps every loop simple and costs little beside memory.
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <type_traits>
@@ -17,6 +18,26 @@ namespace paddle::cpu {
 
 /// The type in which values of a dtype are computed: f32 for 16-bit floats, else itself.
 DType compute_type(DType dtype);
+
+/// Axes of one element go, and neighbours become one axis where the steps along them are alike.
+void merge_axes(Dims& shape, Dims& strides);
+
+/// Calls `f` with an unsigned integer of as many bytes, or `otherwise` if none has so many.
+template <class F, class G>
+auto visit_word(int64_t bytes, F&& f, G&& otherwise) {
+  switch (bytes) {
+    case 1:
+      return f(uint8_t());
+    case 2:
+      return f(uint16_t());
+    case 4:
+      return f(uint32_t());
+    case 8:
+      return f(uint64_t());
+    default:
+      return otherwise();
+  }
+}
 
 /// Reads operands of any strides as if expanded to one shape, in row-major order.
 class StridedReader {

@@ -15,18 +15,9 @@ namespace {
 /// Calls `f` with an unsigned integer of the size of an element.
 template <class F>
 auto visit_size(DType dtype, F f) {
-  switch (item_size(dtype)) {
-    case 1:
-      return f(uint8_t());
-    case 2:
-      return f(uint16_t());
-    case 4:
-      return f(uint32_t());
-    case 8:
-      return f(uint64_t());
-    default:
-      fail(ErrorCode::kUsage, "no indexing of ", text(dtype));
-  }
+  return visit_word(item_size(dtype), f, [&]() -> decltype(f(uint8_t())) {
+    fail(ErrorCode::kUsage, "no indexing of ", text(dtype));
+  });
 }
 
 /// Indices of any integer type, counted from the end where negative.
@@ -131,21 +122,12 @@ void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t 
       for (int64_t i = first; i < last; ++i) to[i] = from[at[i]];
     });
   };
-  switch (bytes) {
-    case 1:
-      return numbers(uint8_t());
-    case 2:
-      return numbers(uint16_t());
-    case 4:
-      return numbers(uint32_t());
-    case 8:
-      return numbers(uint64_t());
-    default:
-      return select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i)
-          std::memcpy(taken + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
-      });
-  }
+  visit_word(bytes, numbers, [&] {
+    select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i)
+        std::memcpy(taken + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
+    });
+  });
 }
 
 }  // namespace

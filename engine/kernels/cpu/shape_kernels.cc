@@ -17,42 +17,16 @@ void scatter(const std::byte* source, std::byte* target, int64_t item, int64_t s
     T* const out = reinterpret_cast<T*>(target);
     for (int64_t i = 0; i < n; ++i) out[i * stride] = in[i];
   };
-  switch (item) {
-    case 1:
-      return copy(uint8_t());
-    case 2:
-      return copy(uint16_t());
-    case 4:
-      return copy(uint32_t());
-    case 8:
-      return copy(uint64_t());
-    default:
-      for (int64_t i = 0; i < n; ++i)
-        std::memcpy(target + i * stride * item, source + i * item, static_cast<size_t>(item));
-  }
+  visit_word(item, copy, [&] {
+    for (int64_t i = 0; i < n; ++i)
+      std::memcpy(target + i * stride * item, source + i * item, static_cast<size_t>(item));
+  });
 }
 
 /// A box of a contiguous tensor that an operand fills: rows of `inner` elements.
 struct Box {
   Dims shape, strides;
   int64_t offset = 0;
-
-  /// Axes of one element go, and neighbours become one axis where the steps along them are alike.
-  void merge_axes() {
-    Dims sizes, steps;
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (shape[i] == 1) continue;
-      if (!sizes.empty() && steps.back() == strides[i] * shape[i]) {
-        sizes.back() *= shape[i];
-        steps.back() = strides[i];
-      } else {
-        sizes.push_back(shape[i]);
-        steps.push_back(strides[i]);
-      }
-    }
-    shape = sizes;
-    strides = steps;
-  }
 
   /// Reads all elements of `reader` in order and writes them into the box.
   void fill(const StridedReader& reader, const void* operand, std::byte* target,
@@ -116,7 +90,7 @@ std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request) {
                      StridedReader(operand, operand.shape, result.dtype)});
     offset += operand.shape[static_cast<size_t>(axis)];
   }
-  for (Part& part : parts) part.box.merge_axes();
+  for (Part& part : parts) merge_axes(part.box.shape, part.box.strides);
   return make_kernel([parts = std::move(parts), item = item_size(result.dtype)](
                          const RunContext&, void* const* operands, void* const* results) {
     for (size_t i = 0; i < parts.size(); ++i)
@@ -147,7 +121,7 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
   }
   StridedReader whole(request.operands[0], result.shape, result.dtype);
   StridedReader value(request.operands[1], box.shape, result.dtype);
-  box.merge_axes();
+  merge_axes(box.shape, box.strides);
   return make_kernel([whole = std::move(whole), value = std::move(value), box, size = result.size(),
                       item = item_size(result.dtype)](const RunContext&, void* const* operands,
                                                       void* const* results) {
