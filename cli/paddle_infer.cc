@@ -198,6 +198,7 @@ int run(int argc, char** argv) {
   app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (benchmark > 0 || prompt->count() > 0 || !input.data.empty()) restart_with_short_waits(argv);
   for (auto it = arguments.begin(); it != arguments.end();) {
     if (it->starts_with("params.")) {
       load.overrides.push_back(*it);

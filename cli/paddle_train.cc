@@ -191,6 +191,7 @@ int run(int argc, char** argv) {
   app.add_flag("--profile", options.profile,
                "print where the time goes, per operation, and write a timeline");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  restart_with_short_waits(argv);
   if (!resume.empty() && (!output.empty() || options.overwrite))
     fail(ErrorCode::kUsage,
          "--resume goes on in its own folder; it takes neither --output nor "

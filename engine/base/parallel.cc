@@ -1,8 +1,11 @@
 #include "base/parallel.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
 #include <exception>
 #include <thread>
 #include <vector>
@@ -27,10 +30,14 @@ thread_local bool serial_thread = false;
 }  // namespace
 
 int available_cores() {
+#ifdef PADDLE_USE_OPENMP
+  int cores = omp_get_num_procs();  // of the process, where OMP_PROC_BIND bound this thread to one
+#else
   cpu_set_t set;
   CPU_ZERO(&set);
   int cores = 1;
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+#endif
   if (const auto limit = cgroup_limits().cores)
     cores = std::min(cores, std::max(1, static_cast<int>(std::min(*limit, 65536.0) + 0.5)));
   return cores;
@@ -65,6 +72,18 @@ SerialScope::~SerialScope() {
   serial_thread = false;
 #ifdef PADDLE_USE_OPENMP
   omp_set_num_threads(configured_threads());
+#endif
+}
+
+void restart_with_short_waits([[maybe_unused]] char** argv) {
+#ifdef PADDLE_USE_OPENMP
+  if (thread_count() == 1 || std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT"))
+    return;
+  char program[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+  if (length <= 0 || length == ssize_t{sizeof program}) return;
+  program[length] = '\0';
+  if (setenv("GOMP_SPINCOUNT", "5000", 1) == 0) execv(program, argv);
 #endif
 }
 

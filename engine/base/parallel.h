@@ -14,6 +14,15 @@ int thread_count();
 void set_thread_count(int threads);
 int available_cores();
 
+/// Starts the program anew, with the same arguments, so that threads that wait for each other spin
+/// for a tenth of a millisecond and then sleep; returns where that is so, or cannot be. libgomp,
+/// which reads its settings before a program begins, spins for milliseconds. Beside other programs
+/// the thread that is waited for may be on the core of the one that spins, and gets it only when
+/// the scheduler's slice ends, at every region: twenty times the time of all the work. For programs
+/// that work for long; nothing may have been read or written. OMP_WAIT_POLICY and GOMP_SPINCOUNT
+/// are left as they are.
+void restart_with_short_waits(char** argv);
+
 /// Marks the calling thread as one that must not open parallel regions (loader workers).
 void forbid_parallel_regions_on_this_thread();
 
