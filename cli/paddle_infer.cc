@@ -161,7 +161,7 @@ int run(int argc, char** argv) {
   infer::InputOptions input;
   infer::GenerateOptions generation;
   int64_t benchmark = 0;
-  bool quiet = false, profile = false, no_codegen = false, no_slices = false;
+  bool quiet = false, profile = false, no_codegen = false, no_slices = false, no_winograd = false;
   app.add_option(
       "MODEL", arguments,
       "a run's model/, a checkpoint, a model file[:variant] with params.x=value, or an ONNX file; "
@@ -195,6 +195,7 @@ int run(int argc, char** argv) {
   app.add_option("--rules", rules, "a file of rewrites, tried before the standard ones");
   app.add_flag("--no-codegen", no_codegen, "run groups of operations without machine code");
   app.add_flag("--no-slices", no_slices, "run every operation on whole batches");
+  app.add_flag("--no-winograd", no_winograd, "sum over the windows of every convolution");
   app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
@@ -214,6 +215,7 @@ int run(int argc, char** argv) {
   if (!rules.empty()) load.compile.rules = passes::read_rules(rules);
   load.compile.codegen = !no_codegen;
   load.compile.slices = !no_slices;
+  load.compile.winograd = !no_winograd;
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
   // After a run: plans, and with them machine code, are made at the first one.
   const auto report_end = [&] {

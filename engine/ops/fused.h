@@ -27,6 +27,7 @@ struct FusedRequest {
   std::vector<Layout> results;
   std::vector<int> result_values;  ///< per result: the value that it takes
   bool compile = false;            ///< machine code may be made for it
+  bool winograd = false;           ///< as KernelRequest's
 };
 
 /// Returns null to decline.

@@ -27,6 +27,8 @@ struct KernelRequest {
   /// This backend was asked for (BackendScope): decline only what cannot be computed, not what
   /// another backend computes faster.
   bool forced = false;
+  /// Convolutions by constants may multiply transformed numbers, which costs some of the last bits.
+  bool winograd = false;
 };
 
 /// Gives memory to a kernel whose result shapes are known only while it runs.

@@ -16,8 +16,9 @@ struct CompileOptions {
   bool rewrites = true;  ///< rules
   bool codegen = true;   ///< groups as machine code (PlanOptions::codegen)
   bool slices = true;    ///< large values in parts that fit in the cache (PlanOptions::slice_bytes)
-  /// Only what gives the bits of the operations one by one: no layouts, no rewrites, no slices,
-  /// and no groups that keep values between 16-bit operations in float32.
+  bool winograd = true;  ///< convolutions with fewer multiplications (PlanOptions::winograd)
+  /// Only what gives the bits of the operations one by one: no layouts, no rewrites, no slices, no
+  /// transformed convolutions, and no groups that keep values between 16-bit operations in float32.
   bool exact = false;
   std::vector<passes::Rule> rules = {};  ///< beside the standard ones
 };

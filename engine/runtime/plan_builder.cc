@@ -374,7 +374,11 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
     instruction.results.push_back(v->id);
     result_layouts.push_back(at(v).layout);
   }
-  instruction.kernel = prepare_kernel({op, attrs, operand_layouts, result_layouts});
+  instruction.kernel = prepare_kernel({.op = op,
+                                       .attrs = attrs,
+                                       .operands = operand_layouts,
+                                       .results = result_layouts,
+                                       .winograd = plan_.options_.winograd});
   if (!instruction.kernel)
     fail(ErrorCode::kUsage, op.name(), ": there is no kernel for ",
          operation.operands.empty() || !operation.operands[0] ? operation.results[0]->type
@@ -468,6 +472,7 @@ bool PlanBuilder::build_group(const ir::Operation& operation,
       request.operands[i] =
           Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
   request.compile = plan_.options_.codegen;
+  request.winograd = plan_.options_.winograd;
   auto kernel = prepare_fused(request);
   if (!kernel) return false;
   Instruction instruction;

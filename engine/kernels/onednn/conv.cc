@@ -146,6 +146,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
                                     request.operands[1].shape, request.results[0].shape);
   if (!computes(request, s)) return nullptr;
+  if (auto kernel = winograd_convolution(request, s, at, epilogue)) return kernel;
   const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth());
   const SerialScope scope(serial);
   const Geometry g(s, request.operands[0].dtype);

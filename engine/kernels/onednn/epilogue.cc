@@ -100,10 +100,16 @@ std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request) {
       continue;
     }
     epilogue.activation = activation(step.op->name(), step.attrs);
+    epilogue.function = &step;
     if (!epilogue.activation || step.inputs[0] != before || i + 1 != request.steps.size())
       return nullptr;
   }
-  return prepare({*first.op, first.attrs, operands, request.results}, at, epilogue);
+  return prepare({.op = *first.op,
+                  .attrs = first.attrs,
+                  .operands = operands,
+                  .results = request.results,
+                  .winograd = request.winograd},
+                 at, epilogue);
 }
 
 }  // namespace paddle::onednn

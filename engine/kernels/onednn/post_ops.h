@@ -4,7 +4,9 @@
 
 #include <array>
 
+#include "kernels/cpu/conv_shape.h"
 #include "kernels/onednn/program.h"
+#include "ops/fused.h"
 
 namespace paddle::onednn {
 
@@ -21,6 +23,7 @@ struct Activation {
 struct Epilogue {
   int residual = -1;  ///< position of the operand that is added, or -1
   Activation activation;
+  const FusedStep* function = nullptr;  ///< the activation as an operation
 
   dnnl::primitive_attr attributes() const;
   /// Appends what must happen before the primitive: the sum is taken in the result's memory.
@@ -30,6 +33,10 @@ struct Epilogue {
 /// conv2d, matmul and linear, of operands at these places; null where they are not for oneDNN.
 std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandPlaces& at,
                                     const Epilogue& epilogue);
+/// conv2d with fewer multiplications; null where that is not wanted, or no faster.
+std::unique_ptr<Kernel> winograd_convolution(const KernelRequest& request,
+                                             const cpu::ConvShape& shape, const OperandPlaces& at,
+                                             const Epilogue& epilogue);
 std::unique_ptr<Kernel> matrix_product(const KernelRequest& request, const OperandPlaces& at,
                                        const Epilogue& epilogue);
 std::unique_ptr<Kernel> linear_layer(const KernelRequest& request, const OperandPlaces& at,

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
-#include "base/files.h"
 #include "base/serial_scope.h"
-#include "tensor/array_pool.h"
+#include "kernels/cpu/packed_constants.h"
 
 namespace paddle::onednn {
 namespace {
@@ -16,37 +14,16 @@ dnnl::stream& stream() {
   return stream;
 }
 
-/// Constants in layouts of oneDNN, for as long as a kernel holds them. The constant lives at least
-/// as long as its kernels, so that an address stands for one content.
-std::shared_ptr<dnnl::memory> packed_constant(const void* data, const dnnl::memory::desc& from_desc,
-                                              const dnnl::memory::desc& to_desc) {
-  struct Packed {
-    dnnl::memory::desc desc;
-    std::weak_ptr<dnnl::memory> memory;
+/// Constants in layouts of oneDNN.
+std::shared_ptr<Storage> packed_constant(const void* data, const dnnl::memory::desc& from_desc,
+                                         const dnnl::memory::desc& to_desc) {
+  static cpu::PackedConstants<dnnl::memory::desc> constants;
+  const auto pack = [&](std::byte* out) {
+    dnnl::memory from(from_desc, cpu_engine(), const_cast<void*>(data));
+    dnnl::memory to(to_desc, cpu_engine(), out);
+    dnnl::reorder(from, to).execute(stream(), from, to);
   };
-  static std::mutex mutex;
-  static std::map<const void*, std::vector<Packed>> table;
-  static ArrayPool pool;
-  const std::lock_guard lock(mutex);
-  std::vector<Packed>& known = table[data];
-  std::erase_if(known, [](const Packed& p) { return p.memory.expired(); });
-  for (const Packed& p : known)
-    if (p.desc == to_desc)
-      if (auto memory = p.memory.lock()) return memory;
-  dnnl::memory from(from_desc, cpu_engine(), const_cast<void*>(data));
-  // The storage goes with the memory on it.
-  struct Kept {
-    std::shared_ptr<Storage> storage;
-    dnnl::memory memory;
-  };
-  const auto storage = pool.allocate(to_desc.get_size());
-  const auto kept =
-      std::make_shared<Kept>(Kept{storage, dnnl::memory(to_desc, cpu_engine(), storage->data())});
-  const std::shared_ptr<dnnl::memory> memory(kept, &kept->memory);
-  dnnl::reorder(from, *memory).execute(stream(), from, *memory);
-  known.push_back({to_desc, memory});
-  forget_mapped(data, from_desc.get_size());
-  return memory;
+  return constants.get(data, from_desc.get_size(), to_desc, to_desc.get_size(), pack);
 }
 
 }  // namespace
@@ -136,9 +113,8 @@ Slot Program::convert_operand(size_t operand, const Layout& layout,
 }
 
 Slot Program::keep(const dnnl::memory::desc& desc, const void* data) {
-  auto memory = std::make_shared<dnnl::memory>(desc, cpu_engine());
-  std::memcpy(memory->get_data_handle(), data, desc.get_size());
-  owned_.push_back(std::move(memory));
+  owned_.push_back(Storage::allocate(desc.get_size()));
+  std::memcpy(owned_.back()->data(), data, desc.get_size());
   return {Slot::kOwned, owned_.size() - 1};
 }
 
@@ -207,7 +183,7 @@ void Program::run(const RunContext& context, void* const* operands, void* const*
     }
     for (size_t i = 0; i < step.slots.size(); ++i) {
       const Slot& slot = step.slots[i];
-      void* const data = slot.kind == Slot::kOwned ? owned_[slot.index]->get_data_handle()
+      void* const data = slot.kind == Slot::kOwned ? owned_[slot.index]->data()
                                                    : address(slot, context, operands, results);
       dnnl_memory_set_data_handle(step.arguments[i].memory, data);
     }

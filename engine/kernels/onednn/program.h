@@ -92,7 +92,7 @@ class Program final : public Kernel {
     std::vector<dnnl_exec_arg_t> arguments;
   };
   std::vector<Step> steps_;
-  std::vector<std::shared_ptr<dnnl::memory>> owned_;
+  std::vector<std::shared_ptr<Storage>> owned_;
   size_t scratch_ = 0;
   std::string name_ = "onednn";
   bool serial_ = false;

@@ -1,0 +1,208 @@
+// Winograd's convolution against sums over the windows in f64: sizes that tiles do not divide,
+// borders, and what is done to the results.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/cpu/winograd.h"
+
+namespace paddle {
+namespace {
+
+using cpu::ConvShape;
+using cpu::Winograd;
+using cpu::WinogradFinish;
+
+struct Case {
+  int64_t batch, height, width, in, out;
+  int64_t top = 1, bottom = 1, left = 1, right = 1;
+
+  ConvShape shape() const {
+    ConvShape s{};
+    s.batch = batch;
+    s.in_channels = in;
+    s.out_channels = out;
+    s.kernel_height = s.kernel_width = 3;
+    s.groups = s.stride_height = s.stride_width = s.dilation_height = s.dilation_width = 1;
+    s.height = height;
+    s.width = width;
+    s.top = top;
+    s.bottom = bottom;
+    s.left = left;
+    s.right = right;
+    s.out_height = height + top + bottom - 2;
+    s.out_width = width + left + right - 2;
+    s.channels_last = true;
+    return s;
+  }
+};
+
+std::vector<float> numbers(int64_t count, uint32_t seed) {
+  std::vector<float> out(static_cast<size_t>(count));
+  for (float& v : out) {
+    seed = seed * 1664525u + 1013904223u;
+    v = static_cast<float>(seed >> 8) / 8388608.0f - 1;
+  }
+  return out;
+}
+
+/// The sum over the windows, in f64; windows [out, in, 3, 3].
+std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
+                         const std::vector<float>& w) {
+  std::vector<double> y;
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t r = 0; r < s.out_height; ++r)
+      for (int64_t c = 0; c < s.out_width; ++c)
+        for (int64_t k = 0; k < s.out_channels; ++k) {
+          double sum = 0;
+          for (int64_t i = 0; i < 3; ++i)
+            for (int64_t j = 0; j < 3; ++j) {
+              const int64_t row = r + i - s.top, column = c + j - s.left;
+              if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
+              for (int64_t q = 0; q < s.in_channels; ++q)
+                sum += static_cast<double>(x[static_cast<size_t>(
+                           ((n * s.height + row) * s.width + column) * s.in_channels + q)]) *
+                       w[static_cast<size_t>(((k * s.in_channels + q) * 3 + i) * 3 + j)];
+            }
+          y.push_back(sum);
+        }
+  return y;
+}
+
+std::vector<float> computed(const ConvShape& s, int64_t tile, const void* w,
+                            const std::vector<float>& x, WinogradFinish finish,
+                            std::vector<float> y = {}) {
+  const Winograd convolution(s, tile, w);
+  const auto scratch = Storage::allocate(convolution.scratch_bytes());
+  std::fill_n(reinterpret_cast<float*>(scratch->data()),
+              convolution.scratch_bytes() / sizeof(float), std::numeric_limits<float>::quiet_NaN());
+  y.resize(static_cast<size_t>(s.batch * s.positions() * s.out_channels), -7);
+  convolution.run(x.data(), finish, y.data(), scratch->data());
+  return y;
+}
+
+WinogradFinish plain() {
+  WinogradFinish finish;
+  finish.least = -std::numeric_limits<float>::infinity();
+  return finish;
+}
+
+/// As a part of the greatest result.
+double difference(const std::vector<float>& got, const std::vector<double>& wanted) {
+  double most = 0, largest = 0;
+  EXPECT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (std::isnan(got[i])) return got[i];
+    most = std::max(most, std::abs(got[i] - wanted[i]));
+    largest = std::max(largest, std::abs(wanted[i]));
+  }
+  return most / largest;
+}
+
+class Tiles : public testing::TestWithParam<int64_t> {};
+
+TEST_P(Tiles, GiveTheSumsOverTheWindows) {
+  const Case cases[] = {
+      {1, 1, 1, 16, 16},
+      {1, 2, 3, 16, 32},
+      {2, 4, 4, 32, 16},
+      {1, 5, 9, 48, 80},
+      {3, 7, 7, 64, 64},
+      {2, 13, 6, 16, 144},
+      {1, 3, 3, 16, 16, 0, 0, 0, 0},
+      {2, 8, 11, 16, 48, 0, 2, 3, 0},
+      {1, 4, 5, 16, 16, 7, 0, 0, 9},
+      {1, 60, 61, 16, 16},
+      {9, 14, 14, 32, 32},
+  };
+  for (const Case& c : cases) {
+    const ConvShape s = c.shape();
+    const std::vector<float> x = numbers(c.batch * c.height * c.width * c.in, 1);
+    const std::vector<float> w = numbers(c.out * c.in * 9, 2);
+    const double error = difference(computed(s, GetParam(), w.data(), x, plain()), sums(s, x, w));
+    EXPECT_LT(error, GetParam() == 2 ? 1.5e-6 : 4e-6)
+        << c.batch << " x " << c.height << " x " << c.width << ", " << c.in << " to " << c.out;
+  }
+}
+
+TEST_P(Tiles, AddBoundAndApply) {
+  const ConvShape s = Case{2, 6, 7, 16, 32}.shape();
+  const std::vector<float> x = numbers(2 * 6 * 7 * 16, 3), w = numbers(32 * 16 * 9, 4),
+                           bias = numbers(32, 5), residual = numbers(2 * 6 * 7 * 32, 6);
+  std::vector<double> wanted = sums(s, x, w);
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += bias[i % 32] + residual[i];
+  WinogradFinish finish = plain();
+  finish.bias = bias.data();
+  finish.residual = residual.data();
+  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
+
+  const std::vector<double> unbound = wanted;
+  for (double& v : wanted) v = std::max(v, 0.0);
+  finish.least = 0;
+  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
+
+  wanted = unbound;
+  for (double& v : wanted) v = 0.25 * v + 2;
+  finish.least = -std::numeric_limits<float>::infinity();
+  const double params[] = {0.25, 2};
+  finish.params = params;
+  finish.loop = [](const void* const* in, void* out, int64_t n, const double* p) {
+    for (int64_t i = 0; i < n; ++i)
+      static_cast<float*>(out)[i] =
+          static_cast<float>(p[0] * static_cast<const float*>(in[0])[i] + p[1]);
+  };
+  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
+}
+
+TEST_P(Tiles, KeepNaNToItsPixels) {
+  const ConvShape s = Case{1, 24, 24, 16, 16}.shape();
+  std::vector<float> x = numbers(24 * 24 * 16, 7);
+  const std::vector<float> w = numbers(16 * 16 * 9, 8);
+  x[(12 * 24 + 12) * 16] = std::numeric_limits<float>::quiet_NaN();
+  WinogradFinish finish = plain();
+  finish.least = 0;
+  const std::vector<float> y = computed(s, GetParam(), w.data(), x, finish);
+  for (int64_t r = 0; r < 24; ++r)
+    for (int64_t c = 0; c < 24; ++c) {
+      const float v = y[static_cast<size_t>((r * 24 + c) * 16)];
+      if (std::abs(r - 12) <= 1 && std::abs(c - 12) <= 1) {
+        EXPECT_TRUE(std::isnan(v)) << r << ", " << c;
+      }
+      if (std::abs(r - 12) > 6 || std::abs(c - 12) > 6) {
+        EXPECT_FALSE(std::isnan(v)) << r << ", " << c;
+      }
+    }
+}
+
+TEST_P(Tiles, ReadWeightsAtAnyAddress) {
+  const ConvShape s = Case{1, 5, 5, 16, 16}.shape();
+  const std::vector<float> x = numbers(5 * 5 * 16, 9), w = numbers(16 * 16 * 9, 10);
+  std::vector<char> bytes(w.size() * sizeof(float) + 3);
+  std::memcpy(bytes.data() + 3, w.data(), w.size() * sizeof(float));
+  EXPECT_EQ(computed(s, GetParam(), bytes.data() + 3, x, plain()),
+            computed(s, GetParam(), w.data(), x, plain()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Tiles, testing::Values(2, 4));
+
+TEST(Winograd, IsChosenWhereItSavesTime) {
+  if (cpu::vector_bytes() < 32) GTEST_SKIP() << "needs AVX2";
+  const auto best = [](const Case& c) { return Winograd::best_tile(c.shape()); };
+  EXPECT_EQ(best({1, 56, 56, 64, 64}), 4);
+  EXPECT_EQ(best({16, 14, 14, 256, 256}), 4);
+  EXPECT_EQ(best({1, 14, 14, 256, 256}), 2);  // weights are read for few tiles
+  EXPECT_EQ(best({1, 7, 7, 512, 512}), 0);
+  EXPECT_EQ(best({1, 56, 56, 64, 40}), 0);  // channels must fill vectors
+  ConvShape s = Case{1, 56, 56, 64, 64}.shape();
+  s.stride_height = 2;
+  EXPECT_EQ(Winograd::best_tile(s), 0);
+  s = Case{1, 56, 56, 64, 64}.shape();
+  s.groups = 2;
+  EXPECT_EQ(Winograd::best_tile(s), 0);
+}
+
+}  // namespace
+}  // namespace paddle

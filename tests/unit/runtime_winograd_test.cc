@@ -1,0 +1,80 @@
+// Which convolutions of a compiled function take fewer multiplications, and that the results stay.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/cpu/loops.h"
+#include "runtime/compile.h"
+#include "runtime/executable.h"
+
+namespace paddle {
+namespace {
+
+Array drawn(const Dims& shape, uint32_t seed, float scale) {
+  Array a = Array::zeros(DType::kF32, shape);
+  for (int64_t i = 0; i < a.size(); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    a.data<float>()[i] = scale * (static_cast<float>(seed >> 8) / 8388608.0f - 1);
+  }
+  return a;
+}
+
+const char* const kNet =
+    "module 'm' {\n  func 'f'(\n"
+    "      %0 : float32[batch, 32, 17, 18] 'x',\n"
+    "      %1 : float32[32, 32, 3, 3] parameter 'w',\n"
+    "      %2 : float32[32] parameter 'b') {\n"
+    "    %3 = conv2d(%0, %1, %2) {padding = 1} : float32[batch, 32, 17, 18]\n"
+    "    %4 = ACTIVATION : float32[batch, 32, 17, 18]\n"
+    "    %5 = conv2d(%4, %1, %2) {padding = 1} : float32[batch, 32, 17, 18]\n"
+    "    %6 = add(%5, %0) : float32[batch, 32, 17, 18]\n"
+    "    %7 = relu(%6) : float32[batch, 32, 17, 18]\n"
+    "    return %7 'y'\n  }\n}\n";
+
+class Functions : public testing::TestWithParam<const char*> {};
+
+TEST_P(Functions, TakeItForConstantWeightsWithWhatFollows) {
+  if (cpu::vector_bytes() < 32) GTEST_SKIP() << "needs AVX2";
+  std::string text = kNet;
+  text.replace(text.find("ACTIVATION"), 10, GetParam());
+  const Array w = drawn({32, 32, 3, 3}, 1, 0.1f), b = drawn({32}, 2, 1);
+  const auto compiled = [&](bool winograd, bool constant) {
+    ir::Module module = ir::parse(text, "winograd_test.txt");
+    if (constant) {
+      module.functions[0]->bind_input(2, b);
+      module.functions[0]->bind_input(1, w);
+    }
+    return runtime::optimized(module.functions[0], {.winograd = winograd});
+  };
+  const auto implementations = [](runtime::Executable& f, const std::vector<Array>& inputs) {
+    int count = 0;
+    for (const runtime::Instruction& i : f.prepare(inputs).instructions())
+      count += i.kernel && i.kernel->implementation() == "cpu:winograd4x4";
+    return count;
+  };
+  const auto fast = compiled(true, true), direct = compiled(false, true);
+  const auto variable = compiled(true, false);
+  for (const int64_t batch : {1, 3}) {
+    const Array x = drawn({batch, 32, 17, 18}, 3, 1);
+    EXPECT_EQ(implementations(*fast, {x}), 2);
+    EXPECT_EQ(implementations(*direct, {x}), 0);
+    EXPECT_EQ(implementations(*variable, {x, w, b}), 0);
+    const Array got = fast->run({x})[0].contiguous(), wanted = direct->run({x})[0].contiguous();
+    double most = 0, largest = 0;
+    for (int64_t i = 0; i < wanted.size(); ++i) {
+      most = std::max(most, std::abs(got.number(i) - wanted.number(i)));
+      largest = std::max(largest, std::abs(wanted.number(i)));
+    }
+    EXPECT_LT(most / largest, 5e-6);
+    EXPECT_GT(most, 0) << "the same kernel ran";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Functions,
+                         testing::Values("relu(%3)", "silu(%3)", "gelu(%3)", "hardswish(%3)",
+                                         "sigmoid(%3)", "relu6(%3)",
+                                         "leaky_relu(%3) {negative_slope = 0.3}"));
+
+}  // namespace
+}  // namespace paddle
