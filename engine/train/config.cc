@@ -178,8 +178,6 @@ Schema make_schema() {
   compile.add("codegen", Spec::boolean().fallback("true").doc("groups as machine code"));
   compile.add("slices", Spec::boolean().fallback("true").doc(
                             "validation computes large values in parts that fit in the cache"));
-  compile.add("winograd", Spec::boolean().fallback("true").doc(
-                              "validation computes 3 x 3 convolutions with fewer multiplications"));
   compile.add("rewrites", Spec::boolean().fallback("true").doc("declared rewrites"));
   compile.add("rules", Spec::path().doc("a file of rewrites beside the standard ones"));
   s.add("compile", Spec::map(compile).fallback("{}"));
@@ -463,7 +461,6 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.compile.rewrites = compile.boolean("rewrites");
   config.compile.codegen = compile.boolean("codegen");
   config.compile.slices = compile.boolean("slices");
-  config.compile.winograd = compile.boolean("winograd");
   if (compile.has("rules"))
     diagnostics.guard([&] {
       config.compile.rules = passes::read_rules(model::resolve_path(compile.at("rules")));
