@@ -11,8 +11,11 @@ Values gelu(NodeCall& c) {
 Values elu(NodeCall& c) { return {ops::elu(c.tensor(0), c.real("alpha", 1))}; }
 Values celu(NodeCall& c) { return {ops::celu(c.tensor(0), c.real("alpha", 1))}; }
 Values selu(NodeCall& c) {
-  return {ops::selu(c.tensor(0), c.real("gamma", c.opset() < 6 ? 1.0507 : 1.0507009873554805),
-                    c.real("alpha", c.opset() < 6 ? 1.6732 : 1.6732632423543772))};
+  const Tensor& x = c.tensor(0);
+  const double gamma = c.real("gamma", c.opset() < 6 ? 1.0507 : 1.0507009873554805);
+  const double alpha = c.real("alpha", c.opset() < 6 ? 1.6732 : 1.6732632423543772);
+  if (gamma > 1 && alpha >= 0) return {ops::selu(x, gamma, alpha)};
+  return {ops::elu(x, alpha) * gamma};
 }
 Values leaky_relu(NodeCall& c) { return {ops::leaky_relu(c.tensor(0), c.real("alpha", 0.01))}; }
 Values thresholded_relu(NodeCall& c) {
@@ -76,6 +79,7 @@ Values along_axis(NodeCall& c) {
 
 Tensor hardmax_of(const Tensor& x, int64_t axis, const std::optional<DType>&) {
   const int64_t at = axis < 0 ? axis + x.ndim() : axis;
+  if (x.dim(at).equals(0).value_or(false)) return x;
   const Tensor first = ops::argmax(x, at, true);
   Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
   shape[static_cast<size_t>(at)] = x.dim(at);

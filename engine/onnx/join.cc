@@ -68,6 +68,12 @@ Values slice(NodeCall& c) {
     for (Dim& d : *bounds)
       if (d.is_constant()) d = std::clamp(d.value(), -kFar, kFar);
   for (int64_t& s : steps) s = std::clamp(s, -kFar, kFar);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Dim& size = x.dim(c.axis(axes[i], x.ndim()));
+    // Backwards, a start before the first element is the first.
+    if (steps[i] < 0 && size.is_constant() && starts[i].is_constant())
+      starts[i] = std::max(starts[i].value(), -size.value());
+  }
   return {ops::strided_slice(x, axes, starts, ends, steps)};
 }
 

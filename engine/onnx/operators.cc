@@ -1,6 +1,7 @@
 #include "onnx/operators.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
@@ -96,6 +97,12 @@ Tensor integer_scalar(int64_t value, DType dtype) { return ops::full(Shape(), va
 
 Tensor count_up(const Dim& n) {
   return ops::arange(AttrValue(0), AttrValue(n), AttrValue(1), DType::kI64);
+}
+
+std::pair<double, double> range_of(DType dtype) {
+  const int bits = info(dtype).bits;
+  if (info(dtype).kind == DTypeKind::kUnsigned) return {0, std::ldexp(1.0, bits) - 1};
+  return {-std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1) - 1};
 }
 
 Tensor integer_vector(const std::vector<int64_t>& values, DType dtype) {

@@ -3,6 +3,7 @@
 // that rules of several families share.
 
 #include <span>
+#include <utility>
 
 #include "onnx/call.h"
 
@@ -61,6 +62,8 @@ Tensor scalar(double value, DType dtype);
 Tensor integer_scalar(int64_t value, DType dtype = DType::kI64);
 /// 0 ... n - 1 as 64-bit integers.
 Tensor count_up(const Dim& n);
+/// The least and the greatest number of an integer type.
+std::pair<double, double> range_of(DType dtype);
 /// A vector of integers as a tensor.
 Tensor integer_vector(const std::vector<int64_t>& values, DType dtype = DType::kI64);
 /// The size of an axis, which must be known.

@@ -11,6 +11,10 @@ Values top_k(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.integer("axis", -1), x.ndim());
   const int64_t k = c.opset() < 10 ? c.integer("k", 1) : c.known_integer(1);
+  if (k == 0) {
+    const Tensor none = part(x, axis, 0, 0);
+    return {none, ops::cast(none, DType::kI64)};
+  }
   const Tensors out = ops::topk(x, k, axis, c.flag("largest", true), true);
   return {out[0], out[1]};
 }

@@ -90,20 +90,13 @@ Tensor fitted(const NodeCall& c, const Tensor& v, const Tensor& x) {
   return ops::index_select(v, integer_vector(places), axis);
 }
 
-/// The range of an integer type; kModel for another.
-std::pair<double, double> range_of(const NodeCall& c, DType dtype) {
-  c.check(is_integer(dtype), "values are not quantised to ", text(dtype));
-  const int bits = info(dtype).bits;
-  if (info(dtype).kind == DTypeKind::kUnsigned) return {0, std::ldexp(1.0, bits) - 1};
-  return {-std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1) - 1};
-}
-
 /// round(x / scale) + zero, held within the type. Shapes must fit.
 Tensor quantized(const NodeCall& c, const Tensor& x, const Tensor& scale, const Tensor& zero,
                  DType to) {
   const Tensor ratio = x / scale;
   if (is_float(to)) return convert(ratio, to, c.flag("saturate", true), "up");
-  const auto [low, high] = range_of(c, to);
+  c.check(is_integer(to), "values are not quantised to ", text(to));
+  const auto [low, high] = range_of(to);
   Tensor steps = ops::round(ops::cast(ratio, DType::kF32));
   if (zero) steps = steps + ops::cast(zero, DType::kF32);
   return ops::cast(ops::clip(steps, low, high), to);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "onnx/operators.h"
 
@@ -47,10 +48,14 @@ int64_t gates_of(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGr
 
 std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t directions,
                                        int64_t direction, bool& plain) {
-  static const std::map<std::string, std::pair<double, double>> kDefaults = {
-      {"leakyrelu", {0.01, 0}}, {"thresholdedrelu", {1, 0}},
-      {"scaledtanh", {1, 1}},   {"hardsigmoid", {0.2, 0.5}},
-      {"elu", {1, 0}},          {"affine", {1, 0}}};
+  struct Parameters {
+    double alpha;
+    std::optional<double> beta;  ///< none: it has only the one
+  };
+  static const std::map<std::string, Parameters> kDefaults = {
+      {"leakyrelu", {0.01, {}}}, {"thresholdedrelu", {1, {}}},
+      {"scaledtanh", {1, 1}},    {"hardsigmoid", {0.2, 0.5}},
+      {"elu", {1, {}}},          {"affine", {1, 0}}};
   std::vector<std::string> usual = {"sigmoid", "tanh", "tanh"};
   if (cell == Cell::kGru) usual = {"sigmoid", "tanh"};
   if (cell == Cell::kRnn) usual = {"tanh"};
@@ -61,18 +66,20 @@ std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t dir
     for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
   c.check(names.size() == usual.size() * static_cast<size_t>(directions), "there are ",
           names.size(), " activations");
-  std::vector<Activation> out;
-  for (size_t i = 0; i < usual.size(); ++i) {
-    const size_t at = static_cast<size_t>(direction) * usual.size() + i;
+  // Those that have parameters take the next ones of the lists, whatever stands between them.
+  auto alpha = alphas.begin(), beta = betas.begin();
+  std::vector<Activation> all;
+  for (const std::string& name : names) {
     Activation a;
-    for (const char ch : names[at]) a.name += static_cast<char>(std::tolower(ch));
+    for (const char ch : name) a.name += static_cast<char>(std::tolower(ch));
     if (const auto it = kDefaults.find(a.name); it != kDefaults.end()) {
-      a.alpha = at < alphas.size() ? alphas[at] : it->second.first;
-      a.beta = at < betas.size() ? betas[at] : it->second.second;
+      a.alpha = alpha != alphas.end() ? *alpha++ : it->second.alpha;
+      if (it->second.beta) a.beta = beta != betas.end() ? *beta++ : *it->second.beta;
     }
-    out.push_back(a);
+    all.push_back(a);
   }
-  return out;
+  const auto first = all.begin() + direction * static_cast<int64_t>(usual.size());
+  return {first, first + static_cast<int64_t>(usual.size())};
 }
 
 Tensor row(const Tensor& t, int64_t i) {

@@ -222,6 +222,15 @@ Values resize_all(const Tensor& x, const Sampling& s, const std::vector<Symbolic
   return {ops::cast(in_float32(wide, apply), x.dtype())};
 }
 
+/// x as whole numbers that an integer type of up to 16 bits holds: curves leave the range of what
+/// they pass through.
+Tensor rounded_into(const Tensor& x, DType to) {
+  const Tensor whole = ops::round(x);
+  if (info(to).bits > 16) return whole;
+  const auto [low, high] = range_of(to);
+  return ops::clip(whole, low, high);
+}
+
 Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResize>& axes) {
   if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic")
     fail(ErrorCode::kModel, "unknown mode '", s.mode, "'");
@@ -238,6 +247,8 @@ Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResi
     return y;
   };
   out = s.mode == "nearest" ? apply(out) : in_float32(out, apply);
+  if (out.dtype() != x.dtype() && (s.mode == "cubic" || s.antialias))
+    out = rounded_into(out, x.dtype());
   return {ops::cast(out, x.dtype())};
 }
 

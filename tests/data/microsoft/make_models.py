@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -38,6 +39,12 @@ def saved(name, nodes, inputs, outputs, constants, domains=(DOMAIN,), opset=17):
 def answers(path, inputs):
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
     return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs)))
+
+
+def answers_of_reference(path, inputs):
+    """Those of ONNX's own implementation, where ONNX Runtime has none."""
+    model = ReferenceEvaluator(path)
+    return dict(zip(model.output_names, model.run(None, inputs)))
 
 
 def kept(name, inputs, outputs):
@@ -104,7 +111,8 @@ class Samples(CalibrationDataReader):
         return next(self.samples, None)
 
 
-def operator(name, op_type, inputs, outputs=1, constant=(), types=None, domain=DOMAIN, opset=17, **attributes):
+def operator(name, op_type, inputs, outputs=1, constant=(), types=None, domain=DOMAIN, opset=17, judge=answers,
+             **attributes):
     """Inputs by position (None: absent); those of `constant` are initialisers."""
     inputs = [None if v is None else np.asarray(v) for v in inputs]
     names = ["" if v is None else f"i{k}" for k, v in enumerate(inputs)]
@@ -113,7 +121,7 @@ def operator(name, op_type, inputs, outputs=1, constant=(), types=None, domain=D
     results = [f"o{k}" for k in range(outputs)]
     node = helper.make_node(op_type, names, results, domain=domain, **attributes)
     path = saved(name, [node], given, dict(zip(results, types or [1] * outputs)), fixed, opset=opset)
-    kept(name, given, answers(path, given))
+    kept(name, given, judge(path, given))
 
 
 def attention():
@@ -295,6 +303,30 @@ def further():
     table_in_four_bits()
 
 
+def recurrent_parameters():
+    """Only the activations that have parameters take some; directions after one another."""
+    for direction, names in (("forward", ["Softsign", "LeakyRelu", "HardSigmoid"]),
+                             ("bidirectional", ["Sigmoid", "Tanh", "HardSigmoid", "Elu", "Relu", "HardSigmoid"])):
+        directions = len(names) // 3
+        alphas = [{"LeakyRelu": .2, "HardSigmoid": .3, "Elu": .7}[n] for n in names if n[0] in "LHE"]
+        operator(f"recurrent_{direction}", "LSTM",
+                 [floats(4, 2, 3), floats(directions, 20, 3), floats(directions, 20, 5)], constant=(1, 2), domain="",
+                 opset=14, direction=direction, hidden_size=5, activations=names, activation_alpha=alphas,
+                 activation_beta=[.4] * sum(n == "HardSigmoid" for n in names))
+
+
+def edges():
+    x = floats(3, 4, 5)
+    operator("slice_before", "Slice", [x, [-9, 2], [-99, -99], [1, 2], [-1, -2]], constant=(1, 2, 3, 4), domain="")
+    operator("selu_below_one", "Selu", [x], domain="", alpha=1.2, gamma=.7)
+    operator("top_none", "TopK", [x, [0]], 2, constant=(1,), types=[1, 7], domain="", axis=1)
+    operator("hardmax_none", "Hardmax", [floats(3, 0)], domain="")
+    image = RNG.integers(0, 256, (1, 2, 6, 7), np.uint8)
+    operator("resize_bytes", "Resize", [image, None, np.array([1, 1, 1.4, 2.3], np.float32)], constant=(2,), types=[2],
+             domain="", opset=13, judge=answers_of_reference, mode="cubic")
+    recurrent_parameters()
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = image_net(folder, "HardSwish")
@@ -316,6 +348,7 @@ def main():
     others()
     old_forms()
     further()
+    edges()
 
 
 if __name__ == "__main__":
