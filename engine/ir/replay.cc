@@ -15,20 +15,29 @@ Tensor lookup(ValueMap& values, const Value* value) {
   return values[value] = Tensor(*value->constant);
 }
 
-Tensors replay_operation(const Operation& operation, ValueMap& values) {
+/// What becomes of sizes that are known only at run time: new ones each time, or the same where the
+/// copy takes the place of the operations, whose attributes and constraints name them.
+enum class RunTimeSizes : uint8_t { kNew, kSame };
+
+Tensors replay_region(const Region& region, ValueMap& values, RunTimeSizes sizes);
+
+Tensors replay_operation(const Operation& operation, ValueMap& values, RunTimeSizes sizes) {
   Tensors operands;
   for (const Value* v : operation.operands) operands.push_back(lookup(values, v));
   const PlaceScope place(operation.place);
   if (!operation.op->has(kControlFlow)) {
-    const Inferred inferred = infer(*operation.op, operation.attrs, operands);
+    Inferred inferred = infer(*operation.op, operation.attrs, operands);
+    if (sizes == RunTimeSizes::kSame && operation.op->has(kRunTimeShape))
+      for (size_t i = 0; i < inferred.results.size(); ++i)
+        inferred.results[i].shape = operation.results[i]->type.shape;
     return current_interpreter().apply(
         {*operation.op, operands, operation.attrs, inferred.results, inferred.constraints});
   }
   const auto nested = [&](size_t i) {
-    return [&values, &region = *operation.regions[i]](const Tensors& arguments) {
+    return [&values, sizes, &region = *operation.regions[i]](const Tensors& arguments) {
       ValueMap inner = values;
       for (size_t a = 0; a < arguments.size(); ++a) inner[region.arguments[a]] = arguments[a];
-      return replay(region, inner);
+      return replay_region(region, inner, sizes);
     };
   };
   if (operation.regions.size() == 1) return nested(0)(operands);
@@ -38,11 +47,9 @@ Tensors replay_operation(const Operation& operation, ValueMap& values) {
   return current_interpreter().loop(nested(0), nested(1), operands, operation.attrs[0].as_int());
 }
 
-}  // namespace
-
-Tensors replay(const Region& region, ValueMap& values) {
+Tensors replay_region(const Region& region, ValueMap& values, RunTimeSizes sizes) {
   for (const auto& operation : region.operations) {
-    const Tensors results = replay_operation(*operation, values);
+    const Tensors results = replay_operation(*operation, values, sizes);
     ensure(results.size() == operation->results.size(), "replay: result count of ",
            operation->op->name());
     for (size_t i = 0; i < results.size(); ++i) values[operation->results[i]] = results[i];
@@ -52,12 +59,22 @@ Tensors replay(const Region& region, ValueMap& values) {
   return out;
 }
 
-Tensors replay(const Function& function, const Tensors& inputs) {
+Tensors replay_function(const Function& function, const Tensors& inputs, RunTimeSizes sizes) {
   ensure(inputs.size() == function.inputs.size(), "replay: ", function.name, " takes ",
          function.inputs.size(), " inputs");
   ValueMap values;
   for (size_t i = 0; i < inputs.size(); ++i) values[function.body.arguments[i]] = inputs[i];
-  return replay(function.body, values);
+  return replay_region(function.body, values, sizes);
+}
+
+}  // namespace
+
+Tensors replay(const Region& region, ValueMap& values) {
+  return replay_region(region, values, RunTimeSizes::kNew);
+}
+
+Tensors replay(const Function& function, const Tensors& inputs) {
+  return replay_function(function, inputs, RunTimeSizes::kNew);
 }
 
 void rewrite(Function& function, Interpreter& rewriter) {
@@ -68,7 +85,7 @@ void rewrite(Function& function, Interpreter& rewriter) {
     Tensors inputs;
     for (size_t i = 0; i < function.inputs.size(); ++i)
       inputs.push_back(tracer.input(function.inputs[i], function.body.arguments[i]->type));
-    const Tensors results = replay(function, inputs);
+    const Tensors results = replay_function(function, inputs, RunTimeSizes::kSame);
     for (size_t i = 0; i < results.size(); ++i) tracer.output(function.outputs[i], results[i]);
   }
   fresh.constraints = std::move(function.constraints);

@@ -327,6 +327,23 @@ def edges():
     recurrent_parameters()
 
 
+def filled_places():
+    """Values of an image go where a mask is set, as PyTorch exports masked_scatter."""
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], kernel_shape=[3, 3]), node("Reshape", ["c", "all"], ["v"]),
+        node("Equal", ["i", "mark"], ["e"]), node("Unsqueeze", ["e", "last"], ["u"]),
+        node("Expand", ["u", "shape"], ["m"]), node("NonZero", ["m"], ["n"]),
+        node("Transpose", ["n"], ["places"], perm=[1, 0]), node("Shape", ["places"], ["s"]),
+        node("Gather", ["s", "first"], ["count"]), node("Slice", ["v", "first", "count", "first"], ["part"]),
+        node("ScatterND", ["t", "places", "part"], ["y"]),
+    ]
+    constants = {"w": floats(4, 3, 3, 3), "all": np.array([-1]), "mark": np.array([7]), "last": np.array([-1]),
+                 "shape": np.array([1, 6, 4]), "first": np.array([0])}
+    inputs = {"x": floats(1, 3, 4, 5), "i": np.array([[7, 3, 7, 7, 1, 7]]), "t": floats(1, 6, 4)}
+    kept("filled_places", inputs, answers(saved("filled_places", nodes, inputs, {"y": 1}, constants), inputs))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = image_net(folder, "HardSwish")
@@ -349,6 +366,7 @@ def main():
     old_forms()
     further()
     edges()
+    filled_places()
 
 
 if __name__ == "__main__":
