@@ -104,31 +104,63 @@ Values max_pool_by_windows(const NodeCall& c, const Tensor& x, const Window& w, 
   return {out, flat_places(places, x, w.rank(), c.flag("storage_order", false))};
 }
 
+/// The window along axes of `w`, of which none is one place.
+Window along(const Window& w, const std::vector<size_t>& axes) {
+  Window out = w;
+  out.kernel = out.stride = out.dilation = {};
+  out.before = out.after = {};
+  for (const size_t i : axes) {
+    const bool real = i < w.rank();
+    out.kernel.push_back(real ? w.kernel[i] : 1);
+    out.stride.push_back(real ? w.stride[i] : 1);
+    out.dilation.push_back(real ? w.dilation[i] : 1);
+    out.before.push_back(real ? w.before[i] : 0);
+    out.after.push_back(real ? w.after[i] : 0);
+  }
+  return out;
+}
+
+/// What `pool` gives for images: lines are images of height 1; a volume is pooled over its planes,
+/// which stand like channels, then across them, with each plane as one line.
+template <class Pool>
+Tensor pooled_as_images(const Tensor& x, const Window& w, Pool&& pool) {
+  constexpr size_t kNone = 3;
+  if (w.rank() == 2) return pool(x, w);
+  if (w.rank() == 1)
+    return ops::squeeze(pool(ops::unsqueeze(x, {2}), along(w, {kNone, 0})),
+                        std::vector<int64_t>{2});
+  const Tensor planes =
+      pool(ops::reshape(x, {x.dim(0), x.dim(1) * x.dim(2), x.dim(3), x.dim(4)}), along(w, {1, 2}));
+  const Dim &height = planes.dim(2), &width = planes.dim(3);
+  const Tensor across = pool(ops::reshape(planes, {x.dim(0), x.dim(1), x.dim(2), height * width}),
+                             along(w, {0, kNone}));
+  return ops::reshape(across, {x.dim(0), x.dim(1), across.dim(2), height, width});
+}
+
 Values max_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Window w = window_of(c, x);
   const bool ceil = c.flag("ceil_mode", false);
   const bool direct = is_float(x.dtype()) || x.dtype() == DType::kU8 || x.dtype() == DType::kI8;
-  if (w.rank() == 1 && plain(w) && direct && !c.wants(1)) {  // lines are images of height 1
-    Window image = w;
-    for (auto* const numbers : {&image.kernel, &image.stride}) numbers->insert(numbers->begin(), 1);
-    for (auto* const numbers : {&image.before, &image.after}) numbers->insert(numbers->begin(), 0);
-    const Tensor out = ops::max_pool2d(ops::unsqueeze(x, {2}), image.kernel, image.stride,
-                                       image.borders(), true, ceil)[0];
-    return {ops::squeeze(out, std::vector<int64_t>{2})};
+  if (!plain(w) || !direct || w.rank() > 3 || (w.rank() != 2 && c.wants(1)))
+    return max_pool_by_windows(c, x, w, ceil);
+  if (c.wants(1)) {
+    const Tensors out = ops::max_pool2d(x, w.kernel, w.stride, w.borders(), true, ceil);
+    return {out[0], flat_places(out[1], x, 2, c.flag("storage_order", false))};
   }
-  if (w.rank() != 2 || !plain(w) || !direct) return max_pool_by_windows(c, x, w, ceil);
-  const Tensors out = ops::max_pool2d(x, w.kernel, w.stride, w.borders(), true, ceil);
-  if (!c.wants(1)) return {out[0]};
-  return {out[0], flat_places(out[1], x, 2, c.flag("storage_order", false))};
+  return {pooled_as_images(x, w, [&](const Tensor& image, const Window& of) {
+    return ops::max_pool2d(image, of.kernel, of.stride, of.borders(), true, ceil)[0];
+  })};
 }
 
 Values average_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Window w = window_of(c, x);
   const bool ceil = c.flag("ceil_mode", false), borders = c.flag("count_include_pad", false);
-  if (w.rank() == 2 && plain(w) && !(ceil && borders))
-    return {ops::avg_pool2d(x, w.kernel, w.stride, w.borders(), ceil, !borders)};
+  if (w.rank() <= 3 && plain(w) && !(ceil && borders))
+    return {pooled_as_images(x, w, [&](const Tensor& image, const Window& of) {
+      return ops::avg_pool2d(image, of.kernel, of.stride, of.borders(), ceil, !borders);
+    })};
   const Tensor total = ops::sum(windows(x, w, ceil, 0), place_axes(w), x.dtype());
   // How many places of each window count.
   Shape shape = {Dim(1), Dim(1)};

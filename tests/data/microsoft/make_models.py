@@ -303,6 +303,15 @@ def further():
     table_in_four_bits()
 
 
+def volumes():
+    x = floats(2, 3, 5, 6, 7)
+    window = {"kernel_shape": [3, 2, 3], "strides": [2, 1, 2], "pads": [1, 0, 1, 1, 1, 0], "ceil_mode": 1}
+    operator("volume_largest", "MaxPool", [x], domain="", **window)
+    operator("volume_mean", "AveragePool", [x], domain="", **window)
+    operator("volume_mean_borders", "AveragePool", [x], domain="", count_include_pad=1, **{**window, "ceil_mode": 0})
+    operator("line_mean", "AveragePool", [x[0, 0]], domain="", kernel_shape=[3], strides=[2], pads=[1, 1])
+
+
 def recurrent_parameters():
     """Only the activations that have parameters take some; directions after one another."""
     for direction, names in (("forward", ["Softsign", "LeakyRelu", "HardSigmoid"]),
@@ -366,6 +375,7 @@ def main():
     old_forms()
     further()
     edges()
+    volumes()
     filled_places()
 
 
