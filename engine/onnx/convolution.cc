@@ -18,9 +18,52 @@ Window convolution_window(const NodeCall& c, const Tensor& x, const Tensor& weig
   return Window(c, x.shape(), kernel);
 }
 
-Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const Window w = convolution_window(c, x, weight);
-  const int64_t groups = c.integer("group", 1);
+namespace {
+
+Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w,
+                 int64_t groups);
+
+/// Convolutions along more axes than three: each slice of the kernel along the first of them is a
+/// convolution along the others, at the places where it meets x; these are summed.
+Tensor convolved_in_slices(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                           const Window& w, int64_t groups) {
+  Window rest = w;
+  for (auto* const numbers :
+       {&rest.kernel, &rest.stride, &rest.dilation, &rest.before, &rest.after})
+    numbers->erase(numbers->begin());
+  std::vector<int64_t> order;  // the first axis beside the batch
+  for (int64_t i = 0; i < x.ndim(); ++i) order.push_back(i);
+  std::swap(order[1], order[2]);
+  Tensor wide = ops::transpose(x, order);
+  for (const bool last : {false, true}) {
+    const int64_t border = last ? w.after[0] : w.before[0];
+    if (border == 0) continue;
+    Shape shape = wide.shape();
+    shape[1] = border;
+    const Tensor zeros = ops::full(shape, 0.0, x.dtype());
+    wide = last ? ops::concat({wide, zeros}, 1) : ops::concat({zeros, wide}, 1);
+  }
+  const Dim count =
+      floor_divide(wide.dim(1) - ((w.kernel[0] - 1) * w.dilation[0] + 1), w.stride[0]) + 1;
+  Tensor sum;
+  for (int64_t k = 0; k < w.kernel[0]; ++k) {
+    const int64_t first = k * w.dilation[0];
+    const Tensor met = part(wide, 1, first, (count - 1) * w.stride[0] + first + 1, w.stride[0]);
+    Shape joined(met.shape().begin() + 1, met.shape().end());
+    joined[0] = x.dim(0) * count;
+    const Tensor slice = ops::squeeze(part(weight, 2, k, k + 1), std::vector<int64_t>{2});
+    const Tensor y =
+        convolved(ops::reshape(met, joined), slice, k == 0 ? bias : Tensor(), rest, groups);
+    sum = sum ? sum + y : y;
+  }
+  Shape apart = sum.shape();
+  apart[0] = count;
+  apart.insert(apart.begin(), x.dim(0));
+  return ops::transpose(ops::reshape(sum, apart), order);
+}
+
+Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w,
+                 int64_t groups) {
   switch (w.rank()) {
     case 1:
       return ops::conv1d(x, weight, bias, w.stride, w.borders(), w.dilation, groups);
@@ -29,8 +72,14 @@ Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const 
     case 3:
       return ops::conv3d(x, weight, bias, w.stride, w.borders(), w.dilation, groups);
     default:
-      c.refuse("convolutions of ", w.rank(), " axes are not supported");
+      return convolved_in_slices(x, weight, bias, w, groups);
   }
+}
+
+}  // namespace
+
+Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return convolved(x, weight, bias, convolution_window(c, x, weight), c.integer("group", 1));
 }
 
 namespace {

@@ -309,6 +309,8 @@ def volumes():
     operator("volume_largest", "MaxPool", [x], domain="", **window)
     operator("volume_mean", "AveragePool", [x], domain="", **window)
     operator("volume_mean_borders", "AveragePool", [x], domain="", count_include_pad=1, **{**window, "ceil_mode": 0})
+    operator("four_axes", "Conv", [floats(2, 4, 3, 5, 6, 4), floats(6, 2, 2, 1, 3, 2), floats(6)], constant=(1, 2), domain="",
+             group=2, strides=[1, 2, 1, 2], dilations=[2, 1, 1, 1], pads=[1, 0, 1, 0, 0, 0, 1, 2])
     operator("line_mean", "AveragePool", [x[0, 0]], domain="", kernel_shape=[3], strides=[2], pads=[1, 1])
 
 
