@@ -175,19 +175,39 @@ Values scan(NodeCall& c) {
                     c.integers("scan_output_axes"), c.integers("scan_output_directions")});
 }
 
+/// Zeros after the first elements of a sequence that was scanned as far as it goes.
+Value lengthened(const Value& v, int64_t length) {
+  const Tensor& x = v.tensor();
+  Shape rest = x.shape();
+  rest[0] = length - known_size(x, 0);
+  return rest[0].equals(0).value_or(false)
+             ? v
+             : Value(ops::concat({x, ops::full(rest, 0.0, x.dtype())}, 0));
+}
+
 /// Opset 8 scans each sample of a batch for itself; its first input are the lengths.
 Values batched_scan(NodeCall& c) {
   const auto scanned = static_cast<size_t>(c.integer("num_scan_inputs", 1));
-  c.check(!c.has(0), "sequence lengths are not supported in a Scan of opset 8");
   c.check(scanned >= 1 && scanned + 1 <= c.input_count(), "num_scan_inputs is ", scanned);
   const int64_t batch = known_size(c.tensor(1), 0);
+  const size_t states = c.input_count() - 1 - scanned;
+  const int64_t whole = known_size(c.tensor(states + 1), 1);
+  const auto lengths =
+      c.has(0) ? c.known_integers(0) : std::vector<int64_t>(static_cast<size_t>(batch), whole);
+  c.check(static_cast<int64_t>(lengths.size()) == batch, "there are ", lengths.size(),
+          " lengths for a batch of ", batch);
   std::vector<Values> samples;
   for (int64_t b = 0; b < batch; ++b) {
     Values inputs;
-    for (size_t i = 1; i < c.input_count(); ++i)
-      inputs.emplace_back(ops::squeeze(part(c.tensor(i), 0, b, b + 1), std::vector<int64_t>{0}));
-    samples.push_back(
-        scan_once(c, inputs, inputs.size() - scanned, {{}, c.integers("directions"), {}, {}}));
+    const int64_t length = lengths[static_cast<size_t>(b)];
+    c.check(length >= 0 && length <= whole, "the length ", length, " is not within ", whole);
+    for (size_t i = 1; i < c.input_count(); ++i) {
+      const Tensor one = ops::squeeze(part(c.tensor(i), 0, b, b + 1), std::vector<int64_t>{0});
+      inputs.emplace_back(i > states && length != whole ? part(one, 0, 0, length) : one);
+    }
+    samples.push_back(scan_once(c, inputs, states, {{}, c.integers("directions"), {}, {}}));
+    for (size_t i = states; i < samples.back().size(); ++i)
+      if (length != whole) samples.back()[i] = lengthened(samples.back()[i], whole);
   }
   c.check(!samples.empty(), "the batch is empty");
   Values out;

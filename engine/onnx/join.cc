@@ -49,7 +49,7 @@ Values slice(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   Shape starts, ends;
   std::vector<int64_t> axes, steps;
-  if (c.opset() < 10) {
+  if (c.opset() < 10 && !c.has(1)) {
     starts = to_shape(c.integers("starts"));
     ends = to_shape(c.integers("ends"));
     axes = c.integers("axes", first_axes(static_cast<int64_t>(starts.size())));
@@ -191,6 +191,7 @@ constexpr Operator kOperators[] = {
     {"Concat", 1, concat},
     {"Split", 1, split},
     {"Slice", 1, slice},
+    {"DynamicSlice", 1, slice},
     {"Pad", 1, pad},
     {"CenterCropPad", 1, center_crop_pad},
     {"ReverseSequence", 1, reverse_sequence},

@@ -135,8 +135,11 @@ Values lp_normalization(NodeCall& c) {
 
 Values mean_variance_normalization(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const auto axes = c.integers("axes", {0, 2, 3});
+  const bool whole = c.opset() < 9 && c.flag("across_channels", false);
+  const auto axes =
+      c.integers("axes", whole ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0, 2, 3});
   const Tensor centred = x - ops::mean(x, axes, true);
+  if (c.opset() < 9 && !c.flag("normalize_variance", true)) return {centred};
   const Tensor deviation = ops::sqrt(ops::mean(centred * centred, axes, true));
   return {centred / (deviation + 1e-9)};
 }

@@ -34,10 +34,11 @@ const std::map<std::string, Table>& tables() {
                               norm_operators,         recurrent_operators,
                               attention_operators,    linear_attention_operators,
                               quantization_operators, image_operators,
-                              resize_operators,       decode_operators,
-                              detection_operators,    signal_operators,
-                              loss_operators,         control_operators,
-                              sequence_operators,     string_operators})
+                              early_operators,        resize_operators,
+                              decode_operators,       detection_operators,
+                              signal_operators,       loss_operators,
+                              control_operators,      sequence_operators,
+                              string_operators})
       add(main, family());
     add((*all)["ai.onnx.preview.training"], training_operators());
     add((*all)["ai.onnx.preview"], preview_operators());

@@ -27,6 +27,7 @@ std::span<const Operator> attention_operators();
 std::span<const Operator> linear_attention_operators();
 std::span<const Operator> quantization_operators();
 std::span<const Operator> image_operators();
+std::span<const Operator> early_operators();
 std::span<const Operator> resize_operators();
 std::span<const Operator> decode_operators();
 std::span<const Operator> detection_operators();

@@ -314,6 +314,25 @@ def volumes():
     operator("line_mean", "AveragePool", [x[0, 0]], domain="", kernel_shape=[3], strides=[2], pads=[1, 1])
 
 
+def early():
+    x = floats(2, 3, 4, 5)
+    operator("early_affine", "Affine", [x], domain="", opset=7, alpha=2.0, beta=1.0)
+    operator("early_scale", "Scale", [x], domain="", opset=7, scale=.3)
+    operator("early_tanh", "ScaledTanh", [x], domain="", opset=7, alpha=.5, beta=2.0)
+    operator("early_softplus", "ParametricSoftplus", [x], domain="", opset=7, alpha=.5, beta=2.0)
+    operator("early_scaler", "ImageScaler", [x], domain="", opset=7, bias=[.1, .2, .3], scale=2.0)
+    operator("early_crop", "Crop", [x], domain="", opset=7, border=[1, 0, 2, 1])
+    operator("early_crop_sizes", "Crop", [x], domain="", opset=7, border=[1, 1, 0, 0], scale=[2, 3])
+    operator("early_slice", "DynamicSlice", [x, [0, 1], [1, -1], [1, 3]], constant=(1, 2, 3), domain="", opset=7)
+    operator("early_norm", "MeanVarianceNormalization", [x], domain="", opset=7, across_channels=1)
+    operator("early_centred", "MeanVarianceNormalization", [x], domain="", opset=7, normalize_variance=0)
+    row = [helper.make_tensor_value_info(k, 1, [3]) for k in ("s", "e", "t", "k")]
+    body = helper.make_graph([helper.make_node("Add", ["s", "e"], ["t"]), helper.make_node("Mul", ["t", "e"], ["k"])],
+                             "body", row[:2], row[2:])
+    operator("early_scan", "Scan", [[4, 2], floats(2, 3), floats(2, 4, 3)], 2, constant=(0,), domain="", opset=8,
+             body=body, num_scan_inputs=1, directions=[1])
+
+
 def recurrent_parameters():
     """Only the activations that have parameters take some; directions after one another."""
     for direction, names in (("forward", ["Softsign", "LeakyRelu", "HardSigmoid"]),
@@ -378,6 +397,7 @@ def main():
     further()
     edges()
     volumes()
+    early()
     filled_places()
 
 
