@@ -104,7 +104,7 @@ Values max_pool_by_windows(const NodeCall& c, const Tensor& x, const Window& w, 
   return {out, flat_places(places, x, w.rank(), c.flag("storage_order", false))};
 }
 
-/// The window along axes of `w`, of which none is one place.
+/// The window along these axes of `w`; one that it does not have is a single place.
 Window along(const Window& w, const std::vector<size_t>& axes) {
   Window out = w;
   out.kernel = out.stride = out.dilation = {};
