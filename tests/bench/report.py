@@ -14,7 +14,8 @@ in a file. `ms`: median of the rounds' medians (in parentheses the shortest of a
 median over ours, above 1 where ours is faster. `limit`: the line's floating-point operations at the
 best rate of a 1536 x 1536 matrix product in its dtype (in float32 for int8), measured here in each round
 of this run; of a `start_` line what is promised, 20 ms for LeNet, and 60 ms plus three times a warm
-`cat` of the file for the other. `share`: that limit over our median. `MiB`: peak resident memory of the
+`cat` of the file for the other. `share`: that limit over our median; above 100% where the same numbers
+take fewer operations (3 x 3 convolutions) or smaller ones (int8). `MiB`: peak resident memory of the
 process. `difference`: of the first losses (training) or the outputs (inference), relative, from the same
 weights on the same data; a line where it is too large fails and has no times."""
 
