@@ -23,6 +23,10 @@ namespace {
 Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w,
                  int64_t groups);
 
+/// The axes that a convolution may have, and those along three axes that it may become.
+constexpr size_t kMostAxes = 6;
+constexpr int64_t kMostSlices = 64;
+
 /// Convolutions along more axes than three: each slice of the kernel along the first of them is a
 /// convolution along the others, at the places where it meets x; these are summed.
 Tensor convolved_in_slices(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -79,7 +83,15 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
 }  // namespace
 
 Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return convolved(x, weight, bias, convolution_window(c, x, weight), c.integer("group", 1));
+  const Window w = convolution_window(c, x, weight);
+  c.check(w.rank() <= kMostAxes, "convolutions along ", w.rank(), " axes are not supported");
+  int64_t slices = 1;
+  for (size_t i = 0; i + 3 < w.rank(); ++i) {
+    c.check(w.kernel[i] <= kMostSlices / slices, "a kernel of so many places along ", w.rank(),
+            " axes is not supported");
+    slices *= w.kernel[i];
+  }
+  return convolved(x, weight, bias, w, c.integer("group", 1));
 }
 
 namespace {
