@@ -111,7 +111,7 @@ Values multinomial(NodeCall& c) {
 template <int Kind>
 Values window(NodeCall& c) {
   const int64_t size = c.known_integer(0);
-  c.check(size >= 0 && size < int64_t{1} << 30, "the size ", size, " is out of range");
+  c.check(size >= 0 && size <= most_places(), "the size ", size, " is out of range");
   const double period = static_cast<double>(c.flag("periodic", true) ? size : size - 1);
   constexpr double kTwoPi = 6.283185307179586;
   Array out = Array::empty(DType::kF64, {size});
