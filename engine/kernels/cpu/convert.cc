@@ -36,7 +36,7 @@ void convert(const void* source, int64_t stride, void* target, int64_t n) {
   To* const out = static_cast<To*>(target);
   if (stride == 1) {
     if constexpr (std::is_same_v<From, To>) {
-      std::memcpy(out, in, static_cast<size_t>(n) * sizeof(To));
+      if (n > 0) std::memcpy(out, in, static_cast<size_t>(n) * sizeof(To));  // else: null pointers
     } else if constexpr (std::is_same_v<From, float16> && std::is_same_v<To, float>) {
       half_to_float(in, out, n);
     } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float16>) {
