@@ -50,7 +50,10 @@ float source(const Sampling& s, const AxisResize& a, int64_t at) {
 
 /// size * scale, rounded down, in float32 for the same reason.
 int64_t scaled(int64_t size, double scale) {
-  return static_cast<int64_t>(std::floor(static_cast<float>(size) * static_cast<float>(scale)));
+  const float to = std::floor(static_cast<float>(size) * static_cast<float>(scale));
+  if (!(to >= 0 && to < 0x1p40F))
+    fail(ErrorCode::kModel, "the size ", size, " cannot be scaled by ", scale);
+  return static_cast<int64_t>(to);
 }
 
 double cubic_weight(double distance, double a) {

@@ -182,6 +182,10 @@ void PlanBuilder::number(const ir::Region& region) {
 }
 
 int PlanBuilder::new_buffer(size_t bytes, int first, std::string label) {
+  constexpr size_t kMostBytes = size_t{1} << 48;  // the sums of a plan stay far from overflow
+  if (bytes > kMostBytes)
+    fail(ErrorCode::kDevice, label, ": a value of ", human_bytes(bytes),
+         " is more than any memory");
   Buffer b;
   b.bytes = bytes;
   b.first = first;

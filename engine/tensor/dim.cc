@@ -415,7 +415,7 @@ int64_t element_count(std::span<const int64_t> dims) {
     if (d == 0) return 0;
   int64_t count = 1;
   for (const int64_t d : dims) count = checked_multiply(count, d);
-  if (count > (int64_t{1} << 48))
+  if (count > (int64_t{1} << 56))
     fail(ErrorCode::kUsage, "a tensor of ", count, " elements is too large");
   return count;
 }

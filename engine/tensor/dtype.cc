@@ -103,7 +103,10 @@ std::vector<std::string> dtype_names() {
   return names;
 }
 
-int64_t storage_bytes(DType d, int64_t count) { return (count * info(d).bits + 7) / 8; }
+int64_t storage_bytes(DType d, int64_t count) {
+  const int64_t bits = info(d).bits;
+  return bits % 8 == 0 ? count * (bits / 8) : (count * bits + 7) / 8;
+}
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
