@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "common.h"
 
 namespace {
@@ -52,11 +53,11 @@ int run(int argc, char** argv) {
   if (std::find(names.begin(), names.end(), command) == names.end())
     fail(ErrorCode::kUsage, "unknown command '", command, "'", did_you_mean(command, names),
          "; `paddle --help` lists them");
-  const auto self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path self = program_path();
   const std::string program = (self.parent_path() / ("paddle-" + command)).string();
   std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
   for (int i = 2; i <= argc; ++i) arguments.push_back(argv[i]);
-  execv(program.c_str(), arguments.data());
+  execvp(program.c_str(), arguments.data());
   fail(ErrorCode::kUsage, program, ": cannot be started");
 }
 

@@ -50,6 +50,11 @@ std::string parent_of(const std::string& path) {
 
 }  // namespace
 
+std::string program_path() {
+  std::error_code problem;
+  return std::filesystem::read_symlink("/proc/self/exe", problem).string();
+}
+
 std::string read_file(const std::string& path, uint64_t max_bytes, ErrorCode code) {
   Descriptor file;
   const uint64_t size = open_regular(path, code, file);

@@ -15,6 +15,9 @@
 
 namespace paddle {
 
+/// Where the running program lies; empty if that cannot be told.
+std::string program_path();
+
 /// The whole file as bytes. A file above `max_bytes` is refused before anything is read.
 std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 30,
                       ErrorCode code = ErrorCode::kData);

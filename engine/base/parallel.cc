@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <exception>
 #include <thread>
@@ -15,6 +14,7 @@
 #endif
 
 #include "base/cgroup.h"
+#include "base/files.h"
 #include "base/serial_scope.h"
 
 namespace paddle {
@@ -79,11 +79,8 @@ void restart_with_short_waits([[maybe_unused]] char** argv) {
 #ifdef PADDLE_USE_OPENMP
   if (thread_count() == 1 || std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT"))
     return;
-  char program[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-  if (length <= 0 || length == ssize_t{sizeof program}) return;
-  program[length] = '\0';
-  if (setenv("GOMP_SPINCOUNT", "5000", 1) == 0) execv(program, argv);
+  const std::string program = program_path();
+  if (!program.empty() && setenv("GOMP_SPINCOUNT", "5000", 1) == 0) execv(program.c_str(), argv);
 #endif
 }
 

@@ -1,11 +1,10 @@
 #include "codegen/compiler.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <climits>
 #include <cstdlib>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "codegen/llvm/interface.h"
 
@@ -14,10 +13,8 @@ namespace {
 
 std::string default_module() {
   if (const char* const path = std::getenv("PADDLE_CODEGEN_MODULE")) return path;
-  char program[PATH_MAX];
-  const ssize_t n = readlink("/proc/self/exe", program, sizeof program);
-  if (n <= 0) return {};
-  std::string folder(program, static_cast<size_t>(n));
+  std::string folder = program_path();
+  if (folder.empty()) return {};
   folder.resize(folder.rfind('/') + 1);
   return folder + "../lib/libpaddle_codegen.so";
 }

@@ -3,6 +3,7 @@
 #include "onnx/convolution.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "onnx/operators.h"
 #include "onnx/window.h"
@@ -31,22 +32,14 @@ constexpr int64_t kMostSlices = 64;
 /// convolution along the others, at the places where it meets x; these are summed.
 Tensor convolved_in_slices(const Tensor& x, const Tensor& weight, const Tensor& bias,
                            const Window& w, int64_t groups) {
-  Window rest = w;
-  for (auto* const numbers :
-       {&rest.kernel, &rest.stride, &rest.dilation, &rest.before, &rest.after})
-    numbers->erase(numbers->begin());
+  std::vector<size_t> others(w.rank() - 1);
+  std::iota(others.begin(), others.end(), size_t{1});
+  const Window rest = w.along(others);
   std::vector<int64_t> order;  // the first axis beside the batch
   for (int64_t i = 0; i < x.ndim(); ++i) order.push_back(i);
   std::swap(order[1], order[2]);
-  Tensor wide = ops::transpose(x, order);
-  for (const bool last : {false, true}) {
-    const int64_t border = last ? w.after[0] : w.before[0];
-    if (border == 0) continue;
-    Shape shape = wide.shape();
-    shape[1] = border;
-    const Tensor zeros = ops::full(shape, 0.0, x.dtype());
-    wide = last ? ops::concat({wide, zeros}, 1) : ops::concat({zeros, wide}, 1);
-  }
+  const Tensor wide = padded(ops::transpose(x, order), 1, w.before[0], w.after[0], "constant",
+                             scalar(0, x.dtype()));
   const Dim count =
       floor_divide(wide.dim(1) - ((w.kernel[0] - 1) * w.dilation[0] + 1), w.stride[0]) + 1;
   Tensor sum;

@@ -88,7 +88,8 @@ Tensor copied_from(const std::string& mode, const Tensor& at, const Tensor& size
   return ops::where(ops::less_than(there, size), there, period - there);
 }
 
-/// One axis at a time; negative pads cut.
+}  // namespace
+
 Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
               const std::string& mode, const Tensor& fill) {
   Tensor x = in;
@@ -126,6 +127,8 @@ Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
   add(after, false);
   return parts.size() == 1 ? parts[0] : ops::concat(parts, axis);
 }
+
+namespace {
 
 Values pad(NodeCall& c) {
   Tensor x = c.tensor(0);

@@ -75,6 +75,10 @@ Dims known_shape(const Tensor& x);
 Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step = 1);
 /// x [steps, batch, ...] with the first `lengths` [batch] steps of each sequence backwards.
 Tensor reversed_steps(const Tensor& x, const Tensor& lengths);
+/// x with borders along an axis, as the modes of `Pad` make them, or less where they are negative;
+/// `fill` is for the mode "constant".
+Tensor padded(const Tensor& x, int64_t axis, int64_t before, int64_t after, const std::string& mode,
+              const Tensor& fill);
 /// Rules that other forms of the operators share.
 Values average_pool_rule(NodeCall& c);
 Values max_pool_rule(NodeCall& c);

@@ -63,8 +63,7 @@ std::vector<int64_t> place_axes(const Window& w) {
 
 double least(DType dtype) {
   if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
-  if (info(dtype).kind == DTypeKind::kUnsigned) return 0;
-  return -static_cast<double>(int64_t{1} << (info(dtype).bits - 1));
+  return range_of(dtype).first;
 }
 
 /// Places in a plane as indices into the whole tensor, counted along rows or (storage_order)
@@ -104,22 +103,6 @@ Values max_pool_by_windows(const NodeCall& c, const Tensor& x, const Window& w, 
   return {out, flat_places(places, x, w.rank(), c.flag("storage_order", false))};
 }
 
-/// The window along these axes of `w`; one that it does not have is a single place.
-Window along(const Window& w, const std::vector<size_t>& axes) {
-  Window out = w;
-  out.kernel = out.stride = out.dilation = {};
-  out.before = out.after = {};
-  for (const size_t i : axes) {
-    const bool real = i < w.rank();
-    out.kernel.push_back(real ? w.kernel[i] : 1);
-    out.stride.push_back(real ? w.stride[i] : 1);
-    out.dilation.push_back(real ? w.dilation[i] : 1);
-    out.before.push_back(real ? w.before[i] : 0);
-    out.after.push_back(real ? w.after[i] : 0);
-  }
-  return out;
-}
-
 /// What `pool` gives for images: lines are images of height 1; a volume is pooled over its planes,
 /// which stand like channels, then across them, with each plane as one line.
 template <class Pool>
@@ -127,13 +110,12 @@ Tensor pooled_as_images(const Tensor& x, const Window& w, Pool&& pool) {
   constexpr size_t kNone = 3;
   if (w.rank() == 2) return pool(x, w);
   if (w.rank() == 1)
-    return ops::squeeze(pool(ops::unsqueeze(x, {2}), along(w, {kNone, 0})),
-                        std::vector<int64_t>{2});
+    return ops::squeeze(pool(ops::unsqueeze(x, {2}), w.along({kNone, 0})), std::vector<int64_t>{2});
   const Tensor planes =
-      pool(ops::reshape(x, {x.dim(0), x.dim(1) * x.dim(2), x.dim(3), x.dim(4)}), along(w, {1, 2}));
+      pool(ops::reshape(x, {x.dim(0), x.dim(1) * x.dim(2), x.dim(3), x.dim(4)}), w.along({1, 2}));
   const Dim &height = planes.dim(2), &width = planes.dim(3);
   const Tensor across = pool(ops::reshape(planes, {x.dim(0), x.dim(1), x.dim(2), height * width}),
-                             along(w, {0, kNone}));
+                             w.along({0, kNone}));
   return ops::reshape(across, {x.dim(0), x.dim(1), across.dim(2), height, width});
 }
 

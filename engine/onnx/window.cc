@@ -58,6 +58,20 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
   }
 }
 
+Window Window::along(const std::vector<size_t>& axes) const {
+  Window out = *this;
+  out.kernel = out.stride = out.dilation = out.before = out.after = {};
+  for (const size_t i : axes) {
+    const bool real = i < rank();
+    out.kernel.push_back(real ? kernel[i] : 1);
+    out.stride.push_back(real ? stride[i] : 1);
+    out.dilation.push_back(real ? dilation[i] : 1);
+    out.before.push_back(real ? before[i] : 0);
+    out.after.push_back(real ? after[i] : 0);
+  }
+  return out;
+}
+
 AttrValue Window::borders() const {
   std::vector<int64_t> out;
   for (size_t i = 0; i < rank(); ++i) {

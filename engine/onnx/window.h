@@ -13,6 +13,8 @@ struct Window {
   /// known sizes.
   Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kernel_shape);
   size_t rank() const { return kernel.size(); }
+  /// The window along these of its axes; one that it does not have is a single place.
+  Window along(const std::vector<size_t>& axes) const;
   /// [before, after] for each axis in turn, as the functions of ops/ take them.
   AttrValue borders() const;
 };

@@ -73,21 +73,14 @@ std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
 }
 
 std::vector<float> computed(const ConvShape& s, int64_t tile, const void* w,
-                            const std::vector<float>& x, WinogradFinish finish,
-                            std::vector<float> y = {}) {
+                            const std::vector<float>& x, const WinogradFinish& finish = {}) {
   const Winograd convolution(s, tile, w);
   const auto scratch = Storage::allocate(convolution.scratch_bytes());
   std::fill_n(reinterpret_cast<float*>(scratch->data()),
               convolution.scratch_bytes() / sizeof(float), std::numeric_limits<float>::quiet_NaN());
-  y.resize(static_cast<size_t>(s.batch * s.positions() * s.out_channels), -7);
+  std::vector<float> y(static_cast<size_t>(s.batch * s.positions() * s.out_channels), -7);
   convolution.run(x.data(), finish, y.data(), scratch->data());
   return y;
-}
-
-WinogradFinish plain() {
-  WinogradFinish finish;
-  finish.least = -std::numeric_limits<float>::infinity();
-  return finish;
 }
 
 /// As a part of the greatest result.
@@ -122,7 +115,7 @@ TEST_P(Tiles, GiveTheSumsOverTheWindows) {
     const ConvShape s = c.shape();
     const std::vector<float> x = numbers(c.batch * c.height * c.width * c.in, 1);
     const std::vector<float> w = numbers(c.out * c.in * 9, 2);
-    const double error = difference(computed(s, GetParam(), w.data(), x, plain()), sums(s, x, w));
+    const double error = difference(computed(s, GetParam(), w.data(), x), sums(s, x, w));
     EXPECT_LT(error, GetParam() == 2 ? 1.5e-6 : 4e-6)
         << c.batch << " x " << c.height << " x " << c.width << ", " << c.in << " to " << c.out;
   }
@@ -134,7 +127,7 @@ TEST_P(Tiles, AddBoundAndApply) {
                            bias = numbers(32, 5), residual = numbers(2 * 6 * 7 * 32, 6);
   std::vector<double> wanted = sums(s, x, w);
   for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += bias[i % 32] + residual[i];
-  WinogradFinish finish = plain();
+  WinogradFinish finish;
   finish.bias = bias.data();
   finish.residual = residual.data();
   EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
@@ -162,7 +155,7 @@ TEST_P(Tiles, KeepNaNToItsPixels) {
   std::vector<float> x = numbers(24 * 24 * 16, 7);
   const std::vector<float> w = numbers(16 * 16 * 9, 8);
   x[(12 * 24 + 12) * 16] = std::numeric_limits<float>::quiet_NaN();
-  WinogradFinish finish = plain();
+  WinogradFinish finish;
   finish.least = 0;
   const std::vector<float> y = computed(s, GetParam(), w.data(), x, finish);
   for (int64_t r = 0; r < 24; ++r)
@@ -182,8 +175,7 @@ TEST_P(Tiles, ReadWeightsAtAnyAddress) {
   const std::vector<float> x = numbers(5 * 5 * 16, 9), w = numbers(16 * 16 * 9, 10);
   std::vector<char> bytes(w.size() * sizeof(float) + 3);
   std::memcpy(bytes.data() + 3, w.data(), w.size() * sizeof(float));
-  EXPECT_EQ(computed(s, GetParam(), bytes.data() + 3, x, plain()),
-            computed(s, GetParam(), w.data(), x, plain()));
+  EXPECT_EQ(computed(s, GetParam(), bytes.data() + 3, x), computed(s, GetParam(), w.data(), x));
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Tiles, testing::Values(2, 4));

@@ -5,6 +5,7 @@
 // are about 1e-6 of the results' size, where those of the sum over the window are 2e-7. What is not
 // finite in an image reaches all pixels of its tiles.
 
+#include <limits>
 #include <memory>
 
 #include "kernels/cpu/conv_shape.h"
@@ -17,7 +18,7 @@ namespace paddle::cpu {
 struct WinogradFinish {
   const float* bias = nullptr;
   const float* residual = nullptr;
-  float least;
+  float least = -std::numeric_limits<float>::infinity();
   Loop loop = nullptr;
   const double* params = nullptr;
 };
