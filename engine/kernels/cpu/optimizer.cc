@@ -105,16 +105,10 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
   const Kept kept(request);
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     if (skip.read(operands) != 0) return kept.run(operands, results);
-    const UpdateScalars<double> wide = scalars(operands);
-    const UpdateScalars<C> narrow{static_cast<C>(wide.lr),
-                                  static_cast<C>(wide.decay),
-                                  static_cast<C>(wide.a),
-                                  static_cast<C>(wide.b),
-                                  static_cast<C>(wide.epsilon),
-                                  static_cast<C>(wide.shrink),
-                                  wide.flag,
-                                  static_cast<C>(scale.read(operands, 1)),
-                                  static_cast<C>(bound)};
+    UpdateScalars<double> wide = scalars(operands);
+    wide.scale = scale.read(operands, 1);
+    wide.bound = bound;
+    const auto narrow = narrowed<C>(wide);
     parallel_for(size, 16384, [&](int64_t begin, int64_t end) {
       alignas(64) C buffers[5][kBlock];
       const int64_t step = direct ? end - begin : kBlock;

@@ -17,7 +17,7 @@ struct UpdateRun {
   int64_t n;
 };
 
-/// Scalars of a step, already combined (see optimizer.cc).
+/// Scalars of a step, already combined (see optimizer.cc and update_rows.cc).
 template <class T>
 struct UpdateScalars {
   T lr, decay, a, b, epsilon;  ///< a and b: momentum, betas or rho
@@ -25,6 +25,13 @@ struct UpdateScalars {
   bool flag;                   ///< Nesterov, or centered
   T scale, bound;  ///< the gradient times `scale`, held within -bound and bound, is what is used
 };
+
+template <class T>
+UpdateScalars<T> narrowed(const UpdateScalars<double>& s) {
+  const auto to = [](double number) { return static_cast<T>(number); };
+  return {to(s.lr),     to(s.decay), to(s.a),     to(s.b),    to(s.epsilon),
+          to(s.shrink), s.flag,      to(s.scale), to(s.bound)};
+}
 
 template <class T>
 struct UpdateLoops {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -16,19 +18,36 @@ namespace paddle::cpu {
 /// A row of the table and where a gradient of it lies.
 struct Place {
   int64_t row, at;
-  bool operator<(const Place& o) const { return row != o.row ? row < o.row : at < o.at; }
 };
 
-/// Places in the order of their rows; `scratch` holds `count` of them.
+/// Bytes that sorting `count` places takes.
+inline size_t places_bytes(int64_t count) { return 2 * static_cast<size_t>(count) * sizeof(Place); }
+
+/// Places in the order of their rows; `scratch` holds `places_bytes(count)`. They come in the order
+/// of `at`, so that sorting by one digit of the row after the other, the lowest first, keeps it.
 inline const Place* sorted_places(const int64_t* indices, int64_t count, int64_t rows,
                                   std::byte* scratch) {
+  constexpr int kDigitBits = 11;
+  constexpr uint64_t kDigits = uint64_t{1} << kDigitBits;
   auto* places = reinterpret_cast<Place*>(scratch);
+  Place* sorted = places + count;
+  uint64_t used = 0;  // bits that a row has
   for (int64_t i = 0; i < count; ++i) {
     if (indices[i] < 0 || indices[i] >= rows)
       fail(ErrorCode::kData, "row ", indices[i], " lies outside a table of ", rows, " rows");
     places[i] = {indices[i], i};
+    used |= static_cast<uint64_t>(indices[i]);
   }
-  std::sort(places, places + count);
+  for (int shift = 0; shift < 64 && used >> shift != 0; shift += kDigitBits) {
+    const auto digit = [&](const Place& p) {
+      return (static_cast<uint64_t>(p.row) >> shift) % kDigits;
+    };
+    int64_t next[kDigits] = {};
+    for (int64_t i = 0; i < count; ++i) ++next[digit(places[i])];
+    std::exclusive_scan(next, next + kDigits, next, int64_t{0});
+    for (int64_t i = 0; i < count; ++i) sorted[next[digit(places[i])]++] = places[i];
+    std::swap(places, sorted);
+  }
   return places;
 }
 

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/optimizer_loops.h"
 #include "kernels/cpu/row_places.h"
 #include "ops/generated/attrs.h"
 #include "ops/kernel.h"
@@ -13,86 +15,62 @@
 namespace paddle::cpu {
 namespace {
 
-/// One update rule: its constants, fixed when prepared, and those of the step.
+constexpr int64_t kAhead = 16;  ///< places whose rows are on their way from memory
+
+/// One update rule: its loop and what does not change from step to step.
+template <class T>
 struct Rule {
-  enum class Kind { kSgd, kMomentum, kAdam, kAdagrad } kind = Kind::kSgd;
+  typename UpdateLoops<T>::Fn loop = nullptr;
   size_t states = 0;
-  double momentum = 0, beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
-  bool nesterov = false, decoupled = false;
-  double bound = std::numeric_limits<double>::infinity();
+  bool adam = false;  ///< the rate depends on the step; `flag` is decoupled decay
+  UpdateScalars<double> fixed{};
 
   static Rule of(const KernelRequest& request) {
-    Rule r;
+    const UpdateLoops<T>& loops = update_loops<T>();
     const std::string_view name = request.op.name();
+    Rule r;
+    r.fixed.shrink = 1;
     if (name == "sgd_update_rows") {
-      r.weight_decay = SgdUpdateRowsAttrs(request.attrs).weight_decay;
+      r.loop = loops.sgd;
+      r.fixed.decay = SgdUpdateRowsAttrs(request.attrs).weight_decay;
     } else if (name == "momentum_update_rows") {
       const MomentumUpdateRowsAttrs a(request.attrs);
-      r = {Kind::kMomentum, 1, a.momentum, 0, 0, 0, a.weight_decay, a.nesterov, false};
+      r.loop = loops.momentum;
+      r.states = 1;
+      r.fixed.a = a.momentum;
+      r.fixed.flag = a.nesterov;
+      r.fixed.decay = a.weight_decay;
     } else if (name == "adagrad_update_rows") {
       const AdagradUpdateRowsAttrs a(request.attrs);
-      r = {Kind::kAdagrad, 1, 0, 0, 0, a.epsilon, a.weight_decay, false, false};
+      r.loop = loops.adagrad;
+      r.states = 1;
+      r.fixed.epsilon = a.epsilon;
+      r.fixed.decay = a.weight_decay;
     } else {
       const AdamUpdateRowsAttrs a(request.attrs);
-      r = {Kind::kAdam, 2, 0, a.beta1, a.beta2, a.epsilon, a.weight_decay, false, a.decoupled};
+      r.loop = loops.adam;
+      r.states = 2;
+      r.adam = true;
+      r.fixed.a = a.beta1;
+      r.fixed.b = a.beta2;
+      r.fixed.epsilon = a.epsilon;
+      r.fixed.flag = a.decoupled;
+      r.fixed.decay = a.weight_decay;
     }
     const auto bound = request.attrs[static_cast<size_t>(request.op.attr_index("bound"))];
-    if (!bound.is_none()) r.bound = bound.as_double();
+    r.fixed.bound = bound.is_none() ? std::numeric_limits<double>::infinity() : bound.as_double();
     return r;
   }
-};
 
-/// What an update reads beside arrays.
-struct Scalars {
-  double lr = 0, step = 1, scale = 1;
+  UpdateScalars<T> at(double lr, double step, double scale) const {
+    UpdateScalars<double> s = fixed;
+    s.lr = lr;
+    s.scale = scale;
+    if (adam) s.lr *= std::sqrt(1 - std::pow(s.b, step)) / (1 - std::pow(s.a, step));
+    if (adam && s.flag) s.shrink = 1 - lr * std::exchange(s.decay, 0);
+    return narrowed<T>(s);
+  }
 };
-
-/// Updates `n` elements of a row; `g` is their summed gradient.
-template <class T>
-void update(const Rule& r, const Scalars& scalars, int64_t n, T* p, T* g, T* s0, T* s1) {
-  const T decay = static_cast<T>(r.decoupled ? 0 : r.weight_decay);
-  const T scale = static_cast<T>(scalars.scale), bound = static_cast<T>(r.bound);
-  for (int64_t i = 0; i < n; ++i) {
-    const T scaled = g[i] * scale, above = scaled < -bound ? -bound : scaled;
-    g[i] = (above > bound ? bound : above) + decay * p[i];
-  }
-  const double lr = scalars.lr, step = scalars.step;
-  const T rate = static_cast<T>(lr);
-  switch (r.kind) {
-    case Rule::Kind::kSgd:
-      for (int64_t i = 0; i < n; ++i) p[i] -= rate * g[i];
-      return;
-    case Rule::Kind::kMomentum: {
-      const T m = static_cast<T>(r.momentum);
-      for (int64_t i = 0; i < n; ++i) {
-        s0[i] = m * s0[i] + g[i];
-        p[i] -= rate * (r.nesterov ? g[i] + m * s0[i] : s0[i]);
-      }
-      return;
-    }
-    case Rule::Kind::kAdagrad: {
-      const T epsilon = static_cast<T>(r.epsilon);
-      for (int64_t i = 0; i < n; ++i) {
-        s0[i] += g[i] * g[i];
-        p[i] -= rate * g[i] / (std::sqrt(s0[i]) + epsilon);
-      }
-      return;
-    }
-    case Rule::Kind::kAdam: {
-      const double root = std::sqrt(1 - std::pow(r.beta2, step));
-      const T scaled = static_cast<T>(lr * root / (1 - std::pow(r.beta1, step)));
-      const T epsilon = static_cast<T>(r.epsilon);
-      const T b1 = static_cast<T>(r.beta1), b2 = static_cast<T>(r.beta2);
-      const T shrink = static_cast<T>(r.decoupled ? 1 - lr * r.weight_decay : 1);
-      for (int64_t i = 0; i < n; ++i) {
-        s0[i] = b1 * s0[i] + (1 - b1) * g[i];
-        s1[i] = b2 * s1[i] + (1 - b2) * g[i] * g[i];
-        p[i] = p[i] * shrink - scaled * s0[i] / (std::sqrt(s1[i]) + epsilon);
-      }
-      return;
-    }
-  }
-}
 
 double scalar(DType dtype, const void* data) {
   return visit_dtype(dtype, [&](auto tag) {
@@ -104,7 +82,7 @@ double scalar(DType dtype, const void* data) {
 
 template <class T>
 std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
-  const Rule rule = Rule::of(request);
+  const auto rule = Rule<T>::of(request);
   const auto at = [&](std::string_view name) {
     return static_cast<size_t>(request.op.operand_index(name));
   };
@@ -112,11 +90,11 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
   const int64_t count = request.operands[1].shape[0];
   const size_t lr_at = at("lr"), index_at = at("indices"), skip_at = at("skip");
   const size_t scale_at = at("scale");
-  const bool adam = rule.kind == Rule::Kind::kAdam, skips = request.operands[skip_at].present;
+  const bool skips = request.operands[skip_at].present;
   const bool scaled = request.operands[scale_at].present;
   const bool has_master = request.operands[at("master")].present;
   const DType lr_type = request.operands[lr_at].dtype;
-  const DType step_type = adam ? request.operands[lr_at + 1].dtype : DType::kI64;
+  const DType step_type = rule.adam ? request.operands[lr_at + 1].dtype : DType::kI64;
   const DType scale_type = request.operands[scale_at].dtype;
   const DType kept_type = request.operands[0].dtype;
   const RowSums<T> row_sums(request.operands[1]);
@@ -137,27 +115,36 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
           if (from != results[i] && bytes[i] > 0) std::memcpy(results[i], from, bytes[i]);
         }
         if (skips && *static_cast<const bool*>(operands[skip_at])) return;
-        Scalars scalars;
-        scalars.lr = scalar(lr_type, operands[lr_at]);
-        if (adam) scalars.step = scalar(step_type, operands[lr_at + 1]);
-        if (scaled) scalars.scale = scalar(scale_type, operands[scale_at]);
+        const auto scalars = rule.at(scalar(lr_type, operands[lr_at]),
+                                     rule.adam ? scalar(step_type, operands[lr_at + 1]) : 1,
+                                     scaled ? scalar(scale_type, operands[scale_at]) : 1);
         const Place* places =
             sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
         T* parameter = static_cast<T*>(results[has_master ? 1 + rule.states : 0]);
-        T* state0 = rule.states > 0 ? static_cast<T*>(results[1]) : nullptr;
-        T* state1 = rule.states > 1 ? static_cast<T*>(results[2]) : nullptr;
+        T* states[2] = {};
+        for (size_t i = 0; i < rule.states; ++i) states[i] = static_cast<T*>(results[1 + i]);
+        const auto prefetch = [&](int64_t row) {
+          __builtin_prefetch(parameter + row * width, 1);
+          for (size_t i = 0; i < rule.states; ++i) __builtin_prefetch(states[i] + row * width, 1);
+        };
         for_each_row(places, count, [&](int64_t row, int64_t first, int64_t last) {
+          if (first + kAhead < count) prefetch(places[first + kAhead].row);
           row_sums.run(operands[1], places, first, last, [&](int64_t column, int64_t n, T* sum) {
             const int64_t begin = row * width + column;
-            update(rule, scalars, n, parameter + begin, sum, state0 ? state0 + begin : nullptr,
-                   state1 ? state1 + begin : nullptr);
+            UpdateRun<T> run{};
+            run.param = run.out = parameter + begin;
+            run.grad = sum;
+            run.n = n;
+            for (size_t i = 0; i < rule.states; ++i)
+              run.state[i] = run.new_state[i] = states[i] + begin;
+            rule.loop(run, scalars);
             if (round)
               round(parameter + begin, 1, static_cast<std::byte*>(results[0]) + begin * kept_item,
                     n);
           });
         });
       },
-      static_cast<size_t>(count) * sizeof(Place));
+      places_bytes(count));
 }
 
 }  // namespace
@@ -199,7 +186,7 @@ std::unique_ptr<Kernel> prepare_merge_rows(const KernelRequest& request) {
         };
         dtype == DType::kF32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
       },
-      static_cast<size_t>(count) * sizeof(Place));
+      places_bytes(count));
 }
 
 }  // namespace paddle::cpu
