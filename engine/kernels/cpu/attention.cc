@@ -19,8 +19,7 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kQueryRows = 64;  // a block of queries
-constexpr int64_t kWorkers = 64;
+constexpr int64_t kQueryRows = 48;  // a block of queries: whole tiles of gemm.cc
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -45,7 +44,7 @@ struct Sizes {
 template <class C>
 struct HeadReader {
   explicit HeadReader(const Layout& l) : layout(l) {
-    if (l.dtype != dtype_of<C>()) convert = convert_fn(l.dtype, dtype_of<C>());
+    if (l.dtype != dtype_of<C>() || l.strides[3] != 1) convert = convert_fn(l.dtype, dtype_of<C>());
   }
   size_t buffer_bytes() const {
     return convert ? aligned(static_cast<size_t>(layout.shape[1] * layout.shape[3]) * sizeof(C))
@@ -75,19 +74,6 @@ MatrixView<C> rows_from(MatrixView<C> m, int64_t row) {
 template <class C>
 MatrixView<C> transposed(MatrixView<C> m) {
   return {m.data, m.column_stride, m.row_stride};
-}
-
-/// c[m, n] += a b in blocks of gemm_block's size.
-template <class C>
-void product(int64_t m, int64_t n, int64_t k, MatrixView<C> a, MatrixView<C> b, C* c,
-             int64_t c_stride, void* workspace) {
-  for (int64_t i = 0; i < m; i += kGemmRows)
-    for (int64_t j = 0; j < n; j += kGemmColumns) {
-      MatrixView<C> right = b;
-      right.data += j * b.column_stride;
-      gemm_block(std::min(kGemmRows, m - i), std::min(kGemmColumns, n - j), k, rows_from(a, i),
-                 right, c + i * c_stride + j, c_stride, workspace);
-    }
 }
 
 /// A mask that broadcasts to [batch, heads, queries, keys]: added, or false where excluded.
@@ -134,16 +120,15 @@ struct Problem {
   }
 
   /// scores[rows, keys seen] of the queries [begin, end), scaled and masked; gives the keys seen.
-  int64_t fill_scores(MatrixView<C> q, MatrixView<C> k, const void* mask_data, int64_t b, int64_t h,
+  /// `keys` holds the transposed keys, packed.
+  int64_t fill_scores(MatrixView<C> q, const C* keys, const void* mask_data, int64_t b, int64_t h,
                       int64_t begin, int64_t end, C* scores, C* mask_row, void* workspace) const {
     const int64_t seen = sizes.seen(end), rows = end - begin;
-    for (int64_t r = 0; r < rows; ++r) std::fill_n(scores + r * sizes.keys, seen, C(0));
-    product(rows, seen, sizes.width, rows_from(q, begin), transposed(k), scores, sizes.keys,
-            workspace);
-    const RowLoops<C>& loops = row_loops<C>();
+    multiply(PackedProduct<C>{rows, seen, sizes.width, rows_from(q, begin), keys, sizes.width,
+                              static_cast<C>(sizes.scale), false, scores, pitch()},
+             workspace);
     for (int64_t r = 0; r < rows; ++r) {
-      C* const row = scores + r * sizes.keys;
-      loops.scale(row, row, seen, static_cast<C>(sizes.scale));
+      C* const row = scores + r * pitch();
       if (mask.present) mask.apply(mask_data, b, h, begin + r, row, seen, mask_row);
       if (sizes.causal)
         std::fill(row + std::min(seen, begin + r + 1), row + seen,
@@ -152,20 +137,35 @@ struct Problem {
     return seen;
   }
 
+  /// From row to row of scores; not a power of two, whose rows would meet in few sets of a cache.
+  int64_t pitch() const { return (sizes.keys + 15) / 16 * 16 + 16; }
   size_t scores_bytes() const {
-    return aligned(static_cast<size_t>(kQueryRows * sizes.keys) * sizeof(C));
+    return aligned(static_cast<size_t>(kQueryRows * pitch()) * sizeof(C));
   }
   size_t row_bytes() const { return aligned(static_cast<size_t>(sizes.keys) * sizeof(C)); }
+  size_t workspace_bytes() const {
+    const int64_t depth =
+        std::max({sizes.keys, sizes.width, sizes.value_width, int64_t{kQueryRows}});
+    return aligned(packed_product_workspace_bytes(depth, sizeof(C)));
+  }
 
   HeadReader<C> query, key, value;
   Sizes sizes;
   Mask mask;
 };
 
-/// Calls `body(task, scratch)` for all tasks, each worker with scratch of its own.
+template <class C>
+size_t packed_size(int64_t depth, int64_t columns) {
+  return aligned(packed_bytes(depth, columns, sizeof(C)));
+}
+
+/// Heads that are computed at a time, each with scratch of its own.
+int64_t workers_for(int64_t tasks) { return std::min<int64_t>(tasks, thread_count()); }
+
+/// Calls `body(task, scratch)` for all tasks.
 template <class Body>
-void for_each_task(const RunContext& context, int64_t tasks, size_t worker_bytes, Body body) {
-  const int64_t workers = std::min(tasks, kWorkers);
+void for_each_task(const RunContext& context, int64_t tasks, int64_t workers, size_t worker_bytes,
+                   Body body) {
   parallel_for(workers, 1, [&](int64_t first, int64_t last) {
     for (int64_t worker = first; worker < last; ++worker) {
       std::byte* const scratch = context.scratch + static_cast<size_t>(worker) * worker_bytes;
@@ -182,41 +182,51 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
   const Problem<C> problem(request, 0, attrs.scale, attrs.is_causal);
   const Sizes s = problem.sizes;
   const int64_t tasks = s.batch * s.heads;
-  const size_t gemm = aligned(gemm_workspace_bytes(sizeof(C)));
+  const size_t gemm = problem.workspace_bytes();
   const size_t readers =
       problem.query.buffer_bytes() + problem.key.buffer_bytes() + problem.value.buffer_bytes();
+  const size_t keys_bytes = packed_size<C>(s.width, s.keys);
+  const size_t values_bytes = packed_size<C>(s.keys, s.value_width);
   const size_t out_bytes = aligned(static_cast<size_t>(kQueryRows * s.value_width) * sizeof(C));
-  const size_t worker_bytes =
-      gemm + readers + problem.scores_bytes() + problem.row_bytes() + out_bytes;
+  const size_t worker_bytes = gemm + readers + keys_bytes + values_bytes + problem.scores_bytes() +
+                              problem.row_bytes() + out_bytes;
+  const int64_t workers = workers_for(tasks);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const RowLoops<C>& loops = row_loops<C>();
-        for_each_task(context, tasks, worker_bytes, [&](int64_t task, std::byte* scratch) {
+        for_each_task(context, tasks, workers, worker_bytes, [&](int64_t task, std::byte* scratch) {
           const int64_t b = task / s.heads, h = task % s.heads;
           std::byte* at = scratch + gemm;
-          const auto take = [&](size_t bytes) { return std::exchange(at, at + bytes); };
+          const auto take = [&](size_t bytes) {
+            return reinterpret_cast<C*>(std::exchange(at, at + bytes));
+          };
           const auto q = problem.query.read(operands[0], b, h, take(problem.query.buffer_bytes()));
           const auto k = problem.key.read(operands[1], b, h, take(problem.key.buffer_bytes()));
           const auto v = problem.value.read(operands[2], b, h, take(problem.value.buffer_bytes()));
-          C* const scores = reinterpret_cast<C*>(take(problem.scores_bytes()));
-          C* const mask_row = reinterpret_cast<C*>(take(problem.row_bytes()));
-          C* const out = reinterpret_cast<C*>(take(out_bytes));
+          C* const keys = take(keys_bytes);
+          C* const values = take(values_bytes);
+          C* const scores = take(problem.scores_bytes());
+          C* const mask_row = take(problem.row_bytes());
+          C* const out = take(out_bytes);
           C* const log_sum = static_cast<C*>(results[1]) + task * s.queries;
+          const int64_t pitch = problem.pitch();
+          pack(s.width, s.keys, transposed(k), keys);
+          pack(s.keys, s.value_width, v, values);
           for (int64_t begin = 0; begin < s.queries; begin += kQueryRows) {
             const int64_t end = std::min(s.queries, begin + kQueryRows), rows = end - begin;
-            const int64_t seen =
-                problem.fill_scores(q, k, operands[3], b, h, begin, end, scores, mask_row, scratch);
+            const int64_t seen = problem.fill_scores(q, keys, operands[3], b, h, begin, end, scores,
+                                                     mask_row, scratch);
             C sums[kQueryRows];
             for (int64_t r = 0; r < rows; ++r) {
-              C* const row = scores + r * s.keys;
+              C* const row = scores + r * pitch;
               const C top = loops.max(row, seen);
               const double sum = loops.exp_and_sum(row, row, seen, top);
               sums[r] = static_cast<C>(1 / sum);
               log_sum[begin + r] = static_cast<C>(static_cast<double>(top) + std::log(sum));
             }
-            std::fill_n(out, rows * s.value_width, C(0));
-            product<C>(rows, s.value_width, seen, {scores, s.keys, 1}, v, out, s.value_width,
-                       scratch);
+            multiply(PackedProduct<C>{rows, s.value_width, seen, MatrixView<C>{scores, pitch, 1},
+                                      values, s.keys, C(1), false, out, s.value_width},
+                     scratch);
             for (int64_t r = 0; r < rows; ++r) {
               C* const row = out + r * s.value_width;
               T* const target = static_cast<T*>(results[0]) +
@@ -231,7 +241,7 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
           }
         });
       },
-      worker_bytes * static_cast<size_t>(std::min(tasks, kWorkers)));
+      worker_bytes * static_cast<size_t>(workers));
 }
 
 /// Rows of a head back into a contiguous [batch, sequence, heads, dim].
@@ -256,71 +266,91 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
   const Layout log_sums = request.operands[6];
   const Sizes s = problem.sizes;
   const int64_t tasks = s.batch * s.heads;
-  const size_t gemm = aligned(gemm_workspace_bytes(sizeof(C)));
+  const size_t gemm = problem.workspace_bytes();
   const auto bytes = [](int64_t count) { return aligned(static_cast<size_t>(count) * sizeof(C)); };
   const size_t dq_bytes = bytes(s.queries * s.width), dk_bytes = bytes(s.keys * s.width),
                dv_bytes = bytes(s.keys * s.value_width);
+  const size_t columns_bytes = packed_size<C>(s.width, s.keys);  // of the transposed keys
+  const size_t keys_bytes = packed_size<C>(s.keys, s.width);
+  const size_t values_bytes = packed_size<C>(s.value_width, s.keys);
+  const size_t block_bytes = packed_size<C>(kQueryRows, std::max(s.width, s.value_width));
   const size_t worker_bytes = gemm + problem.query.buffer_bytes() + problem.key.buffer_bytes() +
                               problem.value.buffer_bytes() + grad.buffer_bytes() +
-                              out.buffer_bytes() + 2 * problem.scores_bytes() +
-                              problem.row_bytes() + dq_bytes + dk_bytes + dv_bytes;
+                              out.buffer_bytes() + columns_bytes + keys_bytes + values_bytes +
+                              block_bytes + 2 * problem.scores_bytes() + problem.row_bytes() +
+                              dq_bytes + dk_bytes + dv_bytes;
+  const int64_t workers = workers_for(tasks);
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const RowLoops<C>& loops = row_loops<C>();
-        for_each_task(context, tasks, worker_bytes, [&](int64_t task, std::byte* scratch) {
+        for_each_task(context, tasks, workers, worker_bytes, [&](int64_t task, std::byte* scratch) {
           const int64_t b = task / s.heads, h = task % s.heads;
           std::byte* at = scratch + gemm;
-          const auto take = [&](size_t size) { return std::exchange(at, at + size); };
+          const auto take = [&](size_t size) {
+            return reinterpret_cast<C*>(std::exchange(at, at + size));
+          };
           const auto g = grad.read(operands[0], b, h, take(grad.buffer_bytes()));
           const auto q = problem.query.read(operands[1], b, h, take(problem.query.buffer_bytes()));
           const auto k = problem.key.read(operands[2], b, h, take(problem.key.buffer_bytes()));
           const auto v = problem.value.read(operands[3], b, h, take(problem.value.buffer_bytes()));
           const auto o = out.read(operands[5], b, h, take(out.buffer_bytes()));
-          C* const weights = reinterpret_cast<C*>(take(problem.scores_bytes()));
-          C* const slopes = reinterpret_cast<C*>(take(problem.scores_bytes()));
-          C* const mask_row = reinterpret_cast<C*>(take(problem.row_bytes()));
-          C* const dq = reinterpret_cast<C*>(take(dq_bytes));
-          C* const dk = reinterpret_cast<C*>(take(dk_bytes));
-          C* const dv = reinterpret_cast<C*>(take(dv_bytes));
-          std::fill_n(dq, s.queries * s.width, C(0));
+          C* const columns = take(columns_bytes);
+          C* const keys = take(keys_bytes);
+          C* const values = take(values_bytes);
+          C* const block = take(block_bytes);
+          C* const weights = take(problem.scores_bytes());
+          C* const slopes = take(problem.scores_bytes());
+          C* const mask_row = take(problem.row_bytes());
+          C* const dq = take(dq_bytes);
+          C* const dk = take(dk_bytes);
+          C* const dv = take(dv_bytes);
+          const C scale = static_cast<C>(s.scale);
+          const int64_t pitch = problem.pitch();
+          const MatrixView<C> p{weights, pitch, 1}, ds{slopes, pitch, 1};
+          pack(s.width, s.keys, transposed(k), columns);
+          pack(s.keys, s.width, k, keys);
+          pack(s.value_width, s.keys, transposed(v), values);
           std::fill_n(dk, s.keys * s.width, C(0));
           std::fill_n(dv, s.keys * s.value_width, C(0));
           const C* const log_sum = static_cast<const C*>(operands[6]) + b * log_sums.strides[0] +
                                    h * log_sums.strides[1];
           for (int64_t begin = 0; begin < s.queries; begin += kQueryRows) {
             const int64_t end = std::min(s.queries, begin + kQueryRows), rows = end - begin;
-            const int64_t seen = problem.fill_scores(q, k, operands[4], b, h, begin, end, weights,
-                                                     mask_row, scratch);
+            const int64_t seen = problem.fill_scores(q, columns, operands[4], b, h, begin, end,
+                                                     weights, mask_row, scratch);
             for (int64_t r = 0; r < rows; ++r) {
-              C* const row = weights + r * s.keys;
+              C* const row = weights + r * pitch;
               loops.exp_and_sum(row, row, seen, log_sum[(begin + r) * log_sums.strides[2]]);
-              std::fill_n(slopes + r * s.keys, seen, C(0));
             }
-            const MatrixView<C> p{weights, s.keys, 1}, ds{slopes, s.keys, 1};
             const auto g_rows = rows_from(g, begin);
-            product(seen, s.value_width, rows, transposed(p), g_rows, dv, s.value_width, scratch);
-            product(rows, seen, s.value_width, g_rows, transposed(v), slopes, s.keys, scratch);
+            pack(rows, s.value_width, g_rows, block);
+            multiply(PackedProduct<C>{seen, s.value_width, rows, transposed(p), block, rows, C(1),
+                                      true, dv, s.value_width},
+                     scratch);
+            multiply(PackedProduct<C>{rows, seen, s.value_width, g_rows, values, s.value_width,
+                                      C(1), false, slopes, pitch},
+                     scratch);
             for (int64_t r = 0; r < rows; ++r) {
               // Σ weight · dweight over the keys is grad · out.
-              double delta = 0;
-              for (int64_t d = 0; d < s.value_width; ++d)
-                delta +=
-                    static_cast<double>(g.data[(begin + r) * g.row_stride + d * g.column_stride]) *
-                    static_cast<double>(o.data[(begin + r) * o.row_stride + d * o.column_stride]);
-              C* const row = slopes + r * s.keys;
-              loops.subtract(row, row, seen, static_cast<C>(delta));
-              loops.multiply(row, weights + r * s.keys, row, seen);
-              loops.scale(row, row, seen, static_cast<C>(s.scale));
+              const double delta = loops.dot(rows_from(g, begin + r).data,
+                                             rows_from(o, begin + r).data, s.value_width);
+              C* const row = slopes + r * pitch;
+              loops.multiply_centered(row, weights + r * pitch, row, seen, static_cast<C>(delta));
             }
-            product(rows, s.width, seen, ds, k, dq + begin * s.width, s.width, scratch);
-            product(seen, s.width, rows, transposed(ds), rows_from(q, begin), dk, s.width, scratch);
+            multiply(PackedProduct<C>{rows, s.width, seen, ds, keys, s.keys, scale, false,
+                                      dq + begin * s.width, s.width},
+                     scratch);
+            pack(rows, s.width, rows_from(q, begin), block);
+            multiply(PackedProduct<C>{seen, s.width, rows, transposed(ds), block, rows, scale, true,
+                                      dk, s.width},
+                     scratch);
           }
           store_head(dq, static_cast<T*>(results[0]), b, h, s.queries, s.heads, s.width);
           store_head(dk, static_cast<T*>(results[1]), b, h, s.keys, s.heads, s.width);
           store_head(dv, static_cast<T*>(results[2]), b, h, s.keys, s.heads, s.value_width);
         });
       },
-      worker_bytes * static_cast<size_t>(std::min(tasks, kWorkers)));
+      worker_bytes * static_cast<size_t>(workers));
 }
 
 }  // namespace

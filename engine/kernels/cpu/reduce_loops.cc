@@ -286,6 +286,10 @@ void multiply(const T* x, const T* y, T* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = x[i] * y[i];
 }
 template <class T>
+void multiply_centered(const T* x, const T* y, T* out, int64_t n, T center) {
+  for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - center) * y[i];
+}
+template <class T>
 void normalize(const T* x, const T* weight, const T* bias, T* out, int64_t n, T center, T factor) {
   if (weight && bias) {
     for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - center) * factor * weight[i] + bias[i];
@@ -316,9 +320,10 @@ void add_centered(T* sum, const T* g, const T* x, int64_t n, T center, T factor)
 
 template <class T>
 constexpr RowLoops<T> kRows = {
-    &row_max<T>,   &sum_exp<T>,  &exp_and_sum<T>,      &scale<T>,        &subtract<T>,
-    &row_sum<T>,   &dot<T>,      &squared_distance<T>, &dot_centered<T>, &multiply<T>,
-    &normalize<T>, &weighted<T>, &affine<T>,           &add<T>,          &add_centered<T>};
+    &row_max<T>,           &sum_exp<T>,   &exp_and_sum<T>,      &scale<T>,        &subtract<T>,
+    &row_sum<T>,           &dot<T>,       &squared_distance<T>, &dot_centered<T>, &multiply<T>,
+    &multiply_centered<T>, &normalize<T>, &weighted<T>,         &affine<T>,       &add<T>,
+    &add_centered<T>};
 
 }  // namespace
 

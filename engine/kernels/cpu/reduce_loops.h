@@ -47,6 +47,8 @@ struct RowLoops {
   double (*squared_distance)(const T* x, int64_t n, T center);          ///< Σ (x - center)²
   double (*dot_centered)(const T* g, const T* x, int64_t n, T center);  ///< Σ g (x - center)
   void (*multiply)(const T* x, const T* y, T* out, int64_t n);
+  /// out = (x - center) y; out may be x.
+  void (*multiply_centered)(const T* x, const T* y, T* out, int64_t n, T center);
   /// out = (x - center) * scale * weight + bias, without weight and bias where those are null.
   void (*normalize)(const T* x, const T* weight, const T* bias, T* out, int64_t n, T center,
                     T scale);
