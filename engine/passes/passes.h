@@ -34,6 +34,10 @@ void merge_common_subexpressions(ir::Function& function);
 /// Replaces operations on constants by their value, up to `max_elements` per result.
 void fold_constants(ir::Function& function, const Evaluate& evaluate, int64_t max_elements = 4096);
 
+/// Sums of tensors that are zero but for one part each, which are what comes back from the slices
+/// of a tensor, become those parts joined.
+void join_slices(ir::Function& function);
+
 /// Puts the replacements of rules (passes/rule.h) in the place of operations that look like their
 /// patterns, where the types stay the same; earlier rules first. kConfig if rules go on without
 /// end.

@@ -246,6 +246,7 @@ std::vector<Pass> standard_passes(PassOptions options) {
   std::vector<Pass> passes = {
       {"fold", [evaluate = options.evaluate](Function& f) { fold_constants(f, evaluate); }},
       {"identity", remove_identities},
+      {"join_slices", join_slices},
       {"integers",
        [takes = options.layouts ? options.takes_integers : nullptr,
         evaluate = options.evaluate](Function& f) { compute_on_integers(f, takes, evaluate); }},
