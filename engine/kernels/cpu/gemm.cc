@@ -40,7 +40,8 @@ struct Tile {
 };
 
 template <class T, int kVectors>
-void store(const Tile<T>& tile, const hn::Vec<hn::ScalableTag<T>> (&sum)[kTileRows][kVectors]) {
+HWY_INLINE void store(const Tile<T>& tile,
+                      const hn::Vec<hn::ScalableTag<T>> (&sum)[kTileRows][kVectors]) {
   const hn::ScalableTag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto factor = hn::Set(d, tile.factor);
@@ -77,6 +78,7 @@ void compute(int64_t k, const T* a, int64_t a_stride, const T* b, const Tile<T>&
   for (int64_t g = 0; g * kGroup < kTileRows; ++g)
     group[g] = a + g * kGroup * (kLeft == Left::kRows ? a_stride : 1);
   V sum[kTileRows][kVectors];
+#pragma GCC unroll 16
   for (int64_t r = 0; r < kTileRows; ++r)
     for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
   for (int64_t i = 0; i < k; ++i) {
