@@ -216,6 +216,10 @@ int run(int argc, char** argv) {
   load.compile.codegen = !no_codegen;
   load.compile.slices = !no_slices;
   load.compile.winograd = !no_winograd;
+  input.paths.assign(arguments.begin() + 1, arguments.end());
+  input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
+  load.compile.once = benchmark == 0 && prompt->count() == 0 && input.data.empty() &&
+                      infer::is_one_batch(arguments[0], input);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
   // After a run: plans, and with them machine code, are made at the first one.
   const auto report_end = [&] {
@@ -226,7 +230,8 @@ int run(int argc, char** argv) {
     cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
   };
   std::optional<Phase> phase(std::in_place, "loading the model");
-  const auto model = infer::Predictor::load(arguments[0], load);
+  // Kept to the end of the process, when the system takes all of its memory back at once.
+  static infer::Predictor* const model = infer::Predictor::load(arguments[0], load).release();
   phase.emplace("predicting");
   // A model that asks for the values of dims takes its weights with the first batch.
   bool reported = false;
@@ -238,8 +243,6 @@ int run(int argc, char** argv) {
   report_weights();
   if (!dims.empty() && benchmark == 0)
     fail(ErrorCode::kUsage, "--dim gives sizes for --benchmark, which is not asked for");
-  input.paths.assign(arguments.begin() + 1, arguments.end());
-  input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
   const bool of_values =
       model->onnx() && input.paths.size() == 1 && takes_values(*model->onnx(), input.paths[0]);
   if (benchmark > 0) {

@@ -169,6 +169,13 @@ bool is_image(const std::string& path) {
 
 }  // namespace
 
+bool is_one_batch(const std::string& model, const InputOptions& options) {
+  if (!options.data.empty() || options.paths.size() != 1) return false;
+  const std::string& path = options.paths[0];
+  const bool arrays = extension(path) == ".npz" || has_onnx_inputs(path);
+  return is_image(path) || (arrays && extension(model) == ".onnx");
+}
+
 std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options) {
   if (options.batch < 1)
     fail(ErrorCode::kUsage, "--batch: expected at least 1, found ", options.batch);

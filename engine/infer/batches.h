@@ -32,6 +32,10 @@ class Batches {
   virtual std::optional<InputBatch> next() = 0;
 };
 
+/// Whether one batch is all that there will be, as far as names tell: one image, or arrays for an
+/// ONNX file, which it takes all at once.
+bool is_one_batch(const std::string& model, const InputOptions& options);
+
 std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options);
 
 }  // namespace paddle::infer

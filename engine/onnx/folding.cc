@@ -37,6 +37,12 @@ bool is_fixed(const AttrValue& value) {
   return std::all_of(list.begin(), list.end(), is_fixed);
 }
 
+/// Such as a cast of a known tensor to the type that it has; weights are not copied for it.
+bool changes_nothing(const OpCall& call) {
+  return call.op.has(kSameElements) && call.operands[0] && call.operands[0].is_concrete() &&
+         same_type(call.operands[0].type(), call.results[0]);
+}
+
 }  // namespace
 
 int64_t checked_bytes(const OpCall& call) {
@@ -69,6 +75,7 @@ bool Folding::folds(const OpCall& call) {
 }
 
 Tensors Folding::apply(const OpCall& call) {
+  if (changes_nothing(call)) return {call.operands[0]};
   if (folds(call)) return eager_.apply(call);
   const BelowScope below(next());
   return next().apply(call);

@@ -29,6 +29,9 @@ struct KernelRequest {
   bool forced = false;
   /// Convolutions by constants may multiply transformed numbers, which costs some of the last bits.
   bool winograd = false;
+  /// Few runs are expected: constants are not brought into another form beforehand, which takes
+  /// memory and as long as a run.
+  bool once = false;
 };
 
 /// Gives memory to a kernel whose result shapes are known only while it runs.

@@ -64,6 +64,7 @@ std::unique_ptr<Executable> optimized(std::shared_ptr<ir::Function> function,
   passes::run_standard(*function, pass_options(compile), observe);
   options.plan.codegen = compile.codegen;
   options.plan.winograd = compile.winograd && !compile.exact;
+  options.plan.once = compile.once;
   options.plan.slice_bytes = compile.slices && !compile.exact ? cache_share() : 0;
   return std::make_unique<Executable>(std::move(function), std::move(options));
 }

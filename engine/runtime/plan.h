@@ -73,6 +73,8 @@ struct PlanOptions {
   bool codegen = true;
   /// 3 × 3 convolutions by constants may take fewer multiplications (KernelRequest::winograd).
   bool winograd = false;
+  /// The plan runs once (KernelRequest::once).
+  bool once = false;
   /// Operations whose values take more bytes than this are computed for a part of their rows at a
   /// time, where that is possible (runtime/row_slices.h); 0: never.
   int64_t slice_bytes = 0;

@@ -382,7 +382,8 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
                                        .attrs = attrs,
                                        .operands = operand_layouts,
                                        .results = result_layouts,
-                                       .winograd = plan_.options_.winograd});
+                                       .winograd = plan_.options_.winograd,
+                                       .once = plan_.options_.once});
   if (!instruction.kernel)
     fail(ErrorCode::kUsage, op.name(), ": there is no kernel for ",
          operation.operands.empty() || !operation.operands[0] ? operation.results[0]->type
@@ -477,6 +478,7 @@ bool PlanBuilder::build_group(const ir::Operation& operation,
           Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
   request.compile = plan_.options_.codegen;
   request.winograd = plan_.options_.winograd;
+  request.once = plan_.options_.once;
   auto kernel = prepare_fused(request);
   if (!kernel) return false;
   Instruction instruction;

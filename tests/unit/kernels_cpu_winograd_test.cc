@@ -72,15 +72,23 @@ std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
   return y;
 }
 
+/// The same bits with weights that were transformed beforehand and in the run.
 std::vector<float> computed(const ConvShape& s, int64_t tile, const void* w,
                             const std::vector<float>& x, const WinogradFinish& finish = {}) {
-  const Winograd convolution(s, tile, w);
-  const auto scratch = Storage::allocate(convolution.scratch_bytes());
-  std::fill_n(reinterpret_cast<float*>(scratch->data()),
-              convolution.scratch_bytes() / sizeof(float), std::numeric_limits<float>::quiet_NaN());
-  std::vector<float> y(static_cast<size_t>(s.batch * s.positions() * s.out_channels), -7);
-  convolution.run(x.data(), finish, y.data(), scratch->data());
-  return y;
+  std::vector<float> results[2];
+  for (const bool once : {false, true}) {
+    const Winograd convolution(s, tile, w, once);
+    const auto scratch = Storage::allocate(convolution.scratch_bytes());
+    std::fill_n(reinterpret_cast<float*>(scratch->data()),
+                convolution.scratch_bytes() / sizeof(float),
+                std::numeric_limits<float>::quiet_NaN());
+    std::vector<float>& y = results[once];
+    y.resize(static_cast<size_t>(s.batch * s.positions() * s.out_channels), -7);
+    convolution.run(x.data(), finish, y.data(), scratch->data());
+  }
+  EXPECT_EQ(0,
+            std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)));
+  return results[0];
 }
 
 /// As a part of the greatest result.
@@ -182,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Tiles, testing::Values(2, 4));
 
 TEST(Winograd, IsChosenWhereItSavesTime) {
   if (cpu::vector_bytes() < 32) GTEST_SKIP() << "needs AVX2";
-  const auto best = [](const Case& c) { return Winograd::best_tile(c.shape()); };
+  const auto best = [](const Case& c) { return Winograd::best_tile(c.shape(), false); };
   EXPECT_EQ(best({1, 56, 56, 64, 64}), 4);
   EXPECT_EQ(best({16, 14, 14, 256, 256}), 4);
   EXPECT_EQ(best({1, 14, 14, 256, 256}), 2);  // weights are read for few tiles
@@ -190,10 +198,10 @@ TEST(Winograd, IsChosenWhereItSavesTime) {
   EXPECT_EQ(best({1, 56, 56, 64, 40}), 0);  // channels must fill vectors
   ConvShape s = Case{1, 56, 56, 64, 64}.shape();
   s.stride_height = 2;
-  EXPECT_EQ(Winograd::best_tile(s), 0);
+  EXPECT_EQ(Winograd::best_tile(s, false), 0);
   s = Case{1, 56, 56, 64, 64}.shape();
   s.groups = 2;
-  EXPECT_EQ(Winograd::best_tile(s), 0);
+  EXPECT_EQ(Winograd::best_tile(s, false), 0);
 }
 
 }  // namespace

@@ -36,56 +36,66 @@ bool fits(const ConvShape& s) {
 
 /// The time of a convolution for each pair of channels, in units of a floating-point operation. A
 /// float of the weights, which all have to be brought from memory, takes as long as kPerWeight
-/// operations; the transforms take kIn and kOut of them for a point of each channel.
+/// operations, as long again where they are brought into another form first; the transforms take
+/// kIn and kOut of them for a point of each channel.
 constexpr double kPerWeight = 30, kIn = 15, kOut = 12;
 
-double time_of_sum(const ConvShape& s) {
-  return 9 * (2.0 * static_cast<double>(s.batch * s.positions()) + kPerWeight);
+double time_of_weight(bool once) { return once ? 3 * kPerWeight : kPerWeight; }
+
+double time_of_sum(const ConvShape& s, bool once) {
+  return 9 * (2.0 * static_cast<double>(s.batch * s.positions()) + time_of_weight(once));
 }
 
-double time_of_tiles(const ConvShape& s, int64_t tile) {
+double time_of_tiles(const ConvShape& s, int64_t tile, bool once) {
   // The product runs at four fifths of the rate of the sum.
   const double tiles = static_cast<double>(tiles_of(s, tile));
   const double each =
       2.5 + kIn / static_cast<double>(s.out_channels) + kOut / static_cast<double>(s.in_channels);
-  return static_cast<double>(points_of(tile)) * (each * tiles + kPerWeight);
+  return static_cast<double>(points_of(tile)) * (each * tiles + time_of_weight(once));
+}
+
+size_t packed_bytes(const ConvShape& s, int64_t tile) {
+  return static_cast<size_t>(points_of(tile) * s.out_channels * s.in_channels * kItem);
 }
 
 /// The weights' points, [point, panel, in, column].
-std::shared_ptr<Storage> packed_weight(const ConvShape& s, int64_t tile, const void* weight) {
-  static PackedConstants<int64_t> constants;
+void pack(const ConvShape& s, int64_t tile, const void* weight, std::byte* packed) {
   const WinogradLoops& loops = winograd_loops(tile);
   const int64_t in = s.in_channels, out = s.out_channels, window = 9 * kItem;
-  const auto pack = [&](std::byte* packed) {
-    float* const u = reinterpret_cast<float*>(packed);
-    parallel_for(parts(out, loops.panel) * in, 64, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t k = i / in * loops.panel, c = i % in;
-        const int64_t panel = std::min(loops.panel, out - k);
-        loops.weight(static_cast<const std::byte*>(weight) + (k * in + c) * window, in * window,
-                     panel, u + k * in + c * panel, out * in);
-      }
-    });
-  };
-  return constants.get(weight, static_cast<size_t>(out * in * window), tile,
-                       static_cast<size_t>(points_of(tile) * out * in * kItem), pack);
+  float* const u = reinterpret_cast<float*>(packed);
+  parallel_for(parts(out, loops.panel) * in, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t k = i / in * loops.panel, c = i % in;
+      const int64_t panel = std::min(loops.panel, out - k);
+      loops.weight(static_cast<const std::byte*>(weight) + (k * in + c) * window, in * window,
+                   panel, u + k * in + c * panel, out * in);
+    }
+  });
+}
+
+std::shared_ptr<Storage> packed_weight(const ConvShape& s, int64_t tile, const void* weight) {
+  static PackedConstants<int64_t> constants;
+  return constants.get(weight, static_cast<size_t>(s.out_channels * s.in_channels * 9 * kItem),
+                       tile, packed_bytes(s, tile),
+                       [&](std::byte* packed) { pack(s, tile, weight, packed); });
 }
 
 }  // namespace
 
-int64_t Winograd::best_tile(const ConvShape& s) {
+int64_t Winograd::best_tile(const ConvShape& s, bool once) {
   if (!fits(s)) return 0;
   int64_t best = 0;
-  double least = 0.9 * time_of_sum(s);  // less would not pay for the memory of the weights' points
+  double least =
+      0.9 * time_of_sum(s, once);  // less would not pay for the memory of the weights' points
   for (const int64_t tile : {2, 4})
-    if (const double time = time_of_tiles(s, tile); time < least) {
+    if (const double time = time_of_tiles(s, tile, once); time < least) {
       least = time;
       best = tile;
     }
   return best;
 }
 
-Winograd::Winograd(const ConvShape& shape, int64_t tile, const void* weight)
+Winograd::Winograd(const ConvShape& shape, int64_t tile, const void* weight, bool once)
     : shape_(shape),
       tile_(tile),
       points_(points_of(tile)),
@@ -94,7 +104,8 @@ Winograd::Winograd(const ConvShape& shape, int64_t tile, const void* weight)
       tile_columns_(parts(shape.out_width, tile)),
       tiles_(tiles_of(shape, tile)),
       block_(tiles_),
-      weight_(packed_weight(shape, tile, weight)) {
+      given_(weight),
+      packed_(once ? nullptr : packed_weight(shape, tile, weight)) {
   const int64_t tile_bytes = points_ * (shape.in_channels + shape.out_channels) * kItem;
   const int64_t most = std::max(kLeastBlock, kBlockBytes / tile_bytes);
   const int64_t threads = thread_count();
@@ -107,12 +118,16 @@ int64_t Winograd::worker_floats() const {
   return points_ * (pitch(block_, shape_.in_channels) + pitch(block_, shape_.out_channels));
 }
 
-size_t Winograd::scratch_bytes() const {
+size_t Winograd::work_bytes() const {
   return static_cast<size_t>(workers_ * worker_floats() * kItem);
 }
 
-void Winograd::run_block(int64_t begin, int64_t end, const float* x, const WinogradFinish& finish,
-                         float* y, float* scratch) const {
+size_t Winograd::scratch_bytes() const {
+  return work_bytes() + (packed_ ? 0 : packed_bytes(shape_, tile_));
+}
+
+void Winograd::run_block(int64_t begin, int64_t end, const float* x, const float* weight,
+                         const WinogradFinish& finish, float* y, float* scratch) const {
   const WinogradLoops& loops = winograd_loops(tile_);
   const ConvShape& s = shape_;
   const int64_t in = s.in_channels, out = s.out_channels;
@@ -136,7 +151,6 @@ void Winograd::run_block(int64_t begin, int64_t end, const float* x, const Winog
       loops.input(x, (at.image * s.height + row) * x_stride + column * in, x_stride, w, t, from);
     }
   });
-  const float* const weight = reinterpret_cast<const float*>(weight_->data());
   parallel_for(points_ * panels_, 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t point = i / panels_, k = i % panels_ * loops.panel;
@@ -165,11 +179,14 @@ void Winograd::run_block(int64_t begin, int64_t end, const float* x, const Winog
 void Winograd::run(const float* x, const WinogradFinish& finish, float* y,
                    std::byte* scratch) const {
   const int64_t blocks = parts(tiles_, block_);
+  std::byte* const weight = packed_ ? packed_->data() : scratch + work_bytes();
+  if (!packed_) pack(shape_, tile_, given_, weight);
   // A worker's own block runs serially; where there is one worker, the steps are parallel.
   parallel_for(workers_, 1, [&](int64_t first, int64_t last) {
     for (int64_t worker = first; worker < last; ++worker)
       for (int64_t b = blocks * worker / workers_; b < blocks * (worker + 1) / workers_; ++b)
-        run_block(b * block_, std::min(tiles_, (b + 1) * block_), x, finish, y,
+        run_block(b * block_, std::min(tiles_, (b + 1) * block_), x,
+                  reinterpret_cast<const float*>(weight), finish, y,
                   reinterpret_cast<float*>(scratch) + worker * worker_floats());
   });
 }

@@ -27,26 +27,29 @@ class Winograd {
  public:
   /// The tile, 2 or 4 pixels a side, with which a convolution in f32 by constant weights takes the
   /// least time, or 0 where the sum over the window does, or where it cannot be computed so.
-  static int64_t best_tile(const ConvShape& shape);
+  /// `once`: the weights are transformed for each run.
+  static int64_t best_tile(const ConvShape& shape, bool once);
 
-  /// `weight` is [out, in, 3, 3], contiguous, at any address.
-  Winograd(const ConvShape& shape, int64_t tile, const void* weight);
+  /// `weight` is [out, in, 3, 3], contiguous, at any address; if `once`, it must live on.
+  Winograd(const ConvShape& shape, int64_t tile, const void* weight, bool once);
   int64_t tile() const { return tile_; }
   size_t scratch_bytes() const;
   /// x and y have channels last; `residual` may be y.
   void run(const float* x, const WinogradFinish& finish, float* y, std::byte* scratch) const;
 
  private:
-  void run_block(int64_t begin, int64_t end, const float* x, const WinogradFinish& finish, float* y,
-                 float* scratch) const;
+  void run_block(int64_t begin, int64_t end, const float* x, const float* weight,
+                 const WinogradFinish& finish, float* y, float* scratch) const;
   int64_t worker_floats() const;
+  size_t work_bytes() const;
 
   ConvShape shape_;
   int64_t tile_, points_, panels_;
   int64_t tile_rows_, tile_columns_, tiles_;
   int64_t block_;        ///< tiles that go through the steps together
   int64_t workers_ = 1;  ///< that each have blocks of their own; one: all threads share a block
-  std::shared_ptr<Storage> weight_;  ///< [point, panel, in, column]
+  const void* given_;    ///< the weights
+  std::shared_ptr<Storage> packed_;  ///< [point, panel, in, column]; null if made in each run
 };
 
 }  // namespace paddle::cpu

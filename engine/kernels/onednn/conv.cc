@@ -159,8 +159,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
 
   auto program = std::make_unique<Program>();
   const Slot x = program->convert({Slot::kOperand, at[0]}, g.input, description.src_desc());
-  const Slot w =
-      program->convert_operand(at[1], request.operands[1], g.weight, description.weights_desc());
+  const Slot w = program->convert_operand(request, 1, at[1], g.weight, description.weights_desc());
   const Slot y = direct ? Slot{Slot::kResult, 0} : program->scratch(description.dst_desc());
   std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, description.src_desc(), x},
                                               {DNNL_ARG_WEIGHTS, description.weights_desc(), w},

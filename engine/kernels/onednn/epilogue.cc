@@ -108,7 +108,8 @@ std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request) {
                   .attrs = first.attrs,
                   .operands = operands,
                   .results = request.results,
-                  .winograd = request.winograd},
+                  .winograd = request.winograd,
+                  .once = request.once},
                  at, epilogue);
 }
 

@@ -45,14 +45,13 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
   }
   // A right side that never changes takes the layout that oneDNN likes best.
   const Desc any(y.dims(), type, dnnl::memory::format_tag::any);
-  const Desc& right = request.operands[1].constant ? any : y;
+  const Desc& right = request.operands[1].constant && !request.once ? any : y;
   const auto wanted =
       biased ? dnnl::matmul::desc(x, right, bias, out) : dnnl::matmul::desc(x, right, out);
   const dnnl::matmul::primitive_desc description(wanted, epilogue.attributes(), cpu_engine(), true);
   if (!description || is_reference(description.impl_info_str())) return nullptr;
   auto program = std::make_unique<Program>();
-  const Slot weights =
-      program->convert_operand(at[1], request.operands[1], y, description.weights_desc());
+  const Slot weights = program->convert_operand(request, 1, at[1], y, description.weights_desc());
   std::vector<Program::Argument> arguments = {
       {DNNL_ARG_SRC, x, {Slot::kOperand, at[0]}},
       {DNNL_ARG_WEIGHTS, description.weights_desc(), weights},

@@ -103,11 +103,16 @@ Slot Program::convert(Slot from, const dnnl::memory::desc& from_desc,
   return to;
 }
 
-Slot Program::convert_operand(size_t operand, const Layout& layout,
+Slot Program::convert_operand(const KernelRequest& request, size_t operand, size_t place,
                               const dnnl::memory::desc& from_desc,
                               const dnnl::memory::desc& to_desc) {
+  const Layout& layout = request.operands[operand];
+  if (layout.constant && request.once) {
+    constants_.push_back(layout.constant);
+    return convert({Slot::kConstant, constants_.size() - 1}, from_desc, to_desc);
+  }
   if (!layout.constant || from_desc == to_desc)
-    return convert({Slot::kOperand, operand}, from_desc, to_desc);
+    return convert({Slot::kOperand, place}, from_desc, to_desc);
   owned_.push_back(packed_constant(layout.constant, from_desc, to_desc));
   return {Slot::kOwned, owned_.size() - 1};
 }
@@ -161,9 +166,17 @@ void* Program::address(Slot slot, const RunContext& context, void* const* operan
       return static_cast<std::byte*>(results[slot.index]) + slot.offset;
     case Slot::kScratch:
     case Slot::kOwned:
+    case Slot::kConstant:
       break;
   }
   return context.scratch + slot.index;
+}
+
+void* Program::find(Slot slot, const RunContext& context, void* const* operands,
+                    void* const* results) const {
+  if (slot.kind == Slot::kOwned) return owned_[slot.index]->data();
+  if (slot.kind == Slot::kConstant) return const_cast<void*>(constants_[slot.index]);
+  return address(slot, context, operands, results);
 }
 
 bool Program::reads(size_t i) const {
@@ -182,9 +195,7 @@ void Program::run(const RunContext& context, void* const* operands, void* const*
       continue;
     }
     for (size_t i = 0; i < step.slots.size(); ++i) {
-      const Slot& slot = step.slots[i];
-      void* const data = slot.kind == Slot::kOwned ? owned_[slot.index]->data()
-                                                   : address(slot, context, operands, results);
+      void* const data = find(step.slots[i], context, operands, results);
       dnnl_memory_set_data_handle(step.arguments[i].memory, data);
     }
     const dnnl_status_t status =

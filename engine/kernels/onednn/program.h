@@ -35,8 +35,8 @@ bool is_small(int64_t multiplications);
 
 /// Where a primitive's argument lies when the kernel runs.
 struct Slot {
-  enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned } kind;
-  size_t index;       ///< of the operand, result or owned memory; byte offset in scratch
+  enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned, kConstant } kind;
+  size_t index;       ///< of the operand, result, owned memory or constant; byte offset in scratch
   size_t offset = 0;  ///< in bytes, from where an operand or result begins
 };
 
@@ -46,10 +46,11 @@ class Program final : public Kernel {
   Slot scratch(const dnnl::memory::desc& desc);
   /// Appends a reorder, unless the layouts agree; gives the slot that then holds the value.
   Slot convert(Slot from, const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);
-  /// The same for an operand; one that never changes is brought into the layout now, and shared by
-  /// all kernels that want it so.
-  Slot convert_operand(size_t operand, const Layout& layout, const dnnl::memory::desc& from_desc,
-                       const dnnl::memory::desc& to_desc);
+  /// The same for operand `place`, which is `request.operands[operand]`. One that never changes is
+  /// brought into the layout now, and shared by all kernels that want it so; where few runs are
+  /// expected, it is so in each of them.
+  Slot convert_operand(const KernelRequest& request, size_t operand, size_t place,
+                       const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);
   /// A value of the program's own, copied from `data`.
   Slot keep(const dnnl::memory::desc& desc, const void* data);
   /// Appends a reorder into `to`, whose layout is `to_desc`.
@@ -70,7 +71,7 @@ class Program final : public Kernel {
   /// Appends a computation of our own, called as a kernel's `run`, which looks at these operands.
   using Function = std::function<void(const RunContext&, void* const*, void* const*)>;
   void add(const std::vector<size_t>& operands, Function function);
-  /// Where a slot's value lies in a run.
+  /// Where the value of an operand, a result or scratch lies in a run.
   static void* address(Slot slot, const RunContext& context, void* const* operands,
                        void* const* results);
   /// The program is too small for several threads; its primitives must have been made in a
@@ -91,8 +92,12 @@ class Program final : public Kernel {
     std::vector<Slot> slots;
     std::vector<dnnl_exec_arg_t> arguments;
   };
+  void* find(Slot slot, const RunContext& context, void* const* operands,
+             void* const* results) const;
+
   std::vector<Step> steps_;
   std::vector<std::shared_ptr<Storage>> owned_;
+  std::vector<const void*> constants_;  ///< at any address
   size_t scratch_ = 0;
   std::string name_ = "onednn";
   bool serial_ = false;

@@ -81,8 +81,8 @@ std::unique_ptr<Kernel> prepare_quantized_conv2d(const KernelRequest& request) {
       attributes, cpu_engine(), true);
   if (!description) return nullptr;
 
-  const Slot w = program->convert_operand(q::kWeight, request.operands[q::kWeight], weight,
-                                          description.weights_desc());
+  const Slot w =
+      program->convert_operand(request, q::kWeight, q::kWeight, weight, description.weights_desc());
   const bool direct = out == out_last;
   const Slot scratchpad = program->scratch(description.scratchpad_desc());
   for (int64_t part = 0; part < parts; ++part) {
@@ -138,7 +138,8 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
                                                  attributes, cpu_engine(), true);
   if (!description) return nullptr;
 
-  const Slot w = program->convert_operand(q::kWeight, right, weight, description.weights_desc());
+  const Slot w =
+      program->convert_operand(request, q::kWeight, q::kWeight, weight, description.weights_desc());
   std::vector<Program::Argument> arguments = finish.arguments();
   arguments.insert(arguments.end(), {{DNNL_ARG_SRC, x, {Slot::kOperand, q::kX}},
                                      {DNNL_ARG_WEIGHTS, description.weights_desc(), w},

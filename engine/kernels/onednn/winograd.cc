@@ -78,12 +78,12 @@ std::unique_ptr<Kernel> winograd_convolution(const KernelRequest& request,
                                              const Epilogue& epilogue) {
   const Layout &x = request.operands[0], &w = request.operands[1];
   if (!request.winograd || !w.constant || x.dtype != DType::kF32) return nullptr;
-  const int64_t tile = Winograd::best_tile(shape);
+  const int64_t tile = Winograd::best_tile(shape, request.once);
   if (tile == 0) return nullptr;
   auto function = function_of(epilogue.function, shape.out_channels);
   if (!function) return nullptr;
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
-  return std::make_unique<WinogradKernel>(Winograd(shape, tile, w.constant), at[0],
+  return std::make_unique<WinogradKernel>(Winograd(shape, tile, w.constant, request.once), at[0],
                                           biased ? static_cast<int>(at[2]) : -1, epilogue.residual,
                                           std::move(*function));
 }
