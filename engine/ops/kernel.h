@@ -84,6 +84,11 @@ std::unique_ptr<Kernel> make_kernel(F f, size_t scratch = 0, std::string name = 
   return std::make_unique<FunctionKernel>(std::move(f), scratch, std::move(name));
 }
 
+/// For results without elements.
+inline std::unique_ptr<Kernel> nothing_to_do() {
+  return make_kernel([](const RunContext&, void* const*, void* const*) {});
+}
+
 /// Registers a kernel; backends registered later are asked first.
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare);
 /// Prepares the first kernel that does not decline; null if none is there.

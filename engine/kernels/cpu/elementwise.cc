@@ -80,6 +80,11 @@ DType compute_type(DType dtype) {
 }
 
 void merge_axes(Dims& shape, Dims& strides) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
+    shape = {0};
+    strides = {1};
+    return;
+  }
   size_t kept = 0;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 1) continue;
@@ -100,13 +105,6 @@ StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType targ
     : convert_(convert_fn(layout.dtype, target)),
       source_size_(item_size(layout.dtype)),
       target_size_(item_size(target)) {
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
-    // Nothing is read; beside a size of 0 the others may be of any size.
-    shape_ = {0};
-    strides_ = {1};
-    direct_ = true;
-    return;
-  }
   const size_t missing = shape.size() - layout.shape.size();
   shape_ = shape;
   strides_.assign(shape.size(), 0);
@@ -118,7 +116,8 @@ StridedReader::StridedReader(const Layout& layout, const Dims& shape, DType targ
     strides_ = {0};
   }
   constant_ = shape_.size() == 1 && strides_[0] == 0;
-  direct_ = shape_.size() == 1 && layout.dtype == target && (strides_[0] == 1 || shape_[0] <= 1);
+  direct_ = shape_.size() == 1 &&
+            (shape_[0] == 0 || (layout.dtype == target && (strides_[0] == 1 || shape_[0] == 1)));
   if (direct_) constant_ = false;
   if (shape_.size() == 2 && strides_[0] == 0 && strides_[1] == 1 && layout.dtype == target)
     period_ = shape_[1];

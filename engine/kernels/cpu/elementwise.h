@@ -20,6 +20,7 @@ namespace paddle::cpu {
 DType compute_type(DType dtype);
 
 /// Axes of one element go, and neighbours become one axis where the steps along them are alike.
+/// Of no elements one axis is left: beside a size of 0 the others may be of any size.
 void merge_axes(Dims& shape, Dims& strides);
 
 /// Calls `f` with an unsigned integer of as many bytes, or `otherwise` if none has so many.

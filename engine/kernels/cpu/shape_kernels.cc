@@ -76,6 +76,7 @@ struct Box {
 
 std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request) {
   const Layout& result = request.results[0];
+  if (result.size() == 0) return nothing_to_do();
   int64_t axis = ConcatAttrs(request.attrs).axis;
   if (axis < 0) axis += static_cast<int64_t>(result.shape.size());
   struct Part {
@@ -101,6 +102,7 @@ std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& request) {
   const StridedSliceScatterAttrs attrs(request.attrs);
   const Layout& result = request.results[0];
+  if (result.size() == 0) return nothing_to_do();
   Box box{result.shape, contiguous_strides(result.shape), 0};
   for (size_t i = 0; i < attrs.axes.size(); ++i) {
     const size_t axis = static_cast<size_t>(

@@ -53,8 +53,7 @@ std::unique_ptr<Kernel> rows(const Layout& x) {
       [=](const RunContext& c, void* const* operands, void* const* results) {
         const Place* const places =
             sorted_places(static_cast<const int64_t*>(operands[1]), count, INT64_MAX, c.scratch);
-        auto* const sums =
-            reinterpret_cast<double*>(c.scratch + static_cast<size_t>(count) * sizeof(Place));
+        auto* const sums = reinterpret_cast<double*>(c.scratch + places_bytes(count));
         std::fill_n(sums, count, 0.0);
         for_each_row(places, count, [&](int64_t, int64_t first, int64_t last) {
           row_sums.run(operands[0], places, first, last, [&](int64_t, int64_t n, const T* sum) {
@@ -63,7 +62,7 @@ std::unique_ptr<Kernel> rows(const Layout& x) {
         });
         *static_cast<double*>(results[0]) = std::accumulate(sums, sums + count, 0.0);
       },
-      static_cast<size_t>(count) * (sizeof(Place) + sizeof(double)));
+      places_bytes(count) + static_cast<size_t>(count) * sizeof(double));
 }
 
 }  // namespace

@@ -21,10 +21,6 @@ bool computes(const KernelRequest& request) {
   return sums_bytes_exactly() || (weight.constant && takes_integers(x.dtype, constant_of(weight)));
 }
 
-std::unique_ptr<Kernel> nothing_to_do() {
-  return make_kernel([](const RunContext&, void* const*, void* const*) {});
-}
-
 }  // namespace
 
 bool takes_integers(DType x, const Array& weight) {
