@@ -383,7 +383,7 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
                                        .operands = operand_layouts,
                                        .results = result_layouts,
                                        .winograd = plan_.options_.winograd,
-                                       .once = plan_.options_.once});
+                                       .once = once()});
   if (!instruction.kernel)
     fail(ErrorCode::kUsage, op.name(), ": there is no kernel for ",
          operation.operands.empty() || !operation.operands[0] ? operation.results[0]->type
@@ -478,7 +478,7 @@ bool PlanBuilder::build_group(const ir::Operation& operation,
           Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
   request.compile = plan_.options_.codegen;
   request.winograd = plan_.options_.winograd;
-  request.once = plan_.options_.once;
+  request.once = once();
   auto kernel = prepare_fused(request);
   if (!kernel) return false;
   Instruction instruction;
@@ -556,9 +556,11 @@ void PlanBuilder::build_loop(const ir::Operation& operation, std::vector<Instruc
   }
   instruction.blocks.resize(2);
   instruction.joins.resize(3);
+  ++loops_;
   build_region(condition, instruction.blocks[0]);
   instruction.operands = {condition.results[0]->id};
   build_region(body, instruction.blocks[1]);
+  --loops_;
   // New values that lie where carried ones do are moved aside before those are overwritten.
   const auto shares = [&](const ir::Value* v) {
     for (const ir::Value* a : body.arguments)

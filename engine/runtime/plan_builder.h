@@ -53,6 +53,8 @@ class PlanBuilder {
   int packed(const ir::Value* value, int position, std::vector<Instruction>& out);
   bool take_in_place(const ir::Operation& operation, size_t operand, size_t result);
   void extend_buffers();
+  /// True for kernels that run a single time in all.
+  bool once() const { return plan_.options_.once && !run_ && loops_ == 0; }
   Placement& at(const ir::Value* value) {
     return plan_.placements_[static_cast<size_t>(value->id)];
   }
@@ -65,6 +67,7 @@ class PlanBuilder {
   int positions_ = 0;
   std::vector<Run> runs_;
   const Run* run_ = nullptr;          ///< the one whose operations are being built
+  int loops_ = 0;                     ///< around what is being built
   std::set<const ir::Value*> gives_;  ///< values of `run_` that are needed whole after it
   std::map<const ir::Value*, size_t> new_version_;  ///< result value -> input replaced
 };

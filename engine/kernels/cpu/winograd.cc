@@ -36,8 +36,8 @@ bool fits(const ConvShape& s) {
 
 /// The time of a convolution for each pair of channels, in units of a floating-point operation. A
 /// float of the weights, which all have to be brought from memory, takes as long as kPerWeight
-/// operations, as long again where they are brought into another form first; the transforms take
-/// kIn and kOut of them for a point of each channel.
+/// operations, and three times that where they are brought into another form first; the transforms
+/// take kIn and kOut of them for a point of each channel.
 constexpr double kPerWeight = 30, kIn = 15, kOut = 12;
 
 double time_of_weight(bool once) { return once ? 3 * kPerWeight : kPerWeight; }
