@@ -111,7 +111,7 @@ size_t Winograd::scratch_bytes() const {
   return static_cast<size_t>(workers_ * worker_floats() * kItem);
 }
 
-void Winograd::run_block(int64_t begin, int64_t end, const float* x, const WinogradFinish& finish,
+void Winograd::run_block(int64_t begin, int64_t end, const float* x, const ConvFinish& finish,
                          float* y, float* scratch) const {
   const WinogradLoops& loops = winograd_loops(tile_);
   const ConvShape& s = shape_;
@@ -162,8 +162,7 @@ void Winograd::run_block(int64_t begin, int64_t end, const float* x, const Winog
   });
 }
 
-void Winograd::run(const float* x, const WinogradFinish& finish, float* y,
-                   std::byte* scratch) const {
+void Winograd::run(const float* x, const ConvFinish& finish, float* y, std::byte* scratch) const {
   const int64_t blocks = parts(tiles_, block_);
   // A worker's own block runs serially; where there is one worker, the steps are parallel.
   parallel_for(workers_, 1, [&](int64_t first, int64_t last) {
