@@ -12,9 +12,9 @@
 namespace paddle {
 namespace {
 
+using cpu::ConvFinish;
 using cpu::ConvShape;
 using cpu::Winograd;
-using cpu::WinogradFinish;
 
 struct Case {
   int64_t batch, height, width, in, out;
@@ -74,7 +74,7 @@ std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
 
 /// The same bits with weights that were transformed beforehand and in the run.
 std::vector<float> computed(const ConvShape& s, int64_t tile, const void* w,
-                            const std::vector<float>& x, const WinogradFinish& finish = {}) {
+                            const std::vector<float>& x, const ConvFinish& finish = {}) {
   std::vector<float> results[2];
   for (const bool once : {false, true}) {
     const Winograd convolution(s, tile, w, once);
@@ -135,7 +135,7 @@ TEST_P(Tiles, AddBoundAndApply) {
                            bias = numbers(32, 5), residual = numbers(2 * 6 * 7 * 32, 6);
   std::vector<double> wanted = sums(s, x, w);
   for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += bias[i % 32] + residual[i];
-  WinogradFinish finish;
+  ConvFinish finish;
   finish.bias = bias.data();
   finish.residual = residual.data();
   EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
@@ -163,7 +163,7 @@ TEST_P(Tiles, KeepNaNToItsPixels) {
   std::vector<float> x = numbers(24 * 24 * 16, 7);
   const std::vector<float> w = numbers(16 * 16 * 9, 8);
   x[(12 * 24 + 12) * 16] = std::numeric_limits<float>::quiet_NaN();
-  WinogradFinish finish;
+  ConvFinish finish;
   finish.least = 0;
   const std::vector<float> y = computed(s, GetParam(), w.data(), x, finish);
   for (int64_t r = 0; r < 24; ++r)

@@ -228,7 +228,7 @@ std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
         // Most likely of windows of 2 x 2; the places tell.
         const bool halved = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
         if (!planes) std::fill_n(sums, pixels, C(0));
-        s.planes(s.out_height * s.out_width, [&](int64_t to, int64_t from) {
+        s.planes(s.height * s.width, [&](int64_t to, int64_t from) {
           const T* const grad = static_cast<const T*>(operands[0]) + from;
           const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + from;
           if constexpr (std::is_same_v<T, float>)

@@ -45,14 +45,12 @@ hn::Vec<D> corners(D d, int32_t first, int64_t j) {
 }
 
 /// Calls `body(d, j)` with the widest vectors that n elements fill, the last one moved back over
-/// those before it. False as soon as a call gives false.
+/// those before it.
 template <class Body>
-bool cover(int64_t n, Body body) {
+void cover(int64_t n, Body body) {
   const auto with = [&](auto d) {
     const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-    for (int64_t j = 0; j < n; j += lanes)
-      if (!body(d, std::min(j, n - lanes))) return false;
-    return true;
+    for (int64_t j = 0; j < n; j += lanes) body(d, std::min(j, n - lanes));
   };
   if (n >= static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>())))
     return with(hn::ScalableTag<float>());
@@ -84,20 +82,66 @@ void squares_with_places(D d, const float* top, const float* bottom, int64_t j, 
   hn::StoreU(place, di, places + j);
 }
 
-template <class D>
-bool spread(D d, const float* grad, const int32_t* places, int64_t j, int32_t first, int32_t width,
-            float* top, float* bottom) {
-  const hn::Rebind<int32_t, D> di;
-  const auto value = hn::LoadU(d, grad + j);
-  const auto from = hn::Sub(hn::LoadU(di, places + j), corners(di, first, j));
-  const auto is = [&](int32_t step) { return hn::Eq(from, hn::Set(di, step)); };
-  const auto a = is(0), b = is(1), c = is(width), e = is(width + 1);
-  if (!hn::AllTrue(di, hn::Or(hn::Or(a, b), hn::Or(c, e)))) return false;
-  const auto part = [&](auto mask) { return hn::IfThenElseZero(hn::RebindMask(d, mask), value); };
-  hn::StoreInterleaved2(part(a), part(b), d, top + 2 * j);
-  hn::StoreInterleaved2(part(c), part(e), d, bottom + 2 * j);
+#if HWY_TARGET == HWY_SCALAR
+bool spread(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
+            float* out) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t corner = 2 * (r * width + j), place = places[r * n + j];
+      bool inside = false;
+      for (const int64_t at : {corner, corner + 1, corner + width, corner + width + 1}) {
+        out[at] = place == at ? grad[r * n + j] : 0;
+        inside |= place == at;
+      }
+      if (!inside) return false;
+    }
   return true;
 }
+#else
+/// Each square's gradient and place go to two lanes, which are compared with two pixels of its
+/// upper row and of its lower one. Half a vector of squares at a time, the last ones moved back
+/// over those before them; kWhole: there are as many.
+template <bool kWhole>
+bool spread(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
+            float* out) {
+  const hn::ScalableTag<float> d;
+  const hn::ScalableTag<int32_t> di;
+  const hn::Half<decltype(d)> half;
+  const hn::Half<decltype(di)> half_i;
+  const int64_t squares = std::min(n, static_cast<int64_t>(hn::Lanes(half)));
+  const auto some = hn::FirstN(half, static_cast<size_t>(squares));
+  const auto some_i = hn::FirstN(half_i, static_cast<size_t>(squares));
+  const auto some_pixels = hn::FirstN(d, static_cast<size_t>(2 * squares));
+  const auto number = hn::Iota(di, 0);
+  const auto twice = hn::IndicesFromVec(d, hn::ShiftRight<1>(number));
+  const auto twice_i = hn::IndicesFromVec(di, hn::ShiftRight<1>(number));
+  size_t found = 0, wanted = 0;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < n; j += squares) {
+      const int64_t at = std::min(j, n - squares), square = r * n + at;
+      const int64_t corner = 2 * (r * width + at);
+      const auto from =
+          kWhole ? hn::LoadU(half, grad + square) : hn::MaskedLoad(some, half, grad + square);
+      const auto from_i = kWhole ? hn::LoadU(half_i, places + square)
+                                 : hn::MaskedLoad(some_i, half_i, places + square);
+      const auto value = hn::TableLookupLanes(hn::ZeroExtendVector(d, from), twice);
+      const auto place = hn::TableLookupLanes(hn::ZeroExtendVector(di, from_i), twice_i);
+      const auto row = [&](int64_t first) {
+        const auto here = hn::RebindMask(
+            d, hn::Eq(place, hn::Add(number, hn::Set(di, static_cast<int32_t>(first)))));
+        const auto pixels = hn::IfThenElseZero(here, value);
+        if constexpr (kWhole)
+          hn::StoreU(pixels, d, out + first);
+        else
+          hn::BlendedStore(pixels, some_pixels, d, out + first);
+        return hn::CountTrue(d, kWhole ? here : hn::And(here, some_pixels));
+      };
+      found += row(corner) + row(corner + width);
+      wanted += static_cast<size_t>(squares);
+    }
+  return found == wanted;  // a place is found at most once
+}
+#endif
 
 template <class T>
 void rows_loop(const T* const* rows, int64_t count, int64_t n, T* out) {
@@ -173,22 +217,18 @@ void squares_with_places_loop(const float* x, int32_t width, int64_t rows, int64
     cover(n, [&](auto d, int64_t j) {
       squares_with_places(d, top, top + width, j, static_cast<int32_t>(2 * r * width), width,
                           out + r * n, places + r * n);
-      return true;
     });
   }
 }
 
 bool spread_loop(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
                  float* out) {
-  for (int64_t r = 0; r < rows; ++r) {
-    float* const top = out + 2 * r * width;
-    if (!cover(n, [&](auto d, int64_t j) {
-          return spread(d, grad + r * n, places + r * n, j, static_cast<int32_t>(2 * r * width),
-                        width, top, top + width);
-        }))
-      return false;
-  }
-  return true;
+#if HWY_TARGET == HWY_SCALAR
+  return spread(grad, places, rows, n, width, out);
+#else
+  const bool whole = 2 * n >= static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  return (whole ? spread<true> : spread<false>)(grad, places, rows, n, width, out);
+#endif
 }
 
 }  // namespace paddle::cpu::HWY_NAMESPACE

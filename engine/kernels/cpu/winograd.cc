@@ -127,7 +127,7 @@ size_t Winograd::scratch_bytes() const {
 }
 
 void Winograd::run_block(int64_t begin, int64_t end, const float* x, const float* weight,
-                         const WinogradFinish& finish, float* y, float* scratch) const {
+                         const ConvFinish& finish, float* y, float* scratch) const {
   const WinogradLoops& loops = winograd_loops(tile_);
   const ConvShape& s = shape_;
   const int64_t in = s.in_channels, out = s.out_channels;
@@ -176,8 +176,7 @@ void Winograd::run_block(int64_t begin, int64_t end, const float* x, const float
   });
 }
 
-void Winograd::run(const float* x, const WinogradFinish& finish, float* y,
-                   std::byte* scratch) const {
+void Winograd::run(const float* x, const ConvFinish& finish, float* y, std::byte* scratch) const {
   const int64_t blocks = parts(tiles_, block_);
   std::byte* const weight = packed_ ? packed_->data() : scratch + work_bytes();
   if (!packed_) pack(shape_, tile_, given_, weight);

@@ -5,23 +5,12 @@
 // are about 1e-6 of the results' size, where those of the sum over the window are 2e-7. What is not
 // finite in an image reaches all pixels of its tiles.
 
-#include <limits>
 #include <memory>
 
+#include "kernels/cpu/conv_finish.h"
 #include "kernels/cpu/conv_shape.h"
-#include "kernels/cpu/map_step.h"
 
 namespace paddle::cpu {
-
-/// What is done to the sums: `bias` (per channel) and `residual` (as the output) are added where
-/// they are not null, what is below `least` becomes it, and then a loop runs if there is one.
-struct WinogradFinish {
-  const float* bias = nullptr;
-  const float* residual = nullptr;
-  float least = -std::numeric_limits<float>::infinity();
-  Loop loop = nullptr;
-  const double* params = nullptr;
-};
 
 class Winograd {
  public:
@@ -35,11 +24,11 @@ class Winograd {
   int64_t tile() const { return tile_; }
   size_t scratch_bytes() const;
   /// x and y have channels last; `residual` may be y.
-  void run(const float* x, const WinogradFinish& finish, float* y, std::byte* scratch) const;
+  void run(const float* x, const ConvFinish& finish, float* y, std::byte* scratch) const;
 
  private:
   void run_block(int64_t begin, int64_t end, const float* x, const float* weight,
-                 const WinogradFinish& finish, float* y, float* scratch) const;
+                 const ConvFinish& finish, float* y, float* scratch) const;
   int64_t worker_floats() const;
   size_t work_bytes() const;
 

@@ -1,6 +1,7 @@
 // 2-D convolutions and their two gradients in f32 and bf16. Images with channels last are taken as
 // they lie; for others, and for weights, oneDNN chooses the layouts it computes in: the operands
-// are brought there, and the result back, where they differ.
+// are brought there, and the result back, where they differ. Where few channels would not fill its
+// vectors, our own convolutions are taken.
 
 #include "base/serial_scope.h"
 #include "kernels/cpu/conv_shape.h"
@@ -147,6 +148,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
                                     request.operands[1].shape, request.results[0].shape);
   if (!computes(request, s)) return nullptr;
   if (auto kernel = winograd_convolution(request, s, at, epilogue)) return kernel;
+  if (auto kernel = batch_convolution(request, lying(s), at, epilogue)) return kernel;
   const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth());
   const SerialScope scope(serial);
   const Geometry g(s, request.operands[0].dtype);
@@ -187,6 +189,8 @@ std::unique_ptr<Kernel> prepare_conv2d_input_grad(const KernelRequest& request) 
     return prepare_product(matrix(pixels, s.out_channels, Tag::ab), {Slot::kOperand, 1},
                            matrix(s.out_channels, s.in_channels, Tag::ab), {Slot::kOperand, 0},
                            matrix(pixels, s.in_channels, Tag::ab));
+  if (computes(request, s))
+    if (auto kernel = batch_input_grad(request, lying(s))) return kernel;
   return prepare_gradient<Backward>(
       request, s, &Geometry::weight, &Geometry::input,
       [](const Description& d) {
@@ -207,6 +211,8 @@ std::unique_ptr<Kernel> prepare_conv2d_weight_grad(const KernelRequest& request)
     return prepare_product(matrix(s.out_channels, pixels, Tag::ba), {Slot::kOperand, 1},
                            matrix(pixels, s.in_channels, Tag::ab), {Slot::kOperand, 0},
                            matrix(s.out_channels, s.in_channels, Tag::ab));
+  if (computes(request, s))
+    if (auto kernel = batch_weight_grad(request, lying(s))) return kernel;
   return prepare_gradient<Backward>(
       request, s, &Geometry::input, &Geometry::weight,
       [](const Description& d) {

@@ -55,6 +55,23 @@ void Epilogue::begin(Program& program, const Layout& result) const {
               });
 }
 
+std::optional<LoopFunction> loop_function(const FusedStep* activation, int64_t channels) {
+  LoopFunction out;
+  if (!activation) return out;
+  if (activation->op->name() == "relu") {
+    out.least = 0;
+    return out;
+  }
+  const Layout pixel = Layout::contiguous(DType::kF32, {channels});
+  const auto kernel = prepare_kernel(
+      {*activation->op, activation->attrs, std::span(&pixel, 1), std::span(&pixel, 1)});
+  auto step = kernel ? cpu::map_step(*kernel) : std::nullopt;
+  if (!step || step->operands != std::vector{DType::kF32} || step->result != DType::kF32)
+    return std::nullopt;
+  out.step = std::move(*step);
+  return out;
+}
+
 bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype) {
   if (!supports(dtype) || !beginning(group[0].op->name())) return false;
   const bool summed = group.size() == 2 && group[1].op->name() == "add";

@@ -3,8 +3,11 @@
 // folder only.
 
 #include <array>
+#include <limits>
+#include <optional>
 
 #include "kernels/cpu/conv_shape.h"
+#include "kernels/cpu/map_step.h"
 #include "kernels/onednn/program.h"
 #include "ops/fused.h"
 
@@ -30,6 +33,14 @@ struct Epilogue {
   void begin(Program& program, const Layout& result) const;
 };
 
+/// An activation in f32 as a bound from below, or as a loop over the results.
+struct LoopFunction {
+  float least = -std::numeric_limits<float>::infinity();
+  cpu::MapStep step;
+};
+/// None if there is no loop for it; `activation` may be null.
+std::optional<LoopFunction> loop_function(const FusedStep* activation, int64_t channels);
+
 /// conv2d, matmul and linear, of operands at these places; null where they are not for oneDNN.
 std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandPlaces& at,
                                     const Epilogue& epilogue);
@@ -37,6 +48,13 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
 std::unique_ptr<Kernel> winograd_convolution(const KernelRequest& request,
                                              const cpu::ConvShape& shape, const OperandPlaces& at,
                                              const Epilogue& epilogue);
+/// Convolutions with few channels over many images (kernels/cpu/batch_conv.h), and their gradients
+/// for the input and the weight; null where they cannot be computed so, or no faster.
+std::unique_ptr<Kernel> batch_convolution(const KernelRequest& request, const cpu::ConvShape& shape,
+                                          const OperandPlaces& at, const Epilogue& epilogue);
+std::unique_ptr<Kernel> batch_input_grad(const KernelRequest& request, const cpu::ConvShape& shape);
+std::unique_ptr<Kernel> batch_weight_grad(const KernelRequest& request,
+                                          const cpu::ConvShape& shape);
 std::unique_ptr<Kernel> matrix_product(const KernelRequest& request, const OperandPlaces& at,
                                        const Epilogue& epilogue);
 std::unique_ptr<Kernel> linear_layer(const KernelRequest& request, const OperandPlaces& at,

@@ -1,45 +1,18 @@
 // Winograd's convolution (kernels/cpu/winograd.h) in the place of oneDNN's, with the same
 // epilogues.
 
-#include <limits>
-#include <optional>
-
 #include "kernels/cpu/winograd.h"
 #include "kernels/onednn/post_ops.h"
 
 namespace paddle::onednn {
 namespace {
 
+using cpu::ConvFinish;
 using cpu::Winograd;
-using cpu::WinogradFinish;
-
-/// The activation as a bound or a loop.
-struct Function {
-  float least = -std::numeric_limits<float>::infinity();
-  cpu::MapStep step;
-};
-
-/// None if there is no loop for it.
-std::optional<Function> function_of(const FusedStep* activation, int64_t channels) {
-  Function out;
-  if (!activation) return out;
-  if (activation->op->name() == "relu") {
-    out.least = 0;
-    return out;
-  }
-  const Layout pixel = Layout::contiguous(DType::kF32, {channels});
-  const auto kernel = prepare_kernel(
-      {*activation->op, activation->attrs, std::span(&pixel, 1), std::span(&pixel, 1)});
-  auto step = kernel ? cpu::map_step(*kernel) : std::nullopt;
-  if (!step || step->operands != std::vector{DType::kF32} || step->result != DType::kF32)
-    return std::nullopt;
-  out.step = std::move(*step);
-  return out;
-}
 
 class WinogradKernel final : public Kernel {
  public:
-  WinogradKernel(Winograd convolution, size_t image, int bias, int residual, Function function)
+  WinogradKernel(Winograd convolution, size_t image, int bias, int residual, LoopFunction function)
       : convolution_(std::move(convolution)),
         image_(image),
         bias_(bias),
@@ -50,8 +23,8 @@ class WinogradKernel final : public Kernel {
     const auto values = [&](int i) {
       return i < 0 ? nullptr : static_cast<const float*>(operands[static_cast<size_t>(i)]);
     };
-    const WinogradFinish finish{values(bias_), values(residual_), function_.least,
-                                function_.step.loop, function_.step.params.data()};
+    const ConvFinish finish{values(bias_), values(residual_), function_.least, function_.step.loop,
+                            function_.step.params.data()};
     convolution_.run(static_cast<const float*>(operands[image_]), finish,
                      static_cast<float*>(results[0]), context.scratch);
   }
@@ -68,7 +41,7 @@ class WinogradKernel final : public Kernel {
   Winograd convolution_;
   size_t image_;
   int bias_, residual_;  ///< positions among the operands, or -1
-  Function function_;
+  LoopFunction function_;
 };
 
 }  // namespace
@@ -80,7 +53,7 @@ std::unique_ptr<Kernel> winograd_convolution(const KernelRequest& request,
   if (!request.winograd || !w.constant || x.dtype != DType::kF32) return nullptr;
   const int64_t tile = Winograd::best_tile(shape, request.once);
   if (tile == 0) return nullptr;
-  auto function = function_of(epilogue.function, shape.out_channels);
+  auto function = loop_function(epilogue.function, shape.out_channels);
   if (!function) return nullptr;
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
   return std::make_unique<WinogradKernel>(Winograd(shape, tile, w.constant, request.once), at[0],

@@ -1,0 +1,288 @@
+// Convolutions over images in the lanes of vectors against plain sums in f64: odd sizes, strides,
+// padding, batches that fill no vector, one thread and several, each instruction set.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "hwy/targets.h"
+
+#include "base/parallel.h"
+#include "kernels/cpu/batch_conv.h"
+#include "kernels/cpu/batch_conv_loops.h"
+#include "tensor/tensor.h"
+
+namespace paddle {
+namespace {
+
+using cpu::BatchConvolution;
+using cpu::BatchWeightGrad;
+using cpu::ConvFinish;
+using cpu::ConvShape;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+struct Case {
+  int64_t batch, in, out, height, width, kernel_height, kernel_width;
+  int64_t stride_height = 1, stride_width = 1;
+  int64_t top = 0, bottom = 0, left = 0, right = 0;
+
+  ConvShape shape() const {
+    ConvShape s{};
+    s.batch = batch;
+    s.in_channels = in;
+    s.out_channels = out;
+    s.groups = s.dilation_height = s.dilation_width = 1;
+    s.height = height;
+    s.width = width;
+    s.kernel_height = kernel_height;
+    s.kernel_width = kernel_width;
+    s.stride_height = stride_height;
+    s.stride_width = stride_width;
+    s.top = top;
+    s.bottom = bottom;
+    s.left = left;
+    s.right = right;
+    s.out_height = (height + top + bottom - kernel_height) / stride_height + 1;
+    s.out_width = (width + left + right - kernel_width) / stride_width + 1;
+    return s;
+  }
+  std::string text() const {
+    return str(batch, " images ", height, " x ", width, ", ", in, " to ", out, " by ",
+               kernel_height, " x ", kernel_width, ", stride ", stride_height, " x ", stride_width,
+               ", padding ", top, " ", bottom, " ", left, " ", right);
+  }
+};
+
+const Case kCases[] = {
+    {1, 1, 1, 1, 1, 1, 1},
+    {16, 1, 6, 28, 28, 3, 3, 1, 1, 1, 1, 1, 1},
+    {17, 6, 16, 14, 14, 5, 5},
+    {33, 3, 5, 9, 1, 3, 1, 1, 1, 1, 1},
+    {5, 2, 3, 1, 13, 1, 4, 1, 1, 0, 0, 1, 3},
+    {32, 4, 7, 3, 2, 5, 6, 1, 1, 2, 3, 4, 1},
+    {20, 17, 2, 6, 5, 3, 3, 1, 1, 1, 0, 2, 1},
+    {64, 2, 9, 7, 6, 3, 2, 1, 1, 0, 0, 0, 0},
+    {48, 9, 17, 4, 4, 2, 2, 1, 1, 1, 1, 0, 0},
+    {3, 5, 4, 2, 2, 2, 2, 1, 1, 6, 7, 5, 4},
+    {16, 3, 12, 11, 10, 3, 5, 2, 2, 1, 1, 2, 2},
+    {31, 1, 13, 8, 9, 2, 3, 3, 2, 0, 1, 1, 0},
+    {12, 8, 8, 7, 11, 4, 1, 1, 3, 2, 1, 0, 0},
+    {40, 11, 10, 5, 5, 1, 1},
+    {16, 2, 3, 70, 33, 3, 3, 1, 1, 1, 1, 1, 1},
+};
+
+std::vector<float> numbers(int64_t count, uint32_t seed) {
+  std::vector<float> out(static_cast<size_t>(count));
+  for (float& v : out) {
+    seed = seed * 1664525u + 1013904223u;
+    v = static_cast<float>(seed >> 8) / 8388608.0f - 1;
+  }
+  return out;
+}
+
+struct Operands {
+  explicit Operands(const ConvShape& s)
+      : x(numbers(s.batch * s.in_channels * s.height * s.width, 1)),
+        weight(numbers(s.out_channels * s.depth(), 2)),
+        grad(numbers(s.batch * s.out_channels * s.positions(), 3)) {}
+  std::vector<float> x, weight, grad;
+};
+
+/// Calls `body(place in x, in the weight, in the output)` for every product of the convolution.
+template <class Body>
+void products(const ConvShape& s, Body body) {
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t o = 0; o < s.out_channels; ++o)
+      for (int64_t c = 0; c < s.in_channels; ++c)
+        for (int64_t p = 0; p < s.positions(); ++p)
+          for (int64_t k = 0; k < s.kernel_height * s.kernel_width; ++k) {
+            const int64_t i = k / s.kernel_width, j = k % s.kernel_width;
+            const int64_t row = p / s.out_width * s.stride_height - s.top + i;
+            const int64_t column = p % s.out_width * s.stride_width - s.left + j;
+            if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
+            body(static_cast<size_t>(((n * s.in_channels + c) * s.height + row) * s.width + column),
+                 static_cast<size_t>(o * s.depth() + c * s.kernel_height * s.kernel_width + k),
+                 static_cast<size_t>((n * s.out_channels + o) * s.positions() + p));
+          }
+}
+
+/// A sum in f64, and that of the sizes of its terms, which its error is a part of.
+struct Sum {
+  double value = 0, size = 0;
+  void add(double term) {
+    value += term;
+    size += std::abs(term);
+  }
+};
+
+void expect_sums(const std::vector<float>& got, const std::vector<Sum>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (std::isnan(wanted[i].value)) {
+      ASSERT_TRUE(std::isnan(got[i])) << "at " << i;
+    } else {
+      ASSERT_NEAR(got[i], wanted[i].value, 1e-6 * wanted[i].size) << "at " << i;
+    }
+  }
+}
+
+/// What `run(results, scratch)` writes; neither may it read what was there before, nor write
+/// beyond.
+template <class Run>
+std::vector<float> computed(size_t count, size_t scratch_bytes, Run run) {
+  constexpr size_t kGuard = 64;
+  const auto guarded = [](size_t n) { return std::vector<float>(n + kGuard, kNaN); };
+  std::vector<float> results = guarded(count);
+  const auto scratch = Storage::allocate(scratch_bytes + kGuard);
+  std::fill_n(reinterpret_cast<float*>(scratch->data()), scratch_bytes / sizeof(float), kNaN);
+  std::fill_n(scratch->data() + scratch_bytes, kGuard, std::byte{0x5a});
+  run(results.data(), scratch->data());
+  for (size_t i = 0; i < kGuard; ++i) {
+    EXPECT_TRUE(std::isnan(results[count + i]));
+    EXPECT_EQ(scratch->data()[scratch_bytes + i], std::byte{0x5a});
+  }
+  results.resize(count);
+  return results;
+}
+
+std::vector<float> forward(const ConvShape& s, const Operands& at, const ConvFinish& finish = {}) {
+  const auto convolution = BatchConvolution::forward(s);
+  return computed(at.grad.size(), convolution.scratch_bytes(), [&](float* y, std::byte* scratch) {
+    convolution.run(at.x.data(), at.weight.data(), finish, y, scratch);
+  });
+}
+
+void expect_all(const ConvShape& s, const Operands& at) {
+  std::vector<Sum> y(at.grad.size()), dx(at.x.size()), dw(at.weight.size());
+  products(s, [&](size_t x, size_t w, size_t out) {
+    y[out].add(static_cast<double>(at.x[x]) * at.weight[w]);
+    dx[x].add(static_cast<double>(at.grad[out]) * at.weight[w]);
+    dw[w].add(static_cast<double>(at.grad[out]) * at.x[x]);
+  });
+  expect_sums(forward(s, at), y);
+  const BatchWeightGrad weight_grad(s);
+  expect_sums(computed(dw.size(), weight_grad.scratch_bytes(),
+                       [&](float* out, std::byte* scratch) {
+                         weight_grad.run(at.x.data(), at.grad.data(), out, scratch);
+                       }),
+              dw);
+  if (s.stride_height > 1 || s.stride_width > 1) return;
+  const auto input_grad = BatchConvolution::input_grad(s);
+  expect_sums(computed(dx.size(), input_grad.scratch_bytes(),
+                       [&](float* out, std::byte* scratch) {
+                         input_grad.run(at.grad.data(), at.weight.data(), {}, out, scratch);
+                       }),
+              dx);
+}
+
+struct Machine {
+  int threads;
+  int64_t without;  ///< instruction sets that are not used
+};
+
+constexpr int64_t kFromAvx512 = HWY_AVX3 | (HWY_AVX3 - 1), kFromAvx2 = HWY_AVX2 | (HWY_AVX2 - 1);
+
+class BatchConv : public testing::TestWithParam<Machine> {
+ protected:
+  void SetUp() override {
+    set_thread_count(GetParam().threads);
+    hwy::DisableTargets(GetParam().without);
+  }
+  void TearDown() override {
+    set_thread_count(available_cores());
+    hwy::DisableTargets(0);
+  }
+};
+
+TEST_P(BatchConv, GiveTheSums) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.text());
+    const ConvShape s = c.shape();
+    expect_all(s, Operands(s));
+  }
+}
+
+TEST_P(BatchConv, KeepNaNToItsSums) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.text());
+    const ConvShape s = c.shape();
+    for (const auto values : {&Operands::x, &Operands::weight, &Operands::grad}) {
+      Operands at(s);
+      (at.*values)[(at.*values).size() / 3] = kNaN;
+      expect_all(s, at);
+    }
+  }
+}
+
+TEST_P(BatchConv, AddBoundAndApply) {
+  const ConvShape s = Case{19, 3, 11, 6, 7, 3, 3, 1, 1, 1, 1, 1, 1}.shape();
+  const Operands at(s);
+  const std::vector<float> bias = numbers(s.out_channels, 4);
+  std::vector<Sum> wanted(at.grad.size());
+  products(s, [&](size_t x, size_t w, size_t out) {
+    wanted[out].add(static_cast<double>(at.x[x]) * at.weight[w]);
+  });
+  for (size_t i = 0; i < wanted.size(); ++i)
+    wanted[i].add(bias[i / static_cast<size_t>(s.positions()) % bias.size()]);
+  ConvFinish finish;
+  finish.bias = bias.data();
+  expect_sums(forward(s, at, finish), wanted);
+
+  std::vector<Sum> bound = wanted;
+  for (Sum& sum : bound) sum.value = std::max(sum.value, 0.0);
+  finish.least = 0;
+  expect_sums(forward(s, at, finish), bound);
+
+  for (Sum& sum : wanted) sum.value = 0.25 * sum.value + 2;
+  finish.least = -std::numeric_limits<float>::infinity();
+  const double params[] = {0.25, 2};
+  finish.params = params;
+  finish.loop = [](const void* const* in, void* out, int64_t n, const double* p) {
+    for (int64_t i = 0; i < n; ++i)
+      static_cast<float*>(out)[i] =
+          static_cast<float>(p[0] * static_cast<const float*>(in[0])[i] + p[1]);
+  };
+  expect_sums(forward(s, at, finish), wanted);
+}
+
+TEST_P(BatchConv, LetNaNPassTheBound) {
+  const ConvShape s = Case{16, 1, 1, 3, 3, 1, 1}.shape();
+  Operands at(s);
+  at.x[5] = kNaN;
+  ConvFinish finish;
+  finish.least = 0;
+  EXPECT_TRUE(std::isnan(forward(s, at, finish)[5]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, BatchConv,
+                         testing::Values(Machine{1, 0}, Machine{2, 0}, Machine{5, 0},
+                                         Machine{2, kFromAvx512}, Machine{2, kFromAvx2}));
+
+TEST(BatchConvRule, IsChosenForFewChannelsAndManyImages) {
+  if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
+  const auto shape = [](int64_t batch, int64_t in, int64_t out) {
+    return Case{batch, in, out, 14, 14, 5, 5}.shape();
+  };
+  EXPECT_TRUE(BatchConvolution::suits(shape(64, 1, 6)));
+  EXPECT_FALSE(BatchConvolution::suits(shape(64, 6, 16)));
+  EXPECT_FALSE(BatchConvolution::suits(shape(1, 1, 6)));
+  EXPECT_TRUE(BatchConvolution::suits_input_grad(shape(64, 6, 16)));
+  EXPECT_FALSE(BatchConvolution::suits_input_grad(shape(64, 32, 32)));
+  EXPECT_TRUE(BatchWeightGrad::suits(shape(64, 1, 6)));
+  EXPECT_FALSE(BatchWeightGrad::suits(shape(64, 16, 16)));
+
+  ConvShape s = shape(64, 1, 6);
+  s.channels_last = true;
+  EXPECT_FALSE(BatchConvolution::suits(s));
+  s = shape(64, 2, 6);
+  s.groups = 2;
+  EXPECT_FALSE(BatchConvolution::suits(s));
+  s = shape(64, 6, 16);
+  s.stride_width = 2;
+  EXPECT_FALSE(BatchConvolution::suits_input_grad(s));
+}
+
+}  // namespace
+}  // namespace paddle
