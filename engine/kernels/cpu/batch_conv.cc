@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "kernels/cpu/batch_conv_loops.h"
+#include "kernels/cpu/conv_surplus.h"
 
 namespace paddle::cpu {
 namespace {
@@ -21,23 +22,9 @@ int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 /// A number of floats that fills lines of the cache.
 size_t whole_lines(int64_t floats) { return static_cast<size_t>(parts(floats, 16) * 16); }
 
-/// Channels that are computed for n of them by vectors of channels.
-int64_t filled(int64_t n, int64_t lanes) { return parts(n, lanes) * lanes; }
-
-constexpr int64_t kWidest = 16;  // lanes of AVX-512
-
 bool computes(const ConvShape& s) {
   return !s.channels_last && s.groups == 1 && s.dilation_height == 1 && s.dilation_width == 1 &&
-         batch_conv_loops().lanes >= kWidest / 2;
-}
-
-/// About the time of oneDNN in units of ours, where it computes so many channels: the part of our
-/// lanes that have an image, squared because images that fill no vector are also slower to gather.
-double saving(const ConvShape& s, int64_t in, int64_t out) {
-  const double images =
-      static_cast<double>(s.batch) / static_cast<double>(filled(s.batch, batch_conv_loops().lanes));
-  return images * images * static_cast<double>(in * out) /
-         static_cast<double>(s.in_channels * s.out_channels);
+         batch_conv_loops().lanes >= 8;
 }
 
 /// Images [batch, channel, row, column].
@@ -113,17 +100,19 @@ BatchStrip BatchStrips::strip(const ConvShape& s, int64_t i) const {
            std::min(s.height, below)}};
 }
 
-bool BatchConvolution::suits(const ConvShape& s) {
+double BatchConvolution::saving(const ConvShape& s) {
   const int64_t lanes = batch_conv_loops().lanes;
-  const int64_t in = s.in_channels <= lanes ? s.in_channels : filled(s.in_channels, lanes);
+  // With strides more of the time goes into bringing images into vectors.
   const bool strided = s.stride_height > 1 || s.stride_width > 1;
-  return computes(s) && saving(s, in, filled(s.out_channels, lanes)) >= (strided ? 1.5 : 1.25);
+  return computes(s) ? forward_surplus(s, lanes) * filled_part(s.batch, lanes) / (strided ? 1.2 : 1)
+                     : 0;
 }
 
-bool BatchConvolution::suits_input_grad(const ConvShape& s) {
+double BatchConvolution::input_grad_saving(const ConvShape& s) {
   const int64_t lanes = batch_conv_loops().lanes;
-  return computes(s) && s.stride_height == 1 && s.stride_width == 1 &&
-         saving(s, filled(s.in_channels, lanes), filled(s.out_channels, lanes)) >= 1.25;
+  if (!computes(s) || s.stride_height > 1 || s.stride_width > 1) return 0;
+  return surplus(s, filled(s.in_channels, lanes), filled(s.out_channels, lanes)) *
+         filled_part(s.batch, lanes);
 }
 
 BatchConvolution BatchConvolution::forward(const ConvShape& shape) { return {shape, false}; }
@@ -232,14 +221,18 @@ void BatchConvolution::run(const float* x, const float* weight, const ConvFinish
   });
 }
 
-bool BatchWeightGrad::suits(const ConvShape& s) {
-  const int64_t lanes = batch_conv_loops().lanes;
-  const int64_t in = s.in_channels, out = s.out_channels;
-  if (!computes(s)) return false;
-  if (in == 3 || (in < 3 && lanes == kWidest)) return saving(s, in, filled(out, lanes)) >= 1.6;
-  if (in < kWidest && lanes == kWidest)  // its code for AVX2
-    return 1.4 * saving(s, filled(in, lanes / 2), filled(out, lanes / 2)) >= 1.6;
-  return saving(s, filled(in, lanes), filled(out, lanes)) >= 1.6;
+double BatchWeightGrad::saving(const ConvShape& s) {
+  const int64_t lanes = batch_conv_loops().lanes, in = s.in_channels;
+  if (!computes(s)) return 0;
+  // Sums over the lanes, and short runs of them, take time too.
+  const double part = filled_part(s.batch, lanes) / 1.3;
+  const auto with = [&](int64_t channels, int64_t block) {
+    return part * surplus(s, channels, filled(s.out_channels, block));
+  };
+  if (in == 3 || (in < 3 && lanes == kAvx512Lanes)) return with(in, lanes);
+  if (in < kAvx512Lanes && lanes == kAvx512Lanes)  // its code for AVX2 is taken
+    return 1.4 * with(filled(in, lanes / 2), lanes / 2);
+  return with(filled(in, lanes), lanes);
 }
 
 BatchWeightGrad::BatchWeightGrad(const ConvShape& shape)

@@ -259,7 +259,7 @@ void total(const float* sums, int64_t parts, int64_t part_stride, int64_t count,
 
 }  // namespace
 
-const BatchConvLoops* loops_of() {
+const BatchConvLoops* batch_loops_of() {
   static const BatchConvLoops loops = {
       lanes(), kRowOutputs, kProductsOutputs, kProductsTaps, gather, scatter, row, products, total};
   return &loops;
@@ -271,9 +271,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paddle::cpu {
 
-HWY_EXPORT(loops_of);
+HWY_EXPORT(batch_loops_of);
 
-const BatchConvLoops& batch_conv_loops() { return *HWY_DYNAMIC_DISPATCH(loops_of)(); }
+const BatchConvLoops& batch_conv_loops() { return *HWY_DYNAMIC_DISPATCH(batch_loops_of)(); }
 
 }  // namespace paddle::cpu
 #endif

@@ -148,7 +148,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
                                     request.operands[1].shape, request.results[0].shape);
   if (!computes(request, s)) return nullptr;
   if (auto kernel = winograd_convolution(request, s, at, epilogue)) return kernel;
-  if (auto kernel = batch_convolution(request, lying(s), at, epilogue)) return kernel;
+  if (auto kernel = narrow_convolution(request, lying(s), at, epilogue)) return kernel;
   const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth());
   const SerialScope scope(serial);
   const Geometry g(s, request.operands[0].dtype);
@@ -190,7 +190,7 @@ std::unique_ptr<Kernel> prepare_conv2d_input_grad(const KernelRequest& request) 
                            matrix(s.out_channels, s.in_channels, Tag::ab), {Slot::kOperand, 0},
                            matrix(pixels, s.in_channels, Tag::ab));
   if (computes(request, s))
-    if (auto kernel = batch_input_grad(request, lying(s))) return kernel;
+    if (auto kernel = narrow_input_grad(request, lying(s))) return kernel;
   return prepare_gradient<Backward>(
       request, s, &Geometry::weight, &Geometry::input,
       [](const Description& d) {
@@ -212,7 +212,7 @@ std::unique_ptr<Kernel> prepare_conv2d_weight_grad(const KernelRequest& request)
                            matrix(pixels, s.in_channels, Tag::ab), {Slot::kOperand, 0},
                            matrix(s.out_channels, s.in_channels, Tag::ab));
   if (computes(request, s))
-    if (auto kernel = batch_weight_grad(request, lying(s))) return kernel;
+    if (auto kernel = narrow_weight_grad(request, lying(s))) return kernel;
   return prepare_gradient<Backward>(
       request, s, &Geometry::input, &Geometry::weight,
       [](const Description& d) {

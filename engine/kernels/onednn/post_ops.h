@@ -48,13 +48,16 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
 std::unique_ptr<Kernel> winograd_convolution(const KernelRequest& request,
                                              const cpu::ConvShape& shape, const OperandPlaces& at,
                                              const Epilogue& epilogue);
-/// Convolutions with few channels over many images (kernels/cpu/batch_conv.h), and their gradients
-/// for the input and the weight; null where they cannot be computed so, or no faster.
-std::unique_ptr<Kernel> batch_convolution(const KernelRequest& request, const cpu::ConvShape& shape,
-                                          const OperandPlaces& at, const Epilogue& epilogue);
-std::unique_ptr<Kernel> batch_input_grad(const KernelRequest& request, const cpu::ConvShape& shape);
-std::unique_ptr<Kernel> batch_weight_grad(const KernelRequest& request,
+/// Convolutions with few channels by vectors of images or pixels (kernels/cpu/batch_conv.h,
+/// row_conv.h), and their gradients for the input and the weight; null where they cannot be
+/// computed so, or no faster.
+std::unique_ptr<Kernel> narrow_convolution(const KernelRequest& request,
+                                           const cpu::ConvShape& shape, const OperandPlaces& at,
+                                           const Epilogue& epilogue);
+std::unique_ptr<Kernel> narrow_input_grad(const KernelRequest& request,
                                           const cpu::ConvShape& shape);
+std::unique_ptr<Kernel> narrow_weight_grad(const KernelRequest& request,
+                                           const cpu::ConvShape& shape);
 std::unique_ptr<Kernel> matrix_product(const KernelRequest& request, const OperandPlaces& at,
                                        const Epilogue& epilogue);
 std::unique_ptr<Kernel> linear_layer(const KernelRequest& request, const OperandPlaces& at,

@@ -1,8 +1,10 @@
-// Convolutions over images in the lanes of vectors against plain sums in f64: odd sizes, strides,
-// padding, batches that fill no vector, one thread and several, each instruction set.
+// Convolutions by vectors of images and by vectors of pixels against plain sums in f64: odd sizes,
+// strides, padding, batches and rows that fill no vector, one thread and several, each instruction
+// set.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -11,6 +13,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/batch_conv.h"
 #include "kernels/cpu/batch_conv_loops.h"
+#include "kernels/cpu/row_conv.h"
 #include "tensor/tensor.h"
 
 namespace paddle {
@@ -20,6 +23,7 @@ using cpu::BatchConvolution;
 using cpu::BatchWeightGrad;
 using cpu::ConvFinish;
 using cpu::ConvShape;
+using cpu::RowConvolution;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
@@ -71,6 +75,9 @@ const Case kCases[] = {
     {12, 8, 8, 7, 11, 4, 1, 1, 3, 2, 1, 0, 0},
     {40, 11, 10, 5, 5, 1, 1},
     {16, 2, 3, 70, 33, 3, 3, 1, 1, 1, 1, 1, 1},
+    {1, 1, 6, 28, 28, 5, 5, 1, 1, 2, 2, 2, 2},
+    {2, 3, 9, 5, 50, 3, 3, 2, 1, 1, 0, 1, 2},
+    {1, 2, 17, 40, 16, 2, 1, 1, 1, 0, 1, 0, 0},
 };
 
 std::vector<float> numbers(int64_t count, uint32_t seed) {
@@ -147,8 +154,8 @@ std::vector<float> computed(size_t count, size_t scratch_bytes, Run run) {
   return results;
 }
 
-std::vector<float> forward(const ConvShape& s, const Operands& at, const ConvFinish& finish = {}) {
-  const auto convolution = BatchConvolution::forward(s);
+std::vector<float> forward(const auto& convolution, const Operands& at,
+                           const ConvFinish& finish = {}) {
   return computed(at.grad.size(), convolution.scratch_bytes(), [&](float* y, std::byte* scratch) {
     convolution.run(at.x.data(), at.weight.data(), finish, y, scratch);
   });
@@ -161,7 +168,11 @@ void expect_all(const ConvShape& s, const Operands& at) {
     dx[x].add(static_cast<double>(at.grad[out]) * at.weight[w]);
     dw[w].add(static_cast<double>(at.grad[out]) * at.x[x]);
   });
-  expect_sums(forward(s, at), y);
+  expect_sums(forward(BatchConvolution::forward(s), at), y);
+  // By rows, weights are multiplied with the padding's zeros as well.
+  const bool finite =
+      std::none_of(at.weight.begin(), at.weight.end(), [](float v) { return v != v; });
+  if (s.stride_width == 1 && finite) expect_sums(forward(RowConvolution(s), at), y);
   const BatchWeightGrad weight_grad(s);
   expect_sums(computed(dw.size(), weight_grad.scratch_bytes(),
                        [&](float* out, std::byte* scratch) {
@@ -184,7 +195,7 @@ struct Machine {
 
 constexpr int64_t kFromAvx512 = HWY_AVX3 | (HWY_AVX3 - 1), kFromAvx2 = HWY_AVX2 | (HWY_AVX2 - 1);
 
-class BatchConv : public testing::TestWithParam<Machine> {
+class NarrowConv : public testing::TestWithParam<Machine> {
  protected:
   void SetUp() override {
     set_thread_count(GetParam().threads);
@@ -196,7 +207,7 @@ class BatchConv : public testing::TestWithParam<Machine> {
   }
 };
 
-TEST_P(BatchConv, GiveTheSums) {
+TEST_P(NarrowConv, GiveTheSums) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.text());
     const ConvShape s = c.shape();
@@ -204,7 +215,7 @@ TEST_P(BatchConv, GiveTheSums) {
   }
 }
 
-TEST_P(BatchConv, KeepNaNToItsSums) {
+TEST_P(NarrowConv, KeepNaNToItsSums) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.text());
     const ConvShape s = c.shape();
@@ -216,7 +227,7 @@ TEST_P(BatchConv, KeepNaNToItsSums) {
   }
 }
 
-TEST_P(BatchConv, AddBoundAndApply) {
+TEST_P(NarrowConv, AddBoundAndApply) {
   const ConvShape s = Case{19, 3, 11, 6, 7, 3, 3, 1, 1, 1, 1, 1, 1}.shape();
   const Operands at(s);
   const std::vector<float> bias = numbers(s.out_channels, 4);
@@ -228,12 +239,16 @@ TEST_P(BatchConv, AddBoundAndApply) {
     wanted[i].add(bias[i / static_cast<size_t>(s.positions()) % bias.size()]);
   ConvFinish finish;
   finish.bias = bias.data();
-  expect_sums(forward(s, at, finish), wanted);
+  const auto expect_both = [&](const std::vector<Sum>& sums) {
+    expect_sums(forward(BatchConvolution::forward(s), at, finish), sums);
+    expect_sums(forward(RowConvolution(s), at, finish), sums);
+  };
+  expect_both(wanted);
 
   std::vector<Sum> bound = wanted;
   for (Sum& sum : bound) sum.value = std::max(sum.value, 0.0);
   finish.least = 0;
-  expect_sums(forward(s, at, finish), bound);
+  expect_both(bound);
 
   for (Sum& sum : wanted) sum.value = 0.25 * sum.value + 2;
   finish.least = -std::numeric_limits<float>::infinity();
@@ -244,44 +259,58 @@ TEST_P(BatchConv, AddBoundAndApply) {
       static_cast<float*>(out)[i] =
           static_cast<float>(p[0] * static_cast<const float*>(in[0])[i] + p[1]);
   };
-  expect_sums(forward(s, at, finish), wanted);
+  expect_both(wanted);
 }
 
-TEST_P(BatchConv, LetNaNPassTheBound) {
+TEST_P(NarrowConv, LetNaNPassTheBound) {
   const ConvShape s = Case{16, 1, 1, 3, 3, 1, 1}.shape();
   Operands at(s);
   at.x[5] = kNaN;
   ConvFinish finish;
   finish.least = 0;
-  EXPECT_TRUE(std::isnan(forward(s, at, finish)[5]));
+  EXPECT_TRUE(std::isnan(forward(BatchConvolution::forward(s), at, finish)[5]));
+  EXPECT_TRUE(std::isnan(forward(RowConvolution(s), at, finish)[5]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, BatchConv,
+INSTANTIATE_TEST_SUITE_P(Machines, NarrowConv,
                          testing::Values(Machine{1, 0}, Machine{2, 0}, Machine{5, 0},
                                          Machine{2, kFromAvx512}, Machine{2, kFromAvx2}));
 
-TEST(BatchConvRule, IsChosenForFewChannelsAndManyImages) {
+TEST(BatchConv, SavesTimeForFewChannelsAndManyImages) {
   if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
   const auto shape = [](int64_t batch, int64_t in, int64_t out) {
     return Case{batch, in, out, 14, 14, 5, 5}.shape();
   };
-  EXPECT_TRUE(BatchConvolution::suits(shape(64, 1, 6)));
-  EXPECT_FALSE(BatchConvolution::suits(shape(64, 6, 16)));
-  EXPECT_FALSE(BatchConvolution::suits(shape(1, 1, 6)));
-  EXPECT_TRUE(BatchConvolution::suits_input_grad(shape(64, 6, 16)));
-  EXPECT_FALSE(BatchConvolution::suits_input_grad(shape(64, 32, 32)));
-  EXPECT_TRUE(BatchWeightGrad::suits(shape(64, 1, 6)));
-  EXPECT_FALSE(BatchWeightGrad::suits(shape(64, 16, 16)));
+  EXPECT_GT(BatchConvolution::saving(shape(64, 1, 6)), 1.3);
+  EXPECT_LT(BatchConvolution::saving(shape(64, 32, 32)), 1.1);
+  EXPECT_LT(BatchConvolution::saving(shape(1, 1, 6)), 0.1);
+  EXPECT_GT(BatchConvolution::input_grad_saving(shape(64, 6, 16)), 1.3);
+  EXPECT_LT(BatchConvolution::input_grad_saving(shape(64, 32, 32)), 1.1);
+  EXPECT_GT(BatchWeightGrad::saving(shape(64, 1, 6)), 1.3);
+  EXPECT_LT(BatchWeightGrad::saving(shape(64, 16, 16)), 1.1);
 
   ConvShape s = shape(64, 1, 6);
   s.channels_last = true;
-  EXPECT_FALSE(BatchConvolution::suits(s));
+  EXPECT_EQ(BatchConvolution::saving(s), 0);
   s = shape(64, 2, 6);
   s.groups = 2;
-  EXPECT_FALSE(BatchConvolution::suits(s));
+  EXPECT_EQ(BatchConvolution::saving(s), 0);
   s = shape(64, 6, 16);
   s.stride_width = 2;
-  EXPECT_FALSE(BatchConvolution::suits_input_grad(s));
+  EXPECT_EQ(BatchConvolution::input_grad_saving(s), 0);
+}
+
+TEST(RowConv, SavesTimeForFewChannelsAndWideImages) {
+  if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
+  const auto shape = [](int64_t in, int64_t out, int64_t width) {
+    return Case{1, in, out, 14, width, 1, 1}.shape();
+  };
+  EXPECT_GT(RowConvolution::saving(shape(1, 6, 28)), 1.3);
+  EXPECT_LT(RowConvolution::saving(shape(32, 32, 64)), 1.1);
+  EXPECT_LT(RowConvolution::saving(shape(1, 6, 1)), 0.1);
+  ConvShape s = shape(1, 6, 28);
+  s.stride_width = 2;
+  EXPECT_EQ(RowConvolution::saving(s), 0);
 }
 
 }  // namespace
