@@ -68,7 +68,7 @@ TEST(Once, GivesWhatRepeatedRunsDo) {
     }
     // No weight was brought to another place: all are read from where they lie.
     for (const runtime::Instruction& i : once->prepare({x}).instructions())
-      for (size_t k = 0; i.kernel && k < i.operands.size(); ++k)
+      for (size_t k = 0; i.kernel && i.operation && k < i.operands.size(); ++k)
         if (i.operation->op->name() != "fused" && k == 1) {
           EXPECT_FALSE(i.kernel->reads(k)) << i.operation->op->name();
         }
