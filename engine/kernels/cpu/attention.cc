@@ -13,6 +13,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/reduce_loops.h"
+#include "kernels/cpu/sizes.h"
 #include "ops/generated/attrs.h"
 #include "ops/kernel.h"
 
@@ -20,8 +21,6 @@ namespace paddle::cpu {
 namespace {
 
 constexpr int64_t kQueryRows = 48;  // a block of queries: whole tiles of gemm.cc
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 struct Sizes {
   int64_t batch, queries, keys, heads, width, value_width;

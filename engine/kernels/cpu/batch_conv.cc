@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/batch_conv_loops.h"
 #include "kernels/cpu/conv_surplus.h"
+#include "kernels/cpu/sizes.h"
 
 namespace paddle::cpu {
 namespace {
@@ -16,11 +17,6 @@ constexpr int64_t kStripBytes = 1 << 19;
 constexpr int64_t kWorkerProducts = 200'000;
 /// The same of sums over the images of a vector.
 constexpr int64_t kWorkerTotals = 1000;
-
-int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
-
-/// A number of floats that fills lines of the cache.
-size_t whole_lines(int64_t floats) { return static_cast<size_t>(parts(floats, 16) * 16); }
 
 bool computes(const ConvShape& s) {
   return !s.channels_last && s.groups == 1 && s.dilation_height == 1 && s.dilation_width == 1 &&

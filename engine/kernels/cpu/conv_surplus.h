@@ -3,13 +3,11 @@
 // own convolutions, which run at its rate, are taken by these numbers.
 
 #include "kernels/cpu/conv_shape.h"
+#include "kernels/cpu/sizes.h"
 
 namespace paddle::cpu {
 
 inline constexpr int64_t kAvx512Lanes = 16;
-
-/// n in whole vectors.
-inline int64_t filled(int64_t n, int64_t lanes) { return (n + lanes - 1) / lanes * lanes; }
 
 /// The part of the vectors' lanes that n elements fill, squared: lanes that are not filled cost
 /// about as much again where elements are brought into vectors.

@@ -8,6 +8,7 @@
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matmul_shape.h"
+#include "kernels/cpu/sizes.h"
 #include "ops/generated/attrs.h"
 #include "ops/kernel.h"
 
@@ -15,8 +16,6 @@ namespace paddle::cpu {
 namespace {
 
 constexpr int64_t kWorkers = 16;
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// The operands of T are brought to C first where they differ: whole, into scratch.
 template <class C, class T>

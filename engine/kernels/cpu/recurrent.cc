@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/recurrent_loops.h"
 #include "kernels/cpu/recurrent_scan.h"
+#include "kernels/cpu/sizes.h"
 #include "ops/generated/attrs.h"
 
 namespace paddle::cpu {
@@ -55,8 +56,6 @@ class LoopProducts final : public ScanProducts<T> {
   }
   ScanShape s;
 };
-
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 template <class T>
 class Scan {

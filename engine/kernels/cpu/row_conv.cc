@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/conv_surplus.h"
 #include "kernels/cpu/row_conv_loops.h"
+#include "kernels/cpu/sizes.h"
 
 namespace paddle::cpu {
 namespace {
@@ -13,11 +14,6 @@ namespace {
 constexpr int64_t kStripBytes = 1 << 14;
 /// Multiplications for which a second worker is worth waking.
 constexpr int64_t kWorkerProducts = 200'000;
-
-int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
-
-/// A number of floats that fills lines of the cache.
-size_t whole_lines(int64_t floats) { return static_cast<size_t>(parts(floats, 16) * 16); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "kernels/cpu/packed_constants.h"
+#include "kernels/cpu/sizes.h"
 #include "kernels/cpu/winograd_loops.h"
 
 namespace paddle::cpu {
@@ -14,8 +15,6 @@ constexpr int64_t kItem = sizeof(float);
 /// What the points of a block, before and after the product, may take: the cache of a core.
 constexpr int64_t kBlockBytes = 1 << 20;
 constexpr int64_t kLeastBlock = 24;  // tiles for which the weights are read once
-
-int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
 int64_t points_of(int64_t tile) { return (tile + 2) * (tile + 2); }
 

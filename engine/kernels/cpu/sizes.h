@@ -1,0 +1,18 @@
+#pragma once
+// Sizes in whole parts.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace paddle::cpu {
+
+/// How many parts of this size make up the whole; the last one may be smaller.
+inline int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
+/// n in whole parts, such as vectors of so many lanes.
+inline int64_t filled(int64_t n, int64_t part) { return parts(n, part) * part; }
+/// Bytes in whole lines of the cache.
+inline size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+/// Floats in whole lines of the cache.
+inline size_t whole_lines(int64_t floats) { return static_cast<size_t>(filled(floats, 16)); }
+
+}  // namespace paddle::cpu
