@@ -176,6 +176,14 @@ bool is_one_batch(const std::string& model, const InputOptions& options) {
   return is_image(path) || (arrays && extension(model) == ".onnx");
 }
 
+std::set<std::string> given_arrays(const InputOptions& options) {
+  if (options.paths.size() != 1 || extension(options.paths[0]) != ".npz" ||
+      !file_exists(options.paths[0]))
+    return {};
+  const formats::NpzReader reader(options.paths[0]);
+  return {reader.names().begin(), reader.names().end()};
+}
+
 std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options) {
   if (options.batch < 1)
     fail(ErrorCode::kUsage, "--batch: expected at least 1, found ", options.batch);

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ class Batches {
 /// Whether one batch is all that there will be, as far as names tell: one image, or arrays for an
 /// ONNX file, which it takes all at once.
 bool is_one_batch(const std::string& model, const InputOptions& options);
+
+/// Names of the arrays that will be given; none for other inputs than one NPZ file.
+std::set<std::string> given_arrays(const InputOptions& options);
 
 std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options);
 

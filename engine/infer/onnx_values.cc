@@ -210,7 +210,8 @@ void Predictor::open_onnx(const std::string& path, const LoadOptions& options) {
          path, " has its own weights and one graph");
   onnx_ = std::make_unique<onnx::Session>(path, onnx::SessionOptions{.profile = options.profile,
                                                                      .compile = options.compile,
-                                                                     .observe = options.observe});
+                                                                     .observe = options.observe,
+                                                                     .given = options.given});
   onnx_->set_seed(options.seed);
   name_ = onnx_->model().graph.name;
   const auto shapes = onnx_->opened().input_shapes();

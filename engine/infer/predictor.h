@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct LoadOptions {
   std::shared_ptr<runtime::Profile> profile;
   passes::Observer observe;  ///< told of functions after each pass when set
   runtime::CompileOptions compile;
+  /// Arrays that will be given: an ONNX graph's inputs take them even where they have a value.
+  std::set<std::string> given;
 };
 
 /// What a model's folder says of its data beside the types.

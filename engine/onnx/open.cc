@@ -1,7 +1,5 @@
 #include "onnx/open.h"
 
-#include <set>
-
 #include "onnx/check.h"
 
 namespace paddle::onnx {
@@ -9,18 +7,18 @@ namespace paddle::onnx {
 using formats::onnx::ValueInfo;
 using formats::onnx::ValueType;
 
-OpenModel open_model(const std::string& path) {
+OpenModel open_model(const std::string& path, const std::set<std::string>& given) {
   OpenModel out;
   out.model = std::make_shared<const formats::onnx::Model>(formats::onnx::read_model(path));
   const formats::onnx::Graph& graph = out.model->graph;
-  std::set<std::string> given, names;
-  for (const auto& t : graph.initializers) given.insert(t.name);
-  for (const auto& s : graph.sparse_initializers) given.insert(s.first);
+  std::set<std::string> known, names;
+  for (const auto& t : graph.initializers) known.insert(t.name);
+  for (const auto& s : graph.sparse_initializers) known.insert(s.first);
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const ValueInfo& input = graph.inputs[i];
     if (!names.insert(input.name).second)
       fail(ErrorCode::kModel, path, ": two inputs are called '", input.name, "'");
-    if (given.count(input.name)) continue;
+    if (known.count(input.name) && !given.count(input.name)) continue;
     out.inputs.push_back(input);
     out.positions.push_back(i);
   }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace paddle::onnx {
 
 struct OpenModel {
   std::shared_ptr<const formats::onnx::Model> model;
-  /// What a caller gives: the graph's inputs without those that initialisers stand for.
+  /// What a caller gives: the graph's inputs without those that initialisers stand for, unless
+  /// the caller has values for these too.
   std::vector<formats::onnx::ValueInfo> inputs;
   std::vector<size_t> positions;  ///< of `inputs` among the graph's inputs
 
@@ -25,7 +27,8 @@ struct OpenModel {
   std::vector<TensorType> input_types() const;
 };
 
-/// Reads the file and refuses operators that are not known. kModel.
-OpenModel open_model(const std::string& path);
+/// Reads the file and refuses operators that are not known. kModel. Values will be given for the
+/// inputs called `given`, whether initialisers stand for them or not.
+OpenModel open_model(const std::string& path, const std::set<std::string>& given = {});
 
 }  // namespace paddle::onnx

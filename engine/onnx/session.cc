@@ -46,7 +46,7 @@ void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) 
 }  // namespace
 
 Session::Session(const std::string& path, SessionOptions options)
-    : opened_(open_model(path)),
+    : opened_(open_model(path, options.given)),
       evaluator_(std::make_unique<Evaluator>(*opened_.model)),
       options_(std::move(options)) {
   runtime::register_backends();

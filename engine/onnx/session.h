@@ -27,7 +27,8 @@ struct SessionOptions {
   Mode mode = Mode::kAutomatic;
   std::shared_ptr<runtime::Profile> profile = {};  ///< times the instructions of plans when set
   runtime::CompileOptions compile = {};
-  passes::Observer observe = {};  ///< told of functions after each pass when set
+  passes::Observer observe = {};     ///< told of functions after each pass when set
+  std::set<std::string> given = {};  ///< inputs that have values, as open_model takes them
 };
 
 /// A traced function after the passes, ready to run.

@@ -16,11 +16,11 @@ using namespace testing_support;
 
 /// A session on a model of these nodes; the file is gone when the session is.
 std::unique_ptr<Session> session_of(const std::string& graph, Mode mode = Mode::kAutomatic,
-                                    int64_t opset = 17) {
+                                    int64_t opset = 17, const std::set<std::string>& given = {}) {
   const std::string path =
       testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
   write_file_atomically(path, onnx_model(graph, opset));
-  auto out = std::make_unique<Session>(path, SessionOptions{.mode = mode});
+  auto out = std::make_unique<Session>(path, SessionOptions{.mode = mode, .given = given});
   std::filesystem::remove(path);
   return out;
 }
@@ -81,6 +81,22 @@ TEST(OnnxSession, WeightsMayLieAtAnyAddress) {
               << longer << " [" << r << ", " << c << "]";
         }
     }
+}
+
+TEST(OnnxSession, InputsWithAValueTakeAnother) {
+  const std::string graph =
+      onnx_graph({onnx_node("Add", {"x", "w"}, {"y"})}, {kX, value_info("w", 1, {"3"})}, {kY},
+                 {onnx_floats("w", {10, 20, 30})});
+  for (const Mode mode : {Mode::kAutomatic, Mode::kSections, Mode::kEager}) {
+    const auto own = session_of(graph, mode);
+    ASSERT_EQ(own->inputs().size(), 1u);
+    const Values x = {Value(Tensor(rows(1)))};
+    EXPECT_EQ(own->run(x)[0].tensor().array().number(2), 32);
+    const auto other = session_of(graph, mode, 17, {"w", "nothing"});
+    ASSERT_EQ(other->inputs().size(), 2u);
+    const Values both = {x[0], Value(Tensor(Array::from<float>({1, 2, 3}, {3})))};
+    EXPECT_EQ(other->run(both)[0].tensor().array().number(2), 5);
+  }
 }
 
 TEST(OnnxSession, ShapesStayKnownWhileTracing) {
