@@ -137,7 +137,7 @@ struct Problem {
   }
 
   /// From row to row of scores; not a power of two, whose rows would meet in few sets of a cache.
-  int64_t pitch() const { return (sizes.keys + 15) / 16 * 16 + 16; }
+  int64_t pitch() const { return filled(sizes.keys, 16) + 16; }
   size_t scores_bytes() const {
     return aligned(static_cast<size_t>(kQueryRows * pitch()) * sizeof(C));
   }
