@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/limits.h"
+#include "formats/onnx/order.h"
 #include "onnx/moved_strings.h"
 #include "onnx/sections.h"
 #include "onnx/shape_values.h"
@@ -44,15 +45,6 @@ std::string title(const formats::onnx::Node& node) {
 }
 
 }  // namespace
-
-void add_reads(const formats::onnx::Node& node, std::unordered_set<std::string>& names) {
-  names.insert(node.inputs.begin(), node.inputs.end());
-  for (const auto& a : node.attributes)
-    for (const auto& g : a.graphs) {
-      for (const auto& inner : g->nodes) add_reads(inner, names);
-      for (const auto& out : g->outputs) names.insert(out.name);
-    }
-}
 
 const Value* Scope::find(const std::string& name) const {
   for (const Scope* s = this; s; s = s->outer)

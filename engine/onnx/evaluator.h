@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "onnx/call.h"
 
@@ -98,9 +97,6 @@ class Evaluator {
 /// naming the nearest one. Where a domain has ONNX's own operator, `opset` becomes the newest one.
 const Operator& find_operator(const formats::onnx::Node& node, int64_t& opset);
 bool is_known_operator(const formats::onnx::Node& node, int64_t opset);
-
-/// Adds the names that a node reads, those that graphs inside it read from outside too.
-void add_reads(const formats::onnx::Node& node, std::unordered_set<std::string>& names);
 
 /// A sparse tensor with all its elements.
 Value dense_value(const formats::onnx::SparseData& data);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "formats/onnx/order.h"
 #include "ir/tracer.h"
 #include "onnx/folding.h"
 #include "ops/call.h"

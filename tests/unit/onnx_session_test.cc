@@ -83,6 +83,19 @@ TEST(OnnxSession, WeightsMayLieAtAnyAddress) {
     }
 }
 
+TEST(OnnxSession, NodesMayStandInAnyOrder) {
+  // z = relu(x), y = z + z + x; and what waits for itself.
+  const auto twice = onnx_node("Add", {"z", "z"}, {"t"});
+  const std::string graph = onnx_graph(
+      {onnx_node("Add", {"t", "x"}, {"y"}), twice, onnx_node("Relu", {"x"}, {"z"})}, {kX}, {kY});
+  for (const Mode mode : {Mode::kAutomatic, Mode::kEager})
+    EXPECT_EQ(session_of(graph, mode)->run({Value(Tensor(rows(2)))})[0].tensor().array().number(5),
+              15);
+  const std::string message = refusal(onnx_graph(
+      {onnx_node("Add", {"t", "x"}, {"z"}), twice, onnx_node("Relu", {"z"}, {"y"})}, {kX}, {kY}));
+  EXPECT_NE(message.find("'t' is given by nothing before it"), std::string::npos) << message;
+}
+
 TEST(OnnxSession, InputsWithAValueTakeAnother) {
   const std::string graph =
       onnx_graph({onnx_node("Add", {"x", "w"}, {"y"})}, {kX, value_info("w", 1, {"3"})}, {kY},

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "formats/generated/onnx/wire.pb.h"
 #include "formats/onnx/model.h"
+#include "formats/onnx/order.h"
 #include "formats/onnx/payloads.h"
 #include "formats/onnx/tensors.h"
 
@@ -210,6 +211,7 @@ class ModelReader {
     for (const auto& s : m.sparse_initializer())
       out.sparse_initializers.emplace_back(s.values().name(), tensors_.read(s));
     for (const auto& n : m.node()) out.nodes.push_back(node(n));
+    sort_nodes(out.nodes);
     for (const auto& v : m.input()) out.inputs.push_back(value_info(v));
     for (const auto& v : m.output()) out.outputs.push_back(value_info(v));
     for (const auto& v : m.value_info()) out.values.push_back(value_info(v));
@@ -226,6 +228,7 @@ class ModelReader {
     out.attributes = strings_of(m.attribute());
     for (const auto& a : m.attribute_proto()) out.defaults.push_back(attribute(a));
     for (const auto& n : m.node()) out.nodes.push_back(node(n));
+    sort_nodes(out.nodes);
     out.opsets = opsets(m.opset_import());
     return out;
   }
