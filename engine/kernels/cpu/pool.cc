@@ -7,6 +7,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/pool_loops.h"
 #include "kernels/cpu/pool_shape.h"
+#include "kernels/cpu/widened.h"
 #include "ops/generated/attrs.h"
 
 namespace paddle::cpu {
@@ -321,6 +322,7 @@ std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
+  if (request.operands[0].dtype == DType::kF16) return widened(request, prepare_max_pool2d);
   const MaxPool2dAttrs attrs(request.attrs);
   PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
   if (request.results[1].present && shape.height * shape.width > INT32_MAX)

@@ -5,6 +5,7 @@
 
 #include "base/serial_scope.h"
 #include "kernels/cpu/conv_shape.h"
+#include "kernels/cpu/widened.h"
 #include "kernels/onednn/post_ops.h"
 
 namespace paddle::onednn {
@@ -176,6 +177,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
 }
 
 std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
+  if (request.operands[0].dtype == DType::kF16) return cpu::widened(request, prepare_conv2d);
   return convolution(request, {0, 1, 2}, {});
 }
 
