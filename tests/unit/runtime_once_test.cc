@@ -78,21 +78,21 @@ TEST(Once, GivesWhatRepeatedRunsDo) {
 TEST(Once, DoesNotHoldInLoops) {
   const char* const text =
       "module 'm' {\n  func 'f'(\n"
-      "      %0 : float32[1, 16, 8, 8] 'x',\n"
-      "      %1 : float32[16, 16, 5, 5] parameter 'w') {\n"
+      "      %0 : float32[1, 64, 4, 4] 'x',\n"
+      "      %1 : float32[64, 64, 5, 5] parameter 'w') {\n"
       "    %2 = constant int64[] [0]\n"
       "    %3 = constant int64[] [3]\n"
       "    %4 = constant int64[] [1]\n"
-      "    %5, %6 = cf.while([%0, %2]) {max_steps = -1} : float32[1, 16, 8, 8], int64[] "
-      "(%7 : float32[1, 16, 8, 8], %8 : int64[]) {\n"
+      "    %5, %6 = cf.while([%0, %2]) {max_steps = -1} : float32[1, 64, 4, 4], int64[] "
+      "(%7 : float32[1, 64, 4, 4], %8 : int64[]) {\n"
       "      %9 = less_than(%8, %3) : bool[]\n      yield %9\n    } "
-      "(%10 : float32[1, 16, 8, 8], %11 : int64[]) {\n"
-      "      %12 = conv2d(%10, %1, _) {padding = [2, 2, 2, 2]} : float32[1, 16, 8, 8]\n"
+      "(%10 : float32[1, 64, 4, 4], %11 : int64[]) {\n"
+      "      %12 = conv2d(%10, %1, _) {padding = [2, 2, 2, 2]} : float32[1, 64, 4, 4]\n"
       "      %13 = add(%11, %4) : int64[]\n      yield %12, %13\n    }\n"
-      "    %14 = conv2d(%5, %1, _) {padding = [2, 2, 2, 2]} : float32[1, 16, 8, 8]\n"
+      "    %14 = conv2d(%5, %1, _) {padding = [2, 2, 2, 2]} : float32[1, 64, 4, 4]\n"
       "    return %14 'y'\n  }\n}\n";
   ir::Module module = ir::parse(text, "once_test.txt");
-  const Array w = drawn({16, 16, 5, 5}, 1, 0.1f);
+  const Array w = drawn({64, 64, 5, 5}, 1, 0.1f);
   module.functions[0]->bind_input(1, w);
   const auto f = runtime::optimized(module.functions[0], {.once = true});
   const size_t weight_bytes = static_cast<size_t>(w.size()) * sizeof(float);
@@ -100,7 +100,7 @@ TEST(Once, DoesNotHoldInLoops) {
   const auto is_convolution = [](const runtime::Instruction& i) {
     return i.kernel && i.operation && i.operation->op->name() == "conv2d";
   };
-  for (const runtime::Instruction& i : f->prepare({drawn({1, 16, 8, 8}, 2, 1)}).instructions()) {
+  for (const runtime::Instruction& i : f->prepare({drawn({1, 64, 4, 4}, 2, 1)}).instructions()) {
     if (is_convolution(i)) {
       ++outside;
       EXPECT_GE(i.kernel->scratch_bytes(), weight_bytes);
