@@ -108,8 +108,9 @@ Slot Program::convert_operand(const KernelRequest& request, size_t operand, size
                               const dnnl::memory::desc& to_desc) {
   const Layout& layout = request.operands[operand];
   if (layout.constant && request.once) {
-    constants_.push_back(layout.constant);
-    return convert({Slot::kConstant, constants_.size() - 1}, from_desc, to_desc);
+    owned_.push_back(
+        Storage::borrow(const_cast<void*>(layout.constant), from_desc.get_size(), nullptr));
+    return convert({Slot::kOwned, owned_.size() - 1}, from_desc, to_desc);
   }
   if (!layout.constant || from_desc == to_desc)
     return convert({Slot::kOperand, place}, from_desc, to_desc);
@@ -166,17 +167,9 @@ void* Program::address(Slot slot, const RunContext& context, void* const* operan
       return static_cast<std::byte*>(results[slot.index]) + slot.offset;
     case Slot::kScratch:
     case Slot::kOwned:
-    case Slot::kConstant:
       break;
   }
   return context.scratch + slot.index;
-}
-
-void* Program::find(Slot slot, const RunContext& context, void* const* operands,
-                    void* const* results) const {
-  if (slot.kind == Slot::kOwned) return owned_[slot.index]->data();
-  if (slot.kind == Slot::kConstant) return const_cast<void*>(constants_[slot.index]);
-  return address(slot, context, operands, results);
 }
 
 bool Program::reads(size_t i) const {
@@ -195,7 +188,9 @@ void Program::run(const RunContext& context, void* const* operands, void* const*
       continue;
     }
     for (size_t i = 0; i < step.slots.size(); ++i) {
-      void* const data = find(step.slots[i], context, operands, results);
+      const Slot slot = step.slots[i];
+      void* const data = slot.kind == Slot::kOwned ? owned_[slot.index]->data()
+                                                   : address(slot, context, operands, results);
       dnnl_memory_set_data_handle(step.arguments[i].memory, data);
     }
     const dnnl_status_t status =

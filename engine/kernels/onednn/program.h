@@ -35,8 +35,8 @@ bool is_small(int64_t multiplications);
 
 /// Where a primitive's argument lies when the kernel runs.
 struct Slot {
-  enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned, kConstant } kind;
-  size_t index;       ///< of the operand, result, owned memory or constant; byte offset in scratch
+  enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned } kind;
+  size_t index;       ///< of the operand, result or owned memory; byte offset in scratch
   size_t offset = 0;  ///< in bytes, from where an operand or result begins
 };
 
@@ -92,12 +92,9 @@ class Program final : public Kernel {
     std::vector<Slot> slots;
     std::vector<dnnl_exec_arg_t> arguments;
   };
-  void* find(Slot slot, const RunContext& context, void* const* operands,
-             void* const* results) const;
 
   std::vector<Step> steps_;
-  std::vector<std::shared_ptr<Storage>> owned_;
-  std::vector<const void*> constants_;  ///< at any address
+  std::vector<std::shared_ptr<Storage>> owned_;  ///< or borrowed, at any address
   size_t scratch_ = 0;
   std::string name_ = "onednn";
   bool serial_ = false;
