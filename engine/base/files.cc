@@ -17,6 +17,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "base/pages.h"
 #include "base/text.h"
 
 namespace paddle {
@@ -89,14 +90,11 @@ MappedRanges& mapped_ranges() {
 
 void forget_mapped(const void* data, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGE_SIZE));
-  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
-  if (first >= last) return;
   MappedRanges& ranges = mapped_ranges();
   const std::lock_guard lock(ranges.mutex);
-  const auto after = ranges.ends.upper_bound(first);
-  if (after == ranges.ends.begin() || std::prev(after)->second < last) return;
-  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  const auto after = ranges.ends.upper_bound(begin);
+  if (after == ranges.ends.begin() || std::prev(after)->second < begin + bytes) return;
+  forget_pages(data, bytes);
 }
 
 std::shared_ptr<MappedFile> MappedFile::open(const std::string& path, ErrorCode code) {

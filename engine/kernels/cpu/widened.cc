@@ -1,12 +1,10 @@
 #include "kernels/cpu/widened.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstring>
 
+#include "base/pages.h"
 #include "base/parallel.h"
+#include "kernels/cpu/constant.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/sizes.h"
 
@@ -27,24 +25,11 @@ void narrow(const float* from, int64_t n, void* to) {
   });
 }
 
-/// A constant, which may lie at any address, in float32.
+/// A constant in float32.
 std::shared_ptr<Storage> wide_constant(const Layout& layout) {
-  const auto count = static_cast<size_t>(layout.size());
-  const auto aligned_copy = Storage::allocate(count * sizeof(float16));
-  std::memcpy(aligned_copy->data(), layout.constant, count * sizeof(float16));
-  auto out = Storage::allocate(count * sizeof(float));
-  widen(aligned_copy->data(), layout.size(), reinterpret_cast<float*>(out->data()));
+  auto out = Storage::allocate(static_cast<size_t>(layout.size()) * sizeof(float));
+  widen(constant_of(layout).raw(), layout.size(), reinterpret_cast<float*>(out->data()));
   return out;
-}
-
-/// Gives memory back whose content nobody reads any more; its addresses stay taken, because kernels
-/// know constants by them.
-void forget(Storage& storage) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGE_SIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(storage.data());
-  const uintptr_t first = (begin + page - 1) / page * page,
-                  last = (begin + storage.bytes()) / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 /// An operand or result that is converted: how many elements, and where in scratch they go.
@@ -77,17 +62,17 @@ class WidenedKernel final : public Kernel {
       results_.push_back(place(i, results[i]));
       results[i].dtype = DType::kF32;
     }
-    inner_ = prepare_inner({.op = request.op,
-                            .attrs = request.attrs,
-                            .operands = operands,
-                            .results = results,
-                            .forced = request.forced,
-                            .winograd = request.winograd,
-                            .once = request.once});
+    KernelRequest inner = request;
+    inner.operands = operands;
+    inner.results = results;
+    inner_ = prepare_inner(inner);
     operand_count_ = operands.size();
     result_count_ = results.size();
+    // What the kernel has in a form of its own is not read again; but its address stays taken,
+    // because kernels know constants by it.
     for (size_t i = 0; inner_ && i < operand_count_; ++i)
-      if (constants_[i] && !inner_->reads(i)) forget(*constants_[i]);  // it has its own form
+      if (const auto& c = constants_[i]; c && !inner_->reads(i))
+        forget_pages(c->data(), c->bytes());
     return inner_ != nullptr && operand_count_ <= kMost && result_count_ <= kMost;
   }
 

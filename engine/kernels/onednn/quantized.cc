@@ -5,6 +5,7 @@
 #include "kernels/onednn/quantized.h"
 
 #include "base/serial_scope.h"
+#include "kernels/cpu/constant.h"
 #include "kernels/cpu/conv_shape.h"
 #include "kernels/onednn/quantized_finish.h"
 #include "ops/generated/attrs.h"
@@ -18,7 +19,8 @@ constexpr int64_t kNearBytes = int64_t{1} << 20;  // of a residual that a second
 bool computes(const KernelRequest& request) {
   const Layout &x = request.operands[q::kX], &weight = request.operands[q::kWeight];
   if (x.size() == 0) return false;
-  return sums_bytes_exactly() || (weight.constant && takes_integers(x.dtype, constant_of(weight)));
+  return sums_bytes_exactly() ||
+         (weight.constant && takes_integers(x.dtype, cpu::constant_of(weight)));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/parallel.h"
+#include "kernels/cpu/constant.h"
 #include "kernels/onednn/packed.h"
 #include "kernels/onednn/program.h"
 #include "ops/quantized.h"
@@ -20,22 +21,8 @@ using Type = dnnl::memory::data_type;
 inline constexpr int32_t kShift =
     -128;  // takes unsigned bytes to signed ones, which a right side must be
 
-/// A constant operand as an array.
-inline Array constant_of(const Layout& layout) {
-  Array view;
-  view.dtype = layout.dtype;
-  view.shape = layout.shape;
-  view.strides = contiguous_strides(layout.shape);
-  const auto bytes = static_cast<size_t>(storage_bytes(layout.dtype, layout.size()));
-  const auto unit = static_cast<uintptr_t>(item_size(layout.dtype));
-  view.storage = reinterpret_cast<uintptr_t>(layout.constant) % unit == 0
-                     ? Storage::borrow(const_cast<void*>(layout.constant), bytes, nullptr)
-                     : Storage::borrow_unaligned(layout.constant, bytes, nullptr);
-  return view;
-}
-
 inline std::vector<float> numbers(const Layout& layout) {
-  const Array view = constant_of(layout);
+  const Array view = cpu::constant_of(layout);
   std::vector<float> values(static_cast<size_t>(layout.size()));
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(view.number(static_cast<int64_t>(i)));
