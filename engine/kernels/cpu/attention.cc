@@ -8,8 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/parallel.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/deal.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/reduce_loops.h"
@@ -161,19 +161,6 @@ size_t packed_size(int64_t depth, int64_t columns) {
 /// Heads that are computed at a time, each with scratch of its own.
 int64_t workers_for(int64_t tasks) { return std::min<int64_t>(tasks, thread_count()); }
 
-/// Calls `body(task, scratch)` for all tasks.
-template <class Body>
-void for_each_task(const RunContext& context, int64_t tasks, int64_t workers, size_t worker_bytes,
-                   Body body) {
-  parallel_for(workers, 1, [&](int64_t first, int64_t last) {
-    for (int64_t worker = first; worker < last; ++worker) {
-      std::byte* const scratch = context.scratch + static_cast<size_t>(worker) * worker_bytes;
-      for (int64_t task = tasks * worker / workers; task < tasks * (worker + 1) / workers; ++task)
-        body(task, scratch);
-    }
-  });
-}
-
 template <class T>
 std::unique_ptr<Kernel> attention(const KernelRequest& request) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -193,7 +180,7 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const RowLoops<C>& loops = row_loops<C>();
-        for_each_task(context, tasks, workers, worker_bytes, [&](int64_t task, std::byte* scratch) {
+        const auto head = [&](int64_t task, std::byte* scratch) {
           const int64_t b = task / s.heads, h = task % s.heads;
           std::byte* at = scratch + gemm;
           const auto take = [&](size_t bytes) {
@@ -238,7 +225,8 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
               }
             }
           }
-        });
+        };
+        for_each_task(tasks, workers, context.scratch, worker_bytes, head);
       },
       worker_bytes * static_cast<size_t>(workers));
 }
@@ -282,7 +270,7 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const RowLoops<C>& loops = row_loops<C>();
-        for_each_task(context, tasks, workers, worker_bytes, [&](int64_t task, std::byte* scratch) {
+        const auto head = [&](int64_t task, std::byte* scratch) {
           const int64_t b = task / s.heads, h = task % s.heads;
           std::byte* at = scratch + gemm;
           const auto take = [&](size_t size) {
@@ -347,7 +335,8 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
           store_head(dq, static_cast<T*>(results[0]), b, h, s.queries, s.heads, s.width);
           store_head(dk, static_cast<T*>(results[1]), b, h, s.keys, s.heads, s.width);
           store_head(dv, static_cast<T*>(results[2]), b, h, s.keys, s.heads, s.value_width);
-        });
+        };
+        for_each_task(tasks, workers, context.scratch, worker_bytes, head);
       },
       worker_bytes * static_cast<size_t>(workers));
 }

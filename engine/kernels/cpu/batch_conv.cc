@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/batch_conv_loops.h"
 #include "kernels/cpu/conv_surplus.h"
+#include "kernels/cpu/deal.h"
 #include "kernels/cpu/sizes.h"
 
 namespace paddle::cpu {
@@ -13,9 +14,7 @@ namespace {
 
 /// What a strip may take: half of the cache of a core.
 constexpr int64_t kStripBytes = 1 << 19;
-/// Multiplications for which a second worker is worth waking.
-constexpr int64_t kWorkerProducts = 200'000;
-/// The same of sums over the images of a vector.
+/// Sums over the images of a vector for which a second worker is worth waking.
 constexpr int64_t kWorkerTotals = 1000;
 
 bool computes(const ConvShape& s) {
@@ -42,23 +41,6 @@ void gather(const Images& from, int64_t first, RowRange rows, int64_t images, fl
   }
 }
 
-/// Deals the strips to the workers, in order: `body(first task, last task, worker)`.
-template <class Body>
-void deal(const BatchStrips& strips, Body body) {
-  const int64_t tasks = strips.blocks * strips.strips;
-  parallel_for(strips.workers, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t w = begin; w < end; ++w)
-      body(tasks * w / strips.workers, tasks * (w + 1) / strips.workers, w);
-  });
-}
-
-/// Calls `body(first, size)` for parts of n as equal as may be, none larger than `most`.
-template <class Body>
-void in_parts(int64_t n, int64_t most, Body body) {
-  const int64_t count = parts(n, most);
-  for (int64_t i = 0; i < count; ++i) body(n * i / count, n * (i + 1) / count - n * i / count);
-}
-
 /// The sum over windows that the gradient of the input is.
 ConvShape turned(ConvShape s) {
   std::swap(s.in_channels, s.out_channels);
@@ -73,9 +55,7 @@ ConvShape turned(ConvShape s) {
 
 BatchStrips::BatchStrips(const ConvShape& s, int64_t images_of_strip)
     : images(images_of_strip), blocks(parts(s.batch, images)) {
-  const int64_t products = s.batch * s.positions() * s.out_channels * s.depth();
-  const int64_t threads =
-      std::clamp<int64_t>(products / kWorkerProducts, 1, static_cast<int64_t>(thread_count()));
+  const int64_t threads = threads_for(s.multiplications());
   // As many as fill the cache, or as give every thread the same number, but not many more.
   const int64_t row = s.stride_height * s.width * s.in_channels + s.out_width * s.out_channels;
   const int64_t bytes = row * s.out_height * images * static_cast<int64_t>(sizeof(float));
@@ -204,7 +184,7 @@ void BatchConvolution::run(const float* x, const float* weight, const ConvFinish
   const Images images{x, s.batch, s.in_channels, s.height, s.width};
   float* const packed = reinterpret_cast<float*>(scratch);
   pack(weight, packed);
-  deal(strips_, [&](int64_t first, int64_t last, int64_t worker) {
+  deal(strips_.count(), strips_.workers, [&](int64_t first, int64_t last, int64_t worker) {
     float* const gathered =
         packed + packed_floats_ + static_cast<size_t>(worker) * (x_floats_ + y_floats_);
     float* const sums = gathered + x_floats_;
@@ -314,7 +294,7 @@ void BatchWeightGrad::run(const float* x, const float* dy, float* dw, std::byte*
   const Images grads{dy, s.batch, s.out_channels, s.out_height, s.out_width};
   float* const sums = reinterpret_cast<float*>(scratch);
   float* const gathered = sums + static_cast<size_t>(strips_.workers) * sums_floats_;
-  deal(strips_, [&](int64_t first, int64_t last, int64_t worker) {
+  deal(strips_.count(), strips_.workers, [&](int64_t first, int64_t last, int64_t worker) {
     const auto w = static_cast<size_t>(worker);
     float* const own = sums + w * sums_floats_;
     float* const x_strip = gathered + w * (x_floats_ + dy_floats_);

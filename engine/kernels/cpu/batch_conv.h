@@ -33,6 +33,7 @@ struct BatchStrips {
   int64_t workers;
 
   BatchStrips(const ConvShape& shape, int64_t images);
+  int64_t count() const { return blocks * strips; }
   BatchStrip strip(const ConvShape& shape, int64_t i) const;
 };
 

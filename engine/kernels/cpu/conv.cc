@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/parallel.h"
 #include "kernels/cpu/conv_shape.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/deal.h"
 #include "kernels/cpu/gemm.h"
 
 namespace paddle::cpu {
@@ -90,18 +90,9 @@ constexpr size_t block_bytes(int64_t elements) {
   return (static_cast<size_t>(elements) * sizeof(C) + 63) / 64 * 64;
 }
 
-/// Deals tasks to at most kWorkers workers, each with its own scratch.
-template <class Body>
-void deal(const RunContext& context, int64_t tasks, size_t each, Body body) {
-  const int64_t workers = std::min(kWorkers, tasks);
-  parallel_for(workers, 1, [&](int64_t first, int64_t last) {
-    for (int64_t w = first; w < last; ++w)
-      for (int64_t task = tasks * w / workers; task < tasks * (w + 1) / workers; ++task)
-        body(task, context.scratch + static_cast<size_t>(w) * each);
-  });
-}
-size_t dealt_bytes(int64_t tasks, size_t each) {
-  return static_cast<size_t>(std::min(kWorkers, tasks)) * each;
+int64_t workers_for(int64_t tasks) { return std::min(kWorkers, tasks); }
+size_t workers_bytes(int64_t tasks, size_t each) {
+  return static_cast<size_t>(workers_for(tasks)) * each;
 }
 
 /// Weights in C, converted once per run into scratch if they are of another type.
@@ -127,8 +118,8 @@ std::unique_ptr<Kernel> forward(const ConvShape& shape, bool biased) {
         C* const weight = reinterpret_cast<C*>(context.scratch);
         widen(static_cast<const T*>(operands[1]), weight, weights);
         const T* const bias = biased ? static_cast<const T*>(operands[2]) : nullptr;
-        const RunContext rest{context.scratch + weight_bytes, nullptr};
-        deal(rest, tasks, each, [&](int64_t task, std::byte* scratch) {
+        std::byte* const rest = context.scratch + weight_bytes;
+        for_each_task(tasks, workers_for(tasks), rest, each, [&](int64_t task, std::byte* scratch) {
           C* const unfolded = reinterpret_cast<C*>(scratch);
           C* const c = reinterpret_cast<C*>(scratch + columns);
           const int64_t image = task / (s.groups * blocks), group = task / blocks % s.groups;
@@ -152,7 +143,7 @@ std::unique_ptr<Kernel> forward(const ConvShape& shape, bool biased) {
           }
         });
       },
-      weight_bytes + dealt_bytes(tasks, each), "cpu:im2col");
+      weight_bytes + workers_bytes(tasks, each), "cpu:im2col");
 }
 
 template <class C, class T>
@@ -175,8 +166,8 @@ std::unique_ptr<Kernel> input_grad(const ConvShape& shape) {
         C* sums = reinterpret_cast<C*>(context.scratch + weight_bytes);
         if constexpr (std::is_same_v<C, T>) sums = static_cast<C*>(results[0]);
         std::fill_n(sums, pixels, C(0));
-        const RunContext rest{context.scratch + weight_bytes + image_bytes, nullptr};
-        deal(rest, tasks, each, [&](int64_t task, std::byte* scratch) {
+        std::byte* const rest = context.scratch + weight_bytes + image_bytes;
+        for_each_task(tasks, workers_for(tasks), rest, each, [&](int64_t task, std::byte* scratch) {
           C* const grad = reinterpret_cast<C*>(scratch);
           C* const c = reinterpret_cast<C*>(scratch + grads);
           const int64_t image = task / s.groups, group = task % s.groups;
@@ -198,7 +189,7 @@ std::unique_ptr<Kernel> input_grad(const ConvShape& shape) {
         if constexpr (!std::is_same_v<C, T>)
           convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
       },
-      weight_bytes + image_bytes + dealt_bytes(tasks, each), "cpu:im2col");
+      weight_bytes + image_bytes + workers_bytes(tasks, each), "cpu:im2col");
 }
 
 template <class C, class T>
@@ -215,7 +206,7 @@ std::unique_ptr<Kernel> weight_grad(const ConvShape& shape) {
   const size_t each = columns + grads + tile + gemm_workspace_bytes(sizeof(C));
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
-        deal(context, tasks, each, [&](int64_t task, std::byte* scratch) {
+        const auto block = [&](int64_t task, std::byte* scratch) {
           C* const unfolded = reinterpret_cast<C*>(scratch);
           C* const grad = reinterpret_cast<C*>(scratch + columns);
           C* const c = reinterpret_cast<C*>(scratch + columns + grads);
@@ -242,9 +233,10 @@ std::unique_ptr<Kernel> weight_grad(const ConvShape& shape) {
             convert_fn(dtype_of<C>(), dtype_of<T>())(
                 c + i * kGemmColumns, 1, static_cast<T*>(results[0]) + (c0 + i) * s.depth() + d0,
                 nd);
-        });
+        };
+        for_each_task(tasks, workers_for(tasks), context.scratch, each, block);
       },
-      dealt_bytes(tasks, each), "cpu:im2col");
+      workers_bytes(tasks, each), "cpu:im2col");
 }
 
 template <class F>

@@ -21,6 +21,7 @@ struct ConvShape {
   int64_t group_outputs() const { return out_channels / groups; }
   /// Rows of the column matrix: input channels of a group times the kernel's places.
   int64_t depth() const { return group_inputs() * kernel_height * kernel_width; }
+  int64_t multiplications() const { return batch * positions() * out_channels * depth(); }
 
   /// From `input`, `weight` and `output` dims and the operation's attributes (strides, padding,
   /// dilations, groups, data_format, by name).

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "kernels/cpu/deal.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matmul_shape.h"
@@ -61,15 +62,11 @@ class FloatMatmul final : public Kernel {
     const int64_t flops =
         2 * shape_.k * std::min(shape_.m, kGemmRows) * std::min(shape_.n, kGemmColumns);
     const int64_t each = flops * ((tasks_ + workers - 1) / std::max<int64_t>(1, workers));
-    parallel_for(
-        workers, std::max<int64_t>(1, 100000 / std::max<int64_t>(1, each)),
-        [&](int64_t first, int64_t last) {
-          for (int64_t worker = first; worker < last; ++worker)
-            for (int64_t task = tasks_ * worker / workers; task < tasks_ * (worker + 1) / workers;
-                 ++task)
-              block(task, x, y, operands, static_cast<T*>(results[0]),
-                    context.scratch + operand_bytes_ + static_cast<size_t>(worker) * worker_bytes_);
-        });
+    const auto run_block = [&](int64_t task, std::byte* scratch) {
+      block(task, x, y, operands, static_cast<T*>(results[0]), scratch);
+    };
+    for_each_task(tasks_, workers, context.scratch + operand_bytes_, worker_bytes_, run_block,
+                  std::max<int64_t>(1, 100000 / std::max<int64_t>(1, each)));
   }
 
   std::string implementation() const override { return "cpu:gemm"; }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/parallel.h"
 #include "kernels/cpu/conv_surplus.h"
+#include "kernels/cpu/deal.h"
 #include "kernels/cpu/row_conv_loops.h"
 #include "kernels/cpu/sizes.h"
 
@@ -12,8 +12,6 @@ namespace {
 
 /// What the rows that a strip reads may take: half of the first cache of a core.
 constexpr int64_t kStripBytes = 1 << 14;
-/// Multiplications for which a second worker is worth waking.
-constexpr int64_t kWorkerProducts = 200'000;
 
 }  // namespace
 
@@ -26,9 +24,7 @@ double RowConvolution::saving(const ConvShape& s) {
 }
 
 RowConvolution::RowConvolution(const ConvShape& s) : shape_(s) {
-  const int64_t products = s.batch * s.positions() * s.out_channels * s.depth();
-  const int64_t threads =
-      std::clamp<int64_t>(products / kWorkerProducts, 1, static_cast<int64_t>(thread_count()));
+  const int64_t threads = threads_for(s.multiplications());
   pitch_ = s.out_width + s.kernel_width - 1;
   const int64_t row =
       s.stride_height * s.in_channels * pitch_ * static_cast<int64_t>(sizeof(float));
@@ -47,13 +43,11 @@ size_t RowConvolution::scratch_bytes() const {
 
 /// To [part of the outputs, in, row, column, output].
 void RowConvolution::pack(const float* weight, float* packed) const {
-  const int64_t most = row_conv_loops().outputs, count = parts(shape_.out_channels, most);
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t first = shape_.out_channels * i / count;
-    const int64_t last = shape_.out_channels * (i + 1) / count;
-    for (int64_t k = 0; k < shape_.depth(); ++k)
-      for (int64_t o = first; o < last; ++o) *packed++ = weight[o * shape_.depth() + k];
-  }
+  const int64_t depth = shape_.depth();
+  in_parts(shape_.out_channels, row_conv_loops().outputs, [&](int64_t first, int64_t count) {
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t o = first; o < first + count; ++o) *packed++ = weight[o * depth + k];
+  });
 }
 
 /// Rows of one image with the padding, [channel, row, column].
@@ -80,10 +74,7 @@ void RowConvolution::run_strip(int64_t strip, const float* x, const float* packe
   const int64_t in_rows = (rows - 1) * s.stride_height + s.kernel_height;
   pad(x + image * s.in_channels * s.height * s.width, first_row * s.stride_height - s.top, in_rows,
       padded);
-  const int64_t count = parts(s.out_channels, loops.outputs);
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t first = s.out_channels * i / count;
-    const int64_t outputs = s.out_channels * (i + 1) / count - first;
+  in_parts(s.out_channels, loops.outputs, [&](int64_t first, int64_t outputs) {
     float* const to =
         y + ((image * s.out_channels + first) * s.out_height + first_row) * s.out_width;
     loops.rows({.x = padded,
@@ -102,20 +93,17 @@ void RowConvolution::run_strip(int64_t strip, const float* x, const float* packe
       const void* const operand = to + o * s.positions();
       finish.loop(&operand, to + o * s.positions(), rows * s.out_width, finish.params);
     }
-  }
+  });
 }
 
 void RowConvolution::run(const float* x, const float* weight, const ConvFinish& finish, float* y,
                          std::byte* scratch) const {
   float* const packed = reinterpret_cast<float*>(scratch);
   pack(weight, packed);
-  const int64_t strips = shape_.batch * strips_;
-  parallel_for(workers_, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t w = begin; w < end; ++w)
-      for (int64_t i = strips * w / workers_; i < strips * (w + 1) / workers_; ++i)
-        run_strip(i, x, packed, finish, y,
-                  packed + packed_floats_ + static_cast<size_t>(w) * padded_floats_);
-  });
+  for_each_task(shape_.batch * strips_, workers_, scratch + packed_floats_ * sizeof(float),
+                padded_floats_ * sizeof(float), [&](int64_t strip, std::byte* padded) {
+                  run_strip(strip, x, packed, finish, y, reinterpret_cast<float*>(padded));
+                });
 }
 
 }  // namespace paddle::cpu

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/parallel.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/deal.h"
 #include "kernels/cpu/elementwise.h"
 #include "ops/kernel.h"
 
@@ -52,13 +52,7 @@ void for_each_row(const RunContext& context, int64_t rows, int64_t length, size_
   const int64_t grain = std::max<int64_t>(
       1,
       8192 / std::max<int64_t>(1, length * ((rows + workers - 1) / std::max<int64_t>(1, workers))));
-  parallel_for(workers, grain, [&](int64_t first, int64_t last) {
-    for (int64_t worker = first; worker < last; ++worker) {
-      std::byte* const buffer = context.scratch + static_cast<size_t>(worker) * each;
-      const int64_t end = rows * (worker + 1) / workers;
-      for (int64_t row = rows * worker / workers; row < end; ++row) body(row, buffer);
-    }
-  });
+  for_each_task(rows, workers, context.scratch, each, body, grain);
 }
 
 /// Writes a contiguous run of n elements to every `stride`-th element.

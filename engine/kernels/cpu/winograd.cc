@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "kernels/cpu/deal.h"
 #include "kernels/cpu/packed_constants.h"
 #include "kernels/cpu/sizes.h"
 #include "kernels/cpu/winograd_loops.h"
@@ -113,13 +114,13 @@ Winograd::Winograd(const ConvShape& shape, int64_t tile, const void* weight, boo
   block_ = parts(tiles_, parts(parts(tiles_, most), threads) * threads);
 }
 
-int64_t Winograd::worker_floats() const {
-  return points_ * (pitch(block_, shape_.in_channels) + pitch(block_, shape_.out_channels));
+size_t Winograd::worker_bytes() const {
+  const int64_t floats =
+      points_ * (pitch(block_, shape_.in_channels) + pitch(block_, shape_.out_channels));
+  return static_cast<size_t>(floats * kItem);
 }
 
-size_t Winograd::work_bytes() const {
-  return static_cast<size_t>(workers_ * worker_floats() * kItem);
-}
+size_t Winograd::work_bytes() const { return static_cast<size_t>(workers_) * worker_bytes(); }
 
 size_t Winograd::scratch_bytes() const {
   return work_bytes() + (packed_ ? 0 : packed_bytes(shape_, tile_));
@@ -176,17 +177,14 @@ void Winograd::run_block(int64_t begin, int64_t end, const float* x, const float
 }
 
 void Winograd::run(const float* x, const ConvFinish& finish, float* y, std::byte* scratch) const {
-  const int64_t blocks = parts(tiles_, block_);
   std::byte* const weight = packed_ ? packed_->data() : scratch + work_bytes();
   if (!packed_) pack(shape_, tile_, given_, weight);
   // A worker's own block runs serially; where there is one worker, the steps are parallel.
-  parallel_for(workers_, 1, [&](int64_t first, int64_t last) {
-    for (int64_t worker = first; worker < last; ++worker)
-      for (int64_t b = blocks * worker / workers_; b < blocks * (worker + 1) / workers_; ++b)
+  for_each_task(
+      parts(tiles_, block_), workers_, scratch, worker_bytes(), [&](int64_t b, std::byte* own) {
         run_block(b * block_, std::min(tiles_, (b + 1) * block_), x,
-                  reinterpret_cast<const float*>(weight), finish, y,
-                  reinterpret_cast<float*>(scratch) + worker * worker_floats());
-  });
+                  reinterpret_cast<const float*>(weight), finish, y, reinterpret_cast<float*>(own));
+      });
 }
 
 }  // namespace paddle::cpu

@@ -29,7 +29,7 @@ class Winograd {
  private:
   void run_block(int64_t begin, int64_t end, const float* x, const float* weight,
                  const ConvFinish& finish, float* y, float* scratch) const;
-  int64_t worker_floats() const;
+  size_t worker_bytes() const;
   size_t work_bytes() const;
 
   ConvShape shape_;

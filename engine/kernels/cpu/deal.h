@@ -1,0 +1,40 @@
+#pragma once
+// Tasks dealt to workers that each have memory of their own: a worker takes tasks that follow each
+// other, whatever thread it runs on.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/parallel.h"
+
+namespace paddle::cpu {
+
+/// Calls `body(first task, last task, worker)` for all workers; a thread takes at least `grain` of
+/// them.
+template <class Body>
+void deal(int64_t tasks, int64_t workers, Body body, int64_t grain = 1) {
+  parallel_for(workers, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t w = begin; w < end; ++w) body(tasks * w / workers, tasks * (w + 1) / workers, w);
+  });
+}
+
+/// Calls `body(task, own)` for all tasks, where `own` are the `each` bytes of `scratch` that belong
+/// to the task's worker.
+template <class Body>
+void for_each_task(int64_t tasks, int64_t workers, std::byte* scratch, size_t each, Body body,
+                   int64_t grain = 1) {
+  const auto run = [&](int64_t first, int64_t last, int64_t worker) {
+    std::byte* const own = scratch + static_cast<size_t>(worker) * each;
+    for (int64_t task = first; task < last; ++task) body(task, own);
+  };
+  deal(tasks, workers, run, grain);
+}
+
+/// Threads that are worth waking for so many multiplications.
+inline int64_t threads_for(int64_t multiplications) {
+  constexpr int64_t kLeast = 200'000;
+  return std::clamp<int64_t>(multiplications / kLeast, 1, thread_count());
+}
+
+}  // namespace paddle::cpu
