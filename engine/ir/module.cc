@@ -84,4 +84,12 @@ Function* Module::find_function(std::string_view function_name) const {
   return nullptr;
 }
 
+std::unordered_map<const Value*, int> count_uses(const Function& function) {
+  std::unordered_map<const Value*, int> uses;
+  const auto count = [&](const Value* v) { ++uses[v]; };
+  for (const auto& o : function.body.operations) for_each_read(*o, count);
+  for (const Value* v : function.body.results) count(v);
+  return uses;
+}
+
 }  // namespace paddle::ir

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ops/op.h"
@@ -130,6 +131,10 @@ void for_each_read(const Operation& operation, Visit&& visit) {
     for (const Value* v : region->results) visit(v);
   }
 }
+
+/// How often each value is read, by operations and as a result; those that nothing reads are not in
+/// it.
+std::unordered_map<const Value*, int> count_uses(const Function& function);
 
 /// The module's text form; `parse` reads it back to the same module.
 std::string print(const Module& module);

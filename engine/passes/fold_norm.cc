@@ -67,10 +67,7 @@ std::pair<Array, Array> folded(const Operation& conv, const Operation& norm, Arr
 void fold_batch_norm(ir::Function& function) {
   static const Op &conv2d = get_op("conv2d"), &batch_norm = get_op("batch_norm");
   ArrayPool pool;
-  std::unordered_map<const Value*, int> uses;
-  const auto count = [&](const Value* v) { ++uses[v]; };
-  for (const auto& o : function.body.operations) ir::for_each_read(*o, count);
-  for (const Value* v : function.body.results) count(v);
+  std::unordered_map<const Value*, int> uses = ir::count_uses(function);
   for (auto it = function.body.operations.begin(); it != function.body.operations.end(); ++it) {
     Operation& norm = **it;
     if (norm.op != &batch_norm || !is_fixed_affine(norm)) continue;

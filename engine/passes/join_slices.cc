@@ -54,11 +54,7 @@ std::optional<Part> as_part(const Value* v) {
 
 class SliceJoiner {
  public:
-  explicit SliceJoiner(ir::Function& function) {
-    const auto count = [&](const Value* v) { ++uses_[v]; };
-    for (const auto& o : function.body.operations) ir::for_each_read(*o, count);
-    for (const Value* v : function.body.results) count(v);
-  }
+  explicit SliceJoiner(const ir::Function& function) : uses_(ir::count_uses(function)) {}
 
   void run(ir::Region& region) {
     for (const auto& o : region.operations) {

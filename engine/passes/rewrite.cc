@@ -232,14 +232,10 @@ Tensor built(const Term& term, const Match& match, const ir::Tracer& tracer) {
 class Rewriter {
  public:
   Rewriter(ir::Function& function, const std::vector<Rule>& rules, const std::vector<Rule>& more)
-      : function_(function) {
+      : function_(function), uses_(ir::count_uses(function)) {
     for (const auto* list : {&rules, &more})
       for (const Rule& rule : *list) by_root_[rule.pattern.op].push_back(&rule);
-    for (auto it = operations().begin(); it != operations().end(); ++it) {
-      places_[it->get()] = it;
-      count(**it, 1);
-    }
-    for (const Value* v : function.body.results) ++uses_[v];
+    for (auto it = operations().begin(); it != operations().end(); ++it) places_[it->get()] = it;
     left_ = 64 + 16 * function.operation_count();
   }
 
