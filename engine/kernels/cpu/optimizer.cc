@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "base/parallel.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/optimizer_loops.h"
+#include "kernels/cpu/update_operands.h"
 #include "ops/generated/attrs.h"
 #include "ops/kernel.h"
 
@@ -17,24 +17,6 @@ namespace paddle::cpu {
 namespace {
 
 constexpr int64_t kBlock = 1024;
-
-/// A 0-D operand by name, null if it is absent.
-class Number {
- public:
-  Number(const KernelRequest& request, std::string_view name)
-      : at_(static_cast<size_t>(request.op.operand_index(name))),
-        read_(request.operands[at_].present ? convert_fn(request.operands[at_].dtype, DType::kF64)
-                                            : nullptr) {}
-  double read(void* const* operands, double otherwise = 0) const {
-    double number = otherwise;
-    if (read_) read_(operands[at_], 1, &number, 1);
-    return number;
-  }
-
- private:
-  size_t at_;
-  ConvertFn read_;
-};
 
 /// One array that an update reads or writes in blocks of the computing type.
 struct Part {
@@ -98,10 +80,8 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
   bool direct = !param.load && !grad.load && !round;
   for (const Part& m : moments) direct = direct && !m.load;
   const int64_t size = request.operands[0].size();
-  const Number skip(request, "skip"), scale(request, "scale");
-  const AttrValue& limit = request.attrs[static_cast<size_t>(request.op.attr_index("bound"))];
-  const double bound =
-      limit.is_none() ? std::numeric_limits<double>::infinity() : limit.as_double();
+  const ScalarOperand skip(request, "skip"), scale(request, "scale");
+  const double bound = gradient_bound(request);
   const Kept kept(request);
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     if (skip.read(operands) != 0) return kept.run(operands, results);
@@ -163,7 +143,7 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request, size_t stat
 
 std::unique_ptr<Kernel> prepare_sgd_update(const KernelRequest& request) {
   const SgdUpdateAttrs attrs(request.attrs);
-  const Number lr(request, "lr");
+  const ScalarOperand lr(request, "lr");
   return prepare_update(request, 0, &UpdateLoops<float>::sgd, &UpdateLoops<double>::sgd,
                         [=](void* const* operands) {
                           UpdateScalars<double> s{};
@@ -175,7 +155,7 @@ std::unique_ptr<Kernel> prepare_sgd_update(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_momentum_update(const KernelRequest& request) {
   const MomentumUpdateAttrs attrs(request.attrs);
-  const Number lr(request, "lr");
+  const ScalarOperand lr(request, "lr");
   return prepare_update(request, 1, &UpdateLoops<float>::momentum, &UpdateLoops<double>::momentum,
                         [=](void* const* operands) {
                           UpdateScalars<double> s{};
@@ -191,7 +171,7 @@ std::unique_ptr<Kernel> prepare_momentum_update(const KernelRequest& request) {
 // e) is lr sqrt(c2) / c1 * m / (sqrt(v) + e sqrt(c2)).
 std::unique_ptr<Kernel> prepare_adam_update(const KernelRequest& request) {
   const AdamUpdateAttrs attrs(request.attrs);
-  const Number rate(request, "lr"), count(request, "step");
+  const ScalarOperand rate(request, "lr"), count(request, "step");
   return prepare_update(request, 2, &UpdateLoops<float>::adam, &UpdateLoops<double>::adam,
                         [=](void* const* operands) {
                           const double lr = rate.read(operands), step = count.read(operands);
@@ -209,7 +189,7 @@ std::unique_ptr<Kernel> prepare_adam_update(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_adagrad_update(const KernelRequest& request) {
   const AdagradUpdateAttrs attrs(request.attrs);
-  const Number lr(request, "lr");
+  const ScalarOperand lr(request, "lr");
   return prepare_update(request, 1, &UpdateLoops<float>::adagrad, &UpdateLoops<double>::adagrad,
                         [=](void* const* operands) {
                           UpdateScalars<double> s{};
@@ -222,7 +202,7 @@ std::unique_ptr<Kernel> prepare_adagrad_update(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_rmsprop_update(const KernelRequest& request) {
   const RmspropUpdateAttrs attrs(request.attrs);
-  const Number lr(request, "lr");
+  const ScalarOperand lr(request, "lr");
   return prepare_update(request, 3, &UpdateLoops<float>::rmsprop, &UpdateLoops<double>::rmsprop,
                         [=](void* const* operands) {
                           UpdateScalars<double> s{};

@@ -3,12 +3,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/optimizer_loops.h"
 #include "kernels/cpu/row_places.h"
+#include "kernels/cpu/update_operands.h"
 #include "ops/generated/attrs.h"
 #include "ops/kernel.h"
 
@@ -57,8 +57,7 @@ struct Rule {
       r.fixed.flag = a.decoupled;
       r.fixed.decay = a.weight_decay;
     }
-    const auto bound = request.attrs[static_cast<size_t>(request.op.attr_index("bound"))];
-    r.fixed.bound = bound.is_none() ? std::numeric_limits<double>::infinity() : bound.as_double();
+    r.fixed.bound = gradient_bound(request);
     return r;
   }
 
@@ -72,14 +71,6 @@ struct Rule {
   }
 };
 
-double scalar(DType dtype, const void* data) {
-  return visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    return static_cast<double>(
-        static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(*static_cast<const T*>(data)));
-  });
-}
-
 template <class T>
 std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
   const auto rule = Rule<T>::of(request);
@@ -88,14 +79,10 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
   };
   const int64_t rows = request.operands[0].shape[0], width = request.operands[0].shape[1];
   const int64_t count = request.operands[1].shape[0];
-  const size_t lr_at = at("lr"), index_at = at("indices"), skip_at = at("skip");
-  const size_t scale_at = at("scale");
-  const bool skips = request.operands[skip_at].present;
-  const bool scaled = request.operands[scale_at].present;
+  const size_t index_at = at("indices");
+  const ScalarOperand lr(request, "lr"), step(request, "step"), skip(request, "skip"),
+      scale(request, "scale");
   const bool has_master = request.operands[at("master")].present;
-  const DType lr_type = request.operands[lr_at].dtype;
-  const DType step_type = rule.adam ? request.operands[lr_at + 1].dtype : DType::kI64;
-  const DType scale_type = request.operands[scale_at].dtype;
   const DType kept_type = request.operands[0].dtype;
   const RowSums<T> row_sums(request.operands[1]);
   const ConvertFn round = has_master ? convert_fn(dtype_of<T>(), kept_type) : nullptr;
@@ -114,10 +101,9 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
           const void* from = operands[versions[i]];
           if (from != results[i] && bytes[i] > 0) std::memcpy(results[i], from, bytes[i]);
         }
-        if (skips && *static_cast<const bool*>(operands[skip_at])) return;
-        const auto scalars = rule.at(scalar(lr_type, operands[lr_at]),
-                                     rule.adam ? scalar(step_type, operands[lr_at + 1]) : 1,
-                                     scaled ? scalar(scale_type, operands[scale_at]) : 1);
+        if (skip.read(operands) != 0) return;
+        const auto scalars =
+            rule.at(lr.read(operands), step.read(operands, 1), scale.read(operands, 1));
         const Place* places =
             sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
         T* parameter = static_cast<T*>(results[has_master ? 1 + rule.states : 0]);
