@@ -220,7 +220,7 @@ int run(int argc, char** argv) {
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
   load.compile.once = benchmark == 0 && prompt->count() == 0 && input.data.empty() &&
                       infer::is_one_batch(arguments[0], input);
-  load.given = infer::given_arrays(input);
+  load.given = infer::given_arrays(arguments[0], input);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
   // After a run: plans, and with them machine code, are made at the first one.
   const auto report_end = [&] {

@@ -167,20 +167,26 @@ bool is_image(const std::string& path) {
   return e == ".png" || e == ".jpg" || e == ".jpeg";
 }
 
+bool is_npz(const std::string& path) { return extension(path) == ".npz"; }
+bool is_onnx(const std::string& model) { return extension(model) == ".onnx"; }
+
+/// The file or folder that all inputs come from; null where there are several, or a dataset.
+const std::string* only_path(const InputOptions& options) {
+  return options.data.empty() && options.paths.size() == 1 ? &options.paths[0] : nullptr;
+}
+
 }  // namespace
 
 bool is_one_batch(const std::string& model, const InputOptions& options) {
-  if (!options.data.empty() || options.paths.size() != 1) return false;
-  const std::string& path = options.paths[0];
-  const bool arrays = extension(path) == ".npz" || has_onnx_inputs(path);
-  return is_image(path) || (arrays && extension(model) == ".onnx");
+  const std::string* const path = only_path(options);
+  if (!path) return false;
+  return is_image(*path) || (is_onnx(model) && (is_npz(*path) || has_onnx_inputs(*path)));
 }
 
-std::set<std::string> given_arrays(const InputOptions& options) {
-  if (options.paths.size() != 1 || extension(options.paths[0]) != ".npz" ||
-      !file_exists(options.paths[0]))
-    return {};
-  const formats::NpzReader reader(options.paths[0]);
+std::set<std::string> given_arrays(const std::string& model, const InputOptions& options) {
+  const std::string* const path = only_path(options);
+  if (!path || !is_onnx(model) || !is_npz(*path) || !file_exists(*path)) return {};
+  const formats::NpzReader reader(*path);
   return {reader.names().begin(), reader.names().end()};
 }
 
@@ -213,7 +219,7 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
   for (const std::string& path : options.paths)
     if (!file_exists(path) && !is_directory(path))
       fail(ErrorCode::kUsage, path, ": there is no such file or folder");
-  if (extension(first) == ".npz") {
+  if (is_npz(first)) {
     if (options.paths.size() > 1)
       fail(ErrorCode::kUsage, "one .npz file is expected, found ", options.paths.size(), " inputs");
     return std::make_unique<ArrayBatches>(model, first, options.batch);

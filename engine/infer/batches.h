@@ -37,8 +37,9 @@ class Batches {
 /// ONNX file, which it takes all at once.
 bool is_one_batch(const std::string& model, const InputOptions& options);
 
-/// Names of the arrays that will be given; none for other inputs than one NPZ file.
-std::set<std::string> given_arrays(const InputOptions& options);
+/// Names of the arrays that an ONNX file will be given; none for other models, and for other inputs
+/// than one NPZ file.
+std::set<std::string> given_arrays(const std::string& model, const InputOptions& options);
 
 std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options);
 
