@@ -14,11 +14,14 @@
 #include "kernels/cpu/batch_conv.h"
 #include "kernels/cpu/batch_conv_loops.h"
 #include "kernels/cpu/row_conv.h"
+#include "support/convolutions.h"
+#include "support/numbers.h"
 #include "tensor/tensor.h"
 
 namespace paddle {
 namespace {
 
+using namespace testing_support;
 using cpu::BatchConvolution;
 using cpu::BatchWeightGrad;
 using cpu::ConvFinish;
@@ -27,39 +30,13 @@ using cpu::RowConvolution;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-struct Case {
-  int64_t batch, in, out, height, width, kernel_height, kernel_width;
-  int64_t stride_height = 1, stride_width = 1;
-  int64_t top = 0, bottom = 0, left = 0, right = 0;
+std::string text(const Convolution& c) {
+  return str(c.batch, " images ", c.height, " x ", c.width, ", ", c.in, " to ", c.out, " by ",
+             c.kernel_height, " x ", c.kernel_width, ", stride ", c.stride_height, " x ",
+             c.stride_width, ", padding ", c.top, " ", c.bottom, " ", c.left, " ", c.right);
+}
 
-  ConvShape shape() const {
-    ConvShape s{};
-    s.batch = batch;
-    s.in_channels = in;
-    s.out_channels = out;
-    s.groups = s.dilation_height = s.dilation_width = 1;
-    s.height = height;
-    s.width = width;
-    s.kernel_height = kernel_height;
-    s.kernel_width = kernel_width;
-    s.stride_height = stride_height;
-    s.stride_width = stride_width;
-    s.top = top;
-    s.bottom = bottom;
-    s.left = left;
-    s.right = right;
-    s.out_height = (height + top + bottom - kernel_height) / stride_height + 1;
-    s.out_width = (width + left + right - kernel_width) / stride_width + 1;
-    return s;
-  }
-  std::string text() const {
-    return str(batch, " images ", height, " x ", width, ", ", in, " to ", out, " by ",
-               kernel_height, " x ", kernel_width, ", stride ", stride_height, " x ", stride_width,
-               ", padding ", top, " ", bottom, " ", left, " ", right);
-  }
-};
-
-const Case kCases[] = {
+const Convolution kCases[] = {
     {1, 1, 1, 1, 1, 1, 1},
     {16, 1, 6, 28, 28, 3, 3, 1, 1, 1, 1, 1, 1},
     {17, 6, 16, 14, 14, 5, 5},
@@ -79,15 +56,6 @@ const Case kCases[] = {
     {2, 3, 9, 5, 50, 3, 3, 2, 1, 1, 0, 1, 2},
     {1, 2, 17, 40, 16, 2, 1, 1, 1, 0, 1, 0, 0},
 };
-
-std::vector<float> numbers(int64_t count, uint32_t seed) {
-  std::vector<float> out(static_cast<size_t>(count));
-  for (float& v : out) {
-    seed = seed * 1664525u + 1013904223u;
-    v = static_cast<float>(seed >> 8) / 8388608.0f - 1;
-  }
-  return out;
-}
 
 struct Operands {
   explicit Operands(const ConvShape& s)
@@ -208,16 +176,16 @@ class NarrowConv : public testing::TestWithParam<Machine> {
 };
 
 TEST_P(NarrowConv, GiveTheSums) {
-  for (const Case& c : kCases) {
-    SCOPED_TRACE(c.text());
+  for (const Convolution& c : kCases) {
+    SCOPED_TRACE(text(c));
     const ConvShape s = c.shape();
     expect_all(s, Operands(s));
   }
 }
 
 TEST_P(NarrowConv, KeepNaNToItsSums) {
-  for (const Case& c : kCases) {
-    SCOPED_TRACE(c.text());
+  for (const Convolution& c : kCases) {
+    SCOPED_TRACE(text(c));
     const ConvShape s = c.shape();
     for (const auto values : {&Operands::x, &Operands::weight, &Operands::grad}) {
       Operands at(s);
@@ -228,7 +196,7 @@ TEST_P(NarrowConv, KeepNaNToItsSums) {
 }
 
 TEST_P(NarrowConv, AddBoundAndApply) {
-  const ConvShape s = Case{19, 3, 11, 6, 7, 3, 3, 1, 1, 1, 1, 1, 1}.shape();
+  const ConvShape s = Convolution{19, 3, 11, 6, 7, 3, 3, 1, 1, 1, 1, 1, 1}.shape();
   const Operands at(s);
   const std::vector<float> bias = numbers(s.out_channels, 4);
   std::vector<Sum> wanted(at.grad.size());
@@ -254,16 +222,12 @@ TEST_P(NarrowConv, AddBoundAndApply) {
   finish.least = -std::numeric_limits<float>::infinity();
   const double params[] = {0.25, 2};
   finish.params = params;
-  finish.loop = [](const void* const* in, void* out, int64_t n, const double* p) {
-    for (int64_t i = 0; i < n; ++i)
-      static_cast<float*>(out)[i] =
-          static_cast<float>(p[0] * static_cast<const float*>(in[0])[i] + p[1]);
-  };
+  finish.loop = multiply_and_add;
   expect_both(wanted);
 }
 
 TEST_P(NarrowConv, LetNaNPassTheBound) {
-  const ConvShape s = Case{16, 1, 1, 3, 3, 1, 1}.shape();
+  const ConvShape s = Convolution{16, 1, 1, 3, 3, 1, 1}.shape();
   Operands at(s);
   at.x[5] = kNaN;
   ConvFinish finish;
@@ -279,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(Machines, NarrowConv,
 TEST(BatchConv, SavesTimeForFewChannelsAndManyImages) {
   if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
   const auto shape = [](int64_t batch, int64_t in, int64_t out) {
-    return Case{batch, in, out, 14, 14, 5, 5}.shape();
+    return Convolution{batch, in, out, 14, 14, 5, 5}.shape();
   };
   EXPECT_GT(BatchConvolution::saving(shape(64, 1, 6)), 1.3);
   EXPECT_LT(BatchConvolution::saving(shape(64, 32, 32)), 1.1);
@@ -303,7 +267,7 @@ TEST(BatchConv, SavesTimeForFewChannelsAndManyImages) {
 TEST(RowConv, SavesTimeForFewChannelsAndWideImages) {
   if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
   const auto shape = [](int64_t in, int64_t out, int64_t width) {
-    return Case{1, in, out, 14, width, 1, 1}.shape();
+    return Convolution{1, in, out, 14, width, 1, 1}.shape();
   };
   EXPECT_GT(RowConvolution::saving(shape(1, 6, 28)), 1.3);
   EXPECT_LT(RowConvolution::saving(shape(32, 32, 64)), 1.1);

@@ -10,6 +10,7 @@
 #include "kernels/cpu/pool_loops.h"
 #include "ops/call.h"
 #include "ops/kernel.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace cpu {
@@ -17,6 +18,8 @@ std::unique_ptr<Kernel> prepare_max_pool2d_grad(const KernelRequest& request);
 }  // namespace cpu
 
 namespace {
+
+using namespace testing_support;
 
 struct Plane {
   int64_t planes, height, width, out_height, out_width;
@@ -28,20 +31,19 @@ struct Given {
   std::vector<int32_t> places;
 };
 
-uint32_t next(uint32_t& seed) { return (seed = seed * 1664525u + 1013904223u) >> 8; }
-
 /// Windows of 2 x 2 side by side; a place in `others` of them is anywhere from -1 on to just behind
 /// the plane.
 Given given(const Plane& p, int64_t others) {
   Given out;
-  uint32_t seed = 7;
+  Generator generator(7);
   for (int64_t i = 0; i < p.planes * p.out_height * p.out_width; ++i) {
     const int64_t r = i / p.out_width % p.out_height, c = i % p.out_width;
-    const int64_t row = 2 * r + next(seed) % 2, column = 2 * c + next(seed) % 2;
+    const int64_t row = 2 * r + generator.next() % 2, column = 2 * c + generator.next() % 2;
     int64_t place = row * p.width + column;
-    if (others > 0 && i % others == others - 1) place = next(seed) % (p.height * p.width + 2) - 1;
+    if (others > 0 && i % others == others - 1)
+      place = generator.next() % (p.height * p.width + 2) - 1;
     out.places.push_back(static_cast<int32_t>(place));
-    out.grad.push_back(static_cast<float>(next(seed)) / 8388608.0f - 1);
+    out.grad.push_back(generator.number());
   }
   return out;
 }

@@ -8,46 +8,27 @@
 #include <limits>
 
 #include "kernels/cpu/winograd.h"
+#include "support/convolutions.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
 
+using namespace testing_support;
 using cpu::ConvFinish;
 using cpu::ConvShape;
 using cpu::Winograd;
 
+/// Windows of 3 x 3, channels last.
 struct Case {
   int64_t batch, height, width, in, out;
   int64_t top = 1, bottom = 1, left = 1, right = 1;
 
   ConvShape shape() const {
-    ConvShape s{};
-    s.batch = batch;
-    s.in_channels = in;
-    s.out_channels = out;
-    s.kernel_height = s.kernel_width = 3;
-    s.groups = s.stride_height = s.stride_width = s.dilation_height = s.dilation_width = 1;
-    s.height = height;
-    s.width = width;
-    s.top = top;
-    s.bottom = bottom;
-    s.left = left;
-    s.right = right;
-    s.out_height = height + top + bottom - 2;
-    s.out_width = width + left + right - 2;
-    s.channels_last = true;
-    return s;
+    return Convolution{batch, in, out, height, width, 3, 3, 1, 1, top, bottom, left, right, true}
+        .shape();
   }
 };
-
-std::vector<float> numbers(int64_t count, uint32_t seed) {
-  std::vector<float> out(static_cast<size_t>(count));
-  for (float& v : out) {
-    seed = seed * 1664525u + 1013904223u;
-    v = static_cast<float>(seed >> 8) / 8388608.0f - 1;
-  }
-  return out;
-}
 
 /// The sum over the windows, in f64; windows [out, in, 3, 3].
 std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
@@ -150,11 +131,7 @@ TEST_P(Tiles, AddBoundAndApply) {
   finish.least = -std::numeric_limits<float>::infinity();
   const double params[] = {0.25, 2};
   finish.params = params;
-  finish.loop = [](const void* const* in, void* out, int64_t n, const double* p) {
-    for (int64_t i = 0; i < n; ++i)
-      static_cast<float*>(out)[i] =
-          static_cast<float>(p[0] * static_cast<const float*>(in[0])[i] + p[1]);
-  };
+  finish.loop = multiply_and_add;
   EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
 }
 

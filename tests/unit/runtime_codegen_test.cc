@@ -23,6 +23,7 @@
 #include "kernels/cpu/loops.h"
 #include "ops/call.h"
 #include "runtime/execute.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
@@ -56,10 +57,10 @@ Array numbers(DType dtype, const Dims& shape, uint32_t seed) {
   const double special[] = {0.0,  -0.0,  kInfinity, -kInfinity, std::nan(""), 1,    -1,   1e-310,
                             0.5,  1e-40, -1e-42,    3.4e38,     -1e300,       88.8, -104, 2.5,
                             -2.5, 6,     3,         1e-8};
+  testing_support::Generator generator(seed);
   Array a = Array::empty(DType::kF64, shape);
   for (int64_t i = 0; i < a.size(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    const uint32_t bits = seed >> 8;
+    const uint32_t bits = generator.next();
     a.data<double>()[i] = bits % 5 == 0 ? special[bits / 5 % std::size(special)]
                                         : (static_cast<double>(bits % 20011) - 10000) / 1500;
   }

@@ -13,19 +13,21 @@
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
+
+using namespace testing_support;
 
 using Body = std::function<Tensor(const Tensor&)>;
 
 Array bytes(DType dtype, const Dims& shape, int seed, int least, int greatest) {
   Array a = Array::empty(dtype, shape);
-  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 1;
+  Generator generator(static_cast<uint32_t>(seed) * 2654435761u + 1);
   for (int64_t i = 0; i < a.size(); ++i) {
-    state = state * 1664525u + 1013904223u;
     const int value =
-        least + static_cast<int>((state >> 8) % static_cast<uint32_t>(greatest - least + 1));
+        least + static_cast<int>(generator.next() % static_cast<uint32_t>(greatest - least + 1));
     if (dtype == DType::kU8)
       a.data<uint8_t>()[i] = static_cast<uint8_t>(value);
     else
@@ -36,11 +38,9 @@ Array bytes(DType dtype, const Dims& shape, int seed, int least, int greatest) {
 
 Array floats(const Dims& shape, int seed, double scale, double shift = 0) {
   Array a = Array::empty(DType::kF32, shape);
-  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 1;
+  Generator generator(static_cast<uint32_t>(seed) * 2654435761u + 1);
   for (int64_t i = 0; i < a.size(); ++i) {
-    state = state * 1664525u + 1013904223u;
-    a.data<float>()[i] =
-        static_cast<float>(shift + scale * (static_cast<double>(state >> 8) / (1 << 23) - 1));
+    a.data<float>()[i] = static_cast<float>(shift + scale * generator.number());
   }
   return a;
 }

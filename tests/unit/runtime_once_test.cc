@@ -4,32 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
 
-Array drawn(const Dims& shape, uint32_t seed, float scale) {
-  Array a = Array::zeros(DType::kF32, shape);
-  for (int64_t i = 0; i < a.size(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    a.data<float>()[i] = scale * (static_cast<float>(seed >> 8) / 8388608.0f - 1);
-  }
-  return a;
-}
-
-/// The same numbers where no float may lie, as in files.
-Array misplaced(const Array& a) {
-  const auto bytes = static_cast<size_t>(a.size()) * sizeof(float);
-  auto memory = std::make_shared<std::vector<std::byte>>(bytes + 1);
-  std::memcpy(memory->data() + 1, a.raw(), bytes);
-  Array out = a;
-  out.storage = Storage::borrow_unaligned(memory->data() + 1, bytes, memory);
-  return out;
-}
+using namespace testing_support;
 
 const char* const kNet =
     "module 'm' {\n  func 'f'(\n"

@@ -9,9 +9,12 @@
 
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
+
+using namespace testing_support;
 
 struct Case {
   const char* inputs;
@@ -74,13 +77,11 @@ std::shared_ptr<ir::Function> function_of(const Case& c, const char* results) {
 
 std::vector<Array> inputs_of(const ir::Function& f) {
   std::vector<Array> out;
-  uint32_t state = 1;
+  Generator generator(1);
   for (const ir::Value* v : f.body.arguments) {
     Array x = Array::empty(v->type.dtype, concrete(v->type.shape));
-    for (int64_t i = 0; i < x.size(); ++i) {
-      state = state * 1664525u + 1013904223u;
-      static_cast<float*>(x.raw())[i] = 0.1f + static_cast<float>(state >> 8) / (1 << 24);
-    }
+    for (int64_t i = 0; i < x.size(); ++i)
+      static_cast<float*>(x.raw())[i] = 0.1f + static_cast<float>(generator.next()) / (1 << 24);
     out.push_back(std::move(x));
   }
   return out;

@@ -3,29 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
+
+using namespace testing_support;
 
 Array drawn(const Dims& shape, double seed) {
   Array a = Array::zeros(DType::kF32, shape);
   for (int64_t i = 0; i < a.size(); ++i)
     a.data<float>()[i] = static_cast<float>(std::sin(seed + 1.7 * static_cast<double>(i)));
   return a.cast(DType::kF16);
-}
-
-/// The same numbers at an odd address, as in files.
-Array misplaced(const Array& a) {
-  const auto bytes = static_cast<size_t>(a.size() * item_size(a.dtype));
-  auto memory = std::make_shared<std::vector<std::byte>>(bytes + 1);
-  std::memcpy(memory->data() + 1, a.raw(), bytes);
-  Array out = a;
-  out.storage = Storage::borrow_unaligned(memory->data() + 1, bytes, memory);
-  return out;
 }
 
 /// A grouped convolution with bias, and pooling with its places.

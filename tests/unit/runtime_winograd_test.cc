@@ -7,18 +7,12 @@
 #include "kernels/cpu/loops.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
 
-Array drawn(const Dims& shape, uint32_t seed, float scale) {
-  Array a = Array::zeros(DType::kF32, shape);
-  for (int64_t i = 0; i < a.size(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    a.data<float>()[i] = scale * (static_cast<float>(seed >> 8) / 8388608.0f - 1);
-  }
-  return a;
-}
+using namespace testing_support;
 
 const char* const kNet =
     "module 'm' {\n  func 'f'(\n"
