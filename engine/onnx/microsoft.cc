@@ -186,7 +186,52 @@ Values distinct(NodeCall& c) {
           ops::index_select(out[3], order, 0)};
 }
 
+/// The left side is a sparse initialiser, which the evaluator has made dense.
+Values sparse_product(NodeCall& c) {
+  const Tensor y =
+      ops::matmul(c.tensor(0), c.tensor(1), c.flag("transA", false), c.flag("transB", false));
+  const double alpha = c.real("alpha", 1);
+  return {alpha == 1 ? y : y * alpha};
+}
+
+/// Words [words, characters] as vectors: characters looked up, a convolution over windows of them,
+/// and its greatest results. A word has as many windows as its characters that are not 0 fill, but
+/// at least one; a word that begins with 0 is none and gives zeros.
+Values word_conv_embedding(NodeCall& c) {
+  const Tensor words = ops::cast(c.tensor(0), DType::kI64), &weight = c.tensor(1),
+               &table = c.tensor(3);
+  c.check(words.ndim() == 2 && weight.ndim() == 4 && table.ndim() == 2,
+          "words and characters must be matrices, and the weight have four axes");
+  const int64_t length = known_size(words, 1), window = known_size(weight, 2),
+                filters = known_size(weight, 0), size = known_size(table, 1);
+  c.check(window >= 1 && window <= length, "windows of ", window, " do not fit words of ", length);
+  const int64_t count = length - window + 1;
+  const Tensor x = ops::reshape(ops::index_select(table, ops::reshape(words, Shape{-1}), 0),
+                                {words.dim(0), Dim(length), Dim(size)});
+  Tensors shifted;
+  for (int64_t k = 0; k < window; ++k) shifted.push_back(part(x, 1, k, k + count));
+  const Tensor y =
+      ops::tanh(ops::matmul(ops::concat(shifted, 2), ops::reshape(weight, {filters, window * size}),
+                            false, true) +
+                c.tensor(2));
+  const Tensor zero = integer_scalar(0);
+  const Tensor filled = ops::sum(ops::cast(ops::greater_than(words, zero), DType::kI64),
+                                 std::vector<int64_t>{1}, DType::kI64, true);
+  const Tensor windows = ops::maximum(filled - integer_scalar(window - 1), integer_scalar(1));
+  const Tensor counts =
+      ops::unsqueeze(ops::less_than(ops::unsqueeze(count_up(count), {0}), windows), {2});
+  const Tensor best =
+      ops::max(ops::where(counts, y, scalar(-1, y.dtype())), std::vector<int64_t>{1});
+  return {ops::where(ops::greater_than(part(words, 1, 0, 1), zero), best, scalar(0, y.dtype()))};
+}
+
+/// The operator that ONNX Runtime's authors add operators after.
+Values sample_op(NodeCall& c) { return {c.tensor(0)}; }
+
 constexpr Operator kOperators[] = {
+    {"SampleOp", 1, sample_op},
+    {"SparseToDenseMatMul", 1, sparse_product},
+    {"WordConvEmbedding", 1, word_conv_embedding},
     {"Gelu", 1, gelu},
     {"BiasGelu", 1, bias_gelu},
     {"FastGelu", 1, fast_gelu},

@@ -311,8 +311,9 @@ Values rotary_embedding(NodeCall& c) {
 }
 
 /// Past and new keys (or values): new ones stand at `places`, which differ by sample, behind the
-/// past and before zeros, in as many as the cache holds or the sequence has.
-Tensor extended(const Tensor& past, const Tensor& now, const Tensor& places, const Dim& total) {
+/// past and (with `clears`) before zeros, in as many as the cache holds or the sequence has.
+Tensor extended(const Tensor& past, const Tensor& now, const Tensor& places, const Dim& total,
+                bool clears) {
   if (!past) return now;
   const Dim length = maximum(past.dim(2), total), room = past.dim(2) + now.dim(2);
   Tensor base = past;
@@ -321,13 +322,31 @@ Tensor extended(const Tensor& past, const Tensor& now, const Tensor& places, con
     if (!length.same(room)) base = part(base, 2, 0, length);
   }
   const Tensor each = ops::reshape(places, {now.dim(0), Dim(1), now.dim(2), Dim(1)});
-  const Tensor kept =
-      ops::less_than(ops::reshape(count_up(length), {1, 1, length, 1}), part(each, 2, 0, 1));
-  base = ops::where(kept, base, scalar(0, base.dtype()));
+  if (clears) {
+    const Tensor kept =
+        ops::less_than(ops::reshape(count_up(length), {1, 1, length, 1}), part(each, 2, 0, 1));
+    base = ops::where(kept, base, scalar(0, base.dtype()));
+  }
   return ops::scatter_along(base, ops::expand(each, now.shape()), now, 2, "assign");
 }
 
-Values group_query_attention(NodeCall& c) {
+/// Where the inputs of attention whose heads share keys stand, behind queries, keys, values and
+/// what was kept of them.
+struct GroupedPlaces {
+  size_t ends, total, cosines, sines, turns;
+};
+
+/// Attention whose heads share keys and values in groups.
+struct Grouped {
+  Tensor q, k, v;       ///< [batch, heads, steps or keys, size], all heads apart
+  Tensor all_k, all_v;  ///< what is kept
+  Tensor places, at;    ///< of the steps: [batch, steps], [batch, 1, steps, 1]
+  Tensor key_at;        ///< [1, 1, 1, keys]
+};
+
+/// Caches are buffers, whose rest stays as it is, or their rest is cleared; the input `ends` counts
+/// the keys of each sample, or (with `clears`) is the place of the last one.
+Grouped grouped(const NodeCall& c, const GroupedPlaces& inputs, bool clears) {
   const int64_t heads = c.integer("num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
   c.check(heads > 0 && kv_heads > 0 && heads % kv_heads == 0, "the numbers of heads do not fit");
   Tensor q = c.tensor(0), k = c.tensor_or_none(1), v = c.tensor_or_none(2);
@@ -345,43 +364,104 @@ Values group_query_attention(NodeCall& c) {
   const Tensor past_k = c.tensor_or_none(3), past_v = c.tensor_or_none(4);
   // How long the longest sequence is with the new steps. Where all of it is new, padding may stand
   // behind the last valid step of a sample; else each sample's steps end with that.
-  const Dim total = past_k ? c.known_dims(6).at(0) : steps;
+  const Dim total = past_k ? c.known_dims(inputs.total).at(0) : steps;
   const Tensor count = ops::unsqueeze(count_up(steps), {0});
-  Tensor places = ops::expand(count, {q.dim(0), steps});
+  Grouped out;
+  out.places = ops::expand(count, {q.dim(0), steps});
   if (!total.same(steps)) {
-    const Tensor ends = ops::reshape(ops::cast(c.tensor(5), DType::kI64), {q.dim(0), Dim(1)});
-    const Tensor start =
-        ops::maximum(ends + integer_scalar(1) - dim_value(steps, DType::kI64), integer_scalar(0));
+    const Tensor ends =
+        ops::reshape(ops::cast(c.tensor(inputs.ends), DType::kI64), {q.dim(0), Dim(1)});
+    const Tensor start = ops::maximum(
+        ends + integer_scalar(clears ? 1 : 0) - dim_value(steps, DType::kI64), integer_scalar(0));
     const Tensor whole = ops::equal(dim_value(total, DType::kI64), dim_value(steps, DType::kI64));
-    places = ops::where(whole, integer_scalar(0), start) + count;
+    out.places = ops::where(whole, integer_scalar(0), start) + count;
   }
   if (c.flag("do_rotary", false)) {
     const bool neighbours = c.flag("rotary_interleaved", false);
-    const Tensor turns = c.has(9) ? ops::cast(c.tensor(9), DType::kI64) : places;
-    q = rotated(c, q, turns, c.tensor(7), c.tensor(8), neighbours, 0);
-    k = rotated(c, k, turns, c.tensor(7), c.tensor(8), neighbours, 0);
+    const Tensor turns =
+        c.has(inputs.turns) ? ops::cast(c.tensor(inputs.turns), DType::kI64) : out.places;
+    const Tensor &cosines = c.tensor(inputs.cosines), &sines = c.tensor(inputs.sines);
+    q = rotated(c, q, turns, cosines, sines, neighbours, 0);
+    k = rotated(c, k, turns, cosines, sines, neighbours, 0);
   }
-  const Tensor all_k = extended(past_k, k, places, total);
-  const Tensor all_v = extended(past_v, v, places, total);
   const auto repeated = [&](const Tensor& x) {
     if (heads == kv_heads) return x;
     const Shape wide = {x.dim(0), x.dim(1), Dim(heads / kv_heads), x.dim(2), x.dim(3)};
     return ops::reshape(ops::expand(ops::unsqueeze(x, {2}), wide),
                         {x.dim(0), Dim(heads), x.dim(2), x.dim(3)});
   };
-  const Dim keys = all_k.dim(2);
-  const Tensor at = ops::reshape(places, {q.dim(0), Dim(1), steps, Dim(1)});
-  const Tensor key_at = ops::reshape(count_up(keys), {1, 1, 1, keys});
+  out.all_k = extended(past_k, k, out.places, total, clears);
+  out.all_v = extended(past_v, v, out.places, total, clears);
+  out.q = q;
+  out.k = repeated(out.all_k);
+  out.v = repeated(out.all_v);
+  const Dim keys = out.all_k.dim(2);
+  out.at = ops::reshape(out.places, {q.dim(0), Dim(1), steps, Dim(1)});
+  out.key_at = ops::reshape(count_up(keys), {1, 1, 1, keys});
+  return out;
+}
+
+Values group_query_attention(NodeCall& c) {
+  const Grouped g = grouped(c, {.ends = 5, .total = 6, .cosines = 7, .sines = 8, .turns = 9}, true);
   Scores s;
   s.scale = c.real("scale", 0);
   s.softcap = c.real("softcap", 0);
-  s.allowed = ops::less_equal(key_at, at);
+  s.allowed = ops::less_equal(g.key_at, g.at);
   if (const int64_t window = c.integer("local_window_size", -1); window > 0)
-    s.allowed = both(s.allowed, ops::less_than(at - key_at, integer_scalar(window)));
+    s.allowed = both(s.allowed, ops::less_than(g.at - g.key_at, integer_scalar(window)));
   s.bias = c.tensor_or_none(10);
   s.sink = c.tensor_or_none(11);
-  if (!s.sink && c.flag("smooth_softmax", false)) s.sink = ops::full({Dim(heads)}, 0.0, q.dtype());
-  return {joined(attend(q, repeated(all_k), repeated(all_v), s)), all_k, all_v};
+  if (!s.sink && c.flag("smooth_softmax", false))
+    s.sink = ops::full({g.q.dim(1)}, 0.0, g.q.dtype());
+  return {joined(attend(g.q, g.k, g.v, s)), g.all_k, g.all_v};
+}
+
+/// Which blocks of keys the blocks of queries look at, [layouts, blocks, blocks], from compressed
+/// rows: inputs 5 (where each row begins) and 6 (the columns).
+Tensor blocks_of(const NodeCall& c) {
+  const Array starts = c.known(5), columns = c.known(6);
+  c.check(starts.ndim() == 2 && columns.ndim() == 2 && starts.shape[0] == columns.shape[0] &&
+              starts.shape[0] > 0 && starts.shape[1] > 1,
+          "block_row_indices ", str(starts.shape), " do not fit block_col_indices ",
+          str(columns.shape));
+  const int64_t layouts = starts.shape[0], blocks = starts.shape[1] - 1, width = columns.shape[1];
+  c.check(blocks <= most_places() / layouts / blocks, "there are too many blocks");
+  Array out = Array::zeros(DType::kBool, {layouts, blocks, blocks});
+  auto* const taken = reinterpret_cast<uint8_t*>(out.storage->data());
+  for (int64_t row = 0; row < layouts * blocks; ++row) {
+    const int64_t layout = row / blocks, at = layout * (blocks + 1) + row % blocks;
+    const int64_t begin = starts.integer(at), end = starts.integer(at + 1);
+    c.check(begin >= 0 && begin <= end && end <= width, "block_row_indices are out of range");
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = columns.integer(layout * width + i);
+      c.check(column >= 0 && column < blocks, "the block ", column, " is out of range");
+      taken[row * blocks + column] = 1;
+    }
+  }
+  return Tensor(out);
+}
+
+/// Each head looks at the blocks of one of some layouts, in turn.
+Values sparse_attention(NodeCall& c) {
+  const Grouped g = grouped(
+      c, {.ends = 8, .total = 7, .cosines = 9, .sines = 10, .turns = c.input_count()}, false);
+  const int64_t size = c.integer("sparse_block_size", 0);
+  c.check(size > 0, "sparse_block_size is ", size);
+  const Tensor blocks = blocks_of(c);
+  const int64_t layouts = known_size(blocks, 0), last = known_size(blocks, 1) - 1;
+  const auto block_of = [&](const Tensor& places) {
+    return ops::clip(ops::floor_divide(ops::reshape(places, Shape{-1}), integer_scalar(size)), 0.0,
+                     static_cast<double>(last));
+  };
+  const Dim batch = g.q.dim(0), heads = g.q.dim(1), steps = g.q.dim(2), keys = g.k.dim(2);
+  Tensor seen =
+      ops::index_select(ops::index_select(blocks, block_of(g.key_at), 2), block_of(g.places), 1);
+  seen = ops::transpose(ops::reshape(seen, {Dim(layouts), batch, steps, keys}), {1, 0, 2, 3});
+  seen = ops::index_select(seen, ops::remainder(count_up(heads), integer_scalar(layouts)), 1);
+  Scores s;
+  s.scale = c.real("scale", 0);
+  s.allowed = both(ops::less_equal(g.key_at, g.at), seen);
+  return {joined(attend(g.q, g.k, g.v, s)), g.all_k, g.all_v};
 }
 
 constexpr Operator kOperators[] = {
@@ -391,6 +471,7 @@ constexpr Operator kOperators[] = {
     {"DecoderMaskedMultiHeadAttention", 1, decoder_attention},
     {"MRotaryEmbedding", 1, multimodal_rotary_embedding},
     {"GroupQueryAttention", 1, group_query_attention},
+    {"SparseAttention", 1, sparse_attention},
     {"RotaryEmbedding", 1, rotary_embedding},
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "onnx/operators.h"
 #include "onnx/quantization.h"
@@ -165,6 +166,37 @@ Values matmul_nbits(NodeCall& c) {
   return {c.has(5) ? y + c.tensor(5) : y};
 }
 
+/// Columns of blocks of 32 weights in 4 bits: a scale, a zero point (of the kind 1), and 16 bytes
+/// with the first half of the weights in their low halves.
+Values matmul_fpq4(NodeCall& c) {
+  constexpr int64_t kBlock = 32;
+  const int64_t kind = c.integer("blk_quant_type", 1);
+  c.check(kind == 0 || kind == 1, "unknown blk_quant_type ", kind);
+  const Array bytes = c.known(1).contiguous();
+  const auto shape = c.known_integers(2);
+  c.check(shape.size() == 2 && shape[0] > 0 && shape[1] > 0 &&
+              shape[0] <= (int64_t{1} << 40) / shape[1],
+          "B_shape must be two sizes");
+  const int64_t k = shape[0], n = shape[1], blocks = (k + kBlock - 1) / kBlock;
+  const int64_t head = 4 + kind, whole = head + kBlock / 2;
+  c.check(bytes.dtype == DType::kU8 && bytes.size() == n * blocks * whole,
+          "the packed weights do not fit ", k, " rows of ", n);
+  Array w = Array::empty(DType::kF32, {n, k});
+  for (int64_t i = 0; i < n * blocks; ++i) {
+    const uint8_t* const block = bytes.data<uint8_t>() + i * whole;
+    float scale = 0;
+    std::memcpy(&scale, block, sizeof(scale));
+    const int zero = kind == 1 ? block[4] : 8;
+    const int64_t first = i % blocks * kBlock;
+    for (int64_t t = 0; t < std::min(kBlock, k - first); ++t) {
+      const uint8_t byte = block[head + t % (kBlock / 2)];
+      const int value = t < kBlock / 2 ? byte & 15 : byte >> 4;
+      w.data<float>()[i / blocks * k + first + t] = scale * static_cast<float>(value - zero);
+    }
+  }
+  return {ops::matmul(c.tensor(0), Tensor(w), false, true)};
+}
+
 /// Weights as indices of 16 numbers, two to a byte with the first one in its high half, in blocks
 /// that have a greatest size each.
 Values matmul_bnb4(NodeCall& c) {
@@ -292,6 +324,7 @@ constexpr Operator kOperators[] = {
     {"DynamicQuantizeLSTM", 1, dynamic_lstm},
     {"MatMulNBits", 1, matmul_nbits},
     {"MatMulBnb4", 1, matmul_bnb4},
+    {"MatMulFpQ4", 1, matmul_fpq4},
     {"GatherBlockQuantized", 1, gather_block_quantized},
 };
 

@@ -48,7 +48,7 @@ const std::map<std::string, Table>& tables() {
     for (const auto family :
          {microsoft_operators, microsoft_attention_operators, microsoft_expert_operators,
           microsoft_gate_operators, microsoft_image_operators, microsoft_quantized_operators,
-          microsoft_token_operators})
+          microsoft_ngram_operators, microsoft_search_operators, microsoft_token_operators})
       add((*all)["com.microsoft"], family());
     add((*all)["com.microsoft.nchwc"], microsoft_blocked_operators());
     return all;

@@ -45,6 +45,8 @@ std::span<const Operator> microsoft_expert_operators();     ///< the same
 std::span<const Operator> microsoft_gate_operators();       ///< the same
 std::span<const Operator> microsoft_image_operators();      ///< the same
 std::span<const Operator> microsoft_token_operators();      ///< the same
+std::span<const Operator> microsoft_ngram_operators();      ///< the same
+std::span<const Operator> microsoft_search_operators();     ///< the same
 std::span<const Operator> microsoft_blocked_operators();    ///< of com.microsoft.nchwc
 
 /// Rules that apply one function of ops/ to the inputs as they are.

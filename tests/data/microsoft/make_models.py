@@ -374,6 +374,63 @@ def filled_places():
     kept("filled_places", inputs, answers(saved("filled_places", nodes, inputs, {"y": 1}, constants), inputs))
 
 
+def hashes_of_ngrams():
+    ids, past = RNG.integers(0, 50, (2, 6)), RNG.integers(0, 50, (2, 2))
+    factors, sizes = RNG.integers(2**61, 2**62, 3) | 1, np.array([11, 13, 17, 19])
+    common = dict(pad_id=3, n_head_per_ngram=2, max_ngram_size=3)
+    operator("ngrams", "NGramHashMapping", [ids, factors, sizes], 2, types=[7, 7], **common)
+    ids[:, 2] = 9
+    segments = np.array([[0, 0, 0, 0, 1, 1], [0, 1, 1, 1, 1, 2]], np.int32)
+    operator("ngrams_in_segments", "NGramHashMapping",
+             [ids, factors, sizes, past, np.array([0, 11, 24, 41]), np.array(9), segments], 2, types=[7, 7],
+             reset_on_eos=1, **common)
+    packed = dict(state_update_capacity=2, reset_on_eos=1, **common)
+    operator("ngrams_packed", "VarlenNGramHashMapping",
+             [ids.reshape(-1), factors, sizes, np.array([0, 1, 7, 12], np.int32), RNG.integers(0, 50, (3, 2)),
+              np.array([0, 11, 24, 41]), np.array(9), segments.reshape(-1), np.array([[0, 0], [0, 0], [0, 1]], np.int32),
+              np.array([2, 1, 0], np.int32)], 4, types=[7, 7, 6, 7], **packed)
+    narrow = [v.astype(np.int32) for v in (ids, factors, sizes)]
+    operator("ngrams_narrow", "NGramHashMapping", narrow, 2, types=[6, 6], **common)
+
+
+def words_and_blobs():
+    words = np.array([[1, 2, 3, 4], [2, 0, 3, 4], [2, 0, 0, 3], [5, 1, 2, 0]], np.int32)
+    operator("words", "WordConvEmbedding", [words, floats(4, 1, 2, 3), floats(4), floats(7, 3)], embedding_size=4,
+             conv_window_size=2, char_embedding_size=3)
+    for kind, head in ((0, 4), (1, 5)):
+        blocks = byte_array(3, 2, head + 16)
+        blocks[:, :, :4] = np.abs(floats(3, 2, 1)).view(np.uint8)
+        blocks[:, :, 4] &= 15 if kind else 255
+        operator(f"matmul_blob_{kind}", "MatMulFpQ4", [floats(2, 40), blocks.reshape(-1), np.array([40, 3])],
+                 constant=(1, 2), blk_quant_type=kind)
+
+
+def sparse_attention():
+    """Two layouts of blocks for four heads; the cache is written in place, which ONNX Runtime insists on."""
+    rows = np.array([[0, 1, 3, 4], [0, 1, 2, 4]], np.int32)
+    columns = np.array([[0, 0, 1, 2], [0, 1, 0, 2]], np.int32)
+    for name, steps, total in (("prompt", 37, 37), ("step", 1, 35)):
+        inputs = {"q": floats(1, steps, 64), "k": floats(1, steps, 32), "v": floats(1, steps, 32),
+                  "pk": floats(1, 2, 48, 16), "pv": floats(1, 2, 48, 16), "rows": rows, "columns": columns,
+                  "total": np.array([total], np.int32), "lengths": np.array([total], np.int32),
+                  "cos": np.cos(floats(48, 8)), "sin": np.sin(floats(48, 8))}
+        if steps == total:
+            inputs["pk"][:], inputs["pv"][:] = 0, 0
+        node = helper.make_node("SparseAttention", list(inputs), ["y", "nk", "nv"], domain=DOMAIN, num_heads=4,
+                                kv_num_heads=2, sparse_block_size=16, do_rotary=1)
+        path = saved("sparse_attention_" + name, [node], inputs, {"y": 1, "nk": 1, "nv": 1}, {})
+        binding = (session := ort.InferenceSession(path, providers=["CPUExecutionProvider"])).io_binding()
+        values = {k: ort.OrtValue.ortvalue_from_numpy(v.copy()) for k, v in inputs.items()}
+        for k, v in values.items():
+            binding.bind_ortvalue_input(k, v)
+        binding.bind_output("y", "cpu")
+        binding.bind_ortvalue_output("nk", values["pk"])
+        binding.bind_ortvalue_output("nv", values["pv"])
+        session.run_with_iobinding(binding)
+        kept("sparse_attention_" + name, inputs,
+             dict(zip(("y", "nk", "nv"), (o.numpy() for o in binding.get_outputs()))))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = image_net(folder, "HardSwish")
@@ -399,6 +456,9 @@ def main():
     volumes()
     early()
     filled_places()
+    hashes_of_ngrams()
+    words_and_blobs()
+    sparse_attention()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,569 @@
+// Operators of com.microsoft that generate tokens with the graphs inside them: GreedySearch,
+// Sampling, BeamSearch and WhisperBeamSearch. Their decoders take the tokens since the last call
+// and what they kept (past_*), and give the scores of the next token and what they keep
+// (present_*).
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/limits.h"
+#include "onnx/evaluator.h"
+#include "onnx/operators.h"
+#include "onnx/token_search.h"
+#include "tensor/interpreter.h"
+
+namespace paddle::onnx {
+namespace {
+
+using formats::onnx::Graph;
+
+// ---- inputs and attributes ----------------------------------------------------------------------
+
+enum Model : uint8_t { kDecoder, kEncoderDecoder, kTranscriber };
+
+/// Which input is what; none where the operator does not have it.
+struct Places {
+  static constexpr size_t kNone = SIZE_MAX;
+  size_t beams = kNone, returned = kNone, length_penalty = kNone, repetition_penalty = kNone,
+         allowed = kNone, allowed_first = kNone, mask = kNone, start = kNone, rules = kNone,
+         temperature = kNone, present = kNone, seed = kNone;
+};
+constexpr Places kOfBeams = {.beams = 3,
+                             .returned = 4,
+                             .length_penalty = 5,
+                             .repetition_penalty = 6,
+                             .allowed = 7,
+                             .allowed_first = 8,
+                             .mask = 9,
+                             .start = 10,
+                             .rules = 11};
+constexpr Places kOfOne = {
+    .repetition_penalty = 3, .allowed = 4, .allowed_first = 5, .mask = 6, .present = 7, .seed = 8};
+
+bool has(const NodeCall& c, size_t place) { return place != Places::kNone && c.has(place); }
+
+int32_t token_attribute(const NodeCall& c, std::string_view name, int64_t otherwise) {
+  const int64_t token = c.integer(name, otherwise);
+  c.check(token >= -1 && token <= INT32_MAX, name, " is ", token);
+  return static_cast<int32_t>(token);
+}
+
+/// The integers of an input of this shape.
+Tokens tokens_of(const NodeCall& c, size_t place, const Dims& shape) {
+  const Array given = c.known(place);
+  c.check(given.shape == shape, "input ", place, " has the shape ", str(given.shape), ", not ",
+          str(shape));
+  const Array tokens = given.cast(DType::kI32).contiguous();
+  return {tokens.data<int32_t>(), tokens.data<int32_t>() + tokens.size()};
+}
+
+/// What the node says; the vocabulary is set once a decoder has given scores.
+SearchOptions options_of(const NodeCall& c, const Places& places) {
+  const auto integer = [&](size_t place, int64_t otherwise) {
+    return has(c, place) ? c.known_integer(place) : otherwise;
+  };
+  const auto real = [&](size_t place, double otherwise) {
+    return static_cast<float>(has(c, place) ? c.known_number(place) : otherwise);
+  };
+  SearchOptions o;
+  o.batch = known_size(c.tensor(0), 0);
+  o.max_length = integer(1, 0);
+  o.min_length = integer(2, 0);
+  o.beams = integer(places.beams, 1);
+  o.returned = integer(places.returned, 1);
+  o.end = token_attribute(c, "eos_token_id", -1);
+  o.pad = token_attribute(c, "pad_token_id", -1);
+  o.length_penalty = real(places.length_penalty, 1);
+  o.repetition_penalty = real(places.repetition_penalty, 1);
+  o.temperature = real(places.temperature, c.real("temperature", 1));
+  o.presence_penalty = static_cast<float>(c.real("presence_penalty", 0));
+  o.unrepeated = c.integer("no_repeat_ngram_size", 0);
+  o.early_stopping = c.flag("early_stopping", false);
+  o.vocabulary = c.integer("vocab_size", -1);
+  c.check(o.batch > 0, "the batch is empty");
+  c.check(o.beams >= 1 && o.beams <= limits().memory / 64 / o.batch, "num_beams is ", o.beams);
+  c.check(o.returned >= 1 && o.returned <= o.beams, "num_return_sequences is ", o.returned,
+          ", with ", o.beams, " beams");
+  c.check(o.max_length <= limits().memory / 16 / o.rows(), "max_length is ", o.max_length);
+  c.check(o.repetition_penalty > 0, "repetition_penalty is ", o.repetition_penalty);
+  c.check(o.unrepeated >= 0, "no_repeat_ngram_size is ", o.unrepeated);
+  return o;
+}
+
+void set_vocabulary(const NodeCall& c, const Places& places, int64_t given, SearchOptions& o) {
+  if (o.vocabulary <= 0) o.vocabulary = given;
+  c.check(o.vocabulary <= given, "vocab_size is ", o.vocabulary, ", but the decoder gives ", given,
+          " scores");
+  if (has(c, places.allowed)) o.allowed = tokens_of(c, places.allowed, {o.vocabulary});
+  if (has(c, places.allowed_first))
+    o.allowed_first = tokens_of(c, places.allowed_first, {o.batch, o.vocabulary});
+  if (has(c, places.present)) o.present = tokens_of(c, places.present, {o.batch, o.vocabulary});
+}
+
+// ---- decoders -----------------------------------------------------------------------------------
+
+Tensor matrix(const Tokens& tokens, int64_t rows) {
+  const std::vector<int64_t> wide(tokens.begin(), tokens.end());
+  return Tensor(
+      Array::from(wide, {rows, static_cast<int64_t>(tokens.size()) / rows}).cast(DType::kI32));
+}
+
+/// Every sample's part of the first axis for each of its beams.
+Tensor for_beams(const Tensor& x, int64_t beams, int64_t axis = 0) {
+  if (beams == 1) return x;
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < known_size(x, axis) * beams; ++i) places.push_back(i / beams);
+  return ops::index_select(x, integer_vector(places), axis);
+}
+
+/// The parts of `axis` at these places.
+Tensor reordered(const Tensor& x, const std::vector<int64_t>& from, int64_t axis) {
+  bool same = known_size(x, axis) == static_cast<int64_t>(from.size());
+  for (size_t i = 0; i < from.size(); ++i) same = same && from[i] == static_cast<int64_t>(i);
+  return same ? x : ops::index_select(x, integer_vector(from), axis);
+}
+
+std::vector<Tokens> rows_of(const Tokens& tokens, int64_t rows) {
+  std::vector<Tokens> out;
+  const auto width = static_cast<int64_t>(tokens.size()) / rows;
+  for (int64_t r = 0; r < rows; ++r)
+    out.emplace_back(tokens.begin() + r * width, tokens.begin() + (r + 1) * width);
+  return out;
+}
+
+/// Each row so many times.
+std::vector<Tokens> repeated(const std::vector<Tokens>& rows, int64_t times) {
+  std::vector<Tokens> out;
+  for (const Tokens& row : rows) out.insert(out.end(), static_cast<size_t>(times), row);
+  return out;
+}
+
+Tokens joined(const std::vector<Tokens>& rows) {
+  Tokens out;
+  for (const Tokens& row : rows) out.insert(out.end(), row.begin(), row.end());
+  return out;
+}
+
+Tokens last_of(const std::vector<Tokens>& rows) {
+  Tokens out;
+  for (const Tokens& row : rows) out.push_back(row.back());
+  return out;
+}
+
+/// Graphs that give the scores of the next token.
+class Decoder {
+ public:
+  explicit Decoder(const NodeCall& c) : c_(c) {}
+  virtual ~Decoder() = default;
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  /// The logits [rows or samples, steps, vocabulary] behind `sequences`; `from` tells which row of
+  /// the call before each goes on from.
+  virtual Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) = 0;
+
+ protected:
+  Values run(const Graph& graph, const Values& inputs) const {
+    c_.evaluator().count_turn();
+    const size_t given = inputs.size(), wanted = graph.inputs.size();
+    c_.check(given == wanted, "the graph '", graph.name, "' takes ", wanted, " values, not ",
+             given);
+    return c_.evaluator().run(graph, inputs, c_.scope());
+  }
+  /// What a graph's first call gets for what it kept, with `length` steps along axis `axis`.
+  Value empty_past(const Graph& graph, size_t input, int64_t rows, int64_t rows_axis,
+                   int64_t length, int64_t axis) const {
+    const auto& declared = graph.inputs.at(input).type;
+    c_.check(declared.shape && static_cast<int64_t>(declared.shape->size()) > axis, "the input '",
+             graph.inputs[input].name, "' must declare its shape");
+    Shape shape = *declared.shape;
+    shape[static_cast<size_t>(rows_axis)] = rows;
+    shape[static_cast<size_t>(axis)] = length;
+    for (const Dim& d : shape)
+      c_.check(d.is_constant(), "the input '", graph.inputs[input].name, "' must declare its size ",
+               d);
+    return ops::full(shape, 0.0, declared.dtype.value_or(DType::kF32));
+  }
+  static bool takes(const Graph& graph, std::string_view name) {
+    return std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                       [&](const auto& i) { return i.name == name; });
+  }
+  void refuse_cache_indirection(const Graph& graph) const {
+    c_.check(!takes(graph, "beam_width") && !takes(graph, "cache_indirection"), "the graph '",
+             graph.name, "' keeps its past in the form for GPUs (cache_indirection)");
+  }
+
+  const NodeCall& c_;
+};
+
+/// input_ids, position_ids, attention_mask, past_0, …[, past_sequence_length] -> logits, present_0…
+class PlainDecoder final : public Decoder {
+ public:
+  PlainDecoder(const NodeCall& c, const SearchOptions& o, const Tokens& mask)
+      : Decoder(c), options_(o), graph_(c.graph("decoder")) {
+    refuse_cache_indirection(graph_);
+    c.check(graph_.inputs.size() >= kPast && !graph_.outputs.empty(),
+            "the decoder has too few inputs or outputs");
+    masks_ = repeated(rows_of(mask, o.batch), o.beams);
+  }
+
+  Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) override {
+    const bool first = past_.empty();
+    const Graph& graph =
+        first && c_.has_attribute("init_decoder") ? c_.graph("init_decoder") : graph_;
+    const bool shared = takes(graph, "past_sequence_length");
+    const int64_t rows = options_.rows(), length = static_cast<int64_t>(sequences[0].size());
+    const size_t pasts = graph_.outputs.size() - 1;
+    Tokens ids, positions;
+    if (first) {
+      ids = joined(sequences);
+      for (const Tokens& row : sequences) {  // padding has no place, whatever the mask says
+        int32_t at = 0;
+        for (const int32_t id : row) positions.push_back(id == options_.pad ? 0 : at++);
+        places_.push_back(at);
+      }
+      for (size_t i = 0; i < pasts; ++i)
+        past_.push_back(
+            empty_past(graph_, kPast + i, rows, 1, shared ? options_.max_length : 0, 3));
+    } else {
+      ids = last_of(sequences);
+      for (int32_t& place : places_) positions.push_back(place++);
+      for (Tokens& mask : masks_) mask.push_back(1);
+      for (Value& past : past_) past = reordered(past.tensor(), from, 1);
+    }
+    Values inputs = {matrix(ids, rows), matrix(positions, rows), matrix(joined(masks_), rows)};
+    inputs.insert(inputs.end(), past_.begin(), past_.end());
+    if (shared) inputs.emplace_back(integer_vector({first ? 0 : length - 1}, DType::kI32));
+    Values outputs = run(graph, inputs);
+    c_.check(outputs.size() == pasts + 1, "the graph '", graph.name, "' gives ", outputs.size(),
+             " values");
+    past_.assign(outputs.begin() + 1, outputs.end());
+    return outputs[0].tensor();
+  }
+
+ private:
+  static constexpr size_t kPast = 3;  ///< the first input that was kept
+
+  const SearchOptions& options_;
+  const Graph& graph_;
+  std::vector<Tokens> masks_;  ///< of each row; those of a sample's rows are equal
+  Tokens places_;              ///< of the next token of each row
+  Values past_;
+};
+
+/// An encoder that also takes the first step, or gives keys and values alone; then
+/// input_ids[, encoder_attention_mask][, encoder_hidden_states], past_*_self…, past_*_cross…
+/// [, past_sequence_length] -> logits, present_*_self….
+class CrossDecoder final : public Decoder {
+ public:
+  CrossDecoder(const NodeCall& c, const SearchOptions& o, Tensor mask)
+      : Decoder(c),
+        options_(o),
+        encoder_(c.graph("encoder")),
+        graph_(c.graph("decoder")),
+        mask_(std::move(mask)) {
+    refuse_cache_indirection(graph_);
+    c.check(!graph_.inputs.empty() && graph_.outputs.size() % 2 == 1,
+            "the decoder must give logits and keys and values");
+  }
+
+  Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) override {
+    Tensor logits;
+    if (!encoded_) logits = encode(sequences);
+    if (logits) return logits;
+    for (size_t i = 0; i < selves(); ++i) self_[i] = reordered(self_[i].tensor(), from, 0);
+    return decode(sequences);
+  }
+
+ private:
+  size_t selves() const { return graph_.outputs.size() - 1; }
+
+  /// The logits of the first step, if the encoder takes it.
+  Tensor encode(const std::vector<Tokens>& sequences) {
+    encoded_ = true;
+    const bool steps = takes(encoder_, "decoder_input_ids");
+    Values inputs = {c_.tensor(0)};
+    if (mask_) inputs.emplace_back(mask_);
+    if (steps) {
+      std::vector<Tokens> starts;
+      for (int64_t s = 0; s < options_.batch; ++s)
+        starts.push_back(sequences[static_cast<size_t>(s * options_.beams)]);
+      inputs.emplace_back(matrix(joined(starts), options_.batch));
+    }
+    Values outputs = run(encoder_, inputs);
+    const size_t before = steps ? 2 : 0;
+    c_.check(outputs.size() == before + (steps ? 2 : 1) * selves(), "the encoder gives ",
+             outputs.size(), " values for a decoder that keeps ", selves());
+    const Tensor logits = steps ? outputs[0].tensor() : Tensor();
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (i > 0 || !steps) outputs[i] = for_beams(outputs[i].tensor(), options_.beams);
+    if (steps) hidden_ = outputs[1];
+    auto at = outputs.begin() + static_cast<int64_t>(before);
+    if (steps) self_.assign(at, at + static_cast<int64_t>(selves()));
+    cross_.assign(outputs.end() - static_cast<int64_t>(selves()), outputs.end());
+    if (mask_) mask_ = for_beams(mask_, options_.beams);
+    if (!steps)
+      for (size_t i = 0; i < selves(); ++i)
+        self_.push_back(empty_past(graph_, first_past() + i, options_.rows(), 0, 0, 2));
+    const int64_t room = options_.max_length;
+    if (takes(graph_, "past_sequence_length"))
+      for (Value& past : self_) {
+        const int64_t length = known_size(past.tensor(), 2);
+        c_.check(length <= room, "max_length is ", room);
+        past = ops::concat({past.tensor(), rest_of(past.tensor(), room - length)}, 2);
+      }
+    return logits;
+  }
+
+  static Tensor rest_of(const Tensor& past, int64_t length) {
+    Shape shape = past.shape();
+    shape[2] = length;
+    return ops::full(shape, 0.0, past.dtype());
+  }
+
+  size_t first_past() const {
+    return 1 + (takes(graph_, "encoder_attention_mask") ? 1 : 0) +
+           (takes(graph_, "encoder_hidden_states") ? 1 : 0);
+  }
+
+  Tensor decode(const std::vector<Tokens>& sequences) {
+    const auto& ids = graph_.inputs[0].type.shape;
+    const bool one = ids && ids->size() == 2 && (*ids)[1].equals(1).value_or(false);
+    Values inputs = {matrix(one ? last_of(sequences) : joined(sequences), options_.rows())};
+    if (takes(graph_, "encoder_attention_mask")) inputs.emplace_back(mask_);
+    if (takes(graph_, "encoder_hidden_states")) inputs.push_back(hidden_);
+    inputs.insert(inputs.end(), self_.begin(), self_.end());
+    inputs.insert(inputs.end(), cross_.begin(), cross_.end());
+    if (takes(graph_, "past_sequence_length"))
+      inputs.emplace_back(
+          integer_vector({static_cast<int64_t>(sequences[0].size()) - 1}, DType::kI32));
+    Values outputs = run(graph_, inputs);
+    self_.assign(outputs.begin() + 1, outputs.end());
+    return outputs[0].tensor();
+  }
+
+  const SearchOptions& options_;
+  const Graph& encoder_;
+  const Graph& graph_;
+  Tensor mask_;
+  Value hidden_;
+  Values self_, cross_;
+  bool encoded_ = false;
+};
+
+// ---- steps --------------------------------------------------------------------------------------
+
+/// The logits behind the last token, of each row. The first ones tell the size of the vocabulary.
+std::vector<float> last_scores(const NodeCall& c, const Tensor& logits, SearchOptions& o,
+                               const Places& places, int64_t step) {
+  const Array all = logits.array().cast(DType::kF32).contiguous();
+  c.check(all.ndim() == 3 && all.shape[1] > 0 && all.shape[2] > 0 &&
+              (all.shape[0] == o.rows() || all.shape[0] == o.batch),
+          "the decoder gives scores of the shape ", str(all.shape), " for ", o.rows(), " rows");
+  if (step == 0) set_vocabulary(c, places, all.shape[2], o);
+  c.check(o.vocabulary <= all.shape[2], "the decoder gives ", all.shape[2], " scores");
+  std::vector<float> out;
+  out.reserve(static_cast<size_t>(o.rows() * o.vocabulary));
+  for (int64_t r = 0; r < o.rows(); ++r) {
+    const int64_t from = all.shape[0] == o.rows() ? r : r / o.beams;
+    const float* row = all.data<float>() + ((from + 1) * all.shape[1] - 1) * all.shape[2];
+    out.insert(out.end(), row, row + o.vocabulary);
+  }
+  return out;
+}
+
+/// Nothing of this can be traced: what is generated decides how long it takes.
+void stop_trace() {
+  if (current_interpreter().traces())
+    throw NeedsValue(ErrorCode::kModel, "tokens are generated as the model runs");
+}
+
+/// Ones where `ids` are no padding; `leading`: only that before the first token counts.
+Tokens mask_of(const NodeCall& c, const Tokens& ids, const SearchOptions& o, const Places& places,
+               bool leading) {
+  const int64_t width = static_cast<int64_t>(ids.size()) / o.batch;
+  if (has(c, places.mask)) return tokens_of(c, places.mask, {o.batch, width});
+  Tokens mask;
+  for (const Tokens& row : rows_of(ids, o.batch)) {
+    bool begun = false;
+    for (const int32_t id : row) {
+      begun = begun || id != o.pad;
+      mask.push_back((leading ? begun : id != o.pad) ? 1 : 0);
+    }
+  }
+  return mask;
+}
+
+Tokens prompts_of(const NodeCall& c, size_t place, const SearchOptions& o) {
+  const Tensor& ids = c.tensor(place);
+  c.check(ids.ndim() == 2, "the tokens must be a matrix");
+  const int64_t width = known_size(ids, 1);
+  c.check(width > 0, "there are no tokens to go on from");
+  c.check(o.max_length > width, "max_length is ", o.max_length, ", but there are ", width,
+          " tokens already");
+  return tokens_of(c, place, {o.batch, width});
+}
+
+/// One row for each sample; `choose` takes the next tokens from the scores.
+template <class Choose>
+Values search_one(NodeCall& c, SearchOptions& o, Choose&& choose) {
+  const Tokens prompts = prompts_of(c, 0, o);
+  PlainDecoder decoder(c, o, mask_of(c, prompts, o, kOfOne, false));
+  std::vector<Tokens> sequences = rows_of(prompts, o.batch);
+  std::vector<int64_t> same(sequences.size());
+  std::iota(same.begin(), same.end(), int64_t{0});
+  std::vector<char> ended(sequences.size(), 0);
+  std::vector<float> scores;
+  const auto all_ended = [&] {
+    return std::all_of(ended.begin(), ended.end(), [](char e) { return e != 0; });
+  };
+  for (int64_t step = 0; static_cast<int64_t>(sequences[0].size()) < o.max_length && !all_ended();
+       ++step) {
+    scores = last_scores(c, decoder.next(sequences, same), o, kOfOne, step);
+    apply_rules(o, sequences, step, scores);
+    const Tokens next = choose(std::span(scores));
+    for (size_t r = 0; r < next.size(); ++r) {
+      ended[r] = ended[r] || next[r] == o.end;
+      sequences[r].push_back(ended[r] ? o.pad : next[r]);
+    }
+  }
+  for (Tokens& row : sequences) row.resize(static_cast<size_t>(o.max_length), o.pad);
+  Array filtered = Array::empty(DType::kF32, {o.batch, o.vocabulary});
+  std::copy(scores.begin(), scores.end(), filtered.data<float>());
+  return {matrix(joined(sequences), o.batch), Tensor(filtered)};
+}
+
+Values greedy_search(NodeCall& c) {
+  stop_trace();
+  c.check(c.integer("model_type", 0) == kDecoder, "only decoders (model_type 0) are known");
+  SearchOptions o = options_of(c, kOfOne);
+  return {search_one(c, o, [&](std::span<float> s) { return best_tokens(s, o.vocabulary); })[0]};
+}
+
+Values sampling(NodeCall& c) {
+  stop_trace();
+  c.check(c.integer("model_type", 0) == kDecoder, "only decoders (model_type 0) are known");
+  SearchOptions o = options_of(c, kOfOne);
+  const int64_t kept = c.integer("min_tokens_to_keep", 0);
+  c.check(kept >= 0, "min_tokens_to_keep is ", kept);
+  Sampler sampler(
+      {.top_p = static_cast<float>(c.real("top_p", 0)),
+       .filter_value = static_cast<float>(c.real("filter_value", -1e20)),
+       .min_kept = kept,
+       .keeps_first = c.flag("custom", false),
+       .seed = static_cast<uint32_t>(has(c, kOfOne.seed) ? c.known_integer(kOfOne.seed) : 0)});
+  return search_one(c, o, [&](std::span<float> s) { return sampler.draw(s, o.vocabulary); });
+}
+
+/// The scores of all steps [max_length - start, batch, beams, vocabulary], zeros where there was no
+/// step.
+class Scores {
+ public:
+  void add(const NodeCall& c, const SearchOptions& o, int64_t start,
+           const std::vector<float>& scores) {
+    if (!all_.storage) {
+      const int64_t row = o.rows() * o.vocabulary;
+      c.check(o.max_length - start <= limits().memory / 8 / row,
+              "the scores of all steps do not fit into memory");
+      all_ = Array::zeros(DType::kF32, {o.max_length - start, o.batch, o.beams, o.vocabulary});
+    }
+    std::copy(scores.begin(), scores.end(), all_.data<float>() + at_);
+    at_ += static_cast<int64_t>(scores.size());
+  }
+  Value value() const { return Tensor(all_); }
+
+ private:
+  Array all_;
+  int64_t at_ = 0;
+};
+
+Values search_beams(NodeCall& c, SearchOptions& o, const Places& places, Decoder& decoder,
+                    const Tokens& prompts) {
+  Beams beams(o, repeated(rows_of(prompts, o.batch), o.beams));
+  const int64_t begin = beams.length();
+  const DType real =
+      c.has(places.length_penalty) ? c.tensor(places.length_penalty).dtype() : DType::kF32;
+  Scores steps;
+  for (int64_t step = 0; beams.length() < o.max_length && !beams.done(); ++step) {
+    auto scores = last_scores(c, decoder.next(beams.sequences(), beams.origins()), o, places, step);
+    log_softmax_rows(scores, o.vocabulary);
+    apply_rules(o, beams.sequences(), step, scores);
+    beams.advance(scores);
+    if (c.wants(2)) steps.add(c, o, begin, scores);
+  }
+  const Beams::Results best = beams.results();
+  const Array scores = Array::from(std::vector<double>(best.scores.begin(), best.scores.end()),
+                                   {o.batch, o.returned})
+                           .cast(real);
+  const Tensor sequences = ops::reshape(matrix(best.sequences, o.batch * o.returned),
+                                        Shape{Dim(o.batch), Dim(o.returned), Dim(o.max_length)});
+  return {sequences, Tensor(scores),
+          c.wants(2) ? Value(ops::cast(steps.value().tensor(), real)) : Value()};
+}
+
+/// The first tokens of what a decoder behind an encoder gives.
+Tokens start_tokens(const NodeCall& c, const SearchOptions& o) {
+  const int32_t start = token_attribute(c, "decoder_start_token_id", -1);
+  c.check(start >= 0, "decoder_start_token_id is missing");
+  c.check(o.max_length > 1, "max_length is ", o.max_length);
+  return Tokens(static_cast<size_t>(o.batch), start);
+}
+
+Values search_transcription(NodeCall& c, const Places& places) {
+  SearchOptions o = options_of(c, places);
+  c.check(!c.wants(3) && !c.wants(4), "only sequences and scores are given");
+  c.check(!c.has(13), "extra_decoding_ids are not known");
+  if (has(c, places.rules) && c.known_integer(places.rules) == 1) {
+    const auto token = [&](const char* name, int32_t otherwise) {
+      return token_attribute(c, name, otherwise);
+    };
+    o.timestamps = {.start = token("decoder_start_token_id", o.end + 1),
+                    .translate = token("translate_token_id", 50358),
+                    .transcribe = token("transcribe_token_id", 50359),
+                    .start_of_lm = token("start_of_lm_token_id", o.end + 105),
+                    .none = token("no_timestamps_token_id", o.end + 106),
+                    .first = token("beginning_timestamp_token_id", o.end + 107)};
+  }
+  const Tokens prompts = has(c, places.start) ? prompts_of(c, places.start, o) : start_tokens(c, o);
+  CrossDecoder decoder(c, o, Tensor());
+  return search_beams(c, o, places, decoder, prompts);
+}
+
+Values beam_search(NodeCall& c) {
+  stop_trace();
+  const int64_t model = c.integer("model_type", kDecoder);
+  if (model == kTranscriber) return search_transcription(c, kOfBeams);
+  SearchOptions o = options_of(c, kOfBeams);
+  if (model == kDecoder) {
+    const Tokens prompts = prompts_of(c, 0, o);
+    PlainDecoder decoder(c, o, mask_of(c, prompts, o, kOfBeams, false));
+    return search_beams(c, o, kOfBeams, decoder, prompts);
+  }
+  c.check(model == kEncoderDecoder, "model_type is ", model);
+  const Tensor& ids = c.tensor(0);
+  c.check(ids.ndim() == 2, "the tokens must be a matrix");
+  const Tokens source = tokens_of(c, 0, {o.batch, known_size(ids, 1)});
+  CrossDecoder decoder(c, o, matrix(mask_of(c, source, o, kOfBeams, true), o.batch));
+  return search_beams(c, o, kOfBeams, decoder, start_tokens(c, o));
+}
+
+Values whisper_beam_search(NodeCall& c) {
+  stop_trace();
+  Places places = kOfBeams;
+  places.mask = Places::kNone;
+  places.temperature = 14;
+  return search_transcription(c, places);
+}
+
+constexpr Operator kOperators[] = {
+    {"BeamSearch", 1, beam_search},
+    {"GreedySearch", 1, greedy_search},
+    {"Sampling", 1, sampling},
+    {"WhisperBeamSearch", 1, whisper_beam_search},
+};
+
+}  // namespace
+
+std::span<const Operator> microsoft_search_operators() { return kOperators; }
+
+}  // namespace paddle::onnx
