@@ -1,6 +1,8 @@
 // Operators of com.microsoft that hash the n-grams which end at each token, to look them up in
 // tables of embeddings ("Conditional Memory via Scalable Lookup", Cheng et al. 2026).
 
+#include <algorithm>
+
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
@@ -8,7 +10,7 @@ namespace {
 
 /// Where the inputs stand that the two forms order differently.
 struct Places {
-  size_t past, offsets, end, segments;
+  size_t past, offsets, end;
 };
 
 class Grams {
@@ -30,12 +32,14 @@ class Grams {
     vector(1, longest_);
     vector(2, (longest_ - 1) * heads_);
     if (c.has(at.offsets)) vector(at.offsets, (longest_ - 1) * heads_);
+    if (c.value(2).is_known())
+      for (const int64_t size : c.known_integers(2))
+        c.check(size > 0, "a table of vocab_sizes has ", size, " rows");
     fill_ = c.has(at.end) ? ops::reshape(c.tensor(at.end), Shape())
                           : integer_scalar(c.integer("pad_id", 0), dtype);
   }
 
   int64_t before() const { return longest_ - 1; }  ///< tokens that a gram may reach back
-  const Tensor& fill() const { return fill_; }
 
   /// The tokens [batch, before()] that stood before these calls' own.
   Tensor past(const Dim& batch) const {
@@ -86,7 +90,7 @@ class Grams {
 };
 
 Values ngram_hashes(NodeCall& c) {
-  const Grams grams(c, {.past = 3, .offsets = 4, .end = 5, .segments = 6});
+  const Grams grams(c, {.past = 3, .offsets = 4, .end = 5});
   const Tensor& ids = c.tensor(0);
   c.check(ids.ndim() == 2, "the tokens must be [batch, steps], not ", ids.type());
   const Dim steps = ids.dim(1);
@@ -108,90 +112,109 @@ Values ngram_hashes(NodeCall& c) {
   return {grams.hashes(tokens, breaks), part(all, 1, steps, steps + before)};
 }
 
-/// The same for sequences of any lengths, one behind the other: input 3 tells where they begin and
-/// end.
-Values packed_ngram_hashes(NodeCall& c) {
-  const Grams grams(c, {.past = 4, .offsets = 5, .end = 6, .segments = 7});
-  const Tensor& ids = c.tensor(0);
-  c.check(ids.ndim() == 1, "the tokens must be a vector, not ", ids.type());
-  const auto ends = c.known_integers(3);
-  const int64_t total = known_size(ids, 0), before = grams.before();
-  const auto batch = static_cast<int64_t>(ends.size()) - 1;
-  c.check(batch >= 1 && ends.front() == 0 && ends.back() == total,
-          "cumulative_sequence_length does "
-          "not lead from 0 to ",
-          total);
-  for (size_t i = 1; i < ends.size(); ++i)
-    c.check(ends[i] > ends[i - 1], "the sequence ", i - 1, " has no tokens");
-  // Each sequence behind its past: sequence s begins at place ends[s] + s * before.
-  const auto rows = [&](const Tensor& past, const Tensor& own) {
+/// Sequences of any lengths, one behind the other, each behind what stood before it.
+class Packed {
+ public:
+  Packed(const NodeCall& c, int64_t before) : ends_(c.known_integers(3)), before_(before) {
+    const int64_t total = known_size(c.tensor(0), 0);
+    c.check(ends_.size() >= 2 && ends_.front() == 0 && ends_.back() == total,
+            "cumulative_sequence_length does not lead from 0 to ", total);
+    for (size_t s = 0; s + 1 < ends_.size(); ++s) {
+      c.check(ends_[s + 1] > ends_[s], "the sequence ", s, " has no tokens");
+      for (int64_t t = ends_[s]; t < ends_[s + 1]; ++t) places_.push_back(t + shift(s));
+    }
+  }
+
+  int64_t batch() const { return static_cast<int64_t>(ends_.size()) - 1; }
+  /// `past` [batch, before] and `own` [tokens] side by side.
+  Tensor joined(const Tensor& past, const Tensor& own) const {
     Tensors parts;
-    for (int64_t s = 0; s < batch; ++s) {
-      parts.push_back(ops::reshape(part(past, 0, s, s + 1), Shape{Dim(before)}));
-      parts.push_back(part(own, 0, ends[static_cast<size_t>(s)], ends[static_cast<size_t>(s) + 1]));
+    for (size_t s = 0; s + 1 < ends_.size(); ++s) {
+      const auto row = static_cast<int64_t>(s);
+      parts.push_back(ops::reshape(part(past, 0, row, row + 1), Shape{Dim(before_)}));
+      parts.push_back(part(own, 0, ends_[s], ends_[s + 1]));
     }
     return ops::concat(parts, 0);
-  };
-  std::vector<int64_t> places, last;
-  for (int64_t s = 0; s < batch; ++s) {
-    const int64_t shift = (s + 1) * before;
-    for (int64_t t = ends[static_cast<size_t>(s)]; t < ends[static_cast<size_t>(s) + 1]; ++t)
-      places.push_back(t + shift);
-    for (int64_t k = before; k > 0; --k) last.push_back(places.back() + 1 - k);
   }
-  const Tensor all = rows(grams.past(batch), ids);
-  const auto at = [&](const Tensor& from, int64_t back) {
-    std::vector<int64_t> moved = places;
-    for (int64_t& place : moved) place -= back;
-    return ops::index_select(from, integer_vector(moved), 0);
-  };
+  /// What stands `back` places before each token.
+  Tensor behind(const Tensor& joined, int64_t back) const {
+    std::vector<int64_t> from = places_;
+    for (int64_t& place : from) place -= back;
+    return ops::index_select(joined, integer_vector(from), 0);
+  }
+  /// The first element of each sequence, [batch, 1].
+  Tensor first(const Tensor& own) const {
+    return ops::reshape(ops::index_select(own, integer_vector({ends_.begin(), ends_.end() - 1}), 0),
+                        {Dim(batch()), Dim(1)});
+  }
+  /// The last `before` elements of each sequence, [batch, before].
+  Tensor last(const Tensor& joined) const {
+    std::vector<int64_t> from;
+    for (size_t s = 0; s + 1 < ends_.size(); ++s) add_before(from, ends_[s + 1] + shift(s));
+    return ops::reshape(ops::index_select(joined, integer_vector(from), 0),
+                        {Dim(batch()), Dim(before_)});
+  }
+  /// The last `before` elements up to each of the first `counts` tokens of a sequence, [batch,
+  /// room, before]; `fill` where there are fewer.
+  Tensor states(const Tensor& joined, const std::vector<int64_t>& counts, int64_t room,
+                const Tensor& fill) const {
+    std::vector<int64_t> from, used;
+    for (size_t s = 0; s + 1 < ends_.size(); ++s)
+      for (int64_t n = 0; n < room; ++n) {
+        const bool taken = n < std::min(counts[s], ends_[s + 1] - ends_[s]);
+        add_before(from, taken ? ends_[s] + shift(s) + n + 1 : before_);
+        used.insert(used.end(), static_cast<size_t>(before_), taken ? 1 : 0);
+      }
+    const Tensor all = ops::where(integer_vector(used, DType::kBool),
+                                  ops::index_select(joined, integer_vector(from), 0), fill);
+    return ops::reshape(all, {Dim(batch()), Dim(room), Dim(before_)});
+  }
+
+ private:
+  /// How much further sequence s begins once each one stands behind its past.
+  int64_t shift(size_t s) const { return (static_cast<int64_t>(s) + 1) * before_; }
+  void add_before(std::vector<int64_t>& places, int64_t end) const {
+    for (int64_t k = before_; k > 0; --k) places.push_back(end - k);
+  }
+
+  std::vector<int64_t> ends_, places_;
+  int64_t before_;
+};
+
+/// The same hashes for packed sequences.
+Values packed_ngram_hashes(NodeCall& c) {
+  const Grams grams(c, {.past = 4, .offsets = 5, .end = 6});
+  const Tensor& ids = c.tensor(0);
+  c.check(ids.ndim() == 1, "the tokens must be a vector, not ", ids.type());
+  const int64_t before = grams.before(), room = c.integer("state_update_capacity", 0);
+  c.check(room >= 0 && room <= 8, "state_update_capacity is ", room);
+  const Packed packed(c, before);
+  const Tensor all = packed.joined(grams.past(packed.batch()), ids);
   Tensor segments;
   if (c.has(7)) {
-    const Tensor first = ops::reshape(
-        ops::index_select(c.tensor(7), integer_vector({ends.begin(), ends.end() - 1}), 0),
-        {Dim(batch), Dim(1)});
-    segments =
-        rows(c.has(8) ? c.tensor(8) : ops::expand(first, {Dim(batch), Dim(before)}), c.tensor(7));
+    const Tensor& own = c.tensor(7);
+    segments = packed.joined(
+        c.has(8) ? c.tensor(8) : ops::expand(packed.first(own), {packed.batch(), before}), own);
   }
   Tensors tokens, breaks;
   for (int64_t k = 0; k <= before; ++k) {
-    tokens.push_back(at(all, k));
-    breaks.push_back(segments && k > 0 ? ops::not_equal(at(segments, k), at(segments, k - 1))
+    tokens.push_back(packed.behind(all, k));
+    breaks.push_back(segments && k > 0 ? ops::not_equal(packed.behind(segments, k),
+                                                        packed.behind(segments, k - 1))
                                        : Tensor());
   }
-  const auto trailing = [&](const Tensor& from) {
-    return ops::reshape(ops::index_select(from, integer_vector(last), 0),
-                        {Dim(batch), Dim(before)});
-  };
-  Values out = {grams.hashes(tokens, breaks), trailing(all)};
+  Values out = {grams.hashes(tokens, breaks), packed.last(all), Value(), Value()};
   if (c.wants(2)) {
     c.check(c.has(7), "present_segment_ids needs segment_ids");
-    out.emplace_back(trailing(segments));
-  } else {
-    out.emplace_back();
+    out[2] = packed.last(segments);
   }
-  const int64_t room = c.integer("state_update_capacity", 0);
-  c.check(room >= 0 && room <= 8, "state_update_capacity is ", room);
-  if (!c.wants(3) || room == 0) return out;
-  // The tokens that stand before what follows each of the first ones.
-  const auto counts = c.known_integers(9);
-  c.check(static_cast<int64_t>(counts.size()) == batch, "there are ", counts.size(), " counts for ",
-          batch, " sequences");
-  std::vector<int64_t> from, used;
-  for (int64_t s = 0; s < batch; ++s) {
-    const auto i = static_cast<size_t>(s);
-    const int64_t begin = ends[i] + (s + 1) * before, length = ends[i + 1] - ends[i];
-    for (int64_t n = 0; n < room; ++n)
-      for (int64_t k = before; k > 0; --k) {
-        const bool taken = n < std::min(counts[i], length);
-        from.push_back(taken ? begin + n + 1 - k : 0);
-        used.push_back(taken ? 1 : 0);
-      }
+  if (c.wants(3) && room > 0) {
+    const auto counts = c.known_integers(9);
+    c.check(static_cast<int64_t>(counts.size()) == packed.batch(), "there are ", counts.size(),
+            " counts for ", packed.batch(), " sequences");
+    const Tensor pad = integer_scalar(c.integer("pad_id", 0), ids.dtype());
+    out[3] = packed.states(all, counts, room, pad);
   }
-  const Tensor states = ops::where(integer_vector(used, DType::kBool),
-                                   ops::index_select(all, integer_vector(from), 0),
-                                   integer_scalar(c.integer("pad_id", 0), ids.dtype()));
-  out.emplace_back(ops::reshape(states, {Dim(batch), Dim(room), Dim(before)}));
   return out;
 }
 
