@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMaxVariants = 4;    // sections kept of one place, by the types that come
 constexpr int kMaxMade = 16;          // sections made at one place in all
+constexpr int kMaxUnused = 3;         // in graphs inside nodes, before one of them comes again
 constexpr int kMaxFailures = 3;       // before a place without sections is left alone
 constexpr int kFirstVisit = 2;        // at which a section is made in the model's graph
 constexpr int kFirstVisitNested = 4;  // and in graphs inside nodes, which may turn a few times only
@@ -110,6 +111,7 @@ struct Sections::Place {
   std::vector<std::string> names;  ///< of values that nodes from here on may read; no constants
   std::deque<std::unique_ptr<Section>> sections;  ///< most recently used first
   int visits = 0, made = 0, failures = 0;
+  bool used = false;  ///< one of them has come again
 };
 
 Sections::Sections(Evaluator& evaluator, const SessionOptions& options)
@@ -161,6 +163,7 @@ size_t Sections::run(const Nodes& nodes, size_t first, const Ends& ends, Scope& 
   for (auto it = place.sections.begin(); it != place.sections.end(); ++it) {
     if (!matches(place, **it, scope)) continue;
     std::rotate(place.sections.begin(), it, it + 1);
+    place.used = true;
     Section& section = *place.sections.front();
     if (section.end > first) execute(section, first, ends, scope);
     return section.end;
@@ -168,7 +171,8 @@ size_t Sections::run(const Nodes& nodes, size_t first, const Ends& ends, Scope& 
   const int needed = options_.mode == Mode::kSections ? 1
                      : scope.outer                    ? kFirstVisitNested
                                                       : kFirstVisit;
-  if (place.visits < needed || place.made == kMaxMade) return first;
+  const int most = scope.outer && !place.used ? kMaxUnused : kMaxMade;  // sizes may always differ
+  if (place.visits < needed || place.made >= most) return first;
   ++place.made;
   place.sections.push_front(make(place, nodes, first, ends, scope));
   if (place.sections.size() > kMaxVariants) place.sections.pop_back();
