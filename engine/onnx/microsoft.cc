@@ -229,6 +229,7 @@ Values word_conv_embedding(NodeCall& c) {
 Values sample_op(NodeCall& c) { return {c.tensor(0)}; }
 
 constexpr Operator kOperators[] = {
+    {"AttnLSTM", 1, attention_lstm_rule},
     {"SampleOp", 1, sample_op},
     {"SparseToDenseMatMul", 1, sparse_product},
     {"WordConvEmbedding", 1, word_conv_embedding},

@@ -88,6 +88,7 @@ Values global_average_pool_rule(NodeCall& c);
 Values global_max_pool_rule(NodeCall& c);
 Values upsample_blocks_rule(NodeCall& c);
 Values lstm_rule(NodeCall& c);
+Values attention_lstm_rule(NodeCall& c);
 Values qlinear_conv_rule(NodeCall& c);
 Values conv_transpose_rule(NodeCall& c);
 /// The axes 0 to n - 1.

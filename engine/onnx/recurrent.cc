@@ -33,6 +33,47 @@ struct Activation {
   }
 };
 
+Tensor row(const Tensor& t, int64_t i) {
+  return ops::squeeze(part(t, 0, i, i + 1), std::vector<int64_t>{0});
+}
+
+/// What the hidden state of each step looks up for the next one (additive attention, Bahdanau et
+/// al., "Neural Machine Translation by Jointly Learning to Align and Translate", 2015).
+struct Memory {
+  Tensor values, keys;  ///< [batch, places, depth], [batch, places, size]
+  Tensor inside;        ///< [batch, places]: false behind the end of a sample's memory
+  Tensor query, score;  ///< [hidden, size], [size]
+  Tensor layer;         ///< [hidden + depth, attended], or none
+
+  Tensor operator()(const Tensor& h) const {
+    const Tensor meeting = ops::tanh(keys + ops::unsqueeze(ops::matmul(h, query), {1}));
+    const Tensor scores =
+        ops::sum(meeting * score, std::vector<int64_t>{2}, std::optional<DType>(h.dtype()));
+    const Tensor kept = ops::where(inside, scores, scalar(-1e30, h.dtype()));
+    const Tensor shares = ops::unsqueeze(ops::softmax(kept, -1), {1});
+    const Tensor context = ops::squeeze(ops::matmul(shares, values), std::vector<int64_t>{1});
+    return layer ? ops::matmul(ops::concat({h, context}, 1), layer) : context;
+  }
+
+  /// Of direction `side`, from inputs 8 to 13.
+  static Memory of(const NodeCall& c, int64_t side) {
+    Memory m;
+    const Tensor& given = c.tensor(11);
+    c.check(given.ndim() == 3, "the memory must be [batch, places, depth], not ", given.type());
+    const Dim places = given.dim(1);
+    const Tensor ends = c.has(12) ? ops::cast(c.tensor(12), DType::kI64)
+                                  : ops::expand(dim_value(places, DType::kI64), {given.dim(0)});
+    m.inside = ops::less_than(ops::unsqueeze(count_up(places), {0}), ops::unsqueeze(ends, {1}));
+    m.values = ops::where(ops::unsqueeze(m.inside, {2}), given, scalar(0, given.dtype()));
+    m.keys = ops::matmul(m.values, row(c.tensor(9), side));
+    m.query = row(c.tensor(8), side);
+    m.score = row(c.tensor(10), side);
+    if (c.has(13)) m.layer = row(c.tensor(13), side);
+    return m;
+  }
+  Dim width() const { return layer ? layer.dim(1) : values.dim(2); }  ///< of what it gives
+};
+
 /// The attributes of one direction, and its share of the weights.
 struct Direction {
   Cell cell;
@@ -42,6 +83,7 @@ struct Direction {
   Tensor w, r, wb, rb, peephole;  ///< [gates * hidden, ...]
   Tensor h, c;                    ///< [batch, hidden]
   Tensor lengths;                 ///< [batch], or none
+  std::optional<Memory> memory;   ///< what it gives stands behind each input
 };
 
 int64_t gates_of(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
@@ -80,10 +122,6 @@ std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t dir
   }
   const auto first = all.begin() + direction * static_cast<int64_t>(usual.size());
   return {first, first + static_cast<int64_t>(usual.size())};
-}
-
-Tensor row(const Tensor& t, int64_t i) {
-  return ops::squeeze(part(t, 0, i, i + 1), std::vector<int64_t>{0});
 }
 
 /// Rows of gates in another order.
@@ -183,12 +221,17 @@ std::pair<Tensor, Tensor> step(const Direction& d, const Tensor& input, const Te
 Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
   const int64_t steps = known_size(x, 0);
   if (steps > 4096) fail(ErrorCode::kModel, "there are too many steps to unroll: ", steps);
-  const Tensor inputs = ops::matmul(x, d.w, false, true) + d.wb;
+  const Dim own = x.dim(2);
+  const Tensor inputs = ops::matmul(x, part(d.w, 1, 0, own), false, true) + d.wb;
+  const Tensor weight = d.memory ? part(d.w, 1, own, d.w.dim(1)) : Tensor();
   Tensors out(static_cast<size_t>(steps));
-  Tensor h = d.h, c = d.c;
+  Tensor h = d.h, c = d.c, attended;
   for (int64_t k = 0; k < steps; ++k) {
     const int64_t t = d.reverse ? steps - 1 - k : k;
-    auto [new_h, new_c] = step(d, row(inputs, t), h, c, hidden);
+    Tensor input = row(inputs, t);
+    if (attended) input = input + ops::matmul(attended, weight, false, true);
+    auto [new_h, new_c] = step(d, input, h, c, hidden);
+    Tensor new_attended = d.memory ? (*d.memory)(new_h) : Tensor();
     Tensor shown = new_h;
     if (d.lengths) {  // beyond its length a sequence stays as it is and shows zeros
       const Tensor inside =
@@ -196,15 +239,20 @@ Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
       shown = ops::where(inside, new_h, scalar(0, new_h.dtype()));
       new_h = ops::where(inside, new_h, h);
       if (c) new_c = ops::where(inside, new_c, c);
+      if (d.memory)
+        new_attended =
+            ops::where(inside, new_attended, attended ? attended : scalar(0, new_attended.dtype()));
     }
     h = new_h;
     c = new_c;
+    attended = new_attended;
     out[static_cast<size_t>(t)] = shown;
   }
   return {ops::stack(out, 0), h, c};
 }
 
-template <Cell kCell>
+/// With `attends`, each step also takes what the one before has found in a memory.
+template <Cell kCell, bool attends = false>
 Values recurrent(NodeCall& call) {
   const bool batch_first = call.integer("layout", 0) == 1;
   Tensor x = call.tensor(0);
@@ -248,7 +296,10 @@ Values recurrent(NodeCall& call) {
       if (call.has(7)) d.peephole = row(wide(call.tensor(7)), side);
     }
     d.lengths = call.tensor_or_none(4);
-    const bool scans = usual && d.clip == 0 && !d.peephole && !d.coupled &&
+    if (attends) d.memory = Memory::of(call, side);
+    call.check(d.w.dim(1).equals(x.dim(2) + (d.memory ? d.memory->width() : 0)).value_or(true),
+               "a weight ", w.type(), " does not fit inputs ", x.type());
+    const bool scans = !attends && usual && d.clip == 0 && !d.peephole && !d.coupled &&
                        (kCell != Cell::kGru || d.linear_before_reset);
     Steps out = scans ? scanned(d, x, hidden) : unrolled(d, x, hidden);
     alls.push_back(out.all);
@@ -277,6 +328,7 @@ constexpr Operator kOperators[] = {
 }  // namespace
 
 Values lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm>(c); }
+Values attention_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, true>(c); }
 
 std::span<const Operator> recurrent_operators() { return kOperators; }
 

@@ -405,6 +405,15 @@ def words_and_blobs():
                  constant=(1, 2), blk_quant_type=kind)
 
 
+def attention_lstm():
+    """Four steps of two samples forwards and backwards, of which one ends sooner; four places of memory, then two."""
+    weights = [floats(2, 24, 5 + 7, scale=.5), floats(2, 24, 6, scale=.5), floats(2, 48, scale=.5)]
+    lengths, ends = np.array([4, 2], np.int32), np.array([4, 2], np.int32)
+    operator("attention_lstm", "AttnLSTM",
+             [floats(4, 2, 5), *weights, lengths, None, floats(2, 2, 6), floats(2, 18), floats(2, 6, 4), floats(2, 3, 4),
+              floats(2, 4), floats(2, 4, 3), ends, floats(2, 9, 7, scale=.5)], 3, hidden_size=6, direction="bidirectional")
+
+
 def sparse_attention():
     """Two layouts of blocks for four heads; the cache is written in place, which ONNX Runtime insists on."""
     rows = np.array([[0, 1, 3, 4], [0, 1, 2, 4]], np.int32)
@@ -458,6 +467,7 @@ def main():
     filled_places()
     hashes_of_ngrams()
     words_and_blobs()
+    attention_lstm()
     sparse_attention()
 
 
