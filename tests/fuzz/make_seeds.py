@@ -194,7 +194,52 @@ def good_models():
                        else_branch=Graph([node("Constant", [], ["z"], value_floats=[1.0, 2.0])], [], [value("z")]))
     yield "If_outer", model(Graph([node("If", ["x0"], ["y"], then_branch=branch("Relu"), else_branch=branch("Neg"))], [value("x0", BOOL, []), value("x1", FLOAT, ["n"])], [value("y")]))
     function = field(1, "f") + field(4, "a") + field(5, "b") + field(7, node("Relu", ["a"], ["b"])) + field(9, field(1, "") + field(2, 17)) + field(10, "my")
+    yield from generating_models(False)
     yield "Function", model(Graph([node("f", ["x"], ["y"], "my")], [value("x", *x)], [value("y")]), more=field(25, function))
+
+
+def generating_models(hostile):
+    """Decoders inside nodes: a table of scores, and a past that grows by what has come."""
+    domain = "com.microsoft"
+    one = lambda name, v: tensor(name, INT32, [], [v])
+    nodes = [node("Gather", ["E", "input_ids"], ["logits"]), node("Concat", ["past_0", "past_0"], ["present_0"], axis=3)]
+    ids = lambda name: value(name, INT32, ["b", "s"])
+    past = value("past_0", FLOAT, [2, "b", 1, "p", 1])
+    decoder = Graph(nodes, [ids("input_ids"), ids("position_ids"), ids("attention_mask"), past],
+                    [value("logits", FLOAT, ["b", "s", 4]), value("present_0", FLOAT, [2, "b", 1, "p", 1])],
+                    [tensor("E", FLOAT, [5, 4], [0.1 * k for k in range(20)])])
+    keys = [value(f"past_{what}_{side}_0", FLOAT, ["b", 1, "t", 1]) for side in ("self", "cross") for what in ("key", "value")]
+    copied = lambda to: node("Identity", [to.replace("present", "past")], [to])
+    kept = ["present_key_self_0", "present_value_self_0"]
+    step = Graph([nodes[0], *map(copied, kept)], [ids("input_ids"), value("encoder_attention_mask", INT32, ["b", "t"]), *keys],
+                 [value("logits"), *map(value, kept)], [tensor("E", FLOAT, [5, 4], [0.1 * k for k in range(20)])])
+    looked = [node("Cast", ["encoder_input_ids"], ["f"], to=1), node("Unsqueeze", ["f", "a"], ["present_key_cross_0"]),
+              node("Identity", ["present_key_cross_0"], ["present_value_cross_0"])]
+    encoder = Graph(looked, [ids("encoder_input_ids"), ids("encoder_attention_mask")],
+                    [value("present_key_cross_0"), value("present_value_cross_0")], [integers("a", [1, 3])])
+    x = (INT32, [2, 3])
+    for n in (-1, 0, 1 << 20, 2147483647) if hostile else (6,):
+        for beams in (1 << 20, 2147483647) if hostile else (2,):
+            given = [one("m", n), one("b", beams), one("r", 1), tensor("l", FLOAT, [], [1.0])]
+            names = [x, "m", "", "b", "r", "l"]
+            yield f"BeamSearch_{n}_{beams}", single("BeamSearch", names, 2, given, domain=domain, decoder=decoder, eos_token_id=3, pad_token_id=0)
+            yield f"Translation_{n}_{beams}", single("BeamSearch", names, 2, given, domain=domain, decoder=step, encoder=encoder, model_type=1,
+                                                     decoder_start_token_id=1, eos_token_id=3, pad_token_id=0)
+        yield f"GreedySearch_{n}", single("GreedySearch", [x, "m"], 1, [one("m", n)], domain=domain, decoder=decoder, eos_token_id=3, pad_token_id=0,
+                                          no_repeat_ngram_size=n if hostile else 2)
+        yield f"Sampling_{n}", single("Sampling", [x, "m"], 1, [one("m", n)], domain=domain, decoder=decoder, eos_token_id=3, pad_token_id=0,
+                                      top_p=0.9, min_tokens_to_keep=n)
+        yield f"NGrams_{n}", single("NGramHashMapping", [(INT64, [2, 3]), "f", "v"], 2, [integers("f", [3, 5, 7]), integers("v", [11, 13 if n == 6 else n])],
+                                    domain=domain, pad_id=0, n_head_per_ngram=1 if n == 6 else n, max_ngram_size=3)
+        yield f"PackedNGrams_{n}", single("VarlenNGramHashMapping", [(INT64, [6]), "f", "v", "c"], 2,
+                                          [integers("f", [3, 5]), integers("v", [11]), tensor("c", INT32, [3], [0, 2, min(n, 1 << 30)])],
+                                          domain=domain, pad_id=0, n_head_per_ngram=1, max_ngram_size=2)
+        yield f"MatMulFpQ4_{n}", single("MatMulFpQ4", [(FLOAT, [2, 32]), "w", "s"], 1, [tensor("w", UINT8, [40], [7] * 40), integers("s", [32, 2 if n == 6 else n])],
+                                        domain=domain, blk_quant_type=0)
+        indices = [tensor("i", INT32, [1, 3], [0, 1, 2 if n == 6 else n]), tensor("j", INT32, [1, 2], [0, 1 if n == 6 else n])]
+        yield f"SparseAttention_{n}", single(
+            "SparseAttention", [(FLOAT, [1, 2, 2])] * 3 + [(FLOAT, [1, 1, 4, 2])] * 2 + ["i", "j", "t", "k"], 3,
+            [*indices, tensor("t", INT32, [1], [2]), tensor("k", INT32, [1], [min(n, 1 << 30)])], domain=domain, num_heads=1, kv_num_heads=1, sparse_block_size=2)
 
 
 TREE = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0], "nodes_values": [0.5, 0.0, 0.0],
@@ -202,6 +247,7 @@ TREE = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureid
 
 
 def hostile_models():
+    yield from generating_models(True)
     x = (FLOAT, ["n", 3])
     whole = single("Relu", [x])
     for at in (1, 7, len(whole) // 2, len(whole) - 1):
