@@ -130,6 +130,7 @@ Values max_pool(NodeCall& c) {
     const Tensors out = ops::max_pool2d(x, w.kernel, w.stride, w.borders(), true, ceil);
     return {out[0], flat_places(out[1], x, 2, c.flag("storage_order", false))};
   }
+  if (w.rank() == 3) return {ops::max_pool3d(x, w.kernel, w.stride, w.borders(), false, ceil)[0]};
   return {pooled_as_images(x, w, [&](const Tensor& image, const Window& of) {
     return ops::max_pool2d(image, of.kernel, of.stride, of.borders(), true, ceil)[0];
   })};

@@ -230,7 +230,7 @@ Tensor of_height_one(const Tensor& weights) {
   return Tensor(filters);
 }
 
-/// A convolution of images, or of lines as images of height 1, on integers; see product_of.
+/// A convolution of images, volumes, or lines as images of height 1, on integers; see product_of.
 Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights,
                       const Tensor& zero, const Tensor& bias = {}, const Tensor& scale = {},
                       const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
@@ -245,11 +245,11 @@ Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights
   }
   const auto convolution = [&](const Tensor& w, const Tensor& b, const Tensor& s, const Tensor& os,
                                const Tensor& oz) {
-    const Tensor y = ops::quantized_conv2d(
+    const Tensor y = ops::quantized_conv(
         line ? ops::unsqueeze(x, {2}) : x, line ? of_height_one(w) : w, plain(zero), plain(s), b,
         {}, {}, {}, {}, {}, plain(os), plain(oz), window.stride, window.borders(), window.dilation,
-        c.integer("group", 1), "NCHW", DType::kU8, std::nullopt, std::nullopt,
-        result_type(s, os, oz));
+        c.integer("group", 1), window.rank() == 3 ? "NCDHW" : "NCHW", DType::kU8, std::nullopt,
+        std::nullopt, result_type(s, os, oz));
     return line ? ops::squeeze(y, std::vector<int64_t>{2}) : y;
   };
   if (weights.size() == 1) return convolution(weights[0], bias, scale, out_scale, out_zero);
@@ -258,10 +258,10 @@ Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights
   return finished(sums, scale ? per_output(scale, sums.ndim()) : scale, out_scale, out_zero);
 }
 
-/// The weights of a convolution of images or lines in bytes, in parts; none for others.
+/// The weights of a convolution of lines, images or volumes in bytes, in parts; none for others.
 Tensors known_filters(const Tensor& x, const Tensor& x_zero, const Tensor& w, const Tensor& zero) {
-  const bool lines = x.ndim() == 3 && w.ndim() == 3, images = x.ndim() == 4 && w.ndim() == 4;
-  if (!(lines || images) || (x_zero && !is_one(x_zero))) return {};
+  const bool known_rank = x.ndim() == w.ndim() && w.ndim() >= 3 && w.ndim() <= 5;
+  if (!known_rank || (x_zero && !is_one(x_zero))) return {};
   return known_weights(x, w, zero, 0);
 }
 

@@ -1,4 +1,4 @@
-// Rules of the convolutions in schema/nn.yaml.
+// Rules of the convolutions in schema/nn.yaml, and the shape of those in schema/volume.yaml.
 
 #include "ops/conv.h"
 
@@ -9,37 +9,38 @@
 namespace paddle {
 namespace {
 
-/// Everything about a 2-D convolution, brought to one form.
+/// Everything about a convolution, brought to one form.
 struct Conv {
   bool channels_last;
   size_t channel_axis, first_spatial;
   std::vector<int64_t> kernel, stride, dilation, padding;
 };
 
-Conv read_conv(const Conv2dAttrs& a, const Shape& x, const Shape& w, const std::string& name) {
+/// `A` has the attributes of conv2d; the weight's rank says how many spatial axes.
+template <class A>
+Conv read_conv(const A& a, const Shape& x, const Shape& w, const std::string& name) {
+  const size_t n = w.size() - 2;
   Conv conv;
-  conv.channels_last = a.data_format == "NHWC";
-  conv.channel_axis = conv.channels_last ? 3 : 1;
+  conv.channels_last = a.data_format.ends_with('C');
+  conv.channel_axis = conv.channels_last ? n + 1 : 1;
   conv.first_spatial = conv.channels_last ? 1 : 2;
-  conv.kernel = {w[2].value(), w[3].value()};
-  conv.stride = window_numbers(a.stride, 2, name + ": stride");
-  conv.dilation = window_numbers(a.dilation, 2, name + ": dilation");
-  const Shape spatial(x.begin() + static_cast<ptrdiff_t>(conv.first_spatial),
-                      x.begin() + static_cast<ptrdiff_t>(conv.first_spatial) + 2);
-  conv.padding = window_padding(a.padding, spatial, conv.kernel, conv.stride, conv.dilation,
-                                conv.channels_last, name);
+  for (size_t i = 0; i < n; ++i) conv.kernel.push_back(w[2 + i].value());
+  conv.stride = window_numbers(a.stride, n, name + ": stride");
+  conv.dilation = window_numbers(a.dilation, n, name + ": dilation");
+  const auto first = x.begin() + static_cast<ptrdiff_t>(conv.first_spatial);
+  conv.padding = window_padding(a.padding, Shape(first, first + static_cast<ptrdiff_t>(n)),
+                                conv.kernel, conv.stride, conv.dilation, conv.channels_last, name);
   return conv;
 }
 
-}  // namespace
-
-Shape conv2d_shape(InferContext& c, const Conv2dAttrs& a) {
+template <class A>
+Shape conv_shape(InferContext& c, const A& a, size_t n) {
   const Shape &x = c.shape(0), &w = c.shape(1);
-  c.check(x.size() == 4, "x must have 4 dimensions, not ", c.type(0));
-  c.check(w.size() == 4, "weight must have 4 dimensions, not ", c.type(1));
+  c.check(x.size() == n + 2, "x must have ", n + 2, " dimensions, not ", c.type(0));
+  c.check(w.size() == n + 2, "weight must have ", n + 2, " dimensions, not ", c.type(1));
   const Conv conv = read_conv(a, x, w, std::string(c.op().name()));
   c.check(a.groups > 0, "groups must be positive, not ", a.groups);
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < n; ++i) {
     c.check(conv.stride[i] > 0 && conv.dilation[i] > 0, "stride and dilation must be positive");
     c.check(conv.kernel[i] > 0, "the kernel ", c.type(1), " is empty");
   }
@@ -50,7 +51,7 @@ Shape conv2d_shape(InferContext& c, const Conv2dAttrs& a) {
           " do not divide into ", a.groups, " groups");
   Shape out = x;
   out[conv.channel_axis] = w[0];
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < n; ++i) {
     Dim& d = out[conv.first_spatial + i];
     d = window_count(d, conv.padding[2 * i], conv.padding[2 * i + 1], conv.kernel[i],
                      conv.stride[i], conv.dilation[i], false);
@@ -60,18 +61,29 @@ Shape conv2d_shape(InferContext& c, const Conv2dAttrs& a) {
   return out;
 }
 
-namespace rules {
-
-void infer_conv2d(InferContext& c) {
-  const auto a = c.attrs_as<Conv2dAttrs>();
-  c.check(c.rank(0) == 4, "x must have 4 dimensions, not ", c.type(0));
+template <class A>
+void infer_convolution(InferContext& c, const A& a, size_t n) {
+  c.check(c.rank(0) == static_cast<int64_t>(n) + 2, "x must have ", n + 2, " dimensions, not ",
+          c.type(0));
   c.require_float(0);
-  const Shape out = conv2d_shape(c, a);
+  const Shape out = conv_shape(c, a, n);
   if (c.has(2))
     c.require_equal(element_count(std::span<const Dim>(c.shape(2))), c.shape(1)[0],
                     "bias does not fit the out channels");
   c.result(c.dtype(0), out);
 }
+
+}  // namespace
+
+Shape quantized_conv_shape(InferContext& c, const QuantizedConvAttrs& a) {
+  return conv_shape(c, a, a.data_format.size() - 2);
+}
+
+namespace rules {
+
+void infer_conv2d(InferContext& c) { infer_convolution(c, c.attrs_as<Conv2dAttrs>(), 2); }
+
+void infer_conv3d(InferContext& c) { infer_convolution(c, c.attrs_as<Conv3dAttrs>(), 3); }
 
 Tensors vjp_conv2d(VjpContext& c) {
   const auto a = c.attrs_as<Conv2dAttrs>();

@@ -6,7 +6,8 @@
 
 namespace paddle {
 
-/// The shape of conv2d's result for operand 0 and the weight, operand 1; refuses what does not fit.
-Shape conv2d_shape(InferContext& c, const Conv2dAttrs& a);
+/// The shape of quantized_conv's result for operand 0 and the weight, operand 1, of the rank that
+/// data_format says; refuses what does not fit.
+Shape quantized_conv_shape(InferContext& c, const QuantizedConvAttrs& a);
 
 }  // namespace paddle

@@ -196,11 +196,6 @@ void finish_quantized(InferContext& c, const Attrs& a, const Shape& out, const D
   c.result(a.dtype, out);
 }
 
-Conv2dAttrs as_conv(const QuantizedConv2dAttrs& a) {
-  return Conv2dAttrs(
-      Attrs{{a.stride, a.padding, a.dilation, AttrValue(a.groups), AttrValue(a.data_format)}, {}});
-}
-
 /// float32 holds sums of 256 products of bytes exactly, float64 all.
 DType type_for_sums(CallContext& c, const Dim& terms) {
   const bool few = terms.is_constant() && terms.value() <= 256;
@@ -236,22 +231,29 @@ Tensor finished(CallContext& c, const Attrs& a, Tensor sums, const PerChannel& p
 
 }  // namespace
 
-void infer_quantized_conv2d(InferContext& c) {
-  const auto a = c.attrs_as<QuantizedConv2dAttrs>();
-  const Shape out = conv2d_shape(c, as_conv(a));
+void infer_quantized_conv(InferContext& c) {
+  const auto a = c.attrs_as<QuantizedConvAttrs>();
+  const Shape out = quantized_conv_shape(c, a);
   check_weight(c);
   finish_quantized(c, a, out, c.shape(q::kWeight)[0]);
 }
 
-Tensors decompose_quantized_conv2d(CallContext& c) {
-  const auto a = c.attrs_as<QuantizedConv2dAttrs>();
+Tensors decompose_quantized_conv(CallContext& c) {
+  const auto a = c.attrs_as<QuantizedConvAttrs>();
   const Tensor& weight = c.operand(q::kWeight);
-  const DType work = type_for_sums(c, weight.dim(1) * weight.dim(2) * weight.dim(3));
-  const Tensor sums = ops::conv2d(centred(c, work), ops::cast(weight, work), {}, a.stride,
+  Dim terms = weight.dim(1);
+  Shape per_channel{-1};  // with channels first
+  for (int64_t axis = 2; axis < weight.ndim(); ++axis) {
+    terms = terms * weight.dim(axis);
+    per_channel.push_back(1);
+  }
+  const DType work = type_for_sums(c, terms);
+  const auto convolution = weight.ndim() == 4 ? &ops::conv2d : &ops::conv3d;
+  const Tensor sums = convolution(centred(c, work), ops::cast(weight, work), {}, a.stride,
                                   a.padding, a.dilation, a.groups, a.data_format);
-  const bool last = a.data_format == "NHWC";
+  const bool last = a.data_format.ends_with('C');
   return {finished(c, a, sums, [&](const Tensor& v) {
-    return last || v.ndim() == 0 ? v : ops::reshape(v, Shape{v.dim(0), 1, 1});
+    return last || v.ndim() == 0 ? v : ops::reshape(v, per_channel);
   })};
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The operands of quantized_conv2d, quantized_linear and quantized_matmul (schema/quantized.yaml)
+// The operands of quantized_conv, quantized_linear and quantized_matmul (schema/quantized.yaml)
 // by position, for the pass that makes such operations and the kernels that run them, and what the
 // pass asks of those kernels.
 

@@ -68,15 +68,10 @@ Tensors decompose_conv3d(CallContext& c) {
   const Op& op = c.op();
   const std::string name(op.name());
   const auto [kernel, stride, dilation] = window_of(name, w, a.stride, a.dilation);
-  for (size_t i = 0; i < 3; ++i)
-    if (stride[i] < 1 || dilation[i] < 1) refuse(op.name(), "stride and dilation must be positive");
   const auto border = window_padding(a.padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, stride,
                                      dilation, a.data_format == "NDHWC", name);
   const Dim depth =
       window_count(x.dim(2), border[0], border[1], kernel[0], stride[0], dilation[0], false);
-  if (depth.less(1).value_or(false))
-    refuse(op.name(), "the kernel ", w.type(), " is larger than the padded x ",
-           c.operand(0).type());
   const Tensor bordered =
       border[0] + border[1] > 0 ? ops::pad(x, {0, 0, 0, 0, border[0], border[1], 0, 0, 0, 0}) : x;
   Tensor sum;
@@ -89,7 +84,6 @@ Tensors decompose_conv3d(CallContext& c) {
                     list({dilation[1], dilation[2]}), a.groups);
     sum = sum.defined() ? sum + y : y;
   }
-  if (!sum.defined()) refuse(op.name(), "the kernel ", w.type(), " is empty");
   return {back_to(with_bias(volume_of(sum, x.dim(0), depth), c.operand(2)), a.data_format)};
 }
 
@@ -227,15 +221,39 @@ Tensors asked(Tensors pooled, bool mask, const std::string& format) {
 
 }  // namespace
 
+namespace {
+
+/// The largest elements alone, of a volume with channels last: its planes are images, and so are
+/// the lines across them.
+Tensor largest(const Tensor& x, const Windows& w, bool ceil_mode) {
+  const Tensor planes = ops::max_pool2d(
+      ops::reshape(x, {x.dim(0) * x.dim(1), x.dim(2), x.dim(3), x.dim(4)}), w.plane(w.kernel),
+      w.plane(w.stride), w.plane_border(), false, ceil_mode, "NHWC")[0];
+  const Dim height = planes.dim(1), width = planes.dim(2);
+  Tensor lines = ops::reshape(planes, {x.dim(0), x.dim(1), height * width, x.dim(4)});
+  if (w.kernel[0] != 1 || w.stride[0] != 1 || w.border[0] + w.border[1] != 0)
+    lines = ops::max_pool2d(lines, list({w.kernel[0], 1}), list({w.stride[0], 1}),
+                            list({w.border[0], w.border[1], 0, 0}), false, ceil_mode, "NHWC")[0];
+  return ops::reshape(lines, {x.dim(0), lines.dim(1), height, width, x.dim(4)});
+}
+
+}  // namespace
+
 Tensors decompose_max_pool3d(CallContext& c) {
   const auto a = c.attrs_as<MaxPool3dAttrs>();
   const Tensor x = volume(c, a.data_format);
-  const Windows w(c.op(), a.kernel_size, a.stride, a.padding, x, a.data_format == "NDHWC");
+  const bool last = a.data_format == "NDHWC";
+  const Windows w(c.op(), a.kernel_size, a.stride, a.padding, x, last);
+  if (!a.return_mask) {
+    const Tensor y =
+        largest(last ? c.operand(0) : ops::transpose(x, {0, 2, 3, 4, 1}), w, a.ceil_mode);
+    return {last ? y : ops::transpose(y, {0, 4, 1, 2, 3})};
+  }
   const Tensors planes = ops::max_pool2d(stacked_planes(x), w.plane(w.kernel), w.plane(w.stride),
                                          w.plane_border(), true, a.ceil_mode);
   const Tensors lines = ops::max_pool1d(lines_of(planes[0], x), list({w.kernel[0]}),
                                         list({w.stride[0]}), w.line_border(), true, a.ceil_mode);
-  return asked(joined(x, planes, lines), a.return_mask, a.data_format);
+  return asked(joined(x, planes, lines), true, a.data_format);
 }
 
 Tensors decompose_adaptive_max_pool3d(CallContext& c) {

@@ -28,6 +28,10 @@ bool is_fixed_affine(const Operation& norm) {
   return true;
 }
 
+bool has_channels_last(const Operation& o) {
+  return o.attrs[static_cast<size_t>(o.op->attr_index("data_format"))].as_string().ends_with('C');
+}
+
 bool has_fixed_weight(const Operation& conv, DType dtype) {
   return constant_float(conv.operands[1]) && conv.operands[1]->type.dtype == dtype &&
          (!conv.operands[2] || constant_float(conv.operands[2]));
@@ -65,23 +69,22 @@ std::pair<Array, Array> folded(const Operation& conv, const Operation& norm, Arr
 }  // namespace
 
 void fold_batch_norm(ir::Function& function) {
-  static const Op &conv2d = get_op("conv2d"), &batch_norm = get_op("batch_norm");
+  static const Op &conv2d = get_op("conv2d"), &conv3d = get_op("conv3d"),
+                  &batch_norm = get_op("batch_norm");
   ArrayPool pool;
   std::unordered_map<const Value*, int> uses = ir::count_uses(function);
   for (auto it = function.body.operations.begin(); it != function.body.operations.end(); ++it) {
     Operation& norm = **it;
     if (norm.op != &batch_norm || !is_fixed_affine(norm)) continue;
     Operation* const conv = norm.operands[0]->producer;
-    if (!conv || conv->op != &conv2d || uses[norm.operands[0]] != 1 || norm.operands[0]->constant ||
-        !has_fixed_weight(*conv, norm.results[0]->type.dtype))
+    if (!conv || (conv->op != &conv2d && conv->op != &conv3d) || uses[norm.operands[0]] != 1 ||
+        norm.operands[0]->constant || !has_fixed_weight(*conv, norm.results[0]->type.dtype))
       continue;
     // The statistics' new versions are the old ones; who reads more than the result keeps the norm.
     bool only_result = true;
     for (size_t i = 1; i < norm.results.size(); ++i)
       only_result = only_result && uses[norm.results[i]] == 0;
-    if (!only_result ||
-        Conv2dAttrs(conv->attrs).data_format != BatchNormAttrs(norm.attrs).data_format)
-      continue;
+    if (!only_result || has_channels_last(*conv) != has_channels_last(norm)) continue;
     auto [weight, bias] = folded(*conv, norm, pool);
     conv->operands[1] = function.add_constant(std::move(weight));
     conv->operands[2] = function.add_constant(std::move(bias));

@@ -26,9 +26,9 @@ void absorb_followers(ir::Function& function);
 /// The operations that the parts know.
 struct Ops {
   const Op &quantize = get_op("quantize"), &dequantize = get_op("dequantize"),
-           &conv = get_op("quantized_conv2d"), &linear = get_op("quantized_linear"),
-           &product = get_op("quantized_matmul"), &plain_conv = get_op("conv2d"),
-           &plain_linear = get_op("linear"), &matmul = get_op("matmul"),
+           &conv = get_op("quantized_conv"), &linear = get_op("quantized_linear"),
+           &product = get_op("quantized_matmul"), &conv2d = get_op("conv2d"),
+           &conv3d = get_op("conv3d"), &plain_linear = get_op("linear"), &matmul = get_op("matmul"),
            &transpose = get_op("transpose"), &max_pool = get_op("max_pool2d"),
            &concat = get_op("concat"), &index_select = get_op("index_select"),
            &embedding = get_op("embedding"), &add = get_op("add"), &multiply = get_op("multiply"),

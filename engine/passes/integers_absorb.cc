@@ -94,7 +94,8 @@ class Absorber final : public Walk {
     const Shape& result = o.results[0]->type.shape;
     const int rank = static_cast<int>(result.size());
     if (v->type.dtype != DType::kF32 || v->type.shape.size() > result.size()) return nullptr;
-    const bool last = o.op != &known().conv || attribute(o, "data_format").as_string() == "NHWC";
+    const bool last =
+        o.op != &known().conv || attribute(o, "data_format").as_string().ends_with('C');
     const int channel = last ? rank - 1 : 1, axis = varying_axis(v, rank);
     if (axis != -1 && axis != channel) return nullptr;
     const Dim channels = result[static_cast<size_t>(channel)];

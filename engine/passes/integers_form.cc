@@ -59,7 +59,8 @@ class Former final : public Walk {
   /// Makes a convolution or product of dequantized integers one on the integers.
   void visit(Place place) override {
     Operation& o = **place;
-    const bool conv = o.op == &known().plain_conv, layer = o.op == &known().plain_linear;
+    const bool conv = o.op == &known().conv2d || o.op == &known().conv3d;
+    const bool layer = o.op == &known().plain_linear;
     const bool product = o.op == &known().matmul;
     if (!(conv || layer || product) || o.results[0]->type.dtype != DType::kF32 ||
         has_run_time_size(o.results[0]->type))

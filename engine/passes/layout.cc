@@ -23,19 +23,30 @@ namespace {
 // -------------------------------------------------------------------------------
 
 /// Convolutions of so many channels move their images; where one does, those with some do as well:
-/// they are what the network begins with.
+/// they are what the network begins with. Volumes always move with some.
 constexpr int64_t kManyChannels = 32, kSomeChannels = 8;
-const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
+
+/// Images, and volumes, which have planes of rows and columns.
+bool is_image(size_t rank) { return rank == 4 || rank == 5; }
+
+std::vector<int64_t> to_last_axes(size_t rank) {
+  return rank == 4 ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 3, 4, 1};
+}
+std::vector<int64_t> to_first_axes(size_t rank) {
+  return rank == 4 ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{0, 4, 1, 2, 3};
+}
+
 /// Where an axis of an image with channels first stands with channels last.
-int64_t in_last(int64_t axis) {
-  constexpr int64_t kPlaces[] = {0, 3, 1, 2};
-  return kPlaces[axis < 0 ? axis + 4 : axis];
+int64_t in_last(int64_t axis, size_t rank) {
+  const auto count = static_cast<int64_t>(rank);
+  if (axis < 0) axis += count;
+  return axis == 0 ? 0 : axis == 1 ? count - 1 : axis - 1;
 }
 
 /// Channels of an image with channels first that may be moved. The loops for float64 gain nothing
 /// by it.
 std::optional<int64_t> channels_of(const TensorType& type) {
-  if (type.shape.size() != 4 || !type.shape[1].is_constant() || type.dtype == DType::kF64)
+  if (!is_image(type.shape.size()) || !type.shape[1].is_constant() || type.dtype == DType::kF64)
     return std::nullopt;
   return type.shape[1].value();
 }
@@ -47,6 +58,8 @@ class ChannelsLast final : public PassingInterpreter {
 
   Tensors apply(const OpCall& c) override {
     const BelowScope below(next());
+    static const Op& transpose = get_op("transpose");
+    if (&c.op == &transpose && is_image(c.results[0].shape.size())) return transposed(c);
     if (const auto images = images_of(c.op)) {
       if (moves(c, *images)) return image_call(c, *images);
     } else if (c.op.has(kElementwise) && c.results.size() == 1) {
@@ -70,25 +83,37 @@ class ChannelsLast final : public PassingInterpreter {
 
   Tensor to_last(const Tensor& t) const {
     const Tensor made = known(t);
-    return made.defined() ? made : ops::transpose(t, kToLast);
+    return made.defined() ? made : ops::transpose(t, to_last_axes(t.shape().size()));
   }
 
   /// The image in its own order, a view of `moved`, which is remembered.
   Tensor to_first(const Tensor& moved) {
-    const Tensor first = ops::transpose(moved, kToFirst);
+    const Tensor first = ops::transpose(moved, to_first_axes(moved.shape().size()));
     last_[ir::traced_value(first)] = moved;
     return first;
   }
 
+  /// A transpose of the function's own may bring channels to the end or back.
+  Tensors transposed(const OpCall& c) {
+    const size_t rank = c.results[0].shape.size();
+    const std::vector<int64_t> axes = TransposeAttrs(c.attrs).perm;
+    const Tensor made = known(c.operands[0]);
+    if (axes == to_last_axes(rank) && made.defined()) return {made};
+    if (axes == to_first_axes(rank)) return {to_first(c.operands[0])};
+    return next().apply(c);
+  }
+
   bool moves(const OpCall& c, const Images& images) const {
     const AttrValue& format = c.attrs[static_cast<size_t>(images.format)];
-    if (!format.is_string() || format.as_string() != "NCHW") return false;
+    if (!format.is_string() || (format.as_string() != "NCHW" && format.as_string() != "NCDHW"))
+      return false;
     bool made = false, many = false;
     const auto look = [&](const TensorType& type) {
       const auto channels = channels_of(type);
       // On integers there are kernels for channels last alone.
       const bool bytes = type.dtype == DType::kU8 || type.dtype == DType::kI8;
-      many = many || (channels && (bytes || *channels >= channels_));
+      const int64_t wanted = type.shape.size() == 5 ? kSomeChannels : channels_;
+      many = many || (channels && (bytes || *channels >= wanted));
       return channels.has_value();
     };
     for (const size_t i : images.operands) {
@@ -111,10 +136,12 @@ class ChannelsLast final : public PassingInterpreter {
     for (const size_t i : images.operands)
       if (operands[i].defined()) operands[i] = to_last(operands[i]);
     Attrs attrs = c.attrs;
-    attrs[static_cast<size_t>(images.format)] = AttrValue("NHWC");
+    AttrValue& format = attrs[static_cast<size_t>(images.format)];
+    format = AttrValue(format.as_string() == "NCHW" ? "NHWC" : "NDHWC");
     for (const size_t a : images.attrs) {
-      const AttrValue::List& dims = c.attrs[a].as_list();
-      attrs[a] = AttrValue::List{dims[0], dims[2], dims[3], dims[1]};
+      AttrValue::List dims = c.attrs[a].as_list();
+      std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+      attrs[a] = AttrValue(std::move(dims));
     }
     Tensors results = call(c.op, std::move(operands), std::move(attrs));
     for (const size_t r : images.results) results[r] = to_first(results[r]);
@@ -137,16 +164,17 @@ class ChannelsLast final : public PassingInterpreter {
     const Shape& shape = c.results[0].shape;
     const bool whole = std::all_of(c.operands.begin(), c.operands.end(),
                                    [](const Tensor& t) { return t.defined(); });
-    return shape.size() == 4 && whole &&
+    return is_image(shape.size()) && whole &&
            mostly_last(c.operands, [&](const Tensor& t) { return same_shape(t.shape(), shape); });
   }
 
   Tensors elementwise_call(const OpCall& c) {
     Tensors operands = c.operands;
+    const size_t rank = c.results[0].shape.size();
     for (Tensor& t : operands) {
       if (t.shape().empty()) continue;
-      if (t.shape().size() < 4) {
-        Shape shape(4 - t.shape().size(), Dim(1));
+      if (t.shape().size() < rank) {
+        Shape shape(rank - t.shape().size(), Dim(1));
         shape.insert(shape.end(), t.shape().begin(), t.shape().end());
         t = ops::reshape(t, shape);
       }
@@ -156,36 +184,38 @@ class ChannelsLast final : public PassingInterpreter {
   }
 
   bool permutable_moves(const OpCall& c) const {
-    return c.results[0].shape.size() == 4 &&
-           mostly_last(c.operands, [](const Tensor& t) { return t.shape().size() == 4; });
+    const size_t rank = c.results[0].shape.size();
+    return is_image(rank) &&
+           mostly_last(c.operands, [&](const Tensor& t) { return t.shape().size() == rank; });
   }
 
   /// The attributes with the axes that they name where these stand with channels last.
   static std::optional<Attrs> attrs_in_last(const OpCall& c) {
+    const size_t rank = c.results[0].shape.size();
     Attrs attrs = c.attrs;
     if (const int axis = c.op.attr_index("axis"); axis >= 0) {
       AttrValue& named = attrs[static_cast<size_t>(axis)];
       if (!named.is_int()) return std::nullopt;
-      named = AttrValue(in_last(named.as_int()));
+      named = AttrValue(in_last(named.as_int(), rank));
     }
     if (const int axes = c.op.attr_index("axes"); axes >= 0) {
       AttrValue& named = attrs[static_cast<size_t>(axes)];
       if (!named.is_list()) return std::nullopt;
       std::vector<int64_t> moved = named.as_ints();
-      for (int64_t& axis : moved) axis = in_last(axis);
+      for (int64_t& axis : moved) axis = in_last(axis, rank);
       named = AttrValue(moved);
     }
     if (const int pad = c.op.attr_index("pad"); pad >= 0) {
       // Borders of all axes from the first on, before and behind each.
       AttrValue& sizes = attrs[static_cast<size_t>(pad)];
       const PadAttrs given(c.attrs);
-      if (given.pad.size() != 8 || given.mode != "constant" || !given.pad_from_left_axis)
+      if (given.pad.size() != 2 * rank || given.mode != "constant" || !given.pad_from_left_axis)
         return std::nullopt;
-      std::vector<int64_t> moved(8);
-      for (int64_t axis = 0; axis < 4; ++axis)
-        for (int64_t side = 0; side < 2; ++side)
-          moved[static_cast<size_t>(2 * in_last(axis) + side)] =
-              given.pad[static_cast<size_t>(2 * axis + side)];
+      std::vector<int64_t> moved(2 * rank);
+      for (size_t axis = 0; axis < rank; ++axis)
+        for (size_t side = 0; side < 2; ++side)
+          moved[2 * static_cast<size_t>(in_last(static_cast<int64_t>(axis), rank)) + side] =
+              given.pad[2 * axis + side];
       sizes = AttrValue(moved);
     }
     return attrs;
@@ -193,8 +223,9 @@ class ChannelsLast final : public PassingInterpreter {
 
   Tensors permutable_call(const OpCall& c, Attrs attrs) {
     Tensors operands = c.operands;
+    const size_t rank = c.results[0].shape.size();
     for (Tensor& t : operands)
-      if (t.defined() && t.shape().size() == 4) t = to_last(t);
+      if (t.defined() && t.shape().size() == rank) t = to_last(t);
     Tensors results = call(c.op, std::move(operands), std::move(attrs));
     results[0] = to_first(results[0]);
     return results;
@@ -206,17 +237,19 @@ class ChannelsLast final : public PassingInterpreter {
     if (!x.defined() || axis < 0 || keep < 0) return std::nullopt;
     const AttrValue& given = c.attrs[static_cast<size_t>(axis)];
     if (!given.is_int() && !given.is_list()) return std::nullopt;
-    bool reduced[4] = {};
+    const size_t rank = x.shape().size();
+    std::vector<bool> reduced(rank);
     std::vector<int64_t> axes;
     for (const int64_t a : given.as_ints()) {
-      const int64_t at = a < 0 ? a + 4 : a;
-      reduced[at] = true;
-      axes.push_back(in_last(at));
+      const int64_t at = a < 0 ? a + static_cast<int64_t>(rank) : a;
+      reduced[static_cast<size_t>(at)] = true;
+      axes.push_back(in_last(at, rank));
     }
     const bool keepdim = c.attrs[static_cast<size_t>(keep)].as_bool();
-    // Without the reduced axes, channels must not come to stand behind rows or columns.
-    if (axes.empty() || (!keepdim && !reduced[1] && !(reduced[2] && reduced[3])))
-      return std::nullopt;
+    // Without the reduced axes, channels must not come to stand behind planes, rows or columns.
+    const bool one_pixel =
+        std::all_of(reduced.begin() + 2, reduced.end(), [](bool axis) { return axis; });
+    if (axes.empty() || (!keepdim && !reduced[1] && !one_pixel)) return std::nullopt;
     Attrs attrs = c.attrs;
     attrs[static_cast<size_t>(axis)] = AttrValue(axes);
     const Tensor out = call(c.op, {x}, std::move(attrs))[0];

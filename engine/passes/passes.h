@@ -44,8 +44,9 @@ void join_slices(ir::Function& function);
 void rewrite(ir::Function& function, const std::vector<Rule>& rules,
              const std::vector<Rule>& more = {});
 
-/// Where an operation prefers it, 4-D images and what is computed from them element by element,
-/// reduced or along named axes move to channels last; transposes stand where the layouts meet.
+/// Where an operation prefers it, images and volumes and what is computed from them element by
+/// element, reduced or along named axes move to channels last; transposes stand where the layouts
+/// meet.
 void prefer_channels_last(ir::Function& function);
 /// Puts operations that say how into forms that fusion can join with their neighbours.
 void lower(ir::Function& function);

@@ -23,33 +23,45 @@ using cpu::Winograd;
 struct Case {
   int64_t batch, height, width, in, out;
   int64_t top = 1, bottom = 1, left = 1, right = 1;
+  int64_t planes = 1, kernel_planes = 1, front = 0, back = 0;
 
   ConvShape shape() const {
-    return Convolution{batch, in, out, height, width, 3, 3, 1, 1, top, bottom, left, right, true}
-        .shape();
+    ConvShape s =
+        Convolution{batch, in, out, height, width, 3, 3, 1, 1, top, bottom, left, right, true}
+            .shape();
+    s.planes = planes;
+    s.kernel_planes = kernel_planes;
+    s.front = front;
+    s.back = back;
+    s.out_planes = planes + front + back - kernel_planes + 1;
+    return s;
   }
 };
 
-/// The sum over the windows, in f64; windows [out, in, 3, 3].
+/// The sum over the windows, in f64; windows [out, in, planes, 3, 3].
 std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
                          const std::vector<float>& w) {
+  const auto sum_at = [&](int64_t n, int64_t p, int64_t r, int64_t c, int64_t k) {
+    double sum = 0;
+    for (int64_t i = 0; i < s.kernel_planes * 9; ++i) {
+      const int64_t plane = p + i / 9 - s.front, row = r + i % 9 / 3 - s.top,
+                    column = c + i % 3 - s.left;
+      if (plane < 0 || plane >= s.planes || row < 0 || row >= s.height || column < 0 ||
+          column >= s.width)
+        continue;
+      const int64_t pixel = ((n * s.planes + plane) * s.height + row) * s.width + column;
+      for (int64_t q = 0; q < s.in_channels; ++q)
+        sum += static_cast<double>(x[static_cast<size_t>(pixel * s.in_channels + q)]) *
+               w[static_cast<size_t>((k * s.in_channels + q) * s.kernel_planes * 9 + i)];
+    }
+    return sum;
+  };
   std::vector<double> y;
   for (int64_t n = 0; n < s.batch; ++n)
-    for (int64_t r = 0; r < s.out_height; ++r)
-      for (int64_t c = 0; c < s.out_width; ++c)
-        for (int64_t k = 0; k < s.out_channels; ++k) {
-          double sum = 0;
-          for (int64_t i = 0; i < 3; ++i)
-            for (int64_t j = 0; j < 3; ++j) {
-              const int64_t row = r + i - s.top, column = c + j - s.left;
-              if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
-              for (int64_t q = 0; q < s.in_channels; ++q)
-                sum += static_cast<double>(x[static_cast<size_t>(
-                           ((n * s.height + row) * s.width + column) * s.in_channels + q)]) *
-                       w[static_cast<size_t>(((k * s.in_channels + q) * 3 + i) * 3 + j)];
-            }
-          y.push_back(sum);
-        }
+    for (int64_t p = 0; p < s.out_planes; ++p)
+      for (int64_t r = 0; r < s.out_height; ++r)
+        for (int64_t c = 0; c < s.out_width; ++c)
+          for (int64_t k = 0; k < s.out_channels; ++k) y.push_back(sum_at(n, p, r, c, k));
   return y;
 }
 
@@ -99,14 +111,22 @@ TEST_P(Tiles, GiveTheSumsOverTheWindows) {
       {1, 4, 5, 16, 16, 7, 0, 0, 9},
       {1, 60, 61, 16, 16},
       {9, 14, 14, 32, 32},
+      // planes, those of the kernel, and planes of padding before and behind
+      {1, 6, 7, 16, 32, 1, 1, 1, 1, 5, 3, 1, 1},
+      {2, 9, 5, 32, 16, 1, 0, 2, 1, 4, 2, 0, 0},
+      {1, 7, 7, 16, 16, 1, 1, 1, 1, 1, 3, 1, 1},
+      {3, 4, 4, 16, 16, 1, 1, 1, 1, 2, 3, 1, 1},
+      {1, 8, 8, 16, 80, 1, 1, 1, 1, 2, 5, 4, 3},
+      {1, 33, 40, 16, 16, 1, 1, 1, 1, 7, 3, 2, 1},
   };
   for (const Case& c : cases) {
     const ConvShape s = c.shape();
-    const std::vector<float> x = numbers(c.batch * c.height * c.width * c.in, 1);
-    const std::vector<float> w = numbers(c.out * c.in * 9, 2);
+    const std::vector<float> x = numbers(c.batch * c.planes * c.height * c.width * c.in, 1);
+    const std::vector<float> w = numbers(c.out * c.in * c.kernel_planes * 9, 2);
     const double error = difference(computed(s, GetParam(), w.data(), x), sums(s, x, w));
     EXPECT_LT(error, GetParam() == 2 ? 1.5e-6 : 4e-6)
-        << c.batch << " x " << c.height << " x " << c.width << ", " << c.in << " to " << c.out;
+        << c.batch << " x " << c.planes << " x " << c.height << " x " << c.width << ", " << c.in
+        << " to " << c.out;
   }
 }
 
@@ -179,6 +199,8 @@ TEST(Winograd, IsChosenWhereItSavesTime) {
   s = Case{1, 56, 56, 64, 64}.shape();
   s.groups = 2;
   EXPECT_EQ(Winograd::best_tile(s, false), 0);
+  EXPECT_EQ(best({1, 56, 56, 64, 64, 1, 1, 1, 1, 8, 3, 1, 1}), 4);
+  EXPECT_EQ(best({1, 7, 7, 512, 512, 1, 1, 1, 1, 1, 3, 1, 1}), 2);  // a third of the weights
 }
 
 }  // namespace

@@ -55,10 +55,11 @@ TEST_P(QuantisedModel, RunsOnIntegers) {
   passes::run_standard(*function, runtime::pass_options());
   int convolutions = 0, products = 0, values = 0, floats = 0;
   ir::for_each_operation(function->body, [&](const ir::Operation& o) {
-    convolutions += o.op->name() == "quantized_conv2d";
+    convolutions += o.op->name() == "quantized_conv";
     products += o.op->name() == "quantized_linear";
     values += o.op->name() == "quantized_matmul";
-    floats += o.op->name() == "conv2d" || o.op->name() == "matmul" || o.op->name() == "linear";
+    floats += o.op->name() == "conv2d" || o.op->name() == "conv3d" || o.op->name() == "matmul" ||
+              o.op->name() == "linear";
   });
   Array extremes = Array::empty(DType::kI8, {1});
   *extremes.data<int8_t>() = 127;
@@ -84,7 +85,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Quantised{"images_operators_u8", 6, 2}, Quantised{"lines_qdq", 3, 1},
                     Quantised{"lines_operators", 3, 1}, Quantised{"lines_dynamic", 6, 2},
                     Quantised{"attention_qdq_u8", 0, 4, 2}, Quantised{"attention_qdq_s8", 0, 4, 2},
-                    Quantised{"attention_operators", 0, 4, 2}),
+                    Quantised{"attention_operators", 0, 4, 2}, Quantised{"volumes_qdq_u8", 3, 1},
+                    Quantised{"volumes_qdq_s8", 3, 1}, Quantised{"volumes_operators", 3, 1},
+                    Quantised{"volumes_dynamic", 6, 2}),
     [](const auto& parameter) { return parameter.param.name; });
 
 }  // namespace

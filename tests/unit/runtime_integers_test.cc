@@ -122,12 +122,14 @@ struct ConvCase {
   int out_zero = 3;
 };
 
-/// The same convolution as dequantize → conv2d → relu → quantize.
+/// The same convolution as dequantize → conv2d or conv3d → relu → quantize.
 Tensor as_floats(const ConvCase& c, const Tensor& x) {
   const float x_scale = 0.02f;
   const int64_t channels = c.weight[0];
   const Array weight = bytes(DType::kI8, c.weight, 1, -64, 64);
-  Array scale = c.per_channel ? floats({channels, 1, 1, 1}, 2, 0.004, 0.01) : Array::scalar(0.01f);
+  Dims per_channel(c.weight.size(), 1);
+  per_channel[0] = channels;
+  Array scale = c.per_channel ? floats(per_channel, 2, 0.004, 0.01) : Array::scalar(0.01f);
   Tensor bias;
   if (c.bias == 'f') bias = Tensor(floats({channels}, 3, 2));
   if (c.bias == 'i') {
@@ -139,9 +141,10 @@ Tensor as_floats(const ConvCase& c, const Tensor& x) {
     }
     bias = ops::dequantize(Tensor(whole), Tensor(unit), number(0));
   }
-  Tensor y = ops::conv2d(ops::dequantize(x, number(x_scale), number(static_cast<float>(c.x_zero))),
+  const auto convolution = c.x.size() == 4 ? &ops::conv2d : &ops::conv3d;
+  Tensor y = convolution(ops::dequantize(x, number(x_scale), number(static_cast<float>(c.x_zero))),
                          ops::dequantize(Tensor(weight), Tensor(scale), number(0)), bias, c.stride,
-                         c.padding, c.dilation, c.groups);
+                         c.padding, c.dilation, c.groups, c.x.size() == 4 ? "NCHW" : "NCDHW");
   if (c.relu) y = ops::relu(y);
   if (is_float(c.out)) return y;
   return ops::quantize(y, number(c.out_scale), number(static_cast<float>(c.out_zero)), c.out);
@@ -209,6 +212,67 @@ const std::vector<ConvCase>& cases() {
        .bias = 'f',
        .relu = true,
        .out = DType::kF32},
+      {.what = "volumes with padding that stands for zero",
+       .x = {2, 32, 5, 9, 7},
+       .weight = {40, 32, 3, 3, 3},
+       .x_zero = 117,
+       .padding = 1,
+       .per_channel = true,
+       .bias = 'i',
+       .relu = true},
+      {.what = "volumes with odd channels",
+       .x = {1, 5, 4, 6, 7},
+       .weight = {7, 5, 2, 3, 1},
+       .x_zero = 9,
+       .stride = 2,
+       .padding = 1,
+       .bias = 'f'},
+      {.what = "volumes, windows in planes",
+       .x = {2, 32, 3, 8, 8},
+       .weight = {32, 32, 1, 3, 3},
+       .per_channel = true,
+       .bias = 'i'},
+      {.what = "volumes, windows across planes",
+       .x = {2, 32, 5, 4, 3},
+       .weight = {32, 32, 3, 1, 1},
+       .x_zero = 30,
+       .bias = 'f'},
+      {.what = "volumes in groups",
+       .x = {1, 32, 4, 6, 6},
+       .weight = {64, 8, 3, 3, 3},
+       .x_zero = 128,
+       .padding = 1,
+       .groups = 4,
+       .per_channel = true,
+       .bias = 'i',
+       .out_zero = 120},
+      {.what = "volumes, depthwise",
+       .x = {1, 48, 4, 6, 6},
+       .weight = {48, 1, 3, 3, 3},
+       .x_zero = 61,
+       .padding = 1,
+       .groups = 48,
+       .bias = 'f',
+       .out_scale = 0.05f},
+      {.what = "volumes, signed",
+       .x = {2, 32, 5, 6, 5},
+       .weight = {32, 32, 3, 3, 3},
+       .dtype = DType::kI8,
+       .x_zero = -7,
+       .padding = 2,
+       .dilation = 2,
+       .bias = 'i',
+       .out = DType::kI8,
+       .out_zero = -11},
+      {.what = "volumes to floats",
+       .x = {2, 32, 3, 6, 5},
+       .weight = {32, 32, 3, 3, 3},
+       .x_zero = 4,
+       .padding = 1,
+       .per_channel = true,
+       .bias = 'f',
+       .relu = true,
+       .out = DType::kF32},
   };
   return kCases;
 }
@@ -219,10 +283,11 @@ TEST(Integers, ConvolutionsGiveWhatFloatsDo) {
     const Array x = bytes(c.dtype, c.x, 5, is_signed ? -128 : 0, is_signed ? 127 : 255);
     const Body body = [&](const Tensor& t) { return as_floats(c, t); };
     const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
-    EXPECT_EQ(count(plain.text, "quantized_conv2d"), 0) << c.what;
+    EXPECT_EQ(count(plain.text, "quantized_conv"), 0) << c.what;
     if (has_integer_kernels(c.dtype, bytes(DType::kI8, c.weight, 1, -64, 64))) {
-      EXPECT_EQ(count(integers.text, "quantized_conv2d"), 1) << c.what;
+      EXPECT_EQ(count(integers.text, "quantized_conv"), 1) << c.what;
       EXPECT_EQ(count(integers.text, " = conv2d("), 0) << c.what;
+      EXPECT_EQ(count(integers.text, " = conv3d("), 0) << c.what;
       EXPECT_EQ(count(integers.text, "quantize("), 0) << c.what << "\n" << integers.text;
     }
     expect_close(integers.result, plain.result, c.what);
@@ -281,7 +346,7 @@ TEST(Integers, AResidualBlockKeepsItsSteps) {
     const Array x = bytes(DType::kU8, shape, 7, 0, 255);
     const Compiled integers = compiled(block, x, false), plain = compiled(block, x, true);
     if (has_integer_kernels(DType::kU8, bytes(DType::kI8, {1}, 1, -60, 60))) {
-      EXPECT_EQ(count(integers.text, "quantized_conv2d"), 2) << integers.text;
+      EXPECT_EQ(count(integers.text, "quantized_conv"), 2) << integers.text;
       EXPECT_EQ(count(integers.text, "quantize("), 0) << integers.text;
       EXPECT_EQ(count(integers.text, "float32"), count(integers.text, "constant float32"))
           << integers.text;
@@ -334,7 +399,7 @@ TEST(Integers, LinesGiveWhatFloatsDo) {
     const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
     const std::string what = str(c.channels, " channels, stride ", c.stride);
     if (has_integer_kernels(c.dtype, weight)) {
-      EXPECT_EQ(count(integers.text, "quantized_conv2d"), 1) << integers.text;
+      EXPECT_EQ(count(integers.text, "quantized_conv"), 1) << integers.text;
       EXPECT_EQ(count(integers.text, " conv2d("), 0) << integers.text;
       EXPECT_EQ(count(integers.text, " relu("), 0) << integers.text;
     }
@@ -362,7 +427,7 @@ TEST(Integers, LinesStayImagesBetweenConvolutions) {
   const Array x = bytes(DType::kU8, {3, 32, 29}, 7, 0, 255);
   const Compiled integers = compiled(line_block, x, false), plain = compiled(line_block, x, true);
   if (has_integer_kernels(DType::kU8, bytes(DType::kI8, {1}, 1, -60, 60))) {
-    EXPECT_EQ(count(integers.text, "quantized_conv2d"), 3) << integers.text;
+    EXPECT_EQ(count(integers.text, "quantized_conv"), 3) << integers.text;
     EXPECT_EQ(count(integers.text, "quantize("), 0) << integers.text;
     EXPECT_EQ(count(integers.text, "squeeze("), 2) << integers.text;  // in at first, out at last
     EXPECT_EQ(count(integers.text, "transpose("), 2) << integers.text;

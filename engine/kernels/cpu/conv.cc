@@ -1,8 +1,8 @@
 // Convolutions as matrix products over unfolded windows ("im2col"), block by block, for the types
 // that oneDNN does not compute: f64 itself, 16-bit floats in f32.
 //
-// With depth = (input channel, kernel row, kernel column) and positions = (row, column) of the
-// output, for each image and group:
+// With depth = (input channel, kernel plane, row and column) and positions = (plane, row, column)
+// of the output, for each image and group:
 //   output[oc, position]  = Σ_depth weight[oc, depth] columns[depth, position]
 //   columns' [depth, position] = Σ_oc weight[oc, depth] grad[oc, position], folded back to the
 //   input weight' [oc, depth]   = Σ_image,position grad[oc, position] columns[depth, position]
@@ -25,8 +25,9 @@ class Convolution {
  public:
   explicit Convolution(const ConvShape& shape)
       : s(shape),
-        in(ImageStrides::of(s.in_channels, s.height, s.width, s.channels_last)),
-        out(ImageStrides::of(s.out_channels, s.out_height, s.out_width, s.channels_last)) {}
+        in(ImageStrides::of(s.in_channels, s.height, s.width, s.channels_last, s.planes)),
+        out(ImageStrides::of(s.out_channels, s.out_height, s.out_width, s.channels_last,
+                             s.out_planes)) {}
 
   /// columns[d - d0, p - p0] for d in [d0, d0 + nd), p in [p0, p0 + np); rows of `stride` elements.
   void unfold(const T* image, int64_t d0, int64_t nd, int64_t p0, int64_t np, C* columns,
@@ -35,12 +36,8 @@ class Convolution {
       const Place place = place_of(d0 + d);
       C* const row = columns + d * stride;
       for (int64_t p = 0; p < np; ++p) {
-        const int64_t h = (p0 + p) / s.out_width * s.stride_height - s.top + place.h;
-        const int64_t w = (p0 + p) % s.out_width * s.stride_width - s.left + place.w;
-        const bool inside = h >= 0 && h < s.height && w >= 0 && w < s.width;
-        row[p] =
-            inside ? static_cast<C>(image[place.channel * in.channel + h * in.row + w * in.column])
-                   : C(0);
+        const int64_t at = offset_of(place, p0 + p);
+        row[p] = at < 0 ? C(0) : static_cast<C>(image[at]);
       }
     }
   }
@@ -51,12 +48,8 @@ class Convolution {
     for (int64_t d = 0; d < nd; ++d) {
       const Place place = place_of(d0 + d);
       const C* const row = columns + d * stride;
-      for (int64_t p = 0; p < np; ++p) {
-        const int64_t h = (p0 + p) / s.out_width * s.stride_height - s.top + place.h;
-        const int64_t w = (p0 + p) % s.out_width * s.stride_width - s.left + place.w;
-        if (h >= 0 && h < s.height && w >= 0 && w < s.width)
-          image[place.channel * in.channel + h * in.row + w * in.column] += row[p];
-      }
+      for (int64_t p = 0; p < np; ++p)
+        if (const int64_t at = offset_of(place, p0 + p); at >= 0) image[at] += row[p];
     }
   }
 
@@ -68,7 +61,9 @@ class Convolution {
         target[c * stride + p] = static_cast<C>(image[(c0 + c) * out.channel + position(p0 + p)]);
   }
   int64_t position(int64_t p) const {
-    return p / s.out_width * out.row + p % s.out_width * out.column;
+    const int64_t line = p / s.out_width;
+    return line / s.out_height * out.plane + line % s.out_height * out.row +
+           p % s.out_width * out.column;
   }
 
   ConvShape s;
@@ -76,12 +71,22 @@ class Convolution {
 
  private:
   struct Place {
-    int64_t channel, h, w;
+    int64_t channel, plane, row, column;
   };
   Place place_of(int64_t d) const {
-    const int64_t kernel = s.kernel_height * s.kernel_width;
-    return {d / kernel, d % kernel / s.kernel_width * s.dilation_height,
-            d % s.kernel_width * s.dilation_width};
+    const int64_t line = d / s.kernel_width, plane = line / s.kernel_height;
+    return {plane / s.kernel_planes, plane % s.kernel_planes * s.dilation_planes,
+            line % s.kernel_height * s.dilation_height, d % s.kernel_width * s.dilation_width};
+  }
+  /// Where the window at output position p has this place in the input; -1 if that is padding.
+  int64_t offset_of(const Place& place, int64_t p) const {
+    const int64_t line = p / s.out_width;
+    const int64_t plane = line / s.out_height * s.stride_planes - s.front + place.plane;
+    const int64_t row = line % s.out_height * s.stride_height - s.top + place.row;
+    const int64_t column = p % s.out_width * s.stride_width - s.left + place.column;
+    const auto has = [](int64_t size, int64_t i) { return i >= 0 && i < size; };
+    if (!has(s.planes, plane) || !has(s.height, row) || !has(s.width, column)) return -1;
+    return place.channel * in.channel + plane * in.plane + row * in.row + column * in.column;
   }
 };
 
@@ -155,7 +160,7 @@ std::unique_ptr<Kernel> input_grad(const ConvShape& shape) {
   const size_t weight_bytes = block_bytes<C>(weights);
   const size_t grads = block_bytes<C>(s.group_outputs() * kGemmColumns);
   const size_t tile = block_bytes<C>(kGemmRows * kGemmColumns);
-  const int64_t pixels = s.batch * s.in_channels * s.height * s.width;
+  const int64_t pixels = s.batch * s.in_channels * s.planes * s.height * s.width;
   // The sum is taken in C; where that is the result's type, in the result itself.
   const size_t image_bytes = std::is_same_v<C, T> ? 0 : block_bytes<C>(pixels);
   const size_t each = grads + tile + gemm_workspace_bytes(sizeof(C));
@@ -257,6 +262,10 @@ std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
   return with_types(request.operands[0].dtype, [&](auto compute, auto tag) {
     return forward<typename decltype(compute)::type, typename decltype(tag)::type>(shape, biased);
   });
+}
+
+std::unique_ptr<Kernel> prepare_conv3d(const KernelRequest& request) {
+  return prepare_conv2d(request);
 }
 
 std::unique_ptr<Kernel> prepare_conv2d_input_grad(const KernelRequest& request) {

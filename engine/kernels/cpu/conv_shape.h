@@ -1,6 +1,6 @@
 #pragma once
-// The geometry of a 2-D convolution in numbers, read once from attributes and layouts; the kernels
-// of every backend start from it.
+// The geometry of a convolution of images or volumes in numbers, read once from attributes and
+// layouts; the kernels of every backend start from it.
 
 #include "ops/kernel.h"
 
@@ -15,26 +15,37 @@ struct ConvShape {
   int64_t dilation_height, dilation_width;
   int64_t top, bottom, left, right;  ///< padding
   bool channels_last;
+  // Of volumes, which are planes of rows and columns one behind the other.
+  int64_t planes = 1, out_planes = 1, kernel_planes = 1, stride_planes = 1, dilation_planes = 1;
+  int64_t front = 0, back = 0;  ///< padding
 
-  int64_t positions() const { return out_height * out_width; }
+  /// False for images, which are volumes of one plane.
+  bool has_planes() const { return planes * out_planes * kernel_planes != 1 || front + back != 0; }
+  int64_t positions() const { return out_planes * out_height * out_width; }
   int64_t group_inputs() const { return in_channels / groups; }
   int64_t group_outputs() const { return out_channels / groups; }
   /// Rows of the column matrix: input channels of a group times the kernel's places.
-  int64_t depth() const { return group_inputs() * kernel_height * kernel_width; }
+  int64_t depth() const { return group_inputs() * kernel_planes * kernel_height * kernel_width; }
   int64_t multiplications() const { return batch * positions() * out_channels * depth(); }
 
-  /// From `input`, `weight` and `output` dims and the operation's attributes (strides, padding,
-  /// dilations, groups, data_format, by name).
+  /// From `input`, `weight` and `output` dims, of rank 4 or 5, and the operation's attributes
+  /// (strides, padding, dilations, groups, data_format, by name).
   static ConvShape of(const Op& op, const Attrs& attrs, const Dims& input, const Dims& weight,
                       const Dims& output);
 };
 
-/// Strides of an image tensor's batch, channel, row and column.
+/// Volumes with channels last as images in the same memory, where their convolution is one of
+/// images: of planes that lie apart, or of the lines across planes of pixels.
+ConvShape as_images(ConvShape shape);
+
+/// Strides of an image or volume tensor's batch, channel, plane, row and column.
 struct ImageStrides {
-  int64_t batch, channel, row, column;
-  static ImageStrides of(int64_t channels, int64_t height, int64_t width, bool channels_last) {
-    if (channels_last) return {channels * height * width, 1, width * channels, channels};
-    return {channels * height * width, height * width, width, 1};
+  int64_t batch, channel, row, column, plane;
+  static ImageStrides of(int64_t channels, int64_t height, int64_t width, bool channels_last,
+                         int64_t planes = 1) {
+    const int64_t batch = channels * planes * height * width;
+    if (channels_last) return {batch, 1, width * channels, channels, height * width * channels};
+    return {batch, planes * height * width, width, 1, height * width};
   }
 };
 

@@ -191,8 +191,8 @@ void output(const WinogradPoints& points, int64_t tile, int64_t channels, const 
 }
 
 template <int kRows, int kVectors>
-HWY_INLINE void product_rows(int64_t depth, const float* a, const float* u, float* c,
-                             int64_t c_stride) {
+HWY_INLINE void product_rows(int64_t planes, int64_t depth, const float* a, int64_t plane_stride,
+                             const float* u, float* c, int64_t c_stride) {
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   V sum[kRows][kVectors];
@@ -200,18 +200,19 @@ HWY_INLINE void product_rows(int64_t depth, const float* a, const float* u, floa
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(d);
-  for (int64_t i = 0; i < depth; ++i) {
-    V b[kVectors];
+  for (int64_t plane = 0; plane < planes; ++plane, a += plane_stride)
+    for (int64_t i = 0; i < depth; ++i) {
+      V b[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) b[v] = hn::LoadU(d, u + v * lanes);
+      for (int v = 0; v < kVectors; ++v) b[v] = hn::LoadU(d, u + v * lanes);
 #pragma GCC unroll 24
-    for (int r = 0; r < kRows; ++r) {
-      const V ar = hn::Set(d, a[r * depth + i]);
+      for (int r = 0; r < kRows; ++r) {
+        const V ar = hn::Set(d, a[r * depth + i]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(ar, b[v], sum[r][v]);
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(ar, b[v], sum[r][v]);
+      }
+      u += kVectors * lanes;
     }
-    u += kVectors * lanes;
-  }
 #pragma GCC unroll 24
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
@@ -219,29 +220,32 @@ HWY_INLINE void product_rows(int64_t depth, const float* a, const float* u, floa
 }
 
 template <int kVectors>
-void product_panel(int64_t tiles, int64_t depth, const float* a, const float* u, float* c,
-                   int64_t c_stride) {
+void product_panel(int64_t tiles, int64_t planes, int64_t depth, const float* a,
+                   int64_t plane_stride, const float* u, float* c, int64_t c_stride) {
   constexpr int kRows = std::min(kRegisters / kVectors, 12);
   int64_t t = 0;
   for (; t + kRows <= tiles; t += kRows)
-    product_rows<kRows, kVectors>(depth, a + t * depth, u, c + t * c_stride, c_stride);
+    product_rows<kRows, kVectors>(planes, depth, a + t * depth, plane_stride, u, c + t * c_stride,
+                                  c_stride);
   for (; t + 3 <= tiles; t += 3)
-    product_rows<3, kVectors>(depth, a + t * depth, u, c + t * c_stride, c_stride);
+    product_rows<3, kVectors>(planes, depth, a + t * depth, plane_stride, u, c + t * c_stride,
+                              c_stride);
   for (; t < tiles; ++t)
-    product_rows<1, kVectors>(depth, a + t * depth, u, c + t * c_stride, c_stride);
+    product_rows<1, kVectors>(planes, depth, a + t * depth, plane_stride, u, c + t * c_stride,
+                              c_stride);
 }
 
-void product(int64_t tiles, int64_t depth, const float* a, const float* u, int64_t panel, float* c,
-             int64_t c_stride) {
+void product(int64_t tiles, int64_t planes, int64_t depth, const float* a, int64_t plane_stride,
+             const float* u, int64_t panel, float* c, int64_t c_stride) {
   switch (panel / static_cast<int64_t>(hn::Lanes(D()))) {
     case 1:
-      return product_panel<1>(tiles, depth, a, u, c, c_stride);
+      return product_panel<1>(tiles, planes, depth, a, plane_stride, u, c, c_stride);
     case 2:
-      return product_panel<2>(tiles, depth, a, u, c, c_stride);
+      return product_panel<2>(tiles, planes, depth, a, plane_stride, u, c, c_stride);
     case 3:
-      return product_panel<3>(tiles, depth, a, u, c, c_stride);
+      return product_panel<3>(tiles, planes, depth, a, plane_stride, u, c, c_stride);
     default:
-      return product_panel<kPanelVectors>(tiles, depth, a, u, c, c_stride);
+      return product_panel<kPanelVectors>(tiles, planes, depth, a, plane_stride, u, c, c_stride);
   }
 }
 

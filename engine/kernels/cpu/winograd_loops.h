@@ -12,7 +12,7 @@
 namespace paddle::cpu {
 
 /// The points of a block of tiles: `pitch` floats from one point's matrix to the next, in which a
-/// tile has a row of channels.
+/// tile has a row of channels; those of volumes lie plane after plane.
 struct WinogradPoints {
   float* data;
   int64_t pitch, channels;
@@ -37,9 +37,10 @@ struct WinogradLoops {
   /// the image; `stride` floats from row to row.
   void (*input)(const float* x, int64_t first, int64_t stride, const WinogradWindow& window,
                 int64_t tile, const WinogradPoints& points);
-  /// c[tiles, panel] = a[tiles, depth] u, with u packed [depth, panel].
-  void (*product)(int64_t tiles, int64_t depth, const float* a, const float* u, int64_t panel,
-                  float* c, int64_t c_stride);
+  /// c[tiles, panel] = Σ_plane a[plane, tiles, depth] u[plane], with u packed [plane, depth, panel]
+  /// and `plane_stride` floats from a plane of `a` to the next.
+  void (*product)(int64_t tiles, int64_t planes, int64_t depth, const float* a,
+                  int64_t plane_stride, const float* u, int64_t panel, float* c, int64_t c_stride);
   /// The pixels of a tile from row `tile` of the points, plus `bias` (channels; may be null) and
   /// `residual` (as y; may be null), not below `least`.
   void (*output)(const WinogradPoints& points, int64_t tile, int64_t channels, const float* bias,

@@ -1,11 +1,12 @@
-// 2-D convolutions and their two gradients in f32 and bf16. Images with channels last are taken as
-// they lie; for others, and for weights, oneDNN chooses the layouts it computes in: the operands
-// are brought there, and the result back, where they differ. Where few channels would not fill its
-// vectors, our own convolutions are taken.
+// Convolutions of images and volumes, and the two gradients of those of images, in f32 and bf16.
+// Images with channels last are taken as they lie; for others, and for weights, oneDNN chooses the
+// layouts it computes in: the operands are brought there, and the result back, where they differ.
+// Where few channels would not fill its vectors, our own convolutions are taken.
 
 #include "base/serial_scope.h"
 #include "kernels/cpu/conv_shape.h"
 #include "kernels/cpu/widened.h"
+#include "kernels/onednn/conv_geometry.h"
 #include "kernels/onednn/post_ops.h"
 
 namespace paddle::onednn {
@@ -29,25 +30,10 @@ ConvShape lying(ConvShape s) {
   return s;
 }
 
-struct Geometry {
-  explicit Geometry(const ConvShape& given, DType dtype)
-      : type(data_type(dtype)), fixed(given.channels_last) {
-    const ConvShape s = lying(given);
-    const Tag image = s.channels_last ? Tag::nhwc : Tag::nchw;
-    input = Desc({s.batch, s.in_channels, s.height, s.width}, type, image);
-    output = Desc({s.batch, s.out_channels, s.out_height, s.out_width}, type, image);
-    weight =
-        s.groups == 1
-            ? Desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, type,
-                   Tag::oihw)
-            : Desc({s.groups, s.group_outputs(), s.group_inputs(), s.kernel_height, s.kernel_width},
-                   type, Tag::goihw);
-    strides = {s.stride_height, s.stride_width};
-    dilations = {s.dilation_height - 1, s.dilation_width - 1};
-    before = {s.top, s.left};
-    after = {s.bottom, s.right};
-  }
-  static Desc any(const Desc& desc) { return Desc(desc.dims(), desc.data_type(), Tag::any); }
+struct Geometry : ConvGeometry {
+  Geometry(const ConvShape& s, DType dtype)
+      : ConvGeometry(lying(s), data_type(dtype), data_type(dtype), data_type(dtype)),
+        fixed(s.channels_last) {}
   Desc image(const Desc& desc) const { return fixed ? desc : any(desc); }
 
   dnnl::convolution_forward::primitive_desc forward(
@@ -62,18 +48,15 @@ struct Geometry {
     return {wanted, attributes, cpu_engine(), true};
   }
 
-  dnnl::memory::data_type type;
   bool fixed;  ///< the layouts of images are not oneDNN's to choose
-  Desc input, output, weight;
-  dnnl::memory::dims strides, dilations, before, after;
 };
 
 bool computes(const KernelRequest& request, const ConvShape& s) {
   const DType dtype = request.operands[0].dtype;
   if (!supports(dtype) || request.results[0].dtype != dtype || request.operands[1].dtype != dtype)
     return false;
-  return s.batch > 0 && s.in_channels > 0 && s.out_channels > 0 && s.out_height > 0 &&
-         s.out_width > 0 && s.height > 0 && s.width > 0;
+  return s.batch > 0 && s.in_channels > 0 && s.out_channels > 0 && s.positions() > 0 &&
+         s.planes > 0 && s.height > 0 && s.width > 0;
 }
 
 /// A memory of a primitive: the argument that it is, in the layout that the primitive chose.
@@ -86,8 +69,8 @@ struct Side {
 /// operand 1.
 template <class Backward>
 std::unique_ptr<Kernel> prepare_gradient(
-    const KernelRequest& request, const ConvShape& s, Desc Geometry::*given, Desc Geometry::*wanted,
-    Side (*given_side)(const typename Backward::primitive_desc&),
+    const KernelRequest& request, const ConvShape& s, Desc ConvGeometry::*given,
+    Desc ConvGeometry::*wanted, Side (*given_side)(const typename Backward::primitive_desc&),
     Side (*wanted_side)(const typename Backward::primitive_desc&)) {
   if (!computes(request, s)) return nullptr;
   const Geometry g(s, request.operands[0].dtype);
@@ -145,16 +128,17 @@ Desc matrix(int64_t rows, int64_t columns, Tag tag) {
 
 std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandPlaces& at,
                                     const Epilogue& epilogue) {
-  const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
-                                    request.operands[1].shape, request.results[0].shape);
+  const ConvShape s = as_images(ConvShape::of(request.op, request.attrs, request.operands[0].shape,
+                                              request.operands[1].shape, request.results[0].shape));
   if (!computes(request, s)) return nullptr;
   if (auto kernel = winograd_convolution(request, s, at, epilogue)) return kernel;
-  if (auto kernel = narrow_convolution(request, lying(s), at, epilogue)) return kernel;
+  if (!s.has_planes())
+    if (auto kernel = narrow_convolution(request, lying(s), at, epilogue)) return kernel;
   const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth());
   const SerialScope scope(serial);
   const Geometry g(s, request.operands[0].dtype);
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
-  const Desc bias({s.out_channels}, g.type, Tag::a);
+  const Desc bias({s.out_channels}, g.input.data_type(), Tag::a);
   const auto description = g.forward(biased ? &bias : nullptr, epilogue.attributes());
   if (!description || is_reference(description.impl_info_str())) return nullptr;
   const bool direct = description.dst_desc() == g.output;
@@ -178,6 +162,11 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
 
 std::unique_ptr<Kernel> prepare_conv2d(const KernelRequest& request) {
   if (request.operands[0].dtype == DType::kF16) return cpu::widened(request, prepare_conv2d);
+  return convolution(request, {0, 1, 2}, {});
+}
+
+std::unique_ptr<Kernel> prepare_conv3d(const KernelRequest& request) {
+  if (request.operands[0].dtype == DType::kF16) return cpu::widened(request, prepare_conv3d);
   return convolution(request, {0, 1, 2}, {});
 }
 

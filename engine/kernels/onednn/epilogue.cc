@@ -12,7 +12,7 @@ using Prepare = std::unique_ptr<Kernel> (*)(const KernelRequest&, const OperandP
 
 /// The kernel of an operation that a group may begin with; null for others.
 Prepare beginning(std::string_view op) {
-  if (op == "conv2d") return &convolution;
+  if (op == "conv2d" || op == "conv3d") return &convolution;
   if (op == "matmul") return &matrix_product;
   if (op == "linear") return &linear_layer;
   return nullptr;
@@ -77,8 +77,9 @@ bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DT
   const bool summed = group.size() == 2 && group[1].op->name() == "add";
   if (next.op->name() == "add") {
     // The sum is taken in the result's memory, which must be in the layout that is computed in.
+    const int format = group[0].op->attr_index("data_format");
     const bool own_layout =
-        group[0].op->name() == "conv2d" && Conv2dAttrs(*group[0].attrs).data_format != "NHWC";
+        format >= 0 && !(*group[0].attrs)[static_cast<size_t>(format)].as_string().ends_with('C');
     return group.size() == 1 && !own_layout;
   }
   return (group.size() == 1 || summed) &&

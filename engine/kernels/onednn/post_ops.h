@@ -41,7 +41,8 @@ struct LoopFunction {
 /// None if there is no loop for it; `activation` may be null.
 std::optional<LoopFunction> loop_function(const FusedStep* activation, int64_t channels);
 
-/// conv2d, matmul and linear, of operands at these places; null where they are not for oneDNN.
+/// conv2d, conv3d, matmul and linear, of operands at these places; null where they are not for
+/// oneDNN.
 std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandPlaces& at,
                                     const Epilogue& epilogue);
 /// conv2d with fewer multiplications; null where that is not wanted, or no faster.

@@ -6,7 +6,7 @@
 
 #include "base/serial_scope.h"
 #include "kernels/cpu/constant.h"
-#include "kernels/cpu/conv_shape.h"
+#include "kernels/onednn/conv_geometry.h"
 #include "kernels/onednn/quantized_finish.h"
 #include "ops/generated/attrs.h"
 
@@ -23,6 +23,12 @@ bool computes(const KernelRequest& request) {
          (weight.constant && takes_integers(x.dtype, cpu::constant_of(weight)));
 }
 
+/// The same layout of values of another type.
+Desc with_type(Desc desc, Type type) {
+  desc.data.data_type = dnnl::memory::convert_to_c(type);
+  return desc;
+}
+
 }  // namespace
 
 bool takes_integers(DType x, const Array& weight) {
@@ -34,74 +40,66 @@ bool takes_integers(DType x, const Array& weight) {
   return std::all_of(values, values + packed.size(), [](int8_t v) { return v >= -64 && v <= 64; });
 }
 
-std::unique_ptr<Kernel> prepare_quantized_conv2d(const KernelRequest& request) {
+std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
   if (request.results[0].size() == 0) return nothing_to_do();
   if (!computes(request)) return nullptr;
-  const QuantizedConv2dAttrs attrs(request.attrs);
+  const QuantizedConvAttrs attrs(request.attrs);
   const Layout &image = request.operands[q::kX], &result = request.results[0];
-  const cpu::ConvShape s = cpu::ConvShape::of(request.op, request.attrs, image.shape,
-                                              request.operands[q::kWeight].shape, result.shape);
+  cpu::ConvShape s = as_images(cpu::ConvShape::of(
+      request.op, request.attrs, image.shape, request.operands[q::kWeight].shape, result.shape));
   Finish finish(request, attrs.step_dtype, attrs.low, attrs.high);
   if (!finish.read()) return nullptr;
   const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth() / 4);
   const SerialScope scope(serial);
 
   auto program = std::make_unique<Program>();
-  const dnnl::primitive_attr attributes =
-      finish.attributes(*program, 1 << 1, {1, s.out_channels, 1, 1});
-  const Tag tag = s.channels_last ? Tag::nhwc : Tag::nchw;
   // A residual is brought near image by image where all of it is too large to stay there.
   const Layout& residual = request.operands[q::kResidual];
   const bool apart = s.channels_last && residual.present && result.size() > kNearBytes;
-  const int64_t parts = apart ? s.batch : 1, batch = s.batch / parts;
-  const Desc in({batch, s.in_channels, s.height, s.width}, data_type(image.dtype), tag);
-  const Desc out({batch, s.out_channels, s.out_height, s.out_width}, data_type(result.dtype), tag);
-  const Desc weight =
-      s.groups == 1
-          ? Desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, Type::s8,
-                 Tag::oihw)
-          : Desc({s.groups, s.group_outputs(), s.group_inputs(), s.kernel_height, s.kernel_width},
-                 Type::s8, Tag::goihw);
-  const Desc any_weight(weight.dims(), Type::s8, Tag::any);
-  const Desc bias = finish.has_whole_bias() ? Desc({s.out_channels}, Type::s32, Tag::a) : Desc();
+  const int64_t parts = apart ? s.batch : 1;
+  s.batch /= parts;
+  const ConvGeometry given(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
   // Integers are computed with channels last; other images are brought there and back.
-  const Desc in_last(in.dims(), in.data_type(), Tag::nhwc);
-  const Desc out_last(out.dims(), out.data_type(), Tag::nhwc);
+  s.channels_last = true;
+  const ConvGeometry last(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
+  Dims channel_dims(given.output.dims().size(), 1);
+  channel_dims[1] = s.out_channels;
+  const dnnl::primitive_attr attributes = finish.attributes(*program, 1 << 1, channel_dims);
+  const Desc bias = finish.has_whole_bias() ? Desc({s.out_channels}, Type::s32, Tag::a) : Desc();
   const Layout& whole_bias = request.operands[q::kBias];
   if (finish.has_whole_bias() && whole_bias.size() != s.out_channels) return nullptr;
   using Forward = dnnl::convolution_forward;
-  const dnnl::memory::dims strides = {s.stride_height, s.stride_width},
-                           dilations = {s.dilation_height - 1, s.dilation_width - 1},
-                           before = {s.top, s.left}, after = {s.bottom, s.right};
   const Forward::primitive_desc description(
       Forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                    in_last, any_weight, bias, out_last, strides, dilations, before, after),
+                    last.input, ConvGeometry::any(last.weight), bias, last.output, last.strides,
+                    last.dilations, last.before, last.after),
       attributes, cpu_engine(), true);
   if (!description) return nullptr;
 
-  const Slot w =
-      program->convert_operand(request, q::kWeight, q::kWeight, weight, description.weights_desc());
-  const bool direct = out == out_last;
+  const Slot w = program->convert_operand(request, q::kWeight, q::kWeight, given.weight,
+                                          description.weights_desc());
+  const bool direct = given.output == last.output;
   const Slot scratchpad = program->scratch(description.scratchpad_desc());
   for (int64_t part = 0; part < parts; ++part) {
-    const size_t in_bytes = in.get_size(), out_bytes = out.get_size();
+    const size_t in_bytes = given.input.get_size(), out_bytes = given.output.get_size();
     const auto at = static_cast<size_t>(part);
-    const Slot x = program->convert({Slot::kOperand, q::kX, at * in_bytes}, in, in_last);
-    const Slot y = direct ? Slot{Slot::kResult, 0, at * out_bytes} : program->scratch(out_last);
+    const Slot x =
+        program->convert({Slot::kOperand, q::kX, at * in_bytes}, given.input, last.input);
+    const Slot y = direct ? Slot{Slot::kResult, 0, at * out_bytes} : program->scratch(last.output);
     std::vector<Program::Argument> arguments = finish.arguments();
-    arguments.insert(arguments.end(), {{DNNL_ARG_SRC, in_last, x},
+    arguments.insert(arguments.end(), {{DNNL_ARG_SRC, last.input, x},
                                        {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
-                                       {DNNL_ARG_DST, out_last, y}});
+                                       {DNNL_ARG_DST, last.output, y}});
     if (finish.has_whole_bias())
       arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
     if (direct)
       finish.begin(*program, at * out_bytes, out_bytes);
     else if (residual.present)
       program->reorder({Slot::kOperand, q::kResidual},
-                       Desc(out.dims(), data_type(residual.dtype), tag), y,
-                       Desc(out.dims(), data_type(residual.dtype), Tag::nhwc));
+                       with_type(given.output, data_type(residual.dtype)), y,
+                       with_type(last.output, data_type(residual.dtype)));
     program->add(Forward(description), description.scratchpad_desc(), scratchpad, arguments);
-    if (!direct) program->reorder(y, out_last, {Slot::kResult, 0}, out);
+    if (!direct) program->reorder(y, last.output, {Slot::kResult, 0}, given.output);
   }
   program->set_name(description.impl_info_str());
   program->set_serial(serial);

@@ -63,6 +63,20 @@ def lines_net(path):
     saved(nodes, constants, (3, 31), (5,), path)
 
 
+def volumes_net(path):
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w0", "b0"], ["a0"], pads=[1, 1, 1, 1, 1, 1], strides=[1, 2, 2]), node("Relu", ["a0"], ["r0"]),
+        node("MaxPool", ["r0"], ["p0"], kernel_shape=[1, 2, 2], strides=[1, 2, 2]),
+        node("Conv", ["p0", "w1", "b1"], ["a1"], pads=[0, 1, 1, 0, 1, 1]), node("Relu", ["a1"], ["r1"]),
+        node("Conv", ["r1", "w2"], ["a2"], pads=[1, 0, 0, 1, 0, 0], group=2), node("Add", ["a2", "p0"], ["s"]),
+        node("Relu", ["s"], ["r2"]), node("GlobalAveragePool", ["r2"], ["g"]), node("Flatten", ["g"], ["f"]),
+        node("Gemm", ["f", "w3", "b3"], ["y"], transB=1)]
+    constants = [constant("w0", 16, 3, 3, 3, 3, scale=0.2), constant("b0", 16), constant("w1", 16, 16, 1, 3, 3, scale=0.2),
+                 constant("b1", 16), constant("w2", 16, 8, 3, 1, 1, scale=0.3), constant("w3", 5, 16), constant("b3", 5)]
+    saved(nodes, constants, (3, 4, 9, 10), (5,), path)
+
+
 def attention_net(path):
     node = helper.make_node
     nodes, constants = [], [
@@ -124,3 +138,8 @@ if __name__ == "__main__":
     write("attention_qdq_u8", attention_net, (11, 20), static(QuantFormat.QDQ, u8, s8, False))
     write("attention_qdq_s8", attention_net, (11, 20), static(QuantFormat.QDQ, s8, s8, True))
     write("attention_operators", attention_net, (11, 20), static(QuantFormat.QOperator, u8, s8, False))
+    write("volumes_qdq_u8", volumes_net, (3, 4, 9, 10), static(QuantFormat.QDQ, u8, s8, True))
+    write("volumes_qdq_s8", volumes_net, (3, 4, 9, 10), static(QuantFormat.QDQ, s8, s8, False))
+    write("volumes_operators", volumes_net, (3, 4, 9, 10), static(QuantFormat.QOperator, u8, s8, False))
+    write("volumes_dynamic", volumes_net, (3, 4, 9, 10), lambda plain, path, shape: quantize_dynamic(
+        plain, path, weight_type=u8))

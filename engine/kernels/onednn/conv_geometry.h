@@ -1,0 +1,49 @@
+#pragma once
+// A convolution of images or volumes as oneDNN describes it. For the .cc files of this folder only.
+
+#include "kernels/cpu/conv_shape.h"
+#include "kernels/onednn/program.h"
+
+namespace paddle::onednn {
+
+/// The layouts of a convolution's operands and its window: weights as they are given, images and
+/// volumes with channels last or first.
+struct ConvGeometry {
+  using Desc = dnnl::memory::desc;
+  using Type = dnnl::memory::data_type;
+
+  ConvGeometry(const cpu::ConvShape& s, Type input_type, Type weight_type, Type output_type) {
+    using Tag = dnnl::memory::format_tag;
+    const bool volume = s.has_planes(), grouped = s.groups != 1;
+    const auto dims = [&](Dims first, int64_t planes, int64_t rows, int64_t columns) {
+      if (volume) first.push_back(planes);
+      first.insert(first.end(), {rows, columns});
+      return first;
+    };
+    const Tag images = volume ? (s.channels_last ? Tag::ndhwc : Tag::ncdhw)
+                              : (s.channels_last ? Tag::nhwc : Tag::nchw);
+    input = Desc(dims({s.batch, s.in_channels}, s.planes, s.height, s.width), input_type, images);
+    output = Desc(dims({s.batch, s.out_channels}, s.out_planes, s.out_height, s.out_width),
+                  output_type, images);
+    const Dims channels = grouped ? Dims{s.groups, s.group_outputs(), s.group_inputs()}
+                                  : Dims{s.out_channels, s.in_channels};
+    const Tag windows =
+        volume ? (grouped ? Tag::goidhw : Tag::oidhw) : (grouped ? Tag::goihw : Tag::oihw);
+    weight = Desc(dims(channels, s.kernel_planes, s.kernel_height, s.kernel_width), weight_type,
+                  windows);
+    strides = dims({}, s.stride_planes, s.stride_height, s.stride_width);
+    dilations = dims({}, s.dilation_planes - 1, s.dilation_height - 1, s.dilation_width - 1);
+    before = dims({}, s.front, s.top, s.left);
+    after = dims({}, s.back, s.bottom, s.right);
+  }
+
+  /// The same values in a layout that oneDNN chooses.
+  static Desc any(const Desc& desc) {
+    return Desc(desc.dims(), desc.data_type(), dnnl::memory::format_tag::any);
+  }
+
+  Desc input, output, weight;
+  Dims strides, dilations, before, after;
+};
+
+}  // namespace paddle::onednn
