@@ -132,6 +132,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
                                               request.operands[1].shape, request.results[0].shape));
   if (!computes(request, s)) return nullptr;
   if (auto kernel = winograd_convolution(request, s, at, epilogue)) return kernel;
+  if (auto kernel = convolution_by_planes(request, s, at, epilogue)) return kernel;
   if (!s.has_planes())
     if (auto kernel = narrow_convolution(request, lying(s), at, epilogue)) return kernel;
   const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth());

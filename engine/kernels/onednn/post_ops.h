@@ -59,6 +59,10 @@ std::unique_ptr<Kernel> narrow_input_grad(const KernelRequest& request,
                                           const cpu::ConvShape& shape);
 std::unique_ptr<Kernel> narrow_weight_grad(const KernelRequest& request,
                                            const cpu::ConvShape& shape);
+/// Depthwise conv3d, plane by plane of the kernel; null for others.
+std::unique_ptr<Kernel> convolution_by_planes(const KernelRequest& request,
+                                              const cpu::ConvShape& shape, const OperandPlaces& at,
+                                              const Epilogue& epilogue);
 std::unique_ptr<Kernel> matrix_product(const KernelRequest& request, const OperandPlaces& at,
                                        const Epilogue& epilogue);
 std::unique_ptr<Kernel> linear_layer(const KernelRequest& request, const OperandPlaces& at,

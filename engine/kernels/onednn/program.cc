@@ -169,7 +169,7 @@ void* Program::address(Slot slot, const RunContext& context, void* const* operan
     case Slot::kOwned:
       break;
   }
-  return context.scratch + slot.index;
+  return context.scratch + slot.index + slot.offset;
 }
 
 bool Program::reads(size_t i) const {
@@ -189,7 +189,7 @@ void Program::run(const RunContext& context, void* const* operands, void* const*
     }
     for (size_t i = 0; i < step.slots.size(); ++i) {
       const Slot slot = step.slots[i];
-      void* const data = slot.kind == Slot::kOwned ? owned_[slot.index]->data()
+      void* const data = slot.kind == Slot::kOwned ? owned_[slot.index]->data() + slot.offset
                                                    : address(slot, context, operands, results);
       dnnl_memory_set_data_handle(step.arguments[i].memory, data);
     }

@@ -37,7 +37,7 @@ bool is_small(int64_t multiplications);
 struct Slot {
   enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned } kind;
   size_t index;       ///< of the operand, result or owned memory; byte offset in scratch
-  size_t offset = 0;  ///< in bytes, from where an operand or result begins
+  size_t offset = 0;  ///< in bytes, from where the value begins
 };
 
 class Program final : public Kernel {
