@@ -197,9 +197,9 @@ void finish_quantized(InferContext& c, const Attrs& a, const Shape& out, const D
 }
 
 /// float32 holds sums of 256 products of bytes exactly, float64 all.
-DType type_for_sums(CallContext& c, const Dim& terms) {
+DType type_for_sums(const Dim& terms) {
   const bool few = terms.is_constant() && terms.value() <= 256;
-  return few && !c.has(q::kBias) ? DType::kF32 : DType::kF64;
+  return few ? DType::kF32 : DType::kF64;
 }
 
 Tensor centred(CallContext& c, DType work, size_t values = q::kX, size_t zero = q::kXZero) {
@@ -211,7 +211,8 @@ Tensor centred(CallContext& c, DType work, size_t values = q::kX, size_t zero = 
 template <class Attrs, class PerChannel>
 Tensor finished(CallContext& c, const Attrs& a, Tensor sums, const PerChannel& per_channel) {
   const bool whole = c.has(q::kBias) && c.operand(q::kBias).dtype() == DType::kI32;
-  if (whole) sums = sums + ops::cast(per_channel(c.operand(q::kBias)), sums.dtype());
+  if (whole)
+    sums = ops::cast(sums, DType::kF64) + ops::cast(per_channel(c.operand(q::kBias)), DType::kF64);
   if (!c.has(q::kScale)) return ops::cast(sums, DType::kI32);
   Tensor y = ops::cast(sums, DType::kF32) * per_channel(c.operand(q::kScale));
   if (c.has(q::kBias) && !whole) y = y + per_channel(c.operand(q::kBias));
@@ -247,7 +248,7 @@ Tensors decompose_quantized_conv(CallContext& c) {
     terms = terms * weight.dim(axis);
     per_channel.push_back(1);
   }
-  const DType work = type_for_sums(c, terms);
+  const DType work = type_for_sums(terms);
   const auto convolution = weight.ndim() == 4 ? &ops::conv2d : &ops::conv3d;
   const Tensor sums = convolution(centred(c, work), ops::cast(weight, work), {}, a.stride,
                                   a.padding, a.dilation, a.groups, a.data_format);
@@ -273,7 +274,7 @@ void infer_quantized_linear(InferContext& c) {
 Tensors decompose_quantized_linear(CallContext& c) {
   const auto a = c.attrs_as<QuantizedLinearAttrs>();
   const Tensor& weight = c.operand(q::kWeight);
-  const DType work = type_for_sums(c, weight.dim(0));
+  const DType work = type_for_sums(weight.dim(0));
   const Tensor sums = ops::matmul(centred(c, work), ops::cast(weight, work));
   return {finished(c, a, sums, [](const Tensor& v) { return v; })};
 }
@@ -295,7 +296,7 @@ void infer_quantized_matmul(InferContext& c) {
 Tensors decompose_quantized_matmul(CallContext& c) {
   const auto a = c.attrs_as<QuantizedMatmulAttrs>();
   const Tensor& x = c.operand(q::kX);
-  const DType work = type_for_sums(c, x.dim(a.transpose_x ? -2 : -1));
+  const DType work = type_for_sums(x.dim(a.transpose_x ? -2 : -1));
   const Tensor sums = ops::matmul(centred(c, work), centred(c, work, q::kWeight, q::kYZero),
                                   a.transpose_x, a.transpose_y);
   return {finished(c, a, sums, [](const Tensor& v) { return v; })};

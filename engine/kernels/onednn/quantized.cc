@@ -23,6 +23,12 @@ bool computes(const KernelRequest& request) {
          (weight.constant && takes_integers(x.dtype, cpu::constant_of(weight)));
 }
 
+/// Windows along all axes of volumes, one for each channel: oneDNN's code for them is slower than
+/// that on floats.
+bool are_windows_of_volumes_per_channel(const Dims& weight) {
+  return weight.size() == 5 && weight[1] == 1 && weight[2] > 1 && weight[3] * weight[4] > 1;
+}
+
 /// The same layout of values of another type.
 Desc with_type(Desc desc, Type type) {
   desc.data.data_type = dnnl::memory::convert_to_c(type);
@@ -32,6 +38,7 @@ Desc with_type(Desc desc, Type type) {
 }  // namespace
 
 bool takes_integers(DType x, const Array& weight) {
+  if (are_windows_of_volumes_per_channel(weight.shape)) return false;
   if (sums_bytes_exactly()) return true;
   // Pairs of products of bytes in 16 bits: 2 * 255 * 64 is the largest that fits.
   if (!multiplies_bytes() || x != DType::kU8) return false;
