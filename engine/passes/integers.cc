@@ -15,7 +15,6 @@ using ir::Operation;
 using ir::Value;
 namespace q = quantized;
 
-constexpr int64_t kMaxUnpacked = int64_t{1} << 26;     // elements of a constant brought to numbers
 constexpr int64_t kMaxAllUnpacked = int64_t{1} << 30;  // and of all of them
 
 /// Quantised convolutions and products that no kernel takes become what they are made of.
@@ -68,7 +67,7 @@ void unpack_constants(ir::Region& region, const Evaluate& evaluate, int64_t& bud
                                    [](const Value* v) { return v && v->constant; });
     const int64_t size =
         fixed ? element_count(std::span<const Dim>(o.results[0]->type.shape)).value() : 0;
-    if (!fixed || size > std::min(kMaxUnpacked, budget)) {
+    if (!fixed || size > std::min(integers::kMaxUnpacked, budget)) {
       ++it;
       continue;
     }

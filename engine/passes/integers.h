@@ -11,7 +11,11 @@
 
 namespace paddle::passes::integers {
 
-/// What only moves values moves integers; a quantize that undoes a dequantize goes.
+/// Elements of a constant that is brought to numbers.
+inline constexpr int64_t kMaxUnpacked = int64_t{1} << 26;
+
+/// What only moves values moves integers; constants are brought into the steps of a quantize; a
+/// quantize that undoes a dequantize goes.
 void move_integers(ir::Function& function, const Evaluate& evaluate);
 /// Convolutions and products of dequantized integers become ones on the integers.
 void form_products(ir::Function& function, const TakesIntegers& takes_integers);

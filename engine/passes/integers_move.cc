@@ -21,7 +21,10 @@ class Mover final : public Walk {
   /// before it; drops a quantize that undoes a dequantize.
   void visit(Place place) override {
     Operation& o = **place;
-    if (o.op == &known().quantize) return undo(place);
+    if (o.op == &known().quantize) {
+      if (!undo(place)) requantize(place);
+      return;
+    }
     if (!o.regions.empty() || o.results.empty() || !moves_elements(o)) return;
     const bool joins = o.op == &known().concat;
     const size_t table = o.op == &known().embedding ? 1 : 0;
@@ -87,14 +90,36 @@ class Mover final : public Walk {
     return function_.add_constant(evaluated(*o.op, o.attrs, {&*v->constant}, type).contiguous());
   }
 
-  void undo(Place place) {
+  /// A quantize of what it gives back.
+  bool undo(Place place) {
     const Operation& o = **place;
     const Operation* const from = from_bytes(o.operands[0]);
     if (!from || from->operands[0]->type.dtype != o.results[0]->type.dtype ||
         !same_number(from->operands[1], o.operands[1]) ||
         !same_number(from->operands[2], o.operands[2]) || !is_positive(o.operands[1]))
-      return;
+      return false;
     replace(o.results[0], from->operands[0]);
+    return true;
+  }
+
+  /// Constant integers in other steps, as weights that layers share come from some tools.
+  void requantize(Place place) {
+    const Operation& o = **place;
+    const Operation* const from = made_by(o.operands[0], known().dequantize);
+    const auto constants = [](const Operation& made) {
+      return std::all_of(made.operands.begin(), made.operands.end(),
+                         [](const Value* v) { return v && v->constant; });
+    };
+    if (!from || !constants(*from) || !o.operands[1]->constant || !o.operands[2]->constant ||
+        from->operands[0]->constant->size() > kMaxUnpacked)
+      return;
+    const auto value = [&](const Operation& made, const Array& x) {
+      return evaluated(*made.op, made.attrs,
+                       {&x, &*made.operands[1]->constant, &*made.operands[2]->constant},
+                       made.results[0]->type);
+    };
+    const Array numbers = value(*from, *from->operands[0]->constant);
+    replace(o.results[0], function_.add_constant(value(o, numbers).contiguous()));
   }
 
   Array evaluated(const Op& op, const Attrs& attrs, const std::vector<const Array*>& operands,

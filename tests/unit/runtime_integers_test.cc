@@ -552,6 +552,24 @@ TEST(Integers, PlanesAreBroughtTogetherByPixels) {
   }
 }
 
+TEST(Integers, ConstantsAreBroughtIntoOtherSteps) {
+  const Array weight = bytes(DType::kI8, {32, 24}, 3, -63, 63);
+  const Body body = [&](const Tensor& x) {
+    const Tensor given = ops::dequantize(Tensor(weight), number(0.01f), number(0));
+    const Tensor stepped =
+        ops::dequantize(ops::quantize(given, number(0.0125f), number(130), DType::kU8),
+                        number(0.0125f), number(130));
+    return ops::matmul(ops::dequantize(x, number(0.02f), number(7)), stepped);
+  };
+  const Array x = bytes(DType::kU8, {3, 32}, 4, 0, 255);
+  const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
+  if (has_integer_kernels(DType::kU8, bytes(DType::kI8, {1}, 1, -51, 51))) {
+    EXPECT_EQ(count(integers.text, "quantized_linear("), 1) << integers.text;
+    EXPECT_EQ(count(integers.text, "quantize("), 0) << integers.text;
+  }
+  expect_close(integers.result, plain.result, "weights in other steps");
+}
+
 TEST(Integers, AnEmptyBatchGivesNothing) {
   const Body body = [](const Tensor& t) { return as_floats(cases()[0], t); };
   EXPECT_EQ(compiled(body, Array::empty(DType::kU8, {0, 32, 5, 7}), false).result.size(), 0);
