@@ -48,8 +48,11 @@ Side side(Program& program, const KernelRequest& request, const QuantizedMatmulA
   const bool forward = std::all_of(out.layout.strides.begin(), out.layout.strides.end(),
                                    [](int64_t stride) { return stride >= 0; });
   if (usable && forward && flipped == 0) return out;
+  // Rows of several matrices that lie side by side come to lie matrix by matrix: there is no
+  // generated code for others with few columns. Turned matrices stay turned, which copies faster.
+  const bool turned = (left ? s.x_column : s.y_column) != 1;
   const Packed copy = packed(program, operand, out.layout,
-                             usable ? AxisOrder::kMemory : AxisOrder::kLogical, flipped);
+                             usable && turned ? AxisOrder::kMemory : AxisOrder::kLogical, flipped);
   out.slot = copy.slot;
   out.layout.strides = copy.strides;
   return out;
