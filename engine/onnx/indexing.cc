@@ -1,7 +1,9 @@
 // Reading and writing at indices.
 
 #include <algorithm>
+#include <optional>
 
+#include "ir/tracer.h"
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
@@ -109,9 +111,89 @@ Values scatter_elements(NodeCall& c) {
                              reduction_word(c))};
 }
 
+/// Places along one axis, from the first on.
+struct Places {
+  int64_t first, step;
+};
+
+/// The places that `numbers` name along an axis of their own: those along their axis `along`, which
+/// are the same for all other axes and go up in even steps. None if they do not, or lie outside.
+std::optional<Places> even_places(const Array& numbers, size_t along, const Dim& size) {
+  const int64_t count = numbers.shape[along], stride = numbers.strides[along];
+  const int64_t* const at = numbers.data<int64_t>();
+  const Places places{at[0], count > 1 ? at[stride] - at[0] : 1};
+  if (places.first < 0 || places.step < 1 || !size.is_constant() || places.first >= size.value() ||
+      places.step > size.value() || places.first + (count - 1) * places.step >= size.value())
+    return std::nullopt;
+  Dims index(numbers.shape.size(), 0);
+  for (int64_t i = 0; i < numbers.size(); ++i) {
+    int64_t offset = 0;
+    for (size_t axis = 0; axis < index.size(); ++axis)
+      offset += index[axis] * numbers.strides[axis];
+    if (at[offset] != places.first + index[along] * places.step) return std::nullopt;
+    for (size_t axis = index.size(); axis-- > 0;) {
+      if (++index[axis] < numbers.shape[axis]) break;
+      index[axis] = 0;
+    }
+  }
+  return places;
+}
+
+/// The coordinates along each axis, [counts…] or [counts…, 1], of rows [counts…, axes] that are
+/// known, or were joined of what is known; none of others.
+std::vector<Array> known_columns(const Tensor& rows) {
+  std::vector<Array> columns;
+  if (rows.is_concrete()) {
+    const Array& all = rows.array();
+    Array column = all;
+    column.shape.back() = 1;
+    for (int64_t i = 0; i < all.shape.back(); ++i) {
+      columns.push_back(column);
+      column.offset += all.strides.back();
+    }
+    return columns;
+  }
+  const ir::Value* const value = ir::traced_value(rows);
+  const ir::Operation* const join = value ? value->producer : nullptr;
+  if (!join || join->op->name() != "concat") return {};
+  const int64_t axis = join->attrs[0].as_int();
+  if (axis != -1 && axis != rows.ndim() - 1) return {};
+  for (const ir::Value* part : join->operands) {
+    if (!part->constant || part->constant->shape.back() != 1) return {};
+    columns.push_back(*part->constant);
+  }
+  return columns;
+}
+
+/// x[first::step, …] = values, where known rows of coordinates [counts…, axes] go through such a
+/// part in order, as exporters write it.
+std::optional<Tensor> written_part(const Tensor& x, const Tensor& rows, const Tensor& values) {
+  if (rows.dtype() != DType::kI64 || rows.ndim() == 0 || values.ndim() != x.ndim())
+    return std::nullopt;
+  const std::vector<Array> columns = known_columns(rows);
+  if (columns.empty() || columns.size() + 1 != static_cast<size_t>(rows.ndim()) ||
+      columns.size() > static_cast<size_t>(x.ndim()))
+    return std::nullopt;
+  std::vector<int64_t> which, steps;
+  Shape begin, end;
+  for (size_t axis = 0; axis < columns.size(); ++axis) {
+    const auto number = static_cast<int64_t>(axis);
+    if (columns[axis].size() == 0) return std::nullopt;
+    const auto places = even_places(columns[axis], axis, x.dim(number));
+    if (!places) return std::nullopt;
+    which.push_back(number);
+    steps.push_back(places->step);
+    begin.emplace_back(places->first);
+    end.emplace_back(places->first + (columns[axis].shape[axis] - 1) * places->step + 1);
+  }
+  return ops::strided_slice_scatter(x, values, which, begin, end, steps);
+}
+
 /// On the flattened leading axes, where a row of coordinates is one index.
 Values scatter_nd(NodeCall& c) {
   const Tensor& x = c.tensor(0);
+  if (c.word("reduction", "none") == "none")
+    if (const auto written = written_part(x, c.tensor(1), c.tensor(2))) return {*written};
   const Tensor index = wrapped_rows(c.tensor(1), x.shape(), 0);
   const int64_t columns = known_size(index, -1);
   Dim rows = 1, rest = 1;

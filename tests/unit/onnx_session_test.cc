@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "ir/module.h"
 #include "support/onnx_bytes.h"
 
 namespace paddle::onnx {
@@ -349,6 +350,37 @@ TEST(OnnxSession, PartsOfOneElementAreJoined) {
       const auto x = static_cast<double>(at % count * 3 + at / count);
       ASSERT_EQ(y.number(i), part == 1 ? -x : x) << axis << " at " << i;
     }
+  }
+}
+
+TEST(OnnxSession, KnownCoordinatesOfAPartAreWrittenAsOne) {
+  // Two rows and two columns of x [4, 3]: in even steps, turned around, and the same ones twice.
+  struct Case {
+    std::vector<int64_t> rows, columns;
+    bool part;
+  };
+  for (const Case& c :
+       {Case{{1, 3}, {0, 2}, true}, Case{{0, 1}, {1, 2}, true}, Case{{1, 3}, {2, 0}, false},
+        Case{{2, 2}, {0, 1}, false}, Case{{-1, 0}, {0, 1}, false}}) {
+    std::vector<int64_t> at;
+    for (const int64_t row : c.rows)
+      for (const int64_t column : c.columns) at.insert(at.end(), {row, column});
+    const std::string graph =
+        onnx_graph({onnx_node("Reshape", {"at", "index_shape"}, {"index"}),
+                    onnx_node("Reshape", {"given", "shape"}, {"values"}),
+                    onnx_node("ScatterND", {"x", "index", "values"}, {"y"})},
+                   {value_info("x", 1, {"4", "3"})}, {kY},
+                   {onnx_int64s("at", at), onnx_int64s("index_shape", {2, 2, 2}),
+                    onnx_int64s("shape", {2, 2}), onnx_floats("given", {50, 60, 70, 80})});
+    const auto session = session_of(graph);
+    const auto function = session->trace({{DType::kF32, {Dim(4), Dim(3)}}});
+    EXPECT_EQ(ir::print(*function).find("scatter_along") == std::string::npos, c.part);
+    const Array y = session->run({Value(Tensor(rows(4)))})[0].tensor().array().contiguous();
+    Array wanted = rows(4);
+    for (size_t i = 0; i < 4; ++i)
+      wanted.data<float>()[(at[2 * i] + 4) % 4 * 3 + at[2 * i + 1]] =
+          static_cast<float>(50 + 10 * i);
+    for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(y.number(i), wanted.number(i)) << i;
   }
 }
 
