@@ -349,6 +349,7 @@ struct Grouped {
 Grouped grouped(const NodeCall& c, const GroupedPlaces& inputs, bool clears) {
   const int64_t heads = c.integer("num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
   c.check(heads > 0 && kv_heads > 0 && heads % kv_heads == 0, "the numbers of heads do not fit");
+  c.check(c.has(1) == c.has(2) && c.has(3) == c.has(4), "keys must come with values");
   Tensor q = c.tensor(0), k = c.tensor_or_none(1), v = c.tensor_or_none(2);
   if (!k) {
     const int64_t size = known_size(q, 2) / (heads + 2 * kv_heads);
