@@ -186,14 +186,6 @@ Values distinct(NodeCall& c) {
           ops::index_select(out[3], order, 0)};
 }
 
-/// The left side is a sparse initialiser, which the evaluator has made dense.
-Values sparse_product(NodeCall& c) {
-  const Tensor y =
-      ops::matmul(c.tensor(0), c.tensor(1), c.flag("transA", false), c.flag("transB", false));
-  const double alpha = c.real("alpha", 1);
-  return {alpha == 1 ? y : y * alpha};
-}
-
 /// Words [words, characters] as vectors: characters looked up, a convolution over windows of them,
 /// and its greatest results. A word has as many windows as its characters that are not 0 fill, but
 /// at least one; a word that begins with 0 is none and gives zeros.
@@ -231,7 +223,7 @@ Values sample_op(NodeCall& c) { return {c.tensor(0)}; }
 constexpr Operator kOperators[] = {
     {"AttnLSTM", 1, attention_lstm_rule},
     {"SampleOp", 1, sample_op},
-    {"SparseToDenseMatMul", 1, sparse_product},
+    {"SparseToDenseMatMul", 1, fused_matmul},  // sparse initialisers are made dense before
     {"WordConvEmbedding", 1, word_conv_embedding},
     {"Gelu", 1, gelu},
     {"BiasGelu", 1, bias_gelu},

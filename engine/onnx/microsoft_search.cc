@@ -103,17 +103,7 @@ void set_vocabulary(const NodeCall& c, const Places& places, int64_t given, Sear
 // ---- decoders -----------------------------------------------------------------------------------
 
 Tensor matrix(const Tokens& tokens, int64_t rows) {
-  const std::vector<int64_t> wide(tokens.begin(), tokens.end());
-  return Tensor(
-      Array::from(wide, {rows, static_cast<int64_t>(tokens.size()) / rows}).cast(DType::kI32));
-}
-
-/// Every sample's part of the first axis for each of its beams.
-Tensor for_beams(const Tensor& x, int64_t beams, int64_t axis = 0) {
-  if (beams == 1) return x;
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < known_size(x, axis) * beams; ++i) places.push_back(i / beams);
-  return ops::index_select(x, integer_vector(places), axis);
+  return Tensor(Array::from(tokens, {rows, static_cast<int64_t>(tokens.size()) / rows}));
 }
 
 /// The parts of `axis` at these places.
@@ -121,6 +111,13 @@ Tensor reordered(const Tensor& x, const std::vector<int64_t>& from, int64_t axis
   bool same = known_size(x, axis) == static_cast<int64_t>(from.size());
   for (size_t i = 0; i < from.size(); ++i) same = same && from[i] == static_cast<int64_t>(i);
   return same ? x : ops::index_select(x, integer_vector(from), axis);
+}
+
+/// Every sample's part of the first axis for each of its beams.
+Tensor for_beams(const Tensor& x, int64_t beams) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < known_size(x, 0) * beams; ++i) places.push_back(i / beams);
+  return reordered(x, places, 0);
 }
 
 std::vector<Tokens> rows_of(const Tokens& tokens, int64_t rows) {
@@ -353,29 +350,36 @@ class CrossDecoder final : public Decoder {
 
 // ---- steps --------------------------------------------------------------------------------------
 
-/// The logits behind the last token, of each row. The first ones tell the size of the vocabulary.
-std::vector<float> last_scores(const NodeCall& c, const Tensor& logits, SearchOptions& o,
-                               const Places& places, int64_t step) {
-  const Array all = logits.array().cast(DType::kF32).contiguous();
-  c.check(all.ndim() == 3 && all.shape[1] > 0 && all.shape[2] > 0 &&
-              (all.shape[0] == o.rows() || all.shape[0] == o.batch),
-          "the decoder gives scores of the shape ", str(all.shape), " for ", o.rows(), " rows");
-  if (step == 0) set_vocabulary(c, places, all.shape[2], o);
-  c.check(o.vocabulary <= all.shape[2], "the decoder gives ", all.shape[2], " scores");
-  std::vector<float> out;
-  out.reserve(static_cast<size_t>(o.rows() * o.vocabulary));
-  for (int64_t r = 0; r < o.rows(); ++r) {
-    const int64_t from = all.shape[0] == o.rows() ? r : r / o.beams;
-    const float* row = all.data<float>() + ((from + 1) * all.shape[1] - 1) * all.shape[2];
-    out.insert(out.end(), row, row + o.vocabulary);
-  }
-  return out;
+enum class Scale : uint8_t { kLogits, kLogProbabilities };
+
+/// The scores behind the last token, of each row. The first ones tell the size of the vocabulary.
+std::vector<float> last_scores(const NodeCall& c, const Tensor& logits, Scale scale,
+                               SearchOptions& o, const Places& places, int64_t step) {
+  const Dims& given = logits.array().shape;
+  c.check(given.size() == 3 && given[1] > 0 && given[2] > 0 &&
+              (given[0] == o.rows() || given[0] == o.batch),
+          "the decoder gives scores of the shape ", str(given), " for ", o.rows(), " rows");
+  if (step == 0) set_vocabulary(c, places, given[2], o);
+  c.check(o.vocabulary <= given[2], "the decoder gives ", given[2], " scores");
+  const Tensor last = part(logits, 1, given[1] - 1, given[1]);
+  Tensor scores = ops::cast(part(last, 2, 0, o.vocabulary), DType::kF32);
+  if (scale == Scale::kLogProbabilities) scores = ops::log_softmax(scores);
+  if (given[0] != o.rows()) scores = for_beams(scores, o.beams);
+  const Array all = scores.array().contiguous();
+  return {all.data<float>(), all.data<float>() + all.size()};
 }
 
-/// Nothing of this can be traced: what is generated decides how long it takes.
-void stop_trace() {
+/// The kind of graphs inside. Nothing of this can be traced: what is generated decides how long it
+/// takes.
+int64_t begin_search(const NodeCall& c) {
   if (current_interpreter().traces())
     throw NeedsValue(ErrorCode::kModel, "tokens are generated as the model runs");
+  return c.integer("model_type", kDecoder);
+}
+
+SearchOptions begin_search_one(const NodeCall& c) {
+  c.check(begin_search(c) == kDecoder, "only decoders (model_type 0) are known");
+  return options_of(c, kOfOne);
 }
 
 /// Ones where `ids` are no padding; `leading`: only that before the first token counts.
@@ -419,7 +423,8 @@ Values search_one(NodeCall& c, SearchOptions& o, Choose&& choose) {
   };
   for (int64_t step = 0; static_cast<int64_t>(sequences[0].size()) < o.max_length && !all_ended();
        ++step) {
-    scores = last_scores(c, decoder.next(sequences, same), o, kOfOne, step);
+    const Tensor logits = decoder.next(sequences, same);
+    scores = last_scores(c, logits, Scale::kLogits, o, kOfOne, step);
     apply_rules(o, sequences, step, scores);
     const Tokens next = choose(std::span(scores));
     for (size_t r = 0; r < next.size(); ++r) {
@@ -434,16 +439,12 @@ Values search_one(NodeCall& c, SearchOptions& o, Choose&& choose) {
 }
 
 Values greedy_search(NodeCall& c) {
-  stop_trace();
-  c.check(c.integer("model_type", 0) == kDecoder, "only decoders (model_type 0) are known");
-  SearchOptions o = options_of(c, kOfOne);
+  SearchOptions o = begin_search_one(c);
   return {search_one(c, o, [&](std::span<float> s) { return best_tokens(s, o.vocabulary); })[0]};
 }
 
 Values sampling(NodeCall& c) {
-  stop_trace();
-  c.check(c.integer("model_type", 0) == kDecoder, "only decoders (model_type 0) are known");
-  SearchOptions o = options_of(c, kOfOne);
+  SearchOptions o = begin_search_one(c);
   const int64_t kept = c.integer("min_tokens_to_keep", 0);
   c.check(kept >= 0, "min_tokens_to_keep is ", kept);
   Sampler sampler(
@@ -485,16 +486,14 @@ Values search_beams(NodeCall& c, SearchOptions& o, const Places& places, Decoder
       c.has(places.length_penalty) ? c.tensor(places.length_penalty).dtype() : DType::kF32;
   Scores steps;
   for (int64_t step = 0; beams.length() < o.max_length && !beams.done(); ++step) {
-    auto scores = last_scores(c, decoder.next(beams.sequences(), beams.origins()), o, places, step);
-    log_softmax_rows(scores, o.vocabulary);
+    const Tensor logits = decoder.next(beams.sequences(), beams.origins());
+    auto scores = last_scores(c, logits, Scale::kLogProbabilities, o, places, step);
     apply_rules(o, beams.sequences(), step, scores);
     beams.advance(scores);
     if (c.wants(2)) steps.add(c, o, begin, scores);
   }
   const Beams::Results best = beams.results();
-  const Array scores = Array::from(std::vector<double>(best.scores.begin(), best.scores.end()),
-                                   {o.batch, o.returned})
-                           .cast(real);
+  const Array scores = Array::from(best.scores, {o.batch, o.returned}).cast(real);
   const Tensor sequences = ops::reshape(matrix(best.sequences, o.batch * o.returned),
                                         Shape{Dim(o.batch), Dim(o.returned), Dim(o.max_length)});
   return {sequences, Tensor(scores),
@@ -530,8 +529,7 @@ Values search_transcription(NodeCall& c, const Places& places) {
 }
 
 Values beam_search(NodeCall& c) {
-  stop_trace();
-  const int64_t model = c.integer("model_type", kDecoder);
+  const int64_t model = begin_search(c);
   if (model == kTranscriber) return search_transcription(c, kOfBeams);
   SearchOptions o = options_of(c, kOfBeams);
   if (model == kDecoder) {
@@ -548,7 +546,7 @@ Values beam_search(NodeCall& c) {
 }
 
 Values whisper_beam_search(NodeCall& c) {
-  stop_trace();
+  begin_search(c);
   Places places = kOfBeams;
   places.mask = Places::kNone;
   places.temperature = 14;

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "onnx/operators.h"
 #include "onnx/pattern.h"
+#include "onnx/token_search.h"
 
 namespace paddle::onnx {
 namespace {
@@ -185,13 +186,12 @@ Values ngram_repeat_block(NodeCall& c) {
   std::copy_n(from.data<float>(), from.size(), scores.data<float>());
   const int64_t length = ids.shape[1], words = given.shape[1];
   for (int64_t b = 0; b < ids.shape[0]; ++b) {
-    const int64_t* row = ids.data<int64_t>() + b * length;
-    for (int64_t i = 0; i + n <= length; ++i) {
-      if (!std::equal(row + i, row + i + n - 1, row + length + 1 - n)) continue;
-      const int64_t word = row[i + n - 1];
+    const std::span<const int64_t> row(ids.data<int64_t>() + b * length,
+                                       static_cast<size_t>(length));
+    for_each_repeating(row, n, [&](int64_t word) {
       c.check(word >= 0 && word < words, "the id ", word, " is out of range");
       scores.data<float>()[b * words + word] = -std::numeric_limits<float>::infinity();
-    }
+    });
   }
   return {Tensor(scores)};
 }

@@ -46,15 +46,6 @@ void penalize_repeated(std::span<float> row, Tokens tokens, float penalty) {
   }
 }
 
-/// What would make a run of `n` tokens stand in the sequence a second time.
-void forbid_repeated(std::span<float> row, const Tokens& tokens, int64_t n) {
-  const auto size = static_cast<int64_t>(tokens.size());
-  if (n > size) return;
-  const auto last = tokens.end() - (n - 1);
-  for (auto at = tokens.begin(); at + n <= tokens.end(); ++at)
-    if (std::equal(last, tokens.end(), at)) forbid(row, at[n - 1]);
-}
-
 /// Tokens before `first` where all others together are more probable than each of these.
 void forbid_text(std::span<float> row, int64_t first) {
   const auto at = row.begin() + std::clamp<int64_t>(first, 0, static_cast<int64_t>(row.size()));
@@ -102,7 +93,9 @@ void apply_rules(const SearchOptions& options, const std::vector<Tokens>& sequen
     const size_t sample = r / static_cast<size_t>(options.beams) * row.size();
     if (options.repetition_penalty != 1)
       penalize_repeated(row, sequences[r], options.repetition_penalty);
-    if (options.unrepeated > 0) forbid_repeated(row, sequences[r], options.unrepeated);
+    if (options.unrepeated > 0)
+      for_each_repeating(std::span(sequences[r]), options.unrepeated,
+                         [&](int32_t token) { forbid(row, token); });
     if (!options.allowed.empty()) forbid_where_zero(row, options.allowed.data());
     if (!options.allowed_first.empty() && step == 0)
       forbid_where_zero(row, options.allowed_first.data() + sample);
@@ -113,17 +106,6 @@ void apply_rules(const SearchOptions& options, const std::vector<Tokens>& sequen
       for (size_t t = 0; t < row.size(); ++t)
         row[t] -= static_cast<float>(options.present[sample + t]) * options.presence_penalty;
     if (options.timestamps) apply_timestamps(row, sequences[r], *options.timestamps, options.end);
-  }
-}
-
-void log_softmax_rows(std::span<float> scores, int64_t vocabulary) {
-  for (size_t r = 0; r * static_cast<size_t>(vocabulary) < scores.size(); ++r) {
-    const std::span<float> row = row_of(scores, r, vocabulary);
-    const float most = *std::max_element(row.begin(), row.end());
-    double sum = 0;
-    for (const float x : row) sum += std::exp(static_cast<double>(x - most));
-    const auto shift = static_cast<float>(std::log(sum));
-    for (float& x : row) x = x - most - shift;
   }
 }
 

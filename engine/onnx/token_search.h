@@ -2,6 +2,7 @@
 // Searches for the tokens of sequences, one after the other: the rules that scores go through,
 // beams, and chance. What gives the scores stands in microsoft_search.cc.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -40,8 +41,16 @@ struct SearchOptions {
 void apply_rules(const SearchOptions& options, const std::vector<Tokens>& sequences, int64_t step,
                  std::span<float> scores);
 
-/// Makes logits [rows, vocabulary] the logarithms of their probabilities.
-void log_softmax_rows(std::span<float> scores, int64_t vocabulary);
+/// Calls `found(token)` for what would make a run of `n` tokens stand in the sequence a second
+/// time.
+template <class Token, class Found>
+void for_each_repeating(std::span<const Token> sequence, int64_t n, Found&& found) {
+  const auto size = static_cast<int64_t>(sequence.size());
+  if (n > size) return;
+  const auto last = sequence.end() - (n - 1);
+  for (auto at = sequence.begin(); sequence.end() - at >= n; ++at)
+    if (std::equal(last, sequence.end(), at)) found(at[n - 1]);
+}
 
 /// For each row the place of the greatest score, the first one of equal ones.
 Tokens best_tokens(std::span<const float> scores, int64_t vocabulary);

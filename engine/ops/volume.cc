@@ -219,10 +219,6 @@ Tensors asked(Tensors pooled, bool mask, const std::string& format) {
   return pooled;
 }
 
-}  // namespace
-
-namespace {
-
 /// The largest elements alone, of a volume with channels last: its planes are images, and so are
 /// the lines across them.
 Tensor largest(const Tensor& x, const Windows& w, bool ceil_mode) {

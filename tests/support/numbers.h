@@ -1,8 +1,11 @@
 #pragma once
 // Numbers that tests compute on, the same on every machine. For tests of the rooms from tensor/ on.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -31,12 +34,35 @@ inline std::vector<float> numbers(int64_t count, uint32_t seed) {
   return out;
 }
 
-/// float32 in [-scale, scale).
-inline Array drawn(const Dims& shape, uint32_t seed, float scale) {
+/// float32 in [shift - scale, shift + scale).
+inline Array drawn(const Dims& shape, uint32_t seed, float scale, float shift = 0) {
   Generator generator(seed);
   Array a = Array::empty(DType::kF32, shape);
-  for (int64_t i = 0; i < a.size(); ++i) a.data<float>()[i] = scale * generator.number();
+  for (int64_t i = 0; i < a.size(); ++i) a.data<float>()[i] = shift + scale * generator.number();
   return a;
+}
+
+/// The largest difference of two elements; infinite where shapes differ, or one is NaN.
+inline double largest_difference(const Array& a, const Array& b) {
+  if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
+  const Array p = a.contiguous(), q = b.contiguous();
+  double most = 0;
+  for (int64_t i = 0; i < p.size(); ++i) {
+    const double x = p.number(i), y = q.number(i);
+    if (x == y) continue;
+    const double difference = std::abs(x - y);
+    if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
+    most = std::max(most, difference);
+  }
+  return most;
+}
+
+/// The same as a part of the largest element that was wanted.
+inline double relative_difference(const Array& got, const Array& wanted) {
+  const Array q = wanted.contiguous();
+  double largest = 1e-30;
+  for (int64_t i = 0; i < q.size(); ++i) largest = std::max(largest, std::abs(q.number(i)));
+  return largest_difference(got, wanted) / largest;
 }
 
 /// The same contiguous array at an odd address, as in files.

@@ -9,6 +9,7 @@
 #include "ops/kernel.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
+#include "support/numbers.h"
 #include "tensor/random.h"
 
 namespace paddle {
@@ -67,16 +68,9 @@ void expect_agreement(const Case& c) {
   EXPECT_EQ(own.implementation, "cpu") << c.call;
   EXPECT_TRUE(other.implementation.starts_with("onednn:")) << c.call << other.implementation;
   ASSERT_EQ(own.results.size(), other.results.size());
-  for (size_t r = 0; r < own.results.size(); ++r) {
-    const double *a = own.results[r].data<double>(), *b = other.results[r].data<double>();
-    double largest = 1e-30, difference = 0;
-    for (int64_t i = 0; i < own.results[r].size(); ++i) {
-      largest = std::max(largest, std::abs(a[i]));
-      difference = std::max(difference, std::abs(a[i] - b[i]));
-    }
-    EXPECT_LE(difference / largest, c.tolerance) << c.call << " result " << r;
-    EXPECT_FALSE(std::isnan(difference)) << c.call;
-  }
+  for (size_t r = 0; r < own.results.size(); ++r)
+    EXPECT_LE(testing_support::relative_difference(other.results[r], own.results[r]), c.tolerance)
+        << c.call << " result " << r;
 }
 
 TEST(Backends, AveragePoolingAndItsGradient) {

@@ -7,6 +7,7 @@
 
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
@@ -54,15 +55,6 @@ void run_passes(ir::Function& f, bool exact) {
   passes::run_standard(f, runtime::pass_options({.exact = exact}));
 }
 
-double difference(const Array& a, const Array& b) {
-  double largest = 1e-30, most = 0;
-  for (int64_t k = 0; k < a.size(); ++k) {
-    largest = std::max(largest, std::abs(b.number(k)));
-    most = std::max(most, std::abs(a.number(k) - b.number(k)));
-  }
-  return most / largest;
-}
-
 TEST(Inference, FoldsPacksAndJoins) {
   ir::Module fixed = ir::parse(kNet, "inference_test.txt");
   const ir::Module plain = ir::parse(kNet, "inference_test.txt");
@@ -83,7 +75,7 @@ TEST(Inference, FoldsPacksAndJoins) {
     const std::vector<Array> ya = a.run({x}), yb = b.run(all);
     for (size_t i = 0; i < 2; ++i) {
       ASSERT_EQ(ya[i].shape, yb[i].shape);
-      EXPECT_LE(difference(ya[i].contiguous(), yb[i].contiguous()), 1e-5) << "result " << i;
+      EXPECT_LE(testing_support::relative_difference(ya[i], yb[i]), 1e-5) << "result " << i;
     }
   }
 }
@@ -111,7 +103,7 @@ TEST_P(Activations, JoinProductsAndConvolutions) {
   all.insert(all.end(), given.begin(), given.end());
   runtime::Executable a(joined.functions[0]), b(plain.functions[0]);
   const std::vector<Array> ya = a.run({all[0]}), yb = b.run(all);
-  EXPECT_LE(difference(ya[0].contiguous(), yb[0].contiguous()), 1e-5);
+  EXPECT_LE(testing_support::relative_difference(ya[0], yb[0]), 1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Activations,

@@ -7,6 +7,7 @@
 
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
@@ -102,16 +103,9 @@ TEST(ChannelsLast, GivesTheSameResults) {
     runtime::Executable a(fast.functions[0], options), b(exact.functions[0], options);
     const std::vector<Array> ya = a.run(inputs), yb = b.run(inputs);
     ASSERT_EQ(ya.size(), yb.size());
-    for (size_t i = 0; i < ya.size(); ++i) {
-      const Array p = ya[i].contiguous(), q = yb[i].contiguous();
-      ASSERT_EQ(p.shape, q.shape);
-      double largest = 0, difference = 0;
-      for (int64_t k = 0; k < p.size(); ++k) {
-        largest = std::max(largest, std::abs(q.number(k)));
-        difference = std::max(difference, std::abs(p.number(k) - q.number(k)));
-      }
-      EXPECT_LE(difference, 2e-5 * largest) << "batch " << batch << ", result " << i;
-    }
+    for (size_t i = 0; i < ya.size(); ++i)
+      EXPECT_LE(testing_support::relative_difference(ya[i], yb[i]), 2e-5)
+          << "batch " << batch << ", result " << i;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 #include "runtime/row_slices.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
@@ -139,14 +140,6 @@ const char* const kNetInputs =
     "      %2 : float32[16, 16, 3, 3] 'w2',\n"
     "      %3 : float32[16] 'bias'";
 
-double difference(const Array& a, const Array& b) {
-  const Array p = a.contiguous(), q = b.contiguous();
-  if (p.shape != q.shape) return INFINITY;
-  double out = 0;
-  for (int64_t i = 0; i < p.size(); ++i) out = std::max(out, std::abs(p.number(i) - q.number(i)));
-  return out;
-}
-
 TEST(RowSlices, GivesTheResultsOfWholeBatches) {
   for (const bool passes : {false, true})
     for (const bool check : {true, false}) {
@@ -170,7 +163,7 @@ TEST(RowSlices, GivesTheResultsOfWholeBatches) {
           const std::vector<Array> ya = a.run(inputs), yb = b.run(inputs);
           ASSERT_EQ(ya.size(), yb.size());
           for (size_t i = 0; i < ya.size(); ++i)
-            EXPECT_LE(difference(ya[i], yb[i]), 2e-6)
+            EXPECT_LE(testing_support::largest_difference(ya[i], yb[i]), 2e-6)
                 << "batch " << batch << ", result " << i << (passes ? ", after passes" : "");
         }
       }

@@ -8,9 +8,12 @@
 #include "kernels/cpu/loops.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "support/numbers.h"
 
 namespace paddle {
 namespace {
+
+using testing_support::drawn;
 
 /// Windows along all axes, in planes, across planes, and of one element with strides; pooling as
 /// max_pool3d is made of.
@@ -60,15 +63,6 @@ const char* const kDepthwise =
     "    %8 = silu(%7) : float32[batch, 40, 3, 2, 3]\n"
     "    return %5 'y', %8 'z'\n  }\n}\n";
 
-Array drawn(const Dims& shape, uint32_t seed, float scale, float shift = 0) {
-  Array a = Array::zeros(DType::kF32, shape);
-  for (int64_t i = 0; i < a.size(); ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    a.data<float>()[i] = shift + scale * (static_cast<float>(seed >> 8) / 8388608.0f - 1);
-  }
-  return a;
-}
-
 std::vector<Array> weights() {
   return {drawn({32, 3, 3, 5, 5}, 1, 0.2f),
           drawn({32, 32, 1, 3, 3}, 2, 0.1f),
@@ -107,16 +101,9 @@ void expect_the_same(const char* text, const std::vector<Array>& given, const Di
         dims.insert(dims.begin(), batch);
         const Array x = drawn(dims, 8, 1);
         const std::vector<Array> wanted = plain.run({x}), got = fast.run({x});
-        for (size_t i = 0; i < wanted.size(); ++i) {
-          const Array p = got[i].contiguous(), q = wanted[i].contiguous();
-          ASSERT_EQ(p.shape, q.shape);
-          double largest = 0, most = 0;
-          for (int64_t k = 0; k < p.size(); ++k) {
-            largest = std::max(largest, std::abs(q.number(k)));
-            most = std::max(most, std::abs(p.number(k) - q.number(k)));
-          }
-          EXPECT_LE(most, 1e-5 * largest) << "batch " << batch << ", result " << i;
-        }
+        for (size_t i = 0; i < wanted.size(); ++i)
+          EXPECT_LE(testing_support::relative_difference(got[i], wanted[i]), 1e-5)
+              << "batch " << batch << ", result " << i;
       }
     }
 }

@@ -14,6 +14,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/deal.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/sizes.h"
 
 namespace paddle::cpu {
 namespace {
@@ -92,7 +93,7 @@ class Convolution {
 
 template <class C>
 constexpr size_t block_bytes(int64_t elements) {
-  return (static_cast<size_t>(elements) * sizeof(C) + 63) / 64 * 64;
+  return aligned(static_cast<size_t>(elements) * sizeof(C));
 }
 
 int64_t workers_for(int64_t tasks) { return std::min(kWorkers, tasks); }

@@ -1,5 +1,8 @@
 #include "kernels/cpu/conv_shape.h"
 
+#include <algorithm>
+
+#include "kernels/cpu/sizes.h"
 #include "ops/window.h"
 
 namespace paddle::cpu {
@@ -52,6 +55,13 @@ ConvShape ConvShape::of(const Op& op, const Attrs& attrs, const Dims& input, con
   s.front = padding[0];
   s.back = padding[1];
   return s;
+}
+
+KernelPlanes met_by(const ConvShape& s, int64_t p) {
+  const int64_t at = p * s.stride_planes - s.front, step = s.dilation_planes;
+  const int64_t begin = at >= 0 ? 0 : parts(-at, step);
+  const int64_t end = at >= s.planes ? 0 : std::min(s.kernel_planes, parts(s.planes - at, step));
+  return {begin, std::max(begin, end)};
 }
 
 ConvShape as_images(ConvShape s) {

@@ -34,6 +34,16 @@ struct ConvShape {
                       const Dims& output);
 };
 
+/// Planes of the kernel, from the first to behind the last one.
+struct KernelPlanes {
+  int64_t begin, end;
+  int64_t count() const { return end - begin; }
+  bool operator==(const KernelPlanes&) const = default;
+};
+
+/// Those that meet planes of the input, and no padding, for the output's plane `p`.
+KernelPlanes met_by(const ConvShape& shape, int64_t p);
+
 /// Volumes with channels last as images in the same memory, where their convolution is one of
 /// images: of planes that lie apart, or of the lines across planes of pixels.
 ConvShape as_images(ConvShape shape);

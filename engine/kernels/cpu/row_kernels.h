@@ -10,6 +10,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/deal.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/sizes.h"
 #include "ops/kernel.h"
 
 namespace paddle::cpu {
@@ -38,7 +39,7 @@ struct Rows {
 constexpr int64_t kRowWorkers = 64;
 
 inline size_t row_buffer_bytes(int64_t length, int64_t item) {
-  return static_cast<size_t>((length * item + 63) / 64 * 64);
+  return aligned(static_cast<size_t>(length * item));
 }
 /// Scratch for `each` bytes per worker.
 inline size_t row_scratch(int64_t rows, size_t each) {

@@ -28,19 +28,7 @@ int64_t tiles_of(const ConvShape& s, int64_t tile) {
 /// a tile do not compete for the same lines of a cache.
 int64_t pitch(int64_t tiles, int64_t channels) { return tiles * channels + kChannels; }
 
-/// Planes of the kernel, from the first to behind the last one.
-struct KernelPlanes {
-  int64_t begin, end;
-  int64_t count() const { return end - begin; }
-  bool operator==(const KernelPlanes&) const = default;
-};
-
-/// Those that meet planes of the input, and no padding, for the output's plane `p`.
-KernelPlanes met_by(const ConvShape& s, int64_t p) {
-  return {std::max<int64_t>(0, s.front - p), std::min(s.kernel_planes, s.planes + s.front - p)};
-}
-
-/// Those that meet one for any plane of the output.
+/// The kernel's planes that meet one of the input for any plane of the output.
 KernelPlanes met_by_any(const ConvShape& s) {
   return {met_by(s, s.out_planes - 1).begin, met_by(s, 0).end};
 }

@@ -18,29 +18,19 @@ using Forward = dnnl::convolution_forward;
 /// Planes of the output, one behind the other, that meet the same planes of the kernel.
 struct Run {
   int64_t first, count;
-  int64_t begin, end;  ///< of the kernel's planes
+  cpu::KernelPlanes met;
 };
-
-/// The planes of the kernel that meet the input for the output's plane `p`, from the first to
-/// behind the last one.
-std::pair<int64_t, int64_t> met_by(const ConvShape& s, int64_t p) {
-  const int64_t at = p * s.stride_planes - s.front, step = s.dilation_planes;
-  const int64_t begin = at >= 0 ? 0 : (-at + step - 1) / step;
-  const int64_t end =
-      at >= s.planes ? 0 : std::min(s.kernel_planes, (s.planes - at - 1) / step + 1);
-  return {begin, std::max(begin, end)};
-}
 
 std::vector<Run> runs_of(const ConvShape& s) {
   std::vector<Run> runs;
   for (int64_t p = 0; p < s.out_planes; ++p) {
-    const auto [begin, end] = met_by(s, p);
+    const cpu::KernelPlanes met = cpu::met_by(s, p);
     Run* const last = runs.empty() ? nullptr : &runs.back();
     // The planes of the input that a run reads lie one behind the other as well.
-    if (last && s.stride_planes == 1 && last->begin == begin && last->end == end)
+    if (last && s.stride_planes == 1 && last->met == met)
       ++last->count;
     else
-      runs.push_back({p, 1, begin, end});
+      runs.push_back({p, 1, met});
   }
   return runs;
 }
@@ -93,7 +83,7 @@ std::unique_ptr<Kernel> convolution_by_planes(const KernelRequest& request, cons
       s.kernel_planes == 1)
     return nullptr;
   const std::vector<Run> runs = runs_of(s);
-  if (std::any_of(runs.begin(), runs.end(), [](const Run& r) { return r.begin == r.end; }))
+  if (std::any_of(runs.begin(), runs.end(), [](const Run& r) { return r.met.count() == 0; }))
     return nullptr;
   const auto type = dnnl::memory::data_type::f32;
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
@@ -121,8 +111,8 @@ std::unique_ptr<Kernel> convolution_by_planes(const KernelRequest& request, cons
     const ConvGeometry g(plane_of(s, run.count), type, type, type);
     const size_t in_plane = g.input.get_size() / static_cast<size_t>(run.count);
     const size_t out_plane = g.output.get_size() / static_cast<size_t>(run.count);
-    for (int64_t k = run.begin; k < run.end; ++k) {
-      const auto description = describe(g, k == run.begin, k + 1 == run.end);
+    for (int64_t k = run.met.begin; k < run.met.end; ++k) {
+      const auto description = describe(g, k == run.met.begin, k + 1 == run.met.end);
       if (!description || is_reference(description.impl_info_str())) return nullptr;
       if (packed == Desc()) {
         packed = description.weights_desc();
@@ -141,7 +131,7 @@ std::unique_ptr<Kernel> convolution_by_planes(const KernelRequest& request, cons
             {DNNL_ARG_SRC, g.input, {Slot::kOperand, at[0], x}},
             {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
             {DNNL_ARG_DST, g.output, {Slot::kResult, 0, y}}};
-        if (biased && k == run.begin)
+        if (biased && k == run.met.begin)
           arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, at[2]}});
         program->add(Forward(description), description.scratchpad_desc(), arguments);
       }

@@ -5,6 +5,7 @@
 
 #include "base/serial_scope.h"
 #include "kernels/cpu/packed_constants.h"
+#include "kernels/cpu/sizes.h"
 
 namespace paddle::onednn {
 namespace {
@@ -91,7 +92,7 @@ dnnl::primitive_attr user_scratch() {
 
 Slot Program::scratch(const dnnl::memory::desc& desc) {
   const Slot slot{Slot::kScratch, scratch_};
-  scratch_ += (desc.get_size() + 63) / 64 * 64;
+  scratch_ += cpu::aligned(desc.get_size());
   return slot;
 }
 

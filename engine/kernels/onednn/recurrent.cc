@@ -3,6 +3,7 @@
 // the inputs' weights as well, whose product is one large one for all steps here.
 
 #include "kernels/cpu/recurrent_scan.h"
+#include "kernels/cpu/sizes.h"
 #include "kernels/onednn/program.h"
 #include "ops/generated/attrs.h"
 
@@ -58,7 +59,7 @@ class Products final : public cpu::ScanProducts<float> {
         !add_product(p->later_, rows(s.batch, n, s.steps * n), plain, rows(s.batch, width, width)))
       return nullptr;
     p->transpose_.reorder({Slot::kOperand, 0}, turned, {Slot::kResult, 0}, plain);
-    p->weight_bytes_ = (plain.get_size() + 63) / 64 * 64;
+    p->weight_bytes_ = cpu::aligned(plain.get_size());
     p->name_ = p->later_.implementation();
     return p;
   }
