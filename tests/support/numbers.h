@@ -57,12 +57,15 @@ inline double largest_difference(const Array& a, const Array& b) {
   return most;
 }
 
-/// The same as a part of the largest element that was wanted.
+/// The same as a part of the largest finite element that was wanted.
 inline double relative_difference(const Array& got, const Array& wanted) {
   const Array q = wanted.contiguous();
-  double largest = 1e-30;
-  for (int64_t i = 0; i < q.size(); ++i) largest = std::max(largest, std::abs(q.number(i)));
-  return largest_difference(got, wanted) / largest;
+  double largest = 0;
+  for (int64_t i = 0; i < q.size(); ++i)
+    if (const double size = std::abs(q.number(i)); std::isfinite(size))
+      largest = std::max(largest, size);
+  const double difference = largest_difference(got, wanted);
+  return difference == 0 ? 0 : difference / largest;
 }
 
 /// The same contiguous array at an odd address, as in files.
