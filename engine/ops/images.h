@@ -8,6 +8,10 @@
 
 namespace paddle {
 
+/// Convolutions of so many channels move their images to channels last; where one does, those with
+/// some do as well: they are what the network begins with. Volumes always move with some.
+constexpr int64_t kManyChannels = 32, kSomeChannels = 8;
+
 /// Operands, results and dims in attributes that lie as `data_format` says; images come one after
 /// the other along their first dim in every format.
 struct Images {

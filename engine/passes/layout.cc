@@ -22,10 +22,6 @@ namespace {
 // ---- channels last
 // -------------------------------------------------------------------------------
 
-/// Convolutions of so many channels move their images; where one does, those with some do as well:
-/// they are what the network begins with. Volumes always move with some.
-constexpr int64_t kManyChannels = 32, kSomeChannels = 8;
-
 /// Images, and volumes, which have planes of rows and columns.
 bool is_image(size_t rank) { return rank == 4 || rank == 5; }
 

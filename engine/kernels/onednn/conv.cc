@@ -1,7 +1,7 @@
 // Convolutions of images and volumes, and the two gradients of those of images, in f32 and bf16.
-// Images with channels last are taken as they lie, and others computed so where compiled functions
-// would have moved them, so that both modes add up in the same order; for the rest, and for
-// weights, oneDNN chooses the layouts it computes in. The operands are brought there, and the
+// Images with channels last are taken as they lie, and most others computed so where compiled
+// functions would have moved them, so that both modes add up in the same order; for the rest, and
+// for weights, oneDNN chooses the layouts it computes in. The operands are brought there, and the
 // result back, where they differ. Where few channels would not fill its vectors, our own
 // convolutions are taken.
 
@@ -13,6 +13,7 @@
 #include "kernels/cpu/widened.h"
 #include "kernels/onednn/conv_geometry.h"
 #include "kernels/onednn/post_ops.h"
+#include "ops/images.h"
 
 namespace paddle::onednn {
 namespace {
@@ -35,13 +36,14 @@ ConvShape lying(ConvShape s) {
   return s;
 }
 
-/// True for images that are computed with channels last. These have 32 channels on one side, or 8
-/// where others of the function have 32, which is not to be seen here: LeNet's six to 16, which
-/// stay as they are, run a tenth faster so.
+/// True for images that are computed with channels last wherever they lie. Compiled functions move
+/// those with many channels, and those with some where others have many, which is not to be seen
+/// here: of these the ones with five to seven channels before them are left out, since LeNet, whose
+/// images stay where they are, is a tenth faster so. So are groups and volumes.
 bool prefers_channels_last(const ConvShape& s) {
   if (s.has_planes() || s.groups != 1 || cpu::vector_bytes() < 32) return false;
-  if (std::max(s.in_channels, s.out_channels) >= 32) return true;
-  return s.out_channels >= 8 && (s.in_channels >= 8 || s.in_channels <= 4);
+  if (std::max(s.in_channels, s.out_channels) >= kManyChannels) return true;
+  return s.out_channels >= kSomeChannels && (s.in_channels >= kSomeChannels || s.in_channels <= 4);
 }
 
 struct Geometry : ConvGeometry {
