@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/text.h"
 
@@ -56,7 +57,12 @@ void read_upwards(const fs::path& mount, const std::string& group, CgroupLimits&
 
 }  // namespace
 
-CgroupLimits cgroup_limits(const std::string& membership, const std::string& mount) {
+const CgroupLimits& cgroup_limits() {
+  static const CgroupLimits limits = read_cgroup_limits("/proc/self/cgroup", "/sys/fs/cgroup");
+  return limits;
+}
+
+CgroupLimits read_cgroup_limits(const std::string& membership, const std::string& mount) {
   CgroupLimits limits;
   std::ifstream lines(membership);
   bool any = false;
@@ -70,7 +76,7 @@ CgroupLimits cgroup_limits(const std::string& membership, const std::string& mou
     if (controllers.empty()) read_upwards(mount, group, limits);
     for (const std::string& controller : split(controllers, ','))
       if (controller == "cpu" || controller == "memory")
-        for (const std::string& folder : {controllers, controller})
+        for (const std::string& folder : std::set{controllers, controller})
           read_upwards(fs::path(mount) / folder, group, limits);
   }
   if (!any) read_group(mount, limits);

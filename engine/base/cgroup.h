@@ -13,8 +13,10 @@ struct CgroupLimits {
   std::optional<uint64_t> memory;  ///< bytes
 };
 
-/// Reads them from the kernel's files; `membership` and `mount` are elsewhere in tests.
-CgroupLimits cgroup_limits(const std::string& membership = "/proc/self/cgroup",
-                           const std::string& mount = "/sys/fs/cgroup");
+/// Those of this process, as they were when first asked for: reading them takes a millisecond.
+const CgroupLimits& cgroup_limits();
+
+/// Reads them from the files that the kernel has at `membership` and under `mount`.
+CgroupLimits read_cgroup_limits(const std::string& membership, const std::string& mount);
 
 }  // namespace paddle

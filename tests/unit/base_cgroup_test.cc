@@ -24,7 +24,7 @@ class Cgroup : public testing::Test {
     std::ofstream(root_ / file) << text;
   }
   CgroupLimits limits() const {
-    return cgroup_limits((root_ / "membership").string(), (root_ / "mount").string());
+    return read_cgroup_limits((root_ / "membership").string(), (root_ / "mount").string());
   }
   fs::path root_;
 };
