@@ -177,10 +177,10 @@ TEST(PoolLoops, SquaresAndTheirPlaces) {
     std::vector<float> out(static_cast<size_t>(kRows * n)), plain = out, back(x.size(), 7);
     std::vector<int32_t> places(out.size());
     largest_of_squares(x.data(), width, kRows, n, out.data(), places.data());
+    largest_of_squares(x.data(), width, kRows, n, plain.data(), nullptr);
     for (int32_t r = 0; r < kRows; ++r) {
       const int32_t first = 2 * r * width;
       const float *top = x.data() + first, *bottom = top + width;
-      largest_of_squares(top, bottom, n, plain.data() + r * n);
       for (int32_t j = 0; j < n; ++j) {
         const size_t at = static_cast<size_t>(r * n + j);
         const int32_t place = first + place_of_largest(top, bottom, j, width);

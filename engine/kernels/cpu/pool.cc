@@ -52,15 +52,8 @@ void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* pla
   if constexpr (std::is_same_v<T, float>)
     if (s.halves())
       return s.planes(work, [&](int64_t from, int64_t to) {
-        if constexpr (kPlaces) {
-          largest_of_squares(input + from, static_cast<int32_t>(s.width), s.out_height, s.out_width,
-                             output + to, places + to);
-          return;
-        }
-        for (int64_t r = 0; r < s.out_height; ++r) {
-          const float* const top = input + from + 2 * r * i.row;
-          largest_of_squares(top, top + i.row, s.out_width, output + to + r * o.row);
-        }
+        largest_of_squares(input + from, static_cast<int32_t>(s.width), s.out_height, s.out_width,
+                           output + to, kPlaces ? places + to : nullptr);
       });
   const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, Compared<T>* value,
                        int32_t* place) {

@@ -22,21 +22,6 @@ V larger(V a, V b) {
   return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a);
 }
 
-float larger_of(float a, float b) { return b > a || b != b ? b : a; }
-
-/// Whole vectors; gives how many results were written.
-template <class D>
-int64_t squares(D d, const float* top, const float* bottom, int64_t j, int64_t n, float* out) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (; j + lanes <= n; j += lanes) {
-    hn::Vec<D> a, b, c, e;
-    hn::LoadInterleaved2(d, top + 2 * j, a, b);
-    hn::LoadInterleaved2(d, bottom + 2 * j, c, e);
-    hn::StoreU(larger(larger(a, b), larger(c, e)), d, out + j);
-  }
-  return j;
-}
-
 /// Places of the upper left elements of squares from the j-th on.
 template <class D>
 hn::Vec<D> corners(D d, int32_t first, int64_t j) {
@@ -61,13 +46,14 @@ void cover(int64_t n, Body body) {
   return with(hn::CappedTag<float, 1>());
 }
 
-template <class D>
-void squares_with_places(D d, const float* top, const float* bottom, int64_t j, int32_t first,
-                         int32_t width, float* out, int32_t* places) {
+template <bool kPlaces, class D>
+void squares(D d, const float* top, const float* bottom, int64_t j, int32_t first, int32_t width,
+             float* out, int32_t* places) {
   const hn::Rebind<int32_t, D> di;
   hn::Vec<D> value, b, c, e;
   hn::LoadInterleaved2(d, top + 2 * j, value, b);
   hn::LoadInterleaved2(d, bottom + 2 * j, c, e);
+  if constexpr (!kPlaces) return hn::StoreU(larger(larger(value, b), larger(c, e)), d, out + j);
   const auto here = corners(di, first, j);
   auto place = here;
   const auto take = [&](hn::Vec<D> x, int32_t step) {
@@ -200,23 +186,16 @@ void signed_rows_loop(const int8_t* const* rows, int64_t count, int64_t n, int8_
   rows_loop(rows, count, n, out);
 }
 
-void largest_of_squares_loop(const float* top, const float* bottom, int64_t n, float* out) {
-  // Planes are narrow: what the widest vectors leave goes through shorter ones.
-  int64_t j = squares(hn::ScalableTag<float>(), top, bottom, 0, n, out);
-  j = squares(hn::CappedTag<float, 8>(), top, bottom, j, n, out);
-  j = squares(hn::CappedTag<float, 4>(), top, bottom, j, n, out);
-  for (; j < n; ++j)
-    out[j] = larger_of(larger_of(top[2 * j], top[2 * j + 1]),
-                       larger_of(bottom[2 * j], bottom[2 * j + 1]));
-}
-
-void squares_with_places_loop(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
-                              int32_t* places) {
+void largest_of_squares_loop(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
+                             int32_t* places) {
   for (int64_t r = 0; r < rows; ++r) {
     const float* const top = x + 2 * r * width;
+    const auto first = static_cast<int32_t>(2 * r * width);
     cover(n, [&](auto d, int64_t j) {
-      squares_with_places(d, top, top + width, j, static_cast<int32_t>(2 * r * width), width,
-                          out + r * n, places + r * n);
+      if (places)
+        squares<true>(d, top, top + width, j, first, width, out + r * n, places + r * n);
+      else
+        squares<false>(d, top, top + width, j, first, width, out + r * n, nullptr);
     });
   }
 }
@@ -238,7 +217,6 @@ HWY_AFTER_NAMESPACE();
 namespace paddle::cpu {
 
 HWY_EXPORT(largest_of_squares_loop);
-HWY_EXPORT(squares_with_places_loop);
 HWY_EXPORT(spread_loop);
 HWY_EXPORT(float_rows_loop);
 HWY_EXPORT(unsigned_rows_loop);
@@ -256,13 +234,9 @@ void largest_of_rows(const float* const* rows, const int32_t* numbers, int64_t c
   HWY_DYNAMIC_DISPATCH(float_rows_loop)(rows, numbers, count, n, out, places);
 }
 
-void largest_of_squares(const float* top, const float* bottom, int64_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(largest_of_squares_loop)(top, bottom, n, out);
-}
-
 void largest_of_squares(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
                         int32_t* places) {
-  HWY_DYNAMIC_DISPATCH(squares_with_places_loop)(x, width, rows, n, out, places);
+  HWY_DYNAMIC_DISPATCH(largest_of_squares_loop)(x, width, rows, n, out, places);
 }
 
 bool spread_to_squares(const float* grad, const int32_t* places, int64_t rows, int64_t n,

@@ -5,12 +5,9 @@
 
 namespace paddle::cpu {
 
-/// out[j] is the largest of top[2j], top[2j + 1], bottom[2j] and bottom[2j + 1], for j < n; NaN if
-/// one of them is.
-void largest_of_squares(const float* top, const float* bottom, int64_t n, float* out);
-
-/// The largest of each of `rows` times n squares of a plane whose rows have `width` elements, and
-/// where it stands in the plane: of equal ones the first, of NaN the last.
+/// The largest of each of `rows` times n squares of a plane whose rows have `width` elements, NaN
+/// if one of them is; unless `places` is null, it tells where that stands in the plane: of equal
+/// ones the first, of NaN the last.
 void largest_of_squares(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
                         int32_t* places);
 
