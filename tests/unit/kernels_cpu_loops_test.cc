@@ -185,9 +185,10 @@ TEST(PoolLoops, SquaresAndTheirPlaces) {
         const size_t at = static_cast<size_t>(r * n + j);
         const int32_t place = first + place_of_largest(top, bottom, j, width);
         EXPECT_EQ(places[at], place) << n << " " << j;
-        for (const float y : {out[at], plain[at]})
+        for (const float y : {out[at], plain[at]}) {
           EXPECT_TRUE(y == x[static_cast<size_t>(place)] || y != y) << n << " " << j << ": " << y;
-        EXPECT_EQ(std::isnan(out[at]), std::isnan(x[static_cast<size_t>(place)]));
+          EXPECT_EQ(std::isnan(y), std::isnan(x[static_cast<size_t>(place)])) << n << " " << j;
+        }
         out[at] = static_cast<float>(at + 1);
       }
     }
