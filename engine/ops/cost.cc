@@ -71,5 +71,16 @@ double cost_attention_grad(const Attrs&, const std::vector<Dims>& operands,
   return 2 * count({q[0], q[2], q[1], k[1]}) * static_cast<double>(2 * q[3] + 2 * v[3]);
 }
 
+/// The hidden states' products with the weight; the inputs' share comes in as gates.
+double cost_recurrent_scan(const Attrs&, const std::vector<Dims>& operands,
+                           const std::vector<Dims>&) {
+  return 2 * count(operands[0]) * static_cast<double>(operands[1].back());
+}
+
+double cost_recurrent_scan_grad(const Attrs&, const std::vector<Dims>& operands,
+                                const std::vector<Dims>&) {
+  return 2 * count(operands[3]) * static_cast<double>(operands[4].back());
+}
+
 }  // namespace rules
 }  // namespace paddle

@@ -14,9 +14,9 @@ namespace {
 using Desc = dnnl::memory::desc;
 using cpu::MatmulShape;
 
-/// True for large products that oneDNN computes faster (3 to 30%, Zen 4) with its older code, which
-/// packs both sides: many sums into few columns, and a transposed left side of fewer rows than the
-/// result has columns. Measured with DDR5 and pages of 2 MiB; elsewhere it is about as fast.
+/// True for large products that oneDNN computes faster with the code of its second choice, which
+/// packs both sides: many sums into few columns, and a transposed left side of no more rows than
+/// the result has columns. Measured on Zen 4 (docs/architecture.md).
 bool wants_packing(const MatmulShape& s) {
   if (s.batches() != 1 || s.m * s.n * s.k < int64_t{1} << 29 || s.y_column != 1) return false;
   return s.x_column == 1 ? s.k >= 2 * s.n : s.n >= s.m && s.m >= 384;
