@@ -116,7 +116,7 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
   const double bin_h = region_h / static_cast<double>(out_h),
                bin_w = region_w / static_cast<double>(out_w);
   const auto grid = [&](double bin) {
-    return ratio > 0 ? ratio : std::max<int64_t>(0, static_cast<int64_t>(std::ceil(bin)));
+    return ratio > 0 ? ratio : static_cast<int64_t>(std::max(0.0, std::ceil(bin)));
   };
   const int64_t grid_h = grid(bin_h), grid_w = grid(bin_w), samples = grid_h * grid_w;
   c.check(samples <= 1 << 16 && samples <= most_places() / (out_h * out_w),

@@ -113,6 +113,9 @@ Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
   std::vector<std::vector<double>> weights;
   for (int64_t at = 0; at < a.to; ++at) {
     const float from = source(s, a, at);
+    if (!(std::abs(from) < 0x1p40F))
+      fail(ErrorCode::kModel, "place ", at, " of axis ", a.axis, " looks at place ", from,
+           " of the input");
     if (s.coordinates == "tf_crop_and_resize" && (from < 0 || from > static_cast<float>(last)))
       outside[static_cast<size_t>(at)] = 1;
     Taps taps{0, {1}};
