@@ -25,12 +25,11 @@ bool wants_packing(const MatmulShape& s) {
 /// The description of a product by oneDNN's first choice, or by packing if it has that.
 dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
                                     const dnnl::primitive_attr& attributes, bool packing) {
-  const dnnl::matmul::primitive_desc first(wanted, attributes, cpu_engine(), true);
-  if (!first || !packing) return first;
-  dnnl::matmul::primitive_desc other(wanted, attributes, cpu_engine(), true);
-  while (std::string_view(other.impl_info_str()) != "gemm:jit")
-    if (!other.next_impl()) return first;
-  return other;
+  dnnl::matmul::primitive_desc description(wanted, attributes, cpu_engine(), true);
+  while (packing && description && std::string_view(description.impl_info_str()) != "gemm:jit")
+    if (!description.next_impl())
+      return dnnl::matmul::primitive_desc(wanted, attributes, cpu_engine(), true);
+  return description;
 }
 
 std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
