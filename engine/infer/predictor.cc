@@ -277,29 +277,33 @@ int64_t Predictor::parameter_count() const {
   return onnx_ ? onnx_->parameter_count() : store_.parameter_count();
 }
 
-std::vector<Array> Predictor::call_arrays(const Trace& trace,
-                                          const std::vector<Array>& inputs) const {
-  std::vector<Array> arrays = trace.arrays;
-  for (size_t i = 0; i < arrays.size(); ++i)
-    if (trace.user_input[i] >= 0)
-      arrays[i] = inputs[static_cast<size_t>(trace.user_input[i])].contiguous();
-  return arrays;
+void Predictor::Trace::take(const std::vector<Array>& inputs) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (user_input[i] < 0) continue;
+    const Array& input = inputs[static_cast<size_t>(user_input[i])];
+    if (input.is_contiguous())
+      arrays[i] = input;  // a copy of the pointer; shape and strides keep their room
+    else
+      arrays[i] = input.contiguous();
+  }
 }
 
-std::vector<Array> Predictor::run(const std::vector<Array>& inputs) {
-  if (onnx_) return run_onnx(inputs);
+const std::vector<Array>& Predictor::run(const std::vector<Array>& inputs) {
+  if (onnx_) return results_ = run_onnx(inputs);
   Trace& trace = trace_for(inputs);
-  const std::vector<Array>& results = trace.executable->run(call_arrays(trace, inputs));
-  std::vector<Array> out;
-  for (const size_t i : trace.user_output) out.push_back(results[i]);
-  return out;
+  trace.take(inputs);
+  const std::vector<Array>& results = trace.executable->run(trace.arrays);
+  results_.resize(trace.user_output.size());
+  for (size_t i = 0; i < results_.size(); ++i) results_[i] = results[trace.user_output[i]];
+  return results_;
 }
 
 double Predictor::flops(const std::vector<Array>& inputs) {
   if (onnx_) return onnx_->flops(onnx_values(inputs));
   Trace& trace = trace_for(inputs);
+  trace.take(inputs);
   std::vector<Layout> layouts;
-  for (const Array& array : call_arrays(trace, inputs)) layouts.push_back(Layout::of(array));
+  for (const Array& array : trace.arrays) layouts.push_back(Layout::of(array));
   return trace.executable->plan(layouts).flops();
 }
 

@@ -64,7 +64,7 @@ class Predictor {
 
   /// One array per input, in order; they must fit the declared types. Results are valid until the
   /// next call.
-  std::vector<Array> run(const std::vector<Array>& inputs);
+  const std::vector<Array>& run(const std::vector<Array>& inputs);
   /// The ONNX model behind this one, or null if it is of another kind.
   onnx::Session* onnx() const { return onnx_.get(); }
   /// Floating-point operations for inputs of these shapes.
@@ -78,9 +78,11 @@ class Predictor {
     std::map<std::string, int64_t> fixed;  ///< dims that it is good for
     std::shared_ptr<ir::Function> function;
     std::unique_ptr<runtime::Executable> executable;
-    std::vector<Array> arrays;
+    std::vector<Array> arrays;    ///< one per function input
     std::vector<int> user_input;  ///< per function input: number of the user's input, or -1
     std::vector<size_t> user_output;
+    /// Puts the user's inputs into `arrays`.
+    void take(const std::vector<Array>& inputs);
   };
   void open_folder(const std::string& path);
   void open_program(const std::string& path, const LoadOptions& options);
@@ -91,7 +93,6 @@ class Predictor {
   bool trace(const std::map<std::string, int64_t>& known);
   void add(std::shared_ptr<ir::Function> function, std::map<std::string, int64_t> fixed);
   Trace& trace_for(const std::vector<Array>& inputs);
-  std::vector<Array> call_arrays(const Trace& trace, const std::vector<Array>& inputs) const;
 
   std::string name_;
   std::vector<std::pair<std::string, TensorType>> inputs_;
@@ -100,6 +101,7 @@ class Predictor {
   train::Store store_;
   std::map<std::string, Array> live_states_;  ///< of the running sequence
   std::list<Trace> traces_;                   ///< most recently used first
+  std::vector<Array> results_;                ///< of the last call
   std::shared_ptr<const model::Program> program_;
   const model::EntryPoint* entry_ = nullptr;
   bool wide_ = false;

@@ -35,12 +35,21 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
 }
 
 void Session::bind_sizes(const std::vector<Dims>& shapes) {
+  shapes_ = shapes;
   sizes_.clear();
   for (size_t i = 0; i < std::min(shapes.size(), fields_.size()); ++i) {
     const Shape& declared = fields_[i].type.shape;
     for (size_t d = 0; d < std::min(declared.size(), shapes[i].size()); ++d)
       if (declared[d].is_symbol()) sizes_.try_emplace(declared[d].text(), shapes[i][d]);
   }
+}
+
+void Session::bind_sizes(const std::vector<Array>& batch) {
+  const auto has_shape = [](const Array& array, const Dims& shape) { return array.shape == shape; };
+  if (std::equal(batch.begin(), batch.end(), shapes_.begin(), shapes_.end(), has_shape)) return;
+  std::vector<Dims> shapes;
+  for (const Array& array : batch) shapes.push_back(array.shape);
+  bind_sizes(shapes);
 }
 
 Session::~Session() = default;
@@ -248,18 +257,22 @@ Session::Compiled& Session::compiled(Part part) {
   return *traces.front();
 }
 
-Array Session::cast_input(const Array& array, size_t field) const {
+void Session::put_input(Array& to, const Array& array, size_t field) const {
   const DType wanted = fields_[field].type.dtype;
-  return (array.dtype == wanted ? array : array.cast(wanted)).contiguous();
+  if (array.dtype != wanted)
+    to = array.cast(wanted).contiguous();
+  else if (!array.is_contiguous())
+    to = array.contiguous();
+  else
+    to = array;  // a copy of the pointer; shape and strides keep their room
 }
 
 const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<Array>& batch,
                                                 const StepNumbers& numbers, double weight,
                                                 uint64_t counter) {
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (c.field[i] >= 0)
-      c.inputs[i] =
-          cast_input(batch[static_cast<size_t>(c.field[i])], static_cast<size_t>(c.field[i]));
+    if (const auto field = static_cast<size_t>(c.field[i]); c.field[i] >= 0)
+      put_input(c.inputs[i], batch[field], field);
     if (c.stored[i]) c.inputs[i] = *c.stored[i];
   }
   if (c.learning_rate >= 0)
@@ -288,8 +301,11 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   EagerPorts ports(store_, options_.wide);
   StepInputs inputs;
   if (part != Part::kApply)
-    for (size_t i = 0; i < fields_.size(); ++i)
-      inputs.fields[fields_[i].name] = Tensor(cast_input(batch[i], i));
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      Array array;
+      put_input(array, batch[i], i);
+      inputs.fields[fields_[i].name] = Tensor(std::move(array));
+    }
   inputs.learning_rate = Tensor(Array::scalar(static_cast<float>(numbers.learning_rate)));
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(weight));
@@ -336,18 +352,8 @@ void Session::prepare() {
   if (options_.accumulate > 1) compiled(Part::kApply);
 }
 
-namespace {
-
-std::vector<Dims> shapes_of(const std::vector<Array>& batch) {
-  std::vector<Dims> shapes;
-  for (const Array& array : batch) shapes.push_back(array.shape);
-  return shapes;
-}
-
-}  // namespace
-
-double Session::train(const std::vector<std::vector<Array>>& micro_batches,
-                      const std::vector<double>& weights, const StepNumbers& numbers) {
+double Session::train(std::span<const std::vector<Array>> micro_batches,
+                      std::span<const double> weights, const StepNumbers& numbers) {
   const bool single = options_.accumulate <= 1;
   double loss = 0;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
@@ -357,7 +363,7 @@ double Session::train(const std::vector<std::vector<Array>>& micro_batches,
                                  static_cast<uint64_t>(std::max<int64_t>(1, options_.accumulate)) +
                              i;
     const Part part = single ? Part::kTrain : Part::kAccumulate;
-    bind_sizes(shapes_of(micro_batches[i]));
+    bind_sizes(micro_batches[i]);
     const double value =
         options_.eager
             ? run_eager(part, micro_batches[i], numbers, weight, counter).loss.array().number()
@@ -384,7 +390,7 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
     }
     return result;
   }
-  bind_sizes(shapes_of(batch));
+  bind_sizes(batch);
   Compiled& c = compiled(Part::kEvaluate);
   const std::vector<Array>& out = run_compiled(c, batch, {}, 1, 0);
   result.loss = out[0].number();

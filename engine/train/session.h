@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,8 +66,8 @@ class Session {
   void prepare();
   /// One update from micro-batches (arrays in the order of the fields), each with its weight:
   /// its share in the batch, or 1 where the loss is a sum. Gives the loss of the batch.
-  double train(const std::vector<std::vector<Array>>& micro_batches,
-               const std::vector<double>& weights, const StepNumbers& numbers);
+  double train(std::span<const std::vector<Array>> micro_batches, std::span<const double> weights,
+               const StepNumbers& numbers);
   /// Loss and metric operands of a batch; the arrays are valid until the next call.
   EvaluationResult evaluate(const std::vector<Array>& batch);
 
@@ -101,13 +102,16 @@ class Session {
   std::unique_ptr<Compiled> trace(Part part);
   /// Takes the sizes of dims from a batch of these shapes.
   void bind_sizes(const std::vector<Dims>& shapes);
+  /// The same of a batch; at no cost if its shapes are those of the last one.
+  void bind_sizes(const std::vector<Array>& batch);
   const std::vector<Array>& run_compiled(Compiled& c, const std::vector<Array>& batch,
                                          const StepNumbers& numbers, double weight,
                                          uint64_t counter);
   StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
                         double weight, uint64_t counter);
   runtime::Plan& plan(Part part, const std::vector<Dims>& shapes);
-  Array cast_input(const Array& array, size_t field) const;
+  /// Makes `to` this array in the field's dtype, in one piece.
+  void put_input(Array& to, const Array& array, size_t field) const;
 
   std::shared_ptr<const Step> step_;
   std::vector<FieldType> fields_;
@@ -117,7 +121,8 @@ class Session {
   std::vector<std::string> accumulated_;  ///< parameters with accumulated gradients
   /// Most recently used first: a model that asks for `static(dim)` has one for each value.
   std::map<Part, std::list<std::unique_ptr<Compiled>>> parts_;
-  std::map<std::string, int64_t> sizes_;  ///< of the dims of the batch at hand
+  std::vector<Dims> shapes_;              ///< of the fields of the batch at hand
+  std::map<std::string, int64_t> sizes_;  ///< of its dims
   int64_t traces_ = 0;
 };
 

@@ -71,11 +71,14 @@ double Trainer::Impl::train_parts(const data::Batch& batch) {
   StepNumbers numbers;
   numbers.step = state_.step + 1;
   numbers.learning_rate = learning_rate(state_.step);
-  std::vector<std::vector<Array>> micro;
   const int64_t parts = std::min(config_.accumulate, batch.samples);
+  if (parts == 1) {
+    constexpr double kWhole = 1;
+    return session_->train({&batch.arrays, 1}, {&kWhole, 1}, numbers);
+  }
+  std::vector<std::vector<Array>> micro;
   for (int64_t i = 0; i < parts; ++i)
     micro.push_back(rows(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
-  if (micro.size() == 1) return session_->train(micro, {1.0}, numbers);
   if (loss_scale_ == LossScale::kSum)
     return session_->train(micro, std::vector<double>(micro.size(), 1), numbers);
   std::vector<double> weights;

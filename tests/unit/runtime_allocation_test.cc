@@ -3,10 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "base/parallel.h"
 #include "ir/tracer.h"
 #include "ops/operators.h"
@@ -14,26 +10,7 @@
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
-
-namespace {
-std::atomic<bool> counting{false};
-std::atomic<int64_t> allocations{0};
-
-void* counted(std::size_t bytes) {
-  if (counting) ++allocations;
-  if (void* p = std::malloc(bytes ? bytes : 1)) return p;
-  throw std::bad_alloc();
-}
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+#include "support/allocations.h"
 
 namespace paddle {
 namespace {
@@ -63,10 +40,10 @@ TEST(SteadyStep, AllocatesNothing) {
                                      Array::zeros(DType::kF32, {64}), Array::scalar(0.1f)};
   executable.run(inputs);
   executable.run(inputs);
-  counting = true;
-  for (int i = 0; i < 10; ++i) executable.run(inputs);
-  counting = false;
-  EXPECT_EQ(allocations.load(), 0);
+  EXPECT_EQ(testing_support::count_allocations([&] {
+              for (int i = 0; i < 10; ++i) executable.run(inputs);
+            }),
+            0);
 }
 
 }  // namespace
