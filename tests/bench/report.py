@@ -10,9 +10,9 @@ HEADER = ["line", "dtype", "peer", "ours ms", "peer ms", "ratio", "limit ms", "s
 CAPTION = """\
 A training line is a step: forward, backward, update, on four batches of host arrays in turn, each loss
 returned; an `infer_` line is one prediction; a `start_` line is a process, from its start to the answer
-in a file. `ms`: median of the rounds' medians (in parentheses the shortest of all). `ratio`: the peer's
+in a file. `ms`: median of the turns' medians (in parentheses the shortest of all). `ratio`: the peer's
 median over ours, above 1 where ours is faster. `limit`: the line's floating-point operations at the
-best rate of a 1536 x 1536 matrix product in its dtype (in float32 for int8), measured here in each round
+best rate of a 1536 x 1536 matrix product in its dtype (in float32 for int8), measured here in each turn
 of this run; of a `start_` line what is promised, 20 ms for LeNet, and 60 ms plus three times a warm
 `cat` of the file for the other. `share`: that limit over our median; above 100% where the same numbers
 take fewer operations (3 x 3 convolutions) or smaller ones (int8). `MiB`: peak resident memory of the
