@@ -212,7 +212,12 @@ Values max_roi_pool(NodeCall& c) {
       c.check(std::abs(number(i)) < 0x1p30, "a region is out of range");
     const auto image = static_cast<int64_t>(number(0));
     c.check(image >= 0 && image < batch, "the batch index ", image, " is out of range");
-    const auto scaled = [&](int64_t i) { return static_cast<float>(number(i)) * scale; };
+    const auto scaled = [&](int64_t i) {
+      const float at = static_cast<float>(number(i)) * scale;
+      c.check(std::abs(at) < 0x1p30F, "a region times the spatial_scale ", scale,
+              " is out of range");
+      return at;
+    };
     const auto columns = bins_along(scaled(1), scaled(3), pooled[1], width);
     for (const auto& [top, bottom] : bins_along(scaled(2), scaled(4), pooled[0], height))
       for (const auto& [left, right] : columns)

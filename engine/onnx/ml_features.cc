@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <type_traits>
 
 #include "onnx/ml.h"
 #include "onnx/operators.h"
@@ -54,9 +55,11 @@ Values imputed(NodeCall& c, const Array& x, T missing, const std::vector<T>& val
     using Element = typename decltype(tag)::type;
     for (int64_t i = 0; i < x.size(); ++i) {
       const Element element = x.data<Element>()[i];
-      const auto as = static_cast<T>(static_cast<double>(element));
-      const bool replaced = as == missing || (std::isnan(static_cast<double>(as)) &&
-                                              std::isnan(static_cast<double>(missing)));
+      bool replaced = false;
+      if constexpr (std::is_integral_v<T> == std::is_integral_v<Element>)
+        replaced = static_cast<T>(element) == missing;
+      if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<Element>)
+        replaced = replaced || (std::isnan(element) && std::isnan(missing));
       const T value = values[values.size() == 1 ? 0 : static_cast<size_t>(i % columns)];
       out.data<Element>()[i] = replaced ? static_cast<Element>(value) : element;
     }

@@ -67,8 +67,8 @@ std::string flops_text(const std::string& path, const std::map<std::string, int6
     return str("flops: not known (", e.message(), ")\n");
   }
   if (flops == 0) return "flops: not known (values decide sizes)\n";
-  return str("flops: ", static_cast<int64_t>(flops), " (symbolic dims ",
-             dims.empty() ? "are 1" : "as given, else 1", ")\n");
+  return str("flops: ", flops < 0x1p63 ? str(static_cast<int64_t>(flops)) : str(flops),
+             " (symbolic dims ", dims.empty() ? "are 1" : "as given, else 1", ")\n");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "base/limits.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
 #include "ops/vision.h"
@@ -252,6 +253,7 @@ Tensors decompose_interpolate(CallContext& c) {
   const int64_t first = last ? 1 : 2;
   for (size_t i = 0; i < n; ++i) {
     const int64_t axis = first + static_cast<int64_t>(i), in = x.dim(axis).value();
+    if (in < 1) refuse(op, "axis ", axis, " of ", x.type(), " is empty");
     int64_t out;
     double ratio;
     if (!a.size.is_none()) {
@@ -265,10 +267,15 @@ Tensors decompose_interpolate(CallContext& c) {
         refuse(op, "scale_factor must have ", n, " numbers");
       const double factor = factors[factors.size() == 1 ? 0 : i];
       if (!(factor > 0)) refuse(op, "scale_factor must be positive, not ", factor);
-      out = static_cast<int64_t>(static_cast<double>(in) * factor);
+      const double size = static_cast<double>(in) * factor;
+      if (!(size < 0x1p31)) refuse(op, "scale_factor ", factor, " makes the result too large");
+      out = static_cast<int64_t>(size);
       ratio = 1 / factor;
     }
     if (out < 1) refuse(op, "the result would be empty");
+    if (in > limits().memory / 16 / out)
+      refuse(op, "weights for ", out, " places of ", in,
+             " each would take more than half of the memory");
     if (a.recompute_scale_factor.value_or(false))
       ratio = static_cast<double>(in) / static_cast<double>(out);
     const double corner_step =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "base/files.h"
@@ -13,6 +14,7 @@ namespace paddle::passes {
 namespace {
 
 constexpr int kMaxNesting = 64;
+constexpr int kMaxRank = 64;
 
 /// Reads one rule from its text.
 class RuleReader {
@@ -274,7 +276,10 @@ class RuleReader {
     out.kind = RuleCondition::Kind::kRank;
     expect("==");
     skip();
-    out.rank = static_cast<int64_t>(number());
+    const double rank = number();
+    if (!(rank >= 0 && rank <= kMaxRank) || rank != std::floor(rank))
+      refuse(str("a rank is a whole number of at most ", kMaxRank));
+    out.rank = static_cast<int64_t>(rank);
     return out;
   }
 

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/parallel_copy.h"
 #include "tensor/tensor.h"
+#include "tensor/to_integer.h"
 
 namespace paddle {
 
@@ -232,6 +233,18 @@ int64_t Array::integer(int64_t flat) const {
   });
 }
 
+namespace {
+
+template <class To, std::floating_point From>
+To from_float(TypeTag<To>, From value) {
+  if constexpr (std::is_integral_v<To>)
+    return to_integer<To>(value);
+  else
+    return static_cast<To>(value);
+}
+
+}  // namespace
+
 Array Array::cast(DType to) const {
   const Array packed = contiguous();
   if (to == dtype) return packed;
@@ -249,7 +262,9 @@ Array Array::cast(DType to) const {
         else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>)
           target[i] = To(static_cast<float>(source[i]));
         else if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)
-          target[i] = static_cast<To>(static_cast<float>(source[i]));
+          target[i] = from_float(to_tag, static_cast<float>(source[i]));
+        else if constexpr (std::is_floating_point_v<From>)
+          target[i] = from_float(to_tag, source[i]);
         else
           target[i] = static_cast<To>(source[i]);
       }

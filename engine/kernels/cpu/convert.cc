@@ -4,6 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tensor/to_integer.h"
+
 namespace paddle::cpu {
 namespace {
 
@@ -18,13 +20,7 @@ To convert_value(From value) {
   } else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>) {
     return To(static_cast<float>(value));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // What 64 bits do not hold (NaN included) becomes their least value, as x86 gives.
-    if constexpr (std::is_same_v<To, uint64_t>) {
-      if (value >= From(0x1p63))
-        return value < From(0x1p64) ? static_cast<uint64_t>(value) : uint64_t{1} << 63;
-    }
-    const bool fits = value >= From(-0x1p63) && value < From(0x1p63);
-    return static_cast<To>(fits ? static_cast<int64_t>(value) : INT64_MIN);
+    return to_integer<To>(value);
   } else {
     return static_cast<To>(value);
   }
