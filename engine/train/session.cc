@@ -259,12 +259,10 @@ Session::Compiled& Session::compiled(Part part) {
 
 void Session::put_input(Array& to, const Array& array, size_t field) const {
   const DType wanted = fields_[field].type.dtype;
-  if (array.dtype != wanted)
-    to = array.cast(wanted).contiguous();
-  else if (!array.is_contiguous())
-    to = array.contiguous();
-  else
+  if (array.dtype == wanted && array.is_contiguous())
     to = array;  // a copy of the pointer; shape and strides keep their room
+  else
+    to = array.cast(wanted);
 }
 
 const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<Array>& batch,

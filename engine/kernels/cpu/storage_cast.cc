@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/parallel.h"
+#include "tensor/to_integer.h"
 
 namespace paddle::cpu {
 namespace {
@@ -150,9 +151,7 @@ Number load(DType dtype, const std::byte* base, int64_t index) {
 }
 
 int64_t truncated(const Number& number) {
-  if (number.is_whole) return number.whole;
-  const bool fits = number.real >= -0x1p63 && number.real < 0x1p63;
-  return fits ? static_cast<int64_t>(number.real) : INT64_MIN;
+  return number.is_whole ? number.whole : to_integer<int64_t>(number.real);
 }
 
 /// The bits of a value in a type of at most 8 bits.
