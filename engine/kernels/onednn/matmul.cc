@@ -22,14 +22,61 @@ bool wants_packing(const MatmulShape& s) {
   return s.x_column == 1 ? s.k >= 2 * s.n : s.n >= s.m && s.m >= 384;
 }
 
+/// True for the code that packs both sides in each call.
+bool packs_each_time(const dnnl::matmul::primitive_desc& description) {
+  return std::string_view(description.impl_info_str()) == "gemm:jit";
+}
+
 /// The description of a product by oneDNN's first choice, or by packing if it has that.
 dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
                                     const dnnl::primitive_attr& attributes, bool packing) {
   dnnl::matmul::primitive_desc description(wanted, attributes, cpu_engine(), true);
-  while (packing && description && std::string_view(description.impl_info_str()) != "gemm:jit")
+  while (packing && description && !packs_each_time(description))
     if (!description.next_impl())
       return dnnl::matmul::primitive_desc(wanted, attributes, cpu_engine(), true);
   return description;
+}
+
+/// Fewer rows take as long as reading the right side, in either form.
+constexpr int64_t kMinPixels = 4;
+
+/// rows × constant as the convolution of an image of one row whose pixels are the rows: without
+/// AVX-512 oneDNN has packed code for that alone, while products pack their right side in each call.
+/// Measured on Zen 3 (docs/architecture.md). Null where it has not.
+std::unique_ptr<Kernel> product_by_pixels(const KernelRequest& request, const MatmulShape& s,
+                                          const OperandPlaces& at, const Epilogue& epilogue,
+                                          bool biased) {
+  const Layout& right = request.operands[1];
+  if (!right.constant || request.once || s.batches() != 1 || s.m < kMinPixels ||
+      s.x_column != 1 || s.x_row != s.k)
+    return nullptr;
+  using Tag = dnnl::memory::format_tag;
+  const auto type = dnnl::memory::data_type::f32;
+  const Desc x({1, s.k, 1, s.m}, type, Tag::nhwc), out({1, s.n, 1, s.m}, type, Tag::nhwc);
+  const Desc given({s.n, s.k, 1, 1}, type, Dims{s.y_column, s.y_row, 1, 1});
+  const Desc any(given.dims(), type, Tag::any), bias({s.n}, type, Tag::a);
+  using Forward = dnnl::convolution_forward;
+  const auto kind = dnnl::prop_kind::forward_inference;
+  const auto how = dnnl::algorithm::convolution_direct;
+  const Dims one = {1, 1}, none = {0, 0};
+  const Forward::primitive_desc description(
+      biased ? Forward::desc(kind, how, x, any, bias, out, one, none, none)
+             : Forward::desc(kind, how, x, any, out, one, none, none),
+      epilogue.attributes(), cpu_engine(), true);
+  if (!description || !std::string_view(description.impl_info_str()).starts_with("jit_1x1"))
+    return nullptr;
+  auto program = std::make_unique<Program>();
+  const Slot weights =
+      program->convert_operand(request, 1, at[1], given, description.weights_desc());
+  std::vector<Program::Argument> arguments = {
+      {DNNL_ARG_SRC, x, {Slot::kOperand, at[0]}},
+      {DNNL_ARG_WEIGHTS, description.weights_desc(), weights},
+      {DNNL_ARG_DST, out, {Slot::kResult, 0}}};
+  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, at[2]}});
+  epilogue.begin(*program, request.results[0]);
+  program->add(Forward(description), description.scratchpad_desc(), arguments);
+  program->set_name(description.impl_info_str());
+  return program;
 }
 
 std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
@@ -72,6 +119,8 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
                      dtype == DType::kF32 && right == y;
   const auto description = choose(wanted, epilogue.attributes(), plain && wants_packing(s));
   if (!description || is_reference(description.impl_info_str())) return nullptr;
+  if (dtype == DType::kF32 && !serial && packs_each_time(description))
+    if (auto kernel = product_by_pixels(request, s, at, epilogue, biased)) return kernel;
   auto program = std::make_unique<Program>();
   const Slot weights = program->convert_operand(request, 1, at[1], y, description.weights_desc());
   std::vector<Program::Argument> arguments = {
