@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "ir/tracer.h"
+#include "ops/kernel.h"
 #include "ops/operators.h"
 #include "ops/quantized.h"
 #include "passes/passes.h"
@@ -521,6 +523,80 @@ TEST(Integers, SumsAreExact) {
     return ops::quantized_linear(t, Tensor(weight), number(100));
   };
   expect_close(compiled(body, x, false).result, compiled(body, x, true).result, "sums");
+}
+
+// The kernels for processors without VNNI, whatever the machine: asked for by name.
+
+TEST(Integers, OwnConvolutionsGiveWhatFloatsDo) {
+  for (const ConvCase& c : cases()) {
+    const bool is_signed = c.dtype == DType::kI8;
+    const Array x = bytes(c.dtype, c.x, 5, is_signed ? -128 : 0, is_signed ? 127 : 255);
+    const Body body = [&](const Tensor& t) { return as_floats(c, t); };
+    const Compiled plain = compiled(body, x, true);
+    const BackendScope scope("cpu");
+    expect_close(compiled(body, x, false).result, plain.result, c.what);
+  }
+}
+
+TEST(Integers, OwnProductsFinishAsDefined) {
+  // More rows, terms and columns than a block, a part and a strip; and fewer than a tile.
+  for (const auto& [rows, depth, columns] : {std::tuple<int64_t, int64_t, int64_t>{300, 1027, 150},
+                                             {5, 33, 9},
+                                             {1, 1, 1},
+                                             {130, 2, 300}})
+    for (const DType x_type : {DType::kU8, DType::kI8})
+      for (const DType residual_type : {DType::kBool, DType::kU8, DType::kI8, DType::kF32})
+        for (const DType out : {DType::kU8, DType::kI8, DType::kF32})
+          for (const bool whole : {false, true}) {
+            // A compiled graph takes a residual of the result's size.
+            if (residual_type != DType::kBool && item_size(residual_type) != item_size(out))
+              continue;
+            const bool is_signed = x_type == DType::kI8;
+            const Array x =
+                bytes(x_type, {rows, depth}, 1, is_signed ? -128 : 0, is_signed ? 127 : 255);
+            const Array weight = bytes(DType::kI8, {depth, columns}, 2, -128, 127);
+            const float size = 1.0f / (100 * std::sqrt(static_cast<float>(depth)));
+            const Body body = [&, columns = columns](const Tensor& t) {
+              Tensor residual, residual_scale, residual_zero;
+              // What makes the residual depends on x, so that it has the batch's rows.
+              if (residual_type != DType::kBool) {
+                const Tensor first = ops::slice(ops::cast(t, DType::kF32), {1}, {0}, {1});
+                const Tensor wide = first * 0.03 + Tensor(floats({columns}, 6, 3.0));
+                residual_scale = residual_type == DType::kF32 ? Tensor() : number(0.04f);
+                residual_zero = residual_type == DType::kU8 ? number(99) : Tensor();
+                residual =
+                    residual_type == DType::kF32
+                        ? wide
+                        : ops::quantize(wide, number(0.04f),
+                                        residual_zero ? residual_zero : number(0), residual_type);
+              }
+              const Tensor bias =
+                  whole ? Tensor(bytes(DType::kI8, {columns}, 7, -100, 100).cast(DType::kI32))
+                        : Tensor(floats({columns}, 8, 2.0));
+              const bool floats_out = out == DType::kF32;
+              return ops::quantized_linear(
+                  t, Tensor(weight), number(is_signed ? -5 : 121),
+                  Tensor(floats({columns}, 3, 0.3 * size, size)), bias, number(0.05f),
+                  number(out == DType::kU8 ? 100 : 3), residual, residual_scale, residual_zero,
+                  floats_out ? Tensor() : number(0.07f), floats_out ? Tensor() : number(17),
+                  out == DType::kU8 ? DType::kU8 : DType::kI8, -2.5,
+                  whole ? std::optional(9.0) : std::nullopt, out);
+            };
+            const std::string what = str(rows, "x", depth, "x", columns, " ", text(x_type), " + ",
+                                         text(residual_type), " to ", text(out));
+            const Compiled plain = compiled(body, x, true);
+            EXPECT_EQ(count(plain.text, "quantized_linear"), 0) << what;
+            const BackendScope scope("cpu");
+            const Compiled own = compiled(body, x, false);
+            if (has_integer_kernels(x_type, weight)) {
+              EXPECT_EQ(count(own.text, "quantized_linear"), 1) << what;
+            }
+            if (rows > 1) {
+              expect_close(own.result, plain.result, what);
+            } else {
+              EXPECT_EQ(own.result.number(0), plain.result.number(0)) << what;
+            }
+          }
 }
 
 TEST(Integers, QuantizeRoundsHalfToEvenAndHolds) {

@@ -6,6 +6,7 @@
 
 #include "base/serial_scope.h"
 #include "kernels/cpu/constant.h"
+#include "kernels/cpu/quantized.h"
 #include "kernels/onednn/conv_geometry.h"
 #include "kernels/onednn/quantized_finish.h"
 #include "ops/generated/attrs.h"
@@ -15,18 +16,30 @@ namespace {
 
 constexpr int64_t kNearBytes = int64_t{1} << 20;  // of a residual that a second-level cache holds
 
+/// Windows along all axes of volumes, one for each channel: oneDNN's code for them is slower than
+/// that on floats.
+bool are_windows_of_volumes_per_channel(const Dims& weight) {
+  return weight.size() == 5 && weight[1] == 1 && weight[2] > 1 && weight[3] * weight[4] > 1;
+}
+
+/// True if the primitives multiply integers of type `x` with these weights exactly, and faster than
+/// floats.
+bool multiplies_exactly(DType x, const Array& weight) {
+  if (are_windows_of_volumes_per_channel(weight.shape)) return false;
+  if (sums_bytes_exactly()) return true;
+  // Pairs of products of bytes in 16 bits: 2 * 255 * 64 is the largest that fits.
+  if (!multiplies_bytes() || x != DType::kU8) return false;
+  const Array packed = weight.contiguous();
+  const int8_t* const values = packed.data<int8_t>();
+  return std::all_of(values, values + packed.size(), [](int8_t v) { return v >= -64 && v <= 64; });
+}
+
 /// What the processor multiplies exactly.
 bool computes(const KernelRequest& request) {
   const Layout &x = request.operands[q::kX], &weight = request.operands[q::kWeight];
   if (x.size() == 0) return false;
   return sums_bytes_exactly() ||
-         (weight.constant && takes_integers(x.dtype, cpu::constant_of(weight)));
-}
-
-/// Windows along all axes of volumes, one for each channel: oneDNN's code for them is slower than
-/// that on floats.
-bool are_windows_of_volumes_per_channel(const Dims& weight) {
-  return weight.size() == 5 && weight[1] == 1 && weight[2] > 1 && weight[3] * weight[4] > 1;
+         (weight.constant && multiplies_exactly(x.dtype, cpu::constant_of(weight)));
 }
 
 /// The same layout of values of another type.
@@ -38,13 +51,7 @@ Desc with_type(Desc desc, Type type) {
 }  // namespace
 
 bool takes_integers(DType x, const Array& weight) {
-  if (are_windows_of_volumes_per_channel(weight.shape)) return false;
-  if (sums_bytes_exactly()) return true;
-  // Pairs of products of bytes in 16 bits: 2 * 255 * 64 is the largest that fits.
-  if (!multiplies_bytes() || x != DType::kU8) return false;
-  const Array packed = weight.contiguous();
-  const int8_t* const values = packed.data<int8_t>();
-  return std::all_of(values, values + packed.size(), [](int8_t v) { return v >= -64 && v <= 64; });
+  return multiplies_exactly(x, weight) || cpu::multiplies_in_pairs(weight);
 }
 
 std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {

@@ -1,0 +1,447 @@
+// quantized_conv and quantized_linear as products of rows [rows, depth] with panels of columns:
+// windows are brought together as 16-bit integers less their zero point, block by block of rows.
+
+#include "kernels/cpu/quantized.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "kernels/cpu/constant.h"
+#include "kernels/cpu/conv_shape.h"
+#include "kernels/cpu/deal.h"
+#include "kernels/cpu/loops.h"
+#include "kernels/cpu/packed_constants.h"
+#include "kernels/cpu/quantized_loops.h"
+#include "kernels/cpu/sizes.h"
+#include "ops/generated/attrs.h"
+#include "ops/quantized.h"
+
+namespace paddle::cpu {
+namespace {
+
+namespace q = quantized;
+
+constexpr int64_t kStrip = 128;                    // columns that are finished at once
+constexpr int64_t kBlockBytes = int64_t{1} << 18;  // of rows, which a second-level cache holds
+constexpr int64_t kPairs = 256;                    // of a panel that the first cache holds
+constexpr int64_t kMaxBlock = 126;                 // rows, so that their sums stay near as well
+
+/// How much of what is multiplied, and where it lies.
+struct Extent {
+  int64_t rows, depth, columns;  ///< columns of a group
+  int64_t groups = 1;
+  bool operator==(const Extent&) const = default;
+};
+
+/// What a panel is packed from.
+struct PackedForm {
+  Extent extent;
+  bool by_column;    ///< weights [column, depth], else [depth, column]
+  int64_t channels;  ///< of a window, whose places come first in the weights and last in the rows
+  bool operator==(const PackedForm&) const = default;
+};
+
+int64_t panel_columns() { return quantized_loops().columns; }
+int64_t strips_of(const Extent& e) { return parts(e.columns, kStrip); }
+int64_t pairs_of(const Extent& e) { return parts(e.depth, 2); }
+/// Integers of all panels of a group.
+int64_t group_integers(const Extent& e) {
+  return filled(e.columns, panel_columns()) * 2 * pairs_of(e);
+}
+
+/// Weights in the order in which they are read, [group, strip, part of the pairs, panel, pair,
+/// column, 2], with zeros behind the last column and depth.
+void pack_weights(const int8_t* weight, const PackedForm& form, int16_t* packed) {
+  const Extent& e = form.extent;
+  const int64_t width = panel_columns(), panels = parts(e.columns, width), pairs = pairs_of(e);
+  const int64_t places = e.depth / form.channels;
+  parallel_for(e.groups * panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t group = panel / panels, first = panel % panels * width;
+      const int64_t strip = first / kStrip * kStrip;
+      const int64_t strip_width = filled(std::min(kStrip, e.columns - strip), width);
+      int16_t* const strip_at = packed + group * group_integers(e) + strip * pairs * 2;
+      const int64_t count = std::min(width, e.columns - first);
+      for (int64_t p = 0; p < pairs; ++p) {
+        const int64_t part = p / kPairs * kPairs, part_pairs = std::min(kPairs, pairs - part);
+        int16_t* const to = strip_at + part * strip_width * 2 +
+                            ((first - strip) * part_pairs + (p - part) * width) * 2;
+        std::fill_n(to, width * 2, int16_t{0});
+        for (int64_t k = 2 * p; k < std::min(2 * p + 2, e.depth); ++k) {
+          const int64_t source = k % form.channels * places + k / form.channels;
+          for (int64_t c = 0; c < count; ++c) {
+            const int64_t column = group * e.columns + first + c;
+            to[c * 2 + k % 2] =
+                form.by_column ? weight[column * e.depth + source] : weight[k * e.columns + column];
+          }
+        }
+      }
+    }
+  });
+}
+
+std::shared_ptr<Storage> packed_weights(const Layout& weight, const PackedForm& form) {
+  static PackedConstants<PackedForm> constants;
+  const auto bytes =
+      static_cast<size_t>(form.extent.groups * group_integers(form.extent)) * sizeof(int16_t);
+  return constants.get(weight.constant, static_cast<size_t>(weight.size()), form, bytes,
+                       [&](std::byte* to) {
+                         pack_weights(static_cast<const int8_t*>(weight.constant), form,
+                                      reinterpret_cast<int16_t*>(to));
+                       });
+}
+
+float number_at(const void* value, DType dtype) {
+  float number = 0;
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    number = static_cast<float>(*static_cast<const T*>(value));
+  });
+  return number;
+}
+
+/// One number, or one for each column, as floats for all columns.
+void spread(const float* values, int64_t size, int64_t columns, float* to) {
+  for (int64_t i = 0; i < columns; ++i) to[i] = values[size > 1 ? i : 0];
+}
+
+class QuantizedProduct : public Kernel {
+ public:
+  QuantizedProduct(const KernelRequest& request, const PackedForm& form, DType step_dtype,
+                   std::optional<double> low, std::optional<double> high)
+      : extent_(form.extent),
+        weights_(packed_weights(request.operands[q::kWeight], form)),
+        result_(request.results[0].dtype),
+        step_dtype_(step_dtype),
+        low_(static_cast<float>(low.value_or(-std::numeric_limits<double>::infinity()))),
+        high_(static_cast<float>(high.value_or(std::numeric_limits<double>::infinity()))),
+        bounded_(low || high) {
+    for (const Layout& layout : request.operands) {
+      dtypes_.push_back(layout.dtype);
+      sizes_.push_back(layout.present ? layout.size() : 0);
+    }
+    const Layout& residual = request.operands[q::kResidual];
+    finish_ = finish_loop(result_, residual.present ? std::optional(residual.dtype) : std::nullopt);
+    pitch_ = 2 * pairs_of(extent_);
+    const int64_t row_bytes = pitch_ * static_cast<int64_t>(sizeof(int16_t));
+    const int64_t tile = quantized_loops().rows;
+    const int64_t most =
+        std::clamp<int64_t>(kBlockBytes / row_bytes / tile * tile, tile, kMaxBlock);
+    block_ = filled(parts(extent_.rows, parts(extent_.rows, most)), tile);
+    const int64_t threads =
+        threads_for(extent_.rows * extent_.depth * extent_.columns * extent_.groups / 2);
+    // Few blocks are shared out by columns as well.
+    constexpr int64_t kEnough = 8;
+    const int64_t blocks = parts(extent_.rows, block_) * extent_.groups;
+    const int64_t wanted = blocks >= kEnough * threads ? 1 : threads / std::gcd(blocks, threads);
+    column_parts_ = std::min(wanted, strips_of(extent_));
+    tasks_ = blocks * column_parts_;
+    workers_ = std::min(threads, tasks_);
+  }
+
+  void run(const RunContext& context, void* const* operands, void* const* results) const override {
+    const int64_t all = extent_.columns * extent_.groups;
+    auto* const scales = reinterpret_cast<float*>(context.scratch);
+    float* const biases = scales + whole_lines(all);
+    const bool biased = has(q::kBias) && dtypes_[q::kBias] == DType::kF32;
+    if (has(q::kScale))
+      spread(static_cast<const float*>(operands[q::kScale]), sizes_[q::kScale], all, scales);
+    if (biased)
+      spread(static_cast<const float*>(operands[q::kBias]), sizes_[q::kBias], all, biases);
+    const Run run = {
+        .operands = operands,
+        .result = results[0],
+        .zero = static_cast<int16_t>(has(q::kXZero) ? number(operands, q::kXZero) : 0.0f),
+        .scales = scales,
+        .biases = biased ? biases : nullptr,
+        .finish = finish_of(operands)};
+    for_each_task(tasks_, workers_, context.scratch + shared_bytes(), task_bytes(),
+                  [&](int64_t task, std::byte* own) { run_task(task, run, own); });
+  }
+  size_t scratch_bytes() const override {
+    return shared_bytes() + static_cast<size_t>(workers_) * task_bytes();
+  }
+  bool reads(size_t i) const override { return i != q::kWeight; }
+  std::string implementation() const override { return "cpu:pairs"; }
+
+ protected:
+  /// Brings a row of a group together.
+  virtual void gather(const void* x, int64_t row, int64_t group, int16_t zero,
+                      int16_t* to) const = 0;
+  /// Where a row's columns from `column` (of all groups) on lie in the result and the residual.
+  struct Place {
+    int64_t offset, stride;
+  };
+  virtual Place place(int64_t row, int64_t column) const {
+    return {row * extent_.columns * extent_.groups + column, 1};
+  }
+
+  bool has(size_t i) const { return sizes_[i] > 0; }
+  void widen(const void* x, int64_t offset, int64_t n, int16_t zero, int16_t* to) const {
+    const QuantizedLoops& loops = quantized_loops();
+    if (dtypes_[q::kX] == DType::kU8)
+      loops.widen_u8(static_cast<const uint8_t*>(x) + offset, n, zero, to);
+    else
+      loops.widen_i8(static_cast<const int8_t*>(x) + offset, n, zero, to);
+  }
+
+  Extent extent_;
+
+ private:
+  float number(void* const* operands, size_t i) const { return number_at(operands[i], dtypes_[i]); }
+  QuantizedSteps steps(void* const* operands, size_t scale, size_t zero, DType dtype) const {
+    if (!has(scale)) return {};
+    QuantizedSteps out;
+    out.scale = number(operands, scale);
+    if (has(zero)) out.zero = number(operands, zero);
+    visit_dtype(dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      out.least = static_cast<float>(std::numeric_limits<T>::lowest());
+      out.greatest = static_cast<float>(std::numeric_limits<T>::max());
+    });
+    return out;
+  }
+  QuantizedFinish finish_of(void* const* operands) const {
+    QuantizedFinish f;
+    f.step = steps(operands, q::kStepScale, q::kStepZero, step_dtype_);
+    f.out = steps(operands, q::kOutScale, q::kOutZero, result_);
+    if (has(q::kResidualScale)) f.residual_scale = number(operands, q::kResidualScale);
+    if (has(q::kResidualZero)) f.residual_zero = number(operands, q::kResidualZero);
+    f.bounded = bounded_;
+    f.low = low_;
+    f.high = high_;
+    return f;
+  }
+  static QuantizedFinishLoop finish_loop(DType result, std::optional<DType> residual) {
+    const QuantizedLoops& loops = quantized_loops();
+    const auto& of = result == DType::kU8   ? loops.to_u8
+                     : result == DType::kI8 ? loops.to_i8
+                                            : loops.to_f32;
+    if (!residual) return of[0];
+    return *residual == DType::kU8 ? of[1] : *residual == DType::kI8 ? of[2] : of[3];
+  }
+
+  size_t shared_bytes() const {
+    return 2 * whole_lines(extent_.columns * extent_.groups) * sizeof(float);
+  }
+  size_t rows_bytes() const {
+    return aligned(static_cast<size_t>(block_ * pitch_) * sizeof(int16_t));
+  }
+  size_t task_bytes() const {
+    return rows_bytes() + static_cast<size_t>(block_ * kStrip) * sizeof(int32_t);
+  }
+
+  /// What all tasks of a run read.
+  struct Run {
+    void* const* operands;
+    void* result;
+    int16_t zero;
+    const float* scales;
+    const float* biases;  ///< null where there are none of float32
+    QuantizedFinish finish;
+  };
+
+  void run_task(int64_t task, const Run& run, std::byte* own) const {
+    const QuantizedLoops& loops = quantized_loops();
+    auto* const rows = reinterpret_cast<int16_t*>(own);
+    auto* const sums = reinterpret_cast<int32_t*>(own + rows_bytes());
+    const int64_t blocks = parts(extent_.rows, block_);
+    const int64_t part = task % column_parts_, block = task / column_parts_ % blocks,
+                  group = task / column_parts_ / blocks;
+    const int64_t first_row = block * block_, count = std::min(block_, extent_.rows - first_row);
+    for (int64_t r = 0; r < count; ++r) {
+      rows[(r + 1) * pitch_ - 1] = 0;
+      gather(run.operands[q::kX], first_row + r, group, run.zero, rows + r * pitch_);
+    }
+    const int64_t strips = strips_of(extent_), width = loops.columns;
+    const auto* const panels =
+        reinterpret_cast<const int16_t*>(weights_->data()) + group * group_integers(extent_);
+    for (int64_t strip = strips * part / column_parts_; strip < strips * (part + 1) / column_parts_;
+         ++strip) {
+      const int64_t first = strip * kStrip, columns = std::min(kStrip, extent_.columns - first);
+      const int64_t column = group * extent_.columns + first;
+      begin_sums(count, column, columns, run.operands, sums);
+      const int16_t* panel = panels + first * pitch_;
+      for (int64_t pair = 0; pair < pitch_ / 2; pair += kPairs) {
+        const int64_t pairs = std::min(kPairs, pitch_ / 2 - pair);
+        for (int64_t c = 0; c < columns; c += width, panel += pairs * width * 2)
+          for (int64_t r = 0; r < count; r += loops.rows)
+            loops.tile(rows + r * pitch_ + 2 * pair, pitch_, std::min(loops.rows, count - r), panel,
+                       pairs, sums + r * kStrip + c, kStrip);
+      }
+      for (int64_t r = 0; r < count; ++r)
+        finish(place(first_row + r, column), column, columns, run, sums + r * kStrip);
+    }
+  }
+
+  /// The biases of whole numbers, or zeros; in all columns of panels.
+  void begin_sums(int64_t rows, int64_t column, int64_t columns, void* const* operands,
+                  int32_t* sums) const {
+    std::fill_n(sums, kStrip, 0);
+    if (has(q::kBias) && dtypes_[q::kBias] == DType::kI32) {
+      const auto* const bias = static_cast<const int32_t*>(operands[q::kBias]);
+      for (int64_t c = 0; c < columns; ++c) sums[c] = bias[sizes_[q::kBias] > 1 ? column + c : 0];
+    }
+    for (int64_t r = 1; r < rows; ++r) std::copy_n(sums, kStrip, sums + r * kStrip);
+  }
+
+  void finish(Place at, int64_t column, int64_t columns, const Run& run,
+              const int32_t* sums) const {
+    const int64_t item = item_size(result_);
+    std::byte* const to = static_cast<std::byte*>(run.result) + at.offset * item;
+    if (!has(q::kScale)) return store(sums, columns, at, to);
+    const std::byte* residual = nullptr;
+    alignas(64) std::byte near[kStrip * sizeof(float)], results[kStrip * sizeof(float)];
+    if (has(q::kResidual)) {
+      const int64_t size = item_size(dtypes_[q::kResidual]);
+      residual = static_cast<const std::byte*>(run.operands[q::kResidual]) + at.offset * size;
+      if (at.stride != 1) {
+        for (int64_t c = 0; c < columns; ++c)
+          std::memcpy(near + c * size, residual + c * at.stride * size, static_cast<size_t>(size));
+        residual = near;
+      }
+    }
+    const float* const bias = run.biases ? run.biases + column : nullptr;
+    finish_(sums, columns, run.finish, run.scales + column, bias, residual,
+            at.stride == 1 ? to : results);
+    if (at.stride != 1) store(results, columns, at, to);
+  }
+
+  void store(const void* values, int64_t columns, Place at, std::byte* to) const {
+    const int64_t item = item_size(result_);
+    const auto* const from = static_cast<const std::byte*>(values);
+    if (at.stride == 1) {
+      std::memcpy(to, from, static_cast<size_t>(columns * item));
+      return;
+    }
+    for (int64_t c = 0; c < columns; ++c)
+      std::memcpy(to + c * at.stride * item, from + c * item, static_cast<size_t>(item));
+  }
+
+  std::shared_ptr<Storage> weights_;
+  DType result_, step_dtype_;
+  float low_, high_;
+  bool bounded_;
+  QuantizedFinishLoop finish_;
+  std::vector<DType> dtypes_;
+  std::vector<int64_t> sizes_;  ///< of operands; 0 where there is none
+  int64_t pitch_, block_;       ///< integers of a row; rows of a block
+  int64_t column_parts_, tasks_, workers_;
+};
+
+class QuantizedLinear final : public QuantizedProduct {
+  using QuantizedProduct::QuantizedProduct;
+
+ protected:
+  void gather(const void* x, int64_t row, int64_t /*group*/, int16_t zero,
+              int16_t* to) const override {
+    widen(x, row * extent_.depth, extent_.depth, zero, to);
+  }
+};
+
+class QuantizedConvolution final : public QuantizedProduct {
+ public:
+  QuantizedConvolution(const KernelRequest& request, const PackedForm& form, const ConvShape& shape,
+                       const QuantizedConvAttrs& attrs)
+      : QuantizedProduct(request, form, attrs.step_dtype, attrs.low, attrs.high),
+        s_(shape),
+        in_(ImageStrides::of(s_.in_channels, s_.height, s_.width, s_.channels_last)),
+        out_(ImageStrides::of(s_.out_channels, s_.out_height, s_.out_width, s_.channels_last)) {}
+
+ protected:
+  void gather(const void* x, int64_t row, int64_t group, int16_t zero, int16_t* to) const override {
+    const int64_t image = row / s_.positions(), at = row % s_.positions();
+    const int64_t top = at / s_.out_width * s_.stride_height - s_.top;
+    const int64_t left = at % s_.out_width * s_.stride_width - s_.left;
+    const int64_t channels = s_.group_inputs();
+    const int64_t base = image * in_.batch + group * channels * in_.channel;
+    for (int64_t r = 0; r < s_.kernel_height; ++r) {
+      const int64_t y = top + r * s_.dilation_height;
+      if (y < 0 || y >= s_.height) {
+        std::fill_n(to, s_.kernel_width * channels, int16_t{0});
+        to += s_.kernel_width * channels;
+        continue;
+      }
+      const int64_t line = base + y * in_.row;
+      // The places of a row side by side are one run where they hold all channels.
+      if (in_.channel == 1 && s_.groups == 1 && s_.dilation_width == 1) {
+        const int64_t begin = std::clamp<int64_t>(-left, 0, s_.kernel_width);
+        const int64_t end = std::clamp<int64_t>(s_.width - left, begin, s_.kernel_width);
+        std::fill_n(to, begin * channels, int16_t{0});
+        widen(x, line + (left + begin) * in_.column, (end - begin) * channels, zero,
+              to + begin * channels);
+        std::fill_n(to + end * channels, (s_.kernel_width - end) * channels, int16_t{0});
+        to += s_.kernel_width * channels;
+        continue;
+      }
+      for (int64_t c = 0; c < s_.kernel_width; ++c, to += channels) {
+        const int64_t column = left + c * s_.dilation_width;
+        if (column < 0 || column >= s_.width)
+          std::fill_n(to, channels, int16_t{0});
+        else if (in_.channel == 1)
+          widen(x, line + column * in_.column, channels, zero, to);
+        else
+          for (int64_t i = 0; i < channels; ++i)
+            widen(x, line + column * in_.column + i * in_.channel, 1, zero, to + i);
+      }
+    }
+  }
+  Place place(int64_t row, int64_t column) const override {
+    const int64_t image = row / s_.positions(), at = row % s_.positions();
+    return {image * out_.batch + column * out_.channel + at * out_.column, out_.channel};
+  }
+
+ private:
+  ConvShape s_;
+  ImageStrides in_, out_;
+};
+
+/// True for operands that the kernels here compute with, whatever their sizes.
+bool computes(const KernelRequest& request) {
+  const Layout &x = request.operands[q::kX], &weight = request.operands[q::kWeight],
+               &zero = request.operands[q::kXZero], &residual = request.operands[q::kResidual];
+  const DType result = request.results[0].dtype;
+  if (vector_bytes() < 32 || x.size() == 0 || !weight.constant || weight.size() == 0) return false;
+  const auto is_byte = [](DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; };
+  // What is left of bytes fits in 16 bits.
+  if (zero.present && !is_byte(zero.dtype) &&
+      !(zero.constant && std::abs(constant_of(zero).number()) <= 255))
+    return false;
+  if (!is_byte(result) && result != DType::kF32 && result != DType::kI32) return false;
+  return !residual.present || is_byte(residual.dtype) || residual.dtype == DType::kF32;
+}
+
+}  // namespace
+
+bool multiplies_in_pairs(const Array& weight) {
+  if (vector_bytes() < 32) return false;
+  return weight.shape.size() == 2 || (weight.shape.size() == 4 && weight.shape[1] > 1);
+}
+
+std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
+  if (request.results[0].size() == 0) return nothing_to_do();
+  if (!computes(request)) return nullptr;
+  const QuantizedLinearAttrs attrs(request.attrs);
+  const Layout& weight = request.operands[q::kWeight];
+  const int64_t depth = weight.shape[0];
+  const Extent extent{request.operands[q::kX].size() / depth, depth, weight.shape[1]};
+  return std::make_unique<QuantizedLinear>(request, PackedForm{extent, false, depth},
+                                           attrs.step_dtype, attrs.low, attrs.high);
+}
+
+std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
+  if (request.results[0].size() == 0) return nothing_to_do();
+  if (!computes(request)) return nullptr;
+  const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[q::kX].shape,
+                                    request.operands[q::kWeight].shape, request.results[0].shape);
+  if (s.has_planes()) return nullptr;
+  const Extent extent{s.batch * s.positions(), s.depth(), s.group_outputs(), s.groups};
+  return std::make_unique<QuantizedConvolution>(request, PackedForm{extent, true, s.group_inputs()},
+                                                s, QuantizedConvAttrs(request.attrs));
+}
+
+}  // namespace paddle::cpu

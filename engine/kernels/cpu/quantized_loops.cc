@@ -1,0 +1,221 @@
+// Vector loops of convolutions and products on bytes.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/quantized_loops.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "hwy/highway.h"
+
+#include "kernels/cpu/quantized_loops.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paddle::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Sums = hn::ScalableTag<int32_t>;
+using Floats = hn::RebindToFloat<Sums>;
+using Wide = hn::ScalableTag<int16_t>;
+
+// Rows whose sums of two vectors stay in registers.
+constexpr int kRows = 6;
+
+int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Sums())); }
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <int kPart>
+void tile_of(const int16_t* x, int64_t pitch, const int16_t* panel, int64_t pairs, int32_t* sums,
+             int64_t sums_pitch) {
+  for (int64_t r = 0; r < kPart; ++r)
+    for (int64_t c = 0; c < 2 * lanes(); ++c) {
+      int32_t sum = sums[r * sums_pitch + c];
+      for (int64_t p = 0; p < pairs; ++p)
+        for (int64_t k = 0; k < 2; ++k)
+          sum += x[r * pitch + 2 * p + k] * panel[(p * 2 * lanes() + c) * 2 + k];
+      sums[r * sums_pitch + c] = sum;
+    }
+}
+
+#else
+
+using Pairs = hn::RepartitionToNarrow<Sums>;
+
+template <int kPart>
+void tile_of(const int16_t* x, int64_t pitch, const int16_t* panel, int64_t pairs, int32_t* sums,
+             int64_t sums_pitch) {
+  const Sums d;
+  const Pairs narrow;
+  hn::Vec<Sums> sum[kPart][2];
+#pragma GCC unroll 6
+  for (int r = 0; r < kPart; ++r) {
+    sum[r][0] = hn::LoadU(d, sums + r * sums_pitch);
+    sum[r][1] = hn::LoadU(d, sums + r * sums_pitch + lanes());
+  }
+  auto unused = hn::Zero(d);  // where pairs are summed in two halves, the other one
+  for (int64_t p = 0; p < pairs; ++p, panel += 4 * lanes()) {
+    const auto left = hn::LoadU(narrow, panel), right = hn::LoadU(narrow, panel + 2 * lanes());
+#pragma GCC unroll 6
+    for (int r = 0; r < kPart; ++r) {
+      int32_t pair;
+      std::memcpy(&pair, x + r * pitch + 2 * p, sizeof(pair));
+      const auto both = hn::BitCast(narrow, hn::Set(d, pair));
+      sum[r][0] = hn::ReorderWidenMulAccumulate(d, both, left, sum[r][0], unused);
+      sum[r][1] = hn::ReorderWidenMulAccumulate(d, both, right, sum[r][1], unused);
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < kPart; ++r) {
+    hn::StoreU(sum[r][0], d, sums + r * sums_pitch);
+    hn::StoreU(sum[r][1], d, sums + r * sums_pitch + lanes());
+  }
+}
+
+#endif
+
+/// functions[i] is made for i + 1 rows.
+template <size_t... kIndex>
+constexpr auto tile_functions(std::index_sequence<kIndex...>) {
+  return std::array{&tile_of<static_cast<int>(kIndex) + 1>...};
+}
+
+void tile(const int16_t* x, int64_t pitch, int64_t rows, const int16_t* panel, int64_t pairs,
+          int32_t* sums, int64_t sums_pitch) {
+  static constexpr auto functions =
+      tile_functions(std::make_index_sequence<static_cast<size_t>(kRows)>());
+  functions[static_cast<size_t>(rows - 1)](x, pitch, panel, pairs, sums, sums_pitch);
+}
+
+template <class T>
+void widen(const T* x, int64_t n, int16_t zero, int16_t* to) {
+  const Wide d;
+  const hn::Rebind<T, Wide> from;
+  const auto origin = hn::Set(d, zero);
+  const auto step = static_cast<int64_t>(hn::Lanes(d));
+  if (n < step) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int16_t>(x[i] - zero);
+    return;
+  }
+  // The last vector is moved back over those before it.
+  for (int64_t i = 0; i < n; i += step) {
+    const int64_t at = std::min(i, n - step);
+    hn::StoreU(hn::Sub(hn::PromoteTo(d, hn::LoadU(from, x + at)), origin), d, to + at);
+  }
+}
+
+/// Bytes or floats as a vector of floats.
+template <class T>
+HWY_INLINE auto as_floats(const T* x) {
+  const Floats d;
+  if constexpr (std::is_same_v<T, float>) {
+    return hn::LoadU(d, x);
+  } else {
+    const hn::Rebind<T, Floats> from;
+    return hn::ConvertTo(d, hn::PromoteTo(Sums(), hn::LoadU(from, x)));
+  }
+}
+
+/// As quantize rounds; NaN gives the least.
+template <class V>
+HWY_INLINE V rounded(V x, const QuantizedSteps& s) {
+  const Floats d;
+  const auto least = hn::Set(d, s.least);
+  const auto v = hn::Add(hn::Round(hn::Div(x, hn::Set(d, s.scale))), hn::Set(d, s.zero));
+  return hn::Min(hn::IfThenElse(hn::Gt(v, least), v, least), hn::Set(d, s.greatest));
+}
+
+/// One vector; `Residual` is void where there is none.
+template <class Residual, class T>
+HWY_INLINE void finish_vector(const int32_t* sums, const float* scale, const float* bias,
+                              const Residual* residual, const QuantizedFinish& f, T* to) {
+  const Floats d;
+  auto v = hn::Mul(hn::ConvertTo(d, hn::LoadU(Sums(), sums)), hn::LoadU(d, scale));
+  if (bias) v = hn::Add(v, hn::LoadU(d, bias));
+  if (f.step.scale > 0)
+    v = hn::Mul(hn::Sub(rounded(v, f.step), hn::Set(d, f.step.zero)), hn::Set(d, f.step.scale));
+  if constexpr (!std::is_void_v<Residual>)
+    v = hn::Add(v, hn::Mul(hn::Sub(as_floats(residual), hn::Set(d, f.residual_zero)),
+                           hn::Set(d, f.residual_scale)));
+  if (f.bounded) {
+    const auto low = hn::Set(d, f.low), high = hn::Set(d, f.high);
+    v = hn::IfThenElse(hn::Lt(v, low), low, v);  // NaN stays
+    v = hn::IfThenElse(hn::Gt(v, high), high, v);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    hn::StoreU(v, d, to);
+  } else {
+    const hn::Rebind<T, Floats> narrow;
+    hn::StoreU(hn::DemoteTo(narrow, hn::ConvertTo(Sums(), rounded(v, f.out))), narrow, to);
+  }
+}
+
+template <class Residual, class T>
+void finish(const int32_t* sums, int64_t n, const QuantizedFinish& f, const float* scale,
+            const float* bias, const void* residual, void* to) {
+  using Item = std::conditional_t<std::is_void_v<Residual>, char, Residual>;
+  const auto* const added = static_cast<const Item*>(residual);
+  T* const out = static_cast<T*>(to);
+  const auto one = [&](const int32_t* s, const float* factor, const float* shift, const Item* r,
+                       T* y) {
+    if constexpr (std::is_void_v<Residual>)
+      finish_vector<void>(s, factor, shift, nullptr, f, y);
+    else
+      finish_vector(s, factor, shift, r, f, y);
+  };
+  int64_t i = 0;
+  for (; i + lanes() <= n; i += lanes())
+    one(sums + i, scale + i, bias ? bias + i : nullptr, added + (added ? i : 0), out + i);
+  if (i >= n) return;
+  constexpr size_t kLanes = hn::MaxLanes(Sums());
+  const size_t rest = std::min(kLanes, static_cast<size_t>(n - i));
+  int32_t last[kLanes] = {};
+  float scales[kLanes] = {}, biases[kLanes] = {};
+  Item items[kLanes] = {};
+  T results[kLanes];
+  std::copy_n(sums + i, rest, last);
+  std::copy_n(scale + i, rest, scales);
+  if (bias) std::copy_n(bias + i, rest, biases);
+  if (added) std::copy_n(added + i, rest, items);
+  one(last, scales, bias ? biases : nullptr, items, results);
+  std::copy_n(results, rest, out + i);
+}
+
+template <class T>
+constexpr std::array<QuantizedFinishLoop, 4> finish_loops() {
+  return {finish<void, T>, finish<uint8_t, T>, finish<int8_t, T>, finish<float, T>};
+}
+
+}  // namespace
+
+const QuantizedLoops* quantized_loops_of() {
+  static const QuantizedLoops loops = {
+      .columns = 2 * lanes(),
+      .rows = kRows,
+      .tile = tile,
+      .widen_u8 = widen<uint8_t>,
+      .widen_i8 = widen<int8_t>,
+      .to_u8 = finish_loops<uint8_t>(),
+      .to_i8 = finish_loops<int8_t>(),
+      .to_f32 = finish_loops<float>(),
+  };
+  return &loops;
+}
+
+}  // namespace paddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paddle::cpu {
+
+HWY_EXPORT(quantized_loops_of);
+
+const QuantizedLoops& quantized_loops() { return *HWY_DYNAMIC_DISPATCH(quantized_loops_of)(); }
+
+}  // namespace paddle::cpu
+#endif

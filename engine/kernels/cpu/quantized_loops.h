@@ -1,0 +1,47 @@
+#pragma once
+// Vector loops of convolutions and products on bytes (quantized.cc), which are multiplied as
+// integers of 16 bits in pairs: a pair of products and their sum with one of 32 bits is one or two
+// instructions on every processor with AVX2, and exact.
+
+#include <array>
+#include <cstdint>
+
+namespace paddle::cpu {
+
+/// Integers from `least` to `greatest` that stand for (integer - zero) * scale.
+struct QuantizedSteps {
+  float scale = 0;  ///< 0 where there are none
+  float zero = 0, least = 0, greatest = 0;
+};
+
+/// What is done to sums times their column's scale plus its bias, in this order.
+struct QuantizedFinish {
+  QuantizedSteps step;  ///< that they are rounded to
+  float residual_scale = 1, residual_zero = 0;
+  bool bounded = false;  ///< by low and high
+  float low = 0, high = 0;
+  QuantizedSteps out;  ///< of results of bytes
+};
+
+/// to[i] from sums[i], scale[i], bias[i] (null for 0) and residual[i].
+using QuantizedFinishLoop = void (*)(const int32_t* sums, int64_t n, const QuantizedFinish& f,
+                                     const float* scale, const float* bias, const void* residual,
+                                     void* to);
+
+struct QuantizedLoops {
+  int64_t columns;  ///< of a panel: of two vectors of sums
+  int64_t rows;     ///< that are computed at once, at most
+  /// sums[row, column] of a panel += the sum over pairs of x[row, pair, 2] * panel[pair, column,
+  /// 2].
+  void (*tile)(const int16_t* x, int64_t pitch, int64_t rows, const int16_t* panel, int64_t pairs,
+               int32_t* sums, int64_t sums_pitch);
+  /// to[i] = x[i] - zero
+  void (*widen_u8)(const uint8_t* x, int64_t n, int16_t zero, int16_t* to);
+  void (*widen_i8)(const int8_t* x, int64_t n, int16_t zero, int16_t* to);
+  /// By results; in each without a residual, and with one of u8, i8 and f32.
+  std::array<QuantizedFinishLoop, 4> to_u8, to_i8, to_f32;
+};
+
+const QuantizedLoops& quantized_loops();
+
+}  // namespace paddle::cpu
