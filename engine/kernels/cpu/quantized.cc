@@ -4,9 +4,10 @@
 #include "kernels/cpu/quantized.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,7 @@ namespace {
 namespace q = quantized;
 
 constexpr int64_t kStrip = 128;                    // columns that are finished at once
-constexpr int64_t kBlockBytes = int64_t{1} << 18;  // of rows, which a second-level cache holds
+constexpr int64_t kBlockBytes = int64_t{1} << 17;  // of rows, which a second-level cache holds
 constexpr int64_t kPairs = 256;                    // of a panel that the first cache holds
 constexpr int64_t kMaxBlock = 126;                 // rows, so that their sums stay near as well
 
@@ -48,14 +49,14 @@ struct PackedForm {
 int64_t panel_columns() { return quantized_loops().columns; }
 int64_t strips_of(const Extent& e) { return parts(e.columns, kStrip); }
 int64_t pairs_of(const Extent& e) { return parts(e.depth, 2); }
-/// Integers of all panels of a group.
-int64_t group_integers(const Extent& e) {
+/// Bytes of all panels of a group.
+int64_t group_bytes(const Extent& e) {
   return filled(e.columns, panel_columns()) * 2 * pairs_of(e);
 }
 
 /// Weights in the order in which they are read, [group, strip, part of the pairs, panel, pair,
 /// column, 2], with zeros behind the last column and depth.
-void pack_weights(const int8_t* weight, const PackedForm& form, int16_t* packed) {
+void pack_weights(const int8_t* weight, const PackedForm& form, int8_t* packed) {
   const Extent& e = form.extent;
   const int64_t width = panel_columns(), panels = parts(e.columns, width), pairs = pairs_of(e);
   const int64_t places = e.depth / form.channels;
@@ -64,13 +65,13 @@ void pack_weights(const int8_t* weight, const PackedForm& form, int16_t* packed)
       const int64_t group = panel / panels, first = panel % panels * width;
       const int64_t strip = first / kStrip * kStrip;
       const int64_t strip_width = filled(std::min(kStrip, e.columns - strip), width);
-      int16_t* const strip_at = packed + group * group_integers(e) + strip * pairs * 2;
+      int8_t* const strip_at = packed + group * group_bytes(e) + strip * pairs * 2;
       const int64_t count = std::min(width, e.columns - first);
       for (int64_t p = 0; p < pairs; ++p) {
         const int64_t part = p / kPairs * kPairs, part_pairs = std::min(kPairs, pairs - part);
-        int16_t* const to = strip_at + part * strip_width * 2 +
-                            ((first - strip) * part_pairs + (p - part) * width) * 2;
-        std::fill_n(to, width * 2, int16_t{0});
+        int8_t* const to = strip_at + part * strip_width * 2 +
+                           ((first - strip) * part_pairs + (p - part) * width) * 2;
+        std::fill_n(to, width * 2, int8_t{0});
         for (int64_t k = 2 * p; k < std::min(2 * p + 2, e.depth); ++k) {
           const int64_t source = k % form.channels * places + k / form.channels;
           for (int64_t c = 0; c < count; ++c) {
@@ -86,12 +87,11 @@ void pack_weights(const int8_t* weight, const PackedForm& form, int16_t* packed)
 
 std::shared_ptr<Storage> packed_weights(const Layout& weight, const PackedForm& form) {
   static PackedConstants<PackedForm> constants;
-  const auto bytes =
-      static_cast<size_t>(form.extent.groups * group_integers(form.extent)) * sizeof(int16_t);
+  const auto bytes = static_cast<size_t>(form.extent.groups * group_bytes(form.extent));
   return constants.get(weight.constant, static_cast<size_t>(weight.size()), form, bytes,
                        [&](std::byte* to) {
                          pack_weights(static_cast<const int8_t*>(weight.constant), form,
-                                      reinterpret_cast<int16_t*>(to));
+                                      reinterpret_cast<int8_t*>(to));
                        });
 }
 
@@ -135,9 +135,9 @@ class QuantizedProduct : public Kernel {
     const int64_t threads =
         threads_for(extent_.rows * extent_.depth * extent_.columns * extent_.groups / 2);
     // Few blocks are shared out by columns as well.
-    constexpr int64_t kEnough = 8;
+    constexpr int64_t kTasksOfThread = 6;
     const int64_t blocks = parts(extent_.rows, block_) * extent_.groups;
-    const int64_t wanted = blocks >= kEnough * threads ? 1 : threads / std::gcd(blocks, threads);
+    const int64_t wanted = threads > 1 ? parts(kTasksOfThread * threads, blocks) : 1;
     column_parts_ = std::min(wanted, strips_of(extent_));
     tasks_ = blocks * column_parts_;
     workers_ = std::min(threads, tasks_);
@@ -159,8 +159,14 @@ class QuantizedProduct : public Kernel {
         .scales = scales,
         .biases = biased ? biases : nullptr,
         .finish = finish_of(operands)};
-    for_each_task(tasks_, workers_, context.scratch + shared_bytes(), task_bytes(),
-                  [&](int64_t task, std::byte* own) { run_task(task, run, own); });
+    // Whoever is free takes the next task: a core that is slowed down holds up one of them.
+    std::atomic<int64_t> next = 0;
+    const auto work = [&](int64_t, int64_t, int64_t worker) {
+      std::byte* const own =
+          context.scratch + shared_bytes() + static_cast<size_t>(worker) * task_bytes();
+      for (int64_t task = next++; task < tasks_; task = next++) run_task(task, run, own);
+    };
+    deal(tasks_, workers_, work);
   }
   size_t scratch_bytes() const override {
     return shared_bytes() + static_cast<size_t>(workers_) * task_bytes();
@@ -193,27 +199,39 @@ class QuantizedProduct : public Kernel {
 
  private:
   float number(void* const* operands, size_t i) const { return number_at(operands[i], dtypes_[i]); }
-  QuantizedSteps steps(void* const* operands, size_t scale, size_t zero, DType dtype) const {
+  QuantizedSteps steps(void* const* operands, size_t scale, float zero, DType dtype) const {
     if (!has(scale)) return {};
     QuantizedSteps out;
     out.scale = number(operands, scale);
-    if (has(zero)) out.zero = number(operands, zero);
+    out.inverse = 1.0f / out.scale;
     visit_dtype(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      out.least = static_cast<float>(std::numeric_limits<T>::lowest());
-      out.greatest = static_cast<float>(std::numeric_limits<T>::max());
+      out.least = static_cast<float>(std::numeric_limits<T>::lowest()) - zero;
+      out.greatest = static_cast<float>(std::numeric_limits<T>::max()) - zero;
     });
     return out;
   }
   QuantizedFinish finish_of(void* const* operands) const {
+    const auto zero = [&](size_t i) { return has(i) ? number(operands, i) : 0.0f; };
     QuantizedFinish f;
-    f.step = steps(operands, q::kStepScale, q::kStepZero, step_dtype_);
-    f.out = steps(operands, q::kOutScale, q::kOutZero, result_);
-    if (has(q::kResidualScale)) f.residual_scale = number(operands, q::kResidualScale);
-    if (has(q::kResidualZero)) f.residual_zero = number(operands, q::kResidualZero);
+    f.step = steps(operands, q::kStepScale, zero(q::kStepZero), step_dtype_);
+    if (has(q::kResidualScale)) {
+      f.residual_scale = number(operands, q::kResidualScale);
+      f.residual_shift = -zero(q::kResidualZero) * f.residual_scale;
+    }
     f.bounded = bounded_;
     f.low = low_;
     f.high = high_;
+    f.out_zero = zero(q::kOutZero);
+    f.out = steps(operands, q::kOutScale, f.out_zero, result_);
+    if (bounded_) {
+      const auto held = [&](float bound) {
+        return std::clamp(std::nearbyint(bound * f.out.inverse), f.out.least, f.out.greatest);
+      };
+      const float least = held(low_), greatest = held(high_);
+      f.out.least = least;
+      f.out.greatest = greatest;
+    }
     return f;
   }
   static QuantizedFinishLoop finish_loop(DType result, std::optional<DType> residual) {
@@ -259,13 +277,13 @@ class QuantizedProduct : public Kernel {
     }
     const int64_t strips = strips_of(extent_), width = loops.columns;
     const auto* const panels =
-        reinterpret_cast<const int16_t*>(weights_->data()) + group * group_integers(extent_);
+        reinterpret_cast<const int8_t*>(weights_->data()) + group * group_bytes(extent_);
     for (int64_t strip = strips * part / column_parts_; strip < strips * (part + 1) / column_parts_;
          ++strip) {
       const int64_t first = strip * kStrip, columns = std::min(kStrip, extent_.columns - first);
       const int64_t column = group * extent_.columns + first;
       begin_sums(count, column, columns, run.operands, sums);
-      const int16_t* panel = panels + first * pitch_;
+      const int8_t* panel = panels + first * pitch_;
       for (int64_t pair = 0; pair < pitch_ / 2; pair += kPairs) {
         const int64_t pairs = std::min(kPairs, pitch_ / 2 - pair);
         for (int64_t c = 0; c < columns; c += width, panel += pairs * width * 2)
@@ -411,6 +429,13 @@ bool computes(const KernelRequest& request) {
   if (zero.present && !is_byte(zero.dtype) &&
       !(zero.constant && std::abs(constant_of(zero).number()) <= 255))
     return false;
+  // Steps are divided by as multiplied by their inverse.
+  for (const size_t i : {q::kStepScale, q::kOutScale}) {
+    const Layout& scale = request.operands[i];
+    if (scale.present &&
+        !(scale.constant && std::isnormal(1.0f / static_cast<float>(constant_of(scale).number()))))
+      return false;
+  }
   if (!is_byte(result) && result != DType::kF32 && result != DType::kI32) return false;
   return !residual.present || is_byte(residual.dtype) || residual.dtype == DType::kF32;
 }

@@ -31,7 +31,7 @@ int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Sums())); }
 #if HWY_TARGET == HWY_SCALAR
 
 template <int kPart>
-void tile_of(const int16_t* x, int64_t pitch, const int16_t* panel, int64_t pairs, int32_t* sums,
+void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs, int32_t* sums,
              int64_t sums_pitch) {
   for (int64_t r = 0; r < kPart; ++r)
     for (int64_t c = 0; c < 2 * lanes(); ++c) {
@@ -48,10 +48,11 @@ void tile_of(const int16_t* x, int64_t pitch, const int16_t* panel, int64_t pair
 using Pairs = hn::RepartitionToNarrow<Sums>;
 
 template <int kPart>
-void tile_of(const int16_t* x, int64_t pitch, const int16_t* panel, int64_t pairs, int32_t* sums,
+void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs, int32_t* sums,
              int64_t sums_pitch) {
   const Sums d;
   const Pairs narrow;
+  const hn::Rebind<int8_t, Pairs> bytes;
   hn::Vec<Sums> sum[kPart][2];
 #pragma GCC unroll 6
   for (int r = 0; r < kPart; ++r) {
@@ -60,7 +61,8 @@ void tile_of(const int16_t* x, int64_t pitch, const int16_t* panel, int64_t pair
   }
   auto unused = hn::Zero(d);  // where pairs are summed in two halves, the other one
   for (int64_t p = 0; p < pairs; ++p, panel += 4 * lanes()) {
-    const auto left = hn::LoadU(narrow, panel), right = hn::LoadU(narrow, panel + 2 * lanes());
+    const auto left = hn::PromoteTo(narrow, hn::LoadU(bytes, panel));
+    const auto right = hn::PromoteTo(narrow, hn::LoadU(bytes, panel + 2 * lanes()));
 #pragma GCC unroll 6
     for (int r = 0; r < kPart; ++r) {
       int32_t pair;
@@ -85,7 +87,7 @@ constexpr auto tile_functions(std::index_sequence<kIndex...>) {
   return std::array{&tile_of<static_cast<int>(kIndex) + 1>...};
 }
 
-void tile(const int16_t* x, int64_t pitch, int64_t rows, const int16_t* panel, int64_t pairs,
+void tile(const int16_t* x, int64_t pitch, int64_t rows, const int8_t* panel, int64_t pairs,
           int32_t* sums, int64_t sums_pitch) {
   static constexpr auto functions =
       tile_functions(std::make_index_sequence<static_cast<size_t>(kRows)>());
@@ -121,12 +123,12 @@ HWY_INLINE auto as_floats(const T* x) {
   }
 }
 
-/// As quantize rounds; NaN gives the least.
+/// As quantize rounds, without the zero point; NaN gives the least.
 template <class V>
 HWY_INLINE V rounded(V x, const QuantizedSteps& s) {
   const Floats d;
   const auto least = hn::Set(d, s.least);
-  const auto v = hn::Add(hn::Round(hn::Div(x, hn::Set(d, s.scale))), hn::Set(d, s.zero));
+  const auto v = hn::Round(hn::Mul(x, hn::Set(d, s.inverse)));
   return hn::Min(hn::IfThenElse(hn::Gt(v, least), v, least), hn::Set(d, s.greatest));
 }
 
@@ -137,21 +139,21 @@ HWY_INLINE void finish_vector(const int32_t* sums, const float* scale, const flo
   const Floats d;
   auto v = hn::Mul(hn::ConvertTo(d, hn::LoadU(Sums(), sums)), hn::LoadU(d, scale));
   if (bias) v = hn::Add(v, hn::LoadU(d, bias));
-  if (f.step.scale > 0)
-    v = hn::Mul(hn::Sub(rounded(v, f.step), hn::Set(d, f.step.zero)), hn::Set(d, f.step.scale));
+  if (f.step.scale > 0) v = hn::Mul(rounded(v, f.step), hn::Set(d, f.step.scale));
   if constexpr (!std::is_void_v<Residual>)
-    v = hn::Add(v, hn::Mul(hn::Sub(as_floats(residual), hn::Set(d, f.residual_zero)),
-                           hn::Set(d, f.residual_scale)));
-  if (f.bounded) {
-    const auto low = hn::Set(d, f.low), high = hn::Set(d, f.high);
-    v = hn::IfThenElse(hn::Lt(v, low), low, v);  // NaN stays
-    v = hn::IfThenElse(hn::Gt(v, high), high, v);
-  }
+    v = hn::MulAdd(as_floats(residual), hn::Set(d, f.residual_scale),
+                   hn::Add(v, hn::Set(d, f.residual_shift)));
   if constexpr (std::is_same_v<T, float>) {
+    if (f.bounded) {
+      const auto low = hn::Set(d, f.low), high = hn::Set(d, f.high);
+      v = hn::IfThenElse(hn::Lt(v, low), low, v);  // NaN stays
+      v = hn::IfThenElse(hn::Gt(v, high), high, v);
+    }
     hn::StoreU(v, d, to);
   } else {
     const hn::Rebind<T, Floats> narrow;
-    hn::StoreU(hn::DemoteTo(narrow, hn::ConvertTo(Sums(), rounded(v, f.out))), narrow, to);
+    v = hn::Add(rounded(v, f.out), hn::Set(d, f.out_zero));
+    hn::StoreU(hn::DemoteTo(narrow, hn::ConvertTo(Sums(), v)), narrow, to);
   }
 }
 

@@ -1,26 +1,29 @@
 #pragma once
 // Vector loops of convolutions and products on bytes (quantized.cc), which are multiplied as
-// integers of 16 bits in pairs: a pair of products and their sum with one of 32 bits is one or two
-// instructions on every processor with AVX2, and exact.
+// integers of 16 bits in pairs: a pair of products and their sum with one of 32 bits takes two
+// instructions on every processor with AVX2, and is exact.
 
 #include <array>
 #include <cstdint>
 
 namespace paddle::cpu {
 
-/// Integers from `least` to `greatest` that stand for (integer - zero) * scale.
+/// Integers that stand for integer * scale, between two of them; what a zero point adds is left
+/// out.
 struct QuantizedSteps {
-  float scale = 0;  ///< 0 where there are none
-  float zero = 0, least = 0, greatest = 0;
+  float scale = 0;    ///< 0 where there are none
+  float inverse = 0;  ///< of the scale
+  float least = 0, greatest = 0;
 };
 
 /// What is done to sums times their column's scale plus its bias, in this order.
 struct QuantizedFinish {
-  QuantizedSteps step;  ///< that they are rounded to
-  float residual_scale = 1, residual_zero = 0;
-  bool bounded = false;  ///< by low and high
+  QuantizedSteps step;                           ///< that they are rounded to
+  float residual_scale = 1, residual_shift = 0;  ///< residual * scale + shift is added
+  bool bounded = false;                          ///< by low and high
   float low = 0, high = 0;
-  QuantizedSteps out;  ///< of results of bytes
+  QuantizedSteps out;  ///< of results of bytes, with their bounds
+  float out_zero = 0;
 };
 
 /// to[i] from sums[i], scale[i], bias[i] (null for 0) and residual[i].
@@ -33,7 +36,7 @@ struct QuantizedLoops {
   int64_t rows;     ///< that are computed at once, at most
   /// sums[row, column] of a panel += the sum over pairs of x[row, pair, 2] * panel[pair, column,
   /// 2].
-  void (*tile)(const int16_t* x, int64_t pitch, int64_t rows, const int16_t* panel, int64_t pairs,
+  void (*tile)(const int16_t* x, int64_t pitch, int64_t rows, const int8_t* panel, int64_t pairs,
                int32_t* sums, int64_t sums_pitch);
   /// to[i] = x[i] - zero
   void (*widen_u8)(const uint8_t* x, int64_t n, int16_t zero, int16_t* to);

@@ -41,14 +41,14 @@ dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
 constexpr int64_t kMinPixels = 4;
 
 /// rows × constant as the convolution of an image of one row whose pixels are the rows: without
-/// AVX-512 oneDNN has packed code for that alone, while products pack their right side in each call.
-/// Measured on Zen 3 (docs/architecture.md). Null where it has not.
+/// AVX-512 oneDNN has packed code for that alone, while products pack their right side in each
+/// call. Measured on Zen 3 (docs/architecture.md). Null where it has not.
 std::unique_ptr<Kernel> product_by_pixels(const KernelRequest& request, const MatmulShape& s,
                                           const OperandPlaces& at, const Epilogue& epilogue,
                                           bool biased) {
   const Layout& right = request.operands[1];
-  if (!right.constant || request.once || s.batches() != 1 || s.m < kMinPixels ||
-      s.x_column != 1 || s.x_row != s.k)
+  if (!right.constant || request.once || s.batches() != 1 || s.m < kMinPixels || s.x_column != 1 ||
+      s.x_row != s.k)
     return nullptr;
   using Tag = dnnl::memory::format_tag;
   const auto type = dnnl::memory::data_type::f32;
