@@ -26,10 +26,10 @@ namespace {
 
 namespace q = quantized;
 
-constexpr int64_t kStrip = 128;                    // columns that are finished at once
+constexpr int64_t kStrip = 64;                    // columns that are finished at once
 constexpr int64_t kBlockBytes = int64_t{1} << 17;  // of rows, which a second-level cache holds
 constexpr int64_t kPairs = 256;                    // of a panel that the first cache holds
-constexpr int64_t kMaxBlock = 126;                 // rows, so that their sums stay near as well
+constexpr int64_t kMaxBlock = 60;                 // rows, so that their sums stay near as well
 
 /// How much of what is multiplied, and where it lies.
 struct Extent {
