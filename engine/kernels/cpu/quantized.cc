@@ -26,40 +26,33 @@ namespace {
 
 namespace q = quantized;
 
-constexpr int64_t kStrip = 64;                    // columns that are finished at once
+constexpr int64_t kStrip = 64;                     // columns that are finished at once
 constexpr int64_t kBlockBytes = int64_t{1} << 17;  // of rows, which a second-level cache holds
 constexpr int64_t kPairs = 256;                    // of a panel that the first cache holds
-constexpr int64_t kMaxBlock = 60;                 // rows, so that their sums stay near as well
+constexpr int64_t kMaxBlock = 60;                  // rows, so that their sums stay near as well
 
-/// How much of what is multiplied, and where it lies.
-struct Extent {
-  int64_t rows, depth, columns;  ///< columns of a group
-  int64_t groups = 1;
-  bool operator==(const Extent&) const = default;
-};
-
-/// What a panel is packed from.
-struct PackedForm {
-  Extent extent;
-  bool by_column;    ///< weights [column, depth], else [depth, column]
+/// Weights as they are given, and how many of what they are for.
+struct Weights {
+  int64_t depth, columns;  ///< columns of a group
+  int64_t groups;
+  bool by_column;    ///< [column, depth], else [depth, column]
   int64_t channels;  ///< of a window, whose places come first in the weights and last in the rows
-  bool operator==(const PackedForm&) const = default;
+  bool operator==(const Weights&) const = default;
 };
 
 int64_t panel_columns() { return quantized_loops().columns; }
-int64_t strips_of(const Extent& e) { return parts(e.columns, kStrip); }
-int64_t pairs_of(const Extent& e) { return parts(e.depth, 2); }
+int64_t strips_of(const Weights& w) { return parts(w.columns, kStrip); }
+int64_t pairs_of(const Weights& w) { return parts(w.depth, 2); }
 /// Bytes of all panels of a group.
-int64_t group_bytes(const Extent& e) {
-  return filled(e.columns, panel_columns()) * 2 * pairs_of(e);
+int64_t group_bytes(const Weights& w) {
+  return filled(w.columns, panel_columns()) * 2 * pairs_of(w);
 }
 
 /// Weights in the order in which they are read, [group, strip, part of the pairs, panel, pair,
 /// column, 2], with zeros behind the last column and depth.
-void pack_weights(const int8_t* weight, const PackedForm& form, int8_t* packed) {
-  const Extent& e = form.extent;
+void pack_weights(const int8_t* weight, const Weights& e, int8_t* packed) {
   const int64_t width = panel_columns(), panels = parts(e.columns, width), pairs = pairs_of(e);
-  const int64_t places = e.depth / form.channels;
+  const int64_t places = e.depth / e.channels;
   parallel_for(e.groups * panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t group = panel / panels, first = panel % panels * width;
@@ -73,11 +66,11 @@ void pack_weights(const int8_t* weight, const PackedForm& form, int8_t* packed) 
                            ((first - strip) * part_pairs + (p - part) * width) * 2;
         std::fill_n(to, width * 2, int8_t{0});
         for (int64_t k = 2 * p; k < std::min(2 * p + 2, e.depth); ++k) {
-          const int64_t source = k % form.channels * places + k / form.channels;
+          const int64_t source = k % e.channels * places + k / e.channels;
           for (int64_t c = 0; c < count; ++c) {
             const int64_t column = group * e.columns + first + c;
             to[c * 2 + k % 2] =
-                form.by_column ? weight[column * e.depth + source] : weight[k * e.columns + column];
+                e.by_column ? weight[column * e.depth + source] : weight[k * e.columns + column];
           }
         }
       }
@@ -85,9 +78,9 @@ void pack_weights(const int8_t* weight, const PackedForm& form, int8_t* packed) 
   });
 }
 
-std::shared_ptr<Storage> packed_weights(const Layout& weight, const PackedForm& form) {
-  static PackedConstants<PackedForm> constants;
-  const auto bytes = static_cast<size_t>(form.extent.groups * group_bytes(form.extent));
+std::shared_ptr<Storage> packed_weights(const Layout& weight, const Weights& form) {
+  static PackedConstants<Weights> constants;
+  const auto bytes = static_cast<size_t>(form.groups * group_bytes(form));
   return constants.get(weight.constant, static_cast<size_t>(weight.size()), form, bytes,
                        [&](std::byte* to) {
                          pack_weights(static_cast<const int8_t*>(weight.constant), form,
@@ -111,9 +104,10 @@ void spread(const float* values, int64_t size, int64_t columns, float* to) {
 
 class QuantizedProduct : public Kernel {
  public:
-  QuantizedProduct(const KernelRequest& request, const PackedForm& form, DType step_dtype,
-                   std::optional<double> low, std::optional<double> high)
-      : extent_(form.extent),
+  QuantizedProduct(const KernelRequest& request, int64_t rows, const Weights& form,
+                   DType step_dtype, std::optional<double> low, std::optional<double> high)
+      : rows_(rows),
+        form_(form),
         weights_(packed_weights(request.operands[q::kWeight], form)),
         result_(request.results[0].dtype),
         step_dtype_(step_dtype),
@@ -126,25 +120,24 @@ class QuantizedProduct : public Kernel {
     }
     const Layout& residual = request.operands[q::kResidual];
     finish_ = finish_loop(result_, residual.present ? std::optional(residual.dtype) : std::nullopt);
-    pitch_ = 2 * pairs_of(extent_);
+    pitch_ = 2 * pairs_of(form_);
     const int64_t row_bytes = pitch_ * static_cast<int64_t>(sizeof(int16_t));
     const int64_t tile = quantized_loops().rows;
     const int64_t most =
         std::clamp<int64_t>(kBlockBytes / row_bytes / tile * tile, tile, kMaxBlock);
-    block_ = filled(parts(extent_.rows, parts(extent_.rows, most)), tile);
-    const int64_t threads =
-        threads_for(extent_.rows * extent_.depth * extent_.columns * extent_.groups / 2);
+    block_ = filled(parts(rows_, parts(rows_, most)), tile);
+    const int64_t threads = threads_for(rows_ * form_.depth * form_.columns * form_.groups / 2);
     // Few blocks are shared out by columns as well.
     constexpr int64_t kTasksOfThread = 6;
-    const int64_t blocks = parts(extent_.rows, block_) * extent_.groups;
+    const int64_t blocks = parts(rows_, block_) * form_.groups;
     const int64_t wanted = threads > 1 ? parts(kTasksOfThread * threads, blocks) : 1;
-    column_parts_ = std::min(wanted, strips_of(extent_));
+    column_parts_ = std::min(wanted, strips_of(form_));
     tasks_ = blocks * column_parts_;
     workers_ = std::min(threads, tasks_);
   }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
-    const int64_t all = extent_.columns * extent_.groups;
+    const int64_t all = form_.columns * form_.groups;
     auto* const scales = reinterpret_cast<float*>(context.scratch);
     float* const biases = scales + whole_lines(all);
     const bool biased = has(q::kBias) && dtypes_[q::kBias] == DType::kF32;
@@ -161,12 +154,11 @@ class QuantizedProduct : public Kernel {
         .finish = finish_of(operands)};
     // Whoever is free takes the next task: a core that is slowed down holds up one of them.
     std::atomic<int64_t> next = 0;
-    const auto work = [&](int64_t, int64_t, int64_t worker) {
+    parallel_for(workers_, 1, [&](int64_t begin, int64_t) {
       std::byte* const own =
-          context.scratch + shared_bytes() + static_cast<size_t>(worker) * task_bytes();
+          context.scratch + shared_bytes() + static_cast<size_t>(begin) * task_bytes();
       for (int64_t task = next++; task < tasks_; task = next++) run_task(task, run, own);
-    };
-    deal(tasks_, workers_, work);
+    });
   }
   size_t scratch_bytes() const override {
     return shared_bytes() + static_cast<size_t>(workers_) * task_bytes();
@@ -183,7 +175,7 @@ class QuantizedProduct : public Kernel {
     int64_t offset, stride;
   };
   virtual Place place(int64_t row, int64_t column) const {
-    return {row * extent_.columns * extent_.groups + column, 1};
+    return {row * form_.columns * form_.groups + column, 1};
   }
 
   bool has(size_t i) const { return sizes_[i] > 0; }
@@ -195,7 +187,8 @@ class QuantizedProduct : public Kernel {
       loops.widen_i8(static_cast<const int8_t*>(x) + offset, n, zero, to);
   }
 
-  Extent extent_;
+  int64_t rows_;
+  Weights form_;
 
  private:
   float number(void* const* operands, size_t i) const { return number_at(operands[i], dtypes_[i]); }
@@ -224,7 +217,7 @@ class QuantizedProduct : public Kernel {
     f.high = high_;
     f.out_zero = zero(q::kOutZero);
     f.out = steps(operands, q::kOutScale, f.out_zero, result_);
-    if (bounded_) {
+    if (bounded_ && has(q::kOutScale)) {
       const auto held = [&](float bound) {
         return std::clamp(std::nearbyint(bound * f.out.inverse), f.out.least, f.out.greatest);
       };
@@ -244,7 +237,7 @@ class QuantizedProduct : public Kernel {
   }
 
   size_t shared_bytes() const {
-    return 2 * whole_lines(extent_.columns * extent_.groups) * sizeof(float);
+    return 2 * whole_lines(form_.columns * form_.groups) * sizeof(float);
   }
   size_t rows_bytes() const {
     return aligned(static_cast<size_t>(block_ * pitch_) * sizeof(int16_t));
@@ -267,21 +260,21 @@ class QuantizedProduct : public Kernel {
     const QuantizedLoops& loops = quantized_loops();
     auto* const rows = reinterpret_cast<int16_t*>(own);
     auto* const sums = reinterpret_cast<int32_t*>(own + rows_bytes());
-    const int64_t blocks = parts(extent_.rows, block_);
+    const int64_t blocks = parts(rows_, block_);
     const int64_t part = task % column_parts_, block = task / column_parts_ % blocks,
                   group = task / column_parts_ / blocks;
-    const int64_t first_row = block * block_, count = std::min(block_, extent_.rows - first_row);
+    const int64_t first_row = block * block_, count = std::min(block_, rows_ - first_row);
     for (int64_t r = 0; r < count; ++r) {
       rows[(r + 1) * pitch_ - 1] = 0;
       gather(run.operands[q::kX], first_row + r, group, run.zero, rows + r * pitch_);
     }
-    const int64_t strips = strips_of(extent_), width = loops.columns;
+    const int64_t strips = strips_of(form_), width = loops.columns;
     const auto* const panels =
-        reinterpret_cast<const int8_t*>(weights_->data()) + group * group_bytes(extent_);
+        reinterpret_cast<const int8_t*>(weights_->data()) + group * group_bytes(form_);
     for (int64_t strip = strips * part / column_parts_; strip < strips * (part + 1) / column_parts_;
          ++strip) {
-      const int64_t first = strip * kStrip, columns = std::min(kStrip, extent_.columns - first);
-      const int64_t column = group * extent_.columns + first;
+      const int64_t first = strip * kStrip, columns = std::min(kStrip, form_.columns - first);
+      const int64_t column = group * form_.columns + first;
       begin_sums(count, column, columns, run.operands, sums);
       const int8_t* panel = panels + first * pitch_;
       for (int64_t pair = 0; pair < pitch_ / 2; pair += kPairs) {
@@ -357,15 +350,16 @@ class QuantizedLinear final : public QuantizedProduct {
  protected:
   void gather(const void* x, int64_t row, int64_t /*group*/, int16_t zero,
               int16_t* to) const override {
-    widen(x, row * extent_.depth, extent_.depth, zero, to);
+    widen(x, row * form_.depth, form_.depth, zero, to);
   }
 };
 
 class QuantizedConvolution final : public QuantizedProduct {
  public:
-  QuantizedConvolution(const KernelRequest& request, const PackedForm& form, const ConvShape& shape,
+  QuantizedConvolution(const KernelRequest& request, const Weights& form, const ConvShape& shape,
                        const QuantizedConvAttrs& attrs)
-      : QuantizedProduct(request, form, attrs.step_dtype, attrs.low, attrs.high),
+      : QuantizedProduct(request, shape.batch * shape.positions(), form, attrs.step_dtype,
+                         attrs.low, attrs.high),
         s_(shape),
         in_(ImageStrides::of(s_.in_channels, s_.height, s_.width, s_.channels_last)),
         out_(ImageStrides::of(s_.out_channels, s_.out_height, s_.out_width, s_.channels_last)) {}
@@ -423,7 +417,9 @@ bool computes(const KernelRequest& request) {
   const Layout &x = request.operands[q::kX], &weight = request.operands[q::kWeight],
                &zero = request.operands[q::kXZero], &residual = request.operands[q::kResidual];
   const DType result = request.results[0].dtype;
-  if (vector_bytes() < 32 || x.size() == 0 || !weight.constant || weight.size() == 0) return false;
+  if (vector_bytes() < 32 || kStrip % panel_columns() != 0 || x.size() == 0 || !weight.constant ||
+      weight.size() == 0)
+    return false;
   const auto is_byte = [](DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; };
   // What is left of bytes fits in 16 bits.
   if (zero.present && !is_byte(zero.dtype) &&
@@ -453,8 +449,8 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
   const QuantizedLinearAttrs attrs(request.attrs);
   const Layout& weight = request.operands[q::kWeight];
   const int64_t depth = weight.shape[0];
-  const Extent extent{request.operands[q::kX].size() / depth, depth, weight.shape[1]};
-  return std::make_unique<QuantizedLinear>(request, PackedForm{extent, false, depth},
+  return std::make_unique<QuantizedLinear>(request, request.operands[q::kX].size() / depth,
+                                           Weights{depth, weight.shape[1], 1, false, depth},
                                            attrs.step_dtype, attrs.low, attrs.high);
 }
 
@@ -464,9 +460,9 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[q::kX].shape,
                                     request.operands[q::kWeight].shape, request.results[0].shape);
   if (s.has_planes()) return nullptr;
-  const Extent extent{s.batch * s.positions(), s.depth(), s.group_outputs(), s.groups};
-  return std::make_unique<QuantizedConvolution>(request, PackedForm{extent, true, s.group_inputs()},
-                                                s, QuantizedConvAttrs(request.attrs));
+  return std::make_unique<QuantizedConvolution>(
+      request, Weights{s.depth(), s.group_outputs(), s.groups, true, s.group_inputs()}, s,
+      QuantizedConvAttrs(request.attrs));
 }
 
 }  // namespace paddle::cpu
