@@ -31,11 +31,12 @@ void MemoryCheck::begin(std::byte* arena, size_t bytes) {
 
 void MemoryCheck::before(const Instruction& instruction, std::byte* arena,
                          std::span<std::byte> scratch) {
-  // In a further turn of a loop, what its body defined later in the turn before is dead.
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
     const bool alive = b.first <= instruction.position && instruction.position <= b.last;
-    if (b.first > instruction.position) armed_[i] = false;
+    // Dead: in a further turn of a loop what its body defined later in the turn before, and what
+    // was last read by an operation that needed no instruction.
+    if (!alive) armed_[i] = false;
     if (armed_[i] || !alive || b.kind != BufferKind::kArena || b.bytes == 0) continue;
     std::fill_n(arena + b.offset - kGuard, kGuard, kPattern);
     std::fill_n(arena + b.offset + b.bytes, kGuard, kPattern);
