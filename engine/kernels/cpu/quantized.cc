@@ -88,15 +88,6 @@ std::shared_ptr<Storage> packed_weights(const Layout& weight, const Weights& for
                        });
 }
 
-float number_at(const void* value, DType dtype) {
-  float number = 0;
-  visit_dtype(dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    number = static_cast<float>(*static_cast<const T*>(value));
-  });
-  return number;
-}
-
 /// One number, or one for each column, as floats for all columns.
 void spread(const float* values, int64_t size, int64_t columns, float* to) {
   for (int64_t i = 0; i < columns; ++i) to[i] = values[size > 1 ? i : 0];
@@ -108,6 +99,7 @@ class QuantizedProduct : public Kernel {
                    DType step_dtype, std::optional<double> low, std::optional<double> high)
       : rows_(rows),
         form_(form),
+        pitch_(2 * pairs_of(form)),
         weights_(packed_weights(request.operands[q::kWeight], form)),
         result_(request.results[0].dtype),
         step_dtype_(step_dtype),
@@ -120,9 +112,8 @@ class QuantizedProduct : public Kernel {
     }
     const Layout& residual = request.operands[q::kResidual];
     finish_ = finish_loop(result_, residual.present ? std::optional(residual.dtype) : std::nullopt);
-    pitch_ = 2 * pairs_of(form_);
     const int64_t row_bytes = pitch_ * static_cast<int64_t>(sizeof(int16_t));
-    const int64_t tile = quantized_loops().rows;
+    const int64_t tile = loops_.rows;
     const int64_t most =
         std::clamp<int64_t>(kBlockBytes / row_bytes / tile * tile, tile, kMaxBlock);
     block_ = filled(parts(rows_, parts(rows_, most)), tile);
@@ -167,8 +158,8 @@ class QuantizedProduct : public Kernel {
   std::string implementation() const override { return "cpu:pairs"; }
 
  protected:
-  /// Brings a row of a group together.
-  virtual void gather(const void* x, int64_t row, int64_t group, int16_t zero,
+  /// Brings rows of a group together, each of `pitch_` integers.
+  virtual void gather(const void* x, int64_t row, int64_t count, int64_t group, int16_t zero,
                       int16_t* to) const = 0;
   /// Where a row's columns from `column` (of all groups) on lie in the result and the residual.
   struct Place {
@@ -180,15 +171,21 @@ class QuantizedProduct : public Kernel {
 
   bool has(size_t i) const { return sizes_[i] > 0; }
   void widen(const void* x, int64_t offset, int64_t n, int16_t zero, int16_t* to) const {
-    const QuantizedLoops& loops = quantized_loops();
     if (dtypes_[q::kX] == DType::kU8)
-      loops.widen_u8(static_cast<const uint8_t*>(x) + offset, n, zero, to);
+      loops_.widen_u8(static_cast<const uint8_t*>(x) + offset, n, zero, to);
     else
-      loops.widen_i8(static_cast<const int8_t*>(x) + offset, n, zero, to);
+      loops_.widen_i8(static_cast<const int8_t*>(x) + offset, n, zero, to);
+  }
+  /// Rows of x that lie one after the other from `offset` on.
+  void widen_rows(const void* x, int64_t offset, int64_t count, int16_t zero, int16_t* to) const {
+    if (form_.depth == pitch_) return widen(x, offset, count * pitch_, zero, to);
+    for (int64_t r = 0; r < count; ++r)
+      widen(x, offset + r * form_.depth, form_.depth, zero, to + r * pitch_);
   }
 
   int64_t rows_;
   Weights form_;
+  int64_t pitch_;  ///< integers of a row
 
  private:
   float number(void* const* operands, size_t i) const { return number_at(operands[i], dtypes_[i]); }
@@ -197,11 +194,9 @@ class QuantizedProduct : public Kernel {
     QuantizedSteps out;
     out.scale = number(operands, scale);
     out.inverse = 1.0f / out.scale;
-    visit_dtype(dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      out.least = static_cast<float>(std::numeric_limits<T>::lowest()) - zero;
-      out.greatest = static_cast<float>(std::numeric_limits<T>::max()) - zero;
-    });
+    const auto [least, greatest] = range_of_steps(dtype);
+    out.least = least - zero;
+    out.greatest = greatest - zero;
     return out;
   }
   QuantizedFinish finish_of(void* const* operands) const {
@@ -215,8 +210,8 @@ class QuantizedProduct : public Kernel {
     f.bounded = bounded_;
     f.low = low_;
     f.high = high_;
-    f.out_zero = zero(q::kOutZero);
-    f.out = steps(operands, q::kOutScale, f.out_zero, result_);
+    f.out = steps(operands, q::kOutScale, zero(q::kOutZero), result_);
+    f.out_zero = static_cast<int32_t>(zero(q::kOutZero));
     if (bounded_ && has(q::kOutScale)) {
       const auto held = [&](float bound) {
         return std::clamp(std::nearbyint(bound * f.out.inverse), f.out.least, f.out.greatest);
@@ -257,82 +252,117 @@ class QuantizedProduct : public Kernel {
   };
 
   void run_task(int64_t task, const Run& run, std::byte* own) const {
-    const QuantizedLoops& loops = quantized_loops();
     auto* const rows = reinterpret_cast<int16_t*>(own);
     auto* const sums = reinterpret_cast<int32_t*>(own + rows_bytes());
     const int64_t blocks = parts(rows_, block_);
     const int64_t part = task % column_parts_, block = task / column_parts_ % blocks,
                   group = task / column_parts_ / blocks;
     const int64_t first_row = block * block_, count = std::min(block_, rows_ - first_row);
-    for (int64_t r = 0; r < count; ++r) {
-      rows[(r + 1) * pitch_ - 1] = 0;
-      gather(run.operands[q::kX], first_row + r, group, run.zero, rows + r * pitch_);
-    }
-    const int64_t strips = strips_of(form_), width = loops.columns;
+    for (int64_t r = 0; r < count; ++r) rows[(r + 1) * pitch_ - 1] = 0;
+    gather(run.operands[q::kX], first_row, count, group, run.zero, rows);
+    const int64_t strips = strips_of(form_), width = loops_.columns;
     const auto* const panels =
         reinterpret_cast<const int8_t*>(weights_->data()) + group * group_bytes(form_);
     for (int64_t strip = strips * part / column_parts_; strip < strips * (part + 1) / column_parts_;
          ++strip) {
       const int64_t first = strip * kStrip, columns = std::min(kStrip, form_.columns - first);
       const int64_t column = group * form_.columns + first;
-      begin_sums(count, column, columns, run.operands, sums);
+      const Place to = place(first_row, column);
+      if (to.stride == 1) fetch(to.offset, count, columns, run);
+      alignas(64) int32_t start[kStrip];
+      start_sums(column, columns, run.operands, start);
       const int8_t* panel = panels + first * pitch_;
       for (int64_t pair = 0; pair < pitch_ / 2; pair += kPairs) {
         const int64_t pairs = std::min(kPairs, pitch_ / 2 - pair);
+        const int32_t* const begin = pair == 0 ? start : sums;
+        const int64_t begin_pitch = pair == 0 ? 0 : kStrip;
         for (int64_t c = 0; c < columns; c += width, panel += pairs * width * 2)
-          for (int64_t r = 0; r < count; r += loops.rows)
-            loops.tile(rows + r * pitch_ + 2 * pair, pitch_, std::min(loops.rows, count - r), panel,
-                       pairs, sums + r * kStrip + c, kStrip);
+          for (int64_t r = 0; r < count; r += loops_.rows)
+            loops_.tile(rows + r * pitch_ + 2 * pair, pitch_, std::min(loops_.rows, count - r),
+                        panel, pairs, begin + r * begin_pitch + c, begin_pitch,
+                        sums + r * kStrip + c, kStrip);
       }
-      for (int64_t r = 0; r < count; ++r)
-        finish(place(first_row + r, column), column, columns, run, sums + r * kStrip);
+      if (to.stride == 1)
+        finish(sums, count, columns, to.offset, column, run);
+      else
+        for (int64_t r = 0; r < count; ++r)
+          scatter(sums + r * kStrip, columns, place(first_row + r, column), column, run);
     }
   }
 
   /// The biases of whole numbers, or zeros; in all columns of panels.
-  void begin_sums(int64_t rows, int64_t column, int64_t columns, void* const* operands,
-                  int32_t* sums) const {
-    std::fill_n(sums, kStrip, 0);
-    if (has(q::kBias) && dtypes_[q::kBias] == DType::kI32) {
-      const auto* const bias = static_cast<const int32_t*>(operands[q::kBias]);
-      for (int64_t c = 0; c < columns; ++c) sums[c] = bias[sizes_[q::kBias] > 1 ? column + c : 0];
-    }
-    for (int64_t r = 1; r < rows; ++r) std::copy_n(sums, kStrip, sums + r * kStrip);
+  void start_sums(int64_t column, int64_t columns, void* const* operands, int32_t* start) const {
+    std::fill_n(start, kStrip, 0);
+    if (!has(q::kBias) || dtypes_[q::kBias] != DType::kI32) return;
+    const auto* const bias = static_cast<const int32_t*>(operands[q::kBias]);
+    for (int64_t c = 0; c < columns; ++c) start[c] = bias[sizes_[q::kBias] > 1 ? column + c : 0];
   }
 
-  void finish(Place at, int64_t column, int64_t columns, const Run& run,
-              const int32_t* sums) const {
-    const int64_t item = item_size(result_);
-    std::byte* const to = static_cast<std::byte*>(run.result) + at.offset * item;
-    if (!has(q::kScale)) return store(sums, columns, at, to);
-    const std::byte* residual = nullptr;
-    alignas(64) std::byte near[kStrip * sizeof(float)], results[kStrip * sizeof(float)];
-    if (has(q::kResidual)) {
-      const int64_t size = item_size(dtypes_[q::kResidual]);
-      residual = static_cast<const std::byte*>(run.operands[q::kResidual]) + at.offset * size;
-      if (at.stride != 1) {
-        for (int64_t c = 0; c < columns; ++c)
-          std::memcpy(near + c * size, residual + c * at.stride * size, static_cast<size_t>(size));
-        residual = near;
-      }
-    }
-    const float* const bias = run.biases ? run.biases + column : nullptr;
-    finish_(sums, columns, run.finish, run.scales + column, bias, residual,
-            at.stride == 1 ? to : results);
-    if (at.stride != 1) store(results, columns, at, to);
+  const std::byte* residual_at(int64_t offset, const Run& run) const {
+    return static_cast<const std::byte*>(run.operands[q::kResidual]) +
+           offset * item_size(dtypes_[q::kResidual]);
+  }
+  std::byte* result_at(int64_t offset, const Run& run) const {
+    return static_cast<std::byte*>(run.result) + offset * item_size(result_);
   }
 
-  void store(const void* values, int64_t columns, Place at, std::byte* to) const {
-    const int64_t item = item_size(result_);
-    const auto* const from = static_cast<const std::byte*>(values);
-    if (at.stride == 1) {
-      std::memcpy(to, from, static_cast<size_t>(columns * item));
+  /// Brings what the finish reads and writes near while the sums are computed: lines far apart,
+  /// one or a few of each row.
+  void fetch(int64_t offset, int64_t rows, int64_t columns, const Run& run) const {
+    constexpr int64_t kLine = 64;
+    const auto fetch_rows = [&](const std::byte* first, int64_t item, auto fetch_line) {
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t b = 0; b < columns * item; b += kLine)
+          fetch_line(first + r * row_columns() * item + b);
+    };
+    if (has(q::kResidual))
+      fetch_rows(residual_at(offset, run), item_size(dtypes_[q::kResidual]),
+                 [](const std::byte* line) { __builtin_prefetch(line); });
+    fetch_rows(result_at(offset, run), item_size(result_),
+               [](const std::byte* line) { __builtin_prefetch(line, 1); });
+  }
+
+  int64_t row_columns() const { return form_.columns * form_.groups; }
+
+  /// Rows whose columns lie side by side.
+  void finish(const int32_t* sums, int64_t rows, int64_t columns, int64_t offset, int64_t column,
+              const Run& run) const {
+    if (!has(q::kScale)) {
+      for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(result_at(offset + r * row_columns(), run), sums + r * kStrip,
+                    static_cast<size_t>(columns) * sizeof(int32_t));
       return;
     }
+    finish_({sums, kStrip, rows, columns, row_columns()}, run.finish, run.scales + column,
+            run.biases ? run.biases + column : nullptr,
+            has(q::kResidual) ? residual_at(offset, run) : nullptr, result_at(offset, run));
+  }
+
+  /// A row whose columns lie apart.
+  void scatter(const int32_t* sums, int64_t columns, Place at, int64_t column,
+               const Run& run) const {
+    alignas(64) std::byte near[kStrip * sizeof(float)], results[kStrip * sizeof(float)];
+    const void* values = sums;
+    if (has(q::kScale)) {
+      if (has(q::kResidual)) {
+        const int64_t size = item_size(dtypes_[q::kResidual]);
+        const std::byte* const residual = residual_at(at.offset, run);
+        for (int64_t c = 0; c < columns; ++c)
+          std::memcpy(near + c * size, residual + c * at.stride * size, static_cast<size_t>(size));
+      }
+      finish_({sums, kStrip, 1, columns, columns}, run.finish, run.scales + column,
+              run.biases ? run.biases + column : nullptr, has(q::kResidual) ? near : nullptr,
+              results);
+      values = results;
+    }
+    const int64_t item = item_size(result_);
+    const auto* const from = static_cast<const std::byte*>(values);
+    std::byte* const to = result_at(at.offset, run);
     for (int64_t c = 0; c < columns; ++c)
       std::memcpy(to + c * at.stride * item, from + c * item, static_cast<size_t>(item));
   }
 
+  const QuantizedLoops& loops_ = quantized_loops();
   std::shared_ptr<Storage> weights_;
   DType result_, step_dtype_;
   float low_, high_;
@@ -340,7 +370,7 @@ class QuantizedProduct : public Kernel {
   QuantizedFinishLoop finish_;
   std::vector<DType> dtypes_;
   std::vector<int64_t> sizes_;  ///< of operands; 0 where there is none
-  int64_t pitch_, block_;       ///< integers of a row; rows of a block
+  int64_t block_;               ///< rows of one
   int64_t column_parts_, tasks_, workers_;
 };
 
@@ -348,9 +378,9 @@ class QuantizedLinear final : public QuantizedProduct {
   using QuantizedProduct::QuantizedProduct;
 
  protected:
-  void gather(const void* x, int64_t row, int64_t /*group*/, int16_t zero,
+  void gather(const void* x, int64_t row, int64_t count, int64_t /*group*/, int16_t zero,
               int16_t* to) const override {
-    widen(x, row * form_.depth, form_.depth, zero, to);
+    widen_rows(x, row * form_.depth, count, zero, to);
   }
 };
 
@@ -362,10 +392,24 @@ class QuantizedConvolution final : public QuantizedProduct {
                          attrs.low, attrs.high),
         s_(shape),
         in_(ImageStrides::of(s_.in_channels, s_.height, s_.width, s_.channels_last)),
-        out_(ImageStrides::of(s_.out_channels, s_.out_height, s_.out_width, s_.channels_last)) {}
+        out_(ImageStrides::of(s_.out_channels, s_.out_height, s_.out_width, s_.channels_last)),
+        pixels_(in_.channel == 1 && s_.groups == 1 && s_.kernel_height * s_.kernel_width == 1 &&
+                s_.stride_height * s_.stride_width == 1 &&
+                (s_.top | s_.bottom | s_.left | s_.right) == 0) {}
 
  protected:
-  void gather(const void* x, int64_t row, int64_t group, int16_t zero, int16_t* to) const override {
+  void gather(const void* x, int64_t row, int64_t count, int64_t group, int16_t zero,
+              int16_t* to) const override {
+    if (pixels_) return widen_rows(x, row * form_.depth, count, zero, to);
+    for (int64_t r = 0; r < count; ++r) gather_window(x, row + r, group, zero, to + r * pitch_);
+  }
+  Place place(int64_t row, int64_t column) const override {
+    const int64_t image = row / s_.positions(), at = row % s_.positions();
+    return {image * out_.batch + column * out_.channel + at * out_.column, out_.channel};
+  }
+
+ private:
+  void gather_window(const void* x, int64_t row, int64_t group, int16_t zero, int16_t* to) const {
     const int64_t image = row / s_.positions(), at = row % s_.positions();
     const int64_t top = at / s_.out_width * s_.stride_height - s_.top;
     const int64_t left = at % s_.out_width * s_.stride_width - s_.left;
@@ -402,14 +446,10 @@ class QuantizedConvolution final : public QuantizedProduct {
       }
     }
   }
-  Place place(int64_t row, int64_t column) const override {
-    const int64_t image = row / s_.positions(), at = row % s_.positions();
-    return {image * out_.batch + column * out_.channel + at * out_.column, out_.channel};
-  }
 
- private:
   ConvShape s_;
   ImageStrides in_, out_;
+  bool pixels_;  ///< windows are whole pixels, one after the other
 };
 
 /// True for operands that the kernels here compute with, whatever their sizes.
@@ -437,6 +477,28 @@ bool computes(const KernelRequest& request) {
 }
 
 }  // namespace
+
+float number_at(const void* value, DType dtype) {
+  float number = 0;
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    number = static_cast<float>(*static_cast<const T*>(value));
+  });
+  return number;
+}
+
+std::pair<float, float> range_of_steps(DType dtype) {
+  switch (dtype) {
+    case DType::kU8:
+      return {0.0f, 255.0f};
+    case DType::kI8:
+      return {-128.0f, 127.0f};
+    case DType::kU16:
+      return {0.0f, 65535.0f};
+    default:
+      return {-32768.0f, 32767.0f};
+  }
+}
 
 bool multiplies_in_pairs(const Array& weight) {
   if (vector_bytes() < 32) return false;

@@ -2,6 +2,8 @@
 // Convolutions of images and products on bytes whose weights stay the same, exact on processors
 // that lack instructions for sums of products of bytes (VNNI).
 
+#include <utility>
+
 #include "tensor/tensor.h"
 
 namespace paddle::cpu {
@@ -9,5 +11,10 @@ namespace paddle::cpu {
 /// True if bytes are multiplied with these int8 weights faster than floats, whatever the type of
 /// the bytes: matrices, and windows of images over several channels.
 bool multiplies_in_pairs(const Array& weight);
+
+/// The number of this type at `value`.
+float number_at(const void* value, DType dtype);
+/// The least and the greatest integer of 8 or 16 bits that values are quantised to.
+std::pair<float, float> range_of_steps(DType dtype);
 
 }  // namespace paddle::cpu

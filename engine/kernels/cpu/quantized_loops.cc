@@ -31,11 +31,11 @@ int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Sums())); }
 #if HWY_TARGET == HWY_SCALAR
 
 template <int kPart>
-void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs, int32_t* sums,
-             int64_t sums_pitch) {
+void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs,
+             const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch) {
   for (int64_t r = 0; r < kPart; ++r)
     for (int64_t c = 0; c < 2 * lanes(); ++c) {
-      int32_t sum = sums[r * sums_pitch + c];
+      int32_t sum = begin[r * begin_pitch + c];
       for (int64_t p = 0; p < pairs; ++p)
         for (int64_t k = 0; k < 2; ++k)
           sum += x[r * pitch + 2 * p + k] * panel[(p * 2 * lanes() + c) * 2 + k];
@@ -48,16 +48,16 @@ void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs
 using Pairs = hn::RepartitionToNarrow<Sums>;
 
 template <int kPart>
-void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs, int32_t* sums,
-             int64_t sums_pitch) {
+void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs,
+             const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch) {
   const Sums d;
   const Pairs narrow;
   const hn::Rebind<int8_t, Pairs> bytes;
   hn::Vec<Sums> sum[kPart][2];
 #pragma GCC unroll 6
   for (int r = 0; r < kPart; ++r) {
-    sum[r][0] = hn::LoadU(d, sums + r * sums_pitch);
-    sum[r][1] = hn::LoadU(d, sums + r * sums_pitch + lanes());
+    sum[r][0] = hn::LoadU(d, begin + r * begin_pitch);
+    sum[r][1] = hn::LoadU(d, begin + r * begin_pitch + lanes());
   }
   auto unused = hn::Zero(d);  // where pairs are summed in two halves, the other one
   for (int64_t p = 0; p < pairs; ++p, panel += 4 * lanes()) {
@@ -88,10 +88,11 @@ constexpr auto tile_functions(std::index_sequence<kIndex...>) {
 }
 
 void tile(const int16_t* x, int64_t pitch, int64_t rows, const int8_t* panel, int64_t pairs,
-          int32_t* sums, int64_t sums_pitch) {
+          const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch) {
   static constexpr auto functions =
       tile_functions(std::make_index_sequence<static_cast<size_t>(kRows)>());
-  functions[static_cast<size_t>(rows - 1)](x, pitch, panel, pairs, sums, sums_pitch);
+  functions[static_cast<size_t>(rows - 1)](x, pitch, panel, pairs, begin, begin_pitch, sums,
+                                           sums_pitch);
 }
 
 template <class T>
@@ -123,13 +124,28 @@ HWY_INLINE auto as_floats(const T* x) {
   }
 }
 
-/// As quantize rounds, without the zero point; NaN gives the least.
+/// As quantize bounds, in steps but for the zero point, before they are rounded: bounds are whole
+/// numbers. NaN gives the least.
 template <class V>
-HWY_INLINE V rounded(V x, const QuantizedSteps& s) {
+HWY_INLINE V in_steps(V x, const QuantizedSteps& s) {
   const Floats d;
   const auto least = hn::Set(d, s.least);
-  const auto v = hn::Round(hn::Mul(x, hn::Set(d, s.inverse)));
+  const auto v = hn::Mul(x, hn::Set(d, s.inverse));
   return hn::Min(hn::IfThenElse(hn::Gt(v, least), v, least), hn::Set(d, s.greatest));
+}
+
+/// Stores x, rounded to even, plus `zero` as bytes that hold it.
+template <class V, class T>
+HWY_INLINE void store_bytes(V x, int32_t zero, T* to) {
+  const Floats d;
+  const Sums integers;
+  // A float of this size has no bits behind the point, and those of whole numbers in its last ones.
+  const auto shifted = hn::BitCast(integers, hn::Add(x, hn::Set(d, 12582912.0f)));  // 1.5 * 2^23
+  const auto bits = hn::Add(shifted, hn::Set(integers, zero));
+  const hn::Rebind<uint8_t, Floats> narrow;
+  const hn::RebindToUnsigned<Sums> whole;
+  hn::StoreU(hn::TruncateTo(narrow, hn::BitCast(whole, bits)), narrow,
+             reinterpret_cast<uint8_t*>(to));
 }
 
 /// One vector; `Residual` is void where there is none.
@@ -139,7 +155,7 @@ HWY_INLINE void finish_vector(const int32_t* sums, const float* scale, const flo
   const Floats d;
   auto v = hn::Mul(hn::ConvertTo(d, hn::LoadU(Sums(), sums)), hn::LoadU(d, scale));
   if (bias) v = hn::Add(v, hn::LoadU(d, bias));
-  if (f.step.scale > 0) v = hn::Mul(rounded(v, f.step), hn::Set(d, f.step.scale));
+  if (f.step.scale > 0) v = hn::Mul(hn::Round(in_steps(v, f.step)), hn::Set(d, f.step.scale));
   if constexpr (!std::is_void_v<Residual>)
     v = hn::MulAdd(as_floats(residual), hn::Set(d, f.residual_scale),
                    hn::Add(v, hn::Set(d, f.residual_shift)));
@@ -151,41 +167,44 @@ HWY_INLINE void finish_vector(const int32_t* sums, const float* scale, const flo
     }
     hn::StoreU(v, d, to);
   } else {
-    const hn::Rebind<T, Floats> narrow;
-    v = hn::Add(rounded(v, f.out), hn::Set(d, f.out_zero));
-    hn::StoreU(hn::DemoteTo(narrow, hn::ConvertTo(Sums(), v)), narrow, to);
+    store_bytes(in_steps(v, f.out), f.out_zero, to);
   }
 }
 
 template <class Residual, class T>
-void finish(const int32_t* sums, int64_t n, const QuantizedFinish& f, const float* scale,
+void finish(const QuantizedTile& tile, const QuantizedFinish& finish, const float* scale,
             const float* bias, const void* residual, void* to) {
   using Item = std::conditional_t<std::is_void_v<Residual>, char, Residual>;
-  const auto* const added = static_cast<const Item*>(residual);
-  T* const out = static_cast<T*>(to);
-  const auto one = [&](const int32_t* s, const float* factor, const float* shift, const Item* r,
-                       T* y) {
+  const QuantizedFinish f = finish;  // of which results, whatever their type, are no part
+  const auto one = [&f](const int32_t* s, const float* factor, const float* shift, const Item* r,
+                        T* y) {
     if constexpr (std::is_void_v<Residual>)
       finish_vector<void>(s, factor, shift, nullptr, f, y);
     else
       finish_vector(s, factor, shift, r, f, y);
   };
-  int64_t i = 0;
-  for (; i + lanes() <= n; i += lanes())
-    one(sums + i, scale + i, bias ? bias + i : nullptr, added + (added ? i : 0), out + i);
-  if (i >= n) return;
+  const int64_t n = tile.columns, whole = n / lanes() * lanes();
   constexpr size_t kLanes = hn::MaxLanes(Sums());
-  const size_t rest = std::min(kLanes, static_cast<size_t>(n - i));
+  const size_t rest = std::min(kLanes, static_cast<size_t>(n - whole));
   int32_t last[kLanes] = {};
   float scales[kLanes] = {}, biases[kLanes] = {};
   Item items[kLanes] = {};
   T results[kLanes];
-  std::copy_n(sums + i, rest, last);
-  std::copy_n(scale + i, rest, scales);
-  if (bias) std::copy_n(bias + i, rest, biases);
-  if (added) std::copy_n(added + i, rest, items);
-  one(last, scales, bias ? biases : nullptr, items, results);
-  std::copy_n(results, rest, out + i);
+  std::copy_n(scale + whole, rest, scales);
+  if (bias) std::copy_n(bias + whole, rest, biases);
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const int32_t* const sums = tile.sums + row * tile.sums_pitch;
+    const auto* const added =
+        static_cast<const Item*>(residual) + (residual ? row * tile.pitch : 0);
+    T* const out = static_cast<T*>(to) + row * tile.pitch;
+    for (int64_t i = 0; i < whole; i += lanes())
+      one(sums + i, scale + i, bias ? bias + i : nullptr, added + (residual ? i : 0), out + i);
+    if (rest == 0) continue;
+    std::copy_n(sums + whole, rest, last);
+    if (residual) std::copy_n(added + whole, rest, items);
+    one(last, scales, bias ? biases : nullptr, items, results);
+    std::copy_n(results, rest, out + whole);
+  }
 }
 
 template <class T>

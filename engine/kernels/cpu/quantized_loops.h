@@ -23,21 +23,30 @@ struct QuantizedFinish {
   bool bounded = false;                          ///< by low and high
   float low = 0, high = 0;
   QuantizedSteps out;  ///< of results of bytes, with their bounds
-  float out_zero = 0;
+  int32_t out_zero = 0;
 };
 
-/// to[i] from sums[i], scale[i], bias[i] (null for 0) and residual[i].
-using QuantizedFinishLoop = void (*)(const int32_t* sums, int64_t n, const QuantizedFinish& f,
+/// Sums of some rows and columns.
+struct QuantizedTile {
+  const int32_t* sums;
+  int64_t sums_pitch;
+  int64_t rows, columns;
+  int64_t pitch;  ///< of results and residuals, in their items
+};
+
+/// to[row, column] from the tile's sums, scale[column], bias[column] (null for 0) and
+/// residual[row, column].
+using QuantizedFinishLoop = void (*)(const QuantizedTile& tile, const QuantizedFinish& finish,
                                      const float* scale, const float* bias, const void* residual,
                                      void* to);
 
 struct QuantizedLoops {
   int64_t columns;  ///< of a panel: of two vectors of sums
   int64_t rows;     ///< that are computed at once, at most
-  /// sums[row, column] of a panel += the sum over pairs of x[row, pair, 2] * panel[pair, column,
-  /// 2].
+  /// sums[row, column] of a panel = begin[row, column] + the sum over pairs of x[row, pair, 2] *
+  /// panel[pair, column, 2].
   void (*tile)(const int16_t* x, int64_t pitch, int64_t rows, const int8_t* panel, int64_t pairs,
-               int32_t* sums, int64_t sums_pitch);
+               const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch);
   /// to[i] = x[i] - zero
   void (*widen_u8)(const uint8_t* x, int64_t n, int16_t zero, int16_t* to);
   void (*widen_i8)(const int8_t* x, int64_t n, int16_t zero, int16_t* to);

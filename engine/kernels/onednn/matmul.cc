@@ -37,6 +37,28 @@ dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
   return description;
 }
 
+/// The primitive of this description on x and a right side that lies as `right` says; a bias may be
+/// null.
+template <class Primitive>
+std::unique_ptr<Program> program_of(const KernelRequest& request, const OperandPlaces& at,
+                                    const Epilogue& epilogue,
+                                    const typename Primitive::primitive_desc& description,
+                                    const Desc& x, const Desc& right, const Desc* bias,
+                                    const Desc& out) {
+  auto program = std::make_unique<Program>();
+  const Slot weights =
+      program->convert_operand(request, 1, at[1], right, description.weights_desc());
+  std::vector<Program::Argument> arguments = {
+      {DNNL_ARG_SRC, x, {Slot::kOperand, at[0]}},
+      {DNNL_ARG_WEIGHTS, description.weights_desc(), weights},
+      {DNNL_ARG_DST, out, {Slot::kResult, 0}}};
+  if (bias) arguments.push_back({DNNL_ARG_BIAS, *bias, {Slot::kOperand, at[2]}});
+  epilogue.begin(*program, request.results[0]);
+  program->add(Primitive(description), description.scratchpad_desc(), arguments);
+  program->set_name(description.impl_info_str());
+  return program;
+}
+
 /// Fewer rows take as long as reading the right side, in either form.
 constexpr int64_t kMinPixels = 4;
 
@@ -65,18 +87,8 @@ std::unique_ptr<Kernel> product_by_pixels(const KernelRequest& request, const Ma
       epilogue.attributes(), cpu_engine(), true);
   if (!description || !std::string_view(description.impl_info_str()).starts_with("jit_1x1"))
     return nullptr;
-  auto program = std::make_unique<Program>();
-  const Slot weights =
-      program->convert_operand(request, 1, at[1], given, description.weights_desc());
-  std::vector<Program::Argument> arguments = {
-      {DNNL_ARG_SRC, x, {Slot::kOperand, at[0]}},
-      {DNNL_ARG_WEIGHTS, description.weights_desc(), weights},
-      {DNNL_ARG_DST, out, {Slot::kResult, 0}}};
-  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, at[2]}});
-  epilogue.begin(*program, request.results[0]);
-  program->add(Forward(description), description.scratchpad_desc(), arguments);
-  program->set_name(description.impl_info_str());
-  return program;
+  return program_of<Forward>(request, at, epilogue, description, x, given, biased ? &bias : nullptr,
+                             out);
 }
 
 std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
@@ -121,16 +133,8 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
   if (!description || is_reference(description.impl_info_str())) return nullptr;
   if (dtype == DType::kF32 && !serial && packs_each_time(description))
     if (auto kernel = product_by_pixels(request, s, at, epilogue, biased)) return kernel;
-  auto program = std::make_unique<Program>();
-  const Slot weights = program->convert_operand(request, 1, at[1], y, description.weights_desc());
-  std::vector<Program::Argument> arguments = {
-      {DNNL_ARG_SRC, x, {Slot::kOperand, at[0]}},
-      {DNNL_ARG_WEIGHTS, description.weights_desc(), weights},
-      {DNNL_ARG_DST, out, {Slot::kResult, 0}}};
-  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, at[2]}});
-  epilogue.begin(*program, request.results[0]);
-  program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
-  program->set_name(description.impl_info_str());
+  auto program = program_of<dnnl::matmul>(request, at, epilogue, description, x, y,
+                                          biased ? &bias : nullptr, out);
   program->set_serial(serial);
   return program;
 }

@@ -51,7 +51,7 @@ Desc with_type(Desc desc, Type type) {
 }  // namespace
 
 bool takes_integers(DType x, const Array& weight) {
-  return multiplies_exactly(x, weight) || cpu::multiplies_in_pairs(weight);
+  return cpu::multiplies_in_pairs(weight) || multiplies_exactly(x, weight);
 }
 
 std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {

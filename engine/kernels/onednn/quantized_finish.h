@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "kernels/cpu/constant.h"
+#include "kernels/cpu/quantized.h"
 #include "kernels/onednn/packed.h"
 #include "kernels/onednn/program.h"
 #include "ops/quantized.h"
@@ -89,7 +90,7 @@ class Finish {
     }
     if (step_.present) {
       to_unit(unit, step_.scale);
-      const auto [least, greatest] = range_of(step_dtype_);
+      const auto [least, greatest] = cpu::range_of_steps(step_dtype_);
       posts_.append_eltwise(1, dnnl::algorithm::eltwise_round, 0, 0);
       posts_.append_eltwise(1, dnnl::algorithm::eltwise_clip,
                             least - static_cast<float>(step_.zero),
@@ -151,19 +152,6 @@ class Finish {
     return !present(q::kResidual) || item_size(operand(q::kResidual).dtype) == item_size(result);
   }
 
-  static std::pair<float, float> range_of(DType dtype) {
-    switch (dtype) {
-      case DType::kU8:
-        return {0.0f, 255.0f};
-      case DType::kI8:
-        return {-128.0f, 127.0f};
-      case DType::kU16:
-        return {0.0f, 65535.0f};
-      default:
-        return {-32768.0f, 32767.0f};
-    }
-  }
-
   /// The zero point of an argument whose values were shifted by `shift`.
   void set_zero(Program& program, size_t zero_operand, int argument, int32_t shift) {
     const bool given = present(zero_operand);
@@ -179,12 +167,8 @@ class Finish {
     program.add({zero_operand}, [slot, zero_operand, shift, dtype = operand(zero_operand).dtype](
                                     const RunContext& context, void* const* operands,
                                     void* const* results) {
-      const void* const from = operands[zero_operand];
       int32_t& to = *static_cast<int32_t*>(Program::address(slot, context, operands, results));
-      visit_dtype(dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        to = static_cast<int32_t>(static_cast<float>(*static_cast<const T*>(from))) + shift;
-      });
+      to = static_cast<int32_t>(cpu::number_at(operands[zero_operand], dtype)) + shift;
     });
     arguments_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | argument, desc, slot});
   }
