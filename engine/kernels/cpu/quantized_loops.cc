@@ -134,18 +134,17 @@ HWY_INLINE V in_steps(V x, const QuantizedSteps& s) {
   return hn::Min(hn::IfThenElse(hn::Gt(v, least), v, least), hn::Set(d, s.greatest));
 }
 
-/// Stores x, rounded to even, plus `zero` as bytes that hold it.
+/// Stores x, rounded to even, plus `zero`, which is a whole number that T holds.
 template <class V, class T>
-HWY_INLINE void store_bytes(V x, int32_t zero, T* to) {
+HWY_INLINE void store_integers(V x, int32_t zero, T* to) {
   const Floats d;
   const Sums integers;
-  // A float of this size has no bits behind the point, and those of whole numbers in its last ones.
-  const auto shifted = hn::BitCast(integers, hn::Add(x, hn::Set(d, 12582912.0f)));  // 1.5 * 2^23
-  const auto bits = hn::Add(shifted, hn::Set(integers, zero));
-  const hn::Rebind<uint8_t, Floats> narrow;
-  const hn::RebindToUnsigned<Sums> whole;
-  hn::StoreU(hn::TruncateTo(narrow, hn::BitCast(whole, bits)), narrow,
-             reinterpret_cast<uint8_t*>(to));
+  // Floats of this size have no bits behind the point, and those of whole numbers in the last ones.
+  const auto large = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
+  const auto origin = hn::Sub(hn::BitCast(integers, large), hn::Set(integers, zero));
+  const auto rounded = hn::Sub(hn::BitCast(integers, hn::Add(x, large)), origin);
+  const hn::Rebind<T, Floats> narrow;
+  hn::StoreU(hn::DemoteTo(narrow, rounded), narrow, to);
 }
 
 /// One vector; `Residual` is void where there is none.
@@ -167,7 +166,7 @@ HWY_INLINE void finish_vector(const int32_t* sums, const float* scale, const flo
     }
     hn::StoreU(v, d, to);
   } else {
-    store_bytes(in_steps(v, f.out), f.out_zero, to);
+    store_integers(in_steps(v, f.out), f.out_zero, to);
   }
 }
 
