@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "hwy/highway.h"
 
@@ -96,13 +97,30 @@ void compute(int64_t k, const T* a, int64_t a_stride, const T* b, const Tile<T>&
   store<T, kVectors>(tile, sum);
 }
 
-/// Panels of `width` lines, each panel [depth][width], lines past the end zero.
+/// Lines of so many elements, which copying knows.
+template <size_t kWidth, class T>
+void copy_lines(const T* from, int64_t count, int64_t stride, T* to) {
+  for (int64_t k = 0; k < count; ++k, from += stride, to += kWidth)
+    std::memcpy(to, from, kWidth * sizeof(T));
+}
+
+/// Panels of `width` lines (kTileRows, or of kTileVectors vectors), each panel [depth][width],
+/// lines past the end zero.
 template <class T>
 void pack_panels(const T* source, int64_t lines, int64_t line_stride, int64_t depth,
                  int64_t depth_stride, int64_t width, T* out) {
   for (int64_t first = 0; first < lines; first += width) {
     const int64_t count = std::min(width, lines - first);
     const T* const base = source + first * line_stride;
+    if (line_stride == 1 && count == width) {
+      if (width == kTileRows)
+        copy_lines<kTileRows>(base, depth, depth_stride, out);
+      else
+        copy_lines<kTileVectors * hn::MaxLanes(hn::ScalableTag<T>())>(base, depth, depth_stride,
+                                                                      out);
+      out += depth * width;
+      continue;
+    }
     for (int64_t k = 0; k < depth; ++k, out += width) {
       const T* const at = base + k * depth_stride;
       if (line_stride == 1) {

@@ -10,6 +10,7 @@
 #include "base/serial_scope.h"
 #include "kernels/cpu/conv_shape.h"
 #include "kernels/cpu/loops.h"
+#include "kernels/cpu/pixel_weight_grad.h"
 #include "kernels/cpu/widened.h"
 #include "kernels/onednn/conv_geometry.h"
 #include "kernels/onednn/post_ops.h"
@@ -219,6 +220,17 @@ std::unique_ptr<Kernel> prepare_conv2d_weight_grad(const KernelRequest& request)
   using Description = Backward::primitive_desc;
   const ConvShape s = ConvShape::of(request.op, request.attrs, request.operands[0].shape,
                                     request.results[0].shape, request.operands[1].shape);
+  if (request.operands[0].dtype == DType::kF32 && computes(request, s) &&
+      cpu::PixelWeightGrad::suits(s)) {
+    const cpu::PixelWeightGrad gradient(s);
+    return make_kernel(
+        [gradient](const RunContext& context, void* const* operands, void* const* results) {
+          gradient.run(static_cast<const float*>(operands[0]),
+                       static_cast<const float*>(operands[1]), static_cast<float*>(results[0]),
+                       context.scratch);
+        },
+        gradient.scratch_bytes(), "cpu:pixels");
+  }
   const int64_t pixels = s.batch * s.height * s.width;
   if (is_product(request, s) && 2 * s.out_channels >= s.in_channels)
     return prepare_product(matrix(s.out_channels, pixels, Tag::ba), {Slot::kOperand, 1},
