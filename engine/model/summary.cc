@@ -122,7 +122,7 @@ int64_t count(const TensorType& type) {
 std::string grouped(int64_t number) {
   std::string digits = std::to_string(number);
   for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > 0; i -= 3) {
-    digits.insert(static_cast<size_t>(i), ",");
+    digits.insert(static_cast<size_t>(i), 1, ',');
   }
   return digits;
 }
