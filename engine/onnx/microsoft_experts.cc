@@ -175,9 +175,126 @@ Values quantized_mixture(NodeCall& c) {
   return mixture(c, 2, 5, normalize, weight, c.has(14) ? &given : nullptr);
 }
 
+/// Which experts each row goes to: those `top_k` of the `topk_group` best groups whose sigmoid and
+/// bias sum to the most. A group is as good as its best `group_topk` experts; of equals the first
+/// is the better one, and what is not a number comes last.
+class GroupRouter {
+ public:
+  GroupRouter(const NodeCall& c, int64_t experts)
+      : experts_(experts),
+        groups_(c.integer("n_group", 1)),
+        most_groups_(c.integer("topk_group", 1)),
+        most_(c.integer("top_k", 0)),
+        of_group_(c.integer("group_topk", 2)) {
+    c.check(groups_ >= 1 && groups_ <= experts && experts % groups_ == 0, "n_group is ", groups_,
+            " for ", experts, " experts");
+    c.check(most_groups_ >= 1 && most_groups_ <= groups_, "topk_group is ", most_groups_, " of ",
+            groups_);
+    c.check(most_ >= 1 && most_ <= experts, "top_k is ", most_, " of ", experts, " experts");
+    c.check(of_group_ >= 1, "group_topk is ", of_group_);
+  }
+
+  bool is_plain() const { return groups_ == 1 && most_groups_ == 1; }
+
+  /// Places among the experts, from their scores.
+  std::vector<int64_t> chosen(const std::vector<float>& scores) const {
+    const int64_t size = experts_ / groups_;
+    std::vector<float> sums;
+    for (int64_t g = 0; g < groups_; ++g) {
+      float sum = 0;
+      for (const int64_t e : best(scores, g * size, size, of_group_)) sum += scores[at(e)];
+      sums.push_back(sum);
+    }
+    std::vector<int64_t> open;
+    for (const int64_t g : best(sums, 0, groups_, most_groups_))
+      for (int64_t e = 0; e < size; ++e) open.push_back(g * size + e);
+    std::sort(open.begin(), open.end());
+    return best(scores, std::move(open), most_);
+  }
+
+ private:
+  static size_t at(int64_t i) { return static_cast<size_t>(i); }
+  static std::vector<int64_t> best(const std::vector<float>& scores, int64_t first, int64_t count,
+                                   int64_t most) {
+    std::vector<int64_t> places;
+    for (int64_t i = 0; i < count; ++i) places.push_back(first + i);
+    return best(scores, std::move(places), most);
+  }
+  static std::vector<int64_t> best(const std::vector<float>& scores, std::vector<int64_t> places,
+                                   int64_t most) {
+    const auto score = [&](int64_t i) {
+      const float s = scores[at(i)];
+      return std::isnan(s) ? -std::numeric_limits<float>::infinity() : s;
+    };
+    std::stable_sort(places.begin(), places.end(),
+                     [&](int64_t a, int64_t b) { return score(a) > score(b); });
+    if (static_cast<int64_t>(places.size()) > most) places.resize(at(most));
+    return places;
+  }
+
+  int64_t experts_, groups_, most_groups_, most_, of_group_;
+};
+
+/// The router's scores without a choice: with the bias, and without.
+Values full_scores(const NodeCall& c, const GroupRouter& router, int64_t experts) {
+  c.check(!c.wants(0) && c.wants(1) && c.wants(2),
+          "selection_scores and router_weights come together and without router_probs");
+  c.check(router.is_plain() && experts <= 512,
+          "full scores need one group and at most 512 experts, not ", experts);
+  Tensor logits = ops::cast(c.tensor(0), DType::kF32);
+  if (c.has(2)) {
+    c.same_types({0, 2});
+    const int64_t width = known_size(logits, -1);
+    c.check(logits.ndim() == 2 && width > 0 && width % 256 == 0,
+            "features to project must be [rows, a multiple of 256], not ", logits.type());
+    c.check(known_size(c.tensor(2), 1) == width, "projection_weight is ", c.tensor(2).type(),
+            " for ", width, " features");
+    logits = ops::matmul(logits, ops::cast(c.tensor(2), DType::kF32), false, true);
+  }
+  const Tensor weights = ops::reshape(ops::sigmoid(logits), {Dim(-1), Dim(experts)});
+  return {Value(), weights + ops::cast(c.tensor(1), DType::kF32), weights};
+}
+
+/// The logarithms of the chosen experts' sigmoids, and a number for all others.
+Values group_router(NodeCall& c) {
+  const Tensor& logits = c.tensor(0);
+  c.check(logits.ndim() >= 2, "the logits are ", logits.type(), ", their rank must be 2 or more");
+  if (c.has(2))
+    c.check(c.tensor(2).ndim() == 2, "projection_weight is ", c.tensor(2).type(),
+            ", not [experts, features]");
+  const int64_t experts = c.has(2) ? known_size(c.tensor(2), 0) : known_size(logits, -1);
+  c.check(c.tensor(1).ndim() == 1 && known_size(c.tensor(1), 0) == experts, "expert_bias is ",
+          c.tensor(1).type(), " for ", experts, " experts");
+  const GroupRouter router(c, experts);
+  if (c.wants(1) || c.wants(2)) return full_scores(c, router, experts);
+  c.check(!c.has(2), "projection_weight needs the outputs selection_scores and router_weights");
+  const Array in = c.known(0).cast(DType::kF32).contiguous(),
+              bias = c.known(1).cast(DType::kF32).contiguous();
+  const int64_t rows = in.size() / experts;
+  const auto sentinel = static_cast<float>(c.real("router_sentinel", -10000));
+  Array out = Array::empty(DType::kF32, {rows, experts});
+  std::vector<float> sigmoids(static_cast<size_t>(experts)), scores(sigmoids.size());
+  for (int64_t r = 0; r < rows; ++r) {
+    float* y = out.data<float>() + r * experts;
+    for (int64_t e = 0; e < experts; ++e) {
+      const float x = in.data<float>()[r * experts + e], power = std::exp(-std::abs(x));
+      const auto i = static_cast<size_t>(e);
+      sigmoids[i] = (x >= 0 ? 1 : power) / (1 + power);
+      scores[i] = sigmoids[i] + bias.data<float>()[e];
+    }
+    std::fill(y, y + experts, sentinel);
+    for (const int64_t e : router.chosen(scores)) {
+      const float s = sigmoids[static_cast<size_t>(e)];
+      y[e] = std::log(s < 1e-20f ? 1e-20f : s);
+    }
+  }
+  return {ops::cast(Tensor(out), logits.dtype())};
+}
+
 constexpr Operator kOperators[] = {
     {"MoE", 1, mixture_of_experts},
     {"QMoE", 1, quantized_mixture},
+    {"MoEGroupRouter", 1, group_router},
 };
 
 }  // namespace

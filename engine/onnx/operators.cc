@@ -46,7 +46,8 @@ const std::map<std::string, Table>& tables() {
                               ml_svm_operators, ml_tree_operators})
       add((*all)["ai.onnx.ml"], family());
     for (const auto family :
-         {microsoft_operators, microsoft_attention_operators, microsoft_expert_operators,
+         {microsoft_operators, microsoft_attention_operators, microsoft_convolution_operators,
+          microsoft_delta_operators, microsoft_packed_operators, microsoft_expert_operators,
           microsoft_gate_operators, microsoft_image_operators, microsoft_quantized_operators,
           microsoft_ngram_operators, microsoft_search_operators, microsoft_token_operators})
       add((*all)["com.microsoft"], family());

@@ -36,18 +36,21 @@ std::span<const Operator> loss_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> sequence_operators();
 std::span<const Operator> string_operators();
-std::span<const Operator> training_operators();             ///< of ai.onnx.preview.training
-std::span<const Operator> preview_operators();              ///< of ai.onnx.preview
-std::span<const Operator> microsoft_attention_operators();  ///< the same
-std::span<const Operator> microsoft_quantized_operators();  ///< the same
-std::span<const Operator> microsoft_operators();            ///< of com.microsoft
-std::span<const Operator> microsoft_expert_operators();     ///< the same
-std::span<const Operator> microsoft_gate_operators();       ///< the same
-std::span<const Operator> microsoft_image_operators();      ///< the same
-std::span<const Operator> microsoft_token_operators();      ///< the same
-std::span<const Operator> microsoft_ngram_operators();      ///< the same
-std::span<const Operator> microsoft_search_operators();     ///< the same
-std::span<const Operator> microsoft_blocked_operators();    ///< of com.microsoft.nchwc
+std::span<const Operator> training_operators();               ///< of ai.onnx.preview.training
+std::span<const Operator> preview_operators();                ///< of ai.onnx.preview
+std::span<const Operator> microsoft_attention_operators();    ///< the same
+std::span<const Operator> microsoft_quantized_operators();    ///< the same
+std::span<const Operator> microsoft_operators();              ///< of com.microsoft
+std::span<const Operator> microsoft_expert_operators();       ///< the same
+std::span<const Operator> microsoft_convolution_operators();  ///< the same
+std::span<const Operator> microsoft_delta_operators();        ///< the same
+std::span<const Operator> microsoft_gate_operators();         ///< the same
+std::span<const Operator> microsoft_packed_operators();       ///< the same
+std::span<const Operator> microsoft_image_operators();        ///< the same
+std::span<const Operator> microsoft_token_operators();        ///< the same
+std::span<const Operator> microsoft_ngram_operators();        ///< the same
+std::span<const Operator> microsoft_search_operators();       ///< the same
+std::span<const Operator> microsoft_blocked_operators();      ///< of com.microsoft.nchwc
 
 /// Rules that apply one function of ops/ to the inputs as they are.
 template <Tensor (*F)(const Tensor&)>

@@ -440,6 +440,67 @@ def sparse_attention():
              dict(zip(("y", "nk", "nv"), (o.numpy() for o in binding.get_outputs()))))
 
 
+def single(name, op, inputs, outputs, constants=None, **attributes):
+    """One node of the inputs in their order, an empty name where one is left out."""
+    arrays = {k: v for k, v in inputs.items() if v is not None}
+    names = [k if v is not None else "" for k, v in inputs.items()]
+    node = helper.make_node(op, names, list(outputs), domain=DOMAIN, **attributes)
+    given = {k: v for k, v in arrays.items() if k not in (constants or ())}
+    path = saved(name, [node], given, {k: t for k, t in outputs.items() if k},
+                 {k: v for k, v in arrays.items() if k not in given})
+    kept(name, given, answers(path, given))
+
+
+def packed_sequences():
+    """Sequences of any lengths behind each other, with states that they go on from."""
+    ends = np.array([0, 1, 1, 6], np.int32)
+    heads = {"q": floats(6, 2, 4), "k": floats(6, 2, 4), "v": floats(6, 4, 3)}
+    more = {"decay": -np.abs(floats(6, 4, 4)), "beta": floats(6, 4), "state": floats(3, 4, 3, 4)}
+    single("delta_ragged", "GatedDeltaNet",
+           heads | {"ends": ends} | more | {"a": None, "bias": None, "count": np.array([1, 2, 2], np.int32)},
+           {"y": 1, "next": 1, "update": 1}, beta_activation="sigmoid", qk_l2_norm=1, state_update_capacity=3)
+    single("delta_joined", "GatedDeltaNet",
+           {"q": floats(2, 3, 28), "k": None, "v": None, "ends": None, "decay": floats(2, 3, 4), "beta": None,
+            "state": floats(2, 4, 3, 4), "a": floats(4), "bias": floats(4)},
+           {"y": 1, "next": 1}, update_rule="gated", gate_activation="softplus", scale=.3)
+    single("delta_bounded", "GatedDeltaNet",
+           {"q": floats(6, 2, 4), "k": floats(6, 2, 4, scale=.01), "v": floats(6, 4, 3), "ends": ends,
+            "decay": floats(6, 4, 4), "beta": np.abs(floats(6, 4)), "state": None, "a": floats(4), "bias": floats(16)},
+           {"y": 1, "next": 1}, gate_activation="kda", gate_lower_bound=-2.0, qk_l2_norm=1)
+    single("causal_packed", "VarlenCausalConvWithState",
+           {"x": floats(6, 3), "w": floats(3, 1, 3), "ends": ends, "b": floats(3), "state": floats(3, 3, 4),
+            "count": np.array([1, 2, 9], np.int32)},
+           {"y": 1, "next": 1, "update": 1}, dilation=2, activation="silu", state_update_capacity=3)
+
+
+def group_routers():
+    logits, bias = floats(5, 12), floats(12, scale=.2)
+    single("router_groups", "MoEGroupRouter", {"x": logits, "b": bias}, {"y": 1}, top_k=4, n_group=4, topk_group=2,
+           router_sentinel=-50.0)
+    single("router_scores", "MoEGroupRouter", {"x": floats(3, 256, scale=.1), "b": bias, "w": floats(12, 256, scale=.3)},
+           {"": 1, "scores": 1, "weights": 1}, top_k=2)
+
+
+def packed_tables():
+    """Random bytes in each format of GGUF's that has a kernel, with scales of sensible size."""
+    sizes = {0: (1, 4), 1: (1, 2), 2: (32, 18), 6: (32, 22), 8: (32, 34), 13: (256, 176), 14: (256, 210),
+             16: (256, 66), 17: (256, 74), 18: (256, 98), 20: (32, 18), 22: (256, 82), 23: (256, 136), 30: (1, 2),
+             42: (64, 18)}
+    for kind, (values, size) in sizes.items():
+        blocks = 2 if values > 1 else 8
+        if values > 1:
+            table = RNG.integers(0, 256, (3, blocks, size)).astype(np.uint8)
+            for at in {14: [208], 13: [0, 2]}.get(kind, [0]):
+                table[:, :, at:at + 2] = floats(3, blocks, 1).astype(np.float16).view(np.uint8)
+        else:
+            table = floats(3, blocks)
+            table = table.view(np.uint8) if kind == 0 else table.astype(np.float16).view(np.uint8) if kind == 1 else \
+                (table.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+        single(f"gather_packed_{kind}", "GatherPacked",
+               {"table": table.reshape(3, -1), "ids": np.array([[2, -1], [7, 1]], np.int64)}, {"y": 1}, ["table"],
+               packed_type=kind, K=blocks * values, output_dtype=1)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = image_net(folder, "HardSwish")
@@ -469,6 +530,9 @@ def main():
     words_and_blobs()
     attention_lstm()
     sparse_attention()
+    packed_sequences()
+    group_routers()
+    packed_tables()
 
 
 if __name__ == "__main__":
