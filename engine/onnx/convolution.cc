@@ -107,18 +107,44 @@ Tensor whole_transposed(const NodeCall& c, const Tensor& x, const Tensor& weight
 
 /// Depthwise, looking back only; the last inputs are kept for the next call.
 Values causal_conv_with_state(NodeCall& c) {
-  const Tensor &x = c.tensor(0), &weight = c.tensor(1);
-  const int64_t k = known_size(weight, 2);
+  for (const char* name : {"state_window", "state_length", "input_channels", "input_channel_offset",
+                           "state_update_capacity"})
+    c.check(c.integer(name, 0) == 0, "the attribute '", name, "' is not supported");
+  c.check(c.integer("state_channels_last", -1) == -1, "state_channels_last is not supported");
+  c.check(c.integer("ndim", 1) == 1, "ndim must be 1");
+  const bool channels_last = c.flag("channels_last", false);
+  const Tensor &given = c.tensor(0), &weight = c.tensor(1);
+  c.check(given.ndim() >= 3 && (channels_last || given.ndim() == 3) && weight.ndim() == 3,
+          "the input is ", given.type(), " and the weight ", weight.type());
+  const int64_t taps = known_size(weight, 2), step = c.integer("dilation", 1);
+  c.check(taps >= 1 && step >= 1 && step <= (int64_t{1} << 31) / taps, "dilation is ", step,
+          " for a kernel of ", taps);
+  // [batch, steps, channels...] as [batch, channels, steps].
+  const auto first = [&](const Tensor& t) {
+    if (!channels_last) return t;
+    return ops::transpose(ops::reshape(t, {t.dim(0), t.dim(1), weight.dim(0)}), {0, 2, 1});
+  };
+  const auto back = [&](const Tensor& t) {
+    if (!channels_last) return t;
+    Shape shape = given.shape();
+    shape[1] = t.dim(2);
+    return ops::reshape(ops::transpose(t, {0, 2, 1}), shape);
+  };
+  const Tensor x = first(given);
+  const Dim before((taps - 1) * step);
   const Tensor past =
-      c.has(3) ? c.tensor(3) : ops::full({x.dim(0), x.dim(1), Dim(k - 1)}, 0.0, x.dtype());
+      c.has(3) ? first(c.tensor(3)) : ops::full({x.dim(0), x.dim(1), before}, 0.0, x.dtype());
+  c.check(past.ndim() == 3 && past.dim(2).equals(before).value_or(true), "past_state is ",
+          past.type(), " where ", before, " steps are kept");
   const Tensor all = ops::concat({past, x}, 2);
   Tensor y = in_float32(all, [&](const Tensor& wide) {
     const auto as = [&](const Tensor& t) { return t ? ops::cast(t, wide.dtype()) : t; };
-    return ops::conv1d(wide, as(weight), as(c.tensor_or_none(2)), 1, 0, 1, known_size(weight, 0));
+    return ops::conv1d(wide, as(weight), as(c.tensor_or_none(2)), 1, 0, step,
+                       known_size(weight, 0));
   });
   const std::string activation = c.word("activation", "none");
   if (activation == "silu" || activation == "swish") y = ops::silu(y);
-  return {y, part(all, 2, all.dim(2) - (k - 1), all.dim(2))};
+  return {back(y), back(part(all, 2, all.dim(2) - before, all.dim(2)))};
 }
 
 constexpr Operator kOperators[] = {

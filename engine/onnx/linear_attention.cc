@@ -22,6 +22,7 @@ Values linear_attention(NodeCall& c) {
   const bool gated = rule == "gated" || rule == "gated_delta";
   const bool delta = rule == "delta" || rule == "gated_delta";
   c.check(gated || delta || rule == "linear", "unknown update_rule '", rule, "'");
+  c.check(c.integer("state_window", 0) == 0, "state_window is not supported");
   const int64_t q_heads = c.integer("q_num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
   c.check(kv_heads > 0 && q_heads > 0 && q_heads % kv_heads == 0,
           "q_num_heads must be a multiple of kv_num_heads");

@@ -334,6 +334,7 @@ Tensor extended(const Tensor& past, const Tensor& now, const Tensor& places, con
 /// what was kept of them.
 struct GroupedPlaces {
   size_t ends, total, cosines, sines, turns;
+  size_t valid;  ///< how many steps of each sample are no padding, which then stands behind them
 };
 
 /// Attention whose heads share keys and values in groups.
@@ -369,13 +370,18 @@ Grouped grouped(const NodeCall& c, const GroupedPlaces& inputs, bool clears) {
   const Tensor count = ops::unsqueeze(count_up(steps), {0});
   Grouped out;
   out.places = ops::expand(count, {q.dim(0), steps});
-  if (!total.same(steps)) {
-    const Tensor ends =
-        ops::reshape(ops::cast(c.tensor(inputs.ends), DType::kI64), {q.dim(0), Dim(1)});
-    const Tensor start = ops::maximum(
-        ends + integer_scalar(clears ? 1 : 0) - dim_value(steps, DType::kI64), integer_scalar(0));
-    const Tensor whole = ops::equal(dim_value(total, DType::kI64), dim_value(steps, DType::kI64));
-    out.places = ops::where(whole, integer_scalar(0), start) + count;
+  const bool counted = c.has(inputs.valid);
+  if (counted || !total.same(steps)) {
+    const auto of_samples = [&](size_t i) {
+      return ops::reshape(ops::cast(c.tensor(i), DType::kI64), {q.dim(0), Dim(1)});
+    };
+    const Tensor valid = counted ? of_samples(inputs.valid) : dim_value(steps, DType::kI64);
+    Tensor start = ops::maximum(of_samples(inputs.ends) + integer_scalar(clears ? 1 : 0) - valid,
+                                integer_scalar(0));
+    if (!counted)
+      start =
+          ops::where(ops::equal(dim_value(total, DType::kI64), valid), integer_scalar(0), start);
+    out.places = start + count;
   }
   if (c.flag("do_rotary", false)) {
     const bool neighbours = c.flag("rotary_interleaved", false);
@@ -403,7 +409,9 @@ Grouped grouped(const NodeCall& c, const GroupedPlaces& inputs, bool clears) {
 }
 
 Values group_query_attention(NodeCall& c) {
-  const Grouped g = grouped(c, {.ends = 5, .total = 6, .cosines = 7, .sines = 8, .turns = 9}, true);
+  c.check(!c.has(14) && !c.has(15), "norms of queries and keys are not supported");
+  const Grouped g =
+      grouped(c, {.ends = 5, .total = 6, .cosines = 7, .sines = 8, .turns = 9, .valid = 16}, true);
   Scores s;
   s.scale = c.real("scale", 0);
   s.softcap = c.real("softcap", 0);
@@ -444,8 +452,14 @@ Tensor blocks_of(const NodeCall& c) {
 
 /// Each head looks at the blocks of one of some layouts, in turn.
 Values sparse_attention(NodeCall& c) {
-  const Grouped g = grouped(
-      c, {.ends = 8, .total = 7, .cosines = 9, .sines = 10, .turns = c.input_count()}, false);
+  const Grouped g = grouped(c,
+                            {.ends = 8,
+                             .total = 7,
+                             .cosines = 9,
+                             .sines = 10,
+                             .turns = c.input_count(),
+                             .valid = c.input_count()},
+                            false);
   const int64_t size = c.integer("sparse_block_size", 0);
   c.check(size > 0, "sparse_block_size is ", size);
   const Tensor blocks = blocks_of(c);

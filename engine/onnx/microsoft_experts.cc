@@ -70,6 +70,8 @@ Tensor activated(const NodeCall& c, const Tensor& x) {
     gate = part(x, 1, 0, half);
     linear = part(x, 1, half, x.dim(1));
   }
+  c.check(!c.flag("swiglu_limit_after_activation", false),
+          "limits after the activation are not supported");
   const double limit = c.real("swiglu_limit", std::numeric_limits<double>::infinity());
   if (std::isfinite(limit)) {
     gate = ops::minimum(gate, scalar(limit, x.dtype()));

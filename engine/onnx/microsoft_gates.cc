@@ -83,7 +83,10 @@ Values engram_gate(NodeCall& c) {
   return out;
 }
 
-Values gated_add(NodeCall& c) { return {c.tensor(0) + c.tensor(1) * c.tensor(2)}; }
+Values gated_add(NodeCall& c) {
+  c.check(!c.has(3), "gate_weight is not supported");
+  return {c.tensor(0) + c.tensor(1) * c.tensor(2)};
+}
 
 Values pre_mix(NodeCall& c) {
   const Tensor x = grouped(c, wide(c, 0), c.integer("num_branches", 0));

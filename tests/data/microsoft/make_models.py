@@ -471,6 +471,27 @@ def packed_sequences():
            {"x": floats(6, 3), "w": floats(3, 1, 3), "ends": ends, "b": floats(3), "state": floats(3, 3, 4),
             "count": np.array([1, 2, 9], np.int32)},
            {"y": 1, "next": 1, "update": 1}, dilation=2, activation="silu", state_update_capacity=3)
+    single("causal_dilated", "CausalConvWithState",
+           {"x": floats(2, 3, 5), "w": floats(3, 1, 3), "b": None, "state": floats(2, 3, 4)}, {"y": 1, "next": 1}, dilation=2)
+    single("causal_last", "CausalConvWithState",
+           {"x": floats(2, 5, 3, 2), "w": floats(6, 1, 3), "b": floats(6), "state": floats(2, 2, 3, 2)}, {"y": 1, "next": 1},
+           channels_last=1, activation="silu")
+
+
+def padded_steps():
+    """Two of three steps are valid; what padding gives, and the rest of the caches, is left open and so cut off."""
+    inputs = {"q": floats(2, 3, 64), "k": floats(2, 3, 32), "v": floats(2, 3, 32), "pk": floats(2, 2, 8, 16),
+              "pv": floats(2, 2, 8, 16), "ends": np.array([5, 5], np.int32), "total": np.array([8], np.int32),
+              "cos": np.cos(floats(8, 8)), "sin": np.sin(floats(8, 8)), "valid": np.array([2, 2], np.int32)}
+    names = list(inputs)
+    node = helper.make_node
+    nodes = [node("GroupQueryAttention", names[:-1] + [""] * 7 + ["valid"], ["a", "b", "c"], domain=DOMAIN, num_heads=4,
+                  kv_num_heads=2, do_rotary=1)] + [
+        node("Slice", [x, "zero", end, axis], [y]) for x, y, end, axis in
+        (("a", "y", "two", "one"), ("b", "nk", "six", "two"), ("c", "nv", "six", "two"))]
+    constants = {k: np.array([v], np.int64) for k, v in (("zero", 0), ("one", 1), ("two", 2), ("six", 6))}
+    kept("shared_attention_padded", inputs,
+         answers(saved("shared_attention_padded", nodes, inputs, {"y": 1, "nk": 1, "nv": 1}, constants), inputs))
 
 
 def group_routers():
@@ -531,6 +552,7 @@ def main():
     attention_lstm()
     sparse_attention()
     packed_sequences()
+    padded_steps()
     group_routers()
     packed_tables()
 
