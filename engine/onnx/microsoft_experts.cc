@@ -140,24 +140,45 @@ Values mixture_of_experts(NodeCall& c) {
   });
 }
 
-/// Weights are bytes that hold integers of 2, 4 or 8 bits, in blocks along the input features or
+/// Integers of 3 bits, eight in three bytes with the first one lowest, as bytes whose zero point
+/// is 128 where theirs is 4.
+Array bytes_of_three_bits(const Array& packed) {
+  const int64_t rows = packed.shape[0], size = packed.shape[1];
+  Array out = Array::empty(DType::kU8, {rows, size / 3 * 8});
+  for (int64_t i = 0; i < out.size(); ++i) {
+    const uint8_t* from = packed.data<uint8_t>() + i / 8 * 3;
+    const int all = from[0] | from[1] << 8 | from[2] << 16;
+    out.data<uint8_t>()[i] = static_cast<uint8_t>((all >> (i % 8 * 3) & 7) + 124);
+  }
+  return out;
+}
+
+/// Weights are bytes that hold integers of 2, 3, 4 or 8 bits, in blocks along the input features or
 /// one for each row.
 Values quantized_mixture(NodeCall& c) {
   const std::string kind = c.word("quant_type", "int");
   c.check(kind == "int", "weights of the type '", kind, "' are not supported");
   c.check(!c.has(8), "a third product is not supported");
+  c.check(c.integer("weights_prepacked", -1) != 1,
+          "weights in the layout of GPUs are not supported");
   const int64_t bits = c.integer("expert_weight_bits", 4);
   Array given;
   if (c.has(14)) given = c.known(14).cast(DType::kF32).contiguous();
   const auto weight = [&](size_t i, int64_t expert) {
-    const int64_t own =
-        c.integer(i == 2 ? "fc1_expert_weight_bits" : "fc2_expert_weight_bits", bits);
+    int64_t own = c.integer(i == 2 ? "fc1_expert_weight_bits" : "fc2_expert_weight_bits", bits);
     const auto of_expert = [&](size_t at) {
       return ops::squeeze(part(c.tensor(at), 0, expert, expert + 1), std::vector<int64_t>{0});
     };
-    const Array bytes = of_expert(i).array().contiguous();
-    c.check(bytes.ndim() == 2 && (own == 2 || own == 4 || own == 8),
+    Array bytes = of_expert(i).array().contiguous();
+    c.check(bytes.ndim() == 2 && bytes.dtype == DType::kU8,
             "the weights must be bytes [experts, out, in]");
+    if (own == 3) {
+      c.check(bytes.shape[1] % 3 == 0 && !c.has(11) && !c.has(12),
+              "weights of 3 bits must be whole groups of eight, without zero points");
+      bytes = bytes_of_three_bits(bytes);
+      own = 8;
+    }
+    c.check(own == 2 || own == 4 || own == 8, "weights of ", own, " bits are not supported");
     const int64_t rows = bytes.shape[0], columns = bytes.shape[1] * (8 / own);
     int64_t block = c.integer("block_size", 0);
     if (block <= 0) block = columns;
@@ -172,8 +193,9 @@ Values quantized_mixture(NodeCall& c) {
     }
     return blocks_as_numbers(c, bytes, of_expert(i + 1), zeros, own, rows, columns, block);
   };
-  // ONNX Runtime lets its own weights sum to one whatever the node says.
-  const bool normalize = !c.has(14) || c.flag("normalize_routing_weights", false);
+  // ONNX Runtime lets its own weights sum to one whatever the node says, except beside 3 bits.
+  const bool three = c.integer("fc1_expert_weight_bits", bits) == 3;
+  const bool normalize = (!c.has(14) && !three) || c.flag("normalize_routing_weights", false);
   return mixture(c, 2, 5, normalize, weight, c.has(14) ? &given : nullptr);
 }
 

@@ -40,9 +40,12 @@ TEST_P(MicrosoftModel, GivesWhatOnnxRuntimeGives) {
       const Array& y = outputs[i].tensor().array();
       ASSERT_EQ(y.shape, wanted.shape);
       ASSERT_EQ(y.dtype, wanted.dtype);
-      // A step of the last quantize is at most 1 / 127 of the largest value.
+      // A step of the last quantize is at most 1 / 127 of the largest value; what is computed in
+      // float16 is rounded at other places.
       EXPECT_LE(testing_support::relative_difference(y, wanted),
-                GetParam().starts_with("bytes") ? 0.016 : 1e-4)
+                GetParam().starts_with("bytes")  ? 0.016
+                : GetParam().starts_with("half") ? 2e-3
+                                                 : 1e-4)
           << i;
     }
   }

@@ -502,6 +502,22 @@ def group_routers():
            {"": 1, "scores": 1, "weights": 1}, top_k=2)
 
 
+def experts_of_three_bits():
+    """Such weights go with float16 alone."""
+    inputs = {"x": floats(5, 64).astype(np.float16), "router": floats(5, 3).astype(np.float16)}
+    constants = {"w1": RNG.integers(0, 256, (3, 64, 24)).astype(np.uint8), "s1": np.abs(floats(3, 64, 2, scale=.05)),
+                 "w2": RNG.integers(0, 256, (3, 64, 12)).astype(np.uint8), "s2": np.abs(floats(3, 64, 1, scale=.05))}
+    constants = {k: v.astype(np.float16) if v.dtype == np.float32 else v for k, v in constants.items()}
+    node = helper.make_node("QMoE", ["x", "router", "w1", "s1", "", "w2", "s2"], ["half"], domain=DOMAIN, k=2,
+                            activation_type="swiglu", swiglu_fusion=1, expert_weight_bits=3, block_size=32,
+                            weights_prepacked=0)
+    casts = [helper.make_node("Cast", ["x32"], ["x"], to=10), helper.make_node("Cast", ["router32"], ["router"], to=10)]
+    given = {k + "32": v.astype(np.float32) for k, v in inputs.items()}
+    path = saved("half_experts_3_bits", [*casts, node, helper.make_node("Cast", ["half"], ["y"], to=1)], given, {"y": 1},
+                 constants)
+    kept("half_experts_3_bits", given, answers(path, given))
+
+
 def packed_tables():
     """Random bytes in each format of GGUF's that has a kernel, with scales of sensible size."""
     sizes = {0: (1, 4), 1: (1, 2), 2: (32, 18), 6: (32, 22), 8: (32, 34), 13: (256, 176), 14: (256, 210),
@@ -554,6 +570,7 @@ def main():
     packed_sequences()
     padded_steps()
     group_routers()
+    experts_of_three_bits()
     packed_tables()
 
 
