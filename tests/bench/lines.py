@@ -75,7 +75,7 @@ PEERS = {
     "torch": "PyTorch, eager",
     "compile": "PyTorch, torch.compile of forward and loss, fused optimizer",
     "paddle": "PaddlePaddle, dynamic",
-    "ort": "ONNX Runtime, on PyTorch's export, with session.x64quantprecision: exact sums of bytes",
+    "ort": "ONNX Runtime, on PyTorch's export; without VNNI with session.x64quantprecision: exact sums of bytes",
 }
 
 PADDLE_NETS = ("lenet", "resnet50", "lenet_relu")

@@ -18,6 +18,7 @@ import numpy as np
 
 sys.dont_write_bytecode = True
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "interop"))
+import processor
 from lines import LINES
 
 BATCHES = 4
@@ -134,7 +135,9 @@ def ort_session(path, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     # Without VNNI its default kernels let sums of two products of bytes overflow, and give other numbers.
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    # With VNNI its sums are exact anyway, and the option would only take its fast kernels away.
+    if not {"avx512_vnni", "avx_vnni"} & set(processor.flags()):
+        options.add_session_config_entry("session.x64quantprecision", "1")
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 

@@ -4,6 +4,7 @@ import platform
 import subprocess
 
 from lines import PEERS
+from processor import fact, flags
 
 HEADER = ["line", "dtype", "peer", "ours ms", "peer ms", "ratio", "limit ms", "share", "ours MiB", "peer MiB", "difference"]
 
@@ -42,23 +43,15 @@ def table(rows):
     return "\n".join("| " + " | ".join(c.ljust(w) for c, w in zip(row, widths)) + " |" for row in cells)
 
 
-def first_line(path, key):
-    try:
-        with open(path) as f:
-            return next((l.split(":", 1)[1].strip() for l in f if l.startswith(key)), "unknown")
-    except OSError:
-        return "unknown"
-
-
 def machine(root, threads, load, versions):
     """What ran where, as (name, value)."""
-    flags = first_line("/proc/cpuinfo", "flags").split()
-    units = [f for f in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16") if f in flags]
-    memory = first_line("/proc/meminfo", "MemTotal").split()[0]
+    known = flags()
+    units = [f for f in ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16") if f in known]
+    memory = fact("/proc/meminfo", "MemTotal").split()[0]
     git = subprocess.run(["git", "-C", root, "describe", "--always", "--dirty"], capture_output=True, text=True)
     return [
-        ("processor", f"{first_line('/proc/cpuinfo', 'model name')}, family {first_line('/proc/cpuinfo', 'cpu family')}, "
-                      f"model {first_line('/proc/cpuinfo', 'model')} ({', '.join(units)})"),
+        ("processor", f"{fact('/proc/cpuinfo', 'model name')}, family {fact('/proc/cpuinfo', 'cpu family')}, "
+                      f"model {fact('/proc/cpuinfo', 'model')} ({', '.join(units)})"),
         ("cores", f"{len(os.sched_getaffinity(0))}, {threads} threads on each side"),
         ("load before", f"{load:.1f}"),
         ("memory", f"{int(memory) / 2 ** 20:.0f} GiB" if memory.isdigit() else memory),
