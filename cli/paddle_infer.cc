@@ -131,10 +131,9 @@ void run_benchmark(infer::Predictor& model, int64_t steps, const onnx::Values& i
       [&] { session.run(inputs); }, [&] { return session.flops(inputs); });
 }
 
-/// Inputs of any kind from an NPZ file or a folder of `.pb` values; outputs go to an NPZ file or
-/// are listed.
-void run_values(onnx::Session& model, const std::string& input, const std::string& output) {
-  const auto outputs = infer::onnx_outputs(model, model.run(infer::read_onnx_inputs(model, input)));
+/// Runs a model of ONNX on values of any kind; outputs go to an NPZ file or are listed.
+void run_values(onnx::Session& model, const onnx::Values& inputs, const std::string& output) {
+  const auto outputs = infer::onnx_outputs(model, model.run(inputs));
   if (output.ends_with(".npz")) return infer::write_onnx_outputs(output, outputs);
   if (!output.empty())
     fail(ErrorCode::kUsage, "--output: the values of this model go to a .npz file, not to '",
@@ -246,6 +245,8 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "--dim gives sizes for --benchmark, which is not asked for");
   const bool of_values =
       model->onnx() && input.paths.size() == 1 && takes_values(*model->onnx(), input.paths[0]);
+  const bool of_nothing =
+      model->onnx() && model->inputs().empty() && input.paths.empty() && input.data.empty();
   if (benchmark > 0) {
     if (input.paths.empty() && input.data.empty()) {
       run_benchmark(*model, benchmark, random_inputs(*model, dim_sizes(*model, input.batch, dims)));
@@ -270,8 +271,11 @@ int run(int argc, char** argv) {
     report_end();
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
-  if (of_values) {
-    run_values(*model->onnx(), input.paths[0], output);
+  if (of_values || of_nothing) {
+    run_values(
+        *model->onnx(),
+        of_nothing ? onnx::Values{} : infer::read_onnx_inputs(*model->onnx(), input.paths[0]),
+        output);
     report_end();
     return 0;
   }

@@ -18,7 +18,7 @@ function(paddle_add_test program label sources)
   add_executable(${program} ${sources})
   target_link_libraries(${program} PRIVATE
     ${ARGN} paddle_flags paddle_test_support fmt::fmt yaml-cpp nlohmann_json::nlohmann_json
-    ZLIB::ZLIB PNG::PNG JPEG::JPEG GTest::gtest_main)
+    ZLIB::ZLIB PNG::PNG JPEG::JPEG)
   gtest_discover_tests(${program}
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 120

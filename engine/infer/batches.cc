@@ -32,7 +32,7 @@ std::string expected_inputs(const Predictor& model) {
   std::string out;
   for (const auto& [name, type] : model.inputs())
     out += (out.empty() ? "'" : ", '") + name + "' " + type.text();
-  return out;
+  return out.empty() ? "no inputs" : out;
 }
 
 /// Arrays by the model's input names, all at once or in slices of the first axis.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Models that scikit-learn and skl2onnx export, and operators of ai.onnx.ml, against what ONNX
-# Runtime gives for them (tests/interop/make_ml_models.py); strings and maps through NPZ files.
+# Runtime gives for them (tests/interop/make_ml_models.py); strings and maps through NPZ files; a
+# graph without inputs.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 "$bin/paddle-onnx" check tests/data/onnx_ml || failures=1
@@ -11,9 +12,14 @@ quiet 0 "$infer" "$folder/zip_map.onnx" --input "$folder/x.npz" --output "$folde
 quiet 0 "$infer" "$folder/mapper.onnx" --input "$folder/words.npz" --output "$folder/numbers.npz"
 quiet 0 "$infer" "$folder/words.onnx" --input "$folder/numbers.npz" --output "$folder/back.npz"
 quiet 0 "$infer" "$folder/dict.onnx" --input "$folder/map.npz" --output "$folder/dict.npz"
+quiet 0 "$infer" "$folder/constant.onnx" --output "$folder/constant.npz"
 python3 tests/cli/onnx_ml_files.py check "$folder" || failures=1
 quiet 0 "$infer" "$folder/words.onnx" --input "$folder/numbers.npz"
 grep -qF 'y: [äb, b]' "$folder/out" || fail "strings are not listed:"
+quiet 0 "$infer" "$folder/constant.onnx"
+grep -qF 'y: ' "$folder/out" || fail "what a graph without inputs gives is not listed:"
+quiet 0 "$infer" "$folder/constant.onnx" --benchmark 2
+expect 4 "has no array 'x'; the model takes 'x' float32[n, 2]" "$infer" "$folder/zip_map.onnx" --input "$folder/words.npz"
 expect 4 "Python objects are not supported" "$infer" "$folder/mapper.onnx" --input "$folder/objects.npz"
 expect 4 "'y' is float32[1], the model takes string" "$infer" "$folder/mapper.onnx" --input "$folder/floats.npz"
 expect 4 "has no array 'y'" "$infer" "$folder/mapper.onnx" --input "$folder/x.npz"

@@ -60,6 +60,9 @@ def write():
     model("mapper.onnx", "CategoryMapper", tensor("y", onnx.STRING, ["n"]), "x", cats_int64s=[3, 1], cats_strings=["äb", "b"])
     model("words.onnx", "CategoryMapper", tensor("x", onnx.INT64, ["n"]), "y", cats_int64s=[3, 1], cats_strings=["äb", "b"])
     model("dict.onnx", "DictVectorizer", Input("m", onnx.field(1, "m") + text_map), "d", string_vocabulary=["b", "q", "a"])
+    constant = onnx.Graph([onnx.node("Constant", [], ["y"], value_ints=[3, 1])], [], [onnx.value("y", onnx.INT64, [2])])
+    with open(os.path.join(folder, "constant.onnx"), "wb") as f:
+        f.write(onnx.model(constant))
     write_npz("x.npz", x=npy("<f4", (3, 2), struct.pack("<6f", *range(6))))
     write_npz("words.npz", y=npy("<U2", (2,), "äbb\0".encode("utf-32-le")))
     write_npz("map.npz", m=npy("<f4", (2,), struct.pack("<2f", 1.5, 2.5)), m__keys=npy("<U1", (2,), "ab".encode("utf-32-le")))
@@ -71,6 +74,7 @@ def check():
     assert read("maps.npz") == {"z.keys": ((2,), ["no", "yes"]), "z": ((3, 2), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])}, read("maps.npz")
     assert read("numbers.npz") == {"x": ((2,), [3, 1])}, read("numbers.npz")
     assert read("back.npz") == {"y": ((2,), ["äb", "b"])}, read("back.npz")
+    assert read("constant.npz") == {"y": ((2,), [3, 1])}, read("constant.npz")
     assert read("dict.npz") == {"d": ((1, 3), [2.5, 0.0, 1.5])}, read("dict.npz")
 
 
