@@ -302,7 +302,7 @@ Values dynamic_lstm(NodeCall& c) {
   inputs[1] = weight(1, 8);
   inputs[2] = weight(2, 10);
   NodeCall plain(c.node(), 14, inputs, c.evaluator(), c.scope());
-  return lstm_rule(plain);
+  return lstm_of_bytes_rule(plain);
 }
 
 constexpr Operator kOperators[] = {

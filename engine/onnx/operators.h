@@ -90,7 +90,7 @@ Values max_pool_rule(NodeCall& c);
 Values global_average_pool_rule(NodeCall& c);
 Values global_max_pool_rule(NodeCall& c);
 Values upsample_blocks_rule(NodeCall& c);
-Values lstm_rule(NodeCall& c);
+Values lstm_of_bytes_rule(NodeCall& c);
 Values attention_lstm_rule(NodeCall& c);
 Values qlinear_conv_rule(NodeCall& c);
 Values conv_transpose_rule(NodeCall& c);

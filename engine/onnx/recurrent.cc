@@ -74,9 +74,22 @@ struct Memory {
   Dim width() const { return layer ? layer.dim(1) : values.dim(2); }  ///< of what it gives
 };
 
+/// As its range allows in 255 steps: what a product on bytes, quantised as it comes, reads.
+Tensor rounded_to_bytes(const Tensor& x) {
+  const Tensors made = ops::quantize_dynamic(x);
+  return (ops::cast(made[0], x.dtype()) - ops::cast(made[2], x.dtype())) * made[1];
+}
+
+enum class Form : uint8_t {
+  kPlain,
+  kAttends,  ///< each step also takes what the one before has found in a memory
+  kBytes     ///< weights meet inputs and states that are rounded to bytes
+};
+
 /// The attributes of one direction, and its share of the weights.
 struct Direction {
   Cell cell;
+  Form form = Form::kPlain;
   bool reverse = false, linear_before_reset = false, coupled = false;
   double clip = 0;
   std::vector<Activation> activations;
@@ -222,7 +235,10 @@ Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
   const int64_t steps = known_size(x, 0);
   if (steps > 4096) fail(ErrorCode::kModel, "there are too many steps to unroll: ", steps);
   const Dim own = x.dim(2);
-  const Tensor inputs = ops::matmul(x, part(d.w, 1, 0, own), false, true) + d.wb;
+  const auto met = [&](const Tensor& t) {
+    return d.form == Form::kBytes ? rounded_to_bytes(t) : t;
+  };
+  const Tensor inputs = ops::matmul(met(x), part(d.w, 1, 0, own), false, true) + d.wb;
   const Tensor weight = d.memory ? part(d.w, 1, own, d.w.dim(1)) : Tensor();
   Tensors out(static_cast<size_t>(steps));
   Tensor h = d.h, c = d.c, attended;
@@ -230,7 +246,7 @@ Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
     const int64_t t = d.reverse ? steps - 1 - k : k;
     Tensor input = row(inputs, t);
     if (attended) input = input + ops::matmul(attended, weight, false, true);
-    auto [new_h, new_c] = step(d, input, h, c, hidden);
+    auto [new_h, new_c] = step(d, input, met(h), c, hidden);
     Tensor new_attended = d.memory ? (*d.memory)(new_h) : Tensor();
     Tensor shown = new_h;
     if (d.lengths) {  // beyond its length a sequence stays as it is and shows zeros
@@ -251,8 +267,16 @@ Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
   return {ops::stack(out, 0), h, c};
 }
 
-/// With `attends`, each step also takes what the one before has found in a memory.
-template <Cell kCell, bool attends = false>
+/// Of direction `side`, from [directions, batch, hidden]. The file may leave all of these open.
+Tensor first_state(const NodeCall& call, const Tensor& all, int64_t side, const Dim& batch,
+                   const Dim& hidden) {
+  call.check(all.ndim() == 3 && all.dim(1).equals(batch).value_or(true) &&
+                 all.dim(2).equals(hidden).value_or(true),
+             "a first state ", all.type(), " for a batch of ", batch, " and ", hidden, " units");
+  return ops::reshape(part(all, 0, side, side + 1), {batch, hidden});
+}
+
+template <Cell kCell, Form form = Form::kPlain>
 Values recurrent(NodeCall& call) {
   const bool batch_first = call.integer("layout", 0) == 1;
   Tensor x = call.tensor(0);
@@ -273,6 +297,7 @@ Values recurrent(NodeCall& call) {
   for (int64_t side = 0; side < directions; ++side) {
     Direction d;
     d.cell = kCell;
+    d.form = form;
     d.reverse = side == 1 || word == "reverse";
     d.linear_before_reset = call.flag("linear_before_reset", false);
     d.coupled = call.flag("input_forget", false);
@@ -288,7 +313,8 @@ Values recurrent(NodeCall& call) {
     const auto state = [&](size_t i) {
       if (!call.has(i)) return ops::full({batch, hidden}, 0.0, x.dtype());
       const Tensor all = wide(call.tensor(i));
-      return row(batch_first ? ops::transpose(all, {1, 0, 2}) : all, side);
+      return first_state(call, batch_first ? ops::transpose(all, {1, 0, 2}) : all, side, batch,
+                         hidden);
     };
     d.h = state(5);
     if (kCell == Cell::kLstm) {
@@ -296,10 +322,10 @@ Values recurrent(NodeCall& call) {
       if (call.has(7)) d.peephole = row(wide(call.tensor(7)), side);
     }
     d.lengths = call.tensor_or_none(4);
-    if (attends) d.memory = Memory::of(call, side);
+    if (form == Form::kAttends) d.memory = Memory::of(call, side);
     call.check(d.w.dim(1).equals(x.dim(2) + (d.memory ? d.memory->width() : 0)).value_or(true),
                "a weight ", w.type(), " does not fit inputs ", x.type());
-    const bool scans = !attends && usual && d.clip == 0 && !d.peephole && !d.coupled &&
+    const bool scans = form == Form::kPlain && usual && d.clip == 0 && !d.peephole && !d.coupled &&
                        (kCell != Cell::kGru || d.linear_before_reset);
     Steps out = scans ? scanned(d, x, hidden) : unrolled(d, x, hidden);
     alls.push_back(out.all);
@@ -327,8 +353,8 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-Values lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm>(c); }
-Values attention_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, true>(c); }
+Values lstm_of_bytes_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kBytes>(c); }
+Values attention_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kAttends>(c); }
 
 std::span<const Operator> recurrent_operators() { return kOperators; }
 

@@ -74,14 +74,14 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
 
 Dim window_count(const Dim& size, int64_t before, int64_t after, int64_t kernel, int64_t stride,
                  int64_t dilation, bool ceil_mode) {
-  const Dim span = size + before + after - ((kernel - 1) * dilation + 1);
-  Dim count =
-      ceil_mode ? floor_divide(span + (stride - 1), stride) + 1 : floor_divide(span, stride) + 1;
-  if (ceil_mode && count.is_constant() && size.is_constant()) {
-    // The last window must start inside the input or its front border.
-    if ((count.value() - 1) * stride >= size.value() + before) count = count - 1;
-  }
-  return count;
+  const int64_t reach = (kernel - 1) * dilation;
+  const Dim span = size + before + after - (reach + 1);
+  if (!ceil_mode) return floor_divide(span, stride) + 1;
+  const Dim count = floor_divide(span + (stride - 1), stride) + 1;
+  if (after + stride <= reach + 1) return count;
+  // The last window must start inside the input or its front border.
+  const Dim inside = floor_divide(size + (before - 1), stride) + 1;
+  return maximum(count - 1, minimum(count, inside));
 }
 
 }  // namespace paddle

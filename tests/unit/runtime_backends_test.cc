@@ -156,6 +156,23 @@ TEST(Backends, LayerNormalisationAndItsGradient) {
          "%5 'dx', %6 'dw', %7 'db'"});
 }
 
+TEST(Backends, ConvolutionsWhoseWindowsEndBeyondTheEdge) {
+  // Sizes for which a code of oneDNN reads what lies behind a row: none of it may be summed.
+  const auto lines = [](int64_t in, int64_t out, int64_t kernel, int64_t width, int64_t dilation) {
+    const int64_t border = (kernel - 1) * dilation / 2;
+    return Case{str("%0 : float32[1, ", in, ", 1, ", width, "] 'x', %1 : float32[", out, ", ", in,
+                    ", 1, ", kernel, "] 'w'"),
+                str("%2 = conv2d(%0, %1, _) {padding = [0, ", border, "], dilation = [1, ",
+                    dilation, "]} : float32[1, ", out, ", 1, ", width, "]"),
+                "%2 'y'", 2e-5, "cpu:im2col"};
+  };
+  expect_agreement(lines(32, 64, 5, 7, 2));
+  expect_agreement(lines(48, 64, 9, 15, 2));
+  expect_agreement(lines(96, 128, 11, 9, 1));
+  expect_agreement(lines(64, 32, 9, 31, 2));
+  expect_agreement(lines(32, 128, 7, 11, 2));
+}
+
 TEST(Backends, LargeMatrixProducts) {
   // Sizes of which the kernel takes another code than oneDNN's first choice, and one that it
   // leaves.

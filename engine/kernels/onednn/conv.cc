@@ -66,7 +66,7 @@ struct Geometry : ConvGeometry {
                                              image(output), strides, dilations, before, after)
                              : Forward::desc(kind, how, image(input), any(weight), image(output),
                                              strides, dilations, before, after);
-    return {wanted, attributes, cpu_engine(), true};
+    return describe(wanted, attributes);
   }
 
   bool fixed;  ///< the layouts of images are not oneDNN's to choose

@@ -1,6 +1,8 @@
 #pragma once
 // A convolution of images or volumes as oneDNN describes it. For the .cc files of this folder only.
 
+#include <algorithm>
+
 #include "kernels/cpu/conv_shape.h"
 #include "kernels/onednn/program.h"
 
@@ -35,7 +37,15 @@ struct ConvGeometry {
     dilations = dims({}, s.dilation_planes - 1, s.dilation_height - 1, s.dilation_width - 1);
     before = dims({}, s.front, s.top, s.left);
     after = dims({}, s.back, s.bottom, s.right);
+    const int64_t room = s.width - 1 + s.left - (s.kernel_width - 1) * s.dilation_width;
+    const int64_t whole = room < 0 ? 0 : room / s.stride_width + 1;
+    beyond = s.out_width - std::min(whole, s.out_width);
   }
+
+  /// oneDNN's first choice for a convolution of this geometry among the codes that compute it
+  /// right; empty if there is none.
+  dnnl::convolution_forward::primitive_desc describe(const dnnl::convolution_forward::desc& wanted,
+                                                     const dnnl::primitive_attr& attributes) const;
 
   /// The same values in a layout that oneDNN chooses.
   static Desc any(const Desc& desc) {
@@ -44,6 +54,7 @@ struct ConvGeometry {
 
   Desc input, output, weight;
   Dims strides, dilations, before, after;
+  int64_t beyond;  ///< results of a row whose window ends beyond the right edge
 };
 
 }  // namespace paddle::onednn

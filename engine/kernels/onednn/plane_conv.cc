@@ -98,7 +98,7 @@ std::unique_ptr<Kernel> convolution_by_planes(const KernelRequest& request, cons
                                                         g.strides, g.dilations, g.before, g.after)
                                         : Forward::desc(kind, how, g.input, weight, g.output,
                                                         g.strides, g.dilations, g.before, g.after);
-    return Forward::primitive_desc(wanted, attributes, cpu_engine(), true);
+    return g.describe(wanted, attributes);
   };
   const int64_t window = s.kernel_height * s.kernel_width;
   const Desc given({s.kernel_planes, s.groups, 1, 1, s.kernel_height, s.kernel_width}, type,

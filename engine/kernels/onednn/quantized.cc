@@ -83,11 +83,11 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
   const Layout& whole_bias = request.operands[q::kBias];
   if (finish.has_whole_bias() && whole_bias.size() != s.out_channels) return nullptr;
   using Forward = dnnl::convolution_forward;
-  const Forward::primitive_desc description(
+  const auto description = last.describe(
       Forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
                     last.input, ConvGeometry::any(last.weight), bias, last.output, last.strides,
                     last.dilations, last.before, last.after),
-      attributes, cpu_engine(), true);
+      attributes);
   if (!description) return nullptr;
 
   const Slot w = program->convert_operand(request, q::kWeight, q::kWeight, given.weight,

@@ -36,9 +36,15 @@ def saved(name, nodes, inputs, outputs, constants, domains=(DOMAIN,), opset=17):
     return path
 
 
-def answers(path, inputs):
-    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+def answers(path, inputs, threads=0):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs)))
+
+
+def answers_of_one_thread(path, inputs):
+    return answers(path, inputs, 1)
 
 
 def answers_of_reference(path, inputs):
@@ -414,6 +420,19 @@ def attention_lstm():
               floats(2, 4), floats(2, 4, 3), ends, floats(2, 9, 7, scale=.5)], 3, hidden_size=6, direction="bidirectional")
 
 
+def bytes_lstm():
+    """Four steps of two samples forwards and backwards; a scale for each row of gates, then one for each direction.
+    Each of several threads would round the states of its own samples by themselves."""
+    for name, scales in (("rows", (2, 24)), ("sides", (2,))):
+        weights = [RNG.integers(-127, 128, (2, size, 24)).astype(np.int8) for size in (5, 6)]
+        of = [np.abs(floats(*scales, scale=.005)) + np.float32(.002) for _ in weights]
+        zeros = np.zeros(scales, np.int8)
+        operator(f"lstm_bytes_{name}", "DynamicQuantizeLSTM",
+                 [floats(4, 2, 5), *weights, floats(2, 48, scale=.5), None, floats(2, 2, 6), floats(2, 2, 6), None,
+                  of[0], zeros, of[1], zeros], 3, constant=(1, 2, 8, 9, 10, 11),
+                 judge=answers_of_one_thread, hidden_size=6, direction="bidirectional")
+
+
 def sparse_attention():
     """Two layouts of blocks for four heads; the cache is written in place, which ONNX Runtime insists on."""
     rows = np.array([[0, 1, 3, 4], [0, 1, 2, 4]], np.int32)
@@ -572,6 +591,7 @@ def main():
     group_routers()
     experts_of_three_bits()
     packed_tables()
+    bytes_lstm()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,27 @@
+#include "kernels/onednn/conv_geometry.h"
+
+#include <string_view>
+
+namespace paddle::onednn {
+namespace {
+
+/// From so many results of a row on whose window ends beyond the right edge, the code `brgconv` of
+/// oneDNN 2.6 may sum what lies there in memory (the next row, or no part of the image) into one of
+/// them: seen where it computes 2n - 1 results at a time, n of them of that kind, n from 4 on.
+constexpr int64_t kMisread = 3;
+
+bool misreads(const std::string_view implementation, int64_t beyond) {
+  return beyond >= kMisread && implementation.starts_with("brgconv");
+}
+
+}  // namespace
+
+dnnl::convolution_forward::primitive_desc ConvGeometry::describe(
+    const dnnl::convolution_forward::desc& wanted, const dnnl::primitive_attr& attributes) const {
+  dnnl::convolution_forward::primitive_desc description(wanted, attributes, cpu_engine(), true);
+  while (description && misreads(description.impl_info_str(), beyond))
+    if (!description.next_impl()) return {};
+  return description;
+}
+
+}  // namespace paddle::onednn
