@@ -39,6 +39,13 @@ class Checker {
     for (const auto& f : model.functions) functions_.emplace(std::pair(f.domain, f.name), &f);
   }
 
+  /// What an operator of a version to come means is not known.
+  static void version(const Opsets& opsets) {
+    if (const auto it = opsets.find(""); it != opsets.end() && it->second > kNewestOpset)
+      fail(ErrorCode::kModel, "the model needs opset ", it->second,
+           " of ONNX, the newest known is ", kNewestOpset);
+  }
+
   /// Functions that call functions twice each would be more nodes than can be run.
   void expansion() {
     if (expanded(model_.graph.nodes, 0) > limits().expanded_nodes)
@@ -59,6 +66,7 @@ class Checker {
 
   void functions() {
     for (const auto& f : model_.functions) {
+      version(f.opsets);
       Names names;
       for (const std::string& input : f.inputs) names.add(input, "an input");
       nodes(f.nodes, names, f.opsets.empty() ? model_.opsets : f.opsets);
@@ -114,6 +122,7 @@ class Checker {
 
 void check_model(const Model& model) {
   Checker checker(model);
+  Checker::version(model.opsets);
   checker.graph(model.graph, nullptr, model.opsets);
   checker.functions();
   checker.expansion();

@@ -93,6 +93,9 @@ class Evaluator {
   int64_t turns_ = 0;
 };
 
+/// The newest version of the default domain that is known.
+constexpr int64_t kNewestOpset = 28;
+
 /// The operator for a node, the newest that is not newer than `opset`. kModel if it is unknown,
 /// naming the nearest one. Where a domain has ONNX's own operator, `opset` becomes the newest one.
 const Operator& find_operator(const formats::onnx::Node& node, int64_t& opset);

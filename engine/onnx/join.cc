@@ -71,8 +71,9 @@ Values slice(NodeCall& c) {
   for (size_t i = 0; i < steps.size(); ++i) {
     const Dim& size = x.dim(c.axis(axes[i], x.ndim()));
     // Backwards, a start before the first element is the first.
-    if (steps[i] < 0 && size.is_constant() && starts[i].is_constant())
-      starts[i] = std::max(starts[i].value(), -size.value());
+    if (steps[i] >= 0 || !starts[i].is_constant() || starts[i].value() >= -1) continue;
+    starts[i] = size.is_constant() ? Dim(std::max(starts[i].value(), -size.value()))
+                                   : maximum(size + starts[i], 0);
   }
   return {ops::strided_slice(x, axes, starts, ends, steps)};
 }

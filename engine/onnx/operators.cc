@@ -12,8 +12,6 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kNewestOpset = 28;
-
 /// Entries of one domain by name.
 using Table = std::unordered_map<std::string_view, std::vector<const Operator*>>;
 

@@ -272,7 +272,8 @@ Tensor first_state(const NodeCall& call, const Tensor& all, int64_t side, const 
                    const Dim& hidden) {
   call.check(all.ndim() == 3 && all.dim(1).equals(batch).value_or(true) &&
                  all.dim(2).equals(hidden).value_or(true),
-             "a first state ", all.type(), " for a batch of ", batch, " and ", hidden, " units");
+             "the size of a first state does not fit: it is ", all.type(), ", the batch ", batch,
+             ", the hidden size ", hidden);
   return ops::reshape(part(all, 0, side, side + 1), {batch, hidden});
 }
 

@@ -69,7 +69,8 @@ std::optional<Value> slice(const NodeCall& c, const Shape& x) {
   const auto bound = [&](int64_t at) { return std::clamp(at < 0 ? at + n : at, low, high); };
   Shape out;
   const int64_t last = end[0] < -n ? low : bound(end[0]);
-  for (int64_t i = bound(start[0]); step[0] > 0 ? i < last : i > last; i += step[0])
+  const int64_t first = n == 0 ? last : std::max(bound(start[0]), int64_t{0});
+  for (int64_t i = first; step[0] > 0 ? i < last : i > last; i += step[0])
     out.push_back(x[static_cast<size_t>(i)]);
   return same_dims(c, out, false);
 }

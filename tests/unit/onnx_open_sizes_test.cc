@@ -49,6 +49,24 @@ TEST(OnnxOpenSizes, NoWindowBeginsBehindTheInput) {
       }
 }
 
+TEST(OnnxOpenSizes, SlicesBackwardsFromBeforeTheStart) {
+  // The standard moves a start before the first element to it when it steps backwards.
+  const Value x(Tensor(Array::from<float>({1, 2, 3, 4}, {4})));
+  for (const Mode mode : {Mode::kAutomatic, Mode::kEager})
+    for (const std::string length : {"length", "4"})
+      for (const auto& [start, wanted] :
+           {std::pair{int64_t{-8}, Dims{1}}, {-4, {1}}, {-3, {2}}, {-1, {4}}, {2, {3}}}) {
+        const Values out = results_of(
+            onnx_graph({onnx_node("Slice", {"x", "start", "end", "axis", "step"}, {"y"})},
+                       {value_info("x", 1, {length})}, {value_info("y", 1, {"n"})},
+                       {onnx_int64s("start", {start}), onnx_int64s("end", {-1000}),
+                        onnx_int64s("axis", {0}), onnx_int64s("step", {-1})}),
+            {x}, mode);
+        EXPECT_EQ(out[0].tensor().array().shape, wanted) << start;
+        EXPECT_EQ(out[0].tensor().array().number(wanted[0] - 1), 1) << start;
+      }
+}
+
 TEST(OnnxOpenSizes, FirstStatesOfRecurrentLayers) {
   // Without weights a GRU's gates are a half, so each step halves the state.
   const Value x(Tensor(Array::from<float>({1, 2, 3, 4}, {2, 2, 1})));

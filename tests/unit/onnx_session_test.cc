@@ -297,6 +297,15 @@ TEST(OnnxSession, RegionsArePooledByTheirGreatestValues) {
 
 TEST(OnnxSession, RefusesWhatIsWrong) {
   const auto nodes = [](std::vector<std::string> list) { return onnx_graph(list, {kX}, {kY}); };
+  try {
+    session_of(nodes({onnx_node("Relu", {"x"}, {"y"})}), Mode::kAutomatic, 29);
+    ADD_FAILURE() << "an opset to come is taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kModel);
+    EXPECT_TRUE(
+        error.message().ends_with(": the model needs opset 29 of ONNX, the newest known is 28"))
+        << error.message();
+  }
   EXPECT_NE(refusal(nodes({onnx_node("Reluu", {"x"}, {"y"})})).find("did you mean 'Relu'"),
             std::string::npos);
   EXPECT_NE(refusal(nodes({onnx_node("Add", {"x", "b"}, {"a"}), onnx_node("Relu", {"a"}, {"b"}),
