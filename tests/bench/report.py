@@ -26,9 +26,12 @@ def milliseconds(side):
 
 
 def table(rows):
-    """Markdown, aligned; a row without times says why."""
+    """Markdown, aligned; a row without times says why, but for peers that a line which has others cannot have."""
     cells = [HEADER]
+    has_peers = {r["line"] for r in rows if "reason" not in r or "failure" in r}
     for r in rows:
+        if "reason" in r and "failure" not in r and r["line"] in has_peers:
+            continue
         first = [r["line"], r["dtype"], r["peer"]]
         if "reason" in r:
             cells.append(first + [r["reason"]] + [""] * (len(HEADER) - 4))
