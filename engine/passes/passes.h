@@ -93,7 +93,7 @@ struct PassOptions {
   TakesIntegers takes_integers;  ///< null: integers that stand for numbers are computed as numbers
   bool fusion = true;            ///< off: for comparison, and for modules that are saved
   /// Sums may be taken in another order, in another layout.
-  bool layouts = true;
+  bool layout = true;
   bool rewrites = true;
   /// Rules beside the standard ones, tried before them.
   std::vector<Rule> rules = {};

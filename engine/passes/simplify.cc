@@ -248,7 +248,7 @@ std::vector<Pass> standard_passes(PassOptions options) {
       {"identity", remove_identities},
       {"join_slices", join_slices},
       {"integers",
-       [takes = options.layouts ? options.takes_integers : nullptr,
+       [takes = options.layout ? options.takes_integers : nullptr,
         evaluate = options.evaluate](Function& f) { compute_on_integers(f, takes, evaluate); }},
   };
   if (options.rewrites) {
@@ -256,12 +256,12 @@ std::vector<Pass> standard_passes(PassOptions options) {
         {"rewrite", [rules = options.rules](Function& f) { rewrite(f, rules, standard_rules()); }});
   }
   passes.push_back({"fold_norm", fold_batch_norm});
-  if (options.layouts) passes.push_back({"channels_last", prefer_channels_last});
+  if (options.layout) passes.push_back({"channels_last", prefer_channels_last});
   passes.push_back({"cse", merge_common_subexpressions});
   // After the merging, or what forward and backward parts both work out would be kept in between.
-  if (options.layouts) passes.push_back({"lower", lower});
+  if (options.layout) passes.push_back({"lower", lower});
   passes.push_back({"dce", remove_dead_code});
-  if (options.fusion && options.layouts)
+  if (options.fusion && options.layout)
     passes.push_back({"epilogue", [takes_along = options.takes_along](Function& f) {
                         if (takes_along) fuse_epilogues(f, takes_along);
                       }});

@@ -53,7 +53,7 @@ passes::PassOptions pass_options(const CompileOptions& options) {
           .takes_along = joins,
           .takes_integers = quantized::takes_integers,
           .fusion = options.fusion,
-          .layouts = options.layouts && options.fusion && !options.exact,
+          .layout = options.layout && options.fusion && !options.exact,
           .rewrites = options.rewrites && options.fusion && !options.exact,
           .rules = options.rules};
 }

@@ -12,7 +12,7 @@ namespace paddle::runtime {
 /// Which optimisations run; each can be left out, to compare.
 struct CompileOptions {
   bool fusion = true;    ///< elementwise operations in one pass over memory
-  bool layouts = true;   ///< images with channels last, norms in parts that fuse, epilogues, int8
+  bool layout = true;    ///< images with channels last, norms in parts that fuse, epilogues, int8
   bool rewrites = true;  ///< rules
   bool codegen = true;   ///< groups as machine code (PlanOptions::codegen)
   bool slices = true;    ///< large values in parts that fit in the cache (PlanOptions::slice_bytes)

@@ -173,8 +173,8 @@ Schema make_schema() {
   Schema compile;
   compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
   compile.add("fusion", Spec::boolean().fallback("true").doc("elementwise operations in one pass"));
-  compile.add("layouts", Spec::boolean().fallback("true").doc(
-                             "images with channels last, norms and activations in other kernels"));
+  compile.add("layout", Spec::boolean().fallback("true").doc(
+                            "images with channels last, norms and activations in other kernels"));
   compile.add("codegen", Spec::boolean().fallback("true").doc("groups as machine code"));
   compile.add("slices", Spec::boolean().fallback("true").doc(
                             "validation computes large values in parts that fit in the cache"));
@@ -457,7 +457,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   const Section compile = s.section("compile");
   config.compile.exact = compile.boolean("exact");
   config.compile.fusion = compile.boolean("fusion");
-  config.compile.layouts = compile.boolean("layouts");
+  config.compile.layout = compile.boolean("layout");
   config.compile.rewrites = compile.boolean("rewrites");
   config.compile.codegen = compile.boolean("codegen");
   config.compile.slices = compile.boolean("slices");
