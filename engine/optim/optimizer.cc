@@ -60,12 +60,16 @@ double Optimizer::weight_decay(const std::string& name) const {
   return decay;
 }
 
-std::vector<std::string> Optimizer::unmatched_groups(const std::vector<std::string>& names) const {
+std::vector<std::string> Optimizer::warnings(const std::vector<std::string>& names) const {
   std::vector<std::string> out;
   for (const ParameterGroup& g : options_.groups)
-    if (std::none_of(names.begin(), names.end(),
-                     [&](const std::string& n) { return matches(g, n); }))
-      out.push_back(join(g.match, ", "));
+    for (const std::string& p : g.match)
+      if (std::none_of(names.begin(), names.end(),
+                       [&](const std::string& n) { return matches_pattern(p, n); }))
+        out.push_back(str(g.key, ": no parameter matches \"", p, "\""));
+  if (!names.empty() &&
+      std::all_of(names.begin(), names.end(), [&](const std::string& n) { return is_frozen(n); }))
+    out.emplace_back("every parameter is frozen: the run changes none of them");
   return out;
 }
 

@@ -13,7 +13,8 @@ namespace paddle::optim {
 
 /// Settings for parameters whose name matches one of the patterns (`*` and `?`); later groups win.
 struct ParameterGroup {
-  std::vector<std::string> match;
+  std::string key = {};  ///< of the config that states it, for messages: "frozen"
+  std::vector<std::string> match = {};
   std::optional<double> lr;        ///< replaces the base rate; the schedule's factor still applies
   std::optional<double> lr_scale;  ///< multiplies it
   std::optional<double> weight_decay;
@@ -64,8 +65,9 @@ class Optimizer {
   /// The factor on the scheduled rate for this parameter, and its decay.
   double rate_factor(const std::string& parameter) const;
   double weight_decay(const std::string& parameter) const;
-  /// Groups that match none of these names, for a warning.
-  std::vector<std::string> unmatched_groups(const std::vector<std::string>& parameters) const;
+  /// What the groups do to these parameters that their author hardly meant, a line each: patterns
+  /// that match nothing, and that nothing is left to train.
+  std::vector<std::string> warnings(const std::vector<std::string>& parameters) const;
 
  private:
   OptimizerOptions options_;

@@ -230,6 +230,7 @@ optim::OptimizerOptions read_optimizer(const Section& s) {
   if (s.node().find("centered")) o.centered = s.boolean("centered");
   for (const Section& g : s.sections("groups")) {
     optim::ParameterGroup group;
+    group.key = str("optimizer.groups.", o.groups.size());
     group.match = g.texts("match");
     if (g.has("lr")) group.lr = g.real("lr");
     if (g.has("lr_scale")) group.lr_scale = g.real("lr_scale");
@@ -409,6 +410,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   diagnostics.guard([&] { config.optimizer = read_optimizer(s.section("optimizer")); });
   if (const auto frozen = s.texts("frozen"); !frozen.empty()) {
     optim::ParameterGroup group;
+    group.key = "frozen";
     group.match = frozen;
     group.frozen = true;
     config.optimizer.groups.push_back(group);

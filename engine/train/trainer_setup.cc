@@ -79,12 +79,10 @@ MemoryPlan Trainer::Impl::prepare() {
   store_.draws = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
-  for (const std::string& group : step_->definition().optimizer->unmatched_groups([&] {
-         std::vector<std::string> names;
-         for (const auto& [name, p] : store_.parameters) names.push_back(name);
-         return names;
-       }()))
-    observer_.warn("optimizer.groups: no parameter matches " + group);
+  std::vector<std::string> names;
+  for (const auto& [name, p] : store_.parameters) names.push_back(name);
+  for (const std::string& line : step_->definition().optimizer->warnings(names))
+    observer_.warn(line);
   use_ = session_->index_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);

@@ -173,6 +173,37 @@ TEST(Backends, ConvolutionsWhoseWindowsEndBeyondTheEdge) {
   expect_agreement(lines(32, 128, 7, 11, 2));
 }
 
+TEST(Backends, ConvolutionsWithWindowsSpreadWide) {
+  // Taps that meet the image in part, in one corner, or nowhere, in both layouts.
+  struct Window {
+    int64_t height, width, kernel, stride, dilation, border;
+  };
+  for (const auto& [height, width, kernel, stride, dilation, border] :
+       {Window{29, 33, 3, 1, 12, 12},
+        {14, 13, 3, 1, 24, 24},
+        {31, 75, 3, 2, 36, 36},
+        {15, 16, 5, 1, 9, 18},
+        {16, 20, 3, 3, 21, 21}})
+    for (const bool last : {false, true})
+      for (const bool biased : {false, true}) {
+        const auto results = [&](int64_t in) {
+          return (in + 2 * border - dilation * (kernel - 1) - 1) / stride + 1;
+        };
+        const auto images = [&](int64_t channels, int64_t h, int64_t w) {
+          return last ? str("float32[2, ", h, ", ", w, ", ", channels, "]")
+                      : str("float32[2, ", channels, ", ", h, ", ", w, "]");
+        };
+        expect_agreement(
+            {str("%0 : ", images(40, height, width), " 'x', %1 : float32[72, 40, ", kernel, ", ",
+                 kernel, "] 'w', %2 : float32[72] 'b'"),
+             str("%3 = conv2d(%0, %1, ", biased ? "%2" : "_", ") {padding = [", border, ", ",
+                 border, "], stride = [", stride, ", ", stride, "], dilation = [", dilation, ", ",
+                 dilation, "], data_format = '", last ? "NHWC" : "NCHW",
+                 "'} : ", images(72, results(height), results(width))),
+             "%3 'y'", 2e-5, "cpu:im2col", "onednn:taps"});
+      }
+}
+
 TEST(Backends, LargeMatrixProducts) {
   // Sizes of which the kernel takes another code than oneDNN's first choice, and one that it
   // leaves.

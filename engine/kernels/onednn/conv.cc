@@ -6,6 +6,7 @@
 // convolutions are taken.
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/serial_scope.h"
 #include "kernels/cpu/conv_shape.h"
@@ -45,6 +46,11 @@ bool prefers_channels_last(const ConvShape& s) {
   if (s.has_planes() || s.groups != 1 || cpu::vector_bytes() < 32) return false;
   if (std::max(s.in_channels, s.out_channels) >= kManyChannels) return true;
   return s.out_channels >= kSomeChannels && (s.in_channels >= kSomeChannels || s.in_channels <= 4);
+}
+
+/// True for the code that lays all windows out as the rows of a matrix first.
+bool copies_windows(std::string_view implementation) {
+  return implementation.find("gemm") != std::string_view::npos;
 }
 
 struct Geometry : ConvGeometry {
@@ -164,6 +170,8 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
   const Desc bias({s.out_channels}, g.input.data_type(), Tag::a);
   const auto description = g.forward(biased ? &bias : nullptr, epilogue.attributes());
   if (!description || is_reference(description.impl_info_str())) return nullptr;
+  if (copies_windows(description.impl_info_str()))
+    if (auto kernel = convolution_by_taps(request, lying(s), at, epilogue)) return kernel;
   const bool direct = description.dst_desc() == g.output;
   if (epilogue.residual >= 0 && !direct) return nullptr;
 

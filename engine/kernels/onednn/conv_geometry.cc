@@ -24,4 +24,22 @@ dnnl::convolution_forward::primitive_desc ConvGeometry::describe(
   return description;
 }
 
+dnnl::memory::desc stacked(const dnnl::memory::desc& one, int64_t count) {
+  dnnl::memory::desc all = one;
+  dnnl_memory_desc_t& m = all.data;
+  dnnl_blocking_desc_t& blocks = m.format_desc.blocking;
+  const auto shift = [&](dnnl_dims_t& numbers, int64_t first) {
+    std::copy_backward(numbers, numbers + m.ndims, numbers + m.ndims + 1);
+    numbers[0] = first;
+  };
+  const auto item = static_cast<int64_t>(sizeof(float));
+  shift(blocks.strides, static_cast<int64_t>(one.get_size()) / item);
+  shift(m.dims, count);
+  shift(m.padded_dims, count);
+  shift(m.padded_offsets, 0);
+  for (int i = 0; i < blocks.inner_nblks; ++i) ++blocks.inner_idxs[i];
+  ++m.ndims;
+  return all;
+}
+
 }  // namespace paddle::onednn

@@ -57,4 +57,7 @@ struct ConvGeometry {
   int64_t beyond;  ///< results of a row whose window ends beyond the right edge
 };
 
+/// So many values in float32 of this layout, one behind the other along a first axis.
+dnnl::memory::desc stacked(const dnnl::memory::desc& one, int64_t count);
+
 }  // namespace paddle::onednn

@@ -43,25 +43,6 @@ ConvShape plane_of(ConvShape s, int64_t images) {
   return s;
 }
 
-/// So many values of this layout, one behind the other along a first axis.
-Desc stacked(const Desc& one, int64_t count) {
-  Desc all = one;
-  dnnl_memory_desc_t& m = all.data;
-  dnnl_blocking_desc_t& blocks = m.format_desc.blocking;
-  const auto shift = [&](dnnl_dims_t& numbers, int64_t first) {
-    std::copy_backward(numbers, numbers + m.ndims, numbers + m.ndims + 1);
-    numbers[0] = first;
-  };
-  const auto item = static_cast<int64_t>(sizeof(float));
-  shift(blocks.strides, static_cast<int64_t>(one.get_size()) / item);
-  shift(m.dims, count);
-  shift(m.padded_dims, count);
-  shift(m.padded_offsets, 0);
-  for (int i = 0; i < blocks.inner_nblks; ++i) ++blocks.inner_idxs[i];
-  ++m.ndims;
-  return all;
-}
-
 /// What a plane of the kernel does to what those before it have left in the result.
 dnnl::primitive_attr step_attributes(const Epilogue& epilogue, bool adds, bool last) {
   dnnl::primitive_attr attributes = user_scratch();

@@ -63,6 +63,10 @@ std::unique_ptr<Kernel> narrow_weight_grad(const KernelRequest& request,
 std::unique_ptr<Kernel> convolution_by_planes(const KernelRequest& request,
                                               const cpu::ConvShape& shape, const OperandPlaces& at,
                                               const Epilogue& epilogue);
+/// conv2d in float32, tap by tap of the kernel; null where it cannot be computed so.
+std::unique_ptr<Kernel> convolution_by_taps(const KernelRequest& request,
+                                            const cpu::ConvShape& shape, const OperandPlaces& at,
+                                            const Epilogue& epilogue);
 std::unique_ptr<Kernel> matrix_product(const KernelRequest& request, const OperandPlaces& at,
                                        const Epilogue& epilogue);
 std::unique_ptr<Kernel> linear_layer(const KernelRequest& request, const OperandPlaces& at,
