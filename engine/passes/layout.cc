@@ -3,6 +3,7 @@
 // an interpreter that changes some calls and passes on the others.
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -22,14 +23,21 @@ namespace {
 // ---- channels last
 // -------------------------------------------------------------------------------
 
-/// Images, and volumes, which have planes of rows and columns.
-bool is_image(size_t rank) { return rank == 4 || rank == 5; }
+/// Images; lines, which are images of one row without its axis; and volumes, which have planes of
+/// rows and columns.
+bool is_image(size_t rank) { return rank >= 3 && rank <= 5; }
 
 std::vector<int64_t> to_last_axes(size_t rank) {
-  return rank == 4 ? std::vector<int64_t>{0, 2, 3, 1} : std::vector<int64_t>{0, 2, 3, 4, 1};
+  std::vector<int64_t> axes(rank, 1);
+  axes[0] = 0;
+  std::iota(axes.begin() + 1, axes.end() - 1, 2);
+  return axes;
 }
 std::vector<int64_t> to_first_axes(size_t rank) {
-  return rank == 4 ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{0, 4, 1, 2, 3};
+  std::vector<int64_t> axes(rank, 0);
+  axes[1] = static_cast<int64_t>(rank) - 1;
+  std::iota(axes.begin() + 2, axes.end(), 1);
+  return axes;
 }
 
 /// Where an axis of an image with channels first stands with channels last.
@@ -56,6 +64,7 @@ class ChannelsLast final : public PassingInterpreter {
     const BelowScope below(next());
     static const Op& transpose = get_op("transpose");
     if (&c.op == &transpose && is_image(c.results[0].shape.size())) return transposed(c);
+    if (auto moved = reshaped(c)) return {*moved};
     if (const auto images = images_of(c.op)) {
       if (moves(c, *images)) return image_call(c, *images);
     } else if (c.op.has(kElementwise) && c.results.size() == 1) {
@@ -97,6 +106,25 @@ class ChannelsLast final : public PassingInterpreter {
     if (axes == to_last_axes(rank) && made.defined()) return {made};
     if (axes == to_first_axes(rank)) return {to_first(c.operands[0])};
     return next().apply(c);
+  }
+
+  /// An image without the axis of its one row or column, or a line with it, keeps its channels
+  /// last.
+  std::optional<Tensor> reshaped(const OpCall& c) {
+    static const Op &squeeze = get_op("squeeze"), &unsqueeze = get_op("unsqueeze");
+    if (&c.op != &squeeze && &c.op != &unsqueeze) return std::nullopt;
+    const Tensor made = known(c.operands[0]);
+    const size_t ranks[] = {c.operands[0].shape().size(), c.results[0].shape.size()};
+    if (!made.defined() || std::ranges::max(ranks) != 4 || std::ranges::min(ranks) != 3)
+      return std::nullopt;
+    const auto at = static_cast<size_t>(c.op.attr_index("axis"));
+    if (!c.attrs[at].is_int() && !c.attrs[at].is_list()) return std::nullopt;
+    const std::vector<int64_t> axes = c.attrs[at].as_ints();
+    const int64_t axis = axes.size() != 1 ? 0 : axes[0] < 0 ? axes[0] + 4 : axes[0];
+    if (axis < 2) return std::nullopt;
+    Attrs attrs = c.attrs;
+    attrs[at] = AttrValue(std::vector<int64_t>{in_last(axis, 4)});
+    return to_first(call(c.op, {made}, std::move(attrs))[0]);
   }
 
   bool moves(const OpCall& c, const Images& images) const {

@@ -73,6 +73,22 @@ Array values(const Dims& shape, double scale, double shift) {
   return a;
 }
 
+/// That only so many transposes are left in this function, and that its result is the one of the
+/// function as it was.
+void expect_transposes(size_t left, const std::string& body, const std::string& inputs,
+                       const std::vector<Array>& given) {
+  ir::Module fast = module_of(body, inputs), exact = module_of(body, inputs);
+  run_passes(*fast.functions[0], false);
+  run_passes(*exact.functions[0], true);
+  ir::verify(fast);
+  EXPECT_EQ(count(ir::print(fast), "= transpose("), left) << ir::print(fast);
+  const runtime::ExecutableOptions options{1, {.check_memory = true, .profile = nullptr}};
+  runtime::Executable a(fast.functions[0], options), b(exact.functions[0], options);
+  const Array p = a.run(given)[0].contiguous(), q = b.run(given)[0].contiguous();
+  ASSERT_EQ(p.shape, q.shape);
+  for (int64_t i = 0; i < p.size(); ++i) ASSERT_NEAR(p.number(i), q.number(i), 1e-5);
+}
+
 TEST(ChannelsLast, HoldsFromTheFirstConvolutionToTheLastGradient) {
   ir::Module m = module_of(kBlock, kInputs);
   run_passes(*m.functions[0], false);
@@ -144,19 +160,37 @@ TEST(ChannelsLast, HoldsThroughWhatNamesAxes) {
   const std::string inputs =
       "      %0 : float32[batch, 32, 4, 5] 'x',\n      %1 : float32[32, 32, 3, 3] 'w',\n"
       "      %2 : int64[8] 'rows',\n      %9 : float32[32, 48, 1, 1] 'v'";
-  ir::Module fast = module_of(body, inputs), exact = module_of(body, inputs);
-  run_passes(*fast.functions[0], false);
-  run_passes(*exact.functions[0], true);
-  ir::verify(fast);
-  EXPECT_EQ(count(ir::print(fast), "= transpose("), 2u) << ir::print(fast);  // x and y
-  const std::vector<Array> given = {values({2, 32, 4, 5}, 1, 0), values({32, 32, 3, 3}, 0.3, 0),
-                                    Array::from<int64_t>({0, 0, 1, 1, 2, -2, 3, -1}, {8}),
-                                    values({32, 48, 1, 1}, 1, 0)};
-  const runtime::ExecutableOptions options{1, {.check_memory = true, .profile = nullptr}};
-  runtime::Executable a(fast.functions[0], options), b(exact.functions[0], options);
-  const Array p = a.run(given)[0].contiguous(), q = b.run(given)[0].contiguous();
-  ASSERT_EQ(p.shape, q.shape);
-  for (int64_t i = 0; i < p.size(); ++i) ASSERT_NEAR(p.number(i), q.number(i), 1e-5);
+  expect_transposes(
+      2, body, inputs,  // x and y
+      {values({2, 32, 4, 5}, 1, 0), values({32, 32, 3, 3}, 0.3, 0),
+       Array::from<int64_t>({0, 0, 1, 1, 2, -2, 3, -1}, {8}), values({32, 48, 1, 1}, 1, 0)});
+}
+
+TEST(ChannelsLast, HoldsWhereImagesOfOneRowAreLines) {
+  // As one-dimensional convolutions come from files, with what lies between them and a linear
+  // layer behind them.
+  const std::string body =
+      "    %4 = unsqueeze(%0) {axis = [2]} : float32[batch, 32, 1, 9]\n"
+      "    %5 = conv2d(%4, %1, _) {padding = [0, 1]} : float32[batch, 32, 1, 9]\n"
+      "    %6 = squeeze(%5) {axis = [-2]} : float32[batch, 32, 9]\n"
+      "    %7 = relu(%6) : float32[batch, 32, 9]\n"
+      "    %8 = add(%7, %2) : float32[batch, 32, 9]\n"
+      "    %9 = mean(%8) {axis = [2], keepdim = true} : float32[batch, 32, 1]\n"
+      "    %10 = multiply(%8, %9) : float32[batch, 32, 9]\n"
+      "    %11 = unsqueeze(%10) {axis = [-1]} : float32[batch, 32, 9, 1]\n"
+      "    %12 = squeeze(%11) {axis = 3} : float32[batch, 32, 9]\n"
+      "    %13 = unsqueeze(%12) {axis = [2]} : float32[batch, 32, 1, 9]\n"
+      "    %14 = conv2d(%13, %1, _) {padding = [0, 1]} : float32[batch, 32, 1, 9]\n"
+      "    %15 = squeeze(%14) {axis = [2]} : float32[batch, 32, 9]\n"
+      "    %16 = transpose(%15) {perm = [0, 2, 1]} : float32[batch, 9, 32]\n"
+      "    %17 = matmul(%16, %3) : float32[batch, 9, 16]\n"
+      "    return %17 'y'\n";
+  const std::string inputs =
+      "      %0 : float32[batch, 32, 9] 'x',\n      %1 : float32[32, 32, 1, 3] 'w',\n"
+      "      %2 : float32[32, 1] 'b',\n      %3 : float32[32, 16] 'v'";
+  expect_transposes(2, body, inputs,  // x, and b, of which it is a view
+                    {values({2, 32, 9}, 1, 0), values({32, 32, 1, 3}, 0.1, 0),
+                     values({32, 1}, 1, 0), values({32, 16}, 0.2, 0)});
 }
 
 TEST(ChannelsLast, LeavesFewChannelsAndPaddingPerAxisAlone) {
