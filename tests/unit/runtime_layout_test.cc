@@ -208,5 +208,29 @@ TEST(ChannelsLast, LeavesFewChannelsAndPaddingPerAxisAlone) {
   EXPECT_EQ(count(ir::print(padded), "NHWC"), 0u);
 }
 
+TEST(Lowering, MakesSmallPowersProducts) {
+  const auto powers = [](const std::string& exponent, const std::string& dtype) {
+    ir::Module m = module_of("    %1 = constant " + dtype + "[] [" + exponent +
+                                 "]\n    %2 = pow(%0, %1) : " + dtype +
+                                 "[n]\n    %3 = sum(%2) : " + dtype + "[]\n    return %3 'y'\n",
+                             "      %0 : " + dtype + "[n] 'x'");
+    run_passes(*m.functions[0], false);
+    ir::verify(m);
+    if (dtype == "float32") {
+      runtime::Executable executable(m.functions[0], {1, {true, nullptr}});
+      const Array x = values({7}, 1.5, 0.25);
+      double sum = 0;
+      for (int64_t i = 0; i < x.size(); ++i) sum += std::pow(x.number(i), std::stod(exponent));
+      EXPECT_NEAR(executable.run({x})[0].number(), sum, 1e-5);
+    }
+    return count(ir::print(m), "= pow(");
+  };
+  EXPECT_EQ(powers("1.0", "float32"), 0u);
+  EXPECT_EQ(powers("2.0", "float32"), 0u);
+  EXPECT_EQ(powers("3.0", "float32"), 0u);
+  EXPECT_EQ(powers("4.0", "float32"), 1u);
+  EXPECT_EQ(powers("3.0", "bfloat16"), 1u);  // it would be rounded twice
+}
+
 }  // namespace
 }  // namespace paddle
