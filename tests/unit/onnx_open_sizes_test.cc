@@ -67,6 +67,20 @@ TEST(OnnxOpenSizes, SlicesBackwardsFromBeforeTheStart) {
       }
 }
 
+TEST(OnnxOpenSizes, NoMoreOfTheLargestThanThereAre) {
+  const std::string graph =
+      onnx_graph({onnx_node("Constant", {}, {"k"}, {ints_attribute("value_ints", {3})}),
+                  onnx_node("TopK", {"x", "k"}, {"y", "at"})},
+                 {value_info("x", 1, {"length"})}, {value_info("y", 1, {"n"})});
+  for (const Mode mode : {Mode::kAutomatic, Mode::kEager}) {
+    const Values out =
+        results_of(graph, {Value(Tensor(Array::from<float>({1, 4, 2, 3}, {4})))}, mode);
+    EXPECT_EQ(out[0].tensor().array().shape, Dims{3});
+    EXPECT_EQ(out[0].tensor().array().number(), 4);
+    EXPECT_THROW(results_of(graph, {Value(Tensor(Array::from<float>({1, 4}, {2})))}, mode), Error);
+  }
+}
+
 TEST(OnnxOpenSizes, FirstStatesOfRecurrentLayers) {
   // Without weights a GRU's gates are a half, so each step halves the state.
   const Value x(Tensor(Array::from<float>({1, 2, 3, 4}, {2, 2, 1})));

@@ -45,6 +45,9 @@ std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
   const Rows rows = Rows::of(request.operands[0].shape, attrs.axis);
   const int64_t limit =
       request.operands[0].shape.empty() || attrs.limit < 0 ? rows.length : attrs.limit;
+  // Where the axis was of open size, it may turn out to be too short.
+  if (limit > rows.length)
+    fail(ErrorCode::kUsage, "topk: k is ", limit, ", the axis has ", rows.length, " elements");
   const bool descending = attrs.descending;
   return visit_dtype(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
