@@ -284,27 +284,10 @@ class ChannelsLast final : public PassingInterpreter {
   std::unordered_map<const ir::Value*, Tensor> last_;
 };
 
-/// A small whole power as the product that it is, if it is one: the general function is slow, above
-/// all at zero. Undefined for other calls.
-Tensor product_of_power(const OpCall& c) {
-  static const Op& pow = get_op("pow");
-  if (&c.op != &pow) return {};
-  const Tensor &x = c.operands[0], &exponent = c.operands[1];
-  const bool wide = x.dtype() == DType::kF32 || x.dtype() == DType::kF64;
-  if (!wide || !exponent.is_concrete() || exponent.array().size() != 1 ||
-      !same_shape(x.shape(), c.results[0].shape))
-    return {};
-  const double n = exponent.array().number();
-  if (n == 1) return x;
-  if (n == 2) return ops::multiply(x, x);
-  return n == 3 ? ops::multiply(ops::multiply(x, x), x) : Tensor();
-}
-
 class Lowering final : public PassingInterpreter {
  public:
   Tensors apply(const OpCall& c) override {
     const BelowScope below(next());
-    if (const Tensor product = product_of_power(c); product.defined()) return {product};
     if (c.op.def->lower) {
       CallContext context(c.op, c.attrs, c.operands, c.results);
       if (Tensors results = c.op.def->lower(context); !results.empty()) return results;
@@ -345,10 +328,7 @@ void prefer_channels_last(ir::Function& function) {
 }
 
 void lower(ir::Function& function) {
-  static const Op& pow = get_op("pow");
-  if (!any_operation(function,
-                     [](const Op& op) { return op.def->lower != nullptr || &op == &pow; }))
-    return;
+  if (!any_operation(function, [](const Op& op) { return op.def->lower != nullptr; })) return;
   Lowering rewriter;
   ir::rewrite(function, rewriter);
 }

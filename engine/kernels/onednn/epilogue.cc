@@ -34,11 +34,11 @@ Activation activation(std::string_view op, const Attrs& attrs) {
 
 }  // namespace
 
-dnnl::primitive_attr Epilogue::attributes() const {
+dnnl::primitive_attr Epilogue::attributes(bool adds, bool last) const {
   dnnl::primitive_attr attributes = user_scratch();
   dnnl::post_ops steps;
-  if (residual >= 0) steps.append_sum(1.0f);
-  if (activation)
+  if (adds) steps.append_sum(1.0f);
+  if (last && activation)
     steps.append_eltwise(1.0f, activation.algorithm, activation.alpha, activation.beta);
   attributes.set_post_ops(steps);
   return attributes;

@@ -43,17 +43,6 @@ ConvShape plane_of(ConvShape s, int64_t images) {
   return s;
 }
 
-/// What a plane of the kernel does to what those before it have left in the result.
-dnnl::primitive_attr step_attributes(const Epilogue& epilogue, bool adds, bool last) {
-  dnnl::primitive_attr attributes = user_scratch();
-  dnnl::post_ops steps;
-  if (adds) steps.append_sum(1.0f);
-  const Activation& a = epilogue.activation;
-  if (last && a) steps.append_eltwise(1.0f, a.algorithm, a.alpha, a.beta);
-  attributes.set_post_ops(steps);
-  return attributes;
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> convolution_by_planes(const KernelRequest& request, const ConvShape& s,
@@ -71,7 +60,7 @@ std::unique_ptr<Kernel> convolution_by_planes(const KernelRequest& request, cons
   const Desc bias({s.out_channels}, type, Tag::a);
   const auto describe = [&](const ConvGeometry& g, bool first, bool last) {
     const dnnl::primitive_attr attributes =
-        step_attributes(epilogue, !first || epilogue.residual >= 0, last);
+        epilogue.attributes(!first || epilogue.residual >= 0, last);
     const auto kind = dnnl::prop_kind::forward_inference;
     const auto how = dnnl::algorithm::convolution_direct;
     const Desc weight = ConvGeometry::any(g.weight);

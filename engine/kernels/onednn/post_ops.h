@@ -28,7 +28,11 @@ struct Epilogue {
   Activation activation;
   const FusedStep* function = nullptr;  ///< the activation as an operation
 
-  dnnl::primitive_attr attributes() const;
+  /// Of the one primitive that computes all.
+  dnnl::primitive_attr attributes() const { return attributes(residual >= 0, true); }
+  /// Of one of several that add up in the result: if it adds to what is there, and if it is the
+  /// last, which the activation follows.
+  dnnl::primitive_attr attributes(bool adds, bool last) const;
   /// Appends what must happen before the primitive: the sum is taken in the result's memory.
   void begin(Program& program, const Layout& result) const;
 };

@@ -92,10 +92,6 @@ std::unique_ptr<Kernel> convolution_by_taps(const KernelRequest& request, const 
   epilogue.begin(*program, request.results[0]);
   for (const Tap& tap : taps) {
     const bool first = &tap == &taps.front();
-    dnnl::primitive_attr attributes = user_scratch();
-    dnnl::post_ops steps;
-    if (!first || epilogue.residual >= 0) steps.append_sum(1.0f);
-    attributes.set_post_ops(steps);
     const Desc read = pixels(tap, s.in_channels, s.width, s.stride_height, s.stride_width);
     const Desc written = pixels(tap, s.out_channels, s.out_width, 1, 1);
     const Desc any({1, s.in_channels, s.out_channels}, type, Tag::any);
@@ -103,7 +99,7 @@ std::unique_ptr<Kernel> convolution_by_taps(const KernelRequest& request, const 
     const dnnl::matmul::primitive_desc description(
         biased && first ? dnnl::matmul::desc(read, right, bias, written)
                         : dnnl::matmul::desc(read, right, written),
-        attributes, cpu_engine(), true);
+        epilogue.attributes(!first || epilogue.residual >= 0, false), cpu_engine(), true);
     if (!description || is_reference(description.impl_info_str())) return nullptr;
     if (first) {
       packed = description.weights_desc();
