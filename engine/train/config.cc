@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "nn/metric.h"
 #include "train/model_config.h"
 
 namespace paddle::train {
@@ -162,6 +161,10 @@ Schema make_schema() {
             Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
   train.add("best", Spec::text().fallback("''").doc(
                         "keep the checkpoint with the best of this metric (or 'loss')"));
+  train.add("best_mode",
+            Spec::word({"auto", "max", "min"})
+                .fallback("auto")
+                .doc("whether a higher or lower train.best is better; auto: as the metric says"));
   s.add("train", Spec::map(train).fallback("{}"));
   s.add("precision",
         Spec::word({"float32", "float64", "bfloat16", "bf16", "float16", "f16", "fp16"})
@@ -320,35 +323,6 @@ std::optional<MixedPrecision> read_mixed(const Section& s, model::Diagnostics& d
   return mixed;
 }
 
-/// `metrics: {accuracy: accuracy(logits, label)}` or a list of calls, named by their metric.
-std::vector<MetricCall> read_metrics(const model::Node& node, model::Diagnostics& diagnostics) {
-  std::vector<MetricCall> out;
-  const auto add = [&](std::string name, const model::Node& call) {
-    MetricCall m;
-    m.code = model::read_code(call, diagnostics);
-    const std::string text = call.is_scalar() ? call.text : "";
-    m.metric = std::string(trim(std::string_view(text).substr(0, text.find('('))));
-    m.name = name.empty() ? m.metric : std::move(name);
-    if (!nn::find_metric(m.metric)) {
-      std::vector<std::string> names;
-      for (const nn::MetricInfo& info : nn::metric_infos()) names.push_back(info.name);
-      diagnostics.add(ErrorCode::kConfig,
-                      "unknown metric '" + m.metric + "'" + did_you_mean(m.metric, names) +
-                          "; expected a call such as accuracy(logits, label)",
-                      call.place());
-      return;
-    }
-    out.push_back(std::move(m));
-  };
-  if (node.is_map())
-    for (const model::Entry& e : node.entries) add(e.key.text, e.value);
-  else if (node.is_sequence())
-    for (const model::Node& item : node.items) add("", item);
-  else if (node.is_scalar())
-    add("", node);
-  return out;
-}
-
 /// The rates of a config that states them for another batch than its own.
 void scale_rates(const Section& optimizer, RunConfig& config) {
   const int64_t base = optimizer.integer("base_batch");
@@ -439,18 +413,30 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.best_metric = train.text("best");
   if (!config.best_metric.empty()) {
     std::vector<std::string> names = {"loss"};
-    std::string kind;
-    for (const MetricCall& m : config.metrics) {
+    metrics::Direction direction = metrics::Direction::kLower;
+    for (const MetricDefinition& m : config.metrics) {
       names.push_back(m.name);
-      if (m.name == config.best_metric) kind = m.metric;
+      if (m.name == config.best_metric) direction = m.direction();
     }
+    const std::string mode = train.text("best_mode");
     if (std::find(names.begin(), names.end(), config.best_metric) == names.end())
       diagnostics.add(ErrorCode::kConfig,
                       "train.best: '" + config.best_metric + "' is neither 'loss' nor a metric" +
                           did_you_mean(config.best_metric, names),
                       train.place("best"));
+    else if (direction == metrics::Direction::kUnknown && mode == "auto")
+      diagnostics.add(ErrorCode::kConfig,
+                      "train.best: '" + config.best_metric +
+                          "' may be better when higher or lower; give train.best_mode: max or min",
+                      train.place("best"));
+    else if (direction != metrics::Direction::kUnknown && mode != "auto" &&
+             (mode == "max") != (direction == metrics::Direction::kHigher))
+      diagnostics.add(ErrorCode::kConfig,
+                      "train.best_mode: '" + config.best_metric + "' is better when " +
+                          (mode == "max" ? "lower" : "higher"),
+                      train.place("best_mode"));
     config.best_is_larger =
-        !kind.empty() && kind != "mae" && kind != "rmse" && kind != "perplexity";
+        mode == "auto" ? direction == metrics::Direction::kHigher : mode == "max";
   }
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.wide = s.text("precision") == "float64";

@@ -30,7 +30,7 @@ struct RunConfig {
   std::vector<std::string> warnings;
   std::shared_ptr<const model::Program> program;
   model::Code loss;
-  std::vector<MetricCall> metrics;
+  std::vector<MetricDefinition> metrics;
   optim::OptimizerOptions optimizer;
   double rate_factor = 1;  ///< what optimizer.base_batch multiplied the rates by; they include it
   optim::ScheduleOptions schedule;

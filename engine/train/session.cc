@@ -162,6 +162,22 @@ IndexUse Session::index_use() {
   return watch.use();
 }
 
+std::vector<metrics::MetricSpec> Session::metric_specs(int64_t ignored_label) {
+  ir::Function f("metrics");
+  std::vector<metrics::MetricSpec> specs;
+  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TracePorts&, const StepOutputs& out) {
+    size_t at = 0;
+    for (const MetricDefinition& metric : step_->definition().metrics)
+      for ([[maybe_unused]] const MetricCall& call : metric.calls) try {
+          specs.push_back(metric_spec(out.metrics[at++], fields_[0].type.shape[0], ignored_label));
+        } catch (const Error& e) {
+          throw Error(e.code(), "metric '" + metric.name + "': " + e.message(),
+                      metric.where.place());
+        }
+  });
+  return specs;
+}
+
 LossScale Session::loss_scale() {
   ir::Function f("loss");
   LossScale scale{};
@@ -187,10 +203,11 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
         if (name.starts_with("gradient/")) accumulated_.push_back(name.substr(9));
     }
     if (out.loss.defined()) tracer.output({ir::PortKind::kValue, "loss"}, out.loss);
-    for (size_t m = 0; m < out.metric_operands.size(); ++m) {
-      c->metric_sizes.push_back(out.metric_operands[m].size());
-      for (size_t i = 0; i < out.metric_operands[m].size(); ++i)
-        tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, out.metric_operands[m][i]);
+    for (size_t m = 0; m < out.metrics.size(); ++m) {
+      const Tensors& operands = out.metrics[m].operands;
+      c->metric_sizes.push_back(operands.size());
+      for (size_t i = 0; i < operands.size(); ++i)
+        tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, operands[i]);
     }
     ports.finish();
   });
@@ -382,9 +399,9 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
   if (options_.eager) {
     const StepOutputs out = run_eager(Part::kEvaluate, batch, {}, 1, 0);
     result.loss = out.loss.array().number();
-    for (const Tensors& operands : out.metric_operands) {
+    for (const BoundMetric& metric : out.metrics) {
       auto& arrays = result.metric_operands.emplace_back();
-      for (const Tensor& t : operands) arrays.push_back(t.array());
+      for (const Tensor& t : metric.operands) arrays.push_back(t.array());
     }
     return result;
   }

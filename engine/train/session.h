@@ -73,6 +73,9 @@ class Session {
 
   /// Which integers of the fields the model and the loss take.
   IndexUse index_use();
+  /// What the accumulators of the metrics' calls must know of their operands. `ignored_label`:
+  /// labels that the loss does not count. kConfig, with the place, if a metric is not defined.
+  std::vector<metrics::MetricSpec> metric_specs(int64_t ignored_label);
   /// Whether the loss is a mean or a sum over the samples of its batch.
   LossScale loss_scale();
   /// Plans for a batch of these shapes, so that memory is known before the first step.

@@ -4,7 +4,6 @@
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
-#include "nn/metric.h"
 #include "ops/operators.h"
 
 namespace paddle::train {
@@ -178,25 +177,9 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
     throw Error(ErrorCode::kConfig, str("loss: expected a floating value, found ", out.loss.type()),
                 d_.loss.where.place());
   if (training) return out;
-  for (const MetricCall& metric : d_.metrics) {
-    Tensors taken;
-    const nn::MetricInfo& info = *nn::find_metric(metric.metric);
-    options.functions[metric.metric] = [&](std::vector<model::Value> positional,
-                                           model::NamedValues named, const model::Where&) {
-      for (const model::Value& v : positional)
-        if (v.is_tensor() && taken.size() < info.operands.size()) taken.push_back(v.tensor());
-      for (const auto& [name, v] : named)
-        if (v.is_tensor()) taken.push_back(v.tensor());
-      return model::Value(int64_t{0});
-    };
-    model::run_code(metric.code, names, options);
-    if (taken.size() != info.operands.size())
-      throw Error(ErrorCode::kConfig,
-                  str("metric '", metric.name, "': ", metric.metric, " takes ",
-                      join(info.operands, " and ")),
-                  metric.code.where.place());
-    out.metric_operands.push_back(std::move(taken));
-  }
+  for (const MetricDefinition& metric : d_.metrics)
+    for (const MetricCall& call : metric.calls)
+      out.metrics.push_back(bind_metric(call, names, options));
   return out;
 }
 

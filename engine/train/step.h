@@ -14,16 +14,10 @@
 #include "model/program.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
+#include "train/metric_call.h"
 #include "train/ports.h"
 
 namespace paddle::train {
-
-/// A metric as a config states it: `accuracy(logits, label, k=5)`.
-struct MetricCall {
-  std::string name;    ///< key in metrics.jsonl
-  std::string metric;  ///< one of nn::metric_infos
-  model::Code code;    ///< the call
-};
 
 /// Products and, at level O2 (`cast.all_low`), all but a few operations in 16 bits. At level O2 the
 /// parameters are kept in 16 bits too, beside masters in float32 that the optimizer updates; those
@@ -36,7 +30,7 @@ struct MixedPrecision {
 struct StepDefinition {
   std::shared_ptr<const model::Program> program;
   model::Code loss;
-  std::vector<MetricCall> metrics;
+  std::vector<MetricDefinition> metrics;
   std::shared_ptr<const optim::Optimizer> optimizer;
   optim::ClipOptions clip;
   std::optional<MixedPrecision> mixed = {};
@@ -50,8 +44,8 @@ struct StepInputs {
 };
 
 struct StepOutputs {
-  Tensor loss;                           ///< 0-D
-  std::vector<Tensors> metric_operands;  ///< per metric
+  Tensor loss;                       ///< 0-D
+  std::vector<BoundMetric> metrics;  ///< of all metrics' calls, in order
 };
 
 class Step {

@@ -12,7 +12,6 @@
 #include "base/interrupt.h"
 #include "base/phase.h"
 #include "codegen/group.h"
-#include "nn/metric.h"
 #include "train/model_folder.h"
 #include "train/trainer_impl.h"
 
@@ -150,30 +149,17 @@ void Trainer::Impl::log_train() {
 std::optional<LogLine> Trainer::Impl::evaluate() {
   if (!valid_loader_) return std::nullopt;
   const auto begun = Clock::now();
-  std::vector<std::unique_ptr<nn::Metric>> metrics;
-  const auto& calls = step_->definition().metrics;
-  for (const MetricCall& call : calls) {
-    std::map<std::string, double> options;
-    for (const model::Stmt& s : call.code.statements)
-      if (s.value && s.value->kind == model::ExprKind::kCall)
-        for (const model::Argument& a : s.value->arguments)
-          if (!a.name.empty() && (a.value->kind == model::ExprKind::kInteger ||
-                                  a.value->kind == model::ExprKind::kReal))
-            options[a.name] = a.value->kind == model::ExprKind::kReal
-                                  ? a.value->real
-                                  : static_cast<double>(a.value->integer);
-    metrics.push_back(nn::make_metric(call.metric, options));
-  }
+  Evaluator metrics = make_evaluator();
   valid_loader_->seek({0, 0});
   double loss = 0, counted = 0;
   int64_t samples = 0;
   while (auto batch = valid_loader_->next()) {
-    EvaluationResult r = session_->evaluate(batch->arrays);
+    const EvaluationResult r = session_->evaluate(batch->arrays);
     const double count = count_of(batch->arrays);
     if (count > 0) loss += r.loss * count;
     counted += count;
     samples += batch->samples;
-    for (size_t i = 0; i < metrics.size(); ++i) metrics[i]->update(r.metric_operands[i]);
+    metrics.update(r.metric_operands, batch->samples);
     if (pending_interrupt()) return std::nullopt;
   }
   LogLine line;
@@ -184,8 +170,9 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   line.learning_rate = learning_rate(std::max<int64_t>(0, state_.step - 1));
   line.samples_per_second = static_cast<double>(samples) / std::max(1e-9, seconds_since(begun));
   line.seconds = seconds_before_ + seconds_since(started_);
-  for (size_t i = 0; i < metrics.size(); ++i)
-    line.metrics.push_back({calls[i].name, metrics[i]->result()});
+  line.metrics = metrics.results();
+  for (const std::string& doubt : metrics.doubts())
+    if (doubts_.insert(doubt).second) observer_.warn(doubt);
   log(line);
   window_start_ = Clock::now();
   window_samples_ = 0;
@@ -273,6 +260,11 @@ void Trainer::Impl::evaluate_now() {
   double value = line->loss;
   for (const auto& [name, v] : line->metrics)
     if (name == config_.best_metric) value = v;
+  if (!std::isfinite(value)) {
+    observer_.warn(str("train.best: ", config_.best_metric, " is ", format_double(value),
+                       " at step ", state_.step, ", which is never the best"));
+    return;
+  }
   if (state_.best && !(config_.best_is_larger ? value > *state_.best : value < *state_.best))
     return;
   state_.best = value;

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "train/evaluator.h"
 #include "train/metrics_log.h"
 #include "train/run_folder.h"
 #include "train/session.h"
@@ -59,6 +61,10 @@ class Trainer::Impl {
   /// Whether the last update was skipped because gradients overflowed; tells of it. kData if that
   /// goes on where the scale cannot fall.
   bool overflowed();
+  Evaluator make_evaluator() const;
+  /// Runs validation, its metrics and prediction on one batch, so that what cannot work ends the
+  /// run before the first step.
+  void try_first_batches();
   std::optional<LogLine> evaluate();
   void log(LogLine line);
   void log_train();
@@ -75,6 +81,8 @@ class Trainer::Impl {
   std::shared_ptr<Step> step_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<data::Loader> loader_, valid_loader_;
+  std::vector<metrics::MetricSpec> metric_specs_;
+  std::set<std::string> doubts_;  ///< that were shown
   std::unique_ptr<MetricsLog> metrics_;
   RunState state_;
   std::optional<LogLine> last_valid_;

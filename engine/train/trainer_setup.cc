@@ -8,6 +8,7 @@
 #include "base/phase.h"
 #include "runtime/dump.h"
 #include "train/open_data.h"
+#include "train/predict.h"
 #include "train/run_record.h"
 #include "train/trainer_impl.h"
 
@@ -86,6 +87,7 @@ MemoryPlan Trainer::Impl::prepare() {
   use_ = session_->index_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
+  if (valid_loader_) metric_specs_ = session_->metric_specs(use_.ignored.value_or(-100));
   if (config_.accumulate > 1) {
     loss_scale_ = session_->loss_scale();
     if (loss_scale_ == LossScale::kNeither)
@@ -112,7 +114,33 @@ MemoryPlan Trainer::Impl::prepare() {
           batch_shapes(*valid_loader_, config_.data.valid_loader.batch_size));
   }
   plan_ = plan;
+  phase.reset();
+  if (options_.benchmark == 0 && plan.fits()) try_first_batches();
   return plan;
+}
+
+void Trainer::Impl::try_first_batches() {
+  const Phase phase("trying prediction and validation");
+  StaticDims dims;
+  trace_prediction(*config_.program, config_.program->model, store_, config_.wide, &dims);
+  if (options_.dry_run) {
+    loader_->next();
+    loader_->seek({});
+  }
+  if (!valid_loader_) return;
+  // A dry run of a large model reads and checks the batch, but takes no memory for activations.
+  constexpr uint64_t kLargestDryRun = uint64_t{1} << 30;
+  const auto batch = valid_loader_->next();
+  if (batch && (!options_.dry_run || plan_->total() < kLargestDryRun)) {
+    Evaluator metrics = make_evaluator();
+    metrics.update(session_->evaluate(batch->arrays).metric_operands, batch->samples);
+    metrics.results();
+  }
+  valid_loader_->seek({});
+}
+
+Evaluator Trainer::Impl::make_evaluator() const {
+  return Evaluator(step_->definition().metrics, metric_specs_);
 }
 
 void Trainer::Impl::load_initial_weights() {

@@ -1,0 +1,90 @@
+#pragma once
+// Metrics as accumulators: `update` consumes the operands of one batch, `merge` joins the
+// accumulator of another process or shard, `result` is the value over everything seen. A short last
+// batch, the batch size and the number of processes do not change the value.
+//
+// A metric computes what its definition covers and refuses everything else: operands of other
+// shapes, labels out of range, class labels for an option that is meant for binary decisions.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace paddle::metrics {
+
+/// Which value of a metric is better. `kUnknown`: the config must say.
+enum class Direction { kUnknown, kHigher, kLower };
+
+enum class OptionKind { kInteger, kReal, kBool, kChoice };
+using OptionValue = std::variant<std::monostate, bool, int64_t, double, std::string>;
+using Options = std::map<std::string, OptionValue>;
+
+struct OptionInfo {
+  std::string name;
+  OptionKind kind = OptionKind::kInteger;
+  OptionValue fallback = {};  ///< none: derived from the operands
+  std::vector<std::string> choices = {};
+};
+
+/// Signature of a metric: operands first, then options, by position or by name.
+struct MetricInfo {
+  std::string name;
+  std::string doc;
+  std::vector<std::string> operands;
+  std::vector<OptionInfo> options;
+  Direction direction = Direction::kUnknown;
+};
+const std::vector<MetricInfo>& metric_infos();
+const MetricInfo* find_metric(const std::string& name);
+
+/// What scores are, as far as the traced program tells. Decides the default threshold.
+enum class ScoreKind { kLogits, kProbabilities, kLogProbabilities };
+
+/// How scores and labels correspond. Scores are read as [outer, classes, inner] and labels as
+/// [outer, inner], both in row-major order.
+struct ScoreLayout {
+  int64_t axis = -1;    ///< the class axis of the scores; -1: one score per label
+  bool binary = false;  ///< each score is a decision of its own
+};
+
+/// A metric bound to its operands.
+struct MetricSpec {
+  std::string name;
+  Options options = {};  ///< those that were given
+  ScoreKind scores = ScoreKind::kLogits;
+  /// Labels with this value are not counted, unless the option `ignore_index` says otherwise.
+  int64_t ignored_label = -100;
+  /// Whether elements of the operands belong to single samples. Otherwise the operand is a value of
+  /// the whole batch, and a batch counts by its samples.
+  bool per_sample = true;
+  std::optional<ScoreLayout> layout = {};  ///< set by resolve_operands
+};
+
+class Metric {
+ public:
+  virtual ~Metric() = default;
+  virtual void reset() = 0;
+  /// Operands in the order of the signature, of a batch of `samples`. Throws kData for values and
+  /// shapes that the metric is not defined for.
+  virtual void update(const std::vector<Array>& operands, int64_t samples) = 0;
+  /// Adds another accumulator of the same spec.
+  virtual void merge(const Metric& other) = 0;
+  /// NaN where the metric is not defined: nothing was counted, a score is NaN, AUC of one class.
+  virtual double result() const = 0;
+  /// A reason to doubt the result, such as logits that all look like probabilities; or "".
+  virtual std::string doubt() const { return {}; }
+};
+
+/// Checks the options (kConfig) and makes the accumulator.
+std::unique_ptr<Metric> make_metric(const MetricSpec& spec);
+
+/// Settles from the types of the operands, as far as they are known, what the accumulator will
+/// need; kConfig if the metric is not defined for them.
+void resolve_operands(MetricSpec& spec, const std::vector<TensorType>& operands);
+
+}  // namespace paddle::metrics

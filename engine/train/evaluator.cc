@@ -1,0 +1,59 @@
+#include "train/evaluator.h"
+
+namespace paddle::train {
+namespace {
+
+/// Calls `part` and gives its errors the name and the place of the metric.
+template <class F>
+auto at_metric(const MetricDefinition& metric, F&& part) {
+  try {
+    return part();
+  } catch (const Error& e) {
+    if (!e.place().text().empty()) throw;
+    throw Error(e.code(), "metric '" + metric.name + "': " + e.message(), metric.where.place());
+  }
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const std::vector<MetricDefinition>& definitions,
+                     const std::vector<metrics::MetricSpec>& specs)
+    : definitions_(definitions) {
+  for (const MetricDefinition& metric : definitions_)
+    for (size_t i = 0; i < metric.calls.size(); ++i)
+      at_metric(metric, [&] {
+        accumulators_.push_back(metrics::make_metric(specs.at(accumulators_.size())));
+        accumulators_.back()->reset();
+      });
+}
+
+void Evaluator::update(const std::vector<std::vector<Array>>& operands, int64_t samples) {
+  size_t at = 0;
+  for (const MetricDefinition& metric : definitions_)
+    for (size_t i = 0; i < metric.calls.size(); ++i, ++at)
+      at_metric(metric, [&] { accumulators_[at]->update(operands.at(at), samples); });
+}
+
+std::vector<std::pair<std::string, double>> Evaluator::results() const {
+  std::vector<std::pair<std::string, double>> out;
+  size_t at = 0;
+  for (const MetricDefinition& metric : definitions_) {
+    std::vector<double> values;
+    for (size_t i = 0; i < metric.calls.size(); ++i)
+      values.push_back(accumulators_[at++]->result());
+    out.emplace_back(metric.name, metric.value(values));
+  }
+  return out;
+}
+
+std::vector<std::string> Evaluator::doubts() const {
+  std::vector<std::string> out;
+  size_t at = 0;
+  for (const MetricDefinition& metric : definitions_)
+    for (size_t i = 0; i < metric.calls.size(); ++i)
+      if (const std::string doubt = accumulators_[at++]->doubt(); !doubt.empty())
+        out.push_back(metric.where.place().text() + ": " + doubt);
+  return out;
+}
+
+}  // namespace paddle::train

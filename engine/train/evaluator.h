@@ -1,0 +1,33 @@
+#pragma once
+// The metrics of a config over a validation set: one accumulator for each call of a metric, and the
+// values of the expressions around them.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "metrics/metric.h"
+#include "train/metric_call.h"
+
+namespace paddle::train {
+
+class Evaluator {
+ public:
+  /// `specs`: one for each call of `definitions`, in order. `definitions` must outlive this object.
+  Evaluator(const std::vector<MetricDefinition>& definitions,
+            const std::vector<metrics::MetricSpec>& specs);
+
+  /// Operands of each call, of a batch of `samples`. Errors carry the place of the metric.
+  void update(const std::vector<std::vector<Array>>& operands, int64_t samples);
+  /// Names and values in the order of the config.
+  std::vector<std::pair<std::string, double>> results() const;
+  /// Reasons to doubt a result, one line each.
+  std::vector<std::string> doubts() const;
+
+ private:
+  const std::vector<MetricDefinition>& definitions_;
+  std::vector<std::unique_ptr<metrics::Metric>> accumulators_;
+};
+
+}  // namespace paddle::train

@@ -1,0 +1,299 @@
+#include "train/metric_call.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/tracer.h"
+#include "ops/op.h"
+
+namespace paddle::train {
+namespace {
+
+using metrics::MetricInfo;
+using metrics::OptionInfo;
+using metrics::OptionKind;
+using metrics::OptionValue;
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const MetricInfo& info : metrics::metric_infos()) names.push_back(info.name);
+  return names;
+}
+
+/// The metric that an expression calls, or null.
+const MetricInfo* called_metric(const model::Expr& e) {
+  const bool is_call = e.kind == model::ExprKind::kCall && !e.children.empty() &&
+                       e.children[0]->kind == model::ExprKind::kName;
+  return is_call ? metrics::find_metric(e.children[0]->text) : nullptr;
+}
+
+template <class Visit>
+void visit_children(model::Expr& e, const Visit& visit) {
+  for (model::ExprPtr& child : e.children)
+    if (child) visit(child);
+  for (model::Argument& argument : e.arguments)
+    if (argument.value) visit(argument.value);
+}
+
+void refuse_calls_in(model::Expr& e, const std::string& outer) {
+  visit_children(e, [&](model::ExprPtr& child) {
+    if (const MetricInfo* inner = called_metric(*child))
+      throw Error(ErrorCode::kConfig,
+                  "metric '" + inner->name + "' cannot be an argument of '" + outer + "'",
+                  child->where.place());
+    refuse_calls_in(*child, outer);
+  });
+}
+
+/// A name that no text of the language can spell.
+std::string result_name(size_t call) { return str("result ", call); }
+
+/// Moves the calls of metrics out of an expression and leaves names of their results.
+void extract_calls(model::ExprPtr& e, const model::Code& code, MetricDefinition& metric) {
+  if (const MetricInfo* info = called_metric(*e)) {
+    refuse_calls_in(*e, info->name);
+    auto name = std::make_unique<model::Expr>();
+    name->kind = model::ExprKind::kName;
+    name->where = e->where;
+    name->text = result_name(metric.calls.size());
+    MetricCall& call = metric.calls.emplace_back();
+    call.metric = info->name;
+    call.code.where = e->where;
+    call.code.sites = code.sites;
+    model::Stmt& statement = call.code.statements.emplace_back();
+    statement.kind = model::StmtKind::kExpression;
+    statement.where = e->where;
+    statement.value = std::exchange(e, std::move(name));
+    return;
+  }
+  visit_children(*e, [&](model::ExprPtr& child) { extract_calls(child, code, metric); });
+}
+
+MetricDefinition read_metric(const std::string& name, const model::Node& node,
+                             model::Diagnostics& diagnostics) {
+  MetricDefinition metric;
+  metric.where = model::where_of(node);
+  const auto refuse = [&](const std::string& message) {
+    throw Error(ErrorCode::kConfig, message, node.place());
+  };
+  if (!node.is_scalar())
+    refuse("a metric is an expression such as accuracy(logits, label), found " + node.describe());
+  metric.text = node.text;
+  model::Code code = model::read_code(node, diagnostics);
+  if (code.statements.size() != 1 || code.statements[0].kind != model::StmtKind::kExpression)
+    refuse("a metric is one expression such as accuracy(logits, label)");
+  extract_calls(code.statements[0].value, code, metric);
+  if (metric.calls.empty()) {
+    const std::string callee = code.sites.empty() ? node.text : code.sites[0].callee;
+    refuse("'" + callee + "' is not a metric" + did_you_mean(callee, metric_names()) +
+           "; metrics are " + join(metric_names(), ", ") +
+           "; the mean of any value is average(value)");
+  }
+  if (code.statements[0].value->kind != model::ExprKind::kName) metric.arithmetic = std::move(code);
+  metric.name = name.empty() ? metric.calls[0].metric : name;
+  // Names of tensors outside of the calls are found here.
+  metric.value(std::vector<double>(metric.calls.size(), 0.5));
+  return metric;
+}
+
+OptionValue option_value(const MetricInfo& metric, const OptionInfo& option,
+                         const model::Value& value) {
+  if (value.is_none()) return {};
+  const auto expected = [&](const std::string& what) {
+    fail(ErrorCode::kConfig, metric.name, ": ", option.name, " must be ", what, ", found ",
+         value.describe());
+  };
+  switch (option.kind) {
+    case OptionKind::kInteger:
+      if (!value.is_integer() || value.is<bool>()) expected("an integer");
+      return value.integer();
+    case OptionKind::kReal:
+      if (!value.is_number() || value.is<bool>()) expected("a number");
+      return value.number();
+    case OptionKind::kBool:
+      if (!value.is<bool>()) expected("true or false");
+      return *value.get<bool>();
+    case OptionKind::kChoice: {
+      const auto* text = value.get<std::string>();
+      if (!text ||
+          std::find(option.choices.begin(), option.choices.end(), *text) == option.choices.end())
+        expected("one of \"" + join(option.choices, "\", \"") + "\"");
+      return *text;
+    }
+  }
+  return {};
+}
+
+/// Arguments by position and by name in the order of the signature.
+BoundMetric bind_arguments(const MetricInfo& info, const std::vector<model::Value>& positional,
+                           const model::NamedValues& named) {
+  std::vector<std::string> names = info.operands;
+  for (const OptionInfo& option : info.options) names.push_back(option.name);
+  if (positional.size() > names.size())
+    fail(ErrorCode::kConfig, info.name, " takes ", join(names, ", "), "; found ", positional.size(),
+         " arguments");
+  std::vector<const model::Value*> arguments(names.size(), nullptr);
+  for (size_t i = 0; i < positional.size(); ++i) arguments[i] = &positional[i];
+  for (const auto& [name, value] : named) {
+    const auto at = std::find(names.begin(), names.end(), name);
+    if (at == names.end())
+      fail(ErrorCode::kConfig, info.name, ": unknown option '", name, "'",
+           did_you_mean(name, names), "; it takes ", join(names, ", "));
+    const model::Value*& argument = arguments[static_cast<size_t>(at - names.begin())];
+    if (argument) fail(ErrorCode::kConfig, info.name, ": '", name, "' is given twice");
+    argument = &value;
+  }
+  BoundMetric out;
+  out.metric = info.name;
+  const size_t operands = info.operands.size();
+  for (size_t i = 0; i < operands; ++i) {
+    if (!arguments[i])
+      fail(ErrorCode::kConfig, info.name, " needs ", join(info.operands, " and "), "; '", names[i],
+           "' is missing");
+    if (!arguments[i]->is_tensor())
+      fail(ErrorCode::kConfig, info.name, ": ", names[i], " must be a tensor, found ",
+           arguments[i]->describe());
+    out.operands.push_back(arguments[i]->tensor());
+  }
+  for (size_t i = operands; i < names.size(); ++i)
+    if (arguments[i])
+      out.options[names[i]] = option_value(info, info.options[i - operands], *arguments[i]);
+  return out;
+}
+
+/// For arithmetic on numbers.
+class NoParameters final : public model::ParameterStore {
+ public:
+  Tensor parameter(const std::string& path, const Dims&, DType,
+                   const model::Initialiser&) override {
+    refuse(path);
+  }
+  Tensor state(const std::string& path, const Dims&, DType, const model::Initialiser&,
+               model::StateScope) override {
+    refuse(path);
+  }
+  void update(const std::string& path, const Tensor&) override { refuse(path); }
+
+ private:
+  [[noreturn]] static void refuse(const std::string& path) {
+    fail(ErrorCode::kConfig, "a metric cannot have parameters, found '", path, "'");
+  }
+};
+
+/// What the scores of a trace are, by the operation that computes them.
+metrics::ScoreKind score_kind(const Tensor& scores) {
+  static const std::set<std::string, std::less<>> kTransparent = {
+      "cast",  "reshape", "squeeze", "unsqueeze",    "flatten",      "transpose", "copy",
+      "slice", "detach",  "clip",    "broadcast_to", "index_select", "split",     "getitem"};
+  static const std::set<std::string, std::less<>> kProbabilities = {"softmax", "sigmoid",
+                                                                    "hardsigmoid"};
+  static const std::set<std::string, std::less<>> kLogProbabilities = {"log_softmax",
+                                                                       "log_sigmoid"};
+  const ir::Value* value = ir::traced_value(scores);
+  while (value && value->producer && kTransparent.contains(value->producer->op->name()))
+    value = value->producer->operands[0];
+  if (!value || !value->producer) return metrics::ScoreKind::kLogits;
+  const std::string_view op = value->producer->op->name();
+  if (kProbabilities.contains(op)) return metrics::ScoreKind::kProbabilities;
+  return kLogProbabilities.contains(op) ? metrics::ScoreKind::kLogProbabilities
+                                        : metrics::ScoreKind::kLogits;
+}
+
+/// Whether the number of elements grows with the batch: an axis depends on the batch's symbol or,
+/// for a batch of fixed size, the first axis has that size.
+bool has_batch_axis(const Shape& shape, const Dim& batch) {
+  if (!batch.is_symbol()) return !shape.empty() && shape[0].equals(batch) != false;
+  for (const Dim& d : shape) {
+    std::vector<std::string> symbols;
+    d.collect_symbols(symbols);
+    if (d.is_unknown() || std::find(symbols.begin(), symbols.end(), batch.text()) != symbols.end())
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+metrics::Direction MetricDefinition::direction() const {
+  return arithmetic.statements.empty() ? metrics::find_metric(calls[0].metric)->direction
+                                       : metrics::Direction::kUnknown;
+}
+
+double MetricDefinition::value(std::span<const double> results) const {
+  if (arithmetic.statements.empty()) return results[0];
+  model::NamedValues names;
+  for (size_t i = 0; i < results.size(); ++i)
+    names.push_back({result_name(i), model::Value(results[i])});
+  NoParameters none;
+  model::EvaluationOptions options;
+  options.store = &none;
+  const model::Value out = model::run_code(arithmetic, names, options);
+  if (!out.is_number())
+    throw Error(ErrorCode::kConfig,
+                "metric '" + name + "': expected a number around the calls of metrics, found " +
+                    out.describe(),
+                where.place());
+  return out.number();
+}
+
+std::vector<MetricDefinition> read_metrics(const model::Node& node,
+                                           model::Diagnostics& diagnostics) {
+  static const std::set<std::string, std::less<>> kReserved = {
+      "kind",          "step",       "epoch",           "loss",
+      "learning_rate", "loss_scale", "skipped_updates", "samples_per_second",
+      "seconds"};
+  std::vector<MetricDefinition> out;
+  const auto add = [&](const std::string& name, const model::Node& value,
+                       const model::Node& place) {
+    diagnostics.guard([&] {
+      MetricDefinition metric = read_metric(name, value, diagnostics);
+      const std::string where = "metric '" + metric.name + "'";
+      if (kReserved.contains(metric.name))
+        throw Error(ErrorCode::kConfig,
+                    where + ": the name is a key of metrics.jsonl; choose another", place.place());
+      if (std::any_of(out.begin(), out.end(),
+                      [&](const MetricDefinition& m) { return m.name == metric.name; }))
+        throw Error(ErrorCode::kConfig,
+                    where + " is given twice; name each: metrics: {name: expression}",
+                    place.place());
+      out.push_back(std::move(metric));
+    });
+  };
+  if (node.is_map())
+    for (const model::Entry& e : node.entries) add(e.key.text, e.value, e.key);
+  else if (node.is_sequence())
+    for (const model::Node& item : node.items) add("", item, item);
+  else if (node.is_scalar())
+    add("", node, node);
+  return out;
+}
+
+BoundMetric bind_metric(const MetricCall& call, const model::NamedValues& names,
+                        const model::EvaluationOptions& options) {
+  BoundMetric bound;
+  model::EvaluationOptions inside = options;
+  inside.functions[call.metric] = [&](std::vector<model::Value> positional,
+                                      model::NamedValues named, const model::Where&) {
+    bound = bind_arguments(*metrics::find_metric(call.metric), positional, named);
+    return model::Value(int64_t{0});
+  };
+  model::run_code(call.code, names, inside);
+  return bound;
+}
+
+metrics::MetricSpec metric_spec(const BoundMetric& bound, const Dim& batch, int64_t ignored_label) {
+  metrics::MetricSpec spec;
+  spec.name = bound.metric;
+  spec.options = bound.options;
+  spec.ignored_label = ignored_label;
+  spec.scores = score_kind(bound.operands[0]);
+  std::vector<TensorType> types;
+  for (const Tensor& operand : bound.operands) {
+    types.push_back(operand.type());
+    spec.per_sample = spec.per_sample && has_batch_axis(operand.shape(), batch);
+  }
+  metrics::resolve_operands(spec, types);
+  return spec;
+}
+
+}  // namespace paddle::train

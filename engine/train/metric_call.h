@@ -1,0 +1,61 @@
+#pragma once
+// Metrics as configs state them: an expression of the model language that contains calls of
+// metrics, such as `accuracy(logits, label, k=5)` or `100 * (1 - accuracy(logits, label))`. The
+// arguments of a call are evaluated with the step; the arithmetic around the calls once, on their
+// results.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "metrics/metric.h"
+#include "model/diagnostics.h"
+#include "model/evaluator.h"
+#include "model/program.h"
+#include "model/values.h"
+
+namespace paddle::train {
+
+/// One call of a metric.
+struct MetricCall {
+  std::string metric;  ///< one of metrics::metric_infos
+  model::Code code;    ///< the call alone
+};
+
+/// One entry of `metrics:`.
+struct MetricDefinition {
+  std::string name;  ///< key in metrics.jsonl
+  std::string text;  ///< the expression
+  model::Where where;
+  std::vector<MetricCall> calls;
+  /// The expression with its calls replaced by names of their results; empty for a single call.
+  model::Code arithmetic;
+
+  /// Of the metric, if the expression is one call; otherwise unknown.
+  metrics::Direction direction() const;
+  /// The value for the results of `calls`; kConfig if the arithmetic fails.
+  double value(std::span<const double> results) const;
+};
+
+/// Reads `metrics:`: a map from names to expressions, or a list of calls, named by their metric.
+std::vector<MetricDefinition> read_metrics(const model::Node& node,
+                                           model::Diagnostics& diagnostics);
+
+/// A call with its arguments.
+struct BoundMetric {
+  std::string metric;
+  metrics::Options options;
+  Tensors operands;  ///< in the order of the signature
+};
+/// Runs the call's arguments with `names`; kConfig, with the place, for arguments that the metric
+/// does not take.
+BoundMetric bind_metric(const MetricCall& call, const model::NamedValues& names,
+                        const model::EvaluationOptions& options);
+/// What the accumulator of a traced call must know of its operands: whether scores are
+/// probabilities, and whether values belong to single samples, by the symbol or size of the batch
+/// axis. kConfig if the metric is not defined for them.
+metrics::MetricSpec metric_spec(const BoundMetric& bound, const Dim& batch, int64_t ignored_label);
+
+}  // namespace paddle::train

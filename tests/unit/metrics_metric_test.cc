@@ -1,0 +1,199 @@
+// Metrics over shards give the value of the whole, equal the definitions (reference values from
+// scikit-learn 1.5), and are refused where they are not defined.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "metrics/metric.h"
+
+namespace paddle::metrics {
+namespace {
+
+using Operands = std::vector<Array>;
+
+/// The value over shards, each with an accumulator of its own.
+double value(const MetricSpec& spec, const std::vector<Operands>& shards) {
+  auto whole = make_metric(spec);
+  whole->reset();
+  for (const Operands& shard : shards) {
+    auto metric = make_metric(spec);
+    metric->reset();
+    metric->update(shard, shard[0].shape.empty() ? 1 : shard[0].shape[0]);
+    whole->merge(*metric);
+  }
+  return whole->result();
+}
+double value(const std::string& name, const std::vector<Operands>& shards, Options options = {}) {
+  return value(MetricSpec{.name = name, .options = std::move(options)}, shards);
+}
+
+Array floats(std::initializer_list<float> values, Dims shape) {
+  return Array::from<float>(values, std::move(shape));
+}
+Array integers(std::initializer_list<int64_t> values, Dims shape) {
+  return Array::from<int64_t>(values, std::move(shape));
+}
+Operands binary(std::initializer_list<float> scores, std::initializer_list<int64_t> labels) {
+  const auto n = static_cast<int64_t>(labels.size());
+  return {floats(scores, {n}), integers(labels, {n})};
+}
+
+const Array kScores = floats({3, 1, 0, 0, 2, 1, 1, 0, 5, 2, 2, 2}, {4, 3});
+const Array kLabels = integers({0, 2, 2, 1}, {4});
+/// Probabilities of six samples; predictions are 0, 1, 2, 0, 1, 2.
+const Array kThree = floats(
+    {.7f, .2f, .1f, .1f, .6f, .3f, .2f, .2f, .6f, .6f, .3f, .1f, .3f, .4f, .3f, .1f, .2f, .7f},
+    {6, 3});
+const Array kThreeLabels = integers({0, 1, 2, 1, 1, 2}, {6});
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+TEST(Metric, AccuracyAndTopK) {
+  EXPECT_DOUBLE_EQ(value("accuracy", {{kScores, kLabels}}), 0.5);
+  EXPECT_DOUBLE_EQ(value("accuracy", {{kScores, kLabels}}, {{"k", int64_t{2}}}), 1.0);
+}
+
+TEST(Metric, IgnoredLabelsAreNotCounted) {
+  const Array labels = integers({0, -100, 2, -100}, {4});
+  EXPECT_DOUBLE_EQ(value("accuracy", {{kScores, labels}}), 1.0);
+  EXPECT_DOUBLE_EQ(value("accuracy", {{kScores, integers({0, 255, 2, 1}, {4})}},
+                         {{"ignore_index", int64_t{255}}}),
+                   2.0 / 3);
+  EXPECT_THROW(value("accuracy", {{kScores, integers({0, 255, 2, 1}, {4})}}), Error);
+  // The label that the loss ignores is the default.
+  const MetricSpec spec{.name = "accuracy", .ignored_label = -1};
+  EXPECT_DOUBLE_EQ(value(spec, {{kScores, integers({0, -1, 2, 1}, {4})}}), 2.0 / 3);
+}
+
+TEST(Metric, ChannelsFirst) {
+  // Scores [1, 2, 3]: classes along axis 1, three positions.
+  const Operands data = {floats({1, 0, 5, 0, 2, 1}, {1, 2, 3}), integers({0, 1, 1}, {1, 3})};
+  EXPECT_DOUBLE_EQ(value("accuracy", {data}), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(value("accuracy", {data}, {{"axis", int64_t{1}}}), 2.0 / 3);
+  EXPECT_THROW(value("accuracy", {data}, {{"axis", int64_t{-1}}}), Error);
+  // Either axis fits: the caller must say which.
+  const Operands square = {floats({1, 0, 0, 2}, {1, 2, 2}), integers({0, 1}, {1, 2})};
+  EXPECT_THROW(value("accuracy", {square}), Error);
+  EXPECT_DOUBLE_EQ(value("accuracy", {square}, {{"axis", int64_t{-1}}}), 1.0);
+}
+
+TEST(Metric, OneHotLabelsAreRefusedUnlessDecisionsAreMeant) {
+  const Operands one_hot = {floats({2, -1, -1, 3}, {2, 2}), integers({1, 0, 1, 0}, {2, 2})};
+  EXPECT_THROW(value("accuracy", {one_hot}), Error);
+  EXPECT_DOUBLE_EQ(value("accuracy", {one_hot}, {{"multilabel", true}}), 0.5);
+}
+
+TEST(Metric, LabelsThatAreNoClassesAreRefused) {
+  EXPECT_THROW(value("accuracy", {binary({1, -1}, {1, -1})}), Error);
+  EXPECT_THROW(value("auc", {binary({1, -1}, {1, -1})}), Error);
+  EXPECT_THROW(value("accuracy", {{kScores, integers({0, 1, 2, 3}, {4})}}), Error);
+  EXPECT_THROW(value("accuracy", {{kScores, floats({0, 1, 0.5f, 2}, {4})}}), Error);
+}
+
+TEST(Metric, ThresholdFollowsTheKindOfScores) {
+  const Operands probabilities = binary({.9f, .2f, .6f, .4f}, {1, 0, 0, 1});
+  EXPECT_DOUBLE_EQ(
+      value({.name = "accuracy", .scores = ScoreKind::kProbabilities}, {probabilities}), 0.5);
+  EXPECT_DOUBLE_EQ(value("accuracy", {probabilities}, {{"threshold", 0.5}}), 0.5);
+  EXPECT_DOUBLE_EQ(value("accuracy", {binary({-.1f, .1f}, {0, 1})}, {{"threshold", -0.5}}), 0.5);
+  // All logits in [0, 1]: said, but only where there is enough to tell.
+  auto metric = make_metric({.name = "accuracy"});
+  metric->reset();
+  metric->update(probabilities, 4);
+  EXPECT_EQ(metric->doubt(), "");
+  for (int i = 0; i < 10; ++i) metric->update(probabilities, 4);
+  EXPECT_NE(metric->doubt().find("threshold=0.5"), std::string::npos);
+}
+
+TEST(Metric, AucOfShardsIsThatOfTheWhole) {
+  // Pairs won: (0.8 over 0.1, 0.5), (0.5 over 0.1, ties 0.5): 3.5 of 4.
+  const std::vector<Operands> shards = {binary({0.1f}, {0}), binary({0.8f}, {1}),
+                                        binary({0.5f}, {1}), binary({0.5f}, {0})};
+  EXPECT_DOUBLE_EQ(value("auc", shards), 3.5 / 4);
+}
+
+TEST(Metric, NaNScoresGiveNaN) {
+  const Operands data = binary({kNaN, 1, kNaN, -1}, {1, 1, 0, 0});
+  for (const char* name : {"auc", "accuracy", "precision", "recall", "f1"})
+    EXPECT_TRUE(std::isnan(value(name, {data}))) << name;
+  EXPECT_TRUE(std::isnan(value("auc", {binary({1, 2}, {1, 1})})));  // one class alone
+}
+
+TEST(Metric, PrecisionRecallF1) {
+  const Operands data = binary({1, 1, -1, 1}, {1, 0, 1, 1});
+  EXPECT_DOUBLE_EQ(value("precision", {data}), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(value("recall", {data}), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(value("f1", {data}), 2.0 / 3);
+  // Of class 0 of single scores: predicted 1 of 1, actual 1.
+  EXPECT_DOUBLE_EQ(value("precision", {data}, {{"positive", int64_t{0}}}), 0.0);
+  EXPECT_DOUBLE_EQ(value("recall", {binary({1, -1}, {0, 0})}, {{"positive", int64_t{0}}}), 0.5);
+}
+
+TEST(Metric, SeveralClassesNeedAnAverage) {
+  const Operands data = {kThree, kThreeLabels};
+  for (const char* name : {"precision", "recall", "f1", "auc"})
+    EXPECT_THROW(value(name, {data}), Error) << name;
+  const auto with = [&](const char* name, const char* average) {
+    MetricSpec spec{.name = name, .scores = ScoreKind::kProbabilities};
+    spec.options["average"] = std::string(average);
+    return value(spec, {data});
+  };
+  EXPECT_NEAR(with("f1", "macro"), 0.8222222222222223, 1e-12);
+  EXPECT_NEAR(with("f1", "micro"), 0.8333333333333334, 1e-12);
+  EXPECT_NEAR(with("f1", "weighted"), 0.8444444444444444, 1e-12);
+  EXPECT_NEAR(with("precision", "macro"), 0.8333333333333334, 1e-12);
+  EXPECT_NEAR(with("recall", "weighted"), 0.8333333333333334, 1e-12);
+  EXPECT_NEAR(value("f1", {data}, {{"positive", int64_t{1}}}), 0.8, 1e-12);
+  MetricSpec auc{.name = "auc", .scores = ScoreKind::kProbabilities};
+  auc.options["average"] = std::string("macro");
+  EXPECT_NEAR(value(auc, {{kThree, integers({0, 1, 2, 1, 0, 2}, {6})}}), 0.9166666666666666, 1e-12);
+}
+
+TEST(Metric, ErrorsAndPerplexity) {
+  const Operands data = {floats({1, 4}, {2}), floats({2, 2}, {2})};
+  EXPECT_DOUBLE_EQ(value("mae", {data}), 1.5);
+  EXPECT_DOUBLE_EQ(value("rmse", {data}), std::sqrt(2.5));
+  EXPECT_DOUBLE_EQ(value("mae", {{floats({1, 4}, {2, 1}), data[1]}}), 1.5);
+  EXPECT_THROW(value("mae", {{floats({1, 4, 2, 2}, {2, 2}), floats({1, 4, 2, 2}, {4})}}), Error);
+  const Operands uniform = {floats({0, 0, 0, 0}, {1, 4}), integers({2}, {1})};
+  EXPECT_NEAR(value("perplexity", {uniform}), 4, 1e-12);
+  EXPECT_THROW(value("perplexity", {{uniform[0], integers({9}, {1})}}), Error);
+  const Operands probabilities = {floats({.25f, .25f, .25f, .25f}, {1, 4}), integers({2}, {1})};
+  EXPECT_NEAR(value({.name = "perplexity", .scores = ScoreKind::kProbabilities}, {probabilities}),
+              4, 1e-12);
+}
+
+TEST(Metric, AverageCountsBatchValuesBySamples) {
+  const MetricSpec whole{.name = "average", .per_sample = false};
+  auto metric = make_metric(whole);
+  metric->reset();
+  metric->update({floats({1}, {})}, 4);
+  metric->update({floats({4}, {})}, 2);
+  EXPECT_DOUBLE_EQ(metric->result(), 2.0);
+  EXPECT_DOUBLE_EQ(value("average", {{floats({1, 2}, {2})}, {floats({6}, {1})}}), 3.0);
+}
+
+TEST(Metric, UnknownNamesAndOptionsAreRefused) {
+  EXPECT_THROW(make_metric({.name = "acuracy"}), Error);
+  EXPECT_THROW(make_metric({.name = "accuracy", .options = {{"topk", int64_t{3}}}}), Error);
+  EXPECT_THROW(make_metric({.name = "accuracy", .options = {{"k", int64_t{0}}}}), Error);
+}
+
+TEST(Metric, ShapesAreCheckedBeforeTheFirstBatch) {
+  const Dim batch = Dim::symbol("batch"), length = Dim::symbol("length");
+  const auto resolved = [](const char* name, Shape input, Shape label) {
+    MetricSpec spec{.name = name};
+    resolve_operands(spec, {{DType::kF32, std::move(input)}, {DType::kI64, std::move(label)}});
+    return spec.layout ? spec.layout->axis : -2;
+  };
+  EXPECT_EQ(resolved("accuracy", {batch, length, Dim(65)}, {batch, length}), 2);
+  EXPECT_EQ(resolved("accuracy", {batch, Dim(3), length}, {batch, length}), 1);
+  EXPECT_EQ(resolved("accuracy", {batch, Dim(1)}, {batch}), -1);
+  EXPECT_EQ(resolved("accuracy", {batch, Dim(5)}, {batch, Dim(1)}), 1);
+  EXPECT_THROW(resolved("accuracy", {batch, Dim(5)}, {batch, Dim(5)}), Error);
+  EXPECT_THROW(resolved("rmse", {batch, Dim(5)}, {batch}), Error);
+}
+
+}  // namespace
+}  // namespace paddle::metrics
