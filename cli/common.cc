@@ -1,5 +1,6 @@
 #include "common.h"
 
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "model/overrides.h"
@@ -71,12 +73,40 @@ void print_error(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
+std::string version_text() {
+  std::string devices = "cpu";
+#ifdef PADDLE_WITH_CUDA
+  devices += ", cuda";
+#endif
+  std::string used = "sse4";
+  const InstructionSet allowed = allowed_instructions();
+  if (allowed >= InstructionSet::kAvx2 && __builtin_cpu_supports("avx2")) used = "avx2";
+  if (allowed >= InstructionSet::kAvx512 && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    used = "avx512";
+#ifdef PADDLE_WITH_LLVM
+  const char* generator = "llvm";
+#else
+  const char* generator = "none";
+#endif
+  return str("paddle ", PADDLE_VERSION, "\ndevices: ", devices,
+             "\ninstruction sets: sse4, avx2, avx512 (this machine: ", used,
+             ")\ncode generator: ", generator);
+}
+
+int terminal_columns() {
+  struct winsize size {};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
 std::optional<int> read_command_line(CLI::App& app, int argc, char** argv) {
   int threads = 0;
   app.add_option("--threads", threads, "threads (default: the cores this process may use)");
   app.add_flag("--debug", debug, "after an error: what went before, timings and memory");
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
     command->fallthrough();
+  app.set_version_flag("--version", version_text, "print the version and what it supports");
   app.name(std::filesystem::path(argv[0]).filename().string());
   try {
     app.parse(argc, argv);

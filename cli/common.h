@@ -22,6 +22,10 @@ int run_tool(const std::function<int()>& body);
 /// line that does not fit.
 std::optional<int> read_command_line(CLI::App& app, int argc, char** argv);
 
+/// The version, and the devices and instruction sets that this build supports.
+std::string version_text();
+/// Columns of the terminal behind standard error, 80 if they are not known.
+int terminal_columns();
 /// Writes to standard output; exits quietly with 141 if nobody reads any more.
 void print(const std::string& text);
 /// Writes a line to standard error.

@@ -39,7 +39,7 @@ std::string usage() {
     name.resize(10, ' ');
     out += "  " + name + c.doc + "\n";
   }
-  return out + "\n`paddle COMMAND --help` tells more.\n";
+  return out + "\n`paddle COMMAND --help` describes a command, `paddle --version` this build.\n";
 }
 
 int run(int argc, char** argv) {
@@ -47,6 +47,10 @@ int run(int argc, char** argv) {
   if (command.empty() || command == "--help" || command == "-h" || command == "help") {
     cli::print(usage());
     return command.empty() ? 2 : 0;
+  }
+  if (command == "--version") {
+    cli::print(cli::version_text() + "\n");
+    return 0;
   }
   std::vector<std::string> names;
   for (const Command& c : kCommands) names.emplace_back(c.name);

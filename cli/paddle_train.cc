@@ -74,16 +74,22 @@ class Console final : public train::TrainObserver {
                 percent(p.data_share), "  ", duration(p.seconds_left), " left"));
       return;
     }
-    constexpr int kWidth = 28;
-    const int filled = static_cast<int>(kWidth * p.step / p.total_steps);
-    std::string bar(static_cast<size_t>(filled), '#');
-    bar.resize(kWidth, '.');
-    std::fprintf(stderr,
-                 "\r[%s] %3d%%  step %ld/%ld  loss %s  %ld samples/s  %s left  data %d%%\033[K",
-                 bar.c_str(), static_cast<int>(100 * p.step / p.total_steps),
-                 static_cast<long>(p.step), static_cast<long>(p.total_steps),
-                 short_number(p.loss).c_str(), static_cast<long>(p.samples_per_second),
-                 duration(p.seconds_left).c_str(), static_cast<int>(100 * p.data_share));
+    const int percent_done = static_cast<int>(100 * p.step / p.total_steps);
+    std::string line =
+        str(percent_done, "%  step ", p.step, "/", p.total_steps, "  loss ", short_number(p.loss),
+            "  ", static_cast<int64_t>(p.samples_per_second), " samples/s  ",
+            duration(p.seconds_left), " left  data ", percent(p.data_share));
+    // The bar gets the columns that the numbers leave, and the line never wraps.
+    const auto columns = static_cast<size_t>(std::max(20, cli::terminal_columns()) - 1);
+    const size_t width =
+        columns > line.size() + 3 ? std::min<size_t>(28, columns - line.size() - 3) : 0;
+    if (width >= 6) {
+      std::string bar(width * static_cast<size_t>(percent_done) / 100, '#');
+      bar.resize(width, '.');
+      line = "[" + bar + "] " + line;
+    }
+    line.resize(std::min(line.size(), columns));
+    std::fputs(("\r" + line + "\033[K").c_str(), stderr);
     std::fflush(stderr);
     shown_ = true;
   }
@@ -223,9 +229,7 @@ int run(int argc, char** argv) {
   }
   if (only_data) return check_data(config);
   options.resume = !resume.empty();
-  options.output = options.resume   ? resume
-                   : output.empty() ? "runs/" + std::filesystem::path(config_path).stem().string()
-                                    : output;
+  options.output = options.resume ? resume : output.empty() ? "runs/" + config.name : output;
   options.dry_run = dry_run && options.benchmark == 0;
   Console console;
   watch_for_interrupts();

@@ -7,6 +7,8 @@ if(cli_common)
   add_library(paddle_cli_common STATIC ${cli_common})
   target_link_libraries(paddle_cli_common PUBLIC paddle_engine CLI11::CLI11 yaml-cpp fmt::fmt
     nlohmann_json::nlohmann_json PRIVATE paddle_flags)
+  target_compile_definitions(paddle_cli_common PRIVATE PADDLE_VERSION="${PROJECT_VERSION}"
+    $<$<BOOL:${PADDLE_WITH_CUDA}>:PADDLE_WITH_CUDA> $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
 endif()
 foreach(source IN LISTS cli_sources)
   get_filename_component(name ${source} NAME_WE)

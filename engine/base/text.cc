@@ -90,9 +90,18 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+static std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : candidates)
+    if (lower_case(word) == lower_case(candidate)) return candidate;
   for (const std::string& candidate : candidates) {
     size_t distance = edit_distance(word, candidate);
     // A word that was cut short or extended is near as well.

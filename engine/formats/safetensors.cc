@@ -53,6 +53,16 @@ std::string_view name_of(DType dtype) {
   return {};
 }
 
+/// Another format that the file's first bytes show, or "".
+std::string known_format(std::string_view bytes) {
+  if (bytes.starts_with("PK\003\004")) return "a ZIP archive (such as PyTorch's .pt or NPZ)";
+  if (bytes.starts_with("\x80\x02") || bytes.starts_with("\x80\x04"))
+    return "a pickle (such as PyTorch's .pt or PaddlePaddle's .pdparams)";
+  if (bytes.starts_with("\x89HDF")) return "an HDF5 file";
+  if (bytes.starts_with("GGUF")) return "a GGUF file";
+  return "";
+}
+
 /// Parses the header with bounds on depth and no repeated keys; nullopt if it is not such JSON.
 std::optional<json> parse_bounded(std::string_view text) {
   std::vector<std::set<std::string>> keys;
@@ -79,7 +89,11 @@ SafetensorsReader::SafetensorsReader(const std::string& path, ErrorCode code)
     fail(code, path, ": not a safetensors file: it has ", file_->size(), " bytes");
   uint64_t header = 0;
   std::memcpy(&header, file_->data(), 8);
-  if (header > kMaxHeader || header > file_->size() - 8)
+  if (const std::string other = known_format(file_->view()); !other.empty())
+    fail(code, path, ": is ", other, ", not a safetensors file");
+  if (header > kMaxHeader)
+    fail(code, path, ": not a safetensors file (it does not begin with the length of a header)");
+  if (header > file_->size() - 8)
     fail(code, path, ": cut short or not a safetensors file: its header should have ", header,
          " bytes, the file has ", file_->size());
   data_offset_ = 8 + header;

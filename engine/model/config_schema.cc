@@ -171,6 +171,12 @@ bool Spec::fits_kind(const Node& node) const {
   return false;
 }
 
+bool Spec::needs_value() const {
+  const bool section = type_ == Type::kMap || type_ == Type::kMapOf || type_ == Type::kAny ||
+                       (type_ == Type::kChoice && !fallback_);
+  return !section && !required_;
+}
+
 void Spec::resolve(Node& node, const std::string& path, Diagnostics& diagnostics) const {
   if (!fits_kind(node)) {
     for (const Spec& other : others_) {
@@ -313,21 +319,36 @@ void Schema::resolve(Node& map, const std::string& path, Diagnostics& diagnostic
   }
   std::vector<std::string> names;
   for (const Key& key : keys_) names.push_back(key.name);
+  std::vector<std::string> aliases;  // of keys that are given under their own names as well
   for (Entry& entry : map.entries) {
     for (const auto& [old_name, new_name] : renamed_) {
       if (entry.key.text != old_name) continue;
       diagnostics.warn(str("'", old_name, "' is now called '", new_name, "'"), entry.key.place());
-      if (map.find(new_name)) {
-        diagnostics.add(ErrorCode::kConfig,
-                        str("'", old_name, "' and '", new_name, "' are the same key"),
-                        entry.key.place());
+      if (Node* other = map.find(new_name)) {
+        // One of them may override the other from the command line.
+        const bool over = entry.value.source_kind() == SourceKind::kCommandLine;
+        const bool under = other->source_kind() == SourceKind::kCommandLine;
+        if (over == under)
+          diagnostics.add(ErrorCode::kConfig,
+                          str("'", old_name, "' is another name of '", new_name,
+                              "', which is given too; remove one of them"),
+                          entry.key.place());
+        if (over && !under) *other = entry.value;
+        aliases.push_back(entry.key.text);
       } else {
         entry.key.text = new_name;
       }
       break;
     }
+    if (std::find(aliases.begin(), aliases.end(), entry.key.text) != aliases.end()) continue;
     const Spec* spec = find(entry.key.text);
     if (spec) {
+      if (entry.value.is_empty() && spec->needs_value())
+        diagnostics.add(
+            ErrorCode::kConfig,
+            str("'", inner_path(path, entry.key.text), "': the value is empty; expected ",
+                spec->expectation(), ", or leave the key out"),
+            entry.value.place());
       const bool absent = entry.value.is_null() && !spec->is_required();
       if (absent && spec->fallback() && *spec->fallback() != "null") {
         entry.value = default_node(*spec->fallback());
@@ -342,6 +363,7 @@ void Schema::resolve(Node& map, const std::string& path, Diagnostics& diagnostic
           entry.key.place());
     }
   }
+  for (const std::string& alias : aliases) map.erase(alias);
   for (const Key& key : keys_) {
     if (map.find(key.name)) continue;
     if (key.spec.is_required()) {

@@ -59,6 +59,9 @@ class Spec {
   const std::string& doc() const { return doc_; }
   const std::optional<std::string>& fallback() const { return fallback_; }
   bool is_required() const { return required_; }
+  /// Whether `key:` without a value is a mistake. Sections may be empty: `data.valid=` removes one.
+  /// A required value has a message of its own.
+  bool needs_value() const;
   /// "an integer of at least 1": for messages and reference pages.
   std::string expectation() const;
 

@@ -23,13 +23,16 @@ struct Node {
 
   Kind kind = Kind::kNull;
   Quote quote = Quote::kPlain;
-  uint32_t offset = 0;  ///< of the first byte, in `source`
+  bool omitted = false;  ///< of a null: nothing is written there
+  uint32_t offset = 0;   ///< of the first byte, in `source`
   std::shared_ptr<const SourceText> source;
   std::string text;            ///< of a scalar, decoded
   std::vector<Node> items;     ///< of a sequence
   std::vector<Entry> entries;  ///< of a map, in the order of the file
 
   bool is_null() const { return kind == Kind::kNull; }
+  /// A key without a value (`lr:`), unlike a null that is spelt out.
+  bool is_empty() const { return is_null() && omitted; }
   bool is_scalar() const { return kind == Kind::kScalar; }
   bool is_sequence() const { return kind == Kind::kSequence; }
   bool is_map() const { return kind == Kind::kMap; }

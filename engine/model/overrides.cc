@@ -207,6 +207,7 @@ Override parse_override(std::string_view argument) {
   try {
     out.value = parse_yaml(source, diagnostics);
     diagnostics.raise();
+    out.value.omitted = out.value.is_null() && trim(source->text()).empty();
   } catch (const Error& error) {
     fail(ErrorCode::kUsage, "'", argument, "': ", error.message());
   }

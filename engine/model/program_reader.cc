@@ -221,8 +221,11 @@ class ProgramReader {
         for (const Entry& entry : node->entries) names.push_back(entry.key.text);
         node = node->find(change.path[i]);
         if (!node) {
-          fail(ErrorCode::kUsage, "'", change.text, "': unknown param '", change.path[i], "'",
-               did_you_mean(change.path[i], names));
+          const bool typed = change.value.source_kind() == SourceKind::kCommandLine;
+          throw Error(typed ? ErrorCode::kUsage : ErrorCode::kConfig,
+                      str("'", change.text, "': unknown param '", change.path[i], "'",
+                          did_you_mean(change.path[i], names)),
+                      typed ? Place{} : change.value.place());
         }
       }
       Override inner = change;

@@ -65,6 +65,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (!rest.starts_with('~') && !rest.starts_with("null") && !rest.starts_with("Null") &&
         !rest.starts_with("NULL")) {
       node.offset = last_offset_;
+      node.omitted = true;
     }
     add(std::move(node), anchor);
   }

@@ -44,17 +44,26 @@ std::shared_ptr<Storage> Storage::zeros(size_t bytes) {
     std::memset(out->data_, 0, bytes);
     return out;
   }
+  auto out = map_zero_pages(bytes, 0);
+  madvise(out->data_, bytes, MADV_HUGEPAGE);  // advice: what fails changes nothing
+  return out;
+}
+
+std::shared_ptr<Storage> Storage::reserve(size_t bytes) {
+  return map_zero_pages(std::max<size_t>(bytes, 1), MAP_NORESERVE);
+}
+
+std::shared_ptr<Storage> Storage::map_zero_pages(size_t bytes, int flags) {
   // Fresh pages of the system are zero. The mapping holds one page more, to begin at a huge one.
   const size_t mapped = bytes > SIZE_MAX - kHugePage ? bytes : bytes + kHugePage;
   void* const data =
-      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   if (data == MAP_FAILED)
     fail(ErrorCode::kDevice, "out of memory: cannot allocate ", human_bytes(bytes));
   std::shared_ptr<void> owner(data, [mapped](void* p) { munmap(p, mapped); });
   const auto address = reinterpret_cast<uintptr_t>(data);
   auto* const begin =
       static_cast<std::byte*>(data) + ((address + kHugePage - 1) / kHugePage * kHugePage - address);
-  madvise(begin, bytes, MADV_HUGEPAGE);  // advice: what fails changes nothing
   return borrow(begin, bytes, std::move(owner));
 }
 
@@ -128,6 +137,10 @@ Array Array::empty(DType dtype, Dims shape) {
 
 Array Array::zeros(DType dtype, Dims shape) {
   return contiguous_on(Storage::zeros, dtype, std::move(shape));
+}
+
+Array Array::reserve(DType dtype, Dims shape) {
+  return contiguous_on(Storage::reserve, dtype, std::move(shape));
 }
 
 bool Array::is_contiguous() const {

@@ -36,6 +36,8 @@ class Storage {
   static std::shared_ptr<Storage> allocate(size_t bytes);  ///< 64-byte aligned; kDevice if it fails
   /// The same, filled with zeros; large ones take memory only where they are written.
   static std::shared_ptr<Storage> zeros(size_t bytes);
+  /// Zeros of a size that the machine need not have, for programs that are planned and never run.
+  static std::shared_ptr<Storage> reserve(size_t bytes);
   static std::shared_ptr<Storage> borrow(void* data, size_t bytes, std::shared_ptr<void> owner);
   /// Bytes at any address, as a file holds them: `data` makes an aligned copy when first asked.
   static std::shared_ptr<Storage> borrow_unaligned(const void* data, size_t bytes,
@@ -58,6 +60,7 @@ class Storage {
   };
   Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner);
   void align();
+  static std::shared_ptr<Storage> map_zero_pages(size_t bytes, int flags);
   std::byte* data_;
   size_t bytes_;
   bool owned_;
@@ -80,6 +83,7 @@ struct Array : Content {
 
   static Array empty(DType dtype, Dims shape);  ///< contiguous, uninitialised
   static Array zeros(DType dtype, Dims shape);
+  static Array reserve(DType dtype, Dims shape);  ///< see Storage::reserve
   template <class T>
   static Array from(const std::vector<T>& values, Dims shape) {
     Array out = empty(dtype_of<T>(), std::move(shape));

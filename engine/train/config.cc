@@ -184,8 +184,6 @@ Schema make_schema() {
   compile.add("rewrites", Spec::boolean().fallback("true").doc("declared rewrites"));
   compile.add("rules", Spec::path().doc("a file of rewrites beside the standard ones"));
   s.add("compile", Spec::map(compile).fallback("{}"));
-  for (const char* other : {"infer", "quant", "export", "parallel", "profile", "tune"})
-    s.accept(other);
   return s;
 }
 
@@ -364,6 +362,11 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   const Section s(config.document);
   config.name = s.has("name") ? s.text("name") : std::filesystem::path(path).stem().string();
 
+  if (config.name.empty() || config.name == "." || config.name == ".." ||
+      config.name.find('/') != std::string::npos)
+    diagnostics.add(ErrorCode::kConfig,
+                    "'name': expected the name of a folder, found '" + config.name + "'",
+                    s.place("name"));
   diagnostics.guard([&] { config.program = read_model(config.document); });
   if (s.has("step") == s.has("loss")) {
     diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",

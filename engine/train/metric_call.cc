@@ -69,8 +69,7 @@ void extract_calls(model::ExprPtr& e, const model::Code& code, MetricDefinition&
   visit_children(*e, [&](model::ExprPtr& child) { extract_calls(child, code, metric); });
 }
 
-MetricDefinition read_metric(const std::string& name, const model::Node& node,
-                             model::Diagnostics& diagnostics) {
+MetricDefinition read_metric(const std::string& name, const model::Node& node) {
   MetricDefinition metric;
   metric.where = model::where_of(node);
   const auto refuse = [&](const std::string& message) {
@@ -79,7 +78,9 @@ MetricDefinition read_metric(const std::string& name, const model::Node& node,
   if (!node.is_scalar())
     refuse("a metric is an expression such as accuracy(logits, label), found " + node.describe());
   metric.text = node.text;
-  model::Code code = model::read_code(node, diagnostics);
+  model::Diagnostics errors;
+  model::Code code = model::read_code(node, errors);
+  errors.raise();
   if (code.statements.size() != 1 || code.statements[0].kind != model::StmtKind::kExpression)
     refuse("a metric is one expression such as accuracy(logits, label)");
   extract_calls(code.statements[0].value, code, metric);
@@ -246,7 +247,7 @@ std::vector<MetricDefinition> read_metrics(const model::Node& node,
   const auto add = [&](const std::string& name, const model::Node& value,
                        const model::Node& place) {
     diagnostics.guard([&] {
-      MetricDefinition metric = read_metric(name, value, diagnostics);
+      MetricDefinition metric = read_metric(name, value);
       const std::string where = "metric '" + metric.name + "'";
       if (kReserved.contains(metric.name))
         throw Error(ErrorCode::kConfig,

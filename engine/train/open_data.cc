@@ -2,8 +2,26 @@
 
 #include <algorithm>
 
+#include "base/files.h"
+
 namespace paddle::train {
 namespace {
+
+/// Files and folders that do not exist are reported at the key that names them.
+void check_paths(const model::Node* part) {
+  if (!part) return;
+  const auto check = [](const model::Node& node) {
+    if (node.is_scalar() && !node.text.empty() && !file_exists(node.text) &&
+        !is_directory(node.text))
+      throw Error(ErrorCode::kData, "there is no file or folder " + node.text, node.place());
+  };
+  for (const char* key : {"path", "images", "labels", "vocabulary_file", "files"})
+    if (const model::Node* node = part->find(key)) {
+      check(*node);
+      for (const model::Node& item : node->items) check(item);
+      for (const model::Entry& entry : node->entries) check(entry.value);
+    }
+}
 
 /// The step takes batches of either alike.
 void check_same_fields(const std::vector<data::Field>& train,
@@ -33,6 +51,8 @@ OpenData open_data(const model::Node& document, const DataConfig& config) {
     return placed(transforms ? transforms : part,
                   [&] { return std::make_unique<data::Loader>(dataset, options); });
   };
+  check_paths(node("train"));
+  if (config.valid) check_paths(node("valid"));
   OpenData out;
   out.train = placed(node("train"), [&] { return data::make_dataset(config.train); });
   out.train_loader = loader(node("train"), out.train, config.loader);

@@ -16,7 +16,13 @@ int64_t Store::parameter_count() const {
 void Store::lower(const std::string& parameter, DType low) {
   Array& value = parameters.at(parameter).value;
   states["master/" + parameter] = value;
-  value = value.cast(low).contiguous();
+  value =
+      initializes(value.size()) ? value.cast(low).contiguous() : Array::reserve(low, value.shape);
+}
+
+bool Store::initializes(int64_t elements) const {
+  constexpr int64_t kLargest = 1 << 20;
+  return draws || elements <= kLargest;
 }
 
 const Array* Store::master(const std::string& parameter) const {
@@ -49,6 +55,8 @@ Array Ports::first_value(const std::string& path, const Dims& shape, DType dtype
                          const model::Initialiser& init) const {
   if (store_.given)
     if (auto value = store_.given(path, shape, dtype)) return *value;
+  if (!store_.initializes(element_count(std::span<const int64_t>(shape))))
+    return Array::reserve(dtype, shape);
   const bool left_out = !store_.draws && init.is_random();
   return model::initial_value(left_out ? model::Initialiser::constant(0) : init, path, shape, dtype,
                               store_.seed);
@@ -120,11 +128,9 @@ int64_t Ports::static_value(const Dim& dim) {
 }
 
 Tensor Ports::slot(const std::string& name, const Dims& shape, DType dtype, double initial) {
-  return open_state(name, shape, dtype,
-                    [&] {
-                      return model::initial_value(model::Initialiser::constant(initial), name,
-                                                  shape, dtype, 0);
-                    })
+  return open_state(
+             name, shape, dtype,
+             [&] { return first_value(name, shape, dtype, model::Initialiser::constant(initial)); })
       .value;
 }
 

@@ -88,12 +88,7 @@ const std::vector<std::string>& changeable_keys() {
                                                  "data.train.labels",
                                                  "data.train.files.*",
                                                  "data.train.vocabulary_file",
-                                                 "data.train.fields.*.vocabulary_file",
-                                                 "infer*",
-                                                 "quant*",
-                                                 "export*",
-                                                 "profile*",
-                                                 "tune*"};
+                                                 "data.train.fields.*.vocabulary_file"};
   return kKeys;
 }
 

@@ -28,7 +28,10 @@ struct Store {
   /// if it has them: weights of a file need no random numbers first.
   std::function<std::optional<Array>(const std::string& name, const Dims& shape, DType dtype)>
       given;
-  bool draws = true;  ///< false: random first values are left out, for who only prepares a run
+  /// False for a dry run: random initial values and large ones are left zero, which takes no
+  /// memory.
+  bool draws = true;
+  bool initializes(int64_t elements) const;
 
   int64_t parameter_count() const;  ///< elements of all parameters
   /// From now on the parameter is kept in `low`, beside a master.

@@ -39,7 +39,7 @@ with 3 "has no window" 'data.augment=[{random_crop: {fields: image, height: 40, 
 with 3 "no field 'imag'" 'data.augment=[{horizontal_flip: {fields: imag}}]'
 with 3 "logit" 'loss=cross_entropy(logit, label)'
 with 3 "one number" 'loss=logits'
-with 3 "unknown metric" 'metrics={a: accurate(logits, label)}'
+with 3 "'accurate' is not a metric (did you mean 'accuracy'?)" 'metrics={a: "accurate(logits, label)"}'
 with 3 "range [30000, 40000] does not fit" 'data.train.range=[30000, 40000]'
 with 3 "add up to" 'data.train.split={a: 0.7, b: 0.7}' data.train.part=a
 with 3 "no part" 'data.train.split={a: 0.7}' data.train.part=b
@@ -49,6 +49,27 @@ with 3 "train.best needs data.valid" train.best=accuracy data.valid=
 with 3 "train.best needs data.valid" train.best=accuracy train.evaluate_every=never
 with 3 "does not divide" train.accumulate=7
 with 3 "'deterministic': expected true or false" deterministic=maybe
+with 3 "'optimizer.lr': the value is empty" optimizer.lr=
+with 3 "'seed': the value is empty" seed=
+config 3 "c.yaml:2:3: 'optimizer.lr': the value is empty" 'optimizer:\n  lr:\n  name: sgd\n'
+with 3 "did you mean 'adamw'" optimizer.name=adamW
+with 3 "unknown key 'parallel'" 'parallel={data: 2}'
+with 3 "'name': expected the name of a folder" name=a/b
+with 4 "there is no file or folder" 'data.train={kind: images, path: nowhere}'
+sed "s|\.\./\.\./models|$PWD/models|; 1a params: {clases: 3}" "$good" > "$folder/params.yaml"
+expect 3 "params.yaml:2:18: 'params.clases': unknown param" "$train" "$folder/params.yaml" --dry-run
+# An old name on the command line replaces the new one of the file.
+"$train" "$good" --dry-run optimizer.learning_rate=0.125 > "$folder/out" 2> "$folder/error" || fail "the old name of a key"
+grep -q "learning rate 0.125" "$folder/out" || fail "the old name of a key has no effect"
+expect 3 "another name of 'lr'" "$train" "$good" --dry-run 'optimizer={name: sgd, lr: 1, learning_rate: 2}'
+printf 'PK\003\004aaaaaaaaaaaaaa' > "$folder/weights.pt"
+with 5 "is a ZIP archive" --init "$folder/weights.pt"
+printf '\x80\x02}q\x00X\x06\x00' > "$folder/weights.pt"
+with 5 "is a pickle" --init "$folder/weights.pt"
+for program in paddle paddle-train paddle-infer paddle-convert paddle-op; do
+  "$bin/$program" --version > "$folder/out" || fail "$program --version"
+  grep -q "instruction sets: sse4, avx2, avx512" "$folder/out" || fail "$program --version says no instruction sets"
+done
 with 2 "one config is expected" "$good"
 with 2 "--threads" --threads=-3
 with 2 "--benchmark" --benchmark 0
@@ -67,6 +88,19 @@ with 5 "nowhere.safetensors" --init "$folder/nowhere.safetensors"
 # A model that is impossible, and one that no machine holds.
 with 3 "larger than the padded" 'model={inputs: {image: "float32[batch, 1, 28, 28]"}, model: [{linear: 10}, {conv2d: {out_channels: 1, kernel_size: 40}}], outputs: [logits]}'
 expect 6 "" "$train" "$good" --dry-run 'model={inputs: {image: "float32[batch, 1, 28, 28]"}, model: [flatten, {linear: 4000000000}, {linear: 10}], outputs: [logits]}'
+expect 6 "does not fit in memory" "$train" "$good" --dry-run data.batch_size=16777216
+# Weights and optimizer states take no memory in a dry run, whatever their first values.
+python3 - "$train" "$good" "$folder" <<'P' || fail "a dry run of 30 billion parameters"
+import resource, subprocess, sys
+train, config, folder = sys.argv[1:]
+model = 'model={inputs: {image: "float32[batch, 1, 28, 28]"}, model: [flatten, {linear: 40000000}, {linear: 10}], outputs: [logits]}'
+for options in (["optimizer={name: adagrad, initial_accumulator: 0.1}"], ["precision=bf16", "amp.level=O2"]):
+    run = subprocess.run([train, config, "--dry-run", model, *options], capture_output=True, timeout=30)
+    assert run.returncode == 6, (options, run.returncode, run.stderr)
+    assert b"does not fit in memory" in run.stderr, run.stderr
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+assert peak < 500_000, f"{peak} KiB"
+P
 expect 6 "does not fit in memory" "$train" "$good" --dry-run data.batch_size=16777216
 grep -q "it does not fit: raise train.accumulate" "$folder/out" || fail "no advice in the plan"
 
