@@ -83,7 +83,10 @@ class Dataset {
   virtual std::vector<Learnt> learnt() const { return {}; }
   /// The number of a sample in the files; another one where only some of them are used.
   virtual int64_t source_index(int64_t index) const { return index; }
-  /// The samples of the files that are in use, by source index.
+  /// Where samples come from: two datasets of the same source have the same samples at the same
+  /// source index. The paths, for files.
+  virtual std::string source() const { return join(paths(), ", "); }
+  /// The samples of the source that are in use, by source index.
   virtual std::vector<bool> used_sources() const;
   /// An integer of a scalar field, where it is known without decoding the whole sample; for the
   /// counts per class of `--check-data`.
@@ -121,6 +124,7 @@ class Subset : public Dataset {
   const Vocabulary* vocabulary(int64_t field) const override { return base_->vocabulary(field); }
   std::vector<Learnt> learnt() const override { return base_->learnt(); }
   int64_t source_index(int64_t index) const override { return base_->source_index(at(index)); }
+  std::string source() const override { return base_->source(); }
   std::vector<bool> used_sources() const override;
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     return base_->class_of(at(index), field);

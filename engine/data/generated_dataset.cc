@@ -122,6 +122,7 @@ class DigitsDataset : public Dataset {
     return static_cast<int64_t>(random.below(10));
   }
   std::string place(int64_t index, int64_t, int64_t) const override { return str("digit ", index); }
+  std::string source() const override { return str("digits of seed ", options_.seed); }
 
  private:
   static constexpr size_t kPixels = kDigitSide * kDigitSide;

@@ -29,17 +29,16 @@ void warn_passed_over(const char* part, const data::Dataset& dataset,
 
 /// A validation sample that is trained on tells nothing about new ones.
 void warn_overlap(const OpenData& data, std::vector<std::string>& warnings) {
-  if (data.train->paths().empty() || data.train->paths() != data.valid->paths()) return;
+  const std::string source = data.train->source();
+  if (source.empty() || source != data.valid->source()) return;
   const std::vector<bool> train = data.train->used_sources(), valid = data.valid->used_sources();
-  if (train.size() != valid.size()) return;
   int64_t shared = 0, total = 0;
   for (size_t i = 0; i < valid.size(); ++i) {
     total += valid[i];
-    shared += train[i] && valid[i];
+    shared += i < train.size() && train[i] && valid[i];
   }
   if (shared > 0)
-    warnings.push_back(str("data.valid: ", shared, " of ", total, " samples of ",
-                           data.train->paths()[0],
+    warnings.push_back(str("data.valid: ", shared, " of ", total, " samples of ", source,
                            " are also in data.train; give each its own `range` or `part`"));
 }
 

@@ -55,6 +55,9 @@ write("valid.tsv", "x\tc\tlabel\n" + lines(valid_rows, "\t"))
 npz("valid.npz", x=("<f4", [len(valid_rows), 1], [x for x, _ in valid_rows]),
     c=("<i8", [len(valid_rows)], ["abcd".index(c) for _, c in valid_rows]),
     label=("<i8", [len(valid_rows)], [answer(x, c) for x, c in valid_rows]))
+npz("train.npz", x=("<f4", [len(train_rows), 1], [x for x, _ in train_rows]),
+    c=("<i8", [len(train_rows)], ["abcd".index(c) for _, c in train_rows]),
+    label=("<i8", [len(train_rows)], [answer(x, c) for x, c in train_rows]))
 model = """
 model:
   inputs: {x: "float32[batch, 1]", c: "int64[batch]"}
@@ -71,7 +74,7 @@ train: {epochs: 60, log_every: 100000, evaluate_every: 60 epochs}
 fields = "[{name: x%s}, {name: c, scalar: true, kind: categorical}, {name: label, scalar: true, dtype: int64}]"
 write("csv.template", model + f"""
 data:
-  batch_size: 30
+  batch_size: 100
   train: {{kind: csv, path: train.csv, fields: {fields % ', scaling: SCALING'}}}
   valid: {{kind: csv, path: valid.csv, fields: {fields % ', scaling: SCALING'}}}
 """)
@@ -79,6 +82,14 @@ write("other_section.yaml", model + f"""
 data: {{train: {{kind: csv, path: valid.csv, fields: {fields % ''}}}}}
 """)
 write("arrays_of_csv.yaml", model + "\ndata: {train: {kind: npz, path: valid.npz}}\n")
+
+write("arrays.yaml", model + """
+data:
+  batch_size: 100
+  transforms: [{normalize: {fields: x, mean: 50, std: 29}}]
+  train: {kind: npz, path: train.npz}
+  valid: {kind: npz, path: valid.npz}
+""")
 
 # Class folders: a is red, b green, c blue.
 colours = {"a": (200, 10, 10), "b": (10, 200, 10), "c": (10, 10, 200)}
@@ -130,10 +141,10 @@ write("bad.csv", "x,y\n1,1030\noops,1060\n3,1090\n4\n5,1150\n")
 regression = """
 model: {inputs: {x: "float32[batch, 1]"}, model: "return linear(x, 1)", outputs: [guess]}
 loss: mse_loss(guess, y)
-optimizer: {name: adam, lr: 0.05}
-train: {epochs: 200, log_every: 100000, evaluate_every: 200 epochs}
+optimizer: {name: sgd, lr: 0.3}
+train: {epochs: 30, log_every: 100000, evaluate_every: 30 epochs}
 data:
-  batch_size: 10
+  batch_size: 30
 """
 columns = "fields: [{name: x, scaling: standard}, {name: y, scaling: standard}]"
 write("target.yaml", regression + f"""
