@@ -102,20 +102,19 @@ class Loader::Impl {
       return std::find(shape.begin(), shape.end(), -1) != shape.end();
     };
     if (std::none_of(shapes.begin(), shapes.end(), open)) return shapes;
-    constexpr int64_t kTries = 16;
     Workspace workspace;
-    for (int64_t index = 0; index < std::min(dataset_->size(), kTries); ++index) {
+    std::string reason;
+    for (int64_t index = 0; index < dataset_->size(); ++index) {
       try {
         reader_.read(index, {options_.seed, 0}, workspace);
-      } catch (const Error&) {
-        continue;  // reported when its batch is made
-      } catch (const BadSample&) {
+      } catch (const BadSample& bad) {
+        if (reason.empty()) reason = bad.reason;
         continue;
       }
       for (size_t f = 0; f < shapes.size(); ++f) shapes[f] = workspace.sample[f].shape();
       return shapes;
     }
-    return shapes;
+    fail(ErrorCode::kData, "no sample can be read; the first: ", reason);
   }
 
   void seek(LoaderPosition position) {

@@ -35,8 +35,7 @@ void check_image_sizes(const model::Program& program, const data::Loader& loader
     const Dims& sample = shapes[static_cast<size_t>(field)];
     if (declared == sample || type.shape.size() != sample.size() + 1) continue;
     for (size_t d = 0; d < sample.size(); ++d)
-      if (const auto size = type.shape[d + 1].constant();
-          size && sample[d] >= 0 && *size != sample[d])
+      if (const auto size = type.shape[d + 1].constant(); size && *size != sample[d])
         fail(ErrorCode::kData, loader.dataset().place(0), ": '", name, "' has shape ", str(sample),
              " after the transforms, the model takes ", type,
              "; add a transform, such as resize, or declare another input");
