@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "data/csv_columns.h"
 #include "data/narrow.h"
 #include "data/sources.h"
 #include "formats/csv.h"
@@ -32,14 +33,6 @@ struct FieldPlan {
   std::vector<uint64_t> hash_seeds;  ///< per column
   Vocabulary vocabulary;
 };
-
-/// Splits "I12" into "I" and 12; false if there is no number at the end.
-bool split_number(const std::string& name, std::string& stem, int64_t& number) {
-  size_t at = name.size();
-  while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9') --at;
-  stem = name.substr(0, at);
-  return at < name.size() && formats::parse_integer(name.substr(at), number);
-}
 
 class CsvDataset : public LearningDataset {
  public:
@@ -160,7 +153,8 @@ class CsvDataset : public LearningDataset {
     parser_.fields(records_[0], cells, scratch);
     if (options_.header) {
       for (const std::string_view cell : cells) names_.emplace_back(trim(cell));
-      check_header();
+      check_csv_header(names_, options_.fields,
+                       {options_.path, static_cast<int>(records_[0].line)});
       records_.erase(records_.begin());
     } else {
       names_ = options_.column_names;
@@ -182,115 +176,14 @@ class CsvDataset : public LearningDataset {
         throw Error(ErrorCode::kData, str("column '", name, "' appears twice"), {options_.path, 1});
   }
 
-  /// A first line of numbers is data unless it counts the columns from 0 (as pandas names them) or
-  /// the fields name their columns by it.
-  void check_header() const {
-    double number = 0;
-    bool counted = true;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      if (!formats::parse_number(names_[i], number)) return;
-      counted = counted && names_[i] == std::to_string(i);
-    }
-    const auto is_name = [&](const std::string& text) {
-      return std::find(names_.begin(), names_.end(), text) != names_.end();
-    };
-    const bool named =
-        !options_.fields.empty() &&
-        std::all_of(options_.fields.begin(), options_.fields.end(), [&](const CsvField& field) {
-          return field.columns.empty()
-                     ? is_name(field.name)
-                     : std::all_of(field.columns.begin(), field.columns.end(), is_name);
-        });
-    if (counted || named) return;
-    throw Error(ErrorCode::kData,
-                "expected a header, found a row of numbers; for a file without a header set "
-                "`header: false`",
-                {options_.path, static_cast<int>(records_[0].line)});
-  }
-
-  size_t column(const std::string& name, const CsvField& field) const {
-    const auto found = std::find(names_.begin(), names_.end(), name);
-    if (found != names_.end()) return static_cast<size_t>(found - names_.begin());
-    int64_t number = -1;
-    if (formats::parse_integer(name, number) && number >= 0 &&
-        number < static_cast<int64_t>(names_.size()))
-      return static_cast<size_t>(number);
-    fail(ErrorCode::kData, options_.path, ": field '", field.name, "': no column '", name, "'",
-         did_you_mean(name, names_), "; there are: ", join(names_, ", "));
-  }
-
-  std::vector<size_t> columns_of(const CsvField& field) const {
-    std::vector<size_t> out;
-    for (const std::string& text :
-         field.columns.empty() ? std::vector{field.name} : field.columns) {
-      const size_t dots = text.find("..");
-      const bool named = std::find(names_.begin(), names_.end(), text) != names_.end();
-      if (!named && dots != text.npos) {
-        std::string stem, last_stem;
-        int64_t first = 0, last = 0;
-        if (!split_number(text.substr(0, dots), stem, first) ||
-            !split_number(text.substr(dots + 2), last_stem, last) ||
-            (stem != last_stem && !last_stem.empty()) || last < first ||
-            last - first >= static_cast<int64_t>(names_.size()))
-          fail(ErrorCode::kConfig, "field '", field.name, "': '", text,
-               "' is no run of columns; write it as I1..I13");
-        for (int64_t i = first; i <= last; ++i) out.push_back(column(str(stem, i), field));
-      } else if (!named && text.find_first_of("*?") != text.npos) {
-        const size_t before = out.size();
-        for (size_t i = 0; i < names_.size(); ++i)
-          if (matches_pattern(text, names_[i])) out.push_back(i);
-        if (out.size() == before)
-          fail(ErrorCode::kData, options_.path, ": field '", field.name, "': no column matches '",
-               text, "'");
-      } else {
-        out.push_back(column(text, field));
-      }
-    }
-    return out;
-  }
-
-  /// Refuses options that would have no effect.
-  static void check_options(const CsvField& field) {
-    const auto refuse = [&](bool set, const char* option, const char* why) {
-      if (set)
-        fail(ErrorCode::kConfig, "field '", field.name, "': `", option, "` ", why,
-             "; remove it or change the field");
-    };
-    const bool vocabulary = !field.vocabulary.empty() || !field.vocabulary_file.empty();
-    if (field.kind == ColumnKind::kNumeric) {
-      const char* why = "has no effect on a numeric field (`kind: categorical` is missing?)";
-      refuse(field.buckets > 0, "buckets", why);
-      refuse(field.per_column, "per_column", why);
-      refuse(vocabulary, "vocabulary", why);
-      refuse(field.unknown_is_zero, "unknown_is_zero", why);
-      refuse(field.fill != 0 && field.missing != MissingPolicy::kFill, "fill",
-             "has no effect without `missing: fill`");
-      return;
-    }
-    const char* why = "has no effect on a categorical field";
-    refuse(field.missing != MissingPolicy::kError, "missing", why);
-    refuse(field.fill != 0, "fill", why);
-    refuse(field.log, "log", why);
-    refuse(field.scaling != Scaling::kNone, "scaling", why);
-    refuse(!field.shift.empty(), "shift", why);
-    if (field.buckets > 0) {
-      refuse(vocabulary, "vocabulary", "has no effect with `buckets`");
-      refuse(field.unknown_is_zero, "unknown_is_zero", "has no effect with `buckets`");
-    } else {
-      refuse(field.per_column, "per_column", "has no effect without `buckets`");
-      refuse(!field.vocabulary.empty() && !field.vocabulary_file.empty(), "vocabulary",
-             "and `vocabulary_file` are both given");
-    }
-  }
-
   void plan(const CsvField& field) {
     FieldPlan each;
     each.options = field;
-    each.columns = columns_of(field);
+    each.columns = csv_columns_of(field, names_, options_.path);
     if (field.scalar && each.columns.size() != 1)
       fail(ErrorCode::kConfig, "field '", field.name, "': a scalar needs one column, ",
            each.columns.size(), " are named");
-    check_options(field);
+    check_csv_options(field);
     const bool categorical = field.kind == ColumnKind::kCategorical;
     each.dtype = field.dtype.value_or(categorical ? DType::kI64 : DType::kF32);
     if (!info(each.dtype).has_kernels || (categorical && !is_integer(each.dtype)))
