@@ -9,6 +9,8 @@
 #include <set>
 
 #include "base/files.h"
+#include "data/csv_columns.h"
+#include "data/narrow.h"
 #include "data/sources.h"
 #include "formats/csv.h"
 #include "tensor/random.h"
@@ -31,14 +33,6 @@ struct FieldPlan {
   std::vector<uint64_t> hash_seeds;  ///< per column
   Vocabulary vocabulary;
 };
-
-/// Splits "I12" into "I" and 12; false if there is no number at the end.
-bool split_number(const std::string& name, std::string& stem, int64_t& number) {
-  size_t at = name.size();
-  while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9') --at;
-  stem = name.substr(0, at);
-  return at < name.size() && formats::parse_integer(name.substr(at), number);
-}
 
 class CsvDataset : public LearningDataset {
  public:
@@ -67,12 +61,12 @@ class CsvDataset : public LearningDataset {
       field.dtype = each.dtype;
       if (!each.options.scalar) field.shape = {static_cast<int64_t>(each.columns.size())};
       if (each.options.kind == ColumnKind::kCategorical) {
-        field.class_count =
-            each.options.buckets > 0
-                ? each.options.buckets *
-                      (each.options.per_column ? static_cast<int64_t>(each.columns.size()) : 1)
-                : each.vocabulary.size();
+        field.class_count = category_count(each);
         field.classes = each.vocabulary.tokens();
+        if (first_id(each) == 1) field.classes.insert(field.classes.begin(), "<unknown>");
+        if (!fits(field.class_count - 1, field.dtype))
+          fail(ErrorCode::kConfig, "field '", field.name, "': ", field.class_count,
+               " categories do not fit ", paddle::text(field.dtype), "; use a wider dtype");
       }
       fields_.push_back(std::move(field));
     }
@@ -91,12 +85,10 @@ class CsvDataset : public LearningDataset {
       value.reset(each.dtype, fields_[f].shape);
       for (size_t c = 0; c < each.columns.size(); ++c) {
         const std::string_view cell = cells[each.columns[c]];
-        if (each.options.kind == ColumnKind::kCategorical)
-          store(value, c, category(each, c, cell, index));
-        else if (is_integer(each.dtype))
-          store(value, c, whole_number(each, c, cell, index));
-        else
+        if (is_float(each.dtype))
           store(value, c, number(each, c, cell, index));
+        else
+          store(value, c, integer(each, c, cell, index));
       }
     }
   }
@@ -116,11 +108,26 @@ class CsvDataset : public LearningDataset {
     const Vocabulary& vocabulary = plans_[static_cast<size_t>(field)].vocabulary;
     return vocabulary.size() > 0 ? &vocabulary : nullptr;
   }
+  std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
+    const FieldPlan& each = plans_[static_cast<size_t>(field)];
+    if (!is_integer(each.dtype) || each.columns.size() != 1) return std::nullopt;
+    std::vector<std::string_view> cells;
+    std::string scratch;
+    try {
+      read_cells(records_[static_cast<size_t>(index)], cells, scratch);
+      return integer(each, 0, cells[each.columns[0]], index);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
   std::vector<Learnt> learnt() const override {
     std::vector<Learnt> out;
     for (const FieldPlan& each : plans_) {
       Learnt& field = out.emplace_back();
       field.field = each.options.name;
+      field.log = each.options.log;
+      field.unknown_is_zero = each.options.unknown_is_zero;
+      field.unknown_shares_zero = each.options.unknown_shares_zero;
       for (const Scale& scale : each.scales) {
         field.shift.push_back(scale.shift);
         field.factor.push_back(scale.factor);
@@ -146,9 +153,18 @@ class CsvDataset : public LearningDataset {
     parser_.fields(records_[0], cells, scratch);
     if (options_.header) {
       for (const std::string_view cell : cells) names_.emplace_back(trim(cell));
+      check_csv_header(names_, options_.fields,
+                       {options_.path, static_cast<int>(records_[0].line)});
       records_.erase(records_.begin());
     } else {
       names_ = options_.column_names;
+      const bool repeated =
+          !names_.empty() && std::equal(names_.begin(), names_.end(), cells.begin(), cells.end(),
+                                        [](auto& name, auto& cell) { return name == trim(cell); });
+      if (repeated)
+        throw Error(ErrorCode::kData,
+                    "this line repeats column_names, so it is a header; set `header: true`",
+                    {options_.path, static_cast<int>(records_[0].line)});
       for (size_t i = names_.size(); i < cells.size(); ++i) names_.push_back(std::to_string(i));
       if (names_.size() > cells.size())
         fail(ErrorCode::kData, options_.path, ": ", names_.size(), " column names are given, line ",
@@ -160,63 +176,27 @@ class CsvDataset : public LearningDataset {
         throw Error(ErrorCode::kData, str("column '", name, "' appears twice"), {options_.path, 1});
   }
 
-  size_t column(const std::string& name, const CsvField& field) const {
-    const auto found = std::find(names_.begin(), names_.end(), name);
-    if (found != names_.end()) return static_cast<size_t>(found - names_.begin());
-    int64_t number = -1;
-    if (formats::parse_integer(name, number) && number >= 0 &&
-        number < static_cast<int64_t>(names_.size()))
-      return static_cast<size_t>(number);
-    fail(ErrorCode::kData, options_.path, ": field '", field.name, "': no column '", name, "'",
-         did_you_mean(name, names_), "; there are: ", join(names_, ", "));
-  }
-
-  std::vector<size_t> columns_of(const CsvField& field) const {
-    std::vector<size_t> out;
-    for (const std::string& text :
-         field.columns.empty() ? std::vector{field.name} : field.columns) {
-      const size_t dots = text.find("..");
-      const bool named = std::find(names_.begin(), names_.end(), text) != names_.end();
-      if (!named && dots != text.npos) {
-        std::string stem, last_stem;
-        int64_t first = 0, last = 0;
-        if (!split_number(text.substr(0, dots), stem, first) ||
-            !split_number(text.substr(dots + 2), last_stem, last) ||
-            (stem != last_stem && !last_stem.empty()) || last < first ||
-            last - first >= static_cast<int64_t>(names_.size()))
-          fail(ErrorCode::kConfig, "field '", field.name, "': '", text,
-               "' is no run of columns; write it as I1..I13");
-        for (int64_t i = first; i <= last; ++i) out.push_back(column(str(stem, i), field));
-      } else if (!named && text.find_first_of("*?") != text.npos) {
-        const size_t before = out.size();
-        for (size_t i = 0; i < names_.size(); ++i)
-          if (matches_pattern(text, names_[i])) out.push_back(i);
-        if (out.size() == before)
-          fail(ErrorCode::kData, options_.path, ": field '", field.name, "': no column matches '",
-               text, "'");
-      } else {
-        out.push_back(column(text, field));
-      }
-    }
-    return out;
-  }
-
   void plan(const CsvField& field) {
     FieldPlan each;
     each.options = field;
-    each.columns = columns_of(field);
+    each.columns = csv_columns_of(field, names_, options_.path);
     if (field.scalar && each.columns.size() != 1)
       fail(ErrorCode::kConfig, "field '", field.name, "': a scalar needs one column, ",
            each.columns.size(), " are named");
+    check_csv_options(field);
     const bool categorical = field.kind == ColumnKind::kCategorical;
     each.dtype = field.dtype.value_or(categorical ? DType::kI64 : DType::kF32);
     if (!info(each.dtype).has_kernels || (categorical && !is_integer(each.dtype)))
       fail(ErrorCode::kConfig, "field '", field.name, "': type ", text(each.dtype),
            " does not suit its columns");
-    if (is_integer(each.dtype) &&
-        (field.log || field.scaling != Scaling::kNone || field.missing == MissingPolicy::kNan))
+    if (!is_float(each.dtype) && (field.log || field.scaling != Scaling::kNone ||
+                                  !field.shift.empty() || field.missing == MissingPolicy::kNan))
       fail(ErrorCode::kConfig, "field '", field.name, "': scaled, logarithmic or missing values ",
            "need a floating type, not ", text(each.dtype));
+    if (!is_float(each.dtype) && !categorical &&
+        (!is_value_of(field.fill, each.dtype) || std::abs(field.fill) > 0x1p53))
+      fail(ErrorCode::kConfig, "field '", field.name, "': fill is ", field.fill,
+           ", expected a value of ", text(each.dtype));
     if (field.buckets < 0 || field.buckets > (int64_t{1} << 48))
       fail(ErrorCode::kConfig, "field '", field.name, "': buckets is ", field.buckets);
     if (field.shift.size() != field.factor.size() ||
@@ -268,7 +248,8 @@ class CsvDataset : public LearningDataset {
         const FieldPlan& each = plans_[f];
         if (collects(each))
           for (const size_t c : each.columns)
-            if (!strings[f].contains(cells[c])) strings[f].emplace(cells[c]);
+            if (!strings[f].contains(cells[c]) && !invalid_utf8(cells[c]))
+              strings[f].emplace(cells[c]);
         for (size_t c = 0; used[row] && c < statistics[f].size(); ++c) {
           double x = 0;
           if (!formats::parse_number(cells[each.columns[c]], x) || !std::isfinite(x)) continue;
@@ -325,7 +306,9 @@ class CsvDataset : public LearningDataset {
     if (trim(cell).empty()) {
       switch (each.options.missing) {
         case MissingPolicy::kError:
-          bad_cell(each, c, index, "the value is missing (say what to use instead: missing: 0)");
+          bad_cell(
+              each, c, index,
+              "the value is missing; to use a number instead set `missing: fill` and `fill: 0`");
         case MissingPolicy::kFill:
           x = each.options.fill;
           break;
@@ -333,10 +316,29 @@ class CsvDataset : public LearningDataset {
           return std::numeric_limits<double>::quiet_NaN();
       }
     } else if (!formats::parse_number(cell, x)) {
-      bad_cell(each, c, index, str("'", cell.substr(0, 40), "' is no number"));
+      bad_cell(each, c, index, str(quoted(cell), " is no number", header_hint(index)));
     }
     x = transformed(each, x);
     return each.scales.empty() ? x : (x - each.scales[c].shift) * each.scales[c].factor;
+  }
+
+  /// For the first line of a file that was opened without a header.
+  const char* header_hint(int64_t index) const {
+    return index == 0 && !options_.header ? " (if this line is a header, set `header: true`)" : "";
+  }
+
+  /// The first characters of a cell in quotes; bytes that are not UTF-8 as "\xE9".
+  static std::string quoted(std::string_view cell) {
+    return str("'", printable(cell.substr(0, 40)), "'");
+  }
+
+  int64_t integer(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
+    const int64_t x = each.options.kind == ColumnKind::kCategorical
+                          ? category(each, c, cell, index)
+                          : whole_number(each, c, cell, index);
+    if (!fits(x, each.dtype))
+      bad_cell(each, c, index, str(x, " does not fit ", text(each.dtype), "; use a wider dtype"));
+    return x;
   }
 
   int64_t whole_number(const FieldPlan& each, size_t c, std::string_view cell,
@@ -344,7 +346,7 @@ class CsvDataset : public LearningDataset {
     int64_t x = 0;
     if (trim(cell).empty()) return static_cast<int64_t>(number(each, c, cell, index));
     if (!formats::parse_integer(cell, x))
-      bad_cell(each, c, index, str("'", cell.substr(0, 40), "' is no integer"));
+      bad_cell(each, c, index, str(quoted(cell), " is no integer", header_hint(index)));
     return x;
   }
 
@@ -356,12 +358,25 @@ class CsvDataset : public LearningDataset {
       return each.options.per_column ? static_cast<int64_t>(c) * each.options.buckets + bucket
                                      : bucket;
     }
-    const auto id = each.vocabulary.find(cell);
-    if (id) return *id;
+    if (const auto id = each.vocabulary.find(cell)) return *id + first_id(each);
+    if (invalid_utf8(cell))
+      bad_cell(
+          each, c, index,
+          str(quoted(cell), " is not UTF-8; convert the file (iconv -t UTF-8) or use `buckets`"));
     if (each.options.unknown_is_zero) return 0;
-    bad_cell(
-        each, c, index,
-        str("'", cell.substr(0, 40), "' is not in the vocabulary of ", each.vocabulary.size()));
+    bad_cell(each, c, index,
+             str(quoted(cell), " is not in the vocabulary of ", each.vocabulary.size()));
+  }
+
+  /// The id of the vocabulary's first token.
+  static int64_t first_id(const FieldPlan& each) {
+    return each.options.unknown_is_zero && !each.options.unknown_shares_zero ? 1 : 0;
+  }
+  static int64_t category_count(const FieldPlan& each) {
+    if (each.options.buckets == 0) return each.vocabulary.size() + first_id(each);
+    const auto columns = static_cast<int64_t>(each.columns.size());
+    return each.options.per_column ? checked_multiply(each.options.buckets, columns)
+                                   : each.options.buckets;
   }
 
   template <class Number>

@@ -177,6 +177,7 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
     throw Error(ErrorCode::kConfig, str("loss: expected a floating value, found ", out.loss.type()),
                 d_.loss.where.place());
   if (training) return out;
+  out.names = names;
   for (const MetricDefinition& metric : d_.metrics)
     for (const MetricCall& call : metric.calls)
       out.metrics.push_back(bind_metric(call, names, options));

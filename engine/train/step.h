@@ -46,6 +46,7 @@ struct StepInputs {
 struct StepOutputs {
   Tensor loss;                       ///< 0-D
   std::vector<BoundMetric> metrics;  ///< of all metrics' calls, in order
+  model::NamedValues names;          ///< what the loss could name: fields and outputs
 };
 
 class Step {

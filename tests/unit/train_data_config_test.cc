@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "train/open_data.h"
+
 namespace paddle::train {
 namespace {
 
@@ -95,6 +97,33 @@ train:
   EXPECT_EQ(c.train.part, "b");
   EXPECT_TRUE(c.train.split_in_order);
   EXPECT_EQ(c.train.split_seed, 9u);
+}
+
+TEST(DataConfig, ImageDepth) {
+  const DataConfig c = read(R"(
+train: {kind: images, path: /d/a, dtype: uint16}
+valid: {kind: images, path: /d/b, reduce_16_bit: true}
+)");
+  EXPECT_EQ(std::get<data::ImageFolderOptions>(c.train.source).dtype, DType::kU16);
+  EXPECT_FALSE(std::get<data::ImageFolderOptions>(c.train.source).reduce_16_bit);
+  EXPECT_EQ(std::get<data::ImageFolderOptions>(c.valid->source).dtype, DType::kU8);
+  EXPECT_TRUE(std::get<data::ImageFolderOptions>(c.valid->source).reduce_16_bit);
+}
+
+TEST(OpenData, ReportsValidationSamplesThatAreTrainedOn) {
+  const auto warnings_of = [](const std::string& train, const std::string& valid) {
+    const std::string head = "{kind: digits, size: 100, split: {a: 0.8, b: 0.2}, ";
+    const DataConfig c = read("train: " + head + train + "}\nvalid: " + head + valid + "}\n");
+    return open_data(model::Node(), c).warnings;
+  };
+  EXPECT_TRUE(warnings_of("part: a", "part: b").empty());
+  EXPECT_TRUE(warnings_of("part: a", "part: a, seed: 1").empty());
+  const auto same = warnings_of("part: a", "part: a");
+  ASSERT_EQ(same.size(), 1u);
+  EXPECT_NE(same[0].find("80 of 80 samples of digits of seed 0"), std::string::npos) << same[0];
+  const auto other_seed = warnings_of("part: a", "part: b, split_seed: 1");
+  ASSERT_EQ(other_seed.size(), 1u);
+  EXPECT_NE(other_seed[0].find(" of 20 samples"), std::string::npos) << other_seed[0];
 }
 
 TEST(DataConfig, Idx) {
