@@ -32,10 +32,14 @@ std::optional<double> single_number(const Value& v) {
   return v.constant->number();
 }
 
-/// Numbers in files are rounded to the type that they are written in.
-bool close(double a, double b, DType dtype) {
-  const double relative = dtype == DType::kF16 || dtype == DType::kBF16 ? 4e-3 : 1e-5;
-  return std::abs(a - b) <= relative * std::abs(b);
+/// True if `found` is `wanted` up to the rounding of the type that it is stored in. A number that
+/// differs by more is another number, and its graph is computed as it is written.
+bool close(double found, double wanted, DType dtype) {
+  const double rounding = dtype == DType::kF16    ? 0x1p-11
+                          : dtype == DType::kBF16 ? 0x1p-8
+                          : dtype == DType::kF64  ? 0x1p-52
+                                                  : 0x1p-23;
+  return std::abs(found - wanted) <= rounding * std::abs(wanted);
 }
 
 /// Axes from the back count from the front.
