@@ -22,6 +22,9 @@ int run_tool(const std::function<int()>& body);
 /// line that does not fit.
 std::optional<int> read_command_line(CLI::App& app, int argc, char** argv);
 
+/// Whether `--debug` was given.
+bool debug_requested();
+
 /// Writes to standard output; exits quietly with 141 if nobody reads any more.
 void print(const std::string& text);
 /// Writes a line to standard error.
