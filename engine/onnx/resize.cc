@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "onnx/operators.h"
-#include "onnx/resize_places.h"
+#include "onnx/resize_coordinates.h"
 
 namespace paddle::onnx {
 namespace {
@@ -35,7 +35,7 @@ Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
     Taps taps{0, {1}};
     int64_t base = 0;
     if (s.mode == "nearest") {
-      base = nearest_place(s, from, a.scale);
+      base = nearest_index(s, from, a.scale);
     } else {
       base = static_cast<int64_t>(std::ceil(from)) - 1;
       taps = taps_of(s, from - static_cast<double>(base), a.scale);

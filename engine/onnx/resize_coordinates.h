@@ -49,6 +49,6 @@ struct Taps {
 
 Taps taps_of(const Sampling& s, double ratio, double scale);
 /// The input element that `nearest` takes for a coordinate.
-int64_t nearest_place(const Sampling& s, double x, double scale);
+int64_t nearest_index(const Sampling& s, double x, double scale);
 
 }  // namespace paddle::onnx

@@ -1,4 +1,4 @@
-#include "onnx/resize_places.h"
+#include "onnx/resize_coordinates.h"
 
 #include <algorithm>
 #include <cmath>
@@ -103,7 +103,7 @@ Taps taps_of(const Sampling& s, double ratio, double scale) {
   return t;
 }
 
-int64_t nearest_place(const Sampling& s, double x, double scale) {
+int64_t nearest_index(const Sampling& s, double x, double scale) {
   if (s.nearest == "outward") return static_cast<int64_t>(scale < 1 ? std::ceil(x) : std::floor(x));
   if (s.nearest == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
   if (s.nearest == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
