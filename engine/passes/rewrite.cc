@@ -190,7 +190,7 @@ AttrValue computed(const RuleAttr& attr, const Match& match) {
     }
     case RuleAttr::Kind::kLast: {
       const Shape& shape = match.tensors.at(attr.name)->type.shape;
-      ensure(!shape.empty(), "a rule asks for the last dim of a 0-D tensor");
+      if (shape.empty()) fail(ErrorCode::kUsage, "a rule asks for the last dim of a 0-D tensor");
       return AttrValue::List{shape.back()};
     }
     case RuleAttr::Kind::kChain: {
@@ -307,7 +307,8 @@ class Rewriter {
       ir::Tracer tracer(function_);
       const InterpreterScope scope(tracer);
       made = tracer.value_of(built(rule.replacement, match, tracer));
-    } catch (const Error&) {
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::kInternal) throw;
       made = nullptr;  // the replacement is not defined for these types
     }
     const Place first = std::next(last);
