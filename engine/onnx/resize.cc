@@ -76,7 +76,7 @@ struct SymbolicResize {
 };
 
 /// size * scale, rounded down, where the scale is a fraction that a dim can say.
-Dim scaled(const Dim& size, double scale) {
+Dim scaled_dim(const Dim& size, double scale) {
   for (int64_t q = 1; q <= 64; ++q) {
     const double p = scale * static_cast<double>(q);
     if (p == std::floor(p) && p < 0x1p20)
@@ -86,7 +86,7 @@ Dim scaled(const Dim& size, double scale) {
 }
 
 /// `exact_source` computed when the model runs, in float64; undefined for other coordinates.
-Tensor exact_source(const Sampling& s, const SymbolicResize& a) {
+Tensor symbolic_source(const Sampling& s, const SymbolicResize& a) {
   const DType f = DType::kF64;
   const Tensor x = ops::cast(count_up(a.to), f), in = dim_value(a.from, f), to = dim_value(a.to, f),
                one = scalar(1, f), two = scalar(2, f);
@@ -119,7 +119,7 @@ Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
     return ops::index_select(x, ops::cast(inside, DType::kI64), a.axis);
   };
   if (s.mode == "nearest") {
-    const Tensor from = exact_source(s, a), half = scalar(0.5, DType::kF64);
+    const Tensor from = symbolic_source(s, a), half = scalar(0.5, DType::kF64);
     if (!from) must_be_known();
     const bool shrinks = a.scale && *a.scale < 1;
     if (s.nearest == "round_prefer_floor") return taken(ops::ceil(from - half));
@@ -207,7 +207,7 @@ Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& 
     for (int64_t i = 0; i < x.ndim(); ++i) {
       const double scale = scales[static_cast<size_t>(i)];
       if (!(scale > 0)) fail(ErrorCode::kModel, "the scale ", scale, " is not positive");
-      if (scale != 1) axes.push_back({i, x.dim(i), scaled(x.dim(i), scale), scale});
+      if (scale != 1) axes.push_back({i, x.dim(i), scaled_dim(x.dim(i), scale), scale});
     }
     return resize_all(x, s, axes);
   }
@@ -275,7 +275,7 @@ Values resize(NodeCall& c) {
       const Dim& from = x.dim(axes[i]);
       if (!scales.empty()) {
         c.check(scales[i] > 0, "the scale ", scales[i], " is not positive");
-        if (scales[i] != 1) all.push_back({axes[i], from, scaled(from, scales[i]), scales[i]});
+        if (scales[i] != 1) all.push_back({axes[i], from, scaled_dim(from, scales[i]), scales[i]});
       } else if (!from.same(goals[i])) {
         all.push_back({axes[i], from, goals[i]});
       }

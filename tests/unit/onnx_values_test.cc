@@ -92,6 +92,14 @@ TEST(OnnxValues, ActivationsOfNaNAndOfTheLargestNumbers) {
   expect_near(applied("HardSwish", {3e38F, -3e38F, 4, 1, kInf}), {3e38F, 0, 4, 4.0 / 6, kInf});
 }
 
+TEST(OnnxValues, RemaindersOfTheDividendsSignAreExact) {
+  const auto y =
+      outputs({onnx_node("Mod", {"x", "z"}, {"y0"}, {int_attribute("fmod", 1)})},
+              {value_info("x", 1, {"n"}), value_info("z", 1, {"n"})},
+              {floats({-1e-8F, -1, 5.5F, -5.5F, 1}, {5}), floats({3, kInf, -2, 2, -kInf}, {5})});
+  expect_near(y[0], {-1e-8F, -1, 1.5, -1.5, 1});
+}
+
 TEST(OnnxValues, NormalizersOfZerosAndOfNumbersWhoseSquaresLeaveTheRange) {
   const std::vector<float> x = {0, 0, 3e-30F, 4e-30F, 3e30F, -4e30F};
   const auto normalized = [&](const char* norm) {
