@@ -61,6 +61,8 @@ int report(const std::string& head, const std::string& what, ErrorCode code) {
 
 }  // namespace
 
+bool debug_requested() { return debug; }
+
 void print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     if (errno == EPIPE) std::_Exit(141);

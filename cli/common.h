@@ -26,6 +26,9 @@ std::optional<int> read_command_line(CLI::App& app, int argc, char** argv);
 std::string version_text();
 /// Columns of the terminal behind standard error, 80 if they are not known.
 int terminal_columns();
+/// Whether `--debug` was given.
+bool debug_requested();
+
 /// Writes to standard output; exits quietly with 141 if nobody reads any more.
 void print(const std::string& text);
 /// Writes a line to standard error.

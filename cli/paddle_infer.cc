@@ -20,6 +20,7 @@
 #include "infer/results.h"
 #include "profile/report.h"
 #include "runtime/dump.h"
+#include "runtime/execute.h"
 #include "tensor/random.h"
 
 namespace {
@@ -115,9 +116,20 @@ void run_benchmark(const infer::Predictor& model, int64_t steps, double rows,
   cli::print(o.dump() + "\n");
 }
 
+/// Results that are views are copied out, so that their cost is in the time: a graph that ends in a
+/// transpose leaves that work to who reads the result.
+void read_result(const Array& result, const std::vector<Array>& inputs) {
+  const auto is_input = [&](const Array& a) { return a.storage == result.storage; };
+  if (!result.is_contiguous() || std::any_of(inputs.begin(), inputs.end(), is_input))
+    runtime::copied(result);
+}
+
 void run_benchmark(infer::Predictor& model, int64_t steps, const std::vector<Array>& inputs) {
   run_benchmark(
-      model, steps, rows_of(inputs.empty() ? Dims() : inputs[0].shape), [&] { model.run(inputs); },
+      model, steps, rows_of(inputs.empty() ? Dims() : inputs[0].shape),
+      [&] {
+        for (const Array& result : model.run(inputs)) read_result(result, inputs);
+      },
       [&] { return model.flops(inputs); });
 }
 
@@ -126,9 +138,16 @@ void run_benchmark(infer::Predictor& model, int64_t steps, const onnx::Values& i
   onnx::Session& session = *model.onnx();
   const bool rows =
       !inputs.empty() && (inputs[0].is_tensor() || inputs[0].kind() == onnx::Value::Kind::kStrings);
+  std::vector<Array> arrays;
+  for (const onnx::Value& v : inputs)
+    if (v.is_tensor()) arrays.push_back(v.tensor().array());
   run_benchmark(
       model, steps, rows_of(rows ? concrete(inputs[0].shape()) : Dims()),
-      [&] { session.run(inputs); }, [&] { return session.flops(inputs); });
+      [&] {
+        for (const onnx::Value& v : session.run(inputs))
+          if (v.is_tensor()) read_result(v.tensor().array(), arrays);
+      },
+      [&] { return session.flops(inputs); });
 }
 
 /// Runs a model of ONNX on values of any kind; outputs go to an NPZ file or are listed.
@@ -221,18 +240,20 @@ int run(int argc, char** argv) {
                       infer::is_one_batch(arguments[0], input);
   load.given = infer::given_arrays(arguments[0], input);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
-  // After a run: plans, and with them machine code, are made at the first one.
-  const auto report_end = [&] {
-    if (const auto problem = codegen::take_problem(); !problem.empty())
-      cli::print_error("warning: " + problem);
-    if (!profile) return;
-    if (!trace.empty()) profile::write_trace(*load.profile, trace);
-    cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
-  };
   std::optional<Phase> phase(std::in_place, "loading the model");
   // Kept to the end of the process, when the system takes all of its memory back at once.
   static infer::Predictor* const model = infer::Predictor::load(arguments[0], load).release();
   phase.emplace("predicting");
+  // After a run: plans, and with them machine code, are made at the first one.
+  const auto report_end = [&] {
+    if (const auto problem = codegen::take_problem(); !problem.empty())
+      cli::print_error("warning: " + problem);
+    if (model->onnx() && (profile || cli::debug_requested()))
+      for (const std::string& line : model->onnx()->fallbacks()) cli::print_error("note: " + line);
+    if (!profile) return;
+    if (!trace.empty()) profile::write_trace(*load.profile, trace);
+    cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
+  };
   // A model that asks for the values of dims takes its weights with the first batch.
   bool reported = false;
   const auto report_weights = [&] {

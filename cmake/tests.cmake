@@ -47,7 +47,8 @@ foreach(folder op grad ir model cli interop dist slow gpu)
     add_test(NAME ${folder}.${name} COMMAND bash ${script}
       WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${folder}.${name} PROPERTIES LABELS ${folder} TIMEOUT 900
-      SKIP_RETURN_CODE 77 ENVIRONMENT "PADDLE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+      SKIP_RETURN_CODE 77
+      ENVIRONMENT "PADDLE_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PADDLE_STRICT=1"
       ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
   endforeach()
 endforeach()

@@ -32,9 +32,16 @@ Values divide(NodeCall& c) {
 Values mod(NodeCall& c) {
   c.same_types({0, 1});
   const Tensor &x = c.tensor(0), &y = c.tensor(1);
-  const Tensor rest = ops::remainder(x, y);
-  if (!c.flag("fmod", false)) return {rest};
+  const bool fmod = c.flag("fmod", false);
   const Tensor zero = scalar(0, x.dtype());
+  if (fmod && is_float(x.dtype())) {
+    // Of positive numbers both are the same, and exact. A remainder of the divisor's sign is
+    // rounded where the signs differ, and infinite where the divisor is.
+    const Tensor rest = ops::remainder(ops::abs(x), ops::abs(y));
+    return {ops::where(ops::less_than(x, zero), ops::neg(rest), rest)};
+  }
+  const Tensor rest = ops::remainder(x, y);
+  if (!fmod) return {rest};
   const Tensor signs = ops::not_equal(ops::less_than(rest, zero), ops::less_than(x, zero));
   const Tensor moved = ops::logical_and(ops::not_equal(rest, zero), signs);
   return {ops::where(moved, rest - y, rest)};

@@ -6,9 +6,11 @@
 
 #include "base/limits.h"
 #include "formats/onnx/order.h"
+#include "onnx/checked_executor.h"
 #include "onnx/moved_strings.h"
 #include "onnx/sections.h"
 #include "onnx/shape_values.h"
+#include "runtime/execute.h"
 
 namespace paddle::onnx {
 namespace {
@@ -125,6 +127,8 @@ Values Evaluator::run(const Graph& graph, const Values& inputs, const Scope& out
   if (inputs.size() > graph.inputs.size())
     fail(ErrorCode::kModel, "the graph '", graph.name, "' takes ", graph.inputs.size(),
          " values, not ", inputs.size());
+  // What runs node by node here has shapes that differ each time, or it would be in a section.
+  const runtime::SingleRunScope single_runs(sections_ != nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) set(scope, graph.inputs[i].name, inputs[i]);
   return run_in(graph, scope);
 }
@@ -188,11 +192,17 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
   for (const Scope* s = &scope; s; s = s->outer) in_function = in_function || s->attributes;
   const bool sections = sections_ && !in_function && !current_interpreter().traces();
   for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto timed = [&](const std::string& what) {
+      return profile_ ? ProfileScope(profile_->profile(), profile_->of(what))
+                      : ProfileScope(nullptr, -1);
+    };
     if (sections) {
+      const ProfileScope scope_of_section = timed("section");
       i = sections_->run(nodes, i, ends, scope);
       if (i == nodes.size()) break;
     }
     const Node& node = nodes[i];
+    const ProfileScope scope_of_node = timed(node.op_type);
     Values outputs;
     try {
       outputs = run_node(node, scope);

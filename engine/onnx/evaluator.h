@@ -13,6 +13,7 @@
 
 namespace paddle::onnx {
 
+class ProfileNames;
 class Sections;
 
 /// What a value follows from, beside values that only a run gives.
@@ -61,6 +62,8 @@ class Evaluator {
   }
   /// Runs parts of graphs as plans (sections.h) from now on, where the eager executor is active.
   void use_sections(std::unique_ptr<Sections> sections);
+  /// Times nodes and sections from now on.
+  void use_profile(ProfileNames* names) { profile_ = names; }
   /// Counts a turn of a loop; kModel if the run has had too many.
   void count_turn();
 
@@ -88,6 +91,7 @@ class Evaluator {
   std::unordered_map<const Graph*, std::vector<std::pair<std::string, Value>>> initializers_;
   Observer observer_;
   std::unique_ptr<Sections> sections_;
+  ProfileNames* profile_ = nullptr;
   std::unordered_map<const Node*, std::shared_ptr<const void>> prepared_;
   int depth_ = 0;
   int64_t turns_ = 0;

@@ -72,11 +72,20 @@ Tensor wrapped_rows(const Tensor& index, const Shape& shape, int64_t from) {
   return ops::where(ops::less_than(wide, integer_scalar(0)), wide + ops::stack(sizes, 0), wide);
 }
 
+/// GatherND by indices without coordinates: each takes all of its batch.
+Tensor gather_whole(const Tensor& x, const Tensor& index, int64_t batch) {
+  Shape one = x.shape(), out(index.shape().begin(), index.shape().end() - 1);
+  one.insert(one.begin() + batch, static_cast<size_t>(index.ndim() - 1 - batch), Dim(1));
+  out.insert(out.end(), x.shape().begin() + batch, x.shape().end());
+  return ops::expand(ops::reshape(x, one), out);
+}
+
 /// Coordinates with those of the batch axes in front, so that one gather serves all batches.
 Values gather_nd(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t batch = c.integer("batch_dims", 0);
   c.check(batch >= 0 && batch < std::min(x.ndim(), c.tensor(1).ndim()), "batch_dims is ", batch);
+  if (known_size(c.tensor(1), -1) == 0) return {gather_whole(x, c.tensor(1), batch)};
   Tensor index = wrapped_rows(c.tensor(1), x.shape(), batch);
   if (batch > 0) {
     Tensors columns;

@@ -22,11 +22,10 @@ Tensor negative_log_likelihood(const NodeCall& c, const Tensor& log_probability,
   if (weight)
     each =
         ops::reshape(ops::index_select(weight, ops::reshape(index, Shape{-1}), 0), index.shape());
-  if (kept) {
-    const Tensor counts = ops::cast(kept, dtype);
-    each = each ? each * counts : counts;
-  }
-  const Tensor loss = each ? ops::neg(chosen) * each : ops::neg(chosen);
+  const Tensor zero = scalar(0, dtype);
+  if (kept) each = ops::where(kept, each ? each : scalar(1, dtype), zero);
+  Tensor loss = each ? ops::neg(chosen) * each : ops::neg(chosen);
+  if (kept) loss = ops::where(kept, loss, zero);  // 0 times NaN or infinity would be NaN
   const std::string reduction = c.word("reduction", "mean");
   if (reduction == "none") return loss;
   if (reduction == "sum") return ops::sum(loss, {}, dtype);

@@ -37,10 +37,13 @@ Values normalizer(NodeCall& c) {
   const Tensor x = ops::cast(c.tensor(0), DType::kF32);
   const std::string norm = c.word("norm", "MAX");
   const std::vector<int64_t> axis = {-1};
-  if (norm == "MAX") return {x / ops::max(ops::abs(x), axis, true)};
-  if (norm == "L1") return {x / ops::sum(ops::abs(x), axis, DType::kF32, true)};
-  c.check(norm == "L2", "unknown norm '", norm, "'");
-  return {x / ops::sqrt(ops::sum(x * x, axis, DType::kF32, true))};
+  c.check(norm == "MAX" || norm == "L1" || norm == "L2", "unknown norm '", norm, "'");
+  if (norm == "MAX") return {divided_or_zero(x, ops::max(ops::abs(x), axis, true))};
+  // Squares and sums of the largest and smallest float32 are still in the range of float64.
+  const Tensor wide = ops::cast(x, DType::kF64);
+  const Tensor size = norm == "L1" ? ops::sum(ops::abs(wide), axis, DType::kF64, true)
+                                   : ops::sqrt(ops::sum(wide * wide, axis, DType::kF64, true));
+  return {ops::cast(divided_or_zero(wide, size), DType::kF32)};
 }
 
 /// What replaces values in column i.

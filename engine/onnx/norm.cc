@@ -127,10 +127,12 @@ Values group_normalization(NodeCall& c) {
 Values lp_normalization(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const std::vector<int64_t> axis = {c.axis(c.integer("axis", -1), x.ndim())};
-  const Tensor norm = c.integer("p", 2) == 1 ? ops::sum(ops::abs(x), axis, x.dtype(), true)
-                                             : ops::sqrt(ops::sum(x * x, axis, x.dtype(), true));
-  const Tensor zero = scalar(0, x.dtype());
-  return {ops::where(ops::equal(norm, zero), zero, x / norm)};
+  // Squares and sums of narrower floats are in the range of float64.
+  const Tensor wide = ops::cast(x, DType::kF64);
+  const Tensor norm = c.integer("p", 2) == 1
+                          ? ops::sum(ops::abs(wide), axis, DType::kF64, true)
+                          : ops::sqrt(ops::sum(wide * wide, axis, DType::kF64, true));
+  return {ops::cast(divided_or_zero(wide, norm), x.dtype())};
 }
 
 Values mean_variance_normalization(NodeCall& c) {

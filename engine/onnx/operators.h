@@ -108,6 +108,12 @@ Tensor in_float32(const Tensor& x, F&& f) {
   return ops::cast(f(ops::cast(x, DType::kF32)), x.dtype());
 }
 
+/// x / size, and 0 where the size is 0.
+inline Tensor divided_or_zero(const Tensor& x, const Tensor& size) {
+  const Tensor zero = scalar(0, x.dtype());
+  return ops::where(ops::equal(size, zero), zero, x / size);
+}
+
 /// How many places of one axis an operator may list that takes them one by one.
 int64_t most_places();
 

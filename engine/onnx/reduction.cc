@@ -84,7 +84,7 @@ Tensor min(const Tensor& x, const Axes& axes, bool keep) {
 Tensor l1(const Tensor& x, const Axes& axes, bool keep) { return sum(ops::abs(x), axes, keep); }
 Tensor sum_square(const Tensor& x, const Axes& axes, bool keep) { return sum(x * x, axes, keep); }
 Tensor l2(const Tensor& x, const Axes& axes, bool keep) {
-  const Tensor wide = is_float(x.dtype()) ? x : ops::cast(x, DType::kF64);
+  const Tensor wide = ops::cast(x, DType::kF64);  // in whose range squares of other types are
   return ops::cast(ops::sqrt(sum_square(wide, axes, keep)), x.dtype());
 }
 Tensor log_sum(const Tensor& x, const Axes& axes, bool keep) {

@@ -5,96 +5,10 @@
 #include <optional>
 
 #include "onnx/operators.h"
+#include "onnx/resize_coordinates.h"
 
 namespace paddle::onnx {
 namespace {
-
-/// How coordinates, weights and borders are chosen.
-struct Sampling {
-  std::string mode, coordinates, nearest;
-  double cubic = -0.75, extrapolation = 0;
-  bool exclude_outside = false, antialias = false;
-};
-
-/// One axis: where it goes and what it takes from.
-struct AxisResize {
-  int64_t axis = 0, from = 0, to = 0;
-  double scale = 1, start = 0, end = 1;  ///< the part of the input, for tf_crop_and_resize
-};
-
-/// The place in the input that an output place looks at. In float32, as other programs compute it:
-/// `nearest` depends on which side of a whole number it falls.
-float source(const Sampling& s, const AxisResize& a, int64_t at) {
-  const auto x = static_cast<float>(at), in = static_cast<float>(a.from),
-             to = static_cast<float>(a.to), scale = static_cast<float>(a.scale);
-  if (s.coordinates == "align_corners") {
-    // An axis that grows has a whole length, as PyTorch and ONNX Runtime have it; ONNX's own cases
-    // of one that shrinks do not round it.
-    const auto out = a.to > a.from ? to : static_cast<float>(a.scale * static_cast<double>(a.from));
-    return out == 1 ? 0 : x * (in - 1) / (out - 1);
-  }
-  if (s.coordinates == "asymmetric") return x / scale;
-  if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5F) / scale;
-  if (s.coordinates == "tf_crop_and_resize") {
-    const auto start = static_cast<float>(a.start), end = static_cast<float>(a.end);
-    if (a.to == 1) return 0.5F * (start + end) * (in - 1);
-    return start * (in - 1) + x * (end - start) * (in - 1) / (to - 1);
-  }
-  if (s.coordinates == "pytorch_half_pixel" && a.to == 1) return 0;
-  if (s.coordinates == "half_pixel_symmetric")
-    return in / 2 * (1 - to / (scale * in)) + (x + 0.5F) / scale - 0.5F;
-  if (s.coordinates == "half_pixel" || s.coordinates == "pytorch_half_pixel")
-    return (x + 0.5F) / scale - 0.5F;
-  fail(ErrorCode::kModel, "unknown coordinate_transformation_mode '", s.coordinates, "'");
-}
-
-/// size * scale, rounded down, in float32 for the same reason.
-int64_t scaled(int64_t size, double scale) {
-  const float to = std::floor(static_cast<float>(size) * static_cast<float>(scale));
-  if (!(to >= 0 && to < 0x1p40F))
-    fail(ErrorCode::kModel, "the size ", size, " cannot be scaled by ", scale);
-  return static_cast<int64_t>(to);
-}
-
-double cubic_weight(double distance, double a) {
-  const double x = std::abs(distance), x2 = x * x, x3 = x * x2;
-  if (x <= 1) return (a + 2) * x3 - (a + 3) * x2 + 1;
-  return x < 2 ? a * x3 - 5 * a * x2 + 8 * a * x - 4 * a : 0;
-}
-
-/// Offsets from the neighbour on the left, and their weights; `ratio` is in (0, 1].
-struct Taps {
-  int64_t first = 0;
-  std::vector<double> weights;
-};
-
-Taps taps_of(const Sampling& s, double ratio, double scale) {
-  Taps t;
-  const bool linear = s.mode == "linear";
-  const double shrink = s.antialias ? std::min(scale, 1.0) : 1.0;
-  const double reach = (linear ? 1 : 2) / shrink;
-  t.first = static_cast<int64_t>(std::floor(-reach)) + 1;
-  double total = 0;
-  for (int64_t i = t.first; i <= 1 - t.first; ++i) {
-    const double distance = (static_cast<double>(i) - ratio) * shrink;
-    const double w =
-        linear ? std::max(0.0, 1 - std::abs(distance)) : cubic_weight(distance, s.cubic);
-    t.weights.push_back(w);
-    total += w;
-  }
-  if (s.antialias)
-    for (double& w : t.weights) w /= total;
-  return t;
-}
-
-int64_t nearest_place(const Sampling& s, float x, double scale) {
-  if (s.nearest == "outward") return static_cast<int64_t>(scale < 1 ? std::ceil(x) : std::floor(x));
-  if (s.nearest == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5F));
-  if (s.nearest == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5F));
-  if (s.nearest == "floor") return static_cast<int64_t>(std::floor(x));
-  if (s.nearest == "ceil") return static_cast<int64_t>(std::ceil(x));
-  fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
-}
 
 /// A value per place of one axis, broadcast over the others.
 Tensor along(const std::vector<double>& values, int64_t axis, int64_t rank, DType dtype) {
@@ -112,19 +26,19 @@ Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
   std::vector<std::vector<int64_t>> places;
   std::vector<std::vector<double>> weights;
   for (int64_t at = 0; at < a.to; ++at) {
-    const float from = source(s, a, at);
-    if (!(std::abs(from) < 0x1p40F))
+    const double from = s.mode == "nearest" ? exact_source(s, a, at) : source(s, a, at);
+    if (!(std::abs(from) < 0x1p40))
       fail(ErrorCode::kModel, "place ", at, " of axis ", a.axis, " looks at place ", from,
            " of the input");
-    if (s.coordinates == "tf_crop_and_resize" && (from < 0 || from > static_cast<float>(last)))
+    if (s.coordinates == "tf_crop_and_resize" && (from < 0 || from > static_cast<double>(last)))
       outside[static_cast<size_t>(at)] = 1;
     Taps taps{0, {1}};
     int64_t base = 0;
     if (s.mode == "nearest") {
-      base = nearest_place(s, from, a.scale);
+      base = nearest_index(s, from, a.scale);
     } else {
       base = static_cast<int64_t>(std::ceil(from)) - 1;
-      taps = taps_of(s, static_cast<double>(from) - static_cast<double>(base), a.scale);
+      taps = taps_of(s, from - static_cast<double>(base), a.scale);
     }
     double total = 0;
     for (size_t k = 0; k < taps.weights.size(); ++k) {
@@ -162,7 +76,7 @@ struct SymbolicResize {
 };
 
 /// size * scale, rounded down, where the scale is a fraction that a dim can say.
-Dim scaled(const Dim& size, double scale) {
+Dim scaled_dim(const Dim& size, double scale) {
   for (int64_t q = 1; q <= 64; ++q) {
     const double p = scale * static_cast<double>(q);
     if (p == std::floor(p) && p < 0x1p20)
@@ -171,12 +85,50 @@ Dim scaled(const Dim& size, double scale) {
   throw NeedsValue(ErrorCode::kModel, str("the size ", size, " must be known"));
 }
 
-/// `resized` with places and weights computed when the model runs, in float32 like there.
+/// `exact_source` computed when the model runs, in float64; undefined for other coordinates.
+Tensor symbolic_source(const Sampling& s, const SymbolicResize& a) {
+  const DType f = DType::kF64;
+  const Tensor x = ops::cast(count_up(a.to), f), in = dim_value(a.from, f), to = dim_value(a.to, f),
+               one = scalar(1, f), two = scalar(2, f);
+  const Fraction exact = a.scale ? fraction_of(*a.scale) : Fraction{};
+  const Tensor p = a.scale ? scalar(exact.over, f) : to;
+  const Tensor q = a.scale ? scalar(exact.under, f) : in;
+  if (s.coordinates == "asymmetric") return x * q / p;
+  const Tensor half_pixel = ((x * two + one) * q - p) / (p * two);
+  if (s.coordinates == "half_pixel") return half_pixel;
+  if (s.coordinates == "pytorch_half_pixel")
+    return ops::where(ops::equal(to, one), scalar(0, f), half_pixel);
+  if (s.coordinates != "align_corners") return {};
+  // Of an axis that shrinks by a scale, the length is not rounded.
+  const bool shrinks = a.scale && *a.scale < 1;
+  const Tensor over = shrinks ? x * (in - one) * q : x * (in - one);
+  const Tensor under = shrinks ? p * in - q : to - one;
+  return ops::where(ops::equal(under, scalar(0, f)), scalar(0, f), over / under);
+}
+
+/// `resized` with places and weights computed when the model runs, in the types of there.
 Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
   const auto must_be_known = [&] {
     throw NeedsValue(ErrorCode::kModel, str("the size ", a.from, " must be known"));
   };
   if (s.antialias || s.exclude_outside || s.mode == "cubic") must_be_known();
+  const auto taken = [&](const Tensor& place) {
+    const DType f = place.dtype();
+    const Tensor inside =
+        ops::minimum(ops::maximum(place, scalar(0, f)), dim_value(a.from, f) - scalar(1, f));
+    return ops::index_select(x, ops::cast(inside, DType::kI64), a.axis);
+  };
+  if (s.mode == "nearest") {
+    const Tensor from = symbolic_source(s, a), half = scalar(0.5, DType::kF64);
+    if (!from) must_be_known();
+    const bool shrinks = a.scale && *a.scale < 1;
+    if (s.nearest == "round_prefer_floor") return taken(ops::ceil(from - half));
+    if (s.nearest == "round_prefer_ceil") return taken(ops::floor(from + half));
+    if (s.nearest == "outward" && shrinks) return taken(ops::ceil(from));
+    if (s.nearest == "floor" || s.nearest == "outward") return taken(ops::floor(from));
+    if (s.nearest == "ceil") return taken(ops::ceil(from));
+    fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
+  }
   const DType f = DType::kF32;
   const Tensor at = ops::cast(count_up(a.to), f);
   const Tensor in = dim_value(a.from, f), one = scalar(1, f), half = scalar(0.5, f);
@@ -194,18 +146,6 @@ Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
     from = ops::where(ops::equal(out, one), scalar(0, f), at * (in - one) / (out - one));
   } else {
     must_be_known();
-  }
-  const auto taken = [&](const Tensor& place) {
-    const Tensor inside = ops::minimum(ops::maximum(place, scalar(0, f)), in - one);
-    return ops::index_select(x, ops::cast(inside, DType::kI64), a.axis);
-  };
-  if (s.mode == "nearest") {
-    if (s.nearest == "round_prefer_floor") return taken(ops::ceil(from - half));
-    if (s.nearest == "round_prefer_ceil") return taken(ops::floor(from + half));
-    if (s.nearest == "outward" && *a.scale < 1) return taken(ops::ceil(from));
-    if (s.nearest == "floor" || s.nearest == "outward") return taken(ops::floor(from));
-    if (s.nearest == "ceil") return taken(ops::ceil(from));
-    fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
   }
   const Tensor base = ops::ceil(from) - one, ratio = from - base;
   Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
@@ -267,7 +207,7 @@ Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& 
     for (int64_t i = 0; i < x.ndim(); ++i) {
       const double scale = scales[static_cast<size_t>(i)];
       if (!(scale > 0)) fail(ErrorCode::kModel, "the scale ", scale, " is not positive");
-      if (scale != 1) axes.push_back({i, x.dim(i), scaled(x.dim(i), scale), scale});
+      if (scale != 1) axes.push_back({i, x.dim(i), scaled_dim(x.dim(i), scale), scale});
     }
     return resize_all(x, s, axes);
   }
@@ -278,6 +218,7 @@ Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& 
     a.scale = scales[static_cast<size_t>(i)];
     if (a.scale == 1) continue;
     if (!(a.scale > 0)) fail(ErrorCode::kModel, "the scale ", a.scale, " is not positive");
+    a.exact = fraction_of(a.scale);
     a.from = known_size(x, i);
     a.to = scaled(a.from, a.scale);
     axes.push_back(a);
@@ -334,7 +275,7 @@ Values resize(NodeCall& c) {
       const Dim& from = x.dim(axes[i]);
       if (!scales.empty()) {
         c.check(scales[i] > 0, "the scale ", scales[i], " is not positive");
-        if (scales[i] != 1) all.push_back({axes[i], from, scaled(from, scales[i]), scales[i]});
+        if (scales[i] != 1) all.push_back({axes[i], from, scaled_dim(from, scales[i]), scales[i]});
       } else if (!from.same(goals[i])) {
         all.push_back({axes[i], from, goals[i]});
       }
@@ -345,12 +286,17 @@ Values resize(NodeCall& c) {
   c.check((scales.size() == n) != (sizes.size() == n), "scales or sizes for ", n,
           " axes are needed");
   double common = 0;  // one scale for all axes, where the aspect ratio is kept
+  Fraction exact_common;
   if (!sizes.empty() && policy != "stretch")
     for (size_t i = 0; i < n; ++i) {
-      const double scale =
-          static_cast<double>(sizes[i]) / static_cast<double>(known_size(x, axes[i]));
+      const Fraction exact = {static_cast<double>(sizes[i]),
+                              static_cast<double>(known_size(x, axes[i]))};
+      const double scale = exact.over / exact.under;
       const bool better = policy == "not_larger" ? scale < common : scale > common;
-      if (i == 0 || better) common = scale;
+      if (i == 0 || better) {
+        common = scale;
+        exact_common = exact;
+      }
     }
   std::vector<AxisResize> all;
   for (size_t i = 0; i < n; ++i) {
@@ -370,13 +316,16 @@ Values resize(NodeCall& c) {
       a.scale = scales[i];
       c.check(a.scale > 0, "the scale ", a.scale, " is not positive");
       c.check(std::abs(in * a.scale) < 0x1p40, "the scale ", a.scale, " is too large");
+      a.exact = fraction_of(a.scale);
       a.to = scaled(a.from, a.scale);
     } else if (common != 0) {
       a.scale = common;
+      a.exact = exact_common;
       c.check(std::abs(in * common) < 0x1p40, "the scale ", common, " is too large");
       a.to = static_cast<int64_t>(std::floor(in * common + 0.5));
     } else {
-      a.scale = static_cast<double>(sizes[i]) / in;
+      a.exact = {static_cast<double>(sizes[i]), in};
+      a.scale = a.exact.over / a.exact.under;
       a.to = sizes[i];
     }
     all.push_back(a);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/strict.h"
 #include "formats/onnx/order.h"
 #include "ir/tracer.h"
 #include "onnx/folding.h"
@@ -119,6 +120,12 @@ Sections::Sections(Evaluator& evaluator, const SessionOptions& options)
 
 Sections::~Sections() = default;
 
+void Sections::note_internal(const Error& error) {
+  if (internal_errors_are_fatal()) throw error;
+  if (std::find(failures_.begin(), failures_.end(), error.what()) == failures_.end())
+    failures_.emplace_back(error.what());
+}
+
 void Sections::mark_outputs(const Node& node, Scope& scope) {
   Origin origin = draws(node) || has_graphs(node) ? Origin::kRun : Origin::kConstants;
   for (const std::string& name : node.inputs)
@@ -210,7 +217,8 @@ size_t Sections::trace(const Nodes& nodes, size_t first, size_t end, const Ends&
     try {
       outputs = evaluator_.run_node(node, scope);
     } catch (const Error& e) {
-      if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
+      if (e.code() == ErrorCode::kDevice) throw;
+      if (e.code() == ErrorCode::kInternal) note_internal(e);
       break;  // one by one it may still run, or say better what is wrong
     }
     const auto fits = [](const Value& v) {
@@ -275,7 +283,8 @@ std::unique_ptr<Sections::Section> Sections::make(const Place& place, const Node
   try {
     section->executable = executable_of(function, options_);
   } catch (const Error& e) {
-    if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
+    if (e.code() == ErrorCode::kDevice) throw;
+    if (e.code() == ErrorCode::kInternal) note_internal(e);
     return section;
   }
   section->end = end;
@@ -288,6 +297,7 @@ void Sections::execute(Section& section, size_t first, const Ends& ends, Scope& 
     section.held.push_back(scope.find(name)->tensor().array().contiguous());
   const std::vector<Array>* results = nullptr;
   try {
+    if (flops_) *flops_ += section.executable->prepare(section.held).flops();
     results = &section.executable->run(section.held);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;

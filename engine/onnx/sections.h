@@ -31,6 +31,10 @@ class Sections {
   /// valid until the next run. `ends`: for each node, the names that no later node reads.
   size_t run(const std::vector<formats::onnx::Node>& nodes, size_t first,
              const std::vector<std::vector<std::string>>& ends, Scope& scope);
+  /// The internal errors that kept sections from being compiled, once each.
+  const std::vector<std::string>& failures() const { return failures_; }
+  /// Adds the floating-point operations of sections that run to `flops`; null: counts none.
+  void count_flops(double* flops) { flops_ = flops; }
   /// Marks what a node has given from what it read.
   static void mark_outputs(const formats::onnx::Node& node, Scope& scope);
 
@@ -41,6 +45,8 @@ class Sections {
   using Nodes = std::vector<formats::onnx::Node>;
   using Ends = std::vector<std::vector<std::string>>;
 
+  /// Keeps the error for `failures`, or throws it where internal errors are fatal.
+  void note_internal(const Error& error);
   Place& place_at(const Nodes& nodes, size_t first, const Scope& scope);
   bool matches(const Place& place, const Section& section, const Scope& scope) const;
   std::unique_ptr<Section> make(const Place& place, const Nodes& nodes, size_t first,
@@ -53,7 +59,9 @@ class Sections {
   Evaluator& evaluator_;
   SessionOptions options_;
   size_t fewest_;  ///< nodes that are worth a plan
-  int made_ = 0;   ///< functions, which their names count
+  std::vector<std::string> failures_;
+  double* flops_ = nullptr;
+  int made_ = 0;  ///< functions, which their names count
   std::unordered_map<const void*, std::vector<std::unique_ptr<Place>>> places_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/strict.h"
 #include "ir/tracer.h"
 #include "onnx/folding.h"
 #include "onnx/sections.h"
@@ -18,18 +19,6 @@ using formats::onnx::ValueType;
 namespace {
 
 constexpr size_t kMaxCompiled = 8;
-
-/// The eager executor for graphs that nobody vouches for.
-class CheckedExecutor final : public Interpreter {
- public:
-  Tensors apply(const OpCall& call) override {
-    checked_bytes(call);
-    return eager_.apply(call);
-  }
-
- private:
-  runtime::EagerExecutor eager_;
-};
 
 /// What a graph gives must be of the types that it declares.
 void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) {
@@ -48,10 +37,24 @@ void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) 
 Session::Session(const std::string& path, SessionOptions options)
     : opened_(open_model(path, options.given)),
       evaluator_(std::make_unique<Evaluator>(*opened_.model)),
-      options_(std::move(options)) {
+      options_(std::move(options)),
+      profile_(options_.profile.get()) {
   runtime::register_backends();
-  if (options_.mode != Mode::kEager)
-    evaluator_->use_sections(std::make_unique<Sections>(*evaluator_, options_));
+  evaluator_->use_profile(&profile_);
+  if (options_.mode == Mode::kEager) return;
+  auto sections = std::make_unique<Sections>(*evaluator_, options_);
+  sections_ = sections.get();
+  evaluator_->use_sections(std::move(sections));
+}
+
+std::vector<std::string> Session::fallbacks() const {
+  std::vector<std::string> out;
+  if (!fallback_.empty())
+    out.push_back("the graph does not run as one plan, but in sections: " + fallback_);
+  if (sections_)
+    for (const std::string& failure : sections_->failures())
+      out.push_back("a section of the graph runs node by node: " + failure);
+  return out;
 }
 
 int64_t Session::parameter_count() const {
@@ -90,19 +93,26 @@ std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& type
   return function;
 }
 
-std::unique_ptr<runtime::Executable> Session::attempt(const std::vector<TensorType>& types) {
+Session::Compiled Session::attempt(const std::vector<TensorType>& types) const {
+  Compiled out;
+  out.types = types;
   try {
-    return executable_of(trace(types), options_);
+    out.executable = executable_of(trace(types), options_);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kDevice) throw;
-    return nullptr;  // node by node it may still run, or say better what is wrong
+    if (e.code() == ErrorCode::kInternal && internal_errors_are_fatal()) throw;
+    out.failure = e.what();  // node by node it may still run, or say better what is wrong
   }
+  return out;
 }
 
 Session::Compiled* Session::compiled_for(const Values& inputs) {
   if (options_.mode != Mode::kAutomatic) return nullptr;
-  for (const Value& v : inputs)
-    if (!v.is_tensor() || v.dtype() == DType::kString) return nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].is_tensor() || inputs[i].dtype() == DType::kString) {
+      fallback_ = str("the input '", this->inputs()[i].name, "' is ", inputs[i].text());
+      return nullptr;
+    }
   const auto fits = [&](const Compiled& c) {
     return std::equal(inputs.begin(), inputs.end(), c.types.begin(), c.types.end(),
                       [](const Value& v, const TensorType& type) {
@@ -112,26 +122,29 @@ Session::Compiled* Session::compiled_for(const Values& inputs) {
   for (auto it = by_shape_.begin(); it != by_shape_.end(); ++it)
     if (fits(*it)) {
       by_shape_.splice(by_shape_.begin(), by_shape_, it);
-      return it->executable ? &*it : nullptr;
+      return planned(*it);
     }
   if (!symbolic_tried_) {
     symbolic_tried_ = true;
     const auto declared = opened_.input_types();
     if (declared.size() == inputs.size())
-      if (auto executable = attempt(declared)) {
-        symbolic_ = std::make_unique<Compiled>();
-        symbolic_->executable = std::move(executable);
-      }
+      if (Compiled compiled = attempt(declared); compiled.executable)
+        symbolic_ = std::make_unique<Compiled>(std::move(compiled));
   }
-  return symbolic_ ? symbolic_.get() : compile_for_shapes(inputs);
+  return symbolic_ ? planned(*symbolic_) : compile_for_shapes(inputs);
+}
+
+Session::Compiled* Session::planned(Compiled& compiled) {
+  fallback_ = compiled.failure;
+  return compiled.executable ? &compiled : nullptr;
 }
 
 Session::Compiled* Session::compile_for_shapes(const Values& inputs) {
   std::vector<TensorType> types;
   for (const Value& v : inputs) types.push_back({v.dtype(), v.shape()});
-  by_shape_.push_front({types, attempt(types)});
+  by_shape_.push_front(attempt(types));
   if (by_shape_.size() > kMaxCompiled) by_shape_.pop_back();
-  return by_shape_.front().executable ? &by_shape_.front() : nullptr;
+  return planned(by_shape_.front());
 }
 
 std::vector<Array> Session::arrays_for(const ir::Function& function, const Values& inputs) const {
@@ -182,12 +195,15 @@ void Session::check_inputs(const Values& inputs) const {
   }
 }
 
-Values Session::run_eagerly(const Values& inputs) {
-  CheckedExecutor eager;
+Values Session::run_eagerly(const Values& inputs, double* flops) {
+  CheckedExecutor eager(profile_, flops != nullptr);
+  if (sections_) sections_->count_flops(flops);
   const InterpreterScope scope(eager);
   const RandomScope random(Tensor(Array::from<uint64_t>({seed_, step_}, {2})));
   Values results = evaluator_->run(opened_.arguments(inputs));
   check_outputs(outputs(), results);
+  if (flops) *flops += eager.flops();
+  if (sections_) sections_->count_flops(nullptr);
   return results;
 }
 
@@ -213,7 +229,10 @@ Values Session::run(const Values& inputs) {
 
 double Session::flops(const Values& inputs) {
   Compiled* const compiled = fitting(inputs);
-  return compiled ? compiled->executable->prepare(held_).flops() : 0;
+  if (compiled) return compiled->executable->prepare(held_).flops();
+  double flops = 0;
+  run_eagerly(inputs, &flops);
+  return flops;
 }
 
 }  // namespace paddle::onnx

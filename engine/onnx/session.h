@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "onnx/checked_executor.h"
 #include "onnx/evaluator.h"
 #include "onnx/open.h"
 #include "runtime/compile.h"
@@ -52,9 +53,17 @@ class Session {
   Values run(const Values& inputs);
   /// Elements of all initialisers.
   int64_t parameter_count() const;
-  /// Floating-point operations for these inputs; 0 if they do not run as a plan.
+  /// Why the last inputs did not run as one plan, and why parts of the graph run node by node: one
+  /// sentence each. Empty if all ran as one plan, or was not asked to.
+  std::vector<std::string> fallbacks() const;
+  /// Floating-point operations for these inputs, counted in a run of them if they do not run as one
+  /// plan.
   double flops(const Values& inputs);
   void set_seed(uint64_t seed) { seed_ = seed; }
+
+  /// Whether these inputs run as one plan, which is made if need be; see `fallbacks` if they do
+  /// not.
+  bool runs_as_plan(const Values& inputs) { return fitting(inputs) != nullptr; }
 
   /// The graph as a function for inputs of these types. NeedsValue if that cannot be.
   std::shared_ptr<ir::Function> trace(const std::vector<TensorType>& types) const;
@@ -63,21 +72,27 @@ class Session {
   struct Compiled {
     std::vector<TensorType> types;
     std::unique_ptr<runtime::Executable> executable;  ///< null: cannot be traced for these types
+    std::string failure;                              ///< why not
   };
   Compiled* compiled_for(const Values& inputs);
   /// The same, but one that takes inputs of these shapes; its arrays are then in `held_`.
   Compiled* fitting(const Values& inputs);
-  /// A plan for these types; none if the model cannot be traced as a whole.
-  std::unique_ptr<runtime::Executable> attempt(const std::vector<TensorType>& types);
+  /// The model as one function of these types, if it can be traced as a whole.
+  Compiled attempt(const std::vector<TensorType>& types) const;
+  /// Null, and the reason in `fallback_`, for what could not be traced.
+  Compiled* planned(Compiled& compiled);
   /// The plan for the inputs' own shapes, which is made now.
   Compiled* compile_for_shapes(const Values& inputs);
   std::vector<Array> arrays_for(const ir::Function& function, const Values& inputs) const;
   void check_inputs(const Values& inputs) const;
-  Values run_eagerly(const Values& inputs);
+  Values run_eagerly(const Values& inputs, double* flops = nullptr);
 
   OpenModel opened_;
   std::unique_ptr<Evaluator> evaluator_;
   SessionOptions options_;
+  ProfileNames profile_;
+  Sections* sections_ = nullptr;  ///< the evaluator's; null in Mode::kEager
+  std::string fallback_;          ///< why the last inputs did not run as one plan
   bool symbolic_tried_ = false;
   uint64_t seed_ = 0, step_ = 0;
   std::vector<Array> held_;  ///< of the last call: outputs may be views of its inputs

@@ -103,7 +103,10 @@ Values dft(NodeCall& c) {
 }
 
 Values stft(NodeCall& c) {
-  const Tensor& x = c.tensor(0);
+  // [batch, length] is a real signal, as PyTorch's exporter writes it.
+  const Tensor x = c.tensor(0).ndim() == 2 ? ops::unsqueeze(c.tensor(0), {2}) : c.tensor(0);
+  c.check(x.ndim() == 3, "the signal must be [batch, length, 1 or 2] or [batch, length], not ",
+          x.type());
   const int64_t step = c.known_integer(1), size = known_size(x, 1);
   const int64_t length = c.has(3)   ? c.known_integer(3)
                          : c.has(2) ? known_size(c.tensor(2), 0)

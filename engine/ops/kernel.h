@@ -32,6 +32,9 @@ struct KernelRequest {
   /// Few runs are expected: constants are not brought into another form beforehand, which takes
   /// memory and as long as a run.
   bool once = false;
+  /// The kernel runs once, and its shapes may never come again: decline what takes longer to
+  /// prepare than another kernel takes to run.
+  bool single_run = false;
 };
 
 /// Gives memory to a kernel whose result shapes are known only while it runs.

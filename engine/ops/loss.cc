@@ -55,8 +55,10 @@ Tensors decompose_softmax_cross_entropy_grad(CallContext& c) {
                        Tensor::number(int64_t{1});
   const Tensor spread_label = ops::unsqueeze(ops::cast(label, DType::kI64), {axis});
   const Tensor hit = mask_of(ops::equal(index, spread_label), logits);
-  const Tensor kept = mask_of(ops::not_equal(spread_label, Tensor::number(a.ignore_index)), logits);
-  return {(ops::softmax(logits, axis) - hit) * (ops::unsqueeze(g, {axis}) * kept)};
+  // Selected, not multiplied by 0: an ignored row may hold NaN or infinity.
+  const Tensor kept = ops::not_equal(spread_label, Tensor::number(a.ignore_index));
+  return {ops::where(kept, (ops::softmax(logits, axis) - hit) * ops::unsqueeze(g, {axis}),
+                     Tensor::number(0.0))};
 }
 
 namespace {
@@ -127,8 +129,7 @@ Tensor cross_entropy_of(const CallContext& c) {
 
   if (a.soft_label || a.label_smoothing > 0) {
     // Soft labels, weighted per class.
-    Tensor target;
-    Tensor valid;
+    Tensor target, valid, kept;
     if (a.soft_label) {
       target = ops::cast(label, dtype);
     } else {
@@ -139,13 +140,16 @@ Tensor cross_entropy_of(const CallContext& c) {
           ops::reshape(ops::cumsum(full_of({input.dim(axis)}, 1, DType::kI64), 0), along) -
           Tensor::number(int64_t{1});
       target = ops::cast(ops::equal(index, spread), dtype);
-      valid = ops::cast(ops::not_equal(spread, Tensor::number(a.ignore_index)), dtype);
+      kept = ops::not_equal(spread, Tensor::number(a.ignore_index));
+      valid = ops::cast(kept, dtype);
     }
     if (a.label_smoothing > 0)
       target =
           target * (1 - a.label_smoothing) + a.label_smoothing / dim_value(input.dim(axis), dtype);
     if (valid.defined()) target = target * valid;
-    const Tensor hard = ops::sum(target * log_probability(), class_axis, std::nullopt, true);
+    Tensor terms = target * log_probability();
+    if (kept.defined()) terms = ops::where(kept, terms, Tensor::number(0.0));
+    const Tensor hard = ops::sum(terms, class_axis, std::nullopt, true);
     Tensor loss = -hard;
     Tensor divisor;
     if (c.has(2)) {
@@ -164,6 +168,7 @@ Tensor cross_entropy_of(const CallContext& c) {
 
   const Tensor flat =
       form.kept_axis ? ops::reshape(label, without_axis(label.shape(), axis)) : label;
+  const Tensor kept = ops::not_equal(flat, Tensor::number(a.ignore_index));
   Tensor loss;
   if (a.use_softmax) {
     loss = ops::softmax_cross_entropy(input, flat, axis, a.ignore_index);
@@ -172,14 +177,13 @@ Tensor cross_entropy_of(const CallContext& c) {
     const Tensor index =
         ops::reshape(ops::cumsum(full_of({input.dim(axis)}, 1, DType::kI64), 0), along) -
         Tensor::number(int64_t{1});
-    const Tensor hit = ops::equal(index, spread);
+    const Tensor hit = ops::logical_and(ops::equal(index, spread), ops::unsqueeze(kept, {axis}));
     loss = -ops::sum(ops::where(hit, ops::log(input), Tensor::number(0.0)), class_axis);
   }
-  const Tensor valid = mask_of(ops::not_equal(flat, Tensor::number(a.ignore_index)), loss);
+  const Tensor valid = mask_of(kept, loss);
   Tensor weights = valid;
   if (c.has(2)) {
-    const Tensor safe = ops::where(ops::equal(flat, Tensor::number(a.ignore_index)),
-                                   Tensor::number(int64_t{0}), flat);
+    const Tensor safe = ops::where(kept, flat, Tensor::number(int64_t{0}));
     const Tensor per_label = ops::embedding(safe, ops::unsqueeze(c.operand(2), {1}));
     weights = valid * ops::reshape(per_label, flat.shape());
     loss = loss * weights;

@@ -47,9 +47,10 @@ Tensors decompose_nll_loss(CallContext& c) {
   Tensor weight = mask_of(kept, x);
   if (c.has(2)) {
     const Tensor each = ops::index_select(c.operand(2), ops::reshape(safe, Shape{-1}), 0);
-    weight = weight * ops::reshape(each, label.shape());
+    weight = ops::where(kept, ops::reshape(each, label.shape()), Tensor::number(0.0));
   }
-  const Tensor loss = -(picked * weight);
+  // Selected, not multiplied by 0: an ignored row may hold NaN or infinity.
+  const Tensor loss = -ops::where(kept, picked * weight, Tensor::number(0.0));
   if (a.reduction == "none") return {loss};
   if (a.reduction == "sum") return {ops::sum(loss)};
   return {ops::sum(loss) / ops::sum(weight)};

@@ -119,11 +119,11 @@ Tensors decompose_quantize_dynamic(CallContext& c) {
   const Tensor& x = c.operand(0);
   const Tensor zero = nothing();
   const Tensor low = ops::minimum(ops::min(x), zero), high = ops::maximum(ops::max(x), zero);
-  const Tensor range = (high - low) / 255.0;
+  const Tensor step = (high - low) / 255.0;
   const Tensor scale =
-      ops::where(ops::equal(range, zero), Tensor(Array::from<float>({1.0f}, {})), range);
+      ops::where(ops::equal(step, zero), Tensor(Array::from<float>({1.0f}, {})), step);
   const Tensor point = ops::round(ops::clip((0.0 - low) / scale, 0.0, 255.0));
-  return {ops::quantize(x, scale, point, DType::kU8), range, ops::cast(point, DType::kU8)};
+  return {ops::quantize(x, scale, point, DType::kU8), scale, ops::cast(point, DType::kU8)};
 }
 
 namespace {

@@ -62,8 +62,10 @@ void infer_reduce_nonempty(InferContext& c) {
 }
 
 namespace {
-/// int64 for bool and int32.
-DType sum_dtype(DType d) { return is_bool(d) || d == DType::kI32 ? DType::kI64 : d; }
+/// int64 for bool and integers of up to 32 bits, whose sums would soon wrap around.
+DType sum_dtype(DType d) {
+  return is_bool(d) || (is_integer(d) && info(d).bits <= 32) ? DType::kI64 : d;
+}
 }  // namespace
 
 void infer_sum(InferContext& c) {

@@ -275,7 +275,8 @@ class ChannelsLast final : public PassingInterpreter {
         std::all_of(reduced.begin() + 2, reduced.end(), [](bool axis) { return axis; });
     if (axes.empty() || (!keepdim && !reduced[1] && !one_pixel)) return std::nullopt;
     Attrs attrs = c.attrs;
-    attrs[static_cast<size_t>(axis)] = AttrValue(axes);
+    // An attribute that takes one axis (argmax) keeps its form.
+    attrs[static_cast<size_t>(axis)] = given.is_int() ? AttrValue(axes[0]) : AttrValue(axes);
     const Tensor out = call(c.op, {x}, std::move(attrs))[0];
     return keepdim ? to_first(out) : out;
   }

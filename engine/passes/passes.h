@@ -103,7 +103,7 @@ std::vector<Pass> standard_passes(PassOptions options);
 std::vector<std::string> pass_names();
 /// Told of a function as it is traced ("trace") and after each pass, by the pass's name.
 using Observer = std::function<void(const ir::Function& function, const std::string& stage)>;
-/// Runs the passes of the compiled mode.
+/// Runs the passes of the compiled mode. kInternal, with the pass's name, if one fails.
 void run_standard(ir::Function& function, PassOptions options, const Observer& observe = nullptr);
 
 }  // namespace paddle::passes

@@ -227,7 +227,14 @@ void fold(Function& function, Region& region, Replacement& map, const Evaluate& 
     std::vector<TensorType> types;
     for (const Value* v : operation.operands) operands.push_back(v ? &*v->constant : nullptr);
     for (const Value* v : operation.results) types.push_back(v->type);
-    const std::vector<Array> results = evaluate(*operation.op, operation.attrs, operands, types);
+    std::vector<Array> results;
+    try {
+      results = evaluate(*operation.op, operation.attrs, operands, types);
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
+      ++it;  // refused for its values: an error of the run, if it comes to this operation
+      continue;
+    }
     for (size_t i = 0; i < results.size(); ++i)
       map[operation.results[i]] = function.add_constant(results[i]);
     it = region.operations.erase(it);
@@ -273,10 +280,26 @@ std::vector<Pass> standard_passes(PassOptions options) {
   return passes;
 }
 
+namespace {
+
+/// Passes get functions that inference accepted, so that what they throw is a defect of theirs; but
+/// for errors of the user's rules, and of memory.
+void run_pass(const Pass& pass, Function& function) {
+  try {
+    pass.run(function);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kConfig || e.code() == ErrorCode::kDevice) throw;
+    fail(ErrorCode::kInternal, "the pass '", pass.name, "' failed on the function '", function.name,
+         "': ", e.what());
+  }
+}
+
+}  // namespace
+
 void run_standard(ir::Function& function, PassOptions options, const Observer& observe) {
   if (observe) observe(function, "trace");
   for (const Pass& pass : standard_passes(std::move(options))) {
-    pass.run(function);
+    run_pass(pass, function);
     if (observe) observe(function, pass.name);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "codegen/group.h"
 #include "kernels/cpu/fused.h"
@@ -126,6 +127,8 @@ Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, cons
 
 namespace {
 
+thread_local bool single_runs = false;
+
 /// None if no kernel takes the call.
 std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
                                               const std::vector<const Array*>& operands,
@@ -166,7 +169,11 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
     result_layouts[i] = Layout::of(results[i]);
     result_data[i] = results[i].raw();
   }
-  const auto kernel = prepare_kernel({op, attrs, layouts, result_layouts});
+  const auto kernel = prepare_kernel({.op = op,
+                                      .attrs = attrs,
+                                      .operands = layouts,
+                                      .results = result_layouts,
+                                      .single_run = single_runs});
   if (!kernel) return std::nullopt;
   std::shared_ptr<Storage> scratch;
   RunContext context;
@@ -191,6 +198,9 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
     if (a) dtypes.push_back(text(a->dtype));
   fail(ErrorCode::kUsage, op.name(), ": there is no kernel for operands of ", join(dtypes, ", "));
 }
+
+SingleRunScope::SingleRunScope(bool active) : before_(std::exchange(single_runs, active)) {}
+SingleRunScope::~SingleRunScope() { single_runs = before_; }
 
 // ---- the eager executor
 // --------------------------------------------------------------------------

@@ -35,6 +35,20 @@ Array cast_array(const Array& array, DType to);
 /// The layout that a view of `operand` has, or present = false if the operation is no view here.
 Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, const Dims& result);
 
+/// While one lives, kernels that this thread prepares to execute a call at once are chosen for a
+/// single run (KernelRequest::single_run): for code whose shapes change all the time, such as the
+/// body of a loop that appends to a tensor.
+class SingleRunScope {
+ public:
+  explicit SingleRunScope(bool active);
+  ~SingleRunScope();
+  SingleRunScope(const SingleRunScope&) = delete;
+  SingleRunScope& operator=(const SingleRunScope&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// The interpreter that computes each call at once.
 class EagerExecutor final : public Interpreter {
  public:

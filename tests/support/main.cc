@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   setenv("TEST_TMPDIR", folder.c_str(), 1);
+  setenv("PADDLE_STRICT", "1", 1);  // see base/strict.h
   const int status = RUN_ALL_TESTS();
   std::filesystem::remove_all(folder, error);
   return status;

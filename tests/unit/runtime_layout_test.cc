@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "runtime/compile.h"
 #include "runtime/executable.h"
@@ -164,6 +165,75 @@ TEST(ChannelsLast, HoldsThroughWhatNamesAxes) {
       2, body, inputs,  // x and y
       {values({2, 32, 4, 5}, 1, 0), values({32, 32, 3, 3}, 0.3, 0),
        Array::from<int64_t>({0, 0, 1, 1, 2, -2, 3, -1}, {8}), values({32, 48, 1, 1}, 1, 0)});
+}
+
+/// An operation on an image `%3` of [batch, 32, 6, 5], and its result's type.
+struct AlongAxis {
+  std::string op, call, type;
+};
+
+const std::vector<AlongAxis>& along_axes() {
+  static const std::vector<AlongAxis> all = [] {
+    std::vector<AlongAxis> out;
+    // Reductions take one axis or several, count from the front or the back, keep axes or not.
+    for (const char* op : {"sum", "mean", "max", "min", "prod", "all", "any", "logsumexp"}) {
+      const std::string type = op[0] == 'a' ? "bool" : "float32";
+      out.push_back({op, "{axis = 1}", type + "[batch, 6, 5]"});
+      out.push_back({op, "{axis = [1, -1]}", type + "[batch, 6]"});
+      out.push_back({op, "{axis = [-3], keepdim = true}", type + "[batch, 1, 6, 5]"});
+      out.push_back({op, "{axis = [2, 3]}", type + "[batch, 32]"});
+      out.push_back({op, "", type + "[]"});
+    }
+    for (const char* op : {"argmax", "argmin"}) {
+      out.push_back({op, "{axis = 1}", "int64[batch, 6, 5]"});
+      out.push_back({op, "{axis = -3, keepdim = true}", "int64[batch, 1, 6, 5]"});
+      out.push_back({op, "{axis = 2, keepdim = true}", "int64[batch, 32, 1, 5]"});
+      out.push_back({op, "{axis = -1}", "int64[batch, 32, 6]"});
+      out.push_back({op, "{axis = 0}", "int64[32, 6, 5]"});
+      out.push_back({op, "", "int64[]"});
+    }
+    for (const char* op : {"softmax", "log_softmax"})
+      for (const char* axis : {"1", "-3", "2", "-1", "0"})
+        out.push_back({op, str("{axis = ", axis, "}"), "float32[batch, 32, 6, 5]"});
+    return out;
+  }();
+  return all;
+}
+
+TEST(ChannelsLast, KeepsTheFormOfAxesAndTheResults) {
+  const std::string inputs =
+      "      %0 : float32[batch, 3, 6, 5] 'x',\n      %1 : float32[32, 3, 1, 1] 'w'";
+  for (const AlongAxis& c : along_axes()) {
+    SCOPED_TRACE(c.op + " " + c.call);
+    const std::string body =
+        "    %3 = conv2d(%0, %1, _) : float32[batch, 32, 6, 5]\n"
+        "    %4 = " +
+        c.op + "(%3) " + c.call + " : " + c.type + "\n    return %4 'y'\n";
+    ir::Module fast = module_of(body, inputs), exact = module_of(body, inputs);
+    run_passes(*fast.functions[0], false);
+    run_passes(*exact.functions[0], true);
+    ir::verify(fast);
+    EXPECT_EQ(count(ir::print(fast), "'NHWC'"), 1u);
+    const runtime::ExecutableOptions options{1, {.check_memory = true, .profile = nullptr}};
+    runtime::Executable a(fast.functions[0], options), b(exact.functions[0], options);
+    const std::vector<Array> given = {values({2, 3, 6, 5}, 1, 0.3), values({32, 3, 1, 1}, 0.7, 0)};
+    const Array p = a.run(given)[0].contiguous(), q = b.run(given)[0].contiguous();
+    ASSERT_EQ(p.shape, q.shape);
+    ASSERT_EQ(p.dtype, q.dtype);
+    for (int64_t i = 0; i < p.size(); ++i)
+      EXPECT_NEAR(p.number(i), q.number(i), 1e-5 * (1 + std::abs(q.number(i)))) << i;
+  }
+}
+
+TEST(ChannelsLast, IsTestedForEveryOperationThatItMoves) {
+  // Those of several operands, and of scales, stand in tests of their own.
+  std::set<std::string> covered = {"index_select", "strided_slice",    "concat",        "pad",
+                                   "index_add",    "quantize_dynamic", "sum_of_squares"};
+  for (const AlongAxis& c : along_axes()) covered.insert(c.op);
+  for (const Op* op : all_ops())
+    if (op->has(kPermutable) || op->has(kReduction)) {
+      EXPECT_TRUE(covered.contains(std::string(op->name()))) << op->name();
+    }
 }
 
 TEST(ChannelsLast, HoldsWhereImagesOfOneRowAreLines) {

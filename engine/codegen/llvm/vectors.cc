@@ -328,14 +328,17 @@ Value Vectors::apply_float(const std::string& loop, Type t, const std::vector<Va
                select(gt(a, number(0)), a, mul(number(p.at(1)), call("expm1", t, {a}))));
   if (is("leaky_relu")) return select(lt(a, number(0)), mul(a, number(p.at(0))), a);
   if (is("hardsigmoid")) return limited(t, add(mul(a, number(p.at(0))), number(p.at(1))), 0, 1);
-  if (is("hardswish")) return div(mul(a, limited(t, add(a, number(3)), 0, 6)), number(6));
+  if (is("hardswish")) {
+    const Value y = div(mul(a, limited(t, add(a, number(3)), 0, 6)), number(6));
+    return select(gt(a, number(5e37)), a, y);
+  }
   if (is("hardshrink")) return select(le(abs(a), number(p.at(0))), number(0), a);
   if (is("softshrink")) {
     const Value limit = number(p.at(0));
     const Value kept = select(gt(a, limit), sub(a, limit), add(a, limit));
     return select(le(abs(a), limit), number(0), kept);
   }
-  if (is("thresholded_relu")) return select(le(a, number(p.at(0))), number(p.at(1)), a);
+  if (is("thresholded_relu")) return select(gt(a, number(p.at(0))), a, number(p.at(1)));
   if (is("tanhshrink")) return sub(a, call("tanh", t, {a}));
   if (is("softsign")) return div(a, add(number(1), abs(a)));
   if (is("stanh")) return mul(number(p.at(1)), call("tanh", t, {mul(number(p.at(0)), a)}));

@@ -64,7 +64,9 @@ struct Hardtanh { template <class V> V operator()(V x, P p) const { return limit
 struct Hardsigmoid { template <class V> V operator()(V x, P p) const {
   return limited(hn::Add(hn::Mul(x, constant(x, p[0])), constant(x, p[1])), 0, 1); } };
 struct Hardswish { template <class V> V operator()(V x, P) const {
-  return hn::Div(hn::Mul(x, limited(hn::Add(x, constant(x, 3)), 0, 6)), constant(x, 6)); } };
+  const V y = hn::Div(hn::Mul(x, limited(hn::Add(x, constant(x, 3)), 0, 6)), constant(x, 6));
+  // 6 x would overflow for the largest numbers, whose result is x.
+  return hn::IfThenElse(hn::Gt(x, constant(x, 5e37)), x, y); } };
 // params: threshold
 struct Hardshrink { template <class V> V operator()(V x, P p) const {
   return hn::IfThenElse(hn::Le(hn::Abs(x), constant(x, p[0])), constant(x, 0), x); } };
@@ -74,7 +76,7 @@ struct Softshrink { template <class V> V operator()(V x, P p) const {
   return hn::IfThenElse(hn::Le(hn::Abs(x), t), constant(x, 0), kept); } };
 // params: threshold, value
 struct ThresholdedRelu { template <class V> V operator()(V x, P p) const {
-  return hn::IfThenElse(hn::Le(x, constant(x, p[0])), constant(x, p[1]), x); } };
+  return hn::IfThenElse(hn::Gt(x, constant(x, p[0])), x, constant(x, p[1])); } };
 struct Tanhshrink { template <class V> V operator()(V x, P) const { return hn::Sub(x, v_tanh(x)); } };
 struct Softsign { template <class V> V operator()(V x, P) const { return hn::Div(x, hn::Add(constant(x, 1), hn::Abs(x))); } };
 // params: scale_a, scale_b

@@ -207,7 +207,7 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
               C* const row = scores + r * pitch;
               const C top = loops.max(row, seen);
               const double sum = loops.exp_and_sum(row, row, seen, top);
-              sums[r] = static_cast<C>(1 / sum);
+              sums[r] = seen == 0 ? C(0) : static_cast<C>(1 / sum);  // no keys: the result is 0
               log_sum[begin + r] = static_cast<C>(static_cast<double>(top) + std::log(sum));
             }
             multiply(PackedProduct<C>{rows, s.value_width, seen, MatrixView<C>{scores, pitch, 1},

@@ -14,13 +14,14 @@ namespace {
 
 constexpr int64_t kBlock = 16384;  // elements that one thread takes at a time
 
-/// As DynamicQuantizeLinear of ONNX defines them; the scale of all zeros is 0.
+/// As DynamicQuantizeLinear of ONNX defines them. The scale of all zeros is 1, as in ONNX Runtime,
+/// so that dividing by it is defined.
 struct Range {
   float scale, zero_point;
   Range(float low, float high) {
     scale = (high - low) / 255.0f;
-    const float divisor = scale == 0 ? 1.0f : scale;
-    zero_point = std::nearbyint(std::clamp((0.0f - low) / divisor, 0.0f, 255.0f));
+    if (scale == 0) scale = 1.0f;
+    zero_point = std::nearbyint(std::clamp((0.0f - low) / scale, 0.0f, 255.0f));
   }
 };
 
@@ -60,7 +61,7 @@ std::unique_ptr<Kernel> prepare_quantize_dynamic(const KernelRequest& request) {
         *static_cast<uint8_t*>(results[2]) = static_cast<uint8_t>(range.zero_point);
         constexpr int64_t kRun = 512;
         float scales[kRun], zeros[kRun];
-        std::fill_n(scales, kRun, range.scale == 0 ? 1.0f : range.scale);
+        std::fill_n(scales, kRun, range.scale);
         std::fill_n(zeros, kRun, range.zero_point);
         parallel_for(size, kBlock, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; i += kRun) {

@@ -65,7 +65,9 @@ struct Box {
 
   static void copy_rows(const std::byte* from, int64_t rows, int64_t bytes, std::byte* to,
                         int64_t apart) {
-    parallel_for(rows, std::max<int64_t>(1, 65536 / bytes), [&](int64_t first, int64_t last) {
+    // Less than this is copied before a second thread is awake.
+    constexpr int64_t kLeastBytes = int64_t{1} << 20;
+    parallel_for(rows, std::max<int64_t>(1, kLeastBytes / bytes), [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; ++row)
         std::memcpy(to + row * apart, from + row * bytes, static_cast<size_t>(bytes));
     });

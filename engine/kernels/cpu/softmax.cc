@@ -16,7 +16,10 @@ void softmax_row(const C* x, C* y, int64_t n, bool log) {
   const C highest = rows.max(x, n);
   if (log) {
     const double sum = rows.sum_exp(x, n, highest);
-    rows.subtract(x, y, n, static_cast<C>(static_cast<double>(highest) + std::log(sum)));
+    // Two subtractions: the maximum plus the logarithm would round away the digits of the result
+    // where the logits are large.
+    rows.subtract(x, y, n, highest);
+    rows.subtract(y, y, n, static_cast<C>(std::log(sum)));
   } else {
     const double sum = rows.exp_and_sum(x, y, n, highest);
     rows.scale(y, y, n, static_cast<C>(1 / sum));

@@ -91,6 +91,10 @@ std::unique_ptr<Kernel> product_by_pixels(const KernelRequest& request, const Ma
                              out);
 }
 
+/// So many multiplications of the CPU kernel take about as long as oneDNN needs to generate code
+/// for the shape, a tenth of a millisecond.
+constexpr int64_t kGenerationCost = int64_t{1} << 18;
+
 std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
                                 const OperandPlaces& at, const Epilogue& epilogue) {
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
@@ -102,6 +106,8 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
     return nullptr;
   for (size_t i = 0; i < s.batch.size(); ++i)
     if (s.x_batch[i] < 0 || s.y_batch[i] < 0) return nullptr;
+
+  if (request.single_run && s.batches() * s.m * s.n * s.k <= kGenerationCost) return nullptr;
 
   const bool serial = is_small(s.batches() * s.m * s.n * s.k);
   const SerialScope scope(serial);
