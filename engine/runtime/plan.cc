@@ -405,10 +405,10 @@ void Plan::run_dynamic(Instruction& instruction) {
 }
 
 bool Plan::output_moves(size_t i) const {
-  const Placement& p = placements_[static_cast<size_t>(function_.body.results[i]->id)];
+  const Placement& p = placements_[static_cast<size_t>(outputs_[i])];
   return p.dynamic || buffers_[static_cast<size_t>(p.buffer)].kind == BufferKind::kInput;
 }
 
-Array Plan::output(size_t i) const { return array_of(function_.body.results[i]->id); }
+Array Plan::output(size_t i) const { return array_of(outputs_[i]); }
 
 }  // namespace paddle::runtime
