@@ -59,6 +59,8 @@ class Optimizer {
   const OptimizerOptions& options() const { return options_; }
   const std::vector<StateSlot>& slots() const;
   bool is_frozen(const std::string& parameter) const;
+  /// Whether a row-sparse gradient updates the rows that it holds and no others.
+  bool is_lazy() const { return options_.kind != OptimizerKind::kRmsProp; }
   /// New parameter, then new states, then the new master if there is one.
   Tensors update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                  const Tensors& states, const UpdateInputs& inputs) const;

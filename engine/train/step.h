@@ -16,6 +16,10 @@
 #include "optim/optimizer.h"
 #include "train/ports.h"
 
+namespace paddle {
+struct RowSparse;
+}
+
 namespace paddle::train {
 
 /// A metric as a config states it: `accuracy(logits, label, k=5)`.
@@ -72,6 +76,11 @@ class Step {
   StepOutputs forward(Ports& ports, const StepInputs& inputs, bool training) const;
   std::vector<std::string> trainable(const Ports& ports) const;
   Tensors gradients(Ports& ports, const Tensor& loss, const std::vector<std::string>& names) const;
+  /// Counts the reads of each row of a table whose gradient is row-sparse: the update from several
+  /// micro-batches leaves the same rows alone as the one from the whole batch.
+  void note_touched_rows(Ports& ports, const std::string& name, const RowSparse& rows) const;
+  /// The accumulated gradient, row-sparse where touched rows were counted.
+  Tensor accumulated(Ports& ports, const std::string& name) const;
   /// `unscaled`: the gradients are those of the loss itself, not of the scaled one.
   void update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
               const Tensors& gradients, bool unscaled) const;
