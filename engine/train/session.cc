@@ -121,6 +121,7 @@ StepOutputs Session::run_part(Part part, Ports& ports, const StepInputs& inputs)
       step_->apply(ports, inputs, accumulated_);
       return {};
     case Part::kEvaluate:
+    case Part::kDivisor:
       return step_->evaluate(ports, inputs);
   }
   return {};
@@ -162,25 +163,38 @@ IndexUse Session::index_use() {
   return watch.use();
 }
 
-LossScale Session::loss_scale() {
+LossForm Session::loss_form() {
   ir::Function f("loss");
-  LossScale scale{};
+  LossForm form;
   trace_part(f, Part::kEvaluate, [&](ir::Tracer& tracer, TracePorts&, const StepOutputs& out) {
-    scale = train::loss_scale(f, *tracer.value_of(out.loss));
+    form = train::loss_form(f, *tracer.value_of(out.loss));
   });
-  return scale;
+  form.divisor = nullptr;
+  return form;
+}
+
+double Session::divisor(const std::vector<Array>& batch) {
+  bind_sizes(batch);
+  return run_compiled(compiled(Part::kDivisor), batch, {}, 1, 0)[0].number();
 }
 
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   static const std::map<Part, std::string> kNames = {{Part::kTrain, "train"},
                                                      {Part::kAccumulate, "accumulate"},
                                                      {Part::kApply, "apply"},
-                                                     {Part::kEvaluate, "evaluate"}};
+                                                     {Part::kEvaluate, "evaluate"},
+                                                     {Part::kDivisor, "divisor"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   ir::Function& f = *c->function;
   trace_part(f, part, [&](ir::Tracer& tracer, TracePorts& ports, const StepOutputs& out) {
     c->fixed = ports.fixed_dims;
+    if (part == Part::kDivisor) {
+      const LossForm form = train::loss_form(f, *tracer.value_of(out.loss));
+      ensure(form.divisor != nullptr, "the loss has no divisor");
+      f.add_output({ir::PortKind::kValue, "divisor"}, const_cast<ir::Value*>(form.divisor));
+      return;
+    }
     if (part == Part::kAccumulate) {
       accumulated_.clear();
       for (const auto& [name, array] : store_.states)

@@ -14,7 +14,7 @@
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/index_ranges.h"
-#include "train/loss_scale.h"
+#include "train/loss_form.h"
 #include "train/ports.h"
 #include "train/step.h"
 
@@ -73,8 +73,11 @@ class Session {
 
   /// Which integers of the fields the model and the loss take.
   IndexUse index_use();
-  /// Whether the loss is a mean or a sum over the samples of its batch.
-  LossScale loss_scale();
+  /// How the loss is made of terms of its samples. The divisor, if it has one, is what `divisor`
+  /// computes; the pointer to it is null.
+  LossForm loss_form();
+  /// The divisor of this batch, where the form is kWeighted.
+  double divisor(const std::vector<Array>& batch);
   /// Plans for a batch of these shapes, so that memory is known before the first step.
   runtime::MemoryReport plan_training(const std::vector<Dims>& shapes);
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
@@ -88,7 +91,7 @@ class Session {
 
  private:
   struct Compiled;
-  enum class Part { kTrain, kAccumulate, kApply, kEvaluate };
+  enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor };
   StepOutputs run_part(Part part, Ports& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Mixed precision: puts parameters into 16 bits beside their masters, and sets the loss scale.

@@ -86,14 +86,7 @@ MemoryPlan Trainer::Impl::prepare() {
   use_ = session_->index_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
-  if (config_.accumulate > 1) {
-    loss_scale_ = session_->loss_scale();
-    if (loss_scale_ == LossScale::kNeither)
-      throw Error(ErrorCode::kConfig,
-                  "loss: neither a mean nor a sum over the samples of a batch, as train.accumulate "
-                  "needs it; do not mix the two, and apply no function to a sum",
-                  config_.loss.where.place());
-  }
+  examine_loss();
   load_initial_weights();
   phase.emplace("planning memory");
   MemoryPlan plan;
@@ -113,6 +106,25 @@ MemoryPlan Trainer::Impl::prepare() {
   }
   plan_ = plan;
   return plan;
+}
+
+/// How losses of micro-batches and of validation batches are summed up.
+void Trainer::Impl::examine_loss() {
+  const bool by_parts = config_.accumulate > 1;
+  if (!by_parts && !valid_loader_) return;
+  loss_form_ = session_->loss_form();
+  if (loss_form_.kind != LossForm::Kind::kUnknown) return;
+  const std::string at = loss_form_.place.empty() ? "" : " (" + loss_form_.place + ")";
+  if (by_parts)
+    throw Error(ErrorCode::kConfig,
+                "loss: " + loss_form_.reason + at +
+                    "; train.accumulate needs such a loss, for the micro-batches to have the "
+                    "gradient of the whole batch: set train.accumulate to 1",
+                step_->definition().loss.where.place());
+  if (valid_loader_->batches_per_epoch() > 1)
+    observer_.warn("loss: " + loss_form_.reason + at +
+                   "; the validation loss is the mean over data.valid_batch_size samples at a "
+                   "time, and depends on that number");
 }
 
 void Trainer::Impl::load_initial_weights() {
