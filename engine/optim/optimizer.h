@@ -45,7 +45,7 @@ struct StateSlot {
 
 /// What an update reads besides the parameter, its gradient and its states.
 struct UpdateInputs {
-  Tensor lr = {};      ///< the scheduled base rate, 0-D float32
+  Tensor lr = {};      ///< the scheduled base rate, 0-D float32 or float64
   Tensor step = {};    ///< 0-D int64, counts updates from 1
   Tensor master = {};  ///< the parameter in float32, where it is kept in 16 bits; else undefined
   Tensor skip = {};    ///< 0-D bool: everything stays as it is; undefined: never

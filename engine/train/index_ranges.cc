@@ -59,6 +59,9 @@ void IndexWatch::note_label(const OpCall& call, size_t operand, const Dim& class
   if (!use_.label.empty() || !classes.constant() || !is_integer(label.dtype())) return;
   use_.label = field_of(label, function_);
   use_.classes = *classes.constant();
+  const int reduction = call.op.attr_index("reduction");
+  if (reduction >= 0 && call.attrs[static_cast<size_t>(reduction)].as_string() == "mean")
+    use_.ignored = ignored;
 }
 
 Tensors IndexWatch::apply(const OpCall& call) {

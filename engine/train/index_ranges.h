@@ -18,6 +18,8 @@ struct IndexUse {
   std::vector<data::ValueRange> ranges;
   std::string label;    ///< the field that a loss takes as class numbers; "" if none does
   int64_t classes = 0;  ///< of that loss
+  /// If that loss is a mean over the labels that are not this one.
+  std::optional<int64_t> ignored;
 };
 
 /// Passes all calls on and notes those that use an input of the traced function as an index.

@@ -120,6 +120,8 @@ StepOutputs Session::run_part(Part part, Ports& ports, const StepInputs& inputs)
     case Part::kApply:
       step_->apply(ports, inputs, accumulated_);
       return {};
+    case Part::kForward:
+      return step_->forward(ports, inputs, true);
     case Part::kEvaluate:
     case Part::kDivisor:
       return step_->evaluate(ports, inputs);
@@ -135,7 +137,7 @@ StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) 
   if (part != Part::kApply)
     for (const FieldType& field : fields_)
       inputs.fields[field.name] = tracer.input({ir::PortKind::kValue, field.name}, field.type);
-  inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {DType::kF32, {}});
+  inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {rate_type(), {}});
   inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
   inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF64, {}});
   random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
@@ -163,6 +165,36 @@ IndexUse Session::index_use() {
   return watch.use();
 }
 
+std::vector<NormCall> Session::norm_calls() {
+  ir::Function f("norms");
+  NormWatch watch;
+  trace_part(
+      f, Part::kForward, [](auto&&...) {}, &watch);
+  return watch.calls();
+}
+
+std::optional<int64_t> Session::stated_batch() const {
+  for (const FieldType& field : fields_)
+    if (field.type.shape[0].is_constant()) return field.type.shape[0].value();
+  return std::nullopt;
+}
+
+std::optional<int64_t> Session::size_of(const Dim& dim, int64_t samples,
+                                        const std::vector<data::Field>& fields) const {
+  std::map<std::string, int64_t> sizes;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const Shape& shape = fields_[i].type.shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const int64_t size = d == 0 ? samples : fields[i].shape[d - 1];
+      if (shape[d].is_symbol() && size >= 0) sizes.try_emplace(shape[d].text(), size);
+    }
+  }
+  return dim.evaluate([&](const std::string& name) {
+    const auto it = sizes.find(name);
+    return it == sizes.end() ? std::nullopt : std::optional<int64_t>(it->second);
+  });
+}
+
 LossForm Session::loss_form() {
   ir::Function f("loss");
   LossForm form;
@@ -179,11 +211,10 @@ double Session::divisor(const std::vector<Array>& batch) {
 }
 
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
-  static const std::map<Part, std::string> kNames = {{Part::kTrain, "train"},
-                                                     {Part::kAccumulate, "accumulate"},
-                                                     {Part::kApply, "apply"},
-                                                     {Part::kEvaluate, "evaluate"},
-                                                     {Part::kDivisor, "divisor"}};
+  static const std::map<Part, std::string> kNames = {
+      {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
+      {Part::kApply, "apply"},     {Part::kEvaluate, "evaluate"},
+      {Part::kDivisor, "divisor"}, {Part::kForward, "forward"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   ir::Function& f = *c->function;
@@ -234,7 +265,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
                                : c->learning_rate) = static_cast<int>(i);
       c->inputs[i] = Array::zeros(is_step                 ? DType::kI64
                                   : port.name == "weight" ? DType::kF64
-                                                          : DType::kF32,
+                                                          : rate_type(),
                                   {});
     }
     c->field.push_back(field);
@@ -287,9 +318,13 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
       put_input(c.inputs[i], batch[field], field);
     if (c.stored[i]) c.inputs[i] = *c.stored[i];
   }
-  if (c.learning_rate >= 0)
-    *c.inputs[static_cast<size_t>(c.learning_rate)].data<float>() =
-        static_cast<float>(numbers.learning_rate);
+  if (c.learning_rate >= 0) {
+    Array& rate = c.inputs[static_cast<size_t>(c.learning_rate)];
+    if (options_.wide)
+      *rate.data<double>() = numbers.learning_rate;
+    else
+      *rate.data<float>() = static_cast<float>(numbers.learning_rate);
+  }
   if (c.step >= 0) *c.inputs[static_cast<size_t>(c.step)].data<int64_t>() = numbers.step;
   if (c.weight >= 0) *c.inputs[static_cast<size_t>(c.weight)].data<double>() = weight;
   if (c.random >= 0) {
@@ -318,7 +353,9 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
       put_input(array, batch[i], i);
       inputs.fields[fields_[i].name] = Tensor(std::move(array));
     }
-  inputs.learning_rate = Tensor(Array::scalar(static_cast<float>(numbers.learning_rate)));
+  inputs.learning_rate =
+      Tensor(options_.wide ? Array::scalar(numbers.learning_rate)
+                           : Array::scalar(static_cast<float>(numbers.learning_rate)));
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(weight));
   const StepOutputs out = run_part(part, ports, inputs);

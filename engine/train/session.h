@@ -13,6 +13,7 @@
 #include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "train/batch_sizes.h"
 #include "train/index_ranges.h"
 #include "train/loss_form.h"
 #include "train/ports.h"
@@ -73,6 +74,14 @@ class Session {
 
   /// Which integers of the fields the model and the loss take.
   IndexUse index_use();
+  /// The calls of training that normalise by statistics of the batch.
+  std::vector<NormCall> norm_calls();
+  /// The only number of samples that the model takes, if it states one.
+  std::optional<int64_t> stated_batch() const;
+  /// A size of a batch of so many samples: where it depends on what varies from batch to batch,
+  /// nothing.
+  std::optional<int64_t> size_of(const Dim& dim, int64_t samples,
+                                 const std::vector<data::Field>& fields) const;
   /// How the loss is made of terms of its samples. The divisor, if it has one, is what `divisor`
   /// computes; the pointer to it is null.
   LossForm loss_form();
@@ -91,7 +100,7 @@ class Session {
 
  private:
   struct Compiled;
-  enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor };
+  enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kForward };
   StepOutputs run_part(Part part, Ports& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Mixed precision: puts parameters into 16 bits beside their masters, and sets the loss scale.
@@ -113,6 +122,7 @@ class Session {
   StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
                         double weight, uint64_t counter);
   runtime::Plan& plan(Part part, const std::vector<Dims>& shapes);
+  DType rate_type() const { return options_.wide ? DType::kF64 : DType::kF32; }
   /// Makes `to` this array in the field's dtype, in one piece.
   void put_input(Array& to, const Array& array, size_t field) const;
 

@@ -48,7 +48,7 @@ struct StepDefinition {
 
 struct StepInputs {
   std::map<std::string, Tensor> fields;  ///< of the data, by name
-  Tensor learning_rate;                  ///< 0-D float32
+  Tensor learning_rate;                  ///< 0-D float32, float64 in a run in float64
   Tensor step;                           ///< 0-D int64, counts updates from 1
   Tensor weight;                         ///< 0-D float64: weight of this micro-batch in the batch
 };
@@ -63,6 +63,8 @@ class Step {
   explicit Step(StepDefinition definition) : d_(std::move(definition)) {}
   const StepDefinition& definition() const { return d_; }
 
+  /// The loss alone, without metrics in training.
+  StepOutputs forward(Ports& ports, const StepInputs& inputs, bool training) const;
   /// A whole update from one batch.
   StepOutputs train(Ports& ports, const StepInputs& inputs) const;
   /// Adds the gradients of a micro-batch, times its weight, to the accumulated ones.
@@ -73,7 +75,6 @@ class Step {
   StepOutputs evaluate(Ports& ports, const StepInputs& inputs) const;
 
  private:
-  StepOutputs forward(Ports& ports, const StepInputs& inputs, bool training) const;
   std::vector<std::string> trainable(const Ports& ports) const;
   Tensors gradients(Ports& ports, const Tensor& loss, const std::vector<std::string>& names) const;
   /// Counts the reads of each row of a table whose gradient is row-sparse: the update from several

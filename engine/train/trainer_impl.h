@@ -48,6 +48,8 @@ class Trainer::Impl {
   void finish(TrainResult& result);
   void load_initial_weights();
   void examine_loss();
+  /// Refuses batches that occur in the run and that the model cannot take.
+  void check_batches();
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   int64_t total_steps() const;
   double weight_of(const std::vector<Array>& batch);
