@@ -280,20 +280,30 @@ int run(int argc, char** argv) {
     return 0;
   }
   const auto batches = infer::open_inputs(*model, input);
-  const auto results = infer::open_results(*model, output, [&](const std::string& line) {
-    if (!quiet) cli::print(line + "\n");
-  });
-  int64_t rows = 0, labelled = 0, right = 0;
+  const auto results = infer::open_results(
+      *model, output, {batches->has_labels(), batches->may_skip()}, [&](const std::string& line) {
+        if (!quiet) cli::print(line + "\n");
+      });
+  const infer::OutputUnits units(*model);
+  int64_t rows = 0, skipped = 0, labelled = 0, right = 0;
   while (auto batch = batches->next()) {
+    skipped += static_cast<int64_t>(batch->skipped.size());
+    if (batch->rows == 0 && !batch->skipped.empty()) {
+      results->add(*batch, {});
+      continue;
+    }
     const auto outputs = model->run(batch->inputs);
     report_weights();
-    results->add(*batch, outputs);
+    results->add(*batch, units.restored(outputs));
     rows += batch->rows;
-    if (batch->labels) {
+    if (!batch->labels.empty()) {
+      const auto ignored = model->meaning().ignore_index;
       const auto decisions = infer::decide(*model, outputs[0]);
       for (size_t i = 0; i < decisions.size(); ++i) {
+        const auto& label = batch->labels[i];
+        if (!label || (ignored && *label == static_cast<double>(*ignored))) continue;
         ++labelled;
-        right += decisions[i].index == batch->labels->integer(static_cast<int64_t>(i));
+        right += static_cast<double>(decisions[i].index) == *label;
       }
     }
     if (pending_interrupt()) return 128 + pending_interrupt();
@@ -307,6 +317,9 @@ int run(int argc, char** argv) {
   }
   if (!output.empty() && !model->onnx())
     cli::print(str("predicted ", rows, " samples; written to ", output, "\n"));
+  if (skipped > 0)
+    cli::print_error(str("warning: ", skipped, " of ", rows + skipped, " samples were skipped"));
+  for (const std::string& line : batches->warnings()) cli::print_error("warning: " + line);
   report_end();
   return 0;
 }

@@ -141,6 +141,7 @@ int check_data(const train::RunConfig& config) {
     options->shuffle = false;
   }
   const train::OpenData opened = train::open_data(config.document, data);
+  for (const std::string& line : opened.warnings) cli::print_error("warning: " + line);
   const bool skips = data.loader.on_bad_sample == data::BadSamplePolicy::kSkip;
   const auto show = [&](const char* part, const data::Dataset& dataset, data::Loader& loader) {
     const data::DataReport report = data::check_data(dataset);
@@ -148,6 +149,7 @@ int check_data(const train::RunConfig& config) {
     if (!skips && !report.bad.empty()) fail(ErrorCode::kData, report.bad[0]);
     loader.next();  // the transforms are checked with the first batch
     for (const data::Field& field : loader.fields()) cli::print(str("in a batch: ", field, "\n"));
+    for (const std::string& line : dataset.warnings()) cli::print_error("warning: " + line);
   };
   show("train", *opened.train, *opened.train_loader);
   if (opened.valid) show("valid", *opened.valid, *opened.valid_loader);

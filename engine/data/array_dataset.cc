@@ -21,8 +21,9 @@ struct Column {
   std::string origin;  ///< file, and array in it, for messages
 };
 
-/// Copies elements of one type to another.
-void convert(const std::byte* from, DType from_type, Value& out) {
+/// Copies the elements of a sample. Labels of other integer types become int64; `place` is for
+/// those that do not fit.
+void copy_elements(const std::byte* from, DType from_type, Value& out, const std::string& place) {
   if (from_type == out.dtype()) {
     std::memcpy(out.raw(), from, out.bytes());
     return;
@@ -31,8 +32,12 @@ void convert(const std::byte* from, DType from_type, Value& out) {
   visit_dtype(from_type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* values = reinterpret_cast<const T*>(from);
-    for (int64_t i = 0; i < out.size(); ++i)
-      out.data<int64_t>()[i] = static_cast<int64_t>(static_cast<double>(values[i]));
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      for (int64_t i = 0; i < out.size(); ++i) {
+        if (!std::in_range<int64_t>(values[i]))
+          fail(ErrorCode::kData, place, ": label ", values[i], " does not fit int64");
+        out.data<int64_t>()[i] = static_cast<int64_t>(values[i]);
+      }
   });
 }
 
@@ -59,7 +64,7 @@ class ArrayDataset : public Dataset {
       if (out[i].size() == 0) continue;
       const auto* from = static_cast<const std::byte*>(array.raw()) +
                          index * out[i].size() * item_size(array.dtype);
-      convert(from, array.dtype, out[i]);
+      copy_elements(from, array.dtype, out[i], columns_[i].origin);
     }
   }
   std::string place(int64_t index, int64_t field, int64_t element) const override {
@@ -70,6 +75,11 @@ class ArrayDataset : public Dataset {
     return out;
   }
   std::vector<std::string> paths() const override { return paths_; }
+  std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
+    const Array& array = columns_[static_cast<size_t>(field)].array;
+    if (array.ndim() != 1 || !is_integer(array.dtype)) return std::nullopt;
+    return array.integer(index);
+  }
 
  private:
   std::vector<Column> columns_;

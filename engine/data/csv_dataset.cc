@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "data/narrow.h"
 #include "data/sources.h"
 #include "formats/csv.h"
 #include "tensor/random.h"
@@ -67,12 +68,12 @@ class CsvDataset : public LearningDataset {
       field.dtype = each.dtype;
       if (!each.options.scalar) field.shape = {static_cast<int64_t>(each.columns.size())};
       if (each.options.kind == ColumnKind::kCategorical) {
-        field.class_count =
-            each.options.buckets > 0
-                ? each.options.buckets *
-                      (each.options.per_column ? static_cast<int64_t>(each.columns.size()) : 1)
-                : each.vocabulary.size();
+        field.class_count = category_count(each);
         field.classes = each.vocabulary.tokens();
+        if (first_id(each) == 1) field.classes.insert(field.classes.begin(), "<unknown>");
+        if (!fits(field.class_count - 1, field.dtype))
+          fail(ErrorCode::kConfig, "field '", field.name, "': ", field.class_count,
+               " categories do not fit ", paddle::text(field.dtype), "; use a wider dtype");
       }
       fields_.push_back(std::move(field));
     }
@@ -91,12 +92,10 @@ class CsvDataset : public LearningDataset {
       value.reset(each.dtype, fields_[f].shape);
       for (size_t c = 0; c < each.columns.size(); ++c) {
         const std::string_view cell = cells[each.columns[c]];
-        if (each.options.kind == ColumnKind::kCategorical)
-          store(value, c, category(each, c, cell, index));
-        else if (is_integer(each.dtype))
-          store(value, c, whole_number(each, c, cell, index));
-        else
+        if (is_float(each.dtype))
           store(value, c, number(each, c, cell, index));
+        else
+          store(value, c, integer(each, c, cell, index));
       }
     }
   }
@@ -116,11 +115,26 @@ class CsvDataset : public LearningDataset {
     const Vocabulary& vocabulary = plans_[static_cast<size_t>(field)].vocabulary;
     return vocabulary.size() > 0 ? &vocabulary : nullptr;
   }
+  std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
+    const FieldPlan& each = plans_[static_cast<size_t>(field)];
+    if (!is_integer(each.dtype) || each.columns.size() != 1) return std::nullopt;
+    std::vector<std::string_view> cells;
+    std::string scratch;
+    try {
+      read_cells(records_[static_cast<size_t>(index)], cells, scratch);
+      return integer(each, 0, cells[each.columns[0]], index);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
   std::vector<Learnt> learnt() const override {
     std::vector<Learnt> out;
     for (const FieldPlan& each : plans_) {
       Learnt& field = out.emplace_back();
       field.field = each.options.name;
+      field.log = each.options.log;
+      field.unknown_is_zero = each.options.unknown_is_zero;
+      field.unknown_shares_zero = each.options.unknown_shares_zero;
       for (const Scale& scale : each.scales) {
         field.shift.push_back(scale.shift);
         field.factor.push_back(scale.factor);
@@ -146,9 +160,17 @@ class CsvDataset : public LearningDataset {
     parser_.fields(records_[0], cells, scratch);
     if (options_.header) {
       for (const std::string_view cell : cells) names_.emplace_back(trim(cell));
+      check_header();
       records_.erase(records_.begin());
     } else {
       names_ = options_.column_names;
+      const bool repeated =
+          !names_.empty() && std::equal(names_.begin(), names_.end(), cells.begin(), cells.end(),
+                                        [](auto& name, auto& cell) { return name == trim(cell); });
+      if (repeated)
+        throw Error(ErrorCode::kData,
+                    "this line repeats column_names, so it is a header; set `header: true`",
+                    {options_.path, static_cast<int>(records_[0].line)});
       for (size_t i = names_.size(); i < cells.size(); ++i) names_.push_back(std::to_string(i));
       if (names_.size() > cells.size())
         fail(ErrorCode::kData, options_.path, ": ", names_.size(), " column names are given, line ",
@@ -158,6 +180,32 @@ class CsvDataset : public LearningDataset {
     for (const std::string& name : names_)
       if (!seen.insert(name).second)
         throw Error(ErrorCode::kData, str("column '", name, "' appears twice"), {options_.path, 1});
+  }
+
+  /// A first line of numbers is data unless it counts the columns from 0 (as pandas names them) or
+  /// the fields name their columns by it.
+  void check_header() const {
+    double number = 0;
+    bool counted = true;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      if (!formats::parse_number(names_[i], number)) return;
+      counted = counted && names_[i] == std::to_string(i);
+    }
+    const auto is_name = [&](const std::string& text) {
+      return std::find(names_.begin(), names_.end(), text) != names_.end();
+    };
+    const bool named =
+        !options_.fields.empty() &&
+        std::all_of(options_.fields.begin(), options_.fields.end(), [&](const CsvField& field) {
+          return field.columns.empty()
+                     ? is_name(field.name)
+                     : std::all_of(field.columns.begin(), field.columns.end(), is_name);
+        });
+    if (counted || named) return;
+    throw Error(ErrorCode::kData,
+                "expected a header, found a row of numbers; for a file without a header set "
+                "`header: false`",
+                {options_.path, static_cast<int>(records_[0].line)});
   }
 
   size_t column(const std::string& name, const CsvField& field) const {
@@ -201,6 +249,40 @@ class CsvDataset : public LearningDataset {
     return out;
   }
 
+  /// Refuses options that would have no effect.
+  static void check_options(const CsvField& field) {
+    const auto refuse = [&](bool set, const char* option, const char* why) {
+      if (set)
+        fail(ErrorCode::kConfig, "field '", field.name, "': `", option, "` ", why,
+             "; remove it or change the field");
+    };
+    const bool vocabulary = !field.vocabulary.empty() || !field.vocabulary_file.empty();
+    if (field.kind == ColumnKind::kNumeric) {
+      const char* why = "has no effect on a numeric field (`kind: categorical` is missing?)";
+      refuse(field.buckets > 0, "buckets", why);
+      refuse(field.per_column, "per_column", why);
+      refuse(vocabulary, "vocabulary", why);
+      refuse(field.unknown_is_zero, "unknown_is_zero", why);
+      refuse(field.fill != 0 && field.missing != MissingPolicy::kFill, "fill",
+             "has no effect without `missing: fill`");
+      return;
+    }
+    const char* why = "has no effect on a categorical field";
+    refuse(field.missing != MissingPolicy::kError, "missing", why);
+    refuse(field.fill != 0, "fill", why);
+    refuse(field.log, "log", why);
+    refuse(field.scaling != Scaling::kNone, "scaling", why);
+    refuse(!field.shift.empty(), "shift", why);
+    if (field.buckets > 0) {
+      refuse(vocabulary, "vocabulary", "has no effect with `buckets`");
+      refuse(field.unknown_is_zero, "unknown_is_zero", "has no effect with `buckets`");
+    } else {
+      refuse(field.per_column, "per_column", "has no effect without `buckets`");
+      refuse(!field.vocabulary.empty() && !field.vocabulary_file.empty(), "vocabulary",
+             "and `vocabulary_file` are both given");
+    }
+  }
+
   void plan(const CsvField& field) {
     FieldPlan each;
     each.options = field;
@@ -208,15 +290,20 @@ class CsvDataset : public LearningDataset {
     if (field.scalar && each.columns.size() != 1)
       fail(ErrorCode::kConfig, "field '", field.name, "': a scalar needs one column, ",
            each.columns.size(), " are named");
+    check_options(field);
     const bool categorical = field.kind == ColumnKind::kCategorical;
     each.dtype = field.dtype.value_or(categorical ? DType::kI64 : DType::kF32);
     if (!info(each.dtype).has_kernels || (categorical && !is_integer(each.dtype)))
       fail(ErrorCode::kConfig, "field '", field.name, "': type ", text(each.dtype),
            " does not suit its columns");
-    if (is_integer(each.dtype) &&
-        (field.log || field.scaling != Scaling::kNone || field.missing == MissingPolicy::kNan))
+    if (!is_float(each.dtype) && (field.log || field.scaling != Scaling::kNone ||
+                                  !field.shift.empty() || field.missing == MissingPolicy::kNan))
       fail(ErrorCode::kConfig, "field '", field.name, "': scaled, logarithmic or missing values ",
            "need a floating type, not ", text(each.dtype));
+    if (!is_float(each.dtype) && !categorical &&
+        (!is_value_of(field.fill, each.dtype) || std::abs(field.fill) > 0x1p53))
+      fail(ErrorCode::kConfig, "field '", field.name, "': fill is ", field.fill,
+           ", expected a value of ", text(each.dtype));
     if (field.buckets < 0 || field.buckets > (int64_t{1} << 48))
       fail(ErrorCode::kConfig, "field '", field.name, "': buckets is ", field.buckets);
     if (field.shift.size() != field.factor.size() ||
@@ -268,7 +355,8 @@ class CsvDataset : public LearningDataset {
         const FieldPlan& each = plans_[f];
         if (collects(each))
           for (const size_t c : each.columns)
-            if (!strings[f].contains(cells[c])) strings[f].emplace(cells[c]);
+            if (!strings[f].contains(cells[c]) && !invalid_utf8(cells[c]))
+              strings[f].emplace(cells[c]);
         for (size_t c = 0; used[row] && c < statistics[f].size(); ++c) {
           double x = 0;
           if (!formats::parse_number(cells[each.columns[c]], x) || !std::isfinite(x)) continue;
@@ -325,7 +413,9 @@ class CsvDataset : public LearningDataset {
     if (trim(cell).empty()) {
       switch (each.options.missing) {
         case MissingPolicy::kError:
-          bad_cell(each, c, index, "the value is missing (say what to use instead: missing: 0)");
+          bad_cell(
+              each, c, index,
+              "the value is missing; to use a number instead set `missing: fill` and `fill: 0`");
         case MissingPolicy::kFill:
           x = each.options.fill;
           break;
@@ -333,10 +423,29 @@ class CsvDataset : public LearningDataset {
           return std::numeric_limits<double>::quiet_NaN();
       }
     } else if (!formats::parse_number(cell, x)) {
-      bad_cell(each, c, index, str("'", cell.substr(0, 40), "' is no number"));
+      bad_cell(each, c, index, str(quoted(cell), " is no number", header_hint(index)));
     }
     x = transformed(each, x);
     return each.scales.empty() ? x : (x - each.scales[c].shift) * each.scales[c].factor;
+  }
+
+  /// For the first line of a file that was opened without a header.
+  const char* header_hint(int64_t index) const {
+    return index == 0 && !options_.header ? " (if this line is a header, set `header: true`)" : "";
+  }
+
+  /// The first characters of a cell in quotes; bytes that are not UTF-8 as "\xE9".
+  static std::string quoted(std::string_view cell) {
+    return str("'", printable(cell.substr(0, 40)), "'");
+  }
+
+  int64_t integer(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
+    const int64_t x = each.options.kind == ColumnKind::kCategorical
+                          ? category(each, c, cell, index)
+                          : whole_number(each, c, cell, index);
+    if (!fits(x, each.dtype))
+      bad_cell(each, c, index, str(x, " does not fit ", text(each.dtype), "; use a wider dtype"));
+    return x;
   }
 
   int64_t whole_number(const FieldPlan& each, size_t c, std::string_view cell,
@@ -344,7 +453,7 @@ class CsvDataset : public LearningDataset {
     int64_t x = 0;
     if (trim(cell).empty()) return static_cast<int64_t>(number(each, c, cell, index));
     if (!formats::parse_integer(cell, x))
-      bad_cell(each, c, index, str("'", cell.substr(0, 40), "' is no integer"));
+      bad_cell(each, c, index, str(quoted(cell), " is no integer", header_hint(index)));
     return x;
   }
 
@@ -356,12 +465,25 @@ class CsvDataset : public LearningDataset {
       return each.options.per_column ? static_cast<int64_t>(c) * each.options.buckets + bucket
                                      : bucket;
     }
-    const auto id = each.vocabulary.find(cell);
-    if (id) return *id;
+    if (const auto id = each.vocabulary.find(cell)) return *id + first_id(each);
+    if (invalid_utf8(cell))
+      bad_cell(
+          each, c, index,
+          str(quoted(cell), " is not UTF-8; convert the file (iconv -t UTF-8) or use `buckets`"));
     if (each.options.unknown_is_zero) return 0;
-    bad_cell(
-        each, c, index,
-        str("'", cell.substr(0, 40), "' is not in the vocabulary of ", each.vocabulary.size()));
+    bad_cell(each, c, index,
+             str(quoted(cell), " is not in the vocabulary of ", each.vocabulary.size()));
+  }
+
+  /// The id of the vocabulary's first token.
+  static int64_t first_id(const FieldPlan& each) {
+    return each.options.unknown_is_zero && !each.options.unknown_shares_zero ? 1 : 0;
+  }
+  static int64_t category_count(const FieldPlan& each) {
+    if (each.options.buckets == 0) return each.vocabulary.size() + first_id(each);
+    const auto columns = static_cast<int64_t>(each.columns.size());
+    return each.options.per_column ? checked_multiply(each.options.buckets, columns)
+                                   : each.options.buckets;
   }
 
   template <class Number>

@@ -42,6 +42,10 @@ int64_t Dataset::find_field(const std::string& name) const {
   return -1;
 }
 
+std::vector<bool> Dataset::used_sources() const {
+  return std::vector<bool>(static_cast<size_t>(size()), true);
+}
+
 Subset::Subset(DatasetPtr base, int64_t begin, int64_t end)
     : base_(std::move(base)), begin_(begin), end_(end) {
   ensure(0 <= begin_ && begin_ <= end_ && end_ <= base_->size(), "Subset: bad range");
@@ -55,6 +59,13 @@ Subset::Subset(DatasetPtr base, int64_t begin, int64_t end, uint64_t seed)
 int64_t Subset::at(int64_t index) const {
   const int64_t at = begin_ + index;
   return order_ ? static_cast<int64_t>((*order_)(static_cast<uint64_t>(at))) : at;
+}
+
+std::vector<bool> Subset::used_sources() const {
+  std::vector<bool> used = base_->used_sources();
+  std::vector<bool> kept(used.size());
+  for (int64_t i = 0; i < size(); ++i) kept[static_cast<size_t>(source_index(i))] = true;
+  return kept;
 }
 
 std::vector<std::pair<std::string, std::string>> Subset::facts() const {

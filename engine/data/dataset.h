@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/learnt.h"
 #include "data/vocabulary.h"
 #include "tensor/random.h"
 #include "tensor/tensor.h"
@@ -64,13 +65,6 @@ struct ReadContext {
   uint64_t epoch = 0;
 };
 
-/// What a dataset learnt of a field from its rows, and validation and inference must share.
-struct Learnt {
-  std::string field = {};
-  std::vector<double> shift = {}, factor = {};  ///< per column: (x - shift) * factor
-  std::vector<std::string> tokens = {};         ///< number i stands for the i-th
-};
-
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -89,6 +83,17 @@ class Dataset {
   virtual std::vector<Learnt> learnt() const { return {}; }
   /// The number of a sample in the files; another one where only some of them are used.
   virtual int64_t source_index(int64_t index) const { return index; }
+  /// The samples of the files that are in use, by source index.
+  virtual std::vector<bool> used_sources() const;
+  /// An integer of a scalar field, where it is known without decoding the whole sample; for the
+  /// counts per class of `--check-data`.
+  virtual std::optional<int64_t> class_of(int64_t /*index*/, int64_t /*field*/) const {
+    return std::nullopt;
+  }
+  /// Files that are not read although they lie where the data is: one line for each kind of file.
+  virtual std::vector<std::string> passed_over() const { return {}; }
+  /// What was wrong, but not fatal, with the samples read so far: one line each.
+  virtual std::vector<std::string> warnings() const { return {}; }
   /// Further facts for `--check-data`, as (name, value).
   virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 
@@ -116,6 +121,12 @@ class Subset : public Dataset {
   const Vocabulary* vocabulary(int64_t field) const override { return base_->vocabulary(field); }
   std::vector<Learnt> learnt() const override { return base_->learnt(); }
   int64_t source_index(int64_t index) const override { return base_->source_index(at(index)); }
+  std::vector<bool> used_sources() const override;
+  std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
+    return base_->class_of(at(index), field);
+  }
+  std::vector<std::string> passed_over() const override { return base_->passed_over(); }
+  std::vector<std::string> warnings() const override { return base_->warnings(); }
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
  private:

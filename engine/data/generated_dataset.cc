@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/digits.h"
+#include "data/narrow.h"
 #include "data/sources.h"
 
 namespace paddle::data {
@@ -22,6 +23,10 @@ class RandomDataset : public Dataset {
              " cannot be drawn");
       if (from.low.value_or(0) > from.high.value_or(HUGE_VAL))
         fail(ErrorCode::kConfig, "random: field '", from.name, "': low is above high");
+      if (!is_value_of(std::floor(from.low.value_or(0)), from.dtype) ||
+          !is_value_of(std::ceil(from.high.value_or(2)) - 1, from.dtype))
+        fail(ErrorCode::kConfig, "random: field '", from.name, "': low and high are not in ",
+             paddle::text(from.dtype));
       Field field;
       field.name = from.name;
       field.dtype = from.dtype;
@@ -110,6 +115,11 @@ class DigitsDataset : public Dataset {
       kept->pixels.assign(image.begin(), image.end());
       kept->state.store(State::kDrawn, std::memory_order_release);
     }
+  }
+  std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
+    if (field != 1) return std::nullopt;
+    RandomSequence random(Random(options_.seed, kStream, static_cast<uint64_t>(index)));
+    return static_cast<int64_t>(random.below(10));
   }
   std::string place(int64_t index, int64_t, int64_t) const override { return str("digit ", index); }
 

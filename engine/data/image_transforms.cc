@@ -115,7 +115,7 @@ class Pad : public ImageTransform {
               with_size(in.shape(), from.height + top_ + bottom_, from.width + left_ + right_));
     visit_dtype(in.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      std::fill_n(out.data<T>(), out.size(), T(static_cast<float>(options_.value)));
+      std::fill_n(out.data<T>(), out.size(), clamped<T>(options_.value));
       const Frame to = frame_of(out);
       for (int64_t plane = 0; plane < from.planes; ++plane)
         for (int64_t y = 0; y < from.height; ++y)

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "data/narrow.h"
 #include "data/transforms.h"
 
 namespace paddle::data {
@@ -22,6 +23,9 @@ class ImageTransform : public Transform {
     if (in.shape.size() < 2 || in.shape.size() > 3)
       fail(ErrorCode::kConfig, name_of(options_.kind),
            ": an image [channels, height, width] is needed, not ", in.text());
+    if (!is_value_of(options_.value, in.dtype))
+      fail(ErrorCode::kConfig, name_of(options_.kind), ": value is ", options_.value, ", expected ",
+           "a value of ", paddle::text(in.dtype), ", which '", in.name, "' is");
     Field out = in;
     int64_t& height = out.shape[out.shape.size() - 2];
     infer_size(height, out.shape.back());

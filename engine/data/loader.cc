@@ -95,6 +95,29 @@ class Loader::Impl {
     }
   }
 
+  std::vector<Dims> sample_shapes() const {
+    std::vector<Dims> shapes;
+    for (const Field& field : fields()) shapes.push_back(field.shape);
+    const auto open = [](const Dims& shape) {
+      return std::find(shape.begin(), shape.end(), -1) != shape.end();
+    };
+    if (std::none_of(shapes.begin(), shapes.end(), open)) return shapes;
+    constexpr int64_t kTries = 16;
+    Workspace workspace;
+    for (int64_t index = 0; index < std::min(dataset_->size(), kTries); ++index) {
+      try {
+        reader_.read(index, {options_.seed, 0}, workspace);
+      } catch (const Error&) {
+        continue;  // reported when its batch is made
+      } catch (const BadSample&) {
+        continue;
+      }
+      for (size_t f = 0; f < shapes.size(); ++f) shapes[f] = workspace.sample[f].shape();
+      return shapes;
+    }
+    return shapes;
+  }
+
   void seek(LoaderPosition position) {
     if (position.epoch < 0 || position.sample < 0 || position.sample > dataset_->size())
       fail(ErrorCode::kData, "cannot go on at sample ", position.sample, " of epoch ",
@@ -330,6 +353,7 @@ int64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
 int64_t Loader::samples_per_epoch() const { return impl_->samples_per_epoch(); }
 std::optional<Batch> Loader::next() { return impl_->next(); }
 LoaderPosition Loader::position() const { return impl_->position_; }
+std::vector<Dims> Loader::sample_shapes() const { return impl_->sample_shapes(); }
 void Loader::require(std::vector<ValueRange> ranges) { impl_->require(std::move(ranges)); }
 void Loader::seek(LoaderPosition position) { impl_->seek(position); }
 int64_t Loader::skipped_count() const { return impl_->skipped_count_; }

@@ -93,6 +93,9 @@ class Loader {
   std::optional<Batch> next();
   /// Where the batch that `next` will give starts: save it in a checkpoint.
   LoaderPosition position() const;
+  /// Shapes of the fields of one sample. Sizes that differ by sample are those of the first sample
+  /// that can be read; -1 if there is none.
+  std::vector<Dims> sample_shapes() const;
   /// Checks integers against these ranges from the current position on.
   void require(std::vector<ValueRange> ranges);
   /// Goes on from a saved position, or from the start of an epoch.

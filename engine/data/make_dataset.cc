@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "data/sources.h"
@@ -31,13 +32,40 @@ std::string kind_of(const DatasetOptions& options) {
       options.source);
 }
 
+namespace {
+
+/// Shares in an order that does not depend on how they are written: training, validation, test,
+/// then other names alphabetically.
+std::vector<std::pair<std::string, double>> in_canonical_order(
+    std::vector<std::pair<std::string, double>> shares) {
+  constexpr std::array<std::string_view, 7> kOrder = {"train", "training",   "valid", "val",
+                                                      "dev",   "validation", "test"};
+  const auto rank = [&](const std::string& name) {
+    return std::find(kOrder.begin(), kOrder.end(), name) - kOrder.begin();
+  };
+  std::sort(shares.begin(), shares.end(), [&](const auto& a, const auto& b) {
+    return std::pair(rank(a.first), a.first) < std::pair(rank(b.first), b.first);
+  });
+  return shares;
+}
+
+}  // namespace
+
 Part resolve_part(const DatasetOptions& options, int64_t size, bool in_order) {
   const auto from_end = [&](int64_t at) { return at < 0 ? at + size : at; };
   Part part{from_end(options.begin.value_or(0)), from_end(options.end.value_or(size)), false};
   if (part.begin < 0 || part.end > size || part.begin > part.end)
     fail(ErrorCode::kConfig, "range [", options.begin.value_or(0), ", ", options.end.value_or(size),
          "] does not fit a dataset of ", size, " samples");
-  if (options.split.empty()) return part;
+  if (options.split.empty()) {
+    if (!options.part.empty())
+      fail(ErrorCode::kConfig, "part: '", options.part,
+           "' is given without `split`; add the shares, ",
+           "such as split: {train: 0.9, valid: 0.1}");
+    return part;
+  }
+  if (options.part.empty())
+    fail(ErrorCode::kConfig, "split: `part` must say which of the shares is used");
   double total = 0;
   std::vector<std::string> names;
   for (const auto& [name, share] : options.split) {
@@ -50,7 +78,7 @@ Part resolve_part(const DatasetOptions& options, int64_t size, bool in_order) {
   // Bounds are rounded from running sums, so that shares of one whole leave nothing out.
   const int64_t base = part.begin, count = part.end - part.begin;
   double before = 0;
-  for (const auto& [name, share] : options.split) {
+  for (const auto& [name, share] : in_canonical_order(options.split)) {
     if (name == options.part) {
       part.begin = base + std::llround(before * static_cast<double>(count));
       part.end = base + std::min<int64_t>(
@@ -69,12 +97,12 @@ namespace {
 /// The samples that range and split leave. The range comes first; a random split permutes what it
 /// leaves.
 DatasetPtr part_of(DatasetPtr whole, const DatasetOptions& options) {
-  if (!options.begin && !options.end && options.split.empty()) return whole;
+  if (!options.begin && !options.end && options.split.empty() && options.part.empty()) return whole;
   DatasetOptions range;
   range.begin = options.begin, range.end = options.end;
   const Part kept = resolve_part(range, whole->size(), true);
   if (options.begin || options.end) whole = std::make_shared<Subset>(whole, kept.begin, kept.end);
-  if (!options.split.empty()) {
+  if (!options.split.empty() || !options.part.empty()) {
     DatasetOptions split;
     split.split = options.split, split.part = options.part;
     const Part part = resolve_part(split, whole->size(), options.split_in_order);
@@ -113,39 +141,8 @@ DatasetPtr make_dataset(const DatasetOptions& options) {
       used[static_cast<size_t>(whole->source_index(i))] = true;
     learner->learn(used);
   }
+  if (!options.scales.empty()) whole = make_scaled(whole, options.scales);
   return whole;
-}
-
-void apply_learnt(DatasetOptions& options, const std::vector<Learnt>& learnt) {
-  const auto of = [&](const std::string& field) -> const Learnt* {
-    const auto it = std::find_if(learnt.begin(), learnt.end(),
-                                 [&](const Learnt& each) { return each.field == field; });
-    return it == learnt.end() ? nullptr : &*it;
-  };
-  if (auto* csv = std::get_if<CsvFileOptions>(&options.source)) {
-    for (CsvField& field : csv->fields) {
-      const Learnt* known = of(field.name);
-      if (!known) continue;
-      if (field.scaling != Scaling::kNone && field.shift.empty()) {
-        field.shift = known->shift;
-        field.factor = known->factor;
-      }
-      const bool open = field.kind == ColumnKind::kCategorical && field.buckets == 0 &&
-                        field.vocabulary.empty() && field.vocabulary_file.empty();
-      if (open) field.vocabulary = known->tokens;
-    }
-  } else if (auto* text = std::get_if<TextOptions>(&options.source)) {
-    const Learnt* known = of(text->token_field);
-    if (known && text->vocabulary.empty() && text->vocabulary_file.empty() &&
-        text->level == TextLevel::kCharacters)
-      text->vocabulary = known->tokens;
-  } else if (auto* images = std::get_if<ImageFolderOptions>(&options.source)) {
-    const Learnt* known = of(images->label_field);
-    if (known && images->classes.empty() && images->files.empty()) {
-      images->classes = known->tokens;
-      images->inherited_classes = true;
-    }
-  }
 }
 
 }  // namespace paddle::data

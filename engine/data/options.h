@@ -68,7 +68,10 @@ struct CsvField {
   bool per_column = false;  ///< column c uses numbers c*buckets … (c+1)*buckets - 1
   std::vector<std::string> vocabulary = {};
   std::string vocabulary_file = {};
-  bool unknown_is_zero = false;  ///< a string outside the vocabulary is 0, else an error
+  /// A string outside the vocabulary has id 0 and token i has id i + 1; false: it is an error and
+  /// token i has id i.
+  bool unknown_is_zero = false;
+  bool unknown_shares_zero = false;  ///< see Learnt: for models of older versions
 };
 
 struct CsvFileOptions {
@@ -102,16 +105,19 @@ struct TextOptions {
   std::string vocabulary_file = {};
 };
 
-/// JPEG and PNG files, a sub-folder for each class; without sub-folders, images without labels.
+/// JPEG and PNG files, a folder for each class (with sub-folders); without class folders, images
+/// without labels.
 struct ImageFolderOptions {
   std::string path = {};
   std::vector<std::string> files = {};  ///< instead of a folder: these files, without labels
-  int channels = 3;                     ///< 1 (grey) or 3 (RGB); images are uint8 [channels, h, w]
+  int channels = 3;                     ///< 1 (grey) or 3 (RGB); images are [channels, h, w]
+  DType dtype = DType::kU8;             ///< uint8, or uint16 to keep PNG files of 16 bits
+  bool reduce_16_bit = false;  ///< with uint8: PNG files of 16 bits become 8; else an error
   std::string image_field = "image";
   std::string label_field = "label";
   std::vector<std::string> classes = {};  ///< folder names in order; empty: all, sorted
-  bool inherited_classes = false;         ///< they are the training data's: all folders are among
-                                          ///< them, and some may be missing
+  /// The training data's classes, which number the labels here; folders may be missing.
+  std::vector<std::string> known_classes = {};
 };
 
 /// Fields filled with random numbers, for benchmarks and tests.
@@ -149,6 +155,8 @@ struct DatasetOptions {
   std::string part = {};
   bool split_in_order = false;
   uint64_t split_seed = 0;
+  /// Scaling that the training data learnt, for kinds that have none of their own (npz, npy).
+  std::vector<Learnt> scales = {};
 };
 
 /// The kind as configs name it: digits, idx, csv, text, images, npy, npz, random.
@@ -156,9 +164,13 @@ std::string kind_of(const DatasetOptions& options);
 /// Opens the files, checks them and gives the dataset. kData for what the files lack, kConfig for
 /// options that contradict each other; an empty dataset is an error.
 DatasetPtr make_dataset(const DatasetOptions& options);
-/// Lets a dataset (of validation) use what another one (of training) learnt, where its own options
-/// leave it open: scaling, vocabularies, class folders.
+/// Makes a dataset (validation, or data to predict) use what the training data learnt: scaling,
+/// vocabularies, class lists. Fields are matched by name. An explicit `shift` and `factor` stays.
+/// kConfig where the options ask for statistics that the training data does not have.
 void apply_learnt(DatasetOptions& options, const std::vector<Learnt>& learnt);
+/// What the options of a training dataset say without opening it: statistics and vocabularies that
+/// are written there. For models that were saved without `learnt.json`.
+std::vector<Learnt> stated_learnt(const DatasetOptions& options);
 
 /// [begin, end) of `size` samples that range and split leave, and whether these are places in the
 /// random order.

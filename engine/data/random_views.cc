@@ -97,7 +97,7 @@ class RandomRotation : public ImageTransform {
             float sum = (1 - v) * ((1 - u) * pixel(t, l) + u * pixel(t, l + 1)) +
                         v * ((1 - u) * pixel(t + 1, l) + u * pixel(t + 1, l + 1));
             if constexpr (std::is_integral_v<T>) sum = std::round(sum);
-            to[y * image.width + x] = static_cast<T>(sum);
+            to[y * image.width + x] = clamped<T>(sum);
           }
       }
     });

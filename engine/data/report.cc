@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace paddle::data {
@@ -48,6 +49,34 @@ std::string summary(const Field& field, const Value& value, const Vocabulary* vo
   return nans > 0 ? str(out, ", ", nans, " NaN") : out;
 }
 
+/// "cat 120, dog 80" for a field of classes; "" for other fields.
+std::string class_counts(const Dataset& dataset, size_t field) {
+  constexpr size_t kMostClasses = 1000, kShown = 50;
+  const Field& described = dataset.fields()[field];
+  std::map<int64_t, int64_t> counts;
+  if (described.class_count > 0 && described.class_count <= static_cast<int64_t>(kMostClasses))
+    for (int64_t id = 0; id < described.class_count; ++id) counts[id] = 0;
+  bool any = false;
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    const auto id = dataset.class_of(i, static_cast<int64_t>(field));
+    if (!id) continue;
+    any = true;
+    ++counts[*id];
+    if (counts.size() > kMostClasses) return "";
+  }
+  if (!any) return "";
+  std::vector<std::string> shown;
+  for (const auto& [id, count] : counts) {
+    if (shown.size() == kShown) {
+      shown.push_back("…");
+      break;
+    }
+    const bool named = id >= 0 && id < static_cast<int64_t>(described.classes.size());
+    shown.push_back(str(named ? described.classes[static_cast<size_t>(id)] : str(id), " ", count));
+  }
+  return join(shown, ", ");
+}
+
 }  // namespace
 
 DataReport check_data(const Dataset& dataset) {
@@ -56,6 +85,11 @@ DataReport check_data(const Dataset& dataset) {
   report.samples = dataset.size();
   report.fields = dataset.fields();
   report.facts = dataset.facts();
+  for (const std::string& line : dataset.passed_over())
+    report.facts.emplace_back("passed over", line);
+  for (size_t f = 0; f < report.fields.size(); ++f)
+    if (const std::string counts = class_counts(dataset, f); !counts.empty())
+      report.facts.emplace_back("samples per " + report.fields[f].name, counts);
   const int64_t n = dataset.size();
   for (const int64_t index : std::set<int64_t>{0, n / 2, n - 1}) {
     if (index < 0 || index >= n) continue;

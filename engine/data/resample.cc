@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/narrow.h"
+
 namespace paddle::data {
 namespace {
 
@@ -95,7 +97,11 @@ void resize_window(const Value& in, const Window& window, int64_t height, int64_
             sum += rows.weights[pixel.begin + k] *
                    middle[static_cast<size_t>((pixel.first + static_cast<int64_t>(k)) * width + x)];
           if constexpr (std::is_integral_v<T>) sum = std::round(sum);
-          target[y * width + x] = static_cast<T>(sum);
+          // float32 rounds the largest values of wide integers beyond their range.
+          if constexpr (std::is_integral_v<T> && sizeof(T) >= 4)
+            target[y * width + x] = clamped<T>(sum);
+          else
+            target[y * width + x] = static_cast<T>(sum);
         }
       }
     }

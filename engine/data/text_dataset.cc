@@ -28,7 +28,7 @@ class Tokens {
         const auto id = vocabulary.find(character);
         if (!id)
           throw Error(ErrorCode::kData,
-                      str("character '", character, "' is not in the vocabulary of ",
+                      str("character '", printable(character), "' is not in the vocabulary of ",
                           vocabulary.size(), " characters"),
                       {file_->path(), static_cast<int>(line), static_cast<int>(column)});
         out.push_back(static_cast<typename std::decay_t<decltype(out)>::value_type>(*id));
@@ -111,8 +111,16 @@ class TextDataset : public Dataset {
   }
   const Vocabulary* vocabulary(int64_t) const override { return &vocabulary_; }
   std::vector<Learnt> learnt() const override {
-    if (vocabulary_.is_bytes()) return {};
-    return {{.field = options_.token_field, .tokens = vocabulary_.tokens()}};
+    Learnt learnt;
+    learnt.field = options_.token_field;
+    learnt.bytes = vocabulary_.is_bytes();
+    if (!learnt.bytes) learnt.tokens = vocabulary_.tokens();
+    return {learnt};
+  }
+  std::vector<bool> used_sources() const override {
+    std::vector<bool> used(static_cast<size_t>(tokens_.count()));
+    std::fill(used.begin() + begin_, used.begin() + end_, true);
+    return used;
   }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     return {
@@ -125,7 +133,7 @@ class TextDataset : public Dataset {
     if (!options.vocabulary.empty()) return Vocabulary(options.vocabulary);
     if (!options.vocabulary_file.empty()) return Vocabulary::read(options.vocabulary_file);
     if (options.level == TextLevel::kBytes) return Vocabulary::bytes();
-    return Vocabulary::characters_of(MappedFile::open(options.path)->view());
+    return Vocabulary::characters_of(MappedFile::open(options.path)->view(), options.path);
   }
 
   inline static const uint64_t kStream = stream_of("text windows");

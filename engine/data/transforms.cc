@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "data/image_transforms.h"
+#include "data/narrow.h"
 
 namespace paddle::data {
 namespace {
@@ -38,25 +39,6 @@ void visit_two(const Value& in, Value& out, F&& f) {
   });
 }
 
-template <class To, class From>
-To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>)
-    return static_cast<double>(x) != 0;
-  else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>)
-    return To(static_cast<float>(x));
-  else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
-    const double value = static_cast<double>(x);  // a cast that does not fit would be undefined
-    if (std::isnan(value)) return 0;
-    const double low = static_cast<double>(std::numeric_limits<To>::min());
-    const double high = static_cast<double>(std::numeric_limits<To>::max());
-    if (value <= low) return std::numeric_limits<To>::min();
-    if (value >= high) return std::numeric_limits<To>::max();
-    return static_cast<To>(value);
-  } else {
-    return static_cast<To>(x);
-  }
-}
-
 DType floating(DType dtype) { return dtype == DType::kF64 ? DType::kF64 : DType::kF32; }
 
 class Cast : public Transform {
@@ -76,7 +58,15 @@ class Cast : public Transform {
     out.reset(dtype_, in.shape());
     visit_two(in, out, [&](const auto* from, auto* to) {
       using To = std::decay_t<decltype(*to)>;
-      for (int64_t i = 0; i < in.size(); ++i) to[i] = convert<To>(from[i]);
+      using From = std::decay_t<decltype(*from)>;
+      constexpr bool kMayBeNan = std::is_integral_v<To> && !std::is_integral_v<From>;
+      for (int64_t i = 0; i < in.size(); ++i) {
+        if constexpr (kMayBeNan)
+          if (std::isnan(static_cast<double>(from[i])))
+            fail(ErrorCode::kData, "cast: element ", i, " is NaN, which ", text(dtype_),
+                 " does not have");
+        to[i] = clamped<To>(from[i]);
+      }
     });
   }
 
@@ -112,7 +102,7 @@ class Affine : public Transform {
             Out* to = out.data<Out>() + c * plane;
             const auto factor = static_cast<Out>(factor_[static_cast<size_t>(c)]);
             const auto offset = static_cast<Out>(offset_[static_cast<size_t>(c)]);
-            for (int64_t i = 0; i < plane; ++i) to[i] = convert<Out>(from[i]) * factor + offset;
+            for (int64_t i = 0; i < plane; ++i) to[i] = clamped<Out>(from[i]) * factor + offset;
           }
         }
       });
@@ -166,10 +156,10 @@ class OneHot : public Transform {
     visit_two(in, out, [&](const auto* from, auto* to) {
       using To = std::decay_t<decltype(*to)>;
       for (int64_t i = 0; i < in.size(); ++i) {
-        const auto at = convert<int64_t>(from[i]);
+        const auto at = clamped<int64_t>(from[i]);
         if (at < 0 || at >= classes_)
           fail(ErrorCode::kData, "one_hot: class ", at, " is outside 0..", classes_ - 1);
-        to[i * classes_ + at] = convert<To>(1);
+        to[i * classes_ + at] = clamped<To>(1);
       }
     });
   }

@@ -14,16 +14,16 @@ namespace paddle::data {
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// Tokens must differ; kData if two are equal.
+  /// Tokens must differ and be UTF-8; kData otherwise.
   explicit Vocabulary(std::vector<std::string> tokens);
-  /// The distinct characters (UTF-8 code points) of a text, in code point order. Bytes that are no
-  /// UTF-8 count as one character each.
-  static Vocabulary characters_of(std::string_view text);
+  /// The distinct characters (UTF-8 code points) of a text, in code point order. kData, with the
+  /// line and column, where the text is not UTF-8; `name` is the file.
+  static Vocabulary characters_of(std::string_view text, const std::string& name);
   /// The 256 bytes, in order.
   static Vocabulary bytes();
   /// A JSON list of strings, or one token a line.
   static Vocabulary read(const std::string& path);
-  /// A JSON list; bytes that are no UTF-8 are written as the code points of the same value.
+  /// A JSON list; the tokens of `bytes()` are written as the code points of the same value.
   std::string json() const;
 
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
@@ -38,6 +38,7 @@ class Vocabulary {
   std::string decode(const std::vector<int64_t>& ids) const;
 
  private:
+  Vocabulary(std::vector<std::string> tokens, bool is_bytes);
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
@@ -47,6 +48,10 @@ class Vocabulary {
   bool is_bytes_ = false;
 };
 
+/// Where text stops being well-formed UTF-8, or nullopt.
+std::optional<size_t> invalid_utf8(std::string_view text);
+/// Text for a message: bytes that are not UTF-8 as "\xE9".
+std::string printable(std::string_view text);
 /// Bytes of the UTF-8 character that starts at `at`; 1 where there is no valid one.
 size_t character_length(std::string_view text, size_t at);
 

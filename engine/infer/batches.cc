@@ -5,8 +5,8 @@
 
 #include "base/files.h"
 #include "formats/npz.h"
+#include "infer/input_batches.h"
 #include "infer/onnx_values.h"
-#include "runtime/execute.h"
 #include "train/config.h"
 #include "train/data_config.h"
 
@@ -22,144 +22,27 @@ std::string extension(const std::string& path) {
   return e;
 }
 
-std::vector<std::string> input_names(const Predictor& model) {
-  std::vector<std::string> names;
-  for (const auto& [name, type] : model.inputs()) names.push_back(name);
-  return names;
+/// The loader for predictions: each sample once, in order, whatever share of them is bad.
+data::LoaderOptions prediction_loader(data::LoaderOptions loader, int64_t batch) {
+  loader.epochs = 1;
+  loader.shuffle = false;
+  loader.batch_size = batch;
+  loader.max_bad_rate = 1;
+  return loader;
 }
 
-std::string expected_inputs(const Predictor& model) {
-  std::string out;
-  for (const auto& [name, type] : model.inputs())
-    out += (out.empty() ? "'" : ", '") + name + "' " + type.text();
-  return out.empty() ? "no inputs" : out;
-}
-
-/// Arrays by the model's input names, all at once or in slices of the first axis.
-class ArrayBatches final : public Batches {
- public:
-  ArrayBatches(const Predictor& model, const std::string& path, int64_t batch)
-      : model_(model), batch_(batch) {
-    const formats::NpzReader reader(path);
-    for (const auto& [name, type] : model.inputs()) {
-      if (!reader.contains(name))
-        fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
-             expected_inputs(model), did_you_mean(name, reader.names()));
-      Array a = reader.read(name);
-      if (model.onnx() && type.dtype != a.dtype && needs_cast(a.dtype, type.dtype))
-        a = runtime::cast_array(a, type.dtype);
-      if (a.dtype != type.dtype)
-        fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
-             ", the model takes ", type);
-      if (type.ranked && a.shape.size() != type.shape.size())
-        fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
-             ", the model takes ", type);
-      arrays_.push_back(a.contiguous());
-    }
-    for (const std::string& name : reader.names())
-      if (!model.meaning().label_field.empty() && name == model.meaning().label_field)
-        labels_ = reader.read(name);
-    // Slices only where every input's first dim is the same symbol.
-    // What an ONNX graph does along it is not known, so it gets all rows.
-    sliced_ = !arrays_.empty() && !model.onnx();
-    for (size_t i = 0; i < arrays_.size(); ++i) {
-      const Shape& shape = model.inputs()[i].second.shape;
-      sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() &&
-                shape[0].same(model.inputs()[0].second.shape[0]) &&
-                arrays_[i].shape[0] == arrays_[0].shape[0];
-    }
+/// What the run learnt. Models saved without `learnt.json` say it in their config.
+std::vector<data::Learnt> learnt_of(const Predictor& model,
+                                    const std::optional<train::DataConfig>& run) {
+  const Meaning& meaning = model.meaning();
+  if (!meaning.learnt.empty() || !run) return meaning.learnt;
+  std::vector<data::Learnt> learnt = data::stated_learnt(run->train);
+  if (std::holds_alternative<data::ImageFolderOptions>(run->train.source)) {
+    data::Learnt& classes = learnt.emplace_back();
+    classes.field = meaning.label_field;
+    classes.tokens = meaning.classes;
   }
-
-  std::optional<InputBatch> next() override {
-    InputBatch out;
-    if (!sliced_) {
-      if (at_ > 0) return std::nullopt;
-      at_ = 1;
-      out.inputs = arrays_;
-      out.rows = arrays_.empty() || arrays_[0].shape.empty() ? 1 : arrays_[0].shape[0];
-      return out;
-    }
-    const int64_t rows = arrays_[0].shape[0];
-    if (at_ >= rows && (at_ > 0 || rows > 0)) return std::nullopt;
-    if (rows == 0) {
-      if (done_) return std::nullopt;
-      done_ = true;
-    }
-    const int64_t end = std::min(rows, at_ + batch_);
-    const auto slice = [&](Array a) {
-      a.offset += at_ * a.strides[0];
-      a.shape[0] = end - at_;
-      return a;
-    };
-    for (const Array& a : arrays_) out.inputs.push_back(slice(a));
-    if (labels_ && !labels_->shape.empty() && labels_->shape[0] == rows)
-      out.labels = slice(*labels_);
-    out.rows = end - at_;
-    at_ = end;
-    return out;
-  }
-
- private:
-  const Predictor& model_;
-  int64_t batch_, at_ = 0;
-  bool sliced_ = false, done_ = false;
-  std::vector<Array> arrays_;
-  std::optional<Array> labels_;
-};
-
-/// Batches of a dataset with the run's transforms.
-class DatasetBatches final : public Batches {
- public:
-  DatasetBatches(const Predictor& model, data::DatasetPtr dataset, data::LoaderOptions options)
-      : dataset_(dataset), loader_(dataset, options) {
-    std::vector<std::string> names;
-    for (const data::Field& f : loader_.fields()) names.push_back(f.name);
-    for (const auto& [name, type] : model.inputs()) {
-      const auto it = std::find(names.begin(), names.end(), name);
-      if (it == names.end())
-        fail(ErrorCode::kData, "the data has no field '", name, "' but ", join(names, ", "),
-             "; the model takes ", expected_inputs(model), did_you_mean(name, names));
-      fields_.push_back(static_cast<size_t>(it - names.begin()));
-      const data::Field& f = loader_.fields()[fields_.back()];
-      if (f.dtype != type.dtype)
-        fail(ErrorCode::kData, "the data's field ", f, " does not fit the model's input '", name,
-             "' ", type);
-    }
-    const auto label = std::find(names.begin(), names.end(), model.meaning().label_field);
-    if (!model.meaning().label_field.empty() && label != names.end())
-      label_ = static_cast<int>(label - names.begin());
-  }
-  std::optional<InputBatch> next() override {
-    auto batch = loader_.next();
-    if (!batch) return std::nullopt;
-    InputBatch out;
-    for (const size_t f : fields_) out.inputs.push_back(batch->arrays[f]);
-    if (label_ >= 0) out.labels = batch->arrays[static_cast<size_t>(label_)];
-    out.rows = batch->samples;
-    for (const int64_t index : batch->indices) out.places.push_back(dataset_->place(index));
-    return out;
-  }
-
- private:
-  data::DatasetPtr dataset_;
-  data::Loader loader_;
-  std::vector<size_t> fields_;
-  int label_ = -1;
-};
-
-/// The data section of the run's own config, or of the one named.
-train::DataConfig data_section(const Predictor& model, const std::string& config_path) {
-  if (!config_path.empty()) return train::read_config(config_path, {}).data;
-  if (!model.meaning().config) return {};
-  model::Node document = *model.meaning().config;
-  model::Diagnostics diagnostics;
-  model::Node* section = document.find("data");
-  if (!section) return {};
-  train::data_schema().resolve(*section, "data", diagnostics);
-  diagnostics.raise();
-  train::DataConfig data = train::read_data(model::Section(*section), 0, diagnostics);
-  diagnostics.raise();
-  return data;
+  return learnt;
 }
 
 bool is_image(const std::string& path) {
@@ -190,96 +73,215 @@ std::set<std::string> given_arrays(const std::string& model, const InputOptions&
   return {reader.names().begin(), reader.names().end()};
 }
 
+std::optional<train::DataConfig> run_data(const Predictor& model) {
+  if (!model.meaning().config) return std::nullopt;
+  model::Node document = *model.meaning().config;
+  model::Diagnostics diagnostics;
+  model::Node* section = document.find("data");
+  if (!section) return std::nullopt;
+  train::data_schema().resolve(*section, "data", diagnostics);
+  diagnostics.raise();
+  train::DataConfig data = train::read_data(model::Section(*section), 0, diagnostics);
+  diagnostics.raise();
+  return data;
+}
+
+namespace {
+
+/// `--data`: a section of the run's own config or of another one.
+std::unique_ptr<Batches> open_section(const Predictor& model, const InputOptions& options) {
+  std::string config = options.data, part = "valid";
+  if (config == "train" || config == "valid") {
+    part = config;
+    config.clear();
+  } else if (const size_t colon = config.rfind(':'); colon != std::string::npos && colon > 1) {
+    part = config.substr(colon + 1);
+    config.resize(colon);
+  }
+  if (part != "train" && part != "valid")
+    fail(ErrorCode::kUsage, "--data: expected 'train' or 'valid', found '", part, "'");
+  const std::optional<train::DataConfig> run = run_data(model);
+  const train::DataConfig data = !config.empty() ? train::read_config(config, {}).data
+                                 : run           ? *run
+                                                 : train::DataConfig();
+  if (part == "valid" && !data.valid)
+    fail(ErrorCode::kUsage, "--data: the config has no validation data");
+  data::DatasetOptions source = part == "valid" ? *data.valid : data.train;
+  if (run)
+    data::apply_learnt(source, learnt_of(model, run));
+  else if (part == "valid")  // as in a training of that config
+    data::apply_learnt(source, data::make_dataset(data.train)->learnt());
+  return dataset_batches(model, data::make_dataset(source),
+                         prediction_loader(data.valid_loader, options.batch), source);
+}
+
+/// One NPZ file. Its arrays are read as the run's own arrays are if the run was trained on arrays
+/// (npz, npy) or on scaled columns; otherwise they are what the model takes.
+std::unique_ptr<Batches> open_arrays(const Predictor& model, const InputOptions& options,
+                                     const std::optional<train::DataConfig>& run) {
+  const std::string& path = options.paths[0];
+  if (!run) return array_batches(model, path, options.batch, {});
+  const std::vector<std::string> names = input_names(model);
+  const auto is_input = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const bool arrays = std::holds_alternative<data::NpzOptions>(run->train.source) ||
+                      std::holds_alternative<data::NpyOptions>(run->train.source);
+  std::vector<data::Learnt> scales;
+  for (const data::Learnt& each : learnt_of(model, run))
+    if (is_input(each.field) && (!each.shift.empty() || each.log)) scales.push_back(each);
+  std::vector<data::TransformOptions> transforms;
+  for (const data::TransformOptions& t : run->valid_loader.transforms) {
+    data::TransformOptions own = t;
+    std::erase_if(own.fields, [&](const std::string& f) { return !is_input(f); });
+    if (!own.fields.empty()) transforms.push_back(own);
+  }
+  const formats::NpzReader reader(path);
+  const bool other_types =
+      std::any_of(model.inputs().begin(), model.inputs().end(), [&](const auto& input) {
+        return reader.contains(input.first) &&
+               reader.header(input.first).dtype != input.second.dtype;
+      });
+  const bool as_data =
+      (arrays && !transforms.empty()) || !scales.empty() || (other_types && !transforms.empty());
+  if (!as_data) {
+    std::vector<std::string> warnings;
+    if (!transforms.empty())
+      warnings.push_back(
+          str(path, ": the arrays go to the model as they are; the run's transforms ",
+              "of its inputs are not applied (use --data with `kind: npz` for raw ", "data)"));
+    return array_batches(model, path, options.batch, warnings);
+  }
+  data::NpzOptions npz{path, {}};
+  for (const std::string& name : names) {
+    if (!reader.contains(name))
+      fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
+           expected_inputs(model), did_you_mean(name, reader.names()));
+    npz.arrays.emplace_back(name, name);
+  }
+  for (const std::string& name : names) {
+    const bool scaled = data::find_learnt(scales, name) != nullptr;
+    if (scaled && transforms.empty()) {
+      const auto& type =
+          std::find_if(model.inputs().begin(), model.inputs().end(), [&](const auto& input) {
+            return input.first == name;
+          })->second;
+      const auto& header = reader.header(name);
+      if (header.dtype != type.dtype || header.shape.size() != type.shape.size() ||
+          (header.shape.size() > 1 && type.shape.back().is_constant() &&
+           type.shape.back().value() != header.shape.back()))
+        fail(ErrorCode::kData, path, ": '", name, "' is ", text(header.dtype), str(header.shape),
+             ", the model takes ", type);
+    }
+  }
+  const std::string label = label_field(model);
+  const bool labelled = !label.empty() && !is_input(label) && reader.contains(label);
+  if (labelled) npz.arrays.emplace_back(label, label);
+  data::DatasetOptions source;
+  source.source = npz;
+  source.scales = scales;
+  data::LoaderOptions loader = prediction_loader(run->valid_loader, options.batch);
+  loader.transforms = transforms;
+  return dataset_batches(model, data::make_dataset(source), loader, source);
+}
+
+data::ImageFolderOptions image_options(const Predictor& model, const InputOptions& options,
+                                       const std::optional<train::DataConfig>& run) {
+  data::ImageFolderOptions images;
+  const auto& [name, type] = model.inputs().at(0);
+  const auto* trained = run ? std::get_if<data::ImageFolderOptions>(&run->train.source) : nullptr;
+  if (trained) {
+    images = *trained;
+    images.classes.clear();
+  } else {
+    const Shape& shape = type.shape;
+    images.channels = shape.size() == 4 && shape[1].is_constant() && shape[1].value() == 1 ? 1 : 3;
+    if (type.dtype == DType::kU16) images.dtype = DType::kU16;
+    images.label_field =
+        model.meaning().label_field.empty() ? "label" : model.meaning().label_field;
+  }
+  images.image_field = name;
+  images.path.clear();
+  images.files.clear();
+  if (is_directory(options.paths[0]))
+    images.path = options.paths[0];
+  else
+    images.files = options.paths;
+  return images;
+}
+
+}  // namespace
+
 std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options) {
   if (options.batch < 1)
     fail(ErrorCode::kUsage, "--batch: expected at least 1, found ", options.batch);
-  if (!options.data.empty()) {
-    std::string config = options.data, part = "valid";
-    if (config == "train" || config == "valid") {
-      part = config;
-      config.clear();
-    } else if (const size_t colon = config.rfind(':'); colon != std::string::npos && colon > 1) {
-      part = config.substr(colon + 1);
-      config.resize(colon);
-    }
-    if (part != "train" && part != "valid")
-      fail(ErrorCode::kUsage, "--data: expected 'train' or 'valid', found '", part, "'");
-    train::DataConfig data = data_section(model, config);
-    data::LoaderOptions loader = data.valid_loader;
-    loader.batch_size = options.batch;
-    loader.epochs = 1;
-    if (part == "valid" && !data.valid)
-      fail(ErrorCode::kUsage, "--data: the config has no validation data");
-    return std::make_unique<DatasetBatches>(
-        model, data::make_dataset(part == "valid" ? *data.valid : data.train), loader);
-  }
+  if (!options.data.empty()) return open_section(model, options);
   if (options.paths.empty())
     fail(ErrorCode::kUsage, "no input is given; the model takes ", expected_inputs(model));
   const std::string& first = options.paths[0];
   for (const std::string& path : options.paths)
     if (!file_exists(path) && !is_directory(path))
       fail(ErrorCode::kUsage, path, ": there is no such file or folder");
-  if (is_npz(first)) {
+  const std::optional<train::DataConfig> run = run_data(model);
+  const auto one_file = [&] {
     if (options.paths.size() > 1)
-      fail(ErrorCode::kUsage, "one .npz file is expected, found ", options.paths.size(), " inputs");
-    return std::make_unique<ArrayBatches>(model, first, options.batch);
+      fail(ErrorCode::kUsage, first, ": expected one file of this kind, found ",
+           options.paths.size(), " inputs");
+  };
+  if (is_npz(first)) {
+    one_file();
+    return open_arrays(model, options, run);
   }
-  const train::DataConfig run = data_section(model, "");
-  data::LoaderOptions loader = run.valid_loader;
-  loader.epochs = 1;
-  loader.shuffle = false;
-  loader.batch_size = options.batch;
+  data::LoaderOptions loader =
+      prediction_loader(run ? run->valid_loader : data::LoaderOptions(), options.batch);
   data::DatasetOptions source;
   const auto names = input_names(model);
   if (is_directory(first) || is_image(first)) {
-    data::ImageFolderOptions images;
-    if (is_directory(first))
-      images.path = first;
-    else
-      images.files = options.paths;
-    images.image_field = names.at(0);
-    images.label_field =
-        model.meaning().label_field.empty() ? "label" : model.meaning().label_field;
-    images.classes = model.meaning().classes;
-    images.inherited_classes = !images.classes.empty();
+    data::ImageFolderOptions images = image_options(model, options, run);
     const Shape& shape = model.inputs()[0].second.shape;
-    images.channels = shape.size() == 4 && shape[1].is_constant() && shape[1].value() == 1 ? 1 : 3;
-    source.source = images;
-    // Grey or colour pictures of any size come to the size that the model declares.
-    if (shape.size() == 4 && shape[2].is_constant() && shape[3].is_constant()) {
+    // A model without a run has no transforms: pictures get the size that it declares.
+    if (!run && shape.size() == 4 && shape[2].is_constant() && shape[3].is_constant()) {
       data::TransformOptions resize;
       resize.kind = data::TransformKind::kResize;
       resize.fields = {names[0]};
       resize.height = shape[2].value();
       resize.width = shape[3].value();
-      loader.transforms.insert(loader.transforms.begin(), resize);
+      loader.transforms.push_back(resize);
     }
-    std::erase_if(loader.transforms, [&](const data::TransformOptions& t) {
-      return std::find(t.fields.begin(), t.fields.end(), images.image_field) == t.fields.end();
-    });
+    source.source = images;
   } else if (extension(first) == ".csv" || extension(first) == ".tsv") {
+    one_file();
     data::CsvFileOptions csv;
-    if (const auto* trained = std::get_if<data::CsvFileOptions>(&run.train.source)) {
-      csv = *trained;
-      // Only what the model takes; a file to predict need not have labels.
-      std::erase_if(csv.fields, [&](const data::CsvField& f) {
-        return std::find(names.begin(), names.end(), f.name) == names.end();
-      });
-    }
+    if (run)
+      if (const auto* trained = std::get_if<data::CsvFileOptions>(&run->train.source))
+        csv = *trained;
     csv.path = first;
     source.source = csv;
   } else if (extension(first) == ".txt") {
+    one_file();
     data::TextOptions t;
-    if (const auto* trained = std::get_if<data::TextOptions>(&run.train.source)) t = *trained;
+    if (run)
+      if (const auto* trained = std::get_if<data::TextOptions>(&run->train.source)) t = *trained;
     t.path = first;
     t.windows = data::TextWindows::kConsecutive;
-    if (model.meaning().vocabulary) t.vocabulary = model.meaning().vocabulary->tokens();
     source.source = t;
   } else {
     fail(ErrorCode::kUsage, first,
          ": expected .npz, .csv, .tsv, .txt, images or a folder of images");
   }
-  return std::make_unique<DatasetBatches>(model, data::make_dataset(source), loader);
+  data::apply_learnt(source, learnt_of(model, run));
+  const data::DatasetOptions with_label = source;
+  if (auto* csv = std::get_if<data::CsvFileOptions>(&source.source))
+    // Only what the model takes; a file to predict need not have labels.
+    std::erase_if(csv->fields, [&](const data::CsvField& f) {
+      return std::find(names.begin(), names.end(), f.name) == names.end();
+    });
+  const data::DatasetPtr dataset = data::make_dataset(source);
+  for (data::TransformOptions& t : loader.transforms)
+    std::erase_if(t.fields, [&](const std::string& f) { return dataset->find_field(f) < 0; });
+  std::erase_if(loader.transforms,
+                [](const data::TransformOptions& t) { return t.fields.empty(); });
+  return dataset_batches(model, dataset, loader, with_label);
 }
 
 }  // namespace paddle::infer

@@ -10,6 +10,7 @@
 
 #include "data/loader.h"
 #include "infer/predictor.h"
+#include "train/data_config.h"
 
 namespace paddle::infer {
 
@@ -19,11 +20,21 @@ struct InputOptions {
   int64_t batch = 64;
 };
 
+/// A row that `on_bad_sample: skip` or `nan: skip` leaves out.
+struct SkippedRow {
+  int64_t index = 0;  ///< in the input
+  std::string place, reason;
+};
+
 struct InputBatch {
   std::vector<Array> inputs;        ///< per model input
   std::vector<std::string> places;  ///< per row: where it comes from
-  std::optional<Array> labels;      ///< if the data has the model's label field
-  int64_t rows = 0;
+  std::vector<int64_t> indices;     ///< per row: its number in the input, from 0
+  /// Per row, if the input has labels: the class, or the target in the units of the file. None
+  /// where a row has no label.
+  std::vector<std::optional<double>> labels;
+  std::vector<SkippedRow> skipped;  ///< rows before or among these
+  int64_t rows = 0;                 ///< 0 for a batch of skipped rows alone
 };
 
 /// A stream of batches.
@@ -31,6 +42,12 @@ class Batches {
  public:
   virtual ~Batches() = default;
   virtual std::optional<InputBatch> next() = 0;
+  /// Whether rows may be left out.
+  virtual bool may_skip() const { return false; }
+  /// Whether rows carry labels.
+  virtual bool has_labels() const { return false; }
+  /// What was wrong, but not fatal, with the input: one line each.
+  virtual std::vector<std::string> warnings() const { return {}; }
 };
 
 /// Whether one batch is all that there will be, as far as names tell: one image, or arrays for an
@@ -40,6 +57,9 @@ bool is_one_batch(const std::string& model, const InputOptions& options);
 /// Names of the arrays that an ONNX file will be given; none for other models, and for other inputs
 /// than one NPZ file.
 std::set<std::string> given_arrays(const std::string& model, const InputOptions& options);
+
+/// The data section of the run that the model comes from; empty for other models.
+std::optional<train::DataConfig> run_data(const Predictor& model);
 
 std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options);
 

@@ -34,6 +34,20 @@ bool needs_cast(DType given, DType wanted) {
   return given == (info(wanted).kind == DTypeKind::kSigned ? DType::kI8 : DType::kU8);
 }
 
+Array cast_given(const Array& a, DType wanted, const std::string& what) {
+  const DTypeInfo& type = info(wanted);
+  if (type.kind == DTypeKind::kSigned || type.kind == DTypeKind::kUnsigned) {
+    const bool is_signed = type.kind == DTypeKind::kSigned;
+    const int64_t low = is_signed ? -(int64_t{1} << (type.bits - 1)) : 0;
+    const int64_t high = (int64_t{1} << (is_signed ? type.bits - 1 : type.bits)) - 1;
+    for (int64_t i = 0; i < a.size(); ++i)
+      if (const int64_t x = a.integer(i); x < low || x > high)
+        fail(ErrorCode::kData, what, ": element ", i, " is ", x, ", expected ", low, " to ", high,
+             " for ", text(wanted));
+  }
+  return runtime::cast_array(a, wanted);
+}
+
 namespace {
 
 using formats::NpzReader;
@@ -53,8 +67,9 @@ Value read_npz_tensor(const NpzReader& file, const std::string& name, std::optio
     return Value::of_strings(std::move(s.shape), std::move(s.items));
   }
   const Array a = file.read(name);
-  return Value(
-      Tensor(wanted && needs_cast(a.dtype, *wanted) ? runtime::cast_array(a, *wanted) : a));
+  return Value(Tensor(wanted && needs_cast(a.dtype, *wanted)
+                          ? cast_given(a, *wanted, str("array '", name, "'"))
+                          : a));
 }
 
 Value read_npz_value(const NpzReader& file, const std::string& name, const ValueType& type) {

@@ -36,5 +36,7 @@ formats::NamedArrays onnx_arrays(const onnx::Session& model, const onnx::Values&
 /// NumPy has no bfloat16, 8-bit floats or integers below 8 bits: their numbers come in a type that
 /// holds them.
 bool needs_cast(DType given, DType wanted);
+/// Casts an array that `needs_cast`; kData, with `what`, where an integer is out of range.
+Array cast_given(const Array& a, DType wanted, const std::string& what);
 
 }  // namespace paddle::infer

@@ -23,6 +23,13 @@ namespace fs = std::filesystem;
 /// Traces that are kept, of a model that asks for `static(dim)`.
 constexpr size_t kMaxTraces = 8;
 
+train::Scores scores_of(const std::string& kind) {
+  return kind == "logits"              ? train::Scores::kLogits
+         : kind == "probabilities"     ? train::Scores::kProbabilities
+         : kind == "log_probabilities" ? train::Scores::kLogProbabilities
+                                       : train::Scores::kUnknown;
+}
+
 Meaning read_meaning(const fs::path& folder) {
   Meaning m;
   if (file_exists((folder / "config.yaml").string())) {
@@ -30,6 +37,8 @@ Meaning read_meaning(const fs::path& folder) {
     m.config = model::read_document((folder / "config.yaml").string(), diagnostics);
     diagnostics.raise();
   }
+  if (const std::string learnt = (folder / "learnt.json").string(); file_exists(learnt))
+    m.learnt = data::read_learnt(learnt);
   const std::string file = (folder / "model.json").string();
   if (file_exists((folder / "vocabulary.json").string()))
     m.vocabulary = data::Vocabulary::read((folder / "vocabulary.json").string());
@@ -48,6 +57,15 @@ Meaning read_meaning(const fs::path& folder) {
       if (field.contains("classes"))
         m.classes = field.at("classes").get<std::vector<std::string>>();
     }
+    if (json.contains("ignore_index")) m.ignore_index = json.at("ignore_index").get<int64_t>();
+    if (json.contains("scores")) {
+      m.scored_output = json.at("scores").at("output").get<std::string>();
+      m.scores = scores_of(json.at("scores").at("kind").get<std::string>());
+    }
+    if (json.contains("targets"))
+      for (const auto& target : json.at("targets"))
+        m.targets.push_back(
+            {target.at("field").get<std::string>(), target.at("output").get<std::string>()});
     if (json.value("vocabulary_level", "") == "bytes") m.vocabulary = data::Vocabulary::bytes();
   } catch (const nlohmann::json::exception&) {
     fail(ErrorCode::kModel, file, ": is damaged");
@@ -216,6 +234,10 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   Trace trace;
   trace.fixed = std::move(fixed);
   trace.function = function;
+  scales_.clear();
+  for (size_t i = 0; i < function->outputs.size(); ++i)
+    if (function->outputs[i].kind == ir::PortKind::kValue)
+      scales_.push_back(train::output_scale(*function, i));
   bind_weights(*function, store_);
   trace.executable =
       runtime::optimized(function, compile_, {.plan = {.profile = profile_}}, observe_);
@@ -296,6 +318,17 @@ const std::vector<Array>& Predictor::run(const std::vector<Array>& inputs) {
   results_.resize(trace.user_output.size());
   for (size_t i = 0; i < results_.size(); ++i) results_[i] = results[trace.user_output[i]];
   return results_;
+}
+
+train::Scores Predictor::scores(size_t i) const {
+  const auto scale = i < scales_.size() ? scales_[i] : train::OutputScale::kUnknown;
+  if (scale == train::OutputScale::kSoftmax) return train::Scores::kProbabilities;
+  if (scale == train::OutputScale::kLogSoftmax) return train::Scores::kLogProbabilities;
+  return outputs_[i] == meaning_.scored_output ? meaning_.scores : train::Scores::kUnknown;
+}
+
+bool Predictor::is_sigmoid(size_t i) const {
+  return i < scales_.size() && scales_[i] == train::OutputScale::kSigmoid;
 }
 
 double Predictor::flops(const std::vector<Array>& inputs) {

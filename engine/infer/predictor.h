@@ -20,6 +20,8 @@
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/checkpoint.h"
+#include "train/index_ranges.h"
+#include "train/predict.h"
 
 namespace paddle::infer {
 
@@ -42,6 +44,11 @@ struct Meaning {
   std::vector<std::string> classes;  ///< names, if it is a classifier with names
   int64_t class_count = 0;           ///< 0 if it is no classifier
   std::string label_field;
+  std::optional<int64_t> ignore_index;  ///< marks samples without a label
+  std::string scored_output;            ///< the output that the loss takes as class scores
+  train::Scores scores = train::Scores::kUnknown;
+  std::vector<train::TargetUse> targets;  ///< fields that the loss compares with outputs
+  std::vector<data::Learnt> learnt;       ///< from the run's training rows
   std::optional<data::Vocabulary> vocabulary;
   std::optional<model::Node> config;  ///< the run's resolved config
 };
@@ -67,6 +74,10 @@ class Predictor {
   const std::vector<Array>& run(const std::vector<Array>& inputs);
   /// The ONNX model behind this one, or null if it is of another kind.
   onnx::Session* onnx() const { return onnx_.get(); }
+  /// What the class scores of output `i` are.
+  train::Scores scores(size_t i) const;
+  /// Whether output `i` is a sigmoid, whose values are probabilities one by one.
+  bool is_sigmoid(size_t i) const;
   /// Floating-point operations for inputs of these shapes.
   double flops(const std::vector<Array>& inputs);
   /// States that live for one sequence go back to their beginning.
@@ -97,6 +108,7 @@ class Predictor {
   std::string name_;
   std::vector<std::pair<std::string, TensorType>> inputs_;
   std::vector<std::string> outputs_;
+  std::vector<train::OutputScale> scales_;  ///< per output, of the last trace
   Meaning meaning_;
   train::Store store_;
   std::map<std::string, Array> live_states_;  ///< of the running sequence

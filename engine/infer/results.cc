@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -13,13 +14,21 @@
 namespace paddle::infer {
 namespace {
 
-/// Probabilities of a row of logits.
-std::vector<double> probabilities(const Array& logits, int64_t row, int64_t classes) {
+/// Probabilities of a row of class scores, which may be logits or probabilities already.
+std::vector<double> probabilities(const Predictor& model, const Array& scores, int64_t row,
+                                  int64_t classes) {
   std::vector<double> p(static_cast<size_t>(classes));
-  double top = -INFINITY, sum = 0;
-  for (int64_t c = 0; c < classes; ++c) top = std::max(top, logits.number(row * classes + c));
   for (int64_t c = 0; c < classes; ++c)
-    sum += p[static_cast<size_t>(c)] = std::exp(logits.number(row * classes + c) - top);
+    p[static_cast<size_t>(c)] = scores.number(row * classes + c);
+  const train::Scores kind = model.scores(0);
+  if (model.is_sigmoid(0) || kind == train::Scores::kProbabilities) return p;
+  if (kind == train::Scores::kLogProbabilities) {
+    for (double& v : p) v = std::exp(v);
+    return p;
+  }
+  const double top = *std::max_element(p.begin(), p.end());
+  double sum = 0;
+  for (double& v : p) sum += v = std::exp(v - top);
   for (double& v : p) v /= sum;
   return p;
 }
@@ -35,11 +44,14 @@ std::string class_name(const Predictor& model, int64_t index) {
                                                     : std::to_string(index);
 }
 
-/// Outputs of all batches, joined along the first axis.
+/// Outputs of all batches, joined along the first axis. Skipped rows are NaN (0 for integers), and
+/// `skipped` lists their numbers.
 class NpzResults final : public ResultWriter {
  public:
   NpzResults(const Predictor& model, std::string path) : model_(model), path_(std::move(path)) {}
-  void add(const InputBatch&, const std::vector<Array>& outputs) override {
+  void add(const InputBatch& batch, const std::vector<Array>& outputs) override {
+    for (const SkippedRow& row : batch.skipped) skipped_.push_back(row.index);
+    if (outputs.empty()) return;
     parts_.resize(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Array packed = outputs[i].contiguous();
@@ -52,11 +64,41 @@ class NpzResults final : public ResultWriter {
   void close() override {
     formats::NamedArrays arrays;
     for (size_t i = 0; i < parts_.size(); ++i)
-      arrays.push_back({model_.outputs()[i], joined(parts_[i])});
+      arrays.push_back({model_.outputs()[i], with_skipped(joined(parts_[i]))});
+    if (!skipped_.empty())
+      arrays.push_back(
+          {"skipped", Array::from<int64_t>(skipped_, {static_cast<int64_t>(skipped_.size())})});
     formats::write_npz(path_, arrays);
   }
 
  private:
+  /// Puts rows without a value where rows were skipped.
+  Array with_skipped(const Array& rows) const {
+    if (skipped_.empty() || rows.shape.empty()) return rows;
+    Array out = rows;
+    out.shape[0] += static_cast<int64_t>(skipped_.size());
+    out = Array::zeros(rows.dtype, out.shape);
+    if (is_float(rows.dtype) && info(rows.dtype).has_kernels)
+      visit_float(rows.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        std::fill_n(out.data<T>(), out.size(), T(std::numeric_limits<float>::quiet_NaN()));
+      });
+    if (rows.size() == 0) return out;
+    const auto row_bytes =
+        static_cast<size_t>(storage_bytes(rows.dtype, rows.size() / rows.shape[0]));
+    const auto* from = static_cast<const std::byte*>(rows.raw());
+    auto* to = static_cast<std::byte*>(out.raw());
+    auto skipped = skipped_.begin();
+    for (int64_t row = 0; row < out.shape[0]; ++row, to += row_bytes) {
+      if (skipped != skipped_.end() && *skipped == row) {
+        ++skipped;
+        continue;
+      }
+      std::memcpy(to, from, row_bytes);
+      from += row_bytes;
+    }
+    return out;
+  }
   static Array joined(const std::vector<Array>& parts) {
     if (parts.size() == 1) return parts[0];
     Dims shape = parts[0].shape;
@@ -85,6 +127,7 @@ class NpzResults final : public ResultWriter {
   const Predictor& model_;
   std::string path_;
   std::vector<std::vector<Array>> parts_;
+  std::vector<int64_t> skipped_;
 };
 
 nlohmann::ordered_json json_value(const Array& a, int64_t begin, const Dims& shape, size_t axis) {
@@ -106,28 +149,78 @@ nlohmann::ordered_json json_value(const Array& a, int64_t begin, const Dims& sha
 class RowResults final : public ResultWriter {
  public:
   enum class Form { kJson, kCsv, kPlain };
-  RowResults(const Predictor& model, Form form, std::string path,
+  RowResults(const Predictor& model, Form form, std::string path, ShownColumns shown,
              std::function<void(const std::string&)> line)
-      : model_(model), form_(form), line_(std::move(line)) {
+      : model_(model), form_(form), line_(std::move(line)), shown_(shown) {
     if (!path.empty()) file_ = std::make_unique<AtomicFile>(path);
   }
   void add(const InputBatch& batch, const std::vector<Array>& outputs) override {
     std::vector<Array> packed;
     for (const Array& a : outputs) packed.push_back(a.contiguous());
-    if (form_ == Form::kCsv && row_ == 0) emit(csv_header(packed));
-    for (int64_t i = 0; i < batch.rows; ++i, ++row_) {
-      const std::string place =
-          i < static_cast<int64_t>(batch.places.size()) ? batch.places[static_cast<size_t>(i)] : "";
-      emit(form_ == Form::kJson  ? json_row(packed, i, place)
-           : form_ == Form::kCsv ? csv_row(packed, i, place)
-                                 : plain_row(packed, i, place));
+    if (form_ == Form::kCsv && !header_ && !packed.empty()) {
+      emit(csv_header(packed));
+      header_ = true;
+      for (const SkippedRow& row : waiting_) emit(skipped_row(row));
+      waiting_.clear();
     }
+    auto skipped = batch.skipped.begin();
+    for (int64_t i = 0; i < batch.rows; ++i) {
+      const auto at = static_cast<size_t>(i);
+      Row row;
+      row.index = at < batch.indices.size() ? batch.indices[at] : i;
+      if (at < batch.places.size()) row.place = batch.places[at];
+      if (at < batch.labels.size()) row.label = batch.labels[at];
+      for (; skipped != batch.skipped.end() && skipped->index < row.index; ++skipped)
+        skip(*skipped);
+      emit(form_ == Form::kJson  ? json_row(packed, i, row)
+           : form_ == Form::kCsv ? csv_row(packed, i, row)
+                                 : plain_row(packed, i, row));
+    }
+    for (; skipped != batch.skipped.end(); ++skipped) skip(*skipped);
   }
   void close() override {
+    if (!waiting_.empty()) {  // nothing but skipped rows
+      emit("row,source,skipped");
+      columns_ = 0;
+      for (const SkippedRow& row : waiting_) emit(skipped_row(row));
+    }
     if (file_) file_->commit();
   }
 
  private:
+  struct Row {
+    int64_t index = 0;
+    std::string place = {};
+    std::optional<double> label = {};
+  };
+  void skip(const SkippedRow& row) {
+    if (form_ == Form::kCsv && !header_)
+      waiting_.push_back(row);
+    else
+      emit(skipped_row(row));
+  }
+  std::string skipped_row(const SkippedRow& row) const {
+    if (form_ == Form::kPlain) return row.place + ": skipped (" + row.reason + ")";
+    if (form_ == Form::kCsv)
+      return str(row.index, ",", formats::csv_quote(row.place), std::string(columns_, ','), ",",
+                 formats::csv_quote(row.reason));
+    nlohmann::ordered_json o;
+    o["row"] = row.index;
+    o["source"] = row.place;
+    o["skipped"] = row.reason;
+    return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  /// The name of a class, or a number; null without a label.
+  nlohmann::ordered_json label_of(const std::vector<Array>& outputs, const Row& row) const {
+    if (!row.label || (model_.meaning().ignore_index &&
+                       *row.label == static_cast<double>(*model_.meaning().ignore_index)))
+      return {};
+    if (is_classification(model_, outputs[0]))
+      return class_name(model_, static_cast<int64_t>(*row.label));
+    if (*row.label == std::trunc(*row.label) && std::abs(*row.label) < 0x1p53)
+      return static_cast<int64_t>(*row.label);
+    return *row.label;
+  }
   void emit(const std::string& text) {
     if (file_)
       file_->write(text + "\n");
@@ -141,13 +234,13 @@ class RowResults final : public ResultWriter {
     const Dims shape = row_shape(a);
     return element_count(std::span<const int64_t>(shape));
   }
-  std::string json_row(const std::vector<Array>& outputs, int64_t i,
-                       const std::string& place) const {
+  std::string json_row(const std::vector<Array>& outputs, int64_t i, const Row& row) const {
     nlohmann::ordered_json o;
-    o["row"] = row_;
-    if (!place.empty()) o["source"] = place;
+    o["row"] = row.index;
+    if (!row.place.empty()) o["source"] = row.place;
+    if (shown_.labels) o["label"] = label_of(outputs, row);
     if (is_classification(model_, outputs[0])) {
-      const auto p = probabilities(outputs[0], i, outputs[0].shape[1]);
+      const auto p = probabilities(model_, outputs[0], i, outputs[0].shape[1]);
       const auto best = std::max_element(p.begin(), p.end()) - p.begin();
       o["class"] = class_name(model_, best);
       o["probability"] = p[static_cast<size_t>(best)];
@@ -159,8 +252,13 @@ class RowResults final : public ResultWriter {
     }
     return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
-  std::string csv_header(const std::vector<Array>& outputs) const {
-    std::string out = "row,source";
+  std::string csv_header(const std::vector<Array>& outputs) {
+    std::string out = value_columns(outputs);
+    columns_ = static_cast<size_t>(std::count(out.begin(), out.end(), ','));
+    return "row,source" + out + (shown_.skipped ? ",skipped" : "");
+  }
+  std::string value_columns(const std::vector<Array>& outputs) const {
+    std::string out = shown_.labels ? ",label" : "";
     if (is_classification(model_, outputs[0])) {
       out += ",class,probability";
       for (int64_t c = 0; c < outputs[0].shape[1]; ++c)
@@ -174,16 +272,23 @@ class RowResults final : public ResultWriter {
                                             : model_.outputs()[k] + "_" + std::to_string(c));
     return out;
   }
-  std::string csv_row(const std::vector<Array>& outputs, int64_t i,
-                      const std::string& place) const {
-    std::string out = std::to_string(row_) + "," + formats::csv_quote(place);
+  std::string csv_row(const std::vector<Array>& outputs, int64_t i, const Row& row) const {
+    std::string out = str(row.index, ",", formats::csv_quote(row.place));
+    if (shown_.labels) {
+      const auto label = label_of(outputs, row);
+      out += ",";
+      if (label.is_string())
+        out += formats::csv_quote(label.get<std::string>());
+      else if (!label.is_null())
+        out += label.dump();
+    }
     if (is_classification(model_, outputs[0])) {
-      const auto p = probabilities(outputs[0], i, outputs[0].shape[1]);
+      const auto p = probabilities(model_, outputs[0], i, outputs[0].shape[1]);
       const auto best = std::max_element(p.begin(), p.end()) - p.begin();
       out += "," + formats::csv_quote(class_name(model_, best)) + "," +
              format_double(p[static_cast<size_t>(best)]);
       for (const double v : p) out += "," + format_double(v);
-      return out;
+      return out + (shown_.skipped ? "," : "");
     }
     for (const Array& a : outputs)
       for (int64_t c = 0; c < row_size(a); ++c) {
@@ -191,13 +296,16 @@ class RowResults final : public ResultWriter {
         out +=
             "," + (is_float(a.dtype) ? format_double(a.number(at)) : std::to_string(a.integer(at)));
       }
-    return out;
+    return out + (shown_.skipped ? "," : "");
   }
-  std::string plain_row(const std::vector<Array>& outputs, int64_t i,
-                        const std::string& place) const {
-    const std::string head = place.empty() ? str("row ", row_) : place;
-    if (!is_classification(model_, outputs[0])) return head + ": " + json_row(outputs, i, "");
-    const auto p = probabilities(outputs[0], i, outputs[0].shape[1]);
+  std::string plain_row(const std::vector<Array>& outputs, int64_t i, const Row& row) const {
+    const std::string head = row.place.empty() ? str("row ", row.index) : row.place;
+    if (!is_classification(model_, outputs[0])) {
+      Row without_place = row;
+      without_place.place.clear();
+      return head + ": " + json_row(outputs, i, without_place);
+    }
+    const auto p = probabilities(model_, outputs[0], i, outputs[0].shape[1]);
     const auto best = std::max_element(p.begin(), p.end()) - p.begin();
     const double rounded = std::round(p[static_cast<size_t>(best)] * 1e4) / 1e4;
     return head + ": " + class_name(model_, best) + "  (" + format_double(rounded) + ")";
@@ -206,8 +314,11 @@ class RowResults final : public ResultWriter {
   const Predictor& model_;
   Form form_;
   std::function<void(const std::string&)> line_;
+  ShownColumns shown_;
   std::unique_ptr<AtomicFile> file_;
-  int64_t row_ = 0;
+  bool header_ = false;
+  size_t columns_ = 0;               ///< of CSV, between `source` and `skipped`
+  std::vector<SkippedRow> waiting_;  ///< for the header
 };
 
 }  // namespace
@@ -215,24 +326,45 @@ class RowResults final : public ResultWriter {
 std::vector<Decision> decide(const Predictor& model, const Array& output) {
   std::vector<Decision> out;
   if (!is_classification(model, output)) return out;
-  const Array logits = output.contiguous();
-  for (int64_t i = 0; i < logits.shape[0]; ++i) {
-    const auto p = probabilities(logits, i, logits.shape[1]);
+  const Array scores = output.contiguous();
+  for (int64_t i = 0; i < scores.shape[0]; ++i) {
+    const auto p = probabilities(model, scores, i, scores.shape[1]);
     const auto best = std::max_element(p.begin(), p.end()) - p.begin();
     out.push_back({best, class_name(model, best), p[static_cast<size_t>(best)]});
   }
   return out;
 }
 
+OutputUnits::OutputUnits(const Predictor& model) {
+  const Meaning& meaning = model.meaning();
+  if (meaning.targets.empty()) return;
+  const auto run = run_data(model);
+  if (!run) return;
+  for (const train::TargetUse& target : meaning.targets) {
+    data::TargetScale scale(target.field, meaning.learnt, run->valid_loader.transforms);
+    const auto& names = model.outputs();
+    const auto at = std::find(names.begin(), names.end(), target.output) - names.begin();
+    if (!scale.is_identity()) scales_.emplace_back(static_cast<size_t>(at), std::move(scale));
+  }
+}
+
+std::vector<Array> OutputUnits::restored(const std::vector<Array>& outputs) const {
+  std::vector<Array> out = outputs;
+  for (const auto& [i, scale] : scales_)
+    if (i < out.size() && is_float(out[i].dtype)) out[i] = scale.restored(out[i]);
+  return out;
+}
+
 std::unique_ptr<ResultWriter> open_results(const Predictor& model, const std::string& path,
+                                           ShownColumns shown,
                                            const std::function<void(const std::string&)>& line) {
+  using Form = RowResults::Form;
   const std::string ending = std::filesystem::path(path).extension().string();
-  if (path.empty()) return std::make_unique<RowResults>(model, RowResults::Form::kPlain, "", line);
+  if (path.empty()) return std::make_unique<RowResults>(model, Form::kPlain, "", shown, line);
   if (ending == ".npz") return std::make_unique<NpzResults>(model, path);
-  if (ending == ".csv")
-    return std::make_unique<RowResults>(model, RowResults::Form::kCsv, path, line);
+  if (ending == ".csv") return std::make_unique<RowResults>(model, Form::kCsv, path, shown, line);
   if (ending == ".jsonl" || ending == ".json")
-    return std::make_unique<RowResults>(model, RowResults::Form::kJson, path, line);
+    return std::make_unique<RowResults>(model, Form::kJson, path, shown, line);
   fail(ErrorCode::kUsage, "--output: expected a name ending in .npz, .csv or .jsonl, found '", path,
        "'");
 }

@@ -4,31 +4,51 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "data/target_scale.h"
 #include "infer/batches.h"
 #include "infer/predictor.h"
 
 namespace paddle::infer {
 
-/// The most likely class of a row of logits.
+/// The most likely class of a row of class scores.
 struct Decision {
   int64_t index = 0;
   std::string name;
   double probability = 0;
 };
 /// Decisions for the rows of [rows, classes]; empty if that is not what the first output is.
-std::vector<Decision> decide(const Predictor& model, const Array& logits);
+std::vector<Decision> decide(const Predictor& model, const Array& scores);
+
+/// Brings outputs that the loss compares with a scaled field to the units of the data files.
+class OutputUnits {
+ public:
+  explicit OutputUnits(const Predictor& model);
+  std::vector<Array> restored(const std::vector<Array>& outputs) const;
+
+ private:
+  std::vector<std::pair<size_t, data::TargetScale>> scales_;  ///< by the number of the output
+};
+
+/// Columns that not every input has.
+struct ShownColumns {
+  bool labels = false;   ///< `label`: the class or the target of the input
+  bool skipped = false;  ///< `skipped`: why a row was left out (CSV; JSONL has it where it applies)
+};
 
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;
+  /// `outputs` is empty for a batch of skipped rows alone.
   virtual void add(const InputBatch& batch, const std::vector<Array>& outputs) = 0;
   virtual void close() = 0;
 };
 
 /// By the file's ending: .npz, .csv or .jsonl. "" gives lines by `line`.
 std::unique_ptr<ResultWriter> open_results(const Predictor& model, const std::string& path,
+                                           ShownColumns shown,
                                            const std::function<void(const std::string&)>& line);
 
 }  // namespace paddle::infer

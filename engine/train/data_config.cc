@@ -88,6 +88,8 @@ Spec dataset_spec() {
   images.add("image_field", Spec::text().fallback("image"))
       .add("label_field", Spec::text().fallback("label"));
   images.add("classes", words);
+  images.add("dtype", Spec::word({"uint8", "uint16"}).fallback("uint8"));
+  images.add("reduce_16_bit", Spec::boolean().fallback("false"));
   npy.add("files", Spec::map_of(Spec::text()).required());
   npz.add("path", Spec::text().required()).add("arrays", Spec::map_of(Spec::text()).fallback("{}"));
   random.add("size", Spec::integer().at_least(1).fallback("1024"))
@@ -218,6 +220,8 @@ data::DatasetOptions read_dataset(const Section& s) {
     i.image_field = s.text("image_field");
     i.label_field = s.text("label_field");
     i.classes = s.texts("classes");
+    i.dtype = s.text("dtype") == "uint16" ? DType::kU16 : DType::kU8;
+    i.reduce_16_bit = s.boolean("reduce_16_bit");
     if (i.path.empty() == i.files.empty())
       throw Error(ErrorCode::kConfig, "images: give either path or files", s.node().place());
     o.source = i;

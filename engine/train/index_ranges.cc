@@ -58,13 +58,56 @@ void IndexWatch::note_label(const OpCall& call, size_t operand, const Dim& class
   note(label, classes, ignored);
   if (!use_.label.empty() || !classes.constant() || !is_integer(label.dtype())) return;
   use_.label = field_of(label, function_);
+  scored_ = origin_of(ir::traced_value(call.operands[0]));
+  const int softmax = call.op.attr_index("use_softmax");
+  if (call.op.name() == "nll_loss")
+    use_.scores = Scores::kLogProbabilities;
+  else if (softmax >= 0 && !call.attrs[static_cast<size_t>(softmax)].as_bool())
+    use_.scores = Scores::kProbabilities;
+  else
+    use_.scores = Scores::kLogits;
   use_.classes = *classes.constant();
   const int reduction = call.op.attr_index("reduction");
   if (reduction >= 0 && call.attrs[static_cast<size_t>(reduction)].as_string() == "mean")
     use_.ignored = ignored;
 }
 
+void IndexWatch::note_comparison(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return;
+  const std::string first = field_of(a, function_), second = field_of(b, function_);
+  if (first.empty() == second.empty()) return;
+  comparisons_.push_back(
+      {first.empty() ? second : first, origin_of(ir::traced_value(first.empty() ? a : b))});
+}
+
+IndexUse IndexWatch::use(const std::vector<std::pair<std::string, Tensor>>& outputs,
+                         const std::vector<std::string>& inputs) const {
+  IndexUse use = use_;
+  for (const auto& [name, tensor] : outputs) {
+    const ir::Value* value = origin_of(ir::traced_value(tensor));
+    if (value == scored_ && use.scored_output.empty()) use.scored_output = name;
+    for (const Comparison& each : comparisons_) {
+      const bool is_input = std::find(inputs.begin(), inputs.end(), each.field) != inputs.end();
+      const bool known = std::any_of(use.targets.begin(), use.targets.end(), [&](const auto& t) {
+        return t.field == each.field || t.output == name;
+      });
+      if (each.with == value && !is_input && !known) use.targets.push_back({each.field, name});
+    }
+  }
+  return use;
+}
+
 Tensors IndexWatch::apply(const OpCall& call) {
+  static const std::set<std::string_view> kComparing = {"subtract",
+                                                        "mse_loss",
+                                                        "l1_loss",
+                                                        "smooth_l1_loss",
+                                                        "square_error_cost",
+                                                        "binary_cross_entropy",
+                                                        "binary_cross_entropy_with_logits",
+                                                        "log_loss",
+                                                        "gaussian_nll_loss",
+                                                        "soft_margin_loss"};
   const std::string_view name = call.op.name();
   if (name == "cross_entropy" || name == "softmax_cross_entropy") {
     const Shape& logits = call.operands[0].shape();
@@ -75,6 +118,8 @@ Tensors IndexWatch::apply(const OpCall& call) {
   } else if (name == "nll_loss") {
     const Shape& input = call.operands[0].shape();
     if (input.size() >= 2) note_label(call, 1, input[1]);
+  } else if (kComparing.contains(name)) {
+    note_comparison(call.operands[0], call.operands[1]);
   } else if (name == "embedding") {
     note(call.operands[0], call.operands[1].shape()[0], std::nullopt);
   }

@@ -12,7 +12,15 @@
 
 namespace paddle::train {
 
-/// How a program uses the integers of the data.
+/// What the class scores are that a loss takes.
+enum class Scores { kUnknown, kLogits, kProbabilities, kLogProbabilities };
+
+/// A field that a loss compares with an output of the model, element by element.
+struct TargetUse {
+  std::string field, output;
+};
+
+/// How a program uses the fields of the data.
 struct IndexUse {
   /// One range per field: where several uses differ, what all of them take.
   std::vector<data::ValueRange> ranges;
@@ -20,6 +28,9 @@ struct IndexUse {
   int64_t classes = 0;  ///< of that loss
   /// If that loss is a mean over the labels that are not this one.
   std::optional<int64_t> ignored;
+  std::string scored_output = {};  ///< the model's output that this loss takes; "" if none
+  Scores scores = Scores::kUnknown;
+  std::vector<TargetUse> targets = {};
 };
 
 /// Passes all calls on and notes those that use an input of the traced function as an index.
@@ -34,13 +45,22 @@ class IndexWatch final : public Interpreter {
                int64_t max_steps) override;
   bool traces() const override { return true; }
 
-  const IndexUse& use() const { return use_; }
+  /// After the trace. `outputs` are the model's, by name; `inputs` are fields that are no targets.
+  IndexUse use(const std::vector<std::pair<std::string, Tensor>>& outputs,
+               const std::vector<std::string>& inputs) const;
 
  private:
   void note(const Tensor& index, const Dim& bound, std::optional<int64_t> also);
   void note_label(const OpCall& call, size_t operand, const Dim& classes);
+  void note_comparison(const Tensor& a, const Tensor& b);
+  struct Comparison {
+    std::string field;
+    const ir::Value* with;
+  };
   const ir::Function& function_;
   IndexUse use_;
+  const ir::Value* scored_ = nullptr;
+  std::vector<Comparison> comparisons_;
 };
 
 }  // namespace paddle::train

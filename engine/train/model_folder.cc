@@ -1,6 +1,7 @@
 #include "train/model_folder.h"
 
 #include <filesystem>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -72,6 +73,7 @@ void write_meaning(const std::string& path, const RunConfig& config,
   Node document = config.document;
   for (const data::Learnt& learnt : dataset.learnt()) state_learnt(folder, document, learnt);
   write_file_atomically((folder / "config.yaml").string(), model::dump_yaml(document));
+  write_file_atomically((folder / "learnt.json").string(), data::learnt_json(dataset.learnt()));
   nlohmann::json meaning = {
       {"version", 1}, {"name", config.name}, {"fields", nlohmann::json::array()}};
   for (const data::Field& f : fields) {
@@ -82,6 +84,16 @@ void write_meaning(const std::string& path, const RunConfig& config,
     meaning["fields"].push_back(field);
   }
   if (!use.label.empty()) meaning["label"] = use.label;
+  if (use.ignored) meaning["ignore_index"] = *use.ignored;
+  if (!use.scored_output.empty() && use.scores != Scores::kUnknown) {
+    static const std::map<Scores, const char*> kNames = {
+        {Scores::kLogits, "logits"},
+        {Scores::kProbabilities, "probabilities"},
+        {Scores::kLogProbabilities, "log_probabilities"}};
+    meaning["scores"] = {{"output", use.scored_output}, {"kind", kNames.at(use.scores)}};
+  }
+  for (const TargetUse& target : use.targets)
+    meaning["targets"].push_back({{"field", target.field}, {"output", target.output}});
   for (size_t i = 0; i < dataset.fields().size(); ++i)
     if (const data::Vocabulary* v = dataset.vocabulary(static_cast<int64_t>(i))) {
       write_file_atomically((folder / "vocabulary.json").string(), v->json());

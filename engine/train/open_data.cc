@@ -21,6 +21,28 @@ void check_same_fields(const std::vector<data::Field>& train,
   }
 }
 
+void warn_passed_over(const char* part, const data::Dataset& dataset,
+                      std::vector<std::string>& warnings) {
+  for (const std::string& line : dataset.passed_over())
+    warnings.push_back(str("data.", part, ": ", line));
+}
+
+/// A validation sample that is trained on tells nothing about new ones.
+void warn_overlap(const OpenData& data, std::vector<std::string>& warnings) {
+  if (data.train->paths().empty() || data.train->paths() != data.valid->paths()) return;
+  const std::vector<bool> train = data.train->used_sources(), valid = data.valid->used_sources();
+  if (train.size() != valid.size()) return;
+  int64_t shared = 0, total = 0;
+  for (size_t i = 0; i < valid.size(); ++i) {
+    total += valid[i];
+    shared += train[i] && valid[i];
+  }
+  if (shared > 0)
+    warnings.push_back(str("data.valid: ", shared, " of ", total, " samples of ",
+                           data.train->paths()[0],
+                           " are also in data.train; give each its own `range` or `part`"));
+}
+
 }  // namespace
 
 OpenData open_data(const model::Node& document, const DataConfig& config) {
@@ -36,10 +58,11 @@ OpenData open_data(const model::Node& document, const DataConfig& config) {
   OpenData out;
   out.train = placed(node("train"), [&] { return data::make_dataset(config.train); });
   out.train_loader = loader(node("train"), out.train, config.loader);
+  warn_passed_over("train", *out.train, out.warnings);
   if (!config.valid) return out;
   data::DatasetOptions valid = *config.valid;
-  data::apply_learnt(valid, out.train->learnt());
   placed(node("valid"), [&] {
+    data::apply_learnt(valid, out.train->learnt());
     out.valid = data::make_dataset(valid);
     return 0;
   });
@@ -48,6 +71,8 @@ OpenData open_data(const model::Node& document, const DataConfig& config) {
     check_same_fields(out.train_loader->fields(), out.valid_loader->fields());
     return 0;
   });
+  warn_passed_over("valid", *out.valid, out.warnings);
+  warn_overlap(out, out.warnings);
   return out;
 }
 

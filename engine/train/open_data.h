@@ -26,6 +26,8 @@ auto placed(const model::Node* node, F&& part) {
 struct OpenData {
   data::DatasetPtr train, valid;  ///< `valid` is null if the config has none
   std::unique_ptr<data::Loader> train_loader, valid_loader;
+  /// Files that are not read, and validation samples that are trained on, too.
+  std::vector<std::string> warnings;
 };
 
 /// Validation uses what the training data taught (scaling, vocabularies, classes), and must have

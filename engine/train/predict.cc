@@ -1,5 +1,7 @@
 #include "train/predict.h"
 
+#include <set>
+
 #include "autograd/autograd.h"
 #include "model/evaluator.h"
 #include "ops/call.h"
@@ -46,6 +48,20 @@ std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
   // Saved with the model: what a machine can fuse is decided where it runs.
   passes::run_standard(*function, runtime::pass_options({.fusion = false}));
   return function;
+}
+
+OutputScale output_scale(const ir::Function& function, size_t output) {
+  static const std::set<std::string_view> kKeeping = {"cast",    "reshape", "squeeze", "unsqueeze",
+                                                      "flatten", "copy",    "clip"};
+  const ir::Value* value = function.body.results[output];
+  while (value && value->producer && kKeeping.contains(value->producer->op->name()))
+    value = value->producer->operands[0];
+  if (!value || !value->producer) return OutputScale::kUnknown;
+  const std::string_view name = value->producer->op->name();
+  return name == "softmax"       ? OutputScale::kSoftmax
+         : name == "log_softmax" ? OutputScale::kLogSoftmax
+         : name == "sigmoid"     ? OutputScale::kSigmoid
+                                 : OutputScale::kUnknown;
 }
 
 ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,

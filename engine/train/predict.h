@@ -23,6 +23,11 @@ struct StaticDims {
 std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
                                                const model::EntryPoint& entry, Store& store,
                                                bool wide, StaticDims* dims = nullptr);
+/// What an output of a function of prediction is, as far as the operation that makes it tells.
+enum class OutputScale { kUnknown, kSoftmax, kLogSoftmax, kSigmoid };
+/// `output` counts the results of the function.
+OutputScale output_scale(const ir::Function& function, size_t output);
+
 /// A module with this one function (or none) and the store's parameters and model states.
 ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
                              const Store& store);

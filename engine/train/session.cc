@@ -160,9 +160,22 @@ void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interp
 IndexUse Session::index_use() {
   ir::Function f("ranges");
   IndexWatch watch(f);
+  IndexUse use;
   trace_part(
-      f, Part::kEvaluate, [](auto&&...) {}, &watch);
-  return watch.use();
+      f, Part::kEvaluate,
+      [&](ir::Tracer&, TracePorts&, const StepOutputs& out) {
+        const model::EntryPoint& entry = step_->definition().program->model;
+        const std::vector<std::string> names = model::output_names(entry);
+        std::vector<std::pair<std::string, Tensor>> outputs;
+        std::vector<std::string> inputs;
+        for (const model::Input& input : entry.inputs) inputs.push_back(input.name.text);
+        for (const auto& [name, value] : out.names)
+          if (value.is_tensor() && std::find(names.begin(), names.end(), name) != names.end())
+            outputs.push_back({name, value.tensor()});
+        use = watch.use(outputs, inputs);
+      },
+      &watch);
+  return use;
 }
 
 std::vector<NormCall> Session::norm_calls() {

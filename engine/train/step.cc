@@ -180,6 +180,7 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
     throw Error(ErrorCode::kConfig, str("loss: expected a floating value, found ", out.loss.type()),
                 d_.loss.where.place());
   if (training) return out;
+  out.names = names;
   for (const MetricCall& metric : d_.metrics) {
     Tensors taken;
     const nn::MetricInfo& info = *nn::find_metric(metric.metric);

@@ -56,6 +56,7 @@ struct StepInputs {
 struct StepOutputs {
   Tensor loss;                           ///< 0-D
   std::vector<Tensors> metric_operands;  ///< per metric
+  model::NamedValues names;              ///< what the loss could name: fields and outputs
 };
 
 class Step {

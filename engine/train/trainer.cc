@@ -352,6 +352,9 @@ void Trainer::Impl::finish(TrainResult& result) {
   if (!result.stopped_by) log_train();
   result.checkpoint = checkpoint();
   list_skipped();
+  for (const data::Loader* loader : {loader_.get(), valid_loader_.get()})
+    if (loader)
+      for (const std::string& line : loader->dataset().warnings()) observer_.warn(line);
   if (result.stopped_by) return;
   const Phase phase("writing the model");
   result.last_valid = last_valid_;

@@ -26,6 +26,24 @@ std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
   return out;
 }
 
+/// Images whose size the data does not declare must come in the size that the model takes.
+void check_image_sizes(const model::Program& program, const data::Loader& loader) {
+  const std::vector<Dims> shapes = loader.sample_shapes();
+  for (const auto& [name, type] : model::input_types(program, program.model)) {
+    const int64_t field = loader.dataset().find_field(name);
+    if (field < 0 || !type.ranked) continue;
+    const Dims& declared = loader.fields()[static_cast<size_t>(field)].shape;
+    const Dims& sample = shapes[static_cast<size_t>(field)];
+    if (declared == sample || type.shape.size() != sample.size() + 1) continue;
+    for (size_t d = 0; d < sample.size(); ++d)
+      if (const auto size = type.shape[d + 1].constant();
+          size && sample[d] >= 0 && *size != sample[d])
+        fail(ErrorCode::kData, loader.dataset().place(0), ": '", name, "' has shape ", str(sample),
+             " after the transforms, the model takes ", type,
+             "; add a transform, such as resize, or declare another input");
+  }
+}
+
 }  // namespace
 
 void Trainer::Impl::claim_folder() {
@@ -41,13 +59,16 @@ void Trainer::Impl::open_loaders() {
   OpenData opened = open_data(config_.document, config_.data);
   loader_ = std::move(opened.train_loader);
   valid_loader_ = std::move(opened.valid_loader);
+  for (const std::string& line : opened.warnings) observer_.warn(line);
+  check_image_sizes(*config_.program, *loader_);
+  if (valid_loader_) check_image_sizes(*config_.program, *valid_loader_);
 }
 
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
   std::vector<Dims> shapes;
-  for (const data::Field& f : loader.fields()) {
+  for (const Dims& sample : loader.sample_shapes()) {
     Dims dims = {samples};
-    for (const int64_t d : f.shape) dims.push_back(std::max<int64_t>(d, 1));
+    for (const int64_t d : sample) dims.push_back(std::max<int64_t>(d, 1));
     shapes.push_back(dims);
   }
   return shapes;

@@ -136,7 +136,141 @@ TEST_F(CsvDatasetTest, Vocabularies) {
   EXPECT_EQ(read(strict, 0)[0].data<int64_t>()[0], 1);
   EXPECT_TRUE(has(error_of([&] { read(strict, 1); }), ":3: column 'c': 'green'"));
   c.unknown_is_zero = true;
-  EXPECT_EQ(read(make("c\nred\ngreen\n", {c}), 1)[0].data<int64_t>()[0], 0);
+  const auto open = make("c\nred\ngreen\nother\n", {c});
+  EXPECT_EQ(read(open, 0)[0].data<int64_t>()[0], 2);
+  EXPECT_EQ(read(open, 1)[0].data<int64_t>()[0], 0);  // of its own, not that of "other"
+  EXPECT_EQ(read(open, 2)[0].data<int64_t>()[0], 1);
+  EXPECT_EQ(open->fields()[0].class_count, 3);
+  EXPECT_EQ(open->fields()[0].classes, (std::vector<std::string>{"<unknown>", "other", "red"}));
+  c.unknown_shares_zero = true;  // models of older versions
+  EXPECT_EQ(read(make("c\nred\n", {c}), 0)[0].data<int64_t>()[0], 1);
+}
+
+TEST_F(CsvDatasetTest, CategoriesThatAreNotUtf8AreRefusedWithTheirLine) {
+  const std::string content = "c\naa\nz\xe9\nz\xea\n";
+  const auto data = make(content, {categorical("c")});
+  EXPECT_EQ(data->fields()[0].classes, (std::vector<std::string>{"aa"}));
+  EXPECT_TRUE(has(error_of([&] { read(data, 1); }), ":3: column 'c': 'z\\xE9' is not UTF-8"));
+  CsvField unknown = categorical("c");
+  unknown.unknown_is_zero = true;
+  EXPECT_TRUE(has(error_of([&] { read(make(content, {unknown}), 1); }), "not UTF-8"));
+  CsvField hashed = categorical("c");
+  hashed.buckets = 10;
+  EXPECT_LT(read(make(content, {hashed}), 1)[0].data<int64_t>()[0], 10);
+}
+
+TEST_F(CsvDatasetTest, ValuesThatDoNotFitTheTypeAreRefused) {
+  CsvField x = numeric("a");
+  x.dtype = DType::kI8;
+  const auto data = make("a\n127\n128\n-129\n", {x});
+  EXPECT_EQ(read(data, 0)[0].data<int8_t>()[0], 127);
+  EXPECT_TRUE(has(error_of([&] { read(data, 1); }), ":3: column 'a': 128 does not fit int8"));
+  EXPECT_TRUE(has(error_of([&] { read(data, 2); }), ":4: column 'a': -129 does not fit int8"));
+  x.dtype = DType::kU8;
+  EXPECT_TRUE(has(error_of([&] { read(make("a\n-1\n", {x}), 0); }), "-1 does not fit uint8"));
+  x.missing = MissingPolicy::kFill;
+  for (const double fill : {300.0, -1.0, 0.5}) {
+    x.fill = fill;
+    EXPECT_TRUE(has(error_of([&] { make("a\n1\n", {x}); }, ErrorCode::kConfig), "fill is"));
+  }
+  x.fill = 255;
+  EXPECT_EQ(read(make("a,b\n,1\n", {x}), 0)[0].data<uint8_t>()[0], 255);
+  CsvField c = categorical("a");
+  c.dtype = DType::kI8;
+  std::string many = "a\n";
+  for (int i = 0; i < 129; ++i) many += "c" + std::to_string(i) + "\n";
+  EXPECT_TRUE(has(error_of([&] { make(many, {c}); }, ErrorCode::kConfig), "129 categories"));
+}
+
+TEST_F(CsvDatasetTest, OptionsWithoutEffectAreRefused) {
+  const auto refused = [&](CsvField field, const std::string& option) {
+    const std::string text = error_of([&] { make("a\n1\n", {field}); }, ErrorCode::kConfig);
+    EXPECT_TRUE(has(text, "`" + option + "`")) << text;
+  };
+  CsvField x = numeric("a");
+  x.buckets = 10;
+  refused(x, "buckets");
+  x = numeric("a"), x.per_column = true;
+  refused(x, "per_column");
+  x = numeric("a"), x.vocabulary = {"q"};
+  refused(x, "vocabulary");
+  x = numeric("a"), x.fill = 3;
+  refused(x, "fill");
+  CsvField c = categorical("a");
+  c.per_column = true;
+  refused(c, "per_column");
+  c = categorical("a"), c.buckets = 4, c.vocabulary = {"q"};
+  refused(c, "vocabulary");
+  c = categorical("a"), c.scaling = Scaling::kStandard;
+  refused(c, "scaling");
+}
+
+TEST_F(CsvDatasetTest, HeadersAndDataAreNotMistakenForEachOther) {
+  EXPECT_TRUE(has(error_of([&] { make("5.1,3.5\n4.9,3.0\n", {}); }), "set `header: false`"));
+  EXPECT_EQ(make("0,1\n4.9,3.0\n", {})->size(), 1);  // as pandas numbers columns
+  EXPECT_EQ(make("2001,2002\n4.9,3.0\n", {numeric("x", {"2002", "2001"})})->size(), 1);
+  CsvFileOptions bare;
+  bare.header = false;
+  bare.column_names = {"a", "b"};
+  EXPECT_TRUE(has(error_of([&] { make("a,b\n1,2\n", {}, bare); }), "set `header: true`"));
+  bare.column_names.clear();
+  EXPECT_TRUE(has(error_of([&] { read(make("a,b\n1,2\n", {}, bare), 0); }), "`header: true`"));
+}
+
+TEST_F(CsvDatasetTest, MissingValuesAreExplainedWithOptionsThatExist) {
+  EXPECT_TRUE(
+      has(error_of([&] { read(make("a,b\n,1\n", {}), 0); }), "set `missing: fill` and `fill: 0`"));
+}
+
+TEST_F(CsvDatasetTest, ValidationTakesWhatTheTrainingDataLearnt) {
+  CsvField x = numeric("x"), c = categorical("c");
+  x.scaling = Scaling::kStandard;
+  c.unknown_is_zero = true;
+  const auto train = make("x,c\n1,a\n3,b\n", {x, c});
+  const std::vector<Learnt> learnt = train->learnt();
+  const auto valid = [&](CsvField number, CsvField category) {
+    DatasetOptions options;
+    options.source =
+        CsvFileOptions{.path = path_, .column_names = {}, .fields = {number, category}};
+    apply_learnt(options, learnt);
+    return make_dataset(options);
+  };
+  write_file_atomically(path_, "x,c\n5,b\n5,z\n");
+  // (5 - 2) / 1, whether or not the section asks for scaling; its own vocabulary has no say.
+  CsvField other = categorical("c");
+  other.vocabulary = {"z", "b"};
+  for (const auto& data : {valid(x, c), valid(numeric("x"), categorical("c")), valid(x, other)}) {
+    EXPECT_EQ(read(data, 0)[0].number(0), 3);
+    EXPECT_EQ(read(data, 0)[1].number(0), 2);
+    EXPECT_EQ(read(data, 1)[1].number(0), 0);
+  }
+  CsvField own = numeric("x");
+  own.shift = {0}, own.factor = {1};
+  EXPECT_EQ(read(valid(own, c), 0)[0].number(0), 5);
+  CsvField plain = numeric("x");
+  const auto unscaled = make("x,c\n1,a\n3,b\n", {plain, c})->learnt();
+  DatasetOptions options;
+  options.source = CsvFileOptions{.path = path_, .column_names = {}, .fields = {x, c}};
+  EXPECT_TRUE(
+      has(error_of([&] { apply_learnt(options, unscaled); }, ErrorCode::kConfig), "not scaled"));
+}
+
+TEST_F(CsvDatasetTest, LearntSurvivesItsFile) {
+  Learnt scaled{.field = "x", .shift = {0.1, 2}, .factor = {1.0 / 3, 1e-300}};
+  scaled.log = true;
+  Learnt words{.field = "c"};
+  words.tokens = {"", "\xc3\xb6", "a\"b"};
+  words.unknown_is_zero = true;
+  write_file_atomically(path_, learnt_json(std::vector{scaled, words}));
+  const auto read_back = read_learnt(path_);
+  ASSERT_EQ(read_back.size(), 2u);
+  EXPECT_EQ(read_back[0].shift, scaled.shift);
+  EXPECT_EQ(read_back[0].factor, scaled.factor);
+  EXPECT_TRUE(read_back[0].log);
+  EXPECT_EQ(read_back[1].tokens, words.tokens);
+  EXPECT_TRUE(read_back[1].unknown_is_zero);
+  write_file_atomically(path_, "{\"version\": 1}");
+  error_of([&] { read_learnt(path_); }, ErrorCode::kModel);
 }
 
 TEST_F(CsvDatasetTest, ErrorsHaveAPlace) {

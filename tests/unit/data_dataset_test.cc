@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "data/options.h"
 #include "data/report.h"
+#include "data/target_scale.h"
 #include "formats/image.h"
 #include "formats/npz.h"
 #include "support/real_data.h"
@@ -258,6 +259,132 @@ TEST(ImageFolder, ClassesFromSubFolders) {
   std::filesystem::remove_all(root);
 }
 
+TEST(ImageFolder, NestedFoldersUnreadFilesAndEmptyClasses) {
+  const std::string root = std::filesystem::path(scratch("nested")).lexically_normal().string();
+  const formats::Image image{1, 1, 3, {1, 2, 3}};
+  for (const char* folder : {"cat", "cat/indoors", "cat/indoors/night", "dog"}) {
+    ensure_directory(root + "/" + folder);
+    formats::write_png(root + "/" + folder + "/1.png", image);
+  }
+  write_file_atomically(root + "/dog/2.bmp", "");
+  write_file_atomically(root + "/dog/3.bmp", "");
+  formats::write_png(root + "/loose.png", image);
+  const auto data = make(ImageFolderOptions{.path = root});
+  EXPECT_EQ(data->size(), 4);
+  EXPECT_EQ(data->place(1), root + "/cat/indoors/1.png");
+  EXPECT_EQ(data->class_of(2, 1), 0);
+  EXPECT_EQ(data->class_of(3, 1), 1);
+  const std::string report = check_data(*data).text();
+  EXPECT_NE(report.find("samples per label: cat 3, dog 1"), std::string::npos) << report;
+  EXPECT_NE(report.find("passed over: 2 files .bmp not read, such as " + root + "/dog/2.bmp"),
+            std::string::npos)
+      << report;
+  EXPECT_NE(report.find("outside of class folders not read"), std::string::npos) << report;
+  ensure_directory(root + "/empty");
+  EXPECT_TRUE(mentions(error_of([&] { make(ImageFolderOptions{.path = root}); }),
+                       "/empty: no .jpg, .jpeg or .png files in this class folder"));
+  EXPECT_EQ(make(ImageFolderOptions{.path = root, .classes = {"dog", "cat"}})->size(), 4);
+  std::filesystem::remove_all(root);
+}
+
+TEST(ImageFolder, KnownClassesNumberTheLabels) {
+  const std::string root = scratch("known");
+  for (const char* folder : {"b", "c"}) {
+    ensure_directory(root + "/" + folder);
+    formats::write_png(root + "/" + folder + "/1.png", {1, 1, 3, {1, 2, 3}});
+  }
+  DatasetOptions options;
+  options.source = ImageFolderOptions{.path = root, .classes = {"c"}};
+  Learnt classes{.field = "label"};
+  classes.tokens = {"a", "b", "c"};
+  apply_learnt(options, {classes});
+  const auto data = make_dataset(options);
+  EXPECT_EQ(data->size(), 1);
+  EXPECT_EQ(read(*data, 0)[1].number(0), 2);
+  EXPECT_EQ(data->fields()[1].class_count, 3);
+  std::filesystem::remove_all(root);
+}
+
+TEST(TextDataset, TextThatIsNotUtf8IsRefusedWithItsPlace) {
+  const std::string path = scratch("latin1.txt");
+  write_file_atomically(path,
+                        "abc\nd\xe9"
+                        "f abc abc\n");
+  TextOptions text{.path = path, .context = 2};
+  EXPECT_TRUE(mentions(error_of([&] { make(text); }), "latin1.txt:2:2: byte \\xE9 is not UTF-8"));
+  text.level = TextLevel::kBytes;
+  EXPECT_EQ(make(text)->fields()[0].class_count, 256);
+  std::filesystem::remove(path);
+}
+
+TEST(Vocabulary, FilesWithAMarkAndRepeatedTokens) {
+  const std::string path = scratch("words.txt");
+  write_file_atomically(path, "\xef\xbb\xbfred\ngreen\n");
+  EXPECT_EQ(Vocabulary::read(path).find("red"), 0);
+  write_file_atomically(path, "red\ngreen\nred\n");
+  EXPECT_TRUE(mentions(error_of([&] { Vocabulary::read(path); }), "words.txt:3: token 'red'"));
+  write_file_atomically(path, "red\nz\xe9\n");
+  EXPECT_TRUE(mentions(error_of([&] { Vocabulary::read(path); }), "words.txt:2: token 'z\\xE9'"));
+  std::filesystem::remove(path);
+}
+
+TEST(LearntScaling, AppliesToArrays) {
+  const std::string path = scratch("scaled.npz");
+  formats::write_npz(path, {{"x", Array::from<float>({1, 10, 3, 30}, {2, 2})},
+                            {"y", Array::from<int64_t>({7, 8}, {2})}});
+  DatasetOptions options;
+  options.source = NpzOptions{.path = path};
+  Learnt x{.field = "x", .shift = {1, 10}, .factor = {0.5, 0.1}};
+  apply_learnt(options, {x});
+  const auto data = make_dataset(options);
+  const Sample sample = read(*data, 1);
+  EXPECT_EQ(sample[0].number(0), 1);
+  EXPECT_EQ(sample[0].number(1), 2);
+  EXPECT_EQ(sample[1].number(0), 8);
+  x.shift = {1}, x.factor = {1};
+  options.scales = {x};
+  EXPECT_TRUE(mentions(error_of([&] { make_dataset(options); }), "statistics for 1"));
+  std::filesystem::remove(path);
+}
+
+TEST(TargetScale, InvertsWhatWasAppliedInOrder) {
+  Learnt y{.field = "y", .shift = {2}, .factor = {0.25}};
+  y.log = true;
+  TransformOptions scale, normalize;
+  scale.kind = TransformKind::kScale;
+  scale.fields = {"y"};
+  scale.factor = 10, scale.offset = 1;
+  normalize.kind = TransformKind::kNormalize;
+  normalize.fields = {"x", "y"};
+  normalize.mean = {3}, normalize.deviation = {4};
+  const TargetScale units("y", std::vector{y}, std::vector{scale, normalize});
+  for (const double raw : {-7.5, 0.0, 3.0, 1e4}) {
+    const double seen =
+        (((std::copysign(std::log1p(std::abs(raw)), raw) - 2) * 0.25 * 10 + 1) - 3) / 4;
+    EXPECT_NEAR(units.restored(seen, 0), raw, 1e-9 * std::max(1.0, std::abs(raw)));
+  }
+  EXPECT_TRUE(TargetScale("z", std::vector{y}, std::vector{scale}).is_identity());
+  const Array back = units.restored(Array::from<float>({0, 1}, {2, 1}));
+  EXPECT_NEAR(back.number(0), units.restored(0, 0), 1e-3);
+}
+
+TEST(Split, TheOrderOfNamesDoesNotMatter) {
+  DatasetOptions options;
+  options.source = RandomOptions{
+      .size = 100,
+      .fields = {{.name = "x", .dtype = DType::kF32, .shape = {}, .low = {}, .high = {}}}};
+  options.part = "valid";
+  options.split = {{"train", 0.8}, {"valid", 0.2}};
+  const auto first = make_dataset(options);
+  options.split = {{"valid", 0.2}, {"train", 0.8}};
+  const auto second = make_dataset(options);
+  ASSERT_EQ(first->size(), 20);
+  ASSERT_EQ(second->size(), 20);
+  for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(first->place(i), second->place(i));
+  options.split.clear();
+  EXPECT_TRUE(mentions(error_of([&] { make_dataset(options); }), "without `split`"));
+}
+
 TEST(Split, SharesAreDisjointAndWhole) {
   DatasetOptions options;
   options.source = RandomOptions{
@@ -284,6 +411,7 @@ TEST(Split, SharesAreDisjointAndWhole) {
   options.split.emplace_back("more", 0.5);
   EXPECT_TRUE(mentions(error_of([&] { make_dataset(options); }), "more than 1"));
   options.split.clear();
+  options.part.clear();
   options.end = 102;
   EXPECT_TRUE(mentions(error_of([&] { make_dataset(options); }), "101 samples"));
   options.begin = 5, options.end = 5;

@@ -56,12 +56,41 @@ std::string error_of(Call&& call, ErrorCode code = ErrorCode::kConfig) {
 
 using Kind = TransformKind;
 
+TEST(Transforms, CastClampsIntegersToo) {
+  TransformOptions cast;
+  cast.kind = Kind::kCast;
+  cast.dtype = DType::kU8;
+  const auto cast_of = [&](const Value& value) { return numbers(apply(cast, value)); };
+  const std::vector<double> clamped = {0, 255, 255, 7};
+  EXPECT_EQ(cast_of(value_of<int64_t>({-1, 256, 1 << 20, 7}, {4})), clamped);
+  EXPECT_EQ(cast_of(value_of<float>({-0.5f, 255.7f, 1e9f, 7.9f}, {4})), clamped);
+  cast.dtype = DType::kI32;
+  EXPECT_EQ(cast_of(value_of<uint64_t>({~uint64_t{0}, 5}, {2})),
+            (std::vector<double>{2147483647, 5}));
+  error_of([&] { cast_of(value_of<float>({1, NAN}, {2})); }, ErrorCode::kData);
+}
+
+TEST(Transforms, FillValuesMustBeValuesOfTheType) {
+  for (const Kind kind : {Kind::kPad, Kind::kRandomRotation}) {
+    TransformOptions options;
+    options.kind = kind;
+    options.pad = {1};
+    const Value image = value_of<uint8_t>({1, 2, 3, 4}, {1, 2, 2});
+    for (const double bad : {256.0, -1.0, 0.5}) {
+      options.value = bad;
+      EXPECT_NE(error_of([&] { apply(options, image); }).find("uint8"), std::string::npos);
+    }
+    options.value = 255;
+    apply(options, image);
+  }
+}
+
 TEST(Transforms, CastScaleNormalize) {
   const Value bytes = value_of<uint8_t>({0, 128, 255, 1}, {2, 2});
   EXPECT_EQ(numbers(apply({.kind = Kind::kCast, .dtype = DType::kI64}, bytes)),
             (std::vector<double>{0, 128, 255, 1}));
   EXPECT_EQ(numbers(apply({.kind = Kind::kCast, .dtype = DType::kU8},
-                          value_of<float>({-3, 1.7f, 300, NAN}, {4}))),
+                          value_of<float>({-3, 1.7f, 300, -0.5f}, {4}))),
             (std::vector<double>{0, 1, 255, 0}));
   EXPECT_EQ(numbers(apply({.kind = Kind::kScale, .factor = 2, .offset = 1}, bytes)),
             (std::vector<double>{1, 257, 511, 3}));

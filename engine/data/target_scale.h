@@ -1,0 +1,36 @@
+#pragma once
+// Brings values of a scaled target back to the units of the data files: the inverse of the scaling
+// that was learnt and of the `scale` and `normalize` transforms of the field.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/learnt.h"
+#include "data/transforms.h"
+
+namespace paddle::data {
+
+class TargetScale {
+ public:
+  /// `transforms` are those of validation, in order.
+  TargetScale(const std::string& field, std::span<const Learnt> learnt,
+              std::span<const TransformOptions> transforms);
+  bool is_identity() const { return !log_ && steps_.empty(); }
+  /// Values as the model sees them, [...] or [..., columns], floating; a copy in the units of the
+  /// files. kData if the number of columns differs.
+  Array restored(const Array& values) const;
+  double restored(double value, size_t column) const;
+
+ private:
+  /// x * factor + offset, per column or for all.
+  struct Affine {
+    std::vector<double> factor, offset;
+  };
+  std::string field_;
+  bool log_ = false;
+  std::vector<Affine> steps_;  ///< in the order in which they were applied
+  size_t columns_ = 1;
+};
+
+}  // namespace paddle::data

@@ -1,0 +1,35 @@
+#pragma once
+// The decoders behind decode_image, and what they share.
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "formats/image.h"
+
+namespace paddle::formats {
+
+/// A file as it was decoded, before its channels and orientation are changed.
+struct DecodedImage {
+  Image image;
+  int orientation = 1;  ///< EXIF
+};
+
+/// Grey, RGB or CMYK (inverted, as Adobe writes it), 8 bits.
+DecodedImage decode_jpeg(std::span<const std::byte> content, bool grey, const std::string& name);
+/// Grey and alpha, or RGBA; of 8 or 16 bits, as the file has them.
+DecodedImage decode_png(std::span<const std::byte> content, const std::string& name);
+
+/// The most pixels that a file of so many bytes can hold, at `per_byte` in the best case. Small
+/// pictures are always fine.
+inline int64_t most_pixels(size_t bytes, int64_t per_byte) {
+  const int64_t by_file = static_cast<int64_t>(bytes) * per_byte + (int64_t{1} << 20);
+  return std::min(kMaxImagePixels, by_file);
+}
+
+[[noreturn]] inline void refuse_size(int64_t height, int64_t width, int64_t most,
+                                     const std::string& name) {
+  fail(ErrorCode::kData, name, ": declares ", width, " x ", height,
+       " pixels; a file of its size may have at most ", most);
+}
+
+}  // namespace paddle::formats

@@ -1,0 +1,256 @@
+#include "infer/input_batches.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/target_scale.h"
+#include "formats/npz.h"
+#include "infer/onnx_values.h"
+
+namespace paddle::infer {
+
+std::vector<std::string> input_names(const Predictor& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : model.inputs()) names.push_back(name);
+  return names;
+}
+
+std::string expected_inputs(const Predictor& model) {
+  std::string out;
+  for (const auto& [name, type] : model.inputs())
+    out += (out.empty() ? "'" : ", '") + name + "' " + type.text();
+  return out.empty() ? "no inputs" : out;
+}
+
+std::string label_field(const Predictor& model) {
+  const Meaning& meaning = model.meaning();
+  if (!meaning.label_field.empty()) return meaning.label_field;
+  return meaning.targets.size() == 1 ? meaning.targets[0].field : "";
+}
+
+namespace {
+
+/// Arrays by the model's input names, all at once or in slices of the first axis.
+class ArrayBatches final : public Batches {
+ public:
+  ArrayBatches(const Predictor& model, const std::string& path, int64_t batch,
+               std::vector<std::string> warnings)
+      : batch_(batch), warnings_(std::move(warnings)) {
+    const formats::NpzReader reader(path);
+    for (const auto& [name, type] : model.inputs()) {
+      if (!reader.contains(name))
+        fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
+             expected_inputs(model), did_you_mean(name, reader.names()));
+      Array a = reader.read(name);
+      if (model.onnx() && type.dtype != a.dtype && needs_cast(a.dtype, type.dtype))
+        a = cast_given(a, type.dtype, str(path, ": array '", name, "'"));
+      if (a.dtype != type.dtype || (type.ranked && a.shape.size() != type.shape.size()))
+        fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
+             ", the model takes ", type);
+      arrays_.push_back(a.contiguous());
+    }
+    const std::string label = label_field(model);
+    if (!label.empty() && reader.contains(label)) {
+      Array labels = reader.read(label);
+      if (info(labels.dtype).has_kernels) labels_ = labels.contiguous();
+    }
+    // Slices only where every input's first dim is the same symbol.
+    // What an ONNX graph does along it is not known, so it gets all rows.
+    sliced_ = !arrays_.empty() && !model.onnx();
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      const Shape& shape = model.inputs()[i].second.shape;
+      sliced_ = sliced_ && !shape.empty() && shape[0].is_symbol() &&
+                shape[0].same(model.inputs()[0].second.shape[0]) &&
+                arrays_[i].shape[0] == arrays_[0].shape[0];
+    }
+    const bool one_each = sliced_ && labels_ && !labels_->shape.empty() &&
+                          labels_->shape[0] == arrays_[0].shape[0] &&
+                          labels_->size() == labels_->shape[0];
+    if (!one_each) labels_.reset();
+  }
+  bool has_labels() const override { return labels_.has_value(); }
+  std::vector<std::string> warnings() const override { return warnings_; }
+
+  std::optional<InputBatch> next() override {
+    InputBatch out;
+    if (!sliced_) {
+      if (at_ > 0) return std::nullopt;
+      at_ = 1;
+      out.inputs = arrays_;
+      out.rows = arrays_.empty() || arrays_[0].shape.empty() ? 1 : arrays_[0].shape[0];
+      for (int64_t i = 0; i < out.rows; ++i) out.indices.push_back(i);
+      return out;
+    }
+    const int64_t rows = arrays_[0].shape[0];
+    if (at_ >= rows && (at_ > 0 || rows > 0)) return std::nullopt;
+    if (rows == 0) {
+      if (done_) return std::nullopt;
+      done_ = true;
+    }
+    const int64_t end = std::min(rows, at_ + batch_);
+    for (Array a : arrays_) {
+      a.offset += at_ * a.strides[0];
+      a.shape[0] = end - at_;
+      out.inputs.push_back(std::move(a));
+    }
+    for (int64_t i = at_; i < end; ++i) {
+      out.indices.push_back(i);
+      if (labels_) out.labels.push_back(labels_->number(i));
+    }
+    out.rows = end - at_;
+    at_ = end;
+    return out;
+  }
+
+ private:
+  int64_t batch_, at_ = 0;
+  bool sliced_ = false, done_ = false;
+  std::vector<Array> arrays_;
+  std::optional<Array> labels_;
+  std::vector<std::string> warnings_;
+};
+
+/// The labels of a CSV file, from a dataset of the label field alone: a row whose label is missing
+/// or bad is predicted all the same.
+class Labels {
+ public:
+  /// `source` is that of the inputs; none for kinds other than CSV, and where it has no such field.
+  static std::optional<Labels> open(const data::DatasetOptions& source, const std::string& field) {
+    const auto* csv = std::get_if<data::CsvFileOptions>(&source.source);
+    if (!csv || field.empty()) return std::nullopt;
+    data::DatasetOptions options = source;
+    auto& fields = std::get<data::CsvFileOptions>(options.source).fields;
+    std::erase_if(fields, [&](const data::CsvField& f) { return f.name != field; });
+    if (fields.empty()) return std::nullopt;
+    data::CsvField& label = fields[0];
+    if (label.kind == data::ColumnKind::kNumeric) {  // in the units of the file
+      label.scaling = data::Scaling::kNone;
+      label.shift.clear(), label.factor.clear();
+      label.log = false;
+      if (!label.dtype || is_float(*label.dtype)) label.dtype = DType::kF64;
+    }
+    try {
+      return Labels(data::make_dataset(options));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kData) return std::nullopt;  // the file has no such column
+      throw;
+    }
+  }
+  std::optional<double> read(int64_t index) {
+    try {
+      dataset_->read(index, {}, sample_);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kData) return std::nullopt;
+      throw;
+    }
+    if (sample_[0].size() != 1 || std::isnan(sample_[0].number(0))) return std::nullopt;
+    return sample_[0].number(0);
+  }
+
+ private:
+  explicit Labels(data::DatasetPtr dataset) : dataset_(std::move(dataset)) {}
+  data::DatasetPtr dataset_;
+  data::Sample sample_;
+};
+
+/// Batches of a dataset with the run's transforms.
+class DatasetBatches final : public Batches {
+ public:
+  DatasetBatches(const Predictor& model, data::DatasetPtr dataset,
+                 const data::LoaderOptions& options, std::optional<Labels> labels)
+      : dataset_(std::move(dataset)),
+        labels_(std::move(labels)),
+        may_skip_(options.on_bad_sample == data::BadSamplePolicy::kSkip ||
+                  options.nan == data::NanPolicy::kSkip),
+        loader_(dataset_, options) {
+    std::vector<std::string> names;
+    for (const data::Field& f : loader_.fields()) names.push_back(f.name);
+    for (const auto& [name, type] : model.inputs()) {
+      const auto it = std::find(names.begin(), names.end(), name);
+      if (it == names.end())
+        fail(ErrorCode::kData, "the data has no field '", name, "' but ", join(names, ", "),
+             "; the model takes ", expected_inputs(model), did_you_mean(name, names));
+      fields_.push_back(static_cast<size_t>(it - names.begin()));
+      const data::Field& f = loader_.fields()[fields_.back()];
+      if (f.dtype != type.dtype)
+        fail(ErrorCode::kData, "the data's field ", f, " does not fit the model's input '", name,
+             "' ", type);
+    }
+    const std::string label = label_field(model);
+    const auto at = std::find(names.begin(), names.end(), label);
+    if (labels_ || label.empty() || at == names.end()) return;
+    const data::Field& field = loader_.fields()[static_cast<size_t>(at - names.begin())];
+    if (field.shape.empty() || field.shape == Dims{1}) {
+      label_ = static_cast<int>(at - names.begin());
+      label_scale_.emplace(label, model.meaning().learnt, options.transforms);
+    }
+  }
+  bool may_skip() const override { return may_skip_; }
+  bool has_labels() const override { return labels_ || label_ >= 0; }
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> out = dataset_->passed_over();
+    for (std::string& line : dataset_->warnings()) out.push_back(std::move(line));
+    return out;
+  }
+  std::optional<InputBatch> next() override {
+    InputBatch out;
+    const auto batch = loader_.next();
+    if (!batch) {
+      add_skipped(dataset_->size(), out);
+      if (out.skipped.empty()) return std::nullopt;
+      return out;
+    }
+    for (const size_t f : fields_) out.inputs.push_back(batch->arrays[f]);
+    out.rows = batch->samples;
+    out.indices = batch->indices;
+    for (int64_t row = 0; row < out.rows; ++row) {
+      const int64_t index = batch->indices[static_cast<size_t>(row)];
+      add_skipped(index, out);
+      ++next_;
+      out.places.push_back(dataset_->place(index));
+      if (labels_)
+        out.labels.push_back(labels_->read(index));
+      else if (label_ >= 0)
+        out.labels.push_back(
+            label_scale_->restored(batch->arrays[static_cast<size_t>(label_)].number(row), 0));
+    }
+    return out;
+  }
+
+ private:
+  /// Samples come in order, so those between the last row and `end` were skipped.
+  void add_skipped(int64_t end, InputBatch& out) {
+    for (; next_ < end; ++next_) {
+      const auto& listed = loader_.skipped();
+      const auto it = std::find_if(listed.begin(), listed.end(),
+                                   [&](const auto& each) { return each.index == next_; });
+      out.skipped.push_back({next_, dataset_->place(next_),
+                             it == listed.end() ? "the sample cannot be read" : it->reason});
+    }
+  }
+
+  data::DatasetPtr dataset_;
+  std::optional<Labels> labels_;
+  bool may_skip_;
+  data::Loader loader_;
+  std::vector<size_t> fields_;
+  int label_ = -1;
+  std::optional<data::TargetScale> label_scale_;
+  int64_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Batches> array_batches(const Predictor& model, const std::string& path,
+                                       int64_t batch, std::vector<std::string> warnings) {
+  return std::make_unique<ArrayBatches>(model, path, batch, std::move(warnings));
+}
+
+std::unique_ptr<Batches> dataset_batches(const Predictor& model, data::DatasetPtr dataset,
+                                         const data::LoaderOptions& loader,
+                                         const data::DatasetOptions& source) {
+  return std::make_unique<DatasetBatches>(model, std::move(dataset), loader,
+                                          Labels::open(source, label_field(model)));
+}
+
+}  // namespace paddle::infer
