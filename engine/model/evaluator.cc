@@ -194,7 +194,8 @@ std::vector<NamedTensor> run_entry(const Program& program, const EntryPoint& ent
   bind_inputs(evaluation, program, entry, inputs);
   if (entry.foreign) {
     std::vector<NamedTensor> out;
-    const Tensors results = entry.foreign->run(inputs, *options.store, options.observer);
+    const Tensors results =
+        entry.foreign->run(inputs, *options.store, options.training, options.observer);
     for (size_t i = 0; i < results.size(); ++i) out.push_back({entry.outputs[i].text, results[i]});
     return out;
   }

@@ -59,6 +59,8 @@ class ParameterStore {
   virtual DType kept_type(const std::string& /*path*/, DType declared) const {
     return kept_type(declared);
   }
+  /// Whether training leaves the parameter or state of that path as it is.
+  virtual bool is_frozen(const std::string& /*path*/) const { return false; }
   /// The number that a dim stands for in this trace (`static(dim)`); the trace is then good for
   /// this value alone. Throws kUsage where that cannot be.
   virtual int64_t static_value(const Dim& dim) { return dim.value(); }
@@ -71,8 +73,8 @@ class ForeignEntry {
  public:
   virtual ~ForeignEntry() = default;
   /// The outputs, in the entry's order. Runs under the active interpreter; `observer`, if given, is
-  /// told of the parts that have parameters.
-  virtual Tensors run(const Tensors& inputs, ParameterStore& store,
+  /// told of the parts that have parameters. `training`: as a step of training runs it.
+  virtual Tensors run(const Tensors& inputs, ParameterStore& store, bool training,
                       const std::function<void(const CallRecord&)>& observer) const = 0;
 };
 

@@ -129,6 +129,21 @@ void rename(LayerCall& call, const char* layer_name, const char* op_name) {
   call.values.erase(layer_name);
 }
 
+/// Whether training leaves a layer alone: its statistics are frozen by name, or with all of its
+/// parameters.
+bool is_frozen(LayerCall& call, const std::string& statistic) {
+  const ParameterStore* store = call.evaluation.options().store;
+  if (!store) return false;
+  if (store->is_frozen(statistic)) return true;
+  bool any = false;
+  for (const char* key : {"weight", "bias"}) {
+    if (!call.find(key) || !call.find(key)->is_tensor()) continue;
+    any = true;
+    if (!store->is_frozen(call.path() + "." + key)) return false;
+  }
+  return any;
+}
+
 std::optional<Value> batch_norm(LayerCall& call) {
   const int64_t size = channels(call);
   make_affine(call, {size});
@@ -137,6 +152,7 @@ std::optional<Value> batch_norm(LayerCall& call) {
   if (own) {
     mean = call.make_state("running_mean", {size}, 0);
     variance = call.make_state("running_var", {size}, 1);
+    if (is_frozen(call, mean)) call.values["use_global_stats"] = Value(true);
   }
   Tensors all;
   const Value result = call.run(&all);

@@ -51,6 +51,10 @@ class Evaluator {
   using Observer =
       std::function<void(const formats::onnx::Node&, const Values& inputs, const Values& outputs)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
+  /// Which of the nodes that the file has in training mode are in it; by default all.
+  using Mode = std::function<bool(const formats::onnx::Node&)>;
+  void set_mode(Mode mode) { mode_ = std::move(mode); }
+  bool trains(const formats::onnx::Node& node) const { return !mode_ || mode_(node); }
   /// What a rule has prepared from the attributes of a node, made by `make` at its first call.
   template <class T, class Make>
   std::shared_ptr<const T> prepared(const formats::onnx::Node& node, Make&& make) {
@@ -90,6 +94,7 @@ class Evaluator {
   std::unordered_map<const Node*, Ends> ends_;
   std::unordered_map<const Graph*, std::vector<std::pair<std::string, Value>>> initializers_;
   Observer observer_;
+  Mode mode_;
   std::unique_ptr<Sections> sections_;
   ProfileNames* profile_ = nullptr;
   std::unordered_map<const Node*, std::shared_ptr<const void>> prepared_;

@@ -122,7 +122,7 @@ Network::Network(const std::string& path, bool wide) : opened_(open_model(path))
 }
 
 Tensors Network::run(const Tensors& inputs, const std::function<Tensor(const Weight&)>& value,
-                     const Observer& observe) const {
+                     const Mode& mode, const Observer& observe) const {
   Values given;
   for (const Tensor& t : inputs) given.emplace_back(t);
   std::map<std::string, Value> values;
@@ -131,14 +131,32 @@ Tensors Network::run(const Tensors& inputs, const std::function<Tensor(const Wei
     values.emplace(weight.name(), Value(value(weight)));
     by_name.emplace(weight.name(), &weight);
   }
-  Evaluator evaluator(*opened_.model);
-  if (observe)
-    evaluator.observe([&](const Node& node, const Values& taken, const Values& outputs) {
-      std::vector<const Weight*> read;
-      for (const std::string& name : node.inputs)
-        if (const auto it = by_name.find(name); it != by_name.end()) read.push_back(it->second);
-      if (!read.empty()) observe(node, read, taken, outputs);
+  const auto weight_of = [&](const std::string& name) {
+    const auto it = by_name.find(name);
+    return it == by_name.end() ? nullptr : it->second;
+  };
+  const auto trains = [&](const Node& node) {
+    if (!mode.training) return false;
+    if (node.op_type != "BatchNormalization") return true;
+    // Frozen with its scale and bias.
+    return !std::all_of(node.inputs.begin() + 1, node.inputs.begin() + 3, [&](const auto& name) {
+      const Weight* weight = weight_of(name);
+      return !weight || mode.frozen(*weight);
     });
+  };
+  Evaluator evaluator(*opened_.model);
+  evaluator.set_mode(trains);
+  evaluator.observe([&](const Node& node, const Values& taken, const Values& outputs) {
+    if (node.op_type == "BatchNormalization" && outputs.size() > 2 && trains(node))
+      for (const size_t i : {size_t{3}, size_t{4}})
+        if (const Weight* weight = weight_of(node.inputs[i]); weight && !weight->trainable)
+          mode.update(*weight, outputs[i - 2].tensor());
+    if (!observe) return;
+    std::vector<const Weight*> read;
+    for (const std::string& name : node.inputs)
+      if (const Weight* weight = weight_of(name)) read.push_back(weight);
+    if (!read.empty()) observe(node, read, taken, outputs);
+  });
   std::optional<Folding> folding;
   std::optional<InterpreterScope> scope;
   if (current_interpreter().traces()) scope.emplace(folding.emplace());

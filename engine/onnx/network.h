@@ -32,9 +32,17 @@ class Network {
   using Observer =
       std::function<void(const formats::onnx::Node& node, const std::vector<const Weight*>& weights,
                          const Values& inputs, const Values& outputs)>;
+  /// How a run treats nodes that the file has in training mode: batch normalisation by the
+  /// statistics of the batch, and dropout. Without `training` they infer.
+  struct Mode {
+    bool training = false;
+    std::function<bool(const Weight&)> frozen;  ///< normalisation by such weights infers, too
+    /// Told of the next running mean and variance.
+    std::function<void(const Weight&, const Tensor& next)> update;
+  };
   /// The graph's outputs, for values of the inputs and of the weights. kModel.
   Tensors run(const Tensors& inputs, const std::function<Tensor(const Weight&)>& value,
-              const Observer& observe = nullptr) const;
+              const Mode& mode, const Observer& observe = nullptr) const;
 
  private:
   OpenModel opened_;

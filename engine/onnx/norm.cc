@@ -1,5 +1,6 @@
 // Normalisations and dropout.
 
+#include "onnx/evaluator.h"
 #include "onnx/operators.h"
 
 namespace paddle::onnx {
@@ -20,29 +21,36 @@ std::vector<int64_t> axes_but_channels(const Tensor& x) {
   return axes;
 }
 
+/// By statistics that are given.
+Tensor normalised(const NodeCall& c, double epsilon) {
+  const Tensor &x = c.tensor(0), &scale = c.tensor(1), &bias = c.tensor(2), &mean = c.tensor(3),
+               &variance = c.tensor(4);
+  if (c.opset() < 9 && !c.flag("spatial", true))  // of each element of a sample
+    return (x - mean) * ops::rsqrt(variance + epsilon) * scale + bias;
+  const auto as = [&](const Tensor& t) { return ops::cast(t, x.dtype()); };
+  const bool narrow = x.dtype() == DType::kF16 || x.dtype() == DType::kBF16;
+  if (x.ndim() >= 2 && !narrow)
+    return ops::batch_norm(x, as(mean), as(variance), as(scale), as(bias), false, 0.9, epsilon);
+  return in_float32(x, [&](const Tensor& wide) {
+    const auto channel = [&](const Tensor& t) {
+      return per_channel(ops::cast(t, wide.dtype()), wide);
+    };
+    return (wide - channel(mean)) * ops::rsqrt(channel(variance) + epsilon) * channel(scale) +
+           channel(bias);
+  });
+}
+
 Values batch_normalization(NodeCall& c) {
   c.check(c.tensor(0).ndim() >= 2, "the input must have channels on the axis 1");
   const Tensor &x = c.tensor(0), &scale = c.tensor(1), &bias = c.tensor(2), &mean = c.tensor(3),
                &variance = c.tensor(4);
   const double epsilon = c.real("epsilon", 1e-5), momentum = c.real("momentum", 0.9);
-  const bool training = c.opset() >= 14  ? c.flag("training_mode", false)
-                        : c.opset() >= 7 ? c.wants(1)
-                                         : !c.flag("is_test", false) && c.wants(1);
-  if (!training && c.opset() < 9 && !c.flag("spatial", true))  // of each element of a sample
-    return {(x - mean) * ops::rsqrt(variance + epsilon) * scale + bias};
-  if (!training) {
-    const auto as = [&](const Tensor& t) { return ops::cast(t, x.dtype()); };
-    const bool narrow = x.dtype() == DType::kF16 || x.dtype() == DType::kBF16;
-    if (x.ndim() >= 2 && !narrow)
-      return {ops::batch_norm(x, as(mean), as(variance), as(scale), as(bias), false, 0.9, epsilon)};
-    return {in_float32(x, [&](const Tensor& wide) {
-      const auto channel = [&](const Tensor& t) {
-        return per_channel(ops::cast(t, wide.dtype()), wide);
-      };
-      return (wide - channel(mean)) * ops::rsqrt(channel(variance) + epsilon) * channel(scale) +
-             channel(bias);
-    })};
-  }
+  const bool in_file = c.opset() >= 14  ? c.flag("training_mode", false)
+                       : c.opset() >= 7 ? c.wants(1)
+                                        : !c.flag("is_test", false) && c.wants(1);
+  if (!in_file) return {normalised(c, epsilon)};
+  if (!c.evaluator().trains(c.node()))
+    return {normalised(c, epsilon), mean, variance, mean, variance};
   const Tensor now = ops::mean(x, axes_but_channels(x));
   const Tensor centred = x - per_channel(now, x);
   const Tensor spread = ops::mean(centred * centred, axes_but_channels(x));
@@ -158,7 +166,8 @@ Values dropout(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const double ratio =
       c.opset() >= 12 ? (c.has(1) ? c.known_number(1) : 0.5) : c.real("ratio", 0.5);
-  const bool training = c.opset() >= 12 && c.has(2) && c.known_number(2) != 0;
+  const bool training =
+      c.opset() >= 12 && c.has(2) && c.known_number(2) != 0 && c.evaluator().trains(c.node());
   const DType mask_type = c.opset() >= 10 ? DType::kBool : x.dtype();
   // Old opsets leave the mask open where nothing is dropped: zeros, as elsewhere.
   if (!training || ratio == 0)

@@ -34,6 +34,14 @@ inline Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& e
 /// The shape of a matrix product of the first two operands, by NumPy's rules.
 Shape matmul_shape(InferContext& c, bool transpose_x, bool transpose_y);
 
+/// Throws kUsage unless two operands of an elementwise loss have one shape or the second is a
+/// single number: [n, 1] and [n] would broadcast to all pairs of samples.
+void require_same_shape(std::string_view op, std::string_view x_name, const Tensor& x,
+                        std::string_view y_name, const Tensor& y);
+/// Throws kUsage if `factor` times a loss of each element is larger than the loss.
+void require_no_expansion(std::string_view op, std::string_view name, const Tensor& factor,
+                          const Tensor& loss);
+
 inline bool is_one(const Dim& d) { return d.is_constant() && d.value() == 1; }
 inline Tensor flat(const Tensor& x) { return ops::reshape(x, Shape{-1}); }
 inline Tensor integer(int64_t value) { return Tensor::number(value); }

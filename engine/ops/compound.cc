@@ -254,6 +254,7 @@ Tensors decompose_multi_margin_loss(CallContext& c) {
 Tensors decompose_npair_loss(CallContext& c) {
   const auto a = c.attrs_as<NpairLossAttrs>();
   const Tensor &anchor = c.operand(0), &positive = c.operand(1);
+  require_same_shape("npair_loss", "anchor", anchor, "positive", positive);
   const Tensor label = ops::reshape(c.operand(2), Shape{-1});
   const Tensor same =
       mask_of(ops::equal(ops::unsqueeze(label, {1}), ops::unsqueeze(label, {0})), anchor);

@@ -1,5 +1,6 @@
 // Rules of schema/loss.yaml.
 
+#include "ops/compose.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/rules.h"
 #include "ops/operators.h"
@@ -213,6 +214,7 @@ void infer_pointwise_loss(InferContext& c) {
 }
 
 Tensors decompose_mse_loss(CallContext& c) {
+  require_same_shape("mse_loss", "input", c.operand(0), "label", c.operand(1));
   return {
       reduce_loss(ops::square(c.operand(0) - c.operand(1)), c.attrs_as<MseLossAttrs>().reduction)};
 }
@@ -220,17 +222,19 @@ Tensors decompose_mse_loss(CallContext& c) {
 Tensors decompose_binary_cross_entropy_with_logits(CallContext& c) {
   const auto a = c.attrs_as<BinaryCrossEntropyWithLogitsAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
-  bool same = x.ndim() == y.ndim();
-  for (int64_t i = 0; same && i < x.ndim(); ++i) same = x.dim(i).equals(y.dim(i)) != false;
-  if (!same)
-    fail(ErrorCode::kUsage, "binary_cross_entropy_with_logits: logit is ", x.type(), ", label is ",
-         y.type());
+  require_same_shape("binary_cross_entropy_with_logits", "logit", x, "label", y);
   // softplus(-x) = log(1 + exp(-x)), exact in both tails.
   const Tensor tail = ops::log1p(ops::exp(-ops::abs(x)));
   const Tensor soft = tail + ops::maximum(-x, Tensor::number(0.0));
   Tensor loss = (1.0 - y) * x + soft;
-  if (c.has(3)) loss = (1.0 - y) * x + soft * ((c.operand(3) - 1.0) * y + 1.0);
-  if (c.has(2)) loss = loss * c.operand(2);
+  if (c.has(3)) {
+    require_no_expansion("binary_cross_entropy_with_logits", "pos_weight", c.operand(3), loss);
+    loss = (1.0 - y) * x + soft * ((c.operand(3) - 1.0) * y + 1.0);
+  }
+  if (c.has(2)) {
+    require_no_expansion("binary_cross_entropy_with_logits", "weight", c.operand(2), loss);
+    loss = loss * c.operand(2);
+  }
   return {reduce_loss(loss, a.reduction)};
 }
 

@@ -19,15 +19,33 @@ Tensor is(const Tensor& label, double value, const Tensor& like) {
 }
 
 void same_sizes(const char* op, const Tensor& a, const Tensor& b) {
-  bool same = a.ndim() == b.ndim();
-  for (int64_t i = 0; same && i < a.ndim(); ++i) same = a.dim(i).equals(b.dim(i)).value_or(true);
-  if (!same) fail(ErrorCode::kUsage, op, ": input is ", a.type(), ", label is ", b.type());
+  require_same_shape(op, "input", a, "label", b);
 }
 
 /// log(1 + exp(-x)) without overflow.
 Tensor softplus_of_minus(const Tensor& x) { return -ops::log_sigmoid(x); }
 
 }  // namespace
+
+void require_same_shape(std::string_view op, std::string_view x_name, const Tensor& x,
+                        std::string_view y_name, const Tensor& y) {
+  if (y.ndim() == 0) return;
+  bool same = x.ndim() == y.ndim();
+  for (int64_t i = 0; same && i < x.ndim(); ++i) same = x.dim(i).equals(y.dim(i)).value_or(true);
+  if (!same)
+    refuse(op, x_name, " is ", x.type(), ", ", y_name, " is ", y.type(),
+           ": expected equal shapes; index, squeeze or reshape one of them");
+}
+
+void require_no_expansion(std::string_view op, std::string_view name, const Tensor& factor,
+                          const Tensor& loss) {
+  bool fits = factor.ndim() <= loss.ndim();
+  for (int64_t i = 1; fits && i <= factor.ndim(); ++i)
+    fits = is_one(factor.dim(-i)) || factor.dim(-i).equals(loss.dim(-i)).value_or(true);
+  if (!fits)
+    refuse(op, name, " is ", factor.type(), ", which does not broadcast to the shape of ",
+           loss.type());
+}
 
 // input is [n, classes, …], label [n, …].
 Tensors decompose_nll_loss(CallContext& c) {
@@ -57,6 +75,7 @@ Tensors decompose_nll_loss(CallContext& c) {
 }
 
 Tensors decompose_l1_loss(CallContext& c) {
+  same_sizes("l1_loss", c.operand(0), c.operand(1));
   return {reduce_loss(ops::abs(c.operand(0) - c.operand(1)), c.attrs_as<L1LossAttrs>().reduction)};
 }
 
@@ -95,13 +114,17 @@ Tensors decompose_binary_cross_entropy(CallContext& c) {
   same_sizes("binary_cross_entropy", x, y);
   const auto log = [](const Tensor& t) { return ops::maximum(ops::log(t), number(-100.0)); };
   Tensor loss = -(y * log(x) + (1.0 - y) * log(1.0 - x));
-  if (c.has(2)) loss = loss * c.operand(2);
+  if (c.has(2)) {
+    require_no_expansion("binary_cross_entropy", "weight", c.operand(2), loss);
+    loss = loss * c.operand(2);
+  }
   return {reduce_loss(loss, a.reduction)};
 }
 
 Tensors decompose_hinge_embedding_loss(CallContext& c) {
   const auto a = c.attrs_as<HingeEmbeddingLossAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
+  same_sizes("hinge_embedding_loss", x, y);
   const Tensor loss = ops::where(ops::equal(y, number(1)), x, number(0.0)) +
                       ops::where(ops::equal(y, number(-1)), rectified(a.margin - x), number(0.0));
   return {reduce_loss(loss, a.reduction)};
@@ -109,8 +132,10 @@ Tensors decompose_hinge_embedding_loss(CallContext& c) {
 
 Tensors decompose_margin_ranking_loss(CallContext& c) {
   const auto a = c.attrs_as<MarginRankingLossAttrs>();
-  return {
-      reduce_loss(rectified(a.margin - c.operand(2) * (c.operand(0) - c.operand(1))), a.reduction)};
+  const Tensor &x = c.operand(0), &other = c.operand(1), &label = c.operand(2);
+  require_same_shape("margin_ranking_loss", "input", x, "other", other);
+  require_no_expansion("margin_ranking_loss", "label", label, x);
+  return {reduce_loss(rectified(a.margin - label * (x - other)), a.reduction)};
 }
 
 Tensors decompose_cosine_embedding_loss(CallContext& c) {
@@ -119,6 +144,7 @@ Tensors decompose_cosine_embedding_loss(CallContext& c) {
   same_sizes("cosine_embedding_loss", x, y);
   const auto total = [](const Tensor& t) { return ops::sum(t, Axes{-1}); };
   const Tensor cosine = total(x * y) / ops::sqrt((total(x * x) + 1e-12) * (total(y * y) + 1e-12));
+  require_same_shape("cosine_embedding_loss", "cosine of the inputs", cosine, "label", label);
   const Tensor loss =
       is(label, 1, cosine) * (1.0 - cosine) + is(label, -1, cosine) * rectified(cosine - a.margin);
   return {reduce_loss(loss, a.reduction)};
@@ -149,10 +175,12 @@ Tensors decompose_triplet_margin_loss(CallContext& c) {
 Tensors decompose_log_loss(CallContext& c) {
   const double e = c.attrs_as<LogLossAttrs>().epsilon;
   const Tensor &x = c.operand(0), &y = c.operand(1);
+  same_sizes("log_loss", x, y);
   return {-(y * ops::log(x + e)) - (1.0 - y) * ops::log(1.0 - x + e)};
 }
 
 Tensors decompose_square_error_cost(CallContext& c) {
+  same_sizes("square_error_cost", c.operand(0), c.operand(1));
   return {ops::square(c.operand(0) - c.operand(1))};
 }
 
@@ -165,7 +193,10 @@ Tensors decompose_sigmoid_focal_loss(CallContext& c) {
   const Tensor hit = p * y + (1.0 - p) * (1.0 - y);
   const Tensor weight = y * a.alpha + (1.0 - y) * (1 - a.alpha);
   Tensor loss = weight * ops::pow(1.0 - hit, number(a.gamma)) * entropy;
-  if (c.has(2)) loss = loss / c.operand(2);
+  if (c.has(2)) {
+    require_no_expansion("sigmoid_focal_loss", "normalizer", c.operand(2), loss);
+    loss = loss / c.operand(2);
+  }
   return {reduce_loss(loss, a.reduction)};
 }
 
@@ -183,6 +214,7 @@ Tensors decompose_dice_loss(CallContext& c) {
   const Tensor& x = c.operand(0);
   const Tensor flat = ops::squeeze(c.operand(1), Axes{-1});
   const Tensor hot = ops::cast(ops::one_hot(flat, x.dim(-1).value()), x.dtype());
+  require_same_shape("dice_loss", "input", x, "one-hot label", hot);
   Axes axes;
   for (int64_t i = 1; i < x.ndim(); ++i) axes.push_back(i);
   const Tensor overlap = ops::sum(x * hot, axes), total = ops::sum(x, axes) + ops::sum(hot, axes);
@@ -230,7 +262,10 @@ Tensors decompose_multi_label_soft_margin_loss(CallContext& c) {
   const Tensor &x = c.operand(0), &y = c.operand(1);
   same_sizes("multi_label_soft_margin_loss", x, y);
   Tensor loss = -(y * ops::log_sigmoid(x) + (1.0 - y) * ops::log_sigmoid(-x));
-  if (c.has(2)) loss = loss * c.operand(2);
+  if (c.has(2)) {
+    require_no_expansion("multi_label_soft_margin_loss", "weight", c.operand(2), loss);
+    loss = loss * c.operand(2);
+  }
   return {reduce_loss(ops::mean(loss, Axes{-1}),
                       c.attrs_as<MultiLabelSoftMarginLossAttrs>().reduction)};
 }

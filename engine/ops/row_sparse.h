@@ -13,7 +13,7 @@ struct Op;
 struct Attrs;
 
 struct RowSparse : Content {
-  Tensor indices;  ///< int64 [n]
+  Tensor indices;  ///< int64 [n]; -1: no row of the table, and the one at hand is zero
   Tensor rows;     ///< [n, width]
 };
 

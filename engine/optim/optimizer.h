@@ -45,7 +45,7 @@ struct StateSlot {
 
 /// What an update reads besides the parameter, its gradient and its states.
 struct UpdateInputs {
-  Tensor lr = {};      ///< the scheduled base rate, 0-D float32
+  Tensor lr = {};      ///< the scheduled base rate, 0-D float32 or float64
   Tensor step = {};    ///< 0-D int64, counts updates from 1
   Tensor master = {};  ///< the parameter in float32, where it is kept in 16 bits; else undefined
   Tensor skip = {};    ///< 0-D bool: everything stays as it is; undefined: never
@@ -59,6 +59,8 @@ class Optimizer {
   const OptimizerOptions& options() const { return options_; }
   const std::vector<StateSlot>& slots() const;
   bool is_frozen(const std::string& parameter) const;
+  /// Whether a row-sparse gradient updates the rows that it holds and no others.
+  bool is_lazy() const { return options_.kind != OptimizerKind::kRmsProp; }
   /// New parameter, then new states, then the new master if there is one.
   Tensors update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                  const Tensors& states, const UpdateInputs& inputs) const;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/place.h"
 #include "ops/call.h"
 #include "ops/cost.h"
 #include "runtime/execute.h"
@@ -225,14 +226,7 @@ namespace {
 Error refused_at(const Error& error, const ir::Operation* operation) {
   const ErrorCode code = error.code() == ErrorCode::kUsage ? ErrorCode::kData : error.code();
   Place place = error.place();
-  if (place.line == 0 && place.file.empty() && operation) {
-    const std::string& text = operation->place;
-    const size_t column = text.rfind(':');
-    const size_t line = column == std::string::npos ? column : text.rfind(':', column - 1);
-    if (line != std::string::npos)
-      place = {text.substr(0, line), std::atoi(text.c_str() + line + 1),
-               std::atoi(text.c_str() + column + 1)};
-  }
+  if (place.line == 0 && place.file.empty() && operation) place = parse_place(operation->place);
   Error out(code, error.message(), place);
   for (const std::string& note : error.notes()) out.note(note);
   return out;
@@ -405,10 +399,10 @@ void Plan::run_dynamic(Instruction& instruction) {
 }
 
 bool Plan::output_moves(size_t i) const {
-  const Placement& p = placements_[static_cast<size_t>(function_.body.results[i]->id)];
+  const Placement& p = placements_[static_cast<size_t>(outputs_[i])];
   return p.dynamic || buffers_[static_cast<size_t>(p.buffer)].kind == BufferKind::kInput;
 }
 
-Array Plan::output(size_t i) const { return array_of(function_.body.results[i]->id); }
+Array Plan::output(size_t i) const { return array_of(outputs_[i]); }
 
 }  // namespace paddle::runtime

@@ -150,6 +150,7 @@ class Plan {
   std::map<std::string, int64_t> run_time_symbols_;
   std::vector<Array> dynamic_;  ///< by value id
   std::vector<void*> inputs_;
+  std::vector<int> outputs_;                        ///< value of each output, by id
   std::vector<std::pair<int, size_t>> write_back_;  ///< (value, input) copied at the end
   std::unique_ptr<MemoryCheck> check_;
   std::byte* arena_ = nullptr;

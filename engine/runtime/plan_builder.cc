@@ -51,29 +51,72 @@ void PlanBuilder::build() {
     }
   find_runs();
   number(function_.body);
-  const int end = positions_ + 1;
+  const int copies = ++positions_, end = positions_ + 1;
   for (size_t i = 0; i < function_.outputs.size(); ++i) {
-    const ir::Value* v = function_.body.results[i];
-    count_use(v, end);
-    const ir::Port& port = function_.outputs[i];
-    if (port.kind != ir::PortKind::kParameter && port.kind != ir::PortKind::kState) continue;
-    for (size_t in = 0; in < function_.inputs.size(); ++in)
-      if (function_.inputs[in].kind == port.kind && function_.inputs[in].name == port.name)
-        new_version_[v] = in;
+    count_use(function_.body.results[i], end);
+    replaced_.push_back(replaced_input(function_.outputs[i]));
   }
   build_region(function_.body, plan_.instructions_);
-  for (const auto& [value, input] : new_version_) {
-    const ir::Value* v = value;
-    const Placement& p = at(v);
-    const bool already = p.planned &&
-                         plan_.buffers_[static_cast<size_t>(p.buffer)].kind == BufferKind::kInput &&
-                         plan_.buffers_[static_cast<size_t>(p.buffer)].input == input;
-    if (!already) plan_.write_back_.push_back({v->id, input});
-  }
+  place_outputs(copies, end);
   extend_buffers();
   const bool check = plan_.options_.check_memory;
   plan_.arena_bytes_ = assign_offsets(plan_.buffers_, check ? kGuard : 0);
   if (check) plan_.check_ = std::make_unique<MemoryCheck>(plan_.buffers_, end + 2);
+}
+
+// ---- outputs
+// -------------------------------------------------------------------------------------
+
+/// The input that this output is the new version of: a parameter's or state's of the same name.
+std::optional<size_t> PlanBuilder::replaced_input(const ir::Port& output) const {
+  if (output.kind != ir::PortKind::kParameter && output.kind != ir::PortKind::kState)
+    return std::nullopt;
+  for (size_t i = 0; i < function_.inputs.size(); ++i)
+    if (function_.inputs[i].kind == output.kind && function_.inputs[i].name == output.name)
+      return i;
+  return std::nullopt;
+}
+
+/// One value may be the new version of several inputs, after equal values were merged.
+bool PlanBuilder::replaces(const ir::Value* value, size_t input) const {
+  for (size_t i = 0; i < replaced_.size(); ++i)
+    if (function_.body.results[i] == value && replaced_[i] == input) return true;
+  return false;
+}
+
+/// Lists the new versions that were not computed in place, to be written back after the last
+/// instruction. An output that is (a view of) the old version of another input is copied first:
+/// that input may be overwritten before the output is read.
+void PlanBuilder::place_outputs(int copies, int end) {
+  std::map<const ir::Value*, int> copied;
+  for (size_t i = 0; i < replaced_.size(); ++i) {
+    const ir::Value* value = function_.body.results[i];
+    const Placement p = at(value);
+    int id = value->id;
+    if (p.buffer >= 0) {
+      const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
+      const bool in_input = buffer.kind == BufferKind::kInput;
+      const bool in_place = in_input && replaces(value, buffer.input) && p.layout.offset == 0 &&
+                            p.layout.is_contiguous();
+      if (in_place && replaced_[i] == buffer.input) {
+        plan_.outputs_.push_back(id);
+        continue;
+      }
+      const bool overwritten =
+          in_input && !in_place && replaced_[i] != buffer.input &&
+          std::find(replaced_.begin(), replaced_.end(), buffer.input) != replaced_.end();
+      if (overwritten) {
+        auto [copy, inserted] = copied.try_emplace(value, -1);
+        if (inserted) {
+          copy->second = copied_to_temporary(value, copies, plan_.instructions_);
+          last_use_[static_cast<size_t>(copy->second)] = end;
+        }
+        id = copy->second;
+      }
+    }
+    plan_.outputs_.push_back(id);
+    if (replaced_[i]) plan_.write_back_.push_back({id, *replaced_[i]});
+  }
 }
 
 // ---- dims
@@ -282,8 +325,13 @@ Layout PlanBuilder::operand_layout(int id) const {
 }
 
 int PlanBuilder::packed(const ir::Value* value, int position, std::vector<Instruction>& out) {
+  if (at(value).layout.is_contiguous()) return value->id;
+  return copied_to_temporary(value, position, out);
+}
+
+int PlanBuilder::copied_to_temporary(const ir::Value* value, int position,
+                                     std::vector<Instruction>& out) {
   const Layout from = at(value).layout;
-  if (from.is_contiguous()) return value->id;
   const int id = temporary(from, position);
   Instruction copy;
   Layout source = from;
@@ -310,8 +358,7 @@ bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, 
   if (buffer.kind == BufferKind::kConstant) return false;
   if (buffer.kind == BufferKind::kInput) {
     // Only the new version of that very parameter or state may overwrite it.
-    const auto version = new_version_.find(to);
-    if (version == new_version_.end() || version->second != buffer.input) return false;
+    if (!replaces(to, buffer.input)) return false;
   }
   // No value in this buffer may be read later, and no other operand may share it.
   for (size_t id = 0; id < plan_.placements_.size(); ++id)

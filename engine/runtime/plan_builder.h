@@ -51,7 +51,11 @@ class PlanBuilder {
   int temporary(const Layout& layout, int position);
   Layout operand_layout(int id) const;
   int packed(const ir::Value* value, int position, std::vector<Instruction>& out);
+  int copied_to_temporary(const ir::Value* value, int position, std::vector<Instruction>& out);
   bool take_in_place(const ir::Operation& operation, size_t operand, size_t result);
+  std::optional<size_t> replaced_input(const ir::Port& output) const;
+  bool replaces(const ir::Value* value, size_t input) const;
+  void place_outputs(int copies, int end);
   void extend_buffers();
   /// True for kernels that run a single time in all.
   bool once() const { return plan_.options_.once && !run_ && loops_ == 0; }
@@ -69,7 +73,7 @@ class PlanBuilder {
   const Run* run_ = nullptr;          ///< the one whose operations are being built
   int loops_ = 0;                     ///< around what is being built
   std::set<const ir::Value*> gives_;  ///< values of `run_` that are needed whole after it
-  std::map<const ir::Value*, size_t> new_version_;  ///< result value -> input replaced
+  std::vector<std::optional<size_t>> replaced_;  ///< by output: the input it is a new version of
 };
 
 }  // namespace paddle::runtime

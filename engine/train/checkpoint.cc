@@ -33,7 +33,8 @@ Named weights_of(const Store& store) {
 Named optimizer_of(const Store& store) {
   Named out;
   for (const auto& [name, value] : store.states)
-    if (!is_model_state(name) && !is_master(name)) out.push_back({name, value});
+    if (!is_model_state(name) && !is_master(name) && !is_accumulated(name))
+      out.push_back({name, value});
   return out;
 }
 
@@ -152,7 +153,7 @@ Staged stage(const std::string& path, Store& store, const formats::SafetensorsRe
     staged.added.emplace_back(entry.name, runtime::copied(optimizer.read(entry)));
   }
   for (const auto& [name, value] : store.states) {
-    if (is_master(name)) continue;
+    if (is_master(name) || is_accumulated(name)) continue;
     const bool there = is_model_state(name) ? weights.find(name) : optimizer.find(name);
     if (!there && (updated || is_model_state(name)))
       refuse_other_model(path, "it lacks the state '" + name + "'");

@@ -17,7 +17,7 @@ class NetworkEntry final : public model::ForeignEntry {
   explicit NetworkEntry(const std::string& path)
       : file_(std::make_shared<const std::string>(path)), network_(path) {}
 
-  Tensors run(const Tensors& inputs, model::ParameterStore& store,
+  Tensors run(const Tensors& inputs, model::ParameterStore& store, bool training,
               const std::function<void(const model::CallRecord&)>& observer) const override {
     const bool wide = store.kept_type(DType::kF32) == DType::kF64;
     if (wide && !wide_) wide_ = std::make_unique<onnx::Network>(*file_, true);
@@ -48,7 +48,12 @@ class NetworkEntry final : public model::ForeignEntry {
                 {w->name(), TensorType{w->data->dtype, to_shape(w->data->shape)}});
         observer(record);
       };
-    return (wide ? *wide_ : network_).run(inputs, value, watch);
+    const onnx::Network::Mode mode = {
+        .training = training,
+        .frozen = [&](const onnx::Weight& weight) { return store.is_frozen(weight.name()); },
+        .update = [&](const onnx::Weight& weight,
+                      const Tensor& next) { store.update(weight.name(), next); }};
+    return (wide ? *wide_ : network_).run(inputs, value, mode, watch);
   }
 
   const onnx::Network& network() const { return network_; }

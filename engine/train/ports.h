@@ -2,6 +2,7 @@
 // How a step reaches the values of the store. The step's code is written once; under a tracer the
 // values are arguments and results of the function, eagerly they are arrays.
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -26,6 +27,7 @@ class Ports : public model::ParameterStore {
   int64_t static_value(const Dim& dim) override;
   DType kept_type(DType declared) const override { return widened(declared); }
   DType kept_type(const std::string& path, DType declared) const override;
+  bool is_frozen(const std::string& path) const override { return frozen && frozen(path); }
 
   /// A state of the optimizer, made of `initial` if it is new.
   Tensor slot(const std::string& name, const Dims& shape, DType dtype, double initial);
@@ -41,6 +43,8 @@ class Ports : public model::ParameterStore {
   /// Parameters that were asked for, in order.
   const std::vector<std::string>& used() const { return used_; }
   const Store& store() const { return store_; }
+  /// Which parameters and states the optimizer leaves alone; null: none.
+  std::function<bool(const std::string& path)> frozen;
   /// Values that `static(dim)` may take, by the dim's name; those asked for are noted.
   std::map<std::string, int64_t> known_dims;
   std::map<std::string, int64_t> fixed_dims;

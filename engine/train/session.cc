@@ -120,7 +120,10 @@ StepOutputs Session::run_part(Part part, Ports& ports, const StepInputs& inputs)
     case Part::kApply:
       step_->apply(ports, inputs, accumulated_);
       return {};
+    case Part::kForward:
+      return step_->forward(ports, inputs, true);
     case Part::kEvaluate:
+    case Part::kDivisor:
       return step_->evaluate(ports, inputs);
   }
   return {};
@@ -134,7 +137,7 @@ StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) 
   if (part != Part::kApply)
     for (const FieldType& field : fields_)
       inputs.fields[field.name] = tracer.input({ir::PortKind::kValue, field.name}, field.type);
-  inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {DType::kF32, {}});
+  inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {rate_type(), {}});
   inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
   inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF64, {}});
   random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
@@ -191,25 +194,67 @@ std::vector<metrics::MetricSpec> Session::metric_specs(int64_t ignored_label) {
   return specs;
 }
 
-LossScale Session::loss_scale() {
-  ir::Function f("loss");
-  LossScale scale{};
-  trace_part(f, Part::kEvaluate, [&](ir::Tracer& tracer, TracePorts&, const StepOutputs& out) {
-    scale = train::loss_scale(f, *tracer.value_of(out.loss));
+std::vector<NormCall> Session::norm_calls() {
+  ir::Function f("norms");
+  NormWatch watch;
+  trace_part(
+      f, Part::kForward, [](auto&&...) {}, &watch);
+  return watch.calls();
+}
+
+std::optional<int64_t> Session::stated_batch() const {
+  for (const FieldType& field : fields_)
+    if (field.type.shape[0].is_constant()) return field.type.shape[0].value();
+  return std::nullopt;
+}
+
+std::optional<int64_t> Session::size_of(const Dim& dim, int64_t samples,
+                                        const std::vector<data::Field>& fields) const {
+  std::map<std::string, int64_t> sizes;
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const Shape& shape = fields_[i].type.shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const int64_t size = d == 0 ? samples : fields[i].shape[d - 1];
+      if (shape[d].is_symbol() && size >= 0) sizes.try_emplace(shape[d].text(), size);
+    }
+  }
+  return dim.evaluate([&](const std::string& name) {
+    const auto it = sizes.find(name);
+    return it == sizes.end() ? std::nullopt : std::optional<int64_t>(it->second);
   });
-  return scale;
+}
+
+LossForm Session::loss_form() {
+  ir::Function f("loss");
+  LossForm form;
+  trace_part(f, Part::kEvaluate, [&](ir::Tracer& tracer, TracePorts&, const StepOutputs& out) {
+    form = train::loss_form(f, *tracer.value_of(out.loss));
+  });
+  form.divisor = nullptr;
+  return form;
+}
+
+double Session::divisor(const std::vector<Array>& batch) {
+  bind_sizes(batch);
+  return run_compiled(compiled(Part::kDivisor), batch, {}, 1, 0)[0].number();
 }
 
 std::unique_ptr<Session::Compiled> Session::trace(Part part) {
-  static const std::map<Part, std::string> kNames = {{Part::kTrain, "train"},
-                                                     {Part::kAccumulate, "accumulate"},
-                                                     {Part::kApply, "apply"},
-                                                     {Part::kEvaluate, "evaluate"}};
+  static const std::map<Part, std::string> kNames = {
+      {Part::kTrain, "train"},     {Part::kAccumulate, "accumulate"},
+      {Part::kApply, "apply"},     {Part::kEvaluate, "evaluate"},
+      {Part::kDivisor, "divisor"}, {Part::kForward, "forward"}};
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   ir::Function& f = *c->function;
   trace_part(f, part, [&](ir::Tracer& tracer, TracePorts& ports, const StepOutputs& out) {
     c->fixed = ports.fixed_dims;
+    if (part == Part::kDivisor) {
+      const LossForm form = train::loss_form(f, *tracer.value_of(out.loss));
+      ensure(form.divisor != nullptr, "the loss has no divisor");
+      f.add_output({ir::PortKind::kValue, "divisor"}, const_cast<ir::Value*>(form.divisor));
+      return;
+    }
     if (part == Part::kAccumulate) {
       accumulated_.clear();
       for (const auto& [name, array] : store_.states)
@@ -250,7 +295,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
                                : c->learning_rate) = static_cast<int>(i);
       c->inputs[i] = Array::zeros(is_step                 ? DType::kI64
                                   : port.name == "weight" ? DType::kF64
-                                                          : DType::kF32,
+                                                          : rate_type(),
                                   {});
     }
     c->field.push_back(field);
@@ -303,9 +348,13 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
       put_input(c.inputs[i], batch[field], field);
     if (c.stored[i]) c.inputs[i] = *c.stored[i];
   }
-  if (c.learning_rate >= 0)
-    *c.inputs[static_cast<size_t>(c.learning_rate)].data<float>() =
-        static_cast<float>(numbers.learning_rate);
+  if (c.learning_rate >= 0) {
+    Array& rate = c.inputs[static_cast<size_t>(c.learning_rate)];
+    if (options_.wide)
+      *rate.data<double>() = numbers.learning_rate;
+    else
+      *rate.data<float>() = static_cast<float>(numbers.learning_rate);
+  }
   if (c.step >= 0) *c.inputs[static_cast<size_t>(c.step)].data<int64_t>() = numbers.step;
   if (c.weight >= 0) *c.inputs[static_cast<size_t>(c.weight)].data<double>() = weight;
   if (c.random >= 0) {
@@ -334,7 +383,9 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
       put_input(array, batch[i], i);
       inputs.fields[fields_[i].name] = Tensor(std::move(array));
     }
-  inputs.learning_rate = Tensor(Array::scalar(static_cast<float>(numbers.learning_rate)));
+  inputs.learning_rate =
+      Tensor(options_.wide ? Array::scalar(numbers.learning_rate)
+                           : Array::scalar(static_cast<float>(numbers.learning_rate)));
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(weight));
   const StepOutputs out = run_part(part, ports, inputs);

@@ -13,8 +13,9 @@
 #include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
+#include "train/batch_sizes.h"
 #include "train/index_ranges.h"
-#include "train/loss_scale.h"
+#include "train/loss_form.h"
 #include "train/ports.h"
 #include "train/step.h"
 
@@ -76,8 +77,19 @@ class Session {
   /// What the accumulators of the metrics' calls must know of their operands. `ignored_label`:
   /// labels that the loss does not count. kConfig, with the place, if a metric is not defined.
   std::vector<metrics::MetricSpec> metric_specs(int64_t ignored_label);
-  /// Whether the loss is a mean or a sum over the samples of its batch.
-  LossScale loss_scale();
+  /// The calls of training that normalise by statistics of the batch.
+  std::vector<NormCall> norm_calls();
+  /// The only number of samples that the model takes, if it states one.
+  std::optional<int64_t> stated_batch() const;
+  /// A size of a batch of so many samples: where it depends on what varies from batch to batch,
+  /// nothing.
+  std::optional<int64_t> size_of(const Dim& dim, int64_t samples,
+                                 const std::vector<data::Field>& fields) const;
+  /// How the loss is made of terms of its samples. The divisor, if it has one, is what `divisor`
+  /// computes; the pointer to it is null.
+  LossForm loss_form();
+  /// The divisor of this batch, where the form is kWeighted.
+  double divisor(const std::vector<Array>& batch);
   /// Plans for a batch of these shapes, so that memory is known before the first step.
   runtime::MemoryReport plan_training(const std::vector<Dims>& shapes);
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
@@ -91,7 +103,7 @@ class Session {
 
  private:
   struct Compiled;
-  enum class Part { kTrain, kAccumulate, kApply, kEvaluate };
+  enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kForward };
   StepOutputs run_part(Part part, Ports& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Mixed precision: puts parameters into 16 bits beside their masters, and sets the loss scale.
@@ -113,6 +125,7 @@ class Session {
   StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
                         double weight, uint64_t counter);
   runtime::Plan& plan(Part part, const std::vector<Dims>& shapes);
+  DType rate_type() const { return options_.wide ? DType::kF64 : DType::kF32; }
   /// Makes `to` this array in the field's dtype, in one piece.
   void put_input(Array& to, const Array& array, size_t field) const;
 

@@ -5,6 +5,7 @@
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "ops/operators.h"
+#include "ops/row_sparse.h"
 
 namespace paddle::train {
 namespace {
@@ -154,6 +155,7 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
   model::EvaluationOptions options;
   options.training = training;
   options.store = &ports;
+  ports.frozen = [&](const std::string& path) { return d_.optimizer->is_frozen(path); };
   const model::Program& program = *d_.program;
   model::NamedValues names;
   for (const auto& [name, tensor] : inputs.fields) names.push_back({name, model::Value(tensor)});
@@ -245,6 +247,33 @@ StepOutputs Step::train(Ports& ports, const StepInputs& inputs) const {
   return out;
 }
 
+namespace {
+
+std::string sum_slot(const std::string& parameter) { return "gradient/" + parameter; }
+std::string touched_slot(const std::string& parameter) { return "touched_rows/" + parameter; }
+
+}  // namespace
+
+void Step::note_touched_rows(Ports& ports, const std::string& name, const RowSparse& rows) const {
+  const int64_t count = concrete(ports.existing(name).shape())[0];
+  const Tensor touched = ports.slot(touched_slot(name), {count, 1}, DType::kF32, 0);
+  const Tensor ones = full_of({rows.indices.dim(0), Dim(1)}, 1, DType::kF32);
+  ports.set_slot(touched_slot(name), touched + ops::embedding_grad(rows.indices, ones, Dim(count)));
+}
+
+Tensor Step::accumulated(Ports& ports, const std::string& name) const {
+  const Tensor parameter = ports.existing(name);
+  const Dims shape = concrete(parameter.shape());
+  const Tensor sum = ports.slot(sum_slot(name), shape, full_type(parameter), 0);
+  if (!ports.store().states.contains(touched_slot(name))) return sum;
+  const Tensor touched = ports.slot(touched_slot(name), {shape[0], 1}, DType::kF32, 0);
+  const Tensor rows = ops::arange(AttrValue(0), AttrValue(shape[0]));
+  const Tensor indices =
+      ops::where(ops::greater_than(ops::reshape(touched, {Dim(-1)}), Tensor::number(0.0)), rows,
+                 Tensor::number(int64_t{-1}));
+  return make_row_sparse(indices, sum, Dim(shape[0]));
+}
+
 StepOutputs Step::accumulate(Ports& ports, const StepInputs& inputs) const {
   StepOutputs out = forward(ports, inputs, true);
   const auto names = trainable(ports);
@@ -253,7 +282,9 @@ StepOutputs Step::accumulate(Ports& ports, const StepInputs& inputs) const {
   for (size_t i = 0; i < names.size(); ++i) {
     if (!grads[i].defined()) continue;
     const Tensor parameter = ports.existing(names[i]);
-    const std::string slot = "gradient/" + names[i];
+    const std::string slot = sum_slot(names[i]);
+    if (const RowSparse* rows = row_sparse(grads[i]); rows && d_.optimizer->is_lazy())
+      note_touched_rows(ports, names[i], *rows);
     const DType dtype = full_type(parameter);
     const Tensor sum = ports.slot(slot, concrete(parameter.shape()), dtype, 0);
     Tensor weight = ops::cast(inputs.weight, dtype);
@@ -266,14 +297,16 @@ StepOutputs Step::accumulate(Ports& ports, const StepInputs& inputs) const {
 void Step::apply(Ports& ports, const StepInputs& inputs,
                  const std::vector<std::string>& parameters) const {
   Tensors sums;
-  for (const std::string& name : parameters) {
-    const Tensor parameter = ports.existing(name);
-    sums.push_back(
-        ports.slot("gradient/" + name, concrete(parameter.shape()), full_type(parameter), 0));
-  }
+  for (const std::string& name : parameters) sums.push_back(accumulated(ports, name));
   update(ports, inputs, parameters, sums, true);
-  for (size_t i = 0; i < parameters.size(); ++i)
-    ports.set_slot("gradient/" + parameters[i], zeros_like(sums[i]));
+  const auto clear = [&](const std::string& slot) {
+    const Array& kept = ports.store().states.at(slot);
+    ports.set_slot(slot, full_of(to_shape(kept.shape), 0, kept.dtype));
+  };
+  for (const std::string& name : parameters) {
+    clear(sum_slot(name));
+    if (ports.store().states.contains(touched_slot(name))) clear(touched_slot(name));
+  }
 }
 
 StepOutputs Step::evaluate(Ports& ports, const StepInputs& inputs) const {

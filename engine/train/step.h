@@ -17,6 +17,10 @@
 #include "train/metric_call.h"
 #include "train/ports.h"
 
+namespace paddle {
+struct RowSparse;
+}
+
 namespace paddle::train {
 
 /// Products and, at level O2 (`cast.all_low`), all but a few operations in 16 bits. At level O2 the
@@ -38,7 +42,7 @@ struct StepDefinition {
 
 struct StepInputs {
   std::map<std::string, Tensor> fields;  ///< of the data, by name
-  Tensor learning_rate;                  ///< 0-D float32
+  Tensor learning_rate;                  ///< 0-D float32, float64 in a run in float64
   Tensor step;                           ///< 0-D int64, counts updates from 1
   Tensor weight;                         ///< 0-D float64: weight of this micro-batch in the batch
 };
@@ -54,6 +58,8 @@ class Step {
   explicit Step(StepDefinition definition) : d_(std::move(definition)) {}
   const StepDefinition& definition() const { return d_; }
 
+  /// The loss alone, without metrics in training.
+  StepOutputs forward(Ports& ports, const StepInputs& inputs, bool training) const;
   /// A whole update from one batch.
   StepOutputs train(Ports& ports, const StepInputs& inputs) const;
   /// Adds the gradients of a micro-batch, times its weight, to the accumulated ones.
@@ -64,9 +70,13 @@ class Step {
   StepOutputs evaluate(Ports& ports, const StepInputs& inputs) const;
 
  private:
-  StepOutputs forward(Ports& ports, const StepInputs& inputs, bool training) const;
   std::vector<std::string> trainable(const Ports& ports) const;
   Tensors gradients(Ports& ports, const Tensor& loss, const std::vector<std::string>& names) const;
+  /// Counts the reads of each row of a table whose gradient is row-sparse: the update from several
+  /// micro-batches leaves the same rows alone as the one from the whole batch.
+  void note_touched_rows(Ports& ports, const std::string& name, const RowSparse& rows) const;
+  /// The accumulated gradient, row-sparse where touched rows were counted.
+  Tensor accumulated(Ports& ports, const std::string& name) const;
   /// `unscaled`: the gradients are those of the loss itself, not of the scaled one.
   void update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
               const Tensors& gradients, bool unscaled) const;

@@ -16,10 +16,11 @@ struct Parameter {
 };
 
 /// Names are logical paths. States of the model carry their path; the optimizer's are
-/// "optimizer/<parameter>/<slot>", accumulated gradients "gradient/<parameter>", the loss scale and
-/// its counters "amp/<name>". Parameters may be kept in 16 bits beside a master in float32, the
-/// state "master/<parameter>": what is saved and loaded is then the master, and the parameter is
-/// its rounded copy.
+/// "optimizer/<parameter>/<slot>", accumulated gradients "gradient/<parameter>" and how often each
+/// row of a table was read "touched_rows/<parameter>", the loss scale and its counters
+/// "amp/<name>". Parameters may be kept in 16 bits beside a master in float32, the state
+/// "master/<parameter>": what is saved and loaded is then the master, and the parameter is its
+/// rounded copy.
 struct Store {
   uint64_t seed = 0;
   std::map<std::string, Parameter> parameters;
@@ -46,9 +47,13 @@ struct Store {
 };
 
 inline bool is_master(const std::string& name) { return name.starts_with("master/"); }
+/// What micro-batches add up: zero between updates, and no part of checkpoints.
+inline bool is_accumulated(const std::string& name) {
+  return name.starts_with("gradient/") || name.starts_with("touched_rows/");
+}
 inline bool is_model_state(const std::string& name) {
-  return !name.starts_with("optimizer/") && !name.starts_with("gradient/") &&
-         !name.starts_with("amp/") && !is_master(name);
+  return !name.starts_with("optimizer/") && !name.starts_with("amp/") && !is_accumulated(name) &&
+         !is_master(name);
 }
 
 }  // namespace paddle::train

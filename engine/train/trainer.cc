@@ -30,6 +30,15 @@ std::vector<Array> rows(const std::vector<Array>& batch, int64_t begin, int64_t 
   return out;
 }
 
+/// Without micro-batches of weight 0, whose own mean over nothing is not a number.
+void leave_out_empty(std::vector<std::vector<Array>>& micro_batches, std::vector<double>& weights) {
+  for (size_t i = weights.size(); i-- > 0;) {
+    if (weights[i] != 0) continue;
+    micro_batches.erase(micro_batches.begin() + static_cast<ptrdiff_t>(i));
+    weights.erase(weights.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
 }  // namespace
 
 int64_t Trainer::Impl::total_steps() const {
@@ -41,19 +50,18 @@ int64_t Trainer::Impl::total_steps() const {
   return total;
 }
 
-/// What the loss of a batch is a mean over: its samples, or, where labels may be ignored, the
-/// labels that are not.
-double Trainer::Impl::count_of(const std::vector<Array>& batch) const {
-  const double samples = static_cast<double>(batch[0].shape[0]);
-  if (!use_.ignored) return samples;
-  for (size_t f = 0; f < batch.size(); ++f) {
-    if (loader_->fields()[f].name != use_.label) continue;
-    const Array labels = batch[f].contiguous();
-    int64_t count = 0;
-    for (int64_t i = 0; i < labels.size(); ++i) count += labels.integer(i) != *use_.ignored;
-    return static_cast<double>(count);
+/// What the loss of a batch is counted by where losses of several batches are summed up.
+double Trainer::Impl::weight_of(const std::vector<Array>& batch) {
+  switch (loss_form_.kind) {
+    case LossForm::Kind::kSum:
+      return 1;
+    case LossForm::Kind::kWeighted:
+      return session_->divisor(batch);
+    case LossForm::Kind::kMean:
+    case LossForm::Kind::kUnknown:
+      break;
   }
-  return samples;
+  return static_cast<double>(batch[0].shape[0]);
 }
 
 double Trainer::Impl::learning_rate(int64_t updates) const {
@@ -78,13 +86,15 @@ double Trainer::Impl::train_parts(const data::Batch& batch) {
   std::vector<std::vector<Array>> micro;
   for (int64_t i = 0; i < parts; ++i)
     micro.push_back(rows(batch.arrays, batch.samples * i / parts, batch.samples * (i + 1) / parts));
-  if (loss_scale_ == LossScale::kSum)
-    return session_->train(micro, std::vector<double>(micro.size(), 1), numbers);
   std::vector<double> weights;
-  for (const auto& part : micro) weights.push_back(count_of(part));
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (double& weight : weights)
-    weight = total > 0 ? weight / total : 1 / static_cast<double>(weights.size());
+  for (const auto& part : micro) weights.push_back(weight_of(part));
+  if (loss_form_.kind != LossForm::Kind::kSum) {
+    const double whole = loss_form_.additive ? std::accumulate(weights.begin(), weights.end(), 0.0)
+                                             : weight_of(batch.arrays);
+    for (double& weight : weights)
+      weight = whole != 0 ? weight / whole : 1 / static_cast<double>(weights.size());
+    if (whole != 0 && !loss_form_.guarded) leave_out_empty(micro, weights);
+  }
   return session_->train(micro, weights, numbers);
 }
 
@@ -155,9 +165,9 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   int64_t samples = 0;
   while (auto batch = valid_loader_->next()) {
     const EvaluationResult r = session_->evaluate(batch->arrays);
-    const double count = count_of(batch->arrays);
-    if (count > 0) loss += r.loss * count;
-    counted += count;
+    const double weight = weight_of(batch->arrays);
+    if (weight != 0) loss += r.loss * weight;
+    counted += weight;
     samples += batch->samples;
     metrics.update(r.metric_operands, batch->samples);
     if (pending_interrupt()) return std::nullopt;
@@ -166,7 +176,8 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   line.kind = "valid";
   line.step = state_.step;
   line.epoch = state_.position.epoch;
-  line.loss = loss / std::max(1.0, counted);
+  const bool sums = loss_form_.kind == LossForm::Kind::kSum;
+  line.loss = sums || counted == 0 ? loss : loss / counted;
   line.learning_rate = learning_rate(std::max<int64_t>(0, state_.step - 1));
   line.samples_per_second = static_cast<double>(samples) / std::max(1e-9, seconds_since(begun));
   line.seconds = seconds_before_ + seconds_since(started_);

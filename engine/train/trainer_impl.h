@@ -49,9 +49,12 @@ class Trainer::Impl {
   void evaluate_now();
   void finish(TrainResult& result);
   void load_initial_weights();
+  void examine_loss();
+  /// Refuses batches that occur in the run and that the model cannot take.
+  void check_batches();
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   int64_t total_steps() const;
-  double count_of(const std::vector<Array>& batch) const;
+  double weight_of(const std::vector<Array>& batch);
   /// Of the update that follows so many.
   double learning_rate(int64_t updates) const;
   double train_batch(const data::Batch& batch);
@@ -94,7 +97,7 @@ class Trainer::Impl {
   double last_scale_ = 0;
   std::optional<MemoryPlan> plan_;
   IndexUse use_;
-  LossScale loss_scale_ = LossScale::kMean;
+  LossForm loss_form_;
   RunFolder folder_;
   std::shared_ptr<runtime::Profile> profile_;
   bool claimed_ = false;

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "base/place.h"
 #include "runtime/dump.h"
 #include "train/open_data.h"
 #include "train/predict.h"
@@ -108,14 +109,8 @@ MemoryPlan Trainer::Impl::prepare() {
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
   if (valid_loader_) metric_specs_ = session_->metric_specs(use_.ignored.value_or(-100));
-  if (config_.accumulate > 1) {
-    loss_scale_ = session_->loss_scale();
-    if (loss_scale_ == LossScale::kNeither)
-      throw Error(ErrorCode::kConfig,
-                  "loss: neither a mean nor a sum over the samples of a batch, as train.accumulate "
-                  "needs it; do not mix the two, and apply no function to a sum",
-                  config_.loss.where.place());
-  }
+  check_batches();
+  examine_loss();
   load_initial_weights();
   phase.emplace("planning memory");
   MemoryPlan plan;
@@ -161,6 +156,95 @@ void Trainer::Impl::try_first_batches() {
 
 Evaluator Trainer::Impl::make_evaluator() const {
   return Evaluator(step_->definition().metrics, metric_specs_);
+}
+
+void Trainer::Impl::check_batches() {
+  const auto place_of = [&](const char* key) {
+    const model::Node* data = config_.document.find("data");
+    const model::Node* node = data ? data->find(key) : nullptr;
+    return node ? node->place() : Place{};
+  };
+  const int64_t batch = config_.data.loader.batch_size;
+  const int64_t batches = options_.benchmark > 0 ? 1 : total_steps();
+  BatchSizes train = batch_sizes(*loader_, batch, batches);
+  if (options_.benchmark > 0) train.full = batch;
+  const auto short_batch = [](const BatchSizes& sizes, const char* what) {
+    return str("the last batch of ", what, " has ", sizes.last, " of the ", sizes.samples,
+               " samples");
+  };
+  if (const auto stated = session_->stated_batch()) {
+    const auto fits = [&](int64_t samples, int64_t accumulate) {
+      const std::set<int64_t> parts = micro_batch_sizes(samples, accumulate);
+      return samples == 0 || (parts.size() == 1 && *parts.begin() == *stated);
+    };
+    const std::string model = str("the model takes batches of ", *stated, " samples");
+    const std::string open = str(", or make the batch a symbol in the model's inputs");
+    if (!fits(train.full, config_.accumulate))
+      throw Error(
+          ErrorCode::kConfig,
+          str(model, ", data.batch_size is ", batch, " and train.accumulate ", config_.accumulate,
+              ": set data.batch_size to ", *stated * config_.accumulate, open),
+          place_of("batch_size"));
+    if (!fits(train.last, config_.accumulate))
+      throw Error(
+          ErrorCode::kConfig,
+          str(model, ", ", short_batch(train, "data.train"), ": set data.drop_last to true", open),
+          place_of("train"));
+    if (!valid_loader_) return;
+    const BatchSizes valid =
+        batch_sizes(*valid_loader_, config_.data.valid_loader.batch_size, 1 << 30);
+    if (!fits(valid.full, 1))
+      throw Error(ErrorCode::kConfig,
+                  str(model, ", data.valid_batch_size is ", config_.data.valid_loader.batch_size,
+                      ": set it to ", *stated, open),
+                  place_of("valid_batch_size"));
+    if (!fits(valid.last, 1))
+      throw Error(ErrorCode::kConfig,
+                  str(model, ", ", short_batch(valid, "data.valid"),
+                      " (data.drop_last is for training alone): give data.valid a range of a "
+                      "multiple of ",
+                      *stated, " samples", open),
+                  place_of("valid"));
+    return;
+  }
+  for (const NormCall& norm : session_->norm_calls()) {
+    for (const int64_t samples : {train.full, train.last}) {
+      if (samples == 0) continue;
+      for (const int64_t part : micro_batch_sizes(samples, config_.accumulate)) {
+        if (session_->size_of(norm.values, part, loader_->fields()) != 1) continue;
+        const bool last = samples == train.last;
+        throw Error(
+            ErrorCode::kConfig,
+            str(norm.operation, ": one value for each ", norm.over, " in ",
+                config_.accumulate > 1 ? "a micro-batch" : "a batch", " of ", part,
+                part == 1 ? " sample" : " samples", last ? ", as " : "",
+                last ? short_batch(train, "data.train") : "", ": it would be normalised to 0; ",
+                last                        ? "set data.drop_last to true"
+                : norm.values.is_constant() ? "remove the call"
+                                            : "set a larger data.batch_size"),
+            parse_place(norm.place));
+      }
+    }
+  }
+}
+
+/// How losses of micro-batches and of validation batches are summed up.
+void Trainer::Impl::examine_loss() {
+  const bool by_parts = config_.accumulate > 1;
+  if (!by_parts && !valid_loader_) return;
+  loss_form_ = session_->loss_form();
+  if (loss_form_.kind != LossForm::Kind::kUnknown) return;
+  const std::string at = loss_form_.place.empty() ? "" : " (" + loss_form_.place + ")";
+  if (by_parts)
+    throw Error(ErrorCode::kConfig,
+                "loss: " + loss_form_.reason + at +
+                    "; train.accumulate needs such a loss, for the micro-batches to have the "
+                    "gradient of the whole batch: set train.accumulate to 1",
+                step_->definition().loss.where.place());
+  if (valid_loader_->batches_per_epoch() > 1)
+    observer_.warn("loss: " + loss_form_.reason + at +
+                   "; the validation loss is the mean over data.valid_batch_size samples at a "
+                   "time, and depends on that number");
 }
 
 void Trainer::Impl::load_initial_weights() {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -106,6 +107,55 @@ TEST_F(OnnxProgram, RefusesInputsThatAreNoTensors) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kModel);
   }
+}
+
+/// What the program computes for x [2, 1] as a step of training or evaluation runs it.
+std::vector<double> outputs_of(const model::Program& program, Store& store, bool training,
+                               const std::function<bool(const std::string&)>& frozen = nullptr) {
+  runtime::EagerExecutor executor;
+  const InterpreterScope scope(executor);
+  const RandomScope random(Tensor(Array::from<uint64_t>({7, 1}, {2})));
+  EagerPorts ports(store, false);
+  ports.frozen = frozen;
+  model::EvaluationOptions options;
+  options.training = training;
+  options.store = &ports;
+  const auto out = model::run_entry(program, program.model,
+                                    {Tensor(Array::from<float>({2, 4}, {2, 1}))}, options);
+  ports.finish();
+  const Array values = out[0].tensor.array().contiguous();
+  return {values.number(0), values.number(1)};
+}
+
+TEST_F(OnnxProgram, TrainingModeIsThatOfTheStep) {
+  // Batch normalisation and dropout that the file has in training mode.
+  write(onnx_graph(
+      {onnx_node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"},
+                 {"n", "next_mean", "next_variance"},
+                 {int_attribute("training_mode", 1), float_attribute("momentum", 0.75f),
+                  float_attribute("epsilon", 0)}),
+       onnx_node("Dropout", {"n", "ratio", "training"}, {"y"})},
+      {value_info("x", 1, {"batch", "1"})}, {value_info("y", 1, {"batch", "1"})},
+      {floats("scale", {1}, {2}), floats("shift", {1}, {10}), floats("mean", {1}, {7}),
+       floats("variance", {1}, {9}), floats("ratio", {}, {0.5}),
+       onnx_tensor("training", 9, {}, std::string(1, 1))}));
+  const auto program = read_onnx_program(path_);
+  Store store;
+  // (2 - 7) / 3 * 2 + 10 and (4 - 7) / 3 * 2 + 10, and nothing dropped.
+  const std::vector<double> inferred = outputs_of(*program, store, false);
+  EXPECT_NEAR(inferred[0], 20.0 / 3, 1e-5);
+  EXPECT_NEAR(inferred[1], 8, 1e-5);
+  EXPECT_EQ(store.states.at("mean").number(0), 7);
+  // The batch has mean 3 and variance 1: 8 and 12 are dropped or doubled.
+  for (const double y : outputs_of(*program, store, true))
+    EXPECT_TRUE(y == 0 || y == 16 || y == 24) << y;
+  EXPECT_EQ(store.states.at("mean").number(0), 0.75 * 7 + 0.25 * 3);
+  EXPECT_EQ(store.states.at("variance").number(0), 0.75 * 9 + 0.25 * 1);
+  // A frozen node keeps its statistics.
+  outputs_of(*program, store, true, [](const std::string&) { return true; });
+  EXPECT_EQ(store.states.at("mean").number(0), 6);
+  // The statistics that training left, in inference.
+  EXPECT_NEAR(outputs_of(*program, store, false)[0], (2 - 6) / std::sqrt(7.0) * 2 + 10, 1e-5);
 }
 
 }  // namespace

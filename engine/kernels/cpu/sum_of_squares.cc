@@ -51,11 +51,11 @@ std::unique_ptr<Kernel> rows(const Layout& x) {
   const RowSums<T> row_sums(x);
   return make_kernel(
       [=](const RunContext& c, void* const* operands, void* const* results) {
-        const Place* const places =
+        const std::span<const Place> places =
             sorted_places(static_cast<const int64_t*>(operands[1]), count, INT64_MAX, c.scratch);
         auto* const sums = reinterpret_cast<double*>(c.scratch + places_bytes(count));
         std::fill_n(sums, count, 0.0);
-        for_each_row(places, count, [&](int64_t, int64_t first, int64_t last) {
+        for_each_row(places, [&](int64_t, int64_t first, int64_t last) {
           row_sums.run(operands[0], places, first, last, [&](int64_t, int64_t n, const T* sum) {
             sums[first] += update_loops<T>().squares(sum, n);
           });

@@ -104,7 +104,7 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
         if (skip.read(operands) != 0) return;
         const auto scalars =
             rule.at(lr.read(operands), step.read(operands, 1), scale.read(operands, 1));
-        const Place* places =
+        const std::span<const Place> places =
             sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
         T* parameter = static_cast<T*>(results[has_master ? 1 + rule.states : 0]);
         T* states[2] = {};
@@ -113,8 +113,9 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
           __builtin_prefetch(parameter + row * width, 1);
           for (size_t i = 0; i < rule.states; ++i) __builtin_prefetch(states[i] + row * width, 1);
         };
-        for_each_row(places, count, [&](int64_t row, int64_t first, int64_t last) {
-          if (first + kAhead < count) prefetch(places[first + kAhead].row);
+        for_each_row(places, [&](int64_t row, int64_t first, int64_t last) {
+          const auto ahead = static_cast<size_t>(first + kAhead);
+          if (ahead < places.size()) prefetch(places[ahead].row);
           row_sums.run(operands[1], places, first, last, [&](int64_t column, int64_t n, T* sum) {
             const int64_t begin = row * width + column;
             UpdateRun<T> run{};
@@ -157,9 +158,12 @@ std::unique_ptr<Kernel> prepare_merge_rows(const KernelRequest& request) {
           using T = typename decltype(tag)::type;
           const T* in = static_cast<const T*>(operands[1]);
           T* out = static_cast<T*>(results[0]);
-          const Place* places =
-              sorted_places(static_cast<const int64_t*>(operands[0]), count, INT64_MAX, c.scratch);
-          for_each_row(places, count, [&](int64_t, int64_t first, int64_t last) {
+          const auto* indices = static_cast<const int64_t*>(operands[0]);
+          for (int64_t i = 0; i < count; ++i)
+            if (indices[i] == -1) std::fill_n(out + i * width, width, T{0});
+          const std::span<const Place> sorted = sorted_places(indices, count, INT64_MAX, c.scratch);
+          const Place* const places = sorted.data();
+          for_each_row(sorted, [&](int64_t, int64_t first, int64_t last) {
             T* target = out + places[first].at * width;
             std::memcpy(target, in + places[first].at * width,
                         static_cast<size_t>(width) * sizeof(T));
