@@ -17,12 +17,13 @@ auto at_metric(const MetricDefinition& metric, F&& part) {
 }  // namespace
 
 Evaluator::Evaluator(const std::vector<MetricDefinition>& definitions,
-                     const std::vector<metrics::MetricSpec>& specs)
-    : definitions_(definitions) {
+                     const std::vector<MetricBinding>& bindings,
+                     std::vector<data::TargetScale> scales)
+    : definitions_(definitions), scales_(std::move(scales)) {
   for (const MetricDefinition& metric : definitions_)
     for (size_t i = 0; i < metric.calls.size(); ++i)
       at_metric(metric, [&] {
-        accumulators_.push_back(metrics::make_metric(specs.at(accumulators_.size())));
+        accumulators_.push_back(metrics::make_metric(bindings.at(accumulators_.size()).spec));
         accumulators_.back()->reset();
       });
 }
@@ -31,7 +32,13 @@ void Evaluator::update(const std::vector<std::vector<Array>>& operands, int64_t 
   size_t at = 0;
   for (const MetricDefinition& metric : definitions_)
     for (size_t i = 0; i < metric.calls.size(); ++i, ++at)
-      at_metric(metric, [&] { accumulators_[at]->update(operands.at(at), samples); });
+      at_metric(metric, [&] {
+        if (scales_[at].is_identity()) return accumulators_[at]->update(operands.at(at), samples);
+        std::vector<Array> restored;
+        for (const Array& operand : operands.at(at))
+          restored.push_back(scales_[at].restored(operand));
+        accumulators_[at]->update(restored, samples);
+      });
 }
 
 std::vector<std::pair<std::string, double>> Evaluator::results() const {

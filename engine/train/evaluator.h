@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/target_scale.h"
 #include "metrics/metric.h"
 #include "train/metric_call.h"
 
@@ -14,9 +15,11 @@ namespace paddle::train {
 
 class Evaluator {
  public:
-  /// `specs`: one for each call of `definitions`, in order. `definitions` must outlive this object.
+  /// `bindings` and `scales`: one for each call of `definitions`, in order. Errors of predictions
+  /// are in the units of the data files, as `scales` restore them. `definitions` must outlive this
+  /// object.
   Evaluator(const std::vector<MetricDefinition>& definitions,
-            const std::vector<metrics::MetricSpec>& specs);
+            const std::vector<MetricBinding>& bindings, std::vector<data::TargetScale> scales);
 
   /// Operands of each call, of a batch of `samples`. Errors carry the place of the metric.
   void update(const std::vector<std::vector<Array>>& operands, int64_t samples);
@@ -27,6 +30,7 @@ class Evaluator {
 
  private:
   const std::vector<MetricDefinition>& definitions_;
+  std::vector<data::TargetScale> scales_;
   std::vector<std::unique_ptr<metrics::Metric>> accumulators_;
 };
 

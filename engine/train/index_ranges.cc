@@ -25,22 +25,23 @@ std::optional<int64_t> integer_attr(const OpCall& call, std::string_view name) {
   return value.is_none() ? std::nullopt : std::optional<int64_t>(value.as_int());
 }
 
-/// The name of the field that a tensor is, or "".
-std::string field_of(const Tensor& tensor, const ir::Function& function) {
-  const ir::Value* value = tensor.defined() ? origin_of(ir::traced_value(tensor)) : nullptr;
-  const auto& arguments = function.body.arguments;
-  const auto at = std::find(arguments.begin(), arguments.end(), value);
-  if (!value || at == arguments.end()) return "";
-  const ir::Port& port = function.inputs[static_cast<size_t>(at - arguments.begin())];
+}  // namespace
+
+std::string field_of(const Tensor& tensor) {
+  const ir::Function* function = tensor.defined() ? ir::traced_function(tensor) : nullptr;
+  if (!function) return "";
+  const auto& arguments = function->body.arguments;
+  const auto at =
+      std::find(arguments.begin(), arguments.end(), origin_of(ir::traced_value(tensor)));
+  if (at == arguments.end()) return "";
+  const ir::Port& port = function->inputs[static_cast<size_t>(at - arguments.begin())];
   return port.kind == ir::PortKind::kValue ? port.name : "";
 }
-
-}  // namespace
 
 void IndexWatch::note(const Tensor& index, const Dim& bound, std::optional<int64_t> also) {
   const auto high = bound.constant();
   if (!high || !index.defined() || !is_integer(index.dtype())) return;
-  const std::string field = field_of(index, function_);
+  const std::string field = field_of(index);
   if (field.empty()) return;
   const auto same = std::find_if(use_.ranges.begin(), use_.ranges.end(),
                                  [&](const auto& range) { return range.field == field; });
@@ -57,7 +58,7 @@ void IndexWatch::note_label(const OpCall& call, size_t operand, const Dim& class
   const std::optional<int64_t> ignored = integer_attr(call, "ignore_index");
   note(label, classes, ignored);
   if (!use_.label.empty() || !classes.constant() || !is_integer(label.dtype())) return;
-  use_.label = field_of(label, function_);
+  use_.label = field_of(label);
   scored_ = origin_of(ir::traced_value(call.operands[0]));
   const int softmax = call.op.attr_index("use_softmax");
   if (call.op.name() == "nll_loss")
@@ -74,7 +75,7 @@ void IndexWatch::note_label(const OpCall& call, size_t operand, const Dim& class
 
 void IndexWatch::note_comparison(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return;
-  const std::string first = field_of(a, function_), second = field_of(b, function_);
+  const std::string first = field_of(a), second = field_of(b);
   if (first.empty() == second.empty()) return;
   comparisons_.push_back(
       {first.empty() ? second : first, origin_of(ir::traced_value(first.empty() ? a : b))});

@@ -33,11 +33,13 @@ struct IndexUse {
   std::vector<TargetUse> targets = {};
 };
 
+/// The name of the field that a traced tensor is, up to its shape and dtype, or "".
+std::string field_of(const Tensor& tensor);
+
 /// Passes all calls on and notes those that use an input of the traced function as an index.
 /// Install it above a tracer.
 class IndexWatch final : public Interpreter {
  public:
-  explicit IndexWatch(const ir::Function& function) : function_(function) {}
   Tensors apply(const OpCall& call) override;
   Tensors branch(const Tensor& condition, const TensorFn& then_fn,
                  const TensorFn& else_fn) override;
@@ -57,7 +59,6 @@ class IndexWatch final : public Interpreter {
     std::string field;
     const ir::Value* with;
   };
-  const ir::Function& function_;
   IndexUse use_;
   const ir::Value* scored_ = nullptr;
   std::vector<Comparison> comparisons_;

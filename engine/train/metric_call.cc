@@ -5,6 +5,8 @@
 
 #include "ir/tracer.h"
 #include "ops/op.h"
+#include "train/index_ranges.h"
+#include "train/loss_form.h"
 
 namespace paddle::train {
 namespace {
@@ -213,6 +215,20 @@ bool has_batch_axis(const Shape& shape, const Dim& batch) {
   return false;
 }
 
+/// A value of the whole batch is averaged over batches, which is right for a mean over samples.
+void check_batch_value(const BoundMetric& bound, MetricBinding& binding) {
+  const Tensor& operand = bound.operands[0];
+  const LossForm form = loss_form(*ir::traced_function(operand), *ir::traced_value(operand));
+  if (form.kind == LossForm::Kind::kSum)
+    fail(ErrorCode::kConfig, bound.metric,
+         ": the operand is a sum over the batch; give the values of the samples, ", bound.metric,
+         "(x) in place of ", bound.metric, "(sum(x))");
+  if (form.kind == LossForm::Kind::kUnknown)
+    binding.warning = bound.metric + ": " + form.reason +
+                      "; batches are weighted by their samples, and the value depends on "
+                      "data.valid_batch_size";
+}
+
 }  // namespace
 
 metrics::Direction MetricDefinition::direction() const {
@@ -282,8 +298,9 @@ BoundMetric bind_metric(const MetricCall& call, const model::NamedValues& names,
   return bound;
 }
 
-metrics::MetricSpec metric_spec(const BoundMetric& bound, const Dim& batch, int64_t ignored_label) {
-  metrics::MetricSpec spec;
+MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t ignored_label) {
+  MetricBinding binding;
+  metrics::MetricSpec& spec = binding.spec;
   spec.name = bound.metric;
   spec.options = bound.options;
   spec.ignored_label = ignored_label;
@@ -294,7 +311,9 @@ metrics::MetricSpec metric_spec(const BoundMetric& bound, const Dim& batch, int6
     spec.per_sample = spec.per_sample && has_batch_axis(operand.shape(), batch);
   }
   metrics::resolve_operands(spec, types);
-  return spec;
+  if (spec.name == "mae" || spec.name == "rmse") binding.target = field_of(bound.operands[1]);
+  if (!spec.per_sample && bound.operands[0].ndim() == 0) check_batch_value(bound, binding);
+  return binding;
 }
 
 }  // namespace paddle::train

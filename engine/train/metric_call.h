@@ -56,6 +56,13 @@ BoundMetric bind_metric(const MetricCall& call, const model::NamedValues& names,
 /// What the accumulator of a traced call must know of its operands: whether scores are
 /// probabilities, and whether values belong to single samples, by the symbol or size of the batch
 /// axis. kConfig if the metric is not defined for them.
-metrics::MetricSpec metric_spec(const BoundMetric& bound, const Dim& batch, int64_t ignored_label);
+struct MetricBinding {
+  metrics::MetricSpec spec;
+  /// Of mae and rmse: the field of the data that predictions are compared with; "" if the label is
+  /// another value.
+  std::string target;
+  std::string warning;  ///< why the value may depend on the validation batch size; or ""
+};
+MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t ignored_label);
 
 }  // namespace paddle::train

@@ -159,7 +159,7 @@ void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interp
 
 IndexUse Session::index_use() {
   ir::Function f("ranges");
-  IndexWatch watch(f);
+  IndexWatch watch;
   IndexUse use;
   trace_part(
       f, Part::kEvaluate,
@@ -178,20 +178,21 @@ IndexUse Session::index_use() {
   return use;
 }
 
-std::vector<metrics::MetricSpec> Session::metric_specs(int64_t ignored_label) {
+std::vector<MetricBinding> Session::bind_metrics(int64_t ignored_label) {
   ir::Function f("metrics");
-  std::vector<metrics::MetricSpec> specs;
+  std::vector<MetricBinding> bindings;
   trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TracePorts&, const StepOutputs& out) {
     size_t at = 0;
     for (const MetricDefinition& metric : step_->definition().metrics)
       for ([[maybe_unused]] const MetricCall& call : metric.calls) try {
-          specs.push_back(metric_spec(out.metrics[at++], fields_[0].type.shape[0], ignored_label));
+          bindings.push_back(
+              metric_binding(out.metrics[at++], fields_[0].type.shape[0], ignored_label));
         } catch (const Error& e) {
           throw Error(e.code(), "metric '" + metric.name + "': " + e.message(),
                       metric.where.place());
         }
   });
-  return specs;
+  return bindings;
 }
 
 std::vector<NormCall> Session::norm_calls() {

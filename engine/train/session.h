@@ -76,7 +76,7 @@ class Session {
   IndexUse index_use();
   /// What the accumulators of the metrics' calls must know of their operands. `ignored_label`:
   /// labels that the loss does not count. kConfig, with the place, if a metric is not defined.
-  std::vector<metrics::MetricSpec> metric_specs(int64_t ignored_label);
+  std::vector<MetricBinding> bind_metrics(int64_t ignored_label);
   /// The calls of training that normalise by statistics of the batch.
   std::vector<NormCall> norm_calls();
   /// The only number of samples that the model takes, if it states one.

@@ -84,7 +84,7 @@ class Trainer::Impl {
   std::shared_ptr<Step> step_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<data::Loader> loader_, valid_loader_;
-  std::vector<metrics::MetricSpec> metric_specs_;
+  std::vector<MetricBinding> metric_bindings_;
   std::set<std::string> doubts_;  ///< that were shown
   std::unique_ptr<MetricsLog> metrics_;
   RunState state_;

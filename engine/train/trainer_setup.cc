@@ -108,7 +108,12 @@ MemoryPlan Trainer::Impl::prepare() {
   use_ = session_->index_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
-  if (valid_loader_) metric_specs_ = session_->metric_specs(use_.ignored.value_or(-100));
+  if (valid_loader_) {
+    metric_bindings_ = session_->bind_metrics(use_.ignored.value_or(-100));
+    if (valid_loader_->batches_per_epoch() > 1)
+      for (const MetricBinding& binding : metric_bindings_)
+        if (!binding.warning.empty()) observer_.warn("metrics: " + binding.warning);
+  }
   check_batches();
   examine_loss();
   load_initial_weights();
@@ -155,7 +160,18 @@ void Trainer::Impl::try_first_batches() {
 }
 
 Evaluator Trainer::Impl::make_evaluator() const {
-  return Evaluator(step_->definition().metrics, metric_specs_);
+  const std::vector<data::Learnt> learnt = loader_->dataset().learnt();
+  std::vector<data::TargetScale> scales;
+  for (const MetricBinding& binding : metric_bindings_) {
+    // Pictures and other arrays are compared as the model sees them.
+    const auto& fields = loader_->fields();
+    const auto field = std::find_if(fields.begin(), fields.end(), [&](const data::Field& f) {
+      return f.name == binding.target && f.shape.size() <= 1;
+    });
+    scales.emplace_back(field == fields.end() ? "" : binding.target, learnt,
+                        config_.data.valid_loader.transforms);
+  }
+  return Evaluator(step_->definition().metrics, metric_bindings_, std::move(scales));
 }
 
 void Trainer::Impl::check_batches() {

@@ -111,6 +111,7 @@ refused 'need average=' 'auc(logits, label)'
 refused "'mean' is not a metric" 'mean(logits)'
 refused "cannot be an argument" 'average(accuracy(logits, label))'
 refused "must have the same shape" 'rmse(logits, label)'
+refused "is a sum over the batch" 'average(sum(score))'
 refused "logits" 'accuracy(logits, label) + logits'
 refused "'label' is missing" 'accuracy(logits)'
 # Labels that are no classes: with the place of the metric, before the first step.
@@ -119,6 +120,19 @@ for mode in --dry-run "--output $folder/refused"; do
   expect 4 "label -1 is neither 0 nor 1" "$train" "$folder/run.yaml" 'metrics={m: "accuracy(score, signed)"}' data.valid_batch_size=10 $mode
 done
 gives "$(top_accuracy 1 ignored)" 'accuracy(logits, ignored)' 'loss=cross_entropy(logits, ignored)'
+
+# The error of a scaled target is in the units of the file: the constant 0 predicts the mean of c,
+# whose mean absolute deviation python computes.
+expected="$(python3 - "$folder/rows.csv" <<'P'
+import csv, sys
+c = [float(r["c"]) for r in csv.DictReader(open(sys.argv[1]))]
+mean = sum(c) / len(c)
+print(sum(abs(v - mean) for v in c) / len(c))
+P
+)"
+scaled='{kind: csv, path: rows.csv, fields: [{name: x, columns: [a]}, {name: c, columns: [c], scaling: standard}]}'
+gives "$expected" 'mae(guess, c)' 'model={inputs: {x: "float32[batch, 1]"}, model: "x * param(\"w\", [1], init=0.0)", outputs: [guess]}' \
+  'loss=mse_loss(guess, c)' "data.train=$scaled" "data.valid=$scaled"
 
 bad() { expect 3 "$1" "$train" "$folder/run.yaml" "$2" --dry-run "${@:3}"; }
 bad "is a key of metrics.jsonl" 'metrics={loss: "accuracy(logits, label)"}'
