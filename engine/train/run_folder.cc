@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 /// A killed process may take a moment to go.
 constexpr auto kLockPatience = std::chrono::seconds(5);
 
-void check_config(const std::string& checkpoint, const model::Node& config,
-                  const std::function<void(const std::string&)>& note) {
+std::vector<ConfigChange> check_config(const std::string& checkpoint, const model::Node& config,
+                                       const std::function<void(const std::string&)>& note) {
   model::Diagnostics diagnostics;
   model::Node before;
   try {
@@ -31,9 +31,11 @@ void check_config(const std::string& checkpoint, const model::Node& config,
   } catch (const Error& e) {  // a file of ours that does not read is damaged
     fail(ErrorCode::kModel, e.what());
   }
-  for (const ConfigChange& c : check_changes(before, config))
+  std::vector<ConfigChange> changes = check_changes(before, config);
+  for (const ConfigChange& c : changes)
     note(str("changed on resume: ", c.path, " was ", c.before.empty() ? "absent" : c.before,
              ", is ", c.after.empty() ? "absent" : c.after));
+  return changes;
 }
 
 }  // namespace
@@ -72,9 +74,9 @@ void RunFolder::clear() {
     fs::remove_all(file(name), ignored);
 }
 
-std::optional<RunState> RunFolder::restore(Store& store, const model::Node& config,
-                                           const std::function<void(const std::string&)>& note,
-                                           const std::function<void(const std::string&)>& warn) {
+std::optional<RunFolder::Restored> RunFolder::restore(
+    Store& store, const model::Node& config, const std::function<void(const std::string&)>& note,
+    const std::function<void(const std::string&)>& warn) {
   remove_leftovers(checkpoints());
   auto steps = list_checkpoints(checkpoints());
   std::vector<int64_t> damaged;
@@ -83,12 +85,13 @@ std::optional<RunState> RunFolder::restore(Store& store, const model::Node& conf
     const std::string path = (fs::path(checkpoints()) / std::to_string(step)).string();
     steps.pop_back();
     try {
-      check_config(path, config, note);
-      const RunState state = read_checkpoint(path, store);
-      note(str("resumed from ", path, " (step ", state.step, ")"));
+      Restored restored;
+      restored.changes = check_config(path, config, note);
+      restored.state = read_checkpoint(path, store);
+      note(str("resumed from ", path, " (step ", restored.state.step, ")"));
       for (const int64_t bad : damaged) set_aside(checkpoints(), bad);
       if (!damaged.empty()) point_latest(checkpoints(), step);
-      return state;
+      return restored;
     } catch (const OtherModelError&) {
       throw;
     } catch (const Error& e) {

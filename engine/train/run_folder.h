@@ -8,6 +8,7 @@
 
 #include "model/document.h"
 #include "train/checkpoint.h"
+#include "train/resume.h"
 
 namespace paddle::train {
 
@@ -28,10 +29,14 @@ class RunFolder {
   void claim(bool resume, bool overwrite);
   /// Removes what an earlier run left.
   void clear();
+  struct Restored {
+    RunState state;
+    std::vector<ConfigChange> changes;  ///< of the config, against the checkpoint's
+  };
   /// Reads the newest whole checkpoint into the store; nullopt if there is none. Damaged ones are
   /// passed over, told to `warn` and set aside. kConfig if `config` differs from the checkpoint's
   /// in a key that may not change; the changes that may be are told to `note`.
-  std::optional<RunState> restore(Store& store, const model::Node& config,
+  std::optional<Restored> restore(Store& store, const model::Node& config,
                                   const std::function<void(const std::string&)>& note,
                                   const std::function<void(const std::string&)>& warn);
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 
 #include "autograd/autograd.h"
+#include "base/files.h"
 #include "ops/call.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
@@ -111,6 +113,12 @@ std::vector<FieldType> Session::field_types(const model::Program& program,
   return out;
 }
 
+std::function<bool(const std::string&)> Session::frozen() const {
+  return [step = step_](const std::string& path) {
+    return step->definition().optimizer->is_frozen(path);
+  };
+}
+
 StepOutputs Session::run_part(Part part, Ports& ports, const StepInputs& inputs) const {
   switch (part) {
     case Part::kTrain:
@@ -154,6 +162,7 @@ void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interp
   if (watch) watching.emplace(*watch);
   TracePorts ports(store_, options_.wide, tracer);
   ports.known_dims = sizes_;
+  ports.frozen = frozen();
   use(tracer, ports, run_part(part, ports, inputs));
 }
 
@@ -201,6 +210,25 @@ std::vector<NormCall> Session::norm_calls() {
   trace_part(
       f, Part::kForward, [](auto&&...) {}, &watch);
   return watch.calls();
+}
+
+uint32_t Session::forward_digest() {
+  ir::Function f("forward");
+  ir::Tracer tracer(f);
+  const InterpreterScope scope(tracer);
+  Tensor random;
+  const StepInputs inputs = trace_inputs(tracer, Part::kForward, random);
+  const RandomScope random_scope(random);
+  TracePorts ports(store_, options_.wide, tracer);
+  ports.known_dims = sizes_;
+  tracer.output({ir::PortKind::kValue, "loss"}, step_->forward(ports, inputs, true).loss);
+  std::istringstream lines(ir::print(f));
+  uint32_t digest = 0;
+  for (std::string line; std::getline(lines, line);) {
+    line.resize(std::min(line.size(), line.rfind("  // ")));  // the place
+    digest = crc32(std::as_bytes(std::span(line.data(), line.size())), digest);
+  }
+  return digest;
 }
 
 std::optional<int64_t> Session::stated_batch() const {
@@ -377,6 +405,7 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   const InterpreterScope recording(tape);
   const RandomScope random(Tensor(Array::from<uint64_t>({options_.seed, counter}, {2})));
   EagerPorts ports(store_, options_.wide);
+  ports.frozen = frozen();
   StepInputs inputs;
   if (part != Part::kApply)
     for (size_t i = 0; i < fields_.size(); ++i) {

@@ -79,6 +79,9 @@ class Session {
   std::vector<MetricBinding> bind_metrics(int64_t ignored_label);
   /// The calls of training that normalise by statistics of the batch.
   std::vector<NormCall> norm_calls();
+  /// A digest of what the forward pass and the loss compute in training, wherever their text is
+  /// and whatever is frozen.
+  uint32_t forward_digest();
   /// The only number of samples that the model takes, if it states one.
   std::optional<int64_t> stated_batch() const;
   /// A size of a batch of so many samples: where it depends on what varies from batch to batch,
@@ -106,6 +109,8 @@ class Session {
   enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kForward };
   StepOutputs run_part(Part part, Ports& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
+  /// Which parameters and states a step leaves alone.
+  std::function<bool(const std::string&)> frozen() const;
   /// Mixed precision: puts parameters into 16 bits beside their masters, and sets the loss scale.
   void decorate();
   /// The inputs of a part's function, in the order that `compiled` expects, and its random state.

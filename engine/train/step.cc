@@ -155,7 +155,6 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
   model::EvaluationOptions options;
   options.training = training;
   options.store = &ports;
-  ports.frozen = [&](const std::string& path) { return d_.optimizer->is_frozen(path); };
   const model::Program& program = *d_.program;
   model::NamedValues names;
   for (const auto& [name, tensor] : inputs.fields) names.push_back({name, model::Value(tensor)});

@@ -11,6 +11,7 @@
 
 #include "train/evaluator.h"
 #include "train/metrics_log.h"
+#include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/session.h"
 #include "train/trainer.h"
@@ -50,6 +51,8 @@ class Trainer::Impl {
   void finish(TrainResult& result);
   void load_initial_weights();
   void examine_loss();
+  void keep_learnt();
+  void check_record(const std::vector<ConfigChange>& changes);
   /// Refuses batches that occur in the run and that the model cannot take.
   void check_batches();
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;

@@ -2,6 +2,7 @@
 // them.
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/files.h"
 #include "base/parallel.h"
@@ -10,11 +11,14 @@
 #include "runtime/dump.h"
 #include "train/open_data.h"
 #include "train/predict.h"
+#include "train/resume.h"
 #include "train/run_record.h"
 #include "train/trainer_impl.h"
 
 namespace paddle::train {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Fields of a loader as the session takes them.
 std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
@@ -75,6 +79,7 @@ std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_
 }
 
 MemoryPlan Trainer::Impl::prepare() {
+  if (options_.resume) keep_learnt();
   open_loaders();
   std::optional<Phase> phase(std::in_place, "tracing the step");
   StepDefinition definition{config_.program,
@@ -273,11 +278,12 @@ void Trainer::Impl::load_initial_weights() {
 void Trainer::Impl::start_folder() {
   if (options_.overwrite && !options_.resume) folder_.clear();
   if (options_.resume) {
-    const auto state = folder_.restore(
+    const auto restored = folder_.restore(
         store_, config_.document, [&](const std::string& line) { observer_.note(line); },
         [&](const std::string& line) { observer_.warn(line); });
-    if (state) {
-      state_ = *state;
+    if (restored) {
+      state_ = restored->state;
+      check_record(restored->changes);
       loader_->seek(state_.position);
       seconds_before_ = state_.seconds;
       written_ = true;
@@ -289,7 +295,61 @@ void Trainer::Impl::start_folder() {
       folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
   write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
   write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
-                   valid_loader_ ? &valid_loader_->dataset() : nullptr);
+                   valid_loader_ ? &valid_loader_->dataset() : nullptr, session_->forward_digest());
+}
+
+/// What the training rows taught the run stays what its weights were trained with, whatever the
+/// files hold now.
+void Trainer::Impl::keep_learnt() {
+  auto steps = list_checkpoints(folder_.checkpoints());
+  for (; !steps.empty(); steps.pop_back()) {
+    const fs::path folder = fs::path(folder_.checkpoints()) / std::to_string(steps.back());
+    const std::string file = (folder / "inference" / "learnt.json").string();
+    if (!fs::exists(file)) continue;
+    std::vector<data::Learnt> learnt;
+    try {
+      learnt = data::read_learnt(file);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kModel || steps.size() == 1) throw;
+      continue;  // restoring passes the checkpoint over, too
+    }
+    placed(config_.document.find("data")->find("train"), [&] {
+      data::apply_learnt(config_.data.train, learnt);
+      return 0;
+    });
+    return;
+  }
+}
+
+/// What is not in the config and differs from when the run was last started.
+void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
+  const RecordChanges record = changes_since(folder_.file("run.json"), loader_->dataset(),
+                                             valid_loader_ ? &valid_loader_->dataset() : nullptr,
+                                             session_->forward_digest());
+  if (record.model)
+    throw Error(ErrorCode::kConfig,
+                "the model or the loss computes something else than when the run began: '" +
+                    config_.program->file +
+                    "' or a file that it uses was edited; undo that, or start a new run with "
+                    "another --output and --init " +
+                    folder_.file("checkpoints/latest/model.safetensors"));
+  for (const std::string& line : record.train)
+    observer_.warn("data.train has changed since the run began: " + line +
+                   "; statistics, vocabularies and classes stay those of the run");
+  for (const std::string& line : record.valid)
+    observer_.warn("data.valid has changed since the run began: " + line);
+  // Another number under the same name cannot be compared with the best so far.
+  const std::string metric = "metrics." + config_.best_metric;
+  const bool other = std::any_of(changes.begin(), changes.end(), [&](const ConfigChange& change) {
+    return change.path == "train.best" || change.path == "metrics" || change.path == metric ||
+           change.path.starts_with(metric + ".") || change.path == "data.valid" ||
+           change.path.starts_with("data.valid.");
+  });
+  if (!state_.best || (!other && record.valid.empty())) return;
+  observer_.note(str("the best so far (", format_double(*state_.best), " at step ",
+                     state_.best_step, ") is forgotten: it is of another metric or other data"));
+  state_.best.reset();
+  state_.best_step = 0;
 }
 
 std::vector<std::string> Trainer::Impl::derivation() const {
