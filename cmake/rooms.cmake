@@ -2,7 +2,7 @@
 # underscores), made of all .cc files in its folder, and links the rooms before it; a room without
 # sources is an empty target. scripts/check-includes checks every #include against the same order.
 set(PADDLE_ROOMS
-  base tensor ops ir kernels/cpu kernels/onednn kernels/cuda comm autograd passes codegen runtime
+  base tensor ops ir kernels comm autograd passes codegen runtime
   metrics optim formats onnx model data profile train infer convert inspect quant tune dist ps plugin)
 
 # What each room links beside the rooms before it.
@@ -10,8 +10,7 @@ set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
 if(PADDLE_USE_OPENMP)
   list(APPEND PADDLE_LINKS_base OpenMP::OpenMP_CXX)
 endif()
-set(PADDLE_LINKS_kernels_cpu paddle_highway Eigen3::Eigen m)
-set(PADDLE_LINKS_kernels_onednn paddle_dnnl)
+set(PADDLE_LINKS_kernels paddle_highway paddle_dnnl Eigen3::Eigen m)
 set(PADDLE_LINKS_optim yaml-cpp)
 set(PADDLE_LINKS_formats ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json
   protobuf::libprotobuf-lite)
@@ -28,8 +27,8 @@ set(PADDLE_LINKS_inspect nlohmann_json::nlohmann_json)
 set(PADDLE_GENERATED_ROOT ${CMAKE_BINARY_DIR}/generated)
 set(PADDLE_GENERATED_OPS_SOURCES ${PADDLE_GENERATED_ROOT}/ops/generated/table.cc)
 set(PADDLE_GENERATED_KERNEL_SOURCES
-  ${PADDLE_GENERATED_ROOT}/kernels/cpu/generated/table.cc
-  ${PADDLE_GENERATED_ROOT}/kernels/onednn/generated/table.cc)
+  ${PADDLE_GENERATED_ROOT}/kernels/generated/cpu_table.cc
+  ${PADDLE_GENERATED_ROOT}/kernels/generated/onednn_table.cc)
 set(PADDLE_GENERATED_HEADERS
   ${PADDLE_GENERATED_ROOT}/ops/generated/ops.h
   ${PADDLE_GENERATED_ROOT}/ops/generated/attrs.h
@@ -85,8 +84,8 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 # ---- the headers of most files, compiled once ------------------------------------------------------
 
 # They were a third of the compiler's time. Only optimised builds by g++ use them: in the other
-# builds each file sees what it includes, so that nothing is missing unseen. Kernels for the CPU have
-# compiler flags of their own, and so a compiled copy of their own; base is smaller than the copy.
+# builds each file sees what it includes, so that nothing is missing unseen. Kernels have compiler
+# flags of their own, and so a compiled copy of their own; base is smaller than the copy.
 set(PADDLE_COMMON_HEADERS OFF)
 if(PADDLE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release"
    AND NOT PADDLE_SANITIZE)
@@ -95,7 +94,7 @@ endif()
 function(paddle_use_common_headers target room)
   if(NOT PADDLE_COMMON_HEADERS OR room STREQUAL "base")
     return()
-  elseif(room MATCHES "^(tensor|kernels/cpu)$")
+  elseif(room MATCHES "^(tensor|kernels)$")
     target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/common_headers.h)
   else()
     target_precompile_headers(${target} REUSE_FROM paddle_tensor)
@@ -116,18 +115,12 @@ foreach(room IN LISTS PADDLE_ROOMS)
       paddle_add_opgen()
       list(APPEND sources ${PADDLE_GENERATED_OPS_SOURCES})
     endif()
-  elseif(room MATCHES "^kernels/(cpu|onednn)$" AND TARGET paddle_generated)
-    list(APPEND sources ${PADDLE_GENERATED_ROOT}/${room}/generated/table.cc)
+  elseif(room STREQUAL "kernels" AND TARGET paddle_generated)
+    list(APPEND sources ${PADDLE_GENERATED_KERNEL_SOURCES})
   elseif(room STREQUAL "codegen")
     list(FILTER sources EXCLUDE REGEX "/engine/codegen/llvm/")
   elseif(room STREQUAL "formats" AND sources)
     list(APPEND sources ${PADDLE_WIRE_SOURCES})
-  elseif(room STREQUAL "kernels/cuda")
-    if(PADDLE_WITH_CUDA)
-      list(APPEND sources ${PADDLE_CUDA_SOURCES})
-    else()
-      set(sources "")
-    endif()
   endif()
 
   if(sources)
@@ -176,12 +169,12 @@ if(PADDLE_USE_OPENMP)
   endif()
 endif()
 
-# Loops are vectorised by the compiler, and Highway compiles each for three instruction sets: the
-# x86-64 baseline, AVX2 and AVX-512.
-get_target_property(kernels_type paddle_kernels_cpu TYPE)
+# Kernels rely on the auto-vectorizer, and Highway compiles each *_simd.cc for three instruction
+# sets: the x86-64 baseline, AVX2 and AVX-512.
+get_target_property(kernels_type paddle_kernels TYPE)
 if(NOT kernels_type STREQUAL "INTERFACE_LIBRARY")
-  target_compile_options(paddle_kernels_cpu PRIVATE
+  target_compile_options(paddle_kernels PRIVATE
     $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
-  target_compile_definitions(paddle_kernels_cpu PRIVATE
+  target_compile_definitions(paddle_kernels PRIVATE
     HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL\))
 endif()

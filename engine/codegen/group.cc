@@ -9,9 +9,9 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "codegen/compiler.h"
-#include "kernels/cpu/elementwise.h"
-#include "kernels/cpu/group_program.h"
-#include "kernels/cpu/group_reductions.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/fusion/program.h"
+#include "kernels/fusion/reductions.h"
 
 namespace paddle::codegen {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Groups of elementwise operations as machine code: values stay in registers from the operands to
-// the results. The numbers are those of the group run block by block (kernels/cpu/fused.h), bit
-// for bit but for the payload of NaN.
+// the results. The numbers are those of the group run block by block
+// (kernels/fusion/block_interpreter.h), bit for bit but for the payload of NaN.
 
 #include "ops/fused.h"
 

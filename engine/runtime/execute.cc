@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "codegen/group.h"
-#include "kernels/cpu/fused.h"
+#include "kernels/fusion/block_interpreter.h"
 #include "kernels/onednn/epilogue.h"
-#include "kernels/onednn/quantized.h"
+#include "kernels/quantized/onednn.h"
 #include "ops/call.h"
 #include "ops/generated/ops.h"
 #include "ops/quantized.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/conv_shape.h"
+#include "kernels/conv/conv_shape.h"
 
 namespace paddle::testing_support {
 

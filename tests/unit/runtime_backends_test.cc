@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ir/module.h"
-#include "kernels/cpu/loops.h"
+#include "kernels/elementwise/loops.h"
 #include "ops/kernel.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

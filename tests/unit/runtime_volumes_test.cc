@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kernels/cpu/loops.h"
+#include "kernels/elementwise/loops.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "support/numbers.h"

@@ -6,8 +6,8 @@
 #include <limits>
 #include <optional>
 
-#include "kernels/cpu/conv_shape.h"
-#include "kernels/cpu/map_step.h"
+#include "kernels/conv/conv_shape.h"
+#include "kernels/elementwise/map_step.h"
 #include "kernels/onednn/program.h"
 #include "ops/fused.h"
 
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> convolution(const KernelRequest& request, const OperandP
 std::unique_ptr<Kernel> winograd_convolution(const KernelRequest& request,
                                              const cpu::ConvShape& shape, const OperandPlaces& at,
                                              const Epilogue& epilogue);
-/// Convolutions with few channels by vectors of images or pixels (kernels/cpu/batch_conv.h,
+/// Convolutions with few channels by vectors of images or pixels (kernels/conv/chwn.h,
 /// row_conv.h), and their gradients for the input and the weight; null where they cannot be
 /// computed so, or no faster.
 std::unique_ptr<Kernel> narrow_convolution(const KernelRequest& request,

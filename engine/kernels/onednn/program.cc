@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/serial_scope.h"
-#include "kernels/cpu/packed_constants.h"
-#include "kernels/cpu/sizes.h"
+#include "kernels/common/prepack_cache.h"
+#include "kernels/common/rounding.h"
 
 namespace paddle::onednn {
 namespace {

@@ -384,8 +384,8 @@ void write_all(const std::vector<Entry>& entries, const std::string& out) {
   write_attrs(entries, out);
   write_rules(entries, out);
   write_table(entries, out);
-  write_kernels(entries, "cpu", &Entry::kernel, out + "/kernels/cpu/generated/table.cc");
-  write_kernels(entries, "onednn", &Entry::onednn, out + "/kernels/onednn/generated/table.cc");
+  write_kernels(entries, "cpu", &Entry::kernel, out + "/kernels/generated/cpu_table.cc");
+  write_kernels(entries, "onednn", &Entry::onednn, out + "/kernels/generated/onednn_table.cc");
 }
 
 }  // namespace opgen

@@ -8,7 +8,8 @@
 
 namespace opgen {
 
-/// Writes ops/generated/{ops.h,attrs.h,rules.h,table.cc} and kernels/*/generated/table.cc under
+/// Writes ops/generated/{ops.h,attrs.h,rules.h,table.cc} and
+/// kernels/generated/{cpu,onednn}_table.cc under
 /// `out`; files whose text would not change keep their time stamps.
 void write_all(const std::vector<Entry>& entries, const std::string& out);
 

@@ -1,0 +1,127 @@
+// Vector loops of convolutions over the pixels of rows.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv/direct_simd.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "hwy/highway.h"
+
+#include "kernels/conv/direct_simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paddle::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+// Channels whose sums of two vectors stay in registers.
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_AVX2
+constexpr int kOutputs = 6;
+#else
+constexpr int kOutputs = 8;
+#endif
+
+int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+
+/// The pixels from an offset on in x and in y.
+struct Pixels {
+  int64_t x, y;
+};
+
+/// Vectors of pixels of all channels of a part.
+template <int kVectors, int kPart>
+HWY_INLINE void pixels(const ConvRows& s, const Pixels* at, const float* bias, float least,
+                       float* y, int64_t pitch) {
+  const D d;
+  V sum[kPart][kVectors];
+#pragma GCC unroll 8
+  for (int o = 0; o < kPart; ++o)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[o][v] = bias ? hn::Set(d, bias[o]) : hn::Zero(d);
+  const float* w = s.weight;
+  for (int64_t c = 0; c < s.channels; ++c)
+    for (int64_t r = 0; r < s.kernel_height; ++r) {
+      const float* const row = s.x + c * s.channel_stride + r * s.row_stride;
+      for (int64_t k = 0; k < s.kernel_width; ++k, w += kPart) {
+        V value[kVectors];
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(d, row + at[v].x + k);
+#pragma GCC unroll 8
+        for (int o = 0; o < kPart; ++o) {
+          const V factor = hn::Set(d, w[o]);
+#pragma GCC unroll 2
+          for (int v = 0; v < kVectors; ++v) sum[o][v] = hn::MulAdd(factor, value[v], sum[o][v]);
+        }
+      }
+    }
+  const V low = hn::Set(d, least);
+  const auto some = hn::FirstN(d, static_cast<size_t>(s.out_width));
+#pragma GCC unroll 8
+  for (int o = 0; o < kPart; ++o)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const V result = hn::IfThenElse(hn::Lt(sum[o][v], low), low, sum[o][v]);  // NaN stays
+      float* const to = y + o * pitch + at[v].y;
+      if (s.out_width >= lanes())
+        hn::StoreU(result, d, to);
+      else
+        hn::BlendedStore(result, some, d, to);
+    }
+}
+
+template <int kPart>
+void rows_of(const ConvRows& s, const float* bias, float least, float* y, int64_t pitch) {
+  // The last vector of a row is moved back over those before it.
+  const int64_t vectors = (s.out_width + lanes() - 1) / lanes();
+  const int64_t last = std::max<int64_t>(0, s.out_width - lanes());
+  const auto place = [&](int64_t i) {
+    const int64_t row = i / vectors, column = std::min(i % vectors * lanes(), last);
+    return Pixels{row * s.stride * s.row_stride + column, row * s.out_width + column};
+  };
+  int64_t i = 0;
+  for (; i + 2 <= s.rows * vectors; i += 2) {
+    const Pixels at[] = {place(i), place(i + 1)};
+    pixels<2, kPart>(s, at, bias, least, y, pitch);
+  }
+  if (i == s.rows * vectors) return;
+  const Pixels at[] = {place(i)};
+  pixels<1, kPart>(s, at, bias, least, y, pitch);
+}
+
+/// functions[i] is made for i + 1 outputs.
+template <size_t... kIndex>
+constexpr auto row_functions(std::index_sequence<kIndex...>) {
+  return std::array{&rows_of<static_cast<int>(kIndex) + 1>...};
+}
+
+void rows(const ConvRows& s, const float* bias, float least, float* y, int64_t pitch) {
+  static constexpr auto functions =
+      row_functions(std::make_index_sequence<static_cast<size_t>(kOutputs)>());
+  functions[static_cast<size_t>(s.outputs - 1)](s, bias, least, y, pitch);
+}
+
+}  // namespace
+
+const RowConvLoops* row_loops_of() {
+  static const RowConvLoops loops = {lanes(), kOutputs, rows};
+  return &loops;
+}
+
+}  // namespace paddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paddle::cpu {
+
+HWY_EXPORT(row_loops_of);
+
+const RowConvLoops& row_conv_loops() { return *HWY_DYNAMIC_DISPATCH(row_loops_of)(); }
+
+}  // namespace paddle::cpu
+#endif

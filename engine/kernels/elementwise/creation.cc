@@ -1,0 +1,254 @@
+// Tensors from nothing: constants, ranges and random numbers. A random element is a function of
+// (seed, stream, step, element index) alone.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <cstring>
+
+#include "base/parallel.h"
+#include "kernels/common/convert.h"
+#include "ops/generated/attrs.h"
+#include "ops/kernel.h"
+#include "tensor/random.h"
+
+namespace paddle::cpu {
+namespace {
+
+/// A number for a tensor of `dtype`, with all 64 bits of an integer kept.
+void put_number(const AttrValue& number, DType dtype, void* out) {
+  if (is_complex(dtype)) {
+    const std::complex<double> wide = number.as_complex();
+    const std::complex<float> narrow(wide);
+    if (dtype == DType::kC128)
+      std::memcpy(out, &wide, sizeof wide);
+    else
+      std::memcpy(out, &narrow, sizeof narrow);
+  } else if (number.is_bool()) {
+    const bool value = number.as_bool();
+    convert_fn(DType::kBool, dtype)(&value, 1, out, 1);
+  } else if (number.is_int()) {
+    const int64_t value = number.as_int();
+    convert_fn(DType::kI64, dtype)(&value, 1, out, 1);
+  } else {
+    const double value = number.as_double();
+    convert_fn(DType::kF64, dtype)(&value, 1, out, 1);
+  }
+}
+
+constexpr int64_t kBlock = 512;
+
+/// Fills a tensor from `f(index)`, computed in C.
+template <class C, class F>
+std::unique_ptr<Kernel> fill_by_index(const Layout& result, F f) {
+  const ConvertFn store = convert_fn(dtype_of<C>(), result.dtype);
+  const int64_t size = result.size(), item = item_size(result.dtype);
+  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+    const auto at = f(operands);
+    parallel_for(size, 4096, [&](int64_t begin, int64_t end) {
+      C values[kBlock];
+      for (int64_t first = begin; first < end; first += kBlock) {
+        const int64_t n = std::min(kBlock, end - first);
+        for (int64_t i = 0; i < n; ++i) values[i] = at(first + i);
+        store(values, 1, static_cast<std::byte*>(results[0]) + first * item, n);
+      }
+    });
+  });
+}
+
+/// A tensor filled with one number.
+std::unique_ptr<Kernel> constant(const Layout& result, const AttrValue& number) {
+  std::array<std::byte, 16> value{};
+  put_number(number, result.dtype, value.data());
+  const ConvertFn repeat = convert_fn(result.dtype, result.dtype);
+  return make_kernel([=, size = result.size(), item = item_size(result.dtype)](
+                         const RunContext&, void* const*, void* const* results) {
+    parallel_for(size, 65536, [&](int64_t begin, int64_t end) {
+      repeat(value.data(), 0, static_cast<std::byte*>(results[0]) + begin * item, end - begin);
+    });
+  });
+}
+
+/// Reads the numbers of this call: those of `seed` if it is not 0, else of the run's random state,
+/// which is the last operand, uint64[2] of seed and step.
+struct Source {
+  int64_t seed, stream;
+  size_t state;  ///< position of the state operand
+  Random read(void* const* operands) const {
+    if (seed != 0) return Random(static_cast<uint64_t>(seed), 0, 0);
+    const uint64_t* const values = static_cast<const uint64_t*>(operands[state]);
+    return Random(values[0], static_cast<uint64_t>(stream), values[1]);
+  }
+};
+
+/// The Poisson count whose distribution function first exceeds u: sums outwards from the mode, so
+/// that the number of terms grows with the root of the mean.
+double poisson(double mean, double u) {
+  if (!(mean >= 0) || mean > 1e12)
+    fail(ErrorCode::kData, "poisson: the mean ", mean, " is outside of [0, 1e12]");
+  if (mean == 0) return 0;
+  const double mode = std::floor(mean);
+  const double top = std::exp(mode * std::log(mean) - mean - std::lgamma(mode + 1));
+  double below = mode, above = mode, low = top, high = top;
+  // Counts in the order mode, mode + 1, mode - 1, …, each of its own probability.
+  double passed = top;
+  while (u >= passed && (low > 0 || high > 0)) {
+    high *= mean / ++above;
+    passed += high;
+    if (u < passed || below == 0) {
+      if (u < passed) return above;
+      low = 0;
+      continue;
+    }
+    low *= below-- / mean;
+    passed += low;
+    if (u < passed) return below;
+  }
+  return mode;
+}
+
+Source source_of(const KernelRequest& request) {
+  const auto integer = [&](const char* name) {
+    const int at = request.op.attr_index(name);
+    return at < 0 ? int64_t{0} : request.attrs[static_cast<size_t>(at)].as_int();
+  };
+  return {integer("seed"), integer("stream"), request.operands.size() - 1};
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_full(const KernelRequest& request) {
+  return constant(request.results[0], FullAttrs(request.attrs).fill_value);
+}
+
+std::unique_ptr<Kernel> prepare_dim_value(const KernelRequest& request) {
+  return constant(request.results[0], DimValueAttrs(request.attrs).dim.value());
+}
+
+std::unique_ptr<Kernel> prepare_arange(const KernelRequest& request) {
+  const ArangeAttrs attrs(request.attrs);
+  const Layout& result = request.results[0];
+  const AttrValue start = attrs.end.is_none() ? AttrValue(0) : attrs.start;
+  if (start.is_int() && attrs.step.is_int()) {
+    const int64_t first = start.as_int(), step = attrs.step.as_int();
+    return fill_by_index<int64_t>(
+        result, [=](void* const*) { return [=](int64_t i) { return first + i * step; }; });
+  }
+  const double first = start.as_double(), step = attrs.step.as_double();
+  return fill_by_index<double>(result, [=](void* const*) {
+    return [=](int64_t i) { return first + static_cast<double>(i) * step; };
+  });
+}
+
+// From both ends, so that the last number is exactly `stop`.
+std::unique_ptr<Kernel> prepare_linspace(const KernelRequest& request) {
+  const LinspaceAttrs attrs(request.attrs);
+  const double start = attrs.start.as_double(), stop = attrs.stop.as_double();
+  const int64_t last = attrs.num - 1;
+  const double step = last > 0 ? (stop - start) / static_cast<double>(last) : 0;
+  return fill_by_index<double>(request.results[0], [=](void* const*) {
+    return [=](int64_t i) {
+      return 2 * i <= last ? start + step * static_cast<double>(i)
+                           : stop - step * static_cast<double>(last - i);
+    };
+  });
+}
+
+std::unique_ptr<Kernel> prepare_randperm(const KernelRequest& request) {
+  const RandpermAttrs attrs(request.attrs);
+  const size_t state = request.operands.size() - 1;
+  return fill_by_index<int64_t>(request.results[0], [=](void* const* operands) {
+    const uint64_t* const values = static_cast<const uint64_t*>(operands[state]);
+    return [order = Permutation(static_cast<uint64_t>(attrs.n), values[0],
+                                static_cast<uint64_t>(attrs.stream), values[1])](int64_t i) {
+      return static_cast<int64_t>(order(static_cast<uint64_t>(i)));
+    };
+  });
+}
+
+std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
+  const std::string_view name = request.op.name();
+  const Layout& result = request.results[0];
+  const Source source = source_of(request);
+  const bool wide = result.dtype == DType::kF64;
+  if (name == "uniform") {
+    const UniformAttrs attrs(request.attrs);
+    const double low = attrs.min, span = attrs.max - attrs.min;
+    if (!wide)
+      return fill_by_index<float>(result, [=](void* const* operands) {
+        return [=, random = source.read(operands)](int64_t i) {
+          const float value =
+              static_cast<float>(low) +
+              static_cast<float>(span) * random.uniform_float(static_cast<uint64_t>(i));
+          // Rounding may reach the end of the half-open range.
+          return value < static_cast<float>(low + span) ? value : static_cast<float>(low);
+        };
+      });
+    return fill_by_index<double>(result, [=](void* const* operands) {
+      return [=, random = source.read(operands)](int64_t i) {
+        const double value = low + span * random.uniform(static_cast<uint64_t>(i));
+        return value < low + span ? value : low;
+      };
+    });
+  }
+  if (name == "gaussian") {
+    const GaussianAttrs attrs(request.attrs);
+    const double mean = attrs.mean, deviation = attrs.std;
+    return fill_by_index<double>(result, [=](void* const* operands) {
+      return [=, random = source.read(operands)](int64_t i) {
+        return mean + deviation * random.normal(static_cast<uint64_t>(i));
+      };
+    });
+  }
+  if (name == "randint") {
+    const RandintAttrs attrs(request.attrs);
+    const int64_t low = attrs.high ? attrs.low : 0, high = attrs.high ? *attrs.high : attrs.low;
+    const uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+    return fill_by_index<int64_t>(result, [=](void* const* operands) {
+      return [=, random = source.read(operands)](int64_t i) {
+        return static_cast<int64_t>(static_cast<uint64_t>(low) +
+                                    random.below(static_cast<uint64_t>(i), span));
+      };
+    });
+  }
+  if (name == "bernoulli") {
+    const ConvertFn load = convert_fn(request.operands[0].dtype, DType::kF64);
+    const int64_t item = item_size(request.operands[0].dtype);
+    return fill_by_index<double>(result, [=](void* const* operands) {
+      const std::byte* const x = static_cast<const std::byte*>(operands[0]);
+      return [=, random = source.read(operands)](int64_t i) {
+        double probability;
+        load(x + i * item, 1, &probability, 1);
+        if (!(probability >= 0 && probability <= 1))
+          fail(ErrorCode::kData, "bernoulli: the probability ", probability,
+               " is outside of [0, 1]");
+        return random.uniform(static_cast<uint64_t>(i)) < probability ? 1.0 : 0.0;
+      };
+    });
+  }
+  if (name == "poisson") {
+    const ConvertFn load = convert_fn(request.operands[0].dtype, DType::kF64);
+    const int64_t item = item_size(request.operands[0].dtype);
+    return fill_by_index<double>(result, [=](void* const* operands) {
+      const std::byte* const x = static_cast<const std::byte*>(operands[0]);
+      return [=, random = source.read(operands)](int64_t i) {
+        double mean;
+        load(x + i * item, 1, &mean, 1);
+        return poisson(mean, random.uniform(static_cast<uint64_t>(i)));
+      };
+    });
+  }
+  if (name == "dropout_mask") {
+    const double p = DropoutMaskAttrs(request.attrs).p;
+    return fill_by_index<float>(result, [=](void* const* operands) {
+      return [=, random = source.read(operands)](int64_t i) {
+        return static_cast<double>(random.uniform_float(static_cast<uint64_t>(i))) < p ? 0.0f
+                                                                                       : 1.0f;
+      };
+    });
+  }
+  return nullptr;
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,113 @@
+#pragma once
+// The frame of elementwise kernels: broadcasting, strides, 16-bit floats and threads around a
+// contiguous loop (loops.h). Operands are brought block by block into contiguous form in cache
+// where they are not so already, which keeps every loop simple and costs little beside memory.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/convert.h"
+#include "kernels/elementwise/loops.h"
+#include "ops/kernel.h"
+
+namespace paddle::cpu {
+
+/// The type in which values of a dtype are computed: f32 for 16-bit floats, else itself.
+DType compute_type(DType dtype);
+
+/// Axes of one element go, and neighbours become one axis where the steps along them are alike.
+/// Of no elements one axis is left: beside a size of 0 the others may be of any size.
+void merge_axes(Dims& shape, Dims& strides);
+
+/// Calls `f` with an unsigned integer of as many bytes, or `otherwise` if none has so many.
+template <class F, class G>
+auto visit_word(int64_t bytes, F&& f, G&& otherwise) {
+  switch (bytes) {
+    case 1:
+      return f(uint8_t());
+    case 2:
+      return f(uint16_t());
+    case 4:
+      return f(uint32_t());
+    case 8:
+      return f(uint64_t());
+    default:
+      return otherwise();
+  }
+}
+
+/// Reads operands of any strides as if expanded to one shape, in row-major order.
+class StridedReader {
+ public:
+  /// `shape` is the expanded shape; `layout` aligns with its last axes, and axes of size 1 repeat.
+  StridedReader(const Layout& layout, const Dims& shape, DType target);
+
+  /// Elements [begin, begin + n) in the target type: a pointer into the operand where it has that
+  /// form already, else `buffer`, filled.
+  const void* read(const void* base, int64_t begin, int64_t n, void* buffer) const;
+  /// True if `read` never needs the buffer.
+  bool is_direct() const { return direct_; }
+  bool is_constant() const { return constant_; }
+  /// n if the operand is one contiguous run of n elements of the target type that repeats; else 0.
+  int64_t period() const { return period_; }
+  /// The expanded shape with axes merged, outermost first, and the strides of the operand in
+  /// elements; at least one axis. The last one is the inner run.
+  const Dims& shape() const { return shape_; }
+  const Dims& strides() const { return strides_; }
+
+ private:
+  ConvertFn convert_;
+  int64_t source_size_, target_size_;
+  bool direct_ = false;
+  bool constant_ = false;
+  int64_t period_ = 0;
+  Dims shape_, strides_;
+};
+
+/// A kernel that applies `loop` to all operands of the request (absent ones excluded), each read
+/// in its type of `operand_types`; the loop writes `result_type`, which is converted to the
+/// result's. `cost` is the rough price of an element in units of an addition, `name` the loop's
+/// (see MapStep), which must outlive the kernel.
+std::unique_ptr<Kernel> elementwise(const KernelRequest& request, Loop loop,
+                                    const std::vector<DType>& operand_types, DType result_type,
+                                    const std::vector<double>& params = {}, int cost = 1,
+                                    std::string_view name = {});
+
+/// The usual cases, by the operation's own name or a given one: all operands and the result of
+/// one type; with `predicate`, a bool result.
+std::unique_ptr<Kernel> map(const KernelRequest& request, std::string_view loop,
+                            const std::vector<double>& params = {}, int cost = 1);
+std::unique_ptr<Kernel> predicate(const KernelRequest& request, std::string_view loop);
+
+/// A scalar function as a loop, for an operation whose speed matters less: `F` is a stateless
+/// callable over `Arity` values of T, and as last argument, if it takes one, `const double*`.
+template <class T, class R, int kArity, class F>
+void scalar_loop(const void* const* in, void* out, int64_t n, const double* params) {
+  const T* const a = static_cast<const T*>(in[0]);
+  R* const y = static_cast<R*>(out);
+  const F f{};
+  if constexpr (kArity == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (std::is_invocable_v<F, T, const double*>) {
+        y[i] = static_cast<R>(f(a[i], params));
+      } else {
+        y[i] = static_cast<R>(f(a[i]));
+      }
+    }
+  } else {
+    const T* const b = static_cast<const T*>(in[1]);
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (std::is_invocable_v<F, T, T, const double*>) {
+        y[i] = static_cast<R>(f(a[i], b[i], params));
+      } else {
+        y[i] = static_cast<R>(f(a[i], b[i]));
+      }
+    }
+  }
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,196 @@
+// Kernels of the elementwise operations: the loop of the operation's name, with its numeric
+// attributes as parameters.
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/parallel.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/storage_cast.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::cpu {
+namespace {
+
+/// Bools, integers and floats among the attributes, in schema order.
+std::vector<double> numeric_attributes(const Attrs& attrs) {
+  std::vector<double> values;
+  for (const AttrValue& value : attrs.values) {
+    if (value.is_bool()) values.push_back(value.as_bool() ? 1 : 0);
+    if (value.is_int() || value.is_float()) values.push_back(value.as_double());
+  }
+  return values;
+}
+
+/// Rows of images whose few channels lie apart, with the channels brought together.
+template <class T>
+void interleave(const T* source, int64_t apart, int64_t channels, int64_t n, T* out) {
+  if (channels == 3) {  // colours
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t c = 0; c < 3; ++c) out[i * 3 + c] = source[c * apart + i];
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < channels; ++c) out[i * channels + c] = source[c * apart + i];
+}
+
+/// The copy of images [batch, rows, columns, channels] that lie in planes, for few channels; null
+/// for other layouts.
+template <class T>
+std::unique_ptr<Kernel> interleave_kernel(const Layout& source) {
+  constexpr int64_t kFew = 8;
+  const Dims &shape = source.shape, &strides = source.strides;
+  if (shape.size() != 4 || shape[3] < 2 || shape[3] > kFew || strides[2] != 1 || shape[2] < 16)
+    return nullptr;
+  const int64_t rows = shape[1], columns = shape[2], channels = shape[3];
+  return make_kernel(
+      [=, skipped = source.offset](const RunContext&, void* const* operands, void* const* results) {
+        const T* const from = static_cast<const T*>(operands[0]) + skipped;
+        parallel_for(shape[0] * rows, std::max<int64_t>(1, 32768 / (columns * channels)),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t r = begin; r < end; ++r)
+                         interleave(from + r / rows * strides[0] + r % rows * strides[1],
+                                    strides[3], channels, columns,
+                                    static_cast<T*>(results[0]) + r * columns * channels);
+                     });
+      });
+}
+
+/// Copies `source` (a layout of the first operand's memory, of as many elements as the result) into
+/// contiguous form, converting the type.
+std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request, const Layout& source) {
+  const Layout& result = request.results[0];
+  if (source.dtype == result.dtype) {
+    std::unique_ptr<Kernel> images;
+    if (item_size(source.dtype) == 1) images = interleave_kernel<uint8_t>(source);
+    if (item_size(source.dtype) == 4) images = interleave_kernel<uint32_t>(source);
+    if (images) return images;
+  }
+  StridedReader reader(source, source.shape, result.dtype);
+  return make_kernel([reader = std::move(reader), size = result.size(),
+                      bytes = item_size(result.dtype),
+                      skipped = source.offset * item_size(source.dtype)](
+                         const RunContext&, void* const* operands, void* const* results) {
+    parallel_for(size, 32768, [&](int64_t begin, int64_t end) {
+      std::byte* const out = static_cast<std::byte*>(results[0]) + begin * bytes;
+      const void* const base = static_cast<const std::byte*>(operands[0]) + skipped;
+      const void* const in = reader.read(base, begin, end - begin, out);
+      if (in != out) std::memcpy(out, in, static_cast<size_t>((end - begin) * bytes));
+    });
+  });
+}
+
+template <class T>
+void select(const void* const* in, void* out, int64_t n, const double*) {
+  const bool* const condition = static_cast<const bool*>(in[0]);
+  const T* const x = static_cast<const T*>(in[1]);
+  const T* const y = static_cast<const T*>(in[2]);
+  T* const result = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) result[i] = condition[i] ? x[i] : y[i];
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_cast(const KernelRequest& request) {
+  Layout source = request.operands[0];
+  source.offset = 0;
+  const DType from = source.dtype, to = request.results[0].dtype;
+  const bool stored_only = !info(from).has_kernels || !info(to).has_kernels;
+  if (stored_only && (from != to || info(from).bits < 8)) return prepare_storage_cast(request);
+  return copy_kernel(request, source);
+}
+
+std::unique_ptr<Kernel> prepare_unary(const KernelRequest& request) {
+  const std::string_view name = request.op.name();
+  if (name == "assign" || name == "detach") return prepare_cast(request);
+  if (name == "gelu")
+    return map(request, GeluAttrs(request.attrs).approximate ? "gelu_tanh" : "gelu", {}, 16);
+  if (name == "round" && RoundAttrs(request.attrs).decimals != 0 &&
+      is_float(request.operands[0].dtype))
+    return map(request, "round_digits", numeric_attributes(request.attrs), 8);
+  if (name == "clip") {
+    const ClipAttrs attrs(request.attrs);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    return map(request, name,
+               {attrs.min.is_none() ? -kInfinity : attrs.min.as_double(),
+                attrs.max.is_none() ? kInfinity : attrs.max.as_double()});
+  }
+  const bool transcendental = request.op.has(kFloatInputs);
+  return map(request, name, numeric_attributes(request.attrs), transcendental ? 8 : 1);
+}
+
+std::unique_ptr<Kernel> prepare_binary(const KernelRequest& request) {
+  return map(request, request.op.name(), numeric_attributes(request.attrs));
+}
+
+std::unique_ptr<Kernel> prepare_bitwise(const KernelRequest& request) {
+  return map(request, request.op.name());
+}
+
+std::unique_ptr<Kernel> prepare_shift(const KernelRequest& request) {
+  // A logical shift to the right fills with zeros: that of the unsigned type.
+  const bool arithmetic = BitwiseRightShiftAttrs(request.attrs).is_arithmetic;
+  const DType type = request.operands[0].dtype;
+  DType compute = type;
+  if (!arithmetic) {
+    if (type == DType::kI8) compute = DType::kU8;
+    if (type == DType::kI16) compute = DType::kU16;
+    if (type == DType::kI32) compute = DType::kU32;
+    if (type == DType::kI64) compute = DType::kU64;
+  }
+  const Loop loop = integer_loop(request.op.name(), compute);
+  return loop ? elementwise(request, loop, {type, type}, type) : nullptr;
+}
+
+std::unique_ptr<Kernel> prepare_compare(const KernelRequest& request) {
+  return predicate(request, request.op.name());
+}
+
+std::unique_ptr<Kernel> prepare_predicate(const KernelRequest& request) {
+  return predicate(request, request.op.name());
+}
+
+// For operations that are views: the result is the view, copied; where there is none (a reshape of
+// a transposed tensor), the elements in their order.
+std::unique_ptr<Kernel> prepare_copy(const KernelRequest& request) {
+  Layout source = request.operands[0];
+  source.offset = 0;  // pointers include it
+  if (request.op.def->view) {
+    const Layout view = request.op.def->view(source, request.attrs, request.results[0].shape);
+    if (view.present) return copy_kernel(request, view);
+  }
+  return copy_kernel(request, source);
+}
+
+std::unique_ptr<Kernel> prepare_view_dtype(const KernelRequest& request) {
+  const auto bytes = static_cast<size_t>(request.results[0].size()) *
+                     static_cast<size_t>(item_size(request.results[0].dtype));
+  return make_kernel([bytes](const RunContext&, void* const* operands, void* const* results) {
+    if (bytes) std::memcpy(results[0], operands[0], bytes);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_where(const KernelRequest& request) {
+  const DType type = request.results[0].dtype;
+  Loop loop = nullptr;
+  switch (item_size(type)) {
+    case 1:
+      loop = &select<uint8_t>;
+      break;
+    case 2:
+      loop = &select<uint16_t>;
+      break;
+    case 4:
+      loop = &select<uint32_t>;
+      break;
+    case 8:
+      loop = &select<uint64_t>;
+      break;
+    default:
+      return nullptr;
+  }
+  return elementwise(request, loop, {DType::kBool, type, type}, type, {}, 1, "where");
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,243 @@
+// Kernels that place elements: joining, padding, and writing into a slice.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/parallel.h"
+#include "kernels/elementwise/elementwise.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::cpu {
+namespace {
+
+/// Writes contiguous elements to any strides of a tensor whose elements have `item` bytes.
+void scatter(const std::byte* source, std::byte* target, int64_t item, int64_t stride, int64_t n) {
+  const auto copy = [&]<class T>(T) {
+    const T* const in = reinterpret_cast<const T*>(source);
+    T* const out = reinterpret_cast<T*>(target);
+    for (int64_t i = 0; i < n; ++i) out[i * stride] = in[i];
+  };
+  visit_word(item, copy, [&] {
+    for (int64_t i = 0; i < n; ++i)
+      std::memcpy(target + i * stride * item, source + i * item, static_cast<size_t>(item));
+  });
+}
+
+/// A box of a contiguous tensor that an operand fills: rows of `inner` elements.
+struct Box {
+  Dims shape, strides;
+  int64_t offset = 0;
+
+  /// Reads all elements of `reader` in order and writes them into the box.
+  void fill(const StridedReader& reader, const void* operand, std::byte* target,
+            int64_t item) const {
+    int64_t rows = 1;
+    const size_t rank = shape.size();
+    const int64_t inner = rank == 0 ? 1 : shape[rank - 1];
+    for (size_t i = 0; i + 1 < rank; ++i) rows *= shape[i];
+    if (inner == 0 || rows == 0) return;
+    const int64_t inner_stride = rank == 0 ? 1 : strides[rank - 1];
+    if (rank == 2 && inner_stride == 1 && reader.is_direct())
+      return copy_rows(static_cast<const std::byte*>(operand), rows, inner * item,
+                       target + offset * item, strides[0] * item);
+    const int64_t run = std::min(kRun, inner), runs = (inner + run - 1) / run;
+    parallel_for(rows * runs, std::max<int64_t>(1, 16384 / run), [&](int64_t first, int64_t last) {
+      alignas(64) std::byte buffer[kRun * 16];
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t row = i / runs, done = i % runs * run, n = std::min(run, inner - done);
+        int64_t at = offset + done * inner_stride, rest = row;
+        for (size_t axis = rank; axis-- > 1;) {
+          at += rest % shape[axis - 1] * strides[axis - 1];
+          rest /= shape[axis - 1];
+        }
+        const void* const values = reader.read(operand, row * inner + done, n, buffer);
+        std::byte* const out = target + at * item;
+        if (inner_stride == 1)
+          std::memcpy(out, values, static_cast<size_t>(n * item));
+        else
+          scatter(static_cast<const std::byte*>(values), out, item, inner_stride, n);
+      }
+    });
+  }
+
+ private:
+  static constexpr int64_t kRun = 1024;
+
+  static void copy_rows(const std::byte* from, int64_t rows, int64_t bytes, std::byte* to,
+                        int64_t apart) {
+    // Less than this is copied before a second thread is awake.
+    constexpr int64_t kLeastBytes = int64_t{1} << 20;
+    parallel_for(rows, std::max<int64_t>(1, kLeastBytes / bytes), [&](int64_t first, int64_t last) {
+      for (int64_t row = first; row < last; ++row)
+        std::memcpy(to + row * apart, from + row * bytes, static_cast<size_t>(bytes));
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request) {
+  const Layout& result = request.results[0];
+  if (result.size() == 0) return nothing_to_do();
+  int64_t axis = ConcatAttrs(request.attrs).axis;
+  if (axis < 0) axis += static_cast<int64_t>(result.shape.size());
+  struct Part {
+    Box box;
+    StridedReader reader;
+  };
+  std::vector<Part> parts;
+  int64_t offset = 0;
+  for (const Layout& operand : request.operands) {
+    const Dims strides = contiguous_strides(result.shape);
+    parts.push_back({{operand.shape, strides, offset * strides[static_cast<size_t>(axis)]},
+                     StridedReader(operand, operand.shape, result.dtype)});
+    offset += operand.shape[static_cast<size_t>(axis)];
+  }
+  for (Part& part : parts) merge_axes(part.box.shape, part.box.strides);
+  return make_kernel([parts = std::move(parts), item = item_size(result.dtype)](
+                         const RunContext&, void* const* operands, void* const* results) {
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i].box.fill(parts[i].reader, operands[i], static_cast<std::byte*>(results[0]), item);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& request) {
+  const StridedSliceScatterAttrs attrs(request.attrs);
+  const Layout& result = request.results[0];
+  if (result.size() == 0) return nothing_to_do();
+  Box box{result.shape, contiguous_strides(result.shape), 0};
+  for (size_t i = 0; i < attrs.axes.size(); ++i) {
+    const size_t axis = static_cast<size_t>(
+        attrs.axes[i] < 0 ? attrs.axes[i] + static_cast<int64_t>(result.shape.size())
+                          : attrs.axes[i]);
+    const int64_t size = result.shape[axis], stride = attrs.strides[i];
+    // Python's bounds; going backwards, -1 is the place before the first element.
+    const auto bound = [&](int64_t at) {
+      if (at < 0) at += size;
+      return stride > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
+    };
+    const int64_t first = bound(attrs.starts[i].value()), last = bound(attrs.ends[i].value());
+    const int64_t span = stride > 0 ? last - first : first - last;
+    const int64_t step = stride > 0 ? stride : -stride;
+    box.shape[axis] = std::max<int64_t>(0, (span + step - 1) / step);
+    if (box.shape[axis] > 0) box.offset += first * box.strides[axis];
+    box.strides[axis] *= stride;
+  }
+  StridedReader whole(request.operands[0], result.shape, result.dtype);
+  StridedReader value(request.operands[1], box.shape, result.dtype);
+  merge_axes(box.shape, box.strides);
+  return make_kernel([whole = std::move(whole), value = std::move(value), box, size = result.size(),
+                      item = item_size(result.dtype)](const RunContext&, void* const* operands,
+                                                      void* const* results) {
+    std::byte* const out = static_cast<std::byte*>(results[0]);
+    if (operands[0] != results[0])
+      parallel_for(size, 32768, [&](int64_t begin, int64_t end) {
+        std::byte* const target = out + begin * item;
+        const void* const in = whole.read(operands[0], begin, end - begin, target);
+        if (in != target) std::memcpy(target, in, static_cast<size_t>((end - begin) * item));
+      });
+    box.fill(value, operands[1], out, item);
+  });
+}
+
+// Every axis has a table of where each result index comes from: an index of x, or -1 for the
+// border.
+std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
+  const PadAttrs attrs(request.attrs);
+  const Layout &x = request.operands[0], &result = request.results[0];
+  const size_t rank = x.shape.size();
+  std::vector<int64_t> before(rank, 0);
+  const size_t count = attrs.pad.size();
+  if (count == 2 * rank && attrs.mode == "constant") {
+    for (size_t i = 0; i < rank; ++i)
+      before[attrs.pad_from_left_axis ? i : rank - 1 - i] = attrs.pad[2 * i];
+  } else {
+    const bool channels_last = attrs.data_format && attrs.data_format->ends_with('C');
+    const size_t last = rank - (channels_last && rank > 2 ? 1 : 0);
+    for (size_t i = 0; i < count / 2; ++i) before[last - 1 - i] = attrs.pad[2 * i];
+  }
+  std::vector<std::vector<int64_t>> sources(rank);  // offsets in x, or -1
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const int64_t size = x.shape[axis];
+    for (int64_t i = 0; i < result.shape[axis]; ++i) {
+      int64_t at = i - before[axis];
+      if (at < 0 || at >= size) {
+        if (attrs.mode == "reflect" && size > 1) {
+          const int64_t period = 2 * (size - 1);
+          at = ((at % period) + period) % period;
+          at = at < size ? at : period - at;
+        } else if (attrs.mode == "replicate" && size > 0) {
+          at = std::clamp<int64_t>(at, 0, size - 1);
+        } else if (attrs.mode == "circular" && size > 0) {
+          at = ((at % size) + size) % size;
+        } else {
+          at = -1;
+        }
+      }
+      sources[axis].push_back(at);
+    }
+  }
+  // The part of a row that lies in x as it does in the result.
+  int64_t run_first = 0, run_last = 0;
+  if (rank > 0 && x.strides[rank - 1] == 1) {
+    run_first = std::clamp<int64_t>(before[rank - 1], 0, result.shape[rank - 1]);
+    run_last = std::clamp(before[rank - 1] + x.shape[rank - 1], run_first, result.shape[rank - 1]);
+  }
+  const int64_t item = item_size(result.dtype);
+  std::vector<std::byte> border(16);
+  convert_fn(DType::kF64, result.dtype)(&attrs.value, 1, border.data(), 1);
+  const Dims shape = result.shape, strides = x.strides;
+  const int64_t inner = rank == 0 ? 1 : shape[rank - 1];
+  const int64_t rows = inner == 0 ? 0 : result.size() / inner;
+  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+    const std::byte* const in = static_cast<const std::byte*>(operands[0]);
+    std::byte* const out = static_cast<std::byte*>(results[0]);
+    if (rank == 0) {
+      std::memcpy(out, in, static_cast<size_t>(item));
+      return;
+    }
+    parallel_for(rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, inner)),
+                 [&](int64_t first, int64_t last) {
+                   for (int64_t row = first; row < last; ++row) {
+                     int64_t rest = row, offset = 0;
+                     bool outside = false;
+                     for (size_t axis = rank - 1; axis-- > 0;) {
+                       const int64_t at = sources[axis][static_cast<size_t>(rest % shape[axis])];
+                       rest /= shape[axis];
+                       outside = outside || at < 0;
+                       offset += at * strides[axis];
+                     }
+                     std::byte* const target = out + row * inner * item;
+                     const auto place = [&](int64_t begin, int64_t end) {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const int64_t at = sources[rank - 1][static_cast<size_t>(i)];
+                         const std::byte* const from =
+                             outside || at < 0 ? border.data()
+                                               : in + (offset + at * strides[rank - 1]) * item;
+                         switch (item) {
+                           case 4:
+                             std::memcpy(target + i * 4, from, 4);
+                             break;
+                           case 8:
+                             std::memcpy(target + i * 8, from, 8);
+                             break;
+                           default:
+                             std::memcpy(target + i * item, from, static_cast<size_t>(item));
+                         }
+                       }
+                     };
+                     if (outside || run_first == run_last) {
+                       place(0, inner);
+                       continue;
+                     }
+                     place(0, run_first);
+                     const int64_t at = sources[rank - 1][static_cast<size_t>(run_first)];
+                     std::memcpy(target + run_first * item, in + (offset + at) * item,
+                                 static_cast<size_t>((run_last - run_first) * item));
+                     place(run_last, inner);
+                   }
+                 });
+  });
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,183 @@
+// Counting: bins, histograms, different elements.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "kernels/common/rows.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::cpu {
+namespace {
+
+template <class T>
+T element(ConvertFn load, const void* data, int64_t item, int64_t i) {
+  T value;
+  load(static_cast<const std::byte*>(data) + i * item, 1, &value, 1);
+  return value;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
+  const int64_t minlength = BincountAttrs(request.attrs).minlength;
+  const Layout& x = request.operands[0];
+  const bool weighted = request.operands.size() > 1 && request.operands[1].present;
+  const DType weight_type = weighted ? request.operands[1].dtype : DType::kF64;
+  const ConvertFn load = convert_fn(x.dtype, DType::kI64),
+                  load_weight = convert_fn(weight_type, DType::kF64);
+  const int64_t size = x.size(), item = item_size(x.dtype), weight_item = item_size(weight_type);
+  const bool single = weight_type == DType::kF32;
+  return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
+    int64_t bins = minlength;
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t value = element<int64_t>(load, operands[0], item, i);
+      if (value < 0) fail(ErrorCode::kData, "bincount: x has the negative number ", value);
+      if (value >= (int64_t{1} << 40))
+        fail(ErrorCode::kData, "bincount: ", value, " would need too many bins");
+      bins = std::max(bins, value + 1);
+    }
+    void* const out = context.allocator->allocate(0, {bins});
+    std::memset(out, 0, static_cast<size_t>(bins) * (weighted && single ? 4 : 8));
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t value = element<int64_t>(load, operands[0], item, i);
+      if (!weighted) {
+        ++static_cast<int64_t*>(out)[value];
+        continue;
+      }
+      const double weight = element<double>(load_weight, operands[1], weight_item, i);
+      if (single)
+        static_cast<float*>(out)[value] += static_cast<float>(weight);
+      else
+        static_cast<double*>(out)[value] += weight;
+    }
+  });
+}
+
+std::unique_ptr<Kernel> prepare_histogram(const KernelRequest& request) {
+  const HistogramAttrs attrs(request.attrs);
+  const Layout& x = request.operands[0];
+  const bool weighted = request.operands.size() > 1 && request.operands[1].present;
+  const DType weight_type = weighted ? request.operands[1].dtype : DType::kF64;
+  const ConvertFn load = convert_fn(x.dtype, DType::kF64),
+                  load_weight = convert_fn(weight_type, DType::kF64);
+  const ConvertFn store = convert_fn(DType::kF64, request.results[0].dtype);
+  const int64_t size = x.size(), item = item_size(x.dtype), weight_item = item_size(weight_type);
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        double low = attrs.min, high = attrs.max;
+        if (low == 0 && high == 0 && size > 0) {
+          low = INFINITY;
+          high = -INFINITY;
+          for (int64_t i = 0; i < size; ++i) {
+            const double value = element<double>(load, operands[0], item, i);
+            low = std::min(low, value);
+            high = std::max(high, value);
+          }
+        }
+        if (low == high) {
+          low -= 1;
+          high += 1;
+        }
+        if (!std::isfinite(low) || !std::isfinite(high))
+          fail(ErrorCode::kData, "histogram: the range [", low, ", ", high, "] is not finite");
+        double* const counts = reinterpret_cast<double*>(context.scratch);
+        std::fill_n(counts, attrs.bins, 0.0);
+        for (int64_t i = 0; i < size; ++i) {
+          const double value = element<double>(load, operands[0], item, i);
+          if (!(value >= low && value <= high)) continue;
+          const double place = (value - low) * static_cast<double>(attrs.bins) / (high - low);
+          const int64_t bin = std::min(static_cast<int64_t>(place), attrs.bins - 1);
+          counts[bin] += weighted ? element<double>(load_weight, operands[1], weight_item, i) : 1;
+        }
+        if (attrs.density) {
+          const double total = std::accumulate(counts, counts + attrs.bins, 0.0);
+          for (int64_t i = 0; i < attrs.bins; ++i)
+            counts[i] /= total * (high - low) / static_cast<double>(attrs.bins);
+        }
+        store(counts, 1, results[0], attrs.bins);
+      },
+      static_cast<size_t>(attrs.bins) * 8);
+}
+
+// Slices along an axis are compared element by element; a flattened tensor has slices of one.
+std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
+  const bool consecutive = request.op.name() == "unique_consecutive";
+  const auto attr = [&](const char* name) -> const AttrValue* {
+    const int at = request.op.attr_index(name);
+    return at < 0 ? nullptr : &request.attrs[static_cast<size_t>(at)];
+  };
+  const auto flag = [&](const char* name) { return attr(name) && attr(name)->as_bool(); };
+  const bool with_index = flag("return_index"), with_inverse = flag("return_inverse"),
+             with_counts = flag("return_counts");
+  const Layout& x = request.operands[0];
+  const bool along = !attr("axis")->is_none();
+  const Rows rows = along ? Rows::of(x.shape, attr("axis")->as_int()) : Rows::of({x.size()}, 0);
+  Dims shape = along ? x.shape : Dims{x.size()};
+  const size_t axis =
+      along
+          ? static_cast<size_t>(attr("axis")->as_int() < 0
+                                    ? attr("axis")->as_int() + static_cast<int64_t>(x.shape.size())
+                                    : attr("axis")->as_int())
+          : 0;
+  const bool wide = attr("dtype")->as_dtype() == DType::kI64;
+  return visit_dtype(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
+      const T* const data = static_cast<const T*>(operands[0]);
+      const auto compare = [&](int64_t a, int64_t b) {  // -1, 0 or 1; NaN differs from nothing less
+        for (int64_t o = 0; o < rows.outer; ++o)
+          for (int64_t i = 0; i < rows.inner; ++i) {
+            const T left = data[(o * rows.length + a) * rows.inner + i],
+                    right = data[(o * rows.length + b) * rows.inner + i];
+            if (left < right) return -1;
+            if (right < left) return 1;
+            if ((left != left) != (right != right)) return left != left ? 1 : -1;
+          }
+        return 0;
+      };
+      std::vector<int64_t> order(static_cast<size_t>(rows.length));
+      std::iota(order.begin(), order.end(), int64_t{0});
+      if (!consecutive)
+        std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+          const int c = compare(a, b);
+          return c < 0 || (c == 0 && a < b);
+        });
+      std::vector<int64_t> firsts, counts, inverse(static_cast<size_t>(rows.length));
+      for (size_t i = 0; i < order.size(); ++i) {
+        if (i == 0 || compare(order[i - 1], order[i]) != 0) {
+          firsts.push_back(order[i]);
+          counts.push_back(0);
+        }
+        ++counts.back();
+        inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(firsts.size()) - 1;
+      }
+      Dims result = shape;
+      result[axis] = static_cast<int64_t>(firsts.size());
+      T* const out = static_cast<T*>(context.allocator->allocate(0, result));
+      for (int64_t o = 0; o < rows.outer; ++o)
+        for (size_t k = 0; k < firsts.size(); ++k)
+          std::copy_n(data + (o * rows.length + firsts[k]) * rows.inner, rows.inner,
+                      out + (o * static_cast<int64_t>(firsts.size()) + static_cast<int64_t>(k)) *
+                                rows.inner);
+      size_t next = 1;
+      const auto put = [&](const std::vector<int64_t>& values) {
+        void* const target =
+            context.allocator->allocate(next++, {static_cast<int64_t>(values.size())});
+        for (size_t i = 0; i < values.size(); ++i) {
+          if (wide)
+            static_cast<int64_t*>(target)[i] = values[i];
+          else
+            static_cast<int32_t*>(target)[i] = static_cast<int32_t>(values[i]);
+        }
+      };
+      if (with_index) put(firsts);
+      if (with_inverse) put(inverse);
+      if (with_counts) put(counts);
+    });
+  });
+}
+
+}  // namespace paddle::cpu

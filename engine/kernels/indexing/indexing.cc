@@ -1,0 +1,404 @@
+// Reading and writing by index. Elements are moved by their size; combining ones are added in their
+// own type, 16-bit floats through f32, one after the other in the order of the indices.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/parallel.h"
+#include "kernels/common/convert.h"
+#include "kernels/elementwise/elementwise.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::cpu {
+namespace {
+
+/// Calls `f` with an unsigned integer of the size of an element.
+template <class F>
+auto visit_size(DType dtype, F f) {
+  return visit_word(item_size(dtype), f, [&]() -> decltype(f(uint8_t())) {
+    fail(ErrorCode::kUsage, "no indexing of ", text(dtype));
+  });
+}
+
+/// Indices of any integer type, counted from the end where negative.
+class Indices {
+ public:
+  Indices(DType dtype, std::string_view op)
+      : read_(convert_fn(dtype, DType::kI64)), item_(item_size(dtype)), op_(op) {}
+  int64_t at(const void* indices, int64_t i, int64_t size) const {
+    int64_t value;
+    read_(static_cast<const std::byte*>(indices) + i * item_, 1, &value, 1);
+    return inside(value, size);
+  }
+
+  /// Those of [begin, end) into `out`.
+  void read(const void* indices, int64_t begin, int64_t end, int64_t size, int64_t* out) const {
+    read_(static_cast<const std::byte*>(indices) + begin * item_, 1, out + begin, end - begin);
+    for (int64_t i = begin; i < end; ++i) out[i] = inside(out[i], size);
+  }
+
+ private:
+  int64_t inside(int64_t value, int64_t size) const {
+    if (value < -size || value >= size)
+      fail(ErrorCode::kData, op_, ": index ", value, " is out of range for ", size, " elements");
+    return value < 0 ? value + size : value;
+  }
+
+  ConvertFn read_;
+  int64_t item_;
+  std::string op_;
+};
+
+/// Walks the row-major index of a shape and keeps the offset that some strides give it.
+class Walk {
+ public:
+  Walk(const Dims& shape, const Dims& strides)
+      : shape_(shape), strides_(strides), index_(shape.size(), 0) {}
+  int64_t offset() const { return offset_; }
+  void next() {
+    for (size_t i = shape_.size(); i-- > 0;) {
+      offset_ += strides_[i];
+      if (++index_[i] < shape_[i]) return;
+      offset_ -= shape_[i] * strides_[i];
+      index_[i] = 0;
+    }
+  }
+
+ private:
+  Dims shape_, strides_, index_;
+  int64_t offset_ = 0;
+};
+
+int64_t positive(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
+void copy_whole(const void* from, void* to, size_t bytes) {
+  if (from != to) std::memcpy(to, from, bytes);
+}
+
+size_t bytes_of(const Layout& layout) {
+  return static_cast<size_t>(layout.size() * item_size(layout.dtype));
+}
+
+/// A sum, product or extremum in T, through f32 for 16-bit floats.
+template <class T, class F>
+T combined(T a, T b, F f) {
+  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+    return T(f(static_cast<float>(a), static_cast<float>(b)));
+  else
+    return static_cast<T>(f(a, b));
+}
+
+template <class T>
+T combine(const std::string& reduce, T a, T b) {
+  if (reduce == "add" || reduce == "mean")
+    return combined(a, b, [](auto x, auto y) { return x + y; });
+  if (reduce == "mul") return combined(a, b, [](auto x, auto y) { return x * y; });
+  if (reduce == "amin") return combined(a, b, [](auto x, auto y) { return y < x ? y : x; });
+  if (reduce == "amax") return combined(a, b, [](auto x, auto y) { return y > x ? y : x; });
+  return b;
+}
+
+/// Of each of `outer` blocks of `size` rows, the rows at the indices.
+void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t size, int64_t count,
+                 int64_t bytes, std::byte* out) {
+  if (count == 0) return;
+  const auto select = [&](auto copy) {
+    parallel_for(outer * count, std::max<int64_t>(1, 65536 / (bytes + 1)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end;) {
+                     const int64_t block = i / count, first = i % count;
+                     const int64_t last = std::min(count, first + end - i);
+                     copy(in + block * size * bytes, out + block * count * bytes, first, last);
+                     i += last - first;
+                   }
+                 });
+  };
+  const auto numbers = [&]<class T>(T) {
+    select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
+      const T* const from = reinterpret_cast<const T*>(rows);
+      T* const to = reinterpret_cast<T*>(taken);
+      for (int64_t i = first; i < last; ++i) to[i] = from[at[i]];
+    });
+  };
+  visit_word(bytes, numbers, [&] {
+    select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i)
+        std::memcpy(taken + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
+    });
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
+  const Layout &x = request.operands[0], &index = request.operands[1];
+  const size_t axis =
+      static_cast<size_t>(positive(GatherAlongAttrs(request.attrs).axis, x.shape.size()));
+  const Indices indices(index.dtype, request.op.name());
+  const Dims all = contiguous_strides(x.shape);
+  Dims strides = all;
+  const int64_t step = x.shape.empty() ? 1 : all[axis], size = x.shape.empty() ? 1 : x.shape[axis];
+  if (!strides.empty()) strides[axis] = 0;
+  const int64_t count = index.size();
+  return visit_size(x.dtype, [&](auto tag) {
+    using T = decltype(tag);
+    return make_kernel(
+        [=, shape = index.shape](const RunContext&, void* const* operands, void* const* results) {
+          const T* const in = static_cast<const T*>(operands[0]);
+          T* const out = static_cast<T*>(results[0]);
+          Walk walk(shape, strides);
+          for (int64_t i = 0; i < count; ++i, walk.next())
+            out[i] = in[walk.offset() + indices.at(operands[1], i, size) * step];
+        });
+  });
+}
+
+std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
+  const ScatterAlongAttrs attrs(request.attrs);
+  const Layout &x = request.operands[0], &index = request.operands[1];
+  const size_t axis = static_cast<size_t>(positive(attrs.axis, x.shape.size()));
+  const Indices indices(index.dtype, request.op.name());
+  const Dims all = contiguous_strides(x.shape);
+  Dims strides = all;
+  const int64_t step = x.shape.empty() ? 1 : all[axis], size = x.shape.empty() ? 1 : x.shape[axis];
+  if (!strides.empty()) strides[axis] = 0;
+  const int64_t count = index.size(), elements = x.size();
+  const bool counts = attrs.reduce == "mean" || !attrs.include_self;
+  return visit_dtype(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return make_kernel(
+        [=, shape = index.shape, bytes = bytes_of(x)](const RunContext& context,
+                                                      void* const* operands, void* const* results) {
+          const T* const values = static_cast<const T*>(operands[2]);
+          T* const out = static_cast<T*>(results[0]);
+          copy_whole(operands[0], out, bytes);
+          // How many values each place has taken, the old one included if it counts.
+          int32_t* const taken = reinterpret_cast<int32_t*>(context.scratch);
+          if (counts) std::fill_n(taken, elements, attrs.include_self ? 1 : 0);
+          Walk walk(shape, strides);
+          for (int64_t i = 0; i < count; ++i, walk.next()) {
+            const int64_t at = walk.offset() + indices.at(operands[1], i, size) * step;
+            const bool first = counts && taken[at] == 0;
+            out[at] = first || attrs.reduce == "assign"
+                          ? values[i]
+                          : combine<T>(attrs.reduce, out[at], values[i]);
+            if (counts) ++taken[at];
+          }
+          if (attrs.reduce == "mean")
+            for (int64_t i = 0; i < elements; ++i)
+              if (taken[i] > 1) {
+                if constexpr (std::is_integral_v<T>)
+                  out[i] = static_cast<T>(static_cast<int64_t>(out[i]) / taken[i]);
+                else
+                  out[i] =
+                      static_cast<T>(out[i] / static_cast<typename Accumulator<T>::type>(taken[i]));
+              }
+        },
+        counts ? static_cast<size_t>(elements) * 4 : 0);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
+  const Layout &x = request.operands[0], &index = request.operands[1];
+  const size_t axis =
+      static_cast<size_t>(positive(IndexSelectAttrs(request.attrs).axis, x.shape.size()));
+  const Indices indices(index.dtype, request.op.name());
+  int64_t outer = 1, inner = 1;
+  for (size_t i = 0; i < x.shape.size(); ++i)
+    if (i != axis) (i < axis ? outer : inner) *= x.shape[i];
+  const int64_t size = x.shape[axis], count = index.size(), item = item_size(x.dtype);
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        int64_t* const at = reinterpret_cast<int64_t*>(context.scratch);
+        parallel_for(count, 8192, [&](int64_t begin, int64_t end) {
+          indices.read(operands[1], begin, end, size, at);
+        });
+        select_rows(static_cast<const std::byte*>(operands[0]), at, outer, size, count,
+                    inner * item, static_cast<std::byte*>(results[0]));
+      },
+      static_cast<size_t>(count) * sizeof(int64_t));
+}
+
+std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
+  const IndexAddAttrs attrs(request.attrs);
+  const Layout &x = request.operands[0], &index = request.operands[1];
+  const size_t axis = static_cast<size_t>(positive(attrs.axis, x.shape.size()));
+  const Indices indices(index.dtype, request.op.name());
+  int64_t outer = 1, inner = 1;
+  for (size_t i = 0; i < x.shape.size(); ++i)
+    if (i != axis) (i < axis ? outer : inner) *= x.shape[i];
+  const int64_t size = x.shape[axis], count = index.size();
+  const double alpha = attrs.alpha;
+  return visit_dtype(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return make_kernel([=, bytes = bytes_of(x)](const RunContext&, void* const* operands,
+                                                void* const* results) {
+      const T* const values = static_cast<const T*>(operands[2]);
+      T* const out = static_cast<T*>(results[0]);
+      copy_whole(operands[0], out, bytes);
+      for (int64_t o = 0; o < outer; ++o)
+        for (int64_t i = 0; i < count; ++i) {
+          T* const target = out + (o * size + indices.at(operands[1], i, size)) * inner;
+          const T* const source = values + (o * count + i) * inner;
+          if constexpr (std::is_integral_v<T>) {
+            for (int64_t j = 0; j < inner; ++j)
+              target[j] = static_cast<T>(static_cast<uint64_t>(target[j]) +
+                                         static_cast<uint64_t>(static_cast<int64_t>(alpha)) *
+                                             static_cast<uint64_t>(source[j]));
+          } else {
+            using C = typename Accumulator<T>::type;
+            const C factor = static_cast<C>(alpha);
+            for (int64_t j = 0; j < inner; ++j)
+              target[j] =
+                  static_cast<T>(static_cast<C>(target[j]) + factor * static_cast<C>(source[j]));
+          }
+        }
+    });
+  });
+}
+
+namespace {
+
+/// Coordinates along the last axis of an index tensor.
+struct Coordinates {
+  Indices indices;
+  Dims sizes, strides;  ///< of the axes that are indexed; strides in slices
+  int64_t count;
+
+  Coordinates(const Layout& x, const Layout& index, std::string_view op)
+      : indices(index.dtype, op) {
+    const size_t depth = static_cast<size_t>(index.shape.back());
+    sizes.assign(x.shape.begin(), x.shape.begin() + static_cast<ptrdiff_t>(depth));
+    strides = contiguous_strides(sizes);
+    count = depth == 0
+                ? element_count(std::span<const int64_t>(index.shape).first(index.shape.size() - 1))
+                : index.size() / static_cast<int64_t>(depth);
+  }
+  /// The slice that coordinates `i` name.
+  int64_t slice(const void* index, int64_t i) const {
+    int64_t at = 0;
+    for (size_t k = 0; k < sizes.size(); ++k)
+      at += indices.at(index, i * static_cast<int64_t>(sizes.size()) + static_cast<int64_t>(k),
+                       sizes[k]) *
+            strides[k];
+    return at;
+  }
+};
+
+int64_t slice_size(const Layout& x, const Layout& index) {
+  int64_t size = 1;
+  for (size_t i = static_cast<size_t>(index.shape.back()); i < x.shape.size(); ++i)
+    size *= x.shape[i];
+  return size;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_gather_nd(const KernelRequest& request) {
+  const Layout &x = request.operands[0], &index = request.operands[1];
+  const Coordinates coordinates(x, index, request.op.name());
+  const size_t bytes = static_cast<size_t>(slice_size(x, index) * item_size(x.dtype));
+  return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+    parallel_for(coordinates.count, 2048, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        std::memcpy(static_cast<std::byte*>(results[0]) + static_cast<size_t>(i) * bytes,
+                    static_cast<const std::byte*>(operands[0]) +
+                        static_cast<size_t>(coordinates.slice(operands[1], i)) * bytes,
+                    bytes);
+    });
+  });
+}
+
+std::unique_ptr<Kernel> prepare_scatter_nd_add(const KernelRequest& request) {
+  const Layout &x = request.operands[0], &index = request.operands[1];
+  const Coordinates coordinates(x, index, request.op.name());
+  const int64_t inner = slice_size(x, index);
+  const bool add = request.op.name() == "scatter_nd_add";
+  return visit_dtype(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return make_kernel(
+        [=, bytes = bytes_of(x)](const RunContext&, void* const* operands, void* const* results) {
+          const T* const updates = static_cast<const T*>(operands[2]);
+          T* const out = static_cast<T*>(results[0]);
+          copy_whole(operands[0], out, bytes);
+          for (int64_t i = 0; i < coordinates.count; ++i) {
+            T* const target = out + coordinates.slice(operands[1], i) * inner;
+            const T* const source = updates + i * inner;
+            if (add) {
+              for (int64_t j = 0; j < inner; ++j)
+                target[j] = combined(target[j], source[j], [](auto a, auto b) { return a + b; });
+            } else {
+              std::copy(source, source + inner, target);
+            }
+          }
+        });
+  });
+}
+
+std::unique_ptr<Kernel> prepare_nonzero_rows(const KernelRequest& request) {
+  const Layout& x = request.operands[0];
+  const ConvertFn load = convert_fn(x.dtype, DType::kBool);
+  const int64_t size = x.size(), item = item_size(x.dtype);
+  return make_kernel(
+      [=, shape = x.shape](const RunContext& context, void* const* operands, void* const* results) {
+        const auto set = [&](int64_t i) {
+          bool value;
+          load(static_cast<const std::byte*>(operands[0]) + i * item, 1, &value, 1);
+          return value;
+        };
+        int64_t count = 0;
+        for (int64_t i = 0; i < size; ++i) count += set(i);
+        const int64_t rank = static_cast<int64_t>(shape.size());
+        int64_t* out = static_cast<int64_t*>(
+            context.allocator ? context.allocator->allocate(0, {count, rank}) : results[0]);
+        for (int64_t i = 0; i < size; ++i) {
+          if (!set(i)) continue;
+          int64_t rest = i;
+          for (int64_t axis = rank - 1; axis >= 0; --axis) {
+            out[axis] = rest % shape[static_cast<size_t>(axis)];
+            rest /= shape[static_cast<size_t>(axis)];
+          }
+          out += rank;
+        }
+      });
+}
+
+std::unique_ptr<Kernel> prepare_masked_select(const KernelRequest& request) {
+  const Layout &x = request.operands[0], &mask = request.operands[1];
+  Dims shape = x.shape.size() >= mask.shape.size() ? x.shape : mask.shape;
+  for (const Dims* each : {&x.shape, &mask.shape})
+    for (size_t i = 0; i < each->size(); ++i) {
+      int64_t& dim = shape[shape.size() - each->size() + i];
+      if ((*each)[i] != 1) dim = (*each)[i];
+    }
+  const StridedReader values(x, shape, x.dtype), marks(mask, shape, DType::kBool);
+  const int64_t size = element_count(std::span<const int64_t>(shape));
+  return visit_size(x.dtype, [&](auto tag) {
+    using T = decltype(tag);
+    return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
+      constexpr int64_t kBlock = 1024;
+      bool mark_buffer[kBlock];
+      T value_buffer[kBlock];
+      const auto blocks = [&](auto f) {
+        for (int64_t at = 0; at < size; at += kBlock) {
+          const int64_t n = std::min(kBlock, size - at);
+          f(at, n, static_cast<const bool*>(marks.read(operands[1], at, n, mark_buffer)));
+        }
+      };
+      int64_t count = 0;
+      blocks([&](int64_t, int64_t n, const bool* marked) {
+        count += std::count(marked, marked + n, true);
+      });
+      T* out = static_cast<T*>(context.allocator->allocate(0, {count}));
+      blocks([&](int64_t at, int64_t n, const bool* marked) {
+        const T* const v = static_cast<const T*>(values.read(operands[0], at, n, value_buffer));
+        for (int64_t i = 0; i < n; ++i)
+          if (marked[i]) *out++ = v[i];
+      });
+    });
+  });
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,507 @@
+// Batch normalisation and its gradient, whole and as statistics alone (what compiled functions call
+// before a fused elementwise chain). Sums are kept in f64; 16-bit floats are worked on in f32.
+// Where channels come first, a channel's planes are runs and all is done for one channel after the
+// other; where they come last, rows of channels are summed block by block.
+
+#include <cmath>
+
+#include "kernels/common/rows.h"
+#include "kernels/norm/channel_simd.h"
+#include "kernels/norm/norm_types.h"
+#include "kernels/reduce/reduce_simd.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::cpu {
+namespace {
+
+/// A tensor as [outer, channels, inner]; inner is 1 where channels come last.
+struct Channels {
+  int64_t outer, channels, inner;
+  int64_t count() const { return outer * inner; }
+  bool last() const { return inner == 1; }
+
+  Channels(const Dims& shape, const std::string& data_format) {
+    const bool behind = shape.size() > 2 && !data_format.empty() && data_format.back() == 'C';
+    const size_t axis = behind ? shape.size() - 1 : 1;
+    outer = inner = 1;
+    channels = shape[axis];
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (i != axis) (i < axis ? outer : inner) *= shape[i];
+  }
+};
+
+/// One number of a vector of any float type.
+double number_at(const void* vector, DType dtype, int64_t i) {
+  double value;
+  convert_fn(dtype, DType::kF64)(static_cast<const std::byte*>(vector) + i * item_size(dtype), 1,
+                                 &value, 1);
+  return value;
+}
+void put_number(double value, void* vector, DType dtype, int64_t i) {
+  if (!vector) return;
+  convert_fn(DType::kF64, dtype)(&value, 1, static_cast<std::byte*>(vector) + i * item_size(dtype),
+                                 1);
+}
+
+// ---- channels first
+// ------------------------------------------------------------------------------
+
+constexpr int64_t kRun = 1024;
+
+/// A channel's elements in C, run by run: `f(values, offset, n)`.
+template <class C, class T, class F>
+void each_run(const T* x, const Channels& s, int64_t channel, F f) {
+  alignas(64) C buffer[kRun];
+  const ConvertFn load = convert_fn(dtype_of<T>(), dtype_of<C>());
+  for (int64_t o = 0; o < s.outer; ++o) {
+    const int64_t start = (o * s.channels + channel) * s.inner;
+    if constexpr (std::is_same_v<C, T>) {
+      f(x + start, start, s.inner);
+    } else {
+      for (int64_t i = 0; i < s.inner; i += kRun) {
+        const int64_t n = std::min(kRun, s.inner - i);
+        load(x + start + i, 1, buffer, n);
+        f(buffer, start + i, n);
+      }
+    }
+  }
+}
+
+/// The same with a second tensor alongside: `f(a, b, offset, n)`.
+template <class C, class T, class F>
+void each_pair(const T* a, const T* b, const Channels& s, int64_t channel, F f) {
+  alignas(64) C buffer[kRun];
+  const ConvertFn load = convert_fn(dtype_of<T>(), dtype_of<C>());
+  each_run<C>(a, s, channel, [&](const C* values, int64_t offset, int64_t n) {
+    if constexpr (std::is_same_v<C, T>) {
+      f(values, b + offset, offset, n);
+    } else {
+      load(b + offset, 1, buffer, n);
+      f(values, buffer, offset, n);
+    }
+  });
+}
+
+/// `work(values, n)` fills a buffer from up to kRun elements of a run; it is written to `out`.
+template <class C, class T, class F>
+void put_run(T* out, int64_t offset, int64_t n, F work) {
+  alignas(64) C buffer[kRun];
+  const ConvertFn store = convert_fn(dtype_of<C>(), dtype_of<T>());
+  for (int64_t i = 0; i < n; i += kRun) {
+    const int64_t count = std::min(kRun, n - i);
+    work(i, buffer, count);
+    store(buffer, 1, out + offset + i, count);
+  }
+}
+
+int64_t channel_grain(const Channels& s) {
+  return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.count()));
+}
+
+// ---- channels last
+// -------------------------------------------------------------------------------
+
+/// Rows are dealt to chunks, whose number depends on the shape alone, so that sums do not depend on
+/// the threads. Each chunk has two sums per channel in f64, the same of one block of rows, and a
+/// block of each tensor in C.
+template <class T>
+struct RowBlocks {
+  using C = Compute<T>;
+  static constexpr bool kWiden = !std::is_same_v<C, T>;
+
+  explicit RowBlocks(const Channels& s) : rows(s.outer), channels(s.channels) {
+    block = std::clamp<int64_t>(32768 / std::max<int64_t>(1, channels), 8, 256);
+    chunks = std::clamp<int64_t>(rows * channels / 65536, 1, 64);
+    sums = row_buffer_bytes(channels, 8);
+    partial = row_buffer_bytes(channels, sizeof(C));
+    wide = kWiden ? row_buffer_bytes(block * channels, sizeof(C)) : 0;
+    each = 2 * sums + 2 * partial + 2 * wide;
+  }
+
+  size_t bytes() const { return each * static_cast<size_t>(chunks); }
+
+  /// Calls `add(tensors, rows, first, second)` for block after block of the tensors (one or two)
+  /// and sums up what it adds to `first` and `second`.
+  template <size_t kTensors, class Add>
+  void sum(const T* const (&tensors)[kTensors], std::byte* scratch, Add add) const {
+    parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = begin; chunk < end; ++chunk) {
+        std::byte* at = scratch + static_cast<size_t>(chunk) * each;
+        double* const first = reinterpret_cast<double*>(at);
+        double* const second = reinterpret_cast<double*>(at + sums);
+        C* const first_part = reinterpret_cast<C*>(at + 2 * sums);
+        C* const second_part = reinterpret_cast<C*>(at + 2 * sums + partial);
+        C* const buffers = reinterpret_cast<C*>(at + 2 * sums + 2 * partial);
+        std::fill_n(first, channels, 0.0);
+        std::fill_n(second, channels, 0.0);
+        const int64_t stop = rows * (chunk + 1) / chunks;
+        for (int64_t row = rows * chunk / chunks; row < stop; row += block) {
+          const int64_t n = std::min(block, stop - row);
+          const C* blocks[kTensors];
+          for (size_t k = 0; k < kTensors; ++k) {
+            if constexpr (kWiden) {
+              C* const buffer = buffers + static_cast<int64_t>(k) * block * channels;
+              convert_fn(dtype_of<T>(), dtype_of<C>())(tensors[k] + row * channels, 1, buffer,
+                                                       n * channels);
+              blocks[k] = buffer;
+            } else {
+              blocks[k] = tensors[k] + row * channels;
+            }
+          }
+          std::fill_n(first_part, channels, C(0));
+          std::fill_n(second_part, channels, C(0));
+          add(blocks, n, first_part, second_part);
+          for (int64_t c = 0; c < channels; ++c) first[c] += static_cast<double>(first_part[c]);
+          for (int64_t c = 0; c < channels; ++c) second[c] += static_cast<double>(second_part[c]);
+        }
+      }
+    });
+    // The chunks in their order.
+    parallel_for(channels, 256, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = 1; chunk < chunks; ++chunk) {
+        const std::byte* const at = scratch + static_cast<size_t>(chunk) * each;
+        double* const first = reinterpret_cast<double*>(scratch);
+        double* const second = reinterpret_cast<double*>(scratch + sums);
+        for (int64_t c = begin; c < end; ++c) {
+          first[c] += reinterpret_cast<const double*>(at)[c];
+          second[c] += reinterpret_cast<const double*>(at + sums)[c];
+        }
+      }
+    });
+  }
+
+  /// Calls `work(blocks, out)` for every row; `out` may be one of the rows given.
+  template <size_t kTensors, class Work>
+  void map(const T* const (&tensors)[kTensors], T* out, std::byte* scratch, Work work) const {
+    parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t chunk = begin; chunk < end; ++chunk) {
+        std::byte* const at = scratch + static_cast<size_t>(chunk) * each;
+        C* const buffers = reinterpret_cast<C*>(at + 2 * sums + 2 * partial);
+        const int64_t stop = rows * (chunk + 1) / chunks;
+        for (int64_t row = rows * chunk / chunks; row < stop; ++row) {
+          const C* wide_rows[kTensors];
+          for (size_t k = 0; k < kTensors; ++k) {
+            if constexpr (kWiden) {
+              C* const buffer = buffers + static_cast<int64_t>(k) * channels;
+              convert_fn(dtype_of<T>(), dtype_of<C>())(tensors[k] + row * channels, 1, buffer,
+                                                       channels);
+              wide_rows[k] = buffer;
+            } else {
+              wide_rows[k] = tensors[k] + row * channels;
+            }
+          }
+          if constexpr (kWiden) {
+            work(wide_rows, buffers);
+            convert_fn(dtype_of<C>(), dtype_of<T>())(buffers, 1, out + row * channels, channels);
+          } else {
+            work(wide_rows, out + row * channels);
+          }
+        }
+      }
+    });
+  }
+
+  int64_t rows, channels, block, chunks;
+  size_t sums, partial, wide, each;
+};
+
+// ---- forward
+// -------------------------------------------------------------------------------------
+
+/// The small vectors of batch_norm: operands, and results where a kernel has them.
+template <class C>
+struct NormVectors {
+  const void *running_mean, *running_var, *weight, *bias;
+  void *new_mean, *new_var;
+  C *mean, *rstd, *scale, *shift;
+};
+
+struct NormTypes {
+  explicit NormTypes(const KernelRequest& request, const BatchNormAttrs& attrs)
+      : mean(request.operands[1].dtype),
+        var(request.operands[2].dtype),
+        weight(dtype_or(request, 3, DType::kF32)),
+        bias(dtype_or(request, 4, DType::kF32)),
+        batch(attrs.training && !attrs.use_global_stats.value_or(false)),
+        momentum(attrs.momentum),
+        epsilon(attrs.epsilon) {}
+
+  /// Everything about a channel from its mean and variance in this batch.
+  template <class C>
+  void finish(const NormVectors<C>& v, int64_t c, double batch_mean, double batch_var) const {
+    const double old_mean = number_at(v.running_mean, mean, c),
+                 old_var = number_at(v.running_var, var, c);
+    const double center = batch ? batch_mean : old_mean, variance = batch ? batch_var : old_var;
+    const double rstd = 1 / std::sqrt(variance + epsilon);
+    const double blend = batch ? momentum : 1;
+    put_number(old_mean * blend + (batch ? center * (1 - momentum) : 0), v.new_mean, mean, c);
+    put_number(old_var * blend + (batch ? variance * (1 - momentum) : 0), v.new_var, var, c);
+    v.mean[c] = static_cast<C>(center);
+    if (v.rstd) v.rstd[c] = static_cast<C>(rstd);
+    v.scale[c] = static_cast<C>(rstd * (v.weight ? number_at(v.weight, weight, c) : 1));
+    v.shift[c] = static_cast<C>(v.bias ? number_at(v.bias, bias, c) : 0);
+  }
+
+  DType mean, var, weight, bias;
+  bool batch;
+  double momentum, epsilon;
+};
+
+/// Mean and variance of a channel whose planes are runs.
+template <class C, class T>
+std::pair<double, double> plane_moments(const T* x, const Channels& s, int64_t channel) {
+  const RowLoops<C>& loops = row_loops<C>();
+  const double count = static_cast<double>(s.count());
+  double sum = 0, squares = 0;
+  each_run<C>(x, s, channel, [&](const C* v, int64_t, int64_t n) { sum += loops.sum(v, n); });
+  const double mean = sum / count;
+  each_run<C>(x, s, channel, [&](const C* v, int64_t, int64_t n) {
+    squares += loops.squared_distance(v, n, static_cast<C>(mean));
+  });
+  return {mean, squares / count};
+}
+
+/// The vectors of all channels, where these come last. Distances are taken from the mean of a few
+/// rows spread over the batch, which is near enough to the true one that nothing cancels.
+template <class T>
+void row_statistics(const T* x, const RowBlocks<T>& blocks, const NormTypes& types,
+                    const NormVectors<Compute<T>>& v, std::byte* scratch) {
+  using C = Compute<T>;
+  if (types.batch && blocks.rows > 0) {
+    const int64_t samples = std::min<int64_t>(32, blocks.rows);
+    C* const center = v.scale;  // free until `finish`
+    std::fill_n(center, blocks.channels, C(0));
+    for (int64_t i = 0; i < samples; ++i) {
+      const T* const row = x + i * blocks.rows / samples * blocks.channels;
+      for (int64_t c = 0; c < blocks.channels; ++c)
+        center[c] += static_cast<C>(row[c]) / static_cast<C>(samples);
+    }
+    blocks.sum({x}, scratch, [&](const C* const* rows, int64_t n, C* first, C* second) {
+      channel_loops<C>().moments(rows[0], n, blocks.channels, center, first, second);
+    });
+  }
+  const double* const first = reinterpret_cast<const double*>(scratch);
+  const double* const second = reinterpret_cast<const double*>(scratch + blocks.sums);
+  const double count = static_cast<double>(blocks.rows);
+  for (int64_t c = 0; c < blocks.channels; ++c) {
+    double mean = 0, variance = 0;
+    if (types.batch) {
+      const double distance = first[c] / count;
+      mean = static_cast<double>(v.scale[c]) + distance;
+      variance = std::max(0.0, second[c] / count - distance * distance);
+    }
+    types.finish(v, c, mean, variance);
+  }
+}
+
+/// Vector `i` of one number per channel, of those at the beginning of scratch.
+template <class C>
+C* small_vector(const RunContext& context, const Channels& s, size_t i) {
+  return reinterpret_cast<C*>(context.scratch + i * row_buffer_bytes(s.channels, sizeof(C)));
+}
+template <class C>
+size_t small_bytes(const Channels& s, size_t count) {
+  return count * row_buffer_bytes(s.channels, sizeof(C));
+}
+
+/// With `kWhole` batch_norm, whose vectors beyond the results lie in scratch; without it the
+/// statistics, whose results are all of the vectors.
+template <class T, bool kWhole>
+std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNormAttrs& attrs) {
+  using C = Compute<T>;
+  const Channels s(request.operands[0].shape, attrs.data_format);
+  const NormTypes types(request, attrs);
+  const RowBlocks<T> blocks(s);
+  const int64_t grain = channel_grain(s);
+  const size_t own = kWhole ? small_bytes<C>(s, 3) : 0;
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        const T* const x = static_cast<const T*>(operands[0]);
+        T* const out = kWhole ? static_cast<T*>(results[0]) : nullptr;
+        void* const* const vectors = results + (kWhole ? 1 : 0);
+        const auto vector = [&](size_t i) { return static_cast<C*>(vectors[i]); };
+        const auto small = [&](size_t i) { return small_vector<C>(context, s, i); };
+        const NormVectors<C> v{operands[1],
+                               operands[2],
+                               operands[3],
+                               operands[4],
+                               vectors[0],
+                               vectors[1],
+                               vector(2) ? vector(2) : small(2),
+                               vector(3),
+                               kWhole ? small(0) : vector(4),
+                               kWhole ? small(1) : vector(5)};
+        if (s.last()) {
+          std::byte* const rest = context.scratch + own;
+          row_statistics(x, blocks, types, v, rest);
+          if (kWhole)
+            blocks.map({x}, out, rest, [&](const C* const* rows, C* to) {
+              channel_loops<C>().affine(rows[0], to, s.channels, v.mean, v.scale, v.shift);
+            });
+          return;
+        }
+        const RowLoops<C>& loops = row_loops<C>();
+        parallel_for(s.channels, grain, [&](int64_t first, int64_t last) {
+          for (int64_t c = first; c < last; ++c) {
+            const auto [center, variance] =
+                types.batch ? plane_moments<C>(x, s, c) : std::pair(0.0, 0.0);
+            types.finish(v, c, center, variance);
+            if (!kWhole) continue;
+            each_run<C>(x, s, c, [&](const C* values, int64_t offset, int64_t n) {
+              put_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
+                loops.affine(values + i, to, count, v.mean[c], v.scale[c], v.shift[c]);
+              });
+            });
+          }
+        });
+      },
+      own + (s.last() ? blocks.bytes() : 0));
+}
+
+// ---- gradient
+// ------------------------------------------------------------------------------------
+
+template <class C>
+struct GradVectors {
+  const C *mean, *rstd;
+  const void* weight;
+  C *dweight, *dbias, *scale, *slope, *shift;
+};
+
+struct GradTypes {
+  DType weight;
+  bool batch;
+  double count;
+
+  /// Everything about a channel from Σ g and Σ g (x - mean).
+  template <class C>
+  void finish(const GradVectors<C>& v, int64_t c, double sum, double along) const {
+    const double rstd = static_cast<double>(v.rstd[c]), dweight = along * rstd;
+    const double factor = (v.weight ? number_at(v.weight, weight, c) : 1) * rstd;
+    v.dweight[c] = static_cast<C>(dweight);
+    v.dbias[c] = static_cast<C>(sum);
+    v.scale[c] = static_cast<C>(factor);
+    v.slope[c] = static_cast<C>(batch ? -factor * rstd * dweight / count : 0);
+    v.shift[c] = static_cast<C>(batch ? -factor * sum / count : 0);
+  }
+};
+
+template <class C, class T>
+std::pair<double, double> plane_products(const T* g, const T* x, const Channels& s, int64_t channel,
+                                         C mean) {
+  const RowLoops<C>& loops = row_loops<C>();
+  double sum = 0, along = 0;
+  each_pair<C>(g, x, s, channel, [&](const C* gv, const C* xv, int64_t, int64_t n) {
+    sum += loops.sum(gv, n);
+    along += loops.dot_centered(gv, xv, n, mean);
+  });
+  return {sum, along};
+}
+
+template <class T>
+void row_products(const T* g, const T* x, const RowBlocks<T>& blocks, const GradTypes& types,
+                  const GradVectors<Compute<T>>& v, std::byte* scratch) {
+  using C = Compute<T>;
+  blocks.sum({g, x}, scratch, [&](const C* const* rows, int64_t n, C* sum, C* along) {
+    channel_loops<C>().products(rows[0], rows[1], n, blocks.channels, v.mean, sum, along);
+  });
+  const double* const sum = reinterpret_cast<const double*>(scratch);
+  const double* const along = reinterpret_cast<const double*>(scratch + blocks.sums);
+  for (int64_t c = 0; c < blocks.channels; ++c) types.finish(v, c, sum[c], along[c]);
+}
+
+/// As batch_norm does it.
+template <class T, bool kWhole>
+std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
+                                        const BatchNormGradAttrs& attrs) {
+  using C = Compute<T>;
+  const Channels s(request.operands[1].shape, attrs.data_format);
+  const GradTypes types{dtype_or(request, 4, DType::kF32), attrs.batch_statistics,
+                        static_cast<double>(s.count())};
+  const RowBlocks<T> blocks(s);
+  const int64_t grain = channel_grain(s);
+  const size_t own = kWhole ? small_bytes<C>(s, 3) : 0;
+  return make_kernel(
+      [=](const RunContext& context, void* const* operands, void* const* results) {
+        const T* const g = static_cast<const T*>(operands[0]);
+        const T* const x = static_cast<const T*>(operands[1]);
+        T* const out = kWhole ? static_cast<T*>(results[0]) : nullptr;
+        void* const* const vectors = results + (kWhole ? 1 : 0);
+        const auto vector = [&](size_t i) { return static_cast<C*>(vectors[i]); };
+        const auto beyond = [&](size_t i) {
+          return kWhole ? small_vector<C>(context, s, i) : vector(2 + i);
+        };
+        const GradVectors<C> v{static_cast<const C*>(operands[2]),
+                               static_cast<const C*>(operands[3]),
+                               operands[4],
+                               vector(0),
+                               vector(1),
+                               beyond(0),
+                               beyond(1),
+                               beyond(2)};
+        if (s.last()) {
+          std::byte* const rest = context.scratch + own;
+          row_products(g, x, blocks, types, v, rest);
+          if (kWhole)
+            blocks.map({g, x}, out, rest, [&](const C* const* rows, C* to) {
+              channel_loops<C>().combine(rows[0], rows[1], to, s.channels, v.mean, v.scale, v.slope,
+                                         v.shift);
+            });
+          return;
+        }
+        const RowLoops<C>& loops = row_loops<C>();
+        parallel_for(s.channels, grain, [&](int64_t first, int64_t last) {
+          for (int64_t c = first; c < last; ++c) {
+            const auto [sum, along] = plane_products(g, x, s, c, v.mean[c]);
+            types.finish(v, c, sum, along);
+            if (!kWhole) continue;
+            each_pair<C>(g, x, s, c, [&](const C* gv, const C* xv, int64_t offset, int64_t n) {
+              put_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
+                loops.combine(gv + i, xv + i, to, count, v.scale[c], v.slope[c], v.mean[c],
+                              v.shift[c]);
+              });
+            });
+          }
+        });
+      },
+      own + (s.last() ? blocks.bytes() : 0));
+}
+
+/// The gradient's kernel, or null: cotangents of a mixed-precision graph may be wider than x, and
+/// the decomposition handles those.
+template <bool kWhole>
+std::unique_ptr<Kernel> prepare_grad(const KernelRequest& request) {
+  const BatchNormGradAttrs attrs(request.attrs);
+  if (request.operands[0].dtype != request.operands[1].dtype) return nullptr;
+  return visit_float(request.operands[1].dtype, [&](auto tag) {
+    return batch_norm_grad<typename decltype(tag)::type, kWhole>(request, attrs);
+  });
+}
+
+template <bool kWhole>
+std::unique_ptr<Kernel> prepare_forward(const KernelRequest& request) {
+  const BatchNormAttrs attrs(request.attrs);
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return batch_norm<typename decltype(tag)::type, kWhole>(request, attrs);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
+  return prepare_forward<true>(request);
+}
+
+std::unique_ptr<Kernel> prepare_batch_norm_statistics(const KernelRequest& request) {
+  return prepare_forward<false>(request);
+}
+
+std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
+  return prepare_grad<true>(request);
+}
+
+std::unique_ptr<Kernel> prepare_batch_norm_grad_statistics(const KernelRequest& request) {
+  return prepare_grad<false>(request);
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,364 @@
+// Max and average pooling over 2-D planes, their gradients, and the gather that the gradient's
+// gradient needs. Planes are read through strides, so both data formats share the loops.
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/common/convert.h"
+#include "kernels/common/upcast.h"
+#include "kernels/pool/pool_shape.h"
+#include "kernels/pool/pool_simd.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::cpu {
+namespace {
+
+template <class T>
+T lowest() {
+  if constexpr (std::is_integral_v<T>) {
+    return std::numeric_limits<T>::lowest();
+  } else {
+    return T(-std::numeric_limits<float>::infinity());
+  }
+}
+
+constexpr int64_t kColumns = 256;  // windows of a row taken at a time
+constexpr int64_t kRows = 64;      // places of a window that are taken at once
+
+/// 16-bit floats are compared in f32.
+template <class T>
+using Compared =
+    std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+
+/// One place of the kernel over a run of windows: where x[c * stride] is larger than value[c] or
+/// NaN, it and (with kPlaces) its place win. Written so that the compiler makes vectors of it.
+template <class T, int64_t kStride, bool kPlaces>
+void take_larger(const T* x, int64_t stride, int64_t n, int32_t first, int32_t step,
+                 Compared<T>* value, int32_t* place) {
+  if (kStride != 0) stride = kStride;
+  for (int64_t c = 0; c < n; ++c) {
+    const Compared<T> candidate = static_cast<Compared<T>>(x[c * stride]);
+    const bool better = (candidate > value[c]) | (candidate != candidate);
+    value[c] = better ? candidate : value[c];
+    if constexpr (kPlaces) place[c] = better ? first + static_cast<int32_t>(c) * step : place[c];
+  }
+}
+
+/// Rows of windows of one channel at a time, for planes that lie together.
+template <class T, bool kPlaces>
+void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* places) {
+  const ImageStrides i = s.in(), o = s.out();
+  const int64_t work = s.out_height * s.out_width * s.kernel_height * s.kernel_width;
+  if constexpr (std::is_same_v<T, float>)
+    if (s.halves())
+      return s.planes(work, [&](int64_t from, int64_t to) {
+        largest_of_squares(input + from, static_cast<int32_t>(s.width), s.out_height, s.out_width,
+                           output + to, kPlaces ? places + to : nullptr);
+      });
+  const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, Compared<T>* value,
+                       int32_t* place) {
+    const int64_t h0 = r * s.stride_height - s.top, w0 = c0 * s.stride_width - s.left;
+    // The first element of each window, or the nearest one to a window in the padding alone.
+    for (int64_t c = 0; c < n; ++c) {
+      value[c] = lowest<Compared<T>>();
+      if constexpr (kPlaces)
+        place[c] =
+            static_cast<int32_t>(std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
+                                 std::clamp<int64_t>(w0 + c * s.stride_width, 0, s.width - 1));
+    }
+    const int64_t stride = s.stride_width * i.column;
+    const auto take = stride == 1   ? &take_larger<T, 1, kPlaces>
+                      : stride == 2 ? &take_larger<T, 2, kPlaces>
+                                    : &take_larger<T, 0, kPlaces>;
+    for (int64_t h = std::max<int64_t>(0, h0); h < std::min(s.height, h0 + s.kernel_height); ++h)
+      for (int64_t k = 0; k < s.kernel_width; ++k) {
+        // Windows whose k-th column lies inside: 0 <= w0 + k + c * stride_width < width.
+        const int64_t w = w0 + k;
+        const int64_t first = w >= 0 ? 0 : (-w + s.stride_width - 1) / s.stride_width;
+        const int64_t last = w >= s.width ? 0 : std::min(n, (s.width - 1 - w) / s.stride_width + 1);
+        if (first >= last) continue;
+        const int64_t at = w + first * s.stride_width;
+        take(x + h * i.row + at * i.column, stride, last - first,
+             static_cast<int32_t>(h * s.width + at), static_cast<int32_t>(s.stride_width),
+             value + first, place + first);
+      }
+  };
+  s.planes(work, [&](int64_t from, int64_t to) {
+    Compared<T> value[kColumns];
+    int32_t place[kColumns];
+    for (int64_t r = 0; r < s.out_height; ++r)
+      for (int64_t c0 = 0; c0 < s.out_width; c0 += kColumns) {
+        const int64_t n = std::min(kColumns, s.out_width - c0);
+        row(input + from, r, c0, n, value, place);
+        for (int64_t c = 0; c < n; ++c) {
+          const int64_t at = to + r * o.row + (c0 + c) * o.column;
+          output[at] = static_cast<T>(value[c]);
+          if constexpr (kPlaces) places[at] = place[c];
+        }
+      }
+  });
+}
+
+/// All channels of one window at a time, for channels that lie together.
+template <class T, bool kPlaces>
+void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* places) {
+  const ImageStrides i = s.in(), o = s.out();
+  const int64_t work = s.out_width * s.kernel_height * s.kernel_width * s.channels;
+  const auto window = [&](int64_t image, int64_t r, int64_t c) {
+    const int64_t h0 = r * s.stride_height - s.top, w0 = c * s.stride_width - s.left;
+    const int64_t h1 = std::min(s.height, h0 + s.kernel_height);
+    const int64_t w1 = std::min(s.width, w0 + s.kernel_width);
+    const int64_t nearest = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
+                            std::clamp<int64_t>(w0, 0, s.width - 1);
+    constexpr bool kFloats = std::is_same_v<T, float>;
+    if constexpr (kFloats || (sizeof(T) == 1 && !kPlaces && !std::is_same_v<T, bool>))
+      if (s.kernel_height * s.kernel_width <= kRows && h1 > std::max<int64_t>(0, h0) &&
+          w1 > std::max<int64_t>(0, w0)) {
+        const T* rows[kRows];
+        int32_t numbers[kRows];
+        int64_t count = 0;
+        for (int64_t h = std::max<int64_t>(0, h0); h < h1; ++h)
+          for (int64_t w = std::max<int64_t>(0, w0); w < w1; ++w, ++count) {
+            rows[count] = input + image * i.batch + h * i.row + w * i.column;
+            numbers[count] = static_cast<int32_t>(h * s.width + w);
+          }
+        const int64_t at = image * o.batch + r * o.row + c * o.column;
+        if constexpr (kFloats)
+          largest_of_rows(rows, numbers, count, s.channels, output + at,
+                          kPlaces ? places + at : nullptr);
+        else
+          largest_of_rows(rows, count, s.channels, output + at);
+        return;
+      }
+    Compared<T> value[kColumns];
+    int32_t place[kColumns];
+    for (int64_t first = 0; first < s.channels; first += kColumns) {
+      const int64_t n = std::min(kColumns, s.channels - first);
+      std::fill_n(value, n, lowest<Compared<T>>());
+      if constexpr (kPlaces) std::fill_n(place, n, static_cast<int32_t>(nearest));
+      for (int64_t h = std::max<int64_t>(0, h0); h < h1; ++h)
+        for (int64_t w = std::max<int64_t>(0, w0); w < w1; ++w)
+          take_larger<T, 1, kPlaces>(input + image * i.batch + h * i.row + w * i.column + first, 1,
+                                     n, static_cast<int32_t>(h * s.width + w), 0, value, place);
+      const int64_t at = image * o.batch + r * o.row + c * o.column + first;
+      for (int64_t k = 0; k < n; ++k) output[at + k] = static_cast<T>(value[k]);
+      if constexpr (kPlaces) std::copy_n(place, n, places + at);
+    }
+  };
+  parallel_for(s.batch * s.out_height, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row)
+                   for (int64_t c = 0; c < s.out_width; ++c)
+                     window(row / s.out_height, row % s.out_height, c);
+               });
+}
+
+template <class T, bool kPlaces>
+std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
+  return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
+    const auto pool =
+        s.channels_last ? &max_pool_channels<T, kPlaces> : &max_pool_planes<T, kPlaces>;
+    pool(s, static_cast<const T*>(operands[0]), static_cast<T*>(results[0]),
+         static_cast<int32_t*>(results[1]));
+  });
+}
+
+/// One plane of windows of 2 x 2 side by side; false if a place lies outside its window.
+bool spread_plane(const PoolShape& s, const float* grad, const int32_t* places, float* out) {
+  if (!spread_to_squares(grad, places, s.out_height, s.out_width, static_cast<int32_t>(s.width),
+                         out))
+    return false;
+  // What is left on the right and below.
+  const int64_t covered = 2 * s.out_height * s.width;
+  if (s.width % 2 != 0)
+    for (int64_t at = s.width - 1; at < covered; at += s.width) out[at] = 0;
+  std::fill(out + covered, out + s.height * s.width, 0.0f);
+  return true;
+}
+
+/// Channels that lie together, window by window: what a thread adds to stays in its cache.
+template <class T, class C>
+void spread_channels(const PoolShape& s, const T* grad, const int32_t* places, C* sums) {
+  constexpr int64_t kTogether = 64;  // channels of one task
+  const ImageStrides i = s.in(), o = s.out();
+  const int64_t blocks = (s.channels + kTogether - 1) / kTogether, pixels = s.height * s.width;
+  parallel_for(s.batch * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % blocks * kTogether, n = std::min(kTogether, s.channels - first);
+      C* const to = sums + task / blocks * i.batch + first;
+      for (int64_t p = 0; p < pixels; ++p) std::fill_n(to + p * s.channels, n, C(0));
+      for (int64_t window = 0; window < s.out_height * s.out_width; ++window) {
+        const int64_t at = task / blocks * o.batch + window * s.channels + first;
+        for (int64_t k = 0; k < n; ++k) {
+          const int64_t place = places[at + k];
+          if (place < 0 || place >= pixels) continue;
+          C& sum = to[place * s.channels + k];
+          sum = static_cast<C>(sum + static_cast<C>(grad[at + k]));
+        }
+      }
+    }
+  });
+}
+
+/// Windows may overlap, so each plane is summed by one thread, in f32 or f64.
+template <class T>
+std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
+  using C = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
+  constexpr bool kDirect = std::is_same_v<C, T>;
+  const int64_t pixels = s.batch * s.channels * s.height * s.width;
+  return make_kernel(
+      [s, pixels](const RunContext& context, void* const* operands, void* const* results) {
+        const ImageStrides i = s.in(), o = s.out();
+        C* sums = reinterpret_cast<C*>(context.scratch);
+        if constexpr (kDirect) sums = static_cast<C*>(results[0]);
+        if (s.channels_last) {
+          spread_channels(s, static_cast<const T*>(operands[0]),
+                          static_cast<const int32_t*>(operands[1]), sums);
+          if constexpr (!kDirect)
+            convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
+          return;
+        }
+        const bool planes = kDirect;
+        // Most likely of windows of 2 x 2; the places tell.
+        const bool halved = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
+        if (!planes) std::fill_n(sums, pixels, C(0));
+        s.planes(s.height * s.width, [&](int64_t to, int64_t from) {
+          const T* const grad = static_cast<const T*>(operands[0]) + from;
+          const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + from;
+          if constexpr (std::is_same_v<T, float>)
+            if (planes && halved && spread_plane(s, grad, mask, sums + to)) return;
+          if (planes) std::fill_n(sums + to, s.height * s.width, C(0));
+          for (int64_t r = 0; r < s.out_height; ++r)
+            for (int64_t c = 0; c < s.out_width; ++c) {
+              const int64_t at = r * o.row + c * o.column, place = mask[at];
+              if (place < 0 || place >= s.height * s.width) continue;
+              C& sum = sums[to + place / s.width * i.row + place % s.width * i.column];
+              sum = static_cast<C>(sum + static_cast<C>(grad[at]));
+            }
+        });
+        if constexpr (!kDirect)
+          convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
+      },
+      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
+}
+
+template <class T>
+std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
+  return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
+    const ImageStrides i = s.in(), o = s.out();
+    s.planes(s.out_height * s.out_width, [&](int64_t from, int64_t to) {
+      const T* const x = static_cast<const T*>(operands[0]) + from;
+      const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + to;
+      T* const out = static_cast<T*>(results[0]) + to;
+      for (int64_t r = 0; r < s.out_height; ++r)
+        for (int64_t c = 0; c < s.out_width; ++c) {
+          const int64_t at = r * o.row + c * o.column, place = mask[at];
+          const bool inside = place >= 0 && place < s.height * s.width;
+          out[at] = inside ? x[place / s.width * i.row + place % s.width * i.column] : T(0);
+        }
+    });
+  });
+}
+
+template <class T>
+std::unique_ptr<Kernel> avg_pool(const PoolShape& s, const Average& average) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  return make_kernel([s, average](const RunContext&, void* const* operands, void* const* results) {
+    const ImageStrides i = s.in(), o = s.out();
+    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t from,
+                                                                                int64_t to) {
+      const T* const x = static_cast<const T*>(operands[0]) + from;
+      T* const out = static_cast<T*>(results[0]) + to;
+      for (int64_t r = 0; r < s.out_height; ++r)
+        for (int64_t c = 0; c < s.out_width; ++c) {
+          const Window window = average.at(s, r, c);
+          C sum = 0;
+          for (int64_t h = window.first_h; h < window.last_h; ++h)
+            for (int64_t w = window.first_w; w < window.last_w; ++w)
+              sum += static_cast<C>(x[h * i.row + w * i.column]);
+          out[r * o.row + c * o.column] = static_cast<T>(sum / static_cast<C>(window.divisor));
+        }
+    });
+  });
+}
+
+template <class T>
+std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  constexpr bool kDirect = std::is_same_v<C, T>;
+  const int64_t pixels = s.batch * s.channels * s.height * s.width;
+  return make_kernel(
+      [s, average, pixels](const RunContext& context, void* const* operands, void* const* results) {
+        const ImageStrides i = s.in(), o = s.out();
+        C* sums = reinterpret_cast<C*>(context.scratch);
+        if constexpr (kDirect) sums = static_cast<C*>(results[0]);
+        std::fill_n(sums, pixels, C(0));
+        s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
+                 [&](int64_t to, int64_t from) {
+                   const T* const grad = static_cast<const T*>(operands[0]) + from;
+                   for (int64_t r = 0; r < s.out_height; ++r)
+                     for (int64_t c = 0; c < s.out_width; ++c) {
+                       const Window window = average.at(s, r, c);
+                       const C part = static_cast<C>(grad[r * o.row + c * o.column]) /
+                                      static_cast<C>(window.divisor);
+                       for (int64_t h = window.first_h; h < window.last_h; ++h)
+                         for (int64_t w = window.first_w; w < window.last_w; ++w)
+                           sums[to + h * i.row + w * i.column] += part;
+                     }
+                 });
+        if constexpr (!kDirect)
+          convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
+      },
+      kDirect ? 0 : static_cast<size_t>(pixels) * sizeof(C));
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
+  if (request.operands[0].dtype == DType::kF16) return widened(request, prepare_max_pool2d);
+  const MaxPool2dAttrs attrs(request.attrs);
+  PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
+  if (request.results[1].present && shape.height * shape.width > INT32_MAX)
+    fail(ErrorCode::kUsage, "max_pool2d: planes of more than 2^31 elements have no int32 mask");
+  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
+  return visit_dtype(request.operands[0].dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return request.results[1].present ? max_pool<T, true>(shape) : max_pool<T, false>(shape);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_max_pool2d_grad(const KernelRequest& request) {
+  const bool last = MaxPool2dGradAttrs(request.attrs).data_format == "NHWC";
+  const PoolShape shape(request.results[0].shape, request.operands[0].shape, last);
+  return visit_dtype(request.operands[0].dtype,
+                     [&](auto tag) { return max_pool_grad<typename decltype(tag)::type>(shape); });
+}
+
+std::unique_ptr<Kernel> prepare_max_pool2d_take(const KernelRequest& request) {
+  const bool last = MaxPool2dTakeAttrs(request.attrs).data_format == "NHWC";
+  const PoolShape shape(request.operands[0].shape, request.operands[1].shape, last);
+  return visit_dtype(request.operands[0].dtype,
+                     [&](auto tag) { return max_pool_take<typename decltype(tag)::type>(shape); });
+}
+
+std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
+  const AvgPool2dAttrs attrs(request.attrs);
+  PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
+  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
+  const Average average{attrs.exclusive, attrs.divisor_override.value_or(0)};
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return avg_pool<typename decltype(tag)::type>(shape, average);
+  });
+}
+
+std::unique_ptr<Kernel> prepare_avg_pool2d_grad(const KernelRequest& request) {
+  const AvgPool2dGradAttrs attrs(request.attrs);
+  PoolShape shape(request.results[0].shape, request.operands[0].shape, attrs.data_format == "NHWC");
+  shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
+  const Average average{attrs.exclusive, attrs.divisor_override.value_or(0)};
+  return visit_float(request.operands[0].dtype, [&](auto tag) {
+    return avg_pool_grad<typename decltype(tag)::type>(shape, average);
+  });
+}
+
+}  // namespace paddle::cpu

@@ -1,0 +1,248 @@
+// Vector loops of pooling over planes.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/pool/pool_simd.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+
+#include "hwy/highway.h"
+
+#include "kernels/pool/pool_simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paddle::cpu::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The larger one, or NaN if either is.
+template <class V>
+V larger(V a, V b) {
+  return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a);
+}
+
+/// Places of the upper left elements of squares from the j-th on.
+template <class D>
+hn::Vec<D> corners(D d, int32_t first, int64_t j) {
+  const auto number = hn::Iota(d, static_cast<int32_t>(j));
+  return hn::Add(hn::Set(d, first), hn::Add(number, number));
+}
+
+/// Calls `body(d, j)` with the widest vectors that n elements fill, the last one moved back over
+/// those before it.
+template <class Body>
+void cover(int64_t n, Body body) {
+  const auto with = [&](auto d) {
+    const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (int64_t j = 0; j < n; j += lanes) body(d, std::min(j, n - lanes));
+  };
+  if (n >= static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>())))
+    return with(hn::ScalableTag<float>());
+  if (n >= static_cast<int64_t>(hn::Lanes(hn::CappedTag<float, 8>())))
+    return with(hn::CappedTag<float, 8>());
+  if (n >= static_cast<int64_t>(hn::Lanes(hn::CappedTag<float, 4>())))
+    return with(hn::CappedTag<float, 4>());
+  return with(hn::CappedTag<float, 1>());
+}
+
+template <bool kPlaces, class D>
+void squares(D d, const float* top, const float* bottom, int64_t j, int32_t first, int32_t width,
+             float* out, int32_t* places) {
+  const hn::Rebind<int32_t, D> di;
+  hn::Vec<D> value, b, c, e;
+  hn::LoadInterleaved2(d, top + 2 * j, value, b);
+  hn::LoadInterleaved2(d, bottom + 2 * j, c, e);
+  if constexpr (!kPlaces) return hn::StoreU(larger(larger(value, b), larger(c, e)), d, out + j);
+  const auto here = corners(di, first, j);
+  auto place = here;
+  const auto take = [&](hn::Vec<D> x, int32_t step) {
+    const auto better = hn::Or(hn::Gt(x, value), hn::IsNaN(x));
+    value = hn::IfThenElse(better, x, value);
+    place = hn::IfThenElse(hn::RebindMask(di, better), hn::Add(here, hn::Set(di, step)), place);
+  };
+  take(b, 1);
+  take(c, width);
+  take(e, width + 1);
+  hn::StoreU(value, d, out + j);
+  hn::StoreU(place, di, places + j);
+}
+
+#if HWY_TARGET == HWY_SCALAR
+bool spread(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
+            float* out) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t corner = 2 * (r * width + j), place = places[r * n + j];
+      bool inside = false;
+      for (const int64_t at : {corner, corner + 1, corner + width, corner + width + 1}) {
+        out[at] = place == at ? grad[r * n + j] : 0;
+        inside |= place == at;
+      }
+      if (!inside) return false;
+    }
+  return true;
+}
+#else
+/// Each square's gradient and place go to two lanes, which are compared with two pixels of its
+/// upper row and of its lower one. Half a vector of squares at a time, the last ones moved back
+/// over those before them; kWhole: there are as many.
+template <bool kWhole>
+bool spread(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
+            float* out) {
+  const hn::ScalableTag<float> d;
+  const hn::ScalableTag<int32_t> di;
+  const hn::Half<decltype(d)> half;
+  const hn::Half<decltype(di)> half_i;
+  const int64_t squares = std::min(n, static_cast<int64_t>(hn::Lanes(half)));
+  const auto some = hn::FirstN(half, static_cast<size_t>(squares));
+  const auto some_i = hn::FirstN(half_i, static_cast<size_t>(squares));
+  const auto some_pixels = hn::FirstN(d, static_cast<size_t>(2 * squares));
+  const auto number = hn::Iota(di, 0);
+  const auto twice = hn::IndicesFromVec(d, hn::ShiftRight<1>(number));
+  const auto twice_i = hn::IndicesFromVec(di, hn::ShiftRight<1>(number));
+  size_t found = 0, wanted = 0;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < n; j += squares) {
+      const int64_t at = std::min(j, n - squares), square = r * n + at;
+      const int64_t corner = 2 * (r * width + at);
+      const auto from =
+          kWhole ? hn::LoadU(half, grad + square) : hn::MaskedLoad(some, half, grad + square);
+      const auto from_i = kWhole ? hn::LoadU(half_i, places + square)
+                                 : hn::MaskedLoad(some_i, half_i, places + square);
+      const auto value = hn::TableLookupLanes(hn::ZeroExtendVector(d, from), twice);
+      const auto place = hn::TableLookupLanes(hn::ZeroExtendVector(di, from_i), twice_i);
+      const auto row = [&](int64_t first) {
+        const auto here = hn::RebindMask(
+            d, hn::Eq(place, hn::Add(number, hn::Set(di, static_cast<int32_t>(first)))));
+        const auto pixels = hn::IfThenElseZero(here, value);
+        if constexpr (kWhole)
+          hn::StoreU(pixels, d, out + first);
+        else
+          hn::BlendedStore(pixels, some_pixels, d, out + first);
+        return hn::CountTrue(d, kWhole ? here : hn::And(here, some_pixels));
+      };
+      found += row(corner) + row(corner + width);
+      wanted += static_cast<size_t>(squares);
+    }
+  return found == wanted;  // a place is found at most once
+}
+#endif
+
+template <class T>
+void rows_loop(const T* const* rows, int64_t count, int64_t n, T* out) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    auto most = hn::LoadU(d, rows[0] + i);
+    for (int64_t k = 1; k < count; ++k) most = hn::Max(most, hn::LoadU(d, rows[k] + i));
+    hn::StoreU(most, d, out + i);
+  }
+  for (; i < n; ++i) {
+    T most = rows[0][i];
+    for (int64_t k = 1; k < count; ++k) most = rows[k][i] > most ? rows[k][i] : most;
+    out[i] = most;
+  }
+}
+
+/// Vectors of one width that fit between i and n; gives where they end.
+template <class D>
+int64_t float_rows(D d, const float* const* rows, const int32_t* numbers, int64_t count, int64_t i,
+                   int64_t n, float* out, int32_t* places) {
+  const hn::Rebind<int32_t, D> di;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; i + lanes <= n; i += lanes) {
+    auto most = hn::LoadU(d, rows[0] + i);
+    if (!places) {
+      for (int64_t k = 1; k < count; ++k) most = larger(most, hn::LoadU(d, rows[k] + i));
+    } else {
+      auto place = hn::Set(di, numbers[0]);
+      for (int64_t k = 1; k < count; ++k) {
+        const auto x = hn::LoadU(d, rows[k] + i);
+        const auto better = hn::Or(hn::Gt(x, most), hn::IsNaN(x));
+        most = hn::IfThenElse(better, x, most);
+        place = hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, numbers[k]), place);
+      }
+      hn::StoreU(place, di, places + i);
+    }
+    hn::StoreU(most, d, out + i);
+  }
+  return i;
+}
+
+}  // namespace
+
+void float_rows_loop(const float* const* rows, const int32_t* numbers, int64_t count, int64_t n,
+                     float* out, int32_t* places) {
+  int64_t i = float_rows(hn::ScalableTag<float>(), rows, numbers, count, 0, n, out, places);
+  i = float_rows(hn::CappedTag<float, 4>(), rows, numbers, count, i, n, out, places);
+  float_rows(hn::CappedTag<float, 1>(), rows, numbers, count, i, n, out, places);
+}
+void unsigned_rows_loop(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
+  rows_loop(rows, count, n, out);
+}
+void signed_rows_loop(const int8_t* const* rows, int64_t count, int64_t n, int8_t* out) {
+  rows_loop(rows, count, n, out);
+}
+
+void largest_of_squares_loop(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
+                             int32_t* places) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const top = x + 2 * r * width;
+    const auto first = static_cast<int32_t>(2 * r * width);
+    cover(n, [&](auto d, int64_t j) {
+      if (places)
+        squares<true>(d, top, top + width, j, first, width, out + r * n, places + r * n);
+      else
+        squares<false>(d, top, top + width, j, first, width, out + r * n, nullptr);
+    });
+  }
+}
+
+bool spread_loop(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
+                 float* out) {
+#if HWY_TARGET == HWY_SCALAR
+  return spread(grad, places, rows, n, width, out);
+#else
+  const bool whole = 2 * n >= static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  return (whole ? spread<true> : spread<false>)(grad, places, rows, n, width, out);
+#endif
+}
+
+}  // namespace paddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paddle::cpu {
+
+HWY_EXPORT(largest_of_squares_loop);
+HWY_EXPORT(spread_loop);
+HWY_EXPORT(float_rows_loop);
+HWY_EXPORT(unsigned_rows_loop);
+HWY_EXPORT(signed_rows_loop);
+
+void largest_of_rows(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(unsigned_rows_loop)(rows, count, n, out);
+}
+void largest_of_rows(const int8_t* const* rows, int64_t count, int64_t n, int8_t* out) {
+  HWY_DYNAMIC_DISPATCH(signed_rows_loop)(rows, count, n, out);
+}
+
+void largest_of_rows(const float* const* rows, const int32_t* numbers, int64_t count, int64_t n,
+                     float* out, int32_t* places) {
+  HWY_DYNAMIC_DISPATCH(float_rows_loop)(rows, numbers, count, n, out, places);
+}
+
+void largest_of_squares(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
+                        int32_t* places) {
+  HWY_DYNAMIC_DISPATCH(largest_of_squares_loop)(x, width, rows, n, out, places);
+}
+
+bool spread_to_squares(const float* grad, const int32_t* places, int64_t rows, int64_t n,
+                       int32_t width, float* out) {
+  return HWY_DYNAMIC_DISPATCH(spread_loop)(grad, places, rows, n, width, out);
+}
+
+}  // namespace paddle::cpu
+#endif

@@ -1,0 +1,241 @@
+// Vector loops of convolutions and products on bytes.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/quantized/int16_gemm_simd.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "hwy/highway.h"
+
+#include "kernels/quantized/int16_gemm_simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paddle::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Sums = hn::ScalableTag<int32_t>;
+using Floats = hn::RebindToFloat<Sums>;
+using Wide = hn::ScalableTag<int16_t>;
+
+// Rows whose sums of two vectors stay in registers.
+constexpr int kRows = 6;
+
+int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Sums())); }
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <int kPart>
+void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs,
+             const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch) {
+  for (int64_t r = 0; r < kPart; ++r)
+    for (int64_t c = 0; c < 2 * lanes(); ++c) {
+      int32_t sum = begin[r * begin_pitch + c];
+      for (int64_t p = 0; p < pairs; ++p)
+        for (int64_t k = 0; k < 2; ++k)
+          sum += x[r * pitch + 2 * p + k] * panel[(p * 2 * lanes() + c) * 2 + k];
+      sums[r * sums_pitch + c] = sum;
+    }
+}
+
+#else
+
+using Pairs = hn::RepartitionToNarrow<Sums>;
+
+template <int kPart>
+void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs,
+             const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch) {
+  const Sums d;
+  const Pairs narrow;
+  const hn::Rebind<int8_t, Pairs> bytes;
+  hn::Vec<Sums> sum[kPart][2];
+#pragma GCC unroll 6
+  for (int r = 0; r < kPart; ++r) {
+    sum[r][0] = hn::LoadU(d, begin + r * begin_pitch);
+    sum[r][1] = hn::LoadU(d, begin + r * begin_pitch + lanes());
+  }
+  auto unused = hn::Zero(d);  // where pairs are summed in two halves, the other one
+  for (int64_t p = 0; p < pairs; ++p, panel += 4 * lanes()) {
+    const auto left = hn::PromoteTo(narrow, hn::LoadU(bytes, panel));
+    const auto right = hn::PromoteTo(narrow, hn::LoadU(bytes, panel + 2 * lanes()));
+#pragma GCC unroll 6
+    for (int r = 0; r < kPart; ++r) {
+      int32_t pair;
+      std::memcpy(&pair, x + r * pitch + 2 * p, sizeof(pair));
+      const auto both = hn::BitCast(narrow, hn::Set(d, pair));
+      sum[r][0] = hn::ReorderWidenMulAccumulate(d, both, left, sum[r][0], unused);
+      sum[r][1] = hn::ReorderWidenMulAccumulate(d, both, right, sum[r][1], unused);
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < kPart; ++r) {
+    hn::StoreU(sum[r][0], d, sums + r * sums_pitch);
+    hn::StoreU(sum[r][1], d, sums + r * sums_pitch + lanes());
+  }
+}
+
+#endif
+
+/// functions[i] is made for i + 1 rows.
+template <size_t... kIndex>
+constexpr auto tile_functions(std::index_sequence<kIndex...>) {
+  return std::array{&tile_of<static_cast<int>(kIndex) + 1>...};
+}
+
+void tile(const int16_t* x, int64_t pitch, int64_t rows, const int8_t* panel, int64_t pairs,
+          const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch) {
+  static constexpr auto functions =
+      tile_functions(std::make_index_sequence<static_cast<size_t>(kRows)>());
+  functions[static_cast<size_t>(rows - 1)](x, pitch, panel, pairs, begin, begin_pitch, sums,
+                                           sums_pitch);
+}
+
+template <class T>
+void widen(const T* x, int64_t n, int16_t zero, int16_t* to) {
+  const Wide d;
+  const hn::Rebind<T, Wide> from;
+  const auto origin = hn::Set(d, zero);
+  const auto step = static_cast<int64_t>(hn::Lanes(d));
+  if (n < step) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int16_t>(x[i] - zero);
+    return;
+  }
+  // The last vector is moved back over those before it.
+  for (int64_t i = 0; i < n; i += step) {
+    const int64_t at = std::min(i, n - step);
+    hn::StoreU(hn::Sub(hn::PromoteTo(d, hn::LoadU(from, x + at)), origin), d, to + at);
+  }
+}
+
+/// Bytes or floats as a vector of floats.
+template <class T>
+HWY_INLINE auto as_floats(const T* x) {
+  const Floats d;
+  if constexpr (std::is_same_v<T, float>) {
+    return hn::LoadU(d, x);
+  } else {
+    const hn::Rebind<T, Floats> from;
+    return hn::ConvertTo(d, hn::PromoteTo(Sums(), hn::LoadU(from, x)));
+  }
+}
+
+/// As quantize bounds, in steps but for the zero point, before they are rounded: bounds are whole
+/// numbers. NaN gives the least.
+template <class V>
+HWY_INLINE V in_steps(V x, const QuantizedSteps& s) {
+  const Floats d;
+  const auto least = hn::Set(d, s.least);
+  const auto v = hn::Mul(x, hn::Set(d, s.inverse));
+  return hn::Min(hn::IfThenElse(hn::Gt(v, least), v, least), hn::Set(d, s.greatest));
+}
+
+/// Stores x, rounded to even, plus `zero`, which is a whole number that T holds.
+template <class V, class T>
+HWY_INLINE void store_integers(V x, int32_t zero, T* to) {
+  const Floats d;
+  const Sums integers;
+  // Floats of this size have no bits behind the point, and those of whole numbers in the last ones.
+  const auto large = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
+  const auto origin = hn::Sub(hn::BitCast(integers, large), hn::Set(integers, zero));
+  const auto rounded = hn::Sub(hn::BitCast(integers, hn::Add(x, large)), origin);
+  const hn::Rebind<T, Floats> narrow;
+  hn::StoreU(hn::DemoteTo(narrow, rounded), narrow, to);
+}
+
+/// One vector; `Residual` is void where there is none.
+template <class Residual, class T>
+HWY_INLINE void finish_vector(const int32_t* sums, const float* scale, const float* bias,
+                              const Residual* residual, const QuantizedFinish& f, T* to) {
+  const Floats d;
+  auto v = hn::Mul(hn::ConvertTo(d, hn::LoadU(Sums(), sums)), hn::LoadU(d, scale));
+  if (bias) v = hn::Add(v, hn::LoadU(d, bias));
+  if (f.step.scale > 0) v = hn::Mul(hn::Round(in_steps(v, f.step)), hn::Set(d, f.step.scale));
+  if constexpr (!std::is_void_v<Residual>)
+    v = hn::MulAdd(as_floats(residual), hn::Set(d, f.residual_scale),
+                   hn::Add(v, hn::Set(d, f.residual_shift)));
+  if constexpr (std::is_same_v<T, float>) {
+    if (f.bounded) {
+      const auto low = hn::Set(d, f.low), high = hn::Set(d, f.high);
+      v = hn::IfThenElse(hn::Lt(v, low), low, v);  // NaN stays
+      v = hn::IfThenElse(hn::Gt(v, high), high, v);
+    }
+    hn::StoreU(v, d, to);
+  } else {
+    store_integers(in_steps(v, f.out), f.out_zero, to);
+  }
+}
+
+template <class Residual, class T>
+void finish(const QuantizedTile& tile, const QuantizedFinish& finish, const float* scale,
+            const float* bias, const void* residual, void* to) {
+  using Item = std::conditional_t<std::is_void_v<Residual>, char, Residual>;
+  const QuantizedFinish f = finish;  // of which results, whatever their type, are no part
+  const auto one = [&f](const int32_t* s, const float* factor, const float* shift, const Item* r,
+                        T* y) {
+    if constexpr (std::is_void_v<Residual>)
+      finish_vector<void>(s, factor, shift, nullptr, f, y);
+    else
+      finish_vector(s, factor, shift, r, f, y);
+  };
+  const int64_t n = tile.columns, whole = n / lanes() * lanes();
+  constexpr size_t kLanes = hn::MaxLanes(Sums());
+  const size_t rest = std::min(kLanes, static_cast<size_t>(n - whole));
+  int32_t last[kLanes] = {};
+  float scales[kLanes] = {}, biases[kLanes] = {};
+  Item items[kLanes] = {};
+  T results[kLanes];
+  std::copy_n(scale + whole, rest, scales);
+  if (bias) std::copy_n(bias + whole, rest, biases);
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const int32_t* const sums = tile.sums + row * tile.sums_pitch;
+    const auto* const added =
+        static_cast<const Item*>(residual) + (residual ? row * tile.pitch : 0);
+    T* const out = static_cast<T*>(to) + row * tile.pitch;
+    for (int64_t i = 0; i < whole; i += lanes())
+      one(sums + i, scale + i, bias ? bias + i : nullptr, added + (residual ? i : 0), out + i);
+    if (rest == 0) continue;
+    std::copy_n(sums + whole, rest, last);
+    if (residual) std::copy_n(added + whole, rest, items);
+    one(last, scales, bias ? biases : nullptr, items, results);
+    std::copy_n(results, rest, out + whole);
+  }
+}
+
+template <class T>
+constexpr std::array<QuantizedFinishLoop, 4> finish_loops() {
+  return {finish<void, T>, finish<uint8_t, T>, finish<int8_t, T>, finish<float, T>};
+}
+
+}  // namespace
+
+const QuantizedLoops* quantized_loops_of() {
+  static const QuantizedLoops loops = {
+      .columns = 2 * lanes(),
+      .rows = kRows,
+      .tile = tile,
+      .widen_u8 = widen<uint8_t>,
+      .widen_i8 = widen<int8_t>,
+      .to_u8 = finish_loops<uint8_t>(),
+      .to_i8 = finish_loops<int8_t>(),
+      .to_f32 = finish_loops<float>(),
+  };
+  return &loops;
+}
+
+}  // namespace paddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paddle::cpu {
+
+HWY_EXPORT(quantized_loops_of);
+
+const QuantizedLoops& quantized_loops() { return *HWY_DYNAMIC_DISPATCH(quantized_loops_of)(); }
+
+}  // namespace paddle::cpu
+#endif

@@ -1,0 +1,217 @@
+#pragma once
+// What is done to sums of integers, as post-operations of a oneDNN primitive: shared by
+// convolutions, layers and products. For the .cc files of this folder only.
+
+#include <cmath>
+#include <limits>
+
+#include "base/parallel.h"
+#include "kernels/common/constant.h"
+#include "kernels/onednn/program.h"
+#include "kernels/onednn/strided_operand.h"
+#include "kernels/quantized/int16_gemm.h"
+#include "ops/quantized.h"
+
+namespace paddle::onednn {
+
+namespace q = quantized;
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+using Type = dnnl::memory::data_type;
+
+inline constexpr int32_t kShift =
+    -128;  // takes unsigned bytes to signed ones, which a right side must be
+
+inline std::vector<float> numbers(const Layout& layout) {
+  const Array view = cpu::constant_of(layout);
+  std::vector<float> values(static_cast<size_t>(layout.size()));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(view.number(static_cast<int64_t>(i)));
+  return values;
+}
+
+/// Reads each cache line once.
+inline void read_through(const std::byte* data, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  unsigned seen = 0;
+  for (int64_t i = 0; i < bytes; i += kLine) seen += static_cast<unsigned>(data[i]);
+  asm volatile("" ::"r"(seen));  // the reads stay
+}
+
+/// A scale and zero point that stay the same; 0 and 1 where there is none.
+struct Steps {
+  bool present = false;
+  float scale = 1;
+  int32_t zero = 0;
+};
+
+/// What is done to the sums, as post-operations and the arguments that they take.
+class Finish {
+ public:
+  Finish(const KernelRequest& request, DType step_dtype, std::optional<double> low,
+         std::optional<double> high)
+      : request_(request), step_dtype_(step_dtype), low_(low), high_(high) {}
+
+  /// False if the scales and zero points that must be known are not.
+  bool read() {
+    return read_steps(q::kStepScale, q::kStepZero, step_) &&
+           read_steps(q::kResidualScale, q::kResidualZero, residual_) &&
+           read_steps(q::kOutScale, q::kOutZero, out_) && residual_fits();
+  }
+
+  /// Appends what must be done first, and gives the primitive's attributes. `channel_mask` has the
+  /// bit of the axis of channels, `channel_dims` the result's dims with 1 for the other axes.
+  dnnl::primitive_attr attributes(Program& program, int channel_mask, const Dims& channel_dims) {
+    attributes_ = user_scratch();
+    set_zero(program, q::kXZero, DNNL_ARG_SRC, 0);
+    if (request_.operands.size() > q::kYZero)
+      set_zero(program, q::kYZero, DNNL_ARG_WEIGHTS,
+               operand(q::kWeight).dtype == DType::kU8 ? kShift : 0);
+    const bool known_scale = present(q::kScale) && operand(q::kScale).constant;
+    const bool float_bias = present(q::kBias) && operand(q::kBias).dtype == DType::kF32;
+    const bool known_bias = float_bias && operand(q::kBias).constant;
+    const float first_unit = step_.present ? step_.scale : out_.scale;
+    // In `unit` from the start where that can be multiplied into what is known.
+    float unit = known_scale && (!float_bias || known_bias) ? first_unit : 1.0f;
+    if (known_scale) {
+      std::vector<float> scales = numbers(operand(q::kScale));
+      for (float& s : scales) s /= unit;
+      attributes_.set_output_scales(scales.size() > 1 ? channel_mask : 0, scales);
+    } else if (present(q::kScale)) {
+      append_binary(program, dnnl::algorithm::binary_mul, q::kScale, channel_dims);
+    }
+    if (known_bias && unit != 1.0f) {
+      std::vector<float> bias = numbers(operand(q::kBias));
+      for (float& b : bias) b /= unit;
+      const Desc desc = channel_desc(q::kBias, channel_dims);
+      append_binary(dnnl::algorithm::binary_add, desc, program.keep(desc, bias.data()));
+    } else if (float_bias) {
+      append_binary(program, dnnl::algorithm::binary_add, q::kBias, channel_dims);
+    }
+    if (step_.present) {
+      to_unit(unit, step_.scale);
+      const auto [least, greatest] = cpu::range_of_steps(step_dtype_);
+      posts_.append_eltwise(1, dnnl::algorithm::eltwise_round, 0, 0);
+      posts_.append_eltwise(1, dnnl::algorithm::eltwise_clip,
+                            least - static_cast<float>(step_.zero),
+                            greatest - static_cast<float>(step_.zero));
+      count_ += 2;
+    }
+    to_unit(unit, out_.scale);
+    if (present(q::kResidual)) {
+      posts_.append_sum(residual_.scale / unit, residual_.zero,
+                        data_type(operand(q::kResidual).dtype));
+      ++count_;
+    }
+    bound(unit);
+    if (out_.zero != 0) attributes_.set_zero_points(DNNL_ARG_DST, 0, {out_.zero});
+    attributes_.set_post_ops(posts_);
+    return attributes_;
+  }
+
+  /// Appends what brings `bytes` bytes of the residual, from `offset` on, to where the sum is taken
+  /// and, where they are there already, near: in order they come much faster from memory than as
+  /// the primitive reads them.
+  void begin(Program& program, size_t offset, size_t bytes) const {
+    if (!present(q::kResidual)) return;
+    program.add({q::kResidual}, [offset, bytes](const RunContext&, void* const* operands,
+                                                void* const* results) {
+      const std::byte* const from = static_cast<const std::byte*>(operands[q::kResidual]) + offset;
+      std::byte* const to = static_cast<std::byte*>(results[0]) + offset;
+      parallel_for(static_cast<int64_t>(bytes), 65536, [&](int64_t first, int64_t last) {
+        if (from != to)
+          std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
+        else
+          read_through(from + first, last - first);
+      });
+    });
+  }
+
+  const std::vector<Program::Argument>& arguments() const { return arguments_; }
+  bool has_whole_bias() const {
+    return present(q::kBias) && operand(q::kBias).dtype == DType::kI32;
+  }
+
+ private:
+  const Layout& operand(size_t i) const { return request_.operands[i]; }
+  bool present(size_t i) const { return operand(i).present; }
+
+  bool read_steps(size_t scale, size_t zero, Steps& steps) const {
+    steps.present = present(scale);
+    if (!steps.present) return true;
+    if (!operand(scale).constant || (present(zero) && !operand(zero).constant)) return false;
+    steps.scale = numbers(operand(scale))[0];
+    if (present(zero)) steps.zero = static_cast<int32_t>(numbers(operand(zero))[0]);
+    return steps.scale > 0 && std::isfinite(steps.scale);
+  }
+
+  /// The sum is taken in the result's memory, element by element of one size.
+  bool residual_fits() const {
+    const DType result = request_.results[0].dtype;
+    if (result != DType::kU8 && result != DType::kI8 && present(q::kOutScale)) return false;
+    return !present(q::kResidual) || item_size(operand(q::kResidual).dtype) == item_size(result);
+  }
+
+  /// The zero point of an argument whose values were shifted by `shift`.
+  void set_zero(Program& program, size_t zero_operand, int argument, int32_t shift) {
+    const bool given = present(zero_operand);
+    if (!given || operand(zero_operand).constant) {
+      const int32_t zero =
+          given ? static_cast<int32_t>(numbers(operand(zero_operand))[0]) : int32_t{0};
+      if (zero + shift != 0) attributes_.set_zero_points(argument, 0, {zero + shift});
+      return;
+    }
+    attributes_.set_zero_points(argument, 0, {DNNL_RUNTIME_S32_VAL});
+    const Desc desc({1}, Type::s32, Tag::a);
+    const Slot slot = program.scratch(desc);
+    program.add({zero_operand}, [slot, zero_operand, shift, dtype = operand(zero_operand).dtype](
+                                    const RunContext& context, void* const* operands,
+                                    void* const* results) {
+      int32_t& to = *static_cast<int32_t*>(Program::address(slot, context, operands, results));
+      to = static_cast<int32_t>(cpu::number_at(operands[zero_operand], dtype)) + shift;
+    });
+    arguments_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | argument, desc, slot});
+  }
+
+  Desc channel_desc(size_t i, const Dims& channel_dims) const {
+    const Dims dims = operand(i).size() > 1 ? channel_dims : Dims(channel_dims.size(), 1);
+    return Desc(dims, Type::f32, contiguous_strides(dims));
+  }
+  void append_binary(dnnl::algorithm how, const Desc& desc, Slot slot) {
+    posts_.append_binary(how, desc);
+    arguments_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(count_++) | DNNL_ARG_SRC_1, desc, slot});
+  }
+  void append_binary(Program& program, dnnl::algorithm how, size_t i, const Dims& channel_dims) {
+    append_binary(how, channel_desc(i, channel_dims), packed(program, i, operand(i)).slot);
+  }
+
+  void to_unit(float& unit, float wanted) {
+    if (unit == wanted) return;
+    posts_.append_eltwise(1, dnnl::algorithm::eltwise_linear, unit / wanted, 0);
+    ++count_;
+    unit = wanted;
+  }
+
+  void bound(float unit) {
+    if (!low_ && !high_) return;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const double low = low_.value_or(-kInfinity), high = high_.value_or(kInfinity);
+    ++count_;
+    if (low == 0 && high == kInfinity)
+      posts_.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+    else
+      posts_.append_eltwise(1, dnnl::algorithm::eltwise_clip, static_cast<float>(low / unit),
+                            static_cast<float>(high / unit));
+  }
+
+  const KernelRequest& request_;
+  DType step_dtype_;
+  std::optional<double> low_, high_;
+  Steps step_, residual_, out_;
+  dnnl::primitive_attr attributes_;
+  dnnl::post_ops posts_;
+  int count_ = 0;  ///< of post-operations
+  std::vector<Program::Argument> arguments_;
+};
+
+}  // namespace paddle::onednn

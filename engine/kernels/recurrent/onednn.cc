@@ -1,0 +1,124 @@
+// The steps of recurrent layers with oneDNN's matrix products: the weight is transposed once a run,
+// which pays where it is used by enough rows. oneDNN's own recurrent layers are not used: they want
+// the inputs' weights as well, whose product is one large one for all steps here.
+
+#include "kernels/common/rounding.h"
+#include "kernels/onednn/program.h"
+#include "kernels/recurrent/scan.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::onednn {
+namespace {
+
+using cpu::ScanShape;
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+
+constexpr auto kF32 = dnnl::memory::data_type::f32;
+
+Desc rows(int64_t count, int64_t width, int64_t stride) {
+  return Desc({count, width}, kF32, dnnl::memory::dims{stride, 1});
+}
+
+/// Appends to = from · weight; operands 0 and 1, result 0. False if oneDNN is slow there.
+bool add_product(Program& program, const Desc& from, const Desc& weight, const Desc& to) {
+  const dnnl::matmul::primitive_desc description({from, weight, to}, user_scratch(), cpu_engine(),
+                                                 true);
+  if (!description || is_reference(description.impl_info_str())) return false;
+  program.add(dnnl::matmul(description), description.scratchpad_desc(),
+              {{DNNL_ARG_SRC, from, {Slot::kOperand, 0}},
+               {DNNL_ARG_WEIGHTS, weight, {Slot::kOperand, 1}},
+               {DNNL_ARG_DST, to, {Slot::kResult, 0}}});
+  program.set_name(description.impl_info_str());
+  return true;
+}
+
+/// Runs a program of one operand or two and one result.
+void run(const Program& program, const RunContext& context, const float* a, const float* b,
+         float* out) {
+  void* const operands[] = {const_cast<float*>(a), const_cast<float*>(b)};
+  void* const results[] = {out};
+  program.run(context, operands, results);
+}
+
+class Products final : public cpu::ScanProducts<float> {
+ public:
+  /// Null if oneDNN has no fast product for the shape.
+  static std::unique_ptr<Products> of(const ScanShape& s, bool backward) {
+    auto p = std::make_unique<Products>();
+    const int64_t n = s.hidden, width = s.width();
+    if (backward) {
+      if (!add_product(p->backward_, rows(s.batch, width, s.steps * width), rows(width, n, n),
+                       rows(s.batch, n, n)))
+        return nullptr;
+      p->name_ = p->backward_.implementation();
+      return p;
+    }
+    const Desc turned({n, width}, kF32, Tag::ba), plain({n, width}, kF32, Tag::ab);
+    if (!add_product(p->first_, rows(s.batch, n, n), plain, rows(s.batch, width, width)) ||
+        !add_product(p->later_, rows(s.batch, n, s.steps * n), plain, rows(s.batch, width, width)))
+      return nullptr;
+    p->transpose_.reorder({Slot::kOperand, 0}, turned, {Slot::kResult, 0}, plain);
+    p->weight_bytes_ = cpu::aligned(plain.get_size());
+    p->name_ = p->later_.implementation();
+    return p;
+  }
+
+  size_t scratch_bytes() const override {
+    return weight_bytes_ + std::max({transpose_.scratch_bytes(), first_.scratch_bytes(),
+                                     later_.scratch_bytes(), backward_.scratch_bytes()});
+  }
+  std::string name() const override { return name_; }
+  void begin(const RunContext& context, const float* weight) const override {
+    if (weight_bytes_ > 0) run(transpose_, rest(context), weight, nullptr, turned(context));
+  }
+  void forward(const RunContext& context, const float*, const float* h, bool first,
+               float* share) const override {
+    run(first ? first_ : later_, rest(context), h, turned(context), share);
+  }
+  void backward(const RunContext& context, const float* weight, const float* g,
+                float* out) const override {
+    run(backward_, rest(context), g, weight, out);
+  }
+
+ private:
+  static float* turned(const RunContext& context) {
+    return reinterpret_cast<float*>(context.scratch);
+  }
+  RunContext rest(const RunContext& context) const {
+    return {context.scratch + weight_bytes_, nullptr};
+  }
+
+  Program transpose_, first_, later_, backward_;
+  size_t weight_bytes_ = 0;  ///< of the transposed weight, which lies at the start of the scratch
+  std::string name_;
+};
+
+bool computes(const KernelRequest& request, const ScanShape& s) {
+  return request.operands[0].dtype == DType::kF32 && s.batch > 0 && s.steps > 0 && s.hidden > 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
+  const RecurrentScanAttrs attrs(request.attrs);
+  const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
+  if (!computes(request, shape)) return nullptr;
+  // Fewer rows do not pay for the transposed weight.
+  const bool pays = shape.batch >= 4 && shape.hidden >= 64 && shape.batch * shape.steps >= 64;
+  if (!pays && !request.forced) return nullptr;
+  auto products = Products::of(shape, false);
+  return products ? cpu::scan_kernel<float>(shape, std::move(products)) : nullptr;
+}
+
+std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request) {
+  const RecurrentScanGradAttrs attrs(request.attrs);
+  const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
+  if (!computes(request, shape)) return nullptr;
+  const bool pays = shape.batch >= 16 && shape.hidden >= 128;
+  if (!pays && !request.forced) return nullptr;
+  auto products = Products::of(shape, true);
+  return products ? cpu::scan_grad_kernel<float>(shape, std::move(products)) : nullptr;
+}
+
+}  // namespace paddle::onednn

@@ -1,0 +1,301 @@
+// The steps of recurrent layers and their gradients. A step is a small matrix product, dealt out by
+// columns, and the cell's arithmetic, dealt out by rows of the batch.
+//
+//   lstm: [i f g o] = gates + W h; c' = σ(f) c + σ(i) tanh(g); h' = σ(o) tanh(c')
+//   gru:  [r z n] = gates; r, z += W h; n = tanh(n + σ(r) (W h + b)); h' = σ(z) h + (1 - σ(z)) n
+//   rnn:  h' = activation(gates + W h)
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/parallel.h"
+#include "kernels/common/rounding.h"
+#include "kernels/recurrent/recurrent_simd.h"
+#include "kernels/recurrent/scan.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle::cpu {
+namespace {
+
+constexpr int64_t kColumns = 64;
+
+Cell cell_of(const std::string& word) {
+  if (word == "lstm") return Cell::kLstm;
+  if (word == "gru") return Cell::kGru;
+  return word == "tanh" ? Cell::kTanh : Cell::kRelu;
+}
+
+/// Our own loops: no packing, few rows.
+template <class T>
+class LoopProducts final : public ScanProducts<T> {
+ public:
+  explicit LoopProducts(const ScanShape& shape) : s(shape) {}
+  void forward(const RunContext&, const T* weight, const T* h, bool first_step,
+               T* share) const override {
+    const int64_t stride = first_step ? s.hidden : s.steps * s.hidden;
+    parallel_for(s.width(), grain(s.hidden), [&](int64_t first, int64_t last) {
+      recurrent_loops<T>().forward(h, s.batch, stride, weight, s.hidden, first, last, share,
+                                   s.width());
+    });
+  }
+  void backward(const RunContext&, const T* weight, const T* g, T* out) const override {
+    // Whole vectors, so that a value does not depend on where a thread begins.
+    parallel_for((s.hidden + kColumns - 1) / kColumns, grain(s.width() * kColumns) / 4,
+                 [&](int64_t first, int64_t last) {
+                   recurrent_loops<T>().backward(g, s.batch, s.steps * s.width(), weight, s.width(),
+                                                 s.hidden, first * kColumns,
+                                                 std::min(s.hidden, last * kColumns), out);
+                 });
+  }
+
+ private:
+  int64_t grain(int64_t work) const {
+    return std::max<int64_t>(4, 131072 / std::max<int64_t>(1, s.batch * work));
+  }
+  ScanShape s;
+};
+
+template <class T>
+class Scan {
+ public:
+  Scan(const ScanShape& shape, std::unique_ptr<ScanProducts<T>> products)
+      : s(shape), products_(std::move(products)) {}
+
+  /// One row of one step; `share` is W h, `h` the state before, `c` the cell's memory (updated).
+  void cell(const T* gates, T* share, const T* bias, const T* h, T* c, T* saved, T* out) const {
+    const RecurrentLoops<T>& loops = recurrent_loops<T>();
+    const int64_t n = s.hidden;
+    if (s.cell == Cell::kLstm) {
+      for (int64_t k = 0; k < 4 * n; ++k) share[k] += gates[k];
+      loops.sigmoid(share, saved, 2 * n);
+      loops.tanh(share + 2 * n, saved + 2 * n, n);
+      loops.sigmoid(share + 3 * n, saved + 3 * n, n);
+      for (int64_t k = 0; k < n; ++k) c[k] = saved[n + k] * c[k] + saved[k] * saved[2 * n + k];
+      std::copy(c, c + n, saved + 4 * n);
+      loops.tanh(c, out, n);
+      for (int64_t k = 0; k < n; ++k) out[k] *= saved[3 * n + k];
+    } else if (s.cell == Cell::kGru) {
+      if (bias)
+        for (int64_t k = 0; k < 3 * n; ++k) share[k] += bias[k];
+      std::copy(share + 2 * n, share + 3 * n, saved + 3 * n);
+      for (int64_t k = 0; k < 2 * n; ++k) share[k] += gates[k];
+      loops.sigmoid(share, saved, 2 * n);
+      for (int64_t k = 0; k < n; ++k)
+        share[2 * n + k] = gates[2 * n + k] + saved[k] * saved[3 * n + k];
+      loops.tanh(share + 2 * n, saved + 2 * n, n);
+      for (int64_t k = 0; k < n; ++k)
+        out[k] = saved[n + k] * (h[k] - saved[2 * n + k]) + saved[2 * n + k];
+    } else {
+      for (int64_t k = 0; k < n; ++k) share[k] += gates[k];
+      if (s.cell == Cell::kTanh)
+        loops.tanh(share, out, n);
+      else
+        for (int64_t k = 0; k < n; ++k) out[k] = share[k] > T(0) ? share[k] : T(0);
+    }
+  }
+
+  /// For the hidden state's share of one step's gates, and room for the cell's memory and for what
+  /// a step saves where nobody reads those.
+  size_t own_scratch() const {
+    return aligned(static_cast<size_t>(s.batch * s.hidden * (s.gates + 1 + s.saved)) * sizeof(T));
+  }
+  size_t own_grad_scratch() const {
+    return aligned(static_cast<size_t>(s.batch * s.hidden) * sizeof(T));
+  }
+  size_t product_scratch() const { return products_->scratch_bytes(); }
+  std::string name() const { return products_->name(); }
+
+  void run(const RunContext& context, void* const* operands, void* const* results) const {
+    const T* const gates = static_cast<const T*>(operands[0]);
+    const T* const weight = static_cast<const T*>(operands[1]);
+    const T* const bias = static_cast<const T*>(operands[2]);
+    T* const out = static_cast<T*>(results[0]);
+    T* const last_h = static_cast<T*>(results[1]);
+    T* const share = reinterpret_cast<T*>(context.scratch);
+    const int64_t n = s.hidden, width = s.gates * n;
+    T* const spare = share + s.batch * width;
+    T* const c = results[2] ? static_cast<T*>(results[2]) : spare;
+    T* const saved = static_cast<T*>(results[3]);
+    std::memcpy(c, operands[4], static_cast<size_t>(s.batch * n) * sizeof(T));
+    const T* h = static_cast<const T*>(operands[3]);
+    int64_t h_stride = n;
+    const RunContext rest{context.scratch + own_scratch(), nullptr};
+    products_->begin(rest, weight);
+    for (int64_t i = 0; i < s.steps; ++i) {
+      const int64_t t = s.step(i);
+      products_->forward(rest, weight, h, i == 0, share);
+      parallel_for(s.batch, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, width)),
+                   [&](int64_t first, int64_t last) {
+                     for (int64_t b = first; b < last; ++b) {
+                       const int64_t at = b * s.steps + t;
+                       cell(gates + at * width, share + b * width, bias, h + b * h_stride,
+                            c + b * n,
+                            saved ? saved + at * s.saved * n : spare + (s.batch + b * s.saved) * n,
+                            out + at * n);
+                     }
+                   });
+      h = out + t * n;
+      h_stride = s.steps * n;
+    }
+    for (int64_t b = 0; last_h && b < s.batch; ++b)
+      std::copy(h + b * h_stride, h + b * h_stride + n, last_h + b * n);
+  }
+
+  /// One row of one step backwards: from dh and dc to the gates' gradients, and what of dh and dc
+  /// goes past the matrix product to the step before.
+  void cell_grad(T* dh, T* dc, const T* h_before, const T* c_before, const T* out, const T* saved,
+                 T* dgates, T* dhidden) const {
+    const int64_t n = s.hidden;
+    if (s.cell == Cell::kLstm) {
+      const T *i = saved, *f = saved + n, *g = saved + 2 * n, *o = saved + 3 * n,
+              *c = saved + 4 * n;
+      recurrent_loops<T>().tanh(c, dhidden, n);  // dhidden is free until the end
+      for (int64_t k = 0; k < n; ++k) {
+        const T t = dhidden[k];
+        const T d = dc[k] + dh[k] * o[k] * (T(1) - t * t);
+        dgates[3 * n + k] = dh[k] * t * o[k] * (T(1) - o[k]);
+        dgates[k] = d * g[k] * i[k] * (T(1) - i[k]);
+        dgates[n + k] = d * c_before[k] * f[k] * (T(1) - f[k]);
+        dgates[2 * n + k] = d * i[k] * (T(1) - g[k] * g[k]);
+        dc[k] = d * f[k];
+        dh[k] = T(0);
+      }
+    } else if (s.cell == Cell::kGru) {
+      const T *r = saved, *z = saved + n, *m = saved + 2 * n, *share = saved + 3 * n;
+      for (int64_t k = 0; k < n; ++k) {
+        const T dn = dh[k] * (T(1) - z[k]) * (T(1) - m[k] * m[k]);
+        dgates[2 * n + k] = dn;
+        dgates[k] = dn * share[k] * r[k] * (T(1) - r[k]);
+        dgates[n + k] = dh[k] * (h_before[k] - m[k]) * z[k] * (T(1) - z[k]);
+        dh[k] *= z[k];
+      }
+    } else {
+      for (int64_t k = 0; k < n; ++k) {
+        const T slope = s.cell == Cell::kTanh ? T(1) - out[k] * out[k] : T(out[k] > T(0));
+        dgates[k] = dh[k] * slope;
+        dh[k] = T(0);
+      }
+    }
+    std::copy(dgates, dgates + s.gates * n, dhidden);
+    if (s.cell == Cell::kGru)
+      for (int64_t k = 0; k < n; ++k) dhidden[2 * n + k] *= saved[k];
+  }
+
+  void run_grad(const RunContext& context, void* const* operands, void* const* results) const {
+    const T* const grad_out = static_cast<const T*>(operands[0]);
+    const T* const weight = static_cast<const T*>(operands[4]);
+    const T* const h0 = static_cast<const T*>(operands[6]);
+    const T* const c0 = static_cast<const T*>(operands[7]);
+    const T* const out = static_cast<const T*>(operands[8]);
+    const T* const saved = static_cast<const T*>(operands[9]);
+    T* const dgates = static_cast<T*>(results[0]);
+    T* const dhidden = static_cast<T*>(results[1]);
+    T* const dh = static_cast<T*>(results[2]);
+    T* const dc = static_cast<T*>(results[3]);
+    T* const product = reinterpret_cast<T*>(context.scratch);
+    const int64_t n = s.hidden, width = s.gates * n;
+    const size_t bytes = static_cast<size_t>(s.batch * n) * sizeof(T);
+    std::memcpy(dh, operands[1], bytes);
+    if (s.cell == Cell::kLstm)
+      std::memcpy(dc, operands[2], bytes);
+    else
+      std::memset(dc, 0, bytes);
+    const RunContext rest{context.scratch + own_grad_scratch(), nullptr};
+    for (int64_t i = s.steps; i-- > 0;) {
+      const int64_t t = s.step(i), before = i > 0 ? s.step(i - 1) : -1;
+      parallel_for(
+          s.batch, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, width)),
+          [&](int64_t first, int64_t last) {
+            for (int64_t b = first; b < last; ++b) {
+              const int64_t at = b * s.steps + t, earlier = b * s.steps + before;
+              T* const row = dh + b * n;
+              for (int64_t k = 0; k < n; ++k) row[k] += grad_out[at * n + k];
+              const T* const h_before = before < 0 ? h0 + b * n : out + earlier * n;
+              const T* const c_before = s.cell != Cell::kLstm ? nullptr
+                                        : before < 0          ? c0 + b * n
+                                                     : saved + earlier * s.saved * n + 4 * n;
+              cell_grad(row, dc + b * n, h_before, c_before, out + at * n, saved + at * s.saved * n,
+                        dgates + at * width, dhidden + at * width);
+            }
+          });
+      products_->backward(rest, weight, dhidden + t * width, product);
+      for (int64_t k = 0; k < s.batch * n; ++k) dh[k] += product[k];
+    }
+  }
+
+ private:
+  ScanShape s;
+  std::unique_ptr<ScanProducts<T>> products_;
+};
+
+template <class F>
+std::unique_ptr<Kernel> with_type(DType dtype, F f) {
+  if (dtype == DType::kF32) return f(TypeTag<float>{});
+  if (dtype == DType::kF64) return f(TypeTag<double>{});
+  return nullptr;
+}
+
+}  // namespace
+
+ScanShape ScanShape::of(const std::string& cell, bool reverse, const Dims& out) {
+  ScanShape s{cell_of(cell), reverse, out[0], out[1], out[2], 1, 0};
+  if (s.cell == Cell::kLstm) {
+    s.gates = 4;
+    s.saved = 5;
+  } else if (s.cell == Cell::kGru) {
+    s.gates = 3;
+    s.saved = 4;
+  }
+  return s;
+}
+
+template <class T>
+std::unique_ptr<Kernel> scan_kernel(const ScanShape& shape,
+                                    std::unique_ptr<ScanProducts<T>> products) {
+  Scan<T> scan(shape, std::move(products));
+  const size_t scratch = scan.own_scratch() + scan.product_scratch();
+  std::string name = scan.name();
+  return make_kernel(
+      [scan = std::move(scan)](const RunContext& context, void* const* operands,
+                               void* const* results) { scan.run(context, operands, results); },
+      scratch, std::move(name));
+}
+
+template <class T>
+std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape& shape,
+                                         std::unique_ptr<ScanProducts<T>> products) {
+  Scan<T> scan(shape, std::move(products));
+  const size_t scratch = scan.own_grad_scratch() + scan.product_scratch();
+  std::string name = scan.name();
+  return make_kernel(
+      [scan = std::move(scan)](const RunContext& context, void* const* operands,
+                               void* const* results) { scan.run_grad(context, operands, results); },
+      scratch, std::move(name));
+}
+
+template std::unique_ptr<Kernel> scan_kernel(const ScanShape&,
+                                             std::unique_ptr<ScanProducts<float>>);
+template std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape&,
+                                                  std::unique_ptr<ScanProducts<float>>);
+
+std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
+  const RecurrentScanAttrs attrs(request.attrs);
+  const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
+  return with_type(request.operands[0].dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return scan_kernel<T>(shape, std::make_unique<LoopProducts<T>>(shape));
+  });
+}
+
+std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request) {
+  const RecurrentScanGradAttrs attrs(request.attrs);
+  const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
+  return with_type(request.operands[0].dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return scan_grad_kernel<T>(shape, std::make_unique<LoopProducts<T>>(shape));
+  });
+}
+
+}  // namespace paddle::cpu

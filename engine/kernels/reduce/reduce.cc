@@ -1,0 +1,311 @@
+#include "kernels/reduce/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/parallel.h"
+#include "kernels/elementwise/elementwise.h"
+
+namespace paddle::cpu {
+namespace {
+
+constexpr int64_t kBlock = 1024;   // elements converted at a time, a multiple of kMaxRunLanes
+constexpr int64_t kChunk = 16384;  // elements that are worth a thread
+constexpr int64_t kPieces = 64;    // at most, as far as chunks make them
+constexpr int64_t kRows = 16;      // of a chunk at least: its accumulators are added in the end
+
+/// Offset of the element with this row-major index over `axes`.
+int64_t offset_of(const std::vector<ReduceFrame::Axis>& axes, int64_t index) {
+  int64_t offset = 0;
+  for (size_t i = axes.size(); i-- > 0;) {
+    offset += index % axes[i].size * axes[i].stride;
+    index /= axes[i].size;
+  }
+  return offset;
+}
+
+int64_t count_of(const std::vector<ReduceFrame::Axis>& axes) {
+  int64_t count = 1;
+  for (const ReduceFrame::Axis& axis : axes) count *= axis.size;
+  return count;
+}
+
+}  // namespace
+
+// ---- frame
+// ----------------------------------------------------------------------------------------
+
+ReduceFrame::ReduceFrame(const Dims& shape, const std::vector<int64_t>& axes) {
+  std::vector<bool> is_reduced(shape.size(), axes.empty());
+  for (const int64_t axis : axes) is_reduced[static_cast<size_t>(axis)] = true;
+  struct Group {
+    Axis axis;
+    bool reduced;
+  };
+  std::vector<Group> groups;
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] != 1) {
+      if (!groups.empty() && groups.back().reduced == is_reduced[i])
+        groups.back().axis.size *= shape[i];
+      else
+        groups.push_back({{shape[i], stride}, is_reduced[i]});
+    }
+    stride *= shape[i];
+  }
+  std::reverse(groups.begin(), groups.end());
+  for (const Group& group : groups) (group.reduced ? reduced : kept).push_back(group.axis);
+  count = count_of(reduced);
+  results = count_of(kept);
+  inner_kept = !groups.empty() && !groups.back().reduced;
+  std::vector<Axis>& last = inner_kept ? kept : reduced;
+  if (groups.empty()) last.push_back({1, 1});
+  inner = last.back().size;
+  last.pop_back();
+  outer = count_of(kept);
+  repeats = count_of(reduced);
+  split_run = !inner_kept && repeats == 1;
+  strips = inner_kept ? (inner + kStrip - 1) / kStrip : 1;
+  const int64_t tasks = outer * strips, elements = count * results;
+  if (tasks > 0 && tasks < 16 && elements > 2 * kChunk)
+    chunks = std::clamp<int64_t>(
+        elements / kChunk, 1,
+        std::min((kPieces + tasks - 1) / tasks, std::max<int64_t>(1, inner_kept  ? repeats / kRows
+                                                                     : split_run ? inner
+                                                                                 : repeats)));
+  split_run = split_run && chunks > 1;
+}
+
+ReduceFrame::Task ReduceFrame::task(int64_t index) const {
+  const int64_t places = outer * strips, place = index % places;
+  Task t;
+  t.chunk = index / places;
+  const int64_t strip = place % strips;
+  // Strips begin at whole cache lines.
+  const int64_t lines = (inner + 63) / 64, from = lines * strip / strips * 64,
+                to = std::min(inner, lines * (strip + 1) / strips * 64);
+  t.width = inner_kept ? to - from : 1;
+  t.first = inner_kept ? place / strips * inner + from : place;
+  t.base = offset_of(kept, place / strips) + (inner_kept ? from : 0);
+  const int64_t rows = split_run ? inner : repeats;
+  // Chunks of a run begin at whole groups of lanes.
+  const int64_t group = split_run ? 64 : 1, groups = (rows + group - 1) / group;
+  t.begin = groups * t.chunk / chunks * group;
+  t.end = std::min(rows, groups * (t.chunk + 1) / chunks * group);
+  return t;
+}
+
+int64_t ReduceFrame::row_offset(int64_t row) const {
+  return split_run ? row : offset_of(reduced, row);
+}
+
+// ---- what becomes of the elements
+// ----------------------------------------------------------------------------------------
+
+Reducer::Reducer(DType x, Reduction reduction, ReduceForm form, DType result_type)
+    : form_(form), result_item_(item_size(result_type)) {
+  if (reduction == Reduction::kAll || reduction == Reduction::kAny)
+    compute = DType::kBool;
+  else if (is_float(result_type))
+    compute = is_float(x) ? compute_type(x) : DType::kF64;
+  else
+    compute = is_float(x) ? result_type : x;
+  loops = reduce_loops(reduction, compute);
+  store_ = convert_fn(accumulator_type(compute), result_type);
+}
+
+void Reducer::finish(std::byte* accumulators, int64_t first, int64_t n, int64_t count,
+                     std::byte* out) const {
+  double* const values = reinterpret_cast<double*>(accumulators);
+  if (form_ == ReduceForm::kMean)
+    for (int64_t i = 0; i < n; ++i) values[i] /= static_cast<double>(count);
+  store_(accumulators, 1, out + first * result_item_, n);
+}
+
+// ---- elements in memory
+// ----------------------------------------------------------------------------------------
+
+namespace {
+
+class ReduceKernel final : public Kernel {
+ public:
+  ReduceKernel(const Layout& x, const ReduceCall& call, DType result_type)
+      : frame_(x.shape, call.axes),
+        reducer_(x.dtype, call.reduction, call.form, result_type),
+        item_(item_size(x.dtype)) {
+    const DType compute = reducer_.compute;
+    load_ = compute == x.dtype ? nullptr : convert_fn(x.dtype, compute);
+    if (call.form == ReduceForm::kLogSumExp) {
+      max_loops_ = reduce_loops(Reduction::kMax, compute);
+      exp_ = float_loop("exp", compute);
+    }
+  }
+
+  size_t scratch_bytes() const override {
+    const int64_t partial = frame_.chunks > 1 ? frame_.chunks * frame_.results : 0;
+    return static_cast<size_t>(partial + (exp_ ? frame_.results : 0)) * 8;
+  }
+
+  void run(const RunContext& context, void* const* operands, void* const* results) const override {
+    const std::byte* const x = static_cast<const std::byte*>(operands[0]);
+    std::byte* const out = static_cast<std::byte*>(results[0]);
+    std::byte* const partial = context.scratch;
+    if (!exp_) {
+      pass(x, reducer_.loops, nullptr, partial,
+           [&](int64_t first, int64_t n, std::byte* accumulators) {
+             reducer_.finish(accumulators, first, n, frame_.count, out);
+           });
+      return;
+    }
+    double* const shifts = reinterpret_cast<double*>(partial) +
+                           (frame_.chunks > 1 ? frame_.chunks * frame_.results : 0);
+    pass(x, max_loops_, nullptr, partial, [&](int64_t first, int64_t n, std::byte* accumulators) {
+      const double* const values = reinterpret_cast<double*>(accumulators);
+      // An infinite shift would give inf - inf.
+      for (int64_t i = 0; i < n; ++i) shifts[first + i] = std::isinf(values[i]) ? 0 : values[i];
+    });
+    pass(x, reducer_.loops, shifts, partial,
+         [&](int64_t first, int64_t n, std::byte* accumulators) {
+           double* const values = reinterpret_cast<double*>(accumulators);
+           for (int64_t i = 0; i < n; ++i) values[i] = std::log(values[i]) + shifts[first + i];
+           reducer_.finish(accumulators, first, n, frame_.count, out);
+         });
+  }
+
+ private:
+  /// Calls `done(first result, count, accumulators)` for all results, from several threads.
+  template <class Done>
+  void pass(const std::byte* x, const ReduceLoops& loops, const double* shifts, std::byte* partial,
+            Done done) const {
+    const int64_t tasks = frame_.task_count();
+    const int64_t cost =
+        std::max<int64_t>(1, frame_.count * frame_.results / std::max<int64_t>(1, tasks));
+    const int64_t grain = std::max<int64_t>(1, 32768 / cost);
+    parallel_for(tasks, grain, [&](int64_t begin, int64_t end) {
+      alignas(64) std::byte local[ReduceFrame::kStrip * 8];
+      for (int64_t index = begin; index < end; ++index) {
+        const ReduceFrame::Task task = frame_.task(index);
+        std::byte* const accumulators =
+            frame_.chunks > 1 ? partial + (task.chunk * frame_.results + task.first) * 8 : local;
+        accumulate(x, loops, shifts ? shifts + task.first : nullptr, task, accumulators);
+        if (frame_.chunks == 1) done(task.first, task.width, accumulators);
+      }
+    });
+    if (frame_.chunks == 1) return;
+    for (int64_t chunk = 1; chunk < frame_.chunks; ++chunk)
+      loops.combine(partial, partial + chunk * frame_.results * 8, frame_.results);
+    done(0, frame_.results, partial);
+  }
+
+  void accumulate(const std::byte* x, const ReduceLoops& loops, const double* shifts,
+                  const ReduceFrame::Task& task, std::byte* accumulators) const {
+    if (frame_.inner_kept) {
+      loops.clear(accumulators, task.width);
+      for (int64_t row = task.begin; row < task.end; ++row)
+        fold(x, task.base + frame_.row_offset(row), task.width, loops.rows, shifts, accumulators);
+      return;
+    }
+    alignas(64) std::byte lanes[kMaxRunLanes * 8];
+    const int64_t used = frame_.lanes(loops);
+    loops.clear(lanes, used);
+    if (frame_.split_run) {
+      fold(x, task.base + task.begin, task.end - task.begin, loops.run, shifts, lanes);
+    } else {
+      for (int64_t row = task.begin; row < task.end; ++row)
+        fold(x, task.base + frame_.row_offset(row), frame_.inner, loops.run, shifts, lanes);
+    }
+    loops.fold(lanes, used);
+    std::memcpy(accumulators, lanes, 8);
+  }
+
+  /// Feeds n elements from `at` on to a loop, converted and shifted where needed. `shifts` holds
+  /// one value for a run, one per element otherwise.
+  void fold(const std::byte* x, int64_t at, int64_t n, void (*loop)(void*, const void*, int64_t),
+            const double* shifts, std::byte* accumulators) const {
+    if (!load_ && !shifts) {
+      loop(accumulators, x + at * item_, n);
+      return;
+    }
+    const bool run = !frame_.inner_kept;
+    alignas(64) std::byte buffer[kBlock * 8];
+    for (int64_t done = 0; done < n; done += kBlock) {
+      const int64_t part = std::min(kBlock, n - done);
+      const std::byte* const source = x + (at + done) * item_;
+      if (load_)
+        load_(source, 1, buffer, part);
+      else
+        std::memcpy(buffer, source, static_cast<size_t>(part * item_));
+      if (shifts) {
+        if (reducer_.compute == DType::kF32)
+          shift(reinterpret_cast<float*>(buffer), part, run ? shifts : shifts + done, run);
+        else
+          shift(reinterpret_cast<double*>(buffer), part, run ? shifts : shifts + done, run);
+        const void* in[] = {buffer};
+        exp_(in, buffer, part, nullptr);
+      }
+      loop(run ? accumulators : accumulators + done * 8, buffer, part);
+    }
+  }
+
+  template <class T>
+  static void shift(T* values, int64_t n, const double* by, bool same) {
+    if (same) {
+      const T value = static_cast<T>(by[0]);
+      for (int64_t i = 0; i < n; ++i) values[i] -= value;
+    } else {
+      for (int64_t i = 0; i < n; ++i) values[i] -= static_cast<T>(by[i]);
+    }
+  }
+
+  ReduceFrame frame_;
+  Reducer reducer_;
+  ReduceLoops max_loops_{};
+  Loop exp_ = nullptr;  ///< of kLogSumExp
+  ConvertFn load_;
+  int64_t item_;
+};
+
+}  // namespace
+
+std::optional<ReduceCall> reduce_call(const Op& op, const Attrs& attrs, size_t rank) {
+  struct Entry {
+    std::string_view name;
+    Reduction reduction;
+    ReduceForm form;
+  };
+  static constexpr Entry kEntries[] = {
+      {"sum", Reduction::kSum, ReduceForm::kPlain},
+      {"mean", Reduction::kSum, ReduceForm::kMean},
+      {"max", Reduction::kMax, ReduceForm::kPlain},
+      {"min", Reduction::kMin, ReduceForm::kPlain},
+      {"prod", Reduction::kProd, ReduceForm::kPlain},
+      {"all", Reduction::kAll, ReduceForm::kPlain},
+      {"any", Reduction::kAny, ReduceForm::kPlain},
+      {"logsumexp", Reduction::kSum, ReduceForm::kLogSumExp},
+  };
+  const auto* const entry = std::find_if(std::begin(kEntries), std::end(kEntries),
+                                         [&](const Entry& e) { return e.name == op.name(); });
+  if (entry == std::end(kEntries)) return std::nullopt;
+  ReduceCall call{{}, entry->reduction, entry->form};
+  const int at = op.attr_index("axis");
+  // A number has axis 0 or -1, over which there is nothing.
+  if (at < 0 || attrs[static_cast<size_t>(at)].is_none() || rank == 0) return call;
+  call.axes = attrs[static_cast<size_t>(at)].as_ints();
+  for (int64_t& axis : call.axes)
+    if (axis < 0) axis += static_cast<int64_t>(rank);
+  return call;
+}
+
+std::unique_ptr<Kernel> reduce(const Layout& x, const ReduceCall& call, DType result_type) {
+  return std::make_unique<ReduceKernel>(x, call, result_type);
+}
+
+std::unique_ptr<Kernel> prepare_reduce(const KernelRequest& request) {
+  const Layout& x = request.operands[0];
+  const auto call = reduce_call(request.op, request.attrs, x.shape.size());
+  if (!call) return nullptr;
+  return reduce(x, *call, request.results[0].dtype);
+}
+
+}  // namespace paddle::cpu

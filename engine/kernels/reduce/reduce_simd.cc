@@ -1,0 +1,471 @@
+// Vector loops of reductions and rows. Sums run in vectors of double, or for f32 rows of exp, in
+// f32 vectors that are emptied into a double every 64 steps.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/reduce/reduce_simd.cc"
+#include "hwy/foreach_target.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "hwy/highway.h"
+
+#include "kernels/common/vector_math-inl.h"
+#include "kernels/reduce/reduce_simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paddle::cpu::HWY_NAMESPACE {
+namespace {
+
+using D64 = Tag<double>;
+
+/// Vectors of the float type that widen to one vector of double.
+template <class T>
+using Narrow = hn::Rebind<T, D64>;
+
+HWY_INLINE Vec<double> widen(hn::Vec<Narrow<float>> v) { return hn::PromoteTo(D64(), v); }
+HWY_INLINE Vec<double> widen(Vec<double> v) { return v; }
+
+// ---- accumulating functors over doubles
+// ----------------------------------------------------------
+
+// clang-format off
+struct SumOf {
+  static constexpr double kStart = 0;
+  template <class V> V operator()(V a, V x) const { return hn::Add(a, x); }
+  double operator()(double a, double x) const { return a + x; }
+};
+struct ProdOf {
+  static constexpr double kStart = 1;
+  template <class V> V operator()(V a, V x) const { return hn::Mul(a, x); }
+  double operator()(double a, double x) const { return a * x; }
+};
+// Once NaN, an accumulator stays so: no comparison with it is true.
+struct MaxOf {
+  static constexpr double kStart = -std::numeric_limits<double>::infinity();
+  template <class V> V operator()(V a, V x) const {
+    return hn::IfThenElse(hn::Or(hn::Gt(x, a), hn::IsNaN(x)), x, a); }
+  double operator()(double a, double x) const { return x > a || x != x ? x : a; }
+};
+struct MinOf {
+  static constexpr double kStart = std::numeric_limits<double>::infinity();
+  template <class V> V operator()(V a, V x) const {
+    return hn::IfThenElse(hn::Or(hn::Lt(x, a), hn::IsNaN(x)), x, a); }
+  double operator()(double a, double x) const { return x < a || x != x ? x : a; }
+};
+// clang-format on
+
+template <class F>
+HWY_INLINE double fold_lanes(F f, Vec<double> v) {
+  const D64 d;
+  HWY_ALIGN double lanes[hn::MaxLanes(D64())];
+  hn::Store(v, d, lanes);
+  double total = lanes[0];
+  for (size_t i = 1; i < hn::Lanes(d); ++i) total = f(total, lanes[i]);
+  return total;
+}
+
+/// Accumulators of a run: four vectors.
+HWY_INLINE int64_t run_lanes() { return 4 * static_cast<int64_t>(hn::Lanes(D64())); }
+
+template <class F, class T>
+void run(void* accumulators, const void* source, int64_t n) {
+  const F f;
+  const D64 d;
+  const Narrow<T> dn;
+  const T* const x = static_cast<const T*>(source);
+  double* const to = static_cast<double*>(accumulators);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  if (n >= 4 * lanes) {
+    Vec<double> a = hn::LoadU(d, to), b = hn::LoadU(d, to + lanes),
+                c = hn::LoadU(d, to + 2 * lanes), e = hn::LoadU(d, to + 3 * lanes);
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      a = f(a, widen(hn::LoadU(dn, x + i)));
+      b = f(b, widen(hn::LoadU(dn, x + i + lanes)));
+      c = f(c, widen(hn::LoadU(dn, x + i + 2 * lanes)));
+      e = f(e, widen(hn::LoadU(dn, x + i + 3 * lanes)));
+    }
+    hn::StoreU(a, d, to);
+    hn::StoreU(b, d, to + lanes);
+    hn::StoreU(c, d, to + 2 * lanes);
+    hn::StoreU(e, d, to + 3 * lanes);
+  }
+  for (int64_t lane = 0; i < n; ++lane, ++i) to[lane] = f(to[lane], static_cast<double>(x[i]));
+}
+
+template <class F>
+void fold(void* accumulators, int64_t used) {
+  const F f;
+  const D64 d;
+  double* const from = static_cast<double*>(accumulators);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (used < run_lanes()) {
+    for (int64_t i = 1; i < used; ++i) from[0] = f(from[0], from[i]);
+    return;
+  }
+  from[0] = fold_lanes(f, f(f(hn::LoadU(d, from), hn::LoadU(d, from + lanes)),
+                            f(hn::LoadU(d, from + 2 * lanes), hn::LoadU(d, from + 3 * lanes))));
+}
+
+template <class F, class T>
+void rows(void* accumulators, const void* source, int64_t n) {
+  const F f;
+  const D64 d;
+  const Narrow<T> dn;
+  const T* const x = static_cast<const T*>(source);
+  double* const a = static_cast<double*>(accumulators);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(f(hn::LoadU(d, a + i), widen(hn::LoadU(dn, x + i))), d, a + i);
+  for (; i < n; ++i) a[i] = f(a[i], static_cast<double>(x[i]));
+}
+
+template <class F>
+void combine(void* accumulators, const void* others, int64_t n) {
+  rows<F, double>(accumulators, others, n);
+}
+template <class F>
+void clear(void* accumulators, int64_t n) {
+  std::fill_n(static_cast<double*>(accumulators), n, F::kStart);
+}
+
+template <class F>
+ReduceLoops float_loops(bool f64) {
+  static_assert(4 * hn::MaxLanes(D64()) <= kMaxRunLanes);
+  return {f64 ? &run<F, double> : &run<F, float>,
+          &fold<F>,
+          f64 ? &rows<F, double> : &rows<F, float>,
+          &combine<F>,
+          &clear<F>,
+          static_cast<int>(run_lanes())};
+}
+
+// ---- rows
+// ----------------------------------------------------------------------------------------
+
+template <class T>
+T row_max(const T* x, int64_t n) {
+  const Tag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr T kLowest = -std::numeric_limits<T>::infinity();
+  Vec<T> best = hn::Set(d, kLowest), second = best, third = best, fourth = best;
+  const MaxOf f;
+  const auto at = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); };
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    best = f(best, at(i));
+    second = f(second, at(i + lanes));
+    third = f(third, at(i + 2 * lanes));
+    fourth = f(fourth, at(i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) best = f(best, at(i));
+  best = f(f(best, second), f(third, fourth));
+  // A NaN in a lane stays there, and would be lost by the maximum over lanes.
+  if (!hn::AllTrue(d, hn::Eq(best, best))) return std::numeric_limits<T>::quiet_NaN();
+  T result = hn::GetLane(hn::MaxOfLanes(d, best));
+  for (; i < n; ++i)
+    if (x[i] > result || x[i] != x[i]) result = x[i];
+  return result;
+}
+
+template <class T>
+HWY_INLINE double total_of(Vec<T> v) {
+  const Tag<T> d;
+  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v)));
+}
+
+/// Σ of `value(i)` (a vector from element i on) and `tail` as padded vector, emptied into a double
+/// every 64 vectors.
+template <class T, class Value, class Tail>
+HWY_INLINE double blocked_sum(int64_t n, Value value, Tail tail) {
+  const Tag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  double total = 0;
+  int64_t i = 0;
+  while (i + lanes <= n) {
+    const int64_t stop = std::min(n - lanes + 1, i + 64 * lanes);
+    Vec<T> part = hn::Zero(d);
+    for (; i < stop; i += lanes) part = hn::Add(part, value(i));
+    total += total_of<T>(part);
+  }
+  if (i < n) total += tail(i);
+  return total;
+}
+
+template <class T, bool kStore>
+double exp_sum(const T* x, T* y, int64_t n, T shift) {
+  const Tag<T> d;
+  const Vec<T> by = hn::Set(d, shift);
+  return blocked_sum<T>(
+      n,
+      [&](int64_t i) HWY_ATTR {
+        const Vec<T> e = v_exp_normal(hn::Sub(hn::LoadU(d, x + i), by));
+        if constexpr (kStore) hn::StoreU(e, d, y + i);
+        return e;
+      },
+      [&](int64_t i) HWY_ATTR {
+        HWY_ALIGN T padded[hn::MaxLanes(Tag<T>())] = {};
+        std::copy(x + i, x + n, padded);
+        hn::Store(v_exp_normal(hn::Sub(hn::Load(d, padded), by)), d, padded);
+        double sum = 0;
+        for (int64_t k = 0; k < n - i; ++k) sum += static_cast<double>(padded[k]);
+        if constexpr (kStore) std::copy(padded, padded + (n - i), y + i);
+        return sum;
+      });
+}
+template <class T>
+double sum_exp(const T* x, int64_t n, T shift) {
+  return exp_sum<T, false>(x, nullptr, n, shift);
+}
+template <class T>
+double exp_and_sum(const T* x, T* y, int64_t n, T shift) {
+  return exp_sum<T, true>(x, y, n, shift);
+}
+template <class T>
+void scale(const T* x, T* y, int64_t n, T factor) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * factor;
+}
+template <class T>
+void subtract(const T* x, T* y, int64_t n, T value) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - value;
+}
+template <class T>
+double row_sum(const T* x, int64_t n) {
+  HWY_ALIGN double lanes[4 * hn::MaxLanes(D64())] = {};
+  run<SumOf, T>(lanes, x, n);
+  fold<SumOf>(lanes, std::min(n, run_lanes()));
+  return lanes[0];
+}
+template <class T>
+double dot(const T* x, const T* y, int64_t n) {
+  const Tag<T> d;
+  return blocked_sum<T>(
+      n, [&](int64_t i) HWY_ATTR { return hn::Mul(hn::LoadU(d, x + i), hn::LoadU(d, y + i)); },
+      [&](int64_t i) {
+        double sum = 0;
+        for (; i < n; ++i) sum += static_cast<double>(x[i] * y[i]);
+        return sum;
+      });
+}
+template <class T>
+double squared_distance(const T* x, int64_t n, T center) {
+  const Tag<T> d;
+  const Vec<T> c = hn::Set(d, center);
+  return blocked_sum<T>(
+      n,
+      [&](int64_t i) HWY_ATTR {
+        const Vec<T> gap = hn::Sub(hn::LoadU(d, x + i), c);
+        return hn::Mul(gap, gap);
+      },
+      [&](int64_t i) {
+        double sum = 0;
+        for (; i < n; ++i) sum += static_cast<double>((x[i] - center) * (x[i] - center));
+        return sum;
+      });
+}
+
+template <class T>
+double dot_centered(const T* g, const T* x, int64_t n, T center) {
+  const Tag<T> d;
+  const Vec<T> c = hn::Set(d, center);
+  return blocked_sum<T>(
+      n,
+      [&](int64_t i)
+          HWY_ATTR { return hn::Mul(hn::LoadU(d, g + i), hn::Sub(hn::LoadU(d, x + i), c)); },
+      [&](int64_t i) {
+        double sum = 0;
+        for (; i < n; ++i) sum += static_cast<double>(g[i] * (x[i] - center));
+        return sum;
+      });
+}
+// Plain loops, which the compiler vectorises for the instruction set at hand.
+template <class T>
+void multiply(const T* x, const T* y, T* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = x[i] * y[i];
+}
+template <class T>
+void multiply_centered(const T* x, const T* y, T* out, int64_t n, T center) {
+  for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - center) * y[i];
+}
+template <class T>
+void normalize(const T* x, const T* weight, const T* bias, T* out, int64_t n, T center, T factor) {
+  if (weight && bias) {
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - center) * factor * weight[i] + bias[i];
+  } else if (weight) {
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - center) * factor * weight[i];
+  } else if (bias) {
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - center) * factor + bias[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - center) * factor;
+  }
+}
+template <class T>
+void weighted(const T* g, const T* x, T* out, int64_t n, T a, T b, T center, T c) {
+  for (int64_t i = 0; i < n; ++i) out[i] = a * g[i] + b * (x[i] - center) + c;
+}
+template <class T>
+void affine(const T* x, T* out, int64_t n, T center, T factor, T bias) {
+  for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - center) * factor + bias;
+}
+template <class T>
+void add(T* sum, const T* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+template <class T>
+void add_centered(T* sum, const T* g, const T* x, int64_t n, T center, T factor) {
+  for (int64_t i = 0; i < n; ++i) sum[i] += g[i] * (x[i] - center) * factor;
+}
+
+template <class T>
+constexpr RowLoops<T> kRows = {
+    &row_max<T>,           &sum_exp<T>,   &exp_and_sum<T>,      &scale<T>,        &subtract<T>,
+    &row_sum<T>,           &dot<T>,       &squared_distance<T>, &dot_centered<T>, &multiply<T>,
+    &multiply_centered<T>, &normalize<T>, &weighted<T>,         &affine<T>,       &add<T>,
+    &add_centered<T>};
+
+}  // namespace
+
+ReduceLoops float_reduce_loops(Reduction reduction, bool f64) {
+  switch (reduction) {
+    case Reduction::kProd:
+      return float_loops<ProdOf>(f64);
+    case Reduction::kMax:
+      return float_loops<MaxOf>(f64);
+    case Reduction::kMin:
+      return float_loops<MinOf>(f64);
+    default:
+      return float_loops<SumOf>(f64);
+  }
+}
+const RowLoops<float>* row_loops_f32() { return &kRows<float>; }
+const RowLoops<double>* row_loops_f64() { return &kRows<double>; }
+
+}  // namespace paddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paddle::cpu {
+namespace {
+
+HWY_EXPORT(float_reduce_loops);
+HWY_EXPORT(row_loops_f32);
+HWY_EXPORT(row_loops_f64);
+
+// ---- integers
+// ------------------------------------------------------------------------------------
+
+template <class A>
+struct IntegerFold {
+  static A start(Reduction r) {
+    switch (r) {
+      case Reduction::kProd:
+      case Reduction::kAll:
+        return 1;
+      case Reduction::kMax:
+        return std::numeric_limits<A>::lowest();
+      case Reduction::kMin:
+        return std::numeric_limits<A>::max();
+      default:
+        return 0;
+    }
+  }
+  template <Reduction kReduction, class T>
+  static A fold(A a, T x) {
+    if constexpr (kReduction == Reduction::kSum) {
+      return static_cast<A>(static_cast<uint64_t>(a) + static_cast<uint64_t>(x));
+    } else if constexpr (kReduction == Reduction::kProd) {
+      return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(x));
+    } else if constexpr (kReduction == Reduction::kMax) {
+      return static_cast<A>(x) > a ? static_cast<A>(x) : a;
+    } else if constexpr (kReduction == Reduction::kMin) {
+      return static_cast<A>(x) < a ? static_cast<A>(x) : a;
+    } else if constexpr (kReduction == Reduction::kAll) {
+      return a & static_cast<A>(x != T(0));
+    } else {
+      return a | static_cast<A>(x != T(0));
+    }
+  }
+};
+
+template <Reduction kReduction, class T, class A>
+ReduceLoops integer_loops() {
+  using Fold = IntegerFold<A>;
+  return {[](void* accumulator, const void* source, int64_t n) {
+            const T* const x = static_cast<const T*>(source);
+            A total = *static_cast<A*>(accumulator);
+            for (int64_t i = 0; i < n; ++i) total = Fold::template fold<kReduction>(total, x[i]);
+            *static_cast<A*>(accumulator) = total;
+          },
+          [](void*, int64_t) {},
+          [](void* accumulators, const void* source, int64_t n) {
+            const T* const x = static_cast<const T*>(source);
+            A* const a = static_cast<A*>(accumulators);
+            for (int64_t i = 0; i < n; ++i) a[i] = Fold::template fold<kReduction>(a[i], x[i]);
+          },
+          [](void* accumulators, const void* others, int64_t n) {
+            const A* const x = static_cast<const A*>(others);
+            A* const a = static_cast<A*>(accumulators);
+            for (int64_t i = 0; i < n; ++i) a[i] = Fold::template fold<kReduction>(a[i], x[i]);
+          },
+          [](void* accumulators, int64_t n) {
+            std::fill_n(static_cast<A*>(accumulators), n, Fold::start(kReduction));
+          },
+          1};
+}
+
+template <class T>
+ReduceLoops integer_loops_of(Reduction reduction) {
+  using A =
+      std::conditional_t<std::is_unsigned_v<T> && !std::is_same_v<T, bool>, uint64_t, int64_t>;
+  switch (reduction) {
+    case Reduction::kSum:
+      return integer_loops<Reduction::kSum, T, A>();
+    case Reduction::kProd:
+      return integer_loops<Reduction::kProd, T, A>();
+    case Reduction::kMax:
+      return integer_loops<Reduction::kMax, T, A>();
+    case Reduction::kMin:
+      return integer_loops<Reduction::kMin, T, A>();
+    case Reduction::kAll:
+      return integer_loops<Reduction::kAll, T, A>();
+    case Reduction::kAny:
+      return integer_loops<Reduction::kAny, T, A>();
+  }
+  return {};
+}
+
+}  // namespace
+
+ReduceLoops reduce_loops(Reduction reduction, DType compute) {
+  if (compute == DType::kF32 || compute == DType::kF64) {
+    ensure(reduction != Reduction::kAll && reduction != Reduction::kAny,
+           "logical reductions read floats as bool");
+    return HWY_DYNAMIC_DISPATCH(float_reduce_loops)(reduction, compute == DType::kF64);
+  }
+  return visit_dtype(compute, [&](auto tag) -> ReduceLoops {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>) return integer_loops_of<T>(reduction);
+    fail(ErrorCode::kInternal, "reduction in ", text(compute));
+  });
+}
+
+DType accumulator_type(DType compute) {
+  if (is_float(compute)) return DType::kF64;
+  return info(compute).kind == DTypeKind::kUnsigned ? DType::kU64 : DType::kI64;
+}
+
+template <>
+const RowLoops<float>& row_loops<float>() {
+  static const RowLoops<float>& loops = *HWY_DYNAMIC_DISPATCH(row_loops_f32)();
+  return loops;
+}
+template <>
+const RowLoops<double>& row_loops<double>() {
+  static const RowLoops<double>& loops = *HWY_DYNAMIC_DISPATCH(row_loops_f64)();
+  return loops;
+}
+
+}  // namespace paddle::cpu
+#endif

@@ -1,0 +1,281 @@
+// Convolutions by vectors of images and by vectors of pixels against plain sums in f64: odd sizes,
+// strides, padding, batches and rows that fill no vector, one thread and several, each instruction
+// set.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "hwy/targets.h"
+
+#include "base/parallel.h"
+#include "kernels/conv/chwn.h"
+#include "kernels/conv/chwn_simd.h"
+#include "kernels/conv/direct.h"
+#include "support/convolutions.h"
+#include "support/numbers.h"
+#include "tensor/tensor.h"
+
+namespace paddle {
+namespace {
+
+using namespace testing_support;
+using cpu::BatchConvolution;
+using cpu::BatchWeightGrad;
+using cpu::ConvFinish;
+using cpu::ConvShape;
+using cpu::RowConvolution;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+std::string text(const Convolution& c) {
+  return str(c.batch, " images ", c.height, " x ", c.width, ", ", c.in, " to ", c.out, " by ",
+             c.kernel_height, " x ", c.kernel_width, ", stride ", c.stride_height, " x ",
+             c.stride_width, ", padding ", c.top, " ", c.bottom, " ", c.left, " ", c.right);
+}
+
+const Convolution kCases[] = {
+    {1, 1, 1, 1, 1, 1, 1},
+    {16, 1, 6, 28, 28, 3, 3, 1, 1, 1, 1, 1, 1},
+    {17, 6, 16, 14, 14, 5, 5},
+    {33, 3, 5, 9, 1, 3, 1, 1, 1, 1, 1},
+    {5, 2, 3, 1, 13, 1, 4, 1, 1, 0, 0, 1, 3},
+    {32, 4, 7, 3, 2, 5, 6, 1, 1, 2, 3, 4, 1},
+    {20, 17, 2, 6, 5, 3, 3, 1, 1, 1, 0, 2, 1},
+    {64, 2, 9, 7, 6, 3, 2, 1, 1, 0, 0, 0, 0},
+    {48, 9, 17, 4, 4, 2, 2, 1, 1, 1, 1, 0, 0},
+    {3, 5, 4, 2, 2, 2, 2, 1, 1, 6, 7, 5, 4},
+    {16, 3, 12, 11, 10, 3, 5, 2, 2, 1, 1, 2, 2},
+    {31, 1, 13, 8, 9, 2, 3, 3, 2, 0, 1, 1, 0},
+    {12, 8, 8, 7, 11, 4, 1, 1, 3, 2, 1, 0, 0},
+    {40, 11, 10, 5, 5, 1, 1},
+    {16, 2, 3, 70, 33, 3, 3, 1, 1, 1, 1, 1, 1},
+    {1, 1, 6, 28, 28, 5, 5, 1, 1, 2, 2, 2, 2},
+    {2, 3, 9, 5, 50, 3, 3, 2, 1, 1, 0, 1, 2},
+    {1, 2, 17, 40, 16, 2, 1, 1, 1, 0, 1, 0, 0},
+};
+
+struct Operands {
+  explicit Operands(const ConvShape& s)
+      : x(numbers(s.batch * s.in_channels * s.height * s.width, 1)),
+        weight(numbers(s.out_channels * s.depth(), 2)),
+        grad(numbers(s.batch * s.out_channels * s.positions(), 3)) {}
+  std::vector<float> x, weight, grad;
+};
+
+/// Calls `body(place in x, in the weight, in the output)` for every product of the convolution.
+template <class Body>
+void products(const ConvShape& s, Body body) {
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t o = 0; o < s.out_channels; ++o)
+      for (int64_t c = 0; c < s.in_channels; ++c)
+        for (int64_t p = 0; p < s.positions(); ++p)
+          for (int64_t k = 0; k < s.kernel_height * s.kernel_width; ++k) {
+            const int64_t i = k / s.kernel_width, j = k % s.kernel_width;
+            const int64_t row = p / s.out_width * s.stride_height - s.top + i;
+            const int64_t column = p % s.out_width * s.stride_width - s.left + j;
+            if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
+            body(static_cast<size_t>(((n * s.in_channels + c) * s.height + row) * s.width + column),
+                 static_cast<size_t>(o * s.depth() + c * s.kernel_height * s.kernel_width + k),
+                 static_cast<size_t>((n * s.out_channels + o) * s.positions() + p));
+          }
+}
+
+/// A sum in f64, and that of the sizes of its terms, which its error is a part of.
+struct Sum {
+  double value = 0, size = 0;
+  void add(double term) {
+    value += term;
+    size += std::abs(term);
+  }
+};
+
+void expect_sums(const std::vector<float>& got, const std::vector<Sum>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (std::isnan(wanted[i].value)) {
+      ASSERT_TRUE(std::isnan(got[i])) << "at " << i;
+    } else {
+      ASSERT_NEAR(got[i], wanted[i].value, 1e-6 * wanted[i].size) << "at " << i;
+    }
+  }
+}
+
+/// What `run(results, scratch)` writes; neither may it read what was there before, nor write
+/// beyond.
+template <class Run>
+std::vector<float> computed(size_t count, size_t scratch_bytes, Run run) {
+  constexpr size_t kGuard = 64;
+  const auto guarded = [](size_t n) { return std::vector<float>(n + kGuard, kNaN); };
+  std::vector<float> results = guarded(count);
+  const auto scratch = Storage::allocate(scratch_bytes + kGuard);
+  std::fill_n(reinterpret_cast<float*>(scratch->data()), scratch_bytes / sizeof(float), kNaN);
+  std::fill_n(scratch->data() + scratch_bytes, kGuard, std::byte{0x5a});
+  run(results.data(), scratch->data());
+  for (size_t i = 0; i < kGuard; ++i) {
+    EXPECT_TRUE(std::isnan(results[count + i]));
+    EXPECT_EQ(scratch->data()[scratch_bytes + i], std::byte{0x5a});
+  }
+  results.resize(count);
+  return results;
+}
+
+std::vector<float> forward(const auto& convolution, const Operands& at,
+                           const ConvFinish& finish = {}) {
+  return computed(at.grad.size(), convolution.scratch_bytes(), [&](float* y, std::byte* scratch) {
+    convolution.run(at.x.data(), at.weight.data(), finish, y, scratch);
+  });
+}
+
+void expect_all(const ConvShape& s, const Operands& at) {
+  std::vector<Sum> y(at.grad.size()), dx(at.x.size()), dw(at.weight.size());
+  products(s, [&](size_t x, size_t w, size_t out) {
+    y[out].add(static_cast<double>(at.x[x]) * at.weight[w]);
+    dx[x].add(static_cast<double>(at.grad[out]) * at.weight[w]);
+    dw[w].add(static_cast<double>(at.grad[out]) * at.x[x]);
+  });
+  expect_sums(forward(BatchConvolution::forward(s), at), y);
+  // By rows, weights are multiplied with the padding's zeros as well.
+  const bool finite =
+      std::none_of(at.weight.begin(), at.weight.end(), [](float v) { return v != v; });
+  if (s.stride_width == 1 && finite) expect_sums(forward(RowConvolution(s), at), y);
+  const BatchWeightGrad weight_grad(s);
+  expect_sums(computed(dw.size(), weight_grad.scratch_bytes(),
+                       [&](float* out, std::byte* scratch) {
+                         weight_grad.run(at.x.data(), at.grad.data(), out, scratch);
+                       }),
+              dw);
+  if (s.stride_height > 1 || s.stride_width > 1) return;
+  const auto input_grad = BatchConvolution::input_grad(s);
+  expect_sums(computed(dx.size(), input_grad.scratch_bytes(),
+                       [&](float* out, std::byte* scratch) {
+                         input_grad.run(at.grad.data(), at.weight.data(), {}, out, scratch);
+                       }),
+              dx);
+}
+
+struct Machine {
+  int threads;
+  int64_t without;  ///< instruction sets that are not used
+};
+
+constexpr int64_t kFromAvx512 = HWY_AVX3 | (HWY_AVX3 - 1), kFromAvx2 = HWY_AVX2 | (HWY_AVX2 - 1);
+
+class NarrowConv : public testing::TestWithParam<Machine> {
+ protected:
+  void SetUp() override {
+    set_thread_count(GetParam().threads);
+    hwy::DisableTargets(GetParam().without);
+  }
+  void TearDown() override {
+    set_thread_count(available_cores());
+    hwy::DisableTargets(0);
+  }
+};
+
+TEST_P(NarrowConv, GiveTheSums) {
+  for (const Convolution& c : kCases) {
+    SCOPED_TRACE(text(c));
+    const ConvShape s = c.shape();
+    expect_all(s, Operands(s));
+  }
+}
+
+TEST_P(NarrowConv, KeepNaNToItsSums) {
+  for (const Convolution& c : kCases) {
+    SCOPED_TRACE(text(c));
+    const ConvShape s = c.shape();
+    for (const auto values : {&Operands::x, &Operands::weight, &Operands::grad}) {
+      Operands at(s);
+      (at.*values)[(at.*values).size() / 3] = kNaN;
+      expect_all(s, at);
+    }
+  }
+}
+
+TEST_P(NarrowConv, AddBoundAndApply) {
+  const ConvShape s = Convolution{19, 3, 11, 6, 7, 3, 3, 1, 1, 1, 1, 1, 1}.shape();
+  const Operands at(s);
+  const std::vector<float> bias = numbers(s.out_channels, 4);
+  std::vector<Sum> wanted(at.grad.size());
+  products(s, [&](size_t x, size_t w, size_t out) {
+    wanted[out].add(static_cast<double>(at.x[x]) * at.weight[w]);
+  });
+  for (size_t i = 0; i < wanted.size(); ++i)
+    wanted[i].add(bias[i / static_cast<size_t>(s.positions()) % bias.size()]);
+  ConvFinish finish;
+  finish.bias = bias.data();
+  const auto expect_both = [&](const std::vector<Sum>& sums) {
+    expect_sums(forward(BatchConvolution::forward(s), at, finish), sums);
+    expect_sums(forward(RowConvolution(s), at, finish), sums);
+  };
+  expect_both(wanted);
+
+  std::vector<Sum> bound = wanted;
+  for (Sum& sum : bound) sum.value = std::max(sum.value, 0.0);
+  finish.least = 0;
+  expect_both(bound);
+
+  for (Sum& sum : wanted) sum.value = 0.25 * sum.value + 2;
+  finish.least = -std::numeric_limits<float>::infinity();
+  const double params[] = {0.25, 2};
+  finish.params = params;
+  finish.loop = multiply_and_add;
+  expect_both(wanted);
+}
+
+TEST_P(NarrowConv, LetNaNPassTheBound) {
+  const ConvShape s = Convolution{16, 1, 1, 3, 3, 1, 1}.shape();
+  Operands at(s);
+  at.x[5] = kNaN;
+  ConvFinish finish;
+  finish.least = 0;
+  EXPECT_TRUE(std::isnan(forward(BatchConvolution::forward(s), at, finish)[5]));
+  EXPECT_TRUE(std::isnan(forward(RowConvolution(s), at, finish)[5]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, NarrowConv,
+                         testing::Values(Machine{1, 0}, Machine{2, 0}, Machine{5, 0},
+                                         Machine{2, kFromAvx512}, Machine{2, kFromAvx2}));
+
+TEST(BatchConv, SavesTimeForFewChannelsAndManyImages) {
+  if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
+  const auto shape = [](int64_t batch, int64_t in, int64_t out) {
+    return Convolution{batch, in, out, 14, 14, 5, 5}.shape();
+  };
+  EXPECT_GT(BatchConvolution::saving(shape(64, 1, 6)), 1.3);
+  EXPECT_LT(BatchConvolution::saving(shape(64, 32, 32)), 1.1);
+  EXPECT_LT(BatchConvolution::saving(shape(1, 1, 6)), 0.1);
+  EXPECT_GT(BatchConvolution::input_grad_saving(shape(64, 6, 16)), 1.3);
+  EXPECT_LT(BatchConvolution::input_grad_saving(shape(64, 32, 32)), 1.1);
+  EXPECT_GT(BatchWeightGrad::saving(shape(64, 1, 6)), 1.3);
+  EXPECT_LT(BatchWeightGrad::saving(shape(64, 16, 16)), 1.1);
+
+  ConvShape s = shape(64, 1, 6);
+  s.channels_last = true;
+  EXPECT_EQ(BatchConvolution::saving(s), 0);
+  s = shape(64, 2, 6);
+  s.groups = 2;
+  EXPECT_EQ(BatchConvolution::saving(s), 0);
+  s = shape(64, 6, 16);
+  s.stride_width = 2;
+  EXPECT_EQ(BatchConvolution::input_grad_saving(s), 0);
+}
+
+TEST(RowConv, SavesTimeForFewChannelsAndWideImages) {
+  if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
+  const auto shape = [](int64_t in, int64_t out, int64_t width) {
+    return Convolution{1, in, out, 14, width, 1, 1}.shape();
+  };
+  EXPECT_GT(RowConvolution::saving(shape(1, 6, 28)), 1.3);
+  EXPECT_LT(RowConvolution::saving(shape(32, 32, 64)), 1.1);
+  EXPECT_LT(RowConvolution::saving(shape(1, 6, 1)), 0.1);
+  ConvShape s = shape(1, 6, 28);
+  s.stride_width = 2;
+  EXPECT_EQ(RowConvolution::saving(s), 0);
+}
+
+}  // namespace
+}  // namespace paddle
