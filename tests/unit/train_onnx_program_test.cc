@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "ir/tracer.h"
 #include "model/evaluator.h"
+#include "ops/call.h"
 #include "runtime/execute.h"
 #include "support/onnx_bytes.h"
 #include "train/ports.h"
@@ -129,16 +130,15 @@ std::vector<double> outputs_of(const model::Program& program, Store& store, bool
 
 TEST_F(OnnxProgram, TrainingModeIsThatOfTheStep) {
   // Batch normalisation and dropout that the file has in training mode.
-  write(onnx_graph(
-      {onnx_node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"},
-                 {"n", "next_mean", "next_variance"},
-                 {int_attribute("training_mode", 1), float_attribute("momentum", 0.75f),
-                  float_attribute("epsilon", 0)}),
-       onnx_node("Dropout", {"n", "ratio", "training"}, {"y"})},
-      {value_info("x", 1, {"batch", "1"})}, {value_info("y", 1, {"batch", "1"})},
-      {floats("scale", {1}, {2}), floats("shift", {1}, {10}), floats("mean", {1}, {7}),
-       floats("variance", {1}, {9}), floats("ratio", {}, {0.5}),
-       onnx_tensor("training", 9, {}, std::string(1, 1))}));
+  write(onnx_graph({onnx_node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"},
+                              {"n", "next_mean", "next_variance"},
+                              {int_attribute("training_mode", 1),
+                               float_attribute("momentum", 0.75f), float_attribute("epsilon", 0)}),
+                    onnx_node("Dropout", {"n", "ratio", "training"}, {"y"})},
+                   {value_info("x", 1, {"batch", "1"})}, {value_info("y", 1, {"batch", "1"})},
+                   {floats("scale", {1}, {2}), floats("shift", {1}, {10}), floats("mean", {1}, {7}),
+                    floats("variance", {1}, {9}), floats("ratio", {}, {0.5}),
+                    onnx_tensor("training", 9, {}, std::string(1, 1))}));
   const auto program = read_onnx_program(path_);
   Store store;
   // (2 - 7) / 3 * 2 + 10 and (4 - 7) / 3 * 2 + 10, and nothing dropped.
