@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "ir/tracer.h"
 #include "model/evaluator.h"
+#include "ops/call.h"
 #include "runtime/execute.h"
 #include "support/onnx_bytes.h"
 #include "train/ports.h"
