@@ -233,11 +233,11 @@ int run(int argc, char** argv) {
   if (!rules.empty()) load.compile.rules = passes::read_rules(rules);
   load.compile.codegen = !no_codegen;
   load.compile.slices = !no_slices;
-  load.compile.winograd = !no_winograd;
+  load.compile.policy.allow_winograd = !no_winograd;
   input.paths.assign(arguments.begin() + 1, arguments.end());
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
-  load.compile.once = benchmark == 0 && prompt->count() == 0 && input.data.empty() &&
-                      infer::is_one_batch(arguments[0], input);
+  load.compile.policy.skip_prepack = benchmark == 0 && prompt->count() == 0 && input.data.empty() &&
+                                     infer::is_one_batch(arguments[0], input);
   load.given = infer::given_arrays(arguments[0], input);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
   std::optional<Phase> phase(std::in_place, "loading the model");

@@ -16,8 +16,8 @@
 namespace paddle::codegen {
 namespace {
 
-using cpu::GroupNode;
-using cpu::GroupProgram;
+using cpu::FusionNode;
+using cpu::FusionProgram;
 using cpu::StridedReader;
 
 constexpr size_t kBufferBytes = 16 * 1024;  // operands brought into order, in the first-level cache
@@ -95,7 +95,7 @@ class CompiledGroup final : public Kernel {
   struct Written {
     std::array<std::byte*, kMaxPointers> memory;
     std::array<int64_t, kMaxPointers> first;
-    std::array<std::byte*, cpu::kMaxGroupReductions> accumulators;
+    std::array<std::byte*, cpu::kMaxFusionReductions> accumulators;
     int64_t folds_from = 0;
   };
   /// The rows that a run of the code begins with, by merged axes.
@@ -103,15 +103,15 @@ class CompiledGroup final : public Kernel {
     int64_t column, row, outer;
   };
 
-  void add_stores(const FusedRequest& request, const GroupProgram& program);
+  void add_stores(const FusedRequest& request, const FusionProgram& program);
   void lay_out(const FusedRequest& request);
-  bool lay_out_folds(const FusedRequest& request, const cpu::ReduceFrame& frame,
+  bool lay_out_folds(const FusedRequest& request, const cpu::ReduceSchedule& schedule,
                      const std::vector<int64_t>& axes);
   Place place_of(int64_t at) const;
   int64_t offset_of(const Read& read, const Place& place) const;
   void merge_axes(const Dims& shape);
   void choose_blocks();
-  std::string describe(const FusedRequest& request, const GroupProgram& program) const;
+  std::string describe(const FusedRequest& request, const FusionProgram& program) const;
   Written written_to(void* const* results) const;
   void run_range(void* const* operands, const Written& written, int64_t begin, int64_t end) const;
   void run_reductions(const RunContext& context, void* const* operands, void* const* results) const;
@@ -123,7 +123,7 @@ class CompiledGroup final : public Kernel {
   std::vector<int64_t> store_items_;  ///< bytes of an element
   std::vector<size_t> reduced_;       ///< the store that each reduction reads; none if code folds
   std::optional<Read> accumulators_;  ///< of the code's folds
-  std::optional<cpu::GroupReductions> reductions_;
+  std::optional<cpu::FusionReductions> reductions_;
   int64_t reduced_block_ = 0;         ///< elements that are folded at once after the code has run
   std::vector<int64_t> row_strides_;  ///< bytes, of operands and results
   Dims shape_;                        ///< merged axes; the last is a row
@@ -224,13 +224,13 @@ void CompiledGroup::lay_out(const FusedRequest& request) {
 
 /// Lays operands out so that the code can fold what it computes: in rows that accumulators lie side
 /// by side for, or that are a run or whole groups of lanes of one. False if rows are too short.
-bool CompiledGroup::lay_out_folds(const FusedRequest& request, const cpu::ReduceFrame& frame,
+bool CompiledGroup::lay_out_folds(const FusedRequest& request, const cpu::ReduceSchedule& schedule,
                                   const std::vector<int64_t>& axes) {
   const std::vector<Read> before = reads_;
   std::vector<bool> reduced(request.shape.size(), axes.empty());
   for (const int64_t axis : axes) reduced[static_cast<size_t>(axis)] = true;
   Read read;
-  read.item = frame.inner_kept ? 8 : std::min(frame.inner, cpu::kMaxRunLanes) * 8;
+  read.item = schedule.inner_kept ? 8 : std::min(schedule.inner, cpu::kMaxRunLanes) * 8;
   read.strides.resize(request.shape.size(), 0);
   int64_t stride = 1;
   for (size_t axis = request.shape.size(); axis-- > 0;) {
@@ -240,7 +240,7 @@ bool CompiledGroup::lay_out_folds(const FusedRequest& request, const cpu::Reduce
   }
   reads_.push_back(std::move(read));
   lay_out(request);
-  if (row_ >= kFoldRow && (frame.inner_kept || row_ == frame.inner || row_ % kFoldRow == 0)) {
+  if (row_ >= kFoldRow && (schedule.inner_kept || row_ == schedule.inner || row_ % kFoldRow == 0)) {
     accumulators_ = std::move(reads_.back());
     reads_.pop_back();
     return true;
@@ -272,14 +272,14 @@ void CompiledGroup::choose_blocks() {
 }
 
 std::string CompiledGroup::describe(const FusedRequest& request,
-                                    const GroupProgram& program) const {
+                                    const FusionProgram& program) const {
   std::string text;
   size_t read = 0;
-  for (const GroupNode& node : program.nodes) {
+  for (const FusionNode& node : program.nodes) {
     const char* const type = type_name(node.type);
     if (!type) return {};
     switch (node.kind) {
-      case GroupNode::Kind::kRead: {
+      case FusionNode::Kind::kRead: {
         const Read& r = reads_[read++];
         const char* const memory = type_name(request.operands[r.operand].dtype);
         if (!memory) return {};
@@ -288,10 +288,10 @@ std::string CompiledGroup::describe(const FusedRequest& request,
         text += str("read ", memory, " ", type, vector ? " vector" : row ? " row" : " scalar");
         break;
       }
-      case GroupNode::Kind::kConvert:
+      case FusionNode::Kind::kConvert:
         text += str("convert ", type, " ", node.inputs[0]);
         break;
-      case GroupNode::Kind::kApply:
+      case FusionNode::Kind::kApply:
         if (node.step.name.empty()) return {};
         text += str("apply ", node.step.name, " ", type, " ", node.inputs.size());
         for (const int input : node.inputs) text += str(" ", input);
@@ -318,10 +318,10 @@ std::string CompiledGroup::describe(const FusedRequest& request,
     ++store;
   }
   if (accumulators_) {
-    for (const cpu::GroupReduction& r : program.reductions) {
+    for (const cpu::FusionReduction& r : program.reductions) {
       const char* const kinds[] = {"sum", "prod", "max", "min"};
       text += str("fold ", kinds[static_cast<size_t>(r.call.reduction)], " ", r.node,
-                  reductions_->frame().inner_kept ? " elements" : " lanes", "\n");
+                  reductions_->schedule().inner_kept ? " elements" : " lanes", "\n");
     }
   }
   return text;
@@ -329,7 +329,7 @@ std::string CompiledGroup::describe(const FusedRequest& request,
 
 /// What is folded after the code has run is read where it is a result, else in the first-level
 /// cache.
-void CompiledGroup::add_stores(const FusedRequest& request, const GroupProgram& program) {
+void CompiledGroup::add_stores(const FusedRequest& request, const FusionProgram& program) {
   for (const auto& [node, result] : program.stores) {
     stores_.push_back(result);
     store_items_.push_back(item_size(request.results[static_cast<size_t>(result)].dtype));
@@ -341,15 +341,15 @@ void CompiledGroup::add_stores(const FusedRequest& request, const GroupProgram& 
   }
   int64_t bytes = 0;
   for (size_t k = 0; k < program.reductions.size(); ++k) {
-    const cpu::GroupReduction& r = program.reductions[k];
-    const auto is_read = [&](const cpu::GroupStore& store) {
+    const cpu::FusionReduction& r = program.reductions[k];
+    const auto is_read = [&](const cpu::FusionStore& store) {
       return store.node == r.node &&
              request.results[static_cast<size_t>(store.result)].dtype == r.operand;
     };
     const auto store = std::find_if(program.stores.begin(), program.stores.end(), is_read);
     const auto earlier = std::find_if(
         program.reductions.begin(), program.reductions.begin() + static_cast<ptrdiff_t>(k),
-        [&](const cpu::GroupReduction& other) { return other.node == r.node; });
+        [&](const cpu::FusionReduction& other) { return other.node == r.node; });
     if (store != program.stores.end()) {
       reduced_.push_back(static_cast<size_t>(store - program.stores.begin()));
     } else if (earlier != program.reductions.begin() + static_cast<ptrdiff_t>(k)) {
@@ -371,11 +371,11 @@ bool CompiledGroup::build(const FusedRequest& request, Compiler& compiler, bool 
   if (vector_bytes < 32 || request.results.empty()) return false;
   size_ = element_count(std::span<const int64_t>(request.shape));
   if (size_ == 0) return false;
-  const auto program = cpu::group_program(request);
+  const auto program = cpu::build_fusion_program(request);
   if (!program) return false;
   if (!any_size && size_ * program->cost < kSmall) return false;
-  for (const GroupNode& node : program->nodes)
-    if (node.kind == GroupNode::Kind::kRead) {
+  for (const FusionNode& node : program->nodes)
+    if (node.kind == FusionNode::Kind::kRead) {
       Read& read = reads_.emplace_back();
       read.operand = static_cast<size_t>(node.operand);
       read.item = item_size(request.operands[read.operand].dtype);
@@ -384,11 +384,11 @@ bool CompiledGroup::build(const FusedRequest& request, Compiler& compiler, bool 
   bool laid_out = false;
   if (!program->reductions.empty()) {
     const std::vector<int64_t>& axes = program->reductions[0].call.axes;
-    laid_out = lay_out_folds(request, cpu::ReduceFrame(request.shape, axes), axes);
+    laid_out = lay_out_folds(request, cpu::ReduceSchedule(request.shape, axes), axes);
   }
   if (!laid_out) lay_out(request);
   add_stores(request, *program);
-  if (reductions_ && !reductions_->pays()) return false;
+  if (reductions_ && !reductions_->is_profitable()) return false;
   choose_blocks();
   const std::string text = describe(request, *program);
   if (text.empty()) return false;
@@ -430,9 +430,9 @@ void CompiledGroup::run_reductions(const RunContext& context, void* const* opera
 
     Worker(const CompiledGroup& g, void* const* from, void* const* to)
         : group(g), operands(from), written(g.written_to(to)) {}
-    void operator()(const cpu::GroupReductions::Piece& piece) {
-      const int64_t at = piece.at, end = at + piece.size();
-      std::copy(std::begin(piece.accumulators), std::end(piece.accumulators),
+    void operator()(const cpu::FusionReductions::Tile& tile) {
+      const int64_t at = tile.at, end = at + tile.size();
+      std::copy(std::begin(tile.accumulators), std::end(tile.accumulators),
                 written.accumulators.begin());
       written.folds_from = at;
       std::byte* next = reduced;
@@ -444,12 +444,12 @@ void CompiledGroup::run_reductions(const RunContext& context, void* const* opera
       }
       group.run_range(operands, written, at, end);
       if (group.accumulators_) return;
-      const void* values[cpu::kMaxGroupReductions];
+      const void* values[cpu::kMaxFusionReductions];
       for (size_t k = 0; k < group.reduced_.size(); ++k) {
         const size_t s = group.reduced_[k];
         values[k] = written.memory[s] + (at - written.first[s]) * group.store_items_[s];
       }
-      group.reductions_->fold(piece, values);
+      group.reductions_->fold(tile, values);
     }
   };
   reductions_->run(context, results, [&] { return Worker(*this, operands, results); });
@@ -477,7 +477,7 @@ void CompiledGroup::run_range(void* const* operands, const Written& written, int
                               int64_t end) const {
   // Each buffer begins at a multiple of 64 bytes.
   alignas(64) std::byte buffers[kBufferBytes + 64 * kMaxPointers];
-  void* pointers[kMaxPointers + cpu::kMaxGroupReductions];
+  void* pointers[kMaxPointers + cpu::kMaxFusionReductions];
   const int64_t folds_from =
       accumulators_ ? offset_of(*accumulators_, place_of(written.folds_from)) : 0;
   for (int64_t at = begin; at < end;) {

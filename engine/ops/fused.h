@@ -25,9 +25,9 @@ struct FusedRequest {
   std::vector<Layout> operands;
   /// Contiguous, of the shape or what reductions make of it.
   std::vector<Layout> results;
-  std::vector<int> result_values;       ///< per result: the value that it takes
-  bool compile = false;                 ///< machine code may be made for it
-  bool winograd = false, once = false;  ///< as KernelRequest's
+  std::vector<int> result_values;  ///< per result: the value that it takes
+  bool compile = false;            ///< machine code may be generated for it
+  ExecutionPolicy policy = {};
 };
 
 /// Returns null to decline.

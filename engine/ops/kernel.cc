@@ -37,11 +37,11 @@ std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request) {
   const auto it = kernels().find(request.op.name());
   if (it == kernels().end()) return nullptr;
   if (const std::string& wanted = wanted_backend(); !wanted.empty()) {
-    KernelRequest forced = request;
-    forced.forced = true;
+    KernelRequest pinned = request;
+    pinned.policy.backend_pinned = true;
     for (const Entry& entry : it->second)
       if (entry.backend == wanted)
-        if (auto kernel = entry.prepare(forced)) return kernel;
+        if (auto kernel = entry.prepare(pinned)) return kernel;
   }
   for (const Entry& entry : it->second)
     if (auto kernel = entry.prepare(request)) return kernel;

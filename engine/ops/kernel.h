@@ -13,6 +13,21 @@
 
 namespace paddle {
 
+/// How kernels are chosen and prepared. Compile options carry one, and every request of a plan gets
+/// it whole.
+struct ExecutionPolicy {
+  /// Constant 3 × 3 convolutions may use the Winograd transform, which costs some of the last bits.
+  bool allow_winograd = false;
+  /// Few runs are expected: do not prepack constants, which takes memory and as long as a run.
+  bool skip_prepack = false;
+  /// The kernel runs once and its shapes may never come again: decline what takes longer to prepare
+  /// than another kernel takes to run.
+  bool single_run = false;
+  /// This backend was asked for (BackendScope): decline only what cannot be computed, not what
+  /// another backend computes faster.
+  bool backend_pinned = false;
+};
+
 struct KernelRequest {
   const Op& op;
   const Attrs& attrs;
@@ -24,17 +39,7 @@ struct KernelRequest {
   /// For those of the trait kSkipsUnread, results after the first that nobody reads have their
   /// shape but present = false, and a null pointer in `run`. Eager mode reads every result.
   std::span<const Layout> results;
-  /// This backend was asked for (BackendScope): decline only what cannot be computed, not what
-  /// another backend computes faster.
-  bool forced = false;
-  /// Convolutions by constants may multiply transformed numbers, which costs some of the last bits.
-  bool winograd = false;
-  /// Few runs are expected: constants are not brought into another form beforehand, which takes
-  /// memory and as long as a run.
-  bool once = false;
-  /// The kernel runs once, and its shapes may never come again: decline what takes longer to
-  /// prepare than another kernel takes to run.
-  bool single_run = false;
+  ExecutionPolicy policy = {};
 };
 
 /// Gives memory to a kernel whose result shapes are known only while it runs.

@@ -63,8 +63,8 @@ std::unique_ptr<Executable> optimized(std::shared_ptr<ir::Function> function,
                                       const passes::Observer& observe) {
   passes::run_standard(*function, pass_options(compile), observe);
   options.plan.codegen = compile.codegen;
-  options.plan.winograd = compile.winograd && !compile.exact;
-  options.plan.once = compile.once;
+  options.plan.policy = compile.policy;
+  if (compile.exact) options.plan.policy.allow_winograd = false;
   options.plan.slice_bytes = compile.slices && !compile.exact ? cache_share() : 0;
   return std::make_unique<Executable>(std::move(function), std::move(options));
 }

@@ -16,8 +16,7 @@ struct CompileOptions {
   bool rewrites = true;  ///< rules
   bool codegen = true;   ///< groups as machine code (PlanOptions::codegen)
   bool slices = true;    ///< large values in parts that fit in the cache (PlanOptions::slice_bytes)
-  bool winograd = true;  ///< convolutions with fewer multiplications (PlanOptions::winograd)
-  bool once = false;     ///< one run is all there will be (PlanOptions::once)
+  ExecutionPolicy policy = {.allow_winograd = true};
   /// Only what gives the bits of the operations one by one: no layouts, no rewrites, no slices, no
   /// transformed convolutions, and no groups that keep values between 16-bit operations in float32.
   bool exact = false;

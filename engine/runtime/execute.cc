@@ -35,9 +35,9 @@ void register_backends() {
     register_fused(cpu::prepare_fused_group);
     register_fused(codegen::prepare_compiled_group);
     register_fused(onednn::prepare_with_epilogue);
-    register_takes_along(onednn::takes_along);
-    quantized::register_takes_integers(onednn::takes_integers);
-    quantized::register_takes_values(onednn::takes_values);
+    register_takes_along(onednn::can_fuse_epilogue);
+    quantized::register_takes_integers(onednn::int8_weights_are_faster);
+    quantized::register_takes_values(onednn::int8_matmul_is_faster);
   });
 }
 
@@ -173,7 +173,7 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
                                       .attrs = attrs,
                                       .operands = layouts,
                                       .results = result_layouts,
-                                      .single_run = single_runs});
+                                      .policy = {.single_run = single_runs}});
   if (!kernel) return std::nullopt;
   std::shared_ptr<Storage> scratch;
   RunContext context;

@@ -71,10 +71,8 @@ struct PlanOptions {
   std::shared_ptr<Profile> profile = {};
   /// Groups are compiled to machine code, where there is a compiler.
   bool codegen = true;
-  /// 3 × 3 convolutions by constants may take fewer multiplications (KernelRequest::winograd).
-  bool winograd = false;
-  /// The plan runs once (KernelRequest::once).
-  bool once = false;
+  /// For all kernels of the plan; kernels inside loops and batch tiles always prepack.
+  ExecutionPolicy policy = {};
   /// Operations whose values take more bytes than this are computed for a part of their rows at a
   /// time, where that is possible (runtime/row_slices.h); 0: never.
   int64_t slice_bytes = 0;

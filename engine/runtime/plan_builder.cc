@@ -429,8 +429,7 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
                                        .attrs = attrs,
                                        .operands = operand_layouts,
                                        .results = result_layouts,
-                                       .winograd = plan_.options_.winograd,
-                                       .once = once()});
+                                       .policy = policy()});
   if (!instruction.kernel)
     fail(ErrorCode::kUsage, op.name(), ": there is no kernel for ",
          operation.operands.empty() || !operation.operands[0] ? operation.results[0]->type
@@ -524,8 +523,7 @@ bool PlanBuilder::build_group(const ir::Operation& operation,
       request.operands[i] =
           Layout::contiguous(request.operands[i].dtype, request.operands[i].shape);
   request.compile = plan_.options_.codegen;
-  request.winograd = plan_.options_.winograd;
-  request.once = once();
+  request.policy = policy();
   auto kernel = prepare_fused(request);
   if (!kernel) return false;
   Instruction instruction;

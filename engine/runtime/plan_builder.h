@@ -57,8 +57,12 @@ class PlanBuilder {
   bool replaces(const ir::Value* value, size_t input) const;
   void place_outputs(int copies, int end);
   void extend_buffers();
-  /// True for kernels that run a single time in all.
-  bool once() const { return plan_.options_.once && !run_ && loops_ == 0; }
+  /// The plan's policy; kernels inside loops and batch tiles run often, so they prepack constants.
+  ExecutionPolicy policy() const {
+    ExecutionPolicy policy = plan_.options_.policy;
+    policy.skip_prepack = policy.skip_prepack && !run_ && loops_ == 0;
+    return policy;
+  }
   Placement& at(const ir::Value* value) {
     return plan_.placements_[static_cast<size_t>(value->id)];
   }

@@ -20,7 +20,7 @@ namespace {
 
 using namespace testing_support;
 using cpu::ConvShape;
-using cpu::PixelWeightGrad;
+using cpu::Im2colWeightGrad;
 
 const Convolution kCases[] = {
     {1, 1, 1, 1, 1, 1, 1},
@@ -40,20 +40,20 @@ struct Sum {
 /// [out, in, row, column], in f64.
 std::vector<Sum> sums(const ConvShape& s, const std::vector<float>& x,
                       const std::vector<float>& dy) {
-  std::vector<Sum> dw(static_cast<size_t>(s.out_channels * s.depth()));
-  const int64_t places = s.kernel_height * s.kernel_width;
+  std::vector<Sum> dw(static_cast<size_t>(s.out_channels * s.window_size()));
+  const int64_t kernel_positions = s.kernel_height * s.kernel_width;
   for (int64_t p = 0; p < s.batch * s.positions(); ++p)
-    for (int64_t place = 0; place < places; ++place) {
+    for (int64_t position = 0; position < kernel_positions; ++position) {
       const int64_t at = p % s.positions();
-      const int64_t row = at / s.out_width * s.stride_height - s.top + place / s.kernel_width;
-      const int64_t column = at % s.out_width * s.stride_width - s.left + place % s.kernel_width;
+      const int64_t row = at / s.out_width * s.stride_height - s.top + position / s.kernel_width;
+      const int64_t column = at % s.out_width * s.stride_width - s.left + position % s.kernel_width;
       if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
       const int64_t pixel = (p / s.positions() * s.height + row) * s.width + column;
       for (int64_t o = 0; o < s.out_channels; ++o)
         for (int64_t c = 0; c < s.in_channels; ++c) {
           const double term = static_cast<double>(dy[static_cast<size_t>(p * s.out_channels + o)]) *
                               x[static_cast<size_t>(pixel * s.in_channels + c)];
-          Sum& sum = dw[static_cast<size_t>((o * s.in_channels + c) * places + place)];
+          Sum& sum = dw[static_cast<size_t>((o * s.in_channels + c) * kernel_positions + position)];
           sum.value += term;
           sum.size += std::abs(term);
         }
@@ -88,7 +88,7 @@ TEST_P(PixelGrads, GiveTheSums) {
     const auto dy = numbers(s.batch * s.positions() * s.out_channels, 2);
     const std::vector<Sum> wanted = sums(s, x, dy);
 
-    const PixelWeightGrad gradient(s);
+    const Im2colWeightGrad gradient(s);
     constexpr size_t kGuard = 64;
     std::vector<float> dw(wanted.size() + kGuard, kNaN);
     const auto scratch = Storage::allocate(gradient.scratch_bytes() + kGuard);

@@ -176,8 +176,8 @@ TEST(PoolLoops, SquaresAndTheirPlaces) {
     }
     std::vector<float> out(static_cast<size_t>(kRows * n)), plain = out, back(x.size(), 7);
     std::vector<int32_t> places(out.size());
-    largest_of_squares(x.data(), width, kRows, n, out.data(), places.data());
-    largest_of_squares(x.data(), width, kRows, n, plain.data(), nullptr);
+    max_pool_2x2(x.data(), width, kRows, n, out.data(), places.data());
+    max_pool_2x2(x.data(), width, kRows, n, plain.data(), nullptr);
     for (int32_t r = 0; r < kRows; ++r) {
       const int32_t first = 2 * r * width;
       const float *top = x.data() + first, *bottom = top + width;
@@ -192,7 +192,7 @@ TEST(PoolLoops, SquaresAndTheirPlaces) {
         out[at] = static_cast<float>(at + 1);
       }
     }
-    EXPECT_TRUE(spread_to_squares(out.data(), places.data(), kRows, n, width, back.data()));
+    EXPECT_TRUE(max_pool_2x2_grad(out.data(), places.data(), kRows, n, width, back.data()));
     for (int32_t r = 0; r < kRows; ++r)
       for (int32_t j = 0; j < n; ++j)
         for (const int32_t step : {0, 1, width, width + 1}) {
@@ -202,7 +202,7 @@ TEST(PoolLoops, SquaresAndTheirPlaces) {
         }
     if (n == 0) continue;
     places[static_cast<size_t>(n / 2)] = -1;
-    EXPECT_FALSE(spread_to_squares(out.data(), places.data(), kRows, n, width, back.data()));
+    EXPECT_FALSE(max_pool_2x2_grad(out.data(), places.data(), kRows, n, width, back.data()));
   }
 }
 

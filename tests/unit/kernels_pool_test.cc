@@ -126,7 +126,7 @@ TEST_P(MaxPoolGrad, SquaresTellOfOtherPlaces) {
   for (const Plane& p : kPlanes) {
     std::vector<float> out(static_cast<size_t>(p.height * p.width));
     const auto complete = [&](const Given& from) {
-      return cpu::spread_to_squares(from.grad.data(), from.places.data(), p.out_height, p.out_width,
+      return cpu::max_pool_2x2_grad(from.grad.data(), from.places.data(), p.out_height, p.out_width,
                                     static_cast<int32_t>(p.width), out.data());
     };
     const Plane one{1, p.height, p.width, p.out_height, p.out_width};

@@ -22,11 +22,11 @@ namespace paddle {
 namespace {
 
 using namespace testing_support;
-using cpu::BatchConvolution;
-using cpu::BatchWeightGrad;
-using cpu::ConvFinish;
+using cpu::BoundEpilogue;
+using cpu::ChwnConvolution;
+using cpu::ChwnWeightGrad;
 using cpu::ConvShape;
-using cpu::RowConvolution;
+using cpu::DirectConvolution;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
@@ -60,7 +60,7 @@ const Convolution kCases[] = {
 struct Operands {
   explicit Operands(const ConvShape& s)
       : x(numbers(s.batch * s.in_channels * s.height * s.width, 1)),
-        weight(numbers(s.out_channels * s.depth(), 2)),
+        weight(numbers(s.out_channels * s.window_size(), 2)),
         grad(numbers(s.batch * s.out_channels * s.positions(), 3)) {}
   std::vector<float> x, weight, grad;
 };
@@ -77,9 +77,10 @@ void products(const ConvShape& s, Body body) {
             const int64_t row = p / s.out_width * s.stride_height - s.top + i;
             const int64_t column = p % s.out_width * s.stride_width - s.left + j;
             if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
-            body(static_cast<size_t>(((n * s.in_channels + c) * s.height + row) * s.width + column),
-                 static_cast<size_t>(o * s.depth() + c * s.kernel_height * s.kernel_width + k),
-                 static_cast<size_t>((n * s.out_channels + o) * s.positions() + p));
+            body(
+                static_cast<size_t>(((n * s.in_channels + c) * s.height + row) * s.width + column),
+                static_cast<size_t>(o * s.window_size() + c * s.kernel_height * s.kernel_width + k),
+                static_cast<size_t>((n * s.out_channels + o) * s.positions() + p));
           }
 }
 
@@ -123,9 +124,9 @@ std::vector<float> computed(size_t count, size_t scratch_bytes, Run run) {
 }
 
 std::vector<float> forward(const auto& convolution, const Operands& at,
-                           const ConvFinish& finish = {}) {
+                           const BoundEpilogue& epilogue = {}) {
   return computed(at.grad.size(), convolution.scratch_bytes(), [&](float* y, std::byte* scratch) {
-    convolution.run(at.x.data(), at.weight.data(), finish, y, scratch);
+    convolution.run(at.x.data(), at.weight.data(), epilogue, y, scratch);
   });
 }
 
@@ -136,19 +137,19 @@ void expect_all(const ConvShape& s, const Operands& at) {
     dx[x].add(static_cast<double>(at.grad[out]) * at.weight[w]);
     dw[w].add(static_cast<double>(at.grad[out]) * at.x[x]);
   });
-  expect_sums(forward(BatchConvolution::forward(s), at), y);
+  expect_sums(forward(ChwnConvolution::forward(s), at), y);
   // By rows, weights are multiplied with the padding's zeros as well.
   const bool finite =
       std::none_of(at.weight.begin(), at.weight.end(), [](float v) { return v != v; });
-  if (s.stride_width == 1 && finite) expect_sums(forward(RowConvolution(s), at), y);
-  const BatchWeightGrad weight_grad(s);
+  if (s.stride_width == 1 && finite) expect_sums(forward(DirectConvolution(s), at), y);
+  const ChwnWeightGrad weight_grad(s);
   expect_sums(computed(dw.size(), weight_grad.scratch_bytes(),
                        [&](float* out, std::byte* scratch) {
                          weight_grad.run(at.x.data(), at.grad.data(), out, scratch);
                        }),
               dw);
   if (s.stride_height > 1 || s.stride_width > 1) return;
-  const auto input_grad = BatchConvolution::input_grad(s);
+  const auto input_grad = ChwnConvolution::input_grad(s);
   expect_sums(computed(dx.size(), input_grad.scratch_bytes(),
                        [&](float* out, std::byte* scratch) {
                          input_grad.run(at.grad.data(), at.weight.data(), {}, out, scratch);
@@ -205,24 +206,24 @@ TEST_P(NarrowConv, AddBoundAndApply) {
   });
   for (size_t i = 0; i < wanted.size(); ++i)
     wanted[i].add(bias[i / static_cast<size_t>(s.positions()) % bias.size()]);
-  ConvFinish finish;
-  finish.bias = bias.data();
+  BoundEpilogue epilogue;
+  epilogue.bias = bias.data();
   const auto expect_both = [&](const std::vector<Sum>& sums) {
-    expect_sums(forward(BatchConvolution::forward(s), at, finish), sums);
-    expect_sums(forward(RowConvolution(s), at, finish), sums);
+    expect_sums(forward(ChwnConvolution::forward(s), at, epilogue), sums);
+    expect_sums(forward(DirectConvolution(s), at, epilogue), sums);
   };
   expect_both(wanted);
 
   std::vector<Sum> bound = wanted;
   for (Sum& sum : bound) sum.value = std::max(sum.value, 0.0);
-  finish.least = 0;
+  epilogue.clamp_min = 0;
   expect_both(bound);
 
   for (Sum& sum : wanted) sum.value = 0.25 * sum.value + 2;
-  finish.least = -std::numeric_limits<float>::infinity();
+  epilogue.clamp_min = -std::numeric_limits<float>::infinity();
   const double params[] = {0.25, 2};
-  finish.params = params;
-  finish.loop = multiply_and_add;
+  epilogue.activation_params = params;
+  epilogue.activation = multiply_and_add;
   expect_both(wanted);
 }
 
@@ -230,10 +231,10 @@ TEST_P(NarrowConv, LetNaNPassTheBound) {
   const ConvShape s = Convolution{16, 1, 1, 3, 3, 1, 1}.shape();
   Operands at(s);
   at.x[5] = kNaN;
-  ConvFinish finish;
-  finish.least = 0;
-  EXPECT_TRUE(std::isnan(forward(BatchConvolution::forward(s), at, finish)[5]));
-  EXPECT_TRUE(std::isnan(forward(RowConvolution(s), at, finish)[5]));
+  BoundEpilogue epilogue;
+  epilogue.clamp_min = 0;
+  EXPECT_TRUE(std::isnan(forward(ChwnConvolution::forward(s), at, epilogue)[5]));
+  EXPECT_TRUE(std::isnan(forward(DirectConvolution(s), at, epilogue)[5]));
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, NarrowConv,
@@ -241,40 +242,40 @@ INSTANTIATE_TEST_SUITE_P(Machines, NarrowConv,
                                          Machine{2, kFromAvx512}, Machine{2, kFromAvx2}));
 
 TEST(BatchConv, SavesTimeForFewChannelsAndManyImages) {
-  if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
+  if (cpu::chwn_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
   const auto shape = [](int64_t batch, int64_t in, int64_t out) {
     return Convolution{batch, in, out, 14, 14, 5, 5}.shape();
   };
-  EXPECT_GT(BatchConvolution::saving(shape(64, 1, 6)), 1.3);
-  EXPECT_LT(BatchConvolution::saving(shape(64, 32, 32)), 1.1);
-  EXPECT_LT(BatchConvolution::saving(shape(1, 1, 6)), 0.1);
-  EXPECT_GT(BatchConvolution::input_grad_saving(shape(64, 6, 16)), 1.3);
-  EXPECT_LT(BatchConvolution::input_grad_saving(shape(64, 32, 32)), 1.1);
-  EXPECT_GT(BatchWeightGrad::saving(shape(64, 1, 6)), 1.3);
-  EXPECT_LT(BatchWeightGrad::saving(shape(64, 16, 16)), 1.1);
+  EXPECT_GT(ChwnConvolution::estimated_speedup(shape(64, 1, 6)), 1.3);
+  EXPECT_LT(ChwnConvolution::estimated_speedup(shape(64, 32, 32)), 1.1);
+  EXPECT_LT(ChwnConvolution::estimated_speedup(shape(1, 1, 6)), 0.1);
+  EXPECT_GT(ChwnConvolution::input_grad_speedup(shape(64, 6, 16)), 1.3);
+  EXPECT_LT(ChwnConvolution::input_grad_speedup(shape(64, 32, 32)), 1.1);
+  EXPECT_GT(ChwnWeightGrad::estimated_speedup(shape(64, 1, 6)), 1.3);
+  EXPECT_LT(ChwnWeightGrad::estimated_speedup(shape(64, 16, 16)), 1.1);
 
   ConvShape s = shape(64, 1, 6);
   s.channels_last = true;
-  EXPECT_EQ(BatchConvolution::saving(s), 0);
+  EXPECT_EQ(ChwnConvolution::estimated_speedup(s), 0);
   s = shape(64, 2, 6);
   s.groups = 2;
-  EXPECT_EQ(BatchConvolution::saving(s), 0);
+  EXPECT_EQ(ChwnConvolution::estimated_speedup(s), 0);
   s = shape(64, 6, 16);
   s.stride_width = 2;
-  EXPECT_EQ(BatchConvolution::input_grad_saving(s), 0);
+  EXPECT_EQ(ChwnConvolution::input_grad_speedup(s), 0);
 }
 
 TEST(RowConv, SavesTimeForFewChannelsAndWideImages) {
-  if (cpu::batch_conv_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
+  if (cpu::chwn_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
   const auto shape = [](int64_t in, int64_t out, int64_t width) {
     return Convolution{1, in, out, 14, width, 1, 1}.shape();
   };
-  EXPECT_GT(RowConvolution::saving(shape(1, 6, 28)), 1.3);
-  EXPECT_LT(RowConvolution::saving(shape(32, 32, 64)), 1.1);
-  EXPECT_LT(RowConvolution::saving(shape(1, 6, 1)), 0.1);
+  EXPECT_GT(DirectConvolution::estimated_speedup(shape(1, 6, 28)), 1.3);
+  EXPECT_LT(DirectConvolution::estimated_speedup(shape(32, 32, 64)), 1.1);
+  EXPECT_LT(DirectConvolution::estimated_speedup(shape(1, 6, 1)), 0.1);
   ConvShape s = shape(1, 6, 28);
   s.stride_width = 2;
-  EXPECT_EQ(RowConvolution::saving(s), 0);
+  EXPECT_EQ(DirectConvolution::estimated_speedup(s), 0);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace paddle {
 namespace {
 
 using namespace testing_support;
-using cpu::ConvFinish;
+using cpu::BoundEpilogue;
 using cpu::ConvShape;
 using cpu::Winograd;
 
@@ -23,17 +23,17 @@ using cpu::Winograd;
 struct Case {
   int64_t batch, height, width, in, out;
   int64_t top = 1, bottom = 1, left = 1, right = 1;
-  int64_t planes = 1, kernel_planes = 1, front = 0, back = 0;
+  int64_t planes = 1, kernel_depth = 1, front = 0, back = 0;
 
   ConvShape shape() const {
     ConvShape s =
         Convolution{batch, in, out, height, width, 3, 3, 1, 1, top, bottom, left, right, true}
             .shape();
-    s.planes = planes;
-    s.kernel_planes = kernel_planes;
+    s.depth = planes;
+    s.kernel_depth = kernel_depth;
     s.front = front;
     s.back = back;
-    s.out_planes = planes + front + back - kernel_planes + 1;
+    s.out_depth = planes + front + back - kernel_depth + 1;
     return s;
   }
 };
@@ -43,22 +43,22 @@ std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
                          const std::vector<float>& w) {
   const auto sum_at = [&](int64_t n, int64_t p, int64_t r, int64_t c, int64_t k) {
     double sum = 0;
-    for (int64_t i = 0; i < s.kernel_planes * 9; ++i) {
+    for (int64_t i = 0; i < s.kernel_depth * 9; ++i) {
       const int64_t plane = p + i / 9 - s.front, row = r + i % 9 / 3 - s.top,
                     column = c + i % 3 - s.left;
-      if (plane < 0 || plane >= s.planes || row < 0 || row >= s.height || column < 0 ||
+      if (plane < 0 || plane >= s.depth || row < 0 || row >= s.height || column < 0 ||
           column >= s.width)
         continue;
-      const int64_t pixel = ((n * s.planes + plane) * s.height + row) * s.width + column;
+      const int64_t pixel = ((n * s.depth + plane) * s.height + row) * s.width + column;
       for (int64_t q = 0; q < s.in_channels; ++q)
         sum += static_cast<double>(x[static_cast<size_t>(pixel * s.in_channels + q)]) *
-               w[static_cast<size_t>((k * s.in_channels + q) * s.kernel_planes * 9 + i)];
+               w[static_cast<size_t>((k * s.in_channels + q) * s.kernel_depth * 9 + i)];
     }
     return sum;
   };
   std::vector<double> y;
   for (int64_t n = 0; n < s.batch; ++n)
-    for (int64_t p = 0; p < s.out_planes; ++p)
+    for (int64_t p = 0; p < s.out_depth; ++p)
       for (int64_t r = 0; r < s.out_height; ++r)
         for (int64_t c = 0; c < s.out_width; ++c)
           for (int64_t k = 0; k < s.out_channels; ++k) y.push_back(sum_at(n, p, r, c, k));
@@ -67,17 +67,17 @@ std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
 
 /// The same bits with weights that were transformed beforehand and in the run.
 std::vector<float> computed(const ConvShape& s, int64_t tile, const void* w,
-                            const std::vector<float>& x, const ConvFinish& finish = {}) {
+                            const std::vector<float>& x, const BoundEpilogue& epilogue = {}) {
   std::vector<float> results[2];
-  for (const bool once : {false, true}) {
-    const Winograd convolution(s, tile, w, once);
+  for (const bool skip_prepack : {false, true}) {
+    const Winograd convolution(s, tile, w, skip_prepack);
     const auto scratch = Storage::allocate(convolution.scratch_bytes());
     std::fill_n(reinterpret_cast<float*>(scratch->data()),
                 convolution.scratch_bytes() / sizeof(float),
                 std::numeric_limits<float>::quiet_NaN());
-    std::vector<float>& y = results[once];
+    std::vector<float>& y = results[skip_prepack];
     y.resize(static_cast<size_t>(s.batch * s.positions() * s.out_channels), -7);
-    convolution.run(x.data(), finish, y.data(), scratch->data());
+    convolution.run(x.data(), epilogue, y.data(), scratch->data());
   }
   EXPECT_EQ(0,
             std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)));
@@ -122,7 +122,7 @@ TEST_P(Tiles, GiveTheSumsOverTheWindows) {
   for (const Case& c : cases) {
     const ConvShape s = c.shape();
     const std::vector<float> x = numbers(c.batch * c.planes * c.height * c.width * c.in, 1);
-    const std::vector<float> w = numbers(c.out * c.in * c.kernel_planes * 9, 2);
+    const std::vector<float> w = numbers(c.out * c.in * c.kernel_depth * 9, 2);
     const double error = difference(computed(s, GetParam(), w.data(), x), sums(s, x, w));
     EXPECT_LT(error, GetParam() == 2 ? 1.5e-6 : 4e-6)
         << c.batch << " x " << c.planes << " x " << c.height << " x " << c.width << ", " << c.in
@@ -136,23 +136,23 @@ TEST_P(Tiles, AddBoundAndApply) {
                            bias = numbers(32, 5), residual = numbers(2 * 6 * 7 * 32, 6);
   std::vector<double> wanted = sums(s, x, w);
   for (size_t i = 0; i < wanted.size(); ++i) wanted[i] += bias[i % 32] + residual[i];
-  ConvFinish finish;
-  finish.bias = bias.data();
-  finish.residual = residual.data();
-  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
+  BoundEpilogue epilogue;
+  epilogue.bias = bias.data();
+  epilogue.residual = residual.data();
+  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, epilogue), wanted), 4e-6);
 
   const std::vector<double> unbound = wanted;
   for (double& v : wanted) v = std::max(v, 0.0);
-  finish.least = 0;
-  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
+  epilogue.clamp_min = 0;
+  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, epilogue), wanted), 4e-6);
 
   wanted = unbound;
   for (double& v : wanted) v = 0.25 * v + 2;
-  finish.least = -std::numeric_limits<float>::infinity();
+  epilogue.clamp_min = -std::numeric_limits<float>::infinity();
   const double params[] = {0.25, 2};
-  finish.params = params;
-  finish.loop = multiply_and_add;
-  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, finish), wanted), 4e-6);
+  epilogue.activation_params = params;
+  epilogue.activation = multiply_and_add;
+  EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, epilogue), wanted), 4e-6);
 }
 
 TEST_P(Tiles, KeepNaNToItsPixels) {
@@ -160,9 +160,9 @@ TEST_P(Tiles, KeepNaNToItsPixels) {
   std::vector<float> x = numbers(24 * 24 * 16, 7);
   const std::vector<float> w = numbers(16 * 16 * 9, 8);
   x[(12 * 24 + 12) * 16] = std::numeric_limits<float>::quiet_NaN();
-  ConvFinish finish;
-  finish.least = 0;
-  const std::vector<float> y = computed(s, GetParam(), w.data(), x, finish);
+  BoundEpilogue epilogue;
+  epilogue.clamp_min = 0;
+  const std::vector<float> y = computed(s, GetParam(), w.data(), x, epilogue);
   for (int64_t r = 0; r < 24; ++r)
     for (int64_t c = 0; c < 24; ++c) {
       const float v = y[static_cast<size_t>((r * 24 + c) * 16)];

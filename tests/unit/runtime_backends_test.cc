@@ -200,7 +200,7 @@ TEST(Backends, ConvolutionsWithWindowsSpreadWide) {
                  border, "], stride = [", stride, ", ", stride, "], dilation = [", dilation, ", ",
                  dilation, "], data_format = '", last ? "NHWC" : "NCHW",
                  "'} : ", images(72, results(height), results(width))),
-             "%3 'y'", 2e-5, "cpu:im2col", "onednn:taps"});
+             "%3 'y'", 2e-5, "cpu:im2col", "onednn:dilated"});
       }
 }
 

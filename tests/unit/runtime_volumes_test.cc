@@ -86,16 +86,16 @@ std::shared_ptr<ir::Function> compiled(const char* text, const std::vector<Array
 /// Results for one input of these dims beside a batch, also in plans for one run and with fewer
 /// multiplications, are those of the function as it was.
 void expect_the_same(const char* text, const std::vector<Array>& given, const Dims& shape) {
-  const auto with = [](bool winograd, bool once) {
+  const auto with = [](bool winograd, bool skip_prepack) {
     runtime::ExecutableOptions options{1, {.check_memory = true, .profile = nullptr}};
-    options.plan.winograd = winograd;
-    options.plan.once = once;
+    options.plan.policy.allow_winograd = winograd;
+    options.plan.policy.skip_prepack = skip_prepack;
     return options;
   };
   runtime::Executable plain(compiled(text, given, true), with(false, false));
   for (const bool winograd : {false, true})
-    for (const bool once : {false, true}) {
-      runtime::Executable fast(compiled(text, given, false), with(winograd, once));
+    for (const bool skip_prepack : {false, true}) {
+      runtime::Executable fast(compiled(text, given, false), with(winograd, skip_prepack));
       for (const int64_t batch : {1, 3}) {
         Dims dims = shape;
         dims.insert(dims.begin(), batch);
@@ -132,7 +132,7 @@ TEST(Volumes, DepthwiseWindowsGiveTheSameResults) {
 TEST(Volumes, TakeFewerMultiplications) {
   if (cpu::vector_bytes() < 32) GTEST_SKIP() << "needs AVX2";
   runtime::ExecutableOptions options{1, {.profile = nullptr}};
-  options.plan.winograd = true;
+  options.plan.policy.allow_winograd = true;
   runtime::Executable f(compiled(kNet, weights(), false), options);
   int tiles = 0;
   for (const runtime::Instruction& i : f.prepare({drawn({1, 3, 5, 12, 10}, 9, 1)}).instructions())

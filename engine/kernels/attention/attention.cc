@@ -36,7 +36,7 @@ struct Sizes {
         causal(is_causal),
         scale(factor) {}
   /// Keys that the queries before `end` may see.
-  int64_t seen(int64_t end) const { return causal ? std::min(keys, end) : keys; }
+  int64_t visible_keys(int64_t end) const { return causal ? std::min(keys, end) : keys; }
 };
 
 /// One operand: rows of one head as a matrix in C, read in place or converted to a buffer.
@@ -46,7 +46,8 @@ struct HeadReader {
     if (l.dtype != dtype_of<C>() || l.strides[3] != 1) convert = convert_fn(l.dtype, dtype_of<C>());
   }
   size_t buffer_bytes() const {
-    return convert ? aligned(static_cast<size_t>(layout.shape[1] * layout.shape[3]) * sizeof(C))
+    return convert ? round_up_to_cache_line(static_cast<size_t>(layout.shape[1] * layout.shape[3]) *
+                                            sizeof(C))
                    : 0;
   }
   /// [sequence, dim] of (batch, head).
@@ -109,8 +110,8 @@ struct Mask {
 
 /// What both kernels share: operands, sizes, and the scores of a block of queries.
 template <class C>
-struct Problem {
-  Problem(const KernelRequest& request, size_t first, double scale, bool causal)
+struct AttentionProblem {
+  AttentionProblem(const KernelRequest& request, size_t first, double scale, bool causal)
       : query(request.operands[first]),
         key(request.operands[first + 1]),
         value(request.operands[first + 2]),
@@ -122,30 +123,32 @@ struct Problem {
   /// `keys` holds the transposed keys, packed.
   int64_t fill_scores(MatrixView<C> q, const C* keys, const void* mask_data, int64_t b, int64_t h,
                       int64_t begin, int64_t end, C* scores, C* mask_row, void* workspace) const {
-    const int64_t seen = sizes.seen(end), rows = end - begin;
-    multiply(PackedProduct<C>{rows, seen, sizes.width, rows_from(q, begin), keys, sizes.width,
+    const int64_t visible = sizes.visible_keys(end), rows = end - begin;
+    multiply(PackedProduct<C>{rows, visible, sizes.width, rows_from(q, begin), keys, sizes.width,
                               static_cast<C>(sizes.scale), false, scores, pitch()},
              workspace);
     for (int64_t r = 0; r < rows; ++r) {
       C* const row = scores + r * pitch();
-      if (mask.present) mask.apply(mask_data, b, h, begin + r, row, seen, mask_row);
+      if (mask.present) mask.apply(mask_data, b, h, begin + r, row, visible, mask_row);
       if (sizes.causal)
-        std::fill(row + std::min(seen, begin + r + 1), row + seen,
+        std::fill(row + std::min(visible, begin + r + 1), row + visible,
                   -std::numeric_limits<C>::infinity());
     }
-    return seen;
+    return visible;
   }
 
   /// From row to row of scores; not a power of two, whose rows would meet in few sets of a cache.
-  int64_t pitch() const { return filled(sizes.keys, 16) + 16; }
+  int64_t pitch() const { return round_up(sizes.keys, 16) + 16; }
   size_t scores_bytes() const {
-    return aligned(static_cast<size_t>(kQueryRows * pitch()) * sizeof(C));
+    return round_up_to_cache_line(static_cast<size_t>(kQueryRows * pitch()) * sizeof(C));
   }
-  size_t row_bytes() const { return aligned(static_cast<size_t>(sizes.keys) * sizeof(C)); }
+  size_t row_bytes() const {
+    return round_up_to_cache_line(static_cast<size_t>(sizes.keys) * sizeof(C));
+  }
   size_t workspace_bytes() const {
     const int64_t depth =
         std::max({sizes.keys, sizes.width, sizes.value_width, int64_t{kQueryRows}});
-    return aligned(packed_product_workspace_bytes(depth, sizeof(C)));
+    return round_up_to_cache_line(packed_product_workspace_bytes(depth, sizeof(C)));
   }
 
   HeadReader<C> query, key, value;
@@ -155,7 +158,7 @@ struct Problem {
 
 template <class C>
 size_t packed_size(int64_t depth, int64_t columns) {
-  return aligned(packed_bytes(depth, columns, sizeof(C)));
+  return round_up_to_cache_line(packed_bytes(depth, columns, sizeof(C)));
 }
 
 /// Heads that are computed at a time, each with scratch of its own.
@@ -165,7 +168,7 @@ template <class T>
 std::unique_ptr<Kernel> attention(const KernelRequest& request) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const AttentionAttrs attrs(request.attrs);
-  const Problem<C> problem(request, 0, attrs.scale, attrs.is_causal);
+  const AttentionProblem<C> problem(request, 0, attrs.scale, attrs.is_causal);
   const Sizes s = problem.sizes;
   const int64_t tasks = s.batch * s.heads;
   const size_t gemm = problem.workspace_bytes();
@@ -173,7 +176,8 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
       problem.query.buffer_bytes() + problem.key.buffer_bytes() + problem.value.buffer_bytes();
   const size_t keys_bytes = packed_size<C>(s.width, s.keys);
   const size_t values_bytes = packed_size<C>(s.keys, s.value_width);
-  const size_t out_bytes = aligned(static_cast<size_t>(kQueryRows * s.value_width) * sizeof(C));
+  const size_t out_bytes =
+      round_up_to_cache_line(static_cast<size_t>(kQueryRows * s.value_width) * sizeof(C));
   const size_t worker_bytes = gemm + readers + keys_bytes + values_bytes + problem.scores_bytes() +
                               problem.row_bytes() + out_bytes;
   const int64_t workers = workers_for(tasks);
@@ -183,34 +187,36 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
         const auto head = [&](int64_t task, std::byte* scratch) {
           const int64_t b = task / s.heads, h = task % s.heads;
           std::byte* at = scratch + gemm;
-          const auto take = [&](size_t bytes) {
+          const auto allocate = [&](size_t bytes) {
             return reinterpret_cast<C*>(std::exchange(at, at + bytes));
           };
-          const auto q = problem.query.read(operands[0], b, h, take(problem.query.buffer_bytes()));
-          const auto k = problem.key.read(operands[1], b, h, take(problem.key.buffer_bytes()));
-          const auto v = problem.value.read(operands[2], b, h, take(problem.value.buffer_bytes()));
-          C* const keys = take(keys_bytes);
-          C* const values = take(values_bytes);
-          C* const scores = take(problem.scores_bytes());
-          C* const mask_row = take(problem.row_bytes());
-          C* const out = take(out_bytes);
+          const auto q =
+              problem.query.read(operands[0], b, h, allocate(problem.query.buffer_bytes()));
+          const auto k = problem.key.read(operands[1], b, h, allocate(problem.key.buffer_bytes()));
+          const auto v =
+              problem.value.read(operands[2], b, h, allocate(problem.value.buffer_bytes()));
+          C* const keys = allocate(keys_bytes);
+          C* const values = allocate(values_bytes);
+          C* const scores = allocate(problem.scores_bytes());
+          C* const mask_row = allocate(problem.row_bytes());
+          C* const out = allocate(out_bytes);
           C* const log_sum = static_cast<C*>(results[1]) + task * s.queries;
           const int64_t pitch = problem.pitch();
           pack(s.width, s.keys, transposed(k), keys);
           pack(s.keys, s.value_width, v, values);
           for (int64_t begin = 0; begin < s.queries; begin += kQueryRows) {
             const int64_t end = std::min(s.queries, begin + kQueryRows), rows = end - begin;
-            const int64_t seen = problem.fill_scores(q, keys, operands[3], b, h, begin, end, scores,
-                                                     mask_row, scratch);
+            const int64_t visible = problem.fill_scores(q, keys, operands[3], b, h, begin, end,
+                                                        scores, mask_row, scratch);
             C sums[kQueryRows];
             for (int64_t r = 0; r < rows; ++r) {
               C* const row = scores + r * pitch;
-              const C top = loops.max(row, seen);
-              const double sum = loops.exp_and_sum(row, row, seen, top);
-              sums[r] = seen == 0 ? C(0) : static_cast<C>(1 / sum);  // no keys: the result is 0
+              const C top = loops.max(row, visible);
+              const double sum = loops.exp_and_sum(row, row, visible, top);
+              sums[r] = visible == 0 ? C(0) : static_cast<C>(1 / sum);  // no keys: the result is 0
               log_sum[begin + r] = static_cast<C>(static_cast<double>(top) + std::log(sum));
             }
-            multiply(PackedProduct<C>{rows, s.value_width, seen, MatrixView<C>{scores, pitch, 1},
+            multiply(PackedProduct<C>{rows, s.value_width, visible, MatrixView<C>{scores, pitch, 1},
                                       values, s.keys, C(1), false, out, s.value_width},
                      scratch);
             for (int64_t r = 0; r < rows; ++r) {
@@ -248,13 +254,15 @@ template <class T>
 std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const AttentionGradAttrs attrs(request.attrs);
-  const Problem<C> problem(request, 1, attrs.scale, attrs.is_causal);
+  const AttentionProblem<C> problem(request, 1, attrs.scale, attrs.is_causal);
   const HeadReader<C> grad(request.operands[0]), out(request.operands[5]);
   const Layout log_sums = request.operands[6];
   const Sizes s = problem.sizes;
   const int64_t tasks = s.batch * s.heads;
   const size_t gemm = problem.workspace_bytes();
-  const auto bytes = [](int64_t count) { return aligned(static_cast<size_t>(count) * sizeof(C)); };
+  const auto bytes = [](int64_t count) {
+    return round_up_to_cache_line(static_cast<size_t>(count) * sizeof(C));
+  };
   const size_t dq_bytes = bytes(s.queries * s.width), dk_bytes = bytes(s.keys * s.width),
                dv_bytes = bytes(s.keys * s.value_width);
   const size_t columns_bytes = packed_size<C>(s.width, s.keys);  // of the transposed keys
@@ -273,27 +281,29 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
         const auto head = [&](int64_t task, std::byte* scratch) {
           const int64_t b = task / s.heads, h = task % s.heads;
           std::byte* at = scratch + gemm;
-          const auto take = [&](size_t size) {
+          const auto allocate = [&](size_t size) {
             return reinterpret_cast<C*>(std::exchange(at, at + size));
           };
-          const auto g = grad.read(operands[0], b, h, take(grad.buffer_bytes()));
-          const auto q = problem.query.read(operands[1], b, h, take(problem.query.buffer_bytes()));
-          const auto k = problem.key.read(operands[2], b, h, take(problem.key.buffer_bytes()));
-          const auto v = problem.value.read(operands[3], b, h, take(problem.value.buffer_bytes()));
-          const auto o = out.read(operands[5], b, h, take(out.buffer_bytes()));
-          C* const columns = take(columns_bytes);
-          C* const keys = take(keys_bytes);
-          C* const values = take(values_bytes);
-          C* const block = take(block_bytes);
-          C* const weights = take(problem.scores_bytes());
-          C* const slopes = take(problem.scores_bytes());
-          C* const mask_row = take(problem.row_bytes());
-          C* const dq = take(dq_bytes);
-          C* const dk = take(dk_bytes);
-          C* const dv = take(dv_bytes);
+          const auto g = grad.read(operands[0], b, h, allocate(grad.buffer_bytes()));
+          const auto q =
+              problem.query.read(operands[1], b, h, allocate(problem.query.buffer_bytes()));
+          const auto k = problem.key.read(operands[2], b, h, allocate(problem.key.buffer_bytes()));
+          const auto v =
+              problem.value.read(operands[3], b, h, allocate(problem.value.buffer_bytes()));
+          const auto o = out.read(operands[5], b, h, allocate(out.buffer_bytes()));
+          C* const columns = allocate(columns_bytes);
+          C* const keys = allocate(keys_bytes);
+          C* const values = allocate(values_bytes);
+          C* const block = allocate(block_bytes);
+          C* const weights = allocate(problem.scores_bytes());
+          C* const score_grads = allocate(problem.scores_bytes());
+          C* const mask_row = allocate(problem.row_bytes());
+          C* const dq = allocate(dq_bytes);
+          C* const dk = allocate(dk_bytes);
+          C* const dv = allocate(dv_bytes);
           const C scale = static_cast<C>(s.scale);
           const int64_t pitch = problem.pitch();
-          const MatrixView<C> p{weights, pitch, 1}, ds{slopes, pitch, 1};
+          const MatrixView<C> p{weights, pitch, 1}, ds{score_grads, pitch, 1};
           pack(s.width, s.keys, transposed(k), columns);
           pack(s.keys, s.width, k, keys);
           pack(s.value_width, s.keys, transposed(v), values);
@@ -303,33 +313,34 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
                                    h * log_sums.strides[1];
           for (int64_t begin = 0; begin < s.queries; begin += kQueryRows) {
             const int64_t end = std::min(s.queries, begin + kQueryRows), rows = end - begin;
-            const int64_t seen = problem.fill_scores(q, columns, operands[4], b, h, begin, end,
-                                                     weights, mask_row, scratch);
+            const int64_t visible = problem.fill_scores(q, columns, operands[4], b, h, begin, end,
+                                                        weights, mask_row, scratch);
             for (int64_t r = 0; r < rows; ++r) {
               C* const row = weights + r * pitch;
-              loops.exp_and_sum(row, row, seen, log_sum[(begin + r) * log_sums.strides[2]]);
+              loops.exp_and_sum(row, row, visible, log_sum[(begin + r) * log_sums.strides[2]]);
             }
             const auto g_rows = rows_from(g, begin);
             pack(rows, s.value_width, g_rows, block);
-            multiply(PackedProduct<C>{seen, s.value_width, rows, transposed(p), block, rows, C(1),
-                                      true, dv, s.value_width},
+            multiply(PackedProduct<C>{visible, s.value_width, rows, transposed(p), block, rows,
+                                      C(1), true, dv, s.value_width},
                      scratch);
-            multiply(PackedProduct<C>{rows, seen, s.value_width, g_rows, values, s.value_width,
-                                      C(1), false, slopes, pitch},
+            multiply(PackedProduct<C>{rows, visible, s.value_width, g_rows, values, s.value_width,
+                                      C(1), false, score_grads, pitch},
                      scratch);
             for (int64_t r = 0; r < rows; ++r) {
               // Σ weight · dweight over the keys is grad · out.
               const double delta = loops.dot(rows_from(g, begin + r).data,
                                              rows_from(o, begin + r).data, s.value_width);
-              C* const row = slopes + r * pitch;
-              loops.multiply_centered(row, weights + r * pitch, row, seen, static_cast<C>(delta));
+              C* const row = score_grads + r * pitch;
+              loops.multiply_centered(row, weights + r * pitch, row, visible,
+                                      static_cast<C>(delta));
             }
-            multiply(PackedProduct<C>{rows, s.width, seen, ds, keys, s.keys, scale, false,
+            multiply(PackedProduct<C>{rows, s.width, visible, ds, keys, s.keys, scale, false,
                                       dq + begin * s.width, s.width},
                      scratch);
             pack(rows, s.width, rows_from(q, begin), block);
-            multiply(PackedProduct<C>{seen, s.width, rows, transposed(ds), block, rows, scale, true,
-                                      dk, s.width},
+            multiply(PackedProduct<C>{visible, s.width, rows, transposed(ds), block, rows, scale,
+                                      true, dk, s.width},
                      scratch);
           }
           store_head(dq, static_cast<T*>(results[0]), b, h, s.queries, s.heads, s.width);

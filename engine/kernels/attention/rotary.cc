@@ -11,15 +11,15 @@ namespace {
 
 /// Where feature k of the first and of the second of each pair lie in a row, and how far the next
 /// pair is.
-struct Pairs {
+struct PairLayout {
   int64_t second, step;
 };
 
 /// One row of `count` pairs; cos and sin have a step of their own, and a second half of their own
 /// where `cos_second`, `sin_second` are not 0.
 template <class T>
-void turn(const T* __restrict x, const T* __restrict cos, const T* __restrict sin, T* __restrict y,
-          int64_t count, Pairs in, Pairs cosines, Pairs sines) {
+void rotate(const T* __restrict x, const T* __restrict cos, const T* __restrict sin,
+            T* __restrict y, int64_t count, PairLayout in, PairLayout cosines, PairLayout sines) {
   using C = Compute<T>;
   const auto at = [&](int64_t k, int64_t x_step, int64_t cos_step, int64_t sin_step) {
     const C a = static_cast<C>(x[k * x_step]), b = static_cast<C>(x[k * x_step + in.second]);
@@ -53,13 +53,13 @@ std::unique_ptr<Kernel> prepare_rotary_embedding(const KernelRequest& request) {
   const int64_t features = x.shape.back(), pairs = features / 2;
   for (const Layout& operand : request.operands)
     if (operand.shape.back() > 1 && operand.strides.back() != 1) return nullptr;
-  const bool neighbours = RotaryEmbeddingAttrs(request.attrs).interleaved;
+  const bool interleaved = RotaryEmbeddingAttrs(request.attrs).interleaved;
   const auto pairs_of = [&](const Layout& l) {
-    if (l.shape.back() != features) return Pairs{0, 1};
-    return neighbours ? Pairs{1, 2} : Pairs{pairs, 1};
+    if (l.shape.back() != features) return PairLayout{0, 1};
+    return interleaved ? PairLayout{1, 2} : PairLayout{pairs, 1};
   };
-  const Pairs in = pairs_of(x), cosines = pairs_of(request.operands[1]),
-              sines = pairs_of(request.operands[2]);
+  const PairLayout in = pairs_of(x), cosines = pairs_of(request.operands[1]),
+                   sines = pairs_of(request.operands[2]);
   const Dims outer(x.shape.begin(), x.shape.end() - 1);
   const Dims from = row_strides(x, x.shape), by_cos = row_strides(request.operands[1], x.shape),
              by_sin = row_strides(request.operands[2], x.shape);
@@ -72,17 +72,17 @@ std::unique_ptr<Kernel> prepare_rotary_embedding(const KernelRequest& request) {
                      for (int64_t row = first; row < last; ++row) {
                        int64_t at_x = 0, at_cos = 0, at_sin = 0, rest = row;
                        for (size_t i = outer.size(); i-- > 0;) {
-                         const int64_t place = rest % outer[i];
+                         const int64_t index = rest % outer[i];
                          rest /= outer[i];
-                         at_x += place * from[i];
-                         at_cos += place * by_cos[i];
-                         at_sin += place * by_sin[i];
+                         at_x += index * from[i];
+                         at_cos += index * by_cos[i];
+                         at_sin += index * by_sin[i];
                        }
-                       turn(static_cast<const T*>(operands[0]) + at_x,
-                            static_cast<const T*>(operands[1]) + at_cos,
-                            static_cast<const T*>(operands[2]) + at_sin,
-                            static_cast<T*>(results[0]) + row * features, pairs, in, cosines,
-                            sines);
+                       rotate(static_cast<const T*>(operands[0]) + at_x,
+                              static_cast<const T*>(operands[1]) + at_cos,
+                              static_cast<const T*>(operands[2]) + at_sin,
+                              static_cast<T*>(results[0]) + row * features, pairs, in, cosines,
+                              sines);
                      }
                    });
     });

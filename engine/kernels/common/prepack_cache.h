@@ -12,36 +12,36 @@
 
 namespace paddle::cpu {
 
-/// `Form` says all that a packed form depends on beside the constant. The constant lives at least
+/// `Key` says all that a packed form depends on beside the constant. The constant lives at least
 /// as long as its kernels, so that an address stands for one content.
-template <class Form>
-class PackedConstants {
+template <class Key>
+class PrepackCache {
  public:
   /// The constant of `bytes` bytes at `data` in this form: what is known, or `packed_bytes` filled
   /// by `pack(std::byte*)`.
   template <class Pack>
-  std::shared_ptr<Storage> get(const void* data, size_t bytes, const Form& form,
-                               size_t packed_bytes, Pack&& pack) {
+  std::shared_ptr<Storage> get(const void* data, size_t bytes, const Key& key, size_t packed_bytes,
+                               Pack&& pack) {
     const std::lock_guard lock(mutex_);
-    std::vector<Known>& known = table_[data];
-    std::erase_if(known, [](const Known& k) { return k.storage.expired(); });
-    for (const Known& k : known)
-      if (k.form == form)
+    std::vector<Entry>& entries = table_[data];
+    std::erase_if(entries, [](const Entry& k) { return k.storage.expired(); });
+    for (const Entry& k : entries)
+      if (k.key == key)
         if (auto storage = k.storage.lock()) return storage;
     auto storage = pool_.allocate(packed_bytes);
     pack(storage->data());
-    known.push_back({form, storage});
+    entries.push_back({key, storage});
     forget_mapped(data, bytes);
     return storage;
   }
 
  private:
-  struct Known {
-    Form form;
+  struct Entry {
+    Key key;
     std::weak_ptr<Storage> storage;
   };
   std::mutex mutex_;
-  std::map<const void*, std::vector<Known>> table_;
+  std::map<const void*, std::vector<Entry>> table_;
   ArrayPool pool_;
 };
 

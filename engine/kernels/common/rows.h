@@ -39,21 +39,22 @@ struct Rows {
 constexpr int64_t kRowWorkers = 64;
 
 inline size_t row_buffer_bytes(int64_t length, int64_t item) {
-  return aligned(static_cast<size_t>(length * item));
+  return round_up_to_cache_line(static_cast<size_t>(length * item));
 }
 /// Scratch for `each` bytes per worker.
-inline size_t row_scratch(int64_t rows, size_t each) {
-  return static_cast<size_t>(std::min(rows, kRowWorkers)) * each;
+inline size_t row_scratch(int64_t rows, size_t bytes_per_worker) {
+  return static_cast<size_t>(std::min(rows, kRowWorkers)) * bytes_per_worker;
 }
 
 /// Calls `body(row, buffer)` for all rows, with a buffer of `each` bytes that no other thread uses.
 template <class Body>
-void for_each_row(const RunContext& context, int64_t rows, int64_t length, size_t each, Body body) {
+void for_each_row(const RunContext& context, int64_t rows, int64_t length, size_t bytes_per_worker,
+                  Body body) {
   const int64_t workers = std::min(rows, kRowWorkers);
   const int64_t grain = std::max<int64_t>(
       1,
       8192 / std::max<int64_t>(1, length * ((rows + workers - 1) / std::max<int64_t>(1, workers))));
-  for_each_task(rows, workers, context.scratch, each, body, grain);
+  for_each_task(rows, workers, context.scratch, bytes_per_worker, body, grain);
 }
 
 /// Writes a contiguous run of n elements to every `stride`-th element.

@@ -128,9 +128,9 @@ HWY_INLINE V constant([[maybe_unused]] V like, double value) {
 /// exp(x), and 0 below `least`. libmvec computes numbers whose exp is no normal number one by one,
 /// which takes forty times as long; what masks hide is full of them.
 template <class V>
-HWY_INLINE V exp_from(V x, double least) {
+HWY_INLINE V exp_flush_below(V x, double lower) {
   constexpr bool kF32 = sizeof(hn::TFromV<V>) == 4;
-  const auto small = hn::Lt(x, constant(x, least));
+  const auto small = hn::Lt(x, constant(x, lower));
   const auto large = hn::Gt(x, constant(x, kF32 ? 88.73 : 709.79));
   const V e = libmvec_exp(hn::IfThenZeroElse(hn::Or(small, large), x));
   const V infinity = constant(x, std::numeric_limits<double>::infinity());
@@ -139,12 +139,12 @@ HWY_INLINE V exp_from(V x, double least) {
 /// exp(x).
 template <class V>
 HWY_INLINE V v_exp(V x) {
-  return exp_from(x, sizeof(hn::TFromV<V>) == 4 ? -103.98 : -745.14);
+  return exp_flush_below(x, sizeof(hn::TFromV<V>) == 4 ? -103.98 : -745.14);
 }
 /// exp(x), and 0 where that is below the normal numbers: for sums of at least 1.
 template <class V>
 HWY_INLINE V v_exp_normal(V x) {
-  return exp_from(x, sizeof(hn::TFromV<V>) == 4 ? -87.33 : -708.39);
+  return exp_flush_below(x, sizeof(hn::TFromV<V>) == 4 ? -87.33 : -708.39);
 }
 /// 1 / (1 + exp(-x)).
 template <class V>

@@ -13,7 +13,7 @@ namespace paddle::cpu {
 /// Calls `body(first task, last task, worker)` for all workers; a thread takes at least `grain` of
 /// them.
 template <class Body>
-void deal(int64_t tasks, int64_t workers, Body body, int64_t grain = 1) {
+void for_each_worker(int64_t tasks, int64_t workers, Body body, int64_t grain = 1) {
   parallel_for(workers, grain, [&](int64_t begin, int64_t end) {
     for (int64_t w = begin; w < end; ++w) body(tasks * w / workers, tasks * (w + 1) / workers, w);
   });
@@ -22,19 +22,19 @@ void deal(int64_t tasks, int64_t workers, Body body, int64_t grain = 1) {
 /// Calls `body(task, own)` for all tasks, where `own` are the `each` bytes of `scratch` that belong
 /// to the task's worker.
 template <class Body>
-void for_each_task(int64_t tasks, int64_t workers, std::byte* scratch, size_t each, Body body,
-                   int64_t grain = 1) {
+void for_each_task(int64_t tasks, int64_t workers, std::byte* scratch, size_t bytes_per_worker,
+                   Body body, int64_t grain = 1) {
   const auto run = [&](int64_t first, int64_t last, int64_t worker) {
-    std::byte* const own = scratch + static_cast<size_t>(worker) * each;
-    for (int64_t task = first; task < last; ++task) body(task, own);
+    std::byte* const worker_scratch = scratch + static_cast<size_t>(worker) * bytes_per_worker;
+    for (int64_t task = first; task < last; ++task) body(task, worker_scratch);
   };
-  deal(tasks, workers, run, grain);
+  for_each_worker(tasks, workers, run, grain);
 }
 
 /// Threads that are worth waking for so many multiplications.
 inline int64_t threads_for(int64_t multiplications) {
-  constexpr int64_t kLeast = 200'000;
-  return std::clamp<int64_t>(multiplications / kLeast, 1, thread_count());
+  constexpr int64_t kMultiplicationsPerThread = 200'000;
+  return std::clamp<int64_t>(multiplications / kMultiplicationsPerThread, 1, thread_count());
 }
 
 }  // namespace paddle::cpu

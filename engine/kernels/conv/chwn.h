@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-#include "kernels/conv/conv_epilogue.h"
 #include "kernels/conv/conv_shape.h"
+#include "kernels/epilogue.h"
 
 namespace paddle::cpu {
 
@@ -17,14 +17,14 @@ struct RowRange {
 };
 
 /// What is computed at once.
-struct BatchStrip {
+struct ChwnStrip {
   int64_t first_image;
   RowRange rows;  ///< of the output
   RowRange in;    ///< of the input, as far as their windows reach into it
 };
 
 /// How images and rows are dealt to workers.
-struct BatchStrips {
+struct ChwnPartition {
   int64_t images;   ///< of a strip, of which the batch may have fewer
   int64_t blocks;   ///< of so many images
   int64_t strips;   ///< of each block
@@ -32,58 +32,59 @@ struct BatchStrips {
   int64_t in_rows;  ///< of the input that a strip reads, at most
   int64_t workers;
 
-  BatchStrips(const ConvShape& shape, int64_t images);
+  ChwnPartition(const ConvShape& shape, int64_t images);
   int64_t count() const { return blocks * strips; }
-  BatchStrip strip(const ConvShape& shape, int64_t i) const;
+  ChwnStrip strip(const ConvShape& shape, int64_t i) const;
 };
 
 /// y [batch, out, row, column] from x [batch, in, row, column] and weights [out, in, row, column],
 /// or dx from dy.
-class BatchConvolution {
+class ChwnConvolution {
  public:
   /// About the time of oneDNN in units of ours, or 0 where nothing is computed here: for images
   /// with channels first, one group, no dilation; for the gradient strides of 1.
-  static double saving(const ConvShape& shape);
-  static double input_grad_saving(const ConvShape& shape);
+  static double estimated_speedup(const ConvShape& shape);
+  static double input_grad_speedup(const ConvShape& shape);
 
-  static BatchConvolution forward(const ConvShape& shape);
-  static BatchConvolution input_grad(const ConvShape& shape);
+  static ChwnConvolution forward(const ConvShape& shape);
+  static ChwnConvolution input_grad(const ConvShape& shape);
 
   size_t scratch_bytes() const;
   /// `finish` without a residual.
-  void run(const float* x, const float* weight, const ConvFinish& finish, float* y,
+  void run(const float* x, const float* weight, const BoundEpilogue& epilogue, float* y,
            std::byte* scratch) const;
 
  private:
-  BatchConvolution(const ConvShape& shape, bool transposed);
+  ChwnConvolution(const ConvShape& shape, bool transposed);
   void pack(const float* weight, float* packed) const;
-  void sum_rows(const BatchStrip& strip, const float* x, const float* packed,
-                const ConvFinish& finish, float* sums) const;
-  void write(const BatchStrip& strip, const float* sums, const ConvFinish& finish, float* y) const;
+  void compute_rows(const ChwnStrip& strip, const float* x, const float* packed,
+                    const BoundEpilogue& epilogue, float* sums) const;
+  void write(const ChwnStrip& strip, const float* sums, const BoundEpilogue& epilogue,
+             float* y) const;
 
   ConvShape shape_;  ///< of the sum over windows that is computed, also for a gradient
   bool transposed_;  ///< weights are [in, out, row, column], their windows turned by half a circle
   int64_t vectors_;  ///< of images that are computed at once
-  BatchStrips strips_;
+  ChwnPartition strips_;
   size_t packed_floats_, x_floats_, y_floats_;
 };
 
 /// dw [out, in, row, column] from x and dy.
-class BatchWeightGrad {
+class ChwnWeightGrad {
  public:
-  /// As BatchConvolution::saving.
-  static double saving(const ConvShape& shape);
-  explicit BatchWeightGrad(const ConvShape& shape);
+  /// As ChwnConvolution::saving.
+  static double estimated_speedup(const ConvShape& shape);
+  explicit ChwnWeightGrad(const ConvShape& shape);
   size_t scratch_bytes() const;
   void run(const float* x, const float* dy, float* dw, std::byte* scratch) const;
 
  private:
-  void add_row(const BatchStrip& strip, int64_t kernel_row, const float* x, const float* dy,
-               float* sums) const;
-  void total(const float* sums, float* dw) const;
+  void accumulate_row(const ChwnStrip& strip, int64_t kernel_row, const float* x, const float* dy,
+                      float* sums) const;
+  void sum_over_batch(const float* sums, float* dw) const;
 
   ConvShape shape_;
-  BatchStrips strips_;
+  ChwnPartition strips_;
   size_t x_floats_, dy_floats_, sums_floats_;
 };
 

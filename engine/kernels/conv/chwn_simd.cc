@@ -29,37 +29,37 @@ constexpr int kRowOutputs = 8, kProductsOutputs = 4, kProductsTaps = 6;
 
 int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
-constexpr int64_t kFour = 4;  // images, and pixels, that are transposed at once
+constexpr int64_t kTransposeSize = 4;  // images, and pixels, that are transposed at once
 
 #if HWY_TARGET != HWY_SCALAR
 
 /// The k-th four floats of the vector are those at from + k * stride.
 template <class T>
-HWY_INLINE hn::Vec<T> load_fours(T d, const float* from, int64_t stride) {
-  if constexpr (hn::MaxLanes(T()) == kFour) {
+HWY_INLINE hn::Vec<T> load_blocks(T d, const float* from, int64_t stride) {
+  if constexpr (hn::MaxLanes(T()) == kTransposeSize) {
     return hn::LoadU(d, from);
   } else {
     const hn::Half<T> half;
-    const int64_t above = static_cast<int64_t>(hn::MaxLanes(half)) / kFour * stride;
-    return hn::Combine(d, load_fours(half, from + above, stride), load_fours(half, from, stride));
+    const int64_t above = static_cast<int64_t>(hn::MaxLanes(half)) / kTransposeSize * stride;
+    return hn::Combine(d, load_blocks(half, from + above, stride), load_blocks(half, from, stride));
   }
 }
 
 template <class T>
-HWY_INLINE void store_fours(T d, hn::Vec<T> v, float* to, int64_t stride) {
-  if constexpr (hn::MaxLanes(T()) == kFour) {
+HWY_INLINE void store_blocks(T d, hn::Vec<T> v, float* to, int64_t stride) {
+  if constexpr (hn::MaxLanes(T()) == kTransposeSize) {
     hn::StoreU(v, d, to);
   } else {
     const hn::Half<T> half;
-    const int64_t above = static_cast<int64_t>(hn::MaxLanes(half)) / kFour * stride;
-    store_fours(half, hn::LowerHalf(half, v), to, stride);
-    store_fours(half, hn::UpperHalf(half, v), to + above, stride);
+    const int64_t above = static_cast<int64_t>(hn::MaxLanes(half)) / kTransposeSize * stride;
+    store_blocks(half, hn::LowerHalf(half, v), to, stride);
+    store_blocks(half, hn::UpperHalf(half, v), to + above, stride);
   }
 }
 
 /// Transposes the square that the k-th fours of four vectors are, for all k.
 template <class T>
-HWY_INLINE void transpose_fours(T d, hn::Vec<T>* v) {
+HWY_INLINE void transpose_blocks(T d, hn::Vec<T>* v) {
   const hn::RepartitionToWide<T> wide;
   const auto pair = [&](hn::Vec<T> a, hn::Vec<T> b, hn::Vec<T>* out) {
     const auto wa = hn::BitCast(wide, a), wb = hn::BitCast(wide, b);
@@ -74,19 +74,21 @@ HWY_INLINE void transpose_fours(T d, hn::Vec<T>* v) {
 
 /// Four pixels of as many images as the vector has lanes.
 template <class T>
-HWY_INLINE void gather_fours(T d, const float* from, int64_t stride, float* to, int64_t pitch) {
-  hn::Vec<T> v[kFour];
-  for (int i = 0; i < kFour; ++i) v[i] = load_fours(d, from + i * stride, kFour * stride);
-  transpose_fours(d, v);
-  for (int i = 0; i < kFour; ++i) hn::StoreU(v[i], d, to + i * pitch);
+HWY_INLINE void gather_block(T d, const float* from, int64_t stride, float* to, int64_t pitch) {
+  hn::Vec<T> v[kTransposeSize];
+  for (int i = 0; i < kTransposeSize; ++i)
+    v[i] = load_blocks(d, from + i * stride, kTransposeSize * stride);
+  transpose_blocks(d, v);
+  for (int i = 0; i < kTransposeSize; ++i) hn::StoreU(v[i], d, to + i * pitch);
 }
 
 template <class T>
-HWY_INLINE void scatter_fours(T d, const float* from, int64_t pitch, float* to, int64_t stride) {
-  hn::Vec<T> v[kFour];
-  for (int i = 0; i < kFour; ++i) v[i] = hn::LoadU(d, from + i * pitch);
-  transpose_fours(d, v);
-  for (int i = 0; i < kFour; ++i) store_fours(d, v[i], to + i * stride, kFour * stride);
+HWY_INLINE void scatter_block(T d, const float* from, int64_t pitch, float* to, int64_t stride) {
+  hn::Vec<T> v[kTransposeSize];
+  for (int i = 0; i < kTransposeSize; ++i) v[i] = hn::LoadU(d, from + i * pitch);
+  transpose_blocks(d, v);
+  for (int i = 0; i < kTransposeSize; ++i)
+    store_blocks(d, v[i], to + i * stride, kTransposeSize * stride);
 }
 
 #endif
@@ -96,9 +98,9 @@ template <class T>
 void gather_images(T d, const float* from, int64_t stride, int64_t pixels, float* to,
                    int64_t pitch) {
   int64_t p = 0;
-  if constexpr (hn::MaxLanes(T()) >= kFour)
-    for (; p + kFour <= pixels; p += kFour)
-      gather_fours(d, from + p, stride, to + p * pitch, pitch);
+  if constexpr (hn::MaxLanes(T()) >= kTransposeSize)
+    for (; p + kTransposeSize <= pixels; p += kTransposeSize)
+      gather_block(d, from + p, stride, to + p * pitch, pitch);
   for (; p < pixels; ++p)
     for (int64_t n = 0; n < static_cast<int64_t>(hn::Lanes(d)); ++n)
       to[p * pitch + n] = from[n * stride + p];
@@ -108,9 +110,9 @@ template <class T>
 void scatter_images(T d, const float* from, int64_t pitch, int64_t pixels, float* to,
                     int64_t stride) {
   int64_t p = 0;
-  if constexpr (hn::MaxLanes(T()) >= kFour)
-    for (; p + kFour <= pixels; p += kFour)
-      scatter_fours(d, from + p * pitch, pitch, to + p, stride);
+  if constexpr (hn::MaxLanes(T()) >= kTransposeSize)
+    for (; p + kTransposeSize <= pixels; p += kTransposeSize)
+      scatter_block(d, from + p * pitch, pitch, to + p, stride);
   for (; p < pixels; ++p)
     for (int64_t n = 0; n < static_cast<int64_t>(hn::Lanes(d)); ++n)
       to[n * stride + p] = from[p * pitch + n];
@@ -118,14 +120,14 @@ void scatter_images(T d, const float* from, int64_t pitch, int64_t pixels, float
 
 /// Calls `body(d, first)` for images of the widest vectors that what is left fills.
 template <class Body>
-void in_vectors(int64_t images, Body body) {
+void for_each_vector(int64_t images, Body body) {
   int64_t n = 0;
   const auto take = [&](auto d) {
     const int64_t count = static_cast<int64_t>(hn::Lanes(d));
     for (; n + count <= images; n += count) body(d, n);
   };
   take(D());
-  take(hn::CappedTag<float, kFour>());
+  take(hn::CappedTag<float, kTransposeSize>());
   take(hn::CappedTag<float, 1>());
 }
 
@@ -134,22 +136,22 @@ void gather(const float* from, int64_t stride, int64_t images, int64_t pixels, f
   const D d;
   for (int64_t p = 0; images < lanes() && p < pixels; ++p)
     hn::StoreU(hn::Zero(d), d, to + p * pitch);
-  in_vectors(images, [&](auto part, int64_t n) {
+  for_each_vector(images, [&](auto part, int64_t n) {
     gather_images(part, from + n * stride, stride, pixels, to + n, pitch);
   });
 }
 
 void scatter(const float* from, int64_t pitch, int64_t images, int64_t pixels, float* to,
              int64_t stride) {
-  in_vectors(images, [&](auto d, int64_t n) {
+  for_each_vector(images, [&](auto d, int64_t n) {
     scatter_images(d, from + n, pitch, pixels, to + n * stride, stride);
   });
 }
 
 template <int kVectors, int kOutputs>
-void row_of(const BatchRow& row, const float* bias, float least, float* y, int64_t pitch) {
+void row_of(const ChwnRow& row, const float* bias, float clamp_min, float* y, int64_t pitch) {
   const D d;
-  const V low = hn::Set(d, least);
+  const V low = hn::Set(d, clamp_min);
   const int64_t pixel = kVectors * lanes();
   const int64_t x_column = row.channels * pixel, w_column = row.channels * kOutputs;
   for (int64_t c = 0; c < row.out_width; ++c, y += pixel) {
@@ -187,7 +189,7 @@ void row_of(const BatchRow& row, const float* bias, float least, float* y, int64
 }
 
 template <int kOutputs, int kTaps>
-void products_of(const BatchProducts& part) {
+void products_of(const ChwnWeightTile& part) {
   const D d;
   const int64_t n = lanes();
   V sum[kTaps][kOutputs];
@@ -233,21 +235,21 @@ constexpr auto products_functions(std::index_sequence<kIndex...>) {
       std::make_index_sequence<static_cast<size_t>(kProductsTaps)>())...};
 }
 
-void row(const BatchRow& row, const float* bias, float least, float* y, int64_t pitch) {
+void row(const ChwnRow& row, const float* bias, float clamp_min, float* y, int64_t pitch) {
   constexpr std::make_index_sequence<static_cast<size_t>(kRowOutputs)> outputs;
   static constexpr std::array functions = {row_functions<1>(outputs), row_functions<2>(outputs)};
   functions[static_cast<size_t>(row.vectors - 1)][static_cast<size_t>(row.outputs - 1)](
-      row, bias, least, y, pitch);
+      row, bias, clamp_min, y, pitch);
 }
 
-void products(const BatchProducts& part, int64_t outputs, int64_t taps) {
+void products(const ChwnWeightTile& part, int64_t outputs, int64_t taps) {
   static constexpr auto functions =
       products_functions(std::make_index_sequence<static_cast<size_t>(kProductsOutputs)>());
   functions[static_cast<size_t>(outputs - 1)][static_cast<size_t>(taps - 1)](part);
 }
 
-void total(const float* sums, int64_t parts, int64_t part_stride, int64_t count, float* out,
-           int64_t out_stride) {
+void sum_over_batch(const float* sums, int64_t parts, int64_t part_stride, int64_t count,
+                    float* out, int64_t out_stride) {
   const D d;
   for (int64_t i = 0; i < count; ++i) {
     V sum = hn::LoadU(d, sums + i * lanes());
@@ -259,9 +261,9 @@ void total(const float* sums, int64_t parts, int64_t part_stride, int64_t count,
 
 }  // namespace
 
-const BatchConvLoops* batch_loops_of() {
-  static const BatchConvLoops loops = {
-      lanes(), kRowOutputs, kProductsOutputs, kProductsTaps, gather, scatter, row, products, total};
+const ChwnLoops* chwn_loops_of_target() {
+  static const ChwnLoops loops = {lanes(), kRowOutputs, kProductsOutputs, kProductsTaps, gather,
+                                  scatter, row,         products,         sum_over_batch};
   return &loops;
 }
 
@@ -271,9 +273,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paddle::cpu {
 
-HWY_EXPORT(batch_loops_of);
+HWY_EXPORT(chwn_loops_of_target);
 
-const BatchConvLoops& batch_conv_loops() { return *HWY_DYNAMIC_DISPATCH(batch_loops_of)(); }
+const ChwnLoops& chwn_loops() { return *HWY_DYNAMIC_DISPATCH(chwn_loops_of_target)(); }
 
 }  // namespace paddle::cpu
 #endif

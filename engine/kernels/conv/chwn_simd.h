@@ -7,7 +7,7 @@
 namespace paddle::cpu {
 
 /// One row of the output of a convolution: where its windows lie in `x`.
-struct BatchRow {
+struct ChwnRow {
   int64_t vectors;      ///< of images, 1 or 2
   const float* x;       ///< column 0 of the first row of the windows that the image has
   int64_t row_stride;   ///< floats from row to row of x
@@ -19,7 +19,7 @@ struct BatchRow {
 
 /// A part of the gradient of the weights: the sum over `rows` × `columns` pixels of the products of
 /// all `outputs` channels of dy and `taps` floats of x, with strides in floats.
-struct BatchProducts {
+struct ChwnWeightTile {
   const float *dy, *x;
   int64_t rows, columns;
   int64_t dy_row, dy_column, x_row, x_column;
@@ -27,7 +27,7 @@ struct BatchProducts {
   int64_t sums_stride;
 };
 
-struct BatchConvLoops {
+struct ChwnLoops {
   int64_t lanes;             ///< images of a vector
   int64_t row_outputs;       ///< channels that `row` gives, at most
   int64_t products_outputs;  ///< channels of dy that `products` takes, at most
@@ -42,15 +42,15 @@ struct BatchConvLoops {
                   int64_t stride);
   /// y[output, column, image] = the sum over the window plus bias[output] (may be null), not below
   /// `least`; `pitch` floats from output to output.
-  void (*row)(const BatchRow& row, const float* bias, float least, float* y, int64_t pitch);
+  void (*row)(const ChwnRow& row, const float* bias, float clamp_min, float* y, int64_t pitch);
   /// Adds to the sums.
-  void (*products)(const BatchProducts& part, int64_t outputs, int64_t taps);
+  void (*products)(const ChwnWeightTile& part, int64_t outputs, int64_t taps);
   /// out[i * out_stride] = the sum over the images of the i-th vector of `parts` arrays, which lie
   /// `part_stride` floats apart.
-  void (*total)(const float* sums, int64_t parts, int64_t part_stride, int64_t count, float* out,
-                int64_t out_stride);
+  void (*sum_over_batch)(const float* sums, int64_t parts, int64_t part_stride, int64_t count,
+                         float* out, int64_t out_stride);
 };
 
-const BatchConvLoops& batch_conv_loops();
+const ChwnLoops& chwn_loops();
 
 }  // namespace paddle::cpu

@@ -1,6 +1,7 @@
 #include "kernels/conv/conv_shape.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/common/rounding.h"
 #include "ops/window.h"
@@ -47,45 +48,57 @@ ConvShape ConvShape::of(const Op& op, const Attrs& attrs, const Dims& input, con
   s.left = padding[2 * column];
   s.right = padding[2 * column + 1];
   if (rank < 3) return s;
-  s.planes = size[0];
-  s.out_planes = out[0];
-  s.kernel_planes = kernel[0];
-  s.stride_planes = stride[0];
-  s.dilation_planes = dilation[0];
+  s.depth = size[0];
+  s.out_depth = out[0];
+  s.kernel_depth = kernel[0];
+  s.stride_depth = stride[0];
+  s.dilation_depth = dilation[0];
   s.front = padding[0];
   s.back = padding[1];
   return s;
 }
 
-KernelPlanes met_by(const ConvShape& s, int64_t p) {
-  const int64_t at = p * s.stride_planes - s.front, step = s.dilation_planes;
-  const int64_t begin = at >= 0 ? 0 : parts(-at, step);
-  const int64_t end = at >= s.planes ? 0 : std::min(s.kernel_planes, parts(s.planes - at, step));
+KernelRange valid_kernel_range(const ConvShape& s, int64_t p) {
+  const int64_t at = p * s.stride_depth - s.front, step = s.dilation_depth;
+  const int64_t begin = at >= 0 ? 0 : ceil_div(-at, step);
+  const int64_t end = at >= s.depth ? 0 : std::min(s.kernel_depth, ceil_div(s.depth - at, step));
   return {begin, std::max(begin, end)};
 }
 
-ConvShape as_images(ConvShape s) {
-  if (!s.channels_last || !s.has_planes()) return s;
-  const bool apart = s.kernel_planes == 1 && s.stride_planes == 1 && s.front + s.back == 0;
-  const bool lines = s.kernel_height == 1 && s.kernel_width == 1 && s.stride_height == 1 &&
-                     s.stride_width == 1 && s.top + s.bottom + s.left + s.right == 0;
-  if (apart) {
-    s.batch *= s.planes;
-  } else if (lines) {
+ConvShape fold_to_2d(ConvShape s) {
+  if (!s.channels_last || !s.is_3d()) return s;
+  const bool per_plane = s.kernel_depth == 1 && s.stride_depth == 1 && s.front + s.back == 0;
+  const bool along_depth = s.kernel_height == 1 && s.kernel_width == 1 && s.stride_height == 1 &&
+                           s.stride_width == 1 && s.top + s.bottom + s.left + s.right == 0;
+  if (per_plane) {
+    s.batch *= s.depth;
+  } else if (along_depth) {
     s.width *= s.height;
     s.out_width = s.width;
-    s.height = s.planes;
-    s.out_height = s.out_planes;
-    s.kernel_height = s.kernel_planes;
-    s.stride_height = s.stride_planes;
-    s.dilation_height = s.dilation_planes;
+    s.height = s.depth;
+    s.out_height = s.out_depth;
+    s.kernel_height = s.kernel_depth;
+    s.stride_height = s.stride_depth;
+    s.dilation_height = s.dilation_depth;
     s.top = s.front;
     s.bottom = s.back;
   } else {
     return s;
   }
-  s.planes = s.out_planes = s.kernel_planes = s.stride_planes = s.dilation_planes = 1;
+  s.depth = s.out_depth = s.kernel_depth = s.stride_depth = s.dilation_depth = 1;
   s.front = s.back = 0;
+  return s;
+}
+
+ConvShape transpose_to_row(ConvShape s) {
+  if (s.width != 1 || s.kernel_width != 1 || s.out_width != 1 || s.left + s.right != 0) return s;
+  std::swap(s.height, s.width);
+  std::swap(s.out_height, s.out_width);
+  std::swap(s.kernel_height, s.kernel_width);
+  std::swap(s.stride_height, s.stride_width);
+  std::swap(s.dilation_height, s.dilation_width);
+  std::swap(s.top, s.left);
+  std::swap(s.bottom, s.right);
   return s;
 }
 

@@ -1,10 +1,11 @@
-// Convolutions of images whose windows are spread wide, tap by tap: a tap's share of the result is
-// a matrix product of the pixels that it meets and its channels' weights. What falls on the padding
-// is not computed, and that is much of it where the taps lie about as far apart as the image is
-// wide; oneDNN computes such convolutions by copying all windows out.
+// Dilated convolution as one GEMM per kernel offset: the input pixels that an offset reads, times
+// its weights, added to the output pixels that read them. Offsets skip output pixels where they
+// fall on padding, which is much of the work where the dilation is close to the size of the image.
+// oneDNN falls back to im2col for such convolutions.
 
 #include <algorithm>
 
+#include "kernels/conv/algorithms.h"
 #include "kernels/conv/onednn_descriptors.h"
 #include "kernels/onednn/post_ops.h"
 
@@ -15,49 +16,50 @@ using cpu::ConvShape;
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 
-/// Results of one axis, from `first` on, whose tap meets the image; and what the first one meets.
-struct Reach {
-  int64_t first, count, met;
+/// Outputs of one axis for which a kernel offset falls inside the input: [first, first + count).
+/// The first of them reads `input_start`.
+struct ValidRange {
+  int64_t first, count, input_start;
 };
 
-/// For the tap `k` of an axis of `in` pixels and `out` results.
-Reach reach_of(int64_t k, int64_t dilation, int64_t stride, int64_t padding, int64_t in,
-               int64_t out) {
-  const int64_t shift = k * dilation - padding;  // result o meets pixel o * stride + shift
+/// For kernel element `k` of an axis with `in` inputs and `out` outputs.
+ValidRange valid_range(int64_t k, int64_t dilation, int64_t stride, int64_t padding, int64_t in,
+                       int64_t out) {
+  const int64_t shift = k * dilation - padding;  // output o reads input o * stride + shift
   const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
   const int64_t end = in - 1 - shift < 0 ? 0 : std::min(out, (in - 1 - shift) / stride + 1);
   return {first, std::max<int64_t>(0, end - first), first * stride + shift};
 }
 
-struct Tap {
-  int64_t index;  ///< in the window, by rows
-  Reach rows, columns;
+struct KernelOffset {
+  int64_t index;  ///< in the kernel, row-major
+  ValidRange rows, columns;
 };
 
-/// The taps that meet the image anywhere, one that meets it for every result first; empty if there
-/// is none such.
-std::vector<Tap> taps_of(const ConvShape& s) {
-  std::vector<Tap> taps;
-  const auto whole = [&](const Tap& t) {
-    return t.rows.count == s.out_height && t.columns.count == s.out_width;
-  };
+/// The offsets that read any input. The first one reads an input for every output, because it
+/// initializes the result; empty if there is none like that.
+std::vector<KernelOffset> valid_kernel_offsets(const ConvShape& s) {
+  std::vector<KernelOffset> offsets;
   for (int64_t i = 0; i < s.kernel_height; ++i)
     for (int64_t j = 0; j < s.kernel_width; ++j) {
-      const Tap tap{i * s.kernel_width + j,
-                    reach_of(i, s.dilation_height, s.stride_height, s.top, s.height, s.out_height),
-                    reach_of(j, s.dilation_width, s.stride_width, s.left, s.width, s.out_width)};
-      if (tap.rows.count > 0 && tap.columns.count > 0) taps.push_back(tap);
+      const KernelOffset offset{
+          i * s.kernel_width + j,
+          valid_range(i, s.dilation_height, s.stride_height, s.top, s.height, s.out_height),
+          valid_range(j, s.dilation_width, s.stride_width, s.left, s.width, s.out_width)};
+      if (offset.rows.count > 0 && offset.columns.count > 0) offsets.push_back(offset);
     }
-  const auto first = std::find_if(taps.begin(), taps.end(), whole);
-  if (first == taps.end()) return {};
-  std::iter_swap(taps.begin(), first);
-  return taps;
+  const auto first = std::find_if(offsets.begin(), offsets.end(), [&](const KernelOffset& o) {
+    return o.rows.count == s.out_height && o.columns.count == s.out_width;
+  });
+  if (first == offsets.end()) return {};
+  std::iter_swap(offsets.begin(), first);
+  return offsets;
 }
 
-/// The pixels [rows, columns, channels] that a tap reads or adds to, in an image of such lines.
-Desc pixels(const Tap& tap, int64_t channels, int64_t width, int64_t stride_height,
-            int64_t stride_width) {
-  return Desc({tap.rows.count, tap.columns.count, channels}, dnnl::memory::data_type::f32,
+/// The pixels [rows, columns, channels] that an offset reads or adds to, in an NHWC image.
+Desc pixel_desc(const KernelOffset& offset, int64_t channels, int64_t width, int64_t stride_height,
+                int64_t stride_width) {
+  return Desc({offset.rows.count, offset.columns.count, channels}, dnnl::memory::data_type::f32,
               Dims{stride_height * width * channels, stride_width * channels, 1});
 }
 
@@ -67,72 +69,80 @@ size_t pixel_offset(int64_t row, int64_t column, int64_t channels, int64_t width
 
 }  // namespace
 
-std::unique_ptr<Kernel> convolution_by_taps(const KernelRequest& request, const ConvShape& s,
-                                            const OperandPlaces& at, const Epilogue& epilogue) {
-  if (request.operands[0].dtype != DType::kF32 || s.has_planes() || s.groups != 1) return nullptr;
+std::unique_ptr<Kernel> prepare_dilated(const cpu::ConvProblem& problem) {
+  const KernelRequest& request = problem.request;
+  const Epilogue& epilogue = problem.epilogue;
+  const ConvShape s = transpose_to_row(problem.shape);
+  if (problem.dtype() != DType::kF32 || s.is_3d() || s.groups != 1) return nullptr;
   if (epilogue.residual >= 0 && !s.channels_last) return nullptr;
-  const std::vector<Tap> taps = taps_of(s);
-  if (taps.empty()) return nullptr;
+  const std::vector<KernelOffset> offsets = valid_kernel_offsets(s);
+  if (offsets.empty()) return nullptr;
   const auto type = dnnl::memory::data_type::f32;
-  const bool biased = request.operands.size() > 2 && request.operands[2].present;
   const Desc bias({1, 1, s.out_channels}, type, Tag::abc);
-  const ConvGeometry given(s, type, type, type);
-  ConvShape lines = s;
-  lines.channels_last = true;
-  const ConvGeometry computed(lines, type, type, type);
+  const ConvDescriptors given(s, type, type, type);
+  ConvShape nhwc = s;
+  nhwc.channels_last = true;
+  const ConvDescriptors computed(nhwc, type, type, type);
 
   auto program = std::make_unique<Program>();
-  const Slot x = program->convert({Slot::kOperand, at[0]}, given.input, computed.input);
-  const Slot y = s.channels_last ? Slot{Slot::kResult, 0} : program->scratch(computed.output);
+  const MemoryRef x =
+      program->convert({MemoryRef::kOperand, problem.at[0]}, given.input, computed.input);
+  const MemoryRef y =
+      s.channels_last ? MemoryRef{MemoryRef::kResult, 0} : program->scratch(computed.output);
   const int64_t window = s.kernel_height * s.kernel_width;
-  const Desc windows({window, 1, s.in_channels, s.out_channels}, type,
-                     Dims{1, 1, window, s.in_channels * window});
-  Slot weights{};
-  Desc packed;  // of one tap
-  epilogue.begin(*program, request.results[0]);
-  for (const Tap& tap : taps) {
-    const bool first = &tap == &taps.front();
-    const Desc read = pixels(tap, s.in_channels, s.width, s.stride_height, s.stride_width);
-    const Desc written = pixels(tap, s.out_channels, s.out_width, 1, 1);
+  const Desc weight_matrices({window, 1, s.in_channels, s.out_channels}, type,
+                             Dims{1, 1, window, s.in_channels * window});
+  MemoryRef weights{};
+  Desc packed;  // of one offset
+  add_residual_copy(*program, epilogue, request.results[0]);
+  for (const KernelOffset& offset : offsets) {
+    const bool first = &offset == &offsets.front();
+    const bool adds_bias = first && problem.has_bias();
+    const Desc read = pixel_desc(offset, s.in_channels, s.width, s.stride_height, s.stride_width);
+    const Desc written = pixel_desc(offset, s.out_channels, s.out_width, 1, 1);
     const Desc any({1, s.in_channels, s.out_channels}, type, Tag::any);
     const Desc& right = first ? any : packed;
     const dnnl::matmul::primitive_desc description(
-        biased && first ? dnnl::matmul::desc(read, right, bias, written)
-                        : dnnl::matmul::desc(read, right, written),
-        epilogue.attributes(!first || epilogue.residual >= 0, false), cpu_engine(), true);
+        adds_bias ? dnnl::matmul::desc(read, right, bias, written)
+                  : dnnl::matmul::desc(read, right, written),
+        post_ops(epilogue, !first || epilogue.residual >= 0, false), cpu_engine(), true);
     if (!description || is_reference(description.impl_info_str())) return nullptr;
     if (first) {
       packed = description.weights_desc();
       if (packed.data.format_kind != dnnl_blocked) return nullptr;
-      weights = program->convert_operand(request, 1, at[1], windows, stacked(packed, window));
-      program->set_name(std::string("taps:") + description.impl_info_str());
+      weights = program->prepack_operand(request, 1, problem.at[1], weight_matrices,
+                                         stack_descs(packed, window));
+      program->set_name(std::string("dilated:") + description.impl_info_str());
     }
-    const Slot w{weights.kind, weights.index,
-                 weights.offset + static_cast<size_t>(tap.index) * packed.get_size()};
+    const MemoryRef w{weights.kind, weights.index,
+                      weights.offset + static_cast<size_t>(offset.index) * packed.get_size()};
     for (int64_t n = 0; n < s.batch; ++n) {
-      const size_t from = pixel_offset(n * s.height + tap.rows.met, tap.columns.met, s.in_channels,
-                                       s.width),
-                   to = pixel_offset(n * s.out_height + tap.rows.first, tap.columns.first,
+      const size_t from = pixel_offset(n * s.height + offset.rows.input_start,
+                                       offset.columns.input_start, s.in_channels, s.width),
+                   to = pixel_offset(n * s.out_height + offset.rows.first, offset.columns.first,
                                      s.out_channels, s.out_width);
       std::vector<Program::Argument> arguments = {
           {DNNL_ARG_SRC, read, {x.kind, x.index, x.offset + from}},
           {DNNL_ARG_WEIGHTS, packed, w},
           {DNNL_ARG_DST, written, {y.kind, y.index, y.offset + to}}};
-      if (biased && first) arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, at[2]}});
+      if (adds_bias)
+        arguments.push_back({DNNL_ARG_BIAS, bias, {MemoryRef::kOperand, problem.at[2]}});
       program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
     }
   }
-  if (const Activation& a = epilogue.activation) {
+  // Offsets cover different parts of the output, so the activation runs after the last one.
+  if (const FusedStep* activation = epilogue.activation) {
     using Eltwise = dnnl::eltwise_forward;
+    const EltwisePostOp a = eltwise_post_op(*activation->op, activation->attrs);
     const Eltwise::primitive_desc description(
         Eltwise::desc(dnnl::prop_kind::forward_inference, a.algorithm, computed.output, a.alpha,
                       a.beta),
-        user_scratch(), cpu_engine(), true);
+        user_scratchpad(), cpu_engine(), true);
     if (!description) return nullptr;
     program->add(Eltwise(description), description.scratchpad_desc(),
                  {{DNNL_ARG_SRC, computed.output, y}, {DNNL_ARG_DST, computed.output, y}});
   }
-  if (!s.channels_last) program->reorder(y, computed.output, {Slot::kResult, 0}, given.output);
+  if (!s.channels_last) program->reorder(y, computed.output, {MemoryRef::kResult, 0}, given.output);
   return program;
 }
 

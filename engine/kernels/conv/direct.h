@@ -5,29 +5,29 @@
 
 #include <cstddef>
 
-#include "kernels/conv/conv_epilogue.h"
 #include "kernels/conv/conv_shape.h"
+#include "kernels/epilogue.h"
 
 namespace paddle::cpu {
 
 /// y [batch, out, row, column] from x [batch, in, row, column] and weights [out, in, row, column].
-class RowConvolution {
+class DirectConvolution {
  public:
   /// About the time of oneDNN in units of ours, or 0 where nothing is computed here: for images
   /// with channels first, one group, no dilation, strides of 1 along the rows.
-  static double saving(const ConvShape& shape);
-  explicit RowConvolution(const ConvShape& shape);
+  static double estimated_speedup(const ConvShape& shape);
+  explicit DirectConvolution(const ConvShape& shape);
 
   size_t scratch_bytes() const;
   /// `finish` without a residual.
-  void run(const float* x, const float* weight, const ConvFinish& finish, float* y,
+  void run(const float* x, const float* weight, const BoundEpilogue& epilogue, float* y,
            std::byte* scratch) const;
 
  private:
   void pack(const float* weight, float* packed) const;
-  void pad(const float* image, int64_t first_row, int64_t rows, float* padded) const;
-  void run_strip(int64_t strip, const float* x, const float* packed, const ConvFinish& finish,
-                 float* y, float* padded) const;
+  void copy_padded_rows(const float* image, int64_t first_row, int64_t rows, float* padded) const;
+  void compute_strip(int64_t strip, const float* x, const float* packed,
+                     const BoundEpilogue& epilogue, float* y, float* padded) const;
 
   ConvShape shape_;
   int64_t workers_;          ///< that take strips, one after the other

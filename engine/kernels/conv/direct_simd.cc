@@ -30,40 +30,40 @@ constexpr int kOutputs = 8;
 int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
 /// The pixels from an offset on in x and in y.
-struct Pixels {
+struct PixelOffsets {
   int64_t x, y;
 };
 
 /// Vectors of pixels of all channels of a part.
-template <int kVectors, int kPart>
-HWY_INLINE void pixels(const ConvRows& s, const Pixels* at, const float* bias, float least,
-                       float* y, int64_t pitch) {
+template <int kVectors, int kOutputBlock>
+HWY_INLINE void pixels(const DirectRows& s, const PixelOffsets* at, const float* bias,
+                       float clamp_min, float* y, int64_t pitch) {
   const D d;
-  V sum[kPart][kVectors];
+  V sum[kOutputBlock][kVectors];
 #pragma GCC unroll 8
-  for (int o = 0; o < kPart; ++o)
+  for (int o = 0; o < kOutputBlock; ++o)
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sum[o][v] = bias ? hn::Set(d, bias[o]) : hn::Zero(d);
   const float* w = s.weight;
   for (int64_t c = 0; c < s.channels; ++c)
     for (int64_t r = 0; r < s.kernel_height; ++r) {
       const float* const row = s.x + c * s.channel_stride + r * s.row_stride;
-      for (int64_t k = 0; k < s.kernel_width; ++k, w += kPart) {
+      for (int64_t k = 0; k < s.kernel_width; ++k, w += kOutputBlock) {
         V value[kVectors];
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(d, row + at[v].x + k);
 #pragma GCC unroll 8
-        for (int o = 0; o < kPart; ++o) {
+        for (int o = 0; o < kOutputBlock; ++o) {
           const V factor = hn::Set(d, w[o]);
 #pragma GCC unroll 2
           for (int v = 0; v < kVectors; ++v) sum[o][v] = hn::MulAdd(factor, value[v], sum[o][v]);
         }
       }
     }
-  const V low = hn::Set(d, least);
+  const V low = hn::Set(d, clamp_min);
   const auto some = hn::FirstN(d, static_cast<size_t>(s.out_width));
 #pragma GCC unroll 8
-  for (int o = 0; o < kPart; ++o)
+  for (int o = 0; o < kOutputBlock; ++o)
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       const V result = hn::IfThenElse(hn::Lt(sum[o][v], low), low, sum[o][v]);  // NaN stays
@@ -75,23 +75,23 @@ HWY_INLINE void pixels(const ConvRows& s, const Pixels* at, const float* bias, f
     }
 }
 
-template <int kPart>
-void rows_of(const ConvRows& s, const float* bias, float least, float* y, int64_t pitch) {
+template <int kOutputBlock>
+void rows_of(const DirectRows& s, const float* bias, float clamp_min, float* y, int64_t pitch) {
   // The last vector of a row is moved back over those before it.
   const int64_t vectors = (s.out_width + lanes() - 1) / lanes();
   const int64_t last = std::max<int64_t>(0, s.out_width - lanes());
   const auto place = [&](int64_t i) {
     const int64_t row = i / vectors, column = std::min(i % vectors * lanes(), last);
-    return Pixels{row * s.stride * s.row_stride + column, row * s.out_width + column};
+    return PixelOffsets{row * s.stride * s.row_stride + column, row * s.out_width + column};
   };
   int64_t i = 0;
   for (; i + 2 <= s.rows * vectors; i += 2) {
-    const Pixels at[] = {place(i), place(i + 1)};
-    pixels<2, kPart>(s, at, bias, least, y, pitch);
+    const PixelOffsets at[] = {place(i), place(i + 1)};
+    pixels<2, kOutputBlock>(s, at, bias, clamp_min, y, pitch);
   }
   if (i == s.rows * vectors) return;
-  const Pixels at[] = {place(i)};
-  pixels<1, kPart>(s, at, bias, least, y, pitch);
+  const PixelOffsets at[] = {place(i)};
+  pixels<1, kOutputBlock>(s, at, bias, clamp_min, y, pitch);
 }
 
 /// functions[i] is made for i + 1 outputs.
@@ -100,16 +100,16 @@ constexpr auto row_functions(std::index_sequence<kIndex...>) {
   return std::array{&rows_of<static_cast<int>(kIndex) + 1>...};
 }
 
-void rows(const ConvRows& s, const float* bias, float least, float* y, int64_t pitch) {
+void rows(const DirectRows& s, const float* bias, float clamp_min, float* y, int64_t pitch) {
   static constexpr auto functions =
       row_functions(std::make_index_sequence<static_cast<size_t>(kOutputs)>());
-  functions[static_cast<size_t>(s.outputs - 1)](s, bias, least, y, pitch);
+  functions[static_cast<size_t>(s.outputs - 1)](s, bias, clamp_min, y, pitch);
 }
 
 }  // namespace
 
-const RowConvLoops* row_loops_of() {
-  static const RowConvLoops loops = {lanes(), kOutputs, rows};
+const DirectLoops* direct_loops_of_target() {
+  static const DirectLoops loops = {lanes(), kOutputs, rows};
   return &loops;
 }
 
@@ -119,9 +119,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paddle::cpu {
 
-HWY_EXPORT(row_loops_of);
+HWY_EXPORT(direct_loops_of_target);
 
-const RowConvLoops& row_conv_loops() { return *HWY_DYNAMIC_DISPATCH(row_loops_of)(); }
+const DirectLoops& direct_loops() { return *HWY_DYNAMIC_DISPATCH(direct_loops_of_target)(); }
 
 }  // namespace paddle::cpu
 #endif

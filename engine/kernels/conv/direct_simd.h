@@ -6,7 +6,7 @@
 namespace paddle::cpu {
 
 /// Rows of the output of a convolution with strides of 1 along the rows.
-struct ConvRows {
+struct DirectRows {
   const float* x;          ///< [channel, row, column] with the padding; at the first window
   int64_t channel_stride;  ///< floats from channel to channel
   int64_t row_stride;
@@ -17,14 +17,14 @@ struct ConvRows {
   int64_t outputs;
 };
 
-struct RowConvLoops {
+struct DirectLoops {
   int64_t lanes;    ///< pixels of a vector; so many floats are read behind the last row, and left
   int64_t outputs;  ///< channels that are computed at once, at most
   /// y[output, row, column] = the sum over the window plus bias[output] (may be null), not below
   /// `least`; `pitch` floats from output to output.
-  void (*rows)(const ConvRows& rows, const float* bias, float least, float* y, int64_t pitch);
+  void (*rows)(const DirectRows& rows, const float* bias, float clamp_min, float* y, int64_t pitch);
 };
 
-const RowConvLoops& row_conv_loops();
+const DirectLoops& direct_loops();
 
 }  // namespace paddle::cpu

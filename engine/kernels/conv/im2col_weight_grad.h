@@ -10,28 +10,29 @@ namespace paddle::cpu {
 
 /// dw [out, in, row, column] from x and dy, which have channels last. With AVX2 this takes about
 /// 0.7 of the time of oneDNN, which has weaker code for it than for AVX-512.
-class PixelWeightGrad {
+class Im2colWeightGrad {
  public:
   /// True for images of one group that it is faster for.
-  static bool suits(const ConvShape& shape);
+  static bool is_faster(const ConvShape& shape);
 
-  explicit PixelWeightGrad(const ConvShape& shape);
+  explicit Im2colWeightGrad(const ConvShape& shape);
 
   size_t scratch_bytes() const;
   void run(const float* x, const float* dy, float* dw, std::byte* scratch) const;
 
  private:
-  void add_up(int64_t task, const float* x, const float* dy, float* sums, std::byte* own) const;
-  void gather(const float* x, int64_t pixel, int64_t count, int64_t first, int64_t columns,
+  void accumulate_block(int64_t task, const float* x, const float* dy, float* sums,
+                        std::byte* own) const;
+  void im2col(const float* x, int64_t pixel, int64_t count, int64_t first, int64_t columns,
               float* to) const;
 
-  int64_t places() const { return s_.kernel_height * s_.kernel_width; }
+  int64_t kernel_positions() const { return s_.kernel_height * s_.kernel_width; }
   /// Bytes of the gradient [out, row, column, in], where that is not the result.
   size_t sums_bytes() const;
   size_t task_bytes() const;
 
   ConvShape s_;
-  bool whole_;  ///< windows are the pixels of the input, one after the other
+  bool is_pointwise_;  ///< windows are the pixels of the input, one after the other
   int64_t rows_, columns_;
   int64_t row_blocks_, column_blocks_, workers_;
 };

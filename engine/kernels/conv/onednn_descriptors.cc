@@ -5,26 +5,26 @@
 namespace paddle::onednn {
 namespace {
 
-/// From so many results of a row on whose window ends beyond the right edge, the code `brgconv` of
-/// oneDNN 2.6 may sum what lies there in memory (the next row, or no part of the image) into one of
-/// them: seen where it computes 2n - 1 results at a time, n of them of that kind, n from 4 on.
-constexpr int64_t kMisread = 3;
+/// Workaround for a oneDNN 2.6 bug: with at least this many outputs of a row in right padding,
+/// `brgconv` may read past the right edge and add what lies there (the next row, or foreign memory)
+/// to an output. Seen where it computes 2n - 1 outputs at a time, n of them padded, for n >= 4.
+constexpr int64_t kUnsafeOutputs = 3;
 
-bool misreads(const std::string_view implementation, int64_t beyond) {
-  return beyond >= kMisread && implementation.starts_with("brgconv");
+bool reads_out_of_bounds(const std::string_view implementation, int64_t right_padded_outputs) {
+  return right_padded_outputs >= kUnsafeOutputs && implementation.starts_with("brgconv");
 }
 
 }  // namespace
 
-dnnl::convolution_forward::primitive_desc ConvGeometry::describe(
+dnnl::convolution_forward::primitive_desc ConvDescriptors::select_implementation(
     const dnnl::convolution_forward::desc& wanted, const dnnl::primitive_attr& attributes) const {
   dnnl::convolution_forward::primitive_desc description(wanted, attributes, cpu_engine(), true);
-  while (description && misreads(description.impl_info_str(), beyond))
+  while (description && reads_out_of_bounds(description.impl_info_str(), right_padded_outputs))
     if (!description.next_impl()) return {};
   return description;
 }
 
-dnnl::memory::desc stacked(const dnnl::memory::desc& one, int64_t count) {
+dnnl::memory::desc stack_descs(const dnnl::memory::desc& one, int64_t count) {
   dnnl::memory::desc all = one;
   dnnl_memory_desc_t& m = all.data;
   dnnl_blocking_desc_t& blocks = m.format_desc.blocking;

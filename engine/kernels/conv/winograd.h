@@ -8,9 +8,9 @@
 
 #include <memory>
 
-#include "kernels/conv/conv_epilogue.h"
 #include "kernels/conv/conv_shape.h"
 #include "kernels/conv/winograd_simd.h"
+#include "kernels/epilogue.h"
 
 namespace paddle::cpu {
 
@@ -19,25 +19,26 @@ class Winograd {
   /// The tile, 2 or 4 pixels a side, with which a convolution in f32 by constant weights takes the
   /// least time, or 0 where the sum over the window does, or where it cannot be computed so.
   /// `once`: the weights are transformed for each run.
-  static int64_t best_tile(const ConvShape& shape, bool once);
+  static int64_t best_tile(const ConvShape& shape, bool skip_prepack);
 
   /// `weight` is [out, in, 3, 3] or [out, in, planes, 3, 3], contiguous, at any address; if `once`,
   /// it must live on.
-  Winograd(const ConvShape& shape, int64_t tile, const void* weight, bool once);
+  Winograd(const ConvShape& shape, int64_t tile, const void* weight, bool skip_prepack);
   int64_t tile() const { return tile_; }
   size_t scratch_bytes() const;
   /// x and y have channels last; `residual` may be y.
-  void run(const float* x, const ConvFinish& finish, float* y, std::byte* scratch) const;
+  void run(const float* x, const BoundEpilogue& epilogue, float* y, std::byte* scratch) const;
 
  private:
-  struct Place;
-  Place place_of(int64_t t) const;
+  struct TileOrigin;
+  TileOrigin tile_origin(int64_t t) const;
   // The three steps for tiles from `begin` to `end`, in all planes.
-  void to_points(int64_t begin, int64_t end, const float* x, const WinogradPoints& points) const;
+  void transform_input(int64_t begin, int64_t end, const float* x,
+                       const WinogradPoints& points) const;
   void multiply(int64_t tiles, const WinogradPoints& from, const float* weight,
                 const WinogradPoints& to) const;
-  void to_pixels(int64_t begin, int64_t end, const WinogradPoints& points, const ConvFinish& finish,
-                 float* y) const;
+  void transform_output(int64_t begin, int64_t end, const WinogradPoints& points,
+                        const BoundEpilogue& epilogue, float* y) const;
   size_t worker_bytes() const;
   size_t work_bytes() const;
 
@@ -46,7 +47,7 @@ class Winograd {
   int64_t tile_rows_, tile_columns_, tiles_;  ///< of a plane, and of a plane of all volumes
   int64_t block_;                             ///< tiles that go through the steps together
   int64_t workers_ = 1;  ///< that each have blocks of their own; one: all threads share a block
-  const void* given_;    ///< the weights
+  const void* weight_;   ///< the weights
   std::shared_ptr<Storage> packed_;  ///< [point, panel, plane, in, column]; null: made in each run
 };
 

@@ -1,37 +1,33 @@
-// Winograd's convolution (kernels/conv/winograd.h) in the place of oneDNN's, with the same
-// epilogues.
+// The kernel around Winograd convolution (winograd.h) with constant weights.
 
+#include "kernels/conv/algorithms.h"
 #include "kernels/conv/winograd.h"
-#include "kernels/onednn/post_ops.h"
 
-namespace paddle::onednn {
+namespace paddle::cpu {
 namespace {
-
-using cpu::ConvFinish;
-using cpu::Winograd;
 
 class WinogradKernel final : public Kernel {
  public:
-  WinogradKernel(Winograd convolution, size_t image, int bias, int residual, LoopFunction function)
+  WinogradKernel(const ConvProblem& problem, Winograd convolution, ActivationLoop activation)
       : convolution_(std::move(convolution)),
-        image_(image),
-        bias_(bias),
-        residual_(residual),
-        function_(std::move(function)) {}
+        input_(problem.at[0]),
+        bias_(problem.has_bias() ? static_cast<int>(problem.at[2]) : -1),
+        residual_(problem.epilogue.residual),
+        activation_(std::move(activation)) {}
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
     const auto values = [&](int i) {
       return i < 0 ? nullptr : static_cast<const float*>(operands[static_cast<size_t>(i)]);
     };
-    const ConvFinish finish{values(bias_), values(residual_), function_.least, function_.step.loop,
-                            function_.step.params.data()};
-    convolution_.run(static_cast<const float*>(operands[image_]), finish,
+    const BoundEpilogue epilogue{values(bias_), values(residual_), activation_.clamp_min,
+                                 activation_.step.loop, activation_.step.params.data()};
+    convolution_.run(static_cast<const float*>(operands[input_]), epilogue,
                      static_cast<float*>(results[0]), context.scratch);
   }
   size_t scratch_bytes() const override { return convolution_.scratch_bytes(); }
   bool reads(size_t i) const override {
-    const auto place = static_cast<int>(i);
-    return i == image_ || place == bias_ || place == residual_;
+    const auto index = static_cast<int>(i);
+    return i == input_ || index == bias_ || index == residual_;
   }
   std::string implementation() const override {
     return str("cpu:winograd", convolution_.tile(), "x", convolution_.tile());
@@ -39,26 +35,32 @@ class WinogradKernel final : public Kernel {
 
  private:
   Winograd convolution_;
-  size_t image_;
-  int bias_, residual_;  ///< positions among the operands, or -1
-  LoopFunction function_;
+  size_t input_;
+  int bias_, residual_;  ///< operand indices, or -1
+  ActivationLoop activation_;
 };
+
+/// 0 where the direct sum is faster or Winograd is not allowed.
+int64_t tile_of(const ConvProblem& problem) {
+  const ExecutionPolicy& policy = problem.request.policy;
+  if (!policy.allow_winograd || !problem.request.operands[1].constant ||
+      problem.dtype() != DType::kF32)
+    return 0;
+  return Winograd::best_tile(problem.shape, policy.skip_prepack);
+}
 
 }  // namespace
 
-std::unique_ptr<Kernel> winograd_convolution(const KernelRequest& request,
-                                             const cpu::ConvShape& shape, const OperandPlaces& at,
-                                             const Epilogue& epilogue) {
-  const Layout &x = request.operands[0], &w = request.operands[1];
-  if (!request.winograd || !w.constant || x.dtype != DType::kF32) return nullptr;
-  const int64_t tile = Winograd::best_tile(shape, request.once);
-  if (tile == 0) return nullptr;
-  auto function = loop_function(epilogue.function, shape.out_channels);
-  if (!function) return nullptr;
-  const bool biased = request.operands.size() > 2 && request.operands[2].present;
-  return std::make_unique<WinogradKernel>(Winograd(shape, tile, w.constant, request.once), at[0],
-                                          biased ? static_cast<int>(at[2]) : -1, epilogue.residual,
-                                          std::move(*function));
+double winograd_speedup(const ConvProblem& problem) {
+  return tile_of(problem) > 0 ? kPreferred : 0;
 }
 
-}  // namespace paddle::onednn
+std::unique_ptr<Kernel> prepare_winograd(const ConvProblem& problem) {
+  auto activation = activation_loop(problem.epilogue.activation, problem.shape.out_channels);
+  if (!activation) return nullptr;
+  Winograd convolution(problem.shape, tile_of(problem), problem.request.operands[1].constant,
+                       problem.request.policy.skip_prepack);
+  return std::make_unique<WinogradKernel>(problem, std::move(convolution), std::move(*activation));
+}
+
+}  // namespace paddle::cpu

@@ -30,7 +30,7 @@ HWY_INLINE V constant(double value) { return hn::Set(D(), static_cast<float>(val
 
 /// out = G in.
 template <int kTile>
-HWY_INLINE void weight_points(const V* in, V* out) {
+HWY_INLINE void transform_weight_1d(const V* in, V* out) {
   out[0] = in[0];
   out[kTile + 1] = in[2];
   if constexpr (kTile == 2) {
@@ -70,12 +70,12 @@ void weight(const std::byte* w, int64_t stride, int64_t panel, float* u, int64_t
     for (int j = 0; j < 3; ++j) {
       V in[3];
       for (int i = 0; i < 3; ++i) in[i] = hn::Load(d, windows[i * 3 + j]);
-      weight_points<kTile>(in, columns[j]);
+      transform_weight_1d<kTile>(in, columns[j]);
     }
     for (int i = 0; i < kSize; ++i) {
       const V in[3] = {columns[0][i], columns[1][i], columns[2][i]};
       V out[kSize];
-      weight_points<kTile>(in, out);
+      transform_weight_1d<kTile>(in, out);
       for (int j = 0; j < kSize; ++j) hn::StoreU(out[j], d, u + (i * kSize + j) * pitch);
     }
   }
@@ -83,7 +83,7 @@ void weight(const std::byte* w, int64_t stride, int64_t panel, float* u, int64_t
 
 /// out = Bᵀ in.
 template <int kTile>
-HWY_INLINE void to_points(const V* in, V* out) {
+HWY_INLINE void transform_input(const V* in, V* out) {
   if constexpr (kTile == 2) {
     out[0] = hn::Sub(in[0], in[2]);
     out[1] = hn::Add(in[1], in[2]);
@@ -107,7 +107,7 @@ HWY_INLINE void to_points(const V* in, V* out) {
 
 /// out = Aᵀ in.
 template <int kTile>
-HWY_INLINE void to_pixels(const V* in, V* out) {
+HWY_INLINE void transform_output(const V* in, V* out) {
   if constexpr (kTile == 2) {
     out[0] = hn::Add(in[0], hn::Add(in[1], in[2]));
     out[1] = hn::Add(in[3], hn::Sub(in[1], in[2]));
@@ -141,12 +141,12 @@ void input_tile(const float* x, int64_t first, int64_t stride, const WinogradWin
         else
           in[i] = hn::Zero(d);
       }
-      to_points<kTile>(in, columns[j]);
+      transform_input<kTile>(in, columns[j]);
     }
     for (int i = 0; i < kSize; ++i) {
       V in[kSize], out[kSize];
       for (int j = 0; j < kSize; ++j) in[j] = columns[j][i];
-      to_points<kTile>(in, out);
+      transform_input<kTile>(in, out);
       for (int j = 0; j < kSize; ++j)
         hn::StoreU(out[j], d, to + (i * kSize + j) * points.pitch + c);
     }
@@ -162,10 +162,11 @@ void input(const float* x, int64_t first, int64_t stride, const WinogradWindow& 
 
 template <int kTile>
 void output(const WinogradPoints& points, int64_t tile, int64_t channels, const float* bias,
-            const float* residual, float least, float* y, int64_t stride, const WinogradWindow& w) {
+            const float* residual, float clamp_min, float* y, int64_t stride,
+            const WinogradWindow& w) {
   constexpr int kSize = kTile + 2;
   const D d;
-  const V low = hn::Set(d, least);
+  const V low = hn::Set(d, clamp_min);
   const float* const from = points.data + tile * points.channels;
   for (int64_t c = 0; c < channels; c += static_cast<int64_t>(hn::Lanes(d))) {
     V rows[kSize][kTile];  // [point along the rows][pixel along the columns]
@@ -173,13 +174,13 @@ void output(const WinogradPoints& points, int64_t tile, int64_t channels, const 
       V in[kSize];
       for (int j = 0; j < kSize; ++j)
         in[j] = hn::LoadU(d, from + (i * kSize + j) * points.pitch + c);
-      to_pixels<kTile>(in, rows[i]);
+      transform_output<kTile>(in, rows[i]);
     }
     const V shift = bias ? hn::LoadU(d, bias + c) : hn::Zero(d);
     for (int j = 0; j < kTile && j < w.columns; ++j) {
       V in[kSize], out[kTile];
       for (int i = 0; i < kSize; ++i) in[i] = rows[i][j];
-      to_pixels<kTile>(in, out);
+      transform_output<kTile>(in, out);
       for (int i = 0; i < kTile && i < w.rows; ++i) {
         const int64_t at = i * stride + j * channels + c;
         V value = hn::Add(out[i], shift);
@@ -251,7 +252,7 @@ void product(int64_t tiles, int64_t planes, int64_t depth, const float* a, int64
 
 }  // namespace
 
-const WinogradLoops* loops_of(int64_t tile) {
+const WinogradLoops* winograd_loops_of_target(int64_t tile) {
   static const int64_t panel = kPanelVectors * static_cast<int64_t>(hn::Lanes(D()));
   static const WinogradLoops two = {panel, weight<2>, input<2>, product, output<2>};
   static const WinogradLoops four = {panel, weight<4>, input<4>, product, output<4>};
@@ -264,9 +265,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paddle::cpu {
 
-HWY_EXPORT(loops_of);
+HWY_EXPORT(winograd_loops_of_target);
 
-const WinogradLoops& winograd_loops(int64_t tile) { return *HWY_DYNAMIC_DISPATCH(loops_of)(tile); }
+const WinogradLoops& winograd_loops(int64_t tile) {
+  return *HWY_DYNAMIC_DISPATCH(winograd_loops_of_target)(tile);
+}
 
 }  // namespace paddle::cpu
 #endif

@@ -44,7 +44,7 @@ struct WinogradLoops {
   /// The pixels of a tile from row `tile` of the points, plus `bias` (channels; may be null) and
   /// `residual` (as y; may be null), not below `least`.
   void (*output)(const WinogradPoints& points, int64_t tile, int64_t channels, const float* bias,
-                 const float* residual, float least, float* y, int64_t stride,
+                 const float* residual, float clamp_min, float* y, int64_t stride,
                  const WinogradWindow& window);
 };
 

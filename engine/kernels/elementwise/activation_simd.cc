@@ -15,21 +15,21 @@ using P = const double*;
 
 /// max(x, 0), NaN kept.
 template <class V>
-V rectified(V x) {
+V relu_of(V x) {
   const V zero = constant(x, 0);
   return hn::IfThenElse(hn::Lt(x, zero), zero, x);
 }
 /// x limited to [least, greatest], NaN kept.
 template <class V>
-V limited(V x, double least, double greatest) {
-  const V low = constant(x, least), high = constant(x, greatest);
+V clamp_to(V x, double lower, double upper) {
+  const V low = constant(x, lower), high = constant(x, upper);
   x = hn::IfThenElse(hn::Lt(x, low), low, x);
   return hn::IfThenElse(hn::Gt(x, high), high, x);
 }
 
 // clang-format off
-struct Relu { template <class V> V operator()(V x, P) const { return rectified(x); } };
-struct Relu6 { template <class V> V operator()(V x, P) const { return limited(x, 0, 6); } };
+struct Relu { template <class V> V operator()(V x, P) const { return relu_of(x); } };
+struct Relu6 { template <class V> V operator()(V x, P) const { return clamp_to(x, 0, 6); } };
 struct Sigmoid { template <class V> V operator()(V x, P) const { return v_sigmoid(x); } };
 struct LogSigmoid { template <class V> V operator()(V x, P) const { return hn::Neg(v_softplus(hn::Neg(x))); } };
 struct Silu { template <class V> V operator()(V x, P) const {
@@ -59,12 +59,12 @@ struct Selu { template <class V> V operator()(V x, P p) const {
 struct LeakyRelu { template <class V> V operator()(V x, P p) const {
   return hn::IfThenElse(hn::Lt(x, constant(x, 0)), hn::Mul(x, constant(x, p[0])), x); } };
 // params: min, max
-struct Hardtanh { template <class V> V operator()(V x, P p) const { return limited(x, p[0], p[1]); } };
+struct Hardtanh { template <class V> V operator()(V x, P p) const { return clamp_to(x, p[0], p[1]); } };
 // params: slope, offset
 struct Hardsigmoid { template <class V> V operator()(V x, P p) const {
-  return limited(hn::Add(hn::Mul(x, constant(x, p[0])), constant(x, p[1])), 0, 1); } };
+  return clamp_to(hn::Add(hn::Mul(x, constant(x, p[0])), constant(x, p[1])), 0, 1); } };
 struct Hardswish { template <class V> V operator()(V x, P) const {
-  const V y = hn::Div(hn::Mul(x, limited(hn::Add(x, constant(x, 3)), 0, 6)), constant(x, 6));
+  const V y = hn::Div(hn::Mul(x, clamp_to(hn::Add(x, constant(x, 3)), 0, 6)), constant(x, 6));
   // 6 x would overflow for the largest numbers, whose result is x.
   return hn::IfThenElse(hn::Gt(x, constant(x, 5e37)), x, y); } };
 // params: threshold

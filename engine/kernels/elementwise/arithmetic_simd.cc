@@ -55,9 +55,9 @@ struct Scale { template <class V> V operator()(V x, P p) const {
   return p[2] == 0 ? hn::Mul(hn::Add(x, bias), scale) : hn::Add(hn::Mul(x, scale), bias); } };
 // params: least, greatest
 struct Clip { template <class V> V operator()(V x, P p) const {
-  const V least = constant(x, p[0]), greatest = constant(x, p[1]);
-  const V low = hn::IfThenElse(hn::Lt(x, least), least, x);
-  return hn::IfThenElse(hn::Gt(low, greatest), greatest, low); } };
+  const V lower = constant(x, p[0]), upper = constant(x, p[1]);
+  const V low = hn::IfThenElse(hn::Lt(x, lower), lower, x);
+  return hn::IfThenElse(hn::Gt(low, upper), upper, low); } };
 struct Lerp { template <class V> V operator()(V x, V y, V weight, P) const {
   return hn::Add(x, hn::Mul(weight, hn::Sub(y, x))); } };
 // x + y * z, rounded twice, as the separate operations would.

@@ -72,7 +72,7 @@ std::unique_ptr<Kernel> constant(const Layout& result, const AttrValue& number) 
 
 /// Reads the numbers of this call: those of `seed` if it is not 0, else of the run's random state,
 /// which is the last operand, uint64[2] of seed and step.
-struct Source {
+struct RandomSource {
   int64_t seed, stream;
   size_t state;  ///< position of the state operand
   Random read(void* const* operands) const {
@@ -108,7 +108,7 @@ double poisson(double mean, double u) {
   return mode;
 }
 
-Source source_of(const KernelRequest& request) {
+RandomSource random_source(const KernelRequest& request) {
   const auto integer = [&](const char* name) {
     const int at = request.op.attr_index(name);
     return at < 0 ? int64_t{0} : request.attrs[static_cast<size_t>(at)].as_int();
@@ -170,12 +170,12 @@ std::unique_ptr<Kernel> prepare_randperm(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
   const std::string_view name = request.op.name();
   const Layout& result = request.results[0];
-  const Source source = source_of(request);
-  const bool wide = result.dtype == DType::kF64;
+  const RandomSource source = random_source(request);
+  const bool is_f64 = result.dtype == DType::kF64;
   if (name == "uniform") {
     const UniformAttrs attrs(request.attrs);
     const double low = attrs.min, span = attrs.max - attrs.min;
-    if (!wide)
+    if (!is_f64)
       return fill_by_index<float>(result, [=](void* const* operands) {
         return [=, random = source.read(operands)](int64_t i) {
           const float value =

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/parallel.h"
-#include "kernels/elementwise/map_step.h"
+#include "kernels/elementwise/elementwise_step.h"
 
 namespace paddle::cpu {
 namespace {
@@ -40,7 +40,7 @@ class ElementwiseKernel final : public Kernel {
       run_range(operands, static_cast<std::byte*>(results[0]), begin, end);
     });
   }
-  const MapStep& step() const { return step_; }
+  const ElementwiseStep& step() const { return step_; }
 
  private:
   void run_range(void* const* operands, std::byte* result, int64_t begin, int64_t end) const {
@@ -65,7 +65,7 @@ class ElementwiseKernel final : public Kernel {
     }
   }
 
-  MapStep step_;
+  ElementwiseStep step_;
   std::vector<StridedReader> readers_;
   std::vector<size_t> positions_;
   ConvertFn store_;
@@ -166,7 +166,7 @@ std::unique_ptr<Kernel> elementwise(const KernelRequest& request, Loop loop,
                                              cost, name);
 }
 
-std::optional<MapStep> map_step(const Kernel& kernel) {
+std::optional<ElementwiseStep> elementwise_step(const Kernel& kernel) {
   const auto* elementwise = dynamic_cast<const ElementwiseKernel*>(&kernel);
   if (!elementwise) return std::nullopt;
   return elementwise->step();

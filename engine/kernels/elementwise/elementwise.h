@@ -25,7 +25,7 @@ void merge_axes(Dims& shape, Dims& strides);
 
 /// Calls `f` with an unsigned integer of as many bytes, or `otherwise` if none has so many.
 template <class F, class G>
-auto visit_word(int64_t bytes, F&& f, G&& otherwise) {
+auto visit_unsigned_of_size(int64_t bytes, F&& f, G&& otherwise) {
   switch (bytes) {
     case 1:
       return f(uint8_t());
@@ -71,7 +71,7 @@ class StridedReader {
 /// A kernel that applies `loop` to all operands of the request (absent ones excluded), each read
 /// in its type of `operand_types`; the loop writes `result_type`, which is converted to the
 /// result's. `cost` is the rough price of an element in units of an addition, `name` the loop's
-/// (see MapStep), which must outlive the kernel.
+/// (see ElementwiseStep), which must outlive the kernel.
 std::unique_ptr<Kernel> elementwise(const KernelRequest& request, Loop loop,
                                     const std::vector<DType>& operand_types, DType result_type,
                                     const std::vector<double>& params = {}, int cost = 1,

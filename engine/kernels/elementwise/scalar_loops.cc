@@ -20,7 +20,7 @@ constexpr uint64_t bits(T value) {
 
 /// `value` truncated and held within the type's range.
 template <class T>
-T limited(double value) {
+T clamp_to(double value) {
   if (value <= static_cast<double>(std::numeric_limits<T>::lowest()))
     return std::numeric_limits<T>::lowest();
   if (value >= static_cast<double>(std::numeric_limits<T>::max()))
@@ -56,7 +56,7 @@ struct BitwiseNot {
   }
 };
 
-struct Nothing {
+struct Zero {
   template <class T>
   T operator()(T) const {
     return T(0);
@@ -179,7 +179,7 @@ struct Scale {
       return static_cast<T>(p[2] == 0 ? (bits(x) + bias) * scale : bits(x) * scale + bias);
     }
     const double value = static_cast<double>(x);
-    return limited<T>(p[2] == 0 ? (value + p[1]) * p[0] : value * p[0] + p[1]);
+    return clamp_to<T>(p[2] == 0 ? (value + p[1]) * p[0] : value * p[0] + p[1]);
   }
 };
 /// params: least, greatest
@@ -187,8 +187,8 @@ struct Clip {
   template <class T>
   T operator()(T x, const double* p) const {
     const double value = static_cast<double>(x);
-    if (value > p[1]) return limited<T>(p[1]);
-    return value < p[0] ? limited<T>(p[0]) : x;
+    if (value > p[1]) return clamp_to<T>(p[1]);
+    return value < p[0] ? clamp_to<T>(p[0]) : x;
   }
 };
 
@@ -298,7 +298,7 @@ constexpr IntegerEntry kIntegerLoops[] = {
     integer_entry<Identity, 1>("ceil"),
     integer_entry<Identity, 1>("round"),
     integer_entry<Identity, 1>("trunc"),
-    integer_entry<Nothing, 1>("frac"),
+    integer_entry<Zero, 1>("frac"),
     integer_entry<Scale, 1>("scale"),
     integer_entry<Clip, 1>("clip"),
 };

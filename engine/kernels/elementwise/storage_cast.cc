@@ -16,34 +16,36 @@ namespace paddle::cpu {
 namespace {
 
 /// A value on its way: a whole number, or a complex one.
-struct Number {
+struct ScalarValue {
   double real = 0, imaginary = 0;
-  int64_t whole = 0;
-  bool is_whole = false;
+  int64_t integer = 0;
+  bool is_integer = false;
 
-  static Number of(double real, double imaginary = 0) { return {real, imaginary, 0, false}; }
-  static Number of_whole(int64_t value) { return {static_cast<double>(value), 0, value, true}; }
+  static ScalarValue of(double real, double imaginary = 0) { return {real, imaginary, 0, false}; }
+  static ScalarValue of_integer(int64_t value) {
+    return {static_cast<double>(value), 0, value, true};
+  }
 };
 
 /// A small float format: sign, exponent, mantissa.
 struct Format {
   int exponent_bits, mantissa_bits, bias;
-  double greatest;
-  enum class Excess : uint8_t { kInfinity, kNan, kGreatest } excess;
-  bool one_zero;  ///< the code of -0 is NaN ("fnuz")
-  uint8_t nan;    ///< without sign; 0 if there is none
+  double max_finite;
+  enum class Overflow : uint8_t { kInfinity, kNan, kSaturate } overflow;
+  bool is_fnuz;  ///< the code of -0 is NaN ("fnuz")
+  uint8_t nan;   ///< without sign; 0 if there is none
 
   int sign_bit() const { return exponent_bits + mantissa_bits; }
 };
 
-using Excess = Format::Excess;
+using Overflow = Format::Overflow;
 
 const Format& format_of(DType dtype) {
-  static constexpr Format kE4M3FN{4, 3, 7, 448, Excess::kGreatest, false, 0x7f};
-  static constexpr Format kE5M2{5, 2, 15, 57344, Excess::kInfinity, false, 0x7f};
-  static constexpr Format kE4M3FNUZ{4, 3, 8, 240, Excess::kNan, true, 0x80};
-  static constexpr Format kE5M2FNUZ{5, 2, 16, 57344, Excess::kNan, true, 0x80};
-  static constexpr Format kE2M1{2, 1, 1, 6, Excess::kGreatest, false, 0};
+  static constexpr Format kE4M3FN{4, 3, 7, 448, Overflow::kSaturate, false, 0x7f};
+  static constexpr Format kE5M2{5, 2, 15, 57344, Overflow::kInfinity, false, 0x7f};
+  static constexpr Format kE4M3FNUZ{4, 3, 8, 240, Overflow::kNan, true, 0x80};
+  static constexpr Format kE5M2FNUZ{5, 2, 16, 57344, Overflow::kNan, true, 0x80};
+  static constexpr Format kE2M1{2, 1, 1, 6, Overflow::kSaturate, false, 0};
   switch (dtype) {
     case DType::kF8E4M3FN:
       return kE4M3FN;
@@ -61,14 +63,14 @@ const Format& format_of(DType dtype) {
 double decode(const Format& f, uint8_t code) {
   const bool negative = (code >> f.sign_bit() & 1) != 0;
   const int magnitude = code & ((1 << f.sign_bit()) - 1);
-  if (f.one_zero && code == f.nan) return std::numeric_limits<double>::quiet_NaN();
+  if (f.is_fnuz && code == f.nan) return std::numeric_limits<double>::quiet_NaN();
   const int exponent = magnitude >> f.mantissa_bits;
   const int mantissa = magnitude & ((1 << f.mantissa_bits) - 1);
   const double value = exponent == 0 ? std::ldexp(mantissa, 1 - f.bias - f.mantissa_bits)
                                      : std::ldexp(mantissa + (1 << f.mantissa_bits),
                                                   exponent - f.bias - f.mantissa_bits);
-  if (value > f.greatest) {
-    const bool infinite = f.excess == Excess::kInfinity && mantissa == 0;
+  if (value > f.max_finite) {
+    const bool infinite = f.overflow == Overflow::kInfinity && mantissa == 0;
     return infinite ? std::copysign(std::numeric_limits<double>::infinity(), negative ? -1 : 1)
                     : std::numeric_limits<double>::quiet_NaN();
   }
@@ -89,20 +91,20 @@ uint8_t encode(const Format& f, double value) {
   };
   const double magnitude = std::abs(value);
   if (std::isnan(value)) {
-    if (f.nan == 0) return with_sign(code_of(f.greatest));
-    return f.one_zero ? f.nan : with_sign(f.nan);
+    if (f.nan == 0) return with_sign(code_of(f.max_finite));
+    return f.is_fnuz ? f.nan : with_sign(f.nan);
   }
   double rounded = magnitude;
   if (magnitude > 0 && std::isfinite(magnitude)) {
     const int quantum = std::max(std::ilogb(magnitude), 1 - f.bias) - f.mantissa_bits;
     rounded = std::ldexp(std::nearbyint(std::ldexp(magnitude, -quantum)), quantum);
   }
-  if (rounded > f.greatest) {
-    if (f.excess == Excess::kGreatest) return with_sign(code_of(f.greatest));
-    if (f.excess == Excess::kInfinity) return with_sign(infinity);
-    return f.one_zero ? f.nan : with_sign(f.nan);
+  if (rounded > f.max_finite) {
+    if (f.overflow == Overflow::kSaturate) return with_sign(code_of(f.max_finite));
+    if (f.overflow == Overflow::kInfinity) return with_sign(infinity);
+    return f.is_fnuz ? f.nan : with_sign(f.nan);
   }
-  if (rounded == 0) return f.one_zero ? uint8_t{0} : with_sign(0);
+  if (rounded == 0) return f.is_fnuz ? uint8_t{0} : with_sign(0);
   return with_sign(code_of(rounded));
 }
 
@@ -119,49 +121,50 @@ uint8_t encode_power(double value) {
 }
 
 /// Element `index` (in elements of the type) from `base`.
-Number load(DType dtype, const std::byte* base, int64_t index) {
+ScalarValue load(DType dtype, const std::byte* base, int64_t index) {
   const int bits = info(dtype).bits;
   if (is_complex(dtype)) {
     if (dtype == DType::kC64) {
       const float* const pair = reinterpret_cast<const float*>(base) + 2 * index;
-      return Number::of(static_cast<double>(pair[0]), static_cast<double>(pair[1]));
+      return ScalarValue::of(static_cast<double>(pair[0]), static_cast<double>(pair[1]));
     }
     const double* const pair = reinterpret_cast<const double*>(base) + 2 * index;
-    return Number::of(pair[0], pair[1]);
+    return ScalarValue::of(pair[0], pair[1]);
   }
   if (!info(dtype).has_kernels) {
     const int per_byte = 8 / bits;
     const int shift = static_cast<int>(index % per_byte) * bits;
     const int code = std::to_integer<int>(base[index / per_byte]) >> shift & ((1 << bits) - 1);
-    if (dtype == DType::kF8E8M0) return Number::of(decode_power(static_cast<uint8_t>(code)));
-    if (is_float(dtype)) return Number::of(decode(format_of(dtype), static_cast<uint8_t>(code)));
+    if (dtype == DType::kF8E8M0) return ScalarValue::of(decode_power(static_cast<uint8_t>(code)));
+    if (is_float(dtype))
+      return ScalarValue::of(decode(format_of(dtype), static_cast<uint8_t>(code)));
     const bool negative = info(dtype).kind == DTypeKind::kSigned && (code >> (bits - 1)) != 0;
-    return Number::of_whole(negative ? code - (1 << bits) : code);
+    return ScalarValue::of_integer(negative ? code - (1 << bits) : code);
   }
   return visit_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T value = reinterpret_cast<const T*>(base)[index];
     if constexpr (std::is_integral_v<T>)
-      return Number::of_whole(static_cast<int64_t>(value));
+      return ScalarValue::of_integer(static_cast<int64_t>(value));
     else if constexpr (std::is_same_v<T, double>)
-      return Number::of(value);
+      return ScalarValue::of(value);
     else
-      return Number::of(static_cast<double>(static_cast<float>(value)));
+      return ScalarValue::of(static_cast<double>(static_cast<float>(value)));
   });
 }
 
-int64_t truncated(const Number& number) {
-  return number.is_whole ? number.whole : to_integer<int64_t>(number.real);
+int64_t truncated(const ScalarValue& number) {
+  return number.is_integer ? number.integer : to_integer<int64_t>(number.real);
 }
 
 /// The bits of a value in a type of at most 8 bits.
-int code_of(DType dtype, const Number& number) {
+int code_of(DType dtype, const ScalarValue& number) {
   if (dtype == DType::kF8E8M0) return encode_power(number.real);
   if (is_float(dtype)) return encode(format_of(dtype), number.real);
   return static_cast<int>(truncated(number) & ((1 << info(dtype).bits) - 1));
 }
 
-void store(DType dtype, std::byte* base, int64_t index, const Number& number) {
+void store(DType dtype, std::byte* base, int64_t index, const ScalarValue& number) {
   if (dtype == DType::kC64) {
     float* const pair = reinterpret_cast<float*>(base) + 2 * index;
     pair[0] = static_cast<float>(number.real);
@@ -196,7 +199,8 @@ std::unique_ptr<Kernel> prepare_storage_cast(const KernelRequest& request) {
   if (source.dtype == DType::kString || to == DType::kString)
     fail(ErrorCode::kUsage, "cast: strings are neither cast nor cast to");
   if (info(source.dtype).bits < 8 && !source.is_contiguous())
-    fail(ErrorCode::kUsage, "cast: ", text(source.dtype), " is read in whole; copy the view first");
+    fail(ErrorCode::kUsage, "cast: ", text(source.dtype),
+         " is read in integer; copy the view first");
   const int64_t size = request.results[0].size();
   const int bits = info(to).bits;
   // A packed byte is written by one thread.

@@ -12,11 +12,11 @@ namespace paddle::cpu {
 namespace {
 
 constexpr size_t kBufferBytes = 32 * 1024;  // all blocks of a group, in the first-level cache
-constexpr int kMaxSlots = 48;
+constexpr int kMaxBuffers = 48;
 constexpr int kMaxInputs = 4;
 
 /// One thing done to a block. Slots hold pointers to blocks of values.
-struct Action {
+struct BlockStep {
   enum class Kind : uint8_t {
     kRead,     ///< an operand's block: in place, or brought into the slot's buffer
     kConvert,  ///< to another element type
@@ -30,10 +30,10 @@ struct Action {
   int input_count = 0;
   int reader = -1;              ///< kRead
   ConvertFn convert = nullptr;  ///< kConvert; kStore where types differ
-  MapStep step;                 ///< kLoop
+  ElementwiseStep apply;        ///< kLoop
 };
 
-struct Slot {
+struct BlockValue {
   DType type = DType::kF32;
   int operand = -1;       ///< the operand that it is a block of, if it is read
   bool direct = false;    ///< points into the operand
@@ -43,7 +43,7 @@ struct Slot {
   int buffer = -1;
 };
 
-class FusedKernel final : public Kernel {
+class BlockInterpreter final : public Kernel {
  public:
   /// False if the group can't be computed here.
   bool build(const FusedRequest& request);
@@ -58,128 +58,131 @@ class FusedKernel final : public Kernel {
   std::string implementation() const override { return "cpu:fused"; }
 
  private:
-  void add_nodes(const FusedRequest& request, const std::vector<GroupNode>& nodes);
-  void add_reduced(const std::vector<GroupReduction>& reductions);
-  void add_stores(const FusedRequest& request, const std::vector<GroupStore>& from);
+  void add_nodes(const FusedRequest& request, const std::vector<FusionNode>& nodes);
+  void add_reduction_inputs(const std::vector<FusionReduction>& reductions);
+  void add_stores(const FusedRequest& request, const std::vector<FusionStore>& from);
   bool choose_blocks();
   bool assign_buffers();
   void run_range(void* const* operands, void* const* results, int64_t begin, int64_t end) const;
   void run_reductions(const RunContext& context, void* const* operands, void* const* results) const;
-  void perform(const Action& action, void* const* operands, void* const* results, int64_t at,
-               int64_t n, const void** blocks, std::byte* buffers) const;
+  void execute_step(const BlockStep& step, void* const* operands, void* const* results, int64_t at,
+                    int64_t n, const void** blocks, std::byte* buffers) const;
 
-  std::vector<Action> constants_;  ///< reads of values that are the same everywhere
-  std::vector<Action> actions_;
-  std::vector<Slot> slots_;
+  std::vector<BlockStep> constant_steps_;  ///< reads of values that are the same everywhere
+  std::vector<BlockStep> steps_;
+  std::vector<BlockValue> values_;
   std::vector<StridedReader> readers_;
   std::vector<int> reader_operands_;
   std::vector<int64_t> result_items_;
   std::vector<int> reduced_;  ///< slots that reductions read when a block is done
-  std::optional<GroupReductions> reductions_;
-  int64_t size_ = 0, block_ = 64, grain_ = 1024, slot_bytes_ = 0;
+  std::optional<FusionReductions> reductions_;
+  int64_t size_ = 0, block_ = 64, grain_ = 1024, buffer_bytes_ = 0;
   int cost_ = 0;
 };
 
 /// One slot and one action per node.
-void FusedKernel::add_nodes(const FusedRequest& request, const std::vector<GroupNode>& nodes) {
+void BlockInterpreter::add_nodes(const FusedRequest& request,
+                                 const std::vector<FusionNode>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const GroupNode& node = nodes[i];
-    slots_.push_back({});
-    Slot& s = slots_.back();
+    const FusionNode& node = nodes[i];
+    values_.push_back({});
+    BlockValue& s = values_.back();
     s.type = node.type;
-    Action action;
-    action.target = static_cast<int>(i);
-    for (const int input : node.inputs) action.inputs[action.input_count++] = input;
+    BlockStep step;
+    step.target = static_cast<int>(i);
+    for (const int input : node.inputs) step.inputs[step.input_count++] = input;
     switch (node.kind) {
-      case GroupNode::Kind::kRead:
+      case FusionNode::Kind::kRead:
         readers_.emplace_back(request.operands[static_cast<size_t>(node.operand)], request.shape,
                               node.type);
         reader_operands_.push_back(node.operand);
-        action.kind = Action::Kind::kRead;
-        action.reader = static_cast<int>(readers_.size()) - 1;
+        step.kind = BlockStep::Kind::kRead;
+        step.reader = static_cast<int>(readers_.size()) - 1;
         s.operand = node.operand;
         s.direct = readers_.back().is_direct();
         s.constant = readers_.back().is_constant();
         s.period = readers_.back().period();
         break;
-      case GroupNode::Kind::kConvert:
-        action.kind = Action::Kind::kConvert;
-        action.convert = convert_fn(slots_[static_cast<size_t>(node.inputs[0])].type, node.type);
+      case FusionNode::Kind::kConvert:
+        step.kind = BlockStep::Kind::kConvert;
+        step.convert = convert_fn(values_[static_cast<size_t>(node.inputs[0])].type, node.type);
         break;
-      case GroupNode::Kind::kApply:
-        action.kind = Action::Kind::kLoop;
-        action.step = node.step;
+      case FusionNode::Kind::kApply:
+        step.kind = BlockStep::Kind::kLoop;
+        step.apply = node.step;
         break;
     }
-    (s.constant ? constants_ : actions_).push_back(std::move(action));
+    (s.constant ? constant_steps_ : steps_).push_back(std::move(step));
   }
 }
 
 /// What is folded after the block must not lie in an operand, over which a result may be written.
-void FusedKernel::add_reduced(const std::vector<GroupReduction>& reductions) {
-  for (const GroupReduction& r : reductions) {
-    int slot = r.node;
-    if (slots_[static_cast<size_t>(slot)].operand >= 0) {
-      Action copy;
-      copy.kind = Action::Kind::kConvert;
-      copy.target = static_cast<int>(slots_.size());
-      copy.inputs[copy.input_count++] = slot;
+void BlockInterpreter::add_reduction_inputs(const std::vector<FusionReduction>& reductions) {
+  for (const FusionReduction& r : reductions) {
+    int value = r.node;
+    if (values_[static_cast<size_t>(value)].operand >= 0) {
+      BlockStep copy;
+      copy.kind = BlockStep::Kind::kConvert;
+      copy.target = static_cast<int>(values_.size());
+      copy.inputs[copy.input_count++] = value;
       copy.convert = convert_fn(r.operand, r.operand);
-      slot = copy.target;
-      slots_.push_back({.type = r.operand});
-      actions_.push_back(std::move(copy));
+      value = copy.target;
+      values_.push_back({.type = r.operand});
+      steps_.push_back(std::move(copy));
     }
-    reduced_.push_back(slot);
+    reduced_.push_back(value);
   }
 }
 
 /// Results are written by the loop that computes them where no operand that they may share memory
 /// with is read later, else at the end of the block.
-void FusedKernel::add_stores(const FusedRequest& request, const std::vector<GroupStore>& from) {
-  std::vector<Action> stores;
-  for (const auto& [slot, r] : from) {
+void BlockInterpreter::add_stores(const FusedRequest& request,
+                                  const std::vector<FusionStore>& from) {
+  std::vector<BlockStep> stores;
+  for (const auto& [value, r] : from) {
     const Layout& result = request.results[static_cast<size_t>(r)];
-    const DType held = slots_[static_cast<size_t>(slot)].type;
-    size_t made = 0;
-    while (made < actions_.size() &&
-           !(actions_[made].kind == Action::Kind::kLoop && actions_[made].target == slot))
-      ++made;
-    bool at_once = made < actions_.size() && held == result.dtype && actions_[made].result < 0;
-    for (size_t i = made + 1; at_once && i < actions_.size(); ++i)
-      for (int k = 0; k < std::max(1, actions_[i].input_count); ++k) {
-        const bool reads = actions_[i].kind == Action::Kind::kRead;
-        const int used = reads ? actions_[i].target : actions_[i].inputs[k];
-        const Slot& s = slots_[static_cast<size_t>(used)];
+    const DType value_type = values_[static_cast<size_t>(value)].type;
+    size_t producer = 0;
+    while (producer < steps_.size() &&
+           !(steps_[producer].kind == BlockStep::Kind::kLoop && steps_[producer].target == value))
+      ++producer;
+    bool in_place =
+        producer < steps_.size() && value_type == result.dtype && steps_[producer].result < 0;
+    for (size_t i = producer + 1; in_place && i < steps_.size(); ++i)
+      for (int k = 0; k < std::max(1, steps_[i].input_count); ++k) {
+        const bool reads = steps_[i].kind == BlockStep::Kind::kRead;
+        const int used = reads ? steps_[i].target : steps_[i].inputs[k];
+        const BlockValue& s = values_[static_cast<size_t>(used)];
         if (s.operand < 0 || (!reads && !s.direct)) continue;
         const Layout& layout = request.operands[static_cast<size_t>(s.operand)];
-        if (layout.dtype == result.dtype && layout.shape == result.shape) at_once = false;
+        if (layout.dtype == result.dtype && layout.shape == result.shape) in_place = false;
       }
-    if (at_once) {
-      actions_[made].result = r;
+    if (in_place) {
+      steps_[producer].result = r;
       continue;
     }
-    Action store;
-    store.kind = Action::Kind::kStore;
+    BlockStep store;
+    store.kind = BlockStep::Kind::kStore;
     store.target = r;
-    store.inputs[0] = slot;
+    store.inputs[0] = value;
     store.input_count = 1;
-    if (held != result.dtype) store.convert = convert_fn(held, result.dtype);
+    if (value_type != result.dtype) store.convert = convert_fn(value_type, result.dtype);
     stores.push_back(std::move(store));
   }
-  for (Action& store : stores) actions_.push_back(std::move(store));
+  for (BlockStep& store : stores) steps_.push_back(std::move(store));
 }
 
 /// Slots that are not alive at the same time share a buffer.
-bool FusedKernel::assign_buffers() {
-  for (Slot& s : slots_) {
+bool BlockInterpreter::assign_buffers() {
+  for (BlockValue& s : values_) {
     s.buffer = -1;
     s.last_use = -1;
   }
-  for (size_t i = 0; i < actions_.size(); ++i)
-    for (int k = 0; k < actions_[i].input_count; ++k)
-      slots_[static_cast<size_t>(actions_[i].inputs[k])].last_use = static_cast<int>(i);
-  for (const int slot : reduced_)
-    slots_[static_cast<size_t>(slot)].last_use = static_cast<int>(actions_.size());
+  for (size_t i = 0; i < steps_.size(); ++i)
+    for (int k = 0; k < steps_[i].input_count; ++k)
+      values_[static_cast<size_t>(steps_[i].inputs[k])].last_use = static_cast<int>(i);
+  for (const int value : reduced_)
+    values_[static_cast<size_t>(value)].last_use = static_cast<int>(steps_.size());
   std::vector<int> free;
   int count = 0;
   const auto take = [&] {
@@ -188,80 +191,82 @@ bool FusedKernel::assign_buffers() {
     free.pop_back();
     return buffer;
   };
-  for (const Action& a : constants_) slots_[static_cast<size_t>(a.target)].buffer = count++;
-  for (size_t i = 0; i < actions_.size(); ++i) {
-    const Action& a = actions_[i];
-    if (a.kind != Action::Kind::kStore) {
-      Slot& target = slots_[static_cast<size_t>(a.target)];
+  for (const BlockStep& a : constant_steps_)
+    values_[static_cast<size_t>(a.target)].buffer = count++;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const BlockStep& a = steps_[i];
+    if (a.kind != BlockStep::Kind::kStore) {
+      BlockValue& target = values_[static_cast<size_t>(a.target)];
       if (!target.direct && a.result < 0) target.buffer = take();
     }
     // A loop may write over a block that it reads; a buffer is free for the next action only.
     for (int k = 0; k < a.input_count; ++k) {
-      Slot& s = slots_[static_cast<size_t>(a.inputs[k])];
+      BlockValue& s = values_[static_cast<size_t>(a.inputs[k])];
       if (s.last_use == static_cast<int>(i) && s.buffer >= 0 && !s.constant) {
         if (std::find(free.begin(), free.end(), s.buffer) == free.end()) free.push_back(s.buffer);
         s.last_use = -1;
       }
     }
   }
-  if (count > kMaxSlots || slots_.size() > 2 * kMaxSlots) return false;
+  if (count > kMaxBuffers || values_.size() > 2 * kMaxBuffers) return false;
   int64_t widest = 1;
-  for (const Slot& s : slots_) widest = std::max(widest, item_size(s.type));
+  for (const BlockValue& s : values_) widest = std::max(widest, item_size(s.type));
   const int64_t fits = static_cast<int64_t>(kBufferBytes) / (std::max(1, count) * widest);
   block_ = std::clamp<int64_t>(fits / 64 * 64, 64, 2048);
-  slot_bytes_ = block_ * widest;
-  return count * slot_bytes_ <= static_cast<int64_t>(kBufferBytes);
+  buffer_bytes_ = block_ * widest;
+  return count * buffer_bytes_ <= static_cast<int64_t>(kBufferBytes);
 }
 
 /// Where blocks hold whole periods, a repeating operand is the same in all of them; where a period
 /// holds whole blocks, its blocks are read in place. Blocks are cut so that one of both holds for
 /// operands of the first period that there is.
-bool FusedKernel::choose_blocks() {
+bool BlockInterpreter::choose_blocks() {
   int64_t period = 0;
-  for (const Slot& s : slots_)
+  for (const BlockValue& s : values_)
     if (s.period > 0 && period == 0) period = s.period;
   // Reductions cut blocks by rows.
   if (period == 0 || !reduced_.empty()) return assign_buffers();
-  const auto repeats = [&](const Action& a) {
-    return a.kind == Action::Kind::kRead && slots_[static_cast<size_t>(a.target)].period == period;
+  const auto is_periodic_read = [&](const BlockStep& a) {
+    return a.kind == BlockStep::Kind::kRead &&
+           values_[static_cast<size_t>(a.target)].period == period;
   };
-  const std::vector<Action> all = actions_, constants = constants_;
-  for (const Action& a : all)
-    if (repeats(a)) {
-      slots_[static_cast<size_t>(a.target)].constant = true;
-      constants_.push_back(a);
+  const std::vector<BlockStep> saved_steps = steps_, saved_constants = constant_steps_;
+  for (const BlockStep& a : saved_steps)
+    if (is_periodic_read(a)) {
+      values_[static_cast<size_t>(a.target)].constant = true;
+      constant_steps_.push_back(a);
     }
-  actions_.erase(std::remove_if(actions_.begin(), actions_.end(), repeats), actions_.end());
+  steps_.erase(std::remove_if(steps_.begin(), steps_.end(), is_periodic_read), steps_.end());
   if (assign_buffers() && period <= block_) {
     block_ = block_ / period * period;
     return true;
   }
-  actions_ = all;
-  constants_ = constants;
-  for (const Action& a : all)
-    if (repeats(a)) {
-      slots_[static_cast<size_t>(a.target)].constant = false;
-      slots_[static_cast<size_t>(a.target)].direct = true;
+  steps_ = saved_steps;
+  constant_steps_ = saved_constants;
+  for (const BlockStep& a : saved_steps)
+    if (is_periodic_read(a)) {
+      values_[static_cast<size_t>(a.target)].constant = false;
+      values_[static_cast<size_t>(a.target)].direct = true;
     }
   if (!assign_buffers()) return false;
-  int64_t parts = (period + block_ - 1) / block_;
-  while (parts < period && period % parts != 0) ++parts;
-  if (period / parts >= 64) {
-    block_ = period / parts;
+  int64_t chunks = (period + block_ - 1) / block_;
+  while (chunks < period && period % chunks != 0) ++chunks;
+  if (period / chunks >= 64) {
+    block_ = period / chunks;
     return true;
   }
-  for (const Action& a : all)
-    if (repeats(a)) slots_[static_cast<size_t>(a.target)].direct = false;
+  for (const BlockStep& a : saved_steps)
+    if (is_periodic_read(a)) values_[static_cast<size_t>(a.target)].direct = false;
   return assign_buffers();
 }
 
-bool FusedKernel::build(const FusedRequest& request) {
-  auto program = group_program(request);
+bool BlockInterpreter::build(const FusedRequest& request) {
+  auto program = build_fusion_program(request);
   if (!program) return false;
   size_ = element_count(std::span<const int64_t>(request.shape));
   cost_ = program->cost;
   add_nodes(request, program->nodes);
-  add_reduced(program->reductions);
+  add_reduction_inputs(program->reductions);
   add_stores(request, program->stores);
   for (const Layout& result : request.results) result_items_.push_back(item_size(result.dtype));
   if (!choose_blocks()) return false;
@@ -270,85 +275,87 @@ bool FusedKernel::build(const FusedRequest& request) {
   reductions_.emplace(request.shape, *program, block_);
   // The loops of a block take longer than to read its results again, unless those are not written
   // otherwise.
-  const bool few = size_ <= GroupReductions::kFewInAll;
-  return few ||
-         (reductions_->pays() && program->stores.empty() && !reductions_->frame().inner_kept);
+  const bool is_small = size_ <= FusionReductions::kSmallGroup;
+  return is_small || (reductions_->is_profitable() && program->stores.empty() &&
+                      !reductions_->schedule().inner_kept);
 }
 
-void FusedKernel::run_reductions(const RunContext& context, void* const* operands,
-                                 void* const* results) const {
-  struct Worker {
-    const FusedKernel& kernel;
+void BlockInterpreter::run_reductions(const RunContext& context, void* const* operands,
+                                      void* const* results) const {
+  struct BlockWorker {
+    const BlockInterpreter& kernel;
     void* const* operands;
     void* const* results;
-    bool began = false;
-    const void* blocks[2 * kMaxSlots];
+    bool initialized = false;
+    const void* blocks[2 * kMaxBuffers];
     alignas(64) std::byte buffers[kBufferBytes];
 
-    Worker(const FusedKernel& k, void* const* from, void* const* to)  // the arrays stay as they are
+    BlockWorker(const BlockInterpreter& k, void* const* from,
+                void* const* to)  // the arrays stay as they are
         : kernel(k), operands(from), results(to) {}
-    void operator()(const GroupReductions::Piece& piece) {
-      const auto perform = [&](const Action& a, int64_t count) {
-        kernel.perform(a, operands, results, piece.at, count, blocks, buffers);
+    void operator()(const FusionReductions::Tile& tile) {
+      const auto execute_step = [&](const BlockStep& a, int64_t count) {
+        kernel.execute_step(a, operands, results, tile.at, count, blocks, buffers);
       };
-      if (!began)
-        for (const Action& a : kernel.constants_) perform(a, kernel.block_);
-      began = true;
-      for (const Action& a : kernel.actions_) perform(a, piece.size());
-      const void* values[kMaxGroupReductions];
+      if (!initialized)
+        for (const BlockStep& a : kernel.constant_steps_) execute_step(a, kernel.block_);
+      initialized = true;
+      for (const BlockStep& a : kernel.steps_) execute_step(a, tile.size());
+      const void* values[kMaxFusionReductions];
       for (size_t k = 0; k < kernel.reduced_.size(); ++k) values[k] = blocks[kernel.reduced_[k]];
-      kernel.reductions_->fold(piece, values);
+      kernel.reductions_->fold(tile, values);
     }
   };
-  reductions_->run(context, results, [&] { return Worker(*this, operands, results); });
+  reductions_->run(context, results, [&] { return BlockWorker(*this, operands, results); });
 }
 
-void FusedKernel::run_range(void* const* operands, void* const* results, int64_t begin,
-                            int64_t end) const {
+void BlockInterpreter::run_range(void* const* operands, void* const* results, int64_t begin,
+                                 int64_t end) const {
   alignas(64) std::byte buffers[kBufferBytes];
-  const void* blocks[2 * kMaxSlots];
-  for (const Action& a : constants_)
-    perform(a, operands, results, begin, std::min(block_, end - begin), blocks, buffers);
+  const void* blocks[2 * kMaxBuffers];
+  for (const BlockStep& a : constant_steps_)
+    execute_step(a, operands, results, begin, std::min(block_, end - begin), blocks, buffers);
   for (int64_t at = begin; at < end; at += block_) {
     const int64_t n = std::min(block_, end - at);
-    for (const Action& a : actions_) perform(a, operands, results, at, n, blocks, buffers);
+    for (const BlockStep& a : steps_) execute_step(a, operands, results, at, n, blocks, buffers);
   }
 }
 
-void FusedKernel::perform(const Action& a, void* const* operands, void* const* results, int64_t at,
-                          int64_t n, const void** blocks, std::byte* buffers) const {
-  const auto buffer = [&](int slot) {
-    return buffers + slots_[static_cast<size_t>(slot)].buffer * slot_bytes_;
+void BlockInterpreter::execute_step(const BlockStep& a, void* const* operands, void* const* results,
+                                    int64_t at, int64_t n, const void** blocks,
+                                    std::byte* buffers) const {
+  const auto buffer = [&](int value) {
+    return buffers + values_[static_cast<size_t>(value)].buffer * buffer_bytes_;
   };
   const auto result = [&](int r) {
     return static_cast<std::byte*>(results[r]) + at * result_items_[static_cast<size_t>(r)];
   };
   switch (a.kind) {
-    case Action::Kind::kRead: {
+    case BlockStep::Kind::kRead: {
       const size_t reader = static_cast<size_t>(a.reader);
-      const Slot& slot = slots_[static_cast<size_t>(a.target)];
+      const BlockValue& value = values_[static_cast<size_t>(a.target)];
       const void* const operand = operands[reader_operands_[reader]];
-      if (slot.direct && slot.period > 0)
+      if (value.direct && value.period > 0)
         blocks[a.target] =
-            static_cast<const std::byte*>(operand) + at % slot.period * item_size(slot.type);
+            static_cast<const std::byte*>(operand) + at % value.period * item_size(value.type);
       else
         blocks[a.target] =
-            readers_[reader].read(operand, at, n, slot.direct ? nullptr : buffer(a.target));
+            readers_[reader].read(operand, at, n, value.direct ? nullptr : buffer(a.target));
       break;
     }
-    case Action::Kind::kConvert:
+    case BlockStep::Kind::kConvert:
       a.convert(blocks[a.inputs[0]], 1, buffer(a.target), n);
       blocks[a.target] = buffer(a.target);
       break;
-    case Action::Kind::kLoop: {
+    case BlockStep::Kind::kLoop: {
       const void* in[kMaxInputs];
       for (int k = 0; k < a.input_count; ++k) in[k] = blocks[a.inputs[k]];
       std::byte* const out = a.result >= 0 ? result(a.result) : buffer(a.target);
-      a.step.loop(in, out, n, a.step.params.data());
+      a.apply.loop(in, out, n, a.apply.params.data());
       blocks[a.target] = out;
       break;
     }
-    case Action::Kind::kStore: {
+    case BlockStep::Kind::kStore: {
       const void* const from = blocks[a.inputs[0]];
       if (a.convert)
         a.convert(from, 1, result(a.target), n);
@@ -363,7 +370,7 @@ void FusedKernel::perform(const Action& a, void* const* operands, void* const* r
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_fused_group(const FusedRequest& request) {
-  auto kernel = std::make_unique<FusedKernel>();
+  auto kernel = std::make_unique<BlockInterpreter>();
   if (!kernel->build(request)) return nullptr;
   return kernel;
 }

@@ -13,10 +13,10 @@ constexpr size_t kMaxInputs = 4;
 class Builder {
  public:
   explicit Builder(const FusedRequest& request) : request_(request) {
-    for (const Layout& operand : request.operands) held_.push_back(operand.dtype);
+    for (const Layout& operand : request.operands) types_.push_back(operand.dtype);
   }
 
-  std::optional<GroupProgram> build() {
+  std::optional<FusionProgram> build() {
     if (request_.results.empty()) return std::nullopt;
     for (size_t i = 0; i < request_.steps.size(); ++i)
       if (!add_step(i)) return std::nullopt;
@@ -27,28 +27,29 @@ class Builder {
 
  private:
   bool is_operand(int value) const { return static_cast<size_t>(value) < request_.operands.size(); }
-  DType declared(int value) const {
+  DType declared_type(int value) const {
     const size_t n = static_cast<size_t>(value), operands = request_.operands.size();
     return n < operands ? request_.operands[n].dtype : request_.steps[n - operands].result;
   }
 
   /// The node that is a value in this type, made with a read or a conversion if needed.
-  int node_of(int value, DType type) {
-    if (const auto it = located_.find({value, type}); it != located_.end()) return it->second;
-    GroupNode node;
+  int read_or_convert(int value, DType type) {
+    if (const auto it = nodes_by_value_.find({value, type}); it != nodes_by_value_.end())
+      return it->second;
+    FusionNode node;
     node.type = type;
     if (is_operand(value)) {
       node.operand = value;
     } else {
-      node.kind = GroupNode::Kind::kConvert;
-      node.inputs = {located_.at({value, held_[static_cast<size_t>(value)]})};
+      node.kind = FusionNode::Kind::kConvert;
+      node.inputs = {nodes_by_value_.at({value, types_[static_cast<size_t>(value)]})};
     }
     return add(value, std::move(node));
   }
 
-  int add(int value, GroupNode node) {
+  int add(int value, FusionNode node) {
     const int index = static_cast<int>(program_.nodes.size());
-    located_[{value, node.type}] = index;
+    nodes_by_value_[{value, node.type}] = index;
     program_.nodes.push_back(std::move(node));
     return index;
   }
@@ -58,47 +59,47 @@ class Builder {
     const int value = static_cast<int>(request_.operands.size() + index);
     const std::string_view name = step.op->name();
     if (step.op->has(kReduction)) {
-      held_.push_back(step.result);
+      types_.push_back(step.result);
       return true;  // what nobody reads is not computed
     }
     if (!step.op->has(kElementwise)) return false;
     if (step.inputs.size() > kMaxInputs || step.inputs.empty()) return false;
     for (const int input : step.inputs)
-      if (input < 0 || step_of(input, kReduction)) return false;
+      if (input < 0 || producer_with_trait(input, kReduction)) return false;
     if (name == "cast" || name == "assign") {
       // Through the operand's own type where an earlier step holds it in another one and the result
       // is no wider.
       const int input = step.inputs[0];
-      const DType from = held_[static_cast<size_t>(input)];
+      const DType from = types_[static_cast<size_t>(input)];
       if (!info(from).has_kernels || !info(step.result).has_kernels) return false;
-      located_[{value, step.result}] = node_of(input, step.result);
-      held_.push_back(step.result);
+      nodes_by_value_[{value, step.result}] = read_or_convert(input, step.result);
+      types_.push_back(step.result);
       program_.cost += 1;
       return true;
     }
     // The kernel for a block of contiguous operands tells the loop.
     std::vector<Layout> operands;
     for (const int input : step.inputs)
-      operands.push_back(Layout::contiguous(declared(input), {64}));
+      operands.push_back(Layout::contiguous(declared_type(input), {64}));
     const Layout result = Layout::contiguous(step.result, {64});
     const auto kernel = prepare_kernel({*step.op, step.attrs, operands, std::span(&result, 1)});
     if (!kernel) return false;
-    auto map = map_step(*kernel);
+    auto map = elementwise_step(*kernel);
     if (!map || map->operands.size() != step.inputs.size()) return false;
-    GroupNode node;
-    node.kind = GroupNode::Kind::kApply;
+    FusionNode node;
+    node.kind = FusionNode::Kind::kApply;
     node.type = map->result;
     for (size_t i = 0; i < step.inputs.size(); ++i)
-      node.inputs.push_back(node_of(step.inputs[i], map->operands[i]));
+      node.inputs.push_back(read_or_convert(step.inputs[i], map->operands[i]));
     program_.cost += map->cost;
-    held_.push_back(map->result);
+    types_.push_back(map->result);
     node.step = std::move(*map);
     add(value, std::move(node));
     return true;
   }
 
   /// The step that gives a value, if it is of this trait.
-  const FusedStep* step_of(int value, Trait trait) const {
+  const FusedStep* producer_with_trait(int value, Trait trait) const {
     if (is_operand(value)) return nullptr;
     const FusedStep& step = request_.steps[static_cast<size_t>(value) - request_.operands.size()];
     return step.op->has(trait) ? &step : nullptr;
@@ -106,36 +107,38 @@ class Builder {
 
   bool add_result(int result) {
     const int value = request_.result_values[static_cast<size_t>(result)];
-    const FusedStep* const step = step_of(value, kReduction);
+    const FusedStep* const step = producer_with_trait(value, kReduction);
     if (!step) {
-      program_.stores.push_back({node_of(value, held_[static_cast<size_t>(value)]), result});
+      program_.stores.push_back(
+          {read_or_convert(value, types_[static_cast<size_t>(value)]), result});
       return true;
     }
     auto call = reduce_call(*step->op, step->attrs, request_.shape.size());
     const int input = step->inputs[0];
     if (!call || call->form == ReduceForm::kLogSumExp || step->inputs.size() != 1 || input < 0 ||
-        step_of(input, kReduction) || !is_float(declared(input)) || !is_float(step->result))
+        producer_with_trait(input, kReduction) || !is_float(declared_type(input)) ||
+        !is_float(step->result))
       return false;
     std::sort(call->axes.begin(), call->axes.end());
     auto& others = program_.reductions;
-    if (others.size() == kMaxGroupReductions ||
+    if (others.size() == kMaxFusionReductions ||
         (!others.empty() && others[0].call.axes != call->axes))
       return false;
-    const DType type = compute_type(declared(input));
-    others.push_back({node_of(input, type), result, std::move(*call), type, step->result});
+    const DType type = compute_type(declared_type(input));
+    others.push_back({read_or_convert(input, type), result, std::move(*call), type, step->result});
     program_.cost += 1;
     return true;
   }
 
   const FusedRequest& request_;
-  GroupProgram program_;
-  std::map<std::pair<int, DType>, int> located_;
-  std::vector<DType> held_;  ///< per value: the type that it was made in
+  FusionProgram program_;
+  std::map<std::pair<int, DType>, int> nodes_by_value_;
+  std::vector<DType> types_;  ///< per value: the type that it was made in
 };
 
 }  // namespace
 
-std::optional<GroupProgram> group_program(const FusedRequest& request) {
+std::optional<FusionProgram> build_fusion_program(const FusedRequest& request) {
   return Builder(request).build();
 }
 

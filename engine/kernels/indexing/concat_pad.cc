@@ -17,7 +17,7 @@ void scatter(const std::byte* source, std::byte* target, int64_t item, int64_t s
     T* const out = reinterpret_cast<T*>(target);
     for (int64_t i = 0; i < n; ++i) out[i * stride] = in[i];
   };
-  visit_word(item, copy, [&] {
+  visit_unsigned_of_size(item, copy, [&] {
     for (int64_t i = 0; i < n; ++i)
       std::memcpy(target + i * stride * item, source + i * item, static_cast<size_t>(item));
   });
@@ -64,13 +64,14 @@ struct Box {
   static constexpr int64_t kRun = 1024;
 
   static void copy_rows(const std::byte* from, int64_t rows, int64_t bytes, std::byte* to,
-                        int64_t apart) {
+                        int64_t row_stride) {
     // Less than this is copied before a second thread is awake.
-    constexpr int64_t kLeastBytes = int64_t{1} << 20;
-    parallel_for(rows, std::max<int64_t>(1, kLeastBytes / bytes), [&](int64_t first, int64_t last) {
-      for (int64_t row = first; row < last; ++row)
-        std::memcpy(to + row * apart, from + row * bytes, static_cast<size_t>(bytes));
-    });
+    constexpr int64_t kMinBytesPerThread = int64_t{1} << 20;
+    parallel_for(
+        rows, std::max<int64_t>(1, kMinBytesPerThread / bytes), [&](int64_t first, int64_t last) {
+          for (int64_t row = first; row < last; ++row)
+            std::memcpy(to + row * row_stride, from + row * bytes, static_cast<size_t>(bytes));
+        });
   }
 };
 
@@ -81,23 +82,23 @@ std::unique_ptr<Kernel> prepare_concat(const KernelRequest& request) {
   if (result.size() == 0) return nothing_to_do();
   int64_t axis = ConcatAttrs(request.attrs).axis;
   if (axis < 0) axis += static_cast<int64_t>(result.shape.size());
-  struct Part {
+  struct Input {
     Box box;
     StridedReader reader;
   };
-  std::vector<Part> parts;
+  std::vector<Input> inputs;
   int64_t offset = 0;
   for (const Layout& operand : request.operands) {
     const Dims strides = contiguous_strides(result.shape);
-    parts.push_back({{operand.shape, strides, offset * strides[static_cast<size_t>(axis)]},
-                     StridedReader(operand, operand.shape, result.dtype)});
+    inputs.push_back({{operand.shape, strides, offset * strides[static_cast<size_t>(axis)]},
+                      StridedReader(operand, operand.shape, result.dtype)});
     offset += operand.shape[static_cast<size_t>(axis)];
   }
-  for (Part& part : parts) merge_axes(part.box.shape, part.box.strides);
-  return make_kernel([parts = std::move(parts), item = item_size(result.dtype)](
+  for (Input& input : inputs) merge_axes(input.box.shape, input.box.strides);
+  return make_kernel([inputs = std::move(inputs), item = item_size(result.dtype)](
                          const RunContext&, void* const* operands, void* const* results) {
-    for (size_t i = 0; i < parts.size(); ++i)
-      parts[i].box.fill(parts[i].reader, operands[i], static_cast<std::byte*>(results[0]), item);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      inputs[i].box.fill(inputs[i].reader, operands[i], static_cast<std::byte*>(results[0]), item);
   });
 }
 

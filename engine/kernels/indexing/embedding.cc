@@ -65,7 +65,7 @@ namespace {
 template <class T, class C>
 std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t count, int64_t rows,
                                                int64_t width, int64_t padding) {
-  struct Place {
+  struct Occurrence {
     int64_t row, at;
   };
   constexpr int64_t kColumns = 1024;
@@ -74,17 +74,18 @@ std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t c
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const T* const grad = static_cast<const T*>(operands[1]);
         T* const out = static_cast<T*>(results[0]);
-        Place* const places = reinterpret_cast<Place*>(context.scratch);
-        int64_t kept = 0;
+        Occurrence* const occurrences = reinterpret_cast<Occurrence*>(context.scratch);
+        int64_t count_kept = 0;
         for (int64_t i = 0; i < count; ++i) {
           const int64_t row = indices.at(operands[0], i);
           if (row == padding) continue;
           check_row(row, rows);
-          places[kept++] = {row, i};
+          occurrences[count_kept++] = {row, i};
         }
-        std::sort(places, places + kept, [](const Place& a, const Place& b) {
-          return a.row != b.row ? a.row < b.row : a.at < b.at;
-        });
+        std::sort(occurrences, occurrences + count_kept,
+                  [](const Occurrence& a, const Occurrence& b) {
+                    return a.row != b.row ? a.row < b.row : a.at < b.at;
+                  });
         parallel_for(rows * width, 65536,
                      [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T{}); });
         // Columns are dealt out, not rows: the work is even however often an index occurs.
@@ -93,11 +94,11 @@ std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t c
           C sum[kColumns];
           for (int64_t begin = first; begin < last; begin += kColumns) {
             const int64_t n = std::min(kColumns, last - begin);
-            for (int64_t i = 0; i < kept;) {
-              const int64_t row = places[i].row;
+            for (int64_t i = 0; i < count_kept;) {
+              const int64_t row = occurrences[i].row;
               std::fill_n(sum, n, C(0));
-              for (; i < kept && places[i].row == row; ++i) {
-                const T* const g = grad + places[i].at * width + begin;
+              for (; i < count_kept && occurrences[i].row == row; ++i) {
+                const T* const g = grad + occurrences[i].at * width + begin;
                 for (int64_t j = 0; j < n; ++j) sum[j] += static_cast<C>(g[j]);
               }
               round(sum, 1, out + row * width + begin, n);
@@ -105,7 +106,7 @@ std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t c
           }
         });
       },
-      static_cast<size_t>(count) * sizeof(Place));
+      static_cast<size_t>(count) * sizeof(Occurrence));
 }
 
 }  // namespace

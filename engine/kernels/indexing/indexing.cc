@@ -14,8 +14,8 @@ namespace {
 
 /// Calls `f` with an unsigned integer of the size of an element.
 template <class F>
-auto visit_size(DType dtype, F f) {
-  return visit_word(item_size(dtype), f, [&]() -> decltype(f(uint8_t())) {
+auto visit_element_size(DType dtype, F f) {
+  return visit_unsigned_of_size(item_size(dtype), f, [&]() -> decltype(f(uint8_t())) {
     fail(ErrorCode::kUsage, "no indexing of ", text(dtype));
   });
 }
@@ -28,17 +28,17 @@ class Indices {
   int64_t at(const void* indices, int64_t i, int64_t size) const {
     int64_t value;
     read_(static_cast<const std::byte*>(indices) + i * item_, 1, &value, 1);
-    return inside(value, size);
+    return normalize(value, size);
   }
 
   /// Those of [begin, end) into `out`.
   void read(const void* indices, int64_t begin, int64_t end, int64_t size, int64_t* out) const {
     read_(static_cast<const std::byte*>(indices) + begin * item_, 1, out + begin, end - begin);
-    for (int64_t i = begin; i < end; ++i) out[i] = inside(out[i], size);
+    for (int64_t i = begin; i < end; ++i) out[i] = normalize(out[i], size);
   }
 
  private:
-  int64_t inside(int64_t value, int64_t size) const {
+  int64_t normalize(int64_t value, int64_t size) const {
     if (value < -size || value >= size)
       fail(ErrorCode::kData, op_, ": index ", value, " is out of range for ", size, " elements");
     return value < 0 ? value + size : value;
@@ -50,9 +50,9 @@ class Indices {
 };
 
 /// Walks the row-major index of a shape and keeps the offset that some strides give it.
-class Walk {
+class OffsetIterator {
  public:
-  Walk(const Dims& shape, const Dims& strides)
+  OffsetIterator(const Dims& shape, const Dims& strides)
       : shape_(shape), strides_(strides), index_(shape.size(), 0) {}
   int64_t offset() const { return offset_; }
   void next() {
@@ -69,11 +69,11 @@ class Walk {
   int64_t offset_ = 0;
 };
 
-int64_t positive(int64_t axis, size_t rank) {
+int64_t normalize_axis(int64_t axis, size_t rank) {
   return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
 }
 
-void copy_whole(const void* from, void* to, size_t bytes) {
+void copy_bytes(const void* from, void* to, size_t bytes) {
   if (from != to) std::memcpy(to, from, bytes);
 }
 
@@ -83,7 +83,7 @@ size_t bytes_of(const Layout& layout) {
 
 /// A sum, product or extremum in T, through f32 for 16-bit floats.
 template <class T, class F>
-T combined(T a, T b, F f) {
+T apply_in_f32(T a, T b, F f) {
   if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
     return T(f(static_cast<float>(a), static_cast<float>(b)));
   else
@@ -93,10 +93,10 @@ T combined(T a, T b, F f) {
 template <class T>
 T combine(const std::string& reduce, T a, T b) {
   if (reduce == "add" || reduce == "mean")
-    return combined(a, b, [](auto x, auto y) { return x + y; });
-  if (reduce == "mul") return combined(a, b, [](auto x, auto y) { return x * y; });
-  if (reduce == "amin") return combined(a, b, [](auto x, auto y) { return y < x ? y : x; });
-  if (reduce == "amax") return combined(a, b, [](auto x, auto y) { return y > x ? y : x; });
+    return apply_in_f32(a, b, [](auto x, auto y) { return x + y; });
+  if (reduce == "mul") return apply_in_f32(a, b, [](auto x, auto y) { return x * y; });
+  if (reduce == "amin") return apply_in_f32(a, b, [](auto x, auto y) { return y < x ? y : x; });
+  if (reduce == "amax") return apply_in_f32(a, b, [](auto x, auto y) { return y > x ? y : x; });
   return b;
 }
 
@@ -115,14 +115,14 @@ void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t 
                    }
                  });
   };
-  const auto numbers = [&]<class T>(T) {
+  const auto copy_words = [&]<class T>(T) {
     select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
       const T* const from = reinterpret_cast<const T*>(rows);
       T* const to = reinterpret_cast<T*>(taken);
       for (int64_t i = first; i < last; ++i) to[i] = from[at[i]];
     });
   };
-  visit_word(bytes, numbers, [&] {
+  visit_unsigned_of_size(bytes, copy_words, [&] {
     select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i)
         std::memcpy(taken + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
@@ -135,22 +135,22 @@ void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t 
 std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
   const size_t axis =
-      static_cast<size_t>(positive(GatherAlongAttrs(request.attrs).axis, x.shape.size()));
+      static_cast<size_t>(normalize_axis(GatherAlongAttrs(request.attrs).axis, x.shape.size()));
   const Indices indices(index.dtype, request.op.name());
   const Dims all = contiguous_strides(x.shape);
   Dims strides = all;
   const int64_t step = x.shape.empty() ? 1 : all[axis], size = x.shape.empty() ? 1 : x.shape[axis];
   if (!strides.empty()) strides[axis] = 0;
   const int64_t count = index.size();
-  return visit_size(x.dtype, [&](auto tag) {
+  return visit_element_size(x.dtype, [&](auto tag) {
     using T = decltype(tag);
     return make_kernel(
         [=, shape = index.shape](const RunContext&, void* const* operands, void* const* results) {
           const T* const in = static_cast<const T*>(operands[0]);
           T* const out = static_cast<T*>(results[0]);
-          Walk walk(shape, strides);
-          for (int64_t i = 0; i < count; ++i, walk.next())
-            out[i] = in[walk.offset() + indices.at(operands[1], i, size) * step];
+          OffsetIterator offsets(shape, strides);
+          for (int64_t i = 0; i < count; ++i, offsets.next())
+            out[i] = in[offsets.offset() + indices.at(operands[1], i, size) * step];
         });
   });
 }
@@ -158,7 +158,7 @@ std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
   const ScatterAlongAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &index = request.operands[1];
-  const size_t axis = static_cast<size_t>(positive(attrs.axis, x.shape.size()));
+  const size_t axis = static_cast<size_t>(normalize_axis(attrs.axis, x.shape.size()));
   const Indices indices(index.dtype, request.op.name());
   const Dims all = contiguous_strides(x.shape);
   Dims strides = all;
@@ -173,13 +173,13 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
                                                       void* const* operands, void* const* results) {
           const T* const values = static_cast<const T*>(operands[2]);
           T* const out = static_cast<T*>(results[0]);
-          copy_whole(operands[0], out, bytes);
+          copy_bytes(operands[0], out, bytes);
           // How many values each place has taken, the old one included if it counts.
           int32_t* const taken = reinterpret_cast<int32_t*>(context.scratch);
           if (counts) std::fill_n(taken, elements, attrs.include_self ? 1 : 0);
-          Walk walk(shape, strides);
-          for (int64_t i = 0; i < count; ++i, walk.next()) {
-            const int64_t at = walk.offset() + indices.at(operands[1], i, size) * step;
+          OffsetIterator offsets(shape, strides);
+          for (int64_t i = 0; i < count; ++i, offsets.next()) {
+            const int64_t at = offsets.offset() + indices.at(operands[1], i, size) * step;
             const bool first = counts && taken[at] == 0;
             out[at] = first || attrs.reduce == "assign"
                           ? values[i]
@@ -203,7 +203,7 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
   const Layout &x = request.operands[0], &index = request.operands[1];
   const size_t axis =
-      static_cast<size_t>(positive(IndexSelectAttrs(request.attrs).axis, x.shape.size()));
+      static_cast<size_t>(normalize_axis(IndexSelectAttrs(request.attrs).axis, x.shape.size()));
   const Indices indices(index.dtype, request.op.name());
   int64_t outer = 1, inner = 1;
   for (size_t i = 0; i < x.shape.size(); ++i)
@@ -224,7 +224,7 @@ std::unique_ptr<Kernel> prepare_index_select(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
   const IndexAddAttrs attrs(request.attrs);
   const Layout &x = request.operands[0], &index = request.operands[1];
-  const size_t axis = static_cast<size_t>(positive(attrs.axis, x.shape.size()));
+  const size_t axis = static_cast<size_t>(normalize_axis(attrs.axis, x.shape.size()));
   const Indices indices(index.dtype, request.op.name());
   int64_t outer = 1, inner = 1;
   for (size_t i = 0; i < x.shape.size(); ++i)
@@ -237,7 +237,7 @@ std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
                                                 void* const* results) {
       const T* const values = static_cast<const T*>(operands[2]);
       T* const out = static_cast<T*>(results[0]);
-      copy_whole(operands[0], out, bytes);
+      copy_bytes(operands[0], out, bytes);
       for (int64_t o = 0; o < outer; ++o)
         for (int64_t i = 0; i < count; ++i) {
           T* const target = out + (o * size + indices.at(operands[1], i, size)) * inner;
@@ -318,22 +318,22 @@ std::unique_ptr<Kernel> prepare_scatter_nd_add(const KernelRequest& request) {
   const bool add = request.op.name() == "scatter_nd_add";
   return visit_dtype(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return make_kernel(
-        [=, bytes = bytes_of(x)](const RunContext&, void* const* operands, void* const* results) {
-          const T* const updates = static_cast<const T*>(operands[2]);
-          T* const out = static_cast<T*>(results[0]);
-          copy_whole(operands[0], out, bytes);
-          for (int64_t i = 0; i < coordinates.count; ++i) {
-            T* const target = out + coordinates.slice(operands[1], i) * inner;
-            const T* const source = updates + i * inner;
-            if (add) {
-              for (int64_t j = 0; j < inner; ++j)
-                target[j] = combined(target[j], source[j], [](auto a, auto b) { return a + b; });
-            } else {
-              std::copy(source, source + inner, target);
-            }
-          }
-        });
+    return make_kernel([=, bytes = bytes_of(x)](const RunContext&, void* const* operands,
+                                                void* const* results) {
+      const T* const updates = static_cast<const T*>(operands[2]);
+      T* const out = static_cast<T*>(results[0]);
+      copy_bytes(operands[0], out, bytes);
+      for (int64_t i = 0; i < coordinates.count; ++i) {
+        T* const target = out + coordinates.slice(operands[1], i) * inner;
+        const T* const source = updates + i * inner;
+        if (add) {
+          for (int64_t j = 0; j < inner; ++j)
+            target[j] = apply_in_f32(target[j], source[j], [](auto a, auto b) { return a + b; });
+        } else {
+          std::copy(source, source + inner, target);
+        }
+      }
+    });
   });
 }
 
@@ -373,9 +373,9 @@ std::unique_ptr<Kernel> prepare_masked_select(const KernelRequest& request) {
       int64_t& dim = shape[shape.size() - each->size() + i];
       if ((*each)[i] != 1) dim = (*each)[i];
     }
-  const StridedReader values(x, shape, x.dtype), marks(mask, shape, DType::kBool);
+  const StridedReader values(x, shape, x.dtype), mask_reader(mask, shape, DType::kBool);
   const int64_t size = element_count(std::span<const int64_t>(shape));
-  return visit_size(x.dtype, [&](auto tag) {
+  return visit_element_size(x.dtype, [&](auto tag) {
     using T = decltype(tag);
     return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
       constexpr int64_t kBlock = 1024;
@@ -384,18 +384,18 @@ std::unique_ptr<Kernel> prepare_masked_select(const KernelRequest& request) {
       const auto blocks = [&](auto f) {
         for (int64_t at = 0; at < size; at += kBlock) {
           const int64_t n = std::min(kBlock, size - at);
-          f(at, n, static_cast<const bool*>(marks.read(operands[1], at, n, mark_buffer)));
+          f(at, n, static_cast<const bool*>(mask_reader.read(operands[1], at, n, mark_buffer)));
         }
       };
       int64_t count = 0;
-      blocks([&](int64_t, int64_t n, const bool* marked) {
-        count += std::count(marked, marked + n, true);
+      blocks([&](int64_t, int64_t n, const bool* is_selected) {
+        count += std::count(is_selected, is_selected + n, true);
       });
       T* out = static_cast<T*>(context.allocator->allocate(0, {count}));
-      blocks([&](int64_t at, int64_t n, const bool* marked) {
+      blocks([&](int64_t at, int64_t n, const bool* is_selected) {
         const T* const v = static_cast<const T*>(values.read(operands[0], at, n, value_buffer));
         for (int64_t i = 0; i < n; ++i)
-          if (marked[i]) *out++ = v[i];
+          if (is_selected[i]) *out++ = v[i];
       });
     });
   });

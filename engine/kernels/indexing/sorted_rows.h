@@ -17,55 +17,57 @@
 namespace paddle::cpu {
 
 /// A row of the table and where a gradient of it lies.
-struct Place {
+struct RowEntry {
   int64_t row, at;
 };
 
 /// Bytes that sorting `count` places takes.
-inline size_t places_bytes(int64_t count) { return 2 * static_cast<size_t>(count) * sizeof(Place); }
+inline size_t sort_scratch_bytes(int64_t count) {
+  return 2 * static_cast<size_t>(count) * sizeof(RowEntry);
+}
 
 /// Places in the order of their rows, without those of index -1 (no row); `scratch` holds
-/// `places_bytes(count)`. They come in the order of `at`, so that sorting by one digit of the row
-/// after the other, the lowest first, keeps it.
-inline std::span<const Place> sorted_places(const int64_t* indices, int64_t count, int64_t rows,
-                                            std::byte* scratch) {
+/// `sort_scratch_bytes(count)`. They come in the order of `at`, so that sorting by one digit of the
+/// row after the other, the lowest first, keeps it.
+inline std::span<const RowEntry> sort_rows(const int64_t* indices, int64_t count, int64_t rows,
+                                           std::byte* scratch) {
   constexpr int kDigitBits = 11;
   constexpr uint64_t kDigits = uint64_t{1} << kDigitBits;
-  auto* places = reinterpret_cast<Place*>(scratch);
-  Place* sorted = places + count;
+  auto* entries = reinterpret_cast<RowEntry*>(scratch);
+  RowEntry* sorted = entries + count;
   uint64_t used = 0;  // bits that a row has
   int64_t found = 0;
   for (int64_t i = 0; i < count; ++i) {
     if (indices[i] == -1) continue;
     if (indices[i] < 0 || indices[i] >= rows)
       fail(ErrorCode::kData, "row ", indices[i], " lies outside a table of ", rows, " rows");
-    places[found++] = {indices[i], i};
+    entries[found++] = {indices[i], i};
     used |= static_cast<uint64_t>(indices[i]);
   }
   for (int shift = 0; shift < 64 && used >> shift != 0; shift += kDigitBits) {
-    const auto digit = [&](const Place& p) {
+    const auto digit = [&](const RowEntry& p) {
       return (static_cast<uint64_t>(p.row) >> shift) % kDigits;
     };
     int64_t next[kDigits] = {};
-    for (int64_t i = 0; i < found; ++i) ++next[digit(places[i])];
+    for (int64_t i = 0; i < found; ++i) ++next[digit(entries[i])];
     std::exclusive_scan(next, next + kDigits, next, int64_t{0});
-    for (int64_t i = 0; i < found; ++i) sorted[next[digit(places[i])]++] = places[i];
-    std::swap(places, sorted);
+    for (int64_t i = 0; i < found; ++i) sorted[next[digit(entries[i])]++] = entries[i];
+    std::swap(entries, sorted);
   }
-  return {places, static_cast<size_t>(found)};
+  return {entries, static_cast<size_t>(found)};
 }
 
 /// Calls `visit(row, first, last)` with each row's places, rows divided among threads.
 template <class Visit>
-void for_each_row(std::span<const Place> sorted, Visit&& visit) {
-  const Place* const places = sorted.data();
+void for_each_distinct_row(std::span<const RowEntry> sorted, Visit&& visit) {
+  const RowEntry* const entries = sorted.data();
   const auto count = static_cast<int64_t>(sorted.size());
   parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
-    while (begin > 0 && begin < end && places[begin].row == places[begin - 1].row) ++begin;
+    while (begin > 0 && begin < end && entries[begin].row == entries[begin - 1].row) ++begin;
     for (int64_t i = begin; i < end;) {
       int64_t last = i + 1;
-      while (last < count && places[last].row == places[i].row) ++last;
-      visit(places[i].row, i, last);
+      while (last < count && entries[last].row == entries[i].row) ++last;
+      visit(entries[i].row, i, last);
       i = last;
     }
   });
@@ -73,11 +75,11 @@ void for_each_row(std::span<const Place> sorted, Visit&& visit) {
 
 /// Sums the gradients of one row of the table in T, whatever float type they have.
 template <class T>
-class RowSums {
+class RowGradientSum {
  public:
   static constexpr int64_t kMaxWidth = 1024;  ///< elements of a row that are summed at a time
 
-  explicit RowSums(const Layout& rows)
+  explicit RowGradientSum(const Layout& rows)
       : width_(rows.shape[1]),
         item_(item_size(rows.dtype)),
         widen_(convert_fn(rows.dtype, dtype_of<T>())),
@@ -85,14 +87,14 @@ class RowSums {
 
   /// Calls `visit(column, n, sum)` with the sum of the places [first, last), column by column.
   template <class Visit>
-  void run(const void* rows, std::span<const Place> places, int64_t first, int64_t last,
+  void run(const void* rows, std::span<const RowEntry> entries, int64_t first, int64_t last,
            Visit&& visit) const {
     T sum[kMaxWidth], next[kMaxWidth];
     for (int64_t column = 0; column < width_; column += kMaxWidth) {
       const int64_t n = std::min(kMaxWidth, width_ - column);
       const auto gradient = [&](int64_t i) {
         return static_cast<const std::byte*>(rows) +
-               (places[static_cast<size_t>(i)].at * width_ + column) * item_;
+               (entries[static_cast<size_t>(i)].at * width_ + column) * item_;
       };
       widen_(gradient(first), 1, sum, n);
       for (int64_t i = first + 1; i < last; ++i) {

@@ -14,7 +14,7 @@ namespace {
 
 /// NaN is larger than every number.
 template <class T>
-bool before(T a, T b) {
+bool nan_last_less(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     return a < b;
   } else {
@@ -23,8 +23,8 @@ bool before(T a, T b) {
 }
 
 template <class T>
-bool same(T a, T b) {
-  return !before(a, b) && !before(b, a);
+bool is_equal(T a, T b) {
+  return !nan_last_less(a, b) && !nan_last_less(b, a);
 }
 
 /// Rows along an optional axis; none is the flattened tensor.
@@ -65,13 +65,13 @@ std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
                 gather_row(x + rows.start(row), rows.inner, values, rows.length);
                 std::iota(order, order + rows.length, int64_t{0});
                 // Equal elements keep their order, which the index decides.
-                const auto ascending = [&](int64_t a, int64_t b) {
-                  if (before(values[a], values[b])) return true;
-                  return !before(values[b], values[a]) && a < b;
+                const auto ascending_order = [&](int64_t a, int64_t b) {
+                  if (nan_last_less(values[a], values[b])) return true;
+                  return !nan_last_less(values[b], values[a]) && a < b;
                 };
-                const auto falling = [&](int64_t a, int64_t b) {
-                  if (before(values[b], values[a])) return true;
-                  return !before(values[a], values[b]) && a < b;
+                const auto descending_order = [&](int64_t a, int64_t b) {
+                  if (nan_last_less(values[b], values[a])) return true;
+                  return !nan_last_less(values[a], values[b]) && a < b;
                 };
                 const auto sort = [&](auto less) {
                   if (limit < rows.length)
@@ -80,9 +80,9 @@ std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
                     std::sort(order, order + rows.length, less);
                 };
                 if (descending)
-                  sort(falling);
+                  sort(descending_order);
                 else
-                  sort(ascending);
+                  sort(ascending_order);
                 const int64_t start = row / rows.inner * limit * rows.inner + row % rows.inner;
                 for (int64_t i = 0; i < limit; ++i) {
                   out[start + i * rows.inner] = values[order[i]];
@@ -109,16 +109,16 @@ std::unique_ptr<Kernel> prepare_mode(const KernelRequest& request) {
                          const auto value = [&](int64_t i) { return x[i * rows.inner]; };
                          std::iota(order, order + rows.length, int64_t{0});
                          std::sort(order, order + rows.length, [&](int64_t a, int64_t b) {
-                           if (before(value(a), value(b))) return true;
-                           return !before(value(b), value(a)) && a < b;
+                           if (nan_last_less(value(a), value(b))) return true;
+                           return !nan_last_less(value(b), value(a)) && a < b;
                          });
-                         int64_t best = 0, most = 0;
+                         int64_t best = 0, max_count = 0;
                          for (int64_t i = 0; i < rows.length;) {
                            int64_t end = i + 1;
-                           while (end < rows.length && same(value(order[i]), value(order[end])))
+                           while (end < rows.length && is_equal(value(order[i]), value(order[end])))
                              ++end;
-                           if (end - i > most) {
-                             most = end - i;
+                           if (end - i > max_count) {
+                             max_count = end - i;
                              best = order[end - 1];
                            }
                            i = end;
@@ -176,20 +176,20 @@ std::unique_ptr<Kernel> prepare_cumulative_extremum(const KernelRequest& request
                        const int64_t start = rows.start(row);
                        const T* const x = static_cast<const T*>(operands[0]) + start;
                        T best = rows.length > 0 ? x[0] : T();
-                       int64_t place = 0;
+                       int64_t position = 0;
                        for (int64_t i = 0; i < rows.length; ++i) {
                          const T value = x[i * rows.inner];
                          const bool nan = value != value;
                          if (nan || (best == best && (largest ? value >= best : value <= best))) {
                            best = value;
-                           place = i;
+                           position = i;
                          }
                          static_cast<T*>(results[0])[start + i * rows.inner] = best;
                          if (wide)
-                           static_cast<int64_t*>(results[1])[start + i * rows.inner] = place;
+                           static_cast<int64_t*>(results[1])[start + i * rows.inner] = position;
                          else
                            static_cast<int32_t*>(results[1])[start + i * rows.inner] =
-                               static_cast<int32_t>(place);
+                               static_cast<int32_t>(position);
                        }
                      }
                    });
@@ -243,12 +243,13 @@ std::unique_ptr<Kernel> prepare_searchsorted(const KernelRequest& request) {
         for (int64_t i = begin; i < end; ++i) {
           const T* const row = static_cast<const T*>(operands[0]) + i / per_row * length;
           const T value = static_cast<const T*>(operands[1])[i];
-          const T* const place = right ? std::upper_bound(row, row + length, value, before<T>)
-                                       : std::lower_bound(row, row + length, value, before<T>);
+          const T* const position =
+              right ? std::upper_bound(row, row + length, value, nan_last_less<T>)
+                    : std::lower_bound(row, row + length, value, nan_last_less<T>);
           if (narrow)
-            static_cast<int32_t*>(results[0])[i] = static_cast<int32_t>(place - row);
+            static_cast<int32_t*>(results[0])[i] = static_cast<int32_t>(position - row);
           else
-            static_cast<int64_t*>(results[0])[i] = place - row;
+            static_cast<int64_t*>(results[0])[i] = position - row;
         }
       });
     });

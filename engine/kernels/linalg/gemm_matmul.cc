@@ -33,11 +33,12 @@ class FloatMatmul final : public Kernel {
       x_span_ = span_of(x, x_first_);
       y_span_ = span_of(y, y_first_);
     }
-    tile_bytes_ = std::is_same_v<C, T> ? 0 : aligned(kGemmRows * kGemmColumns * sizeof(C));
-    worker_bytes_ =
-        aligned(gemm_workspace_bytes(sizeof(C))) + tile_bytes_ + aligned(kGemmColumns * 8);
-    operand_bytes_ = aligned(static_cast<size_t>(x_span_) * sizeof(C)) +
-                     aligned(static_cast<size_t>(y_span_) * sizeof(C));
+    tile_bytes_ =
+        std::is_same_v<C, T> ? 0 : round_up_to_cache_line(kGemmRows * kGemmColumns * sizeof(C));
+    worker_bytes_ = round_up_to_cache_line(gemm_workspace_bytes(sizeof(C))) + tile_bytes_ +
+                    round_up_to_cache_line(kGemmColumns * 8);
+    operand_bytes_ = round_up_to_cache_line(static_cast<size_t>(x_span_) * sizeof(C)) +
+                     round_up_to_cache_line(static_cast<size_t>(y_span_) * sizeof(C));
   }
 
   size_t scratch_bytes() const override {
@@ -51,8 +52,8 @@ class FloatMatmul final : public Kernel {
       y = static_cast<const C*>(operands[1]);
     } else {
       C* const wide_x = reinterpret_cast<C*>(context.scratch);
-      C* const wide_y =
-          reinterpret_cast<C*>(context.scratch + aligned(static_cast<size_t>(x_span_) * sizeof(C)));
+      C* const wide_y = reinterpret_cast<C*>(
+          context.scratch + round_up_to_cache_line(static_cast<size_t>(x_span_) * sizeof(C)));
       widen(static_cast<const T*>(operands[0]) + x_first_, wide_x, x_span_);
       widen(static_cast<const T*>(operands[1]) + y_first_, wide_y, y_span_);
       x = wide_x - x_first_;
@@ -99,8 +100,10 @@ class FloatMatmul final : public Kernel {
     const int64_t j0 = task % column_blocks_ * kGemmColumns;
     const int64_t m = std::min(kGemmRows, shape_.m - i0), n = std::min(kGemmColumns, shape_.n - j0);
     std::byte* const workspace = scratch;
-    C* const tile = reinterpret_cast<C*>(scratch + aligned(gemm_workspace_bytes(sizeof(C))));
-    std::byte* const bias_row = scratch + aligned(gemm_workspace_bytes(sizeof(C))) + tile_bytes_;
+    C* const tile =
+        reinterpret_cast<C*>(scratch + round_up_to_cache_line(gemm_workspace_bytes(sizeof(C))));
+    std::byte* const bias_row =
+        scratch + round_up_to_cache_line(gemm_workspace_bytes(sizeof(C))) + tile_bytes_;
     T* const target = out + (batch * shape_.m + i0) * shape_.n + j0;
     C* c = tile;
     int64_t stride = kGemmColumns;

@@ -17,13 +17,13 @@ using cpu::MatmulShape;
 /// True for large products that oneDNN computes faster with the code of its second choice, which
 /// packs both sides: many sums into few columns, and a transposed left side of no more rows than
 /// the result has columns. Measured on Zen 4 (docs/architecture.md).
-bool wants_packing(const MatmulShape& s) {
+bool prefers_repacking(const MatmulShape& s) {
   if (s.batches() != 1 || s.m * s.n * s.k < int64_t{1} << 29 || s.y_column != 1) return false;
   return s.x_column == 1 ? s.k >= 2 * s.n : s.n >= s.m && s.m >= 384;
 }
 
 /// True for the code that packs both sides in each call.
-bool packs_each_time(const dnnl::matmul::primitive_desc& description) {
+bool repacks_every_run(const dnnl::matmul::primitive_desc& description) {
   return std::string_view(description.impl_info_str()) == "gemm:jit";
 }
 
@@ -31,7 +31,7 @@ bool packs_each_time(const dnnl::matmul::primitive_desc& description) {
 dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
                                     const dnnl::primitive_attr& attributes, bool packing) {
   dnnl::matmul::primitive_desc description(wanted, attributes, cpu_engine(), true);
-  while (packing && description && !packs_each_time(description))
+  while (packing && description && !repacks_every_run(description))
     if (!description.next_impl())
       return dnnl::matmul::primitive_desc(wanted, attributes, cpu_engine(), true);
   return description;
@@ -40,37 +40,37 @@ dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
 /// The primitive of this description on x and a right side that lies as `right` says; a bias may be
 /// null.
 template <class Primitive>
-std::unique_ptr<Program> program_of(const KernelRequest& request, const OperandPlaces& at,
-                                    const Epilogue& epilogue,
-                                    const typename Primitive::primitive_desc& description,
-                                    const Desc& x, const Desc& right, const Desc* bias,
-                                    const Desc& out) {
+std::unique_ptr<Program> make_program(const KernelRequest& request, const OperandIndices& at,
+                                      const Epilogue& epilogue,
+                                      const typename Primitive::primitive_desc& description,
+                                      const Desc& x, const Desc& right, const Desc* bias,
+                                      const Desc& out) {
   auto program = std::make_unique<Program>();
-  const Slot weights =
-      program->convert_operand(request, 1, at[1], right, description.weights_desc());
+  const MemoryRef weights =
+      program->prepack_operand(request, 1, at[1], right, description.weights_desc());
   std::vector<Program::Argument> arguments = {
-      {DNNL_ARG_SRC, x, {Slot::kOperand, at[0]}},
+      {DNNL_ARG_SRC, x, {MemoryRef::kOperand, at[0]}},
       {DNNL_ARG_WEIGHTS, description.weights_desc(), weights},
-      {DNNL_ARG_DST, out, {Slot::kResult, 0}}};
-  if (bias) arguments.push_back({DNNL_ARG_BIAS, *bias, {Slot::kOperand, at[2]}});
-  epilogue.begin(*program, request.results[0]);
+      {DNNL_ARG_DST, out, {MemoryRef::kResult, 0}}};
+  if (bias) arguments.push_back({DNNL_ARG_BIAS, *bias, {MemoryRef::kOperand, at[2]}});
+  add_residual_copy(*program, epilogue, request.results[0]);
   program->add(Primitive(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
   return program;
 }
 
 /// Fewer rows take as long as reading the right side, in either form.
-constexpr int64_t kMinPixels = 4;
+constexpr int64_t kMinRows = 4;
 
 /// rows × constant as the convolution of an image of one row whose pixels are the rows: without
 /// AVX-512 oneDNN has packed code for that alone, while products pack their right side in each
 /// call. Measured on Zen 3 (docs/architecture.md). Null where it has not.
-std::unique_ptr<Kernel> product_by_pixels(const KernelRequest& request, const MatmulShape& s,
-                                          const OperandPlaces& at, const Epilogue& epilogue,
-                                          bool biased) {
+std::unique_ptr<Kernel> matmul_as_pointwise_conv(const KernelRequest& request, const MatmulShape& s,
+                                                 const OperandIndices& at, const Epilogue& epilogue,
+                                                 bool biased) {
   const Layout& right = request.operands[1];
-  if (!right.constant || request.once || s.batches() != 1 || s.m < kMinPixels || s.x_column != 1 ||
-      s.x_row != s.k)
+  if (!right.constant || request.policy.skip_prepack || s.batches() != 1 || s.m < kMinRows ||
+      s.x_column != 1 || s.x_row != s.k)
     return nullptr;
   using Tag = dnnl::memory::format_tag;
   const auto type = dnnl::memory::data_type::f32;
@@ -84,36 +84,36 @@ std::unique_ptr<Kernel> product_by_pixels(const KernelRequest& request, const Ma
   const Forward::primitive_desc description(
       biased ? Forward::desc(kind, how, x, any, bias, out, one, none, none)
              : Forward::desc(kind, how, x, any, out, one, none, none),
-      epilogue.attributes(), cpu_engine(), true);
+      post_ops(epilogue), cpu_engine(), true);
   if (!description || !std::string_view(description.impl_info_str()).starts_with("jit_1x1"))
     return nullptr;
-  return program_of<Forward>(request, at, epilogue, description, x, given, biased ? &bias : nullptr,
-                             out);
+  return make_program<Forward>(request, at, epilogue, description, x, given,
+                               biased ? &bias : nullptr, out);
 }
 
 /// So many multiplications of the CPU kernel take about as long as oneDNN needs to generate code
 /// for the shape, a tenth of a millisecond.
-constexpr int64_t kGenerationCost = int64_t{1} << 18;
+constexpr int64_t kJitCost = int64_t{1} << 18;
 
-std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
-                                const OperandPlaces& at, const Epilogue& epilogue) {
+std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
+                               const OperandIndices& at, const Epilogue& epilogue) {
   const bool biased = request.operands.size() > 2 && request.operands[2].present;
   const DType dtype = request.operands[0].dtype;
   if (!supports(dtype) || request.results[0].dtype != dtype) return nullptr;
   if (s.batches() == 0 || s.m == 0 || s.n == 0 || s.k == 0 || s.batch.size() > 8) return nullptr;
-  if (!usable_strides(s.m, s.k, s.x_row, s.x_column) ||
-      !usable_strides(s.k, s.n, s.y_row, s.y_column))
+  if (!normalize_strides(s.m, s.k, s.x_row, s.x_column) ||
+      !normalize_strides(s.k, s.n, s.y_row, s.y_column))
     return nullptr;
   for (size_t i = 0; i < s.batch.size(); ++i)
     if (s.x_batch[i] < 0 || s.y_batch[i] < 0) return nullptr;
 
-  if (request.single_run && s.batches() * s.m * s.n * s.k <= kGenerationCost) return nullptr;
+  if (request.policy.single_run && s.batches() * s.m * s.n * s.k <= kJitCost) return nullptr;
 
   const bool serial = is_small(s.batches() * s.m * s.n * s.k);
   const SerialScope scope(serial);
   const auto type = data_type(dtype);
-  const Desc x = matrices(type, s.batch, s.x_batch, s.m, s.k, s.x_row, s.x_column);
-  const Desc y = matrices(type, s.batch, s.y_batch, s.k, s.n, s.y_row, s.y_column);
+  const Desc x = matrix_desc(type, s.batch, s.x_batch, s.m, s.k, s.x_row, s.x_column);
+  const Desc y = matrix_desc(type, s.batch, s.y_batch, s.k, s.n, s.y_row, s.y_column);
   Dims result = s.batch;
   result.insert(result.end(), {s.m, s.n});
   const Desc out(result, type, contiguous_strides(result));
@@ -130,44 +130,44 @@ std::unique_ptr<Kernel> product(const KernelRequest& request, MatmulShape s,
   }
   // A right side that never changes takes the layout that oneDNN likes best.
   const Desc any(y.dims(), type, dnnl::memory::format_tag::any);
-  const Desc& right = request.operands[1].constant && !request.once ? any : y;
+  const Desc& right = request.operands[1].constant && !request.policy.skip_prepack ? any : y;
   const auto wanted =
       biased ? dnnl::matmul::desc(x, right, bias, out) : dnnl::matmul::desc(x, right, out);
   const bool plain = !biased && epilogue.residual < 0 && !epilogue.activation &&
                      dtype == DType::kF32 && right == y;
-  const auto description = choose(wanted, epilogue.attributes(), plain && wants_packing(s));
+  const auto description = choose(wanted, post_ops(epilogue), plain && prefers_repacking(s));
   if (!description || is_reference(description.impl_info_str())) return nullptr;
-  if (dtype == DType::kF32 && !serial && packs_each_time(description))
-    if (auto kernel = product_by_pixels(request, s, at, epilogue, biased)) return kernel;
-  auto program = program_of<dnnl::matmul>(request, at, epilogue, description, x, y,
-                                          biased ? &bias : nullptr, out);
+  if (dtype == DType::kF32 && !serial && repacks_every_run(description))
+    if (auto kernel = matmul_as_pointwise_conv(request, s, at, epilogue, biased)) return kernel;
+  auto program = make_program<dnnl::matmul>(request, at, epilogue, description, x, y,
+                                            biased ? &bias : nullptr, out);
   program->set_serial(serial);
   return program;
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> matrix_product(const KernelRequest& request, const OperandPlaces& at,
-                                       const Epilogue& epilogue) {
+std::unique_ptr<Kernel> matmul_with_epilogue(const KernelRequest& request, const OperandIndices& at,
+                                             const Epilogue& epilogue) {
   const MatmulAttrs attrs(request.attrs);
-  return product(request,
-                 MatmulShape::of(request.operands[0], request.operands[1], attrs.transpose_x,
-                                 attrs.transpose_y),
-                 at, epilogue);
+  return matmul(request,
+                MatmulShape::of(request.operands[0], request.operands[1], attrs.transpose_x,
+                                attrs.transpose_y),
+                at, epilogue);
 }
 
-std::unique_ptr<Kernel> linear_layer(const KernelRequest& request, const OperandPlaces& at,
-                                     const Epilogue& epilogue) {
-  return product(request, MatmulShape::of(request.operands[0], request.operands[1], false, false),
-                 at, epilogue);
+std::unique_ptr<Kernel> linear_with_epilogue(const KernelRequest& request, const OperandIndices& at,
+                                             const Epilogue& epilogue) {
+  return matmul(request, MatmulShape::of(request.operands[0], request.operands[1], false, false),
+                at, epilogue);
 }
 
 std::unique_ptr<Kernel> prepare_matmul(const KernelRequest& request) {
-  return matrix_product(request, {0, 1, 2}, {});
+  return matmul_with_epilogue(request, {0, 1, 2}, {});
 }
 
 std::unique_ptr<Kernel> prepare_linear(const KernelRequest& request) {
-  return linear_layer(request, {0, 1, 2}, {});
+  return linear_with_epilogue(request, {0, 1, 2}, {});
 }
 
 }  // namespace paddle::onednn

@@ -21,8 +21,9 @@ struct Channels {
   bool last() const { return inner == 1; }
 
   Channels(const Dims& shape, const std::string& data_format) {
-    const bool behind = shape.size() > 2 && !data_format.empty() && data_format.back() == 'C';
-    const size_t axis = behind ? shape.size() - 1 : 1;
+    const bool channels_last =
+        shape.size() > 2 && !data_format.empty() && data_format.back() == 'C';
+    const size_t axis = channels_last ? shape.size() - 1 : 1;
     outer = inner = 1;
     channels = shape[axis];
     for (size_t i = 0; i < shape.size(); ++i)
@@ -31,13 +32,13 @@ struct Channels {
 };
 
 /// One number of a vector of any float type.
-double number_at(const void* vector, DType dtype, int64_t i) {
+double read_element(const void* vector, DType dtype, int64_t i) {
   double value;
   convert_fn(dtype, DType::kF64)(static_cast<const std::byte*>(vector) + i * item_size(dtype), 1,
                                  &value, 1);
   return value;
 }
-void put_number(double value, void* vector, DType dtype, int64_t i) {
+void write_element(double value, void* vector, DType dtype, int64_t i) {
   if (!vector) return;
   convert_fn(DType::kF64, dtype)(&value, 1, static_cast<std::byte*>(vector) + i * item_size(dtype),
                                  1);
@@ -50,7 +51,7 @@ constexpr int64_t kRun = 1024;
 
 /// A channel's elements in C, run by run: `f(values, offset, n)`.
 template <class C, class T, class F>
-void each_run(const T* x, const Channels& s, int64_t channel, F f) {
+void for_each_run(const T* x, const Channels& s, int64_t channel, F f) {
   alignas(64) C buffer[kRun];
   const ConvertFn load = convert_fn(dtype_of<T>(), dtype_of<C>());
   for (int64_t o = 0; o < s.outer; ++o) {
@@ -69,10 +70,10 @@ void each_run(const T* x, const Channels& s, int64_t channel, F f) {
 
 /// The same with a second tensor alongside: `f(a, b, offset, n)`.
 template <class C, class T, class F>
-void each_pair(const T* a, const T* b, const Channels& s, int64_t channel, F f) {
+void for_each_run_pair(const T* a, const T* b, const Channels& s, int64_t channel, F f) {
   alignas(64) C buffer[kRun];
   const ConvertFn load = convert_fn(dtype_of<T>(), dtype_of<C>());
-  each_run<C>(a, s, channel, [&](const C* values, int64_t offset, int64_t n) {
+  for_each_run<C>(a, s, channel, [&](const C* values, int64_t offset, int64_t n) {
     if constexpr (std::is_same_v<C, T>) {
       f(values, b + offset, offset, n);
     } else {
@@ -84,7 +85,7 @@ void each_pair(const T* a, const T* b, const Channels& s, int64_t channel, F f) 
 
 /// `work(values, n)` fills a buffer from up to kRun elements of a run; it is written to `out`.
 template <class C, class T, class F>
-void put_run(T* out, int64_t offset, int64_t n, F work) {
+void write_run(T* out, int64_t offset, int64_t n, F work) {
   alignas(64) C buffer[kRun];
   const ConvertFn store = convert_fn(dtype_of<C>(), dtype_of<T>());
   for (int64_t i = 0; i < n; i += kRun) {
@@ -107,15 +108,15 @@ int64_t channel_grain(const Channels& s) {
 template <class T>
 struct RowBlocks {
   using C = Compute<T>;
-  static constexpr bool kWiden = !std::is_same_v<C, T>;
+  static constexpr bool kUpcast = !std::is_same_v<C, T>;
 
   explicit RowBlocks(const Channels& s) : rows(s.outer), channels(s.channels) {
     block = std::clamp<int64_t>(32768 / std::max<int64_t>(1, channels), 8, 256);
     chunks = std::clamp<int64_t>(rows * channels / 65536, 1, 64);
     sums = row_buffer_bytes(channels, 8);
     partial = row_buffer_bytes(channels, sizeof(C));
-    wide = kWiden ? row_buffer_bytes(block * channels, sizeof(C)) : 0;
-    each = 2 * sums + 2 * partial + 2 * wide;
+    upcast = kUpcast ? row_buffer_bytes(block * channels, sizeof(C)) : 0;
+    each = 2 * sums + 2 * partial + 2 * upcast;
   }
 
   size_t bytes() const { return each * static_cast<size_t>(chunks); }
@@ -139,7 +140,7 @@ struct RowBlocks {
           const int64_t n = std::min(block, stop - row);
           const C* blocks[kTensors];
           for (size_t k = 0; k < kTensors; ++k) {
-            if constexpr (kWiden) {
+            if constexpr (kUpcast) {
               C* const buffer = buffers + static_cast<int64_t>(k) * block * channels;
               convert_fn(dtype_of<T>(), dtype_of<C>())(tensors[k] + row * channels, 1, buffer,
                                                        n * channels);
@@ -181,7 +182,7 @@ struct RowBlocks {
         for (int64_t row = rows * chunk / chunks; row < stop; ++row) {
           const C* wide_rows[kTensors];
           for (size_t k = 0; k < kTensors; ++k) {
-            if constexpr (kWiden) {
+            if constexpr (kUpcast) {
               C* const buffer = buffers + static_cast<int64_t>(k) * channels;
               convert_fn(dtype_of<T>(), dtype_of<C>())(tensors[k] + row * channels, 1, buffer,
                                                        channels);
@@ -190,7 +191,7 @@ struct RowBlocks {
               wide_rows[k] = tensors[k] + row * channels;
             }
           }
-          if constexpr (kWiden) {
+          if constexpr (kUpcast) {
             work(wide_rows, buffers);
             convert_fn(dtype_of<C>(), dtype_of<T>())(buffers, 1, out + row * channels, channels);
           } else {
@@ -202,7 +203,7 @@ struct RowBlocks {
   }
 
   int64_t rows, channels, block, chunks;
-  size_t sums, partial, wide, each;
+  size_t sums, partial, upcast, each;
 };
 
 // ---- forward
@@ -210,14 +211,14 @@ struct RowBlocks {
 
 /// The small vectors of batch_norm: operands, and results where a kernel has them.
 template <class C>
-struct NormVectors {
+struct ChannelVectors {
   const void *running_mean, *running_var, *weight, *bias;
   void *new_mean, *new_var;
   C *mean, *rstd, *scale, *shift;
 };
 
-struct NormTypes {
-  explicit NormTypes(const KernelRequest& request, const BatchNormAttrs& attrs)
+struct BatchNormParams {
+  explicit BatchNormParams(const KernelRequest& request, const BatchNormAttrs& attrs)
       : mean(request.operands[1].dtype),
         var(request.operands[2].dtype),
         weight(dtype_or(request, 3, DType::kF32)),
@@ -228,18 +229,19 @@ struct NormTypes {
 
   /// Everything about a channel from its mean and variance in this batch.
   template <class C>
-  void finish(const NormVectors<C>& v, int64_t c, double batch_mean, double batch_var) const {
-    const double old_mean = number_at(v.running_mean, mean, c),
-                 old_var = number_at(v.running_var, var, c);
+  void finish_channel(const ChannelVectors<C>& v, int64_t c, double batch_mean,
+                      double batch_var) const {
+    const double old_mean = read_element(v.running_mean, mean, c),
+                 old_var = read_element(v.running_var, var, c);
     const double center = batch ? batch_mean : old_mean, variance = batch ? batch_var : old_var;
     const double rstd = 1 / std::sqrt(variance + epsilon);
     const double blend = batch ? momentum : 1;
-    put_number(old_mean * blend + (batch ? center * (1 - momentum) : 0), v.new_mean, mean, c);
-    put_number(old_var * blend + (batch ? variance * (1 - momentum) : 0), v.new_var, var, c);
+    write_element(old_mean * blend + (batch ? center * (1 - momentum) : 0), v.new_mean, mean, c);
+    write_element(old_var * blend + (batch ? variance * (1 - momentum) : 0), v.new_var, var, c);
     v.mean[c] = static_cast<C>(center);
     if (v.rstd) v.rstd[c] = static_cast<C>(rstd);
-    v.scale[c] = static_cast<C>(rstd * (v.weight ? number_at(v.weight, weight, c) : 1));
-    v.shift[c] = static_cast<C>(v.bias ? number_at(v.bias, bias, c) : 0);
+    v.scale[c] = static_cast<C>(rstd * (v.weight ? read_element(v.weight, weight, c) : 1));
+    v.shift[c] = static_cast<C>(v.bias ? read_element(v.bias, bias, c) : 0);
   }
 
   DType mean, var, weight, bias;
@@ -253,9 +255,9 @@ std::pair<double, double> plane_moments(const T* x, const Channels& s, int64_t c
   const RowLoops<C>& loops = row_loops<C>();
   const double count = static_cast<double>(s.count());
   double sum = 0, squares = 0;
-  each_run<C>(x, s, channel, [&](const C* v, int64_t, int64_t n) { sum += loops.sum(v, n); });
+  for_each_run<C>(x, s, channel, [&](const C* v, int64_t, int64_t n) { sum += loops.sum(v, n); });
   const double mean = sum / count;
-  each_run<C>(x, s, channel, [&](const C* v, int64_t, int64_t n) {
+  for_each_run<C>(x, s, channel, [&](const C* v, int64_t, int64_t n) {
     squares += loops.squared_distance(v, n, static_cast<C>(mean));
   });
   return {mean, squares / count};
@@ -264,8 +266,8 @@ std::pair<double, double> plane_moments(const T* x, const Channels& s, int64_t c
 /// The vectors of all channels, where these come last. Distances are taken from the mean of a few
 /// rows spread over the batch, which is near enough to the true one that nothing cancels.
 template <class T>
-void row_statistics(const T* x, const RowBlocks<T>& blocks, const NormTypes& types,
-                    const NormVectors<Compute<T>>& v, std::byte* scratch) {
+void row_statistics(const T* x, const RowBlocks<T>& blocks, const BatchNormParams& types,
+                    const ChannelVectors<Compute<T>>& v, std::byte* scratch) {
   using C = Compute<T>;
   if (types.batch && blocks.rows > 0) {
     const int64_t samples = std::min<int64_t>(32, blocks.rows);
@@ -290,51 +292,51 @@ void row_statistics(const T* x, const RowBlocks<T>& blocks, const NormTypes& typ
       mean = static_cast<double>(v.scale[c]) + distance;
       variance = std::max(0.0, second[c] / count - distance * distance);
     }
-    types.finish(v, c, mean, variance);
+    types.finish_channel(v, c, mean, variance);
   }
 }
 
 /// Vector `i` of one number per channel, of those at the beginning of scratch.
 template <class C>
-C* small_vector(const RunContext& context, const Channels& s, size_t i) {
+C* scratch_vector(const RunContext& context, const Channels& s, size_t i) {
   return reinterpret_cast<C*>(context.scratch + i * row_buffer_bytes(s.channels, sizeof(C)));
 }
 template <class C>
-size_t small_bytes(const Channels& s, size_t count) {
+size_t scratch_vector_bytes(const Channels& s, size_t count) {
   return count * row_buffer_bytes(s.channels, sizeof(C));
 }
 
-/// With `kWhole` batch_norm, whose vectors beyond the results lie in scratch; without it the
+/// With `kWithOutput` batch_norm, whose vectors beyond the results lie in scratch; without it the
 /// statistics, whose results are all of the vectors.
-template <class T, bool kWhole>
+template <class T, bool kWithOutput>
 std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNormAttrs& attrs) {
   using C = Compute<T>;
   const Channels s(request.operands[0].shape, attrs.data_format);
-  const NormTypes types(request, attrs);
+  const BatchNormParams types(request, attrs);
   const RowBlocks<T> blocks(s);
   const int64_t grain = channel_grain(s);
-  const size_t own = kWhole ? small_bytes<C>(s, 3) : 0;
+  const size_t own = kWithOutput ? scratch_vector_bytes<C>(s, 3) : 0;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const T* const x = static_cast<const T*>(operands[0]);
-        T* const out = kWhole ? static_cast<T*>(results[0]) : nullptr;
-        void* const* const vectors = results + (kWhole ? 1 : 0);
+        T* const out = kWithOutput ? static_cast<T*>(results[0]) : nullptr;
+        void* const* const vectors = results + (kWithOutput ? 1 : 0);
         const auto vector = [&](size_t i) { return static_cast<C*>(vectors[i]); };
-        const auto small = [&](size_t i) { return small_vector<C>(context, s, i); };
-        const NormVectors<C> v{operands[1],
-                               operands[2],
-                               operands[3],
-                               operands[4],
-                               vectors[0],
-                               vectors[1],
-                               vector(2) ? vector(2) : small(2),
-                               vector(3),
-                               kWhole ? small(0) : vector(4),
-                               kWhole ? small(1) : vector(5)};
+        const auto small = [&](size_t i) { return scratch_vector<C>(context, s, i); };
+        const ChannelVectors<C> v{operands[1],
+                                  operands[2],
+                                  operands[3],
+                                  operands[4],
+                                  vectors[0],
+                                  vectors[1],
+                                  vector(2) ? vector(2) : small(2),
+                                  vector(3),
+                                  kWithOutput ? small(0) : vector(4),
+                                  kWithOutput ? small(1) : vector(5)};
         if (s.last()) {
           std::byte* const rest = context.scratch + own;
           row_statistics(x, blocks, types, v, rest);
-          if (kWhole)
+          if (kWithOutput)
             blocks.map({x}, out, rest, [&](const C* const* rows, C* to) {
               channel_loops<C>().affine(rows[0], to, s.channels, v.mean, v.scale, v.shift);
             });
@@ -345,10 +347,10 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
           for (int64_t c = first; c < last; ++c) {
             const auto [center, variance] =
                 types.batch ? plane_moments<C>(x, s, c) : std::pair(0.0, 0.0);
-            types.finish(v, c, center, variance);
-            if (!kWhole) continue;
-            each_run<C>(x, s, c, [&](const C* values, int64_t offset, int64_t n) {
-              put_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
+            types.finish_channel(v, c, center, variance);
+            if (!kWithOutput) continue;
+            for_each_run<C>(x, s, c, [&](const C* values, int64_t offset, int64_t n) {
+              write_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
                 loops.affine(values + i, to, count, v.mean[c], v.scale[c], v.shift[c]);
               });
             });
@@ -362,22 +364,23 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
 // ------------------------------------------------------------------------------------
 
 template <class C>
-struct GradVectors {
+struct GradChannelVectors {
   const C *mean, *rstd;
   const void* weight;
   C *dweight, *dbias, *scale, *slope, *shift;
 };
 
-struct GradTypes {
+struct BatchNormGradParams {
   DType weight;
   bool batch;
   double count;
 
   /// Everything about a channel from Σ g and Σ g (x - mean).
   template <class C>
-  void finish(const GradVectors<C>& v, int64_t c, double sum, double along) const {
-    const double rstd = static_cast<double>(v.rstd[c]), dweight = along * rstd;
-    const double factor = (v.weight ? number_at(v.weight, weight, c) : 1) * rstd;
+  void finish_channel(const GradChannelVectors<C>& v, int64_t c, double sum,
+                      double centered_sum) const {
+    const double rstd = static_cast<double>(v.rstd[c]), dweight = centered_sum * rstd;
+    const double factor = (v.weight ? read_element(v.weight, weight, c) : 1) * rstd;
     v.dweight[c] = static_cast<C>(dweight);
     v.dbias[c] = static_cast<C>(sum);
     v.scale[c] = static_cast<C>(factor);
@@ -387,62 +390,63 @@ struct GradTypes {
 };
 
 template <class C, class T>
-std::pair<double, double> plane_products(const T* g, const T* x, const Channels& s, int64_t channel,
-                                         C mean) {
+std::pair<double, double> plane_grad_sums(const T* g, const T* x, const Channels& s,
+                                          int64_t channel, C mean) {
   const RowLoops<C>& loops = row_loops<C>();
-  double sum = 0, along = 0;
-  each_pair<C>(g, x, s, channel, [&](const C* gv, const C* xv, int64_t, int64_t n) {
+  double sum = 0, centered_sum = 0;
+  for_each_run_pair<C>(g, x, s, channel, [&](const C* gv, const C* xv, int64_t, int64_t n) {
     sum += loops.sum(gv, n);
-    along += loops.dot_centered(gv, xv, n, mean);
+    centered_sum += loops.dot_centered(gv, xv, n, mean);
   });
-  return {sum, along};
+  return {sum, centered_sum};
 }
 
 template <class T>
-void row_products(const T* g, const T* x, const RowBlocks<T>& blocks, const GradTypes& types,
-                  const GradVectors<Compute<T>>& v, std::byte* scratch) {
+void row_grad_sums(const T* g, const T* x, const RowBlocks<T>& blocks,
+                   const BatchNormGradParams& types, const GradChannelVectors<Compute<T>>& v,
+                   std::byte* scratch) {
   using C = Compute<T>;
-  blocks.sum({g, x}, scratch, [&](const C* const* rows, int64_t n, C* sum, C* along) {
-    channel_loops<C>().products(rows[0], rows[1], n, blocks.channels, v.mean, sum, along);
+  blocks.sum({g, x}, scratch, [&](const C* const* rows, int64_t n, C* sum, C* centered_sum) {
+    channel_loops<C>().grad_sums(rows[0], rows[1], n, blocks.channels, v.mean, sum, centered_sum);
   });
   const double* const sum = reinterpret_cast<const double*>(scratch);
-  const double* const along = reinterpret_cast<const double*>(scratch + blocks.sums);
-  for (int64_t c = 0; c < blocks.channels; ++c) types.finish(v, c, sum[c], along[c]);
+  const double* const centered_sum = reinterpret_cast<const double*>(scratch + blocks.sums);
+  for (int64_t c = 0; c < blocks.channels; ++c) types.finish_channel(v, c, sum[c], centered_sum[c]);
 }
 
 /// As batch_norm does it.
-template <class T, bool kWhole>
+template <class T, bool kWithOutput>
 std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
                                         const BatchNormGradAttrs& attrs) {
   using C = Compute<T>;
   const Channels s(request.operands[1].shape, attrs.data_format);
-  const GradTypes types{dtype_or(request, 4, DType::kF32), attrs.batch_statistics,
-                        static_cast<double>(s.count())};
+  const BatchNormGradParams types{dtype_or(request, 4, DType::kF32), attrs.batch_statistics,
+                                  static_cast<double>(s.count())};
   const RowBlocks<T> blocks(s);
   const int64_t grain = channel_grain(s);
-  const size_t own = kWhole ? small_bytes<C>(s, 3) : 0;
+  const size_t own = kWithOutput ? scratch_vector_bytes<C>(s, 3) : 0;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const T* const g = static_cast<const T*>(operands[0]);
         const T* const x = static_cast<const T*>(operands[1]);
-        T* const out = kWhole ? static_cast<T*>(results[0]) : nullptr;
-        void* const* const vectors = results + (kWhole ? 1 : 0);
+        T* const out = kWithOutput ? static_cast<T*>(results[0]) : nullptr;
+        void* const* const vectors = results + (kWithOutput ? 1 : 0);
         const auto vector = [&](size_t i) { return static_cast<C*>(vectors[i]); };
-        const auto beyond = [&](size_t i) {
-          return kWhole ? small_vector<C>(context, s, i) : vector(2 + i);
+        const auto coefficient = [&](size_t i) {
+          return kWithOutput ? scratch_vector<C>(context, s, i) : vector(2 + i);
         };
-        const GradVectors<C> v{static_cast<const C*>(operands[2]),
-                               static_cast<const C*>(operands[3]),
-                               operands[4],
-                               vector(0),
-                               vector(1),
-                               beyond(0),
-                               beyond(1),
-                               beyond(2)};
+        const GradChannelVectors<C> v{static_cast<const C*>(operands[2]),
+                                      static_cast<const C*>(operands[3]),
+                                      operands[4],
+                                      vector(0),
+                                      vector(1),
+                                      coefficient(0),
+                                      coefficient(1),
+                                      coefficient(2)};
         if (s.last()) {
           std::byte* const rest = context.scratch + own;
-          row_products(g, x, blocks, types, v, rest);
-          if (kWhole)
+          row_grad_sums(g, x, blocks, types, v, rest);
+          if (kWithOutput)
             blocks.map({g, x}, out, rest, [&](const C* const* rows, C* to) {
               channel_loops<C>().combine(rows[0], rows[1], to, s.channels, v.mean, v.scale, v.slope,
                                          v.shift);
@@ -452,15 +456,16 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
         const RowLoops<C>& loops = row_loops<C>();
         parallel_for(s.channels, grain, [&](int64_t first, int64_t last) {
           for (int64_t c = first; c < last; ++c) {
-            const auto [sum, along] = plane_products(g, x, s, c, v.mean[c]);
-            types.finish(v, c, sum, along);
-            if (!kWhole) continue;
-            each_pair<C>(g, x, s, c, [&](const C* gv, const C* xv, int64_t offset, int64_t n) {
-              put_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
-                loops.combine(gv + i, xv + i, to, count, v.scale[c], v.slope[c], v.mean[c],
-                              v.shift[c]);
-              });
-            });
+            const auto [sum, centered_sum] = plane_grad_sums(g, x, s, c, v.mean[c]);
+            types.finish_channel(v, c, sum, centered_sum);
+            if (!kWithOutput) continue;
+            for_each_run_pair<C>(
+                g, x, s, c, [&](const C* gv, const C* xv, int64_t offset, int64_t n) {
+                  write_run<C>(out, offset, n, [&](int64_t i, C* to, int64_t count) {
+                    loops.combine(gv + i, xv + i, to, count, v.scale[c], v.slope[c], v.mean[c],
+                                  v.shift[c]);
+                  });
+                });
           }
         });
       },
@@ -469,20 +474,20 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
 
 /// The gradient's kernel, or null: cotangents of a mixed-precision graph may be wider than x, and
 /// the decomposition handles those.
-template <bool kWhole>
+template <bool kWithOutput>
 std::unique_ptr<Kernel> prepare_grad(const KernelRequest& request) {
   const BatchNormGradAttrs attrs(request.attrs);
   if (request.operands[0].dtype != request.operands[1].dtype) return nullptr;
   return visit_float(request.operands[1].dtype, [&](auto tag) {
-    return batch_norm_grad<typename decltype(tag)::type, kWhole>(request, attrs);
+    return batch_norm_grad<typename decltype(tag)::type, kWithOutput>(request, attrs);
   });
 }
 
-template <bool kWhole>
+template <bool kWithOutput>
 std::unique_ptr<Kernel> prepare_forward(const KernelRequest& request) {
   const BatchNormAttrs attrs(request.attrs);
   return visit_float(request.operands[0].dtype, [&](auto tag) {
-    return batch_norm<typename decltype(tag)::type, kWhole>(request, attrs);
+    return batch_norm<typename decltype(tag)::type, kWithOutput>(request, attrs);
   });
 }
 

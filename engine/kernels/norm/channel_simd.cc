@@ -17,29 +17,30 @@ namespace {
 
 /// Vectors of channels whose sums stay in registers while a few rows go by. The rows are so few
 /// because each one is a stream of its own that the processor has to follow in memory.
-constexpr int kStrip = 4;
-constexpr int64_t kStreams = 8;
+constexpr int kVectors = 4;
+constexpr int64_t kRowsPerPass = 8;
 
-/// kStreams rows at most.
+/// kRowsPerPass rows at most.
 template <class T>
-void few_moments(const T* x, int64_t rows, int64_t channels, const T* center, T* first, T* second) {
+void moments_of_rows(const T* x, int64_t rows, int64_t channels, const T* center, T* first,
+                     T* second) {
   const Tag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
-  for (; c + kStrip * lanes <= channels; c += kStrip * lanes) {
-    Vec<T> k[kStrip], sum[kStrip], squares[kStrip];
-    for (int v = 0; v < kStrip; ++v) {
+  for (; c + kVectors * lanes <= channels; c += kVectors * lanes) {
+    Vec<T> k[kVectors], sum[kVectors], squares[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
       k[v] = hn::LoadU(d, center + c + v * lanes);
       sum[v] = hn::LoadU(d, first + c + v * lanes);
       squares[v] = hn::LoadU(d, second + c + v * lanes);
     }
     for (int64_t r = 0; r < rows; ++r)
-      for (int v = 0; v < kStrip; ++v) {
+      for (int v = 0; v < kVectors; ++v) {
         const Vec<T> t = hn::Sub(hn::LoadU(d, x + r * channels + c + v * lanes), k[v]);
         sum[v] = hn::Add(sum[v], t);
         squares[v] = hn::MulAdd(t, t, squares[v]);
       }
-    for (int v = 0; v < kStrip; ++v) {
+    for (int v = 0; v < kVectors; ++v) {
       hn::StoreU(sum[v], d, first + c + v * lanes);
       hn::StoreU(squares[v], d, second + c + v * lanes);
     }
@@ -54,49 +55,50 @@ void few_moments(const T* x, int64_t rows, int64_t channels, const T* center, T*
 
 template <class T>
 void moments(const T* x, int64_t rows, int64_t channels, const T* center, T* first, T* second) {
-  for (int64_t r = 0; r < rows; r += kStreams)
-    few_moments(x + r * channels, std::min(kStreams, rows - r), channels, center, first, second);
+  for (int64_t r = 0; r < rows; r += kRowsPerPass)
+    moments_of_rows(x + r * channels, std::min(kRowsPerPass, rows - r), channels, center, first,
+                    second);
 }
 
 template <class T>
-void few_products(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
-                  T* along) {
+void grad_sums_of_rows(const T* g, const T* x, int64_t rows, int64_t channels, const T* center,
+                       T* sum, T* centered_sum) {
   const Tag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
-  for (; c + kStrip * lanes <= channels; c += kStrip * lanes) {
-    Vec<T> k[kStrip], sums[kStrip], dots[kStrip];
-    for (int v = 0; v < kStrip; ++v) {
+  for (; c + kVectors * lanes <= channels; c += kVectors * lanes) {
+    Vec<T> k[kVectors], sums[kVectors], dots[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
       k[v] = hn::LoadU(d, center + c + v * lanes);
       sums[v] = hn::LoadU(d, sum + c + v * lanes);
-      dots[v] = hn::LoadU(d, along + c + v * lanes);
+      dots[v] = hn::LoadU(d, centered_sum + c + v * lanes);
     }
     for (int64_t r = 0; r < rows; ++r)
-      for (int v = 0; v < kStrip; ++v) {
+      for (int v = 0; v < kVectors; ++v) {
         const int64_t at = r * channels + c + v * lanes;
         const Vec<T> gv = hn::LoadU(d, g + at);
         sums[v] = hn::Add(sums[v], gv);
         dots[v] = hn::MulAdd(gv, hn::Sub(hn::LoadU(d, x + at), k[v]), dots[v]);
       }
-    for (int v = 0; v < kStrip; ++v) {
+    for (int v = 0; v < kVectors; ++v) {
       hn::StoreU(sums[v], d, sum + c + v * lanes);
-      hn::StoreU(dots[v], d, along + c + v * lanes);
+      hn::StoreU(dots[v], d, centered_sum + c + v * lanes);
     }
   }
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = c; i < channels; ++i) {
       const int64_t at = r * channels + i;
       sum[i] += g[at];
-      along[i] += g[at] * (x[at] - center[i]);
+      centered_sum[i] += g[at] * (x[at] - center[i]);
     }
 }
 
 template <class T>
-void products(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
-              T* along) {
-  for (int64_t r = 0; r < rows; r += kStreams)
-    few_products(g + r * channels, x + r * channels, std::min(kStreams, rows - r), channels, center,
-                 sum, along);
+void grad_sums(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
+               T* centered_sum) {
+  for (int64_t r = 0; r < rows; r += kRowsPerPass)
+    grad_sums_of_rows(g + r * channels, x + r * channels, std::min(kRowsPerPass, rows - r),
+                      channels, center, sum, centered_sum);
 }
 
 template <class T>
@@ -118,15 +120,15 @@ void combine(const T* g, const T* x, T* out, int64_t channels, const T* center, 
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = 0;
   for (; c + lanes <= channels; c += lanes) {
-    const Vec<T> along = hn::MulAdd(hn::Sub(hn::LoadU(d, x + c), hn::LoadU(d, center + c)),
-                                    hn::LoadU(d, slope + c), hn::LoadU(d, shift + c));
-    hn::StoreU(hn::MulAdd(hn::LoadU(d, g + c), hn::LoadU(d, scale + c), along), d, out + c);
+    const Vec<T> centered_sum = hn::MulAdd(hn::Sub(hn::LoadU(d, x + c), hn::LoadU(d, center + c)),
+                                           hn::LoadU(d, slope + c), hn::LoadU(d, shift + c));
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, g + c), hn::LoadU(d, scale + c), centered_sum), d, out + c);
   }
   for (; c < channels; ++c) out[c] = g[c] * scale[c] + ((x[c] - center[c]) * slope[c] + shift[c]);
 }
 
 template <class T>
-constexpr ChannelLoops<T> kLoops = {&moments<T>, &products<T>, &affine<T>, &combine<T>};
+constexpr ChannelLoops<T> kLoops = {&moments<T>, &grad_sums<T>, &affine<T>, &combine<T>};
 
 }  // namespace
 

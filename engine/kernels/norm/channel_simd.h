@@ -11,8 +11,8 @@ struct ChannelLoops {
   /// first += x - center, second += (x - center)², row by row.
   void (*moments)(const T* x, int64_t rows, int64_t channels, const T* center, T* first, T* second);
   /// sum += g, along += g (x - center), row by row.
-  void (*products)(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
-                   T* along);
+  void (*grad_sums)(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
+                    T* centered_sum);
   /// out = (x - center) scale + shift; out may be x.
   void (*affine)(const T* x, T* out, int64_t channels, const T* center, const T* scale,
                  const T* shift);

@@ -13,7 +13,7 @@ namespace {
 
 /// An optional vector of any float type in C: itself, or a copy in `buffer`.
 template <class C>
-const C* vector_as(const void* source, DType dtype, int64_t n, std::byte* buffer) {
+const C* as_compute_type(const void* source, DType dtype, int64_t n, std::byte* buffer) {
   if (!source) return nullptr;
   if (dtype == dtype_of<C>()) return static_cast<const C*>(source);
   convert_fn(dtype, dtype_of<C>())(source, 1, buffer, n);
@@ -22,7 +22,7 @@ const C* vector_as(const void* source, DType dtype, int64_t n, std::byte* buffer
 
 /// A run of T in C: itself, or a copy in `buffer`.
 template <class C, class T>
-const C* run_as(const T* source, int64_t n, C* buffer) {
+const C* load_run(const T* source, int64_t n, C* buffer) {
   if constexpr (std::is_same_v<C, T>) {
     return source;
   } else {
@@ -51,16 +51,17 @@ std::unique_ptr<Kernel> row_norm(const KernelRequest& request, int64_t rows, dou
   const size_t each = std::is_same_v<C, T> ? 0 : vector;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
-        const C* const weight = vector_as<C>(operands[1], weight_type, n, context.scratch);
+        const C* const weight = as_compute_type<C>(operands[1], weight_type, n, context.scratch);
         const C* const bias =
-            kCentered ? vector_as<C>(operands[2], bias_type, n, context.scratch + vector) : nullptr;
+            kCentered ? as_compute_type<C>(operands[2], bias_type, n, context.scratch + vector)
+                      : nullptr;
         const RunContext rest{context.scratch + 2 * vector, nullptr};
         for_each_row(rest, rows, n * 2, each, [&](int64_t row, std::byte* buffer) {
           const RowLoops<C>& loops = row_loops<C>();
           T* const out = static_cast<T*>(results[0]) + row * n;
           C* const values =
               std::is_same_v<C, T> ? reinterpret_cast<C*>(out) : reinterpret_cast<C*>(buffer);
-          const C* const x = run_as<C>(static_cast<const T*>(operands[0]) + row * n, n, values);
+          const C* const x = load_run<C>(static_cast<const T*>(operands[0]) + row * n, n, values);
           const double mean = kCentered ? loops.sum(x, n) / static_cast<double>(n) : 0;
           const C center = static_cast<C>(mean);
           const double variance = loops.squared_distance(x, n, center) / static_cast<double>(n);
@@ -89,7 +90,7 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
   const size_t each = 5 * vector;  // sums of dweight and dbias, weighted gradient, gradient, x
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
-        const C* const weight = vector_as<C>(operands[4], weight_type, n, context.scratch);
+        const C* const weight = as_compute_type<C>(operands[4], weight_type, n, context.scratch);
         const ConvertFn load_grad = convert_fn(grad_type, dtype_of<C>());
         std::byte* const buffers = context.scratch + vector;
         const RowLoops<C>& loops = row_loops<C>();
@@ -119,7 +120,7 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
                     g = wide_grad;
                   }
                   const C* const x =
-                      run_as<C>(static_cast<const T*>(operands[1]) + row * n, n, wide_x);
+                      load_run<C>(static_cast<const T*>(operands[1]) + row * n, n, wide_x);
                   const C mean = static_cast<const C*>(operands[2])[row],
                           rstd = static_cast<const C*>(operands[3])[row];
                   loops.add(dbias, g, n);
@@ -130,12 +131,13 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
                     t = scaled;
                   }
                   const double sum = loops.sum(t, n),
-                               along = loops.dot_centered(t, x, n, mean) * rstd;
+                               centered_sum = loops.dot_centered(t, x, n, mean) * rstd;
                   T* const out = static_cast<T*>(results[0]) + row * n;
                   C* const dx = std::is_same_v<C, T> ? reinterpret_cast<C*>(out) : scaled;
-                  loops.combine(t, x, dx, n, rstd,
-                                static_cast<C>(-along / static_cast<double>(n) * rstd * rstd), mean,
-                                static_cast<C>(-sum / static_cast<double>(n) * rstd));
+                  loops.combine(
+                      t, x, dx, n, rstd,
+                      static_cast<C>(-centered_sum / static_cast<double>(n) * rstd * rstd), mean,
+                      static_cast<C>(-sum / static_cast<double>(n) * rstd));
                   store_run(dx, out, n);
                 }
               }

@@ -26,7 +26,7 @@ bool absent_or_f32(const KernelRequest& request, size_t operand) {
 
 /// Vectors of one number per channel or row, in scratch.
 struct Vector {
-  Slot slot;
+  MemoryRef slot;
   float* in(const RunContext& context) const {
     return reinterpret_cast<float*>(context.scratch + slot.index);
   }
@@ -44,8 +44,8 @@ Vector variance_from(Program& program, size_t rstd, int64_t n) {
 }
 
 /// The weight, or ones in scratch: a gradient's primitive has sums for the weight only with one.
-Slot weight_or_ones(Program& program, const KernelRequest& request, size_t weight, int64_t n) {
-  if (present(request, weight)) return {Slot::kOperand, weight};
+MemoryRef weight_or_ones(Program& program, const KernelRequest& request, size_t weight, int64_t n) {
+  if (present(request, weight)) return {MemoryRef::kOperand, weight};
   const Vector ones{program.scratch(vector_of(n))};
   program.add({}, [=](const RunContext& context, void* const*, void* const*) {
     std::fill_n(ones.in(context), n, 1.0f);
@@ -53,7 +53,7 @@ Slot weight_or_ones(Program& program, const KernelRequest& request, size_t weigh
   return ones.slot;
 }
 
-float deviation(float variance, double epsilon) {
+float reciprocal_stddev(float variance, double epsilon) {
   return static_cast<float>(1 / std::sqrt(static_cast<double>(variance) + epsilon));
 }
 
@@ -61,12 +61,12 @@ float deviation(float variance, double epsilon) {
 // -------------------------------------------------------------------------
 
 /// x as [batch, channels, the rest, 1].
-struct Image {
+struct NchwView {
   Desc desc;
   int64_t channels;
   bool channels_last;
 
-  Image(const Layout& x, const std::string& data_format) {
+  NchwView(const Layout& x, const std::string& data_format) {
     const bool last = x.shape.size() > 2 && !data_format.empty() && data_format.back() == 'C';
     channels = last ? x.shape.back() : x.shape[1];
     const int64_t rest = x.size() / (x.shape[0] * channels);
@@ -76,9 +76,10 @@ struct Image {
   }
 };
 
-bool takes(const KernelRequest& request, const Image& image, const std::string& implementation) {
-  if (request.forced) return !is_reference(implementation);
-  return image.channels_last && is_generated(implementation);
+bool accepts(const KernelRequest& request, const NchwView& image,
+             const std::string& implementation) {
+  if (request.policy.backend_pinned) return !is_reference(implementation);
+  return image.channels_last && is_jit(implementation);
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
   for (size_t i = 1; i <= 4; ++i)
     if (!absent_or_f32(request, i)) return nullptr;
   const bool batch = attrs.training && !attrs.use_global_stats.value_or(false);
-  const Image shape(x, attrs.data_format);
+  const NchwView shape(x, attrs.data_format);
   const Desc& image = shape.desc;
   const int64_t channels = shape.channels;
   Flags flags = batch ? Flags::none : Flags::use_global_stats;
@@ -99,23 +100,26 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
   if (present(request, 4)) flags |= Flags::use_shift;
   const Forward::primitive_desc description(
       {dnnl::prop_kind::forward_training, image, static_cast<float>(attrs.epsilon), flags},
-      user_scratch(), cpu_engine(), true);
-  if (!description || !takes(request, shape, description.impl_info_str())) return nullptr;
+      user_scratchpad(), cpu_engine(), true);
+  if (!description || !accepts(request, shape, description.impl_info_str())) return nullptr;
 
   auto program = std::make_unique<Program>();
-  const Desc numbers = vector_of(channels);
-  const Slot mean = batch ? program->scratch(numbers) : Slot{Slot::kOperand, 1};
-  const Slot variance = batch ? program->scratch(numbers) : Slot{Slot::kOperand, 2};
-  std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, image, {Slot::kOperand, 0}},
-                                              {DNNL_ARG_DST, image, {Slot::kResult, 0}},
-                                              {DNNL_ARG_MEAN, numbers, mean},
-                                              {DNNL_ARG_VARIANCE, numbers, variance}};
-  if (present(request, 3)) arguments.push_back({DNNL_ARG_SCALE, numbers, {Slot::kOperand, 3}});
-  if (present(request, 4)) arguments.push_back({DNNL_ARG_SHIFT, numbers, {Slot::kOperand, 4}});
+  const Desc vector_desc = vector_of(channels);
+  const MemoryRef mean = batch ? program->scratch(vector_desc) : MemoryRef{MemoryRef::kOperand, 1};
+  const MemoryRef variance =
+      batch ? program->scratch(vector_desc) : MemoryRef{MemoryRef::kOperand, 2};
+  std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, image, {MemoryRef::kOperand, 0}},
+                                              {DNNL_ARG_DST, image, {MemoryRef::kResult, 0}},
+                                              {DNNL_ARG_MEAN, vector_desc, mean},
+                                              {DNNL_ARG_VARIANCE, vector_desc, variance}};
+  if (present(request, 3))
+    arguments.push_back({DNNL_ARG_SCALE, vector_desc, {MemoryRef::kOperand, 3}});
+  if (present(request, 4))
+    arguments.push_back({DNNL_ARG_SHIFT, vector_desc, {MemoryRef::kOperand, 4}});
   program->add(Forward(description), description.scratchpad_desc(), arguments);
   program->add({1, 2}, [=, momentum = batch ? attrs.momentum : 1.0, epsilon = attrs.epsilon](
                            const RunContext& context, void* const* operands, void* const* results) {
-    const auto at = [&](Slot slot) {
+    const auto at = [&](MemoryRef slot) {
       return static_cast<const float*>(Program::address(slot, context, operands, results));
     };
     const float *m = at(mean), *v = at(variance);
@@ -130,7 +134,7 @@ std::unique_ptr<Kernel> prepare_batch_norm(const KernelRequest& request) {
     blend(2, 2, v);
     if (results[3]) std::copy_n(m, channels, static_cast<float*>(results[3]));
     float* const rstd = static_cast<float*>(results[4]);
-    for (int64_t c = 0; rstd && c < channels; ++c) rstd[c] = deviation(v[c], epsilon);
+    for (int64_t c = 0; rstd && c < channels; ++c) rstd[c] = reciprocal_stddev(v[c], epsilon);
   });
   program->set_name(description.impl_info_str());
   return program;
@@ -143,32 +147,33 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
   if (!supports(x.dtype) || x.size() == 0 || request.operands[0].dtype != x.dtype ||
       !absent_or_f32(request, 4))
     return nullptr;
-  const Image shape(x, attrs.data_format);
+  const NchwView shape(x, attrs.data_format);
   const Desc& image = shape.desc;
   const int64_t channels = shape.channels;
   Flags flags = Flags::use_scale | Flags::use_shift;
   if (!attrs.batch_statistics) flags |= Flags::use_global_stats;
   const dnnl::batch_normalization_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, image, 0.0f, flags}, user_scratch(), cpu_engine(), true);
+      {dnnl::prop_kind::forward_training, image, 0.0f, flags}, user_scratchpad(), cpu_engine(),
+      true);
   if (!forward) return nullptr;
   const Backward::primitive_desc description({dnnl::prop_kind::backward, image, image, 0.0f, flags},
-                                             user_scratch(), cpu_engine(), forward, true);
-  if (!description || !takes(request, shape, description.impl_info_str())) return nullptr;
+                                             user_scratchpad(), cpu_engine(), forward, true);
+  if (!description || !accepts(request, shape, description.impl_info_str())) return nullptr;
 
   auto program = std::make_unique<Program>();
-  const Desc numbers = vector_of(channels);
+  const Desc vector_desc = vector_of(channels);
   const Vector variance = variance_from(*program, 3, channels);
-  const Slot weight = weight_or_ones(*program, request, 4, channels);
+  const MemoryRef weight = weight_or_ones(*program, request, 4, channels);
   program->add(Backward(description), description.scratchpad_desc(),
-               {{DNNL_ARG_DIFF_DST, image, {Slot::kOperand, 0}},
-                {DNNL_ARG_SRC, image, {Slot::kOperand, 1}},
-                {DNNL_ARG_MEAN, numbers, {Slot::kOperand, 2}},
-                {DNNL_ARG_VARIANCE, numbers, variance.slot},
-                {DNNL_ARG_SCALE, numbers, weight},
-                {DNNL_ARG_SHIFT, numbers, weight},
-                {DNNL_ARG_DIFF_SRC, image, {Slot::kResult, 0}},
-                {DNNL_ARG_DIFF_SCALE, numbers, {Slot::kResult, 1}},
-                {DNNL_ARG_DIFF_SHIFT, numbers, {Slot::kResult, 2}}});
+               {{DNNL_ARG_DIFF_DST, image, {MemoryRef::kOperand, 0}},
+                {DNNL_ARG_SRC, image, {MemoryRef::kOperand, 1}},
+                {DNNL_ARG_MEAN, vector_desc, {MemoryRef::kOperand, 2}},
+                {DNNL_ARG_VARIANCE, vector_desc, variance.slot},
+                {DNNL_ARG_SCALE, vector_desc, weight},
+                {DNNL_ARG_SHIFT, vector_desc, weight},
+                {DNNL_ARG_DIFF_SRC, image, {MemoryRef::kResult, 0}},
+                {DNNL_ARG_DIFF_SCALE, vector_desc, {MemoryRef::kResult, 1}},
+                {DNNL_ARG_DIFF_SHIFT, vector_desc, {MemoryRef::kResult, 2}}});
   program->set_name(description.impl_info_str());
   return program;
 }
@@ -180,35 +185,37 @@ std::unique_ptr<Kernel> prepare_layer_norm(const KernelRequest& request) {
   using Forward = dnnl::layer_normalization_forward;
   const double epsilon = LayerNormAttrs(request.attrs).epsilon;
   const Layout& x = request.operands[0];
-  if (!request.forced || x.dtype != DType::kF32 || x.size() == 0 || !absent_or_f32(request, 1) ||
-      !absent_or_f32(request, 2))
+  if (!request.policy.backend_pinned || x.dtype != DType::kF32 || x.size() == 0 ||
+      !absent_or_f32(request, 1) || !absent_or_f32(request, 2))
     return nullptr;
   const int64_t rows = request.results[1].size(), n = x.size() / rows;
-  const Desc matrix({rows, n}, data_type(x.dtype), Tag::ab), numbers = vector_of(n);
+  const Desc matrix({rows, n}, data_type(x.dtype), Tag::ab), vector_desc = vector_of(n);
   Flags flags = Flags::none;
   if (present(request, 1)) flags |= Flags::use_scale;
   if (present(request, 2)) flags |= Flags::use_shift;
   const Forward::primitive_desc description({dnnl::prop_kind::forward_training, matrix,
                                              vector_of(rows), static_cast<float>(epsilon), flags},
-                                            user_scratch(), cpu_engine(), true);
+                                            user_scratchpad(), cpu_engine(), true);
   if (!description || is_reference(description.impl_info_str())) return nullptr;
 
   auto program = std::make_unique<Program>();
-  const Slot mean =
-      request.results[1].present ? Slot{Slot::kResult, 1} : program->scratch(vector_of(rows));
-  const Slot variance =
-      request.results[2].present ? Slot{Slot::kResult, 2} : program->scratch(vector_of(rows));
-  std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, matrix, {Slot::kOperand, 0}},
-                                              {DNNL_ARG_DST, matrix, {Slot::kResult, 0}},
+  const MemoryRef mean = request.results[1].present ? MemoryRef{MemoryRef::kResult, 1}
+                                                    : program->scratch(vector_of(rows));
+  const MemoryRef variance = request.results[2].present ? MemoryRef{MemoryRef::kResult, 2}
+                                                        : program->scratch(vector_of(rows));
+  std::vector<Program::Argument> arguments = {{DNNL_ARG_SRC, matrix, {MemoryRef::kOperand, 0}},
+                                              {DNNL_ARG_DST, matrix, {MemoryRef::kResult, 0}},
                                               {DNNL_ARG_MEAN, vector_of(rows), mean},
                                               {DNNL_ARG_VARIANCE, vector_of(rows), variance}};
-  if (present(request, 1)) arguments.push_back({DNNL_ARG_SCALE, numbers, {Slot::kOperand, 1}});
-  if (present(request, 2)) arguments.push_back({DNNL_ARG_SHIFT, numbers, {Slot::kOperand, 2}});
+  if (present(request, 1))
+    arguments.push_back({DNNL_ARG_SCALE, vector_desc, {MemoryRef::kOperand, 1}});
+  if (present(request, 2))
+    arguments.push_back({DNNL_ARG_SHIFT, vector_desc, {MemoryRef::kOperand, 2}});
   program->add(Forward(description), description.scratchpad_desc(), arguments);
   if (request.results[2].present)
     program->add({}, [=](const RunContext&, void* const*, void* const* results) {
       float* const v = static_cast<float*>(results[2]);
-      for (int64_t r = 0; r < rows; ++r) v[r] = deviation(v[r], epsilon);
+      for (int64_t r = 0; r < rows; ++r) v[r] = reciprocal_stddev(v[r], epsilon);
     });
   program->set_name(description.impl_info_str());
   return program;
@@ -217,34 +224,34 @@ std::unique_ptr<Kernel> prepare_layer_norm(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_layer_norm_grad(const KernelRequest& request) {
   using Backward = dnnl::layer_normalization_backward;
   const Layout& x = request.operands[1];
-  if (!request.forced || x.dtype != DType::kF32 || x.size() == 0 ||
+  if (!request.policy.backend_pinned || x.dtype != DType::kF32 || x.size() == 0 ||
       request.operands[0].dtype != x.dtype || !absent_or_f32(request, 4))
     return nullptr;
   const int64_t rows = request.operands[2].size(), n = x.size() / rows;
-  const Desc matrix({rows, n}, data_type(x.dtype), Tag::ab), numbers = vector_of(n);
+  const Desc matrix({rows, n}, data_type(x.dtype), Tag::ab), vector_desc = vector_of(n);
   const Flags flags = Flags::use_scale | Flags::use_shift;
   const dnnl::layer_normalization_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, matrix, vector_of(rows), 0.0f, flags}, user_scratch(),
+      {dnnl::prop_kind::forward_training, matrix, vector_of(rows), 0.0f, flags}, user_scratchpad(),
       cpu_engine(), true);
   if (!forward) return nullptr;
   const Backward::primitive_desc description(
-      {dnnl::prop_kind::backward, matrix, matrix, vector_of(rows), 0.0f, flags}, user_scratch(),
+      {dnnl::prop_kind::backward, matrix, matrix, vector_of(rows), 0.0f, flags}, user_scratchpad(),
       cpu_engine(), forward, true);
   if (!description || is_reference(description.impl_info_str())) return nullptr;
 
   auto program = std::make_unique<Program>();
   const Vector variance = variance_from(*program, 3, rows);
-  const Slot weight = weight_or_ones(*program, request, 4, n);
+  const MemoryRef weight = weight_or_ones(*program, request, 4, n);
   program->add(Backward(description), description.scratchpad_desc(),
-               {{DNNL_ARG_DIFF_DST, matrix, {Slot::kOperand, 0}},
-                {DNNL_ARG_SRC, matrix, {Slot::kOperand, 1}},
-                {DNNL_ARG_MEAN, vector_of(rows), {Slot::kOperand, 2}},
+               {{DNNL_ARG_DIFF_DST, matrix, {MemoryRef::kOperand, 0}},
+                {DNNL_ARG_SRC, matrix, {MemoryRef::kOperand, 1}},
+                {DNNL_ARG_MEAN, vector_of(rows), {MemoryRef::kOperand, 2}},
                 {DNNL_ARG_VARIANCE, vector_of(rows), variance.slot},
-                {DNNL_ARG_SCALE, numbers, weight},
-                {DNNL_ARG_SHIFT, numbers, weight},
-                {DNNL_ARG_DIFF_SRC, matrix, {Slot::kResult, 0}},
-                {DNNL_ARG_DIFF_SCALE, numbers, {Slot::kResult, 1}},
-                {DNNL_ARG_DIFF_SHIFT, numbers, {Slot::kResult, 2}}});
+                {DNNL_ARG_SCALE, vector_desc, weight},
+                {DNNL_ARG_SHIFT, vector_desc, weight},
+                {DNNL_ARG_DIFF_SRC, matrix, {MemoryRef::kResult, 0}},
+                {DNNL_ARG_DIFF_SCALE, vector_desc, {MemoryRef::kResult, 1}},
+                {DNNL_ARG_DIFF_SHIFT, vector_desc, {MemoryRef::kResult, 2}}});
   program->set_name(description.impl_info_str());
   return program;
 }

@@ -1,16 +1,16 @@
 #pragma once
-// What a convolution or matrix product does to each element of its result before writing it: adds
-// an element of another tensor, applies an activation. Groups of operations that end so become one
-// primitive with post-operations.
+// Fusion groups that are a convolution or matmul with an epilogue, run as one primitive with
+// post-ops.
 
-#include <array>
 #include <span>
 
 #include "ops/fused.h"
 
 namespace paddle::onednn {
 
-bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype);
+/// True if a kernel for `group`, which begins with a convolution or matmul, can apply `next` as
+/// part of its epilogue.
+bool can_fuse_epilogue(std::span<const GroupMember> group, const GroupMember& next, DType dtype);
 std::unique_ptr<Kernel> prepare_with_epilogue(const FusedRequest& request);
 
 }  // namespace paddle::onednn

@@ -16,9 +16,9 @@ dnnl::stream& stream() {
 }
 
 /// Constants in layouts of oneDNN.
-std::shared_ptr<Storage> packed_constant(const void* data, const dnnl::memory::desc& from_desc,
-                                         const dnnl::memory::desc& to_desc) {
-  static cpu::PackedConstants<dnnl::memory::desc> constants;
+std::shared_ptr<Storage> prepacked_constant(const void* data, const dnnl::memory::desc& from_desc,
+                                            const dnnl::memory::desc& to_desc) {
+  static cpu::PrepackCache<dnnl::memory::desc> constants;
   const auto pack = [&](std::byte* out) {
     dnnl::memory from(from_desc, cpu_engine(), const_cast<void*>(data));
     dnnl::memory to(to_desc, cpu_engine(), out);
@@ -44,13 +44,13 @@ bool has_isa(dnnl::cpu_isa isa) {
 
 }  // namespace
 
-bool sums_bytes_exactly() {
+bool has_vnni() {
   static const bool kHas =
       has_isa(dnnl::cpu_isa::avx512_core_vnni) || has_isa(dnnl::cpu_isa::avx2_vnni);
   return kHas;
 }
 
-bool multiplies_bytes() {
+bool has_int8_simd() {
   static const bool kHas = has_isa(dnnl::cpu_isa::avx2);
   return kHas;
 }
@@ -80,103 +80,105 @@ bool is_small(int64_t multiplications) { return multiplications < 400'000; }
 
 bool is_reference(const std::string& implementation) { return implementation.rfind("ref", 0) == 0; }
 
-bool is_generated(const std::string& implementation) {
+bool is_jit(const std::string& implementation) {
   return implementation.find("jit") != std::string::npos;
 }
 
-dnnl::primitive_attr user_scratch() {
+dnnl::primitive_attr user_scratchpad() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attr;
 }
 
-Slot Program::scratch(const dnnl::memory::desc& desc) {
-  const Slot slot{Slot::kScratch, scratch_};
-  scratch_ += cpu::aligned(desc.get_size());
-  return slot;
+MemoryRef Program::scratch(const dnnl::memory::desc& desc) {
+  const MemoryRef ref{MemoryRef::kScratch, scratch_};
+  scratch_ += cpu::round_up_to_cache_line(desc.get_size());
+  return ref;
 }
 
-Slot Program::convert(Slot from, const dnnl::memory::desc& from_desc,
-                      const dnnl::memory::desc& to_desc) {
+MemoryRef Program::convert(MemoryRef from, const dnnl::memory::desc& from_desc,
+                           const dnnl::memory::desc& to_desc) {
   if (from_desc == to_desc) return from;
-  const Slot to = scratch(to_desc);
+  const MemoryRef to = scratch(to_desc);
   reorder(from, from_desc, to, to_desc);
   return to;
 }
 
-Slot Program::convert_operand(const KernelRequest& request, size_t operand, size_t place,
-                              const dnnl::memory::desc& from_desc,
-                              const dnnl::memory::desc& to_desc) {
+MemoryRef Program::prepack_operand(const KernelRequest& request, size_t operand, size_t place,
+                                   const dnnl::memory::desc& from_desc,
+                                   const dnnl::memory::desc& to_desc) {
   const Layout& layout = request.operands[operand];
-  if (layout.constant && request.once) {
+  if (layout.constant && request.policy.skip_prepack) {
     owned_.push_back(
         Storage::borrow(const_cast<void*>(layout.constant), from_desc.get_size(), nullptr));
-    return convert({Slot::kOwned, owned_.size() - 1}, from_desc, to_desc);
+    return convert({MemoryRef::kOwned, owned_.size() - 1}, from_desc, to_desc);
   }
   if (!layout.constant || from_desc == to_desc)
-    return convert({Slot::kOperand, place}, from_desc, to_desc);
-  owned_.push_back(packed_constant(layout.constant, from_desc, to_desc));
-  return {Slot::kOwned, owned_.size() - 1};
+    return convert({MemoryRef::kOperand, place}, from_desc, to_desc);
+  owned_.push_back(prepacked_constant(layout.constant, from_desc, to_desc));
+  return {MemoryRef::kOwned, owned_.size() - 1};
 }
 
-Slot Program::keep(const dnnl::memory::desc& desc, const void* data) {
+MemoryRef Program::add_constant(const dnnl::memory::desc& desc, const void* data) {
   owned_.push_back(Storage::allocate(desc.get_size()));
   std::memcpy(owned_.back()->data(), data, desc.get_size());
-  return {Slot::kOwned, owned_.size() - 1};
+  return {MemoryRef::kOwned, owned_.size() - 1};
 }
 
-void Program::reorder(Slot from, const dnnl::memory::desc& from_desc, Slot to,
+void Program::reorder(MemoryRef from, const dnnl::memory::desc& from_desc, MemoryRef to,
                       const dnnl::memory::desc& to_desc) {
   const dnnl::reorder::primitive_desc description(cpu_engine(), from_desc, cpu_engine(), to_desc,
-                                                  user_scratch());
+                                                  user_scratchpad());
   add(dnnl::reorder(description), description.scratchpad_desc(),
       {{DNNL_ARG_FROM, from_desc, from}, {DNNL_ARG_TO, to_desc, to}});
 }
 
 void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                   const std::vector<Argument>& arguments) {
-  add(primitive, scratchpad, scratchpad.get_size() > 0 ? scratch(scratchpad) : Slot{}, arguments);
+  add(primitive, scratchpad, scratchpad.get_size() > 0 ? scratch(scratchpad) : MemoryRef{},
+      arguments);
 }
 
 void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
-                  Slot scratch, const std::vector<Argument>& arguments) {
+                  MemoryRef scratch, const std::vector<Argument>& arguments) {
   Step step;
   step.primitive = primitive;
-  const auto put = [&](int id, const dnnl::memory::desc& desc, Slot slot) {
+  const auto put = [&](int id, const dnnl::memory::desc& desc, MemoryRef ref) {
     step.memories.emplace_back(desc, cpu_engine(), nullptr);  // pointers come with each run
-    step.slots.push_back(slot);
+    step.memory.push_back(ref);
     step.arguments.push_back({id, step.memories.back().get()});
   };
-  for (const Argument& argument : arguments) put(argument.id, argument.desc, argument.slot);
+  for (const Argument& argument : arguments) put(argument.id, argument.desc, argument.ref);
   if (scratchpad.get_size() > 0) put(DNNL_ARG_SCRATCHPAD, scratchpad, scratch);
   steps_.push_back(std::move(step));
 }
 
 void Program::add(const std::vector<size_t>& operands, Function function) {
   Step step;
-  for (const size_t i : operands) step.slots.push_back({Slot::kOperand, i});
+  for (const size_t i : operands) step.memory.push_back({MemoryRef::kOperand, i});
   step.function = std::move(function);
   steps_.push_back(std::move(step));
 }
 
-void* Program::address(Slot slot, const RunContext& context, void* const* operands,
+void* Program::address(MemoryRef ref, const RunContext& context, void* const* operands,
                        void* const* results) {
-  switch (slot.kind) {
-    case Slot::kOperand:
-      return static_cast<std::byte*>(operands[slot.index]) + slot.offset;
-    case Slot::kResult:
-      return static_cast<std::byte*>(results[slot.index]) + slot.offset;
-    case Slot::kScratch:
-    case Slot::kOwned:
+  switch (ref.kind) {
+    case MemoryRef::kOperand:
+      return static_cast<std::byte*>(operands[ref.index]) + ref.offset;
+    case MemoryRef::kResult:
+      return static_cast<std::byte*>(results[ref.index]) + ref.offset;
+    case MemoryRef::kScratch:
+    case MemoryRef::kOwned:
       break;
   }
-  return context.scratch + slot.index + slot.offset;
+  return context.scratch + ref.index + ref.offset;
 }
 
 bool Program::reads(size_t i) const {
   return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
-    return std::any_of(step.slots.begin(), step.slots.end(),
-                       [&](const Slot& s) { return s.kind == Slot::kOperand && s.index == i; });
+    return std::any_of(step.memory.begin(), step.memory.end(), [&](const MemoryRef& s) {
+      return s.kind == MemoryRef::kOperand && s.index == i;
+    });
   });
 }
 
@@ -188,10 +190,10 @@ void Program::run(const RunContext& context, void* const* operands, void* const*
       step.function(context, operands, results);
       continue;
     }
-    for (size_t i = 0; i < step.slots.size(); ++i) {
-      const Slot slot = step.slots[i];
-      void* const data = slot.kind == Slot::kOwned ? owned_[slot.index]->data() + slot.offset
-                                                   : address(slot, context, operands, results);
+    for (size_t i = 0; i < step.memory.size(); ++i) {
+      const MemoryRef ref = step.memory[i];
+      void* const data = ref.kind == MemoryRef::kOwned ? owned_[ref.index]->data() + ref.offset
+                                                       : address(ref, context, operands, results);
       dnnl_memory_set_data_handle(step.arguments[i].memory, data);
     }
     const dnnl_status_t status =

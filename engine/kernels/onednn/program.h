@@ -21,20 +21,20 @@ bool supports(DType dtype);
 dnnl::memory::data_type data_type(DType dtype);
 /// True if products of bytes are summed to 32 bits by one instruction. Without it pairs of products
 /// are summed to 16 bits first, which large weights overflow.
-bool sums_bytes_exactly();
+bool has_vnni();
 /// True if products of bytes have instructions at all.
-bool multiplies_bytes();
+bool has_int8_simd();
 /// True for oneDNN's slow reference code, which our own kernels beat.
 bool is_reference(const std::string& implementation);
 
 /// True for code that oneDNN generates for the shape; its plain loops are slower than our own.
-bool is_generated(const std::string& implementation);
+bool is_jit(const std::string& implementation);
 
 /// True for so few operations that waking a second thread takes longer than it saves.
 bool is_small(int64_t multiplications);
 
 /// Where a primitive's argument lies when the kernel runs.
-struct Slot {
+struct MemoryRef {
   enum Kind : uint8_t { kOperand, kResult, kScratch, kOwned } kind;
   size_t index;       ///< of the operand, result or owned memory; byte offset in scratch
   size_t offset = 0;  ///< in bytes, from where the value begins
@@ -43,36 +43,37 @@ struct Slot {
 class Program final : public Kernel {
  public:
   /// Scratch for one value of this layout.
-  Slot scratch(const dnnl::memory::desc& desc);
+  MemoryRef scratch(const dnnl::memory::desc& desc);
   /// Appends a reorder, unless the layouts agree; gives the slot that then holds the value.
-  Slot convert(Slot from, const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);
+  MemoryRef convert(MemoryRef from, const dnnl::memory::desc& from_desc,
+                    const dnnl::memory::desc& to_desc);
   /// The same for operand `place`, which is `request.operands[operand]`. One that never changes is
   /// brought into the layout now, and shared by all kernels that want it so; where few runs are
   /// expected, it is so in each of them.
-  Slot convert_operand(const KernelRequest& request, size_t operand, size_t place,
-                       const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);
+  MemoryRef prepack_operand(const KernelRequest& request, size_t operand, size_t place,
+                            const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);
   /// A value of the program's own, copied from `data`.
-  Slot keep(const dnnl::memory::desc& desc, const void* data);
+  MemoryRef add_constant(const dnnl::memory::desc& desc, const void* data);
   /// Appends a reorder into `to`, whose layout is `to_desc`.
-  void reorder(Slot from, const dnnl::memory::desc& from_desc, Slot to,
+  void reorder(MemoryRef from, const dnnl::memory::desc& from_desc, MemoryRef to,
                const dnnl::memory::desc& to_desc);
 
   struct Argument {
     int id;  ///< DNNL_ARG_…
     dnnl::memory::desc desc;
-    Slot slot;
+    MemoryRef ref;
   };
   /// Appends a primitive, whose attributes ask for user scratch.
   void add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
            const std::vector<Argument>& arguments);
   /// The same in scratch that other primitives use too.
-  void add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad, Slot scratch,
-           const std::vector<Argument>& arguments);
+  void add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+           MemoryRef scratch, const std::vector<Argument>& arguments);
   /// Appends a computation of our own, called as a kernel's `run`, which looks at these operands.
   using Function = std::function<void(const RunContext&, void* const*, void* const*)>;
   void add(const std::vector<size_t>& operands, Function function);
   /// Where the value of an operand, a result or scratch lies in a run.
-  static void* address(Slot slot, const RunContext& context, void* const* operands,
+  static void* address(MemoryRef ref, const RunContext& context, void* const* operands,
                        void* const* results);
   /// The program is too small for several threads; its primitives must have been made in a
   /// SerialScope too.
@@ -89,7 +90,7 @@ class Program final : public Kernel {
     Function function;  ///< reading the operands in `slots`; or empty, and
     dnnl::primitive primitive;
     std::vector<dnnl::memory> memories;
-    std::vector<Slot> slots;
+    std::vector<MemoryRef> memory;
     std::vector<dnnl_exec_arg_t> arguments;
   };
 
@@ -102,6 +103,6 @@ class Program final : public Kernel {
 };
 
 /// Attributes that take scratch from the caller.
-dnnl::primitive_attr user_scratch();
+dnnl::primitive_attr user_scratchpad();
 
 }  // namespace paddle::onednn

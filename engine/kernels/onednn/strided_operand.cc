@@ -28,20 +28,20 @@ std::vector<size_t> ordered(const Layout& layout, AxisOrder how) {
 }
 
 void copy_run(const std::byte* from, int64_t stride, int64_t item, std::byte* to, int64_t n,
-              uint8_t flipped) {
+              uint8_t xor_mask) {
   if (item == 1 && stride == 1) {
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i] ^ std::byte{flipped};
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] ^ std::byte{xor_mask};
     return;
   }
   for (int64_t i = 0; i < n; ++i) {
     const std::byte* const source = from + i * stride * item;
-    for (int64_t k = 0; k < item; ++k) to[i * item + k] = source[k] ^ std::byte{flipped};
+    for (int64_t k = 0; k < item; ++k) to[i * item + k] = source[k] ^ std::byte{xor_mask};
   }
 }
 
 }  // namespace
 
-bool usable_strides(int64_t rows, int64_t columns, int64_t& row, int64_t& column) {
+bool normalize_strides(int64_t rows, int64_t columns, int64_t& row, int64_t& column) {
   if (rows == 1 && columns == 1) {
     row = column = 1;
   } else if (rows == 1) {
@@ -60,9 +60,9 @@ bool usable_strides(int64_t rows, int64_t columns, int64_t& row, int64_t& column
   return false;
 }
 
-dnnl::memory::desc matrices(dnnl::memory::data_type type, const Dims& batch,
-                            const Dims& batch_strides, int64_t rows, int64_t columns, int64_t row,
-                            int64_t column) {
+dnnl::memory::desc matrix_desc(dnnl::memory::data_type type, const Dims& batch,
+                               const Dims& batch_strides, int64_t rows, int64_t columns,
+                               int64_t row, int64_t column) {
   Dims dims = batch, steps = batch_strides;
   for (size_t i = 0; i < dims.size(); ++i)
     if (batch_strides[i] == 0) {
@@ -74,10 +74,10 @@ dnnl::memory::desc matrices(dnnl::memory::data_type type, const Dims& batch,
   return dnnl::memory::desc(dims, type, steps);
 }
 
-Packed packed(Program& program, size_t operand, const Layout& layout, AxisOrder how,
-              uint8_t flipped) {
+DenseOperand make_dense(Program& program, size_t operand, const Layout& layout, AxisOrder how,
+                        uint8_t xor_mask) {
   const std::vector<size_t> order = ordered(layout, how);
-  Packed out{{Slot::kOperand, operand}, layout.strides};
+  DenseOperand out{{MemoryRef::kOperand, operand}, layout.strides};
   bool dense = true;
   int64_t size = 1;
   for (size_t i = order.size(); i-- > 0;) {
@@ -85,7 +85,7 @@ Packed packed(Program& program, size_t operand, const Layout& layout, AxisOrder 
     out.strides[order[i]] = size;
     size *= layout.shape[order[i]];
   }
-  if (dense && flipped == 0) return out;
+  if (dense && xor_mask == 0) return out;
   const int64_t item = item_size(layout.dtype);
   out.slot = program.scratch(
       dnnl::memory::desc({size * item}, dnnl::memory::data_type::u8, dnnl::memory::format_tag::a));
@@ -99,7 +99,7 @@ Packed packed(Program& program, size_t operand, const Layout& layout, AxisOrder 
     shape = {size};
     strides = {1};
   }
-  program.add({operand}, [slot = out.slot, operand, item, flipped, shape, strides, size](
+  program.add({operand}, [slot = out.slot, operand, item, xor_mask, shape, strides, size](
                              const RunContext& context, void* const* operands,
                              void* const* results) {
     const auto* const from = static_cast<const std::byte*>(operands[operand]);
@@ -113,7 +113,7 @@ Packed packed(Program& program, size_t operand, const Layout& layout, AxisOrder 
           offset += rest % shape[axis - 1] * strides[axis - 1];
           rest /= shape[axis - 1];
         }
-        copy_run(from + offset * item, step, item, to + at * item, n, flipped);
+        copy_run(from + offset * item, step, item, to + at * item, n, xor_mask);
         at += n;
       }
     });

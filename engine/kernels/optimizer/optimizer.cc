@@ -19,15 +19,15 @@ namespace {
 constexpr int64_t kBlock = 1024;
 
 /// One array that an update reads or writes in blocks of the computing type.
-struct Part {
+struct UpdateArray {
   int operand = -1, result = -1;              ///< -1: not read, not written
   ConvertFn load = nullptr, store = nullptr;  ///< null where the type is the computing one
   int64_t item = 0;
 
-  static Part of(const KernelRequest& request, int operand, int result, DType compute) {
+  static UpdateArray of(const KernelRequest& request, int operand, int result, DType compute) {
     const Layout& layout = operand >= 0 ? request.operands[static_cast<size_t>(operand)]
                                         : request.results[static_cast<size_t>(result)];
-    Part part{operand, result, nullptr, nullptr, item_size(layout.dtype)};
+    UpdateArray part{operand, result, nullptr, nullptr, item_size(layout.dtype)};
     if (layout.dtype != compute) {
       part.load = convert_fn(layout.dtype, compute);
       part.store = convert_fn(compute, layout.dtype);
@@ -38,9 +38,9 @@ struct Part {
 
 /// What a skipped update does: everything stays as it is. Results that do not lie where their
 /// operands do become copies.
-class Kept {
+class SkippedUpdate {
  public:
-  explicit Kept(const KernelRequest& request) {
+  explicit SkippedUpdate(const KernelRequest& request) {
     const auto master = static_cast<size_t>(request.op.operand_index("master"));
     for (size_t operand = 0; operand <= master; ++operand) {
       const Layout& layout = request.operands[operand];
@@ -69,44 +69,45 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
                                typename UpdateLoops<C>::Fn loop, F scalars) {
   const auto n = static_cast<int>(states);
   const bool has_master = request.operands[2 + states].present;
-  const Part param = has_master ? Part::of(request, 2 + n, 1 + n, dtype_of<C>())
-                                : Part::of(request, 0, 0, dtype_of<C>());
-  const Part grad = Part::of(request, 1, -1, dtype_of<C>());
-  std::vector<Part> moments;
-  for (int s = 0; s < n; ++s) moments.push_back(Part::of(request, 2 + s, 1 + s, dtype_of<C>()));
+  const UpdateArray param = has_master ? UpdateArray::of(request, 2 + n, 1 + n, dtype_of<C>())
+                                       : UpdateArray::of(request, 0, 0, dtype_of<C>());
+  const UpdateArray grad = UpdateArray::of(request, 1, -1, dtype_of<C>());
+  std::vector<UpdateArray> moments;
+  for (int s = 0; s < n; ++s)
+    moments.push_back(UpdateArray::of(request, 2 + s, 1 + s, dtype_of<C>()));
   const ConvertFn round =
       has_master ? convert_fn(dtype_of<C>(), request.results[0].dtype) : nullptr;
   const int64_t rounded_item = item_size(request.results[0].dtype);
   bool direct = !param.load && !grad.load && !round;
-  for (const Part& m : moments) direct = direct && !m.load;
+  for (const UpdateArray& m : moments) direct = direct && !m.load;
   const int64_t size = request.operands[0].size();
   const ScalarOperand skip(request, "skip"), scale(request, "scale");
   const double bound = gradient_bound(request);
-  const Kept kept(request);
+  const SkippedUpdate skipped(request);
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-    if (skip.read(operands) != 0) return kept.run(operands, results);
+    if (skip.read(operands) != 0) return skipped.run(operands, results);
     UpdateScalars<double> wide = scalars(operands);
     wide.scale = scale.read(operands, 1);
     wide.bound = bound;
-    const auto narrow = narrowed<C>(wide);
+    const auto narrow = convert_scalars<C>(wide);
     parallel_for(size, 16384, [&](int64_t begin, int64_t end) {
       alignas(64) C buffers[5][kBlock];
       const int64_t step = direct ? end - begin : kBlock;
       for (int64_t at = begin; at < end; at += step) {
         const int64_t count = std::min(step, end - at);
-        const auto place = [&](void* const* arrays, int index, const Part& part) {
+        const auto address = [&](void* const* arrays, int index, const UpdateArray& part) {
           return static_cast<std::byte*>(arrays[index]) + at * part.item;
         };
-        const auto in = [&](const Part& part, C* buffer) -> const C* {
-          const std::byte* const source = place(operands, part.operand, part);
+        const auto in = [&](const UpdateArray& part, C* buffer) -> const C* {
+          const std::byte* const source = address(operands, part.operand, part);
           if (!part.load) return reinterpret_cast<const C*>(source);
           part.load(source, 1, buffer, count);
           return buffer;
         };
-        const auto out = [&](const Part& part, C* buffer) -> C* {
-          return part.store ? buffer : reinterpret_cast<C*>(place(results, part.result, part));
+        const auto out = [&](const UpdateArray& part, C* buffer) -> C* {
+          return part.store ? buffer : reinterpret_cast<C*>(address(results, part.result, part));
         };
-        UpdateRun<C> run{};
+        UpdateSpan<C> run{};
         run.n = count;
         run.param = in(param, buffers[0]);
         run.grad = in(grad, buffers[1]);
@@ -116,8 +117,8 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
           run.new_state[s] = out(moments[s], buffers[2 + s]);
         }
         loop(run, narrow);
-        const auto finish = [&](const Part& part, const C* values) {
-          if (part.store) part.store(values, 1, place(results, part.result, part), count);
+        const auto finish = [&](const UpdateArray& part, const C* values) {
+          if (part.store) part.store(values, 1, address(results, part.result, part), count);
         };
         finish(param, run.out);
         for (size_t s = 0; s < states; ++s) finish(moments[s], run.new_state[s]);
@@ -225,33 +226,34 @@ std::unique_ptr<Kernel> prepare_all_finite(const KernelRequest& request) {
   for (const Layout& x : request.operands)
     sources.push_back({x.size(), item_size(x.dtype),
                        x.dtype == DType::kF32 ? nullptr : convert_fn(x.dtype, DType::kF32)});
-  const bool wide = std::any_of(request.operands.begin(), request.operands.end(),
-                                [](const Layout& x) { return x.dtype == DType::kF64; });
-  if (wide) {  // a finite f64 may be infinite in f32
+  const bool is_f64 = std::any_of(request.operands.begin(), request.operands.end(),
+                                  [](const Layout& x) { return x.dtype == DType::kF64; });
+  if (is_f64) {  // a finite f64 may be infinite in f32
     for (size_t i = 0; i < sources.size(); ++i)
       sources[i].load = convert_fn(request.operands[i].dtype, DType::kF64);
   }
   return make_kernel([=, sources = std::move(sources)](const RunContext&, void* const* operands,
                                                        void* const* results) {
-    std::atomic<bool> finite = true;
-    for (size_t i = 0; i < sources.size() && finite; ++i) {
+    std::atomic<bool> all_finite = true;
+    for (size_t i = 0; i < sources.size() && all_finite; ++i) {
       const Source& source = sources[i];
       parallel_for(source.size, 32768, [&](int64_t begin, int64_t end) {
         alignas(64) std::byte buffer[kBlock * sizeof(double)];
-        for (int64_t at = begin; at < end && finite; at += kBlock) {
+        for (int64_t at = begin; at < end && all_finite; at += kBlock) {
           const int64_t n = std::min(kBlock, end - at);
           const std::byte* values = static_cast<const std::byte*>(operands[i]) + at * source.item;
           if (source.load) {
             source.load(values, 1, buffer, n);
             values = buffer;
           }
-          if (!(wide ? update_loops<double>().finite(reinterpret_cast<const double*>(values), n)
-                     : update_loops<float>().finite(reinterpret_cast<const float*>(values), n)))
-            finite = false;
+          if (!(is_f64
+                    ? update_loops<double>().all_finite(reinterpret_cast<const double*>(values), n)
+                    : update_loops<float>().all_finite(reinterpret_cast<const float*>(values), n)))
+            all_finite = false;
         }
       });
     }
-    *static_cast<bool*>(results[0]) = finite;
+    *static_cast<bool*>(results[0]) = all_finite;
   });
 }
 

@@ -15,7 +15,7 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kAhead = 16;  ///< places whose rows are on their way from memory
+constexpr int64_t kPrefetchDistance = 16;  ///< places whose rows are on their way from memory
 
 /// One update rule: its loop and what does not change from step to step.
 template <class T>
@@ -67,7 +67,7 @@ struct Rule {
     s.scale = scale;
     if (adam) s.lr *= std::sqrt(1 - std::pow(s.b, step)) / (1 - std::pow(s.a, step));
     if (adam && s.flag) s.shrink = 1 - lr * std::exchange(s.decay, 0);
-    return narrowed<T>(s);
+    return convert_scalars<T>(s);
   }
 };
 
@@ -84,7 +84,7 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
       scale(request, "scale");
   const bool has_master = request.operands[at("master")].present;
   const DType kept_type = request.operands[0].dtype;
-  const RowSums<T> row_sums(request.operands[1]);
+  const RowGradientSum<T> row_gradient(request.operands[1]);
   const ConvertFn round = has_master ? convert_fn(dtype_of<T>(), kept_type) : nullptr;
   const int64_t kept_item = item_size(kept_type);
   // Result i is the new version of `versions[i]`.
@@ -104,8 +104,8 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
         if (skip.read(operands) != 0) return;
         const auto scalars =
             rule.at(lr.read(operands), step.read(operands, 1), scale.read(operands, 1));
-        const std::span<const Place> places =
-            sorted_places(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
+        const std::span<const RowEntry> entries =
+            sort_rows(static_cast<const int64_t*>(operands[index_at]), count, rows, c.scratch);
         T* parameter = static_cast<T*>(results[has_master ? 1 + rule.states : 0]);
         T* states[2] = {};
         for (size_t i = 0; i < rule.states; ++i) states[i] = static_cast<T*>(results[1 + i]);
@@ -113,25 +113,26 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
           __builtin_prefetch(parameter + row * width, 1);
           for (size_t i = 0; i < rule.states; ++i) __builtin_prefetch(states[i] + row * width, 1);
         };
-        for_each_row(places, [&](int64_t row, int64_t first, int64_t last) {
-          const auto ahead = static_cast<size_t>(first + kAhead);
-          if (ahead < places.size()) prefetch(places[ahead].row);
-          row_sums.run(operands[1], places, first, last, [&](int64_t column, int64_t n, T* sum) {
-            const int64_t begin = row * width + column;
-            UpdateRun<T> run{};
-            run.param = run.out = parameter + begin;
-            run.grad = sum;
-            run.n = n;
-            for (size_t i = 0; i < rule.states; ++i)
-              run.state[i] = run.new_state[i] = states[i] + begin;
-            rule.loop(run, scalars);
-            if (round)
-              round(parameter + begin, 1, static_cast<std::byte*>(results[0]) + begin * kept_item,
-                    n);
-          });
+        for_each_distinct_row(entries, [&](int64_t row, int64_t first, int64_t last) {
+          const auto ahead = static_cast<size_t>(first + kPrefetchDistance);
+          if (ahead < entries.size()) prefetch(entries[ahead].row);
+          row_gradient.run(operands[1], entries, first, last,
+                           [&](int64_t column, int64_t n, T* sum) {
+                             const int64_t begin = row * width + column;
+                             UpdateSpan<T> run{};
+                             run.param = run.out = parameter + begin;
+                             run.grad = sum;
+                             run.n = n;
+                             for (size_t i = 0; i < rule.states; ++i)
+                               run.state[i] = run.new_state[i] = states[i] + begin;
+                             rule.loop(run, scalars);
+                             if (round)
+                               round(parameter + begin, 1,
+                                     static_cast<std::byte*>(results[0]) + begin * kept_item, n);
+                           });
         });
       },
-      places_bytes(count));
+      sort_scratch_bytes(count));
 }
 
 }  // namespace
@@ -161,22 +162,22 @@ std::unique_ptr<Kernel> prepare_merge_rows(const KernelRequest& request) {
           const auto* indices = static_cast<const int64_t*>(operands[0]);
           for (int64_t i = 0; i < count; ++i)
             if (indices[i] == -1) std::fill_n(out + i * width, width, T{0});
-          const std::span<const Place> sorted = sorted_places(indices, count, INT64_MAX, c.scratch);
-          const Place* const places = sorted.data();
-          for_each_row(sorted, [&](int64_t, int64_t first, int64_t last) {
-            T* target = out + places[first].at * width;
-            std::memcpy(target, in + places[first].at * width,
+          const std::span<const RowEntry> sorted = sort_rows(indices, count, INT64_MAX, c.scratch);
+          const RowEntry* const entries = sorted.data();
+          for_each_distinct_row(sorted, [&](int64_t, int64_t first, int64_t last) {
+            T* target = out + entries[first].at * width;
+            std::memcpy(target, in + entries[first].at * width,
                         static_cast<size_t>(width) * sizeof(T));
             for (int64_t i = first + 1; i < last; ++i) {
-              const T* g = in + places[i].at * width;
+              const T* g = in + entries[i].at * width;
               for (int64_t k = 0; k < width; ++k) target[k] += g[k];
-              std::memset(out + places[i].at * width, 0, static_cast<size_t>(width) * sizeof(T));
+              std::memset(out + entries[i].at * width, 0, static_cast<size_t>(width) * sizeof(T));
             }
           });
         };
         dtype == DType::kF32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
       },
-      places_bytes(count));
+      sort_scratch_bytes(count));
 }
 
 }  // namespace paddle::cpu

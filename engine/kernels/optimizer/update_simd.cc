@@ -23,36 +23,37 @@ namespace {
 
 /// A gradient as the update takes it; NaN stays NaN.
 template <class T>
-HWY_INLINE T taken(T gradient, const UpdateScalars<T>& k) {
+HWY_INLINE T clipped_gradient(T gradient, const UpdateScalars<T>& k) {
   const T scaled = gradient * k.scale, above = scaled < -k.bound ? -k.bound : scaled;
   return above > k.bound ? k.bound : above;
 }
 
 template <class T>
-void sgd(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
+void sgd(const UpdateSpan<T>& r, const UpdateScalars<T>& s) {
   const T *p = r.param, *g = r.grad;
   T* out = r.out;
   const UpdateScalars<T> k = s;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < r.n; ++i) out[i] = p[i] - k.lr * (taken(g[i], k) + k.decay * p[i]);
+  for (int64_t i = 0; i < r.n; ++i)
+    out[i] = p[i] - k.lr * (clipped_gradient(g[i], k) + k.decay * p[i]);
 }
 
 template <class T>
-void momentum(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
+void momentum(const UpdateSpan<T>& r, const UpdateScalars<T>& s) {
   const T *p = r.param, *g = r.grad, *v = r.state[0];
   T *out = r.out, *new_v = r.new_state[0];
   const UpdateScalars<T> k = s;
   if (k.flag) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < r.n; ++i) {
-      const T slope = taken(g[i], k) + k.decay * p[i], velocity = k.a * v[i] + slope;
+      const T slope = clipped_gradient(g[i], k) + k.decay * p[i], velocity = k.a * v[i] + slope;
       out[i] = p[i] - k.lr * (slope + k.a * velocity);
       new_v[i] = velocity;
     }
   } else {
 #pragma GCC ivdep
     for (int64_t i = 0; i < r.n; ++i) {
-      const T velocity = k.a * v[i] + (taken(g[i], k) + k.decay * p[i]);
+      const T velocity = k.a * v[i] + (clipped_gradient(g[i], k) + k.decay * p[i]);
       out[i] = p[i] - k.lr * velocity;
       new_v[i] = velocity;
     }
@@ -60,14 +61,14 @@ void momentum(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
 }
 
 template <class T>
-void adam(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
+void adam(const UpdateSpan<T>& r, const UpdateScalars<T>& s) {
   const T *p = r.param, *g = r.grad, *m = r.state[0], *v = r.state[1];
   T *out = r.out, *new_m = r.new_state[0], *new_v = r.new_state[1];
   const UpdateScalars<T> k = s;
   const T rest_a = T(1) - k.a, rest_b = T(1) - k.b;
 #pragma GCC ivdep
   for (int64_t i = 0; i < r.n; ++i) {
-    const T slope = taken(g[i], k) + k.decay * p[i];
+    const T slope = clipped_gradient(g[i], k) + k.decay * p[i];
     const T first = k.a * m[i] + rest_a * slope, second = k.b * v[i] + rest_b * slope * slope;
     out[i] = p[i] * k.shrink - k.lr * first / (std::sqrt(second) + k.epsilon);
     new_m[i] = first;
@@ -76,27 +77,27 @@ void adam(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
 }
 
 template <class T>
-void adagrad(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
+void adagrad(const UpdateSpan<T>& r, const UpdateScalars<T>& s) {
   const T *p = r.param, *g = r.grad, *m = r.state[0];
   T *out = r.out, *new_m = r.new_state[0];
   const UpdateScalars<T> k = s;
 #pragma GCC ivdep
   for (int64_t i = 0; i < r.n; ++i) {
-    const T slope = taken(g[i], k) + k.decay * p[i], moment = m[i] + slope * slope;
+    const T slope = clipped_gradient(g[i], k) + k.decay * p[i], moment = m[i] + slope * slope;
     out[i] = p[i] - k.lr * slope / (std::sqrt(moment) + k.epsilon);
     new_m[i] = moment;
   }
 }
 
 template <class T>
-void rmsprop(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
+void rmsprop(const UpdateSpan<T>& r, const UpdateScalars<T>& s) {
   const T *p = r.param, *g = r.grad, *square = r.state[0], *mean = r.state[1], *v = r.state[2];
   T *out = r.out, *new_square = r.new_state[0], *new_mean = r.new_state[1], *new_v = r.new_state[2];
   const UpdateScalars<T> k = s;
   const T rest = T(1) - k.b, centered = k.flag ? T(1) : T(0);
 #pragma GCC ivdep
   for (int64_t i = 0; i < r.n; ++i) {
-    const T slope = taken(g[i], k) + k.decay * p[i];
+    const T slope = clipped_gradient(g[i], k) + k.decay * p[i];
     const T next_square = k.b * square[i] + rest * slope * slope;
     const T next_mean = k.flag ? k.b * mean[i] + rest * slope : mean[i];
     const T variance = next_square - centered * next_mean * next_mean;
@@ -111,7 +112,7 @@ void rmsprop(const UpdateRun<T>& r, const UpdateScalars<T>& s) {
 /// The bits of a float without its sign grow with its size, from infinity's on for what is not
 /// finite.
 template <class T>
-bool finite(const T* x, int64_t n) {
+bool all_finite(const T* x, int64_t n) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   constexpr Bits kSize = std::numeric_limits<Bits>::max() >> 1;
   Bits highest = 0;
@@ -120,7 +121,7 @@ bool finite(const T* x, int64_t n) {
 }
 
 template <class T>
-double squares(const T* x, int64_t n) {
+double sum_of_squares(const T* x, int64_t n) {
   constexpr int64_t kLanes = 32;
   double sums[kLanes] = {};
   int64_t i = 0;
@@ -139,8 +140,8 @@ double squares(const T* x, int64_t n) {
 }
 
 template <class T>
-constexpr UpdateLoops<T> kLoops = {&sgd<T>,     &momentum<T>, &adam<T>,   &adagrad<T>,
-                                   &rmsprop<T>, &finite<T>,   &squares<T>};
+constexpr UpdateLoops<T> kLoops = {&sgd<T>,     &momentum<T>,   &adam<T>,          &adagrad<T>,
+                                   &rmsprop<T>, &all_finite<T>, &sum_of_squares<T>};
 
 }  // namespace
 

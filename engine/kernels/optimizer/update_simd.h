@@ -8,7 +8,7 @@ namespace paddle::cpu {
 
 /// What the updates read: `state` holds old values, `out` and `new_state` take the new ones.
 template <class T>
-struct UpdateRun {
+struct UpdateSpan {
   const T* param;
   const T* grad;
   const T* state[3];
@@ -27,7 +27,7 @@ struct UpdateScalars {
 };
 
 template <class T>
-UpdateScalars<T> narrowed(const UpdateScalars<double>& s) {
+UpdateScalars<T> convert_scalars(const UpdateScalars<double>& s) {
   const auto to = [](double number) { return static_cast<T>(number); };
   return {to(s.lr),     to(s.decay), to(s.a),     to(s.b),    to(s.epsilon),
           to(s.shrink), s.flag,      to(s.scale), to(s.bound)};
@@ -35,10 +35,10 @@ UpdateScalars<T> narrowed(const UpdateScalars<double>& s) {
 
 template <class T>
 struct UpdateLoops {
-  using Fn = void (*)(const UpdateRun<T>&, const UpdateScalars<T>&);
+  using Fn = void (*)(const UpdateSpan<T>&, const UpdateScalars<T>&);
   Fn sgd, momentum, adam, adagrad, rmsprop;
-  bool (*finite)(const T* values, int64_t n);     ///< none is infinite or NaN
-  double (*squares)(const T* values, int64_t n);  ///< their sum
+  bool (*all_finite)(const T* values, int64_t n);        ///< none is infinite or NaN
+  double (*sum_of_squares)(const T* values, int64_t n);  ///< their sum
 };
 template <class T>
 const UpdateLoops<T>& update_loops();

@@ -26,12 +26,12 @@ struct Pooling {
   dnnl::memory::dims before() const { return {s.top, s.left}; }
   /// What the last windows reach beyond the input.
   dnnl::memory::dims after() const {
-    const auto reach = [](int64_t count, int64_t stride, int64_t window, int64_t size,
-                          int64_t first) {
+    const auto overhang = [](int64_t count, int64_t stride, int64_t window, int64_t size,
+                             int64_t first) {
       return std::max<int64_t>(0, (count - 1) * stride + window - size - first);
     };
-    return {reach(s.out_height, s.stride_height, s.kernel_height, s.height, s.top),
-            reach(s.out_width, s.stride_width, s.kernel_width, s.width, s.left)};
+    return {overhang(s.out_height, s.stride_height, s.kernel_height, s.height, s.top),
+            overhang(s.out_width, s.stride_width, s.kernel_width, s.width, s.left)};
   }
   Tag tag() const { return s.channels_last ? Tag::nhwc : Tag::nchw; }
 
@@ -50,7 +50,7 @@ struct Pooling {
   dnnl::pooling_forward::primitive_desc forward() const {
     return {{dnnl::prop_kind::forward_training, algorithm, input(), output(), strides(), kernel(),
              before(), after()},
-            user_scratch(),
+            user_scratchpad(),
             cpu_engine(),
             true};
   }
@@ -61,8 +61,8 @@ dnnl::algorithm average(bool exclusive) {
                    : dnnl::algorithm::pooling_avg_include_padding;
 }
 
-bool takes(const KernelRequest& request, const std::string& implementation) {
-  return request.forced ? !is_reference(implementation) : is_generated(implementation);
+bool accepts(const KernelRequest& request, const std::string& implementation) {
+  return request.policy.backend_pinned ? !is_reference(implementation) : is_jit(implementation);
 }
 
 /// The pooling that the attributes of avg_pool2d or its gradient describe, if it is one for oneDNN.
@@ -96,10 +96,10 @@ std::unique_ptr<Kernel> prepare_avg_pool2d(const KernelRequest& request) {
       pooling<AvgPool2dAttrs>(request, request.operands[0].shape, request.results[0].shape);
   if (!p) return nullptr;
   const auto description = p->forward();
-  if (!description || !takes(request, description.impl_info_str())) return nullptr;
+  if (!description || !accepts(request, description.impl_info_str())) return nullptr;
   return single<dnnl::pooling_forward>(description,
-                                       {{DNNL_ARG_SRC, p->input(), {Slot::kOperand, 0}},
-                                        {DNNL_ARG_DST, p->output(), {Slot::kResult, 0}}});
+                                       {{DNNL_ARG_SRC, p->input(), {MemoryRef::kOperand, 0}},
+                                        {DNNL_ARG_DST, p->output(), {MemoryRef::kResult, 0}}});
 }
 
 std::unique_ptr<Kernel> prepare_avg_pool2d_grad(const KernelRequest& request) {
@@ -110,11 +110,11 @@ std::unique_ptr<Kernel> prepare_avg_pool2d_grad(const KernelRequest& request) {
   if (!forward) return nullptr;
   const dnnl::pooling_backward::primitive_desc description(
       {p->algorithm, p->input(), p->output(), p->strides(), p->kernel(), p->before(), p->after()},
-      user_scratch(), cpu_engine(), forward, true);
-  if (!description || !takes(request, description.impl_info_str())) return nullptr;
+      user_scratchpad(), cpu_engine(), forward, true);
+  if (!description || !accepts(request, description.impl_info_str())) return nullptr;
   return single<dnnl::pooling_backward>(description,
-                                        {{DNNL_ARG_DIFF_DST, p->output(), {Slot::kOperand, 0}},
-                                         {DNNL_ARG_DIFF_SRC, p->input(), {Slot::kResult, 0}}});
+                                        {{DNNL_ARG_DIFF_DST, p->output(), {MemoryRef::kOperand, 0}},
+                                         {DNNL_ARG_DIFF_SRC, p->input(), {MemoryRef::kResult, 0}}});
 }
 
 }  // namespace paddle::onednn

@@ -22,54 +22,55 @@ T lowest() {
   }
 }
 
-constexpr int64_t kColumns = 256;  // windows of a row taken at a time
-constexpr int64_t kRows = 64;      // places of a window that are taken at once
+constexpr int64_t kColumns = 256;   // windows of a row taken at a time
+constexpr int64_t kMaxWindow = 64;  // places of a window that are taken at once
 
 /// 16-bit floats are compared in f32.
 template <class T>
-using Compared =
+using CompareType =
     std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 
 /// One place of the kernel over a run of windows: where x[c * stride] is larger than value[c] or
-/// NaN, it and (with kPlaces) its place win. Written so that the compiler makes vectors of it.
-template <class T, int64_t kStride, bool kPlaces>
-void take_larger(const T* x, int64_t stride, int64_t n, int32_t first, int32_t step,
-                 Compared<T>* value, int32_t* place) {
+/// NaN, it and (with kWithIndices) its place win. Written so that the compiler makes vectors of it.
+template <class T, int64_t kStride, bool kWithIndices>
+void update_max(const T* x, int64_t stride, int64_t n, int32_t first, int32_t step,
+                CompareType<T>* value, int32_t* index) {
   if (kStride != 0) stride = kStride;
   for (int64_t c = 0; c < n; ++c) {
-    const Compared<T> candidate = static_cast<Compared<T>>(x[c * stride]);
+    const CompareType<T> candidate = static_cast<CompareType<T>>(x[c * stride]);
     const bool better = (candidate > value[c]) | (candidate != candidate);
     value[c] = better ? candidate : value[c];
-    if constexpr (kPlaces) place[c] = better ? first + static_cast<int32_t>(c) * step : place[c];
+    if constexpr (kWithIndices)
+      index[c] = better ? first + static_cast<int32_t>(c) * step : index[c];
   }
 }
 
 /// Rows of windows of one channel at a time, for planes that lie together.
-template <class T, bool kPlaces>
-void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* places) {
+template <class T, bool kWithIndices>
+void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* indices) {
   const ImageStrides i = s.in(), o = s.out();
   const int64_t work = s.out_height * s.out_width * s.kernel_height * s.kernel_width;
   if constexpr (std::is_same_v<T, float>)
-    if (s.halves())
-      return s.planes(work, [&](int64_t from, int64_t to) {
-        largest_of_squares(input + from, static_cast<int32_t>(s.width), s.out_height, s.out_width,
-                           output + to, kPlaces ? places + to : nullptr);
+    if (s.is_2x2_stride_2())
+      return s.for_each_plane(work, [&](int64_t from, int64_t to) {
+        max_pool_2x2(input + from, static_cast<int32_t>(s.width), s.out_height, s.out_width,
+                     output + to, kWithIndices ? indices + to : nullptr);
       });
-  const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, Compared<T>* value,
-                       int32_t* place) {
+  const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, CompareType<T>* value,
+                       int32_t* index) {
     const int64_t h0 = r * s.stride_height - s.top, w0 = c0 * s.stride_width - s.left;
     // The first element of each window, or the nearest one to a window in the padding alone.
     for (int64_t c = 0; c < n; ++c) {
-      value[c] = lowest<Compared<T>>();
-      if constexpr (kPlaces)
-        place[c] =
+      value[c] = lowest<CompareType<T>>();
+      if constexpr (kWithIndices)
+        index[c] =
             static_cast<int32_t>(std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
                                  std::clamp<int64_t>(w0 + c * s.stride_width, 0, s.width - 1));
     }
     const int64_t stride = s.stride_width * i.column;
-    const auto take = stride == 1   ? &take_larger<T, 1, kPlaces>
-                      : stride == 2 ? &take_larger<T, 2, kPlaces>
-                                    : &take_larger<T, 0, kPlaces>;
+    const auto take = stride == 1   ? &update_max<T, 1, kWithIndices>
+                      : stride == 2 ? &update_max<T, 2, kWithIndices>
+                                    : &update_max<T, 0, kWithIndices>;
     for (int64_t h = std::max<int64_t>(0, h0); h < std::min(s.height, h0 + s.kernel_height); ++h)
       for (int64_t k = 0; k < s.kernel_width; ++k) {
         // Windows whose k-th column lies inside: 0 <= w0 + k + c * stride_width < width.
@@ -80,28 +81,28 @@ void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* pla
         const int64_t at = w + first * s.stride_width;
         take(x + h * i.row + at * i.column, stride, last - first,
              static_cast<int32_t>(h * s.width + at), static_cast<int32_t>(s.stride_width),
-             value + first, place + first);
+             value + first, index + first);
       }
   };
-  s.planes(work, [&](int64_t from, int64_t to) {
-    Compared<T> value[kColumns];
-    int32_t place[kColumns];
+  s.for_each_plane(work, [&](int64_t from, int64_t to) {
+    CompareType<T> value[kColumns];
+    int32_t index[kColumns];
     for (int64_t r = 0; r < s.out_height; ++r)
       for (int64_t c0 = 0; c0 < s.out_width; c0 += kColumns) {
         const int64_t n = std::min(kColumns, s.out_width - c0);
-        row(input + from, r, c0, n, value, place);
+        row(input + from, r, c0, n, value, index);
         for (int64_t c = 0; c < n; ++c) {
           const int64_t at = to + r * o.row + (c0 + c) * o.column;
           output[at] = static_cast<T>(value[c]);
-          if constexpr (kPlaces) places[at] = place[c];
+          if constexpr (kWithIndices) indices[at] = index[c];
         }
       }
   });
 }
 
 /// All channels of one window at a time, for channels that lie together.
-template <class T, bool kPlaces>
-void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* places) {
+template <class T, bool kWithIndices>
+void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* indices) {
   const ImageStrides i = s.in(), o = s.out();
   const int64_t work = s.out_width * s.kernel_height * s.kernel_width * s.channels;
   const auto window = [&](int64_t image, int64_t r, int64_t c) {
@@ -111,38 +112,39 @@ void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* p
     const int64_t nearest = std::clamp<int64_t>(h0, 0, s.height - 1) * s.width +
                             std::clamp<int64_t>(w0, 0, s.width - 1);
     constexpr bool kFloats = std::is_same_v<T, float>;
-    if constexpr (kFloats || (sizeof(T) == 1 && !kPlaces && !std::is_same_v<T, bool>))
-      if (s.kernel_height * s.kernel_width <= kRows && h1 > std::max<int64_t>(0, h0) &&
+    if constexpr (kFloats || (sizeof(T) == 1 && !kWithIndices && !std::is_same_v<T, bool>))
+      if (s.kernel_height * s.kernel_width <= kMaxWindow && h1 > std::max<int64_t>(0, h0) &&
           w1 > std::max<int64_t>(0, w0)) {
-        const T* rows[kRows];
-        int32_t numbers[kRows];
+        const T* rows[kMaxWindow];
+        int32_t row_indices[kMaxWindow];
         int64_t count = 0;
         for (int64_t h = std::max<int64_t>(0, h0); h < h1; ++h)
           for (int64_t w = std::max<int64_t>(0, w0); w < w1; ++w, ++count) {
             rows[count] = input + image * i.batch + h * i.row + w * i.column;
-            numbers[count] = static_cast<int32_t>(h * s.width + w);
+            row_indices[count] = static_cast<int32_t>(h * s.width + w);
           }
         const int64_t at = image * o.batch + r * o.row + c * o.column;
         if constexpr (kFloats)
-          largest_of_rows(rows, numbers, count, s.channels, output + at,
-                          kPlaces ? places + at : nullptr);
+          max_of_rows(rows, row_indices, count, s.channels, output + at,
+                      kWithIndices ? indices + at : nullptr);
         else
-          largest_of_rows(rows, count, s.channels, output + at);
+          max_of_rows(rows, count, s.channels, output + at);
         return;
       }
-    Compared<T> value[kColumns];
-    int32_t place[kColumns];
+    CompareType<T> value[kColumns];
+    int32_t index[kColumns];
     for (int64_t first = 0; first < s.channels; first += kColumns) {
       const int64_t n = std::min(kColumns, s.channels - first);
-      std::fill_n(value, n, lowest<Compared<T>>());
-      if constexpr (kPlaces) std::fill_n(place, n, static_cast<int32_t>(nearest));
+      std::fill_n(value, n, lowest<CompareType<T>>());
+      if constexpr (kWithIndices) std::fill_n(index, n, static_cast<int32_t>(nearest));
       for (int64_t h = std::max<int64_t>(0, h0); h < h1; ++h)
         for (int64_t w = std::max<int64_t>(0, w0); w < w1; ++w)
-          take_larger<T, 1, kPlaces>(input + image * i.batch + h * i.row + w * i.column + first, 1,
-                                     n, static_cast<int32_t>(h * s.width + w), 0, value, place);
+          update_max<T, 1, kWithIndices>(input + image * i.batch + h * i.row + w * i.column + first,
+                                         1, n, static_cast<int32_t>(h * s.width + w), 0, value,
+                                         index);
       const int64_t at = image * o.batch + r * o.row + c * o.column + first;
       for (int64_t k = 0; k < n; ++k) output[at + k] = static_cast<T>(value[k]);
-      if constexpr (kPlaces) std::copy_n(place, n, places + at);
+      if constexpr (kWithIndices) std::copy_n(index, n, indices + at);
     }
   };
   parallel_for(s.batch * s.out_height, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
@@ -153,19 +155,20 @@ void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* p
                });
 }
 
-template <class T, bool kPlaces>
+template <class T, bool kWithIndices>
 std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
   return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
     const auto pool =
-        s.channels_last ? &max_pool_channels<T, kPlaces> : &max_pool_planes<T, kPlaces>;
+        s.channels_last ? &max_pool_channels<T, kWithIndices> : &max_pool_planes<T, kWithIndices>;
     pool(s, static_cast<const T*>(operands[0]), static_cast<T*>(results[0]),
          static_cast<int32_t*>(results[1]));
   });
 }
 
 /// One plane of windows of 2 x 2 side by side; false if a place lies outside its window.
-bool spread_plane(const PoolShape& s, const float* grad, const int32_t* places, float* out) {
-  if (!spread_to_squares(grad, places, s.out_height, s.out_width, static_cast<int32_t>(s.width),
+bool max_pool_2x2_grad_plane(const PoolShape& s, const float* grad, const int32_t* indices,
+                             float* out) {
+  if (!max_pool_2x2_grad(grad, indices, s.out_height, s.out_width, static_cast<int32_t>(s.width),
                          out))
     return false;
   // What is left on the right and below.
@@ -178,21 +181,23 @@ bool spread_plane(const PoolShape& s, const float* grad, const int32_t* places, 
 
 /// Channels that lie together, window by window: what a thread adds to stays in its cache.
 template <class T, class C>
-void spread_channels(const PoolShape& s, const T* grad, const int32_t* places, C* sums) {
-  constexpr int64_t kTogether = 64;  // channels of one task
+void scatter_channels(const PoolShape& s, const T* grad, const int32_t* indices, C* sums) {
+  constexpr int64_t kChannelsPerTask = 64;  // channels of one task
   const ImageStrides i = s.in(), o = s.out();
-  const int64_t blocks = (s.channels + kTogether - 1) / kTogether, pixels = s.height * s.width;
+  const int64_t blocks = (s.channels + kChannelsPerTask - 1) / kChannelsPerTask,
+                pixels = s.height * s.width;
   parallel_for(s.batch * blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t first = task % blocks * kTogether, n = std::min(kTogether, s.channels - first);
+      const int64_t first = task % blocks * kChannelsPerTask,
+                    n = std::min(kChannelsPerTask, s.channels - first);
       C* const to = sums + task / blocks * i.batch + first;
       for (int64_t p = 0; p < pixels; ++p) std::fill_n(to + p * s.channels, n, C(0));
       for (int64_t window = 0; window < s.out_height * s.out_width; ++window) {
         const int64_t at = task / blocks * o.batch + window * s.channels + first;
         for (int64_t k = 0; k < n; ++k) {
-          const int64_t place = places[at + k];
-          if (place < 0 || place >= pixels) continue;
-          C& sum = to[place * s.channels + k];
+          const int64_t index = indices[at + k];
+          if (index < 0 || index >= pixels) continue;
+          C& sum = to[index * s.channels + k];
           sum = static_cast<C>(sum + static_cast<C>(grad[at + k]));
         }
       }
@@ -212,27 +217,27 @@ std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
         C* sums = reinterpret_cast<C*>(context.scratch);
         if constexpr (kDirect) sums = static_cast<C*>(results[0]);
         if (s.channels_last) {
-          spread_channels(s, static_cast<const T*>(operands[0]),
-                          static_cast<const int32_t*>(operands[1]), sums);
+          scatter_channels(s, static_cast<const T*>(operands[0]),
+                           static_cast<const int32_t*>(operands[1]), sums);
           if constexpr (!kDirect)
             convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
           return;
         }
         const bool planes = kDirect;
         // Most likely of windows of 2 x 2; the places tell.
-        const bool halved = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
+        const bool maybe_2x2 = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
         if (!planes) std::fill_n(sums, pixels, C(0));
-        s.planes(s.height * s.width, [&](int64_t to, int64_t from) {
+        s.for_each_plane(s.height * s.width, [&](int64_t to, int64_t from) {
           const T* const grad = static_cast<const T*>(operands[0]) + from;
           const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + from;
           if constexpr (std::is_same_v<T, float>)
-            if (planes && halved && spread_plane(s, grad, mask, sums + to)) return;
+            if (planes && maybe_2x2 && max_pool_2x2_grad_plane(s, grad, mask, sums + to)) return;
           if (planes) std::fill_n(sums + to, s.height * s.width, C(0));
           for (int64_t r = 0; r < s.out_height; ++r)
             for (int64_t c = 0; c < s.out_width; ++c) {
-              const int64_t at = r * o.row + c * o.column, place = mask[at];
-              if (place < 0 || place >= s.height * s.width) continue;
-              C& sum = sums[to + place / s.width * i.row + place % s.width * i.column];
+              const int64_t at = r * o.row + c * o.column, index = mask[at];
+              if (index < 0 || index >= s.height * s.width) continue;
+              C& sum = sums[to + index / s.width * i.row + index % s.width * i.column];
               sum = static_cast<C>(sum + static_cast<C>(grad[at]));
             }
         });
@@ -246,15 +251,15 @@ template <class T>
 std::unique_ptr<Kernel> max_pool_take(const PoolShape& s) {
   return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {
     const ImageStrides i = s.in(), o = s.out();
-    s.planes(s.out_height * s.out_width, [&](int64_t from, int64_t to) {
+    s.for_each_plane(s.out_height * s.out_width, [&](int64_t from, int64_t to) {
       const T* const x = static_cast<const T*>(operands[0]) + from;
       const int32_t* const mask = static_cast<const int32_t*>(operands[1]) + to;
       T* const out = static_cast<T*>(results[0]) + to;
       for (int64_t r = 0; r < s.out_height; ++r)
         for (int64_t c = 0; c < s.out_width; ++c) {
-          const int64_t at = r * o.row + c * o.column, place = mask[at];
-          const bool inside = place >= 0 && place < s.height * s.width;
-          out[at] = inside ? x[place / s.width * i.row + place % s.width * i.column] : T(0);
+          const int64_t at = r * o.row + c * o.column, index = mask[at];
+          const bool inside = index >= 0 && index < s.height * s.width;
+          out[at] = inside ? x[index / s.width * i.row + index % s.width * i.column] : T(0);
         }
     });
   });
@@ -265,20 +270,21 @@ std::unique_ptr<Kernel> avg_pool(const PoolShape& s, const Average& average) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   return make_kernel([s, average](const RunContext&, void* const* operands, void* const* results) {
     const ImageStrides i = s.in(), o = s.out();
-    s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width, [&](int64_t from,
-                                                                                int64_t to) {
-      const T* const x = static_cast<const T*>(operands[0]) + from;
-      T* const out = static_cast<T*>(results[0]) + to;
-      for (int64_t r = 0; r < s.out_height; ++r)
-        for (int64_t c = 0; c < s.out_width; ++c) {
-          const Window window = average.at(s, r, c);
-          C sum = 0;
-          for (int64_t h = window.first_h; h < window.last_h; ++h)
-            for (int64_t w = window.first_w; w < window.last_w; ++w)
-              sum += static_cast<C>(x[h * i.row + w * i.column]);
-          out[r * o.row + c * o.column] = static_cast<T>(sum / static_cast<C>(window.divisor));
-        }
-    });
+    s.for_each_plane(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
+                     [&](int64_t from, int64_t to) {
+                       const T* const x = static_cast<const T*>(operands[0]) + from;
+                       T* const out = static_cast<T*>(results[0]) + to;
+                       for (int64_t r = 0; r < s.out_height; ++r)
+                         for (int64_t c = 0; c < s.out_width; ++c) {
+                           const PoolWindow window = average.at(s, r, c);
+                           C sum = 0;
+                           for (int64_t h = window.first_h; h < window.last_h; ++h)
+                             for (int64_t w = window.first_w; w < window.last_w; ++w)
+                               sum += static_cast<C>(x[h * i.row + w * i.column]);
+                           out[r * o.row + c * o.column] =
+                               static_cast<T>(sum / static_cast<C>(window.divisor));
+                         }
+                     });
   });
 }
 
@@ -293,19 +299,19 @@ std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average
         C* sums = reinterpret_cast<C*>(context.scratch);
         if constexpr (kDirect) sums = static_cast<C*>(results[0]);
         std::fill_n(sums, pixels, C(0));
-        s.planes(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
-                 [&](int64_t to, int64_t from) {
-                   const T* const grad = static_cast<const T*>(operands[0]) + from;
-                   for (int64_t r = 0; r < s.out_height; ++r)
-                     for (int64_t c = 0; c < s.out_width; ++c) {
-                       const Window window = average.at(s, r, c);
-                       const C part = static_cast<C>(grad[r * o.row + c * o.column]) /
-                                      static_cast<C>(window.divisor);
-                       for (int64_t h = window.first_h; h < window.last_h; ++h)
-                         for (int64_t w = window.first_w; w < window.last_w; ++w)
-                           sums[to + h * i.row + w * i.column] += part;
-                     }
-                 });
+        s.for_each_plane(s.out_height * s.out_width * s.kernel_height * s.kernel_width,
+                         [&](int64_t to, int64_t from) {
+                           const T* const grad = static_cast<const T*>(operands[0]) + from;
+                           for (int64_t r = 0; r < s.out_height; ++r)
+                             for (int64_t c = 0; c < s.out_width; ++c) {
+                               const PoolWindow window = average.at(s, r, c);
+                               const C part = static_cast<C>(grad[r * o.row + c * o.column]) /
+                                              static_cast<C>(window.divisor);
+                               for (int64_t h = window.first_h; h < window.last_h; ++h)
+                                 for (int64_t w = window.first_w; w < window.last_w; ++w)
+                                   sums[to + h * i.row + w * i.column] += part;
+                             }
+                         });
         if constexpr (!kDirect)
           convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
       },
@@ -315,7 +321,8 @@ std::unique_ptr<Kernel> avg_pool_grad(const PoolShape& s, const Average& average
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
-  if (request.operands[0].dtype == DType::kF16) return widened(request, prepare_max_pool2d);
+  if (request.operands[0].dtype == DType::kF16)
+    return upcast_to_float32(request, prepare_max_pool2d);
   const MaxPool2dAttrs attrs(request.attrs);
   PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
   if (request.results[1].present && shape.height * shape.width > INT32_MAX)

@@ -31,13 +31,13 @@ void PoolShape::windows(const AttrValue& kernel_size, const AttrValue& stride,
   right = pads[3];
 }
 
-Window Average::at(const PoolShape& s, int64_t row, int64_t column) const {
+PoolWindow Average::at(const PoolShape& s, int64_t row, int64_t column) const {
   const int64_t h0 = row * s.stride_height - s.top, w0 = column * s.stride_width - s.left;
   // A window that ceil_mode adds counts only the part in the padded input.
   const int64_t h1 = std::min(h0 + s.kernel_height, s.height + s.bottom);
   const int64_t w1 = std::min(w0 + s.kernel_width, s.width + s.right);
-  Window w{std::max<int64_t>(0, h0), std::min(s.height, h1), std::max<int64_t>(0, w0),
-           std::min(s.width, w1), divisor};
+  PoolWindow w{std::max<int64_t>(0, h0), std::min(s.height, h1), std::max<int64_t>(0, w0),
+               std::min(s.width, w1), divisor};
   if (divisor == 0) {
     const int64_t inside =
         std::max<int64_t>(0, w.last_h - w.first_h) * std::max<int64_t>(0, w.last_w - w.first_w);

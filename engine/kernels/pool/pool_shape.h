@@ -21,7 +21,7 @@ struct PoolShape {
                std::string_view op);
 
   /// True for windows of 2 x 2 side by side that all lie inside.
-  bool halves() const {
+  bool is_2x2_stride_2() const {
     return kernel_height == 2 && kernel_width == 2 && stride_height == 2 && stride_width == 2 &&
            top == 0 && left == 0 && 2 * out_height <= height && 2 * out_width <= width;
   }
@@ -33,7 +33,7 @@ struct PoolShape {
 
   /// Calls `body(input offset, output offset)` for every plane, from several threads.
   template <class Body>
-  void planes(int64_t work, Body body) const {
+  void for_each_plane(int64_t work, Body body) const {
     const ImageStrides i = in(), o = out();
     parallel_for(batch * channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
                  [&](int64_t begin, int64_t end) {
@@ -45,7 +45,7 @@ struct PoolShape {
 };
 
 /// The part of a window inside the input, and what its sum is divided by.
-struct Window {
+struct PoolWindow {
   int64_t first_h, last_h, first_w, last_w;
   double divisor;
 };
@@ -55,7 +55,7 @@ struct Average {
   bool exclusive;  ///< by the elements inside the input alone
   double divisor;  ///< 0: the window's size
 
-  Window at(const PoolShape& s, int64_t row, int64_t column) const;
+  PoolWindow at(const PoolShape& s, int64_t row, int64_t column) const;
 };
 
 }  // namespace paddle::cpu

@@ -46,38 +46,39 @@ void cover(int64_t n, Body body) {
   return with(hn::CappedTag<float, 1>());
 }
 
-template <bool kPlaces, class D>
+template <bool kWithIndices, class D>
 void squares(D d, const float* top, const float* bottom, int64_t j, int32_t first, int32_t width,
-             float* out, int32_t* places) {
+             float* out, int32_t* indices) {
   const hn::Rebind<int32_t, D> di;
   hn::Vec<D> value, b, c, e;
   hn::LoadInterleaved2(d, top + 2 * j, value, b);
   hn::LoadInterleaved2(d, bottom + 2 * j, c, e);
-  if constexpr (!kPlaces) return hn::StoreU(larger(larger(value, b), larger(c, e)), d, out + j);
+  if constexpr (!kWithIndices)
+    return hn::StoreU(larger(larger(value, b), larger(c, e)), d, out + j);
   const auto here = corners(di, first, j);
-  auto place = here;
+  auto index = here;
   const auto take = [&](hn::Vec<D> x, int32_t step) {
     const auto better = hn::Or(hn::Gt(x, value), hn::IsNaN(x));
     value = hn::IfThenElse(better, x, value);
-    place = hn::IfThenElse(hn::RebindMask(di, better), hn::Add(here, hn::Set(di, step)), place);
+    index = hn::IfThenElse(hn::RebindMask(di, better), hn::Add(here, hn::Set(di, step)), index);
   };
   take(b, 1);
   take(c, width);
   take(e, width + 1);
   hn::StoreU(value, d, out + j);
-  hn::StoreU(place, di, places + j);
+  hn::StoreU(index, di, indices + j);
 }
 
 #if HWY_TARGET == HWY_SCALAR
-bool spread(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
+bool spread(const float* grad, const int32_t* indices, int64_t rows, int64_t n, int32_t width,
             float* out) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < n; ++j) {
-      const int64_t corner = 2 * (r * width + j), place = places[r * n + j];
+      const int64_t corner = 2 * (r * width + j), index = indices[r * n + j];
       bool inside = false;
       for (const int64_t at : {corner, corner + 1, corner + width, corner + width + 1}) {
-        out[at] = place == at ? grad[r * n + j] : 0;
-        inside |= place == at;
+        out[at] = index == at ? grad[r * n + j] : 0;
+        inside |= index == at;
       }
       if (!inside) return false;
     }
@@ -88,7 +89,7 @@ bool spread(const float* grad, const int32_t* places, int64_t rows, int64_t n, i
 /// upper row and of its lower one. Half a vector of squares at a time, the last ones moved back
 /// over those before them; kWhole: there are as many.
 template <bool kWhole>
-bool spread(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
+bool spread(const float* grad, const int32_t* indices, int64_t rows, int64_t n, int32_t width,
             float* out) {
   const hn::ScalableTag<float> d;
   const hn::ScalableTag<int32_t> di;
@@ -108,13 +109,13 @@ bool spread(const float* grad, const int32_t* places, int64_t rows, int64_t n, i
       const int64_t corner = 2 * (r * width + at);
       const auto from =
           kWhole ? hn::LoadU(half, grad + square) : hn::MaskedLoad(some, half, grad + square);
-      const auto from_i = kWhole ? hn::LoadU(half_i, places + square)
-                                 : hn::MaskedLoad(some_i, half_i, places + square);
+      const auto from_i = kWhole ? hn::LoadU(half_i, indices + square)
+                                 : hn::MaskedLoad(some_i, half_i, indices + square);
       const auto value = hn::TableLookupLanes(hn::ZeroExtendVector(d, from), twice);
-      const auto place = hn::TableLookupLanes(hn::ZeroExtendVector(di, from_i), twice_i);
+      const auto index = hn::TableLookupLanes(hn::ZeroExtendVector(di, from_i), twice_i);
       const auto row = [&](int64_t first) {
         const auto here = hn::RebindMask(
-            d, hn::Eq(place, hn::Add(number, hn::Set(di, static_cast<int32_t>(first)))));
+            d, hn::Eq(index, hn::Add(number, hn::Set(di, static_cast<int32_t>(first)))));
         const auto pixels = hn::IfThenElseZero(here, value);
         if constexpr (kWhole)
           hn::StoreU(pixels, d, out + first);
@@ -135,49 +136,49 @@ void rows_loop(const T* const* rows, int64_t count, int64_t n, T* out) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    auto most = hn::LoadU(d, rows[0] + i);
-    for (int64_t k = 1; k < count; ++k) most = hn::Max(most, hn::LoadU(d, rows[k] + i));
-    hn::StoreU(most, d, out + i);
+    auto best = hn::LoadU(d, rows[0] + i);
+    for (int64_t k = 1; k < count; ++k) best = hn::Max(best, hn::LoadU(d, rows[k] + i));
+    hn::StoreU(best, d, out + i);
   }
   for (; i < n; ++i) {
-    T most = rows[0][i];
-    for (int64_t k = 1; k < count; ++k) most = rows[k][i] > most ? rows[k][i] : most;
-    out[i] = most;
+    T best = rows[0][i];
+    for (int64_t k = 1; k < count; ++k) best = rows[k][i] > best ? rows[k][i] : best;
+    out[i] = best;
   }
 }
 
 /// Vectors of one width that fit between i and n; gives where they end.
 template <class D>
-int64_t float_rows(D d, const float* const* rows, const int32_t* numbers, int64_t count, int64_t i,
-                   int64_t n, float* out, int32_t* places) {
+int64_t float_rows(D d, const float* const* rows, const int32_t* row_indices, int64_t count,
+                   int64_t i, int64_t n, float* out, int32_t* indices) {
   const hn::Rebind<int32_t, D> di;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   for (; i + lanes <= n; i += lanes) {
-    auto most = hn::LoadU(d, rows[0] + i);
-    if (!places) {
-      for (int64_t k = 1; k < count; ++k) most = larger(most, hn::LoadU(d, rows[k] + i));
+    auto best = hn::LoadU(d, rows[0] + i);
+    if (!indices) {
+      for (int64_t k = 1; k < count; ++k) best = larger(best, hn::LoadU(d, rows[k] + i));
     } else {
-      auto place = hn::Set(di, numbers[0]);
+      auto index = hn::Set(di, row_indices[0]);
       for (int64_t k = 1; k < count; ++k) {
         const auto x = hn::LoadU(d, rows[k] + i);
-        const auto better = hn::Or(hn::Gt(x, most), hn::IsNaN(x));
-        most = hn::IfThenElse(better, x, most);
-        place = hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, numbers[k]), place);
+        const auto better = hn::Or(hn::Gt(x, best), hn::IsNaN(x));
+        best = hn::IfThenElse(better, x, best);
+        index = hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, row_indices[k]), index);
       }
-      hn::StoreU(place, di, places + i);
+      hn::StoreU(index, di, indices + i);
     }
-    hn::StoreU(most, d, out + i);
+    hn::StoreU(best, d, out + i);
   }
   return i;
 }
 
 }  // namespace
 
-void float_rows_loop(const float* const* rows, const int32_t* numbers, int64_t count, int64_t n,
-                     float* out, int32_t* places) {
-  int64_t i = float_rows(hn::ScalableTag<float>(), rows, numbers, count, 0, n, out, places);
-  i = float_rows(hn::CappedTag<float, 4>(), rows, numbers, count, i, n, out, places);
-  float_rows(hn::CappedTag<float, 1>(), rows, numbers, count, i, n, out, places);
+void float_rows_loop(const float* const* rows, const int32_t* row_indices, int64_t count, int64_t n,
+                     float* out, int32_t* indices) {
+  int64_t i = float_rows(hn::ScalableTag<float>(), rows, row_indices, count, 0, n, out, indices);
+  i = float_rows(hn::CappedTag<float, 4>(), rows, row_indices, count, i, n, out, indices);
+  float_rows(hn::CappedTag<float, 1>(), rows, row_indices, count, i, n, out, indices);
 }
 void unsigned_rows_loop(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
   rows_loop(rows, count, n, out);
@@ -186,27 +187,27 @@ void signed_rows_loop(const int8_t* const* rows, int64_t count, int64_t n, int8_
   rows_loop(rows, count, n, out);
 }
 
-void largest_of_squares_loop(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
-                             int32_t* places) {
+void max_pool_2x2_loop(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
+                       int32_t* indices) {
   for (int64_t r = 0; r < rows; ++r) {
     const float* const top = x + 2 * r * width;
     const auto first = static_cast<int32_t>(2 * r * width);
     cover(n, [&](auto d, int64_t j) {
-      if (places)
-        squares<true>(d, top, top + width, j, first, width, out + r * n, places + r * n);
+      if (indices)
+        squares<true>(d, top, top + width, j, first, width, out + r * n, indices + r * n);
       else
         squares<false>(d, top, top + width, j, first, width, out + r * n, nullptr);
     });
   }
 }
 
-bool spread_loop(const float* grad, const int32_t* places, int64_t rows, int64_t n, int32_t width,
-                 float* out) {
+bool max_pool_2x2_grad_loop(const float* grad, const int32_t* indices, int64_t rows, int64_t n,
+                            int32_t width, float* out) {
 #if HWY_TARGET == HWY_SCALAR
-  return spread(grad, places, rows, n, width, out);
+  return spread(grad, indices, rows, n, width, out);
 #else
   const bool whole = 2 * n >= static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
-  return (whole ? spread<true> : spread<false>)(grad, places, rows, n, width, out);
+  return (whole ? spread<true> : spread<false>)(grad, indices, rows, n, width, out);
 #endif
 }
 
@@ -216,32 +217,32 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paddle::cpu {
 
-HWY_EXPORT(largest_of_squares_loop);
-HWY_EXPORT(spread_loop);
+HWY_EXPORT(max_pool_2x2_loop);
+HWY_EXPORT(max_pool_2x2_grad_loop);
 HWY_EXPORT(float_rows_loop);
 HWY_EXPORT(unsigned_rows_loop);
 HWY_EXPORT(signed_rows_loop);
 
-void largest_of_rows(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
+void max_of_rows(const uint8_t* const* rows, int64_t count, int64_t n, uint8_t* out) {
   HWY_DYNAMIC_DISPATCH(unsigned_rows_loop)(rows, count, n, out);
 }
-void largest_of_rows(const int8_t* const* rows, int64_t count, int64_t n, int8_t* out) {
+void max_of_rows(const int8_t* const* rows, int64_t count, int64_t n, int8_t* out) {
   HWY_DYNAMIC_DISPATCH(signed_rows_loop)(rows, count, n, out);
 }
 
-void largest_of_rows(const float* const* rows, const int32_t* numbers, int64_t count, int64_t n,
-                     float* out, int32_t* places) {
-  HWY_DYNAMIC_DISPATCH(float_rows_loop)(rows, numbers, count, n, out, places);
+void max_of_rows(const float* const* rows, const int32_t* row_indices, int64_t count, int64_t n,
+                 float* out, int32_t* indices) {
+  HWY_DYNAMIC_DISPATCH(float_rows_loop)(rows, row_indices, count, n, out, indices);
 }
 
-void largest_of_squares(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
-                        int32_t* places) {
-  HWY_DYNAMIC_DISPATCH(largest_of_squares_loop)(x, width, rows, n, out, places);
+void max_pool_2x2(const float* x, int32_t width, int64_t rows, int64_t n, float* out,
+                  int32_t* indices) {
+  HWY_DYNAMIC_DISPATCH(max_pool_2x2_loop)(x, width, rows, n, out, indices);
 }
 
-bool spread_to_squares(const float* grad, const int32_t* places, int64_t rows, int64_t n,
+bool max_pool_2x2_grad(const float* grad, const int32_t* indices, int64_t rows, int64_t n,
                        int32_t width, float* out) {
-  return HWY_DYNAMIC_DISPATCH(spread_loop)(grad, places, rows, n, width, out);
+  return HWY_DYNAMIC_DISPATCH(max_pool_2x2_grad_loop)(grad, indices, rows, n, width, out);
 }
 
 }  // namespace paddle::cpu

@@ -10,11 +10,11 @@ namespace paddle::cpu {
 
 /// True if bytes are multiplied with these int8 weights faster than floats, whatever the type of
 /// the bytes: matrices, and windows of images over several channels.
-bool multiplies_in_pairs(const Array& weight);
+bool int16_gemm_is_faster(const Array& weight);
 
 /// The number of this type at `value`.
-float number_at(const void* value, DType dtype);
+float read_scalar(const void* value, DType dtype);
 /// The least and the greatest integer of 8 or 16 bits that values are quantised to.
-std::pair<float, float> range_of_steps(DType dtype);
+std::pair<float, float> integer_range(DType dtype);
 
 }  // namespace paddle::cpu

@@ -30,10 +30,10 @@ int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Sums())); }
 
 #if HWY_TARGET == HWY_SCALAR
 
-template <int kPart>
+template <int kBlockRows>
 void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs,
              const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch) {
-  for (int64_t r = 0; r < kPart; ++r)
+  for (int64_t r = 0; r < kBlockRows; ++r)
     for (int64_t c = 0; c < 2 * lanes(); ++c) {
       int32_t sum = begin[r * begin_pitch + c];
       for (int64_t p = 0; p < pairs; ++p)
@@ -47,15 +47,15 @@ void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs
 
 using Pairs = hn::RepartitionToNarrow<Sums>;
 
-template <int kPart>
+template <int kBlockRows>
 void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs,
              const int32_t* begin, int64_t begin_pitch, int32_t* sums, int64_t sums_pitch) {
   const Sums d;
   const Pairs narrow;
   const hn::Rebind<int8_t, Pairs> bytes;
-  hn::Vec<Sums> sum[kPart][2];
+  hn::Vec<Sums> sum[kBlockRows][2];
 #pragma GCC unroll 6
-  for (int r = 0; r < kPart; ++r) {
+  for (int r = 0; r < kBlockRows; ++r) {
     sum[r][0] = hn::LoadU(d, begin + r * begin_pitch);
     sum[r][1] = hn::LoadU(d, begin + r * begin_pitch + lanes());
   }
@@ -64,7 +64,7 @@ void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs
     const auto left = hn::PromoteTo(narrow, hn::LoadU(bytes, panel));
     const auto right = hn::PromoteTo(narrow, hn::LoadU(bytes, panel + 2 * lanes()));
 #pragma GCC unroll 6
-    for (int r = 0; r < kPart; ++r) {
+    for (int r = 0; r < kBlockRows; ++r) {
       int32_t pair;
       std::memcpy(&pair, x + r * pitch + 2 * p, sizeof(pair));
       const auto both = hn::BitCast(narrow, hn::Set(d, pair));
@@ -73,7 +73,7 @@ void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs
     }
   }
 #pragma GCC unroll 6
-  for (int r = 0; r < kPart; ++r) {
+  for (int r = 0; r < kBlockRows; ++r) {
     hn::StoreU(sum[r][0], d, sums + r * sums_pitch);
     hn::StoreU(sum[r][1], d, sums + r * sums_pitch + lanes());
   }
@@ -96,7 +96,7 @@ void tile(const int16_t* x, int64_t pitch, int64_t rows, const int8_t* panel, in
 }
 
 template <class T>
-void widen(const T* x, int64_t n, int16_t zero, int16_t* to) {
+void load_centered(const T* x, int64_t n, int16_t zero, int16_t* to) {
   const Wide d;
   const hn::Rebind<T, Wide> from;
   const auto origin = hn::Set(d, zero);
@@ -114,7 +114,7 @@ void widen(const T* x, int64_t n, int16_t zero, int16_t* to) {
 
 /// Bytes or floats as a vector of floats.
 template <class T>
-HWY_INLINE auto as_floats(const T* x) {
+HWY_INLINE auto load_as_float(const T* x) {
   const Floats d;
   if constexpr (std::is_same_v<T, float>) {
     return hn::LoadU(d, x);
@@ -127,11 +127,11 @@ HWY_INLINE auto as_floats(const T* x) {
 /// As quantize bounds, in steps but for the zero point, before they are rounded: bounds are whole
 /// numbers. NaN gives the least.
 template <class V>
-HWY_INLINE V in_steps(V x, const QuantizedSteps& s) {
+HWY_INLINE V to_grid(V x, const IntegerGrid& s) {
   const Floats d;
-  const auto least = hn::Set(d, s.least);
+  const auto min = hn::Set(d, s.min);
   const auto v = hn::Mul(x, hn::Set(d, s.inverse));
-  return hn::Min(hn::IfThenElse(hn::Gt(v, least), v, least), hn::Set(d, s.greatest));
+  return hn::Min(hn::IfThenElse(hn::Gt(v, min), v, min), hn::Set(d, s.max));
 }
 
 /// Stores x, rounded to even, plus `zero`, which is a whole number that T holds.
@@ -149,14 +149,14 @@ HWY_INLINE void store_integers(V x, int32_t zero, T* to) {
 
 /// One vector; `Residual` is void where there is none.
 template <class Residual, class T>
-HWY_INLINE void finish_vector(const int32_t* sums, const float* scale, const float* bias,
-                              const Residual* residual, const QuantizedFinish& f, T* to) {
+HWY_INLINE void requantize_vector(const int32_t* sums, const float* scale, const float* bias,
+                                  const Residual* residual, const RequantizeParams& f, T* to) {
   const Floats d;
   auto v = hn::Mul(hn::ConvertTo(d, hn::LoadU(Sums(), sums)), hn::LoadU(d, scale));
   if (bias) v = hn::Add(v, hn::LoadU(d, bias));
-  if (f.step.scale > 0) v = hn::Mul(hn::Round(in_steps(v, f.step)), hn::Set(d, f.step.scale));
+  if (f.step.scale > 0) v = hn::Mul(hn::Round(to_grid(v, f.step)), hn::Set(d, f.step.scale));
   if constexpr (!std::is_void_v<Residual>)
-    v = hn::MulAdd(as_floats(residual), hn::Set(d, f.residual_scale),
+    v = hn::MulAdd(load_as_float(residual), hn::Set(d, f.residual_scale),
                    hn::Add(v, hn::Set(d, f.residual_shift)));
   if constexpr (std::is_same_v<T, float>) {
     if (f.bounded) {
@@ -166,21 +166,21 @@ HWY_INLINE void finish_vector(const int32_t* sums, const float* scale, const flo
     }
     hn::StoreU(v, d, to);
   } else {
-    store_integers(in_steps(v, f.out), f.out_zero, to);
+    store_integers(to_grid(v, f.out), f.out_zero, to);
   }
 }
 
 template <class Residual, class T>
-void finish(const QuantizedTile& tile, const QuantizedFinish& finish, const float* scale,
-            const float* bias, const void* residual, void* to) {
+void requantize(const AccumulatorTile& tile, const RequantizeParams& requantize, const float* scale,
+                const float* bias, const void* residual, void* to) {
   using Item = std::conditional_t<std::is_void_v<Residual>, char, Residual>;
-  const QuantizedFinish f = finish;  // of which results, whatever their type, are no part
+  const RequantizeParams f = requantize;  // of which results, whatever their type, are no part
   const auto one = [&f](const int32_t* s, const float* factor, const float* shift, const Item* r,
                         T* y) {
     if constexpr (std::is_void_v<Residual>)
-      finish_vector<void>(s, factor, shift, nullptr, f, y);
+      requantize_vector<void>(s, factor, shift, nullptr, f, y);
     else
-      finish_vector(s, factor, shift, r, f, y);
+      requantize_vector(s, factor, shift, r, f, y);
   };
   const int64_t n = tile.columns, whole = n / lanes() * lanes();
   constexpr size_t kLanes = hn::MaxLanes(Sums());
@@ -207,22 +207,22 @@ void finish(const QuantizedTile& tile, const QuantizedFinish& finish, const floa
 }
 
 template <class T>
-constexpr std::array<QuantizedFinishLoop, 4> finish_loops() {
-  return {finish<void, T>, finish<uint8_t, T>, finish<int8_t, T>, finish<float, T>};
+constexpr std::array<RequantizeLoop, 4> requantize_loops() {
+  return {requantize<void, T>, requantize<uint8_t, T>, requantize<int8_t, T>, requantize<float, T>};
 }
 
 }  // namespace
 
-const QuantizedLoops* quantized_loops_of() {
-  static const QuantizedLoops loops = {
+const Int16GemmLoops* int16_gemm_loops_of_target() {
+  static const Int16GemmLoops loops = {
       .columns = 2 * lanes(),
       .rows = kRows,
       .tile = tile,
-      .widen_u8 = widen<uint8_t>,
-      .widen_i8 = widen<int8_t>,
-      .to_u8 = finish_loops<uint8_t>(),
-      .to_i8 = finish_loops<int8_t>(),
-      .to_f32 = finish_loops<float>(),
+      .widen_u8 = load_centered<uint8_t>,
+      .widen_i8 = load_centered<int8_t>,
+      .to_u8 = requantize_loops<uint8_t>(),
+      .to_i8 = requantize_loops<int8_t>(),
+      .to_f32 = requantize_loops<float>(),
   };
   return &loops;
 }
@@ -233,9 +233,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paddle::cpu {
 
-HWY_EXPORT(quantized_loops_of);
+HWY_EXPORT(int16_gemm_loops_of_target);
 
-const QuantizedLoops& quantized_loops() { return *HWY_DYNAMIC_DISPATCH(quantized_loops_of)(); }
+const Int16GemmLoops& int16_gemm_loops() {
+  return *HWY_DYNAMIC_DISPATCH(int16_gemm_loops_of_target)();
+}
 
 }  // namespace paddle::cpu
 #endif

@@ -10,24 +10,24 @@ namespace paddle::cpu {
 
 /// Integers that stand for integer * scale, between two of them; what a zero point adds is left
 /// out.
-struct QuantizedSteps {
+struct IntegerGrid {
   float scale = 0;    ///< 0 where there are none
   float inverse = 0;  ///< of the scale
-  float least = 0, greatest = 0;
+  float min = 0, max = 0;
 };
 
 /// What is done to sums times their column's scale plus its bias, in this order.
-struct QuantizedFinish {
-  QuantizedSteps step;                           ///< that they are rounded to
+struct RequantizeParams {
+  IntegerGrid step;                              ///< that they are rounded to
   float residual_scale = 1, residual_shift = 0;  ///< residual * scale + shift is added
   bool bounded = false;                          ///< by low and high
   float low = 0, high = 0;
-  QuantizedSteps out;  ///< of results of bytes, with their bounds
+  IntegerGrid out;  ///< of results of bytes, with their bounds
   int32_t out_zero = 0;
 };
 
 /// Sums of some rows and columns.
-struct QuantizedTile {
+struct AccumulatorTile {
   const int32_t* sums;
   int64_t sums_pitch;
   int64_t rows, columns;
@@ -36,11 +36,11 @@ struct QuantizedTile {
 
 /// to[row, column] from the tile's sums, scale[column], bias[column] (null for 0) and
 /// residual[row, column].
-using QuantizedFinishLoop = void (*)(const QuantizedTile& tile, const QuantizedFinish& finish,
-                                     const float* scale, const float* bias, const void* residual,
-                                     void* to);
+using RequantizeLoop = void (*)(const AccumulatorTile& tile, const RequantizeParams& requantize,
+                                const float* scale, const float* bias, const void* residual,
+                                void* to);
 
-struct QuantizedLoops {
+struct Int16GemmLoops {
   int64_t columns;  ///< of a panel: of two vectors of sums
   int64_t rows;     ///< that are computed at once, at most
   /// sums[row, column] of a panel = begin[row, column] + the sum over pairs of x[row, pair, 2] *
@@ -51,9 +51,9 @@ struct QuantizedLoops {
   void (*widen_u8)(const uint8_t* x, int64_t n, int16_t zero, int16_t* to);
   void (*widen_i8)(const int8_t* x, int64_t n, int16_t zero, int16_t* to);
   /// By results; in each without a residual, and with one of u8, i8 and f32.
-  std::array<QuantizedFinishLoop, 4> to_u8, to_i8, to_f32;
+  std::array<RequantizeLoop, 4> to_u8, to_i8, to_f32;
 };
 
-const QuantizedLoops& quantized_loops();
+const Int16GemmLoops& int16_gemm_loops();
 
 }  // namespace paddle::cpu

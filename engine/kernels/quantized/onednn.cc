@@ -14,32 +14,32 @@
 namespace paddle::onednn {
 namespace {
 
-constexpr int64_t kNearBytes = int64_t{1} << 20;  // of a residual that a second-level cache holds
+constexpr int64_t kCachedResidualBytes = int64_t{1}
+                                         << 20;  // of a residual that a second-level cache holds
 
 /// Windows along all axes of volumes, one for each channel: oneDNN's code for them is slower than
 /// that on floats.
-bool are_windows_of_volumes_per_channel(const Dims& weight) {
+bool is_depthwise_3d(const Dims& weight) {
   return weight.size() == 5 && weight[1] == 1 && weight[2] > 1 && weight[3] * weight[4] > 1;
 }
 
 /// True if the primitives multiply integers of type `x` with these weights exactly, and faster than
 /// floats.
-bool multiplies_exactly(DType x, const Array& weight) {
-  if (are_windows_of_volumes_per_channel(weight.shape)) return false;
-  if (sums_bytes_exactly()) return true;
+bool int8_is_exact(DType x, const Array& weight) {
+  if (is_depthwise_3d(weight.shape)) return false;
+  if (has_vnni()) return true;
   // Pairs of products of bytes in 16 bits: 2 * 255 * 64 is the largest that fits.
-  if (!multiplies_bytes() || x != DType::kU8) return false;
+  if (!has_int8_simd() || x != DType::kU8) return false;
   const Array packed = weight.contiguous();
   const int8_t* const values = packed.data<int8_t>();
   return std::all_of(values, values + packed.size(), [](int8_t v) { return v >= -64 && v <= 64; });
 }
 
 /// What the processor multiplies exactly.
-bool computes(const KernelRequest& request) {
+bool is_supported(const KernelRequest& request) {
   const Layout &x = request.operands[q::kX], &weight = request.operands[q::kWeight];
   if (x.size() == 0) return false;
-  return sums_bytes_exactly() ||
-         (weight.constant && multiplies_exactly(x.dtype, cpu::constant_of(weight)));
+  return has_vnni() || (weight.constant && int8_is_exact(x.dtype, cpu::constant_of(weight)));
 }
 
 /// The same layout of values of another type.
@@ -50,70 +50,72 @@ Desc with_type(Desc desc, Type type) {
 
 }  // namespace
 
-bool takes_integers(DType x, const Array& weight) {
-  return cpu::multiplies_in_pairs(weight) || multiplies_exactly(x, weight);
+bool int8_weights_are_faster(DType x, const Array& weight) {
+  return cpu::int16_gemm_is_faster(weight) || int8_is_exact(x, weight);
 }
 
 std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
   if (request.results[0].size() == 0) return nothing_to_do();
-  if (!computes(request)) return nullptr;
+  if (!is_supported(request)) return nullptr;
   const QuantizedConvAttrs attrs(request.attrs);
   const Layout &image = request.operands[q::kX], &result = request.results[0];
-  cpu::ConvShape s = as_images(cpu::ConvShape::of(
+  cpu::ConvShape s = fold_to_2d(cpu::ConvShape::of(
       request.op, request.attrs, image.shape, request.operands[q::kWeight].shape, result.shape));
-  Finish finish(request, attrs.step_dtype, attrs.low, attrs.high);
-  if (!finish.read()) return nullptr;
-  const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.depth() / 4);
+  RequantizePostOps requantize(request, attrs.step_dtype, attrs.low, attrs.high);
+  if (!requantize.read()) return nullptr;
+  const bool serial = is_small(s.batch * s.out_channels * s.positions() * s.window_size() / 4);
   const SerialScope scope(serial);
 
   auto program = std::make_unique<Program>();
   // A residual is brought near image by image where all of it is too large to stay there.
   const Layout& residual = request.operands[q::kResidual];
-  const bool apart = s.channels_last && residual.present && result.size() > kNearBytes;
+  const bool apart = s.channels_last && residual.present && result.size() > kCachedResidualBytes;
   const int64_t parts = apart ? s.batch : 1;
   s.batch /= parts;
-  const ConvGeometry given(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
+  const ConvDescriptors given(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
   // Integers are computed with channels last; other images are brought there and back.
   s.channels_last = true;
-  const ConvGeometry last(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
+  const ConvDescriptors last(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
   Dims channel_dims(given.output.dims().size(), 1);
   channel_dims[1] = s.out_channels;
-  const dnnl::primitive_attr attributes = finish.attributes(*program, 1 << 1, channel_dims);
-  const Desc bias = finish.has_whole_bias() ? Desc({s.out_channels}, Type::s32, Tag::a) : Desc();
-  const Layout& whole_bias = request.operands[q::kBias];
-  if (finish.has_whole_bias() && whole_bias.size() != s.out_channels) return nullptr;
+  const dnnl::primitive_attr attributes = requantize.attributes(*program, 1 << 1, channel_dims);
+  const Desc bias =
+      requantize.has_int32_bias() ? Desc({s.out_channels}, Type::s32, Tag::a) : Desc();
+  const Layout& int32_bias = request.operands[q::kBias];
+  if (requantize.has_int32_bias() && int32_bias.size() != s.out_channels) return nullptr;
   using Forward = dnnl::convolution_forward;
-  const auto description = last.describe(
+  const auto description = last.select_implementation(
       Forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                    last.input, ConvGeometry::any(last.weight), bias, last.output, last.strides,
-                    last.dilations, last.before, last.after),
+                    last.input, ConvDescriptors::any(last.weight), bias, last.output, last.strides,
+                    last.dilations, last.padding_before, last.padding_after),
       attributes);
   if (!description) return nullptr;
 
-  const Slot w = program->convert_operand(request, q::kWeight, q::kWeight, given.weight,
-                                          description.weights_desc());
+  const MemoryRef w = program->prepack_operand(request, q::kWeight, q::kWeight, given.weight,
+                                               description.weights_desc());
   const bool direct = given.output == last.output;
-  const Slot scratchpad = program->scratch(description.scratchpad_desc());
+  const MemoryRef scratchpad = program->scratch(description.scratchpad_desc());
   for (int64_t part = 0; part < parts; ++part) {
     const size_t in_bytes = given.input.get_size(), out_bytes = given.output.get_size();
     const auto at = static_cast<size_t>(part);
-    const Slot x =
-        program->convert({Slot::kOperand, q::kX, at * in_bytes}, given.input, last.input);
-    const Slot y = direct ? Slot{Slot::kResult, 0, at * out_bytes} : program->scratch(last.output);
-    std::vector<Program::Argument> arguments = finish.arguments();
+    const MemoryRef x =
+        program->convert({MemoryRef::kOperand, q::kX, at * in_bytes}, given.input, last.input);
+    const MemoryRef y =
+        direct ? MemoryRef{MemoryRef::kResult, 0, at * out_bytes} : program->scratch(last.output);
+    std::vector<Program::Argument> arguments = requantize.arguments();
     arguments.insert(arguments.end(), {{DNNL_ARG_SRC, last.input, x},
                                        {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
                                        {DNNL_ARG_DST, last.output, y}});
-    if (finish.has_whole_bias())
-      arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
+    if (requantize.has_int32_bias())
+      arguments.push_back({DNNL_ARG_BIAS, bias, {MemoryRef::kOperand, q::kBias}});
     if (direct)
-      finish.begin(*program, at * out_bytes, out_bytes);
+      requantize.begin(*program, at * out_bytes, out_bytes);
     else if (residual.present)
-      program->reorder({Slot::kOperand, q::kResidual},
+      program->reorder({MemoryRef::kOperand, q::kResidual},
                        with_type(given.output, data_type(residual.dtype)), y,
                        with_type(last.output, data_type(residual.dtype)));
     program->add(Forward(description), description.scratchpad_desc(), scratchpad, arguments);
-    if (!direct) program->reorder(y, last.output, {Slot::kResult, 0}, given.output);
+    if (!direct) program->reorder(y, last.output, {MemoryRef::kResult, 0}, given.output);
   }
   program->set_name(description.impl_info_str());
   program->set_serial(serial);
@@ -122,41 +124,41 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
   if (request.results[0].size() == 0) return nothing_to_do();
-  if (!computes(request)) return nullptr;
+  if (!is_supported(request)) return nullptr;
   const QuantizedLinearAttrs attrs(request.attrs);
   const Layout &left = request.operands[q::kX], &right = request.operands[q::kWeight];
   const Layout& result = request.results[0];
   const int64_t depth = right.shape[0], columns = right.shape[1], rows = left.size() / depth;
-  Finish finish(request, attrs.step_dtype, attrs.low, attrs.high);
-  if (!finish.read()) return nullptr;
+  RequantizePostOps requantize(request, attrs.step_dtype, attrs.low, attrs.high);
+  if (!requantize.read()) return nullptr;
   const bool serial = is_small(rows * columns * depth / 4);
   const SerialScope scope(serial);
 
   auto program = std::make_unique<Program>();
-  const dnnl::primitive_attr attributes = finish.attributes(*program, 1 << 1, {1, columns});
+  const dnnl::primitive_attr attributes = requantize.attributes(*program, 1 << 1, {1, columns});
   const Desc x({rows, depth}, data_type(left.dtype), Tag::ab);
   const Desc weight({depth, columns}, Type::s8, Tag::ab);
   const Desc any_weight(weight.dims(), Type::s8, Tag::any);
   const Desc y({rows, columns}, data_type(result.dtype), Tag::ab);
   // One number for all is the same for each column.
   const Layout& bias_layout = request.operands[q::kBias];
-  if (finish.has_whole_bias() && bias_layout.size() != columns) return nullptr;
-  const Desc bias = finish.has_whole_bias() ? Desc({1, columns}, Type::s32, Tag::ab) : Desc();
-  const dnnl::matmul::primitive_desc description(finish.has_whole_bias()
+  if (requantize.has_int32_bias() && bias_layout.size() != columns) return nullptr;
+  const Desc bias = requantize.has_int32_bias() ? Desc({1, columns}, Type::s32, Tag::ab) : Desc();
+  const dnnl::matmul::primitive_desc description(requantize.has_int32_bias()
                                                      ? dnnl::matmul::desc(x, any_weight, bias, y)
                                                      : dnnl::matmul::desc(x, any_weight, y),
                                                  attributes, cpu_engine(), true);
   if (!description) return nullptr;
 
-  const Slot w =
-      program->convert_operand(request, q::kWeight, q::kWeight, weight, description.weights_desc());
-  std::vector<Program::Argument> arguments = finish.arguments();
-  arguments.insert(arguments.end(), {{DNNL_ARG_SRC, x, {Slot::kOperand, q::kX}},
+  const MemoryRef w =
+      program->prepack_operand(request, q::kWeight, q::kWeight, weight, description.weights_desc());
+  std::vector<Program::Argument> arguments = requantize.arguments();
+  arguments.insert(arguments.end(), {{DNNL_ARG_SRC, x, {MemoryRef::kOperand, q::kX}},
                                      {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
-                                     {DNNL_ARG_DST, y, {Slot::kResult, 0}}});
-  if (finish.has_whole_bias())
-    arguments.push_back({DNNL_ARG_BIAS, bias, {Slot::kOperand, q::kBias}});
-  finish.begin(*program, 0, y.get_size());
+                                     {DNNL_ARG_DST, y, {MemoryRef::kResult, 0}}});
+  if (requantize.has_int32_bias())
+    arguments.push_back({DNNL_ARG_BIAS, bias, {MemoryRef::kOperand, q::kBias}});
+  requantize.begin(*program, 0, y.get_size());
   program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());
   program->set_serial(serial);

@@ -7,8 +7,8 @@ namespace paddle::onednn {
 
 /// True if integers of type `x` are multiplied with these int8 weights exactly, and faster than
 /// floats.
-bool takes_integers(DType x, const Array& weight);
+bool int8_weights_are_faster(DType x, const Array& weight);
 /// True if there is generated code for products of bytes with zero points on both sides.
-bool takes_values();
+bool int8_matmul_is_faster();
 
 }  // namespace paddle::onednn

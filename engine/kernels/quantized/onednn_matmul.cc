@@ -12,10 +12,10 @@
 
 namespace paddle::onednn {
 
-bool takes_values() {
+bool int8_matmul_is_faster() {
   static const bool kGenerated = [] {
-    if (!sums_bytes_exactly()) return false;
-    dnnl::primitive_attr attributes = user_scratch();
+    if (!has_vnni()) return false;
+    dnnl::primitive_attr attributes = user_scratchpad();
     attributes.set_zero_points(DNNL_ARG_SRC, 0, {DNNL_RUNTIME_S32_VAL});
     attributes.set_zero_points(DNNL_ARG_WEIGHTS, 0, {DNNL_RUNTIME_S32_VAL});
     const Desc x({2, 32, 64}, Type::u8, Tag::abc), y({2, 64, 32}, Type::s8, Tag::abc),
@@ -31,28 +31,29 @@ bool takes_values() {
 namespace {
 
 /// An operand of the product and how it lies where the primitive reads it.
-struct Side {
-  Slot slot;
+struct MatmulOperand {
+  MemoryRef slot;
   Layout layout;
 };
 
 /// The operand as it lies if the primitive reads it so, else a copy.
-Side side(Program& program, const KernelRequest& request, const QuantizedMatmulAttrs& attrs,
-          size_t operand, uint8_t flipped) {
-  Side out = {{Slot::kOperand, operand}, request.operands[operand]};
+MatmulOperand matmul_operand(Program& program, const KernelRequest& request,
+                             const QuantizedMatmulAttrs& attrs, size_t operand, uint8_t xor_mask) {
+  MatmulOperand out = {{MemoryRef::kOperand, operand}, request.operands[operand]};
   const bool left = operand == q::kX;
   auto s = cpu::MatmulShape::of(request.operands[q::kX], request.operands[q::kWeight],
                                 attrs.transpose_x, attrs.transpose_y);
-  const bool usable = left ? usable_strides(s.m, s.k, s.x_row, s.x_column)
-                           : usable_strides(s.k, s.n, s.y_row, s.y_column);
+  const bool usable = left ? normalize_strides(s.m, s.k, s.x_row, s.x_column)
+                           : normalize_strides(s.k, s.n, s.y_row, s.y_column);
   const bool forward = std::all_of(out.layout.strides.begin(), out.layout.strides.end(),
                                    [](int64_t stride) { return stride >= 0; });
-  if (usable && forward && flipped == 0) return out;
+  if (usable && forward && xor_mask == 0) return out;
   // Rows of several matrices that lie side by side come to lie matrix by matrix: there is no
   // generated code for others with few columns. Turned matrices stay turned, which copies faster.
-  const bool turned = (left ? s.x_column : s.y_column) != 1;
-  const Packed copy = packed(program, operand, out.layout,
-                             usable && turned ? AxisOrder::kMemory : AxisOrder::kLogical, flipped);
+  const bool transposed = (left ? s.x_column : s.y_column) != 1;
+  const DenseOperand copy =
+      make_dense(program, operand, out.layout,
+                 usable && transposed ? AxisOrder::kMemory : AxisOrder::kLogical, xor_mask);
   out.slot = copy.slot;
   out.layout.strides = copy.strides;
   return out;
@@ -63,52 +64,55 @@ Side side(Program& program, const KernelRequest& request, const QuantizedMatmulA
 std::unique_ptr<Kernel> prepare_quantized_matmul(const KernelRequest& request) {
   const Layout &result = request.results[0], &residual = request.operands[q::kResidual];
   if (result.size() == 0) return nothing_to_do();
-  if (request.operands[q::kX].size() == 0 || !sums_bytes_exactly()) return nullptr;
+  if (request.operands[q::kX].size() == 0 || !has_vnni()) return nullptr;
   const QuantizedMatmulAttrs attrs(request.attrs);
-  Finish finish(request, attrs.step_dtype, attrs.low, attrs.high);
-  if (!finish.read()) return nullptr;
+  RequantizePostOps requantize(request, attrs.step_dtype, attrs.low, attrs.high);
+  if (!requantize.read()) return nullptr;
   const int64_t depth = request.operands[q::kX].shape.rbegin()[attrs.transpose_x ? 1 : 0];
   const bool serial = is_small(result.size() * depth / 4);
   const SerialScope scope(serial);
 
   auto program = std::make_unique<Program>();
   const bool shifts = request.operands[q::kWeight].dtype == DType::kU8;
-  const Side left = side(*program, request, attrs, q::kX, 0),
-             right = side(*program, request, attrs, q::kWeight, shifts ? 0x80 : 0);
+  const MatmulOperand left = matmul_operand(*program, request, attrs, q::kX, 0),
+                      right =
+                          matmul_operand(*program, request, attrs, q::kWeight, shifts ? 0x80 : 0);
   auto s = cpu::MatmulShape::of(left.layout, right.layout, attrs.transpose_x, attrs.transpose_y);
-  if (s.batch.size() > 8 || !usable_strides(s.m, s.k, s.x_row, s.x_column) ||
-      !usable_strides(s.k, s.n, s.y_row, s.y_column))
+  if (s.batch.size() > 8 || !normalize_strides(s.m, s.k, s.x_row, s.x_column) ||
+      !normalize_strides(s.k, s.n, s.y_row, s.y_column))
     return nullptr;
   Dims channels(s.batch.size() + 2, 1), out_dims = s.batch;
   channels.back() = s.n;
   out_dims.insert(out_dims.end(), {s.m, s.n});
   const dnnl::primitive_attr attributes =
-      finish.attributes(*program, 1 << (channels.size() - 1), channels);
-  const Desc x = matrices(data_type(left.layout.dtype), s.batch, s.x_batch, s.m, s.k, s.x_row,
-                          s.x_column),
-             y = matrices(Type::s8, s.batch, s.y_batch, s.k, s.n, s.y_row, s.y_column),
+      requantize.attributes(*program, 1 << (channels.size() - 1), channels);
+  const Desc x = matrix_desc(data_type(left.layout.dtype), s.batch, s.x_batch, s.m, s.k, s.x_row,
+                             s.x_column),
+             y = matrix_desc(Type::s8, s.batch, s.y_batch, s.k, s.n, s.y_row, s.y_column),
              out(out_dims, data_type(result.dtype), contiguous_strides(out_dims));
   const Layout& bias_layout = request.operands[q::kBias];
-  if (finish.has_whole_bias() && bias_layout.size() != s.n) return nullptr;
-  const Desc bias =
-      finish.has_whole_bias() ? Desc(channels, Type::s32, contiguous_strides(channels)) : Desc();
-  const dnnl::matmul::primitive_desc description(
-      finish.has_whole_bias() ? dnnl::matmul::desc(x, y, bias, out) : dnnl::matmul::desc(x, y, out),
-      attributes, cpu_engine(), true);
+  if (requantize.has_int32_bias() && bias_layout.size() != s.n) return nullptr;
+  const Desc bias = requantize.has_int32_bias()
+                        ? Desc(channels, Type::s32, contiguous_strides(channels))
+                        : Desc();
+  const dnnl::matmul::primitive_desc description(requantize.has_int32_bias()
+                                                     ? dnnl::matmul::desc(x, y, bias, out)
+                                                     : dnnl::matmul::desc(x, y, out),
+                                                 attributes, cpu_engine(), true);
   if (!description) return nullptr;
 
-  std::vector<Program::Argument> arguments = finish.arguments();
+  std::vector<Program::Argument> arguments = requantize.arguments();
   arguments.insert(arguments.end(), {{DNNL_ARG_SRC, x, left.slot},
                                      {DNNL_ARG_WEIGHTS, y, right.slot},
-                                     {DNNL_ARG_DST, out, {Slot::kResult, 0}}});
-  if (finish.has_whole_bias())
-    arguments.push_back({DNNL_ARG_BIAS, bias, packed(*program, q::kBias, bias_layout).slot});
+                                     {DNNL_ARG_DST, out, {MemoryRef::kResult, 0}}});
+  if (requantize.has_int32_bias())
+    arguments.push_back({DNNL_ARG_BIAS, bias, make_dense(*program, q::kBias, bias_layout).slot});
   if (residual.present && !residual.is_contiguous()) {
     const Desc dense({result.size()}, data_type(residual.dtype), Tag::a);
-    program->reorder(packed(*program, q::kResidual, residual).slot, dense, {Slot::kResult, 0},
-                     dense);
+    program->reorder(make_dense(*program, q::kResidual, residual).slot, dense,
+                     {MemoryRef::kResult, 0}, dense);
   } else {
-    finish.begin(*program, 0, out.get_size());
+    requantize.begin(*program, 0, out.get_size());
   }
   program->add(dnnl::matmul(description), description.scratchpad_desc(), arguments);
   program->set_name(description.impl_info_str());

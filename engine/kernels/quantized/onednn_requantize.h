@@ -19,10 +19,10 @@ using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
-inline constexpr int32_t kShift =
+inline constexpr int32_t kUint8ToInt8Shift =
     -128;  // takes unsigned bytes to signed ones, which a right side must be
 
-inline std::vector<float> numbers(const Layout& layout) {
+inline std::vector<float> float_values(const Layout& layout) {
   const Array view = cpu::constant_of(layout);
   std::vector<float> values(static_cast<size_t>(layout.size()));
   for (size_t i = 0; i < values.size(); ++i)
@@ -31,7 +31,7 @@ inline std::vector<float> numbers(const Layout& layout) {
 }
 
 /// Reads each cache line once.
-inline void read_through(const std::byte* data, int64_t bytes) {
+inline void touch_cache_lines(const std::byte* data, int64_t bytes) {
   constexpr int64_t kLine = 64;
   unsigned seen = 0;
   for (int64_t i = 0; i < bytes; i += kLine) seen += static_cast<unsigned>(data[i]);
@@ -39,34 +39,34 @@ inline void read_through(const std::byte* data, int64_t bytes) {
 }
 
 /// A scale and zero point that stay the same; 0 and 1 where there is none.
-struct Steps {
+struct QuantParams {
   bool present = false;
   float scale = 1;
   int32_t zero = 0;
 };
 
 /// What is done to the sums, as post-operations and the arguments that they take.
-class Finish {
+class RequantizePostOps {
  public:
-  Finish(const KernelRequest& request, DType step_dtype, std::optional<double> low,
-         std::optional<double> high)
+  RequantizePostOps(const KernelRequest& request, DType step_dtype, std::optional<double> low,
+                    std::optional<double> high)
       : request_(request), step_dtype_(step_dtype), low_(low), high_(high) {}
 
   /// False if the scales and zero points that must be known are not.
   bool read() {
-    return read_steps(q::kStepScale, q::kStepZero, step_) &&
-           read_steps(q::kResidualScale, q::kResidualZero, residual_) &&
-           read_steps(q::kOutScale, q::kOutZero, out_) && residual_fits();
+    return read_params(q::kStepScale, q::kStepZero, step_) &&
+           read_params(q::kResidualScale, q::kResidualZero, residual_) &&
+           read_params(q::kOutScale, q::kOutZero, out_) && residual_fits();
   }
 
   /// Appends what must be done first, and gives the primitive's attributes. `channel_mask` has the
   /// bit of the axis of channels, `channel_dims` the result's dims with 1 for the other axes.
   dnnl::primitive_attr attributes(Program& program, int channel_mask, const Dims& channel_dims) {
-    attributes_ = user_scratch();
+    attributes_ = user_scratchpad();
     set_zero(program, q::kXZero, DNNL_ARG_SRC, 0);
     if (request_.operands.size() > q::kYZero)
       set_zero(program, q::kYZero, DNNL_ARG_WEIGHTS,
-               operand(q::kWeight).dtype == DType::kU8 ? kShift : 0);
+               operand(q::kWeight).dtype == DType::kU8 ? kUint8ToInt8Shift : 0);
     const bool known_scale = present(q::kScale) && operand(q::kScale).constant;
     const bool float_bias = present(q::kBias) && operand(q::kBias).dtype == DType::kF32;
     const bool known_bias = float_bias && operand(q::kBias).constant;
@@ -74,38 +74,38 @@ class Finish {
     // In `unit` from the start where that can be multiplied into what is known.
     float unit = known_scale && (!float_bias || known_bias) ? first_unit : 1.0f;
     if (known_scale) {
-      std::vector<float> scales = numbers(operand(q::kScale));
+      std::vector<float> scales = float_values(operand(q::kScale));
       for (float& s : scales) s /= unit;
       attributes_.set_output_scales(scales.size() > 1 ? channel_mask : 0, scales);
     } else if (present(q::kScale)) {
       append_binary(program, dnnl::algorithm::binary_mul, q::kScale, channel_dims);
     }
     if (known_bias && unit != 1.0f) {
-      std::vector<float> bias = numbers(operand(q::kBias));
+      std::vector<float> bias = float_values(operand(q::kBias));
       for (float& b : bias) b /= unit;
       const Desc desc = channel_desc(q::kBias, channel_dims);
-      append_binary(dnnl::algorithm::binary_add, desc, program.keep(desc, bias.data()));
+      append_binary(dnnl::algorithm::binary_add, desc, program.add_constant(desc, bias.data()));
     } else if (float_bias) {
       append_binary(program, dnnl::algorithm::binary_add, q::kBias, channel_dims);
     }
     if (step_.present) {
-      to_unit(unit, step_.scale);
-      const auto [least, greatest] = cpu::range_of_steps(step_dtype_);
-      posts_.append_eltwise(1, dnnl::algorithm::eltwise_round, 0, 0);
-      posts_.append_eltwise(1, dnnl::algorithm::eltwise_clip,
-                            least - static_cast<float>(step_.zero),
-                            greatest - static_cast<float>(step_.zero));
+      rescale(unit, step_.scale);
+      const auto [least, greatest] = cpu::integer_range(step_dtype_);
+      post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_round, 0, 0);
+      post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_clip,
+                               least - static_cast<float>(step_.zero),
+                               greatest - static_cast<float>(step_.zero));
       count_ += 2;
     }
-    to_unit(unit, out_.scale);
+    rescale(unit, out_.scale);
     if (present(q::kResidual)) {
-      posts_.append_sum(residual_.scale / unit, residual_.zero,
-                        data_type(operand(q::kResidual).dtype));
+      post_ops_.append_sum(residual_.scale / unit, residual_.zero,
+                           data_type(operand(q::kResidual).dtype));
       ++count_;
     }
-    bound(unit);
+    append_clamp(unit);
     if (out_.zero != 0) attributes_.set_zero_points(DNNL_ARG_DST, 0, {out_.zero});
-    attributes_.set_post_ops(posts_);
+    attributes_.set_post_ops(post_ops_);
     return attributes_;
   }
 
@@ -122,13 +122,13 @@ class Finish {
         if (from != to)
           std::memcpy(to + first, from + first, static_cast<size_t>(last - first));
         else
-          read_through(from + first, last - first);
+          touch_cache_lines(from + first, last - first);
       });
     });
   }
 
   const std::vector<Program::Argument>& arguments() const { return arguments_; }
-  bool has_whole_bias() const {
+  bool has_int32_bias() const {
     return present(q::kBias) && operand(q::kBias).dtype == DType::kI32;
   }
 
@@ -136,12 +136,12 @@ class Finish {
   const Layout& operand(size_t i) const { return request_.operands[i]; }
   bool present(size_t i) const { return operand(i).present; }
 
-  bool read_steps(size_t scale, size_t zero, Steps& steps) const {
+  bool read_params(size_t scale, size_t zero, QuantParams& steps) const {
     steps.present = present(scale);
     if (!steps.present) return true;
     if (!operand(scale).constant || (present(zero) && !operand(zero).constant)) return false;
-    steps.scale = numbers(operand(scale))[0];
-    if (present(zero)) steps.zero = static_cast<int32_t>(numbers(operand(zero))[0]);
+    steps.scale = float_values(operand(scale))[0];
+    if (present(zero)) steps.zero = static_cast<int32_t>(float_values(operand(zero))[0]);
     return steps.scale > 0 && std::isfinite(steps.scale);
   }
 
@@ -157,18 +157,18 @@ class Finish {
     const bool given = present(zero_operand);
     if (!given || operand(zero_operand).constant) {
       const int32_t zero =
-          given ? static_cast<int32_t>(numbers(operand(zero_operand))[0]) : int32_t{0};
+          given ? static_cast<int32_t>(float_values(operand(zero_operand))[0]) : int32_t{0};
       if (zero + shift != 0) attributes_.set_zero_points(argument, 0, {zero + shift});
       return;
     }
     attributes_.set_zero_points(argument, 0, {DNNL_RUNTIME_S32_VAL});
     const Desc desc({1}, Type::s32, Tag::a);
-    const Slot slot = program.scratch(desc);
+    const MemoryRef slot = program.scratch(desc);
     program.add({zero_operand}, [slot, zero_operand, shift, dtype = operand(zero_operand).dtype](
                                     const RunContext& context, void* const* operands,
                                     void* const* results) {
       int32_t& to = *static_cast<int32_t*>(Program::address(slot, context, operands, results));
-      to = static_cast<int32_t>(cpu::number_at(operands[zero_operand], dtype)) + shift;
+      to = static_cast<int32_t>(cpu::read_scalar(operands[zero_operand], dtype)) + shift;
     });
     arguments_.push_back({DNNL_ARG_ATTR_ZERO_POINTS | argument, desc, slot});
   }
@@ -177,39 +177,39 @@ class Finish {
     const Dims dims = operand(i).size() > 1 ? channel_dims : Dims(channel_dims.size(), 1);
     return Desc(dims, Type::f32, contiguous_strides(dims));
   }
-  void append_binary(dnnl::algorithm how, const Desc& desc, Slot slot) {
-    posts_.append_binary(how, desc);
+  void append_binary(dnnl::algorithm how, const Desc& desc, MemoryRef slot) {
+    post_ops_.append_binary(how, desc);
     arguments_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(count_++) | DNNL_ARG_SRC_1, desc, slot});
   }
   void append_binary(Program& program, dnnl::algorithm how, size_t i, const Dims& channel_dims) {
-    append_binary(how, channel_desc(i, channel_dims), packed(program, i, operand(i)).slot);
+    append_binary(how, channel_desc(i, channel_dims), make_dense(program, i, operand(i)).slot);
   }
 
-  void to_unit(float& unit, float wanted) {
+  void rescale(float& unit, float wanted) {
     if (unit == wanted) return;
-    posts_.append_eltwise(1, dnnl::algorithm::eltwise_linear, unit / wanted, 0);
+    post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_linear, unit / wanted, 0);
     ++count_;
     unit = wanted;
   }
 
-  void bound(float unit) {
+  void append_clamp(float unit) {
     if (!low_ && !high_) return;
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const double low = low_.value_or(-kInfinity), high = high_.value_or(kInfinity);
     ++count_;
     if (low == 0 && high == kInfinity)
-      posts_.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+      post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
     else
-      posts_.append_eltwise(1, dnnl::algorithm::eltwise_clip, static_cast<float>(low / unit),
-                            static_cast<float>(high / unit));
+      post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_clip, static_cast<float>(low / unit),
+                               static_cast<float>(high / unit));
   }
 
   const KernelRequest& request_;
   DType step_dtype_;
   std::optional<double> low_, high_;
-  Steps step_, residual_, out_;
+  QuantParams step_, residual_, out_;
   dnnl::primitive_attr attributes_;
-  dnnl::post_ops posts_;
+  dnnl::post_ops post_ops_;
   int count_ = 0;  ///< of post-operations
   std::vector<Program::Argument> arguments_;
 };

@@ -16,9 +16,9 @@ constexpr int64_t kBlock = 16384;  // elements that one thread takes at a time
 
 /// As DynamicQuantizeLinear of ONNX defines them. The scale of all zeros is 1, as in ONNX Runtime,
 /// so that dividing by it is defined.
-struct Range {
+struct DynamicQuantParams {
   float scale, zero_point;
-  Range(float low, float high) {
+  DynamicQuantParams(float low, float high) {
     scale = (high - low) / 255.0f;
     if (scale == 0) scale = 1.0f;
     zero_point = std::nearbyint(std::clamp((0.0f - low) / scale, 0.0f, 255.0f));
@@ -48,21 +48,21 @@ std::unique_ptr<Kernel> prepare_quantize_dynamic(const KernelRequest& request) {
         float* const ranges = reinterpret_cast<float*>(context.scratch);
         parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
           for (int64_t b = begin; b < end; ++b)
-            range_with_zero(x + b * kBlock, std::min(kBlock, size - b * kBlock), ranges[2 * b],
-                            ranges[2 * b + 1]);
+            min_max_with_zero(x + b * kBlock, std::min(kBlock, size - b * kBlock), ranges[2 * b],
+                              ranges[2 * b + 1]);
         });
         float low = 0, high = 0;
         for (int64_t b = 0; b < blocks; ++b) {
           low = std::min(low, ranges[2 * b]);
           high = std::max(high, ranges[2 * b + 1]);
         }
-        const Range range(low, high);
-        *static_cast<float*>(results[1]) = range.scale;
-        *static_cast<uint8_t*>(results[2]) = static_cast<uint8_t>(range.zero_point);
+        const DynamicQuantParams params(low, high);
+        *static_cast<float*>(results[1]) = params.scale;
+        *static_cast<uint8_t*>(results[2]) = static_cast<uint8_t>(params.zero_point);
         constexpr int64_t kRun = 512;
         float scales[kRun], zeros[kRun];
-        std::fill_n(scales, kRun, range.scale);
-        std::fill_n(zeros, kRun, range.zero_point);
+        std::fill_n(scales, kRun, params.scale);
+        std::fill_n(zeros, kRun, params.zero_point);
         parallel_for(size, kBlock, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; i += kRun) {
             const void* const in[] = {x + i, scales, zeros};

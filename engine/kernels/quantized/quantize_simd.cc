@@ -27,16 +27,16 @@ using Floats = hn::ScalableTag<float>;
 template <class T>
 void quantize_loop(const void* const* operands, void* result, int64_t n, const double*) {
   const Floats d;
-  const hn::Rebind<int32_t, Floats> whole;
+  const hn::Rebind<int32_t, Floats> to_int;
   const hn::Rebind<T, Floats> narrow;
-  const auto least = hn::Set(d, static_cast<float>(std::numeric_limits<T>::lowest()));
-  const auto greatest = hn::Set(d, static_cast<float>(std::numeric_limits<T>::max()));
-  const auto steps = [&](const float* x, const float* scale, const float* zero) {
+  const auto lower = hn::Set(d, static_cast<float>(std::numeric_limits<T>::lowest()));
+  const auto upper = hn::Set(d, static_cast<float>(std::numeric_limits<T>::max()));
+  const auto quantize_vector = [&](const float* x, const float* scale, const float* zero) {
     const auto rounded =
         hn::Add(hn::Round(hn::Div(hn::LoadU(d, x), hn::LoadU(d, scale))), hn::LoadU(d, zero));
     // NaN gives the least.
-    const auto held = hn::IfThenElse(hn::Gt(rounded, least), rounded, least);
-    return hn::DemoteTo(narrow, hn::ConvertTo(whole, hn::Min(held, greatest)));
+    const auto clamped = hn::IfThenElse(hn::Gt(rounded, lower), rounded, lower);
+    return hn::DemoteTo(narrow, hn::ConvertTo(to_int, hn::Min(clamped, upper)));
   };
   const float* const x = static_cast<const float*>(operands[0]);
   const float* const scale = static_cast<const float*>(operands[1]);
@@ -44,7 +44,8 @@ void quantize_loop(const void* const* operands, void* result, int64_t n, const d
   T* const out = static_cast<T*>(result);
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(steps(x + i, scale + i, zero + i), narrow, out + i);
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(quantize_vector(x + i, scale + i, zero + i), narrow, out + i);
   if (i >= n) return;
   constexpr size_t kLanes = hn::MaxLanes(Floats());
   float padded[3][kLanes] = {};
@@ -54,13 +55,13 @@ void quantize_loop(const void* const* operands, void* result, int64_t n, const d
   std::memcpy(padded[1], scale + i, count * sizeof(float));
   std::memcpy(padded[2], zero + i, count * sizeof(float));
   T values[kLanes];
-  hn::StoreU(steps(padded[0], padded[1], padded[2]), narrow, values);
+  hn::StoreU(quantize_vector(padded[0], padded[1], padded[2]), narrow, values);
   std::memcpy(out + i, values, count * sizeof(T));
 }
 
 }  // namespace
 
-Loop quantize_loop_of(DType result) {
+Loop quantize_loop_of_target(DType result) {
   switch (result) {
     case DType::kU8:
       return &quantize_loop<uint8_t>;
@@ -75,23 +76,23 @@ Loop quantize_loop_of(DType result) {
   }
 }
 
-Loop dequantize_loop_here() { return &VectorLoop<Dequantize, float, 3>::run; }
+Loop dequantize_loop_of_target() { return &VectorLoop<Dequantize, float, 3>::run; }
 
-void range_loop(const float* x, int64_t n, float* low, float* high) {
+void min_max_loop(const float* x, int64_t n, float* low, float* high) {
   const Floats d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto least = hn::Zero(d), greatest = hn::Zero(d), least_too = least, greatest_too = greatest;
-  const auto take = [&](auto v, auto& l, auto& g) {
+  auto lower = hn::Zero(d), upper = hn::Zero(d), lower2 = lower, upper2 = upper;
+  const auto update = [&](auto v, auto& l, auto& g) {
     l = hn::IfThenElse(hn::Lt(v, l), v, l);
     g = hn::IfThenElse(hn::Gt(v, g), v, g);
   };
   int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    take(hn::LoadU(d, x + i), least, greatest);
-    take(hn::LoadU(d, x + i + lanes), least_too, greatest_too);
+    update(hn::LoadU(d, x + i), lower, upper);
+    update(hn::LoadU(d, x + i + lanes), lower2, upper2);
   }
-  *low = hn::GetLane(hn::MinOfLanes(d, hn::Min(least, least_too)));
-  *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(greatest, greatest_too)));
+  *low = hn::GetLane(hn::MinOfLanes(d, hn::Min(lower, lower2)));
+  *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(upper, upper2)));
   for (; i < n; ++i) {
     *low = x[i] < *low ? x[i] : *low;
     *high = x[i] > *high ? x[i] : *high;
@@ -104,14 +105,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace paddle::cpu {
 
-HWY_EXPORT(quantize_loop_of);
-HWY_EXPORT(dequantize_loop_here);
-HWY_EXPORT(range_loop);
+HWY_EXPORT(quantize_loop_of_target);
+HWY_EXPORT(dequantize_loop_of_target);
+HWY_EXPORT(min_max_loop);
 
-Loop quantize_loop(DType result) { return HWY_DYNAMIC_DISPATCH(quantize_loop_of)(result); }
-Loop dequantize_loop() { return HWY_DYNAMIC_DISPATCH(dequantize_loop_here)(); }
-void range_with_zero(const float* x, int64_t n, float& low, float& high) {
-  HWY_DYNAMIC_DISPATCH(range_loop)(x, n, &low, &high);
+Loop quantize_loop(DType result) { return HWY_DYNAMIC_DISPATCH(quantize_loop_of_target)(result); }
+Loop dequantize_loop() { return HWY_DYNAMIC_DISPATCH(dequantize_loop_of_target)(); }
+void min_max_with_zero(const float* x, int64_t n, float& low, float& high) {
+  HWY_DYNAMIC_DISPATCH(min_max_loop)(x, n, &low, &high);
 }
 
 }  // namespace paddle::cpu

@@ -12,6 +12,6 @@ Loop quantize_loop(DType result);
 /// in: integers, scale, zero point as float32; out: float32.
 Loop dequantize_loop();
 /// The least and the greatest of n numbers and zero; NaN is passed over.
-void range_with_zero(const float* x, int64_t n, float& low, float& high);
+void min_max_with_zero(const float* x, int64_t n, float& low, float& high);
 
 }  // namespace paddle::cpu

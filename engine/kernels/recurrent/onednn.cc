@@ -21,14 +21,14 @@ Desc rows(int64_t count, int64_t width, int64_t stride) {
 }
 
 /// Appends to = from · weight; operands 0 and 1, result 0. False if oneDNN is slow there.
-bool add_product(Program& program, const Desc& from, const Desc& weight, const Desc& to) {
-  const dnnl::matmul::primitive_desc description({from, weight, to}, user_scratch(), cpu_engine(),
-                                                 true);
+bool add_matmul(Program& program, const Desc& from, const Desc& weight, const Desc& to) {
+  const dnnl::matmul::primitive_desc description({from, weight, to}, user_scratchpad(),
+                                                 cpu_engine(), true);
   if (!description || is_reference(description.impl_info_str())) return false;
   program.add(dnnl::matmul(description), description.scratchpad_desc(),
-              {{DNNL_ARG_SRC, from, {Slot::kOperand, 0}},
-               {DNNL_ARG_WEIGHTS, weight, {Slot::kOperand, 1}},
-               {DNNL_ARG_DST, to, {Slot::kResult, 0}}});
+              {{DNNL_ARG_SRC, from, {MemoryRef::kOperand, 0}},
+               {DNNL_ARG_WEIGHTS, weight, {MemoryRef::kOperand, 1}},
+               {DNNL_ARG_DST, to, {MemoryRef::kResult, 0}}});
   program.set_name(description.impl_info_str());
   return true;
 }
@@ -41,25 +41,26 @@ void run(const Program& program, const RunContext& context, const float* a, cons
   program.run(context, operands, results);
 }
 
-class Products final : public cpu::ScanProducts<float> {
+class OnednnScanGemm final : public cpu::ScanGemm<float> {
  public:
   /// Null if oneDNN has no fast product for the shape.
-  static std::unique_ptr<Products> of(const ScanShape& s, bool backward) {
-    auto p = std::make_unique<Products>();
+  static std::unique_ptr<OnednnScanGemm> of(const ScanShape& s, bool backward) {
+    auto p = std::make_unique<OnednnScanGemm>();
     const int64_t n = s.hidden, width = s.width();
     if (backward) {
-      if (!add_product(p->backward_, rows(s.batch, width, s.steps * width), rows(width, n, n),
-                       rows(s.batch, n, n)))
+      if (!add_matmul(p->backward_, rows(s.batch, width, s.steps * width), rows(width, n, n),
+                      rows(s.batch, n, n)))
         return nullptr;
       p->name_ = p->backward_.implementation();
       return p;
     }
-    const Desc turned({n, width}, kF32, Tag::ba), plain({n, width}, kF32, Tag::ab);
-    if (!add_product(p->first_, rows(s.batch, n, n), plain, rows(s.batch, width, width)) ||
-        !add_product(p->later_, rows(s.batch, n, s.steps * n), plain, rows(s.batch, width, width)))
+    const Desc transposed_weight({n, width}, kF32, Tag::ba), plain({n, width}, kF32, Tag::ab);
+    if (!add_matmul(p->first_, rows(s.batch, n, n), plain, rows(s.batch, width, width)) ||
+        !add_matmul(p->later_, rows(s.batch, n, s.steps * n), plain, rows(s.batch, width, width)))
       return nullptr;
-    p->transpose_.reorder({Slot::kOperand, 0}, turned, {Slot::kResult, 0}, plain);
-    p->weight_bytes_ = cpu::aligned(plain.get_size());
+    p->transpose_.reorder({MemoryRef::kOperand, 0}, transposed_weight, {MemoryRef::kResult, 0},
+                          plain);
+    p->weight_bytes_ = cpu::round_up_to_cache_line(plain.get_size());
     p->name_ = p->later_.implementation();
     return p;
   }
@@ -70,22 +71,24 @@ class Products final : public cpu::ScanProducts<float> {
   }
   std::string name() const override { return name_; }
   void begin(const RunContext& context, const float* weight) const override {
-    if (weight_bytes_ > 0) run(transpose_, rest(context), weight, nullptr, turned(context));
+    if (weight_bytes_ > 0)
+      run(transpose_, inner_context(context), weight, nullptr, transposed_weight(context));
   }
   void forward(const RunContext& context, const float*, const float* h, bool first,
-               float* share) const override {
-    run(first ? first_ : later_, rest(context), h, turned(context), share);
+               float* hidden_gates) const override {
+    run(first ? first_ : later_, inner_context(context), h, transposed_weight(context),
+        hidden_gates);
   }
   void backward(const RunContext& context, const float* weight, const float* g,
                 float* out) const override {
-    run(backward_, rest(context), g, weight, out);
+    run(backward_, inner_context(context), g, weight, out);
   }
 
  private:
-  static float* turned(const RunContext& context) {
+  static float* transposed_weight(const RunContext& context) {
     return reinterpret_cast<float*>(context.scratch);
   }
-  RunContext rest(const RunContext& context) const {
+  RunContext inner_context(const RunContext& context) const {
     return {context.scratch + weight_bytes_, nullptr};
   }
 
@@ -94,7 +97,7 @@ class Products final : public cpu::ScanProducts<float> {
   std::string name_;
 };
 
-bool computes(const KernelRequest& request, const ScanShape& s) {
+bool is_supported(const KernelRequest& request, const ScanShape& s) {
   return request.operands[0].dtype == DType::kF32 && s.batch > 0 && s.steps > 0 && s.hidden > 0;
 }
 
@@ -103,22 +106,23 @@ bool computes(const KernelRequest& request, const ScanShape& s) {
 std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const RecurrentScanAttrs attrs(request.attrs);
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
-  if (!computes(request, shape)) return nullptr;
+  if (!is_supported(request, shape)) return nullptr;
   // Fewer rows do not pay for the transposed weight.
-  const bool pays = shape.batch >= 4 && shape.hidden >= 64 && shape.batch * shape.steps >= 64;
-  if (!pays && !request.forced) return nullptr;
-  auto products = Products::of(shape, false);
-  return products ? cpu::scan_kernel<float>(shape, std::move(products)) : nullptr;
+  const bool is_worthwhile =
+      shape.batch >= 4 && shape.hidden >= 64 && shape.batch * shape.steps >= 64;
+  if (!is_worthwhile && !request.policy.backend_pinned) return nullptr;
+  auto gemm = OnednnScanGemm::of(shape, false);
+  return gemm ? cpu::scan_kernel<float>(shape, std::move(gemm)) : nullptr;
 }
 
 std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request) {
   const RecurrentScanGradAttrs attrs(request.attrs);
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
-  if (!computes(request, shape)) return nullptr;
-  const bool pays = shape.batch >= 16 && shape.hidden >= 128;
-  if (!pays && !request.forced) return nullptr;
-  auto products = Products::of(shape, true);
-  return products ? cpu::scan_grad_kernel<float>(shape, std::move(products)) : nullptr;
+  if (!is_supported(request, shape)) return nullptr;
+  const bool is_worthwhile = shape.batch >= 16 && shape.hidden >= 128;
+  if (!is_worthwhile && !request.policy.backend_pinned) return nullptr;
+  auto gemm = OnednnScanGemm::of(shape, true);
+  return gemm ? cpu::scan_grad_kernel<float>(shape, std::move(gemm)) : nullptr;
 }
 
 }  // namespace paddle::onednn

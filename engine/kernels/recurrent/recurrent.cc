@@ -29,14 +29,14 @@ Cell cell_of(const std::string& word) {
 
 /// Our own loops: no packing, few rows.
 template <class T>
-class LoopProducts final : public ScanProducts<T> {
+class SimdScanGemm final : public ScanGemm<T> {
  public:
-  explicit LoopProducts(const ScanShape& shape) : s(shape) {}
+  explicit SimdScanGemm(const ScanShape& shape) : s(shape) {}
   void forward(const RunContext&, const T* weight, const T* h, bool first_step,
-               T* share) const override {
+               T* hidden_gates) const override {
     const int64_t stride = first_step ? s.hidden : s.steps * s.hidden;
     parallel_for(s.width(), grain(s.hidden), [&](int64_t first, int64_t last) {
-      recurrent_loops<T>().forward(h, s.batch, stride, weight, s.hidden, first, last, share,
+      recurrent_loops<T>().forward(h, s.batch, stride, weight, s.hidden, first, last, hidden_gates,
                                    s.width());
     });
   }
@@ -60,52 +60,54 @@ class LoopProducts final : public ScanProducts<T> {
 template <class T>
 class Scan {
  public:
-  Scan(const ScanShape& shape, std::unique_ptr<ScanProducts<T>> products)
-      : s(shape), products_(std::move(products)) {}
+  Scan(const ScanShape& shape, std::unique_ptr<ScanGemm<T>> gemm)
+      : s(shape), gemm_(std::move(gemm)) {}
 
   /// One row of one step; `share` is W h, `h` the state before, `c` the cell's memory (updated).
-  void cell(const T* gates, T* share, const T* bias, const T* h, T* c, T* saved, T* out) const {
+  void cell(const T* gates, T* hidden_gates, const T* bias, const T* h, T* c, T* saved,
+            T* out) const {
     const RecurrentLoops<T>& loops = recurrent_loops<T>();
     const int64_t n = s.hidden;
     if (s.cell == Cell::kLstm) {
-      for (int64_t k = 0; k < 4 * n; ++k) share[k] += gates[k];
-      loops.sigmoid(share, saved, 2 * n);
-      loops.tanh(share + 2 * n, saved + 2 * n, n);
-      loops.sigmoid(share + 3 * n, saved + 3 * n, n);
+      for (int64_t k = 0; k < 4 * n; ++k) hidden_gates[k] += gates[k];
+      loops.sigmoid(hidden_gates, saved, 2 * n);
+      loops.tanh(hidden_gates + 2 * n, saved + 2 * n, n);
+      loops.sigmoid(hidden_gates + 3 * n, saved + 3 * n, n);
       for (int64_t k = 0; k < n; ++k) c[k] = saved[n + k] * c[k] + saved[k] * saved[2 * n + k];
       std::copy(c, c + n, saved + 4 * n);
       loops.tanh(c, out, n);
       for (int64_t k = 0; k < n; ++k) out[k] *= saved[3 * n + k];
     } else if (s.cell == Cell::kGru) {
       if (bias)
-        for (int64_t k = 0; k < 3 * n; ++k) share[k] += bias[k];
-      std::copy(share + 2 * n, share + 3 * n, saved + 3 * n);
-      for (int64_t k = 0; k < 2 * n; ++k) share[k] += gates[k];
-      loops.sigmoid(share, saved, 2 * n);
+        for (int64_t k = 0; k < 3 * n; ++k) hidden_gates[k] += bias[k];
+      std::copy(hidden_gates + 2 * n, hidden_gates + 3 * n, saved + 3 * n);
+      for (int64_t k = 0; k < 2 * n; ++k) hidden_gates[k] += gates[k];
+      loops.sigmoid(hidden_gates, saved, 2 * n);
       for (int64_t k = 0; k < n; ++k)
-        share[2 * n + k] = gates[2 * n + k] + saved[k] * saved[3 * n + k];
-      loops.tanh(share + 2 * n, saved + 2 * n, n);
+        hidden_gates[2 * n + k] = gates[2 * n + k] + saved[k] * saved[3 * n + k];
+      loops.tanh(hidden_gates + 2 * n, saved + 2 * n, n);
       for (int64_t k = 0; k < n; ++k)
         out[k] = saved[n + k] * (h[k] - saved[2 * n + k]) + saved[2 * n + k];
     } else {
-      for (int64_t k = 0; k < n; ++k) share[k] += gates[k];
+      for (int64_t k = 0; k < n; ++k) hidden_gates[k] += gates[k];
       if (s.cell == Cell::kTanh)
-        loops.tanh(share, out, n);
+        loops.tanh(hidden_gates, out, n);
       else
-        for (int64_t k = 0; k < n; ++k) out[k] = share[k] > T(0) ? share[k] : T(0);
+        for (int64_t k = 0; k < n; ++k) out[k] = hidden_gates[k] > T(0) ? hidden_gates[k] : T(0);
     }
   }
 
   /// For the hidden state's share of one step's gates, and room for the cell's memory and for what
   /// a step saves where nobody reads those.
-  size_t own_scratch() const {
-    return aligned(static_cast<size_t>(s.batch * s.hidden * (s.gates + 1 + s.saved)) * sizeof(T));
+  size_t step_scratch() const {
+    return round_up_to_cache_line(
+        static_cast<size_t>(s.batch * s.hidden * (s.gates + 1 + s.saved)) * sizeof(T));
   }
-  size_t own_grad_scratch() const {
-    return aligned(static_cast<size_t>(s.batch * s.hidden) * sizeof(T));
+  size_t grad_step_scratch() const {
+    return round_up_to_cache_line(static_cast<size_t>(s.batch * s.hidden) * sizeof(T));
   }
-  size_t product_scratch() const { return products_->scratch_bytes(); }
-  std::string name() const { return products_->name(); }
+  size_t gemm_scratch() const { return gemm_->scratch_bytes(); }
+  std::string name() const { return gemm_->name(); }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const {
     const T* const gates = static_cast<const T*>(operands[0]);
@@ -113,24 +115,24 @@ class Scan {
     const T* const bias = static_cast<const T*>(operands[2]);
     T* const out = static_cast<T*>(results[0]);
     T* const last_h = static_cast<T*>(results[1]);
-    T* const share = reinterpret_cast<T*>(context.scratch);
+    T* const hidden_gates = reinterpret_cast<T*>(context.scratch);
     const int64_t n = s.hidden, width = s.gates * n;
-    T* const spare = share + s.batch * width;
+    T* const spare = hidden_gates + s.batch * width;
     T* const c = results[2] ? static_cast<T*>(results[2]) : spare;
     T* const saved = static_cast<T*>(results[3]);
     std::memcpy(c, operands[4], static_cast<size_t>(s.batch * n) * sizeof(T));
     const T* h = static_cast<const T*>(operands[3]);
     int64_t h_stride = n;
-    const RunContext rest{context.scratch + own_scratch(), nullptr};
-    products_->begin(rest, weight);
+    const RunContext rest{context.scratch + step_scratch(), nullptr};
+    gemm_->begin(rest, weight);
     for (int64_t i = 0; i < s.steps; ++i) {
       const int64_t t = s.step(i);
-      products_->forward(rest, weight, h, i == 0, share);
+      gemm_->forward(rest, weight, h, i == 0, hidden_gates);
       parallel_for(s.batch, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, width)),
                    [&](int64_t first, int64_t last) {
                      for (int64_t b = first; b < last; ++b) {
                        const int64_t at = b * s.steps + t;
-                       cell(gates + at * width, share + b * width, bias, h + b * h_stride,
+                       cell(gates + at * width, hidden_gates + b * width, bias, h + b * h_stride,
                             c + b * n,
                             saved ? saved + at * s.saved * n : spare + (s.batch + b * s.saved) * n,
                             out + at * n);
@@ -163,11 +165,11 @@ class Scan {
         dh[k] = T(0);
       }
     } else if (s.cell == Cell::kGru) {
-      const T *r = saved, *z = saved + n, *m = saved + 2 * n, *share = saved + 3 * n;
+      const T *r = saved, *z = saved + n, *m = saved + 2 * n, *hidden_gates = saved + 3 * n;
       for (int64_t k = 0; k < n; ++k) {
         const T dn = dh[k] * (T(1) - z[k]) * (T(1) - m[k] * m[k]);
         dgates[2 * n + k] = dn;
-        dgates[k] = dn * share[k] * r[k] * (T(1) - r[k]);
+        dgates[k] = dn * hidden_gates[k] * r[k] * (T(1) - r[k]);
         dgates[n + k] = dh[k] * (h_before[k] - m[k]) * z[k] * (T(1) - z[k]);
         dh[k] *= z[k];
       }
@@ -202,7 +204,7 @@ class Scan {
       std::memcpy(dc, operands[2], bytes);
     else
       std::memset(dc, 0, bytes);
-    const RunContext rest{context.scratch + own_grad_scratch(), nullptr};
+    const RunContext rest{context.scratch + grad_step_scratch(), nullptr};
     for (int64_t i = s.steps; i-- > 0;) {
       const int64_t t = s.step(i), before = i > 0 ? s.step(i - 1) : -1;
       parallel_for(
@@ -220,14 +222,14 @@ class Scan {
                         dgates + at * width, dhidden + at * width);
             }
           });
-      products_->backward(rest, weight, dhidden + t * width, product);
+      gemm_->backward(rest, weight, dhidden + t * width, product);
       for (int64_t k = 0; k < s.batch * n; ++k) dh[k] += product[k];
     }
   }
 
  private:
   ScanShape s;
-  std::unique_ptr<ScanProducts<T>> products_;
+  std::unique_ptr<ScanGemm<T>> gemm_;
 };
 
 template <class F>
@@ -252,10 +254,9 @@ ScanShape ScanShape::of(const std::string& cell, bool reverse, const Dims& out) 
 }
 
 template <class T>
-std::unique_ptr<Kernel> scan_kernel(const ScanShape& shape,
-                                    std::unique_ptr<ScanProducts<T>> products) {
-  Scan<T> scan(shape, std::move(products));
-  const size_t scratch = scan.own_scratch() + scan.product_scratch();
+std::unique_ptr<Kernel> scan_kernel(const ScanShape& shape, std::unique_ptr<ScanGemm<T>> gemm) {
+  Scan<T> scan(shape, std::move(gemm));
+  const size_t scratch = scan.step_scratch() + scan.gemm_scratch();
   std::string name = scan.name();
   return make_kernel(
       [scan = std::move(scan)](const RunContext& context, void* const* operands,
@@ -265,9 +266,9 @@ std::unique_ptr<Kernel> scan_kernel(const ScanShape& shape,
 
 template <class T>
 std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape& shape,
-                                         std::unique_ptr<ScanProducts<T>> products) {
-  Scan<T> scan(shape, std::move(products));
-  const size_t scratch = scan.own_grad_scratch() + scan.product_scratch();
+                                         std::unique_ptr<ScanGemm<T>> gemm) {
+  Scan<T> scan(shape, std::move(gemm));
+  const size_t scratch = scan.grad_step_scratch() + scan.gemm_scratch();
   std::string name = scan.name();
   return make_kernel(
       [scan = std::move(scan)](const RunContext& context, void* const* operands,
@@ -275,17 +276,16 @@ std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape& shape,
       scratch, std::move(name));
 }
 
-template std::unique_ptr<Kernel> scan_kernel(const ScanShape&,
-                                             std::unique_ptr<ScanProducts<float>>);
+template std::unique_ptr<Kernel> scan_kernel(const ScanShape&, std::unique_ptr<ScanGemm<float>>);
 template std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape&,
-                                                  std::unique_ptr<ScanProducts<float>>);
+                                                  std::unique_ptr<ScanGemm<float>>);
 
 std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const RecurrentScanAttrs attrs(request.attrs);
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return scan_kernel<T>(shape, std::make_unique<LoopProducts<T>>(shape));
+    return scan_kernel<T>(shape, std::make_unique<SimdScanGemm<T>>(shape));
   });
 }
 
@@ -294,7 +294,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan_grad(const KernelRequest& request
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.operands[8].shape);
   return with_type(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return scan_grad_kernel<T>(shape, std::make_unique<LoopProducts<T>>(shape));
+    return scan_grad_kernel<T>(shape, std::make_unique<SimdScanGemm<T>>(shape));
   });
 }
 

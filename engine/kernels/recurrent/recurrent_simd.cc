@@ -43,8 +43,8 @@ void dots(const T* const* h, const T* const* w, int64_t n, T sums[kRows][kColumn
 
 /// The products of kRows states, `stride` apart, with columns [first, last).
 template <class T, int kRows, int kColumns>
-void share_of_rows(const T* h, int64_t stride, const T* weight, int64_t hidden, int64_t first,
-                   int64_t last, T* out, int64_t out_stride) {
+void hidden_gates_of_rows(const T* h, int64_t stride, const T* weight, int64_t hidden,
+                          int64_t first, int64_t last, T* out, int64_t out_stride) {
   const T *hr[kRows], *wc[kColumns];
   for (int r = 0; r < kRows; ++r) hr[r] = h + r * stride;
   for (int64_t j = first; j < last; j += kColumns) {
@@ -66,16 +66,16 @@ void forward(const T* h, int64_t batch, int64_t h_stride, const T* weight, int64
     T* const to = out + b * out_stride;
     switch (std::min<int64_t>(4, batch - b)) {
       case 1:
-        share_of_rows<T, 1, 8>(from, h_stride, weight, hidden, first, last, to, out_stride);
+        hidden_gates_of_rows<T, 1, 8>(from, h_stride, weight, hidden, first, last, to, out_stride);
         break;
       case 2:
-        share_of_rows<T, 2, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
+        hidden_gates_of_rows<T, 2, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
         break;
       case 3:
-        share_of_rows<T, 3, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
+        hidden_gates_of_rows<T, 3, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
         break;
       default:
-        share_of_rows<T, 4, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
+        hidden_gates_of_rows<T, 4, 4>(from, h_stride, weight, hidden, first, last, to, out_stride);
     }
   }
 }

@@ -27,9 +27,9 @@ struct ScanShape {
 
 /// The products of a scan whose weight is [gates * hidden, hidden], in f32 or f64.
 template <class T>
-class ScanProducts {
+class ScanGemm {
  public:
-  virtual ~ScanProducts() = default;
+  virtual ~ScanGemm() = default;
   virtual size_t scratch_bytes() const { return 0; }
   virtual std::string name() const { return "cpu"; }
   /// Called once before the steps of each run.
@@ -37,17 +37,15 @@ class ScanProducts {
   /// share = h weight^T, [batch, gates * hidden]; rows of h are `hidden` apart for the first step
   /// and steps * hidden for the others.
   virtual void forward(const RunContext& context, const T* weight, const T* h, bool first,
-                       T* share) const = 0;
+                       T* hidden_gates) const = 0;
   /// out = g weight, [batch, hidden]; rows of g are steps * gates * hidden apart.
   virtual void backward(const RunContext& context, const T* weight, const T* g, T* out) const = 0;
 };
 
 /// Kernels of recurrent_scan and recurrent_scan_grad.
 template <class T>
-std::unique_ptr<Kernel> scan_kernel(const ScanShape& shape,
-                                    std::unique_ptr<ScanProducts<T>> products);
+std::unique_ptr<Kernel> scan_kernel(const ScanShape& shape, std::unique_ptr<ScanGemm<T>> gemm);
 template <class T>
-std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape& shape,
-                                         std::unique_ptr<ScanProducts<T>> products);
+std::unique_ptr<Kernel> scan_grad_kernel(const ScanShape& shape, std::unique_ptr<ScanGemm<T>> gemm);
 
 }  // namespace paddle::cpu

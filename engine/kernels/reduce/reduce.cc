@@ -10,13 +10,14 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kBlock = 1024;   // elements converted at a time, a multiple of kMaxRunLanes
-constexpr int64_t kChunk = 16384;  // elements that are worth a thread
-constexpr int64_t kPieces = 64;    // at most, as far as chunks make them
-constexpr int64_t kRows = 16;      // of a chunk at least: its accumulators are added in the end
+constexpr int64_t kBlock = 1024;      // elements converted at a time, a multiple of kMaxRunLanes
+constexpr int64_t kMinChunk = 16384;  // elements that are worth a thread
+constexpr int64_t kMaxChunks = 64;    // at most, as far as chunks make them
+constexpr int64_t kMinRowsPerChunk =
+    16;  // of a chunk at least: its accumulators are added in the end
 
 /// Offset of the element with this row-major index over `axes`.
-int64_t offset_of(const std::vector<ReduceFrame::Axis>& axes, int64_t index) {
+int64_t offset_of(const std::vector<ReduceSchedule::Axis>& axes, int64_t index) {
   int64_t offset = 0;
   for (size_t i = axes.size(); i-- > 0;) {
     offset += index % axes[i].size * axes[i].stride;
@@ -25,9 +26,9 @@ int64_t offset_of(const std::vector<ReduceFrame::Axis>& axes, int64_t index) {
   return offset;
 }
 
-int64_t count_of(const std::vector<ReduceFrame::Axis>& axes) {
+int64_t count_of(const std::vector<ReduceSchedule::Axis>& axes) {
   int64_t count = 1;
-  for (const ReduceFrame::Axis& axis : axes) count *= axis.size;
+  for (const ReduceSchedule::Axis& axis : axes) count *= axis.size;
   return count;
 }
 
@@ -36,7 +37,7 @@ int64_t count_of(const std::vector<ReduceFrame::Axis>& axes) {
 // ---- frame
 // ----------------------------------------------------------------------------------------
 
-ReduceFrame::ReduceFrame(const Dims& shape, const std::vector<int64_t>& axes) {
+ReduceSchedule::ReduceSchedule(const Dims& shape, const std::vector<int64_t>& axes) {
   std::vector<bool> is_reduced(shape.size(), axes.empty());
   for (const int64_t axis : axes) is_reduced[static_cast<size_t>(axis)] = true;
   struct Group {
@@ -68,26 +69,27 @@ ReduceFrame::ReduceFrame(const Dims& shape, const std::vector<int64_t>& axes) {
   split_run = !inner_kept && repeats == 1;
   strips = inner_kept ? (inner + kStrip - 1) / kStrip : 1;
   const int64_t tasks = outer * strips, elements = count * results;
-  if (tasks > 0 && tasks < 16 && elements > 2 * kChunk)
-    chunks = std::clamp<int64_t>(
-        elements / kChunk, 1,
-        std::min((kPieces + tasks - 1) / tasks, std::max<int64_t>(1, inner_kept  ? repeats / kRows
-                                                                     : split_run ? inner
-                                                                                 : repeats)));
+  if (tasks > 0 && tasks < 16 && elements > 2 * kMinChunk)
+    chunks =
+        std::clamp<int64_t>(elements / kMinChunk, 1,
+                            std::min((kMaxChunks + tasks - 1) / tasks,
+                                     std::max<int64_t>(1, inner_kept  ? repeats / kMinRowsPerChunk
+                                                          : split_run ? inner
+                                                                      : repeats)));
   split_run = split_run && chunks > 1;
 }
 
-ReduceFrame::Task ReduceFrame::task(int64_t index) const {
-  const int64_t places = outer * strips, place = index % places;
+ReduceSchedule::Task ReduceSchedule::task(int64_t index) const {
+  const int64_t slots = outer * strips, slot = index % slots;
   Task t;
-  t.chunk = index / places;
-  const int64_t strip = place % strips;
+  t.chunk = index / slots;
+  const int64_t strip = slot % strips;
   // Strips begin at whole cache lines.
   const int64_t lines = (inner + 63) / 64, from = lines * strip / strips * 64,
                 to = std::min(inner, lines * (strip + 1) / strips * 64);
   t.width = inner_kept ? to - from : 1;
-  t.first = inner_kept ? place / strips * inner + from : place;
-  t.base = offset_of(kept, place / strips) + (inner_kept ? from : 0);
+  t.first = inner_kept ? slot / strips * inner + from : slot;
+  t.base = offset_of(kept, slot / strips) + (inner_kept ? from : 0);
   const int64_t rows = split_run ? inner : repeats;
   // Chunks of a run begin at whole groups of lanes.
   const int64_t group = split_run ? 64 : 1, groups = (rows + group - 1) / group;
@@ -96,7 +98,7 @@ ReduceFrame::Task ReduceFrame::task(int64_t index) const {
   return t;
 }
 
-int64_t ReduceFrame::row_offset(int64_t row) const {
+int64_t ReduceSchedule::row_offset(int64_t row) const {
   return split_run ? row : offset_of(reduced, row);
 }
 
@@ -131,7 +133,7 @@ namespace {
 class ReduceKernel final : public Kernel {
  public:
   ReduceKernel(const Layout& x, const ReduceCall& call, DType result_type)
-      : frame_(x.shape, call.axes),
+      : schedule_(x.shape, call.axes),
         reducer_(x.dtype, call.reduction, call.form, result_type),
         item_(item_size(x.dtype)) {
     const DType compute = reducer_.compute;
@@ -143,8 +145,8 @@ class ReduceKernel final : public Kernel {
   }
 
   size_t scratch_bytes() const override {
-    const int64_t partial = frame_.chunks > 1 ? frame_.chunks * frame_.results : 0;
-    return static_cast<size_t>(partial + (exp_ ? frame_.results : 0)) * 8;
+    const int64_t partial = schedule_.chunks > 1 ? schedule_.chunks * schedule_.results : 0;
+    return static_cast<size_t>(partial + (exp_ ? schedule_.results : 0)) * 8;
   }
 
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
@@ -154,12 +156,12 @@ class ReduceKernel final : public Kernel {
     if (!exp_) {
       pass(x, reducer_.loops, nullptr, partial,
            [&](int64_t first, int64_t n, std::byte* accumulators) {
-             reducer_.finish(accumulators, first, n, frame_.count, out);
+             reducer_.finish(accumulators, first, n, schedule_.count, out);
            });
       return;
     }
     double* const shifts = reinterpret_cast<double*>(partial) +
-                           (frame_.chunks > 1 ? frame_.chunks * frame_.results : 0);
+                           (schedule_.chunks > 1 ? schedule_.chunks * schedule_.results : 0);
     pass(x, max_loops_, nullptr, partial, [&](int64_t first, int64_t n, std::byte* accumulators) {
       const double* const values = reinterpret_cast<double*>(accumulators);
       // An infinite shift would give inf - inf.
@@ -169,7 +171,7 @@ class ReduceKernel final : public Kernel {
          [&](int64_t first, int64_t n, std::byte* accumulators) {
            double* const values = reinterpret_cast<double*>(accumulators);
            for (int64_t i = 0; i < n; ++i) values[i] = std::log(values[i]) + shifts[first + i];
-           reducer_.finish(accumulators, first, n, frame_.count, out);
+           reducer_.finish(accumulators, first, n, schedule_.count, out);
          });
   }
 
@@ -178,42 +180,44 @@ class ReduceKernel final : public Kernel {
   template <class Done>
   void pass(const std::byte* x, const ReduceLoops& loops, const double* shifts, std::byte* partial,
             Done done) const {
-    const int64_t tasks = frame_.task_count();
+    const int64_t tasks = schedule_.task_count();
     const int64_t cost =
-        std::max<int64_t>(1, frame_.count * frame_.results / std::max<int64_t>(1, tasks));
+        std::max<int64_t>(1, schedule_.count * schedule_.results / std::max<int64_t>(1, tasks));
     const int64_t grain = std::max<int64_t>(1, 32768 / cost);
     parallel_for(tasks, grain, [&](int64_t begin, int64_t end) {
-      alignas(64) std::byte local[ReduceFrame::kStrip * 8];
+      alignas(64) std::byte local[ReduceSchedule::kStrip * 8];
       for (int64_t index = begin; index < end; ++index) {
-        const ReduceFrame::Task task = frame_.task(index);
+        const ReduceSchedule::Task task = schedule_.task(index);
         std::byte* const accumulators =
-            frame_.chunks > 1 ? partial + (task.chunk * frame_.results + task.first) * 8 : local;
+            schedule_.chunks > 1 ? partial + (task.chunk * schedule_.results + task.first) * 8
+                                 : local;
         accumulate(x, loops, shifts ? shifts + task.first : nullptr, task, accumulators);
-        if (frame_.chunks == 1) done(task.first, task.width, accumulators);
+        if (schedule_.chunks == 1) done(task.first, task.width, accumulators);
       }
     });
-    if (frame_.chunks == 1) return;
-    for (int64_t chunk = 1; chunk < frame_.chunks; ++chunk)
-      loops.combine(partial, partial + chunk * frame_.results * 8, frame_.results);
-    done(0, frame_.results, partial);
+    if (schedule_.chunks == 1) return;
+    for (int64_t chunk = 1; chunk < schedule_.chunks; ++chunk)
+      loops.combine(partial, partial + chunk * schedule_.results * 8, schedule_.results);
+    done(0, schedule_.results, partial);
   }
 
   void accumulate(const std::byte* x, const ReduceLoops& loops, const double* shifts,
-                  const ReduceFrame::Task& task, std::byte* accumulators) const {
-    if (frame_.inner_kept) {
+                  const ReduceSchedule::Task& task, std::byte* accumulators) const {
+    if (schedule_.inner_kept) {
       loops.clear(accumulators, task.width);
       for (int64_t row = task.begin; row < task.end; ++row)
-        fold(x, task.base + frame_.row_offset(row), task.width, loops.rows, shifts, accumulators);
+        fold(x, task.base + schedule_.row_offset(row), task.width, loops.rows, shifts,
+             accumulators);
       return;
     }
     alignas(64) std::byte lanes[kMaxRunLanes * 8];
-    const int64_t used = frame_.lanes(loops);
+    const int64_t used = schedule_.lanes(loops);
     loops.clear(lanes, used);
-    if (frame_.split_run) {
+    if (schedule_.split_run) {
       fold(x, task.base + task.begin, task.end - task.begin, loops.run, shifts, lanes);
     } else {
       for (int64_t row = task.begin; row < task.end; ++row)
-        fold(x, task.base + frame_.row_offset(row), frame_.inner, loops.run, shifts, lanes);
+        fold(x, task.base + schedule_.row_offset(row), schedule_.inner, loops.run, shifts, lanes);
     }
     loops.fold(lanes, used);
     std::memcpy(accumulators, lanes, 8);
@@ -227,7 +231,7 @@ class ReduceKernel final : public Kernel {
       loop(accumulators, x + at * item_, n);
       return;
     }
-    const bool run = !frame_.inner_kept;
+    const bool run = !schedule_.inner_kept;
     alignas(64) std::byte buffer[kBlock * 8];
     for (int64_t done = 0; done < n; done += kBlock) {
       const int64_t part = std::min(kBlock, n - done);
@@ -258,7 +262,7 @@ class ReduceKernel final : public Kernel {
     }
   }
 
-  ReduceFrame frame_;
+  ReduceSchedule schedule_;
   Reducer reducer_;
   ReduceLoops max_loops_{};
   Loop exp_ = nullptr;  ///< of kLogSumExp

@@ -21,13 +21,13 @@ enum class ReduceForm : uint8_t { kPlain, kMean, kLogSumExp };
 /// either a run that is reduced, or results that are accumulated side by side, in strips. Where
 /// there are few results, the reduced elements are cut into chunks, whose accumulators meet in
 /// scratch.
-class ReduceFrame {
+class ReduceSchedule {
  public:
   /// The widest strip. Its accumulators stay in the caches, and memory is read in long pieces.
   static constexpr int64_t kStrip = 4096;
 
   /// `axes` count from 0; empty means all.
-  ReduceFrame(const Dims& shape, const std::vector<int64_t>& axes);
+  ReduceSchedule(const Dims& shape, const std::vector<int64_t>& axes);
 
   /// A piece of work: the accumulators of `width` results from `first` on take the rows
   /// [begin, end) of the elements at `base`. A row is `width` elements side by side, or a run of

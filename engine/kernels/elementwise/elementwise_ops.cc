@@ -25,36 +25,38 @@ std::vector<double> numeric_attributes(const Attrs& attrs) {
 
 /// Rows of images whose few channels lie apart, with the channels brought together.
 template <class T>
-void interleave(const T* source, int64_t apart, int64_t channels, int64_t n, T* out) {
+void interleave_channels(const T* source, int64_t plane_stride, int64_t channels, int64_t n,
+                         T* out) {
   if (channels == 3) {  // colours
     for (int64_t i = 0; i < n; ++i)
-      for (int64_t c = 0; c < 3; ++c) out[i * 3 + c] = source[c * apart + i];
+      for (int64_t c = 0; c < 3; ++c) out[i * 3 + c] = source[c * plane_stride + i];
     return;
   }
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t c = 0; c < channels; ++c) out[i * channels + c] = source[c * apart + i];
+    for (int64_t c = 0; c < channels; ++c) out[i * channels + c] = source[c * plane_stride + i];
 }
 
 /// The copy of images [batch, rows, columns, channels] that lie in planes, for few channels; null
 /// for other layouts.
 template <class T>
 std::unique_ptr<Kernel> interleave_kernel(const Layout& source) {
-  constexpr int64_t kFew = 8;
+  constexpr int64_t kMaxChannels = 8;
   const Dims &shape = source.shape, &strides = source.strides;
-  if (shape.size() != 4 || shape[3] < 2 || shape[3] > kFew || strides[2] != 1 || shape[2] < 16)
+  if (shape.size() != 4 || shape[3] < 2 || shape[3] > kMaxChannels || strides[2] != 1 ||
+      shape[2] < 16)
     return nullptr;
   const int64_t rows = shape[1], columns = shape[2], channels = shape[3];
-  return make_kernel(
-      [=, skipped = source.offset](const RunContext&, void* const* operands, void* const* results) {
-        const T* const from = static_cast<const T*>(operands[0]) + skipped;
-        parallel_for(shape[0] * rows, std::max<int64_t>(1, 32768 / (columns * channels)),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t r = begin; r < end; ++r)
-                         interleave(from + r / rows * strides[0] + r % rows * strides[1],
-                                    strides[3], channels, columns,
-                                    static_cast<T*>(results[0]) + r * columns * channels);
-                     });
-      });
+  return make_kernel([=, base_offset = source.offset](const RunContext&, void* const* operands,
+                                                      void* const* results) {
+    const T* const from = static_cast<const T*>(operands[0]) + base_offset;
+    parallel_for(shape[0] * rows, std::max<int64_t>(1, 32768 / (columns * channels)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t r = begin; r < end; ++r)
+                     interleave_channels(from + r / rows * strides[0] + r % rows * strides[1],
+                                         strides[3], channels, columns,
+                                         static_cast<T*>(results[0]) + r * columns * channels);
+                 });
+  });
 }
 
 /// Copies `source` (a layout of the first operand's memory, of as many elements as the result) into
@@ -70,11 +72,11 @@ std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request, const Layout& 
   StridedReader reader(source, source.shape, result.dtype);
   return make_kernel([reader = std::move(reader), size = result.size(),
                       bytes = item_size(result.dtype),
-                      skipped = source.offset * item_size(source.dtype)](
+                      base_offset = source.offset * item_size(source.dtype)](
                          const RunContext&, void* const* operands, void* const* results) {
     parallel_for(size, 32768, [&](int64_t begin, int64_t end) {
       std::byte* const out = static_cast<std::byte*>(results[0]) + begin * bytes;
-      const void* const base = static_cast<const std::byte*>(operands[0]) + skipped;
+      const void* const base = static_cast<const std::byte*>(operands[0]) + base_offset;
       const void* const in = reader.read(base, begin, end - begin, out);
       if (in != out) std::memcpy(out, in, static_cast<size_t>((end - begin) * bytes));
     });

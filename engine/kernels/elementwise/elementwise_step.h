@@ -11,7 +11,7 @@
 
 namespace paddle::cpu {
 
-struct MapStep {
+struct ElementwiseStep {
   /// Of the loop, as in the tables of loops.h, or "where"; with the types and parameters it says
   /// all that the loop does. Empty for loops that are not in a table.
   std::string_view name;
@@ -23,6 +23,6 @@ struct MapStep {
 };
 
 /// The step of a kernel made by `elementwise`; none for other kernels.
-std::optional<MapStep> map_step(const Kernel& kernel);
+std::optional<ElementwiseStep> elementwise_step(const Kernel& kernel);
 
 }  // namespace paddle::cpu
