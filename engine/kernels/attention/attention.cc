@@ -1,5 +1,5 @@
-// Attention and its gradient. Queries are taken in blocks of rows, whose scores against all keys
-// fit the second-level cache; the gradient computes them again instead of keeping them.
+// Scaled dot-product attention and its gradient. Queries are processed in blocks of rows, whose
+// scores for all keys fit in the L2 cache; the gradient recomputes the scores.
 // Dao et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022.
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kQueryRows = 48;  // a block of queries: whole tiles of gemm.cc
+constexpr int64_t kQueryRows = 48;  // queries per block: a multiple of the GEMM tile
 
 struct Sizes {
   int64_t batch, queries, keys, heads, width, value_width;
@@ -35,11 +35,11 @@ struct Sizes {
         value_width(v[3]),
         causal(is_causal),
         scale(factor) {}
-  /// Keys that the queries before `end` may see.
+  /// Keys that the queries before `end` can attend to.
   int64_t visible_keys(int64_t end) const { return causal ? std::min(keys, end) : keys; }
 };
 
-/// One operand: rows of one head as a matrix in C, read in place or converted to a buffer.
+/// One operand: the rows of one head as a matrix in C, read in place or converted to a buffer.
 template <class C>
 struct HeadReader {
   explicit HeadReader(const Layout& l) : layout(l) {
@@ -76,7 +76,8 @@ MatrixView<C> transposed(MatrixView<C> m) {
   return {m.data, m.column_stride, m.row_stride};
 }
 
-/// A mask that broadcasts to [batch, heads, queries, keys]: added, or false where excluded.
+/// A mask broadcast to [batch, heads, queries, keys]: added to the scores, or for bool masks false
+/// where excluded.
 struct Mask {
   Mask() = default;
   Mask(const Layout& l, const Sizes& s) : present(true), is_bool(l.dtype == DType::kBool) {
@@ -108,7 +109,7 @@ struct Mask {
   int64_t strides[4] = {};
 };
 
-/// What both kernels share: operands, sizes, and the scores of a block of queries.
+/// Shared by both kernels: operands, sizes, and the scores of a block of queries.
 template <class C>
 struct AttentionProblem {
   AttentionProblem(const KernelRequest& request, size_t first, double scale, bool causal)
@@ -119,8 +120,8 @@ struct AttentionProblem {
     if (request.operands[first + 3].present) mask = Mask(request.operands[first + 3], sizes);
   }
 
-  /// scores[rows, keys seen] of the queries [begin, end), scaled and masked; gives the keys seen.
-  /// `keys` holds the transposed keys, packed.
+  /// Fills scores[rows, visible keys] of the queries [begin, end), scaled and masked, and returns
+  /// the number of visible keys. `keys` holds the transposed keys, packed.
   int64_t fill_scores(MatrixView<C> q, const C* keys, const void* mask_data, int64_t b, int64_t h,
                       int64_t begin, int64_t end, C* scores, C* mask_row, void* workspace) const {
     const int64_t visible = sizes.visible_keys(end), rows = end - begin;
@@ -137,7 +138,7 @@ struct AttentionProblem {
     return visible;
   }
 
-  /// From row to row of scores; not a power of two, whose rows would meet in few sets of a cache.
+  /// Row stride of the scores; not a power of two, whose rows would map to few cache sets.
   int64_t pitch() const { return round_up(sizes.keys, 16) + 16; }
   size_t scores_bytes() const {
     return round_up_to_cache_line(static_cast<size_t>(kQueryRows * pitch()) * sizeof(C));
@@ -161,7 +162,7 @@ size_t packed_size(int64_t depth, int64_t columns) {
   return round_up_to_cache_line(packed_bytes(depth, columns, sizeof(C)));
 }
 
-/// Heads that are computed at a time, each with scratch of its own.
+/// Heads that are computed at a time, each with its own scratch.
 int64_t workers_for(int64_t tasks) { return std::min<int64_t>(tasks, thread_count()); }
 
 template <class T>
@@ -213,7 +214,8 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
               C* const row = scores + r * pitch;
               const C top = loops.max(row, visible);
               const double sum = loops.exp_and_sum(row, row, visible, top);
-              sums[r] = visible == 0 ? C(0) : static_cast<C>(1 / sum);  // no keys: the result is 0
+              sums[r] =
+                  visible == 0 ? C(0) : static_cast<C>(1 / sum);  // without keys the result is 0
               log_sum[begin + r] = static_cast<C>(static_cast<double>(top) + std::log(sum));
             }
             multiply(PackedProduct<C>{rows, s.value_width, visible, MatrixView<C>{scores, pitch, 1},
@@ -237,7 +239,7 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
       worker_bytes * static_cast<size_t>(workers));
 }
 
-/// Rows of a head back into a contiguous [batch, sequence, heads, dim].
+/// Stores the rows of a head in a contiguous [batch, sequence, heads, dim].
 template <class C, class T>
 void store_head(const C* from, T* to, int64_t b, int64_t h, int64_t length, int64_t heads,
                 int64_t width) {
@@ -328,7 +330,7 @@ std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
                                       C(1), false, score_grads, pitch},
                      scratch);
             for (int64_t r = 0; r < rows; ++r) {
-              // Σ weight · dweight over the keys is grad · out.
+              // Σ weight · dweight over the keys equals grad · out.
               const double delta = loops.dot(rows_from(g, begin + r).data,
                                              rows_from(o, begin + r).data, s.value_width);
               C* const row = score_grads + r * pitch;

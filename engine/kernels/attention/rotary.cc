@@ -1,5 +1,5 @@
-// Rotary embedding in one pass: features are turned in pairs by the angles of their positions. Su
-// et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021.
+// Rotary position embedding in one pass: pairs of features are rotated by the angles of their
+// positions. Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding", 2021.
 
 #include "base/parallel.h"
 #include "kernels/elementwise/elementwise.h"
@@ -9,14 +9,12 @@
 namespace paddle::cpu {
 namespace {
 
-/// Where feature k of the first and of the second of each pair lie in a row, and how far the next
-/// pair is.
+/// Offset between the two features of a pair, and between pairs.
 struct PairLayout {
   int64_t second, step;
 };
 
-/// One row of `count` pairs; cos and sin have a step of their own, and a second half of their own
-/// where `cos_second`, `sin_second` are not 0.
+/// Rotates one row of `count` pairs; cos and sin have layouts of their own.
 template <class T>
 void rotate(const T* __restrict x, const T* __restrict cos, const T* __restrict sin,
             T* __restrict y, int64_t count, PairLayout in, PairLayout cosines, PairLayout sines) {
@@ -36,7 +34,7 @@ void rotate(const T* __restrict x, const T* __restrict cos, const T* __restrict 
   }
 }
 
-/// Strides of an operand as if expanded to `shape`; the last axis is left out.
+/// Strides of an operand broadcast to `shape`, without the last axis.
 Dims row_strides(const Layout& layout, const Dims& shape) {
   Dims strides(shape.size() - 1, 0);
   const size_t rank = layout.shape.size();

@@ -5,8 +5,8 @@
 
 namespace paddle::cpu {
 
-/// A constant operand, which is contiguous, where it lies; at an odd address its numbers are read
-/// from an aligned copy.
+/// A view of a constant operand, which is contiguous; unaligned constants are copied to aligned
+/// memory when read.
 inline Array constant_of(const Layout& layout) {
   Array view;
   view.dtype = layout.dtype;

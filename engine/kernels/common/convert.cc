@@ -32,7 +32,8 @@ void convert(const void* source, int64_t stride, void* target, int64_t n) {
   To* const out = static_cast<To*>(target);
   if (stride == 1) {
     if constexpr (std::is_same_v<From, To>) {
-      if (n > 0) std::memcpy(out, in, static_cast<size_t>(n) * sizeof(To));  // else: null pointers
+      // n == 0 may come with null pointers.
+      if (n > 0) std::memcpy(out, in, static_cast<size_t>(n) * sizeof(To));
     } else if constexpr (std::is_same_v<From, float16> && std::is_same_v<To, float>) {
       half_to_float(in, out, n);
     } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float16>) {
@@ -54,7 +55,7 @@ void convert(const void* source, int64_t stride, void* target, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = convert_value<From, To>(in[i * stride]);
 }
 
-/// Types of 16 bytes, copied as they are.
+/// 16-byte types, copied as they are.
 struct Bytes16 {
   std::byte bytes[16];
 };

@@ -1,4 +1,4 @@
-// Vector conversions between f32 and the 16-bit floats.
+// Vectorized conversions between f32 and 16-bit floats.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/common/convert_simd.cc"
@@ -46,7 +46,7 @@ void to_half(const float* source, uint16_t* target, int64_t n) {
 }
 #endif
 
-// Plain loops over bits, which the compiler vectorises for the instruction set at hand.
+// Plain loops over bits, which the compiler vectorizes for each target.
 void from_bfloat(const uint16_t* source, uint32_t* target, int64_t n) {
   for (int64_t i = 0; i < n; ++i) target[i] = static_cast<uint32_t>(source[i]) << 16;
 }

@@ -1,7 +1,6 @@
-// What Highway's dispatch calls: which instruction sets the machine has, and which one was chosen.
-// Everything else of Highway is in its headers. Its library would do the same, but measures a timer
-// whenever it is loaded, for 3 to 4 milliseconds: a third of what a prediction takes from the start
-// of its process.
+// The run-time part of Highway's dispatch: which instruction sets the machine has and which one is
+// chosen. The rest of Highway is headers. Its own library does the same but calibrates a timer when
+// it is loaded, which takes 3 to 4 ms: a third of a prediction's time from process start.
 
 #include <cpuid.h>
 
@@ -14,13 +13,13 @@
 namespace hwy {
 namespace {
 
-/// What every processor runs; which of the two is compiled depends on the compiler.
+/// Sets that every processor has; which of the two is compiled depends on the compiler.
 constexpr int64_t kAlways = HWY_SCALAR | HWY_EMU128;
 
 int64_t detect() {
   int64_t found = kAlways;
 #if HWY_ARCH_X86
-  // The builtin also asks whether the system keeps the wide registers.
+  // The builtin also checks that the operating system saves the wide registers.
   __builtin_cpu_init();
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & (1u << 29)) != 0;
@@ -50,7 +49,7 @@ void DisableTargets(int64_t targets) {
   GetChosenTarget().DeInit();
 }
 
-/// Called by checks in the headers, which builds for debugging have.
+/// Called by assertions in Highway's headers, which debug builds enable.
 void Abort(const char* file, int line, const char* format, ...) {
   std::fprintf(stderr, "%s:%d: ", file, line);
   va_list arguments;

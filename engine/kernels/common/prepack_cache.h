@@ -1,6 +1,6 @@
 #pragma once
-// Constants in the forms that kernels read them in, for as long as a kernel holds them: kernels for
-// other shapes of the same weights share them.
+// Shares prepacked constants between kernels: kernels for other shapes of the same weights use the
+// same packed copy, which is freed with the last of them.
 
 #include <map>
 #include <memory>
@@ -12,13 +12,13 @@
 
 namespace paddle::cpu {
 
-/// `Key` says all that a packed form depends on beside the constant. The constant lives at least
-/// as long as its kernels, so that an address stands for one content.
+/// `Key` holds everything the packed form depends on besides the constant. A constant outlives its
+/// kernels, so its address identifies its contents.
 template <class Key>
 class PrepackCache {
  public:
-  /// The constant of `bytes` bytes at `data` in this form: what is known, or `packed_bytes` filled
-  /// by `pack(std::byte*)`.
+  /// The packed form of the constant of `bytes` bytes at `data`: a cached one, or `packed_bytes`
+  /// bytes filled by `pack(std::byte*)`.
   template <class Pack>
   std::shared_ptr<Storage> get(const void* data, size_t bytes, const Key& key, size_t packed_bytes,
                                Pack&& pack) {

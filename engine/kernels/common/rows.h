@@ -1,7 +1,7 @@
 #pragma once
-// The frame of kernels that work on rows along one axis: softmax, running sums, sorting. A row is
-// brought into contiguous f32 or f64 form (or left in place where it is so already), worked on, and
-// written back.
+// Helpers for kernels that work on rows along one axis, such as softmax, cumulative sums and
+// sorting: a row is loaded into contiguous f32 or f64 (or used in place), processed, and written
+// back.
 
 #include <algorithm>
 #include <cstddef>
@@ -35,18 +35,19 @@ struct Rows {
   }
 };
 
-/// How many row buffers a kernel keeps in scratch: rows are dealt to that many workers at most.
+/// Maximum number of workers, which each have a row buffer in scratch.
 constexpr int64_t kRowWorkers = 64;
 
 inline size_t row_buffer_bytes(int64_t length, int64_t item) {
   return round_up_to_cache_line(static_cast<size_t>(length * item));
 }
-/// Scratch for `each` bytes per worker.
+/// Scratch for `bytes_per_worker` bytes per worker.
 inline size_t row_scratch(int64_t rows, size_t bytes_per_worker) {
   return static_cast<size_t>(std::min(rows, kRowWorkers)) * bytes_per_worker;
 }
 
-/// Calls `body(row, buffer)` for all rows, with a buffer of `each` bytes that no other thread uses.
+/// Calls `body(row, buffer)` for all rows, with a buffer of `bytes_per_worker` bytes that no other
+/// thread uses.
 template <class Body>
 void for_each_row(const RunContext& context, int64_t rows, int64_t length, size_t bytes_per_worker,
                   Body body) {
@@ -57,7 +58,7 @@ void for_each_row(const RunContext& context, int64_t rows, int64_t length, size_
   for_each_task(rows, workers, context.scratch, bytes_per_worker, body, grain);
 }
 
-/// Writes a contiguous run of n elements to every `stride`-th element.
+/// Writes n contiguous elements to addresses `stride` elements apart.
 template <class T>
 void scatter_row(const T* source, T* target, int64_t stride, int64_t n) {
   for (int64_t i = 0; i < n; ++i) target[i * stride] = source[i];

@@ -11,7 +11,7 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements that one thread converts, at least
+constexpr int64_t kGrain = 16384;  // minimum elements per thread
 
 void to_float32(const void* from, int64_t n, float* to) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
@@ -25,14 +25,14 @@ void to_float16(const float* from, int64_t n, void* to) {
   });
 }
 
-/// A constant in float32.
+/// A copy of a constant in float32.
 std::shared_ptr<Storage> upcast_constant(const Layout& layout) {
   auto out = Storage::allocate(static_cast<size_t>(layout.size()) * sizeof(float));
   to_float32(constant_of(layout).raw(), layout.size(), reinterpret_cast<float*>(out->data()));
   return out;
 }
 
-/// An operand or result that is converted: how many elements, and where in scratch they go.
+/// A converted operand or result: index, element count, and offset of its float32 copy in scratch.
 struct UpcastArray {
   size_t at;
   int64_t count;
@@ -68,8 +68,8 @@ class UpcastKernel final : public Kernel {
     inner_ = prepare_inner(inner);
     operand_count_ = operands.size();
     result_count_ = results.size();
-    // What the kernel has in a form of its own is not read again; but its address stays taken,
-    // because kernels know constants by it.
+    // If the inner kernel prepacked the constant, the converted copy is not read again. Its pages
+    // are released but its address stays reserved, because kernels identify constants by address.
     for (size_t i = 0; inner_ && i < operand_count_; ++i)
       if (const auto& c = constants_[i]; c && !inner_->reads(i))
         forget_pages(c->data(), c->bytes());
@@ -108,7 +108,7 @@ class UpcastKernel final : public Kernel {
 
   std::unique_ptr<Kernel> inner_;
   std::vector<UpcastArray> operands_, results_;
-  std::vector<std::shared_ptr<Storage>> constants_;  ///< by operand; null where it is none
+  std::vector<std::shared_ptr<Storage>> constants_;  ///< by operand; null for others
   size_t operand_count_ = 0, result_count_ = 0, bytes_ = 0;
 };
 

@@ -1,14 +1,14 @@
 #pragma once
-// Operations on float16 by the kernels that they have for float32, which are several times faster
-// than what reads every element in its own type.
+// Runs float16 operations with their float32 kernels, which is several times faster than kernels
+// that convert every element they read.
 
 #include "ops/kernel.h"
 
 namespace paddle::cpu {
 
-/// The kernel that `prepare` gives for operands and results of float32 in the place of float16,
-/// with conversions around it; null if it gives none. Operands must be contiguous. Constants are
-/// converted once, unless few runs are expected.
+/// The float32 kernel of `prepare` with conversions of float16 operands and results around it; null
+/// if there is none. Operands must be contiguous. Constants are converted once unless the policy
+/// says skip_prepack.
 std::unique_ptr<Kernel> upcast_to_float32(const KernelRequest& request, PrepareFn prepare);
 
 }  // namespace paddle::cpu

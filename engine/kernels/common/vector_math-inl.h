@@ -27,7 +27,7 @@ using Tag = hn::ScalableTag<T>;
 template <class T>
 using Vec = hn::Vec<Tag<T>>;
 
-// The symbols of libmvec spell their instruction set and width: _ZGVeN16v_expf.
+// Symbols of libmvec encode instruction set and width: _ZGVeN16v_expf.
 #undef PADDLE_VECTOR_SYMBOL_F32
 #undef PADDLE_VECTOR_SYMBOL_F64
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
@@ -119,14 +119,14 @@ PADDLE_VECTOR_FUNCTION2(v_atan2, atan2)
 PADDLE_VECTOR_FUNCTION2(v_hypot, hypot)
 // clang-format on
 
-/// A vector like `like` of which every lane is `value`.
+/// A vector with the lanes of `like`, all set to `value`.
 template <class V>
 HWY_INLINE V constant([[maybe_unused]] V like, double value) {
   using D = hn::DFromV<V>;
   return hn::Set(D(), static_cast<hn::TFromD<D>>(value));
 }
-/// exp(x), and 0 below `least`. libmvec computes numbers whose exp is no normal number one by one,
-/// which takes forty times as long; what masks hide is full of them.
+/// exp(x), and 0 below `lower`. libmvec falls back to scalar code for results that are subnormal or
+/// zero, which is forty times slower; masked attention scores are full of them.
 template <class V>
 HWY_INLINE V exp_flush_below(V x, double lower) {
   constexpr bool kF32 = sizeof(hn::TFromV<V>) == 4;
@@ -141,7 +141,7 @@ template <class V>
 HWY_INLINE V v_exp(V x) {
   return exp_flush_below(x, sizeof(hn::TFromV<V>) == 4 ? -103.98 : -745.14);
 }
-/// exp(x), and 0 where that is below the normal numbers: for sums of at least 1.
+/// exp(x), and 0 where the result would be subnormal: for sums that are at least 1.
 template <class V>
 HWY_INLINE V v_exp_normal(V x) {
   return exp_flush_below(x, sizeof(hn::TFromV<V>) == 4 ? -87.33 : -708.39);
@@ -156,7 +156,7 @@ HWY_INLINE V v_sigmoid(V x) {
 template <class V>
 HWY_INLINE V v_softplus(V x) {
   const V zero = hn::Zero(hn::DFromV<V>());
-  // The sum keeps NaN, which Max alone might lose.
+  // The addition propagates NaN, which Max alone might drop.
   return hn::Add(hn::IfThenElse(hn::Gt(zero, x), zero, x), v_log1p(v_exp(hn::Neg(hn::Abs(x)))));
 }
 

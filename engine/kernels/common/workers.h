@@ -1,6 +1,6 @@
 #pragma once
-// Tasks dealt to workers that each have memory of their own: a worker takes tasks that follow each
-// other, whatever thread it runs on.
+// Parallel tasks with per-worker memory. A worker processes consecutive tasks, on whatever thread
+// it runs.
 
 #include <algorithm>
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace paddle::cpu {
 
-/// Calls `body(first task, last task, worker)` for all workers; a thread takes at least `grain` of
-/// them.
+/// Calls `body(first task, last task, worker)` for all workers; a thread gets at least `grain`
+/// workers.
 template <class Body>
 void for_each_worker(int64_t tasks, int64_t workers, Body body, int64_t grain = 1) {
   parallel_for(workers, grain, [&](int64_t begin, int64_t end) {
@@ -19,8 +19,8 @@ void for_each_worker(int64_t tasks, int64_t workers, Body body, int64_t grain = 
   });
 }
 
-/// Calls `body(task, own)` for all tasks, where `own` are the `each` bytes of `scratch` that belong
-/// to the task's worker.
+/// Calls `body(task, worker_scratch)` for all tasks, where `worker_scratch` are the
+/// `bytes_per_worker` bytes of `scratch` that belong to the task's worker.
 template <class Body>
 void for_each_task(int64_t tasks, int64_t workers, std::byte* scratch, size_t bytes_per_worker,
                    Body body, int64_t grain = 1) {
@@ -31,7 +31,7 @@ void for_each_task(int64_t tasks, int64_t workers, std::byte* scratch, size_t by
   for_each_worker(tasks, workers, run, grain);
 }
 
-/// Threads that are worth waking for so many multiplications.
+/// Number of threads that pays off for this many multiplications.
 inline int64_t threads_for(int64_t multiplications) {
   constexpr int64_t kMultiplicationsPerThread = 200'000;
   return std::clamp<int64_t>(multiplications / kMultiplicationsPerThread, 1, thread_count());

@@ -12,9 +12,9 @@
 namespace paddle::cpu {
 namespace {
 
-/// What a strip may take: half of the cache of a core.
+/// Size limit of a strip: half of the L2 cache of a core.
 constexpr int64_t kMaxStripBytes = 1 << 19;
-/// Sums over the images of a vector for which a second worker is worth waking.
+/// Sums over a vector of images that make a second worker worth waking.
 constexpr int64_t kSumsPerWorker = 1000;
 
 bool is_supported(const ConvShape& s) {
@@ -22,13 +22,13 @@ bool is_supported(const ConvShape& s) {
          chwn_loops().lanes >= 8;
 }
 
-/// Images [batch, channel, row, column].
+/// NCHW images.
 struct Images {
   const float* data;
   int64_t batch, channels, height, width;
 };
 
-/// Rows of as many images from the first on as a strip takes, to [row, column, channel, image].
+/// Gathers rows of a strip's images, from `first` on, to [row, column, channel, image].
 void gather(const Images& from, int64_t first, RowRange rows, int64_t images, float* to) {
   const ChwnLoops& loops = chwn_loops();
   const int64_t image = from.channels * from.height * from.width;
@@ -41,7 +41,7 @@ void gather(const Images& from, int64_t first, RowRange rows, int64_t images, fl
   }
 }
 
-/// The sum over windows that the gradient of the input is.
+/// The forward convolution that computes the gradient for the input.
 ConvShape transposed_shape(ConvShape s) {
   std::swap(s.in_channels, s.out_channels);
   std::swap(s.height, s.out_height);
@@ -56,7 +56,7 @@ ConvShape transposed_shape(ConvShape s) {
 ChwnPartition::ChwnPartition(const ConvShape& s, int64_t images_of_strip)
     : images(images_of_strip), blocks(ceil_div(s.batch, images)) {
   const int64_t threads = threads_for(s.multiplications());
-  // As many as fill the cache, or as give every thread the same number, but not many more.
+  // As many strips as the cache requires, or as balance the threads, but not many more.
   const int64_t row = s.stride_height * s.width * s.in_channels + s.out_width * s.out_channels;
   const int64_t bytes = row * s.out_height * images * static_cast<int64_t>(sizeof(float));
   const int64_t balanced =
@@ -79,7 +79,7 @@ ChwnStrip ChwnPartition::strip(const ConvShape& s, int64_t i) const {
 
 double ChwnConvolution::estimated_speedup(const ConvShape& s) {
   const int64_t lanes = chwn_loops().lanes;
-  // With strides more of the time goes into bringing images into vectors.
+  // With strides, more of the time goes into gathering images.
   const bool strided = s.stride_height > 1 || s.stride_width > 1;
   return is_supported(s)
              ? onednn_flop_ratio(s, lanes) * lane_utilization(s.batch, lanes) / (strided ? 1.2 : 1)
@@ -115,7 +115,7 @@ size_t ChwnConvolution::scratch_bytes() const {
   return (packed_floats_ + static_cast<size_t>(strips_.workers) * worker) * sizeof(float);
 }
 
-/// To [part of the outputs, row, column, in, output].
+/// Packs to [block of outputs, row, column, in, output].
 void ChwnConvolution::pack(const float* weight, float* packed) const {
   const ConvShape& s = shape_;
   const int64_t window = s.kernel_height * s.kernel_width;
@@ -130,7 +130,7 @@ void ChwnConvolution::pack(const float* weight, float* packed) const {
   });
 }
 
-/// The rows of a strip, [output, row, column, image], from the gathered x.
+/// Computes the rows of a strip, [output, row, column, image], from the gathered x.
 void ChwnConvolution::compute_rows(const ChwnStrip& strip, const float* x, const float* packed,
                                    const BoundEpilogue& epilogue, float* sums) const {
   const ChwnLoops& loops = chwn_loops();
@@ -204,13 +204,13 @@ void ChwnConvolution::run(const float* x, const float* weight, const BoundEpilog
 double ChwnWeightGrad::estimated_speedup(const ConvShape& s) {
   const int64_t lanes = chwn_loops().lanes, in = s.in_channels;
   if (!is_supported(s)) return 0;
-  // Sums over the lanes, and short runs of them, take time too.
+  // Accounts for the final sums over lanes and for short runs.
   const double part = lane_utilization(s.batch, lanes) / 1.3;
   const auto with = [&](int64_t channels, int64_t block) {
     return part * padded_flop_ratio(s, channels, round_up(s.out_channels, block));
   };
   if (in == 3 || (in < 3 && lanes == kAvx512Lanes)) return with(in, lanes);
-  if (in < kAvx512Lanes && lanes == kAvx512Lanes)  // its code for AVX2 is taken
+  if (in < kAvx512Lanes && lanes == kAvx512Lanes)  // oneDNN uses its AVX2 code here
     return 1.4 * with(round_up(in, lanes / 2), lanes / 2);
   return with(round_up(in, lanes), lanes);
 }
@@ -229,14 +229,14 @@ size_t ChwnWeightGrad::scratch_bytes() const {
   return static_cast<size_t>(strips_.workers) * worker * sizeof(float);
 }
 
-/// Adds the products of dy's pixels with what one row of their windows sees, both gathered.
+/// Accumulates the products of dy with one row of the windows of x, both gathered.
 void ChwnWeightGrad::accumulate_row(const ChwnStrip& strip, int64_t kernel_row, const float* x,
                                     const float* dy, float* sums) const {
   const ChwnLoops& loops = chwn_loops();
   const ConvShape& s = shape_;
   const int64_t n = strips_.images, in_pixel = s.in_channels * n, out_pixel = s.out_channels * n;
   const int64_t taps_stride = s.kernel_width * in_pixel;
-  // Rows of dy whose windows have this row inside the image.
+  // Rows of dy whose windows have this kernel row inside the image.
   const int64_t above = s.top - kernel_row;
   const auto rows_until = [&](int64_t row) {
     return ceil_div(std::max<int64_t>(0, row + above), s.stride_height);
@@ -247,12 +247,12 @@ void ChwnWeightGrad::accumulate_row(const ChwnStrip& strip, int64_t kernel_row, 
   const float* const x_row =
       x + (rows.first * s.stride_height - above - strip.in.first) * s.width * in_pixel;
   const float* const dy_row = dy + (rows.first - strip.rows.first) * s.out_width * out_pixel;
-  // Columns of the window of a column of dy that are inside the image.
+  // Kernel columns that are inside the image for a column of dy.
   const auto valid_columns = [&](int64_t c) {
     const int64_t left = c * s.stride_width - s.left;
     return std::pair{std::max<int64_t>(0, -left), std::min(s.kernel_width, s.width - left)};
   };
-  // Columns of dy that see the same.
+  // Columns of dy with the same valid kernel columns.
   for (int64_t c = 0, next = 0; c < s.out_width; c = next) {
     const auto [first, last] = valid_columns(c);
     for (next = c + 1; next < s.out_width && valid_columns(next) == std::pair{first, last};) ++next;
@@ -278,7 +278,7 @@ void ChwnWeightGrad::accumulate_row(const ChwnStrip& strip, int64_t kernel_row, 
   }
 }
 
-/// dw from the sums of all workers, [worker, kernel row, out, kernel column, in, image].
+/// Computes dw from the sums of all workers, [worker, kernel row, out, kernel column, in, image].
 void ChwnWeightGrad::sum_over_batch(const float* sums, float* dw) const {
   const ConvShape& s = shape_;
   const int64_t window = s.kernel_height * s.kernel_width;

@@ -1,8 +1,8 @@
 #pragma once
-// Convolutions with few channels over many images, in f32: vectors hold one pixel of several
-// images, so that neither channels nor the width of the images need to fill them, and nothing is
-// computed for the padding. A worker takes a strip of rows of so many images, brings it to
-// [row, column, channel, image] in scratch, and computes there. (Nervana's "CHWN" layout.)
+// Convolution in CHWN layout, in f32, for few channels and many images: vectors hold one pixel of
+// several images, so that neither channels nor image width have to fill them, and padding costs
+// nothing. A worker transposes a strip of rows of some images to [row, column, channel, image] in
+// scratch and computes there. (Nervana's "CHWN" layout.)
 
 #include <cstddef>
 
@@ -16,18 +16,18 @@ struct RowRange {
   int64_t count() const { return last > first ? last - first : 0; }
 };
 
-/// What is computed at once.
+/// A unit of work.
 struct ChwnStrip {
   int64_t first_image;
   RowRange rows;  ///< of the output
-  RowRange in;    ///< of the input, as far as their windows reach into it
+  RowRange in;    ///< of the input that their windows read
 };
 
-/// How images and rows are dealt to workers.
+/// How images and rows are partitioned into strips for workers.
 struct ChwnPartition {
-  int64_t images;   ///< of a strip, of which the batch may have fewer
-  int64_t blocks;   ///< of so many images
-  int64_t strips;   ///< of each block
+  int64_t images;   ///< per strip; the last block may have fewer
+  int64_t blocks;   ///< of that many images
+  int64_t strips;   ///< per block
   int64_t rows;     ///< of the output in a strip, at most
   int64_t in_rows;  ///< of the input that a strip reads, at most
   int64_t workers;
@@ -41,8 +41,8 @@ struct ChwnPartition {
 /// or dx from dy.
 class ChwnConvolution {
  public:
-  /// About the time of oneDNN in units of ours, or 0 where nothing is computed here: for images
-  /// with channels first, one group, no dilation; for the gradient strides of 1.
+  /// Estimated speedup over oneDNN, 0 if not supported: requires NCHW, one group, no dilation, and
+  /// for the gradient strides of 1.
   static double estimated_speedup(const ConvShape& shape);
   static double input_grad_speedup(const ConvShape& shape);
 
@@ -50,7 +50,7 @@ class ChwnConvolution {
   static ChwnConvolution input_grad(const ConvShape& shape);
 
   size_t scratch_bytes() const;
-  /// `finish` without a residual.
+  /// `epilogue` must not have a residual.
   void run(const float* x, const float* weight, const BoundEpilogue& epilogue, float* y,
            std::byte* scratch) const;
 
@@ -62,8 +62,8 @@ class ChwnConvolution {
   void write(const ChwnStrip& strip, const float* sums, const BoundEpilogue& epilogue,
              float* y) const;
 
-  ConvShape shape_;  ///< of the sum over windows that is computed, also for a gradient
-  bool transposed_;  ///< weights are [in, out, row, column], their windows turned by half a circle
+  ConvShape shape_;  ///< of the forward convolution that is computed, also for the gradient
+  bool transposed_;  ///< weights are [in, out, row, column], with kernels rotated by 180 degrees
   int64_t vectors_;  ///< of images that are computed at once
   ChwnPartition strips_;
   size_t packed_floats_, x_floats_, y_floats_;
@@ -72,7 +72,7 @@ class ChwnConvolution {
 /// dw [out, in, row, column] from x and dy.
 class ChwnWeightGrad {
  public:
-  /// As ChwnConvolution::saving.
+  /// Like ChwnConvolution::estimated_speedup.
   static double estimated_speedup(const ConvShape& shape);
   explicit ChwnWeightGrad(const ConvShape& shape);
   size_t scratch_bytes() const;

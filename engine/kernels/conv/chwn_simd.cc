@@ -1,4 +1,4 @@
-// Vector loops of convolutions over images in the lanes of vectors.
+// Vector loops of CHWN convolution.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv/chwn_simd.cc"
@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// Sums that stay in registers: of `row` outputs times vectors, of `products` outputs times taps.
+// Sums that stay in registers: `row` outputs times vectors, `products` outputs times taps.
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_AVX2
 constexpr int kRowOutputs = 6, kProductsOutputs = 2, kProductsTaps = 6;
 #else
@@ -33,7 +33,7 @@ constexpr int64_t kTransposeSize = 4;  // images, and pixels, that are transpose
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// The k-th four floats of the vector are those at from + k * stride.
+/// The k-th group of four floats of the vector is loaded from from + k * stride.
 template <class T>
 HWY_INLINE hn::Vec<T> load_blocks(T d, const float* from, int64_t stride) {
   if constexpr (hn::MaxLanes(T()) == kTransposeSize) {
@@ -57,7 +57,7 @@ HWY_INLINE void store_blocks(T d, hn::Vec<T> v, float* to, int64_t stride) {
   }
 }
 
-/// Transposes the square that the k-th fours of four vectors are, for all k.
+/// Transposes the k-th 4 × 4 squares of four vectors, for all k.
 template <class T>
 HWY_INLINE void transpose_blocks(T d, hn::Vec<T>* v) {
   const hn::RepartitionToWide<T> wide;
@@ -118,7 +118,8 @@ void scatter_images(T d, const float* from, int64_t pitch, int64_t pixels, float
       to[n * stride + p] = from[p * pitch + n];
 }
 
-/// Calls `body(d, first)` for images of the widest vectors that what is left fills.
+/// Calls `body(d, first)` for groups of images, with the widest vectors that the remaining images
+/// fill.
 template <class Body>
 void for_each_vector(int64_t images, Body body) {
   int64_t n = 0;
@@ -184,7 +185,7 @@ void row_of(const ChwnRow& row, const float* bias, float clamp_min, float* y, in
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v)
         hn::StoreU(hn::IfThenElse(hn::Lt(sum[o][v], low), low, sum[o][v]), d,
-                   y + o * pitch + v * lanes());  // NaN stays
+                   y + o * pitch + v * lanes());  // propagates NaN
   }
 }
 
@@ -220,7 +221,7 @@ void products_of(const ChwnWeightTile& part) {
       hn::StoreU(sum[t][o], d, part.sums + o * part.sums_stride + t * n);
 }
 
-/// functions[i] is made for i + 1 outputs.
+/// functions[i] is for i + 1 outputs.
 template <int kVectors, size_t... kIndex>
 constexpr auto row_functions(std::index_sequence<kIndex...>) {
   return std::array{&row_of<kVectors, static_cast<int>(kIndex) + 1>...};

@@ -10,7 +10,7 @@
 namespace paddle::cpu {
 namespace {
 
-/// What the rows that a strip reads may take: half of the first cache of a core.
+/// Size of the input rows of a strip: half of the L1 cache.
 constexpr int64_t kStripBytes = 1 << 14;
 
 }  // namespace
@@ -42,7 +42,7 @@ size_t DirectConvolution::scratch_bytes() const {
   return (packed_floats_ + static_cast<size_t>(workers_) * padded_floats_) * sizeof(float);
 }
 
-/// To [part of the outputs, in, row, column, output].
+/// Packs to [block of outputs, in, row, column, output].
 void DirectConvolution::pack(const float* weight, float* packed) const {
   const int64_t depth = shape_.window_size();
   split_evenly(shape_.out_channels, direct_loops().outputs, [&](int64_t first, int64_t count) {
@@ -51,7 +51,7 @@ void DirectConvolution::pack(const float* weight, float* packed) const {
   });
 }
 
-/// Rows of one image with the padding, [channel, row, column].
+/// Copies rows of one image with their padding to [channel, row, column].
 void DirectConvolution::copy_padded_rows(const float* image, int64_t first_row, int64_t rows,
                                          float* padded) const {
   const ConvShape& s = shape_;

@@ -1,7 +1,7 @@
 #pragma once
-// Convolutions with few channels, in f32, whose vectors hold pixels of a row: for images with
-// channels first that are wide, or few (else see batch_conv.h). Rows are copied with their padding,
-// whose zeros are multiplied as well: a weight that is not finite makes NaN of them.
+// Direct convolution for few channels, in f32, whose vectors hold pixels of a row: for wide NCHW
+// images, or few of them (otherwise see chwn.h). Rows are copied with their padding, whose zeros
+// are multiplied too: weights that are not finite turn them into NaN.
 
 #include <cstddef>
 
@@ -13,13 +13,13 @@ namespace paddle::cpu {
 /// y [batch, out, row, column] from x [batch, in, row, column] and weights [out, in, row, column].
 class DirectConvolution {
  public:
-  /// About the time of oneDNN in units of ours, or 0 where nothing is computed here: for images
-  /// with channels first, one group, no dilation, strides of 1 along the rows.
+  /// Estimated speedup over oneDNN, 0 if not supported: requires NCHW, one group, no dilation, and
+  /// a column stride of 1.
   static double estimated_speedup(const ConvShape& shape);
   explicit DirectConvolution(const ConvShape& shape);
 
   size_t scratch_bytes() const;
-  /// `finish` without a residual.
+  /// `epilogue` must not have a residual.
   void run(const float* x, const float* weight, const BoundEpilogue& epilogue, float* y,
            std::byte* scratch) const;
 
@@ -30,9 +30,9 @@ class DirectConvolution {
                      const BoundEpilogue& epilogue, float* y, float* padded) const;
 
   ConvShape shape_;
-  int64_t workers_;          ///< that take strips, one after the other
-  int64_t rows_, strips_;    ///< rows of the output in a strip, at most, and strips of an image
-  int64_t in_rows_, pitch_;  ///< rows that a strip reads, at most, and floats of each
+  int64_t workers_;          ///< that process strips one after the other
+  int64_t rows_, strips_;    ///< output rows in a strip, at most, and strips per image
+  int64_t in_rows_, pitch_;  ///< input rows that a strip reads, at most, and floats per row
   size_t packed_floats_, padded_floats_;
 };
 

@@ -1,4 +1,4 @@
-// Vector loops of convolutions over the pixels of rows.
+// Vector loops of direct convolution over pixels of rows.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv/direct_simd.cc"
@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// Channels whose sums of two vectors stay in registers.
+// Channels whose sums (two vectors each) stay in registers.
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_AVX2
 constexpr int kOutputs = 6;
 #else
@@ -29,12 +29,12 @@ constexpr int kOutputs = 8;
 
 int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
-/// The pixels from an offset on in x and in y.
+/// Offsets of a vector of pixels in x and in y.
 struct PixelOffsets {
   int64_t x, y;
 };
 
-/// Vectors of pixels of all channels of a part.
+/// Vectors of pixels of one block of output channels.
 template <int kVectors, int kOutputBlock>
 HWY_INLINE void pixels(const DirectRows& s, const PixelOffsets* at, const float* bias,
                        float clamp_min, float* y, int64_t pitch) {
@@ -66,7 +66,7 @@ HWY_INLINE void pixels(const DirectRows& s, const PixelOffsets* at, const float*
   for (int o = 0; o < kOutputBlock; ++o)
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      const V result = hn::IfThenElse(hn::Lt(sum[o][v], low), low, sum[o][v]);  // NaN stays
+      const V result = hn::IfThenElse(hn::Lt(sum[o][v], low), low, sum[o][v]);  // propagates NaN
       float* const to = y + o * pitch + at[v].y;
       if (s.out_width >= lanes())
         hn::StoreU(result, d, to);
@@ -77,7 +77,7 @@ HWY_INLINE void pixels(const DirectRows& s, const PixelOffsets* at, const float*
 
 template <int kOutputBlock>
 void rows_of(const DirectRows& s, const float* bias, float clamp_min, float* y, int64_t pitch) {
-  // The last vector of a row is moved back over those before it.
+  // The last vector of a row overlaps the one before it.
   const int64_t vectors = (s.out_width + lanes() - 1) / lanes();
   const int64_t last = std::max<int64_t>(0, s.out_width - lanes());
   const auto place = [&](int64_t i) {
@@ -94,7 +94,7 @@ void rows_of(const DirectRows& s, const float* bias, float clamp_min, float* y, 
   pixels<1, kOutputBlock>(s, at, bias, clamp_min, y, pitch);
 }
 
-/// functions[i] is made for i + 1 outputs.
+/// functions[i] is for i + 1 outputs.
 template <size_t... kIndex>
 constexpr auto row_functions(std::index_sequence<kIndex...>) {
   return std::array{&rows_of<static_cast<int>(kIndex) + 1>...};

@@ -1,11 +1,11 @@
-// Convolutions as matrix products over unfolded windows ("im2col"), block by block, for the types
-// that oneDNN does not compute: f64 itself, 16-bit floats in f32.
+// Convolution by im2col and GEMM, block by block, for the types that oneDNN does not compute: f64,
+// and 16-bit floats in f32.
 //
-// With depth = (input channel, kernel plane, row and column) and positions = (plane, row, column)
-// of the output, for each image and group:
-//   output[oc, position]  = Σ_depth weight[oc, depth] columns[depth, position]
-//   columns' [depth, position] = Σ_oc weight[oc, depth] grad[oc, position], folded back to the
-//   input weight' [oc, depth]   = Σ_image,position grad[oc, position] columns[depth, position]
+// With depth = (input channel, kernel plane, row, column) and position = (output plane, row,
+// column), for each image and group:
+//   output:        y[oc, position] = Σ_depth weight[oc, depth] columns[depth, position]
+//   input grad:    dcolumns[depth, position] = Σ_oc weight[oc, depth] dy[oc, position], then col2im
+//   weight grad:   dw[oc, depth] = Σ_image,position dy[oc, position] columns[depth, position]
 
 #include <algorithm>
 #include <memory>
@@ -30,7 +30,8 @@ class Im2col {
         out(ImageStrides::of(s.out_channels, s.out_height, s.out_width, s.channels_last,
                              s.out_depth)) {}
 
-  /// columns[d - d0, p - p0] for d in [d0, d0 + nd), p in [p0, p0 + np); rows of `stride` elements.
+  /// columns[d - d0, p - p0] for d in [d0, d0 + nd), p in [p0, p0 + np); rows are `stride` elements
+  /// apart.
   void unfold(const T* image, int64_t d0, int64_t nd, int64_t p0, int64_t np, C* columns,
               int64_t stride) const {
     for (int64_t d = 0; d < nd; ++d) {
@@ -43,7 +44,8 @@ class Im2col {
     }
   }
 
-  /// Adds columns back to where unfold took them from, in an image of C laid out like the input.
+  /// col2im: adds columns back to where `unfold` read them, in an image of C laid out like the
+  /// input.
   void fold(const C* columns, int64_t d0, int64_t nd, int64_t p0, int64_t np, int64_t stride,
             C* image) const {
     for (int64_t d = 0; d < nd; ++d) {
@@ -54,7 +56,7 @@ class Im2col {
     }
   }
 
-  /// grad[c - c0, p - p0] of one image and group, brought to C.
+  /// grad[c - c0, p - p0] of one image and group, converted to C.
   void gather_output(const T* image, int64_t c0, int64_t nc, int64_t p0, int64_t np, C* target,
                      int64_t stride) const {
     for (int64_t c = 0; c < nc; ++c)
@@ -79,7 +81,7 @@ class Im2col {
     return {plane / s.kernel_depth, plane % s.kernel_depth * s.dilation_depth,
             line % s.kernel_height * s.dilation_height, d % s.kernel_width * s.dilation_width};
   }
-  /// Where the window at output position p has this place in the input; -1 if that is padding.
+  /// Offset in the input that output position p reads with this kernel offset; -1 for padding.
   int64_t offset_of(const KernelOffset& offset, int64_t p) const {
     const int64_t line = p / s.out_width;
     const int64_t plane = line / s.out_height * s.stride_depth - s.front + offset.plane;
@@ -102,7 +104,7 @@ size_t workers_bytes(int64_t tasks, size_t each) {
   return static_cast<size_t>(workers_for(tasks)) * each;
 }
 
-/// Weights in C, converted once per run into scratch if they are of another type.
+/// Converts the weights to C.
 template <class C, class T>
 void to_compute_type(const T* source, C* target, int64_t n) {
   convert_fn(dtype_of<T>(), dtype_of<C>())(source, 1, target, n);
@@ -163,7 +165,7 @@ std::unique_ptr<Kernel> input_grad(const ConvShape& shape) {
   const size_t grads = block_bytes<C>(s.group_out_channels() * kGemmColumns);
   const size_t tile = block_bytes<C>(kGemmRows * kGemmColumns);
   const int64_t pixels = s.batch * s.in_channels * s.depth * s.height * s.width;
-  // The sum is taken in C; where that is the result's type, in the result itself.
+  // Accumulates in C, in the result itself if that is its type.
   const size_t image_bytes = std::is_same_v<C, T> ? 0 : block_bytes<C>(pixels);
   const size_t each = grads + tile + gemm_workspace_bytes(sizeof(C));
   return make_kernel(

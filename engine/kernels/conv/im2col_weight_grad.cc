@@ -12,8 +12,8 @@ namespace paddle::cpu {
 namespace {
 
 constexpr int64_t kMinChannels = 16;
-constexpr int64_t kRowUnit = 12, kColumnUnit = 16;  // whole tiles of the product
-constexpr int64_t kMinColumns = 96;                 // for which it pays to pack the rows
+constexpr int64_t kRowUnit = 12, kColumnUnit = 16;  // multiples of the GEMM tile
+constexpr int64_t kMinColumns = 96;                 // for which packing the rows pays off
 constexpr int64_t kTasksPerThread = 4;
 
 bool is_pointwise(const ConvShape& s) {
@@ -44,7 +44,7 @@ bool Im2colWeightGrad::is_faster(const ConvShape& shape) {
       std::min(shape.in_channels, shape.out_channels) < kMinChannels ||
       shape.multiplications() < kMinMultiplications)
     return false;
-  // Where windows are pixels, oneDNN's products take as long, but for large ones of this form.
+  // For pointwise convolutions oneDNN's matmul is as fast, except for large ones of this form.
   constexpr int64_t kManyInputs = 256, kManyPixels = 2048;
   return !is_pointwise(shape) ||
          (shape.in_channels >= kManyInputs && shape.out_channels > shape.in_channels &&
@@ -96,7 +96,7 @@ void Im2colWeightGrad::run(const float* x, const float* dy, float* dw, std::byte
   });
 }
 
-/// A block of [out, row, column, in].
+/// One block of dw as [out, row, column, in].
 void Im2colWeightGrad::accumulate_block(int64_t task, const float* x, const float* dy, float* sums,
                                         std::byte* own) const {
   const int64_t row = task / column_blocks_ * rows_, column = task % column_blocks_ * columns_;
@@ -120,7 +120,8 @@ void Im2colWeightGrad::accumulate_block(int64_t task, const float* x, const floa
   }
 }
 
-/// Of the windows [row, column, in] of `count` pixels of the output, `columns` from `first` on.
+/// Gathers `columns` elements from `first` on of the windows [row, column, in] of `count` output
+/// pixels.
 void Im2colWeightGrad::im2col(const float* x, int64_t pixel, int64_t count, int64_t first,
                               int64_t columns, float* to) const {
   const int64_t in = s_.in_channels, end = first + columns;

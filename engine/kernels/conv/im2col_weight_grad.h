@@ -1,6 +1,6 @@
 #pragma once
-// The gradient of a convolution for its weight as a matrix product over pixels, in f32: that of the
-// output, transposed, times the windows of the input.
+// The weight gradient of a convolution by im2col and GEMM over pixels, in f32: the transposed
+// output gradient times the windows of the input.
 
 #include <cstddef>
 
@@ -8,11 +8,11 @@
 
 namespace paddle::cpu {
 
-/// dw [out, in, row, column] from x and dy, which have channels last. With AVX2 this takes about
-/// 0.7 of the time of oneDNN, which has weaker code for it than for AVX-512.
+/// dw [out, in, row, column] from x and dy in NHWC. With AVX2 this takes about 0.7 of the time of
+/// oneDNN, whose code for it is weaker than for AVX-512.
 class Im2colWeightGrad {
  public:
-  /// True for images of one group that it is faster for.
+  /// True for 2-D convolutions of one group for which this is faster than oneDNN.
   static bool is_faster(const ConvShape& shape);
 
   explicit Im2colWeightGrad(const ConvShape& shape);
@@ -27,12 +27,12 @@ class Im2colWeightGrad {
               float* to) const;
 
   int64_t kernel_positions() const { return s_.kernel_height * s_.kernel_width; }
-  /// Bytes of the gradient [out, row, column, in], where that is not the result.
+  /// Bytes of the gradient as [out, row, column, in], if that is not the result's layout.
   size_t sums_bytes() const;
   size_t task_bytes() const;
 
   ConvShape s_;
-  bool is_pointwise_;  ///< windows are the pixels of the input, one after the other
+  bool is_pointwise_;  ///< windows are the pixels of the input
   int64_t rows_, columns_;
   int64_t row_blocks_, column_blocks_, workers_;
 };

@@ -11,29 +11,30 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kChannels = 16;  // a vector of the widest instruction set
+constexpr int64_t kChannels = 16;  // one vector of the widest instruction set
 constexpr int64_t kItem = sizeof(float);
-/// What the points of a block, before and after the product, may take: the cache of a core.
+/// Size of a block's transformed inputs and outputs: the L2 cache of a core.
 constexpr int64_t kBlockBytes = 1 << 20;
-constexpr int64_t kMinBlockTiles = 24;  // tiles of all planes for which the weights are read once
+constexpr int64_t kMinBlockTiles =
+    24;  // tiles (over all planes) for which the weights are read once
 
 int64_t points_of(int64_t tile) { return (tile + 2) * (tile + 2); }
 
-/// Tiles of one plane of all volumes; of all images, where these have one plane.
+/// Tiles of one plane of all images.
 int64_t tiles_of(const ConvShape& s, int64_t tile) {
   return s.batch * ceil_div(s.out_height, tile) * ceil_div(s.out_width, tile);
 }
 
-/// Floats from the matrix of one point to that of the next. No power of two, so that the points of
-/// a tile do not compete for the same lines of a cache.
+/// Floats between the matrices of two points. Not a power of two, so that the points of a tile do
+/// not compete for the same cache sets.
 int64_t pitch(int64_t tiles, int64_t channels) { return tiles * channels + kChannels; }
 
-/// The kernel's planes that meet one of the input for any plane of the output.
+/// The kernel planes that read the input for any output plane.
 KernelRange used_kernel_range(const ConvShape& s) {
   return {valid_kernel_range(s, s.out_depth - 1).begin, valid_kernel_range(s, 0).end};
 }
 
-/// The sum of their counts over the planes of the output.
+/// The number of pairs of an output plane and a kernel plane that reads the input for it.
 int64_t plane_pairs(const ConvShape& s) {
   int64_t sum = 0;
   for (int64_t p = 0; p < s.out_depth; ++p) sum += valid_kernel_range(s, p).count();
@@ -50,10 +51,9 @@ bool fits(const ConvShape& s) {
          s.out_channels > 0 && s.out_channels % kChannels == 0 && vector_bytes() >= 32;
 }
 
-/// The time of a convolution for each pair of channels, in units of a floating-point operation. A
-/// float of the weights, which all have to be brought from memory, takes as long as kPerWeight
-/// operations, and three times that where they are brought into another form first; the transforms
-/// take kIn and kOut of them for a point of each channel.
+/// Cost of a convolution per pair of channels, in units of a floating-point operation. Loading a
+/// float of the weights from memory costs as much as kPerWeight operations, and three times that if
+/// it is transformed first; the transforms cost kIn and kOut per point and channel.
 constexpr double kPerWeight = 30, kIn = 15, kOut = 12;
 
 double weight_cost(bool skip_prepack) { return skip_prepack ? 3 * kPerWeight : kPerWeight; }
@@ -64,7 +64,7 @@ double direct_cost(const ConvShape& s, bool skip_prepack) {
 }
 
 double winograd_cost(const ConvShape& s, int64_t tile, bool skip_prepack) {
-  // The product runs at four fifths of the rate of the sum.
+  // The GEMMs run at four fifths of the rate of the direct sum.
   const double tiles = static_cast<double>(tiles_of(s, tile));
   const double each = 2.5 * static_cast<double>(plane_pairs(s)) +
                       kIn * static_cast<double>(s.depth) / static_cast<double>(s.out_channels) +
@@ -79,7 +79,7 @@ size_t packed_bytes(const ConvShape& s, int64_t tile) {
                              s.in_channels * kItem);
 }
 
-/// The weights' points, [point, panel, plane, in, column].
+/// Transforms the weights to [point, panel, plane, in, column].
 void pack(const ConvShape& s, int64_t tile, const void* weight, std::byte* packed) {
   const WinogradLoops& loops = winograd_loops(tile);
   const KernelRange planes = used_kernel_range(s);
@@ -97,7 +97,7 @@ void pack(const ConvShape& s, int64_t tile, const void* weight, std::byte* packe
   });
 }
 
-/// What the packed weights depend on.
+/// What the prepacked weights depend on.
 struct PrepackKey {
   int64_t tile;
   KernelRange planes;
@@ -119,7 +119,9 @@ int64_t Winograd::best_tile(const ConvShape& s, bool skip_prepack) {
   int64_t best = 0;
   double clamp_min =
       0.9 *
-      direct_cost(s, skip_prepack);  // less would not pay for the memory of the weights' points
+      direct_cost(
+          s,
+          skip_prepack);  // a smaller gain would not justify the memory of the transformed weights
   for (const int64_t tile : {2, 4})
     if (const double time = winograd_cost(s, tile, skip_prepack); time < clamp_min) {
       clamp_min = time;
@@ -200,7 +202,7 @@ void Winograd::multiply(int64_t tiles, const WinogradPoints& from, const float* 
       const int64_t point = i / panels_, k = i % panels_ * loops.panel;
       const int64_t panel = std::min(loops.panel, out - k);
       const float* const u = weight + (point * out + k) * packed.count() * in;
-      // Planes that meet the same planes of the kernel together.
+      // Output planes with the same kernel planes are computed together.
       for (int64_t p = 0, next = 0; p < s.out_depth; p = next) {
         const KernelRange range = valid_kernel_range(s, p);
         while (++next < s.out_depth && valid_kernel_range(s, next) == range) {
@@ -242,7 +244,7 @@ void Winograd::run(const float* x, const BoundEpilogue& epilogue, float* y,
                    std::byte* scratch) const {
   std::byte* const weight = packed_ ? packed_->data() : scratch + work_bytes();
   if (!packed_) pack(shape_, tile_, weight_, weight);
-  // A worker's own block runs serially; where there is one worker, the steps are parallel.
+  // Each worker's block runs serially; with a single worker the steps run in parallel.
   const auto block = [&](int64_t b, std::byte* own) {
     const WinogradPoints from{reinterpret_cast<float*>(own),
                               pitch(block_ * shape_.depth, shape_.in_channels), shape_.in_channels};

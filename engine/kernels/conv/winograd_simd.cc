@@ -1,5 +1,5 @@
-// Vector loops of Winograd's convolution: transforms of tiles over vectors of channels, and the
-// product of the points with packed weights.
+// Vector loops of Winograd convolution: tile transforms over vectors of channels, and the GEMM of
+// transformed inputs with packed weights.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/conv/winograd_simd.cc"
@@ -62,7 +62,7 @@ void weight(const std::byte* w, int64_t stride, int64_t panel, float* u, int64_t
   for (int64_t first = 0; first < panel; first += lanes, u += lanes, w += lanes * stride) {
     HWY_ALIGN float windows[9][hn::MaxLanes(D())];
     for (int64_t k = 0; k < lanes; ++k) {
-      float window[9];  // in a file they may lie at any address
+      float window[9];  // mapped files may hold weights at any address
       std::memcpy(window, w + k * stride, sizeof window);
       for (int i = 0; i < 9; ++i) windows[i][k] = window[i];
     }
@@ -131,7 +131,7 @@ void input_tile(const float* x, int64_t first, int64_t stride, const WinogradWin
   const int64_t channels = points.channels;
   float* const to = points.data + tile * channels;
   for (int64_t c = 0; c < channels; c += static_cast<int64_t>(hn::Lanes(d))) {
-    V columns[kSize][kSize];  // [column][point along the rows]
+    V columns[kSize][kSize];  // [column][point of the rows]
     for (int j = 0; j < kSize; ++j) {
       V in[kSize];
       const bool there = kWhole || (j >= w.first_column && j < w.first_column + w.columns);
@@ -169,7 +169,7 @@ void output(const WinogradPoints& points, int64_t tile, int64_t channels, const 
   const V low = hn::Set(d, clamp_min);
   const float* const from = points.data + tile * points.channels;
   for (int64_t c = 0; c < channels; c += static_cast<int64_t>(hn::Lanes(d))) {
-    V rows[kSize][kTile];  // [point along the rows][pixel along the columns]
+    V rows[kSize][kTile];  // [point of the rows][pixel of the columns]
     for (int i = 0; i < kSize; ++i) {
       V in[kSize];
       for (int j = 0; j < kSize; ++j)
@@ -185,7 +185,7 @@ void output(const WinogradPoints& points, int64_t tile, int64_t channels, const 
         const int64_t at = i * stride + j * channels + c;
         V value = hn::Add(out[i], shift);
         if (residual) value = hn::Add(value, hn::LoadU(d, residual + at));
-        hn::StoreU(hn::Max(low, value), d, y + at);  // NaN stays
+        hn::StoreU(hn::Max(low, value), d, y + at);  // propagates NaN
       }
     }
   }

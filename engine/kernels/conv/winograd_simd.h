@@ -1,8 +1,8 @@
 #pragma once
-// The three steps of a 3 × 3 convolution by Winograd's minimal filtering, on images with channels
-// last, in f32. An output tile of m × m pixels is computed from (m + 2)² numbers for each input
-// channel, its points, by one product per point and pair of channels: (m + 2)² where the sum over
-// the window takes 9 m². (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016)
+// The three steps of a 3 × 3 Winograd convolution in NHWC, in f32. An output tile of m × m pixels
+// is computed from (m + 2)² transformed values (points) per input channel, with one product per
+// point and pair of channels: (m + 2)² where the direct sum takes 9 m². (Lavin and Gray, Fast
+// Algorithms for Convolutional Neural Networks, 2016)
 
 #include <cstddef>
 #include <cstdint>
@@ -11,38 +11,38 @@
 
 namespace paddle::cpu {
 
-/// The points of a block of tiles: `pitch` floats from one point's matrix to the next, in which a
-/// tile has a row of channels; those of volumes lie plane after plane.
+/// The points of a block of tiles, as one matrix [tile, channel] per point, `pitch` floats apart;
+/// for 3-D convolutions plane after plane.
 struct WinogradPoints {
   float* data;
   int64_t pitch, channels;
 };
 
-/// The pixels of a tile or of what it is computed from that the image has.
+/// The pixels of a tile, or of its input, that are inside the image.
 struct WinogradWindow {
   int64_t first_row, first_column, rows, columns;
 };
 
-/// The points at which tiles of 4 × 4 are evaluated are 0, ± near, ± far and infinity: closer to
-/// each other than the usual 1 and 2, which keeps a digit more.
+/// Tiles of 4 × 4 are evaluated at 0, ± near, ± far and infinity: closer together than the usual 1
+/// and 2, which keeps one more digit.
 constexpr double kWinogradNear = 0.625, kWinogradFar = 1.5;
 
 struct WinogradLoops {
-  /// Columns of the weights, which are output channels, that lie together, at most; whole vectors.
+  /// Maximum output channels of a weight panel; a multiple of the vector length.
   int64_t panel;
-  /// The points of the windows [3, 3] of one input channel, from `w` on, `stride` bytes from output
-  /// channel to output channel, into a row of each point's panel, `pitch` floats apart.
+  /// Transforms the kernels [3, 3] of one input channel, `stride` bytes between output channels
+  /// from `w` on, into a row of each point's panel, `pitch` floats apart.
   void (*weight)(const std::byte* w, int64_t stride, int64_t panel, float* u, int64_t pitch);
-  /// Row `tile` of the points from the pixels whose first one is at x[first], which may lie before
-  /// the image; `stride` floats from row to row.
+  /// Transforms the pixels from x[first] on, which may be before the image, into row `tile` of the
+  /// points; `stride` floats between rows.
   void (*input)(const float* x, int64_t first, int64_t stride, const WinogradWindow& window,
                 int64_t tile, const WinogradPoints& points);
   /// c[tiles, panel] = Σ_plane a[plane, tiles, depth] u[plane], with u packed [plane, depth, panel]
-  /// and `plane_stride` floats from a plane of `a` to the next.
+  /// and `plane_stride` floats between planes of `a`.
   void (*product)(int64_t tiles, int64_t planes, int64_t depth, const float* a,
                   int64_t plane_stride, const float* u, int64_t panel, float* c, int64_t c_stride);
-  /// The pixels of a tile from row `tile` of the points, plus `bias` (channels; may be null) and
-  /// `residual` (as y; may be null), not below `least`.
+  /// Transforms row `tile` of the points into pixels, adds `bias` (per channel; may be null) and
+  /// `residual` (laid out like y; may be null), and clamps from below to `clamp_min`.
   void (*output)(const WinogradPoints& points, int64_t tile, int64_t channels, const float* bias,
                  const float* residual, float clamp_min, float* y, int64_t stride,
                  const WinogradWindow& window);

@@ -1,5 +1,5 @@
-// Vector loops of the activation functions. Formulas and parameter names are those of the
-// operations of the same name.
+// Vector loops of activation functions. Formulas and parameter names are those of the operations of
+// the same name.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/elementwise/activation_simd.cc"
@@ -13,13 +13,13 @@ namespace {
 
 using P = const double*;
 
-/// max(x, 0), NaN kept.
+/// max(x, 0), propagating NaN.
 template <class V>
 V relu_of(V x) {
   const V zero = constant(x, 0);
   return hn::IfThenElse(hn::Lt(x, zero), zero, x);
 }
-/// x limited to [least, greatest], NaN kept.
+/// x clamped to [lower, upper], propagating NaN.
 template <class V>
 V clamp_to(V x, double lower, double upper) {
   const V low = constant(x, lower), high = constant(x, upper);
@@ -65,7 +65,7 @@ struct Hardsigmoid { template <class V> V operator()(V x, P p) const {
   return clamp_to(hn::Add(hn::Mul(x, constant(x, p[0])), constant(x, p[1])), 0, 1); } };
 struct Hardswish { template <class V> V operator()(V x, P) const {
   const V y = hn::Div(hn::Mul(x, clamp_to(hn::Add(x, constant(x, 3)), 0, 6)), constant(x, 6));
-  // 6 x would overflow for the largest numbers, whose result is x.
+  // 6 x would overflow for the largest values, whose result is x.
   return hn::IfThenElse(hn::Gt(x, constant(x, 5e37)), x, y); } };
 // params: threshold
 struct Hardshrink { template <class V> V operator()(V x, P p) const {
@@ -85,7 +85,7 @@ struct Stanh { template <class V> V operator()(V x, P p) const {
 struct Logaddexp { template <class V> V operator()(V a, V b, P) const {
   const V high = hn::IfThenElse(hn::Gt(a, b), a, b);
   const V gap = hn::Neg(hn::Abs(hn::Sub(a, b)));
-  // Equal infinities have no difference.
+  // inf - inf is undefined.
   return hn::IfThenElse(hn::Eq(a, b), hn::Add(high, constant(a, 0.69314718055994530942)), hn::Add(high, v_log1p(v_exp(gap)))); } };
 // clang-format on
 

@@ -12,7 +12,7 @@ namespace {
 
 using P = const double*;
 
-/// `b` where `a` is NaN, else `a`.
+/// `b` where `a` is NaN, otherwise `a`.
 template <class V>
 V unless_nan(V a, V b) {
   return hn::IfThenElse(hn::Eq(a, a), a, b);
@@ -23,12 +23,12 @@ struct Add { template <class V> V operator()(V a, V b, P) const { return hn::Add
 struct Subtract { template <class V> V operator()(V a, V b, P) const { return hn::Sub(a, b); } };
 struct Multiply { template <class V> V operator()(V a, V b, P) const { return hn::Mul(a, b); } };
 struct Divide { template <class V> V operator()(V a, V b, P) const { return hn::Div(a, b); } };
-// NaN in either operand gives NaN.
+// NaN if either operand is NaN.
 struct Maximum { template <class V> V operator()(V a, V b, P) const {
   return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Gt(a, b), a, b), a); } };
 struct Minimum { template <class V> V operator()(V a, V b, P) const {
   return hn::IfThenElse(hn::Eq(a, a), hn::IfThenElse(hn::Lt(a, b), a, b), a); } };
-// NaN only if both operands are.
+// NaN only if both operands are NaN.
 struct Fmax { template <class V> V operator()(V a, V b, P) const {
   return unless_nan(hn::IfThenElse(hn::Gt(b, a), b, a), b); } };
 struct Fmin { template <class V> V operator()(V a, V b, P) const {
@@ -53,14 +53,14 @@ struct Copysign { template <class V> V operator()(V a, V b, P) const { return hn
 struct Scale { template <class V> V operator()(V x, P p) const {
   const V scale = constant(x, p[0]), bias = constant(x, p[1]);
   return p[2] == 0 ? hn::Mul(hn::Add(x, bias), scale) : hn::Add(hn::Mul(x, scale), bias); } };
-// params: least, greatest
+// params: lower, upper
 struct Clip { template <class V> V operator()(V x, P p) const {
   const V lower = constant(x, p[0]), upper = constant(x, p[1]);
   const V low = hn::IfThenElse(hn::Lt(x, lower), lower, x);
   return hn::IfThenElse(hn::Gt(low, upper), upper, low); } };
 struct Lerp { template <class V> V operator()(V x, V y, V weight, P) const {
   return hn::Add(x, hn::Mul(weight, hn::Sub(y, x))); } };
-// x + y * z, rounded twice, as the separate operations would.
+// x + y * z, rounded twice, like the separate operations.
 struct MultiplyAdd { template <class V> V operator()(V x, V y, V z, P) const {
   return hn::Add(x, hn::Mul(y, z)); } };
 // clang-format on

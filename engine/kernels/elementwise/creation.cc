@@ -1,5 +1,5 @@
-// Tensors from nothing: constants, ranges and random numbers. A random element is a function of
-// (seed, stream, step, element index) alone.
+// Constants, ranges and random tensors. A random element is a function of (seed, stream, step,
+// element index) alone.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@
 namespace paddle::cpu {
 namespace {
 
-/// A number for a tensor of `dtype`, with all 64 bits of an integer kept.
+/// Stores a scalar as `dtype`, keeping all 64 bits of an integer.
 void put_number(const AttrValue& number, DType dtype, void* out) {
   if (is_complex(dtype)) {
     const std::complex<double> wide = number.as_complex();
@@ -39,7 +39,7 @@ void put_number(const AttrValue& number, DType dtype, void* out) {
 
 constexpr int64_t kBlock = 512;
 
-/// Fills a tensor from `f(index)`, computed in C.
+/// Fills a tensor with `f(index)`, computed in C.
 template <class C, class F>
 std::unique_ptr<Kernel> fill_by_index(const Layout& result, F f) {
   const ConvertFn store = convert_fn(dtype_of<C>(), result.dtype);
@@ -57,7 +57,7 @@ std::unique_ptr<Kernel> fill_by_index(const Layout& result, F f) {
   });
 }
 
-/// A tensor filled with one number.
+/// A tensor filled with one scalar.
 std::unique_ptr<Kernel> constant(const Layout& result, const AttrValue& number) {
   std::array<std::byte, 16> value{};
   put_number(number, result.dtype, value.data());
@@ -70,11 +70,11 @@ std::unique_ptr<Kernel> constant(const Layout& result, const AttrValue& number) 
   });
 }
 
-/// Reads the numbers of this call: those of `seed` if it is not 0, else of the run's random state,
-/// which is the last operand, uint64[2] of seed and step.
+/// The random generator of a call: seeded by `seed` if it is not 0, otherwise by the run's random
+/// state, which is the last operand, uint64[2] of seed and step.
 struct RandomSource {
   int64_t seed, stream;
-  size_t state;  ///< position of the state operand
+  size_t state;  ///< index of the state operand
   Random read(void* const* operands) const {
     if (seed != 0) return Random(static_cast<uint64_t>(seed), 0, 0);
     const uint64_t* const values = static_cast<const uint64_t*>(operands[state]);
@@ -82,8 +82,8 @@ struct RandomSource {
   }
 };
 
-/// The Poisson count whose distribution function first exceeds u: sums outwards from the mode, so
-/// that the number of terms grows with the root of the mean.
+/// The smallest Poisson count whose cumulative probability exceeds u. Sums outwards from the mode,
+/// so that the number of terms grows with the square root of the mean.
 double poisson(double mean, double u) {
   if (!(mean >= 0) || mean > 1e12)
     fail(ErrorCode::kData, "poisson: the mean ", mean, " is outside of [0, 1e12]");
@@ -91,7 +91,7 @@ double poisson(double mean, double u) {
   const double mode = std::floor(mean);
   const double top = std::exp(mode * std::log(mean) - mean - std::lgamma(mode + 1));
   double below = mode, above = mode, low = top, high = top;
-  // Counts in the order mode, mode + 1, mode - 1, …, each of its own probability.
+  // Counts in the order mode, mode + 1, mode - 1, …, with their probabilities.
   double passed = top;
   while (u >= passed && (low > 0 || high > 0)) {
     high *= mean / ++above;
@@ -141,7 +141,7 @@ std::unique_ptr<Kernel> prepare_arange(const KernelRequest& request) {
   });
 }
 
-// From both ends, so that the last number is exactly `stop`.
+// Counts from both ends, so that the last element is exactly `stop`.
 std::unique_ptr<Kernel> prepare_linspace(const KernelRequest& request) {
   const LinspaceAttrs attrs(request.attrs);
   const double start = attrs.start.as_double(), stop = attrs.stop.as_double();
@@ -181,7 +181,7 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
           const float value =
               static_cast<float>(low) +
               static_cast<float>(span) * random.uniform_float(static_cast<uint64_t>(i));
-          // Rounding may reach the end of the half-open range.
+          // Rounding may reach the excluded end of the range.
           return value < static_cast<float>(low + span) ? value : static_cast<float>(low);
         };
       });

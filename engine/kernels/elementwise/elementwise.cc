@@ -8,7 +8,7 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kBlock = 1024;  // elements; four buffers of them stay in the first-level cache
+constexpr int64_t kBlock = 1024;  // elements; four buffers of them stay in the L1 cache
 constexpr int kMaxOperands = 4;
 
 class ElementwiseKernel final : public Kernel {
@@ -31,7 +31,7 @@ class ElementwiseKernel final : public Kernel {
       positions_.push_back(i);
       whole_ = whole_ && readers_.back().is_direct();
     }
-    // About 20 µs of work each.
+    // About 20 µs of work per thread.
     grain_ = std::max<int64_t>(kBlock, 65536 / std::max(1, cost));
   }
 
@@ -50,7 +50,7 @@ class ElementwiseKernel final : public Kernel {
     for (int64_t at = begin; at < end; at += step) {
       const int64_t n = std::min(step, end - at);
       for (size_t k = 0; k < readers_.size(); ++k) {
-        // A constant block stays as the first one was filled.
+        // A block of a constant operand is filled once.
         if (readers_[k].is_constant() && at != begin) continue;
         const int64_t count = readers_[k].is_constant() ? std::min(step, end - begin) : n;
         in[k] = readers_[k].read(operands[positions_[k]], at, count, buffers[k]);
@@ -131,7 +131,7 @@ const void* StridedReader::read(const void* base, int64_t begin, int64_t n, void
     convert_(source + begin * strides_[0] * source_size_, strides_[0], buffer, n);
     return buffer;
   }
-  // The index of `begin`, axis by axis. At most 62 merged axes have two elements or more.
+  // The multi-index of `begin`. At most 62 merged axes have two elements or more.
   std::array<int64_t, 64> index;
   int64_t rest = begin, offset = 0;
   for (size_t axis = rank; axis-- > 0;) {

@@ -1,7 +1,7 @@
 #pragma once
-// The frame of elementwise kernels: broadcasting, strides, 16-bit floats and threads around a
-// contiguous loop (loops.h). Operands are brought block by block into contiguous form in cache
-// where they are not so already, which keeps every loop simple and costs little beside memory.
+// Common structure of elementwise kernels: broadcasting, strides, 16-bit floats and threads around
+// a contiguous loop (loops.h). Operands that are not contiguous are copied block by block into
+// buffers in cache, which keeps every loop simple and costs little compared with memory traffic.
 
 #include <array>
 #include <cstdint>
@@ -16,14 +16,15 @@
 
 namespace paddle::cpu {
 
-/// The type in which values of a dtype are computed: f32 for 16-bit floats, else itself.
+/// The type in which values of a dtype are computed: f32 for 16-bit floats, otherwise the dtype
+/// itself.
 DType compute_type(DType dtype);
 
-/// Axes of one element go, and neighbours become one axis where the steps along them are alike.
-/// Of no elements one axis is left: beside a size of 0 the others may be of any size.
+/// Drops axes of size 1 and merges adjacent axes with compatible strides. An empty tensor keeps one
+/// axis, because the other sizes may be anything.
 void merge_axes(Dims& shape, Dims& strides);
 
-/// Calls `f` with an unsigned integer of as many bytes, or `otherwise` if none has so many.
+/// Calls `f` with an unsigned integer of `bytes` bytes, or `otherwise` if there is none.
 template <class F, class G>
 auto visit_unsigned_of_size(int64_t bytes, F&& f, G&& otherwise) {
   switch (bytes) {
@@ -40,22 +41,22 @@ auto visit_unsigned_of_size(int64_t bytes, F&& f, G&& otherwise) {
   }
 }
 
-/// Reads operands of any strides as if expanded to one shape, in row-major order.
+/// Reads operands of any strides as if broadcast to one shape, in row-major order.
 class StridedReader {
  public:
-  /// `shape` is the expanded shape; `layout` aligns with its last axes, and axes of size 1 repeat.
+  /// `layout` is broadcast to `shape`, aligned at the last axis.
   StridedReader(const Layout& layout, const Dims& shape, DType target);
 
-  /// Elements [begin, begin + n) in the target type: a pointer into the operand where it has that
-  /// form already, else `buffer`, filled.
+  /// Elements [begin, begin + n) in the target type: a pointer into the operand if it has that form
+  /// already, else `buffer`, filled.
   const void* read(const void* base, int64_t begin, int64_t n, void* buffer) const;
-  /// True if `read` never needs the buffer.
+  /// True if `read` never uses the buffer.
   bool is_direct() const { return direct_; }
   bool is_constant() const { return constant_; }
-  /// n if the operand is one contiguous run of n elements of the target type that repeats; else 0.
+  /// n if the operand is one contiguous run of n elements of the target type that repeats, else 0.
   int64_t period() const { return period_; }
-  /// The expanded shape with axes merged, outermost first, and the strides of the operand in
-  /// elements; at least one axis. The last one is the inner run.
+  /// The broadcast shape with axes merged, outermost first, and the operand's strides in elements;
+  /// at least one axis. The last one is the inner run.
   const Dims& shape() const { return shape_; }
   const Dims& strides() const { return strides_; }
 
@@ -68,23 +69,23 @@ class StridedReader {
   Dims shape_, strides_;
 };
 
-/// A kernel that applies `loop` to all operands of the request (absent ones excluded), each read
-/// in its type of `operand_types`; the loop writes `result_type`, which is converted to the
-/// result's. `cost` is the rough price of an element in units of an addition, `name` the loop's
-/// (see ElementwiseStep), which must outlive the kernel.
+/// A kernel that applies `loop` to all present operands, each converted to its type in
+/// `operand_types`. The loop writes `result_type`, which is converted to the result's dtype. `cost`
+/// is the rough cost of an element in units of an addition, `name` the loop's (see
+/// ElementwiseStep), which must outlive the kernel.
 std::unique_ptr<Kernel> elementwise(const KernelRequest& request, Loop loop,
                                     const std::vector<DType>& operand_types, DType result_type,
                                     const std::vector<double>& params = {}, int cost = 1,
                                     std::string_view name = {});
 
-/// The usual cases, by the operation's own name or a given one: all operands and the result of
-/// one type; with `predicate`, a bool result.
+/// The usual cases, by the name of the loop: all operands and the result have one type; with
+/// `predicate` the result is bool.
 std::unique_ptr<Kernel> map(const KernelRequest& request, std::string_view loop,
                             const std::vector<double>& params = {}, int cost = 1);
 std::unique_ptr<Kernel> predicate(const KernelRequest& request, std::string_view loop);
 
-/// A scalar function as a loop, for an operation whose speed matters less: `F` is a stateless
-/// callable over `Arity` values of T, and as last argument, if it takes one, `const double*`.
+/// A scalar function as a loop, for operations whose speed matters less: `F` is a stateless
+/// callable over `kArity` values of T, optionally with `const double*` as the last argument.
 template <class T, class R, int kArity, class F>
 void scalar_loop(const void* const* in, void* out, int64_t n, const double* params) {
   const T* const a = static_cast<const T*>(in[0]);

@@ -1,5 +1,5 @@
-// Kernels of the elementwise operations: the loop of the operation's name, with its numeric
-// attributes as parameters.
+// Kernels of elementwise operations and copies: the loop with the operation's name, with its
+// numeric attributes as parameters.
 
 #include <algorithm>
 #include <cstring>
@@ -23,11 +23,11 @@ std::vector<double> numeric_attributes(const Attrs& attrs) {
   return values;
 }
 
-/// Rows of images whose few channels lie apart, with the channels brought together.
+/// Interleaves the planes of a few channels into pixels.
 template <class T>
 void interleave_channels(const T* source, int64_t plane_stride, int64_t channels, int64_t n,
                          T* out) {
-  if (channels == 3) {  // colours
+  if (channels == 3) {  // RGB
     for (int64_t i = 0; i < n; ++i)
       for (int64_t c = 0; c < 3; ++c) out[i * 3 + c] = source[c * plane_stride + i];
     return;
@@ -36,8 +36,7 @@ void interleave_channels(const T* source, int64_t plane_stride, int64_t channels
     for (int64_t c = 0; c < channels; ++c) out[i * channels + c] = source[c * plane_stride + i];
 }
 
-/// The copy of images [batch, rows, columns, channels] that lie in planes, for few channels; null
-/// for other layouts.
+/// Copies NCHW images with few channels to NHWC; null for other layouts.
 template <class T>
 std::unique_ptr<Kernel> interleave_kernel(const Layout& source) {
   constexpr int64_t kMaxChannels = 8;
@@ -59,7 +58,7 @@ std::unique_ptr<Kernel> interleave_kernel(const Layout& source) {
   });
 }
 
-/// Copies `source` (a layout of the first operand's memory, of as many elements as the result) into
+/// Copies `source` (a layout of the first operand's memory with as many elements as the result) to
 /// contiguous form, converting the type.
 std::unique_ptr<Kernel> copy_kernel(const KernelRequest& request, const Layout& source) {
   const Layout& result = request.results[0];
@@ -131,7 +130,7 @@ std::unique_ptr<Kernel> prepare_bitwise(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> prepare_shift(const KernelRequest& request) {
-  // A logical shift to the right fills with zeros: that of the unsigned type.
+  // A logical right shift is that of the unsigned type.
   const bool arithmetic = BitwiseRightShiftAttrs(request.attrs).is_arithmetic;
   const DType type = request.operands[0].dtype;
   DType compute = type;
@@ -153,11 +152,11 @@ std::unique_ptr<Kernel> prepare_predicate(const KernelRequest& request) {
   return predicate(request, request.op.name());
 }
 
-// For operations that are views: the result is the view, copied; where there is none (a reshape of
-// a transposed tensor), the elements in their order.
+// For operations that are views: copies the view, or, where there is none (a reshape of a
+// transposed tensor), the elements in order.
 std::unique_ptr<Kernel> prepare_copy(const KernelRequest& request) {
   Layout source = request.operands[0];
-  source.offset = 0;  // pointers include it
+  source.offset = 0;  // pointers include the offset
   if (request.op.def->view) {
     const Layout view = request.op.def->view(source, request.attrs, request.results[0].shape);
     if (view.present) return copy_kernel(request, view);

@@ -1,6 +1,5 @@
 #pragma once
-// What an elementwise kernel does to a block of elements, for kernels that run several of them
-// block by block.
+// The loop of an elementwise kernel, for kernels that run several loops block by block.
 
 #include <optional>
 #include <string_view>
@@ -12,14 +11,14 @@
 namespace paddle::cpu {
 
 struct ElementwiseStep {
-  /// Of the loop, as in the tables of loops.h, or "where"; with the types and parameters it says
-  /// all that the loop does. Empty for loops that are not in a table.
+  /// Name of the loop in the tables of loops.h, or "where"; together with types and parameters it
+  /// defines the loop. Empty for loops that are not in a table.
   std::string_view name;
   Loop loop = nullptr;
   std::vector<double> params;
-  std::vector<DType> operands;  ///< the types that the loop reads, one per operand
-  DType result = DType::kF32;   ///< the type that it writes
-  int cost = 1;                 ///< of an element, in units of an addition
+  std::vector<DType> operands;  ///< types that the loop reads, one per operand
+  DType result = DType::kF32;   ///< type that the loop writes
+  int cost = 1;                 ///< per element, in units of an addition
 };
 
 /// The step of a kernel made by `elementwise`; none for other kernels.

@@ -1,5 +1,5 @@
-// The frame of a vector loop: whole vectors, then the tail through a padded copy. Included once per
-// instruction set.
+// Structure of a vector loop: full vectors, then the tail through a padded copy. Included once per
+// target.
 
 #if defined(PADDLE_KERNELS_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PADDLE_KERNELS_LOOPS_INL_H

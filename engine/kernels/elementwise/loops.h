@@ -1,7 +1,7 @@
 #pragma once
-// The element loops: each computes n contiguous elements of one operation in one compute type, for
-// the best instruction set of the machine. Strides, broadcasting, other element types and threads
-// are elementwise.h's business. Loops are found by the operation's name.
+// Element loops: each computes n contiguous elements of one operation in one compute type, for the
+// best instruction set of the machine. Strides, broadcasting, other element types and threads are
+// handled in elementwise.h. Loops are looked up by the operation's name.
 
 #include <cstdint>
 #include <span>
@@ -21,20 +21,19 @@ struct LoopEntry {
   Loop f64;
 };
 
-/// Loops with a vector form for f32 and f64; the result has the operands' type.
+/// Vectorized loops for f32 and f64; the result has the operands' type.
 std::span<const LoopEntry> arithmetic_loops();
 std::span<const LoopEntry> math_loops();
 std::span<const LoopEntry> activation_loops();
 
-/// The loop of that name for f32 or f64, or null if there is none.
+/// The loop of that name for f32 or f64, or null.
 Loop float_loop(std::string_view name, DType compute);
 /// Loops for bool and integers; the result has the operands' type.
 Loop integer_loop(std::string_view name, DType compute);
-/// Loops over any type whose result is bool: comparisons, logic, isnan.
+/// Loops over any type with a bool result: comparisons, logic, isnan.
 Loop predicate_loop(std::string_view name, DType compute);
 
-/// Bytes of the vectors that the loops compute with on this machine: 64 (AVX-512), 32 (AVX2) or
-/// fewer.
+/// Vector width of the loops on this machine in bytes: 64 (AVX-512), 32 (AVX2) or less.
 int vector_bytes();
 
 }  // namespace paddle::cpu

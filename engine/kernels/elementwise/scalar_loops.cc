@@ -1,5 +1,5 @@
-// Loops without a vector form of our own: integers and bool, comparisons, logic, and the float
-// functions for which no vector library has code. The compiler vectorises what it can.
+// Loops that are not explicitly vectorized: integers and bool, comparisons, logic, and float
+// functions that libmvec lacks. The compiler vectorizes what it can.
 
 #include <algorithm>
 #include <array>
@@ -12,13 +12,13 @@
 namespace paddle::cpu {
 namespace {
 
-/// Integer arithmetic wraps around; it is computed unsigned, where that is defined.
+/// Integer arithmetic wraps around; it is done in unsigned types, where that is defined.
 template <class T>
 constexpr uint64_t bits(T value) {
   return static_cast<uint64_t>(value);
 }
 
-/// `value` truncated and held within the type's range.
+/// `value` truncated and saturated to the type's range.
 template <class T>
 T clamp_to(double value) {
   if (value <= static_cast<double>(std::numeric_limits<T>::lowest()))
@@ -62,7 +62,7 @@ struct Zero {
     return T(0);
   }
 };
-/// Division rounds to minus infinity; by zero it gives 0.
+/// Rounds towards minus infinity; division by zero yields 0.
 struct FloorDivide {
   template <class T>
   T operator()(T a, T b) const {
@@ -76,7 +76,7 @@ struct FloorDivide {
     }
   }
 };
-/// Has the divisor's sign; by zero it gives 0.
+/// Has the sign of the divisor; division by zero yields 0.
 struct Remainder {
   template <class T>
   T operator()(T a, T b) const {
@@ -117,7 +117,7 @@ struct IntegerDivide {  // rounds towards zero
     return static_cast<T>(a / b);
   }
 };
-/// By squaring; a negative exponent gives 0 but for bases 1 and -1.
+/// By squaring; a negative exponent yields 0 except for bases 1 and -1.
 struct Pow {
   template <class T>
   T operator()(T base, T exponent) const {
@@ -182,7 +182,7 @@ struct Scale {
     return clamp_to<T>(p[2] == 0 ? (value + p[1]) * p[0] : value * p[0] + p[1]);
   }
 };
-/// params: least, greatest
+/// params: lower, upper
 struct Clip {
   template <class T>
   T operator()(T x, const double* p) const {
@@ -214,7 +214,7 @@ struct IsNegInf { template <class T> bool operator()(T x) const {
   if constexpr (std::is_floating_point_v<T>) return x < std::numeric_limits<T>::lowest(); else return x != x; } };
 struct Signbit { template <class T> bool operator()(T x) const {
   if constexpr (std::is_floating_point_v<T>) return std::signbit(x); else return x < T(0); } };
-// The f32 forms compute in f64 and round once.
+// The f32 versions compute in f64 and round once.
 struct Lgamma { double operator()(double x) const { return log_gamma(x); } };
 struct Digamma { double operator()(double x) const { return digamma(x); } };
 struct Trigamma { double operator()(double x) const { return polygamma(1, x); } };
@@ -226,12 +226,12 @@ struct I1 { double operator()(double x) const { return bessel_i1(x); } };
 struct I1e { double operator()(double x) const { return bessel_i1e(x); } };
 struct Nextafter { template <class T> T operator()(T a, T b) const { return std::nextafter(a, b); } };
 struct Ldexp { template <class T> T operator()(T a, T b) const { return a * std::exp2(b); } };
-// params: digits; half to even
+// params: digits; rounds half to even
 struct RoundDigits { double operator()(double x, const double* p) const {
   const double unit = std::pow(10.0, std::abs(p[0]));
   return p[0] >= 0 ? std::nearbyint(x * unit) / unit : std::nearbyint(x / unit) * unit; } };
 // clang-format on
-/// As Python divides: from the exact remainder, so that 1 // 0.1 is 9 and inf // 1 is NaN.
+/// Like Python: computed from the exact remainder, so that 1 // 0.1 is 9 and inf // 1 is NaN.
 struct FloorDivideFloat {
   template <class T>
   T operator()(T a, T b) const {

@@ -98,8 +98,8 @@ double polygamma(int order, double x) {
 double erf_inverse(double x) {
   if (!(x >= -1 && x <= 1)) return kNaN;
   if (std::abs(x) == 1) return std::copysign(kInfinity, x);
-  // Giles, "Approximating the erfinv function" (2010), polished by Newton steps on erfc where x is
-  // near 1, so that no digits cancel.
+  // Giles, "Approximating the erfinv function" (2010), refined by Newton steps on erfc where x is
+  // near 1 to avoid cancellation.
   double w = -std::log((1 - x) * (1 + x)), p;
   if (w < 5) {
     w -= 2.5;

@@ -3,7 +3,7 @@
 
 namespace paddle::cpu {
 
-double log_gamma(double x);             ///< log |Γ(x)|, safe to call from several threads
+double log_gamma(double x);             ///< log |Γ(x)|, thread-safe
 double digamma(double x);               ///< Γ'(x) / Γ(x)
 double polygamma(int order, double x);  ///< derivative of that order of digamma; x > 0 if order > 0
 double erf_inverse(double x);           ///< on [-1, 1]
@@ -11,7 +11,7 @@ double bessel_i0(double x);             ///< modified Bessel functions of the fi
 double bessel_i0e(double x);            ///< exp(-|x|) I0(x)
 double bessel_i1(double x);
 double bessel_i1e(double x);
-/// Regularised incomplete gamma functions for a > 0, x >= 0.
+/// Regularized incomplete gamma functions for a > 0, x >= 0.
 double gamma_p(double a, double x);
 double gamma_q(double a, double x);
 

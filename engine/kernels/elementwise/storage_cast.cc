@@ -15,7 +15,7 @@
 namespace paddle::cpu {
 namespace {
 
-/// A value on its way: a whole number, or a complex one.
+/// A value between two types: an integer, or a complex number.
 struct ScalarValue {
   double real = 0, imaginary = 0;
   int64_t integer = 0;
@@ -33,7 +33,7 @@ struct Format {
   double max_finite;
   enum class Overflow : uint8_t { kInfinity, kNan, kSaturate } overflow;
   bool is_fnuz;  ///< the code of -0 is NaN ("fnuz")
-  uint8_t nan;   ///< without sign; 0 if there is none
+  uint8_t nan;   ///< without the sign; 0 if the format has no NaN
 
   int sign_bit() const { return exponent_bits + mantissa_bits; }
 };
@@ -108,7 +108,7 @@ uint8_t encode(const Format& f, double value) {
   return with_sign(code_of(rounded));
 }
 
-/// e8m0: a power of two, or NaN. Half-way values go up, signs are dropped.
+/// e8m0: a power of two, or NaN. Rounds half up and drops the sign.
 double decode_power(uint8_t code) {
   return code == 0xff ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, code - 127);
 }
@@ -157,7 +157,7 @@ int64_t truncated(const ScalarValue& number) {
   return number.is_integer ? number.integer : to_integer<int64_t>(number.real);
 }
 
-/// The bits of a value in a type of at most 8 bits.
+/// The bits of a value in a dtype of at most 8 bits.
 int code_of(DType dtype, const ScalarValue& number) {
   if (dtype == DType::kF8E8M0) return encode_power(number.real);
   if (is_float(dtype)) return encode(format_of(dtype), number.real);
@@ -203,7 +203,7 @@ std::unique_ptr<Kernel> prepare_storage_cast(const KernelRequest& request) {
          " is read in integer; copy the view first");
   const int64_t size = request.results[0].size();
   const int bits = info(to).bits;
-  // A packed byte is written by one thread.
+  // Each byte is written by one thread.
   const int64_t per_unit = bits < 8 ? 8 / bits : 1;
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     const std::byte* const in = static_cast<const std::byte*>(operands[0]);

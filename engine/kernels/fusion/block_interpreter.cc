@@ -11,45 +11,45 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr size_t kBufferBytes = 32 * 1024;  // all blocks of a group, in the first-level cache
+constexpr size_t kBufferBytes = 32 * 1024;  // all blocks of a group, in the L1 cache
 constexpr int kMaxBuffers = 48;
 constexpr int kMaxInputs = 4;
 
-/// One thing done to a block. Slots hold pointers to blocks of values.
+/// An action on one block. Steps refer to values by index.
 struct BlockStep {
   enum class Kind : uint8_t {
-    kRead,     ///< an operand's block: in place, or brought into the slot's buffer
+    kRead,     ///< a block of an operand, in place or copied to the value's buffer
     kConvert,  ///< to another element type
     kLoop,
-    kStore,  ///< a slot's block to a result
+    kStore,  ///< a value's block to a result
   };
   Kind kind = Kind::kRead;
-  int target = -1;  ///< slot; for kStore the result
-  int result = -1;  ///< kLoop: the result that is written at once, or -1
+  int target = -1;  ///< index of the value; for kStore of the result
+  int result = -1;  ///< kLoop: the result that is written directly, or -1
   int inputs[kMaxInputs] = {};
   int input_count = 0;
-  int reader = -1;              ///< kRead
-  ConvertFn convert = nullptr;  ///< kConvert; kStore where types differ
-  ElementwiseStep apply;        ///< kLoop
+  int reader = -1;              ///< for kRead
+  ConvertFn convert = nullptr;  ///< for kConvert, and for kStore where types differ
+  ElementwiseStep apply;        ///< for kLoop
 };
 
 struct BlockValue {
   DType type = DType::kF32;
-  int operand = -1;       ///< the operand that it is a block of, if it is read
+  int operand = -1;       ///< the operand that is read, or -1
   bool direct = false;    ///< points into the operand
   bool constant = false;  ///< the same in every block
   int64_t period = 0;     ///< of an operand that repeats, see StridedReader
-  int last_use = -1;      ///< action
+  int last_use = -1;      ///< index of a step
   int buffer = -1;
 };
 
 class BlockInterpreter final : public Kernel {
  public:
-  /// False if the group can't be computed here.
+  /// False if the group cannot be interpreted.
   bool build(const FusedRequest& request);
   void run(const RunContext& context, void* const* operands, void* const* results) const override {
     if (reductions_) return run_reductions(context, operands, results);
-    // Ranges begin at whole blocks, so that repeating operands look the same in all of them.
+    // Ranges start at block boundaries, so that periodic operands look the same in every block.
     parallel_for((size_ + block_ - 1) / block_, grain_, [&](int64_t begin, int64_t end) {
       run_range(operands, results, begin * block_, std::min(size_, end * block_));
     });
@@ -68,19 +68,19 @@ class BlockInterpreter final : public Kernel {
   void execute_step(const BlockStep& step, void* const* operands, void* const* results, int64_t at,
                     int64_t n, const void** blocks, std::byte* buffers) const;
 
-  std::vector<BlockStep> constant_steps_;  ///< reads of values that are the same everywhere
+  std::vector<BlockStep> constant_steps_;  ///< reads of values that are the same in every block
   std::vector<BlockStep> steps_;
   std::vector<BlockValue> values_;
   std::vector<StridedReader> readers_;
   std::vector<int> reader_operands_;
   std::vector<int64_t> result_items_;
-  std::vector<int> reduced_;  ///< slots that reductions read when a block is done
+  std::vector<int> reduced_;  ///< values that reductions read at the end of a block
   std::optional<FusionReductions> reductions_;
   int64_t size_ = 0, block_ = 64, grain_ = 1024, buffer_bytes_ = 0;
   int cost_ = 0;
 };
 
-/// One slot and one action per node.
+/// Adds one value and one step per node.
 void BlockInterpreter::add_nodes(const FusedRequest& request,
                                  const std::vector<FusionNode>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -116,7 +116,8 @@ void BlockInterpreter::add_nodes(const FusedRequest& request,
   }
 }
 
-/// What is folded after the block must not lie in an operand, over which a result may be written.
+/// Values that are reduced after the block are copied out of operands, which a result may
+/// overwrite.
 void BlockInterpreter::add_reduction_inputs(const std::vector<FusionReduction>& reductions) {
   for (const FusionReduction& r : reductions) {
     int value = r.node;
@@ -134,8 +135,8 @@ void BlockInterpreter::add_reduction_inputs(const std::vector<FusionReduction>& 
   }
 }
 
-/// Results are written by the loop that computes them where no operand that they may share memory
-/// with is read later, else at the end of the block.
+/// A loop writes its result directly unless a later step reads an operand that may share memory
+/// with the result; then the result is stored at the end of the block.
 void BlockInterpreter::add_stores(const FusedRequest& request,
                                   const std::vector<FusionStore>& from) {
   std::vector<BlockStep> stores;
@@ -172,7 +173,7 @@ void BlockInterpreter::add_stores(const FusedRequest& request,
   for (BlockStep& store : stores) steps_.push_back(std::move(store));
 }
 
-/// Slots that are not alive at the same time share a buffer.
+/// Values that are not live at the same time share a buffer.
 bool BlockInterpreter::assign_buffers() {
   for (BlockValue& s : values_) {
     s.buffer = -1;
@@ -199,7 +200,8 @@ bool BlockInterpreter::assign_buffers() {
       BlockValue& target = values_[static_cast<size_t>(a.target)];
       if (!target.direct && a.result < 0) target.buffer = take();
     }
-    // A loop may write over a block that it reads; a buffer is free for the next action only.
+    // A loop may overwrite a block that it reads; a freed buffer is available to the next step
+    // only.
     for (int k = 0; k < a.input_count; ++k) {
       BlockValue& s = values_[static_cast<size_t>(a.inputs[k])];
       if (s.last_use == static_cast<int>(i) && s.buffer >= 0 && !s.constant) {
@@ -217,14 +219,14 @@ bool BlockInterpreter::assign_buffers() {
   return count * buffer_bytes_ <= static_cast<int64_t>(kBufferBytes);
 }
 
-/// Where blocks hold whole periods, a repeating operand is the same in all of them; where a period
-/// holds whole blocks, its blocks are read in place. Blocks are cut so that one of both holds for
-/// operands of the first period that there is.
+/// A periodic operand is the same in every block if blocks hold whole periods, and is read in place
+/// if periods hold whole blocks. Chooses the block size so that one of both is true for operands of
+/// the first period found.
 bool BlockInterpreter::choose_blocks() {
   int64_t period = 0;
   for (const BlockValue& s : values_)
     if (s.period > 0 && period == 0) period = s.period;
-  // Reductions cut blocks by rows.
+  // Reductions split blocks by rows.
   if (period == 0 || !reduced_.empty()) return assign_buffers();
   const auto is_periodic_read = [&](const BlockStep& a) {
     return a.kind == BlockStep::Kind::kRead &&
@@ -273,8 +275,8 @@ bool BlockInterpreter::build(const FusedRequest& request) {
   grain_ = std::max<int64_t>(1, 65536 / std::max(1, cost_) / block_);
   if (program->reductions.empty()) return true;
   reductions_.emplace(request.shape, *program, block_);
-  // The loops of a block take longer than to read its results again, unless those are not written
-  // otherwise.
+  // Interpreting a block costs more than reading its stored result again, unless the result would
+  // not be stored otherwise.
   const bool is_small = size_ <= FusionReductions::kSmallGroup;
   return is_small || (reductions_->is_profitable() && program->stores.empty() &&
                       !reductions_->schedule().inner_kept);
@@ -291,7 +293,7 @@ void BlockInterpreter::run_reductions(const RunContext& context, void* const* op
     alignas(64) std::byte buffers[kBufferBytes];
 
     BlockWorker(const BlockInterpreter& k, void* const* from,
-                void* const* to)  // the arrays stay as they are
+                void* const* to)  // the arrays stay uninitialized
         : kernel(k), operands(from), results(to) {}
     void operator()(const FusionReductions::Tile& tile) {
       const auto execute_step = [&](const BlockStep& a, int64_t count) {

@@ -1,13 +1,13 @@
 #pragma once
-// A group of elementwise operations as one kernel: block by block, each step's loop runs over a
-// block that stays in the first-level cache, so memory is read and written once for the group.
+// Interprets a fusion group block by block: each step's vector loop runs over a block that stays in
+// the L1 cache, so memory is read and written once for the whole group.
 
 #include "ops/fused.h"
 
 namespace paddle::cpu {
 
-/// Registered as the backend for groups. Declines groups with an operation that is no map over
-/// elements, or too many values alive at once.
+/// Registered as a backend for fusion groups. Declines groups with operations that are neither
+/// elementwise nor reductions, or with too many live values.
 std::unique_ptr<Kernel> prepare_fused_group(const FusedRequest& request);
 
 }  // namespace paddle::cpu

@@ -32,7 +32,7 @@ class Builder {
     return n < operands ? request_.operands[n].dtype : request_.steps[n - operands].result;
   }
 
-  /// The node that is a value in this type, made with a read or a conversion if needed.
+  /// The node of a value in this type, reading or converting it if needed.
   int read_or_convert(int value, DType type) {
     if (const auto it = nodes_by_value_.find({value, type}); it != nodes_by_value_.end())
       return it->second;
@@ -60,15 +60,15 @@ class Builder {
     const std::string_view name = step.op->name();
     if (step.op->has(kReduction)) {
       types_.push_back(step.result);
-      return true;  // what nobody reads is not computed
+      return true;  // unused results are not computed
     }
     if (!step.op->has(kElementwise)) return false;
     if (step.inputs.size() > kMaxInputs || step.inputs.empty()) return false;
     for (const int input : step.inputs)
       if (input < 0 || producer_with_trait(input, kReduction)) return false;
     if (name == "cast" || name == "assign") {
-      // Through the operand's own type where an earlier step holds it in another one and the result
-      // is no wider.
+      // Converts from the operand's declared type where an earlier step holds it in another type
+      // and the result is not wider.
       const int input = step.inputs[0];
       const DType from = types_[static_cast<size_t>(input)];
       if (!info(from).has_kernels || !info(step.result).has_kernels) return false;
@@ -77,7 +77,7 @@ class Builder {
       program_.cost += 1;
       return true;
     }
-    // The kernel for a block of contiguous operands tells the loop.
+    // Preparing the kernel for a small contiguous block tells which loop it uses.
     std::vector<Layout> operands;
     for (const int input : step.inputs)
       operands.push_back(Layout::contiguous(declared_type(input), {64}));
@@ -98,7 +98,7 @@ class Builder {
     return true;
   }
 
-  /// The step that gives a value, if it is of this trait.
+  /// The step that produces a value, if it has this trait.
   const FusedStep* producer_with_trait(int value, Trait trait) const {
     if (is_operand(value)) return nullptr;
     const FusedStep& step = request_.steps[static_cast<size_t>(value) - request_.operands.size()];
@@ -133,7 +133,7 @@ class Builder {
   const FusedRequest& request_;
   FusionProgram program_;
   std::map<std::pair<int, DType>, int> nodes_by_value_;
-  std::vector<DType> types_;  ///< per value: the type that it was made in
+  std::vector<DType> types_;  ///< by value: the type it is computed in
 };
 
 }  // namespace

@@ -5,14 +5,14 @@
 namespace paddle::cpu {
 namespace {
 
-/// Accumulators of a reduction: of a task, and of several that are folded at once.
+/// Accumulators of one task, and of several tasks that are folded together.
 constexpr int64_t kAccumulators = ReduceSchedule::kStrip, kMaxBatchedAccumulators = 1024;
-/// Fewer elements that lie side by side cost more to start than to compute; the second number is
-/// for elements that are written anyway.
+/// Shorter consecutive stretches cost more to start than to compute; the second limit is for groups
+/// that store their elements anyway.
 constexpr int64_t kMinStretch = 256, kMinStretchWithStores = 2048;
-/// More accumulators beside results that are written keep memory waiting.
+/// With more columns the accumulators and the stores compete for memory bandwidth.
 constexpr int64_t kMaxColumnsWithStores = 1024;
-/// A step of this cost takes longer than to read its result again.
+/// A step of at least this cost takes longer than reading its stored result again.
 constexpr int kExpensiveStepCost = 8;
 
 }  // namespace
@@ -49,7 +49,7 @@ bool FusionReductions::estimate_profit(const FusionProgram& program) const {
                   [](const FusionNode& node) { return node.step.cost >= kExpensiveStepCost; });
   if (written && (calls || (schedule_.inner_kept && schedule_.inner > kMaxColumnsWithStores)))
     return false;
-  // Rows that follow each other are computed at once, unless they are parts of longer ones.
+  // Consecutive rows are computed together, unless they are pieces of longer ones.
   int64_t stretch = size / schedule_.task_count();
   if (schedule_.inner_kept ? schedule_.strips > 1 : !schedule_.split_run && schedule_.repeats > 1)
     stretch = schedule_.inner / schedule_.strips;
@@ -133,7 +133,7 @@ void FusionReductions::fold_task(Tile& tile, const ReduceSchedule::Task& task,
   if (schedule_.split_run) return fold_row(task.base + task.begin, task.end - task.begin);
   const int64_t row = schedule_.inner_kept ? task.width : schedule_.inner;
   if (row == 0) return;
-  // As many rows as follow each other and fit.
+  // As many consecutive rows as fit in a block.
   const bool whole = schedule_.inner_kept && schedule_.strips == 1 && !schedule_.reduced.empty();
   const int64_t consecutive = whole ? schedule_.reduced.back().size : 1;
   for (int64_t r = task.begin; r < task.end; r += tile.rows) {

@@ -1,7 +1,8 @@
 #pragma once
-// The reductions that a group ends with: what the group computes is folded before it leaves the
-// first-level cache. The order of the additions, and so the bits, are those of the reductions alone
-// (reduce.h). Whoever runs groups says how elements are computed, and may fold them itself.
+// Reductions at the end of a fusion group: elements are folded while they are in the L1 cache. The
+// additions happen in the same order, so with the same bits, as in a reduction alone (reduce.h).
+// The executor of the group (interpreter or machine code) computes the elements, and may fold them
+// itself.
 
 #include <functional>
 
@@ -13,21 +14,21 @@ namespace paddle::cpu {
 
 class FusionReductions {
  public:
-  /// Of a group of elements of `shape`, of which up to `block` are computed at a time (a multiple
-  /// of 64).
+  /// For a group over elements of `shape`, of which up to `block` (a multiple of 64) are computed
+  /// at a time.
   FusionReductions(const Dims& shape, const FusionProgram& program, int64_t block);
 
-  /// Few elements cost little either way.
+  /// Groups of at most this many elements are cheap either way.
   static constexpr int64_t kSmallGroup = 4096;
-  /// False if the group is better computed first and read again.
+  /// False if computing the group first and reducing its stored result is faster.
   bool is_profitable() const { return is_profitable_; }
   size_t scratch_bytes() const;
   const ReduceSchedule& schedule() const { return schedule_; }
 
-  /// Elements that follow each other from `at` on in row-major order: units of rows. A row is
-  /// `row` elements, which have an accumulator each (columns) or meet in the lanes of one run. The
-  /// rows of a unit meet in the same accumulators of 8 bytes; those of the next unit follow after
-  /// unit_accumulators().
+  /// Consecutive elements in row-major order, starting at `at`: units of rows. A row is `row`
+  /// elements, each with its own accumulator (columns) or folded into the lanes of one run. The
+  /// rows of a unit share the same 8-byte accumulators; those of the next unit come
+  /// unit_accumulators() later.
   struct Tile {
     int64_t at, units, rows, row;
     std::byte* accumulators[kMaxFusionReductions];
@@ -36,11 +37,11 @@ class FusionReductions {
   int64_t unit_accumulators() const {
     return schedule_.inner_kept ? schedule_.inner : std::min(schedule_.inner, kMaxRunLanes);
   }
-  /// Folds a piece whose elements lie at values[k] for the k-th reduction, in its type.
+  /// Folds a tile whose elements are at values[k] for the k-th reduction, in its type.
   void fold(const Tile& tile, const void* const* values) const;
 
-  /// Folds all elements, from several threads. `open` is called by each for each of its ranges,
-  /// for a callable that folds a Tile and that nobody else uses meanwhile.
+  /// Folds all elements in parallel. Each thread calls `open` for each of its ranges to get its own
+  /// callable that computes and folds a Tile.
   template <class Open>
   void run(const RunContext& context, void* const* results, Open open) const {
     parallel_for(schedule_.task_count(), grain_, [&](int64_t begin, int64_t end) {
@@ -53,8 +54,8 @@ class FusionReductions {
  private:
   struct Fold {
     Reducer reducer;
-    int64_t item;   ///< bytes of an element as it is folded
-    size_t result;  ///< of the group
+    int64_t item;   ///< bytes of an element in the folded type
+    size_t result;  ///< index of the group's result
   };
   using FoldTile = std::function<void(const Tile&)>;
 
@@ -70,7 +71,7 @@ class FusionReductions {
   ReduceSchedule schedule_;
   std::vector<Fold> folds_;
   int64_t block_, grain_ = 1;
-  /// Tasks that lie side by side and are folded at once; 0 where a task is more than a block.
+  /// Adjacent tasks that are folded together; 0 where a task is larger than a block.
   int64_t units_ = 0;
   bool is_profitable_ = true;
 };

@@ -1,4 +1,4 @@
-// Kernels that place elements: joining, padding, and writing into a slice.
+// concat, pad and strided_slice_scatter: kernels that copy operands into parts of the result.
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace paddle::cpu {
 namespace {
 
-/// Writes contiguous elements to any strides of a tensor whose elements have `item` bytes.
+/// Writes contiguous elements of `item` bytes to addresses `stride` elements apart.
 void scatter(const std::byte* source, std::byte* target, int64_t item, int64_t stride, int64_t n) {
   const auto copy = [&]<class T>(T) {
     const T* const in = reinterpret_cast<const T*>(source);
@@ -28,7 +28,7 @@ struct Box {
   Dims shape, strides;
   int64_t offset = 0;
 
-  /// Reads all elements of `reader` in order and writes them into the box.
+  /// Copies all elements of `reader` in order into the box.
   void fill(const StridedReader& reader, const void* operand, std::byte* target,
             int64_t item) const {
     int64_t rows = 1;
@@ -65,7 +65,7 @@ struct Box {
 
   static void copy_rows(const std::byte* from, int64_t rows, int64_t bytes, std::byte* to,
                         int64_t row_stride) {
-    // Less than this is copied before a second thread is awake.
+    // Smaller copies finish before a second thread wakes up.
     constexpr int64_t kMinBytesPerThread = int64_t{1} << 20;
     parallel_for(
         rows, std::max<int64_t>(1, kMinBytesPerThread / bytes), [&](int64_t first, int64_t last) {
@@ -112,7 +112,7 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
         attrs.axes[i] < 0 ? attrs.axes[i] + static_cast<int64_t>(result.shape.size())
                           : attrs.axes[i]);
     const int64_t size = result.shape[axis], stride = attrs.strides[i];
-    // Python's bounds; going backwards, -1 is the place before the first element.
+    // Python's bounds; with a negative stride, -1 is the position before the first element.
     const auto bound = [&](int64_t at) {
       if (at < 0) at += size;
       return stride > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
@@ -141,7 +141,7 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
   });
 }
 
-// Every axis has a table of where each result index comes from: an index of x, or -1 for the
+// For each axis, a table of the source index of each result index: an index of x, or -1 for the
 // border.
 std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
   const PadAttrs attrs(request.attrs);
@@ -178,7 +178,7 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
       sources[axis].push_back(at);
     }
   }
-  // The part of a row that lies in x as it does in the result.
+  // The part of a row that is a contiguous copy of x.
   int64_t run_first = 0, run_last = 0;
   if (rank > 0 && x.strides[rank - 1] == 1) {
     run_first = std::clamp<int64_t>(before[rank - 1], 0, result.shape[rank - 1]);

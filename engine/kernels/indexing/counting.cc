@@ -1,4 +1,4 @@
-// Counting: bins, histograms, different elements.
+// bincount, histogram and unique.
 
 #include <algorithm>
 #include <cmath>
@@ -127,7 +127,7 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
       const T* const data = static_cast<const T*>(operands[0]);
-      const auto compare = [&](int64_t a, int64_t b) {  // -1, 0 or 1; NaN differs from nothing less
+      const auto compare = [&](int64_t a, int64_t b) {  // -1, 0 or 1; NaNs are equal and sort last
         for (int64_t o = 0; o < rows.outer; ++o)
           for (int64_t i = 0; i < rows.inner; ++i) {
             const T left = data[(o * rows.length + a) * rows.inner + i],

@@ -1,4 +1,4 @@
-// Rows of a table by index, the table's gradient, and one-hot vectors.
+// Embedding lookup, its gradient, and one-hot vectors.
 
 #include <algorithm>
 #include <cstring>
@@ -61,7 +61,8 @@ std::unique_ptr<Kernel> prepare_embedding(const KernelRequest& request) {
 
 namespace {
 
-/// The gradient in a 16-bit type: places sorted by row, each row added up in C and rounded once.
+/// The gradient in a 16-bit type: occurrences are sorted by row, and each row is summed in C and
+/// rounded once.
 template <class T, class C>
 std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t count, int64_t rows,
                                                int64_t width, int64_t padding) {
@@ -88,7 +89,7 @@ std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t c
                   });
         parallel_for(rows * width, 65536,
                      [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T{}); });
-        // Columns are dealt out, not rows: the work is even however often an index occurs.
+        // Parallel over columns, not rows: the load is balanced however often an index occurs.
         const int64_t grain = std::max<int64_t>(16, 32768 / std::max<int64_t>(1, count));
         parallel_for(width, grain, [&](int64_t first, int64_t last) {
           C sum[kColumns];
@@ -111,8 +112,8 @@ std::unique_ptr<Kernel> rounded_embedding_grad(const Indices& indices, int64_t c
 
 }  // namespace
 
-// Each thread adds up its own columns, so that the order of additions is that of the indices
-// whatever the number of threads.
+// Each thread sums its own columns, so that the order of additions is that of the indices whatever
+// the number of threads.
 std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
   const EmbeddingGradAttrs attrs(request.attrs);
   const Indices indices(request.operands[0].dtype);
@@ -129,7 +130,7 @@ std::unique_ptr<Kernel> prepare_embedding_grad(const KernelRequest& request) {
       return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
         const T* const grad = static_cast<const T*>(operands[1]);
         T* const sums = static_cast<T*>(results[0]);
-        // Columns are dealt out, not rows: the work is even however often an index occurs.
+        // Parallel over columns, not rows: the load is balanced however often an index occurs.
         const int64_t grain = std::max<int64_t>(16, 32768 / std::max<int64_t>(1, count));
         parallel_for(rows * width, 65536, [&](int64_t begin, int64_t end) {
           std::fill(sums + begin, sums + end, T(0));

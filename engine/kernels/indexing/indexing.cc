@@ -1,5 +1,5 @@
-// Reading and writing by index. Elements are moved by their size; combining ones are added in their
-// own type, 16-bit floats through f32, one after the other in the order of the indices.
+// Gather and scatter. Elements are copied by size; scatters that combine do so in the element type
+// (16-bit floats through f32), in the order of the indices.
 
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace paddle::cpu {
 namespace {
 
-/// Calls `f` with an unsigned integer of the size of an element.
+/// Calls `f` with an unsigned integer of the element's size.
 template <class F>
 auto visit_element_size(DType dtype, F f) {
   return visit_unsigned_of_size(item_size(dtype), f, [&]() -> decltype(f(uint8_t())) {
@@ -20,7 +20,7 @@ auto visit_element_size(DType dtype, F f) {
   });
 }
 
-/// Indices of any integer type, counted from the end where negative.
+/// Indices of any integer type; negative ones count from the end.
 class Indices {
  public:
   Indices(DType dtype, std::string_view op)
@@ -31,7 +31,7 @@ class Indices {
     return normalize(value, size);
   }
 
-  /// Those of [begin, end) into `out`.
+  /// Reads [begin, end) into `out`.
   void read(const void* indices, int64_t begin, int64_t end, int64_t size, int64_t* out) const {
     read_(static_cast<const std::byte*>(indices) + begin * item_, 1, out + begin, end - begin);
     for (int64_t i = begin; i < end; ++i) out[i] = normalize(out[i], size);
@@ -49,7 +49,7 @@ class Indices {
   std::string op_;
 };
 
-/// Walks the row-major index of a shape and keeps the offset that some strides give it.
+/// Iterates over a shape in row-major order and tracks the offset for given strides.
 class OffsetIterator {
  public:
   OffsetIterator(const Dims& shape, const Dims& strides)
@@ -81,7 +81,7 @@ size_t bytes_of(const Layout& layout) {
   return static_cast<size_t>(layout.size() * item_size(layout.dtype));
 }
 
-/// A sum, product or extremum in T, through f32 for 16-bit floats.
+/// Applies f in T, through f32 for 16-bit floats.
 template <class T, class F>
 T apply_in_f32(T a, T b, F f) {
   if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
@@ -100,7 +100,7 @@ T combine(const std::string& reduce, T a, T b) {
   return b;
 }
 
-/// Of each of `outer` blocks of `size` rows, the rows at the indices.
+/// Selects the rows at the indices from each of `outer` blocks of `size` rows.
 void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t size, int64_t count,
                  int64_t bytes, std::byte* out) {
   if (count == 0) return;
@@ -174,7 +174,7 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
           const T* const values = static_cast<const T*>(operands[2]);
           T* const out = static_cast<T*>(results[0]);
           copy_bytes(operands[0], out, bytes);
-          // How many values each place has taken, the old one included if it counts.
+          // Number of values combined into each element, including the old one if it counts.
           int32_t* const taken = reinterpret_cast<int32_t*>(context.scratch);
           if (counts) std::fill_n(taken, elements, attrs.include_self ? 1 : 0);
           OffsetIterator offsets(shape, strides);
@@ -264,7 +264,7 @@ namespace {
 /// Coordinates along the last axis of an index tensor.
 struct Coordinates {
   Indices indices;
-  Dims sizes, strides;  ///< of the axes that are indexed; strides in slices
+  Dims sizes, strides;  ///< of the indexed axes; strides in slices
   int64_t count;
 
   Coordinates(const Layout& x, const Layout& index, std::string_view op)
@@ -276,7 +276,7 @@ struct Coordinates {
                 ? element_count(std::span<const int64_t>(index.shape).first(index.shape.size() - 1))
                 : index.size() / static_cast<int64_t>(depth);
   }
-  /// The slice that coordinates `i` name.
+  /// The slice that coordinates `i` address.
   int64_t slice(const void* index, int64_t i) const {
     int64_t at = 0;
     for (size_t k = 0; k < sizes.size(); ++k)

@@ -1,6 +1,6 @@
 #pragma once
-// The rows of a row-sparse gradient in the order of the table's rows, so that those of equal index
-// are summed in one order whatever the number of threads.
+// Entries of a row-sparse gradient sorted by table row, so that gradients of the same row are
+// summed in one order whatever the number of threads.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,26 +16,26 @@
 
 namespace paddle::cpu {
 
-/// A row of the table and where a gradient of it lies.
+/// A row of the table and the position of a gradient for it.
 struct RowEntry {
   int64_t row, at;
 };
 
-/// Bytes that sorting `count` places takes.
+/// Bytes of scratch to sort `count` entries.
 inline size_t sort_scratch_bytes(int64_t count) {
   return 2 * static_cast<size_t>(count) * sizeof(RowEntry);
 }
 
-/// Places in the order of their rows, without those of index -1 (no row); `scratch` holds
-/// `sort_scratch_bytes(count)`. They come in the order of `at`, so that sorting by one digit of the
-/// row after the other, the lowest first, keeps it.
+/// Entries sorted by row, without those of index -1 (no row); `scratch` holds
+/// `sort_scratch_bytes(count)`. Entries start in order of position and the radix sort is stable, so
+/// equal rows stay in that order.
 inline std::span<const RowEntry> sort_rows(const int64_t* indices, int64_t count, int64_t rows,
                                            std::byte* scratch) {
   constexpr int kDigitBits = 11;
   constexpr uint64_t kDigits = uint64_t{1} << kDigitBits;
   auto* entries = reinterpret_cast<RowEntry*>(scratch);
   RowEntry* sorted = entries + count;
-  uint64_t used = 0;  // bits that a row has
+  uint64_t used = 0;  // union of the bits of all rows
   int64_t found = 0;
   for (int64_t i = 0; i < count; ++i) {
     if (indices[i] == -1) continue;
@@ -57,7 +57,7 @@ inline std::span<const RowEntry> sort_rows(const int64_t* indices, int64_t count
   return {entries, static_cast<size_t>(found)};
 }
 
-/// Calls `visit(row, first, last)` with each row's places, rows divided among threads.
+/// Calls `visit(row, first, last)` with each row's entries, in parallel over rows.
 template <class Visit>
 void for_each_distinct_row(std::span<const RowEntry> sorted, Visit&& visit) {
   const RowEntry* const entries = sorted.data();
@@ -73,7 +73,7 @@ void for_each_distinct_row(std::span<const RowEntry> sorted, Visit&& visit) {
   });
 }
 
-/// Sums the gradients of one row of the table in T, whatever float type they have.
+/// Sums the gradients of one row of the table in T, whatever their float type.
 template <class T>
 class RowGradientSum {
  public:
@@ -85,7 +85,7 @@ class RowGradientSum {
         widen_(convert_fn(rows.dtype, dtype_of<T>())),
         direct_(rows.dtype == dtype_of<T>()) {}
 
-  /// Calls `visit(column, n, sum)` with the sum of the places [first, last), column by column.
+  /// Calls `visit(column, n, sum)` with the sum of the entries [first, last), column by column.
   template <class Visit>
   void run(const void* rows, std::span<const RowEntry> entries, int64_t first, int64_t last,
            Visit&& visit) const {

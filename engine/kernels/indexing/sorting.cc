@@ -1,5 +1,4 @@
-// Sorting along an axis, the most frequent element, running products and extrema, searching in
-// sorted rows.
+// Sorting, modes, cumulative products and extrema along an axis, and searchsorted.
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +11,7 @@
 namespace paddle::cpu {
 namespace {
 
-/// NaN is larger than every number.
+/// NaN sorts last.
 template <class T>
 bool nan_last_less(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -27,7 +26,7 @@ bool is_equal(T a, T b) {
   return !nan_last_less(a, b) && !nan_last_less(b, a);
 }
 
-/// Rows along an optional axis; none is the flattened tensor.
+/// Rows along an optional axis; without one, the flattened tensor.
 Rows rows_along(const Dims& shape, const std::optional<int64_t>& axis) {
   if (axis) return Rows::of(shape, *axis);
   return Rows::of({element_count(std::span<const int64_t>(shape))}, 0);
@@ -45,7 +44,7 @@ std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
   const Rows rows = Rows::of(request.operands[0].shape, attrs.axis);
   const int64_t limit =
       request.operands[0].shape.empty() || attrs.limit < 0 ? rows.length : attrs.limit;
-  // Where the axis was of open size, it may turn out to be too short.
+  // An axis of symbolic size may turn out to be too short.
   if (limit > rows.length)
     fail(ErrorCode::kUsage, "topk: k is ", limit, ", the axis has ", rows.length, " elements");
   const bool descending = attrs.descending;
@@ -64,7 +63,7 @@ std::unique_ptr<Kernel> prepare_sort_pairs(const KernelRequest& request) {
                     reinterpret_cast<int64_t*>(buffer + row_buffer_bytes(rows.length, sizeof(T)));
                 gather_row(x + rows.start(row), rows.inner, values, rows.length);
                 std::iota(order, order + rows.length, int64_t{0});
-                // Equal elements keep their order, which the index decides.
+                // The sort is stable: ties are ordered by index.
                 const auto ascending_order = [&](int64_t a, int64_t b) {
                   if (nan_last_less(values[a], values[b])) return true;
                   return !nan_last_less(values[b], values[a]) && a < b;

@@ -1,5 +1,5 @@
-// Matrix products in every type: floats by the blocked product (16-bit ones through f32), integers
-// by plain loops. oneDNN is asked first for f32 and bf16.
+// matmul and linear in every dtype: floats with our GEMM (16-bit ones through f32), integers with
+// plain loops. Used where oneDNN declines.
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kWorkers = 16;
 
-/// The operands of T are brought to C first where they differ: whole, into scratch.
+/// Operands of T are converted to C in scratch first if the types differ.
 template <class C, class T>
 class FloatMatmul final : public Kernel {
  public:
@@ -73,7 +73,8 @@ class FloatMatmul final : public Kernel {
   std::string implementation() const override { return "cpu:gemm"; }
 
  private:
-  /// Elements from the lowest to the highest that a layout reaches; `first` is the lowest.
+  /// Number of elements between the lowest and the highest that a layout addresses; `first` is the
+  /// lowest.
   static int64_t span_of(const Layout& layout, int64_t& first) {
     int64_t low = 0, high = 0;
     for (size_t i = 0; i < layout.shape.size(); ++i) {
@@ -131,13 +132,13 @@ class FloatMatmul final : public Kernel {
   }
 
   MatmulShape shape_;
-  std::vector<StridedReader> bias_;  // one or none
+  std::vector<StridedReader> bias_;  // at most one
   int64_t row_blocks_, column_blocks_, tasks_;
   int64_t x_span_ = 0, y_span_ = 0, x_first_ = 0, y_first_ = 0;
   size_t tile_bytes_, worker_bytes_, operand_bytes_;
 };
 
-/// Sums wrap around; for bool the product is "some pair is both true".
+/// Sums wrap around. For bool the product is true if any pair is both true.
 template <class T>
 std::unique_ptr<Kernel> integer_matmul(const MatmulShape& s) {
   return make_kernel([s](const RunContext&, void* const* operands, void* const* results) {

@@ -1,5 +1,5 @@
-// Matrix products: panels of the operands are packed so that the inner kernel reads them in order,
-// and keeps a small tile of results in registers.
+// GEMM with packed panels: panels are packed in the order in which the microkernel reads them, and
+// the microkernel keeps a tile of results in registers.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/linalg/gemm_simd.cc"
@@ -27,11 +27,11 @@ constexpr int64_t kTileRows = 12;
 #endif
 constexpr int64_t kTileVectors = 2;
 
-/// How the inner kernel reads its tile's rows of the left operand.
+/// How the microkernel reads the rows of its tile of the left operand.
 enum class Left { kRows, kColumns };  // a[r * stride + k], a[k * stride + r]
 
-/// A tile of `rows` × `columns` results, which are multiplied by `factor` and added to `out` or
-/// written there.
+/// A tile of `rows` × `columns` results, which are multiplied by `factor` and stored in or added to
+/// `out`.
 template <class T>
 struct Tile {
   T* out;
@@ -68,13 +68,15 @@ HWY_INLINE void store(const Tile<T>& tile,
   }
 }
 
-/// Sums a[:, r] b[k, :] over k; b is a panel of kTileVectors vectors, of which kVectors are used.
+/// Microkernel: sums a[:, r] b[k, :] over k; b is a panel of kTileVectors vectors, of which
+/// kVectors are used.
 template <Left kLeft, int kVectors, class T>
 void compute(int64_t k, const T* a, int64_t a_stride, const T* b, const Tile<T>& tile) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  constexpr int64_t kGroup = 3;  // rows that share a pointer: there are few registers for those
+  constexpr int64_t kGroup =
+      3;  // rows that share a pointer, because there are few registers for pointers
   const T* group[(kTileRows + kGroup - 1) / kGroup];
   for (int64_t g = 0; g * kGroup < kTileRows; ++g)
     group[g] = a + g * kGroup * (kLeft == Left::kRows ? a_stride : 1);
@@ -97,15 +99,15 @@ void compute(int64_t k, const T* a, int64_t a_stride, const T* b, const Tile<T>&
   store<T, kVectors>(tile, sum);
 }
 
-/// Lines of so many elements, which copying knows.
+/// Copies lines of a width that is known at compile time.
 template <size_t kWidth, class T>
 void copy_lines(const T* from, int64_t count, int64_t stride, T* to) {
   for (int64_t k = 0; k < count; ++k, from += stride, to += kWidth)
     std::memcpy(to, from, kWidth * sizeof(T));
 }
 
-/// Panels of `width` lines (kTileRows, or of kTileVectors vectors), each panel [depth][width],
-/// lines past the end zero.
+/// Packs panels of `width` lines (kTileRows, or kTileVectors vectors), each panel [depth][width];
+/// lines past the end are zero.
 template <class T>
 void pack_panels(const T* source, int64_t lines, int64_t line_stride, int64_t depth,
                  int64_t depth_stride, int64_t width, T* out) {
@@ -158,7 +160,7 @@ void block(int64_t m, int64_t n, int64_t k, MatrixView<T> a, MatrixView<T> b, T*
   }
 }
 
-/// One panel of columns of a product. Rows that fill a tile are read where they lie.
+/// One panel of columns. Rows that fill a tile are read in place.
 template <int kVectors, class T>
 void multiply_panel(const PackedProduct<T>& p, int64_t j, T* workspace) {
   const T* const panel = p.packed + j * p.depth;
@@ -229,7 +231,7 @@ HWY_EXPORT(pack_f64);
 HWY_EXPORT(multiply_f32);
 HWY_EXPORT(multiply_f64);
 
-// Room for the last, padded panels.
+// Space for the last, padded panels.
 constexpr int64_t kMostTileRows = 16, kMostTileColumns = 64;
 
 size_t gemm_workspace_bytes(int64_t item) {

@@ -48,7 +48,7 @@ MatmulShape MatmulShape::of(const Layout& x, const Layout& y, bool transpose_x, 
   for (size_t i = 0; i < rank; ++i) {
     const int64_t size = x_shape[i] == 1 ? y_shape[i] : x_shape[i];
     if (size == 1) continue;
-    // Neighbouring batch axes that are one in both operands are merged.
+    // Adjacent batch axes that are contiguous in both operands are merged.
     if (!s.batch.empty() && s.x_batch.back() == x_strides[i] * size &&
         s.y_batch.back() == y_strides[i] * size) {
       s.batch.back() *= size;
@@ -60,7 +60,7 @@ MatmulShape MatmulShape::of(const Layout& x, const Layout& y, bool transpose_x, 
       s.y_batch.push_back(y_strides[i]);
     }
   }
-  // Batches that share y are more rows of x.
+  // Batches that share y are further rows of x.
   if (!s.batch.empty() && s.y_batch.back() == 0 &&
       (s.m == 1 || s.x_batch.back() == s.m * s.x_row)) {
     if (s.m == 1) s.x_row = s.x_batch.back();

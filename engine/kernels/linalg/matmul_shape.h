@@ -1,6 +1,6 @@
 #pragma once
-// A matrix product's sizes and strides: NumPy's rules for vectors, batches and transposition
-// brought to one form, which the kernels of every backend start from.
+// Sizes and strides of a matmul: NumPy's rules for vectors, batches and transposition in one normal
+// form. All implementations start from it.
 
 #include <vector>
 
@@ -17,7 +17,7 @@ struct MatmulShape {
   int64_t y_row = 0, y_column = 0;  ///< strides of k and n in y
 
   int64_t batches() const { return element_count(std::span<const int64_t>(batch)); }
-  /// Element offsets of one batch.
+  /// Element offset of a batch.
   int64_t x_offset(int64_t index) const { return offset(x_batch, index); }
   int64_t y_offset(int64_t index) const { return offset(y_batch, index); }
 

@@ -1,4 +1,4 @@
-// Matrix products and linear layers in f32 and bf16.
+// matmul and linear as oneDNN primitives, in f32 and bf16.
 
 #include <string_view>
 
@@ -14,20 +14,20 @@ namespace {
 using Desc = dnnl::memory::desc;
 using cpu::MatmulShape;
 
-/// True for large products that oneDNN computes faster with the code of its second choice, which
-/// packs both sides: many sums into few columns, and a transposed left side of no more rows than
-/// the result has columns. Measured on Zen 4 (docs/architecture.md).
+/// True for large products that oneDNN computes faster with its second choice, which packs both
+/// sides: those with a large k and few columns, and those with a transposed left side of at most as
+/// many rows as columns. Measured on Zen 4 (docs/architecture.md).
 bool prefers_repacking(const MatmulShape& s) {
   if (s.batches() != 1 || s.m * s.n * s.k < int64_t{1} << 29 || s.y_column != 1) return false;
   return s.x_column == 1 ? s.k >= 2 * s.n : s.n >= s.m && s.m >= 384;
 }
 
-/// True for the code that packs both sides in each call.
+/// True for the implementation that packs both sides in each run.
 bool repacks_every_run(const dnnl::matmul::primitive_desc& description) {
   return std::string_view(description.impl_info_str()) == "gemm:jit";
 }
 
-/// The description of a product by oneDNN's first choice, or by packing if it has that.
+/// oneDNN's first choice, or if `packing` the implementation that packs, where there is one.
 dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
                                     const dnnl::primitive_attr& attributes, bool packing) {
   dnnl::matmul::primitive_desc description(wanted, attributes, cpu_engine(), true);
@@ -37,8 +37,7 @@ dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
   return description;
 }
 
-/// The primitive of this description on x and a right side that lies as `right` says; a bias may be
-/// null.
+/// A program of this primitive on x and a right side with layout `right`; `bias` may be null.
 template <class Primitive>
 std::unique_ptr<Program> make_program(const KernelRequest& request, const OperandIndices& at,
                                       const Epilogue& epilogue,
@@ -59,12 +58,12 @@ std::unique_ptr<Program> make_program(const KernelRequest& request, const Operan
   return program;
 }
 
-/// Fewer rows take as long as reading the right side, in either form.
+/// With fewer rows, reading the right side dominates in either form.
 constexpr int64_t kMinRows = 4;
 
-/// rows × constant as the convolution of an image of one row whose pixels are the rows: without
-/// AVX-512 oneDNN has packed code for that alone, while products pack their right side in each
-/// call. Measured on Zen 3 (docs/architecture.md). Null where it has not.
+/// rows × constant as a pointwise convolution over an image of one row. Without AVX-512 oneDNN has
+/// prepacked code for convolutions only, while its matmul packs the right side in each run.
+/// Measured on Zen 3 (docs/architecture.md). Null if there is no such implementation.
 std::unique_ptr<Kernel> matmul_as_pointwise_conv(const KernelRequest& request, const MatmulShape& s,
                                                  const OperandIndices& at, const Epilogue& epilogue,
                                                  bool biased) {
@@ -91,8 +90,8 @@ std::unique_ptr<Kernel> matmul_as_pointwise_conv(const KernelRequest& request, c
                                biased ? &bias : nullptr, out);
 }
 
-/// So many multiplications of the CPU kernel take about as long as oneDNN needs to generate code
-/// for the shape, a tenth of a millisecond.
+/// Multiplications that our GEMM computes in the time that oneDNN takes to generate code for a
+/// shape, about 0.1 ms.
 constexpr int64_t kJitCost = int64_t{1} << 18;
 
 std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
@@ -128,7 +127,7 @@ std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
     dims.back() = s.n;
     bias = Desc(dims, data_type(layout.dtype), contiguous_strides(dims));
   }
-  // A right side that never changes takes the layout that oneDNN likes best.
+  // A constant right side gets the layout that oneDNN prefers.
   const Desc any(y.dims(), type, dnnl::memory::format_tag::any);
   const Desc& right = request.operands[1].constant && !request.policy.skip_prepack ? any : y;
   const auto wanted =

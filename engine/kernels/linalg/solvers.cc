@@ -1,4 +1,5 @@
-// Inverses, determinants, Cholesky factors and linear systems, a matrix of the batch at a time.
+// Inverses, determinants, Cholesky factors, singular values and linear systems, one matrix of the
+// batch at a time.
 
 #include <Eigen/Dense>
 
@@ -16,7 +17,7 @@ using In = Eigen::Map<const Matrix<T>>;
 template <class T>
 using Out = Eigen::Map<Matrix<T>>;
 
-/// Calls `body(tag, index of the matrix, size)` for every matrix of the first operand.
+/// Calls `body(tag, matrix index, size)` for every matrix of the first operand.
 template <class Body>
 std::unique_ptr<Kernel> for_each_matrix(const KernelRequest& request, Body body) {
   const Dims& shape = request.operands[0].shape;

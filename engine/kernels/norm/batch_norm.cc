@@ -1,7 +1,7 @@
-// Batch normalisation and its gradient, whole and as statistics alone (what compiled functions call
-// before a fused elementwise chain). Sums are kept in f64; 16-bit floats are worked on in f32.
-// Where channels come first, a channel's planes are runs and all is done for one channel after the
-// other; where they come last, rows of channels are summed block by block.
+// Batch normalization and its gradient, complete and as statistics alone (compiled functions call
+// the latter before a fused elementwise chain). Sums are kept in f64; 16-bit floats are computed in
+// f32. With channels first, the planes of a channel are contiguous runs and channels are
+// independent; with channels last, rows of channels are summed in blocks.
 
 #include <cmath>
 
@@ -14,7 +14,7 @@
 namespace paddle::cpu {
 namespace {
 
-/// A tensor as [outer, channels, inner]; inner is 1 where channels come last.
+/// A tensor as [outer, channels, inner]; inner is 1 for channels last.
 struct Channels {
   int64_t outer, channels, inner;
   int64_t count() const { return outer * inner; }
@@ -31,7 +31,7 @@ struct Channels {
   }
 };
 
-/// One number of a vector of any float type.
+/// One element of a vector of any float type.
 double read_element(const void* vector, DType dtype, int64_t i) {
   double value;
   convert_fn(dtype, DType::kF64)(static_cast<const std::byte*>(vector) + i * item_size(dtype), 1,
@@ -44,12 +44,11 @@ void write_element(double value, void* vector, DType dtype, int64_t i) {
                                  1);
 }
 
-// ---- channels first
-// ------------------------------------------------------------------------------
+// --- channels first ---
 
 constexpr int64_t kRun = 1024;
 
-/// A channel's elements in C, run by run: `f(values, offset, n)`.
+/// Calls `f(values, offset, n)` with a channel's elements in C, run by run.
 template <class C, class T, class F>
 void for_each_run(const T* x, const Channels& s, int64_t channel, F f) {
   alignas(64) C buffer[kRun];
@@ -68,7 +67,7 @@ void for_each_run(const T* x, const Channels& s, int64_t channel, F f) {
   }
 }
 
-/// The same with a second tensor alongside: `f(a, b, offset, n)`.
+/// The same with a second tensor: `f(a, b, offset, n)`.
 template <class C, class T, class F>
 void for_each_run_pair(const T* a, const T* b, const Channels& s, int64_t channel, F f) {
   alignas(64) C buffer[kRun];
@@ -83,7 +82,8 @@ void for_each_run_pair(const T* a, const T* b, const Channels& s, int64_t channe
   });
 }
 
-/// `work(values, n)` fills a buffer from up to kRun elements of a run; it is written to `out`.
+/// Calls `work(i, buffer, n)` to compute up to kRun elements at a time, which are then written to
+/// `out`.
 template <class C, class T, class F>
 void write_run(T* out, int64_t offset, int64_t n, F work) {
   alignas(64) C buffer[kRun];
@@ -99,12 +99,11 @@ int64_t channel_grain(const Channels& s) {
   return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, s.count()));
 }
 
-// ---- channels last
-// -------------------------------------------------------------------------------
+// --- channels last ---
 
-/// Rows are dealt to chunks, whose number depends on the shape alone, so that sums do not depend on
-/// the threads. Each chunk has two sums per channel in f64, the same of one block of rows, and a
-/// block of each tensor in C.
+/// Rows are split into chunks, whose number depends on the shape alone, so that sums do not depend
+/// on the number of threads. Each chunk has two f64 sums per channel, the same for one block of
+/// rows in C, and a block of each tensor in C.
 template <class T>
 struct RowBlocks {
   using C = Compute<T>;
@@ -121,8 +120,8 @@ struct RowBlocks {
 
   size_t bytes() const { return each * static_cast<size_t>(chunks); }
 
-  /// Calls `add(tensors, rows, first, second)` for block after block of the tensors (one or two)
-  /// and sums up what it adds to `first` and `second`.
+  /// Calls `add(tensors, rows, first, second)` for each block of the one or two tensors and
+  /// accumulates what it adds to `first` and `second`.
   template <size_t kTensors, class Add>
   void sum(const T* const (&tensors)[kTensors], std::byte* scratch, Add add) const {
     parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
@@ -157,7 +156,7 @@ struct RowBlocks {
         }
       }
     });
-    // The chunks in their order.
+    // Chunks are added in order.
     parallel_for(channels, 256, [&](int64_t begin, int64_t end) {
       for (int64_t chunk = 1; chunk < chunks; ++chunk) {
         const std::byte* const at = scratch + static_cast<size_t>(chunk) * each;
@@ -171,7 +170,7 @@ struct RowBlocks {
     });
   }
 
-  /// Calls `work(blocks, out)` for every row; `out` may be one of the rows given.
+  /// Calls `work(rows, out)` for every row; `out` may be one of the rows.
   template <size_t kTensors, class Work>
   void map(const T* const (&tensors)[kTensors], T* out, std::byte* scratch, Work work) const {
     parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
@@ -206,10 +205,9 @@ struct RowBlocks {
   size_t sums, partial, upcast, each;
 };
 
-// ---- forward
-// -------------------------------------------------------------------------------------
+// --- forward ---
 
-/// The small vectors of batch_norm: operands, and results where a kernel has them.
+/// The per-channel vectors of batch_norm: operands and results.
 template <class C>
 struct ChannelVectors {
   const void *running_mean, *running_var, *weight, *bias;
@@ -227,7 +225,7 @@ struct BatchNormParams {
         momentum(attrs.momentum),
         epsilon(attrs.epsilon) {}
 
-  /// Everything about a channel from its mean and variance in this batch.
+  /// Computes everything that depends on a channel's mean and variance in this batch.
   template <class C>
   void finish_channel(const ChannelVectors<C>& v, int64_t c, double batch_mean,
                       double batch_var) const {
@@ -249,7 +247,7 @@ struct BatchNormParams {
   double momentum, epsilon;
 };
 
-/// Mean and variance of a channel whose planes are runs.
+/// Mean and variance of a channel with channels first.
 template <class C, class T>
 std::pair<double, double> plane_moments(const T* x, const Channels& s, int64_t channel) {
   const RowLoops<C>& loops = row_loops<C>();
@@ -263,15 +261,15 @@ std::pair<double, double> plane_moments(const T* x, const Channels& s, int64_t c
   return {mean, squares / count};
 }
 
-/// The vectors of all channels, where these come last. Distances are taken from the mean of a few
-/// rows spread over the batch, which is near enough to the true one that nothing cancels.
+/// All per-channel vectors with channels last. Distances are taken from the mean of a few rows
+/// spread over the batch, which is close enough to the true mean to avoid cancellation.
 template <class T>
 void row_statistics(const T* x, const RowBlocks<T>& blocks, const BatchNormParams& types,
                     const ChannelVectors<Compute<T>>& v, std::byte* scratch) {
   using C = Compute<T>;
   if (types.batch && blocks.rows > 0) {
     const int64_t samples = std::min<int64_t>(32, blocks.rows);
-    C* const center = v.scale;  // free until `finish`
+    C* const center = v.scale;  // unused until finish_channel
     std::fill_n(center, blocks.channels, C(0));
     for (int64_t i = 0; i < samples; ++i) {
       const T* const row = x + i * blocks.rows / samples * blocks.channels;
@@ -296,7 +294,7 @@ void row_statistics(const T* x, const RowBlocks<T>& blocks, const BatchNormParam
   }
 }
 
-/// Vector `i` of one number per channel, of those at the beginning of scratch.
+/// The i-th per-channel vector at the start of scratch.
 template <class C>
 C* scratch_vector(const RunContext& context, const Channels& s, size_t i) {
   return reinterpret_cast<C*>(context.scratch + i * row_buffer_bytes(s.channels, sizeof(C)));
@@ -306,8 +304,8 @@ size_t scratch_vector_bytes(const Channels& s, size_t count) {
   return count * row_buffer_bytes(s.channels, sizeof(C));
 }
 
-/// With `kWithOutput` batch_norm, whose vectors beyond the results lie in scratch; without it the
-/// statistics, whose results are all of the vectors.
+/// With `kWithOutput` the complete batch_norm, whose intermediate vectors are in scratch; otherwise
+/// the statistics, where all vectors are results.
 template <class T, bool kWithOutput>
 std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNormAttrs& attrs) {
   using C = Compute<T>;
@@ -360,8 +358,7 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
       own + (s.last() ? blocks.bytes() : 0));
 }
 
-// ---- gradient
-// ------------------------------------------------------------------------------------
+// --- gradient ---
 
 template <class C>
 struct GradChannelVectors {
@@ -375,7 +372,7 @@ struct BatchNormGradParams {
   bool batch;
   double count;
 
-  /// Everything about a channel from Σ g and Σ g (x - mean).
+  /// Computes everything that depends on a channel's Σ g and Σ g (x - mean).
   template <class C>
   void finish_channel(const GradChannelVectors<C>& v, int64_t c, double sum,
                       double centered_sum) const {
@@ -414,7 +411,7 @@ void row_grad_sums(const T* g, const T* x, const RowBlocks<T>& blocks,
   for (int64_t c = 0; c < blocks.channels; ++c) types.finish_channel(v, c, sum[c], centered_sum[c]);
 }
 
-/// As batch_norm does it.
+/// `kWithOutput` as in batch_norm.
 template <class T, bool kWithOutput>
 std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
                                         const BatchNormGradAttrs& attrs) {
@@ -472,8 +469,8 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
       own + (s.last() ? blocks.bytes() : 0));
 }
 
-/// The gradient's kernel, or null: cotangents of a mixed-precision graph may be wider than x, and
-/// the decomposition handles those.
+/// Null if the cotangent's dtype differs from x, as in mixed-precision graphs; the decomposition
+/// handles those.
 template <bool kWithOutput>
 std::unique_ptr<Kernel> prepare_grad(const KernelRequest& request) {
   const BatchNormGradAttrs attrs(request.attrs);

@@ -1,4 +1,4 @@
-// Vector loops over rows of channels.
+// Vector loops over channels-last rows.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/norm/channel_simd.cc"
@@ -15,12 +15,12 @@ HWY_BEFORE_NAMESPACE();
 namespace paddle::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Vectors of channels whose sums stay in registers while a few rows go by. The rows are so few
-/// because each one is a stream of its own that the processor has to follow in memory.
+/// Vectors of channels whose sums stay in registers over a few rows. Only a few rows, because each
+/// row is a separate stream for the hardware prefetcher.
 constexpr int kVectors = 4;
 constexpr int64_t kRowsPerPass = 8;
 
-/// kRowsPerPass rows at most.
+/// At most kRowsPerPass rows.
 template <class T>
 void moments_of_rows(const T* x, int64_t rows, int64_t channels, const T* center, T* first,
                      T* second) {

@@ -1,6 +1,6 @@
 #pragma once
-// Vector loops over rows whose elements are channels, as batch normalisation needs them where
-// channels lie together: each channel has its own centre, factor and sum. For f32 and f64.
+// Vector loops over channels-last rows for batch normalization: each channel has its own center,
+// scale and sums. For f32 and f64.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@ template <class T>
 struct ChannelLoops {
   /// first += x - center, second += (x - center)², row by row.
   void (*moments)(const T* x, int64_t rows, int64_t channels, const T* center, T* first, T* second);
-  /// sum += g, along += g (x - center), row by row.
+  /// sum += g, centered_sum += g (x - center), row by row.
   void (*grad_sums)(const T* g, const T* x, int64_t rows, int64_t channels, const T* center, T* sum,
                     T* centered_sum);
   /// out = (x - center) scale + shift; out may be x.

@@ -1,5 +1,5 @@
-// Layer normalisation and its gradient. Means and variances are summed in f64; 16-bit floats are
-// worked on in f32.
+// Layer and RMS normalization and the gradient of the former. Means and variances are summed in
+// f64; 16-bit floats are computed in f32.
 
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace paddle::cpu {
 namespace {
 
-/// An optional vector of any float type in C: itself, or a copy in `buffer`.
+/// An optional vector of any float type in C: the vector itself, or a copy in `buffer`.
 template <class C>
 const C* as_compute_type(const void* source, DType dtype, int64_t n, std::byte* buffer) {
   if (!source) return nullptr;
@@ -20,7 +20,7 @@ const C* as_compute_type(const void* source, DType dtype, int64_t n, std::byte* 
   return reinterpret_cast<const C*>(buffer);
 }
 
-/// A run of T in C: itself, or a copy in `buffer`.
+/// n elements of T in C: in place, or a copy in `buffer`.
 template <class C, class T>
 const C* load_run(const T* source, int64_t n, C* buffer) {
   if constexpr (std::is_same_v<C, T>) {
@@ -36,11 +36,10 @@ void store_run(const C* values, T* target, int64_t n) {
     convert_fn(dtype_of<C>(), dtype_of<T>())(values, 1, target, n);
 }
 
-// ---- layer normalisation
-// -------------------------------------------------------------------------
+// --- layer normalization ---
 
-/// Rows of n elements to mean 0 and variance 1, or (not `kCentered`) to a mean of squares of 1.
-/// Means and factors are further results of the former.
+/// Normalizes rows of n elements to mean 0 and variance 1, with means and reciprocal standard
+/// deviations as further results; without `kCentered` to a mean square of 1 (RMS norm).
 template <class T, bool kCentered>
 std::unique_ptr<Kernel> row_norm(const KernelRequest& request, int64_t rows, double epsilon) {
   using C = Compute<T>;
@@ -85,9 +84,9 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
   const DType grad_type = request.operands[0].dtype,
               weight_type = dtype_or(request, 4, dtype_of<C>());
   const size_t vector = row_buffer_bytes(n, sizeof(C));
-  // Sums over rows are taken chunk by chunk; how many there are depends on the shape alone.
+  // Sums over rows are taken in chunks, whose number depends on the shape alone.
   const int64_t chunks = std::clamp<int64_t>(rows / 16, 1, kRowWorkers);
-  const size_t each = 5 * vector;  // sums of dweight and dbias, weighted gradient, gradient, x
+  const size_t each = 5 * vector;  // dweight, dbias, scaled gradient, gradient, x
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const C* const weight = as_compute_type<C>(operands[4], weight_type, n, context.scratch);
@@ -142,7 +141,7 @@ std::unique_ptr<Kernel> layer_norm_grad(const KernelRequest& request) {
                 }
               }
             });
-        // Chunks in their order, in f64.
+        // Chunks are added in order, in f64.
         parallel_for(n, 4096, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
             double dweight = 0, dbias = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// What the kernels of the normalisations share about element types.
+// Element types of normalization kernels.
 
 #include <type_traits>
 
@@ -7,11 +7,11 @@
 
 namespace paddle::cpu {
 
-/// 16-bit floats are worked on in f32.
+/// 16-bit floats are computed in f32.
 template <class T>
 using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-/// The type of an optional operand.
+/// The dtype of an optional operand, or `otherwise`.
 inline DType dtype_or(const KernelRequest& request, size_t operand, DType otherwise) {
   return operand < request.operands.size() && request.operands[operand].present
              ? request.operands[operand].dtype

@@ -1,7 +1,7 @@
-// Batch and layer normalisation and their gradients in f32 and, batch normalisation, bf16. oneDNN
-// gives means and variances; what we keep (the reciprocal deviations, the running statistics) is
-// made of them, and its gradients get variances back from what we kept. Taken unasked only where
-// channels lie together: elsewhere our own loops are as fast or faster.
+// Batch normalization (f32 and bf16) and layer normalization (f32) with their gradients as oneDNN
+// primitives. oneDNN works with variances, our operations with reciprocal standard deviations and
+// running statistics, so they are converted. Chosen by default only for channels last: elsewhere
+// our own kernels are as fast or faster.
 
 #include <cmath>
 
@@ -24,7 +24,7 @@ bool absent_or_f32(const KernelRequest& request, size_t operand) {
   return !present(request, operand) || request.operands[operand].dtype == DType::kF32;
 }
 
-/// Vectors of one number per channel or row, in scratch.
+/// A vector with one float per channel or row, in scratch.
 struct Vector {
   MemoryRef slot;
   float* in(const RunContext& context) const {
@@ -32,7 +32,7 @@ struct Vector {
   }
 };
 
-/// Appends variance = 1 / rstd², from operand `rstd`: the primitive's epsilon is 0 then.
+/// Appends variance = 1 / rstd², from operand `rstd`; the primitive then uses an epsilon of 0.
 Vector variance_from(Program& program, size_t rstd, int64_t n) {
   const Vector out{program.scratch(vector_of(n))};
   program.add({rstd}, [=](const RunContext& context, void* const* operands, void* const*) {
@@ -43,7 +43,8 @@ Vector variance_from(Program& program, size_t rstd, int64_t n) {
   return out;
 }
 
-/// The weight, or ones in scratch: a gradient's primitive has sums for the weight only with one.
+/// The weight, or ones in scratch: a gradient primitive computes the sums for the weight only with
+/// one.
 MemoryRef weight_or_ones(Program& program, const KernelRequest& request, size_t weight, int64_t n) {
   if (present(request, weight)) return {MemoryRef::kOperand, weight};
   const Vector ones{program.scratch(vector_of(n))};
@@ -57,10 +58,9 @@ float reciprocal_stddev(float variance, double epsilon) {
   return static_cast<float>(1 / std::sqrt(static_cast<double>(variance) + epsilon));
 }
 
-// ---- batch normalisation
-// -------------------------------------------------------------------------
+// --- batch normalization ---
 
-/// x as [batch, channels, the rest, 1].
+/// x as [batch, channels, everything else, 1].
 struct NchwView {
   Desc desc;
   int64_t channels;
@@ -178,8 +178,7 @@ std::unique_ptr<Kernel> prepare_batch_norm_grad(const KernelRequest& request) {
   return program;
 }
 
-// ---- layer normalisation
-// -------------------------------------------------------------------------
+// --- layer normalization ---
 
 std::unique_ptr<Kernel> prepare_layer_norm(const KernelRequest& request) {
   using Forward = dnnl::layer_normalization_forward;

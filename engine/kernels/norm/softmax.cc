@@ -9,15 +9,15 @@
 namespace paddle::cpu {
 namespace {
 
-/// `y` may be `x`; an infinite maximum is left to give NaN, as the formula does.
+/// `y` may be `x`. An infinite maximum yields NaN, as the formula does.
 template <class C>
 void softmax_row(const C* x, C* y, int64_t n, bool log) {
   const RowLoops<C>& rows = row_loops<C>();
   const C highest = rows.max(x, n);
   if (log) {
     const double sum = rows.sum_exp(x, n, highest);
-    // Two subtractions: the maximum plus the logarithm would round away the digits of the result
-    // where the logits are large.
+    // Two subtractions: adding the maximum and the logarithm first would round away digits of the
+    // result for large logits.
     rows.subtract(x, y, n, highest);
     rows.subtract(y, y, n, static_cast<C>(std::log(sum)));
   } else {
@@ -28,7 +28,7 @@ void softmax_row(const C* x, C* y, int64_t n, bool log) {
 
 template <class C, class T>
 std::unique_ptr<Kernel> softmax_kernel(const Rows& rows, DType from, bool log) {
-  // Rows of the computing type go from the operand straight to the result.
+  // Rows in the compute type go straight from the operand to the result.
   const bool direct = std::is_same_v<C, T> && from == dtype_of<C>() && rows.inner == 1;
   const ConvertFn load = convert_fn(from, dtype_of<C>());
   const ConvertFn store = convert_fn(dtype_of<C>(), dtype_of<T>());
@@ -57,7 +57,7 @@ std::unique_ptr<Kernel> softmax_kernel(const Rows& rows, DType from, bool log) {
       row_scratch(rows.count(), each));
 }
 
-/// Labels of any integer type, read as int64; `ignored` gives a negative one.
+/// Labels of any integer type, read as int64.
 class Labels {
  public:
   Labels(DType dtype, int64_t ignore_index)

@@ -1,4 +1,4 @@
-// Which instructions oneDNN may use.
+// Limits the instruction sets that oneDNN may use.
 
 #include "base/instruction_set.h"
 
@@ -6,7 +6,7 @@
 
 namespace paddle::onednn {
 
-/// Leaves out the instructions that PADDLE_MAX_ISA forbids; before the first primitive is made.
+/// Disables what PADDLE_MAX_ISA forbids. Call it before creating the first primitive.
 void limit_instructions() {
   switch (allowed_instructions()) {
     case InstructionSet::kAny:

@@ -15,7 +15,7 @@ dnnl::stream& stream() {
   return stream;
 }
 
-/// Constants in layouts of oneDNN.
+/// Constants in oneDNN layouts.
 std::shared_ptr<Storage> prepacked_constant(const void* data, const dnnl::memory::desc& from_desc,
                                             const dnnl::memory::desc& to_desc) {
   static cpu::PrepackCache<dnnl::memory::desc> constants;
@@ -36,7 +36,7 @@ dnnl::engine& cpu_engine() {
 
 namespace {
 
-/// True if the instructions of this set, and those it includes, are there and not forbidden.
+/// True if the machine has this instruction set and it is not disabled.
 bool has_isa(dnnl::cpu_isa isa) {
   const int wanted = static_cast<int>(isa);
   return (static_cast<int>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
@@ -144,7 +144,7 @@ void Program::add(const dnnl::primitive& primitive, const dnnl::memory::desc& sc
   Step step;
   step.primitive = primitive;
   const auto put = [&](int id, const dnnl::memory::desc& desc, MemoryRef ref) {
-    step.memories.emplace_back(desc, cpu_engine(), nullptr);  // pointers come with each run
+    step.memories.emplace_back(desc, cpu_engine(), nullptr);  // data handles are set in each run
     step.memory.push_back(ref);
     step.arguments.push_back({id, step.memories.back().get()});
   };

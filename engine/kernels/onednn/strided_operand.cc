@@ -12,8 +12,7 @@
 namespace paddle::onednn {
 namespace {
 
-/// In memory: axes from the one with the largest stride to the one with the smallest; broadcast
-/// ones, of which a copy holds all places, come first.
+/// kMemory: axes by decreasing stride; broadcast axes, which a copy expands, come first.
 std::vector<size_t> ordered(const Layout& layout, AxisOrder how) {
   std::vector<size_t> order(layout.shape.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -89,7 +88,7 @@ DenseOperand make_dense(Program& program, size_t operand, const Layout& layout, 
   const int64_t item = item_size(layout.dtype);
   out.slot = program.scratch(
       dnnl::memory::desc({size * item}, dnnl::memory::data_type::u8, dnnl::memory::format_tag::a));
-  // A dense operand is one run; of others, each along the axis that lies nearest.
+  // A dense operand is one run; others are copied in runs along the innermost axis.
   Dims shape, strides;
   for (const size_t axis : order) {
     shape.push_back(layout.shape[axis]);

@@ -1,5 +1,5 @@
-// Optimizer updates: one pass over a parameter, its gradient, its states and its master, all of any
-// float type. Scalars of a step are combined in f64 first.
+// Optimizer updates: one pass over a parameter, its gradient, its states and its master weight, of
+// any float type. Scalars of a step are combined in f64 first.
 
 #include <algorithm>
 #include <atomic>
@@ -18,10 +18,10 @@ namespace {
 
 constexpr int64_t kBlock = 1024;
 
-/// One array that an update reads or writes in blocks of the computing type.
+/// An array that an update reads or writes in blocks of the compute type.
 struct UpdateArray {
   int operand = -1, result = -1;              ///< -1: not read, not written
-  ConvertFn load = nullptr, store = nullptr;  ///< null where the type is the computing one
+  ConvertFn load = nullptr, store = nullptr;  ///< null if the type is the compute type
   int64_t item = 0;
 
   static UpdateArray of(const KernelRequest& request, int operand, int result, DType compute) {
@@ -36,8 +36,8 @@ struct UpdateArray {
   }
 };
 
-/// What a skipped update does: everything stays as it is. Results that do not lie where their
-/// operands do become copies.
+/// A skipped update (non-finite gradients): results are copies of their operands, unless they share
+/// memory.
 class SkippedUpdate {
  public:
   explicit SkippedUpdate(const KernelRequest& request) {
@@ -61,9 +61,9 @@ class SkippedUpdate {
   std::vector<Copy> copies_;  // in the order of the results
 };
 
-/// `scalars(operands)` gives UpdateScalars<double> but for those of the gradient. Operands are
-/// param, grad, the states, the master, then 0-D numbers; results are the parameter, the states and
-/// the master.
+/// `scalars(operands)` returns all UpdateScalars<double> except those of the gradient. Operands are
+/// param, grad, the states, the master weight, then 0-D scalars; results are the parameter, the
+/// states and the master weight.
 template <class C, class F>
 std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
                                typename UpdateLoops<C>::Fn loop, F scalars) {
@@ -129,7 +129,7 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
   });
 }
 
-/// In f64 if the parameter is, else in f32.
+/// In f64 if the parameter is f64, otherwise in f32.
 template <class F>
 std::unique_ptr<Kernel> prepare_update(const KernelRequest& request, size_t states,
                                        UpdateLoops<float>::Fn UpdateLoops<float>::*f32,

@@ -1,5 +1,5 @@
 #pragma once
-// What optimizer updates read beside arrays, those of whole parameters and those of rows.
+// Scalar operands of optimizer updates, for whole parameters and for rows.
 
 #include <limits>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace paddle::cpu {
 
-/// A 0-D operand by name, which the operation may lack or leave out.
+/// A 0-D operand by name, which may be absent.
 class ScalarOperand {
  public:
   ScalarOperand(const KernelRequest& request, std::string_view name) {
@@ -29,7 +29,7 @@ class ScalarOperand {
   ConvertFn read_ = nullptr;
 };
 
-/// What elements of gradients are held within, infinite where there is no bound.
+/// The limit that gradients are clipped to, infinity for none.
 inline double gradient_bound(const KernelRequest& request) {
   const AttrValue& bound = request.attrs[static_cast<size_t>(request.op.attr_index("bound"))];
   return bound.is_none() ? std::numeric_limits<double>::infinity() : bound.as_double();

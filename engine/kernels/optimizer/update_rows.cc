@@ -1,5 +1,6 @@
-// Lazy optimizer updates: only the rows of a table that a batch has read. Places are sorted by row,
-// so that each row is updated once, by the sum of its gradients, whatever the number of threads.
+// Lazy optimizer updates: only the rows of a table that a batch has read. Entries are sorted by
+// row, so that each row is updated once, by the sum of its gradients, whatever the number of
+// threads.
 
 #include <cmath>
 #include <cstring>
@@ -15,9 +16,9 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kPrefetchDistance = 16;  ///< places whose rows are on their way from memory
+constexpr int64_t kPrefetchDistance = 16;  ///< entries whose rows are prefetched ahead
 
-/// One update rule: its loop and what does not change from step to step.
+/// An update rule: its loop and the scalars that do not change from step to step.
 template <class T>
 struct Rule {
   typename UpdateLoops<T>::Fn loop = nullptr;
@@ -96,7 +97,7 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
     bytes.push_back(static_cast<size_t>(rows * width * item_size(request.operands[operand].dtype)));
   return make_kernel(
       [=](const RunContext& c, void* const* operands, void* const* results) {
-        // In a plan the results lie where their operands do; eagerly they are new.
+        // In a plan results share memory with their operands; in eager mode they are new.
         for (size_t i = 0; i < versions.size(); ++i) {
           const void* from = operands[versions[i]];
           if (from != results[i] && bytes[i] > 0) std::memcpy(results[i], from, bytes[i]);
@@ -137,8 +138,8 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request) {
 
 }  // namespace
 
-/// The parameter or its master, and the states, are all float32 or all float64; gradients may be of
-/// 16 bits.
+/// The parameter or its master weight, and the states, are all float32 or all float64; gradients
+/// may have 16 bits.
 std::unique_ptr<Kernel> prepare_update_rows(const KernelRequest& request) {
   const auto master = static_cast<size_t>(request.op.operand_index("master"));
   const DType dtype = request.operands[request.operands[master].present ? master : 0].dtype;

@@ -1,4 +1,4 @@
-// Plain loops, which the compiler vectorises for each instruction set that Highway names.
+// Plain loops, which the compiler vectorizes for each of Highway's targets.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/optimizer/update_simd.cc"
@@ -18,10 +18,10 @@ HWY_BEFORE_NAMESPACE();
 namespace paddle::cpu::HWY_NAMESPACE {
 namespace {
 
-// `__restrict` would be wrong, since results may be operands; every element depends on its own
-// index alone, which `ivdep` says.
+// `__restrict` would be wrong, because results may alias operands; `ivdep` says that elements are
+// independent.
 
-/// A gradient as the update takes it; NaN stays NaN.
+/// The scaled and clipped gradient, propagating NaN.
 template <class T>
 HWY_INLINE T clipped_gradient(T gradient, const UpdateScalars<T>& k) {
   const T scaled = gradient * k.scale, above = scaled < -k.bound ? -k.bound : scaled;
@@ -109,8 +109,7 @@ void rmsprop(const UpdateSpan<T>& r, const UpdateScalars<T>& s) {
   }
 }
 
-/// The bits of a float without its sign grow with its size, from infinity's on for what is not
-/// finite.
+/// Without the sign, the bits of a float grow with its magnitude; infinity and NaN are the largest.
 template <class T>
 bool all_finite(const T* x, int64_t n) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;

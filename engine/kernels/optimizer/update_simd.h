@@ -1,12 +1,12 @@
 #pragma once
-// The arithmetic of optimizer updates on contiguous runs, for f32 and f64. Results may be the
-// operands they replace.
+// Arithmetic of optimizer updates on contiguous spans, in f32 and f64. Results may be the operands
+// they replace.
 
 #include <cstdint>
 
 namespace paddle::cpu {
 
-/// What the updates read: `state` holds old values, `out` and `new_state` take the new ones.
+/// Arrays of an update: `state` holds old values, `out` and `new_state` receive the new ones.
 template <class T>
 struct UpdateSpan {
   const T* param;
@@ -17,13 +17,13 @@ struct UpdateSpan {
   int64_t n;
 };
 
-/// Scalars of a step, already combined (see optimizer.cc and update_rows.cc).
+/// Combined scalars of a step (see optimizer.cc and update_rows.cc).
 template <class T>
 struct UpdateScalars {
   T lr, decay, a, b, epsilon;  ///< a and b: momentum, betas or rho
   T shrink;                    ///< factor on the parameter before the update (decoupled decay)
   bool flag;                   ///< Nesterov, or centered
-  T scale, bound;  ///< the gradient times `scale`, held within -bound and bound, is what is used
+  T scale, bound;  ///< gradients are multiplied by `scale` and clipped to [-bound, bound]
 };
 
 template <class T>
@@ -37,8 +37,8 @@ template <class T>
 struct UpdateLoops {
   using Fn = void (*)(const UpdateSpan<T>&, const UpdateScalars<T>&);
   Fn sgd, momentum, adam, adagrad, rmsprop;
-  bool (*all_finite)(const T* values, int64_t n);        ///< none is infinite or NaN
-  double (*sum_of_squares)(const T* values, int64_t n);  ///< their sum
+  bool (*all_finite)(const T* values, int64_t n);        ///< no value is infinite or NaN
+  double (*sum_of_squares)(const T* values, int64_t n);  ///< of all values
 };
 template <class T>
 const UpdateLoops<T>& update_loops();

@@ -1,5 +1,5 @@
-// 2-D average pooling and its gradient in f32 and bf16. Max pooling stays with our own loops:
-// oneDNN's passes over NaN and makes -inf the lowest finite number.
+// 2-D average pooling and its gradient as oneDNN primitives, in f32 and bf16. Max pooling uses our
+// own loops: oneDNN's ignores NaN and turns -inf into the lowest finite value.
 
 #include "kernels/onednn/program.h"
 #include "kernels/pool/pool_shape.h"
@@ -24,7 +24,7 @@ struct Pooling {
   dnnl::memory::dims strides() const { return {s.stride_height, s.stride_width}; }
   dnnl::memory::dims kernel() const { return {s.kernel_height, s.kernel_width}; }
   dnnl::memory::dims before() const { return {s.top, s.left}; }
-  /// What the last windows reach beyond the input.
+  /// By how much the last windows extend beyond the input.
   dnnl::memory::dims after() const {
     const auto overhang = [](int64_t count, int64_t stride, int64_t window, int64_t size,
                              int64_t first) {
@@ -35,13 +35,14 @@ struct Pooling {
   }
   Tag tag() const { return s.channels_last ? Tag::nhwc : Tag::nchw; }
 
-  /// False where oneDNN divides by something else or knows no such window.
+  /// False if oneDNN uses a different divisor or does not support such windows.
   bool fits(bool exclusive, std::optional<double> divisor) const {
     if (s.batch < 1 || s.channels < 1 || s.height < 1 || s.width < 1 || s.out_height < 1 ||
         s.out_width < 1 || divisor)
       return false;
     const auto last = after();
-    // Every window holds an element; windows that ceil_mode adds are divided by less than others.
+    // Every window contains an element. Windows that ceil_mode adds have a smaller divisor than
+    // others.
     if (s.top >= s.kernel_height || s.left >= s.kernel_width || last[0] >= s.kernel_height ||
         last[1] >= s.kernel_width)
       return false;
@@ -65,7 +66,7 @@ bool accepts(const KernelRequest& request, const std::string& implementation) {
   return request.policy.backend_pinned ? !is_reference(implementation) : is_jit(implementation);
 }
 
-/// The pooling that the attributes of avg_pool2d or its gradient describe, if it is one for oneDNN.
+/// The pooling described by the attributes of avg_pool2d or its gradient, if oneDNN supports it.
 template <class PoolAttrs>
 std::optional<Pooling> pooling(const KernelRequest& request, const Dims& input,
                                const Dims& output) {

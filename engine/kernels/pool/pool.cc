@@ -1,5 +1,5 @@
-// Max and average pooling over 2-D planes, their gradients, and the gather that the gradient's
-// gradient needs. Planes are read through strides, so both data formats share the loops.
+// Max and average pooling over 2-D planes, their gradients, and the gather for the gradient of the
+// gradient. Planes are read through strides, so that both data formats share the code.
 
 #include <algorithm>
 #include <limits>
@@ -22,16 +22,16 @@ T lowest() {
   }
 }
 
-constexpr int64_t kColumns = 256;   // windows of a row taken at a time
-constexpr int64_t kMaxWindow = 64;  // places of a window that are taken at once
+constexpr int64_t kColumns = 256;   // windows of a row processed at a time
+constexpr int64_t kMaxWindow = 64;  // window elements that are processed at once
 
 /// 16-bit floats are compared in f32.
 template <class T>
 using CompareType =
     std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
 
-/// One place of the kernel over a run of windows: where x[c * stride] is larger than value[c] or
-/// NaN, it and (with kWithIndices) its place win. Written so that the compiler makes vectors of it.
+/// One kernel element over a run of windows: where x[c * stride] exceeds value[c] or is NaN, it
+/// replaces value[c] and (with kWithIndices) index[c]. Written so that the compiler vectorizes it.
 template <class T, int64_t kStride, bool kWithIndices>
 void update_max(const T* x, int64_t stride, int64_t n, int32_t first, int32_t step,
                 CompareType<T>* value, int32_t* index) {
@@ -45,7 +45,7 @@ void update_max(const T* x, int64_t stride, int64_t n, int32_t first, int32_t st
   }
 }
 
-/// Rows of windows of one channel at a time, for planes that lie together.
+/// One row of windows of one channel at a time, for channels first.
 template <class T, bool kWithIndices>
 void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* indices) {
   const ImageStrides i = s.in(), o = s.out();
@@ -59,7 +59,7 @@ void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* ind
   const auto row = [&](const T* x, int64_t r, int64_t c0, int64_t n, CompareType<T>* value,
                        int32_t* index) {
     const int64_t h0 = r * s.stride_height - s.top, w0 = c0 * s.stride_width - s.left;
-    // The first element of each window, or the nearest one to a window in the padding alone.
+    // The first element of each window; for windows in padding alone the nearest element.
     for (int64_t c = 0; c < n; ++c) {
       value[c] = lowest<CompareType<T>>();
       if constexpr (kWithIndices)
@@ -73,7 +73,7 @@ void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* ind
                                     : &update_max<T, 0, kWithIndices>;
     for (int64_t h = std::max<int64_t>(0, h0); h < std::min(s.height, h0 + s.kernel_height); ++h)
       for (int64_t k = 0; k < s.kernel_width; ++k) {
-        // Windows whose k-th column lies inside: 0 <= w0 + k + c * stride_width < width.
+        // Windows whose k-th column is inside: 0 <= w0 + k + c * stride_width < width.
         const int64_t w = w0 + k;
         const int64_t first = w >= 0 ? 0 : (-w + s.stride_width - 1) / s.stride_width;
         const int64_t last = w >= s.width ? 0 : std::min(n, (s.width - 1 - w) / s.stride_width + 1);
@@ -100,7 +100,7 @@ void max_pool_planes(const PoolShape& s, const T* input, T* output, int32_t* ind
   });
 }
 
-/// All channels of one window at a time, for channels that lie together.
+/// All channels of one window at a time, for channels last.
 template <class T, bool kWithIndices>
 void max_pool_channels(const PoolShape& s, const T* input, T* output, int32_t* indices) {
   const ImageStrides i = s.in(), o = s.out();
@@ -165,13 +165,13 @@ std::unique_ptr<Kernel> max_pool(const PoolShape& s) {
   });
 }
 
-/// One plane of windows of 2 x 2 side by side; false if a place lies outside its window.
+/// One plane with 2 × 2 windows and stride 2; false if an index is outside its window.
 bool max_pool_2x2_grad_plane(const PoolShape& s, const float* grad, const int32_t* indices,
                              float* out) {
   if (!max_pool_2x2_grad(grad, indices, s.out_height, s.out_width, static_cast<int32_t>(s.width),
                          out))
     return false;
-  // What is left on the right and below.
+  // The remainder on the right and at the bottom.
   const int64_t covered = 2 * s.out_height * s.width;
   if (s.width % 2 != 0)
     for (int64_t at = s.width - 1; at < covered; at += s.width) out[at] = 0;
@@ -179,7 +179,7 @@ bool max_pool_2x2_grad_plane(const PoolShape& s, const float* grad, const int32_
   return true;
 }
 
-/// Channels that lie together, window by window: what a thread adds to stays in its cache.
+/// Channels last, window by window; what a thread accumulates stays in its cache.
 template <class T, class C>
 void scatter_channels(const PoolShape& s, const T* grad, const int32_t* indices, C* sums) {
   constexpr int64_t kChannelsPerTask = 64;  // channels of one task
@@ -224,7 +224,7 @@ std::unique_ptr<Kernel> max_pool_grad(const PoolShape& s) {
           return;
         }
         const bool planes = kDirect;
-        // Most likely of windows of 2 x 2; the places tell.
+        // Probably windows of 2 × 2; the indices tell.
         const bool maybe_2x2 = s.height / 2 == s.out_height && s.width / 2 == s.out_width;
         if (!planes) std::fill_n(sums, pixels, C(0));
         s.for_each_plane(s.height * s.width, [&](int64_t to, int64_t from) {

@@ -33,7 +33,7 @@ void PoolShape::windows(const AttrValue& kernel_size, const AttrValue& stride,
 
 PoolWindow Average::at(const PoolShape& s, int64_t row, int64_t column) const {
   const int64_t h0 = row * s.stride_height - s.top, w0 = column * s.stride_width - s.left;
-  // A window that ceil_mode adds counts only the part in the padded input.
+  // Windows that ceil_mode adds count only elements of the padded input.
   const int64_t h1 = std::min(h0 + s.kernel_height, s.height + s.bottom);
   const int64_t w1 = std::min(w0 + s.kernel_width, s.width + s.right);
   PoolWindow w{std::max<int64_t>(0, h0), std::min(s.height, h1), std::max<int64_t>(0, w0),

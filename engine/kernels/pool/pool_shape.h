@@ -1,6 +1,6 @@
 #pragma once
-// The geometry of 2-D pooling in numbers, read once from attributes and layouts; the kernels of
-// every backend start from it.
+// The geometry of 2-D pooling, read once from attributes and layouts. All implementations start
+// from it.
 
 #include <algorithm>
 
@@ -16,11 +16,11 @@ struct PoolShape {
   bool channels_last;
 
   PoolShape(const Dims& input, const Dims& output, bool last);
-  /// Reads kernel, strides and padding; `op` is named in errors.
+  /// Reads kernel size, strides and padding; `op` is named in errors.
   void windows(const AttrValue& kernel_size, const AttrValue& stride, const AttrValue& padding,
                std::string_view op);
 
-  /// True for windows of 2 x 2 side by side that all lie inside.
+  /// True for 2 × 2 windows with stride 2 that are all inside the input.
   bool is_2x2_stride_2() const {
     return kernel_height == 2 && kernel_width == 2 && stride_height == 2 && stride_width == 2 &&
            top == 0 && left == 0 && 2 * out_height <= height && 2 * out_width <= width;
@@ -31,7 +31,7 @@ struct PoolShape {
     return ImageStrides::of(channels, out_height, out_width, channels_last);
   }
 
-  /// Calls `body(input offset, output offset)` for every plane, from several threads.
+  /// Calls `body(input offset, output offset)` for every plane, in parallel.
   template <class Body>
   void for_each_plane(int64_t work, Body body) const {
     const ImageStrides i = in(), o = out();
@@ -44,15 +44,15 @@ struct PoolShape {
   }
 };
 
-/// The part of a window inside the input, and what its sum is divided by.
+/// The part of a window inside the input, and the divisor of its sum.
 struct PoolWindow {
   int64_t first_h, last_h, first_w, last_w;
   double divisor;
 };
 
-/// What sums of windows are divided by.
+/// The divisor of average pooling.
 struct Average {
-  bool exclusive;  ///< by the elements inside the input alone
+  bool exclusive;  ///< counts only elements inside the input
   double divisor;  ///< 0: the window's size
 
   PoolWindow at(const PoolShape& s, int64_t row, int64_t column) const;

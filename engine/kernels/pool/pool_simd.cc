@@ -1,4 +1,4 @@
-// Vector loops of pooling over planes.
+// Vector loops of pooling.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pool/pool_simd.cc"
@@ -16,21 +16,21 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The larger one, or NaN if either is.
+/// The maximum, or NaN if either is NaN.
 template <class V>
 V larger(V a, V b) {
   return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a);
 }
 
-/// Places of the upper left elements of squares from the j-th on.
+/// Indices of the upper left elements of the windows from the j-th on.
 template <class D>
 hn::Vec<D> corners(D d, int32_t first, int64_t j) {
   const auto number = hn::Iota(d, static_cast<int32_t>(j));
   return hn::Add(hn::Set(d, first), hn::Add(number, number));
 }
 
-/// Calls `body(d, j)` with the widest vectors that n elements fill, the last one moved back over
-/// those before it.
+/// Calls `body(d, j)` with the widest vectors that n elements fill; the last vector overlaps the
+/// one before it.
 template <class Body>
 void cover(int64_t n, Body body) {
   const auto with = [&](auto d) {
@@ -85,9 +85,9 @@ bool spread(const float* grad, const int32_t* indices, int64_t rows, int64_t n, 
   return true;
 }
 #else
-/// Each square's gradient and place go to two lanes, which are compared with two pixels of its
-/// upper row and of its lower one. Half a vector of squares at a time, the last ones moved back
-/// over those before them; kWhole: there are as many.
+/// Each window's gradient and index are duplicated into two lanes, which are compared with the two
+/// pixels of its upper and of its lower row. Processes half a vector of windows at a time; the last
+/// one overlaps the one before it. kWhole: there are at least that many.
 template <bool kWhole>
 bool spread(const float* grad, const int32_t* indices, int64_t rows, int64_t n, int32_t width,
             float* out) {
@@ -126,7 +126,7 @@ bool spread(const float* grad, const int32_t* indices, int64_t rows, int64_t n, 
       found += row(corner) + row(corner + width);
       wanted += static_cast<size_t>(squares);
     }
-  return found == wanted;  // a place is found at most once
+  return found == wanted;  // an index is found at most once
 }
 #endif
 
@@ -147,7 +147,7 @@ void rows_loop(const T* const* rows, int64_t count, int64_t n, T* out) {
   }
 }
 
-/// Vectors of one width that fit between i and n; gives where they end.
+/// Processes vectors of one width between i and n; returns where they end.
 template <class D>
 int64_t float_rows(D d, const float* const* rows, const int32_t* row_indices, int64_t count,
                    int64_t i, int64_t n, float* out, int32_t* indices) {

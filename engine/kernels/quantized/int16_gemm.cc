@@ -1,5 +1,6 @@
-// quantized_conv and quantized_linear as products of rows [rows, depth] with panels of columns:
-// windows are brought together as 16-bit integers less their zero point, block by block of rows.
+// quantized_conv and quantized_linear as a GEMM of rows [rows, depth] with packed panels of
+// weights. Rows (im2col windows for convolutions) are loaded as int16 minus their zero point, block
+// by block.
 
 #include "kernels/quantized/int16_gemm.h"
 
@@ -26,17 +27,18 @@ namespace {
 
 namespace q = quantized;
 
-constexpr int64_t kStrip = 64;                     // columns that are finished at once
-constexpr int64_t kBlockBytes = int64_t{1} << 17;  // of rows, which a second-level cache holds
-constexpr int64_t kPairsPerBlock = 256;            // of a panel that the first cache holds
-constexpr int64_t kMaxBlock = 60;                  // rows, so that their sums stay near as well
+constexpr int64_t kStrip = 64;                     // columns that are requantized at once
+constexpr int64_t kBlockBytes = int64_t{1} << 17;  // of rows, which fits in the L2 cache
+constexpr int64_t kPairsPerBlock = 256;            // of a panel, which fits in the L1 cache
+constexpr int64_t kMaxBlock = 60;  // rows, so that their accumulators stay in cache too
 
-/// WeightLayout as they are given, and how many of what they are for.
+/// The original layout of the weights, and their sizes.
 struct WeightLayout {
-  int64_t depth, columns;  ///< columns of a group
+  int64_t depth, columns;  ///< columns of one group
   int64_t groups;
-  bool transposed;   ///< [column, depth], else [depth, column]
-  int64_t channels;  ///< of a window, whose places come first in the weights and last in the rows
+  bool transposed;   ///< [column, depth], otherwise [depth, column]
+  int64_t channels;  ///< of a window; kernel positions are the inner axis in the weights and the
+                     ///< outer one in the rows
   bool operator==(const WeightLayout&) const = default;
 };
 
@@ -48,8 +50,8 @@ int64_t group_bytes(const WeightLayout& w) {
   return round_up(w.columns, panel_columns()) * 2 * pairs_of(w);
 }
 
-/// WeightLayout in the order in which they are read, [group, strip, part of the pairs, panel, pair,
-/// column, 2], with zeros behind the last column and depth.
+/// Packs weights in the order in which they are read, [group, strip, block of pairs, panel, pair,
+/// column, 2], with zeros past the last column and depth.
 void prepack_weights(const int8_t* weight, const WeightLayout& e, int8_t* packed) {
   const int64_t width = panel_columns(), panels = ceil_div(e.columns, width), pairs = pairs_of(e);
   const int64_t places = e.depth / e.channels;
@@ -89,7 +91,7 @@ std::shared_ptr<Storage> prepacked_weights(const Layout& weight, const WeightLay
                        });
 }
 
-/// One number, or one for each column, as floats for all columns.
+/// Expands one value, or one per column, to floats for all columns.
 void broadcast(const float* values, int64_t size, int64_t columns, float* to) {
   for (int64_t i = 0; i < columns; ++i) to[i] = values[size > 1 ? i : 0];
 }
@@ -120,7 +122,7 @@ class Int16Gemm : public Kernel {
         std::clamp<int64_t>(kBlockBytes / row_bytes / tile * tile, tile, kMaxBlock);
     block_ = round_up(ceil_div(rows_, ceil_div(rows_, most)), tile);
     const int64_t threads = threads_for(rows_ * form_.depth * form_.columns * form_.groups / 2);
-    // Few blocks are shared out by columns as well.
+    // Few blocks are also split by columns.
     constexpr int64_t kTasksPerThread = 6;
     const int64_t blocks = ceil_div(rows_, block_) * form_.groups;
     const int64_t wanted = threads > 1 ? ceil_div(kTasksPerThread * threads, blocks) : 1;
@@ -145,7 +147,7 @@ class Int16Gemm : public Kernel {
         .scales = scales,
         .biases = biased ? biases : nullptr,
         .requantize = requantize_params(operands)};
-    // Whoever is free takes the next task: a core that is slowed down holds up one of them.
+    // Idle workers take the next task, so that a slow core delays only one of them.
     std::atomic<int64_t> next = 0;
     parallel_for(workers_, 1, [&](int64_t begin, int64_t) {
       std::byte* const own =
@@ -160,10 +162,10 @@ class Int16Gemm : public Kernel {
   std::string implementation() const override { return "cpu:int16_gemm"; }
 
  protected:
-  /// Brings rows of a group together, each of `pitch_` integers.
+  /// Loads rows of a group, each of `pitch_` integers.
   virtual void load_rows(const void* x, int64_t row, int64_t count, int64_t group, int16_t zero,
                          int16_t* to) const = 0;
-  /// Where a row's columns from `column` (of all groups) on lie in the result and the residual.
+  /// Where a row's columns from `column` (over all groups) on are in the result and the residual.
   struct OutputLocation {
     int64_t offset, stride;
   };
@@ -178,7 +180,7 @@ class Int16Gemm : public Kernel {
     else
       loops_.widen_i8(static_cast<const int8_t*>(x) + offset, n, zero, to);
   }
-  /// Rows of x that lie one after the other from `offset` on.
+  /// Rows of x that are consecutive from `offset` on.
   void load_centered_rows(const void* x, int64_t offset, int64_t count, int16_t zero,
                           int16_t* to) const {
     if (form_.depth == pitch_) return load_centered(x, offset, count * pitch_, zero, to);
@@ -188,7 +190,7 @@ class Int16Gemm : public Kernel {
 
   int64_t rows_;
   WeightLayout form_;
-  int64_t pitch_;  ///< integers of a row
+  int64_t pitch_;  ///< integers per row
 
  private:
   float number(void* const* operands, size_t i) const {
@@ -246,13 +248,13 @@ class Int16Gemm : public Kernel {
     return rows_bytes() + static_cast<size_t>(block_ * kStrip) * sizeof(int32_t);
   }
 
-  /// What all tasks of a run read.
+  /// State of a run that all tasks read.
   struct RunState {
     void* const* operands;
     void* result;
     int16_t zero;
     const float* scales;
-    const float* biases;  ///< null where there are none of float32
+    const float* biases;  ///< null if there are none in float32
     RequantizeParams requantize;
   };
 
@@ -296,7 +298,7 @@ class Int16Gemm : public Kernel {
     }
   }
 
-  /// The biases of whole numbers, or zeros; in all columns of panels.
+  /// Initializes accumulators with int32 biases, or zeros, for all columns of the panels.
   void init_accumulators(int64_t column, int64_t columns, void* const* operands,
                          int32_t* start) const {
     std::fill_n(start, kStrip, 0);
@@ -313,8 +315,8 @@ class Int16Gemm : public Kernel {
     return static_cast<std::byte*>(run.result) + offset * item_size(result_);
   }
 
-  /// Brings what the finish reads and writes near while the sums are computed: lines far apart,
-  /// one or a few of each row.
+  /// Prefetches the residual and the result while accumulators are computed: cache lines far apart,
+  /// a few per row.
   void prefetch_outputs(int64_t offset, int64_t rows, int64_t columns, const RunState& run) const {
     constexpr int64_t kLine = 64;
     const auto prefetch_rows = [&](const std::byte* first, int64_t item, auto prefetch_line) {
@@ -331,7 +333,7 @@ class Int16Gemm : public Kernel {
 
   int64_t output_columns() const { return form_.columns * form_.groups; }
 
-  /// Rows whose columns lie side by side.
+  /// Rows whose columns are adjacent.
   void requantize(const int32_t* sums, int64_t rows, int64_t columns, int64_t offset,
                   int64_t column, const RunState& run) const {
     if (!has(q::kScale)) {
@@ -345,7 +347,7 @@ class Int16Gemm : public Kernel {
                 has(q::kResidual) ? residual_at(offset, run) : nullptr, result_at(offset, run));
   }
 
-  /// A row whose columns lie apart.
+  /// A row whose columns are strided.
   void requantize_scattered(const int32_t* sums, int64_t columns, OutputLocation at, int64_t column,
                             const RunState& run) const {
     alignas(64) std::byte residual_copy[kStrip * sizeof(float)], results[kStrip * sizeof(float)];
@@ -377,8 +379,8 @@ class Int16Gemm : public Kernel {
   bool bounded_;
   RequantizeLoop requantize_;
   std::vector<DType> dtypes_;
-  std::vector<int64_t> sizes_;  ///< of operands; 0 where there is none
-  int64_t block_;               ///< rows of one
+  std::vector<int64_t> sizes_;  ///< of operands; 0 if absent
+  int64_t block_;               ///< rows per block
   int64_t column_splits_, tasks_, workers_;
 };
 
@@ -432,7 +434,7 @@ class Int16Convolution final : public Int16Gemm {
         continue;
       }
       const int64_t line = base + y * in_.row;
-      // The places of a row side by side are one run where they hold all channels.
+      // Adjacent kernel positions of a row are one run if they hold all channels.
       if (in_.channel == 1 && s_.groups == 1 && s_.dilation_width == 1) {
         const int64_t begin = std::clamp<int64_t>(-left, 0, s_.kernel_width);
         const int64_t end = std::clamp<int64_t>(s_.width - left, begin, s_.kernel_width);
@@ -458,10 +460,10 @@ class Int16Convolution final : public Int16Gemm {
 
   ConvShape s_;
   ImageStrides in_, out_;
-  bool is_pointwise_;  ///< windows are whole pixels, one after the other
+  bool is_pointwise_;  ///< windows are consecutive pixels
 };
 
-/// True for operands that the kernels here compute with, whatever their sizes.
+/// True for operands that these kernels support, whatever their sizes.
 bool is_supported(const KernelRequest& request) {
   const Layout &x = request.operands[q::kX], &weight = request.operands[q::kWeight],
                &zero = request.operands[q::kXZero], &residual = request.operands[q::kResidual];
@@ -470,11 +472,11 @@ bool is_supported(const KernelRequest& request) {
       weight.size() == 0)
     return false;
   const auto is_byte = [](DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; };
-  // What is left of bytes fits in 16 bits.
+  // Differences of bytes fit in 16 bits.
   if (zero.present && !is_byte(zero.dtype) &&
       !(zero.constant && std::abs(constant_of(zero).number()) <= 255))
     return false;
-  // Steps are divided by as multiplied by their inverse.
+  // Values are multiplied by the inverse of the scale, which must be a normal number.
   for (const size_t i : {q::kStepScale, q::kOutScale}) {
     const Layout& scale = request.operands[i];
     if (scale.present &&

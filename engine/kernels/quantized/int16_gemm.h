@@ -1,6 +1,6 @@
 #pragma once
-// Convolutions of images and products on bytes whose weights stay the same, exact on processors
-// that lack instructions for sums of products of bytes (VNNI).
+// Quantized convolutions and matmuls with constant weights for processors without VNNI: int8 values
+// are widened to int16, whose products are exact.
 
 #include <utility>
 
@@ -8,13 +8,13 @@
 
 namespace paddle::cpu {
 
-/// True if bytes are multiplied with these int8 weights faster than floats, whatever the type of
-/// the bytes: matrices, and windows of images over several channels.
+/// True if this is faster than float for these int8 weights, whatever the dtype of the activations:
+/// matrices, and 2-D kernels over several channels.
 bool int16_gemm_is_faster(const Array& weight);
 
-/// The number of this type at `value`.
+/// The scalar of this dtype at `value`.
 float read_scalar(const void* value, DType dtype);
-/// The least and the greatest integer of 8 or 16 bits that values are quantised to.
+/// The minimum and maximum of an 8- or 16-bit integer dtype.
 std::pair<float, float> integer_range(DType dtype);
 
 }  // namespace paddle::cpu

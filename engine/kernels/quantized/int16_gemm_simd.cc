@@ -1,4 +1,4 @@
-// Vector loops of convolutions and products on bytes.
+// Vector loops of the int16 GEMM.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/quantized/int16_gemm_simd.cc"
@@ -23,7 +23,7 @@ using Sums = hn::ScalableTag<int32_t>;
 using Floats = hn::RebindToFloat<Sums>;
 using Wide = hn::ScalableTag<int16_t>;
 
-// Rows whose sums of two vectors stay in registers.
+// Rows whose accumulators (two vectors each) stay in registers.
 constexpr int kRows = 6;
 
 int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Sums())); }
@@ -59,7 +59,7 @@ void tile_of(const int16_t* x, int64_t pitch, const int8_t* panel, int64_t pairs
     sum[r][0] = hn::LoadU(d, begin + r * begin_pitch);
     sum[r][1] = hn::LoadU(d, begin + r * begin_pitch + lanes());
   }
-  auto unused = hn::Zero(d);  // where pairs are summed in two halves, the other one
+  auto unused = hn::Zero(d);  // second accumulator of targets that add pairs in two halves
   for (int64_t p = 0; p < pairs; ++p, panel += 4 * lanes()) {
     const auto left = hn::PromoteTo(narrow, hn::LoadU(bytes, panel));
     const auto right = hn::PromoteTo(narrow, hn::LoadU(bytes, panel + 2 * lanes()));
@@ -105,14 +105,14 @@ void load_centered(const T* x, int64_t n, int16_t zero, int16_t* to) {
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int16_t>(x[i] - zero);
     return;
   }
-  // The last vector is moved back over those before it.
+  // The last vector overlaps the one before it.
   for (int64_t i = 0; i < n; i += step) {
     const int64_t at = std::min(i, n - step);
     hn::StoreU(hn::Sub(hn::PromoteTo(d, hn::LoadU(from, x + at)), origin), d, to + at);
   }
 }
 
-/// Bytes or floats as a vector of floats.
+/// Loads bytes or floats as a vector of floats.
 template <class T>
 HWY_INLINE auto load_as_float(const T* x) {
   const Floats d;
@@ -124,8 +124,8 @@ HWY_INLINE auto load_as_float(const T* x) {
   }
 }
 
-/// As quantize bounds, in steps but for the zero point, before they are rounded: bounds are whole
-/// numbers. NaN gives the least.
+/// Quantizes x without the zero point and without rounding; bounds are integers, so clamping first
+/// is the same. NaN becomes the minimum.
 template <class V>
 HWY_INLINE V to_grid(V x, const IntegerGrid& s) {
   const Floats d;
@@ -134,12 +134,12 @@ HWY_INLINE V to_grid(V x, const IntegerGrid& s) {
   return hn::Min(hn::IfThenElse(hn::Gt(v, min), v, min), hn::Set(d, s.max));
 }
 
-/// Stores x, rounded to even, plus `zero`, which is a whole number that T holds.
+/// Stores x, rounded half to even, plus `zero`, which is an integer in the range of T.
 template <class V, class T>
 HWY_INLINE void store_integers(V x, int32_t zero, T* to) {
   const Floats d;
   const Sums integers;
-  // Floats of this size have no bits behind the point, and those of whole numbers in the last ones.
+  // Floats of this magnitude have no fraction bits, and hold an integer in their lowest bits.
   const auto large = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
   const auto origin = hn::Sub(hn::BitCast(integers, large), hn::Set(integers, zero));
   const auto rounded = hn::Sub(hn::BitCast(integers, hn::Add(x, large)), origin);
@@ -147,7 +147,7 @@ HWY_INLINE void store_integers(V x, int32_t zero, T* to) {
   hn::StoreU(hn::DemoteTo(narrow, rounded), narrow, to);
 }
 
-/// One vector; `Residual` is void where there is none.
+/// One vector; `Residual` is void if there is none.
 template <class Residual, class T>
 HWY_INLINE void requantize_vector(const int32_t* sums, const float* scale, const float* bias,
                                   const Residual* residual, const RequantizeParams& f, T* to) {
@@ -174,7 +174,7 @@ template <class Residual, class T>
 void requantize(const AccumulatorTile& tile, const RequantizeParams& requantize, const float* scale,
                 const float* bias, const void* residual, void* to) {
   using Item = std::conditional_t<std::is_void_v<Residual>, char, Residual>;
-  const RequantizeParams f = requantize;  // of which results, whatever their type, are no part
+  const RequantizeParams f = requantize;  // a copy that results, whatever their type, cannot alias
   const auto one = [&f](const int32_t* s, const float* factor, const float* shift, const Item* r,
                         T* y) {
     if constexpr (std::is_void_v<Residual>)

@@ -1,48 +1,46 @@
 #pragma once
-// Vector loops of convolutions and products on bytes (quantized.cc), which are multiplied as
-// integers of 16 bits in pairs: a pair of products and their sum with one of 32 bits takes two
-// instructions on every processor with AVX2, and is exact.
+// Vector loops of the int16 GEMM (int16_gemm.cc): pairs of int16 products are added to an int32
+// accumulator in two instructions on any processor with AVX2, exactly.
 
 #include <array>
 #include <cstdint>
 
 namespace paddle::cpu {
 
-/// Integers that stand for integer * scale, between two of them; what a zero point adds is left
-/// out.
+/// Integers that represent integer * scale, within bounds, without the zero point.
 struct IntegerGrid {
-  float scale = 0;    ///< 0 where there are none
-  float inverse = 0;  ///< of the scale
+  float scale = 0;    ///< 0 if there are none
+  float inverse = 0;  ///< 1 / scale
   float min = 0, max = 0;
 };
 
-/// What is done to sums times their column's scale plus its bias, in this order.
+/// Requantization of accumulators * scale + bias, in this order.
 struct RequantizeParams {
-  IntegerGrid step;                              ///< that they are rounded to
+  IntegerGrid step;                              ///< grid that values are rounded to first
   float residual_scale = 1, residual_shift = 0;  ///< residual * scale + shift is added
-  bool bounded = false;                          ///< by low and high
+  bool bounded = false;                          ///< clamp to [low, high]
   float low = 0, high = 0;
-  IntegerGrid out;  ///< of results of bytes, with their bounds
+  IntegerGrid out;  ///< grid of integer results, with its bounds
   int32_t out_zero = 0;
 };
 
-/// Sums of some rows and columns.
+/// Accumulators of some rows and columns.
 struct AccumulatorTile {
   const int32_t* sums;
   int64_t sums_pitch;
   int64_t rows, columns;
-  int64_t pitch;  ///< of results and residuals, in their items
+  int64_t pitch;  ///< row stride of results and residuals, in elements
 };
 
-/// to[row, column] from the tile's sums, scale[column], bias[column] (null for 0) and
+/// to[row, column] from the accumulators, scale[column], bias[column] (null for 0) and
 /// residual[row, column].
 using RequantizeLoop = void (*)(const AccumulatorTile& tile, const RequantizeParams& requantize,
                                 const float* scale, const float* bias, const void* residual,
                                 void* to);
 
 struct Int16GemmLoops {
-  int64_t columns;  ///< of a panel: of two vectors of sums
-  int64_t rows;     ///< that are computed at once, at most
+  int64_t columns;  ///< of a panel: two vectors of accumulators
+  int64_t rows;     ///< maximum rows of a tile
   /// sums[row, column] of a panel = begin[row, column] + the sum over pairs of x[row, pair, 2] *
   /// panel[pair, column, 2].
   void (*tile)(const int16_t* x, int64_t pitch, int64_t rows, const int8_t* panel, int64_t pairs,
@@ -50,7 +48,7 @@ struct Int16GemmLoops {
   /// to[i] = x[i] - zero
   void (*widen_u8)(const uint8_t* x, int64_t n, int16_t zero, int16_t* to);
   void (*widen_i8)(const int8_t* x, int64_t n, int16_t zero, int16_t* to);
-  /// By results; in each without a residual, and with one of u8, i8 and f32.
+  /// By result type; each without a residual, and with one of u8, i8 and f32.
   std::array<RequantizeLoop, 4> to_u8, to_i8, to_f32;
 };
 

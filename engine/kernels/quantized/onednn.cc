@@ -1,6 +1,6 @@
-// Convolutions and products on integers: sums in 32 bits, and all that follows them as
-// post-operations. Values before the result's zero point is added are counted in a unit: the steps
-// that they are rounded to first, where scales are known when the kernel is prepared.
+// Quantized convolution and linear as oneDNN primitives: int32 accumulators, and requantization as
+// post-ops. Values are kept in units of the grid that they are rounded to first, where scales are
+// constant.
 
 #include "kernels/quantized/onednn.h"
 
@@ -15,34 +15,33 @@ namespace paddle::onednn {
 namespace {
 
 constexpr int64_t kCachedResidualBytes = int64_t{1}
-                                         << 20;  // of a residual that a second-level cache holds
+                                         << 20;  // of a residual that fits in the L2 cache
 
-/// Windows along all axes of volumes, one for each channel: oneDNN's code for them is slower than
-/// that on floats.
+/// Depthwise 3-D kernels, for which oneDNN's int8 code is slower than its float code.
 bool is_depthwise_3d(const Dims& weight) {
   return weight.size() == 5 && weight[1] == 1 && weight[2] > 1 && weight[3] * weight[4] > 1;
 }
 
-/// True if the primitives multiply integers of type `x` with these weights exactly, and faster than
-/// floats.
+/// True if the primitives multiply activations of dtype `x` with these weights exactly, and faster
+/// than float.
 bool int8_is_exact(DType x, const Array& weight) {
   if (is_depthwise_3d(weight.shape)) return false;
   if (has_vnni()) return true;
-  // Pairs of products of bytes in 16 bits: 2 * 255 * 64 is the largest that fits.
+  // Pairs of products in 16 bits: 2 * 255 * 64 is the largest that fits.
   if (!has_int8_simd() || x != DType::kU8) return false;
   const Array packed = weight.contiguous();
   const int8_t* const values = packed.data<int8_t>();
   return std::all_of(values, values + packed.size(), [](int8_t v) { return v >= -64 && v <= 64; });
 }
 
-/// What the processor multiplies exactly.
+/// True for what the processor multiplies exactly.
 bool is_supported(const KernelRequest& request) {
   const Layout &x = request.operands[q::kX], &weight = request.operands[q::kWeight];
   if (x.size() == 0) return false;
   return has_vnni() || (weight.constant && int8_is_exact(x.dtype, cpu::constant_of(weight)));
 }
 
-/// The same layout of values of another type.
+/// The same layout with another dtype.
 Desc with_type(Desc desc, Type type) {
   desc.data.data_type = dnnl::memory::convert_to_c(type);
   return desc;
@@ -67,13 +66,13 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
   const SerialScope scope(serial);
 
   auto program = std::make_unique<Program>();
-  // A residual is brought near image by image where all of it is too large to stay there.
+  // A residual that does not fit in the cache is processed image by image.
   const Layout& residual = request.operands[q::kResidual];
   const bool apart = s.channels_last && residual.present && result.size() > kCachedResidualBytes;
   const int64_t parts = apart ? s.batch : 1;
   s.batch /= parts;
   const ConvDescriptors given(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
-  // Integers are computed with channels last; other images are brought there and back.
+  // int8 is computed in NHWC; NCHW tensors are reordered.
   s.channels_last = true;
   const ConvDescriptors last(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
   Dims channel_dims(given.output.dims().size(), 1);
@@ -140,7 +139,7 @@ std::unique_ptr<Kernel> prepare_quantized_linear(const KernelRequest& request) {
   const Desc weight({depth, columns}, Type::s8, Tag::ab);
   const Desc any_weight(weight.dims(), Type::s8, Tag::any);
   const Desc y({rows, columns}, data_type(result.dtype), Tag::ab);
-  // One number for all is the same for each column.
+  // One value for all columns would need a different descriptor.
   const Layout& bias_layout = request.operands[q::kBias];
   if (requantize.has_int32_bias() && bias_layout.size() != columns) return nullptr;
   const Desc bias = requantize.has_int32_bias() ? Desc({1, columns}, Type::s32, Tag::ab) : Desc();

@@ -1,6 +1,5 @@
-// Products of matrices of bytes that are both values. The right side must be of signed bytes:
-// unsigned ones are copied with their highest bit turned, which takes 128 from each, and from their
-// zero point.
+// Quantized matmul of two activations. oneDNN requires int8 on the right side: uint8 is copied with
+// its highest bit flipped, which subtracts 128 from each value and from the zero point.
 
 #include <string_view>
 
@@ -22,7 +21,7 @@ bool int8_matmul_is_faster() {
         out({2, 32, 32}, Type::f32, Tag::abc);
     const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(x, y, out), attributes,
                                                    cpu_engine(), true);
-    // Its other code is slower than floats where there are zero points on the right.
+    // Other implementations are slower than float with zero points on the right.
     return description && std::string_view(description.impl_info_str()).starts_with("brg");
   }();
   return kGenerated;
@@ -30,13 +29,13 @@ bool int8_matmul_is_faster() {
 
 namespace {
 
-/// An operand of the product and how it lies where the primitive reads it.
+/// An operand and its layout where the primitive reads it.
 struct MatmulOperand {
   MemoryRef slot;
   Layout layout;
 };
 
-/// The operand as it lies if the primitive reads it so, else a copy.
+/// The operand in place if the primitive can read it, else a dense copy.
 MatmulOperand matmul_operand(Program& program, const KernelRequest& request,
                              const QuantizedMatmulAttrs& attrs, size_t operand, uint8_t xor_mask) {
   MatmulOperand out = {{MemoryRef::kOperand, operand}, request.operands[operand]};
@@ -48,8 +47,9 @@ MatmulOperand matmul_operand(Program& program, const KernelRequest& request,
   const bool forward = std::all_of(out.layout.strides.begin(), out.layout.strides.end(),
                                    [](int64_t stride) { return stride >= 0; });
   if (usable && forward && xor_mask == 0) return out;
-  // Rows of several matrices that lie side by side come to lie matrix by matrix: there is no
-  // generated code for others with few columns. Turned matrices stay turned, which copies faster.
+  // Matrices whose rows are interleaved are copied one after the other, because there is no
+  // generated code for them with few columns. Transposed matrices stay transposed, which copies
+  // faster.
   const bool transposed = (left ? s.x_column : s.y_column) != 1;
   const DenseOperand copy =
       make_dense(program, operand, out.layout,

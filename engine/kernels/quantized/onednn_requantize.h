@@ -1,6 +1,6 @@
 #pragma once
-// What is done to sums of integers, as post-operations of a oneDNN primitive: shared by
-// convolutions, layers and products. For the .cc files of this folder only.
+// Requantization of int32 accumulators as oneDNN post-ops, shared by convolution, linear and
+// matmul. Only for .cc files of kernels/: it exposes oneDNN types.
 
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
 inline constexpr int32_t kUint8ToInt8Shift =
-    -128;  // takes unsigned bytes to signed ones, which a right side must be
+    -128;  // turns uint8 into int8, which oneDNN requires on the right side
 
 inline std::vector<float> float_values(const Layout& layout) {
   const Array view = cpu::constant_of(layout);
@@ -30,37 +30,37 @@ inline std::vector<float> float_values(const Layout& layout) {
   return values;
 }
 
-/// Reads each cache line once.
+/// Reads one byte of each cache line.
 inline void touch_cache_lines(const std::byte* data, int64_t bytes) {
   constexpr int64_t kLine = 64;
   unsigned seen = 0;
   for (int64_t i = 0; i < bytes; i += kLine) seen += static_cast<unsigned>(data[i]);
-  asm volatile("" ::"r"(seen));  // the reads stay
+  asm volatile("" ::"r"(seen));  // keeps the reads from being optimized away
 }
 
-/// A scale and zero point that stay the same; 0 and 1 where there is none.
+/// A constant scale and zero point; 1 and 0 if there are none.
 struct QuantParams {
   bool present = false;
   float scale = 1;
   int32_t zero = 0;
 };
 
-/// What is done to the sums, as post-operations and the arguments that they take.
+/// Builds the post-ops that requantize accumulators, and their arguments.
 class RequantizePostOps {
  public:
   RequantizePostOps(const KernelRequest& request, DType step_dtype, std::optional<double> low,
                     std::optional<double> high)
       : request_(request), step_dtype_(step_dtype), low_(low), high_(high) {}
 
-  /// False if the scales and zero points that must be known are not.
+  /// False if scales or zero points that must be constant are not.
   bool read() {
     return read_params(q::kStepScale, q::kStepZero, step_) &&
            read_params(q::kResidualScale, q::kResidualZero, residual_) &&
            read_params(q::kOutScale, q::kOutZero, out_) && residual_fits();
   }
 
-  /// Appends what must be done first, and gives the primitive's attributes. `channel_mask` has the
-  /// bit of the axis of channels, `channel_dims` the result's dims with 1 for the other axes.
+  /// Appends preparatory steps and returns the primitive's attributes. `channel_mask` has the bit
+  /// of the channel axis, `channel_dims` the result's dims with 1 for all other axes.
   dnnl::primitive_attr attributes(Program& program, int channel_mask, const Dims& channel_dims) {
     attributes_ = user_scratchpad();
     set_zero(program, q::kXZero, DNNL_ARG_SRC, 0);
@@ -71,7 +71,7 @@ class RequantizePostOps {
     const bool float_bias = present(q::kBias) && operand(q::kBias).dtype == DType::kF32;
     const bool known_bias = float_bias && operand(q::kBias).constant;
     const float first_unit = step_.present ? step_.scale : out_.scale;
-    // In `unit` from the start where that can be multiplied into what is known.
+    // Starts in units of the first grid where that can be folded into constant scales and biases.
     float unit = known_scale && (!float_bias || known_bias) ? first_unit : 1.0f;
     if (known_scale) {
       std::vector<float> scales = float_values(operand(q::kScale));
@@ -109,9 +109,9 @@ class RequantizePostOps {
     return attributes_;
   }
 
-  /// Appends what brings `bytes` bytes of the residual, from `offset` on, to where the sum is taken
-  /// and, where they are there already, near: in order they come much faster from memory than as
-  /// the primitive reads them.
+  /// Appends a copy of `bytes` bytes of the residual from `offset` on to the result, where the sum
+  /// accumulates. If they are there already, reads them once, because sequential reads from memory
+  /// are much faster than the primitive's access pattern.
   void begin(Program& program, size_t offset, size_t bytes) const {
     if (!present(q::kResidual)) return;
     program.add({q::kResidual}, [offset, bytes](const RunContext&, void* const* operands,
@@ -145,14 +145,14 @@ class RequantizePostOps {
     return steps.scale > 0 && std::isfinite(steps.scale);
   }
 
-  /// The sum is taken in the result's memory, element by element of one size.
+  /// The sum accumulates in the result's memory, so element sizes must agree.
   bool residual_fits() const {
     const DType result = request_.results[0].dtype;
     if (result != DType::kU8 && result != DType::kI8 && present(q::kOutScale)) return false;
     return !present(q::kResidual) || item_size(operand(q::kResidual).dtype) == item_size(result);
   }
 
-  /// The zero point of an argument whose values were shifted by `shift`.
+  /// Sets the zero point of an argument whose values were shifted by `shift`.
   void set_zero(Program& program, size_t zero_operand, int argument, int32_t shift) {
     const bool given = present(zero_operand);
     if (!given || operand(zero_operand).constant) {
@@ -210,7 +210,7 @@ class RequantizePostOps {
   QuantParams step_, residual_, out_;
   dnnl::primitive_attr attributes_;
   dnnl::post_ops post_ops_;
-  int count_ = 0;  ///< of post-operations
+  int count_ = 0;  ///< number of post-ops
   std::vector<Program::Argument> arguments_;
 };
 

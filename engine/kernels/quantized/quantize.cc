@@ -1,5 +1,4 @@
-// Kernels of quantize and dequantize, which groups of elementwise operations can hold, and of
-// quantize_dynamic.
+// Kernels of quantize and dequantize, which fusion groups can contain, and of quantize_dynamic.
 
 #include <algorithm>
 #include <cmath>
@@ -12,10 +11,10 @@
 namespace paddle::cpu {
 namespace {
 
-constexpr int64_t kBlock = 16384;  // elements that one thread takes at a time
+constexpr int64_t kBlock = 16384;  // elements per task
 
-/// As DynamicQuantizeLinear of ONNX defines them. The scale of all zeros is 1, as in ONNX Runtime,
-/// so that dividing by it is defined.
+/// As in ONNX's DynamicQuantizeLinear. The scale of all zeros is 1, as in ONNX Runtime, so that
+/// dividing by it is defined.
 struct DynamicQuantParams {
   float scale, zero_point;
   DynamicQuantParams(float low, float high) {

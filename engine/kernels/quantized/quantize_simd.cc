@@ -1,4 +1,4 @@
-// Vector loops between numbers and the integers that stand for them.
+// Vector loops that quantize and dequantize.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/quantized/quantize_simd.cc"
@@ -21,7 +21,7 @@ struct Dequantize {
   }
 };
 
-/// Vectors of float whose integers fill at least the narrowest vector that can be stored.
+/// Float vectors whose integers fill at least the narrowest vector that can be stored.
 using Floats = hn::ScalableTag<float>;
 
 template <class T>
@@ -34,7 +34,7 @@ void quantize_loop(const void* const* operands, void* result, int64_t n, const d
   const auto quantize_vector = [&](const float* x, const float* scale, const float* zero) {
     const auto rounded =
         hn::Add(hn::Round(hn::Div(hn::LoadU(d, x), hn::LoadU(d, scale))), hn::LoadU(d, zero));
-    // NaN gives the least.
+    // NaN becomes the lower bound.
     const auto clamped = hn::IfThenElse(hn::Gt(rounded, lower), rounded, lower);
     return hn::DemoteTo(narrow, hn::ConvertTo(to_int, hn::Min(clamped, upper)));
   };

@@ -1,6 +1,6 @@
-// The steps of recurrent layers with oneDNN's matrix products: the weight is transposed once a run,
-// which pays where it is used by enough rows. oneDNN's own recurrent layers are not used: they want
-// the inputs' weights as well, whose product is one large one for all steps here.
+// Steps of recurrent layers with oneDNN's matmul. The weight is transposed once per run, which pays
+// off with enough rows. oneDNN's own recurrent primitives also take the input weights, whose
+// product is one large GEMM over all steps here.
 
 #include "kernels/common/rounding.h"
 #include "kernels/onednn/program.h"
@@ -20,7 +20,7 @@ Desc rows(int64_t count, int64_t width, int64_t stride) {
   return Desc({count, width}, kF32, dnnl::memory::dims{stride, 1});
 }
 
-/// Appends to = from · weight; operands 0 and 1, result 0. False if oneDNN is slow there.
+/// Appends to = from · weight on operands 0 and 1 and result 0. False if oneDNN is slow for it.
 bool add_matmul(Program& program, const Desc& from, const Desc& weight, const Desc& to) {
   const dnnl::matmul::primitive_desc description({from, weight, to}, user_scratchpad(),
                                                  cpu_engine(), true);
@@ -33,7 +33,7 @@ bool add_matmul(Program& program, const Desc& from, const Desc& weight, const De
   return true;
 }
 
-/// Runs a program of one operand or two and one result.
+/// Runs a program of one or two operands and one result.
 void run(const Program& program, const RunContext& context, const float* a, const float* b,
          float* out) {
   void* const operands[] = {const_cast<float*>(a), const_cast<float*>(b)};
@@ -43,7 +43,7 @@ void run(const Program& program, const RunContext& context, const float* a, cons
 
 class OnednnScanGemm final : public cpu::ScanGemm<float> {
  public:
-  /// Null if oneDNN has no fast product for the shape.
+  /// Null if oneDNN has no fast matmul for the shape.
   static std::unique_ptr<OnednnScanGemm> of(const ScanShape& s, bool backward) {
     auto p = std::make_unique<OnednnScanGemm>();
     const int64_t n = s.hidden, width = s.width();
@@ -93,7 +93,7 @@ class OnednnScanGemm final : public cpu::ScanGemm<float> {
   }
 
   Program transpose_, first_, later_, backward_;
-  size_t weight_bytes_ = 0;  ///< of the transposed weight, which lies at the start of the scratch
+  size_t weight_bytes_ = 0;  ///< of the transposed weight, at the start of scratch
   std::string name_;
 };
 
@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> prepare_recurrent_scan(const KernelRequest& request) {
   const RecurrentScanAttrs attrs(request.attrs);
   const auto shape = ScanShape::of(attrs.cell, attrs.reverse, request.results[0].shape);
   if (!is_supported(request, shape)) return nullptr;
-  // Fewer rows do not pay for the transposed weight.
+  // With fewer rows, transposing the weight does not pay off.
   const bool is_worthwhile =
       shape.batch >= 4 && shape.hidden >= 64 && shape.batch * shape.steps >= 64;
   if (!is_worthwhile && !request.policy.backend_pinned) return nullptr;

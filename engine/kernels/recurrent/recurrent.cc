@@ -1,5 +1,5 @@
-// The steps of recurrent layers and their gradients. A step is a small matrix product, dealt out by
-// columns, and the cell's arithmetic, dealt out by rows of the batch.
+// Recurrent layers and their gradients, step by step. A step is a small GEMM, parallel over
+// columns, and the cell's arithmetic, parallel over the batch.
 //
 //   lstm: [i f g o] = gates + W h; c' = σ(f) c + σ(i) tanh(g); h' = σ(o) tanh(c')
 //   gru:  [r z n] = gates; r, z += W h; n = tanh(n + σ(r) (W h + b)); h' = σ(z) h + (1 - σ(z)) n
@@ -27,7 +27,7 @@ Cell cell_of(const std::string& word) {
   return word == "tanh" ? Cell::kTanh : Cell::kRelu;
 }
 
-/// Our own loops: no packing, few rows.
+/// Our own GEMM loops, for few rows; the weight is not packed.
 template <class T>
 class SimdScanGemm final : public ScanGemm<T> {
  public:
@@ -41,7 +41,7 @@ class SimdScanGemm final : public ScanGemm<T> {
     });
   }
   void backward(const RunContext&, const T* weight, const T* g, T* out) const override {
-    // Whole vectors, so that a value does not depend on where a thread begins.
+    // Whole vectors, so that values do not depend on where a thread starts.
     parallel_for((s.hidden + kColumns - 1) / kColumns, grain(s.width() * kColumns) / 4,
                  [&](int64_t first, int64_t last) {
                    recurrent_loops<T>().backward(g, s.batch, s.steps * s.width(), weight, s.width(),
@@ -63,7 +63,8 @@ class Scan {
   Scan(const ScanShape& shape, std::unique_ptr<ScanGemm<T>> gemm)
       : s(shape), gemm_(std::move(gemm)) {}
 
-  /// One row of one step; `share` is W h, `h` the state before, `c` the cell's memory (updated).
+  /// One row of one step; `hidden_gates` is W h, `h` the previous state, `c` the cell state
+  /// (updated).
   void cell(const T* gates, T* hidden_gates, const T* bias, const T* h, T* c, T* saved,
             T* out) const {
     const RecurrentLoops<T>& loops = recurrent_loops<T>();
@@ -97,8 +98,7 @@ class Scan {
     }
   }
 
-  /// For the hidden state's share of one step's gates, and room for the cell's memory and for what
-  /// a step saves where nobody reads those.
+  /// Scratch for W h of one step, and for cell states and saved values that are not results.
   size_t step_scratch() const {
     return round_up_to_cache_line(
         static_cast<size_t>(s.batch * s.hidden * (s.gates + 1 + s.saved)) * sizeof(T));
@@ -145,15 +145,15 @@ class Scan {
       std::copy(h + b * h_stride, h + b * h_stride + n, last_h + b * n);
   }
 
-  /// One row of one step backwards: from dh and dc to the gates' gradients, and what of dh and dc
-  /// goes past the matrix product to the step before.
+  /// One row of one backward step: computes the gates' gradients from dh and dc, and leaves in dh
+  /// and dc what goes directly to the previous step.
   void cell_grad(T* dh, T* dc, const T* h_before, const T* c_before, const T* out, const T* saved,
                  T* dgates, T* dhidden) const {
     const int64_t n = s.hidden;
     if (s.cell == Cell::kLstm) {
       const T *i = saved, *f = saved + n, *g = saved + 2 * n, *o = saved + 3 * n,
               *c = saved + 4 * n;
-      recurrent_loops<T>().tanh(c, dhidden, n);  // dhidden is free until the end
+      recurrent_loops<T>().tanh(c, dhidden, n);  // dhidden is unused until the end
       for (int64_t k = 0; k < n; ++k) {
         const T t = dhidden[k];
         const T d = dc[k] + dh[k] * o[k] * (T(1) - t * t);

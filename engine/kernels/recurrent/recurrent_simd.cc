@@ -1,4 +1,4 @@
-// Vector loops of the recurrent layers.
+// Vector loops of recurrent layers.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/recurrent/recurrent_simd.cc"
@@ -41,7 +41,7 @@ void dots(const T* const* h, const T* const* w, int64_t n, T sums[kRows][kColumn
     }
 }
 
-/// The products of kRows states, `stride` apart, with columns [first, last).
+/// W h for kRows states, `stride` apart, and columns [first, last).
 template <class T, int kRows, int kColumns>
 void hidden_gates_of_rows(const T* h, int64_t stride, const T* weight, int64_t hidden,
                           int64_t first, int64_t last, T* out, int64_t out_stride) {

@@ -1,6 +1,6 @@
 #pragma once
-// Small matrix products with a fixed weight, as the steps of a recurrent layer need them: few rows
-// (the batch), no packing. For f32 and f64.
+// Small GEMMs with a fixed weight for recurrent layers: few rows (the batch), no packing. In f32
+// and f64.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ struct RecurrentLoops {
   /// apart.
   void (*forward)(const T* h, int64_t batch, int64_t h_stride, const T* weight, int64_t hidden,
                   int64_t first, int64_t last, T* out, int64_t out_stride);
-  /// out[b, k] = Σ_j g[b, j] weight[j, k] for k in [first, last), j below `gates`.
+  /// out[b, k] = Σ_j g[b, j] weight[j, k] for k in [first, last) and j < gates.
   void (*backward)(const T* g, int64_t batch, int64_t g_stride, const T* weight, int64_t gates,
                    int64_t hidden, int64_t first, int64_t last, T* out);
   void (*sigmoid)(const T* x, T* y, int64_t n);

@@ -1,6 +1,6 @@
 #pragma once
-// The steps of a recurrent layer, with the steps' matrix products left to the backend: a step is a
-// small product with the hidden state's weight and the cell's arithmetic, which all backends share.
+// The steps of a recurrent layer. The GEMM with the hidden state's weight is left to the
+// implementation; the cell's arithmetic is shared.
 
 #include <memory>
 #include <string>
@@ -15,27 +15,27 @@ struct ScanShape {
   Cell cell;
   bool reverse;
   int64_t batch, steps, hidden;
-  int64_t gates;  ///< vectors of `hidden` elements that a step computes
-  int64_t saved;  ///< and that it keeps for the gradient
+  int64_t gates;  ///< number of vectors of `hidden` elements that a step computes
+  int64_t saved;  ///< number of those that it saves for the gradient
 
-  /// From the attributes' words and the dims of the outputs, [batch, steps, hidden].
+  /// From attributes and the dims of the outputs, [batch, steps, hidden].
   static ScanShape of(const std::string& cell, bool reverse, const Dims& out);
   int64_t width() const { return gates * hidden; }
-  /// Where step i, in the order of running, stands in the sequence.
+  /// Position in the sequence of the i-th step.
   int64_t step(int64_t i) const { return reverse ? steps - 1 - i : i; }
 };
 
-/// The products of a scan whose weight is [gates * hidden, hidden], in f32 or f64.
+/// The GEMMs of a scan whose weight is [gates * hidden, hidden], in f32 or f64.
 template <class T>
 class ScanGemm {
  public:
   virtual ~ScanGemm() = default;
   virtual size_t scratch_bytes() const { return 0; }
   virtual std::string name() const { return "cpu"; }
-  /// Called once before the steps of each run.
+  /// Called once per run, before the steps.
   virtual void begin(const RunContext&, const T* /*weight*/) const {}
-  /// share = h weight^T, [batch, gates * hidden]; rows of h are `hidden` apart for the first step
-  /// and steps * hidden for the others.
+  /// hidden_gates = h weight^T, [batch, gates * hidden]; rows of h are `hidden` apart in the first
+  /// step and steps * hidden in the others.
   virtual void forward(const RunContext& context, const T* weight, const T* h, bool first,
                        T* hidden_gates) const = 0;
   /// out = g weight, [batch, hidden]; rows of g are steps * gates * hidden apart.

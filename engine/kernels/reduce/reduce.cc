@@ -11,10 +11,10 @@ namespace paddle::cpu {
 namespace {
 
 constexpr int64_t kBlock = 1024;      // elements converted at a time, a multiple of kMaxRunLanes
-constexpr int64_t kMinChunk = 16384;  // elements that are worth a thread
-constexpr int64_t kMaxChunks = 64;    // at most, as far as chunks make them
+constexpr int64_t kMinChunk = 16384;  // elements worth a thread
+constexpr int64_t kMaxChunks = 64;    // upper limit for the number of chunks
 constexpr int64_t kMinRowsPerChunk =
-    16;  // of a chunk at least: its accumulators are added in the end
+    16;  // because the accumulators of each chunk are combined at the end
 
 /// Offset of the element with this row-major index over `axes`.
 int64_t offset_of(const std::vector<ReduceSchedule::Axis>& axes, int64_t index) {
@@ -34,8 +34,7 @@ int64_t count_of(const std::vector<ReduceSchedule::Axis>& axes) {
 
 }  // namespace
 
-// ---- frame
-// ----------------------------------------------------------------------------------------
+// --- schedule ---
 
 ReduceSchedule::ReduceSchedule(const Dims& shape, const std::vector<int64_t>& axes) {
   std::vector<bool> is_reduced(shape.size(), axes.empty());
@@ -84,14 +83,14 @@ ReduceSchedule::Task ReduceSchedule::task(int64_t index) const {
   Task t;
   t.chunk = index / slots;
   const int64_t strip = slot % strips;
-  // Strips begin at whole cache lines.
+  // Strips start at cache lines.
   const int64_t lines = (inner + 63) / 64, from = lines * strip / strips * 64,
                 to = std::min(inner, lines * (strip + 1) / strips * 64);
   t.width = inner_kept ? to - from : 1;
   t.first = inner_kept ? slot / strips * inner + from : slot;
   t.base = offset_of(kept, slot / strips) + (inner_kept ? from : 0);
   const int64_t rows = split_run ? inner : repeats;
-  // Chunks of a run begin at whole groups of lanes.
+  // Chunks of a run start at multiples of the lanes.
   const int64_t group = split_run ? 64 : 1, groups = (rows + group - 1) / group;
   t.begin = groups * t.chunk / chunks * group;
   t.end = std::min(rows, groups * (t.chunk + 1) / chunks * group);
@@ -102,8 +101,7 @@ int64_t ReduceSchedule::row_offset(int64_t row) const {
   return split_run ? row : offset_of(reduced, row);
 }
 
-// ---- what becomes of the elements
-// ----------------------------------------------------------------------------------------
+// --- reducer ---
 
 Reducer::Reducer(DType x, Reduction reduction, ReduceForm form, DType result_type)
     : form_(form), result_item_(item_size(result_type)) {
@@ -125,8 +123,7 @@ void Reducer::finish(std::byte* accumulators, int64_t first, int64_t n, int64_t 
   store_(accumulators, 1, out + first * result_item_, n);
 }
 
-// ---- elements in memory
-// ----------------------------------------------------------------------------------------
+// --- kernel ---
 
 namespace {
 
@@ -164,7 +161,7 @@ class ReduceKernel final : public Kernel {
                            (schedule_.chunks > 1 ? schedule_.chunks * schedule_.results : 0);
     pass(x, max_loops_, nullptr, partial, [&](int64_t first, int64_t n, std::byte* accumulators) {
       const double* const values = reinterpret_cast<double*>(accumulators);
-      // An infinite shift would give inf - inf.
+      // An infinite shift would yield inf - inf.
       for (int64_t i = 0; i < n; ++i) shifts[first + i] = std::isinf(values[i]) ? 0 : values[i];
     });
     pass(x, reducer_.loops, shifts, partial,
@@ -176,7 +173,7 @@ class ReduceKernel final : public Kernel {
   }
 
  private:
-  /// Calls `done(first result, count, accumulators)` for all results, from several threads.
+  /// Calls `done(first result, count, accumulators)` for all results, in parallel.
   template <class Done>
   void pass(const std::byte* x, const ReduceLoops& loops, const double* shifts, std::byte* partial,
             Done done) const {
@@ -223,8 +220,8 @@ class ReduceKernel final : public Kernel {
     std::memcpy(accumulators, lanes, 8);
   }
 
-  /// Feeds n elements from `at` on to a loop, converted and shifted where needed. `shifts` holds
-  /// one value for a run, one per element otherwise.
+  /// Folds n elements from `at` on, converted and shifted if needed. `shifts` holds one value for a
+  /// run, otherwise one per element.
   void fold(const std::byte* x, int64_t at, int64_t n, void (*loop)(void*, const void*, int64_t),
             const double* shifts, std::byte* accumulators) const {
     if (!load_ && !shifts) {
@@ -265,7 +262,7 @@ class ReduceKernel final : public Kernel {
   ReduceSchedule schedule_;
   Reducer reducer_;
   ReduceLoops max_loops_{};
-  Loop exp_ = nullptr;  ///< of kLogSumExp
+  Loop exp_ = nullptr;  ///< for kLogSumExp
   ConvertFn load_;
   int64_t item_;
 };
@@ -293,7 +290,7 @@ std::optional<ReduceCall> reduce_call(const Op& op, const Attrs& attrs, size_t r
   if (entry == std::end(kEntries)) return std::nullopt;
   ReduceCall call{{}, entry->reduction, entry->form};
   const int at = op.attr_index("axis");
-  // A number has axis 0 or -1, over which there is nothing.
+  // A 0-D tensor accepts axis 0 or -1, over which there is nothing to reduce.
   if (at < 0 || attrs[static_cast<size_t>(at)].is_none() || rank == 0) return call;
   call.axes = attrs[static_cast<size_t>(at)].as_ints();
   for (int64_t& axis : call.axes)

@@ -1,7 +1,7 @@
 #pragma once
-// Reductions over any axes of a contiguous tensor. The order of the additions depends on the shape
-// alone, never on the number of threads, nor on whether the elements lie in memory or are computed
-// block by block in a group (group_reductions.h).
+// Reductions over any axes of a contiguous tensor. The order of additions depends on the shape
+// alone: not on the number of threads, and not on whether elements are read from memory or computed
+// by a fusion group (fusion/reductions.h).
 
 #include <algorithm>
 #include <memory>
@@ -16,30 +16,30 @@ namespace paddle::cpu {
 
 enum class ReduceForm : uint8_t { kPlain, kMean, kLogSumExp };
 
-/// Which elements of a shape make up which result, and in which pieces they are folded. Kept and
-/// reduced axes of the shape are told apart, neighbours of a kind merged. The innermost one is
-/// either a run that is reduced, or results that are accumulated side by side, in strips. Where
-/// there are few results, the reduced elements are cut into chunks, whose accumulators meet in
+/// The schedule of a reduction: which elements form which result, and in which pieces they are
+/// folded. Adjacent kept axes are merged, and so are adjacent reduced ones. The innermost axis is
+/// either a run that is reduced, or results that are accumulated side by side, in strips. If there
+/// are few results, the reduced elements are split into chunks, whose accumulators are combined in
 /// scratch.
 class ReduceSchedule {
  public:
-  /// The widest strip. Its accumulators stay in the caches, and memory is read in long pieces.
+  /// Maximum width of a strip: its accumulators stay in cache, and memory is read in long pieces.
   static constexpr int64_t kStrip = 4096;
 
   /// `axes` count from 0; empty means all.
   ReduceSchedule(const Dims& shape, const std::vector<int64_t>& axes);
 
-  /// A piece of work: the accumulators of `width` results from `first` on take the rows
-  /// [begin, end) of the elements at `base`. A row is `width` elements side by side, or a run of
-  /// `inner` elements; of a split run it is one element.
+  /// A unit of work: rows [begin, end) of the elements at `base` are folded into the accumulators
+  /// of `width` results from `first` on. A row is `width` adjacent elements, or a run of `inner`
+  /// elements; for a split run it is one element.
   struct Task {
     int64_t chunk, first, width, base, begin, end;
   };
   Task task(int64_t index) const;
   int64_t task_count() const { return outer * strips * chunks; }
-  /// Where row `row` of a task begins, counted from its base.
+  /// Offset of row `row` of a task from its base.
   int64_t row_offset(int64_t row) const;
-  /// Accumulators that a run uses; 1 at least, which holds the result.
+  /// Accumulators that a run uses; at least 1, which holds the result.
   int64_t lanes(const ReduceLoops& loops) const {
     return std::clamp<int64_t>(inner, 1, loops.run_lanes);
   }
@@ -47,25 +47,25 @@ class ReduceSchedule {
   struct Axis {
     int64_t size, stride;
   };
-  std::vector<Axis> kept, reduced;  ///< without the innermost one, outermost first
-  bool inner_kept = false;          ///< else runs are reduced
-  bool split_run = false;           ///< chunks cut the only run of each result
+  std::vector<Axis> kept, reduced;  ///< without the innermost axis, outermost first
+  bool inner_kept = false;          ///< otherwise runs are reduced
+  bool split_run = false;           ///< chunks split the only run of each result
   int64_t inner = 1;                ///< size of the innermost axis
   int64_t outer = 1, repeats = 1;   ///< products of the sizes in `kept` and `reduced`
-  int64_t results = 1, count = 1;   ///< how many, and of how many elements each
+  int64_t results = 1, count = 1;   ///< number of results, and of elements per result
   int64_t strips = 1, chunks = 1;
 };
 
-/// What a reduction does to the elements of a result.
+/// How elements become a result.
 class Reducer {
  public:
   Reducer(DType x, Reduction reduction, ReduceForm form, DType result_type);
 
-  /// Writes n accumulators, which it may change, as the results from `first` on.
+  /// Stores n accumulators as the results from `first` on; it may modify them.
   void finish(std::byte* accumulators, int64_t first, int64_t n, int64_t count,
               std::byte* out) const;
 
-  DType compute;  ///< the type that elements are folded in
+  DType compute;  ///< the type in which elements are folded
   ReduceLoops loops;
 
  private:
@@ -74,16 +74,16 @@ class Reducer {
   int64_t result_item_;
 };
 
-/// A call of an operation that folds elements one by one: over which axes (empty: all) and how.
+/// A reduction operation: over which axes (empty: all) and how.
 struct ReduceCall {
   std::vector<int64_t> axes;
   Reduction reduction = Reduction::kSum;
   ReduceForm form = ReduceForm::kPlain;
 };
-/// None for other operations than those of the kernel `reduce`.
+/// None for operations that the kernel `reduce` does not implement.
 std::optional<ReduceCall> reduce_call(const Op& op, const Attrs& attrs, size_t rank);
 
-/// The result is contiguous, with or without the axes.
+/// The result is contiguous; kept axes of size 1 make no difference.
 std::unique_ptr<Kernel> reduce(const Layout& x, const ReduceCall& call, DType result_type);
 
 }  // namespace paddle::cpu

@@ -1,5 +1,5 @@
-// Vector loops of reductions and rows. Sums run in vectors of double, or for f32 rows of exp, in
-// f32 vectors that are emptied into a double every 64 steps.
+// Vector loops of reductions and rows. Sums use vectors of double, or, for f32 rows of exp, f32
+// vectors that are flushed into a double every 64 steps.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/reduce_simd.cc"
@@ -26,8 +26,7 @@ using Narrow = hn::Rebind<T, D64>;
 HWY_INLINE Vec<double> widen(hn::Vec<Narrow<float>> v) { return hn::PromoteTo(D64(), v); }
 HWY_INLINE Vec<double> widen(Vec<double> v) { return v; }
 
-// ---- accumulating functors over doubles
-// ----------------------------------------------------------
+// --- functors over double accumulators ---
 
 // clang-format off
 struct SumOf {
@@ -40,7 +39,7 @@ struct ProdOf {
   template <class V> V operator()(V a, V x) const { return hn::Mul(a, x); }
   double operator()(double a, double x) const { return a * x; }
 };
-// Once NaN, an accumulator stays so: no comparison with it is true.
+// A NaN accumulator stays NaN, because no comparison with it is true.
 struct MaxOf {
   static constexpr double kStart = -std::numeric_limits<double>::infinity();
   template <class V> V operator()(V a, V x) const {
@@ -65,7 +64,7 @@ HWY_INLINE double fold_lanes(F f, Vec<double> v) {
   return total;
 }
 
-/// Accumulators of a run: four vectors.
+/// A run has four vectors of accumulators.
 HWY_INLINE int64_t run_lanes() { return 4 * static_cast<int64_t>(hn::Lanes(D64())); }
 
 template <class F, class T>
@@ -142,8 +141,7 @@ ReduceLoops float_loops(bool f64) {
           static_cast<int>(run_lanes())};
 }
 
-// ---- rows
-// ----------------------------------------------------------------------------------------
+// --- rows ---
 
 template <class T>
 T row_max(const T* x, int64_t n) {
@@ -162,7 +160,7 @@ T row_max(const T* x, int64_t n) {
   }
   for (; i + lanes <= n; i += lanes) best = f(best, at(i));
   best = f(f(best, second), f(third, fourth));
-  // A NaN in a lane stays there, and would be lost by the maximum over lanes.
+  // A NaN lane stays NaN here, but the maximum over lanes would drop it.
   if (!hn::AllTrue(d, hn::Eq(best, best))) return std::numeric_limits<T>::quiet_NaN();
   T result = hn::GetLane(hn::MaxOfLanes(d, best));
   for (; i < n; ++i)
@@ -176,8 +174,8 @@ HWY_INLINE double total_of(Vec<T> v) {
   return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, v)));
 }
 
-/// Σ of `value(i)` (a vector from element i on) and `tail` as padded vector, emptied into a double
-/// every 64 vectors.
+/// Σ of `value(i)` (a vector starting at element i) and of the padded vector `tail`, flushed into a
+/// double every 64 vectors.
 template <class T, class Value, class Tail>
 HWY_INLINE double blocked_sum(int64_t n, Value value, Tail tail) {
   const Tag<T> d;
@@ -280,7 +278,7 @@ double dot_centered(const T* g, const T* x, int64_t n, T center) {
         return sum;
       });
 }
-// Plain loops, which the compiler vectorises for the instruction set at hand.
+// Plain loops, which the compiler vectorizes for each target.
 template <class T>
 void multiply(const T* x, const T* y, T* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = x[i] * y[i];
@@ -353,8 +351,7 @@ HWY_EXPORT(float_reduce_loops);
 HWY_EXPORT(row_loops_f32);
 HWY_EXPORT(row_loops_f64);
 
-// ---- integers
-// ------------------------------------------------------------------------------------
+// --- integers ---
 
 template <class A>
 struct IntegerFold {

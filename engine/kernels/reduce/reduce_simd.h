@@ -1,6 +1,7 @@
 #pragma once
-// The inner loops of reductions. Accumulators are 8 bytes: double for floats, int64 for bool and
-// signed integers, uint64 for unsigned ones, so that sums of f32 lose nothing to their order.
+// Inner loops of reductions. Accumulators have 8 bytes: double for floats, int64 for bool and
+// signed integers, uint64 for unsigned ones, so that f32 sums do not depend on their order
+// noticeably.
 
 #include <cstdint>
 
@@ -10,20 +11,20 @@ namespace paddle::cpu {
 
 enum class Reduction : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny };
 
-/// The most accumulators of a run; they are a power of two.
+/// Maximum number of accumulators of a run; always a power of two.
 constexpr int64_t kMaxRunLanes = 32;
 
 struct ReduceLoops {
-  /// Folds n elements of a run: element i into accumulator i modulo `run_lanes`. A run may come in
-  /// parts, of which all but the last hold multiples of that.
+  /// Folds n elements of a run, element i into accumulator i modulo `run_lanes`. A run may be
+  /// passed in pieces; all but the last must be multiples of run_lanes.
   void (*run)(void* lanes, const void* x, int64_t n);
-  /// The first accumulator of a run takes the others; those from `used` on hold nothing.
+  /// Folds the accumulators of a run into the first one; those from `used` on are empty.
   void (*fold)(void* lanes, int64_t used);
-  /// accumulators[i] takes x[i], for i < n.
+  /// Folds x[i] into accumulators[i], for i < n.
   void (*rows)(void* accumulators, const void* x, int64_t n);
-  /// accumulators[i] takes others[i].
+  /// Folds others[i] into accumulators[i].
   void (*combine)(void* accumulators, const void* others, int64_t n);
-  /// Accumulators of no elements.
+  /// Resets accumulators.
   void (*clear)(void* accumulators, int64_t n);
   int run_lanes;  ///< at most kMaxRunLanes
 };
@@ -33,7 +34,7 @@ ReduceLoops reduce_loops(Reduction reduction, DType compute);
 /// The type of the accumulators: f64, i64 or u64.
 DType accumulator_type(DType compute);
 
-// Row loops of softmax and its kin, for f32 and f64. All keep NaN.
+// Loops over rows for softmax and similar operations, in f32 and f64. All propagate NaN.
 template <class T>
 struct RowLoops {
   T (*max)(const T* x, int64_t n);                    ///< -inf if n is 0
@@ -49,7 +50,7 @@ struct RowLoops {
   void (*multiply)(const T* x, const T* y, T* out, int64_t n);
   /// out = (x - center) y; out may be x.
   void (*multiply_centered)(const T* x, const T* y, T* out, int64_t n, T center);
-  /// out = (x - center) * scale * weight + bias, without weight and bias where those are null.
+  /// out = (x - center) * scale * weight + bias; weight and bias may be null.
   void (*normalize)(const T* x, const T* weight, const T* bias, T* out, int64_t n, T center,
                     T scale);
   /// out = a g + b (x - center) + c; out may be g or x.

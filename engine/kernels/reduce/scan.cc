@@ -1,4 +1,4 @@
-// Positions of extrema, and running sums, along an axis.
+// argmax, argmin and cumulative sums along an axis.
 
 #include <algorithm>
 
@@ -8,13 +8,13 @@
 namespace paddle::cpu {
 namespace {
 
-/// An absent axis means the flattened tensor.
+/// No axis means the flattened tensor.
 Rows rows_along(const Dims& shape, const std::optional<int64_t>& axis) {
   if (axis) return Rows::of(shape, *axis);
   return Rows::of({element_count(std::span<const int64_t>(shape))}, 0);
 }
 
-/// The first largest (or smallest) element; the first NaN, if there is one.
+/// Index of the first largest (or smallest) element, or of the first NaN.
 template <class T>
 int64_t find_extremum(const T* x, int64_t stride, int64_t n, bool largest) {
   int64_t best = 0;
@@ -60,7 +60,7 @@ std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
   const CumsumAttrs attrs(request.attrs);
   const Rows rows = rows_along(request.operands[0].shape, attrs.axis);
   const DType from = request.operands[0].dtype, to = request.results[0].dtype;
-  // Floats in f64, which keeps long f32 sums exact to their last digit; integers wrap around.
+  // Floats are summed in f64, so that long f32 sums stay accurate; integers wrap around.
   const DType compute = is_float(to) ? DType::kF64 : DType::kU64;
   const ConvertFn load = is_float(to) ? convert_fn(from, compute) : convert_fn(from, DType::kI64);
   const ConvertFn store = is_float(to) ? convert_fn(compute, to) : convert_fn(DType::kI64, to);

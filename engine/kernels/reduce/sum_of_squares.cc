@@ -1,6 +1,6 @@
-// Sums of squares for norms of gradients, in f64: no square overflows, and the sum is finite where
-// every element is. Partial sums are of fixed parts, so that neither threads nor the type that
-// holds the elements change anything.
+// Sums of squares for gradient norms, in f64: squares do not overflow, and the sum is finite if
+// every element is. Partial sums cover fixed chunks, so that neither the number of threads nor the
+// element type changes the result.
 
 #include <algorithm>
 #include <numeric>
@@ -14,9 +14,9 @@ namespace paddle::cpu {
 namespace {
 
 constexpr int64_t kChunk = 16384;  // elements of one partial sum
-constexpr int64_t kBlock = 1024;   // elements that are widened and summed at a time
+constexpr int64_t kBlock = 1024;   // elements converted and summed at a time
 
-/// f64 is read as it is, all else as f32.
+/// f64 is read as f64, everything else as f32.
 template <class T>
 std::unique_ptr<Kernel> dense(const Layout& x) {
   const int64_t size = x.size(), chunks = (size + kChunk - 1) / kChunk, item = item_size(x.dtype);
