@@ -68,10 +68,10 @@ std::unique_ptr<Kernel> prepare_rotary_embedding(const KernelRequest& request) {
       parallel_for(rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, features)),
                    [&](int64_t first, int64_t last) {
                      for (int64_t row = first; row < last; ++row) {
-                       int64_t at_x = 0, at_cos = 0, at_sin = 0, rest = row;
+                       int64_t at_x = 0, at_cos = 0, at_sin = 0, remaining = row;
                        for (size_t i = outer.size(); i-- > 0;) {
-                         const int64_t index = rest % outer[i];
-                         rest /= outer[i];
+                         const int64_t index = remaining % outer[i];
+                         remaining /= outer[i];
                          at_x += index * from[i];
                          at_cos += index * by_cos[i];
                          at_sin += index * by_sin[i];

@@ -61,8 +61,8 @@ ChwnPartition::ChwnPartition(const ConvShape& s, int64_t images_of_strip)
   const int64_t bytes = row * s.out_height * images * static_cast<int64_t>(sizeof(float));
   const int64_t balanced =
       std::min(threads / std::gcd(threads, blocks), ceil_div(4 * threads, blocks));
-  const int64_t wanted = std::max(ceil_div(bytes, kMaxStripBytes), balanced);
-  rows = ceil_div(s.out_height, std::min(wanted, s.out_height));
+  const int64_t target_strips = std::max(ceil_div(bytes, kMaxStripBytes), balanced);
+  rows = ceil_div(s.out_height, std::min(target_strips, s.out_height));
   strips = ceil_div(s.out_height, rows);
   in_rows = std::min(s.height, (rows - 1) * s.stride_height + s.kernel_height);
   workers = std::min(threads, blocks * strips);
@@ -303,16 +303,16 @@ void ChwnWeightGrad::run(const float* x, const float* dy, float* dw, std::byte* 
   for_each_worker(strips_.count(), strips_.workers,
                   [&](int64_t first, int64_t last, int64_t worker) {
                     const auto w = static_cast<size_t>(worker);
-                    float* const own = sums + w * sums_floats_;
+                    float* const worker_sums = sums + w * sums_floats_;
                     float* const x_strip = gathered + w * (x_floats_ + dy_floats_);
                     float* const dy_strip = x_strip + x_floats_;
-                    std::fill_n(own, sums_floats_, 0.0f);
+                    std::fill_n(worker_sums, sums_floats_, 0.0f);
                     for (int64_t i = first; i < last; ++i) {
                       const ChwnStrip strip = strips_.strip(s, i);
                       gather(images, strip.first_image, strip.in, strips_.images, x_strip);
                       gather(grads, strip.first_image, strip.rows, strips_.images, dy_strip);
                       for (int64_t k = 0; k < s.kernel_height; ++k)
-                        accumulate_row(strip, k, x_strip, dy_strip, own);
+                        accumulate_row(strip, k, x_strip, dy_strip, worker_sums);
                     }
                   });
   sum_over_batch(sums, dw);

@@ -28,9 +28,9 @@ DirectConvolution::DirectConvolution(const ConvShape& s) : shape_(s) {
   pitch_ = s.out_width + s.kernel_width - 1;
   const int64_t row =
       s.stride_height * s.in_channels * pitch_ * static_cast<int64_t>(sizeof(float));
-  const int64_t wanted =
+  const int64_t target_strips =
       std::max(ceil_div(row * s.out_height, kStripBytes), ceil_div(threads, s.batch));
-  rows_ = ceil_div(s.out_height, std::min(wanted, s.out_height));
+  rows_ = ceil_div(s.out_height, std::min(target_strips, s.out_height));
   strips_ = ceil_div(s.out_height, rows_);
   in_rows_ = (rows_ - 1) * s.stride_height + s.kernel_height;
   workers_ = std::min(threads, s.batch * strips_);

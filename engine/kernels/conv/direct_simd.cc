@@ -80,17 +80,17 @@ void rows_of(const DirectRows& s, const float* bias, float clamp_min, float* y, 
   // The last vector of a row overlaps the one before it.
   const int64_t vectors = (s.out_width + lanes() - 1) / lanes();
   const int64_t last = std::max<int64_t>(0, s.out_width - lanes());
-  const auto place = [&](int64_t i) {
+  const auto pixel_offsets = [&](int64_t i) {
     const int64_t row = i / vectors, column = std::min(i % vectors * lanes(), last);
     return PixelOffsets{row * s.stride * s.row_stride + column, row * s.out_width + column};
   };
   int64_t i = 0;
   for (; i + 2 <= s.rows * vectors; i += 2) {
-    const PixelOffsets at[] = {place(i), place(i + 1)};
+    const PixelOffsets at[] = {pixel_offsets(i), pixel_offsets(i + 1)};
     pixels<2, kOutputBlock>(s, at, bias, clamp_min, y, pitch);
   }
   if (i == s.rows * vectors) return;
-  const PixelOffsets at[] = {place(i)};
+  const PixelOffsets at[] = {pixel_offsets(i)};
   pixels<1, kOutputBlock>(s, at, bias, clamp_min, y, pitch);
 }
 

@@ -127,30 +127,33 @@ std::unique_ptr<Kernel> forward(const ConvShape& shape, bool biased) {
         C* const weight = reinterpret_cast<C*>(context.scratch);
         to_compute_type(static_cast<const T*>(operands[1]), weight, weights);
         const T* const bias = biased ? static_cast<const T*>(operands[2]) : nullptr;
-        std::byte* const rest = context.scratch + weight_bytes;
-        for_each_task(tasks, workers_for(tasks), rest, each, [&](int64_t task, std::byte* scratch) {
-          C* const unfolded = reinterpret_cast<C*>(scratch);
-          C* const c = reinterpret_cast<C*>(scratch + columns);
-          const int64_t image = task / (s.groups * blocks), group = task / blocks % s.groups;
-          const int64_t p0 = task % blocks * kGemmColumns;
-          const int64_t np = std::min(kGemmColumns, s.positions() - p0);
-          im2col.unfold(static_cast<const T*>(operands[0]) + image * im2col.in.batch +
-                            group * s.group_in_channels() * im2col.in.channel,
-                        0, s.window_size(), p0, np, unfolded, kGemmColumns);
-          for (int64_t r = 0; r < row_blocks; ++r) {
-            const int64_t c0 = group * s.group_out_channels() + r * kGemmRows;
-            const int64_t nc = std::min(kGemmRows, s.group_out_channels() - r * kGemmRows);
-            for (int64_t i = 0; i < nc; ++i)
-              std::fill_n(c + i * kGemmColumns, np, bias ? static_cast<C>(bias[c0 + i]) : C(0));
-            gemm_block(nc, np, s.window_size(), {weight + c0 * s.window_size(), s.window_size(), 1},
-                       {unfolded, kGemmColumns, 1}, c, kGemmColumns, scratch + columns + tile);
-            T* const target = static_cast<T*>(results[0]) + image * im2col.out.batch;
-            for (int64_t i = 0; i < nc; ++i)
-              for (int64_t p = 0; p < np; ++p)
-                target[(c0 + i) * im2col.out.channel + im2col.position(p0 + p)] =
-                    static_cast<T>(c[i * kGemmColumns + p]);
-          }
-        });
+        std::byte* const workers_scratch = context.scratch + weight_bytes;
+        for_each_task(
+            tasks, workers_for(tasks), workers_scratch, each,
+            [&](int64_t task, std::byte* scratch) {
+              C* const unfolded = reinterpret_cast<C*>(scratch);
+              C* const c = reinterpret_cast<C*>(scratch + columns);
+              const int64_t image = task / (s.groups * blocks), group = task / blocks % s.groups;
+              const int64_t p0 = task % blocks * kGemmColumns;
+              const int64_t np = std::min(kGemmColumns, s.positions() - p0);
+              im2col.unfold(static_cast<const T*>(operands[0]) + image * im2col.in.batch +
+                                group * s.group_in_channels() * im2col.in.channel,
+                            0, s.window_size(), p0, np, unfolded, kGemmColumns);
+              for (int64_t r = 0; r < row_blocks; ++r) {
+                const int64_t c0 = group * s.group_out_channels() + r * kGemmRows;
+                const int64_t nc = std::min(kGemmRows, s.group_out_channels() - r * kGemmRows);
+                for (int64_t i = 0; i < nc; ++i)
+                  std::fill_n(c + i * kGemmColumns, np, bias ? static_cast<C>(bias[c0 + i]) : C(0));
+                gemm_block(nc, np, s.window_size(),
+                           {weight + c0 * s.window_size(), s.window_size(), 1},
+                           {unfolded, kGemmColumns, 1}, c, kGemmColumns, scratch + columns + tile);
+                T* const target = static_cast<T*>(results[0]) + image * im2col.out.batch;
+                for (int64_t i = 0; i < nc; ++i)
+                  for (int64_t p = 0; p < np; ++p)
+                    target[(c0 + i) * im2col.out.channel + im2col.position(p0 + p)] =
+                        static_cast<T>(c[i * kGemmColumns + p]);
+              }
+            });
       },
       weight_bytes + workers_bytes(tasks, each), "cpu:im2col");
 }
@@ -175,28 +178,30 @@ std::unique_ptr<Kernel> input_grad(const ConvShape& shape) {
         C* sums = reinterpret_cast<C*>(context.scratch + weight_bytes);
         if constexpr (std::is_same_v<C, T>) sums = static_cast<C*>(results[0]);
         std::fill_n(sums, pixels, C(0));
-        std::byte* const rest = context.scratch + weight_bytes + image_bytes;
-        for_each_task(tasks, workers_for(tasks), rest, each, [&](int64_t task, std::byte* scratch) {
-          C* const grad = reinterpret_cast<C*>(scratch);
-          C* const c = reinterpret_cast<C*>(scratch + grads);
-          const int64_t image = task / s.groups, group = task % s.groups;
-          const int64_t c0 = group * s.group_out_channels();
-          for (int64_t p0 = 0; p0 < s.positions(); p0 += kGemmColumns) {
-            const int64_t np = std::min(kGemmColumns, s.positions() - p0);
-            im2col.gather_output(static_cast<const T*>(operands[1]) + image * im2col.out.batch, c0,
-                                 s.group_out_channels(), p0, np, grad, kGemmColumns);
-            for (int64_t d0 = 0; d0 < s.window_size(); d0 += kGemmRows) {
-              const int64_t nd = std::min(kGemmRows, s.window_size() - d0);
-              for (int64_t i = 0; i < nd; ++i) std::fill_n(c + i * kGemmColumns, np, C(0));
-              gemm_block(nd, np, s.group_out_channels(),
-                         {weight + c0 * s.window_size() + d0, 1, s.window_size()},
-                         {grad, kGemmColumns, 1}, c, kGemmColumns, scratch + grads + tile);
-              im2col.fold(c, d0, nd, p0, np, kGemmColumns,
-                          sums + image * im2col.in.batch +
-                              group * s.group_in_channels() * im2col.in.channel);
-            }
-          }
-        });
+        std::byte* const workers_scratch = context.scratch + weight_bytes + image_bytes;
+        for_each_task(
+            tasks, workers_for(tasks), workers_scratch, each,
+            [&](int64_t task, std::byte* scratch) {
+              C* const grad = reinterpret_cast<C*>(scratch);
+              C* const c = reinterpret_cast<C*>(scratch + grads);
+              const int64_t image = task / s.groups, group = task % s.groups;
+              const int64_t c0 = group * s.group_out_channels();
+              for (int64_t p0 = 0; p0 < s.positions(); p0 += kGemmColumns) {
+                const int64_t np = std::min(kGemmColumns, s.positions() - p0);
+                im2col.gather_output(static_cast<const T*>(operands[1]) + image * im2col.out.batch,
+                                     c0, s.group_out_channels(), p0, np, grad, kGemmColumns);
+                for (int64_t d0 = 0; d0 < s.window_size(); d0 += kGemmRows) {
+                  const int64_t nd = std::min(kGemmRows, s.window_size() - d0);
+                  for (int64_t i = 0; i < nd; ++i) std::fill_n(c + i * kGemmColumns, np, C(0));
+                  gemm_block(nd, np, s.group_out_channels(),
+                             {weight + c0 * s.window_size() + d0, 1, s.window_size()},
+                             {grad, kGemmColumns, 1}, c, kGemmColumns, scratch + grads + tile);
+                  im2col.fold(c, d0, nd, p0, np, kGemmColumns,
+                              sums + image * im2col.in.batch +
+                                  group * s.group_in_channels() * im2col.in.channel);
+                }
+              }
+            });
         if constexpr (!std::is_same_v<C, T>)
           convert_fn(dtype_of<C>(), dtype_of<T>())(sums, 1, results[0], pixels);
       },

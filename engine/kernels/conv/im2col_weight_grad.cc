@@ -59,9 +59,10 @@ Im2colWeightGrad::Im2colWeightGrad(const ConvShape& shape)
   row_blocks_ = ceil_div(s_.out_channels, kGemmRows);
   rows_ = part(s_.out_channels, row_blocks_, kRowUnit);
   row_blocks_ = ceil_div(s_.out_channels, rows_);
-  const int64_t wanted = ceil_div(kTasksPerThread * thread_count(), row_blocks_);
-  const int64_t most = std::max<int64_t>(1, s_.window_size() / kMinColumns);
-  column_blocks_ = std::max(ceil_div(s_.window_size(), kGemmColumns), std::min(wanted, most));
+  const int64_t target_column_blocks = ceil_div(kTasksPerThread * thread_count(), row_blocks_);
+  const int64_t max_column_blocks = std::max<int64_t>(1, s_.window_size() / kMinColumns);
+  column_blocks_ = std::max(ceil_div(s_.window_size(), kGemmColumns),
+                            std::min(target_column_blocks, max_column_blocks));
   columns_ = part(s_.window_size(), column_blocks_, kColumnUnit);
   column_blocks_ = ceil_div(s_.window_size(), columns_);
   workers_ = std::min<int64_t>(thread_count(), row_blocks_ * column_blocks_);
@@ -85,7 +86,9 @@ size_t Im2colWeightGrad::scratch_bytes() const {
 void Im2colWeightGrad::run(const float* x, const float* dy, float* dw, std::byte* scratch) const {
   float* const sums = kernel_positions() == 1 ? dw : reinterpret_cast<float*>(scratch);
   for_each_task(row_blocks_ * column_blocks_, workers_, scratch + sums_bytes(), task_bytes(),
-                [&](int64_t task, std::byte* own) { accumulate_block(task, x, dy, sums, own); });
+                [&](int64_t task, std::byte* worker_scratch) {
+                  accumulate_block(task, x, dy, sums, worker_scratch);
+                });
   if (kernel_positions() == 1) return;
   parallel_for(s_.out_channels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t out = begin; out < end; ++out)
@@ -98,13 +101,13 @@ void Im2colWeightGrad::run(const float* x, const float* dy, float* dw, std::byte
 
 /// One block of dw as [out, row, column, in].
 void Im2colWeightGrad::accumulate_block(int64_t task, const float* x, const float* dy, float* sums,
-                                        std::byte* own) const {
+                                        std::byte* worker_scratch) const {
   const int64_t row = task / column_blocks_ * rows_, column = task % column_blocks_ * columns_;
   const int64_t rows = std::min(rows_, s_.out_channels - row);
   const int64_t columns = std::min(columns_, s_.window_size() - column);
-  float* const windows = reinterpret_cast<float*>(own);
+  float* const windows = reinterpret_cast<float*>(worker_scratch);
   std::byte* const workspace =
-      own + task_bytes() - round_up_to_cache_line(gemm_workspace_bytes(sizeof(float)));
+      worker_scratch + task_bytes() - round_up_to_cache_line(gemm_workspace_bytes(sizeof(float)));
   float* const to = sums + row * s_.window_size() + column;
   for (int64_t r = 0; r < rows; ++r) std::fill_n(to + r * s_.window_size(), columns, 0.0f);
   const int64_t pixels = s_.batch * s_.positions();

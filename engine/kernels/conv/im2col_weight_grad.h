@@ -22,7 +22,7 @@ class Im2colWeightGrad {
 
  private:
   void accumulate_block(int64_t task, const float* x, const float* dy, float* sums,
-                        std::byte* own) const;
+                        std::byte* worker_scratch) const;
   void im2col(const float* x, int64_t pixel, int64_t count, int64_t first, int64_t columns,
               float* to) const;
 

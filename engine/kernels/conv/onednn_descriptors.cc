@@ -17,8 +17,8 @@ bool reads_out_of_bounds(const std::string_view implementation, int64_t right_pa
 }  // namespace
 
 dnnl::convolution_forward::primitive_desc ConvDescriptors::select_implementation(
-    const dnnl::convolution_forward::desc& wanted, const dnnl::primitive_attr& attributes) const {
-  dnnl::convolution_forward::primitive_desc description(wanted, attributes, cpu_engine(), true);
+    const dnnl::convolution_forward::desc& desc, const dnnl::primitive_attr& attributes) const {
+  dnnl::convolution_forward::primitive_desc description(desc, attributes, cpu_engine(), true);
   while (description && reads_out_of_bounds(description.impl_info_str(), right_padded_outputs))
     if (!description.next_impl()) return {};
   return description;
@@ -28,9 +28,9 @@ dnnl::memory::desc stack_descs(const dnnl::memory::desc& one, int64_t count) {
   dnnl::memory::desc all = one;
   dnnl_memory_desc_t& m = all.data;
   dnnl_blocking_desc_t& blocks = m.format_desc.blocking;
-  const auto shift = [&](dnnl_dims_t& numbers, int64_t first) {
-    std::copy_backward(numbers, numbers + m.ndims, numbers + m.ndims + 1);
-    numbers[0] = first;
+  const auto shift = [&](dnnl_dims_t& dims, int64_t first) {
+    std::copy_backward(dims, dims + m.ndims, dims + m.ndims + 1);
+    dims[0] = first;
   };
   const auto item = static_cast<int64_t>(sizeof(float));
   shift(blocks.strides, static_cast<int64_t>(one.get_size()) / item);

@@ -36,15 +36,15 @@ struct ConvDescriptors {
     dilations = dims({}, s.dilation_depth - 1, s.dilation_height - 1, s.dilation_width - 1);
     padding_before = dims({}, s.front, s.top, s.left);
     padding_after = dims({}, s.back, s.bottom, s.right);
-    const int64_t room = s.width - 1 + s.left - (s.kernel_width - 1) * s.dilation_width;
-    const int64_t whole = room < 0 ? 0 : room / s.stride_width + 1;
-    right_padded_outputs = s.out_width - std::min(whole, s.out_width);
+    const int64_t last_start = s.width - 1 + s.left - (s.kernel_width - 1) * s.dilation_width;
+    const int64_t unpadded = last_start < 0 ? 0 : last_start / s.stride_width + 1;
+    right_padded_outputs = s.out_width - std::min(unpadded, s.out_width);
   }
 
   /// oneDNN's first choice among the implementations that compute this convolution correctly; empty
   /// if there is none.
   dnnl::convolution_forward::primitive_desc select_implementation(
-      const dnnl::convolution_forward::desc& wanted, const dnnl::primitive_attr& attributes) const;
+      const dnnl::convolution_forward::desc& desc, const dnnl::primitive_attr& attributes) const;
 
   /// The same tensor in a layout that oneDNN chooses.
   static Desc any(const Desc& desc) {

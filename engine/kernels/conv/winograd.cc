@@ -106,8 +106,8 @@ struct PrepackKey {
 
 std::shared_ptr<Storage> prepacked_weight(const ConvShape& s, int64_t tile, const void* weight) {
   static PrepackCache<PrepackKey> constants;
-  const int64_t given = s.out_channels * s.in_channels * s.kernel_depth * 9;
-  return constants.get(weight, static_cast<size_t>(given * kItem),
+  const int64_t original_floats = s.out_channels * s.in_channels * s.kernel_depth * 9;
+  return constants.get(weight, static_cast<size_t>(original_floats * kItem),
                        PrepackKey{tile, used_kernel_range(s)}, packed_bytes(s, tile),
                        [&](std::byte* packed) { pack(s, tile, weight, packed); });
 }
@@ -245,8 +245,8 @@ void Winograd::run(const float* x, const BoundEpilogue& epilogue, float* y,
   std::byte* const weight = packed_ ? packed_->data() : scratch + work_bytes();
   if (!packed_) pack(shape_, tile_, weight_, weight);
   // Each worker's block runs serially; with a single worker the steps run in parallel.
-  const auto block = [&](int64_t b, std::byte* own) {
-    const WinogradPoints from{reinterpret_cast<float*>(own),
+  const auto block = [&](int64_t b, std::byte* worker_scratch) {
+    const WinogradPoints from{reinterpret_cast<float*>(worker_scratch),
                               pitch(block_ * shape_.depth, shape_.in_channels), shape_.in_channels};
     const WinogradPoints to{from.data + points_ * from.pitch,
                             pitch(block_ * shape_.out_depth, shape_.out_channels),

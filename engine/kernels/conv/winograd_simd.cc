@@ -134,9 +134,9 @@ void input_tile(const float* x, int64_t first, int64_t stride, const WinogradWin
     V columns[kSize][kSize];  // [column][point of the rows]
     for (int j = 0; j < kSize; ++j) {
       V in[kSize];
-      const bool there = kWhole || (j >= w.first_column && j < w.first_column + w.columns);
+      const bool is_inside = kWhole || (j >= w.first_column && j < w.first_column + w.columns);
       for (int i = 0; i < kSize; ++i) {
-        if (kWhole || (there && i >= w.first_row && i < w.first_row + w.rows))
+        if (kWhole || (is_inside && i >= w.first_row && i < w.first_row + w.rows))
           in[i] = hn::LoadU(d, x + (first + i * stride + j * channels + c));
         else
           in[i] = hn::Zero(d);
@@ -156,8 +156,9 @@ void input_tile(const float* x, int64_t first, int64_t stride, const WinogradWin
 template <int kTile>
 void input(const float* x, int64_t first, int64_t stride, const WinogradWindow& w, int64_t tile,
            const WinogradPoints& points) {
-  const bool whole = w.rows == kTile + 2 && w.columns == kTile + 2;
-  (whole ? &input_tile<kTile, true> : &input_tile<kTile, false>)(x, first, stride, w, tile, points);
+  const bool is_interior = w.rows == kTile + 2 && w.columns == kTile + 2;
+  (is_interior ? &input_tile<kTile, true> : &input_tile<kTile, false>)(x, first, stride, w, tile,
+                                                                       points);
 }
 
 template <int kTile>

@@ -19,12 +19,12 @@ namespace {
 /// Stores a scalar as `dtype`, keeping all 64 bits of an integer.
 void put_number(const AttrValue& number, DType dtype, void* out) {
   if (is_complex(dtype)) {
-    const std::complex<double> wide = number.as_complex();
-    const std::complex<float> narrow(wide);
+    const std::complex<double> as_f64 = number.as_complex();
+    const std::complex<float> as_f32(as_f64);
     if (dtype == DType::kC128)
-      std::memcpy(out, &wide, sizeof wide);
+      std::memcpy(out, &as_f64, sizeof as_f64);
     else
-      std::memcpy(out, &narrow, sizeof narrow);
+      std::memcpy(out, &as_f32, sizeof as_f32);
   } else if (number.is_bool()) {
     const bool value = number.as_bool();
     convert_fn(DType::kBool, dtype)(&value, 1, out, 1);

@@ -21,7 +21,7 @@ class ElementwiseKernel final : public Kernel {
     size_ = result.size();
     result_item_ = item_size(result.dtype);
     store_ = result.dtype == result_type ? nullptr : convert_fn(result_type, result.dtype);
-    whole_ = store_ == nullptr;
+    is_contiguous_ = store_ == nullptr;
     for (size_t i = 0; i < request.operands.size(); ++i) {
       if (!request.operands[i].present) continue;
       ensure(readers_.size() < operand_types.size() && readers_.size() < kMaxOperands,
@@ -29,7 +29,7 @@ class ElementwiseKernel final : public Kernel {
       step_.operands.push_back(operand_types[readers_.size()]);
       readers_.emplace_back(request.operands[i], result.shape, step_.operands.back());
       positions_.push_back(i);
-      whole_ = whole_ && readers_.back().is_direct();
+      is_contiguous_ = is_contiguous_ && readers_.back().is_direct();
     }
     // About 20 µs of work per thread.
     grain_ = std::max<int64_t>(kBlock, 65536 / std::max(1, cost));
@@ -46,7 +46,7 @@ class ElementwiseKernel final : public Kernel {
   void run_range(void* const* operands, std::byte* result, int64_t begin, int64_t end) const {
     alignas(64) std::byte buffers[kMaxOperands + 1][kBlock * 8];
     const void* in[kMaxOperands];
-    const int64_t step = whole_ ? end - begin : kBlock;
+    const int64_t step = is_contiguous_ ? end - begin : kBlock;
     for (int64_t at = begin; at < end; at += step) {
       const int64_t n = std::min(step, end - at);
       for (size_t k = 0; k < readers_.size(); ++k) {
@@ -70,7 +70,7 @@ class ElementwiseKernel final : public Kernel {
   std::vector<size_t> positions_;
   ConvertFn store_;
   int64_t size_, result_item_, grain_;
-  bool whole_;
+  bool is_contiguous_;
 };
 
 }  // namespace
@@ -133,10 +133,10 @@ const void* StridedReader::read(const void* base, int64_t begin, int64_t n, void
   }
   // The multi-index of `begin`. At most 62 merged axes have two elements or more.
   std::array<int64_t, 64> index;
-  int64_t rest = begin, offset = 0;
+  int64_t remaining = begin, offset = 0;
   for (size_t axis = rank; axis-- > 0;) {
-    index[axis] = rest % shape_[axis];
-    rest /= shape_[axis];
+    index[axis] = remaining % shape_[axis];
+    remaining /= shape_[axis];
     offset += index[axis] * strides_[axis];
   }
   const int64_t inner = shape_[rank - 1], inner_stride = strides_[rank - 1];

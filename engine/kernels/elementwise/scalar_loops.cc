@@ -81,14 +81,15 @@ struct Remainder {
   template <class T>
   T operator()(T a, T b) const {
     if constexpr (std::is_floating_point_v<T>) {
-      const T rest = std::fmod(a, b);
-      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+      const T remainder = std::fmod(a, b);
+      return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
     } else {
       if (b == T(0)) return T(0);
       if constexpr (std::is_signed_v<T>) {
         if (b == T(-1)) return T(0);
-        const T rest = static_cast<T>(a % b);
-        return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+        const T remainder = static_cast<T>(a % b);
+        return remainder != 0 && (remainder < 0) != (b < 0) ? static_cast<T>(remainder + b)
+                                                            : remainder;
       } else {
         return static_cast<T>(a % b);
       }
@@ -154,9 +155,9 @@ struct Gcd {
   T operator()(T a, T b) const {
     uint64_t x = bits(Abs()(a)), y = bits(Abs()(b));
     while (y != 0) {
-      const uint64_t rest = x % y;
+      const uint64_t remainder = x % y;
       x = y;
-      y = rest;
+      y = remainder;
     }
     return static_cast<T>(x);
   }
@@ -236,12 +237,12 @@ struct FloorDivideFloat {
   template <class T>
   T operator()(T a, T b) const {
     if (b == T(0)) return a / b;
-    const T rest = std::fmod(a, b);
-    T quotient = (a - rest) / b;
-    if (rest != T(0) && (rest < T(0)) != (b < T(0))) quotient -= T(1);
+    const T remainder = std::fmod(a, b);
+    T quotient = (a - remainder) / b;
+    if (remainder != T(0) && (remainder < T(0)) != (b < T(0))) quotient -= T(1);
     if (quotient == T(0)) return std::copysign(T(0), a / b);
-    const T whole = std::floor(quotient);
-    return quotient - whole > T(0.5) ? whole + T(1) : whole;
+    const T rounded = std::floor(quotient);
+    return quotient - rounded > T(0.5) ? rounded + T(1) : rounded;
   }
 };
 struct Heaviside {

@@ -134,8 +134,8 @@ void FusionReductions::fold_task(Tile& tile, const ReduceSchedule::Task& task,
   const int64_t row = schedule_.inner_kept ? task.width : schedule_.inner;
   if (row == 0) return;
   // As many consecutive rows as fit in a block.
-  const bool whole = schedule_.inner_kept && schedule_.strips == 1 && !schedule_.reduced.empty();
-  const int64_t consecutive = whole ? schedule_.reduced.back().size : 1;
+  const bool row_fits = schedule_.inner_kept && schedule_.strips == 1 && !schedule_.reduced.empty();
+  const int64_t consecutive = row_fits ? schedule_.reduced.back().size : 1;
   for (int64_t r = task.begin; r < task.end; r += tile.rows) {
     tile.at = task.base + schedule_.row_offset(r);
     if (row > block_) {

@@ -45,10 +45,10 @@ struct Box {
       alignas(64) std::byte buffer[kRun * 16];
       for (int64_t i = first; i < last; ++i) {
         const int64_t row = i / runs, done = i % runs * run, n = std::min(run, inner - done);
-        int64_t at = offset + done * inner_stride, rest = row;
+        int64_t at = offset + done * inner_stride, remaining = row;
         for (size_t axis = rank; axis-- > 1;) {
-          at += rest % shape[axis - 1] * strides[axis - 1];
-          rest /= shape[axis - 1];
+          at += remaining % shape[axis - 1] * strides[axis - 1];
+          remaining /= shape[axis - 1];
         }
         const void* const values = reader.read(operand, row * inner + done, n, buffer);
         std::byte* const out = target + at * item;
@@ -124,20 +124,21 @@ std::unique_ptr<Kernel> prepare_strided_slice_scatter(const KernelRequest& reque
     if (box.shape[axis] > 0) box.offset += first * box.strides[axis];
     box.strides[axis] *= stride;
   }
-  StridedReader whole(request.operands[0], result.shape, result.dtype);
-  StridedReader value(request.operands[1], box.shape, result.dtype);
+  StridedReader operand_reader(request.operands[0], result.shape, result.dtype);
+  StridedReader value_reader(request.operands[1], box.shape, result.dtype);
   merge_axes(box.shape, box.strides);
-  return make_kernel([whole = std::move(whole), value = std::move(value), box, size = result.size(),
+  return make_kernel([operand_reader = std::move(operand_reader),
+                      value_reader = std::move(value_reader), box, size = result.size(),
                       item = item_size(result.dtype)](const RunContext&, void* const* operands,
                                                       void* const* results) {
     std::byte* const out = static_cast<std::byte*>(results[0]);
     if (operands[0] != results[0])
       parallel_for(size, 32768, [&](int64_t begin, int64_t end) {
         std::byte* const target = out + begin * item;
-        const void* const in = whole.read(operands[0], begin, end - begin, target);
+        const void* const in = operand_reader.read(operands[0], begin, end - begin, target);
         if (in != target) std::memcpy(target, in, static_cast<size_t>((end - begin) * item));
       });
-    box.fill(value, operands[1], out, item);
+    box.fill(value_reader, operands[1], out, item);
   });
 }
 
@@ -200,16 +201,17 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
     parallel_for(rows, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, inner)),
                  [&](int64_t first, int64_t last) {
                    for (int64_t row = first; row < last; ++row) {
-                     int64_t rest = row, offset = 0;
+                     int64_t remaining = row, offset = 0;
                      bool outside = false;
                      for (size_t axis = rank - 1; axis-- > 0;) {
-                       const int64_t at = sources[axis][static_cast<size_t>(rest % shape[axis])];
-                       rest /= shape[axis];
+                       const int64_t at =
+                           sources[axis][static_cast<size_t>(remaining % shape[axis])];
+                       remaining /= shape[axis];
                        outside = outside || at < 0;
                        offset += at * strides[axis];
                      }
                      std::byte* const target = out + row * inner * item;
-                     const auto place = [&](int64_t begin, int64_t end) {
+                     const auto copy_elements = [&](int64_t begin, int64_t end) {
                        for (int64_t i = begin; i < end; ++i) {
                          const int64_t at = sources[rank - 1][static_cast<size_t>(i)];
                          const std::byte* const from =
@@ -228,14 +230,14 @@ std::unique_ptr<Kernel> prepare_pad(const KernelRequest& request) {
                        }
                      };
                      if (outside || run_first == run_last) {
-                       place(0, inner);
+                       copy_elements(0, inner);
                        continue;
                      }
-                     place(0, run_first);
+                     copy_elements(0, run_first);
                      const int64_t at = sources[rank - 1][static_cast<size_t>(run_first)];
                      std::memcpy(target + run_first * item, in + (offset + at) * item,
                                  static_cast<size_t>((run_last - run_first) * item));
-                     place(run_last, inner);
+                     copy_elements(run_last, inner);
                    }
                  });
   });

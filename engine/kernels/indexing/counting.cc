@@ -88,8 +88,8 @@ std::unique_ptr<Kernel> prepare_histogram(const KernelRequest& request) {
         for (int64_t i = 0; i < size; ++i) {
           const double value = element<double>(load, operands[0], item, i);
           if (!(value >= low && value <= high)) continue;
-          const double place = (value - low) * static_cast<double>(attrs.bins) / (high - low);
-          const int64_t bin = std::min(static_cast<int64_t>(place), attrs.bins - 1);
+          const double position = (value - low) * static_cast<double>(attrs.bins) / (high - low);
+          const int64_t bin = std::min(static_cast<int64_t>(position), attrs.bins - 1);
           counts[bin] += weighted ? element<double>(load_weight, operands[1], weight_item, i) : 1;
         }
         if (attrs.density) {
@@ -122,7 +122,7 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
                                     ? attr("axis")->as_int() + static_cast<int64_t>(x.shape.size())
                                     : attr("axis")->as_int())
           : 0;
-  const bool wide = attr("dtype")->as_dtype() == DType::kI64;
+  const bool is_int64 = attr("dtype")->as_dtype() == DType::kI64;
   return visit_dtype(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const RunContext& context, void* const* operands, void* const*) {
@@ -167,7 +167,7 @@ std::unique_ptr<Kernel> prepare_unique(const KernelRequest& request) {
         void* const target =
             context.allocator->allocate(next++, {static_cast<int64_t>(values.size())});
         for (size_t i = 0; i < values.size(); ++i) {
-          if (wide)
+          if (is_int64)
             static_cast<int64_t*>(target)[i] = values[i];
           else
             static_cast<int32_t*>(target)[i] = static_cast<int32_t>(values[i]);

@@ -116,16 +116,16 @@ void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t 
                  });
   };
   const auto copy_words = [&]<class T>(T) {
-    select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
+    select([&](const std::byte* rows, std::byte* combined_count, int64_t first, int64_t last) {
       const T* const from = reinterpret_cast<const T*>(rows);
-      T* const to = reinterpret_cast<T*>(taken);
+      T* const to = reinterpret_cast<T*>(combined_count);
       for (int64_t i = first; i < last; ++i) to[i] = from[at[i]];
     });
   };
   visit_unsigned_of_size(bytes, copy_words, [&] {
-    select([&](const std::byte* rows, std::byte* taken, int64_t first, int64_t last) {
+    select([&](const std::byte* rows, std::byte* combined_count, int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i)
-        std::memcpy(taken + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
+        std::memcpy(combined_count + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
     });
   });
 }
@@ -175,25 +175,25 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
           T* const out = static_cast<T*>(results[0]);
           copy_bytes(operands[0], out, bytes);
           // Number of values combined into each element, including the old one if it counts.
-          int32_t* const taken = reinterpret_cast<int32_t*>(context.scratch);
-          if (counts) std::fill_n(taken, elements, attrs.include_self ? 1 : 0);
+          int32_t* const combined_count = reinterpret_cast<int32_t*>(context.scratch);
+          if (counts) std::fill_n(combined_count, elements, attrs.include_self ? 1 : 0);
           OffsetIterator offsets(shape, strides);
           for (int64_t i = 0; i < count; ++i, offsets.next()) {
             const int64_t at = offsets.offset() + indices.at(operands[1], i, size) * step;
-            const bool first = counts && taken[at] == 0;
+            const bool first = counts && combined_count[at] == 0;
             out[at] = first || attrs.reduce == "assign"
                           ? values[i]
                           : combine<T>(attrs.reduce, out[at], values[i]);
-            if (counts) ++taken[at];
+            if (counts) ++combined_count[at];
           }
           if (attrs.reduce == "mean")
             for (int64_t i = 0; i < elements; ++i)
-              if (taken[i] > 1) {
+              if (combined_count[i] > 1) {
                 if constexpr (std::is_integral_v<T>)
-                  out[i] = static_cast<T>(static_cast<int64_t>(out[i]) / taken[i]);
+                  out[i] = static_cast<T>(static_cast<int64_t>(out[i]) / combined_count[i]);
                 else
-                  out[i] =
-                      static_cast<T>(out[i] / static_cast<typename Accumulator<T>::type>(taken[i]));
+                  out[i] = static_cast<T>(
+                      out[i] / static_cast<typename Accumulator<T>::type>(combined_count[i]));
               }
         },
         counts ? static_cast<size_t>(elements) * 4 : 0);
@@ -355,10 +355,10 @@ std::unique_ptr<Kernel> prepare_nonzero_rows(const KernelRequest& request) {
             context.allocator ? context.allocator->allocate(0, {count, rank}) : results[0]);
         for (int64_t i = 0; i < size; ++i) {
           if (!set(i)) continue;
-          int64_t rest = i;
+          int64_t remaining = i;
           for (int64_t axis = rank - 1; axis >= 0; --axis) {
-            out[axis] = rest % shape[static_cast<size_t>(axis)];
-            rest /= shape[static_cast<size_t>(axis)];
+            out[axis] = remaining % shape[static_cast<size_t>(axis)];
+            remaining /= shape[static_cast<size_t>(axis)];
           }
           out += rank;
         }

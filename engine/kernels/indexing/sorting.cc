@@ -165,7 +165,7 @@ std::unique_ptr<Kernel> prepare_cumprod(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_cumulative_extremum(const KernelRequest& request) {
   const Rows rows = rows_along(request.operands[0].shape, CummaxAttrs(request.attrs).axis);
   const bool largest = request.op.name() == "cummax";
-  const bool wide = request.results[1].dtype == DType::kI64;
+  const bool is_int64 = request.results[1].dtype == DType::kI64;
   return visit_dtype(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
@@ -184,7 +184,7 @@ std::unique_ptr<Kernel> prepare_cumulative_extremum(const KernelRequest& request
                            position = i;
                          }
                          static_cast<T*>(results[0])[start + i * rows.inner] = best;
-                         if (wide)
+                         if (is_int64)
                            static_cast<int64_t*>(results[1])[start + i * rows.inner] = position;
                          else
                            static_cast<int32_t*>(results[1])[start + i * rows.inner] =

@@ -28,12 +28,12 @@ bool repacks_every_run(const dnnl::matmul::primitive_desc& description) {
 }
 
 /// oneDNN's first choice, or if `packing` the implementation that packs, where there is one.
-dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& wanted,
+dnnl::matmul::primitive_desc choose(const dnnl::matmul::desc& desc,
                                     const dnnl::primitive_attr& attributes, bool packing) {
-  dnnl::matmul::primitive_desc description(wanted, attributes, cpu_engine(), true);
+  dnnl::matmul::primitive_desc description(desc, attributes, cpu_engine(), true);
   while (packing && description && !repacks_every_run(description))
     if (!description.next_impl())
-      return dnnl::matmul::primitive_desc(wanted, attributes, cpu_engine(), true);
+      return dnnl::matmul::primitive_desc(desc, attributes, cpu_engine(), true);
   return description;
 }
 
@@ -74,8 +74,8 @@ std::unique_ptr<Kernel> matmul_as_pointwise_conv(const KernelRequest& request, c
   using Tag = dnnl::memory::format_tag;
   const auto type = dnnl::memory::data_type::f32;
   const Desc x({1, s.k, 1, s.m}, type, Tag::nhwc), out({1, s.n, 1, s.m}, type, Tag::nhwc);
-  const Desc given({s.n, s.k, 1, 1}, type, Dims{s.y_column, s.y_row, 1, 1});
-  const Desc any(given.dims(), type, Tag::any), bias({s.n}, type, Tag::a);
+  const Desc weight_desc({s.n, s.k, 1, 1}, type, Dims{s.y_column, s.y_row, 1, 1});
+  const Desc any(weight_desc.dims(), type, Tag::any), bias({s.n}, type, Tag::a);
   using Forward = dnnl::convolution_forward;
   const auto kind = dnnl::prop_kind::forward_inference;
   const auto how = dnnl::algorithm::convolution_direct;
@@ -86,7 +86,7 @@ std::unique_ptr<Kernel> matmul_as_pointwise_conv(const KernelRequest& request, c
       post_ops(epilogue), cpu_engine(), true);
   if (!description || !std::string_view(description.impl_info_str()).starts_with("jit_1x1"))
     return nullptr;
-  return make_program<Forward>(request, at, epilogue, description, x, given,
+  return make_program<Forward>(request, at, epilogue, description, x, weight_desc,
                                biased ? &bias : nullptr, out);
 }
 
@@ -130,11 +130,11 @@ std::unique_ptr<Kernel> matmul(const KernelRequest& request, MatmulShape s,
   // A constant right side gets the layout that oneDNN prefers.
   const Desc any(y.dims(), type, dnnl::memory::format_tag::any);
   const Desc& right = request.operands[1].constant && !request.policy.skip_prepack ? any : y;
-  const auto wanted =
+  const auto desc =
       biased ? dnnl::matmul::desc(x, right, bias, out) : dnnl::matmul::desc(x, right, out);
   const bool plain = !biased && epilogue.residual < 0 && !epilogue.activation &&
                      dtype == DType::kF32 && right == y;
-  const auto description = choose(wanted, post_ops(epilogue), plain && prefers_repacking(s));
+  const auto description = choose(desc, post_ops(epilogue), plain && prefers_repacking(s));
   if (!description || is_reference(description.impl_info_str())) return nullptr;
   if (dtype == DType::kF32 && !serial && repacks_every_run(description))
     if (auto kernel = matmul_as_pointwise_conv(request, s, at, epilogue, biased)) return kernel;

@@ -111,20 +111,20 @@ std::unique_ptr<Kernel> prepare_solve_matrices(const KernelRequest& request) {
 std::unique_ptr<Kernel> prepare_singular_values(const KernelRequest& request) {
   const Dims& shape = request.operands[0].shape;
   const int64_t columns = shape.back(), rows = shape[shape.size() - 2];
-  const int64_t least = std::min(rows, columns);
+  const int64_t min_size = std::min(rows, columns);
   int64_t count = 1;
   for (size_t i = 0; i + 2 < shape.size(); ++i) count *= shape[i];
   const auto make = [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-      if (least == 0) return;
+      if (min_size == 0) return;
       parallel_for(count, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const Eigen::JacobiSVD<Matrix<T>> svd(matrix_in<T>(operands[0], i, rows, columns),
                                                 Eigen::ComputeThinU | Eigen::ComputeThinV);
-          matrix_out<T>(results[0], i, least, 1) = svd.singularValues();
-          matrix_out<T>(results[1], i, rows, least) = svd.matrixU();
-          matrix_out<T>(results[2], i, least, columns) = svd.matrixV().transpose();
+          matrix_out<T>(results[0], i, min_size, 1) = svd.singularValues();
+          matrix_out<T>(results[1], i, rows, min_size) = svd.matrixU();
+          matrix_out<T>(results[2], i, min_size, columns) = svd.matrixV().transpose();
         }
       });
     });

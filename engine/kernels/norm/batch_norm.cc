@@ -313,7 +313,7 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
   const BatchNormParams types(request, attrs);
   const RowBlocks<T> blocks(s);
   const int64_t grain = channel_grain(s);
-  const size_t own = kWithOutput ? scratch_vector_bytes<C>(s, 3) : 0;
+  const size_t vector_bytes = kWithOutput ? scratch_vector_bytes<C>(s, 3) : 0;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const T* const x = static_cast<const T*>(operands[0]);
@@ -332,10 +332,10 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
                                   kWithOutput ? small(0) : vector(4),
                                   kWithOutput ? small(1) : vector(5)};
         if (s.last()) {
-          std::byte* const rest = context.scratch + own;
-          row_statistics(x, blocks, types, v, rest);
+          std::byte* const blocks_scratch = context.scratch + vector_bytes;
+          row_statistics(x, blocks, types, v, blocks_scratch);
           if (kWithOutput)
-            blocks.map({x}, out, rest, [&](const C* const* rows, C* to) {
+            blocks.map({x}, out, blocks_scratch, [&](const C* const* rows, C* to) {
               channel_loops<C>().affine(rows[0], to, s.channels, v.mean, v.scale, v.shift);
             });
           return;
@@ -355,7 +355,7 @@ std::unique_ptr<Kernel> batch_norm(const KernelRequest& request, const BatchNorm
           }
         });
       },
-      own + (s.last() ? blocks.bytes() : 0));
+      vector_bytes + (s.last() ? blocks.bytes() : 0));
 }
 
 // --- gradient ---
@@ -421,7 +421,7 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
                                   static_cast<double>(s.count())};
   const RowBlocks<T> blocks(s);
   const int64_t grain = channel_grain(s);
-  const size_t own = kWithOutput ? scratch_vector_bytes<C>(s, 3) : 0;
+  const size_t vector_bytes = kWithOutput ? scratch_vector_bytes<C>(s, 3) : 0;
   return make_kernel(
       [=](const RunContext& context, void* const* operands, void* const* results) {
         const T* const g = static_cast<const T*>(operands[0]);
@@ -441,10 +441,10 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
                                       coefficient(1),
                                       coefficient(2)};
         if (s.last()) {
-          std::byte* const rest = context.scratch + own;
-          row_grad_sums(g, x, blocks, types, v, rest);
+          std::byte* const blocks_scratch = context.scratch + vector_bytes;
+          row_grad_sums(g, x, blocks, types, v, blocks_scratch);
           if (kWithOutput)
-            blocks.map({g, x}, out, rest, [&](const C* const* rows, C* to) {
+            blocks.map({g, x}, out, blocks_scratch, [&](const C* const* rows, C* to) {
               channel_loops<C>().combine(rows[0], rows[1], to, s.channels, v.mean, v.scale, v.slope,
                                          v.shift);
             });
@@ -466,7 +466,7 @@ std::unique_ptr<Kernel> batch_norm_grad(const KernelRequest& request,
           }
         });
       },
-      own + (s.last() ? blocks.bytes() : 0));
+      vector_bytes + (s.last() ? blocks.bytes() : 0));
 }
 
 /// Null if the cotangent's dtype differs from x, as in mixed-precision graphs; the decomposition

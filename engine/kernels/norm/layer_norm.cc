@@ -54,8 +54,8 @@ std::unique_ptr<Kernel> row_norm(const KernelRequest& request, int64_t rows, dou
         const C* const bias =
             kCentered ? as_compute_type<C>(operands[2], bias_type, n, context.scratch + vector)
                       : nullptr;
-        const RunContext rest{context.scratch + 2 * vector, nullptr};
-        for_each_row(rest, rows, n * 2, each, [&](int64_t row, std::byte* buffer) {
+        const RunContext row_context{context.scratch + 2 * vector, nullptr};
+        for_each_row(row_context, rows, n * 2, each, [&](int64_t row, std::byte* buffer) {
           const RowLoops<C>& loops = row_loops<C>();
           T* const out = static_cast<T*>(results[0]) + row * n;
           C* const values =

@@ -38,8 +38,8 @@ namespace {
 
 /// True if the machine has this instruction set and it is not disabled.
 bool has_isa(dnnl::cpu_isa isa) {
-  const int wanted = static_cast<int>(isa);
-  return (static_cast<int>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  const int mask = static_cast<int>(isa);
+  return (static_cast<int>(dnnl::get_effective_cpu_isa()) & mask) == mask;
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ MemoryRef Program::convert(MemoryRef from, const dnnl::memory::desc& from_desc,
   return to;
 }
 
-MemoryRef Program::prepack_operand(const KernelRequest& request, size_t operand, size_t place,
+MemoryRef Program::prepack_operand(const KernelRequest& request, size_t operand, size_t index,
                                    const dnnl::memory::desc& from_desc,
                                    const dnnl::memory::desc& to_desc) {
   const Layout& layout = request.operands[operand];
@@ -114,7 +114,7 @@ MemoryRef Program::prepack_operand(const KernelRequest& request, size_t operand,
     return convert({MemoryRef::kOwned, owned_.size() - 1}, from_desc, to_desc);
   }
   if (!layout.constant || from_desc == to_desc)
-    return convert({MemoryRef::kOperand, place}, from_desc, to_desc);
+    return convert({MemoryRef::kOperand, index}, from_desc, to_desc);
   owned_.push_back(prepacked_constant(layout.constant, from_desc, to_desc));
   return {MemoryRef::kOwned, owned_.size() - 1};
 }

@@ -49,7 +49,7 @@ class Program final : public Kernel {
   /// The same for `request.operands[operand]`, which is operand `index` of the run. Constants are
   /// prepacked now, and shared by all kernels that use the same layout; with the policy
   /// skip_prepack they are reordered in each run instead.
-  MemoryRef prepack_operand(const KernelRequest& request, size_t operand, size_t place,
+  MemoryRef prepack_operand(const KernelRequest& request, size_t operand, size_t index,
                             const dnnl::memory::desc& from_desc, const dnnl::memory::desc& to_desc);
   /// A copy of `data` that the program owns.
   MemoryRef add_constant(const dnnl::memory::desc& desc, const void* data);

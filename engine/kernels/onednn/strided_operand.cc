@@ -106,11 +106,11 @@ DenseOperand make_dense(Program& program, size_t operand, const Layout& layout, 
     const int64_t run = shape.empty() ? 1 : shape.back(), step = shape.empty() ? 1 : strides.back();
     parallel_for(size, 16384, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end;) {
-        int64_t rest = at / run, offset = at % run * step;
+        int64_t remaining = at / run, offset = at % run * step;
         const int64_t n = std::min(end - at, run - at % run);
         for (size_t axis = shape.size(); axis-- > 1;) {
-          offset += rest % shape[axis - 1] * strides[axis - 1];
-          rest /= shape[axis - 1];
+          offset += remaining % shape[axis - 1] * strides[axis - 1];
+          remaining /= shape[axis - 1];
         }
         copy_run(from + offset * item, step, item, to + at * item, n, xor_mask);
         at += n;

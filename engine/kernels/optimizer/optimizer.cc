@@ -86,10 +86,10 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
   const SkippedUpdate skipped(request);
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     if (skip.read(operands) != 0) return skipped.run(operands, results);
-    UpdateScalars<double> wide = scalars(operands);
-    wide.scale = scale.read(operands, 1);
-    wide.bound = bound;
-    const auto narrow = convert_scalars<C>(wide);
+    UpdateScalars<double> scalars_f64 = scalars(operands);
+    scalars_f64.scale = scale.read(operands, 1);
+    scalars_f64.bound = bound;
+    const auto scalars_c = convert_scalars<C>(scalars_f64);
     parallel_for(size, 16384, [&](int64_t begin, int64_t end) {
       alignas(64) C buffers[5][kBlock];
       const int64_t step = direct ? end - begin : kBlock;
@@ -116,7 +116,7 @@ std::unique_ptr<Kernel> update(const KernelRequest& request, size_t states,
           run.state[s] = in(moments[s], buffers[2 + s]);
           run.new_state[s] = out(moments[s], buffers[2 + s]);
         }
-        loop(run, narrow);
+        loop(run, scalars_c);
         const auto finish = [&](const UpdateArray& part, const C* values) {
           if (part.store) part.store(values, 1, address(results, part.result, part), count);
         };

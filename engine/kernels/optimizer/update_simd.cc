@@ -65,11 +65,12 @@ void adam(const UpdateSpan<T>& r, const UpdateScalars<T>& s) {
   const T *p = r.param, *g = r.grad, *m = r.state[0], *v = r.state[1];
   T *out = r.out, *new_m = r.new_state[0], *new_v = r.new_state[1];
   const UpdateScalars<T> k = s;
-  const T rest_a = T(1) - k.a, rest_b = T(1) - k.b;
+  const T one_minus_a = T(1) - k.a, one_minus_b = T(1) - k.b;
 #pragma GCC ivdep
   for (int64_t i = 0; i < r.n; ++i) {
     const T slope = clipped_gradient(g[i], k) + k.decay * p[i];
-    const T first = k.a * m[i] + rest_a * slope, second = k.b * v[i] + rest_b * slope * slope;
+    const T first = k.a * m[i] + one_minus_a * slope,
+            second = k.b * v[i] + one_minus_b * slope * slope;
     out[i] = p[i] * k.shrink - k.lr * first / (std::sqrt(second) + k.epsilon);
     new_m[i] = first;
     new_v[i] = second;
@@ -94,12 +95,12 @@ void rmsprop(const UpdateSpan<T>& r, const UpdateScalars<T>& s) {
   const T *p = r.param, *g = r.grad, *square = r.state[0], *mean = r.state[1], *v = r.state[2];
   T *out = r.out, *new_square = r.new_state[0], *new_mean = r.new_state[1], *new_v = r.new_state[2];
   const UpdateScalars<T> k = s;
-  const T rest = T(1) - k.b, centered = k.flag ? T(1) : T(0);
+  const T one_minus_b = T(1) - k.b, centered = k.flag ? T(1) : T(0);
 #pragma GCC ivdep
   for (int64_t i = 0; i < r.n; ++i) {
     const T slope = clipped_gradient(g[i], k) + k.decay * p[i];
-    const T next_square = k.b * square[i] + rest * slope * slope;
-    const T next_mean = k.flag ? k.b * mean[i] + rest * slope : mean[i];
+    const T next_square = k.b * square[i] + one_minus_b * slope * slope;
+    const T next_mean = k.flag ? k.b * mean[i] + one_minus_b * slope : mean[i];
     const T variance = next_square - centered * next_mean * next_mean;
     const T velocity = k.a * v[i] + k.lr * slope / std::sqrt(variance + k.epsilon);
     out[i] = p[i] - velocity;

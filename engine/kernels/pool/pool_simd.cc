@@ -102,7 +102,7 @@ bool spread(const float* grad, const int32_t* indices, int64_t rows, int64_t n, 
   const auto number = hn::Iota(di, 0);
   const auto twice = hn::IndicesFromVec(d, hn::ShiftRight<1>(number));
   const auto twice_i = hn::IndicesFromVec(di, hn::ShiftRight<1>(number));
-  size_t found = 0, wanted = 0;
+  size_t found = 0, expected = 0;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < n; j += squares) {
       const int64_t at = std::min(j, n - squares), square = r * n + at;
@@ -124,9 +124,9 @@ bool spread(const float* grad, const int32_t* indices, int64_t rows, int64_t n, 
         return hn::CountTrue(d, kWhole ? here : hn::And(here, some_pixels));
       };
       found += row(corner) + row(corner + width);
-      wanted += static_cast<size_t>(squares);
+      expected += static_cast<size_t>(squares);
     }
-  return found == wanted;  // an index is found at most once
+  return found == expected;  // an index is found at most once
 }
 #endif
 
@@ -206,8 +206,8 @@ bool max_pool_2x2_grad_loop(const float* grad, const int32_t* indices, int64_t r
 #if HWY_TARGET == HWY_SCALAR
   return spread(grad, indices, rows, n, width, out);
 #else
-  const bool whole = 2 * n >= static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
-  return (whole ? spread<true> : spread<false>)(grad, indices, rows, n, width, out);
+  const bool is_full = 2 * n >= static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  return (is_full ? spread<true> : spread<false>)(grad, indices, rows, n, width, out);
 #endif
 }
 

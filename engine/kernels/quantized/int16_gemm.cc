@@ -54,7 +54,7 @@ int64_t group_bytes(const WeightLayout& w) {
 /// column, 2], with zeros past the last column and depth.
 void prepack_weights(const int8_t* weight, const WeightLayout& e, int8_t* packed) {
   const int64_t width = panel_columns(), panels = ceil_div(e.columns, width), pairs = pairs_of(e);
-  const int64_t places = e.depth / e.channels;
+  const int64_t positions = e.depth / e.channels;
   parallel_for(e.groups * panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t group = panel / panels, first = panel % panels * width;
@@ -69,7 +69,7 @@ void prepack_weights(const int8_t* weight, const WeightLayout& e, int8_t* packed
                            ((first - strip) * part_pairs + (p - part) * width) * 2;
         std::fill_n(to, width * 2, int8_t{0});
         for (int64_t k = 2 * p; k < std::min(2 * p + 2, e.depth); ++k) {
-          const int64_t source = k % e.channels * places + k / e.channels;
+          const int64_t source = k % e.channels * positions + k / e.channels;
           for (int64_t c = 0; c < count; ++c) {
             const int64_t column = group * e.columns + first + c;
             to[c * 2 + k % 2] =
@@ -118,15 +118,15 @@ class Int16Gemm : public Kernel {
         requantize_loop(result_, residual.present ? std::optional(residual.dtype) : std::nullopt);
     const int64_t row_bytes = pitch_ * static_cast<int64_t>(sizeof(int16_t));
     const int64_t tile = loops_.rows;
-    const int64_t most =
+    const int64_t max_rows =
         std::clamp<int64_t>(kBlockBytes / row_bytes / tile * tile, tile, kMaxBlock);
-    block_ = round_up(ceil_div(rows_, ceil_div(rows_, most)), tile);
+    block_ = round_up(ceil_div(rows_, ceil_div(rows_, max_rows)), tile);
     const int64_t threads = threads_for(rows_ * form_.depth * form_.columns * form_.groups / 2);
     // Few blocks are also split by columns.
     constexpr int64_t kTasksPerThread = 6;
     const int64_t blocks = ceil_div(rows_, block_) * form_.groups;
-    const int64_t wanted = threads > 1 ? ceil_div(kTasksPerThread * threads, blocks) : 1;
-    column_splits_ = std::min(wanted, strips_of(form_));
+    const int64_t target_tasks = threads > 1 ? ceil_div(kTasksPerThread * threads, blocks) : 1;
+    column_splits_ = std::min(target_tasks, strips_of(form_));
     tasks_ = blocks * column_splits_;
     workers_ = std::min(threads, tasks_);
   }
@@ -150,9 +150,10 @@ class Int16Gemm : public Kernel {
     // Idle workers take the next task, so that a slow core delays only one of them.
     std::atomic<int64_t> next = 0;
     parallel_for(workers_, 1, [&](int64_t begin, int64_t) {
-      std::byte* const own =
+      std::byte* const worker_scratch =
           context.scratch + shared_bytes() + static_cast<size_t>(begin) * task_bytes();
-      for (int64_t task = next++; task < tasks_; task = next++) compute_task(task, run, own);
+      for (int64_t task = next++; task < tasks_; task = next++)
+        compute_task(task, run, worker_scratch);
     });
   }
   size_t scratch_bytes() const override {
@@ -258,9 +259,9 @@ class Int16Gemm : public Kernel {
     RequantizeParams requantize;
   };
 
-  void compute_task(int64_t task, const RunState& run, std::byte* own) const {
-    auto* const rows = reinterpret_cast<int16_t*>(own);
-    auto* const sums = reinterpret_cast<int32_t*>(own + rows_bytes());
+  void compute_task(int64_t task, const RunState& run, std::byte* worker_scratch) const {
+    auto* const rows = reinterpret_cast<int16_t*>(worker_scratch);
+    auto* const sums = reinterpret_cast<int32_t*>(worker_scratch + rows_bytes());
     const int64_t blocks = ceil_div(rows_, block_);
     const int64_t part = task % column_splits_, block = task / column_splits_ % blocks,
                   group = task / column_splits_ / blocks;

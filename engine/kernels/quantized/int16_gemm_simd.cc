@@ -182,27 +182,27 @@ void requantize(const AccumulatorTile& tile, const RequantizeParams& requantize,
     else
       requantize_vector(s, factor, shift, r, f, y);
   };
-  const int64_t n = tile.columns, whole = n / lanes() * lanes();
+  const int64_t n = tile.columns, full = n / lanes() * lanes();
   constexpr size_t kLanes = hn::MaxLanes(Sums());
-  const size_t rest = std::min(kLanes, static_cast<size_t>(n - whole));
-  int32_t last[kLanes] = {};
+  const size_t tail = std::min(kLanes, static_cast<size_t>(n - full));
+  int32_t tail_sums[kLanes] = {};
   float scales[kLanes] = {}, biases[kLanes] = {};
   Item items[kLanes] = {};
   T results[kLanes];
-  std::copy_n(scale + whole, rest, scales);
-  if (bias) std::copy_n(bias + whole, rest, biases);
+  std::copy_n(scale + full, tail, scales);
+  if (bias) std::copy_n(bias + full, tail, biases);
   for (int64_t row = 0; row < tile.rows; ++row) {
     const int32_t* const sums = tile.sums + row * tile.sums_pitch;
     const auto* const added =
         static_cast<const Item*>(residual) + (residual ? row * tile.pitch : 0);
     T* const out = static_cast<T*>(to) + row * tile.pitch;
-    for (int64_t i = 0; i < whole; i += lanes())
+    for (int64_t i = 0; i < full; i += lanes())
       one(sums + i, scale + i, bias ? bias + i : nullptr, added + (residual ? i : 0), out + i);
-    if (rest == 0) continue;
-    std::copy_n(sums + whole, rest, last);
-    if (residual) std::copy_n(added + whole, rest, items);
-    one(last, scales, bias ? biases : nullptr, items, results);
-    std::copy_n(results, rest, out + whole);
+    if (tail == 0) continue;
+    std::copy_n(sums + full, tail, tail_sums);
+    if (residual) std::copy_n(added + full, tail, items);
+    one(tail_sums, scales, bias ? biases : nullptr, items, results);
+    std::copy_n(results, tail, out + full);
   }
 }
 

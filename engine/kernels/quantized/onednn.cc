@@ -68,14 +68,15 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
   auto program = std::make_unique<Program>();
   // A residual that does not fit in the cache is processed image by image.
   const Layout& residual = request.operands[q::kResidual];
-  const bool apart = s.channels_last && residual.present && result.size() > kCachedResidualBytes;
-  const int64_t parts = apart ? s.batch : 1;
-  s.batch /= parts;
-  const ConvDescriptors given(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
+  const bool split_batch =
+      s.channels_last && residual.present && result.size() > kCachedResidualBytes;
+  const int64_t pieces = split_batch ? s.batch : 1;
+  s.batch /= pieces;
+  const ConvDescriptors original(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
   // int8 is computed in NHWC; NCHW tensors are reordered.
   s.channels_last = true;
-  const ConvDescriptors last(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
-  Dims channel_dims(given.output.dims().size(), 1);
+  const ConvDescriptors nhwc(s, data_type(image.dtype), Type::s8, data_type(result.dtype));
+  Dims channel_dims(original.output.dims().size(), 1);
   channel_dims[1] = s.out_channels;
   const dnnl::primitive_attr attributes = requantize.attributes(*program, 1 << 1, channel_dims);
   const Desc bias =
@@ -83,38 +84,38 @@ std::unique_ptr<Kernel> prepare_quantized_conv(const KernelRequest& request) {
   const Layout& int32_bias = request.operands[q::kBias];
   if (requantize.has_int32_bias() && int32_bias.size() != s.out_channels) return nullptr;
   using Forward = dnnl::convolution_forward;
-  const auto description = last.select_implementation(
+  const auto description = nhwc.select_implementation(
       Forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                    last.input, ConvDescriptors::any(last.weight), bias, last.output, last.strides,
-                    last.dilations, last.padding_before, last.padding_after),
+                    nhwc.input, ConvDescriptors::any(nhwc.weight), bias, nhwc.output, nhwc.strides,
+                    nhwc.dilations, nhwc.padding_before, nhwc.padding_after),
       attributes);
   if (!description) return nullptr;
 
-  const MemoryRef w = program->prepack_operand(request, q::kWeight, q::kWeight, given.weight,
+  const MemoryRef w = program->prepack_operand(request, q::kWeight, q::kWeight, original.weight,
                                                description.weights_desc());
-  const bool direct = given.output == last.output;
+  const bool direct = original.output == nhwc.output;
   const MemoryRef scratchpad = program->scratch(description.scratchpad_desc());
-  for (int64_t part = 0; part < parts; ++part) {
-    const size_t in_bytes = given.input.get_size(), out_bytes = given.output.get_size();
-    const auto at = static_cast<size_t>(part);
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const size_t in_bytes = original.input.get_size(), out_bytes = original.output.get_size();
+    const auto at = static_cast<size_t>(piece);
     const MemoryRef x =
-        program->convert({MemoryRef::kOperand, q::kX, at * in_bytes}, given.input, last.input);
+        program->convert({MemoryRef::kOperand, q::kX, at * in_bytes}, original.input, nhwc.input);
     const MemoryRef y =
-        direct ? MemoryRef{MemoryRef::kResult, 0, at * out_bytes} : program->scratch(last.output);
+        direct ? MemoryRef{MemoryRef::kResult, 0, at * out_bytes} : program->scratch(nhwc.output);
     std::vector<Program::Argument> arguments = requantize.arguments();
-    arguments.insert(arguments.end(), {{DNNL_ARG_SRC, last.input, x},
+    arguments.insert(arguments.end(), {{DNNL_ARG_SRC, nhwc.input, x},
                                        {DNNL_ARG_WEIGHTS, description.weights_desc(), w},
-                                       {DNNL_ARG_DST, last.output, y}});
+                                       {DNNL_ARG_DST, nhwc.output, y}});
     if (requantize.has_int32_bias())
       arguments.push_back({DNNL_ARG_BIAS, bias, {MemoryRef::kOperand, q::kBias}});
     if (direct)
       requantize.begin(*program, at * out_bytes, out_bytes);
     else if (residual.present)
       program->reorder({MemoryRef::kOperand, q::kResidual},
-                       with_type(given.output, data_type(residual.dtype)), y,
-                       with_type(last.output, data_type(residual.dtype)));
+                       with_type(original.output, data_type(residual.dtype)), y,
+                       with_type(nhwc.output, data_type(residual.dtype)));
     program->add(Forward(description), description.scratchpad_desc(), scratchpad, arguments);
-    if (!direct) program->reorder(y, last.output, {MemoryRef::kResult, 0}, given.output);
+    if (!direct) program->reorder(y, nhwc.output, {MemoryRef::kResult, 0}, original.output);
   }
   program->set_name(description.impl_info_str());
   program->set_serial(serial);

@@ -73,10 +73,10 @@ std::unique_ptr<Kernel> prepare_quantized_matmul(const KernelRequest& request) {
   const SerialScope scope(serial);
 
   auto program = std::make_unique<Program>();
-  const bool shifts = request.operands[q::kWeight].dtype == DType::kU8;
+  const bool flips_sign_bit = request.operands[q::kWeight].dtype == DType::kU8;
   const MatmulOperand left = matmul_operand(*program, request, attrs, q::kX, 0),
-                      right =
-                          matmul_operand(*program, request, attrs, q::kWeight, shifts ? 0x80 : 0);
+                      right = matmul_operand(*program, request, attrs, q::kWeight,
+                                             flips_sign_bit ? 0x80 : 0);
   auto s = cpu::MatmulShape::of(left.layout, right.layout, attrs.transpose_x, attrs.transpose_y);
   if (s.batch.size() > 8 || !normalize_strides(s.m, s.k, s.x_row, s.x_column) ||
       !normalize_strides(s.k, s.n, s.y_row, s.y_column))

@@ -67,20 +67,20 @@ class RequantizePostOps {
     if (request_.operands.size() > q::kYZero)
       set_zero(program, q::kYZero, DNNL_ARG_WEIGHTS,
                operand(q::kWeight).dtype == DType::kU8 ? kUint8ToInt8Shift : 0);
-    const bool known_scale = present(q::kScale) && operand(q::kScale).constant;
+    const bool constant_scale = present(q::kScale) && operand(q::kScale).constant;
     const bool float_bias = present(q::kBias) && operand(q::kBias).dtype == DType::kF32;
-    const bool known_bias = float_bias && operand(q::kBias).constant;
-    const float first_unit = step_.present ? step_.scale : out_.scale;
+    const bool constant_bias = float_bias && operand(q::kBias).constant;
+    const float initial_unit = step_.present ? step_.scale : out_.scale;
     // Starts in units of the first grid where that can be folded into constant scales and biases.
-    float unit = known_scale && (!float_bias || known_bias) ? first_unit : 1.0f;
-    if (known_scale) {
+    float unit = constant_scale && (!float_bias || constant_bias) ? initial_unit : 1.0f;
+    if (constant_scale) {
       std::vector<float> scales = float_values(operand(q::kScale));
       for (float& s : scales) s /= unit;
       attributes_.set_output_scales(scales.size() > 1 ? channel_mask : 0, scales);
     } else if (present(q::kScale)) {
       append_binary(program, dnnl::algorithm::binary_mul, q::kScale, channel_dims);
     }
-    if (known_bias && unit != 1.0f) {
+    if (constant_bias && unit != 1.0f) {
       std::vector<float> bias = float_values(operand(q::kBias));
       for (float& b : bias) b /= unit;
       const Desc desc = channel_desc(q::kBias, channel_dims);
@@ -90,11 +90,11 @@ class RequantizePostOps {
     }
     if (step_.present) {
       rescale(unit, step_.scale);
-      const auto [least, greatest] = cpu::integer_range(step_dtype_);
+      const auto [lower, upper] = cpu::integer_range(step_dtype_);
       post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_round, 0, 0);
       post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_clip,
-                               least - static_cast<float>(step_.zero),
-                               greatest - static_cast<float>(step_.zero));
+                               lower - static_cast<float>(step_.zero),
+                               upper - static_cast<float>(step_.zero));
       count_ += 2;
     }
     rescale(unit, out_.scale);
@@ -154,10 +154,10 @@ class RequantizePostOps {
 
   /// Sets the zero point of an argument whose values were shifted by `shift`.
   void set_zero(Program& program, size_t zero_operand, int argument, int32_t shift) {
-    const bool given = present(zero_operand);
-    if (!given || operand(zero_operand).constant) {
+    const bool is_present = present(zero_operand);
+    if (!is_present || operand(zero_operand).constant) {
       const int32_t zero =
-          given ? static_cast<int32_t>(float_values(operand(zero_operand))[0]) : int32_t{0};
+          is_present ? static_cast<int32_t>(float_values(operand(zero_operand))[0]) : int32_t{0};
       if (zero + shift != 0) attributes_.set_zero_points(argument, 0, {zero + shift});
       return;
     }
@@ -185,11 +185,11 @@ class RequantizePostOps {
     append_binary(how, channel_desc(i, channel_dims), make_dense(program, i, operand(i)).slot);
   }
 
-  void rescale(float& unit, float wanted) {
-    if (unit == wanted) return;
-    post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_linear, unit / wanted, 0);
+  void rescale(float& unit, float target) {
+    if (unit == target) return;
+    post_ops_.append_eltwise(1, dnnl::algorithm::eltwise_linear, unit / target, 0);
     ++count_;
-    unit = wanted;
+    unit = target;
   }
 
   void append_clamp(float unit) {

@@ -123,11 +123,11 @@ class Scan {
     std::memcpy(c, operands[4], static_cast<size_t>(s.batch * n) * sizeof(T));
     const T* h = static_cast<const T*>(operands[3]);
     int64_t h_stride = n;
-    const RunContext rest{context.scratch + step_scratch(), nullptr};
-    gemm_->begin(rest, weight);
+    const RunContext gemm_context{context.scratch + step_scratch(), nullptr};
+    gemm_->begin(gemm_context, weight);
     for (int64_t i = 0; i < s.steps; ++i) {
       const int64_t t = s.step(i);
-      gemm_->forward(rest, weight, h, i == 0, hidden_gates);
+      gemm_->forward(gemm_context, weight, h, i == 0, hidden_gates);
       parallel_for(s.batch, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, width)),
                    [&](int64_t first, int64_t last) {
                      for (int64_t b = first; b < last; ++b) {
@@ -204,25 +204,25 @@ class Scan {
       std::memcpy(dc, operands[2], bytes);
     else
       std::memset(dc, 0, bytes);
-    const RunContext rest{context.scratch + grad_step_scratch(), nullptr};
+    const RunContext gemm_context{context.scratch + grad_step_scratch(), nullptr};
     for (int64_t i = s.steps; i-- > 0;) {
-      const int64_t t = s.step(i), before = i > 0 ? s.step(i - 1) : -1;
+      const int64_t t = s.step(i), previous = i > 0 ? s.step(i - 1) : -1;
       parallel_for(
           s.batch, std::max<int64_t>(1, 4096 / std::max<int64_t>(1, width)),
           [&](int64_t first, int64_t last) {
             for (int64_t b = first; b < last; ++b) {
-              const int64_t at = b * s.steps + t, earlier = b * s.steps + before;
+              const int64_t at = b * s.steps + t, previous_row = b * s.steps + previous;
               T* const row = dh + b * n;
               for (int64_t k = 0; k < n; ++k) row[k] += grad_out[at * n + k];
-              const T* const h_before = before < 0 ? h0 + b * n : out + earlier * n;
+              const T* const h_before = previous < 0 ? h0 + b * n : out + previous_row * n;
               const T* const c_before = s.cell != Cell::kLstm ? nullptr
-                                        : before < 0          ? c0 + b * n
-                                                     : saved + earlier * s.saved * n + 4 * n;
+                                        : previous < 0        ? c0 + b * n
+                                                       : saved + previous_row * s.saved * n + 4 * n;
               cell_grad(row, dc + b * n, h_before, c_before, out + at * n, saved + at * s.saved * n,
                         dgates + at * width, dhidden + at * width);
             }
           });
-      gemm_->backward(rest, weight, dhidden + t * width, product);
+      gemm_->backward(gemm_context, weight, dhidden + t * width, product);
       for (int64_t k = 0; k < s.batch * n; ++k) dh[k] += product[k];
     }
   }
