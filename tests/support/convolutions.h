@@ -1,5 +1,5 @@
 #pragma once
-// Convolutions in numbers, for tests of the kernels that compute them.
+// Shapes of convolutions for kernel tests.
 
 #include <cstdint>
 
@@ -37,7 +37,7 @@ struct Convolution {
   }
 };
 
-/// A loop that follows a convolution: params[0] x + params[1].
+/// An activation loop for epilogues: params[0] x + params[1].
 inline void multiply_and_add(const void* const* in, void* out, int64_t n, const double* params) {
   const float* const x = static_cast<const float*>(in[0]);
   float* const y = static_cast<float*>(out);

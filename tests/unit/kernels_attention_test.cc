@@ -1,5 +1,5 @@
-// Attention and its gradient against the formula in f64, over sizes around those of its blocks and
-// tiles, and the products that it is made of.
+// Attention and its gradient against the formula in f64, for sizes around block and tile
+// boundaries, and the GEMMs that it uses.
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ const Case kCases[] = {
     {256, 256, 64, 64, true, false, 1, 1},
 };
 
-/// What stands at [batch, place, head, feature] of a contiguous f64 array.
+/// The element [batch, position, head, feature] of a contiguous f64 array.
 double at(const Array& a, int64_t b, int64_t i, int64_t h, int64_t d) {
   return a.data<double>()[((b * a.shape[1] + i) * a.shape[2] + h) * a.shape[3] + d];
 }
@@ -68,7 +68,7 @@ struct Problem {
         mask(drawn(dtype == DType::kF64 ? DType::kF64 : DType::kF32, {c.heads, 1, c.keys}, 4)),
         grad(drawn(dtype, {c.batch, c.queries, c.heads, c.values}, 5)) {}
 
-  /// Weights of all keys for a query; a row that sees no key has none.
+  /// Attention weights of a query over all keys; a row without visible keys has none.
   std::vector<double> weights(int64_t b, int64_t h, int64_t i) const {
     std::vector<double> w(static_cast<size_t>(c.keys));
     double top = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -131,12 +131,12 @@ struct Kernels {
   Array out, log_sum, dq, dk, dv;
 };
 
-/// The largest difference as a part of the largest number.
+/// The largest difference relative to the largest value.
 class Difference {
  public:
   void add(double got, double wanted) {
     const double gap = std::abs(got - wanted);
-    most_ = gap <= most_ ? most_ : gap;  // NaN stays
+    most_ = gap <= most_ ? most_ : gap;  // keeps NaN
     largest_ = std::max(largest_, std::abs(wanted));
   }
   double value() const { return largest_ == 0 ? most_ : most_ / largest_; }
@@ -191,7 +191,7 @@ void check(Problem p, Kernels got, double tolerance) {
       }
     }
   EXPECT_LT(out.value(), tolerance) << name(c);
-  // A single key has no slope, and what is left of it is rounding.
+  // With a single key the gradients for queries and keys are zero up to rounding.
   if (c.keys > 1) {
     EXPECT_LT(dq.value(), tolerance) << name(c);
     EXPECT_LT(dk.value(), tolerance) << name(c);
@@ -199,7 +199,7 @@ void check(Problem p, Kernels got, double tolerance) {
   EXPECT_LT(dv.value(), tolerance) << name(c);
 }
 
-TEST(Attention, AgreesWithTheFormula) {
+TEST(Attention, MatchesTheFormula) {
   for (const Case& c : kCases)
     for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16}) {
       const Problem p(c, dtype);
@@ -207,11 +207,11 @@ TEST(Attention, AgreesWithTheFormula) {
     }
 }
 
-TEST(Attention, ReadsOperandsOfAnyStrides) {
+TEST(Attention, ReadsStridedOperands) {
   const Case c{50, 50, 24, 24, true, false};
   Problem p(c, DType::kF32);
   const Kernels wanted(p);
-  // Queries, keys and values side by side, as one product gives them; then features apart.
+  // Queries, keys and values interleaved, as one matmul computes them; then features strided.
   const auto strided = [](const Array& a, int64_t apart) {
     Array wide = Array::zeros(a.dtype, {a.size() * apart});
     Array out = wide;
@@ -222,7 +222,7 @@ TEST(Attention, ReadsOperandsOfAnyStrides) {
       wide.data<float>()[i * apart] = static_cast<float>(a.number(i));
     return out;
   };
-  const auto turned = [](const Array& a) {  // [batch, head, feature, place] in memory
+  const auto turned = [](const Array& a) {  // [batch, head, feature, position] in memory
     const Array wide = a.cast(DType::kF64);
     Array out = Array::zeros(a.dtype, a.shape);
     out.strides = {a.shape[1] * a.shape[2] * a.shape[3], 1, a.shape[1] * a.shape[3], a.shape[1]};
@@ -246,7 +246,7 @@ TEST(Attention, ReadsOperandsOfAnyStrides) {
     for (int64_t i = 0; i < a->size(); ++i) EXPECT_NEAR(a->number(i), b->number(i), 1e-5);
 }
 
-TEST(Attention, IsTheSameForAnyNumberOfThreads) {
+TEST(Attention, DoesNotDependOnThreads) {
   const Problem p({61, 61, 40, 40, true, false}, DType::kF32);
   const int threads = thread_count();
   set_thread_count(1);
@@ -257,7 +257,7 @@ TEST(Attention, IsTheSameForAnyNumberOfThreads) {
   for (int64_t i = 0; i < one.dk.size(); ++i) EXPECT_EQ(one.dk.number(i), three.dk.number(i));
 }
 
-TEST(PackedProducts, TakePartsOfWhatIsPacked) {
+TEST(PackedGemm, UsesPartOfThePackedMatrix) {
   for (const int64_t depth : {1, 5, 64})
     for (const int64_t columns : {1, 15, 16, 17, 33, 70}) {
       std::vector<float> b(static_cast<size_t>(depth * columns));

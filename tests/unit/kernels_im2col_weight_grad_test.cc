@@ -1,6 +1,5 @@
-// The weight's gradient as a product over pixels against plain sums in f64: channels and pixels
-// that fill no tile, strides, padding and windows of one pixel, one thread and several, each
-// instruction set.
+// The im2col weight gradient against plain sums in f64: channels and pixels that do not fill tiles,
+// strides, padding and pointwise kernels, for one thread and several, for each instruction set.
 
 #include <gtest/gtest.h>
 
@@ -63,10 +62,10 @@ std::vector<Sum> sums(const ConvShape& s, const std::vector<float>& x,
 
 struct Machine {
   int threads;
-  int64_t without;  ///< instruction sets that are not used
+  int64_t without;  ///< disabled instruction sets
 };
 
-class PixelGrads : public testing::TestWithParam<Machine> {
+class Im2colWeightGrads : public testing::TestWithParam<Machine> {
  protected:
   void SetUp() override {
     set_thread_count(GetParam().threads);
@@ -78,7 +77,7 @@ class PixelGrads : public testing::TestWithParam<Machine> {
   }
 };
 
-TEST_P(PixelGrads, GiveTheSums) {
+TEST_P(Im2colWeightGrads, MatchPlainSums) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   for (const Convolution& c : kCases) {
     ConvShape s = c.shape();
@@ -107,7 +106,7 @@ TEST_P(PixelGrads, GiveTheSums) {
 
 constexpr int64_t kFromAvx512 = HWY_AVX3 | (HWY_AVX3 - 1), kFromAvx2 = HWY_AVX2 | (HWY_AVX2 - 1);
 
-INSTANTIATE_TEST_SUITE_P(Machines, PixelGrads,
+INSTANTIATE_TEST_SUITE_P(Machines, Im2colWeightGrads,
                          testing::Values(Machine{1, 0}, Machine{3, 0}, Machine{2, kFromAvx512},
                                          Machine{2, kFromAvx2}));
 

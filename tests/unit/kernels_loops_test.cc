@@ -1,5 +1,5 @@
-// The element loops: values do not depend on an element's position, integers never trap, and
-// conversions round as they say.
+// Element loops and conversions: values do not depend on an element's position, integers never
+// trap, and conversions round as documented.
 
 #include "kernels/elementwise/loops.h"
 
@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Loops, PositionTest,
                                          "gelu", "gelu_tanh", "silu", "softplus", "mish",
                                          "logaddexp"));
 
-// libmvec has no lanes for numbers at the ends of the range; they must give what std::exp does.
+// libmvec computes values at the ends of the range in scalar code; the results must equal std::exp.
 template <class T>
 void expect_exp(DType dtype, const std::vector<T>& x) {
   std::vector<T> y(x.size());
@@ -59,7 +59,7 @@ TEST(Loops, ExpAtTheEndsOfTheRange) {
                                    709.79, 1e4, kInfinity, std::nan("")});
 }
 
-TEST(Loops, WriteNothingBehindTheEnd) {
+TEST(Loops, WriteNothingPastTheEnd) {
   std::vector<float> x(40, 1.0f);
   for (int64_t n = 0; n < 40; ++n) {
     std::vector<float> y(41, -7.0f);
@@ -120,12 +120,13 @@ TEST(Convert, FloatsToIntegersTruncateAndNeverTrap) {
 }
 
 TEST(Convert, SixteenBitFloatsRoundToEvenInVectorsAndTails) {
-  std::vector<float> x(37,
-                       1.0f + 0x1p-9f);  // halfway between two neighbours in bfloat16: 1, 1 + 2^-7
+  std::vector<float> x(
+      37,
+      1.0f + 0x1p-9f);  // halfway between two neighbors in bfloat16: 1 and 1 + 2^-7
   std::vector<bfloat16> y(37);
   convert_fn(DType::kF32, DType::kBF16)(x.data(), 1, y.data(), 37);
   for (const bfloat16 v : y) EXPECT_EQ(static_cast<float>(v), 1.0f);
-  std::fill(x.begin(), x.end(), 1.0f + 3 * 0x1p-11f);  // halfway in float16, next to an odd one
+  std::fill(x.begin(), x.end(), 1.0f + 3 * 0x1p-11f);  // halfway in float16, next to an odd value
   std::vector<float16> h(37);
   convert_fn(DType::kF32, DType::kF16)(x.data(), 1, h.data(), 37);
   for (const float16 v : h) EXPECT_EQ(static_cast<float>(v), 1.0f + 2 * 0x1p-10f);
@@ -149,7 +150,7 @@ TEST(SpecialFunctions, AgreeWithReference) {
   EXPECT_TRUE(std::isnan(erf_inverse(1.5)));
 }
 
-/// The places of the largest of squares, one by one: of equal ones the first, of NaN the last.
+/// Indices of the maxima of 2 x 2 windows: the first of equal ones, the last NaN.
 int32_t place_of_largest(const float* top, const float* bottom, int32_t j, int32_t width) {
   float value = -std::numeric_limits<float>::infinity();
   int32_t place = 2 * j;
@@ -162,7 +163,7 @@ int32_t place_of_largest(const float* top, const float* bottom, int32_t j, int32
   return place;
 }
 
-TEST(PoolLoops, SquaresAndTheirPlaces) {
+TEST(PoolLoops, MaxPool2x2AndIndices) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const float values[] = {1, 1, -2, 0, -0.0f, 3, std::nanf(""), kInfinity, -kInfinity, 3, 2, -5};
   constexpr int64_t kRows = 3;

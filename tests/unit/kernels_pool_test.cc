@@ -1,5 +1,5 @@
-// The gradient of max pooling against plain sums: windows of 2 x 2 side by side and others, of odd
-// sizes, with places outside of their windows and of the plane, for each instruction set.
+// The gradient of max pooling against plain sums: 2 x 2 windows with stride 2 and others, odd
+// sizes, and indices outside their windows or the plane, for each instruction set.
 
 #include <gtest/gtest.h>
 
@@ -25,13 +25,13 @@ struct Plane {
   int64_t planes, height, width, out_height, out_width;
 };
 
-/// One gradient and one place for each window.
+/// One gradient and one index per window.
 struct Given {
   std::vector<float> grad;
   std::vector<int32_t> places;
 };
 
-/// Windows of 2 x 2 side by side; a place in `others` of them is anywhere from -1 on to just behind
+/// 2 x 2 windows with stride 2; the indices of `others` of them are anywhere from -1 to one past
 /// the plane.
 Given given(const Plane& p, int64_t others) {
   Given out;
@@ -59,7 +59,7 @@ std::vector<float> wanted(const Plane& p, const Given& given) {
   return out;
 }
 
-/// What the kernel writes, and no more.
+/// The kernel's result; checks that nothing else is written.
 std::vector<float> computed(const Plane& p, const Given& given) {
   const Op& op = get_op("max_pool2d_grad");
   Attrs attrs = default_attrs(op);
@@ -74,7 +74,7 @@ std::vector<float> computed(const Plane& p, const Given& given) {
   const auto count = static_cast<size_t>(p.planes * p.height * p.width);
   constexpr size_t kGuard = 32;
   std::vector<float> out(count + kGuard, -7);
-  Given copy = given;  // sanitizers see reads behind their ends
+  Given copy = given;  // exact sizes, so that sanitizers see reads past the end
   void* const from[] = {copy.grad.data(), copy.places.data()};
   void* const to[] = {out.data()};
   kernel->run({}, from, to);
@@ -94,7 +94,7 @@ class MaxPoolGrad : public testing::TestWithParam<int64_t> {
   void TearDown() override { hwy::DisableTargets(0); }
 };
 
-TEST_P(MaxPoolGrad, GivesToThePlaces) {
+TEST_P(MaxPoolGrad, ScattersToIndices) {
   for (const Plane& p : kPlanes)
     for (const int64_t others : {0, 1, 7, 50}) {
       const Given from = given(p, others);
@@ -110,7 +110,7 @@ TEST_P(MaxPoolGrad, SumsWhereWindowsOverlap) {
   }
 }
 
-TEST_P(MaxPoolGrad, KeepsNaNToItsPlace) {
+TEST_P(MaxPoolGrad, KeepsNaNLocal) {
   const Plane p{4, 10, 10, 5, 5};
   Given from = given(p, 0);
   from.grad[31] = std::numeric_limits<float>::quiet_NaN();
@@ -122,7 +122,7 @@ TEST_P(MaxPoolGrad, KeepsNaNToItsPlace) {
       EXPECT_NE(got[i], got[i]) << "at " << i;
 }
 
-TEST_P(MaxPoolGrad, SquaresTellOfOtherPlaces) {
+TEST_P(MaxPoolGrad, RejectsIndicesOutsideTheWindow) {
   for (const Plane& p : kPlanes) {
     std::vector<float> out(static_cast<size_t>(p.height * p.width));
     const auto complete = [&](const Given& from) {

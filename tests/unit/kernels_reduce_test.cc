@@ -1,5 +1,5 @@
-// Reductions, products and the strided reader on awkward layouts, against plain loops; and results
-// that do not depend on the number of threads.
+// Reductions, GEMM and the strided reader on awkward layouts against plain loops, and independence
+// of the number of threads.
 
 #include "kernels/reduce/reduce.h"
 
@@ -41,7 +41,7 @@ struct Case {
 
 class ReduceTest : public testing::TestWithParam<Case> {};
 
-TEST_P(ReduceTest, SumsEqualPlainLoops) {
+TEST_P(ReduceTest, SumsMatchPlainLoops) {
   const auto& [shape, axes] = GetParam();
   const Array x = normal(DType::kF32, shape);
   Dims kept;
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{{70001}, {}}, Case{{3000, 37}, {0}}, Case{{37, 3000}, {0}},
                     Case{{2, 40000}, {1}}, Case{{40, 3, 900}, {0, 2}}, Case{{4, 600, 5}, {1}}));
 
-TEST(Reduce, DoesNotDependOnTheNumberOfThreads) {
+TEST(Reduce, DoesNotDependOnThreads) {
   const int threads = thread_count();
   for (const Case& c : {Case{{200003}, {}}, Case{{3000, 100}, {0}}, Case{{64, 7, 1000}, {0, 2}}}) {
     const Array x = normal(DType::kF32, c.shape, 5);
@@ -96,7 +96,7 @@ TEST(Reduce, DoesNotDependOnTheNumberOfThreads) {
   set_thread_count(threads);
 }
 
-TEST(Reduce, ExtremaKeepNaNWhereverItStands) {
+TEST(Reduce, ExtremaPropagateNaN) {
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kF16}) {
     Array x = normal(DType::kF64, {5, 67});
     x.data<double>()[1 * 67 + 3] = x.data<double>()[4 * 67 + 66] = std::nan("");
@@ -112,7 +112,7 @@ TEST(Reduce, ExtremaKeepNaNWhereverItStands) {
   }
 }
 
-TEST(RowLoops, TheGreatestOfARowAndItsNaN) {
+TEST(RowLoops, MaxPropagatesNaN) {
   const RowLoops<float>& rows = row_loops<float>();
   for (const int64_t n : {1, 15, 16, 63, 64, 65, 200}) {
     for (int64_t at = 0; at < n; ++at) {
@@ -125,7 +125,7 @@ TEST(RowLoops, TheGreatestOfARowAndItsNaN) {
   }
 }
 
-TEST(RowLoops, WhatAMaskHidesCountsAsNothing) {
+TEST(RowLoops, MaskedScoresAddNothing) {
   const RowLoops<float>& rows = row_loops<float>();
   std::vector<float> x(101, -3.4e38f), y(101);
   x[7] = 1;
@@ -175,7 +175,7 @@ TEST(StridedReader, ReadsAnyPartOfAnyLayout) {
   }
 }
 
-TEST(Gemm, EqualsPlainLoopsForAllTails) {
+TEST(Gemm, MatchesPlainLoopsForAllTails) {
   std::vector<std::byte> workspace(gemm_workspace_bytes(8));
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
                                 {5, 7, 3},

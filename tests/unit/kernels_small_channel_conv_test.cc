@@ -1,6 +1,5 @@
-// Convolutions by vectors of images and by vectors of pixels against plain sums in f64: odd sizes,
-// strides, padding, batches and rows that fill no vector, one thread and several, each instruction
-// set.
+// CHWN and direct convolution against plain sums in f64: odd sizes, strides, padding, batches and
+// rows that do not fill vectors, for one thread and several, for each instruction set.
 
 #include <gtest/gtest.h>
 
@@ -65,7 +64,8 @@ struct Operands {
   std::vector<float> x, weight, grad;
 };
 
-/// Calls `body(place in x, in the weight, in the output)` for every product of the convolution.
+/// Calls `body(index in x, in the weight, in the output)` for every multiplication of the
+/// convolution.
 template <class Body>
 void products(const ConvShape& s, Body body) {
   for (int64_t n = 0; n < s.batch; ++n)
@@ -84,7 +84,7 @@ void products(const ConvShape& s, Body body) {
           }
 }
 
-/// A sum in f64, and that of the sizes of its terms, which its error is a part of.
+/// A sum in f64 and the sum of the magnitudes of its terms, to which its error is compared.
 struct Sum {
   double value = 0, size = 0;
   void add(double term) {
@@ -104,8 +104,8 @@ void expect_sums(const std::vector<float>& got, const std::vector<Sum>& wanted) 
   }
 }
 
-/// What `run(results, scratch)` writes; neither may it read what was there before, nor write
-/// beyond.
+/// The results of `run(results, scratch)`, which must neither read uninitialized memory nor write
+/// out of bounds.
 template <class Run>
 std::vector<float> computed(size_t count, size_t scratch_bytes, Run run) {
   constexpr size_t kGuard = 64;
@@ -138,7 +138,7 @@ void expect_all(const ConvShape& s, const Operands& at) {
     dw[w].add(static_cast<double>(at.grad[out]) * at.x[x]);
   });
   expect_sums(forward(ChwnConvolution::forward(s), at), y);
-  // By rows, weights are multiplied with the padding's zeros as well.
+  // Direct convolution also multiplies weights with the zeros of the padding.
   const bool finite =
       std::none_of(at.weight.begin(), at.weight.end(), [](float v) { return v != v; });
   if (s.stride_width == 1 && finite) expect_sums(forward(DirectConvolution(s), at), y);
@@ -159,12 +159,12 @@ void expect_all(const ConvShape& s, const Operands& at) {
 
 struct Machine {
   int threads;
-  int64_t without;  ///< instruction sets that are not used
+  int64_t without;  ///< disabled instruction sets
 };
 
 constexpr int64_t kFromAvx512 = HWY_AVX3 | (HWY_AVX3 - 1), kFromAvx2 = HWY_AVX2 | (HWY_AVX2 - 1);
 
-class NarrowConv : public testing::TestWithParam<Machine> {
+class SmallChannelConv : public testing::TestWithParam<Machine> {
  protected:
   void SetUp() override {
     set_thread_count(GetParam().threads);
@@ -176,7 +176,7 @@ class NarrowConv : public testing::TestWithParam<Machine> {
   }
 };
 
-TEST_P(NarrowConv, GiveTheSums) {
+TEST_P(SmallChannelConv, MatchPlainSums) {
   for (const Convolution& c : kCases) {
     SCOPED_TRACE(text(c));
     const ConvShape s = c.shape();
@@ -184,7 +184,7 @@ TEST_P(NarrowConv, GiveTheSums) {
   }
 }
 
-TEST_P(NarrowConv, KeepNaNToItsSums) {
+TEST_P(SmallChannelConv, KeepNaNLocal) {
   for (const Convolution& c : kCases) {
     SCOPED_TRACE(text(c));
     const ConvShape s = c.shape();
@@ -196,7 +196,7 @@ TEST_P(NarrowConv, KeepNaNToItsSums) {
   }
 }
 
-TEST_P(NarrowConv, AddBoundAndApply) {
+TEST_P(SmallChannelConv, ApplyEpilogues) {
   const ConvShape s = Convolution{19, 3, 11, 6, 7, 3, 3, 1, 1, 1, 1, 1, 1}.shape();
   const Operands at(s);
   const std::vector<float> bias = numbers(s.out_channels, 4);
@@ -227,7 +227,7 @@ TEST_P(NarrowConv, AddBoundAndApply) {
   expect_both(wanted);
 }
 
-TEST_P(NarrowConv, LetNaNPassTheBound) {
+TEST_P(SmallChannelConv, ClampPropagatesNaN) {
   const ConvShape s = Convolution{16, 1, 1, 3, 3, 1, 1}.shape();
   Operands at(s);
   at.x[5] = kNaN;
@@ -237,11 +237,11 @@ TEST_P(NarrowConv, LetNaNPassTheBound) {
   EXPECT_TRUE(std::isnan(forward(DirectConvolution(s), at, epilogue)[5]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, NarrowConv,
+INSTANTIATE_TEST_SUITE_P(Machines, SmallChannelConv,
                          testing::Values(Machine{1, 0}, Machine{2, 0}, Machine{5, 0},
                                          Machine{2, kFromAvx512}, Machine{2, kFromAvx2}));
 
-TEST(BatchConv, SavesTimeForFewChannelsAndManyImages) {
+TEST(ChwnConv, IsChosenForFewChannelsAndManyImages) {
   if (cpu::chwn_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
   const auto shape = [](int64_t batch, int64_t in, int64_t out) {
     return Convolution{batch, in, out, 14, 14, 5, 5}.shape();
@@ -265,7 +265,7 @@ TEST(BatchConv, SavesTimeForFewChannelsAndManyImages) {
   EXPECT_EQ(ChwnConvolution::input_grad_speedup(s), 0);
 }
 
-TEST(RowConv, SavesTimeForFewChannelsAndWideImages) {
+TEST(DirectConv, IsChosenForFewChannelsAndWideImages) {
   if (cpu::chwn_loops().lanes < 8) GTEST_SKIP() << "needs AVX2";
   const auto shape = [](int64_t in, int64_t out, int64_t width) {
     return Convolution{1, in, out, 14, width, 1, 1}.shape();

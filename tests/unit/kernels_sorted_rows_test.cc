@@ -1,4 +1,4 @@
-// Rows of a row-sparse gradient, sorted: those of a table of any size, equal ones in their order.
+// Sorting the entries of a row-sparse gradient: tables of any size, stable for equal rows.
 
 #include "kernels/indexing/sorted_rows.h"
 
@@ -10,7 +10,7 @@
 namespace paddle::cpu {
 namespace {
 
-TEST(SortedRows, AreInTheOrderOfRowsAndThenOfPlaces) {
+TEST(SortedRows, AreSortedByRowThenPosition) {
   for (const int64_t rows : {int64_t{1}, int64_t{7}, int64_t{2048}, int64_t{2049}, int64_t{1} << 30,
                              int64_t{1} << 45, INT64_MAX})
     for (const int64_t count : {0, 1, 2, 1000}) {
@@ -19,7 +19,7 @@ TEST(SortedRows, AreInTheOrderOfRowsAndThenOfPlaces) {
       for (int64_t i = 0; i < count; ++i) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         indices.push_back(static_cast<int64_t>((state >> 1) % static_cast<uint64_t>(rows)));
-        if (i % 3 == 2) indices.back() = indices[static_cast<size_t>(i / 2)];  // some stand twice
+        if (i % 3 == 2) indices.back() = indices[static_cast<size_t>(i / 2)];  // some occur twice
       }
       std::vector<std::byte> scratch(sort_scratch_bytes(count));
       const std::span<const RowEntry> entries =
@@ -49,7 +49,7 @@ TEST(SortedRows, MinusOneIsNoRow) {
   }
 }
 
-TEST(SortedRows, OutsideTheTableAreRefused) {
+TEST(SortedRows, RejectRowsOutsideTheTable) {
   std::vector<std::byte> scratch(sort_scratch_bytes(2));
   for (const int64_t bad : {int64_t{-2}, int64_t{5}, INT64_MIN, INT64_MAX}) {
     const int64_t indices[] = {4, bad};

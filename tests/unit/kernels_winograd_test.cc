@@ -1,5 +1,5 @@
-// Winograd's convolution against sums over the windows in f64: sizes that tiles do not divide,
-// borders, and what is done to the results.
+// Winograd convolution against direct sums in f64: sizes that tiles do not divide, padding, and
+// epilogues.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using cpu::BoundEpilogue;
 using cpu::ConvShape;
 using cpu::Winograd;
 
-/// Windows of 3 x 3, channels last.
+/// 3 x 3 kernels, channels last.
 struct Case {
   int64_t batch, height, width, in, out;
   int64_t top = 1, bottom = 1, left = 1, right = 1;
@@ -38,7 +38,7 @@ struct Case {
   }
 };
 
-/// The sum over the windows, in f64; windows [out, in, planes, 3, 3].
+/// Direct sums in f64; weights are [out, in, planes, 3, 3].
 std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
                          const std::vector<float>& w) {
   const auto sum_at = [&](int64_t n, int64_t p, int64_t r, int64_t c, int64_t k) {
@@ -65,7 +65,7 @@ std::vector<double> sums(const ConvShape& s, const std::vector<float>& x,
   return y;
 }
 
-/// The same bits with weights that were transformed beforehand and in the run.
+/// Prepacked weights and weights transformed in the run must give the same bits.
 std::vector<float> computed(const ConvShape& s, int64_t tile, const void* w,
                             const std::vector<float>& x, const BoundEpilogue& epilogue = {}) {
   std::vector<float> results[2];
@@ -84,7 +84,7 @@ std::vector<float> computed(const ConvShape& s, int64_t tile, const void* w,
   return results[0];
 }
 
-/// As a part of the greatest result.
+/// Relative to the largest result.
 double difference(const std::vector<float>& got, const std::vector<double>& wanted) {
   double most = 0, largest = 0;
   EXPECT_EQ(got.size(), wanted.size());
@@ -98,7 +98,7 @@ double difference(const std::vector<float>& got, const std::vector<double>& want
 
 class Tiles : public testing::TestWithParam<int64_t> {};
 
-TEST_P(Tiles, GiveTheSumsOverTheWindows) {
+TEST_P(Tiles, MatchDirectSums) {
   const Case cases[] = {
       {1, 1, 1, 16, 16},
       {1, 2, 3, 16, 32},
@@ -111,7 +111,7 @@ TEST_P(Tiles, GiveTheSumsOverTheWindows) {
       {1, 4, 5, 16, 16, 7, 0, 0, 9},
       {1, 60, 61, 16, 16},
       {9, 14, 14, 32, 32},
-      // planes, those of the kernel, and planes of padding before and behind
+      // input planes, kernel planes, and padding in front and behind
       {1, 6, 7, 16, 32, 1, 1, 1, 1, 5, 3, 1, 1},
       {2, 9, 5, 32, 16, 1, 0, 2, 1, 4, 2, 0, 0},
       {1, 7, 7, 16, 16, 1, 1, 1, 1, 1, 3, 1, 1},
@@ -130,7 +130,7 @@ TEST_P(Tiles, GiveTheSumsOverTheWindows) {
   }
 }
 
-TEST_P(Tiles, AddBoundAndApply) {
+TEST_P(Tiles, ApplyEpilogues) {
   const ConvShape s = Case{2, 6, 7, 16, 32}.shape();
   const std::vector<float> x = numbers(2 * 6 * 7 * 16, 3), w = numbers(32 * 16 * 9, 4),
                            bias = numbers(32, 5), residual = numbers(2 * 6 * 7 * 32, 6);
@@ -155,7 +155,7 @@ TEST_P(Tiles, AddBoundAndApply) {
   EXPECT_LT(difference(computed(s, GetParam(), w.data(), x, epilogue), wanted), 4e-6);
 }
 
-TEST_P(Tiles, KeepNaNToItsPixels) {
+TEST_P(Tiles, KeepNaNWithinTiles) {
   const ConvShape s = Case{1, 24, 24, 16, 16}.shape();
   std::vector<float> x = numbers(24 * 24 * 16, 7);
   const std::vector<float> w = numbers(16 * 16 * 9, 8);
@@ -185,12 +185,12 @@ TEST_P(Tiles, ReadWeightsAtAnyAddress) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Tiles, testing::Values(2, 4));
 
-TEST(Winograd, IsChosenWhereItSavesTime) {
+TEST(Winograd, IsChosenWhereItIsFaster) {
   if (cpu::vector_bytes() < 32) GTEST_SKIP() << "needs AVX2";
   const auto best = [](const Case& c) { return Winograd::best_tile(c.shape(), false); };
   EXPECT_EQ(best({1, 56, 56, 64, 64}), 4);
   EXPECT_EQ(best({16, 14, 14, 256, 256}), 4);
-  EXPECT_EQ(best({1, 14, 14, 256, 256}), 2);  // weights are read for few tiles
+  EXPECT_EQ(best({1, 14, 14, 256, 256}), 2);  // few tiles per weight
   EXPECT_EQ(best({1, 7, 7, 512, 512}), 0);
   EXPECT_EQ(best({1, 56, 56, 64, 40}), 0);  // channels must fill vectors
   ConvShape s = Case{1, 56, 56, 64, 64}.shape();
