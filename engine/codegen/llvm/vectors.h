@@ -2,7 +2,7 @@
 // Vectors of one element per lane as LLVM values, and what operations do to them. Bools are vectors
 // of one bit; 16-bit floats are held as their bits and converted, never computed with.
 //
-// What is emitted rounds as the loops of kernels/cpu do: no contraction, no reordering, comparisons
+// What is emitted rounds as the loops of kernels/ do: no contraction, no reordering, comparisons
 // that say what NaN gives, and the vector functions of libmvec for the same width.
 
 #include <cstdint>
@@ -50,7 +50,8 @@ class Vectors {
   Value from_memory(Type type, Value v);
   Value to_memory(Type type, Value v);
   Value convert(Type from, Type to, Value v);
-  /// A loop by its name (loops.h of kernels/cpu). Throws std::runtime_error for those unknown here.
+  /// A loop by its name (kernels/elementwise/loops.h). Throws std::runtime_error for those unknown
+  /// here.
   Value apply(const std::string& loop, Type operand, Type result, const std::vector<Value>& x,
               const std::vector<double>& parameters);
 

@@ -214,8 +214,8 @@ std::unique_ptr<Kernel> attention(const KernelRequest& request) {
               C* const row = scores + r * pitch;
               const C top = loops.max(row, visible);
               const double sum = loops.exp_and_sum(row, row, visible, top);
-              sums[r] =
-                  visible == 0 ? C(0) : static_cast<C>(1 / sum);  // without keys the result is 0
+              // Without visible keys the result is 0.
+              sums[r] = visible == 0 ? C(0) : static_cast<C>(1 / sum);
               log_sum[begin + r] = static_cast<C>(static_cast<double>(top) + std::log(sum));
             }
             multiply(PackedProduct<C>{rows, s.value_width, visible, MatrixView<C>{scores, pitch, 1},

@@ -15,8 +15,8 @@ constexpr int64_t kChannels = 16;  // one vector of the widest instruction set
 constexpr int64_t kItem = sizeof(float);
 /// Size of a block's transformed inputs and outputs: the L2 cache of a core.
 constexpr int64_t kBlockBytes = 1 << 20;
-constexpr int64_t kMinBlockTiles =
-    24;  // tiles (over all planes) for which the weights are read once
+/// Tiles (over all planes) for which the weights are read once.
+constexpr int64_t kMinBlockTiles = 24;
 
 int64_t points_of(int64_t tile) { return (tile + 2) * (tile + 2); }
 
@@ -117,14 +117,11 @@ std::shared_ptr<Storage> prepacked_weight(const ConvShape& s, int64_t tile, cons
 int64_t Winograd::best_tile(const ConvShape& s, bool skip_prepack) {
   if (!fits(s)) return 0;
   int64_t best = 0;
-  double clamp_min =
-      0.9 *
-      direct_cost(
-          s,
-          skip_prepack);  // a smaller gain would not justify the memory of the transformed weights
+  // A smaller gain would not justify the memory of the transformed weights.
+  double best_cost = 0.9 * direct_cost(s, skip_prepack);
   for (const int64_t tile : {2, 4})
-    if (const double time = winograd_cost(s, tile, skip_prepack); time < clamp_min) {
-      clamp_min = time;
+    if (const double cost = winograd_cost(s, tile, skip_prepack); cost < best_cost) {
+      best_cost = cost;
       best = tile;
     }
   return best;

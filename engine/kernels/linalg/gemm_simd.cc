@@ -75,8 +75,8 @@ void compute(int64_t k, const T* a, int64_t a_stride, const T* b, const Tile<T>&
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  constexpr int64_t kGroup =
-      3;  // rows that share a pointer, because there are few registers for pointers
+  // Rows that share a pointer, because there are few registers for pointers.
+  constexpr int64_t kGroup = 3;
   const T* group[(kTileRows + kGroup - 1) / kGroup];
   for (int64_t g = 0; g * kGroup < kTileRows; ++g)
     group[g] = a + g * kGroup * (kLeft == Left::kRows ? a_stride : 1);

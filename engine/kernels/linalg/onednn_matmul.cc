@@ -1,5 +1,7 @@
 // matmul and linear as oneDNN primitives, in f32 and bf16.
 
+#include "kernels/linalg/matmul.h"
+
 #include <string_view>
 
 #include "base/serial_scope.h"

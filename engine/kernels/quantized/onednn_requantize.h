@@ -19,8 +19,8 @@ using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
-inline constexpr int32_t kUint8ToInt8Shift =
-    -128;  // turns uint8 into int8, which oneDNN requires on the right side
+/// Turns uint8 into int8, which oneDNN requires on the right side.
+inline constexpr int32_t kUint8ToInt8Shift = -128;
 
 inline std::vector<float> float_values(const Layout& layout) {
   const Array view = cpu::constant_of(layout);

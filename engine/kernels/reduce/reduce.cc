@@ -13,8 +13,7 @@ namespace {
 constexpr int64_t kBlock = 1024;      // elements converted at a time, a multiple of kMaxRunLanes
 constexpr int64_t kMinChunk = 16384;  // elements worth a thread
 constexpr int64_t kMaxChunks = 64;    // upper limit for the number of chunks
-constexpr int64_t kMinRowsPerChunk =
-    16;  // because the accumulators of each chunk are combined at the end
+constexpr int64_t kMinRowsPerChunk = 16;  // chunks are combined at the end
 
 /// Offset of the element with this row-major index over `axes`.
 int64_t offset_of(const std::vector<ReduceSchedule::Axis>& axes, int64_t index) {
