@@ -60,10 +60,10 @@ TEST(Widened, GivesTheNumbersOfFloat32) {
         for (int64_t i = 0; i < a.size(); ++i)
           EXPECT_NEAR(a.number(i), e.number(i), 1e-3 * std::abs(e.number(i)) + 1e-4);
       }
-      int widened = 0;
+      int upcast = 0;
       for (const runtime::Instruction& i : f->prepare(inputs).instructions())
-        widened += i.kernel && i.kernel->implementation().ends_with(" widened");
-      EXPECT_EQ(widened, 2);
+        upcast += i.kernel && i.kernel->implementation().ends_with(" upcast");
+      EXPECT_EQ(upcast, 2);
       // The place of the greatest number that was rounded is a place of it.
       const Array y = got[0].contiguous(), p = got[1].contiguous(), at = got[2].contiguous();
       for (int64_t i = 0; i < p.size(); ++i)

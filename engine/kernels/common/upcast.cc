@@ -93,9 +93,7 @@ class UpcastKernel final : public Kernel {
   }
   size_t scratch_bytes() const override { return bytes_ + inner_->scratch_bytes(); }
   bool reads(size_t i) const override { return !constants_[i] && inner_->reads(i); }
-  std::string implementation() const override {
-    return inner_->implementation() + " upcast_to_float32";
-  }
+  std::string implementation() const override { return inner_->implementation() + " upcast"; }
 
  private:
   static constexpr size_t kMaxArrays = 8;  ///< operands, and results

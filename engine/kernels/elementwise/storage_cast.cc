@@ -197,10 +197,10 @@ std::unique_ptr<Kernel> prepare_storage_cast(const KernelRequest& request) {
   const Layout source = request.operands[0];
   const DType to = request.results[0].dtype;
   if (source.dtype == DType::kString || to == DType::kString)
-    fail(ErrorCode::kUsage, "cast: strings are neither cast nor cast to");
+    fail(ErrorCode::kUsage, "cast: strings cannot be cast");
   if (info(source.dtype).bits < 8 && !source.is_contiguous())
     fail(ErrorCode::kUsage, "cast: ", text(source.dtype),
-         " is read in integer; copy the view first");
+         " must be contiguous; copy the view first");
   const int64_t size = request.results[0].size();
   const int bits = info(to).bits;
   // Each byte is written by one thread.

@@ -23,7 +23,7 @@ FusionReductions::FusionReductions(const Dims& shape, const FusionProgram& progr
     folds_.push_back({{r.operand, r.call.reduction, r.call.form, r.result_type},
                       item_size(r.operand),
                       static_cast<size_t>(r.result)});
-    ensure(folds_.back().reducer.compute == r.operand, "a group's reduction of another type");
+    ensure(folds_.back().reducer.compute == r.operand, "type mismatch in a fused reduction");
   }
   const int64_t size = schedule_.count * schedule_.results;
   if (size == 0) return;

@@ -34,7 +34,7 @@ std::unique_ptr<Kernel> prepare_bincount(const KernelRequest& request) {
     int64_t bins = minlength;
     for (int64_t i = 0; i < size; ++i) {
       const int64_t value = element<int64_t>(load, operands[0], item, i);
-      if (value < 0) fail(ErrorCode::kData, "bincount: x has the negative number ", value);
+      if (value < 0) fail(ErrorCode::kData, "bincount: x must not be negative, found ", value);
       if (value >= (int64_t{1} << 40))
         fail(ErrorCode::kData, "bincount: ", value, " would need too many bins");
       bins = std::max(bins, value + 1);

@@ -16,7 +16,7 @@ namespace {
 template <class F>
 auto visit_element_size(DType dtype, F f) {
   return visit_unsigned_of_size(item_size(dtype), f, [&]() -> decltype(f(uint8_t())) {
-    fail(ErrorCode::kUsage, "no indexing of ", text(dtype));
+    fail(ErrorCode::kUsage, "cannot index tensors of ", text(dtype));
   });
 }
 

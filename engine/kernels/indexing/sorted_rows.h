@@ -40,7 +40,7 @@ inline std::span<const RowEntry> sort_rows(const int64_t* indices, int64_t count
   for (int64_t i = 0; i < count; ++i) {
     if (indices[i] == -1) continue;
     if (indices[i] < 0 || indices[i] >= rows)
-      fail(ErrorCode::kData, "row ", indices[i], " lies outside a table of ", rows, " rows");
+      fail(ErrorCode::kData, "row ", indices[i], " is out of range for a table of ", rows, " rows");
     entries[found++] = {indices[i], i};
     used |= static_cast<uint64_t>(indices[i]);
   }

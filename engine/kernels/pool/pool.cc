@@ -326,7 +326,8 @@ std::unique_ptr<Kernel> prepare_max_pool2d(const KernelRequest& request) {
   const MaxPool2dAttrs attrs(request.attrs);
   PoolShape shape(request.operands[0].shape, request.results[0].shape, attrs.data_format == "NHWC");
   if (request.results[1].present && shape.height * shape.width > INT32_MAX)
-    fail(ErrorCode::kUsage, "max_pool2d: planes of more than 2^31 elements have no int32 mask");
+    fail(ErrorCode::kUsage,
+         "max_pool2d: int32 indices do not fit planes of more than 2^31 elements");
   shape.windows(attrs.kernel_size, attrs.stride, attrs.padding, request.op.name());
   return visit_dtype(request.operands[0].dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

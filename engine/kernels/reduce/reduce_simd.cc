@@ -438,7 +438,7 @@ ReduceLoops integer_loops_of(Reduction reduction) {
 ReduceLoops reduce_loops(Reduction reduction, DType compute) {
   if (compute == DType::kF32 || compute == DType::kF64) {
     ensure(reduction != Reduction::kAll && reduction != Reduction::kAny,
-           "logical reductions read floats as bool");
+           "logical reductions convert floats to bool first");
     return HWY_DYNAMIC_DISPATCH(float_reduce_loops)(reduction, compute == DType::kF64);
   }
   return visit_dtype(compute, [&](auto tag) -> ReduceLoops {
