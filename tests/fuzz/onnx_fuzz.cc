@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/parallel.h"
 #include "fuzz/fuzz_target.h"
-#include "onnx/session.h"
+#include "onnx/graph/session.h"
 
 namespace {
 

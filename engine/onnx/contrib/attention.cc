@@ -1,0 +1,497 @@
+// Attention in the forms of com.microsoft.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "onnx/ops/helpers.h"
+#include "onnx/ops/quantization.h"
+
+namespace paddle::onnx {
+namespace {
+
+/// [batch, steps, heads * size] as [batch, heads, steps, size].
+Tensor heads_of(const Tensor& x, int64_t heads) {
+  return ops::transpose(
+      ops::reshape(x, {x.dim(0), x.dim(1), Dim(heads), floor_divide(x.dim(2), heads)}),
+      {0, 2, 1, 3});
+}
+Tensor joined(const Tensor& y) {
+  return ops::reshape(ops::transpose(y, {0, 2, 1, 3}), {y.dim(0), y.dim(2), y.dim(1) * y.dim(3)});
+}
+
+struct Scores {
+  double scale = 0;  ///< 0: 1 / sqrt(size)
+  double softcap = 0;
+  Tensor bias;     ///< added; may be absent
+  Tensor allowed;  ///< bool; may be absent
+  Tensor sink;     ///< a score per head that takes its part and gives nothing; may be absent
+
+  void add(const Tensor& more) { bias = bias ? bias + more : more; }
+};
+
+double scale_of(const Tensor& q, const Scores& s) {
+  return s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(known_size(q, 3)));
+}
+
+/// What stands for minus infinity, so that a row without any key still has an average.
+double lowest_number(DType dtype) {
+  return dtype == DType::kF16 ? -65504.0
+                              : static_cast<double>(std::numeric_limits<float>::lowest());
+}
+
+/// What softmax is taken of.
+Tensor scored(const Tensor& q, const Tensor& k, const Scores& s) {
+  Tensor x = ops::matmul(q, k, false, true) * scale_of(q, s);
+  if (s.softcap != 0) x = ops::tanh(x / s.softcap) * s.softcap;
+  if (s.bias) x = x + s.bias;
+  if (s.allowed) x = ops::where(s.allowed, x, scalar(lowest_number(x.dtype()), x.dtype()));
+  return x;
+}
+
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Scores& s) {
+  if (!s.bias && !s.allowed && !s.sink && s.softcap == 0) {
+    const auto turned = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
+    return turned(ops::attention(turned(q), turned(k), turned(v), {}, scale_of(q, s)));
+  }
+  const Tensor x = scored(q, k, s);
+  if (!s.sink) return ops::matmul(ops::softmax(x, -1), v);
+  const Tensor sink = ops::expand(ops::reshape(ops::cast(s.sink, x.dtype()), {1, -1, 1, 1}),
+                                  {x.dim(0), x.dim(1), x.dim(2), Dim(1)});
+  return ops::matmul(part(ops::softmax(ops::concat({x, sink}, 3), -1), 3, 0, x.dim(3)), v);
+}
+
+/// Which keys each query may look at: those of the past, and those up to its place behind them. The
+/// last one looks at all, also where there are more keys than queries, as in ONNX Runtime.
+Tensor causal(const Dim& queries, const Dim& keys, const Dim& past) {
+  const Tensor place = ops::unsqueeze(count_up(queries), {1});
+  const Tensor at = ops::unsqueeze(count_up(keys), {0});
+  const Tensor before = ops::less_equal(at, place + dim_value(past, DType::kI64));
+  if (keys.same(queries + past)) return before;
+  return ops::logical_or(before, ops::equal(place, dim_value(queries - 1, DType::kI64)));
+}
+
+Tensor both(const Tensor& a, const Tensor& b) { return a ? ops::logical_and(a, b) : b; }
+
+/// What a mask adds to the scores: `filter` where it forbids a key. It is [batch, keys], [batch,
+/// queries, keys], or a vector of where the keys end, behind which where they begin or (three
+/// times the batch and two) sums of lengths may stand.
+Tensor scores_of_mask(const Tensor& mask, const Dim& batch, const Dim& keys, double filter,
+                      DType dtype) {
+  Tensor kept;
+  if (mask.ndim() == 1) {
+    const Tensor at = ops::reshape(count_up(keys), {1, 1, 1, keys});
+    const auto limits = [&](const Dim& from) {
+      const Tensor taken = ops::cast(part(mask, 0, from, from + batch), DType::kI64);
+      return ops::reshape(taken, {batch, Dim(1), Dim(1), Dim(1)});
+    };
+    kept = ops::less_than(at, limits(0));
+    if (mask.dim(0).equals(batch * 2).value_or(false))
+      kept = ops::logical_and(kept, ops::greater_equal(at, limits(batch)));
+  } else {
+    kept = ops::unsqueeze(ops::greater_equal(mask, integer_scalar(1, mask.dtype())),
+                          mask.ndim() == 2 ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1});
+  }
+  return ops::where(kept, scalar(0, dtype), scalar(filter, dtype));
+}
+
+/// What inputs i (a mask) and j (a bias) and attributes say of scores of q and k, whose first keys
+/// are `past` ones.
+Scores scores_of(const NodeCall& c, const Tensor& q, const Tensor& k, const Dim& past, size_t i,
+                 size_t j) {
+  Scores s;
+  s.scale = c.real("scale", 0);
+  s.bias = c.tensor_or_none(j);
+  if (c.has(i))
+    s.add(scores_of_mask(c.tensor(i), q.dim(0), k.dim(2), c.real("mask_filter_value", -10000),
+                         q.dtype()));
+  if (c.flag("unidirectional", false)) s.allowed = causal(q.dim(2), k.dim(2), past);
+  return s;
+}
+
+/// Attention of queries, keys and values that lie side by side, past ones (input `past`) first.
+Values attention_of(const NodeCall& c, const Tensor& all, size_t mask, size_t past, size_t bias) {
+  const int64_t heads = c.integer("num_heads", 0);
+  c.check(heads > 0, "num_heads is missing");
+  auto sizes = c.integers("qkv_hidden_sizes");
+  const int64_t width = known_size(all, 2);
+  if (sizes.empty()) sizes.assign(3, width / 3);
+  c.check(sizes.size() == 3 && sizes[0] + sizes[1] + sizes[2] == width,
+          "qkv_hidden_sizes do not fit the weight");
+  const Tensor q = heads_of(part(all, 2, 0, sizes[0]), heads);
+  Tensor k = heads_of(part(all, 2, sizes[0], sizes[0] + sizes[1]), heads);
+  Tensor v = heads_of(part(all, 2, sizes[0] + sizes[1], width), heads);
+  const Dim steps = k.dim(2);
+  if (c.has(past)) {
+    const auto before = [&](int64_t i) {
+      return ops::squeeze(part(c.tensor(past), 0, i, i + 1), std::vector<int64_t>{0});
+    };
+    k = ops::concat({before(0), k}, 2);
+    v = ops::concat({before(1), v}, 2);
+  }
+  Values out = {joined(attend(q, k, v, scores_of(c, q, k, k.dim(2) - steps, mask, bias)))};
+  if (c.wants(1)) out.emplace_back(ops::stack({k, v}, 0));
+  return out;
+}
+
+/// Projects to queries, keys and values with one weight.
+Values attention(NodeCall& c) {
+  Tensor all = ops::matmul(c.tensor(0), c.tensor(1));
+  if (c.has(2)) all = all + c.tensor(2);
+  return attention_of(c, all, 3, 4, 5);
+}
+
+/// The same on bytes.
+Values quantized_attention(NodeCall& c) {
+  const Tensor y = product_to_float(c, c.tensor(0), c.tensor_or_none(6), c.tensor(3), 1, 4, 7);
+  return attention_of(c, c.has(2) ? y + c.tensor(2) : y, 5, 8, c.input_count());
+}
+
+/// Where the inputs of attention on queries, keys and values of their own stand.
+struct Places {
+  size_t bias, mask, added, past, length, beams;
+};
+
+/// The keys (or values) that each sample's beam has taken: `from` [batches, beams, steps] names the
+/// beam of its batch at each step but the last.
+Tensor of_beams(const Tensor& cache, const Tensor& from, const Dim& past) {
+  const Dim samples = cache.dim(0);
+  const Tensor sample = ops::unsqueeze(count_up(samples), {1});
+  const Tensor beams = dim_value(from.dim(1), DType::kI64);
+  const Tensor taken =
+      ops::cast(ops::reshape(part(from, 2, 0, past), {samples, past}), DType::kI64);
+  const Tensor first = sample - ops::remainder(sample, beams);
+  const Tensor rows = ops::concat({first + taken, ops::expand(sample, {samples, Dim(1)})}, 1);
+  const Tensor steps = ops::expand(ops::unsqueeze(count_up(past + 1), {0}), rows.shape());
+  const Tensor picked =
+      ops::gather_nd(ops::transpose(cache, {0, 2, 1, 3}), ops::stack({rows, steps}, 2));
+  return ops::transpose(picked, {0, 2, 1, 3});
+}
+
+/// Keys and values may come with heads apart. With a length of the past, the past ones lie in
+/// buffers of a fixed size, into which the new ones are written behind them.
+Values attention_on(NodeCall& c, const Places& at) {
+  const int64_t heads = c.integer("num_heads", 0);
+  c.check(heads > 0, "num_heads is missing");
+  c.check(c.has(1) && c.has(2), "packed queries, keys and values are not supported");
+  Tensor q = c.tensor(0), k = c.tensor(1), v = c.tensor(2);
+  if (c.has(at.bias)) {
+    const Dim width = q.dim(2);
+    const auto bias = [&](const Dim& from, const Dim& to) {
+      return part(c.tensor(at.bias), 0, from, to);
+    };
+    q = q + bias(0, width);
+    if (k.ndim() == 3) k = k + bias(width, width * 2);
+    if (v.ndim() == 3) v = v + bias(width * 2, width * 2 + v.dim(2));
+  }
+  q = heads_of(q, heads);
+  if (k.ndim() == 3) k = heads_of(k, heads);
+  if (v.ndim() == 3) v = heads_of(v, heads);
+  Tensor all_k = k, all_v = v;
+  Dim past = 0;
+  if (c.has(at.past) && c.has(at.length)) {
+    past = c.known_dims(at.length).at(0);
+    const Dim steps = k.dim(2);
+    const auto written = [&](size_t i, const Tensor& now) {
+      const Tensor& cache = c.tensor(i);
+      return ops::concat({part(cache, 2, 0, past), now, part(cache, 2, past + steps, cache.dim(2))},
+                         2);
+    };
+    all_k = written(at.past, k);
+    all_v = written(at.past + 1, v);
+    k = part(all_k, 2, 0, past + steps);
+    v = part(all_v, 2, 0, past + steps);
+    if (c.has(at.beams) && !c.tensor(at.beams).dim(1).equals(1).value_or(false)) {
+      k = of_beams(k, c.tensor(at.beams), past);
+      v = of_beams(v, c.tensor(at.beams), past);
+    }
+  } else if (c.has(at.past)) {
+    past = c.tensor(at.past).dim(2);
+    all_k = k = ops::concat({c.tensor(at.past), k}, 2);
+    all_v = v = ops::concat({c.tensor(at.past + 1), v}, 2);
+  }
+  const Scores scores = scores_of(c, q, k, past, at.mask, at.added);
+  Values out = {joined(attend(q, k, v, scores)), all_k, all_v};
+  if (c.wants(3)) out.emplace_back(scored(q, k, scores));
+  return out;
+}
+
+Values multi_head_attention(NodeCall& c) {
+  return attention_on(c, {.bias = 3, .mask = 4, .added = 5, .past = 6, .length = 8, .beams = 9});
+}
+
+/// For one new step of each sample.
+Values decoder_attention(NodeCall& c) {
+  return attention_on(c, {.bias = 10, .mask = 3, .added = 4, .past = 5, .length = 7, .beams = 9});
+}
+
+/// Rows of a table at `places` [batch, steps], for all heads.
+Tensor angles_at(const Tensor& table, const Tensor& places) {
+  const Tensor taken = ops::index_select(table, ops::reshape(places, Shape{-1}), 0);
+  return ops::reshape(taken, {places.dim(0), Dim(1), places.dim(1), table.dim(1)});
+}
+
+/// The first `width` of x [batch, heads, steps, size] turned; all that the angles are for if it
+/// is 0.
+Tensor turned(const NodeCall& c, const Tensor& x, const Tensor& cosines, const Tensor& sines,
+              bool neighbours, int64_t width) {
+  const int64_t size = known_size(x, 3);
+  if (width == 0) width = 2 * known_size(cosines, 3);
+  c.check(width <= size && width % 2 == 0, "the rotated part of ", width, " does not fit ", size);
+  const Tensor out = ops::rotary_embedding(part(x, 3, 0, width), cosines, sines, neighbours);
+  return width == size ? out : ops::concat({out, part(x, 3, width, size)}, 3);
+}
+
+/// x turned by the angles of `places` [batch, steps].
+Tensor rotated(const NodeCall& c, const Tensor& x, const Tensor& places, const Tensor& cosines,
+               const Tensor& sines, bool neighbours, int64_t width) {
+  return turned(c, x, angles_at(cosines, places), angles_at(sines, places), neighbours, width);
+}
+
+/// x [batch, heads, steps, size], or [batch, steps, heads * size] taken apart.
+Tensor with_heads(const NodeCall& c, const Tensor& x, const Tensor& cosines) {
+  if (x.ndim() != 3) return x;
+  int64_t heads = c.integer("num_heads", 0);
+  if (heads == 0) heads = known_size(x, 2) / (2 * known_size(cosines, 1));
+  c.check(heads > 0, "num_heads is ", heads);
+  return heads_of(x, heads);
+}
+
+/// Each of three rows of places (of time, height and width) has some of the angles: side by side,
+/// or every third one as far as its count reaches.
+Values multimodal_rotary_embedding(NodeCall& c) {
+  const Tensor &in = c.tensor(0), &cosines = c.tensor(2), &sines = c.tensor(3);
+  const Tensor places = ops::cast(c.tensor(1), DType::kI64);
+  const auto counts = c.integers("mrope_section");
+  const int64_t columns = known_size(cosines, 1), layout = c.integer("mrope_layout", 0);
+  c.check(counts.size() == 3 &&
+              std::ranges::all_of(counts, [&](int64_t n) { return n >= 0 && n <= columns; }) &&
+              counts[0] + counts[1] + counts[2] == columns,
+          "mrope_section does not fit ", columns, " angles");
+  c.check(layout == 0 || layout == 1, "unknown mrope_layout ", layout);
+  c.check(places.ndim() == 3 && places.dim(0).equals(3).value_or(true),
+          "position_ids must be [3, batch, steps]");
+  std::array<std::vector<int64_t>, 3> owned = {};
+  for (int64_t i = 0; i < columns; ++i) {
+    size_t row = i < counts[0] ? 0 : i < counts[0] + counts[1] ? 1 : 2;
+    if (layout == 1)
+      row =
+          i % 3 != 0 && i < 3 * counts[static_cast<size_t>(i % 3)] ? static_cast<size_t>(i % 3) : 0;
+    for (size_t k = 0; k < 3; ++k) owned[k].push_back(k == row ? 1 : 0);
+  }
+  const double scale = c.real("scale", 1);
+  const auto angles = [&](const Tensor& table) {
+    Tensor out;
+    for (int64_t k = 2; k >= 0; --k) {
+      const Tensor each =
+          angles_at(table, ops::squeeze(part(places, 0, k, k + 1), std::vector<int64_t>{0}));
+      const Tensor own = integer_vector(owned[static_cast<size_t>(k)], DType::kBool);
+      out = out ? ops::where(own, each, out) : each;
+    }
+    return scale == 1 ? out : out * scale;
+  };
+  const Tensor y = turned(c, with_heads(c, in, cosines), angles(cosines), angles(sines),
+                          c.flag("interleaved", false), c.integer("rotary_embedding_dim", 0));
+  return {in.ndim() == 3 ? joined(y) : y};
+}
+
+/// Places are one start for all, or one number each.
+Values rotary_embedding(NodeCall& c) {
+  const Tensor& in = c.tensor(0);
+  const Tensor &cosines = c.tensor(2), &sines = c.tensor(3);
+  const Tensor x = with_heads(c, in, cosines);
+  Tensor places = ops::cast(c.tensor(1), DType::kI64);
+  if (places.ndim() < 2 || !places.dim(0).equals(x.dim(0)).value_or(true))
+    places = ops::expand(ops::reshape(places, {1, 1}) + ops::unsqueeze(count_up(x.dim(2)), {0}),
+                         {x.dim(0), x.dim(2)});
+  const Tensor y = rotated(c, x, places, cosines, sines, c.flag("interleaved", false),
+                           c.integer("rotary_embedding_dim", 0));
+  return {in.ndim() == 3 ? joined(y) : y};
+}
+
+/// Past and new keys (or values): new ones stand at `places`, which differ by sample, behind the
+/// past and (with `clears`) before zeros, in as many as the cache holds or the sequence has.
+Tensor extended(const Tensor& past, const Tensor& now, const Tensor& places, const Dim& total,
+                bool clears) {
+  if (!past) return now;
+  const Dim length = maximum(past.dim(2), total), room = past.dim(2) + now.dim(2);
+  Tensor base = past;
+  if (!length.same(past.dim(2))) {
+    base = ops::concat({past, ops::full(now.shape(), 0.0, now.dtype())}, 2);
+    if (!length.same(room)) base = part(base, 2, 0, length);
+  }
+  const Tensor each = ops::reshape(places, {now.dim(0), Dim(1), now.dim(2), Dim(1)});
+  if (clears) {
+    const Tensor kept =
+        ops::less_than(ops::reshape(count_up(length), {1, 1, length, 1}), part(each, 2, 0, 1));
+    base = ops::where(kept, base, scalar(0, base.dtype()));
+  }
+  return ops::scatter_along(base, ops::expand(each, now.shape()), now, 2, "assign");
+}
+
+/// Where the inputs of attention whose heads share keys stand, behind queries, keys, values and
+/// what was kept of them.
+struct GroupedPlaces {
+  size_t ends, total, cosines, sines, turns;
+  size_t valid;  ///< how many steps of each sample are no padding, which then stands behind them
+};
+
+/// Attention whose heads share keys and values in groups.
+struct Grouped {
+  Tensor q, k, v;       ///< [batch, heads, steps or keys, size], all heads apart
+  Tensor all_k, all_v;  ///< what is kept
+  Tensor places, at;    ///< of the steps: [batch, steps], [batch, 1, steps, 1]
+  Tensor key_at;        ///< [1, 1, 1, keys]
+};
+
+/// Caches are buffers, whose rest stays as it is, or their rest is cleared; the input `ends` counts
+/// the keys of each sample, or (with `clears`) is the place of the last one.
+Grouped grouped(const NodeCall& c, const GroupedPlaces& inputs, bool clears) {
+  const int64_t heads = c.integer("num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
+  c.check(heads > 0 && kv_heads > 0 && heads % kv_heads == 0, "the numbers of heads do not fit");
+  c.check(c.has(1) == c.has(2) && c.has(3) == c.has(4), "keys must come with values");
+  Tensor q = c.tensor(0), k = c.tensor_or_none(1), v = c.tensor_or_none(2);
+  if (!k) {
+    const int64_t size = known_size(q, 2) / (heads + 2 * kv_heads);
+    const Tensor all = q;
+    q = part(all, 2, 0, heads * size);
+    k = part(all, 2, heads * size, (heads + kv_heads) * size);
+    v = part(all, 2, (heads + kv_heads) * size, (heads + 2 * kv_heads) * size);
+  }
+  q = heads_of(q, heads);
+  k = heads_of(k, kv_heads);
+  v = heads_of(v, kv_heads);
+  const Dim steps = q.dim(2);
+  const Tensor past_k = c.tensor_or_none(3), past_v = c.tensor_or_none(4);
+  // How long the longest sequence is with the new steps. Where all of it is new, padding may stand
+  // behind the last valid step of a sample; else each sample's steps end with that.
+  const Dim total = past_k ? c.known_dims(inputs.total).at(0) : steps;
+  const Tensor count = ops::unsqueeze(count_up(steps), {0});
+  Grouped out;
+  out.places = ops::expand(count, {q.dim(0), steps});
+  const bool counted = c.has(inputs.valid);
+  if (counted || !total.same(steps)) {
+    const auto of_samples = [&](size_t i) {
+      return ops::reshape(ops::cast(c.tensor(i), DType::kI64), {q.dim(0), Dim(1)});
+    };
+    const Tensor valid = counted ? of_samples(inputs.valid) : dim_value(steps, DType::kI64);
+    Tensor start = ops::maximum(of_samples(inputs.ends) + integer_scalar(clears ? 1 : 0) - valid,
+                                integer_scalar(0));
+    if (!counted)
+      start =
+          ops::where(ops::equal(dim_value(total, DType::kI64), valid), integer_scalar(0), start);
+    out.places = start + count;
+  }
+  if (c.flag("do_rotary", false)) {
+    const bool neighbours = c.flag("rotary_interleaved", false);
+    const Tensor turns =
+        c.has(inputs.turns) ? ops::cast(c.tensor(inputs.turns), DType::kI64) : out.places;
+    const Tensor &cosines = c.tensor(inputs.cosines), &sines = c.tensor(inputs.sines);
+    q = rotated(c, q, turns, cosines, sines, neighbours, 0);
+    k = rotated(c, k, turns, cosines, sines, neighbours, 0);
+  }
+  const auto repeated = [&](const Tensor& x) {
+    if (heads == kv_heads) return x;
+    const Shape wide = {x.dim(0), x.dim(1), Dim(heads / kv_heads), x.dim(2), x.dim(3)};
+    return ops::reshape(ops::expand(ops::unsqueeze(x, {2}), wide),
+                        {x.dim(0), Dim(heads), x.dim(2), x.dim(3)});
+  };
+  out.all_k = extended(past_k, k, out.places, total, clears);
+  out.all_v = extended(past_v, v, out.places, total, clears);
+  out.q = q;
+  out.k = repeated(out.all_k);
+  out.v = repeated(out.all_v);
+  const Dim keys = out.all_k.dim(2);
+  out.at = ops::reshape(out.places, {q.dim(0), Dim(1), steps, Dim(1)});
+  out.key_at = ops::reshape(count_up(keys), {1, 1, 1, keys});
+  return out;
+}
+
+Values group_query_attention(NodeCall& c) {
+  c.check(!c.has(14) && !c.has(15), "norms of queries and keys are not supported");
+  const Grouped g =
+      grouped(c, {.ends = 5, .total = 6, .cosines = 7, .sines = 8, .turns = 9, .valid = 16}, true);
+  Scores s;
+  s.scale = c.real("scale", 0);
+  s.softcap = c.real("softcap", 0);
+  s.allowed = ops::less_equal(g.key_at, g.at);
+  if (const int64_t window = c.integer("local_window_size", -1); window > 0)
+    s.allowed = both(s.allowed, ops::less_than(g.at - g.key_at, integer_scalar(window)));
+  s.bias = c.tensor_or_none(10);
+  s.sink = c.tensor_or_none(11);
+  if (!s.sink && c.flag("smooth_softmax", false))
+    s.sink = ops::full({g.q.dim(1)}, 0.0, g.q.dtype());
+  return {joined(attend(g.q, g.k, g.v, s)), g.all_k, g.all_v};
+}
+
+/// Which blocks of keys the blocks of queries look at, [layouts, blocks, blocks], from compressed
+/// rows: inputs 5 (where each row begins) and 6 (the columns).
+Tensor blocks_of(const NodeCall& c) {
+  const Array starts = c.known(5), columns = c.known(6);
+  c.check(starts.ndim() == 2 && columns.ndim() == 2 && starts.shape[0] == columns.shape[0] &&
+              starts.shape[0] > 0 && starts.shape[1] > 1,
+          "block_row_indices ", str(starts.shape), " do not fit block_col_indices ",
+          str(columns.shape));
+  const int64_t layouts = starts.shape[0], blocks = starts.shape[1] - 1, width = columns.shape[1];
+  c.check(blocks <= most_places() / layouts / blocks, "there are too many blocks");
+  Array out = Array::zeros(DType::kBool, {layouts, blocks, blocks});
+  auto* const taken = reinterpret_cast<uint8_t*>(out.storage->data());
+  for (int64_t row = 0; row < layouts * blocks; ++row) {
+    const int64_t layout = row / blocks, at = layout * (blocks + 1) + row % blocks;
+    const int64_t begin = starts.integer(at), end = starts.integer(at + 1);
+    c.check(begin >= 0 && begin <= end && end <= width, "block_row_indices are out of range");
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = columns.integer(layout * width + i);
+      c.check(column >= 0 && column < blocks, "the block ", column, " is out of range");
+      taken[row * blocks + column] = 1;
+    }
+  }
+  return Tensor(out);
+}
+
+/// Each head looks at the blocks of one of some layouts, in turn.
+Values sparse_attention(NodeCall& c) {
+  const Grouped g = grouped(c,
+                            {.ends = 8,
+                             .total = 7,
+                             .cosines = 9,
+                             .sines = 10,
+                             .turns = c.input_count(),
+                             .valid = c.input_count()},
+                            false);
+  const int64_t size = c.integer("sparse_block_size", 0);
+  c.check(size > 0, "sparse_block_size is ", size);
+  const Tensor blocks = blocks_of(c);
+  const int64_t layouts = known_size(blocks, 0), last = known_size(blocks, 1) - 1;
+  const auto block_of = [&](const Tensor& places) {
+    return ops::clip(ops::floor_divide(ops::reshape(places, Shape{-1}), integer_scalar(size)), 0.0,
+                     static_cast<double>(last));
+  };
+  const Dim batch = g.q.dim(0), heads = g.q.dim(1), steps = g.q.dim(2), keys = g.k.dim(2);
+  Tensor seen =
+      ops::index_select(ops::index_select(blocks, block_of(g.key_at), 2), block_of(g.places), 1);
+  seen = ops::transpose(ops::reshape(seen, {Dim(layouts), batch, steps, keys}), {1, 0, 2, 3});
+  seen = ops::index_select(seen, ops::remainder(count_up(heads), integer_scalar(layouts)), 1);
+  Scores s;
+  s.scale = c.real("scale", 0);
+  s.allowed = both(ops::less_equal(g.key_at, g.at), seen);
+  return {joined(attend(g.q, g.k, g.v, s)), g.all_k, g.all_v};
+}
+
+constexpr Operator kOperators[] = {
+    {"Attention", 1, attention},
+    {"QAttention", 1, quantized_attention},
+    {"MultiHeadAttention", 1, multi_head_attention},
+    {"DecoderMaskedMultiHeadAttention", 1, decoder_attention},
+    {"MRotaryEmbedding", 1, multimodal_rotary_embedding},
+    {"GroupQueryAttention", 1, group_query_attention},
+    {"SparseAttention", 1, sparse_attention},
+    {"RotaryEmbedding", 1, rotary_embedding},
+};
+
+}  // namespace
+
+OperatorTable contrib_attention_operators() { return kOperators; }
+
+}  // namespace paddle::onnx

@@ -1,0 +1,587 @@
+// Operators of com.microsoft that generate tokens with the graphs inside them: GreedySearch,
+// Sampling, BeamSearch and WhisperBeamSearch. Their decoders take the tokens since the last call
+// and what they kept (past_*), and give the scores of the next token and what they keep
+// (present_*).
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/limits.h"
+#include "decoding/beam_search.h"
+#include "decoding/logits_processor.h"
+#include "decoding/sampling.h"
+#include "onnx/graph/evaluator.h"
+#include "onnx/ops/helpers.h"
+#include "tensor/interpreter.h"
+
+namespace paddle::onnx {
+namespace {
+
+using decoding::BeamSearch;
+using decoding::SearchOptions;
+using decoding::Tokens;
+using formats::onnx::Graph;
+
+// ---- inputs and attributes ----------------------------------------------------------------------
+
+enum Model : uint8_t { kDecoder, kEncoderDecoder, kTranscriber };
+
+/// Positions of the operator's optional inputs.
+struct InputIndices {
+  static constexpr size_t kNone = SIZE_MAX;
+  size_t num_beams = kNone, num_return_sequences = kNone, length_penalty = kNone,
+         repetition_penalty = kNone, vocab_mask = kNone, prefix_vocab_mask = kNone,
+         attention_mask = kNone, decoder_input_ids = kNone, logits_processor = kNone,
+         temperature = kNone, presence_mask = kNone, seed = kNone;
+};
+constexpr InputIndices kBeamSearchInputs = {.num_beams = 3,
+                                            .num_return_sequences = 4,
+                                            .length_penalty = 5,
+                                            .repetition_penalty = 6,
+                                            .vocab_mask = 7,
+                                            .prefix_vocab_mask = 8,
+                                            .attention_mask = 9,
+                                            .decoder_input_ids = 10,
+                                            .logits_processor = 11};
+constexpr InputIndices kSingleSequenceInputs = {.repetition_penalty = 3,
+                                                .vocab_mask = 4,
+                                                .prefix_vocab_mask = 5,
+                                                .attention_mask = 6,
+                                                .presence_mask = 7,
+                                                .seed = 8};
+
+bool has(const NodeCall& c, size_t place) { return place != InputIndices::kNone && c.has(place); }
+
+int32_t token_attribute(const NodeCall& c, std::string_view name, int64_t otherwise) {
+  const int64_t token = c.integer(name, otherwise);
+  c.check(token >= -1 && token <= INT32_MAX, name, " is ", token);
+  return static_cast<int32_t>(token);
+}
+
+/// The integers of an input of this shape.
+Tokens tokens_of(const NodeCall& c, size_t place, const Dims& shape) {
+  const Array given = c.known(place);
+  c.check(given.shape == shape, "input ", place, " has the shape ", str(given.shape), ", not ",
+          str(shape));
+  const Array tokens = given.cast(DType::kI32).contiguous();
+  return {tokens.data<int32_t>(), tokens.data<int32_t>() + tokens.size()};
+}
+
+/// What the node says; the vocabulary is set once a decoder has given scores.
+SearchOptions options_of(const NodeCall& c, const InputIndices& inputs) {
+  const auto integer = [&](size_t place, int64_t otherwise) {
+    return has(c, place) ? c.known_integer(place) : otherwise;
+  };
+  const auto real = [&](size_t place, double otherwise) {
+    return static_cast<float>(has(c, place) ? c.known_number(place) : otherwise);
+  };
+  SearchOptions o;
+  o.batch = known_size(c.tensor(0), 0);
+  o.max_length = integer(1, 0);
+  o.min_length = integer(2, 0);
+  o.num_beams = integer(inputs.num_beams, 1);
+  o.num_return_sequences = integer(inputs.num_return_sequences, 1);
+  o.eos_token = token_attribute(c, "eos_token_id", -1);
+  o.pad_token = token_attribute(c, "pad_token_id", -1);
+  o.length_penalty = real(inputs.length_penalty, 1);
+  o.repetition_penalty = real(inputs.repetition_penalty, 1);
+  o.temperature = real(inputs.temperature, c.real("temperature", 1));
+  o.presence_penalty = static_cast<float>(c.real("presence_penalty", 0));
+  o.no_repeat_ngram_size = c.integer("no_repeat_ngram_size", 0);
+  o.early_stopping = c.flag("early_stopping", false);
+  o.vocabulary_size = c.integer("vocab_size", -1);
+  c.check(o.batch > 0, "the batch is empty");
+  c.check(o.num_beams >= 1 && o.num_beams <= limits().memory / 64 / o.batch, "num_beams is ",
+          o.num_beams);
+  c.check(o.num_return_sequences >= 1 && o.num_return_sequences <= o.num_beams,
+          "num_return_sequences is ", o.num_return_sequences, ", with ", o.num_beams, " beams");
+  c.check(o.max_length <= limits().memory / 16 / o.rows(), "max_length is ", o.max_length);
+  c.check(o.repetition_penalty > 0, "repetition_penalty is ", o.repetition_penalty);
+  c.check(o.no_repeat_ngram_size >= 0, "no_repeat_ngram_size is ", o.no_repeat_ngram_size);
+  return o;
+}
+
+void set_vocabulary(const NodeCall& c, const InputIndices& inputs, int64_t given,
+                    SearchOptions& o) {
+  if (o.vocabulary_size <= 0) o.vocabulary_size = given;
+  c.check(o.vocabulary_size <= given, "vocab_size is ", o.vocabulary_size,
+          ", but the decoder gives ", given, " scores");
+  if (has(c, inputs.vocab_mask))
+    o.vocabulary_mask = tokens_of(c, inputs.vocab_mask, {o.vocabulary_size});
+  if (has(c, inputs.prefix_vocab_mask))
+    o.prefix_vocabulary_mask = tokens_of(c, inputs.prefix_vocab_mask, {o.batch, o.vocabulary_size});
+  if (has(c, inputs.presence_mask))
+    o.presence_mask = tokens_of(c, inputs.presence_mask, {o.batch, o.vocabulary_size});
+}
+
+// ---- decoders -----------------------------------------------------------------------------------
+
+Tensor matrix(const Tokens& tokens, int64_t rows) {
+  return Tensor(Array::from(tokens, {rows, static_cast<int64_t>(tokens.size()) / rows}));
+}
+
+/// The parts of `axis` at these places.
+Tensor reordered(const Tensor& x, const std::vector<int64_t>& from, int64_t axis) {
+  bool same = known_size(x, axis) == static_cast<int64_t>(from.size());
+  for (size_t i = 0; i < from.size(); ++i) same = same && from[i] == static_cast<int64_t>(i);
+  return same ? x : ops::index_select(x, integer_vector(from), axis);
+}
+
+/// Every sample's part of the first axis for each of its beams.
+Tensor for_beams(const Tensor& x, int64_t beams) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < known_size(x, 0) * beams; ++i) places.push_back(i / beams);
+  return reordered(x, places, 0);
+}
+
+std::vector<Tokens> rows_of(const Tokens& tokens, int64_t rows) {
+  std::vector<Tokens> out;
+  const auto width = static_cast<int64_t>(tokens.size()) / rows;
+  for (int64_t r = 0; r < rows; ++r)
+    out.emplace_back(tokens.begin() + r * width, tokens.begin() + (r + 1) * width);
+  return out;
+}
+
+/// Each row so many times.
+std::vector<Tokens> repeated(const std::vector<Tokens>& rows, int64_t times) {
+  std::vector<Tokens> out;
+  for (const Tokens& row : rows) out.insert(out.end(), static_cast<size_t>(times), row);
+  return out;
+}
+
+Tokens joined(const std::vector<Tokens>& rows) {
+  Tokens out;
+  for (const Tokens& row : rows) out.insert(out.end(), row.begin(), row.end());
+  return out;
+}
+
+Tokens last_of(const std::vector<Tokens>& rows) {
+  Tokens out;
+  for (const Tokens& row : rows) out.push_back(row.back());
+  return out;
+}
+
+/// Graphs that give the scores of the next token.
+class Decoder {
+ public:
+  explicit Decoder(const NodeCall& c) : c_(c) {}
+  virtual ~Decoder() = default;
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  /// The logits [rows or samples, steps, vocabulary] behind `sequences`; `from` tells which row of
+  /// the call before each goes on from.
+  virtual Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) = 0;
+
+ protected:
+  Values run(const Graph& graph, const Values& inputs) const {
+    c_.evaluator().count_turn();
+    const size_t given = inputs.size(), wanted = graph.inputs.size();
+    c_.check(given == wanted, "the graph '", graph.name, "' takes ", wanted, " values, not ",
+             given);
+    return c_.evaluator().run(graph, inputs, c_.scope());
+  }
+  /// What a graph's first call gets for what it kept, with `length` steps along axis `axis`.
+  Value empty_past(const Graph& graph, size_t input, int64_t rows, int64_t rows_axis,
+                   int64_t length, int64_t axis) const {
+    const auto& declared = graph.inputs.at(input).type;
+    c_.check(declared.shape && static_cast<int64_t>(declared.shape->size()) > axis, "the input '",
+             graph.inputs[input].name, "' must declare its shape");
+    Shape shape = *declared.shape;
+    shape[static_cast<size_t>(rows_axis)] = rows;
+    shape[static_cast<size_t>(axis)] = length;
+    for (const Dim& d : shape)
+      c_.check(d.is_constant(), "the input '", graph.inputs[input].name, "' must declare its size ",
+               d);
+    return ops::full(shape, 0.0, declared.dtype.value_or(DType::kF32));
+  }
+  static bool takes(const Graph& graph, std::string_view name) {
+    return std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                       [&](const auto& i) { return i.name == name; });
+  }
+  void refuse_cache_indirection(const Graph& graph) const {
+    c_.check(!takes(graph, "beam_width") && !takes(graph, "cache_indirection"), "the graph '",
+             graph.name, "' keeps its past in the form for GPUs (cache_indirection)");
+  }
+
+  const NodeCall& c_;
+};
+
+/// input_ids, position_ids, attention_mask, past_0, …[, past_sequence_length] -> logits, present_0…
+class PlainDecoder final : public Decoder {
+ public:
+  PlainDecoder(const NodeCall& c, const SearchOptions& o, const Tokens& mask)
+      : Decoder(c), options_(o), graph_(c.graph("decoder")) {
+    refuse_cache_indirection(graph_);
+    c.check(graph_.inputs.size() >= kPast && !graph_.outputs.empty(),
+            "the decoder has too few inputs or outputs");
+    masks_ = repeated(rows_of(mask, o.batch), o.num_beams);
+  }
+
+  Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) override {
+    const bool first = past_.empty();
+    const Graph& graph =
+        first && c_.has_attribute("init_decoder") ? c_.graph("init_decoder") : graph_;
+    const bool shared = takes(graph, "past_sequence_length");
+    const int64_t rows = options_.rows(), length = static_cast<int64_t>(sequences[0].size());
+    const size_t pasts = graph_.outputs.size() - 1;
+    Tokens ids, positions;
+    if (first) {
+      ids = joined(sequences);
+      for (const Tokens& row : sequences) {  // padding has no place, whatever the mask says
+        int32_t at = 0;
+        for (const int32_t id : row) positions.push_back(id == options_.pad_token ? 0 : at++);
+        places_.push_back(at);
+      }
+      for (size_t i = 0; i < pasts; ++i)
+        past_.push_back(
+            empty_past(graph_, kPast + i, rows, 1, shared ? options_.max_length : 0, 3));
+    } else {
+      ids = last_of(sequences);
+      for (int32_t& place : places_) positions.push_back(place++);
+      for (Tokens& mask : masks_) mask.push_back(1);
+      for (Value& past : past_) past = reordered(past.tensor(), from, 1);
+    }
+    Values inputs = {matrix(ids, rows), matrix(positions, rows), matrix(joined(masks_), rows)};
+    inputs.insert(inputs.end(), past_.begin(), past_.end());
+    if (shared) inputs.emplace_back(integer_vector({first ? 0 : length - 1}, DType::kI32));
+    Values outputs = run(graph, inputs);
+    c_.check(outputs.size() == pasts + 1, "the graph '", graph.name, "' gives ", outputs.size(),
+             " values");
+    past_.assign(outputs.begin() + 1, outputs.end());
+    return outputs[0].tensor();
+  }
+
+ private:
+  static constexpr size_t kPast = 3;  ///< the first input that was kept
+
+  const SearchOptions& options_;
+  const Graph& graph_;
+  std::vector<Tokens> masks_;  ///< of each row; those of a sample's rows are equal
+  Tokens places_;              ///< of the next token of each row
+  Values past_;
+};
+
+/// An encoder that also takes the first step, or gives keys and values alone; then
+/// input_ids[, encoder_attention_mask][, encoder_hidden_states], past_*_self…, past_*_cross…
+/// [, past_sequence_length] -> logits, present_*_self….
+class CrossDecoder final : public Decoder {
+ public:
+  CrossDecoder(const NodeCall& c, const SearchOptions& o, Tensor mask)
+      : Decoder(c),
+        options_(o),
+        encoder_(c.graph("encoder")),
+        graph_(c.graph("decoder")),
+        mask_(std::move(mask)) {
+    refuse_cache_indirection(graph_);
+    c.check(!graph_.inputs.empty() && graph_.outputs.size() % 2 == 1,
+            "the decoder must give logits and keys and values");
+  }
+
+  Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) override {
+    Tensor logits;
+    if (!encoded_) logits = encode(sequences);
+    if (logits) return logits;
+    for (size_t i = 0; i < selves(); ++i) self_[i] = reordered(self_[i].tensor(), from, 0);
+    return decode(sequences);
+  }
+
+ private:
+  size_t selves() const { return graph_.outputs.size() - 1; }
+
+  /// The logits of the first step, if the encoder takes it.
+  Tensor encode(const std::vector<Tokens>& sequences) {
+    encoded_ = true;
+    const bool steps = takes(encoder_, "decoder_input_ids");
+    Values inputs = {c_.tensor(0)};
+    if (mask_) inputs.emplace_back(mask_);
+    if (steps) {
+      std::vector<Tokens> starts;
+      for (int64_t s = 0; s < options_.batch; ++s)
+        starts.push_back(sequences[static_cast<size_t>(s * options_.num_beams)]);
+      inputs.emplace_back(matrix(joined(starts), options_.batch));
+    }
+    Values outputs = run(encoder_, inputs);
+    const size_t before = steps ? 2 : 0;
+    c_.check(outputs.size() == before + (steps ? 2 : 1) * selves(), "the encoder gives ",
+             outputs.size(), " values for a decoder that keeps ", selves());
+    const Tensor logits = steps ? outputs[0].tensor() : Tensor();
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (i > 0 || !steps) outputs[i] = for_beams(outputs[i].tensor(), options_.num_beams);
+    if (steps) hidden_ = outputs[1];
+    auto at = outputs.begin() + static_cast<int64_t>(before);
+    if (steps) self_.assign(at, at + static_cast<int64_t>(selves()));
+    cross_.assign(outputs.end() - static_cast<int64_t>(selves()), outputs.end());
+    if (mask_) mask_ = for_beams(mask_, options_.num_beams);
+    if (!steps)
+      for (size_t i = 0; i < selves(); ++i)
+        self_.push_back(empty_past(graph_, first_past() + i, options_.rows(), 0, 0, 2));
+    const int64_t room = options_.max_length;
+    if (takes(graph_, "past_sequence_length"))
+      for (Value& past : self_) {
+        const int64_t length = known_size(past.tensor(), 2);
+        c_.check(length <= room, "max_length is ", room);
+        past = ops::concat({past.tensor(), rest_of(past.tensor(), room - length)}, 2);
+      }
+    return logits;
+  }
+
+  static Tensor rest_of(const Tensor& past, int64_t length) {
+    Shape shape = past.shape();
+    shape[2] = length;
+    return ops::full(shape, 0.0, past.dtype());
+  }
+
+  size_t first_past() const {
+    return 1 + (takes(graph_, "encoder_attention_mask") ? 1 : 0) +
+           (takes(graph_, "encoder_hidden_states") ? 1 : 0);
+  }
+
+  Tensor decode(const std::vector<Tokens>& sequences) {
+    const auto& ids = graph_.inputs[0].type.shape;
+    const bool one = ids && ids->size() == 2 && (*ids)[1].equals(1).value_or(false);
+    Values inputs = {matrix(one ? last_of(sequences) : joined(sequences), options_.rows())};
+    if (takes(graph_, "encoder_attention_mask")) inputs.emplace_back(mask_);
+    if (takes(graph_, "encoder_hidden_states")) inputs.push_back(hidden_);
+    inputs.insert(inputs.end(), self_.begin(), self_.end());
+    inputs.insert(inputs.end(), cross_.begin(), cross_.end());
+    if (takes(graph_, "past_sequence_length"))
+      inputs.emplace_back(
+          integer_vector({static_cast<int64_t>(sequences[0].size()) - 1}, DType::kI32));
+    Values outputs = run(graph_, inputs);
+    self_.assign(outputs.begin() + 1, outputs.end());
+    return outputs[0].tensor();
+  }
+
+  const SearchOptions& options_;
+  const Graph& encoder_;
+  const Graph& graph_;
+  Tensor mask_;
+  Value hidden_;
+  Values self_, cross_;
+  bool encoded_ = false;
+};
+
+// ---- steps --------------------------------------------------------------------------------------
+
+enum class Scale : uint8_t { kLogits, kLogProbabilities };
+
+/// The scores behind the last token, of each row. The first ones tell the size of the vocabulary.
+std::vector<float> last_scores(const NodeCall& c, const Tensor& logits, Scale scale,
+                               SearchOptions& o, const InputIndices& inputs, int64_t step) {
+  const Dims& given = logits.array().shape;
+  c.check(given.size() == 3 && given[1] > 0 && given[2] > 0 &&
+              (given[0] == o.rows() || given[0] == o.batch),
+          "the decoder gives scores of the shape ", str(given), " for ", o.rows(), " rows");
+  if (step == 0) set_vocabulary(c, inputs, given[2], o);
+  c.check(o.vocabulary_size <= given[2], "the decoder gives ", given[2], " scores");
+  const Tensor last = part(logits, 1, given[1] - 1, given[1]);
+  Tensor scores = ops::cast(part(last, 2, 0, o.vocabulary_size), DType::kF32);
+  if (scale == Scale::kLogProbabilities) scores = ops::log_softmax(scores);
+  if (given[0] != o.rows()) scores = for_beams(scores, o.num_beams);
+  const Array all = scores.array().contiguous();
+  return {all.data<float>(), all.data<float>() + all.size()};
+}
+
+/// The kind of graphs inside. Nothing of this can be traced: what is generated decides how long it
+/// takes.
+int64_t begin_search(const NodeCall& c) {
+  if (current_interpreter().traces())
+    throw NeedsValue(ErrorCode::kModel, "tokens are generated as the model runs");
+  return c.integer("model_type", kDecoder);
+}
+
+SearchOptions begin_search_one(const NodeCall& c) {
+  c.check(begin_search(c) == kDecoder, "only decoders (model_type 0) are known");
+  return options_of(c, kSingleSequenceInputs);
+}
+
+/// Ones where `ids` are no padding; `leading`: only that before the first token counts.
+Tokens mask_of(const NodeCall& c, const Tokens& ids, const SearchOptions& o,
+               const InputIndices& inputs, bool leading) {
+  const int64_t width = static_cast<int64_t>(ids.size()) / o.batch;
+  if (has(c, inputs.attention_mask)) return tokens_of(c, inputs.attention_mask, {o.batch, width});
+  Tokens mask;
+  for (const Tokens& row : rows_of(ids, o.batch)) {
+    bool begun = false;
+    for (const int32_t id : row) {
+      begun = begun || id != o.pad_token;
+      mask.push_back((leading ? begun : id != o.pad_token) ? 1 : 0);
+    }
+  }
+  return mask;
+}
+
+Tokens prompts_of(const NodeCall& c, size_t place, const SearchOptions& o) {
+  const Tensor& ids = c.tensor(place);
+  c.check(ids.ndim() == 2, "the tokens must be a matrix");
+  const int64_t width = known_size(ids, 1);
+  c.check(width > 0, "there are no tokens to go on from");
+  c.check(o.max_length > width, "max_length is ", o.max_length, ", but there are ", width,
+          " tokens already");
+  return tokens_of(c, place, {o.batch, width});
+}
+
+/// One row for each sample; `choose` takes the next tokens from the scores.
+template <class Choose>
+Values search_one(NodeCall& c, SearchOptions& o, Choose&& choose) {
+  const Tokens prompts = prompts_of(c, 0, o);
+  PlainDecoder decoder(c, o, mask_of(c, prompts, o, kSingleSequenceInputs, false));
+  std::vector<Tokens> sequences = rows_of(prompts, o.batch);
+  std::vector<int64_t> same(sequences.size());
+  std::iota(same.begin(), same.end(), int64_t{0});
+  std::vector<char> ended(sequences.size(), 0);
+  std::vector<float> scores;
+  const auto all_ended = [&] {
+    return std::all_of(ended.begin(), ended.end(), [](char e) { return e != 0; });
+  };
+  for (int64_t step = 0; static_cast<int64_t>(sequences[0].size()) < o.max_length && !all_ended();
+       ++step) {
+    const Tensor logits = decoder.next(sequences, same);
+    scores = last_scores(c, logits, Scale::kLogits, o, kSingleSequenceInputs, step);
+    decoding::process_logits(o, sequences, step, scores);
+    const Tokens next = choose(std::span(scores));
+    for (size_t r = 0; r < next.size(); ++r) {
+      ended[r] = ended[r] || next[r] == o.eos_token;
+      sequences[r].push_back(ended[r] ? o.pad_token : next[r]);
+    }
+  }
+  for (Tokens& row : sequences) row.resize(static_cast<size_t>(o.max_length), o.pad_token);
+  Array filtered = Array::empty(DType::kF32, {o.batch, o.vocabulary_size});
+  std::copy(scores.begin(), scores.end(), filtered.data<float>());
+  return {matrix(joined(sequences), o.batch), Tensor(filtered)};
+}
+
+Values greedy_search(NodeCall& c) {
+  SearchOptions o = begin_search_one(c);
+  return {search_one(
+      c, o, [&](std::span<float> s) { return decoding::argmax_tokens(s, o.vocabulary_size); })[0]};
+}
+
+Values sampling(NodeCall& c) {
+  SearchOptions o = begin_search_one(c);
+  const int64_t kept = c.integer("min_tokens_to_keep", 0);
+  c.check(kept >= 0, "min_tokens_to_keep is ", kept);
+  decoding::TopPSampler sampler(
+      {.top_p = static_cast<float>(c.real("top_p", 0)),
+       .filter_value = static_cast<float>(c.real("filter_value", -1e20)),
+       .min_tokens_to_keep = kept,
+       .descending = c.flag("custom", false),
+       .seed = static_cast<uint32_t>(
+           has(c, kSingleSequenceInputs.seed) ? c.known_integer(kSingleSequenceInputs.seed) : 0)});
+  return search_one(c, o, [&](std::span<float> s) { return sampler.sample(s, o.vocabulary_size); });
+}
+
+/// The scores of all steps [max_length - start, batch, beams, vocabulary], zeros where there was no
+/// step.
+class Scores {
+ public:
+  void add(const NodeCall& c, const SearchOptions& o, int64_t start,
+           const std::vector<float>& scores) {
+    if (!all_.storage) {
+      const int64_t row = o.rows() * o.vocabulary_size;
+      c.check(o.max_length - start <= limits().memory / 8 / row,
+              "the scores of all steps do not fit into memory");
+      all_ = Array::zeros(DType::kF32,
+                          {o.max_length - start, o.batch, o.num_beams, o.vocabulary_size});
+    }
+    std::copy(scores.begin(), scores.end(), all_.data<float>() + at_);
+    at_ += static_cast<int64_t>(scores.size());
+  }
+  Value value() const { return Tensor(all_); }
+
+ private:
+  Array all_;
+  int64_t at_ = 0;
+};
+
+Values search_beams(NodeCall& c, SearchOptions& o, const InputIndices& inputs, Decoder& decoder,
+                    const Tokens& prompts) {
+  BeamSearch beams(o, repeated(rows_of(prompts, o.batch), o.num_beams));
+  const int64_t begin = beams.length();
+  const DType real =
+      c.has(inputs.length_penalty) ? c.tensor(inputs.length_penalty).dtype() : DType::kF32;
+  Scores steps;
+  for (int64_t step = 0; beams.length() < o.max_length && !beams.done(); ++step) {
+    const Tensor logits = decoder.next(beams.sequences(), beams.parent_rows());
+    auto scores = last_scores(c, logits, Scale::kLogProbabilities, o, inputs, step);
+    decoding::process_logits(o, beams.sequences(), step, scores);
+    beams.advance(scores);
+    if (c.wants(2)) steps.add(c, o, begin, scores);
+  }
+  const BeamSearch::Results best = beams.results();
+  const Array scores = Array::from(best.scores, {o.batch, o.num_return_sequences}).cast(real);
+  const Tensor sequences =
+      ops::reshape(matrix(best.sequences, o.batch * o.num_return_sequences),
+                   Shape{Dim(o.batch), Dim(o.num_return_sequences), Dim(o.max_length)});
+  return {sequences, Tensor(scores),
+          c.wants(2) ? Value(ops::cast(steps.value().tensor(), real)) : Value()};
+}
+
+/// The first tokens of what a decoder behind an encoder gives.
+Tokens start_tokens(const NodeCall& c, const SearchOptions& o) {
+  const int32_t start = token_attribute(c, "decoder_start_token_id", -1);
+  c.check(start >= 0, "decoder_start_token_id is missing");
+  c.check(o.max_length > 1, "max_length is ", o.max_length);
+  return Tokens(static_cast<size_t>(o.batch), start);
+}
+
+Values search_transcription(NodeCall& c, const InputIndices& inputs) {
+  SearchOptions o = options_of(c, inputs);
+  c.check(!c.wants(3) && !c.wants(4), "only sequences and scores are given");
+  c.check(!c.has(13), "extra_decoding_ids are not known");
+  if (has(c, inputs.logits_processor) && c.known_integer(inputs.logits_processor) == 1) {
+    const auto token = [&](const char* name, int32_t otherwise) {
+      return token_attribute(c, name, otherwise);
+    };
+    o.timestamps = {.start_of_transcript = token("decoder_start_token_id", o.eos_token + 1),
+                    .translate = token("translate_token_id", 50358),
+                    .transcribe = token("transcribe_token_id", 50359),
+                    .start_of_lm = token("start_of_lm_token_id", o.eos_token + 105),
+                    .no_timestamps = token("no_timestamps_token_id", o.eos_token + 106),
+                    .first_timestamp = token("beginning_timestamp_token_id", o.eos_token + 107)};
+  }
+  const Tokens prompts = has(c, inputs.decoder_input_ids)
+                             ? prompts_of(c, inputs.decoder_input_ids, o)
+                             : start_tokens(c, o);
+  CrossDecoder decoder(c, o, Tensor());
+  return search_beams(c, o, inputs, decoder, prompts);
+}
+
+Values beam_search(NodeCall& c) {
+  const int64_t model = begin_search(c);
+  if (model == kTranscriber) return search_transcription(c, kBeamSearchInputs);
+  SearchOptions o = options_of(c, kBeamSearchInputs);
+  if (model == kDecoder) {
+    const Tokens prompts = prompts_of(c, 0, o);
+    PlainDecoder decoder(c, o, mask_of(c, prompts, o, kBeamSearchInputs, false));
+    return search_beams(c, o, kBeamSearchInputs, decoder, prompts);
+  }
+  c.check(model == kEncoderDecoder, "model_type is ", model);
+  const Tensor& ids = c.tensor(0);
+  c.check(ids.ndim() == 2, "the tokens must be a matrix");
+  const Tokens source = tokens_of(c, 0, {o.batch, known_size(ids, 1)});
+  CrossDecoder decoder(c, o, matrix(mask_of(c, source, o, kBeamSearchInputs, true), o.batch));
+  return search_beams(c, o, kBeamSearchInputs, decoder, start_tokens(c, o));
+}
+
+Values whisper_beam_search(NodeCall& c) {
+  begin_search(c);
+  InputIndices inputs = kBeamSearchInputs;
+  inputs.attention_mask = InputIndices::kNone;
+  inputs.temperature = 14;
+  return search_transcription(c, inputs);
+}
+
+constexpr Operator kOperators[] = {
+    {"BeamSearch", 1, beam_search},
+    {"GreedySearch", 1, greedy_search},
+    {"Sampling", 1, sampling},
+    {"WhisperBeamSearch", 1, whisper_beam_search},
+};
+
+}  // namespace
+
+OperatorTable contrib_generation_operators() { return kOperators; }
+
+}  // namespace paddle::onnx

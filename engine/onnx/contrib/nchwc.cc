@@ -1,0 +1,107 @@
+// The domain com.microsoft.nchwc: convolutions and pools over blocks of channels, which ONNX
+// Runtime's optimiser writes at its last level. Only the weights of a file lie in blocks; values do
+// between two operators alone, so they are taken as [batch, channels, rows, columns] whose channels
+// are filled up with zeros to whole blocks.
+
+#include "onnx/graph/evaluator.h"
+#include "onnx/ops/conv.h"
+#include "onnx/ops/helpers.h"
+
+namespace paddle::onnx {
+namespace {
+
+constexpr std::string_view kDomain = "com.microsoft.nchwc";
+
+/// How many channels a block has is not in the file: it is what suits the machine that wrote it.
+int64_t block_of_machine() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") ? 16 : 8;
+#else
+  return 16;
+#endif
+}
+
+/// What the sizes of the weights tell of it, and else this machine's.
+int64_t block_size(const NodeCall& c) {
+  return *c.evaluator().prepared<int64_t>(c.node(), [&] {
+    const formats::onnx::Graph& graph = c.evaluator().model().graph;
+    std::map<std::string_view, int64_t> groups;  // by the names of weights
+    for (const auto& node : graph.nodes)
+      if (node.domain == kDomain && node.op_type == "Conv" && node.inputs.size() > 1) {
+        const auto* group = node.find("group");
+        groups[node.inputs[1]] = group ? group->i : 1;
+      }
+    for (const auto& t : graph.initializers) {
+      const auto found = groups.find(t.name);
+      if (found == groups.end() || t.shape.size() != 4) continue;
+      const int64_t out = t.shape[0], in = t.shape[1];
+      if (out % 16 != 0 || (found->second == 1 && in > 16 && in % 16 != 0)) return int64_t{8};
+      if (found->second == 1 && in > 8 && in % 8 != 0) return int64_t{16};
+    }
+    return block_of_machine();
+  });
+}
+
+Values reorder_input(NodeCall& c) {
+  Tensor x = c.tensor(0);
+  c.check(x.ndim() == 4, "the input is ", x.type(), ", its rank must be 4");
+  if (c.flag("channels_last", false)) x = permuted(x, {0, 3, 1, 2});
+  const int64_t block = block_size(c), channels = known_size(x, 1);
+  const int64_t missing = (block - channels % block) % block;
+  if (missing == 0) return {x};
+  Shape shape = x.shape();
+  shape[1] = missing;
+  return {ops::concat({x, ops::full(shape, 0.0, x.dtype())}, 1)};
+}
+
+Values reorder_output(NodeCall& c) {
+  const int64_t channels = c.integer("channels", 0);
+  Tensor y = c.tensor(0);
+  c.check(y.ndim() == 4, "the input is ", y.type(), ", its rank must be 4");
+  c.check(channels > 0 && channels <= known_size(y, 1), channels, " channels are not in ",
+          y.type());
+  if (channels != known_size(y, 1)) y = part(y, 1, 0, channels);
+  return {c.flag("channels_last", false) ? permuted(y, {0, 2, 3, 1}) : y};
+}
+
+/// Weights [out, in, rows, columns] that lie as [out / block, in / block, rows, columns, in of the
+/// block, out of the block]; without blocks of `in` where the input has less than one, or each
+/// group is one channel.
+Tensor weights_of_blocks(const NodeCall& c) {
+  const Array blocked = c.known(1);
+  c.check(blocked.shape.size() == 4 && blocked.dtype == DType::kF32, "the weight is ",
+          text(blocked.dtype), " of rank ", blocked.shape.size());
+  const int64_t block = block_size(c), out = blocked.shape[0], in = blocked.shape[1];
+  const bool whole = c.integer("group", 1) == 1 ? in >= block : in > 1;
+  const int64_t inner = whole ? block : 1, places = blocked.shape[2] * blocked.shape[3];
+  c.check(out % block == 0 && in % inner == 0, "weights of ", out, " times ", in,
+          " channels are not in blocks of ", block);
+  Array plain = Array::empty(DType::kF32, blocked.shape);
+  const float* from = blocked.data<float>();
+  float* to = plain.data<float>();
+  for (int64_t o = 0; o < out; o += block)
+    for (int64_t i = 0; i < in; i += inner)
+      for (int64_t place = 0; place < places; ++place)
+        for (int64_t k = 0; k < inner; ++k)
+          for (int64_t j = 0; j < block; ++j) to[((o + j) * in + i + k) * places + place] = *from++;
+  return Tensor(plain);
+}
+
+Values conv(NodeCall& c) { return {fused_convolution(c, c.tensor(0), weights_of_blocks(c))}; }
+
+constexpr Operator kOperators[] = {
+    {"ReorderInput", 1, reorder_input},
+    {"ReorderOutput", 1, reorder_output},
+    {"Conv", 1, conv},
+    {"MaxPool", 1, max_pool_rule},
+    {"AveragePool", 1, average_pool_rule},
+    {"GlobalMaxPool", 1, global_max_pool_rule},
+    {"GlobalAveragePool", 1, global_average_pool_rule},
+    {"Upsample", 1, upsample_blocks_rule},
+};
+
+}  // namespace
+
+OperatorTable contrib_nchwc_operators() { return kOperators; }
+
+}  // namespace paddle::onnx

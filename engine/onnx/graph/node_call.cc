@@ -1,0 +1,149 @@
+#include "onnx/graph/node_call.h"
+
+#include "onnx/graph/evaluator.h"
+
+namespace paddle::onnx {
+
+using formats::onnx::AttributeKind;
+
+const Value& NodeCall::value(size_t i) const {
+  if (!has(i)) refuse("input ", i, " is missing");
+  return inputs_[i];
+}
+
+Tensors NodeCall::tensors() const {
+  Tensors out;
+  for (size_t i = 0; i < inputs_.size(); ++i) out.push_back(tensor(i));
+  return out;
+}
+
+Array NodeCall::known(size_t i) const {
+  const Value& v = value(i);
+  if (!v.is_known())
+    throw NeedsValue(ErrorCode::kModel, str("the value of '", node_.inputs[i], "' is not known"));
+  return v.tensor().array().contiguous();
+}
+
+Shape NodeCall::known_dims(size_t i) const {
+  constexpr size_t kMostDims = 1024;
+  const auto given = value(i).dims();
+  const Shape dims = given ? *given : to_shape(known_integers(i));
+  check(dims.size() <= kMostDims, "input ", i, " holds ", dims.size(),
+        " sizes; no tensor has more than ", kMostDims, " axes");
+  return dims;
+}
+
+std::vector<int64_t> NodeCall::known_integers(size_t i) const {
+  const Array a = known(i);
+  check(is_integer(a.dtype), "input ", i, " must hold integers, not ", paddle::text(a.dtype));
+  check(a.size() <= int64_t{1} << 24, "input ", i, " has too many elements");
+  std::vector<int64_t> out;
+  for (int64_t k = 0; k < a.size(); ++k) out.push_back(a.integer(k));
+  return out;
+}
+
+int64_t NodeCall::known_integer(size_t i) const {
+  const auto all = known_integers(i);
+  check(all.size() == 1, "input ", i, " must hold one number, not ", all.size());
+  return all[0];
+}
+
+double NodeCall::known_number(size_t i) const {
+  const Array a = known(i);
+  check(a.size() == 1, "input ", i, " must hold one number, not ", a.size());
+  return a.number(0);
+}
+
+std::string NodeCall::known_string(size_t i) const {
+  const StringArray& s = value(i).strings();
+  check(s.items.size() == 1, "input ", i, " must hold one string, not ", s.items.size());
+  return s.items[0];
+}
+
+const NodeCall::Attribute* NodeCall::find(std::string_view name) const {
+  const Attribute* a = node_.find(name);
+  return a && !a->reference.empty() ? scope_.attribute(a->reference) : a;
+}
+
+int64_t NodeCall::integer(std::string_view name, int64_t otherwise) const {
+  const Attribute* a = find(name);
+  if (!a) return otherwise;
+  check(a->kind == AttributeKind::kInt, "the attribute '", name, "' must be an integer");
+  return a->i;
+}
+
+double NodeCall::real(std::string_view name, double otherwise) const {
+  const Attribute* a = find(name);
+  if (!a) return otherwise;
+  if (a->kind == AttributeKind::kInt) return static_cast<double>(a->i);
+  check(a->kind == AttributeKind::kFloat, "the attribute '", name, "' must be a number");
+  return static_cast<double>(a->f);
+}
+
+std::string NodeCall::word(std::string_view name, const std::string& otherwise) const {
+  const Attribute* a = find(name);
+  if (!a) return otherwise;
+  check(a->kind == AttributeKind::kString, "the attribute '", name, "' must be a string");
+  return a->s;
+}
+
+std::vector<int64_t> NodeCall::integers(std::string_view name,
+                                        std::vector<int64_t> otherwise) const {
+  const Attribute* a = find(name);
+  if (!a) return otherwise;
+  if (a->kind == AttributeKind::kInt) return {a->i};
+  check(a->kind == AttributeKind::kInts, "the attribute '", name, "' must be a list of integers");
+  return a->ints;
+}
+
+std::vector<double> NodeCall::reals(std::string_view name, std::vector<double> otherwise) const {
+  const Attribute* a = find(name);
+  if (!a) return otherwise;
+  check(a->kind == AttributeKind::kFloats, "the attribute '", name, "' must be a list of numbers");
+  return {a->floats.begin(), a->floats.end()};
+}
+
+std::vector<std::string> NodeCall::words(std::string_view name) const {
+  const Attribute* a = find(name);
+  return a ? a->strings : std::vector<std::string>{};
+}
+
+const formats::onnx::Graph& NodeCall::graph(std::string_view name) const {
+  const Attribute* a = find(name);
+  check(a && !a->graphs.empty(), "the attribute '", name, "' must be a graph");
+  return *a->graphs[0];
+}
+
+DType NodeCall::dtype(std::string_view name, DType otherwise) const {
+  const Attribute* a = find(name);
+  if (!a || a->i == 0) return otherwise;
+  const auto dtype = formats::onnx::dtype_of_number(a->i);
+  check(dtype.has_value(), "the element type ", a->i, " is not supported");
+  return *dtype;
+}
+
+std::optional<std::vector<int64_t>> NodeCall::axes(size_t i, std::string_view name) const {
+  if (has(i)) return known_integers(i);
+  if (has_attribute(name)) return integers(name);
+  return std::nullopt;
+}
+
+int64_t NodeCall::axis(int64_t axis, int64_t rank) const {
+  check(axis >= -rank && axis < rank, "axis ", axis, " is out of range for rank ", rank);
+  return axis < 0 ? axis + rank : axis;
+}
+
+void NodeCall::same_types(std::initializer_list<size_t> inputs) const {
+  std::optional<size_t> first;
+  for (const size_t i : inputs) {
+    if (!has(i)) continue;
+    if (first)
+      check(value(i).dtype() == value(*first).dtype(), "inputs ", *first, " and ", i, " are ",
+            paddle::text(value(*first).dtype()), " and ", paddle::text(value(i).dtype()),
+            ", where one type is needed");
+    else
+      first = i;
+  }
+}
+
+}  // namespace paddle::onnx

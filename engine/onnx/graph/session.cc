@@ -1,0 +1,238 @@
+#include "onnx/graph/session.h"
+
+#include <algorithm>
+
+#include "base/strict.h"
+#include "ir/tracer.h"
+#include "onnx/graph/constant_folding.h"
+#include "onnx/graph/partitions.h"
+#include "ops/call.h"
+#include "passes/passes.h"
+#include "runtime/compile.h"
+#include "runtime/execute.h"
+
+namespace paddle::onnx {
+
+using formats::onnx::ValueInfo;
+using formats::onnx::ValueType;
+
+namespace {
+
+constexpr size_t kMaxCompiled = 8;
+
+/// What a graph gives must be of the types that it declares.
+void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const ValueType& type = declared[i].type;
+    const bool tensor = found[i].is_tensor() || found[i].kind() == Value::Kind::kStrings;
+    if (type.kind == ValueType::Kind::kTensor && type.dtype && tensor &&
+        found[i].dtype() != *type.dtype)
+      fail(ErrorCode::kModel, "the output '", declared[i].name, "' is ", found[i].text(),
+           ", the model declares ", type);
+  }
+}
+
+}  // namespace
+
+Session::Session(const std::string& path, SessionOptions options)
+    : opened_(open_model(path, options.given)),
+      evaluator_(std::make_unique<Evaluator>(*opened_.model)),
+      options_(std::move(options)),
+      profile_(options_.profile.get()) {
+  runtime::register_backends();
+  evaluator_->use_profile(&profile_);
+  if (options_.mode == Mode::kEager) return;
+  auto sections = std::make_unique<Sections>(*evaluator_, options_);
+  sections_ = sections.get();
+  evaluator_->use_sections(std::move(sections));
+}
+
+std::vector<std::string> Session::fallbacks() const {
+  std::vector<std::string> out;
+  if (!fallback_.empty())
+    out.push_back("the graph does not run as one plan, but in sections: " + fallback_);
+  if (sections_)
+    for (const std::string& failure : sections_->failures())
+      out.push_back("a section of the graph runs node by node: " + failure);
+  return out;
+}
+
+int64_t Session::parameter_count() const {
+  int64_t count = 0;
+  for (const auto& t : model().graph.initializers)
+    if (is_float(t.dtype)) count += element_count(std::span<const int64_t>(t.shape));
+  return count;
+}
+
+std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& types) const {
+  auto function = std::make_shared<ir::Function>("predict");
+  ir::Tracer tracer(*function);
+  Values given;
+  for (size_t i = 0; i < types.size(); ++i)
+    given.emplace_back(tracer.input({ir::PortKind::kValue, inputs()[i].name}, types[i]));
+  const Tensor random = tracer.input({ir::PortKind::kRandom, "random"}, {DType::kU64, {Dim(2)}});
+  const InterpreterScope scope(tracer);
+  Folding folding;
+  const InterpreterScope folding_scope(folding);
+  const RandomScope random_scope(random);
+  Evaluator evaluator(model());
+  const Values results = evaluator.run(opened_.arguments(given));
+  check_outputs(outputs(), results);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].is_tensor())
+      throw NeedsValue(ErrorCode::kModel, "the output is " + results[i].text());
+    tracer.output({ir::PortKind::kValue, outputs()[i].name}, results[i].tensor());
+  }
+  bool draws = false;
+  ir::for_each_operation(function->body,
+                         [&](const ir::Operation& o) { draws = draws || o.op->has(kRandom); });
+  if (!draws) {
+    function->inputs.pop_back();
+    function->body.arguments.pop_back();
+  }
+  return function;
+}
+
+Session::Compiled Session::attempt(const std::vector<TensorType>& types) const {
+  Compiled out;
+  out.types = types;
+  try {
+    out.executable = executable_of(trace(types), options_);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kDevice) throw;
+    if (e.code() == ErrorCode::kInternal && internal_errors_are_fatal()) throw;
+    out.failure = e.what();  // node by node it may still run, or say better what is wrong
+  }
+  return out;
+}
+
+Session::Compiled* Session::compiled_for(const Values& inputs) {
+  if (options_.mode != Mode::kAutomatic) return nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].is_tensor() || inputs[i].dtype() == DType::kString) {
+      fallback_ = str("the input '", this->inputs()[i].name, "' is ", inputs[i].text());
+      return nullptr;
+    }
+  const auto fits = [&](const Compiled& c) {
+    return std::equal(inputs.begin(), inputs.end(), c.types.begin(), c.types.end(),
+                      [](const Value& v, const TensorType& type) {
+                        return same_type({v.dtype(), v.shape()}, type);
+                      });
+  };
+  for (auto it = by_shape_.begin(); it != by_shape_.end(); ++it)
+    if (fits(*it)) {
+      by_shape_.splice(by_shape_.begin(), by_shape_, it);
+      return planned(*it);
+    }
+  if (!symbolic_tried_) {
+    symbolic_tried_ = true;
+    const auto declared = opened_.input_types();
+    if (declared.size() == inputs.size())
+      if (Compiled compiled = attempt(declared); compiled.executable)
+        symbolic_ = std::make_unique<Compiled>(std::move(compiled));
+  }
+  return symbolic_ ? planned(*symbolic_) : compile_for_shapes(inputs);
+}
+
+Session::Compiled* Session::planned(Compiled& compiled) {
+  fallback_ = compiled.failure;
+  return compiled.executable ? &compiled : nullptr;
+}
+
+Session::Compiled* Session::compile_for_shapes(const Values& inputs) {
+  std::vector<TensorType> types;
+  for (const Value& v : inputs) types.push_back({v.dtype(), v.shape()});
+  by_shape_.push_front(attempt(types));
+  if (by_shape_.size() > kMaxCompiled) by_shape_.pop_back();
+  return planned(by_shape_.front());
+}
+
+std::vector<Array> Session::arrays_for(const ir::Function& function, const Values& inputs) const {
+  std::vector<Array> arrays;
+  size_t next = 0;
+  for (const ir::Port& port : function.inputs)
+    arrays.push_back(port.kind == ir::PortKind::kRandom
+                         ? Array::from<uint64_t>({seed_, step_}, {2})
+                         : inputs[next++].tensor().array().contiguous());
+  return arrays;
+}
+
+Session::Compiled* Session::fitting(const Values& inputs) {
+  Compiled* compiled = compiled_for(inputs);
+  if (compiled) held_ = arrays_for(compiled->executable->function(), inputs);
+  if (!compiled || compiled != symbolic_.get()) return compiled;
+  // Sizes that the file names differently are taken as equal where they meet. Where they are not (a
+  // size of 1 is repeated), or sizes of one name differ, the plan is for these shapes alone. What
+  // else does not fit is the file's fault.
+  try {
+    compiled->executable->prepare(held_);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kUsage) fail(ErrorCode::kModel, e.message());
+    if (e.code() != ErrorCode::kData) throw;
+    compiled = compile_for_shapes(inputs);
+    if (compiled) held_ = arrays_for(compiled->executable->function(), inputs);
+  }
+  return compiled;
+}
+
+void Session::check_inputs(const Values& inputs) const {
+  ensure(inputs.size() == opened_.inputs.size(), "ONNX session: input count");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueType& type = opened_.inputs[i].type;
+    const Value& v = inputs[i];
+    const auto refuse = [&] {
+      fail(ErrorCode::kData, "input '", opened_.inputs[i].name, "' is ", v.text(),
+           ", the model takes ", type);
+    };
+    if (type.kind != ValueType::Kind::kTensor) continue;
+    if (!v.is_tensor() && v.kind() != Value::Kind::kStrings) refuse();
+    if (type.dtype && v.dtype() != *type.dtype) refuse();
+    if (!type.shape) continue;
+    const Shape shape = v.shape();
+    if (shape.size() != type.shape->size()) refuse();
+    for (size_t d = 0; d < shape.size(); ++d)
+      if ((*type.shape)[d].is_constant() && !(*type.shape)[d].same(shape[d])) refuse();
+  }
+}
+
+Values Session::run_eagerly(const Values& inputs, double* flops) {
+  CheckedExecutor eager(profile_, flops != nullptr);
+  if (sections_) sections_->count_flops(flops);
+  const InterpreterScope scope(eager);
+  const RandomScope random(Tensor(Array::from<uint64_t>({seed_, step_}, {2})));
+  Values results = evaluator_->run(opened_.arguments(inputs));
+  check_outputs(outputs(), results);
+  if (flops) *flops += eager.flops();
+  if (sections_) sections_->count_flops(nullptr);
+  return results;
+}
+
+Values Session::run(const Values& inputs) {
+  check_inputs(inputs);
+  ++step_;
+  Compiled* const compiled = fitting(inputs);
+  if (!compiled) {
+    Values results = run_eagerly(inputs);
+    for (Value& v : results)
+      if (v.is_tensor()) v = Value(Tensor(v.tensor().array().contiguous()));
+    return results;
+  }
+  Values results;
+  try {
+    for (const Array& a : compiled->executable->run(held_)) results.emplace_back(Tensor(a));
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+    fail(ErrorCode::kModel, e.message());  // the caller's inputs fit: the file is to blame
+  }
+  return results;
+}
+
+double Session::flops(const Values& inputs) {
+  Compiled* const compiled = fitting(inputs);
+  if (compiled) return compiled->executable->prepare(held_).flops();
+  double flops = 0;
+  run_eagerly(inputs, &flops);
+  return flops;
+}
+
+}  // namespace paddle::onnx

@@ -1,0 +1,16 @@
+#pragma once
+// Strings in the operators that move or compare elements whatever they are: the rules of these know
+// numbers only and are given, for strings, the places of these in their order.
+
+#include "onnx/graph/node_call.h"
+
+namespace paddle::onnx {
+
+/// Whether the node is of such an operator and has strings among its inputs.
+bool moves_strings(const formats::onnx::Node& node, const Values& inputs);
+
+/// What its rule gives; NeedsValue while tracing if that is not known.
+Values move_strings(const Operator& op, const formats::onnx::Node& node, int64_t opset,
+                    const Values& inputs, Evaluator& evaluator, const Scope& scope);
+
+}  // namespace paddle::onnx

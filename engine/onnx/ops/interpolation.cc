@@ -1,0 +1,109 @@
+#include "onnx/ops/interpolation.h"
+
+#include "onnx/ops/helpers.h"
+
+namespace paddle::onnx {
+namespace {
+
+constexpr size_t kMaxTaps = 4096;  // places that give one point
+
+/// What one axis contributes: neighbours as integer places, and their weights.
+struct AxisTaps {
+  Tensors places, weights;
+};
+
+Tensor reflected(const Tensor& x, double low, double high) {
+  const double span = high - low;
+  if (span <= 0) return ops::full_like(x, 0.0);
+  const Tensor phase = ops::remainder(x - low, scalar(2 * span, x.dtype()));
+  return ops::where(ops::greater_than(phase, scalar(span, x.dtype())), 2 * span - phase, phase) +
+         low;
+}
+
+Tensor cubic_weight(const Tensor& distance) {
+  constexpr double a = -0.75;
+  const Tensor x = ops::abs(distance), x2 = x * x, x3 = x2 * x;
+  const Tensor near = x3 * (a + 2) - x2 * (a + 3) + 1.0;
+  const Tensor far = x3 * a - x2 * (5 * a) + x * (8 * a) - 4 * a;
+  const Tensor outer =
+      ops::where(ops::less_than(x, scalar(2, x.dtype())), far, scalar(0, x.dtype()));
+  return ops::where(ops::less_equal(x, scalar(1, x.dtype())), near, outer);
+}
+
+AxisTaps taps_of(const Tensor& in, int64_t size, const SampleOptions& o) {
+  const auto last = static_cast<double>(size - 1);
+  const double low = o.align_corners ? 0 : -0.5, high = o.align_corners ? last : last + 0.5;
+  Tensor x = o.mode == "nearest" ? ops::round(in) : in;
+  // The neighbours of a cubic point are held inside one by one.
+  if (o.padding == "border" && o.mode != "cubic") x = ops::clip(x, 0.0, last);
+  if (o.padding == "reflection") {
+    const Tensor outside = ops::logical_or(ops::less_than(x, scalar(low, x.dtype())),
+                                           ops::greater_than(x, scalar(high, x.dtype())));
+    x = ops::where(outside, reflected(x, low, high), x);
+    if (o.mode == "nearest") x = ops::trunc(x);
+  }
+  // Far or undefined coordinates must not leave the integers.
+  x = ops::clip(ops::where(ops::isnan(x), scalar(-8, x.dtype()), x), -16.0, last + 16);
+  const Tensor base = ops::floor(x);
+  AxisTaps taps;
+  const int first = o.mode == "cubic" ? -1 : 0;
+  const int count = o.mode == "cubic" ? 4 : o.mode == "linear" ? 2 : 1;
+  for (int k = first; k < first + count; ++k) {
+    Tensor place = base + static_cast<double>(k);
+    Tensor weight;
+    if (o.mode == "linear") weight = 1.0 - ops::abs(x - place);
+    if (o.mode == "cubic") weight = cubic_weight(x - place);
+    if (o.padding == "zeros") {
+      const Tensor inside = ops::logical_and(ops::greater_equal(place, scalar(0, x.dtype())),
+                                             ops::less_equal(place, scalar(last, x.dtype())));
+      const Tensor kept = ops::cast(inside, x.dtype());
+      weight = weight ? weight * kept : kept;
+    } else if (o.padding == "reflection") {
+      place = ops::trunc(reflected(place, low, high));
+    }
+    taps.places.push_back(ops::cast(ops::clip(place, 0.0, last), DType::kI64));
+    taps.weights.push_back(weight);
+  }
+  return taps;
+}
+
+}  // namespace
+
+Tensor sample(const Tensor& x, const Tensors& coordinates, const SampleOptions& options) {
+  const size_t rank = coordinates.size();
+  const Dim batch = x.dim(0), channels = x.dim(1), points = coordinates[0].dim(1);
+  int64_t volume = 1;
+  std::vector<AxisTaps> axes;
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t size = known_size(x, static_cast<int64_t>(i) + 2);
+    volume *= size;
+    axes.push_back(taps_of(coordinates[i], size, options));
+  }
+  // Rows of channels, so that a point is one row.
+  const Tensor rows =
+      ops::reshape(ops::transpose(ops::reshape(x, {batch, channels, Dim(volume)}), {0, 2, 1}),
+                   {batch * volume, channels});
+  const Tensor start = ops::unsqueeze(count_up(batch), {1});
+  const size_t each = axes[0].places.size();
+  size_t combinations = 1;
+  for (size_t i = 0; i < rank; ++i)
+    if ((combinations *= each) > kMaxTaps)
+      fail(ErrorCode::kModel, "sampling along ", rank, " axes is not supported");
+  Tensor out;
+  for (size_t k = 0; k < combinations; ++k) {
+    Tensor place = start, weight;
+    size_t rest = k;
+    for (size_t i = 0; i < rank; ++i, rest /= each) {
+      const Tensor& w = axes[i].weights[rest % each];
+      place = place * integer_scalar(known_size(x, static_cast<int64_t>(i) + 2)) +
+              axes[i].places[rest % each];
+      if (w) weight = weight ? weight * w : w;
+    }
+    Tensor taken = ops::index_select(rows, ops::reshape(place, Shape{-1}), 0);
+    if (weight) taken = taken * ops::reshape(ops::cast(weight, x.dtype()), {batch * points, 1});
+    out = out ? out + taken : taken;
+  }
+  return ops::transpose(ops::reshape(out, {batch, points, channels}), {0, 2, 1});
+}
+
+}  // namespace paddle::onnx

@@ -1,0 +1,309 @@
+// Quantised values: integers (or small floats) with scales and zero points.
+
+#include <cmath>
+
+#include "onnx/ops/conv.h"
+#include "onnx/ops/helpers.h"
+#include "onnx/ops/quantization.h"
+#include "ops/quantized.h"
+
+namespace paddle::onnx {
+
+bool is_one(const Tensor& v) {
+  return v.ndim() == 0 || (v.ndim() == 1 && v.dim(0).equals(1).value_or(false));
+}
+
+Tensor plain(const Tensor& v) {
+  return v && v.ndim() == 1 && is_one(v) ? ops::reshape(v, Shape()) : v;
+}
+
+namespace {
+
+/// Known weights as int8 with the zero point 0, out channels along `channel`, in one part or two;
+/// none where they are not known, or do not fit.
+Tensors known_weights(const Tensor& x, const Tensor& w, const Tensor& zero, int64_t channel) {
+  const auto is_byte = [](const Tensor& t) {
+    return t.dtype() == DType::kU8 || t.dtype() == DType::kI8;
+  };
+  if (!is_byte(x) || !is_byte(w) || !w.is_concrete()) return {};
+  if (zero && (!zero.is_concrete() || zero.ndim() > 1)) return {};
+  const auto parts = quantized::centred_weights(
+      w.array(), zero ? zero.array() : Array::scalar<float>(0.0f), channel);
+  Tensors out;
+  for (const Array& part : parts) {
+    // Two parts are worth it only on integers.
+    if (parts.size() > 1 && !quantized::takes_integers(x.dtype(), part)) return {};
+    out.emplace_back(part);
+  }
+  return out;
+}
+
+/// Sums as numbers, and quantised, as far as there are scales.
+Tensor finished(const Tensor& sums, const Tensor& scale, const Tensor& out_scale,
+                const Tensor& out_zero) {
+  if (!scale) return sums;
+  const Tensor y = ops::cast(sums, DType::kF32) * scale;
+  return out_scale ? ops::quantize(y, plain(out_scale), plain(out_zero), out_zero.dtype()) : y;
+}
+
+DType result_type(const Tensor& scale, const Tensor& out_scale, const Tensor& out_zero) {
+  return out_scale ? out_zero.dtype() : scale ? DType::kF32 : DType::kI32;
+}
+
+}  // namespace
+
+Tensors known_matrix(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
+  if (a.ndim() < 2 || b.ndim() != 2 || (a_zero && !is_one(a_zero))) return {};
+  return known_weights(a, b, b_zero, 1);
+}
+
+Tensor product_of(const Tensor& x, const Tensors& weights, const Tensor& zero, const Tensor& scale,
+                  const Tensor& bias, const Tensor& out_scale, const Tensor& out_zero) {
+  const auto product = [&](const Tensor& w, const Tensor& b, const Tensor& s, const Tensor& os,
+                           const Tensor& oz) {
+    return ops::quantized_linear(x, w, plain(zero), plain(s), b, {}, {}, {}, {}, {}, plain(os),
+                                 plain(oz), DType::kU8, std::nullopt, std::nullopt,
+                                 result_type(s, os, oz));
+  };
+  if (weights.size() == 1) return product(weights[0], bias, scale, out_scale, out_zero);
+  const Tensor sums = product(weights[0], bias, {}, {}, {}) + product(weights[1], {}, {}, {}, {});
+  return finished(sums, plain(scale), out_scale, out_zero);
+}
+
+namespace {
+
+/// A scale or zero point brought to the shape of x: one for all, one per place of an axis, or one
+/// per block of places.
+Tensor fitted(const NodeCall& c, const Tensor& v, const Tensor& x) {
+  if (v.ndim() == 0) return v;
+  const int64_t block = c.integer("block_size", 0);
+  if (block == 0 && v.ndim() == 1) {
+    if (v.dim(0).equals(1).value_or(false)) return ops::reshape(v, Shape());
+    Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
+    shape[static_cast<size_t>(c.axis(c.integer("axis", 1), x.ndim()))] = v.dim(0);
+    return ops::reshape(v, shape);
+  }
+  c.check(block > 0 && v.ndim() == x.ndim(), "scales of rank ", v.ndim(), " need a block_size");
+  const int64_t axis = c.axis(c.integer("axis", 1), x.ndim()), size = known_size(x, axis);
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < size; ++i) places.push_back(i / block);
+  return ops::index_select(v, integer_vector(places), axis);
+}
+
+/// round(x / scale) + zero, held within the type. Shapes must fit.
+Tensor quantized(const NodeCall& c, const Tensor& x, const Tensor& scale, const Tensor& zero,
+                 DType to) {
+  const Tensor ratio = x / scale;
+  if (is_float(to)) return convert(ratio, to, c.flag("saturate", true), "up");
+  c.check(is_integer(to), "values are not quantised to ", text(to));
+  const auto [low, high] = range_of(to);
+  Tensor steps = ops::round(ops::cast(ratio, DType::kF32));
+  if (zero) steps = steps + ops::cast(zero, DType::kF32);
+  return ops::cast(ops::clip(steps, low, high), to);
+}
+
+/// Types that integers are quantised to and from without more ado; others go through floats.
+bool is_plain(DType dtype) { return is_integer(dtype) && info(dtype).has_kernels; }
+bool is_step_type(DType dtype) { return is_plain(dtype) && info(dtype).bits <= 16; }
+
+Values quantize_linear(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const DType to = c.dtype("output_dtype", c.has(2) ? c.tensor(2).dtype() : DType::kU8);
+  // The division is in the scale's type unless the node says otherwise.
+  const DType work = c.dtype("precision", c.tensor(1).dtype());
+  const Tensor scale = fitted(c, ops::cast(c.tensor(1), work), x);
+  Tensor zero;
+  if (c.has(2) && is_integer(to)) zero = fitted(c, ops::cast(c.tensor(2), DType::kF32), x);
+  if (work == DType::kF32 && is_step_type(to))
+    return {ops::quantize(ops::cast(x, work), scale, zero ? zero : scalar(0, DType::kF32), to)};
+  return {quantized(c, ops::cast(x, work), scale, zero, to)};
+}
+
+Values dequantize_linear(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const DType to = c.dtype("output_dtype", c.tensor(1).dtype());
+  if (to == DType::kF32 && c.tensor(1).dtype() == DType::kF32 && is_plain(x.dtype())) {
+    const Tensor zero =
+        c.has(2) ? fitted(c, ops::cast(c.tensor(2), DType::kF32), x) : scalar(0, DType::kF32);
+    return {ops::dequantize(x, fitted(c, c.tensor(1), x), zero)};
+  }
+  Tensor wide = ops::cast(x, DType::kF32);
+  if (c.has(2)) wide = wide - fitted(c, ops::cast(c.tensor(2), DType::kF32), x);
+  const Tensor scale = ops::cast(c.tensor(1), DType::kF32);
+  return {ops::cast(wide * fitted(c, scale, x), to)};
+}
+
+Values dynamic_quantize_linear(NodeCall& c) {
+  const Tensors made = ops::quantize_dynamic(c.tensor(0));
+  return {made[0], made[1], made[2]};
+}
+
+/// A value for each row of the left operand as a column.
+Tensor per_row(const Tensor& v) {
+  return v.ndim() != 1 || v.dim(0).equals(1).value_or(false) ? v : ops::unsqueeze(v, {1});
+}
+
+/// Integers minus their zero point in a type that holds the sums exactly.
+Tensor centred(const Tensor& x, const Tensor& zero, DType work) {
+  const Tensor wide = ops::cast(x, work);
+  return zero ? wide - ops::cast(zero, work) : wide;
+}
+
+/// float32 holds sums of up to 2^24; larger ones need float64.
+DType work_type(int64_t terms) { return terms <= 256 ? DType::kF32 : DType::kF64; }
+
+/// The product of two values in bytes on integers, as product_of; undefined for others.
+Tensor product_of_values(const Tensor& a, const Tensor& a_zero, const Tensor& b,
+                         const Tensor& b_zero, const Tensor& scale = {},
+                         const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
+  for (const Tensor& t : {a, b})
+    if (t.ndim() < 2 || (t.dtype() != DType::kU8 && t.dtype() != DType::kI8)) return {};
+  for (const Tensor& zero : {a_zero, b_zero})
+    if (zero && !is_one(zero)) return {};
+  return ops::quantized_matmul(a, b, plain(a_zero), scale, {}, {}, {}, {}, {}, {}, out_scale,
+                               plain(out_zero), plain(b_zero), false, false, DType::kU8,
+                               std::nullopt, std::nullopt, result_type(scale, out_scale, out_zero));
+}
+
+Values matmul_integer(NodeCall& c) {
+  const Tensor &a = c.tensor(0), &b = c.tensor(1);
+  const Tensor a_zero = c.tensor_or_none(2), b_zero = c.tensor_or_none(3);
+  if (const Tensors w = known_matrix(a, a_zero, b, b_zero); !w.empty())
+    return {product_of(a, w, a_zero)};
+  if (const Tensor y = product_of_values(a, a_zero, b, b_zero)) return {y};
+  const Dim& terms = a.dim(-1);
+  const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
+  const Tensor za = a_zero ? per_row(a_zero) : Tensor();
+  return {ops::cast(ops::matmul(centred(a, za, work), centred(b, b_zero, work)), DType::kI32)};
+}
+
+Values qlinear_matmul(NodeCall& c) {
+  const Tensor &a = c.tensor(0), &b = c.tensor(3);
+  const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
+  if (is_one(c.tensor(1)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
+    if (const Tensors w = known_matrix(a, c.tensor(2), b, c.tensor(5)); !w.empty())
+      return {
+          product_of(a, w, c.tensor(2), plain(f32(1)) * plain(f32(4)), {}, f32(6), c.tensor(7))};
+  if (is_one(c.tensor(1)) && is_one(c.tensor(4)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
+    if (const Tensor y =
+            product_of_values(a, c.tensor(2), b, c.tensor(5), plain(f32(1)) * plain(f32(4)),
+                              plain(f32(6)), c.tensor(7)))
+      return {y};
+  const Dim& terms = a.dim(-1);
+  const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
+  const Tensor product =
+      ops::matmul(centred(a, per_row(c.tensor(2)), work), centred(b, c.tensor(5), work));
+  const Tensor scale = per_row(f32(1)) * f32(4);
+  const Tensor y = ops::cast(product, DType::kF32) * scale;
+  return {quantized(c, y, f32(6), c.tensor(7), c.tensor(7).dtype())};
+}
+
+/// A value per output channel for [batch, channels, ...].
+Tensor per_output(const Tensor& v, int64_t rank) {
+  if (is_one(v)) return ops::reshape(v, Shape());
+  if (rank < 2) fail(ErrorCode::kModel, "the input has rank ", rank, " and so no channels");
+  Shape shape(static_cast<size_t>(rank), Dim(1));
+  shape[1] = v.dim(0);
+  return ops::reshape(v, shape);
+}
+/// The same for the weight, whose output channels are the axis 0.
+Tensor per_filter(const Tensor& v, int64_t rank) {
+  if (is_one(v)) return ops::reshape(v, Shape());
+  if (rank < 1) fail(ErrorCode::kModel, "the weight has no axes");
+  Shape shape(static_cast<size_t>(rank), Dim(1));
+  shape[0] = v.dim(0);
+  return ops::reshape(v, shape);
+}
+
+DType conv_work(const Tensor& weight) {
+  const Dims shape = known_shape(weight);
+  int64_t terms = 1;
+  for (size_t i = 1; i < shape.size(); ++i) terms *= shape[i];
+  return work_type(terms);
+}
+
+/// Known weights of lines as those of images of height 1.
+Tensor of_height_one(const Tensor& weights) {
+  Array filters = weights.array().contiguous();
+  filters.shape.insert(filters.shape.begin() + 2, 1);
+  filters.strides = contiguous_strides(filters.shape);
+  return Tensor(filters);
+}
+
+/// A convolution of images, volumes, or lines as images of height 1, on integers; see product_of.
+Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights,
+                      const Tensor& zero, const Tensor& bias = {}, const Tensor& scale = {},
+                      const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
+  Window window = convolution_window(c, x, weights[0]);
+  const bool line = window.rank() == 1;
+  if (line) {
+    window.kernel.insert(window.kernel.begin(), 1);
+    window.stride.insert(window.stride.begin(), 1);
+    window.dilation.insert(window.dilation.begin(), 1);
+    window.before.insert(window.before.begin(), 0);
+    window.after.insert(window.after.begin(), 0);
+  }
+  const auto convolution = [&](const Tensor& w, const Tensor& b, const Tensor& s, const Tensor& os,
+                               const Tensor& oz) {
+    const Tensor y = ops::quantized_conv(
+        line ? ops::unsqueeze(x, {2}) : x, line ? of_height_one(w) : w, plain(zero), plain(s), b,
+        {}, {}, {}, {}, {}, plain(os), plain(oz), window.stride, window.borders(), window.dilation,
+        c.integer("group", 1), window.rank() == 3 ? "NCDHW" : "NCHW", DType::kU8, std::nullopt,
+        std::nullopt, result_type(s, os, oz));
+    return line ? ops::squeeze(y, std::vector<int64_t>{2}) : y;
+  };
+  if (weights.size() == 1) return convolution(weights[0], bias, scale, out_scale, out_zero);
+  const Tensor sums =
+      convolution(weights[0], bias, {}, {}, {}) + convolution(weights[1], {}, {}, {}, {});
+  return finished(sums, scale ? per_output(scale, sums.ndim()) : scale, out_scale, out_zero);
+}
+
+/// The weights of a convolution of lines, images or volumes in bytes, in parts; none for others.
+Tensors known_filters(const Tensor& x, const Tensor& x_zero, const Tensor& w, const Tensor& zero) {
+  const bool known_rank = x.ndim() == w.ndim() && w.ndim() >= 3 && w.ndim() <= 5;
+  if (!known_rank || (x_zero && !is_one(x_zero))) return {};
+  return known_weights(x, w, zero, 0);
+}
+
+Values conv_integer(NodeCall& c) {
+  const Tensor &x = c.tensor(0), &w = c.tensor(1);
+  const Tensor x_zero = c.tensor_or_none(2), w_zero = c.tensor_or_none(3);
+  if (const Tensors filters = known_filters(x, x_zero, w, w_zero); !filters.empty())
+    return {convolution_of(c, x, filters, x_zero)};
+  const DType work = conv_work(w);
+  const Tensor zw = w_zero ? per_filter(w_zero, w.ndim()) : Tensor();
+  return {ops::cast(convolve(c, centred(x, x_zero, work), centred(w, zw, work), {}), DType::kI32)};
+}
+
+Values qlinear_conv(NodeCall& c) {
+  const Tensor &x = c.tensor(0), &w = c.tensor(3);
+  const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
+  if (is_one(c.tensor(1)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
+    if (const Tensors filters = known_filters(x, c.tensor(2), w, c.tensor(5)); !filters.empty())
+      return {convolution_of(c, x, filters, c.tensor(2), c.tensor_or_none(8),
+                             plain(f32(1)) * plain(f32(4)), f32(6), c.tensor(7))};
+  const DType work = conv_work(w);
+  const Tensor bias = c.has(8) ? ops::cast(c.tensor(8), work) : Tensor();
+  const Tensor sums = convolve(c, centred(x, c.tensor(2), work),
+                               centred(w, per_filter(c.tensor(5), w.ndim()), work), bias);
+  const Tensor y = ops::cast(sums, DType::kF32) * (f32(1) * per_output(f32(4), sums.ndim()));
+  return {quantized(c, y, f32(6), c.tensor(7), c.tensor(7).dtype())};
+}
+
+constexpr Operator kOperators[] = {
+    {"QuantizeLinear", 1, quantize_linear},
+    {"DequantizeLinear", 1, dequantize_linear},
+    {"DynamicQuantizeLinear", 1, dynamic_quantize_linear},
+    {"MatMulInteger", 1, matmul_integer},
+    {"QLinearMatMul", 1, qlinear_matmul},
+    {"ConvInteger", 1, conv_integer},
+    {"QLinearConv", 1, qlinear_conv},
+};
+
+}  // namespace
+
+Values qlinear_conv_rule(NodeCall& c) { return qlinear_conv(c); }
+
+OperatorTable quantization_operators() { return kOperators; }
+
+}  // namespace paddle::onnx

@@ -1,0 +1,354 @@
+// Resize and Upsample: one axis after the other, each as a few weighted neighbours per place.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "onnx/ops/helpers.h"
+#include "onnx/ops/resize_coordinates.h"
+
+namespace paddle::onnx {
+namespace {
+
+/// A value per place of one axis, broadcast over the others.
+Tensor along(const std::vector<double>& values, int64_t axis, int64_t rank, DType dtype) {
+  Shape shape(static_cast<size_t>(rank), Dim(1));
+  shape[static_cast<size_t>(axis)] = static_cast<int64_t>(values.size());
+  return ops::cast(
+      ops::reshape(Tensor(Array::from(values, {static_cast<int64_t>(values.size())})), shape),
+      dtype);
+}
+
+/// x resampled along one axis.
+Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
+  const int64_t last = a.from - 1;
+  std::vector<double> outside(static_cast<size_t>(a.to), 0);
+  std::vector<std::vector<int64_t>> places;
+  std::vector<std::vector<double>> weights;
+  for (int64_t at = 0; at < a.to; ++at) {
+    const double from = s.mode == "nearest" ? exact_source(s, a, at) : source(s, a, at);
+    if (!(std::abs(from) < 0x1p40))
+      fail(ErrorCode::kModel, "place ", at, " of axis ", a.axis, " looks at place ", from,
+           " of the input");
+    if (s.coordinates == "tf_crop_and_resize" && (from < 0 || from > static_cast<double>(last)))
+      outside[static_cast<size_t>(at)] = 1;
+    Taps taps{0, {1}};
+    int64_t base = 0;
+    if (s.mode == "nearest") {
+      base = nearest_index(s, from, a.scale);
+    } else {
+      base = static_cast<int64_t>(std::ceil(from)) - 1;
+      taps = taps_of(s, from - static_cast<double>(base), a.scale);
+    }
+    double total = 0;
+    for (size_t k = 0; k < taps.weights.size(); ++k) {
+      const int64_t place = base + taps.first + static_cast<int64_t>(k);
+      if (s.exclude_outside && s.mode != "nearest" && (place < 0 || place > last))
+        taps.weights[k] = 0;
+      total += taps.weights[k];
+      if (places.size() <= k) {
+        places.emplace_back(static_cast<size_t>(a.to));
+        weights.emplace_back(static_cast<size_t>(a.to));
+      }
+      places[k][static_cast<size_t>(at)] = std::clamp(place, int64_t{0}, last);
+      weights[k][static_cast<size_t>(at)] = taps.weights[k];
+    }
+    if (s.exclude_outside && total != 0)
+      for (size_t k = 0; k < taps.weights.size(); ++k) weights[k][static_cast<size_t>(at)] /= total;
+  }
+  if (a.to == 0) return part(x, a.axis, 0, 0);
+  Tensor out;
+  for (size_t k = 0; k < places.size(); ++k) {
+    Tensor taken = ops::index_select(x, integer_vector(places[k]), a.axis);
+    if (s.mode != "nearest") taken = taken * along(weights[k], a.axis, x.ndim(), x.dtype());
+    out = out ? out + taken : taken;
+  }
+  if (std::find(outside.begin(), outside.end(), 1.0) == outside.end()) return out;
+  const Tensor beyond = along(outside, a.axis, x.ndim(), DType::kBool);
+  return ops::where(beyond, scalar(s.extrapolation, x.dtype()), out);
+}
+
+/// One axis whose sizes are symbols; without `scale` it is the ratio of the sizes.
+struct SymbolicResize {
+  int64_t axis = 0;
+  Dim from, to;
+  std::optional<double> scale = {};
+};
+
+/// size * scale, rounded down, where the scale is a fraction that a dim can say.
+Dim scaled_dim(const Dim& size, double scale) {
+  for (int64_t q = 1; q <= 64; ++q) {
+    const double p = scale * static_cast<double>(q);
+    if (p == std::floor(p) && p < 0x1p20)
+      return floor_divide(size * Dim(static_cast<int64_t>(p)), q);
+  }
+  throw NeedsValue(ErrorCode::kModel, str("the size ", size, " must be known"));
+}
+
+/// `exact_source` computed when the model runs, in float64; undefined for other coordinates.
+Tensor symbolic_source(const Sampling& s, const SymbolicResize& a) {
+  const DType f = DType::kF64;
+  const Tensor x = ops::cast(count_up(a.to), f), in = dim_value(a.from, f), to = dim_value(a.to, f),
+               one = scalar(1, f), two = scalar(2, f);
+  const Fraction exact = a.scale ? fraction_of(*a.scale) : Fraction{};
+  const Tensor p = a.scale ? scalar(exact.over, f) : to;
+  const Tensor q = a.scale ? scalar(exact.under, f) : in;
+  if (s.coordinates == "asymmetric") return x * q / p;
+  const Tensor half_pixel = ((x * two + one) * q - p) / (p * two);
+  if (s.coordinates == "half_pixel") return half_pixel;
+  if (s.coordinates == "pytorch_half_pixel")
+    return ops::where(ops::equal(to, one), scalar(0, f), half_pixel);
+  if (s.coordinates != "align_corners") return {};
+  // Of an axis that shrinks by a scale, the length is not rounded.
+  const bool shrinks = a.scale && *a.scale < 1;
+  const Tensor over = shrinks ? x * (in - one) * q : x * (in - one);
+  const Tensor under = shrinks ? p * in - q : to - one;
+  return ops::where(ops::equal(under, scalar(0, f)), scalar(0, f), over / under);
+}
+
+/// `resized` with places and weights computed when the model runs, in the types of there.
+Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
+  const auto must_be_known = [&] {
+    throw NeedsValue(ErrorCode::kModel, str("the size ", a.from, " must be known"));
+  };
+  if (s.antialias || s.exclude_outside || s.mode == "cubic") must_be_known();
+  const auto taken = [&](const Tensor& place) {
+    const DType f = place.dtype();
+    const Tensor inside =
+        ops::minimum(ops::maximum(place, scalar(0, f)), dim_value(a.from, f) - scalar(1, f));
+    return ops::index_select(x, ops::cast(inside, DType::kI64), a.axis);
+  };
+  if (s.mode == "nearest") {
+    const Tensor from = symbolic_source(s, a), half = scalar(0.5, DType::kF64);
+    if (!from) must_be_known();
+    const bool shrinks = a.scale && *a.scale < 1;
+    if (s.nearest == "round_prefer_floor") return taken(ops::ceil(from - half));
+    if (s.nearest == "round_prefer_ceil") return taken(ops::floor(from + half));
+    if (s.nearest == "outward" && shrinks) return taken(ops::ceil(from));
+    if (s.nearest == "floor" || s.nearest == "outward") return taken(ops::floor(from));
+    if (s.nearest == "ceil") return taken(ops::ceil(from));
+    fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
+  }
+  const DType f = DType::kF32;
+  const Tensor at = ops::cast(count_up(a.to), f);
+  const Tensor in = dim_value(a.from, f), one = scalar(1, f), half = scalar(0.5, f);
+  const Tensor scale = a.scale ? scalar(*a.scale, f) : dim_value(a.to, f) / in;
+  const Tensor out = a.scale && *a.scale < 1 ? in * scale : dim_value(a.to, f);
+  Tensor from;
+  if (s.coordinates == "asymmetric") {
+    from = at / scale;
+  } else if (s.coordinates == "half_pixel") {
+    from = (at + half) / scale - half;
+  } else if (s.coordinates == "pytorch_half_pixel") {
+    from =
+        ops::where(ops::equal(dim_value(a.to, f), one), scalar(0, f), (at + half) / scale - half);
+  } else if (s.coordinates == "align_corners") {
+    from = ops::where(ops::equal(out, one), scalar(0, f), at * (in - one) / (out - one));
+  } else {
+    must_be_known();
+  }
+  const Tensor base = ops::ceil(from) - one, ratio = from - base;
+  Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
+  shape[static_cast<size_t>(a.axis)] = a.to;
+  const auto weighted = [&](const Tensor& place, const Tensor& weight) {
+    return taken(place) * ops::cast(ops::reshape(weight, shape), x.dtype());
+  };
+  return weighted(base, one - ratio) + weighted(base + one, ratio);
+}
+
+/// The same for axes of which at least one has symbols for sizes.
+Values resize_all(const Tensor& x, const Sampling& s, const std::vector<SymbolicResize>& axes) {
+  const auto apply = [&](const Tensor& wide) {
+    Tensor y = wide;
+    for (const SymbolicResize& a : axes) y = resized(y, s, a);
+    return y;
+  };
+  if (s.mode == "nearest") return {apply(x)};
+  const Tensor wide = is_float(x.dtype()) ? x : ops::cast(x, DType::kF32);
+  return {ops::cast(in_float32(wide, apply), x.dtype())};
+}
+
+/// x as whole numbers that an integer type of up to 16 bits holds: curves leave the range of what
+/// they pass through.
+Tensor rounded_into(const Tensor& x, DType to) {
+  const Tensor whole = ops::round(x);
+  if (info(to).bits > 16) return whole;
+  const auto [low, high] = range_of(to);
+  return ops::clip(whole, low, high);
+}
+
+Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResize>& axes) {
+  if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic")
+    fail(ErrorCode::kModel, "unknown mode '", s.mode, "'");
+  Tensor out = s.mode == "nearest" || is_float(x.dtype()) ? x : ops::cast(x, DType::kF32);
+  const auto apply = [&](const Tensor& wide) {
+    Tensor y = wide;
+    for (const AxisResize& a : axes) {
+      if (a.to < 0 || a.to > most_places())
+        fail(ErrorCode::kModel, "the size ", a.to, " is impossible");
+      if (a.from == 0) fail(ErrorCode::kModel, "an axis without elements cannot be resized");
+      if (a.from == a.to && a.scale == 1 && s.coordinates != "tf_crop_and_resize") continue;
+      y = resized(y, s, a);
+    }
+    return y;
+  };
+  out = s.mode == "nearest" ? apply(out) : in_float32(out, apply);
+  if (out.dtype() != x.dtype() && (s.mode == "cubic" || s.antialias))
+    out = rounded_into(out, x.dtype());
+  return {ops::cast(out, x.dtype())};
+}
+
+/// The scales of a node of an old opset, for all axes.
+Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& scales) {
+  if (static_cast<int64_t>(scales.size()) != x.ndim())
+    fail(ErrorCode::kModel, scales.size(), " scales are given for ", x.ndim(), " axes");
+  if (!is_constant(x.shape())) {
+    std::vector<SymbolicResize> axes;
+    for (int64_t i = 0; i < x.ndim(); ++i) {
+      const double scale = scales[static_cast<size_t>(i)];
+      if (!(scale > 0)) fail(ErrorCode::kModel, "the scale ", scale, " is not positive");
+      if (scale != 1) axes.push_back({i, x.dim(i), scaled_dim(x.dim(i), scale), scale});
+    }
+    return resize_all(x, s, axes);
+  }
+  std::vector<AxisResize> axes;
+  for (int64_t i = 0; i < x.ndim(); ++i) {
+    AxisResize a;
+    a.axis = i;
+    a.scale = scales[static_cast<size_t>(i)];
+    if (a.scale == 1) continue;
+    if (!(a.scale > 0)) fail(ErrorCode::kModel, "the scale ", a.scale, " is not positive");
+    a.exact = fraction_of(a.scale);
+    a.from = known_size(x, i);
+    a.to = scaled(a.from, a.scale);
+    axes.push_back(a);
+  }
+  return resize_all(x, s, axes);
+}
+
+std::vector<double> known_numbers(const NodeCall& c, size_t i) {
+  const Array a = c.known(i);
+  std::vector<double> out;
+  for (int64_t k = 0; k < a.size(); ++k) out.push_back(a.number(k));
+  return out;
+}
+
+Values upsample(NodeCall& c) {
+  const Sampling s{c.word("mode", "nearest"), "asymmetric", "floor"};
+  return by_scales(c.tensor(0), s, c.has(1) ? known_numbers(c, 1) : c.reals("scales"));
+}
+
+/// Places are rounded up along axes that shrink.
+Values resize_10(NodeCall& c) {
+  const Sampling s{c.word("mode", "nearest"), "asymmetric", "outward"};
+  return by_scales(c.tensor(0), s, known_numbers(c, 1));
+}
+
+Values resize(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  Sampling s;
+  s.mode = c.word("mode", "nearest");
+  s.coordinates = c.word("coordinate_transformation_mode", "half_pixel");
+  s.nearest = c.word("nearest_mode", "round_prefer_floor");
+  s.cubic = c.real("cubic_coeff_a", -0.75);
+  s.extrapolation = c.real("extrapolation_value", 0);
+  s.exclude_outside = c.flag("exclude_outside", false);
+  s.antialias = c.flag("antialias", false);
+  auto axes = c.integers("axes", first_axes(x.ndim()));
+  for (int64_t& a : axes) a = c.axis(a, x.ndim());
+  const size_t n = axes.size();
+  const auto given = [&](size_t i) {
+    return c.has(i) &&
+           !(c.value(i).shape().size() == 1 && c.value(i).shape()[0].equals(0).value_or(false));
+  };
+  std::vector<double> roi = given(1) ? known_numbers(c, 1) : std::vector<double>{};
+  const std::vector<double> scales = given(2) ? known_numbers(c, 2) : std::vector<double>{};
+  const std::string policy = c.word("keep_aspect_ratio_policy", "stretch");
+  const Shape goals = given(3) ? c.known_dims(3) : Shape{};
+  if (!is_constant(x.shape()) || !is_constant(goals)) {
+    c.check((scales.size() == n) != (goals.size() == n), "scales or sizes for ", n,
+            " axes are needed");
+    if (policy != "stretch" || s.coordinates == "tf_crop_and_resize")
+      throw NeedsValue(ErrorCode::kModel, "the sizes must be known");
+    std::vector<SymbolicResize> all;
+    for (size_t i = 0; i < n; ++i) {
+      const Dim& from = x.dim(axes[i]);
+      if (!scales.empty()) {
+        c.check(scales[i] > 0, "the scale ", scales[i], " is not positive");
+        if (scales[i] != 1) all.push_back({axes[i], from, scaled_dim(from, scales[i]), scales[i]});
+      } else if (!from.same(goals[i])) {
+        all.push_back({axes[i], from, goals[i]});
+      }
+    }
+    return resize_all(x, s, all);
+  }
+  const std::vector<int64_t> sizes = concrete(goals);
+  c.check((scales.size() == n) != (sizes.size() == n), "scales or sizes for ", n,
+          " axes are needed");
+  double common = 0;  // one scale for all axes, where the aspect ratio is kept
+  Fraction exact_common;
+  if (!sizes.empty() && policy != "stretch")
+    for (size_t i = 0; i < n; ++i) {
+      const Fraction exact = {static_cast<double>(sizes[i]),
+                              static_cast<double>(known_size(x, axes[i]))};
+      const double scale = exact.over / exact.under;
+      const bool better = policy == "not_larger" ? scale < common : scale > common;
+      if (i == 0 || better) {
+        common = scale;
+        exact_common = exact;
+      }
+    }
+  std::vector<AxisResize> all;
+  for (size_t i = 0; i < n; ++i) {
+    AxisResize a;
+    a.axis = axes[i];
+    if (roi.size() == 2 * n) {
+      a.start = roi[i];
+      a.end = roi[i + n];
+    }
+    const bool crop = s.coordinates == "tf_crop_and_resize" && (a.start != 0 || a.end != 1);
+    if (!scales.empty() && scales[i] == 1 && !crop) continue;
+    if (!sizes.empty() && common == 0 && x.dim(a.axis).equals(sizes[i]).value_or(false) && !crop)
+      continue;
+    a.from = known_size(x, a.axis);
+    const auto in = static_cast<double>(a.from);
+    if (!scales.empty()) {
+      a.scale = scales[i];
+      c.check(a.scale > 0, "the scale ", a.scale, " is not positive");
+      c.check(std::abs(in * a.scale) < 0x1p40, "the scale ", a.scale, " is too large");
+      a.exact = fraction_of(a.scale);
+      a.to = scaled(a.from, a.scale);
+    } else if (common != 0) {
+      a.scale = common;
+      a.exact = exact_common;
+      c.check(std::abs(in * common) < 0x1p40, "the scale ", common, " is too large");
+      a.to = static_cast<int64_t>(std::floor(in * common + 0.5));
+    } else {
+      a.exact = {static_cast<double>(sizes[i]), in};
+      a.scale = a.exact.over / a.exact.under;
+      a.to = sizes[i];
+    }
+    all.push_back(a);
+  }
+  return resize_all(x, s, all);
+}
+
+constexpr Operator kOperators[] = {
+    {"Upsample", 1, upsample},
+    {"Resize", 10, resize_10},
+    {"Resize", 11, resize},
+};
+
+}  // namespace
+
+/// Of com.microsoft.nchwc: whole scales, and coordinates as those of Resize.
+Values upsample_blocks_rule(NodeCall& c) {
+  const auto scales = c.integers("scales");
+  const Sampling s{c.word("mode", "nearest"),
+                   c.word("coordinate_transformation_mode", "asymmetric"), "floor"};
+  return by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
+}
+
+OperatorTable resize_operators() { return kOperators; }
+
+}  // namespace paddle::onnx

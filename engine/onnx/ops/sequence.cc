@@ -1,0 +1,146 @@
+// Sequences and optionals.
+
+#include "base/limits.h"
+#include "onnx/ops/helpers.h"
+#include "tensor/interpreter.h"
+
+namespace paddle::onnx {
+namespace {
+
+constexpr size_t kMaxTraced = 1024;  // pieces of a tensor in a trace
+
+/// Sequences hold tensors and strings, no sequences: those could double without end.
+const Value& element(const NodeCall& c, size_t i) {
+  const Value& v = c.value(i);
+  c.check(v.is_tensor() || v.kind() == Value::Kind::kStrings, "a sequence cannot hold ", v);
+  return v;
+}
+
+/// A sequence that fits into memory.
+Value bounded(const NodeCall& c, Value::List list) {
+  int64_t bytes = 0;
+  for (const Value& v : list) bytes += held_bytes(v);
+  c.check(bytes <= limits().memory / 2, "the sequence takes more than half of the memory");
+  return Value::sequence(std::move(list));
+}
+
+Values construct(NodeCall& c) {
+  Value::List list;
+  for (size_t i = 0; i < c.input_count(); ++i) list.push_back(element(c, i));
+  return {Value::sequence(std::move(list))};
+}
+
+Values empty(NodeCall&) { return {Value::sequence({})}; }
+
+/// A place counted from 0; `end` is allowed where something is put in.
+size_t place(const NodeCall& c, size_t i, size_t count, bool end) {
+  const auto n = static_cast<int64_t>(count);
+  const int64_t at = c.known_integer(i), from = at < 0 ? at + n : at;
+  c.check(from >= 0 && from < n + (end ? 1 : 0), "position ", at,
+          " is out of range for a sequence of ", n, " values");
+  return static_cast<size_t>(from);
+}
+
+Values at(NodeCall& c) {
+  const auto& list = c.value(0).elements();
+  return {list[place(c, 1, list.size(), false)]};
+}
+
+Values insert(NodeCall& c) {
+  Value::List list = c.value(0).elements();
+  const size_t where = c.has(2) ? place(c, 2, list.size(), true) : list.size();
+  list.insert(list.begin() + static_cast<int64_t>(where), element(c, 1));
+  return {bounded(c, std::move(list))};
+}
+
+Values erase(NodeCall& c) {
+  Value::List list = c.value(0).elements();
+  c.check(!list.empty(), "the sequence is empty");
+  const size_t where = c.has(1) ? place(c, 1, list.size(), false) : list.size() - 1;
+  list.erase(list.begin() + static_cast<int64_t>(where));
+  return {Value::sequence(std::move(list))};
+}
+
+Values length(NodeCall& c) {
+  return {integer_scalar(static_cast<int64_t>(c.value(0).elements().size()))};
+}
+
+Values concat(NodeCall& c) {
+  Tensors parts;
+  for (const Value& v : c.value(0).elements()) parts.push_back(v.tensor());
+  c.check(!parts.empty(), "the sequence is empty");
+  const int64_t axis = c.integer("axis", 0);
+  if (c.flag("new_axis", false)) return {ops::stack(parts, axis)};
+  return {ops::concat(parts, c.axis(axis, parts[0].ndim()))};
+}
+
+/// Pieces of the sizes given (a number: all of it, the last one smaller), or single slices, whose
+/// axis goes unless `keepdims` is set: also where 1 is the number, as exporters of `unbind` write
+/// it.
+Values split(NodeCall& c) {
+  const Tensor& x = c.tensor(0);
+  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim()), size = known_size(x, axis);
+  std::vector<int64_t> sizes;
+  const bool single = !c.has(1) || (c.tensor(1).ndim() == 0 && c.known_integer(1) == 1);
+  if (single) {
+    c.check(size <= 1 << 16, "cannot split into ", size, " pieces");
+    sizes.assign(static_cast<size_t>(size), 1);
+  } else if (c.tensor(1).ndim() == 0) {
+    const int64_t each = c.known_integer(1);
+    c.check(each > 0, "the size of a piece must be positive");
+    c.check(size / each <= 1 << 16, "cannot split into ", size / each, " pieces");
+    for (int64_t left = size; left > 0; left -= each) sizes.push_back(std::min(each, left));
+  } else {
+    sizes = c.known_integers(1);
+  }
+  if (sizes.size() > kMaxTraced && current_interpreter().traces())
+    throw NeedsValue(ErrorCode::kModel, str("it gives ", sizes.size(), " pieces"));
+  Value::List list;
+  int64_t from = 0;
+  for (const int64_t s : sizes) {
+    Tensor piece = part(x, axis, from, from + s);
+    if (single && !c.flag("keepdims", true))
+      piece = ops::squeeze(piece, std::vector<int64_t>{axis});
+    list.emplace_back(piece);
+    from += s;
+  }
+  c.check(from == size, "the pieces do not add up to ", size);
+  return {Value::sequence(std::move(list))};
+}
+
+Values optional(NodeCall& c) {
+  return {c.has(0) ? Value::optional(c.value(0)) : Value::optional(std::nullopt)};
+}
+
+Values has_element(NodeCall& c) {
+  const bool there =
+      c.has(0) && (c.value(0).kind() != Value::Kind::kOptional || !c.value(0).elements().empty());
+  return {Tensor(Array::scalar(there))};
+}
+
+Values get_element(NodeCall& c) {
+  const Value& v = c.value(0);
+  if (v.kind() != Value::Kind::kOptional) return {v};
+  c.check(!v.elements().empty(), "the optional is empty");
+  return {v.elements()[0]};
+}
+
+constexpr Operator kOperators[] = {
+    {"SequenceConstruct", 1, construct},
+    {"SequenceEmpty", 1, empty},
+    {"SequenceAt", 1, at},
+    {"SequenceInsert", 1, insert},
+    {"SequenceErase", 1, erase},
+    {"SequenceLength", 1, length},
+    {"ConcatFromSequence", 1, concat},
+    {"SplitToSequence", 1, split},
+    {"Optional", 1, optional},
+    {"OptionalHasElement", 1, has_element},
+    {"OptionalGetElement", 1, get_element},
+};
+
+}  // namespace
+
+OperatorTable sequence_operators() { return kOperators; }
+
+}  // namespace paddle::onnx
