@@ -29,7 +29,7 @@ int run(int argc, char** argv) {
       ->excludes("--eager");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   options.mode = eager      ? onnx::Mode::kEager
-                 : sections ? onnx::Mode::kSections
+                 : sections ? onnx::Mode::kPartitions
                             : onnx::Mode::kAutomatic;
   options.isolation.workers = thread_count();
   const auto result = inspect::run_onnx_suite(

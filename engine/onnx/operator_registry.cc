@@ -58,8 +58,8 @@ const std::map<std::string, Table>& tables() {
           contrib_quantized_operators, contrib_spatial_operators, contrib_text_operators})
       add((*all)["com.microsoft"], operators());
     add((*all)["com.microsoft.nchwc"], contrib_nchwc_operators());
-    for (const auto operators : {ml_feature_operators, ml_label_operators, ml_linear_operators,
-                                 ml_svm_operators, ml_tree_operators})
+    for (const auto operators : {ml_features_operators, ml_labels_operators, ml_linear_operators,
+                                 ml_svm_operators, ml_trees_operators})
       add((*all)["ai.onnx.ml"], operators());
     return all;
   }();

@@ -60,10 +60,10 @@ OperatorTable contrib_spatial_operators();
 OperatorTable contrib_text_operators();
 
 // ai.onnx.ml (ml/)
-OperatorTable ml_feature_operators();
-OperatorTable ml_label_operators();
+OperatorTable ml_features_operators();
+OperatorTable ml_labels_operators();
 OperatorTable ml_linear_operators();
 OperatorTable ml_svm_operators();
-OperatorTable ml_tree_operators();
+OperatorTable ml_trees_operators();
 
 }  // namespace paddle::onnx

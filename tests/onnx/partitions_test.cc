@@ -50,11 +50,11 @@ Value integer(int64_t value) { return Value(Tensor(Array::scalar<int64_t>(value)
 /// Each input in turn, and all again; with sections as without. `made`: the sections in the end.
 void expect_same(const std::string& graph, const std::vector<Values>& inputs, size_t made) {
   const Model eager = model_of(graph, Mode::kEager);
-  for (const Mode mode : {Mode::kSections, Mode::kAutomatic}) {
+  for (const Mode mode : {Mode::kPartitions, Mode::kAutomatic}) {
     const Model model = model_of(graph, mode);
     for (int turn = 0; turn < 3; ++turn)
       for (const Values& x : inputs) EXPECT_EQ(result(model, x), result(eager, x));
-    if (mode == Mode::kSections) {
+    if (mode == Mode::kPartitions) {
       EXPECT_EQ(model.functions->size(), made);
     }
   }

@@ -103,7 +103,7 @@ TEST(OnnxSession, InputsWithAValueTakeAnother) {
   const std::string graph =
       onnx_graph({onnx_node("Add", {"x", "w"}, {"y"})}, {kX, value_info("w", 1, {"3"})}, {kY},
                  {onnx_floats("w", {10, 20, 30})});
-  for (const Mode mode : {Mode::kAutomatic, Mode::kSections, Mode::kEager}) {
+  for (const Mode mode : {Mode::kAutomatic, Mode::kPartitions, Mode::kEager}) {
     const auto own = session_of(graph, mode);
     ASSERT_EQ(own->inputs().size(), 1u);
     const Values x = {Value(Tensor(rows(1)))};
@@ -169,7 +169,7 @@ TEST(OnnxSession, ProfilesAndCountsWhatRunsInSections) {
   const std::string path =
       testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
   write_file_atomically(path, onnx_model(kCountedLoop));
-  for (const Mode mode : {Mode::kSections, Mode::kAutomatic, Mode::kEager}) {
+  for (const Mode mode : {Mode::kPartitions, Mode::kAutomatic, Mode::kEager}) {
     const auto profile = std::make_shared<runtime::Profile>();
     Session session(path, {.mode = mode, .profile = profile});
     const Values given = {Value(Tensor(Array::scalar<int64_t>(5))), Value(Tensor(rows(2)))};
@@ -221,11 +221,11 @@ TEST(OnnxSession, ImagesOfAnySizeAreResizedByOneFunction) {
           {value_info("x", 1, {"1", "1", "h", "w"}), value_info("z", 1, {"1", "1", "p", "q"})},
           {value_info("a", 1, {"1", "1", "u", "v"}), value_info("b", 1, {"1", "1", "p", "q"})},
           {onnx_floats("twice", {1, 1, 2, 2})});
-      const auto planned = session_of(graph), eager = session_of(graph, Mode::kEager);
+      const auto usable = session_of(graph), eager = session_of(graph, Mode::kEager);
       const Dim h = Dim::symbol("h"), w = Dim::symbol("w"), p = Dim::symbol("p"),
                 q = Dim::symbol("q");
       const auto function =
-          planned->trace({{DType::kF32, {Dim(1), Dim(1), h, w}}, {DType::kF32, {1, 1, p, q}}});
+          usable->trace({{DType::kF32, {Dim(1), Dim(1), h, w}}, {DType::kF32, {1, 1, p, q}}});
       EXPECT_EQ(function->body.results[0]->type.text(), "float32[1, 1, 2*h, 2*w]");
       EXPECT_EQ(function->body.results[1]->type.text(), "float32[1, 1, p, q]");
       for (const auto& [from, to] :
@@ -235,7 +235,7 @@ TEST(OnnxSession, ImagesOfAnySizeAreResizedByOneFunction) {
         Array x = Array::empty(DType::kF32, from);
         for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = static_cast<float>(i * i % 11);
         const Values inputs = {Value(Tensor(x)), Value(Tensor(Array::zeros(DType::kF32, to)))};
-        const Values found = planned->run(inputs), wanted = eager->run(inputs);
+        const Values found = usable->run(inputs), wanted = eager->run(inputs);
         for (size_t k = 0; k < 2; ++k) {
           const Array f = found[k].tensor().array().contiguous();
           const Array e = wanted[k].tensor().array().contiguous();
@@ -253,9 +253,9 @@ TEST(OnnxSession, BothModesAgree) {
       onnx_graph({onnx_node("Transpose", {"x"}, {"t"}, {ints_attribute("perm", {1, 0})}),
                   onnx_node("MatMul", {"x", "t"}, {"p"}), onnx_node("Softmax", {"p"}, {"y"})},
                  {kX}, {kY});
-  const auto planned = session_of(graph), eager = session_of(graph, Mode::kEager);
+  const auto usable = session_of(graph), eager = session_of(graph, Mode::kEager);
   const Value x(Tensor(rows(4)));
-  const Array a = planned->run({x})[0].tensor().array().contiguous();
+  const Array a = usable->run({x})[0].tensor().array().contiguous();
   const Array b = eager->run({x})[0].tensor().array().contiguous();
   ASSERT_EQ(a.shape, b.shape);
   for (int64_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a.number(i), b.number(i), 1e-6);
@@ -339,7 +339,7 @@ TEST(OnnxSession, WhatAValueDecidesRunsNodeByNode) {
                                        {kX, value_info("to", 7, {"2"})}, {kY});
   const auto session = session_of(graph);
   EXPECT_THROW(session->trace({{DType::kF32, {Dim(2), Dim(3)}}, {DType::kI64, {Dim(2)}}}),
-               NeedsValue);
+               DataDependentError);
   const Values out =
       session->run({Value(Tensor(rows(2))), Value(Tensor(Array::from<int64_t>({6, -1}, {2})))});
   EXPECT_EQ(out[0].tensor().array().shape, (Dims{6, 1}));

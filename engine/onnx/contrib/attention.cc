@@ -32,7 +32,7 @@ struct Scores {
 };
 
 double scale_of(const Tensor& q, const Scores& s) {
-  return s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(known_size(q, 3)));
+  return s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(constant_dim(q, 3)));
 }
 
 /// What stands for minus infinity, so that a row without any key still has an average.
@@ -59,14 +59,14 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Scores& s
   if (!s.sink) return ops::matmul(ops::softmax(x, -1), v);
   const Tensor sink = ops::expand(ops::reshape(ops::cast(s.sink, x.dtype()), {1, -1, 1, 1}),
                                   {x.dim(0), x.dim(1), x.dim(2), Dim(1)});
-  return ops::matmul(part(ops::softmax(ops::concat({x, sink}, 3), -1), 3, 0, x.dim(3)), v);
+  return ops::matmul(slice_axis(ops::softmax(ops::concat({x, sink}, 3), -1), 3, 0, x.dim(3)), v);
 }
 
 /// Which keys each query may look at: those of the past, and those up to its place behind them. The
 /// last one looks at all, also where there are more keys than queries, as in ONNX Runtime.
 Tensor causal(const Dim& queries, const Dim& keys, const Dim& past) {
-  const Tensor place = ops::unsqueeze(count_up(queries), {1});
-  const Tensor at = ops::unsqueeze(count_up(keys), {0});
+  const Tensor place = ops::unsqueeze(iota(queries), {1});
+  const Tensor at = ops::unsqueeze(iota(keys), {0});
   const Tensor before = ops::less_equal(at, place + dim_value(past, DType::kI64));
   if (keys.same(queries + past)) return before;
   return ops::logical_or(before, ops::equal(place, dim_value(queries - 1, DType::kI64)));
@@ -81,16 +81,16 @@ Tensor scores_of_mask(const Tensor& mask, const Dim& batch, const Dim& keys, dou
                       DType dtype) {
   Tensor kept;
   if (mask.ndim() == 1) {
-    const Tensor at = ops::reshape(count_up(keys), {1, 1, 1, keys});
+    const Tensor at = ops::reshape(iota(keys), {1, 1, 1, keys});
     const auto limits = [&](const Dim& from) {
-      const Tensor taken = ops::cast(part(mask, 0, from, from + batch), DType::kI64);
+      const Tensor taken = ops::cast(slice_axis(mask, 0, from, from + batch), DType::kI64);
       return ops::reshape(taken, {batch, Dim(1), Dim(1), Dim(1)});
     };
     kept = ops::less_than(at, limits(0));
     if (mask.dim(0).equals(batch * 2).value_or(false))
       kept = ops::logical_and(kept, ops::greater_equal(at, limits(batch)));
   } else {
-    kept = ops::unsqueeze(ops::greater_equal(mask, integer_scalar(1, mask.dtype())),
+    kept = ops::unsqueeze(ops::greater_equal(mask, int_scalar(1, mask.dtype())),
                           mask.ndim() == 2 ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1});
   }
   return ops::where(kept, scalar(0, dtype), scalar(filter, dtype));
@@ -101,51 +101,52 @@ Tensor scores_of_mask(const Tensor& mask, const Dim& batch, const Dim& keys, dou
 Scores scores_of(const NodeCall& c, const Tensor& q, const Tensor& k, const Dim& past, size_t i,
                  size_t j) {
   Scores s;
-  s.scale = c.real("scale", 0);
-  s.bias = c.tensor_or_none(j);
-  if (c.has(i))
-    s.add(scores_of_mask(c.tensor(i), q.dim(0), k.dim(2), c.real("mask_filter_value", -10000),
+  s.scale = c.float_attr("scale", 0);
+  s.bias = c.optional_tensor(j);
+  if (c.has_input(i))
+    s.add(scores_of_mask(c.tensor(i), q.dim(0), k.dim(2), c.float_attr("mask_filter_value", -10000),
                          q.dtype()));
-  if (c.flag("unidirectional", false)) s.allowed = causal(q.dim(2), k.dim(2), past);
+  if (c.bool_attr("unidirectional", false)) s.allowed = causal(q.dim(2), k.dim(2), past);
   return s;
 }
 
 /// Attention of queries, keys and values that lie side by side, past ones (input `past`) first.
 Values attention_of(const NodeCall& c, const Tensor& all, size_t mask, size_t past, size_t bias) {
-  const int64_t heads = c.integer("num_heads", 0);
+  const int64_t heads = c.int_attr("num_heads", 0);
   c.check(heads > 0, "num_heads is missing");
-  auto sizes = c.integers("qkv_hidden_sizes");
-  const int64_t width = known_size(all, 2);
+  auto sizes = c.ints_attr("qkv_hidden_sizes");
+  const int64_t width = constant_dim(all, 2);
   if (sizes.empty()) sizes.assign(3, width / 3);
   c.check(sizes.size() == 3 && sizes[0] + sizes[1] + sizes[2] == width,
           "qkv_hidden_sizes do not fit the weight");
-  const Tensor q = heads_of(part(all, 2, 0, sizes[0]), heads);
-  Tensor k = heads_of(part(all, 2, sizes[0], sizes[0] + sizes[1]), heads);
-  Tensor v = heads_of(part(all, 2, sizes[0] + sizes[1], width), heads);
+  const Tensor q = heads_of(slice_axis(all, 2, 0, sizes[0]), heads);
+  Tensor k = heads_of(slice_axis(all, 2, sizes[0], sizes[0] + sizes[1]), heads);
+  Tensor v = heads_of(slice_axis(all, 2, sizes[0] + sizes[1], width), heads);
   const Dim steps = k.dim(2);
-  if (c.has(past)) {
+  if (c.has_input(past)) {
     const auto before = [&](int64_t i) {
-      return ops::squeeze(part(c.tensor(past), 0, i, i + 1), std::vector<int64_t>{0});
+      return ops::squeeze(slice_axis(c.tensor(past), 0, i, i + 1), std::vector<int64_t>{0});
     };
     k = ops::concat({before(0), k}, 2);
     v = ops::concat({before(1), v}, 2);
   }
   Values out = {joined(attend(q, k, v, scores_of(c, q, k, k.dim(2) - steps, mask, bias)))};
-  if (c.wants(1)) out.emplace_back(ops::stack({k, v}, 0));
+  if (c.has_output(1)) out.emplace_back(ops::stack({k, v}, 0));
   return out;
 }
 
 /// Projects to queries, keys and values with one weight.
 Values attention(NodeCall& c) {
   Tensor all = ops::matmul(c.tensor(0), c.tensor(1));
-  if (c.has(2)) all = all + c.tensor(2);
+  if (c.has_input(2)) all = all + c.tensor(2);
   return attention_of(c, all, 3, 4, 5);
 }
 
 /// The same on bytes.
 Values quantized_attention(NodeCall& c) {
-  const Tensor y = product_to_float(c, c.tensor(0), c.tensor_or_none(6), c.tensor(3), 1, 4, 7);
-  return attention_of(c, c.has(2) ? y + c.tensor(2) : y, 5, 8, c.input_count());
+  const Tensor y =
+      quantized_matmul_to_float(c, c.tensor(0), c.optional_tensor(6), c.tensor(3), 1, 4, 7);
+  return attention_of(c, c.has_input(2) ? y + c.tensor(2) : y, 5, 8, c.input_count());
 }
 
 /// Where the inputs of attention on queries, keys and values of their own stand.
@@ -157,13 +158,13 @@ struct Places {
 /// beam of its batch at each step but the last.
 Tensor of_beams(const Tensor& cache, const Tensor& from, const Dim& past) {
   const Dim samples = cache.dim(0);
-  const Tensor sample = ops::unsqueeze(count_up(samples), {1});
+  const Tensor sample = ops::unsqueeze(iota(samples), {1});
   const Tensor beams = dim_value(from.dim(1), DType::kI64);
   const Tensor taken =
-      ops::cast(ops::reshape(part(from, 2, 0, past), {samples, past}), DType::kI64);
+      ops::cast(ops::reshape(slice_axis(from, 2, 0, past), {samples, past}), DType::kI64);
   const Tensor first = sample - ops::remainder(sample, beams);
   const Tensor rows = ops::concat({first + taken, ops::expand(sample, {samples, Dim(1)})}, 1);
-  const Tensor steps = ops::expand(ops::unsqueeze(count_up(past + 1), {0}), rows.shape());
+  const Tensor steps = ops::expand(ops::unsqueeze(iota(past + 1), {0}), rows.shape());
   const Tensor picked =
       ops::gather_nd(ops::transpose(cache, {0, 2, 1, 3}), ops::stack({rows, steps}, 2));
   return ops::transpose(picked, {0, 2, 1, 3});
@@ -172,14 +173,14 @@ Tensor of_beams(const Tensor& cache, const Tensor& from, const Dim& past) {
 /// Keys and values may come with heads apart. With a length of the past, the past ones lie in
 /// buffers of a fixed size, into which the new ones are written behind them.
 Values attention_on(NodeCall& c, const Places& at) {
-  const int64_t heads = c.integer("num_heads", 0);
+  const int64_t heads = c.int_attr("num_heads", 0);
   c.check(heads > 0, "num_heads is missing");
-  c.check(c.has(1) && c.has(2), "packed queries, keys and values are not supported");
+  c.check(c.has_input(1) && c.has_input(2), "packed queries, keys and values are not supported");
   Tensor q = c.tensor(0), k = c.tensor(1), v = c.tensor(2);
-  if (c.has(at.bias)) {
+  if (c.has_input(at.bias)) {
     const Dim width = q.dim(2);
     const auto bias = [&](const Dim& from, const Dim& to) {
-      return part(c.tensor(at.bias), 0, from, to);
+      return slice_axis(c.tensor(at.bias), 0, from, to);
     };
     q = q + bias(0, width);
     if (k.ndim() == 3) k = k + bias(width, width * 2);
@@ -190,30 +191,31 @@ Values attention_on(NodeCall& c, const Places& at) {
   if (v.ndim() == 3) v = heads_of(v, heads);
   Tensor all_k = k, all_v = v;
   Dim past = 0;
-  if (c.has(at.past) && c.has(at.length)) {
-    past = c.known_dims(at.length).at(0);
+  if (c.has_input(at.past) && c.has_input(at.length)) {
+    past = c.dims_operand(at.length).at(0);
     const Dim steps = k.dim(2);
     const auto written = [&](size_t i, const Tensor& now) {
       const Tensor& cache = c.tensor(i);
-      return ops::concat({part(cache, 2, 0, past), now, part(cache, 2, past + steps, cache.dim(2))},
-                         2);
+      return ops::concat(
+          {slice_axis(cache, 2, 0, past), now, slice_axis(cache, 2, past + steps, cache.dim(2))},
+          2);
     };
     all_k = written(at.past, k);
     all_v = written(at.past + 1, v);
-    k = part(all_k, 2, 0, past + steps);
-    v = part(all_v, 2, 0, past + steps);
-    if (c.has(at.beams) && !c.tensor(at.beams).dim(1).equals(1).value_or(false)) {
+    k = slice_axis(all_k, 2, 0, past + steps);
+    v = slice_axis(all_v, 2, 0, past + steps);
+    if (c.has_input(at.beams) && !c.tensor(at.beams).dim(1).equals(1).value_or(false)) {
       k = of_beams(k, c.tensor(at.beams), past);
       v = of_beams(v, c.tensor(at.beams), past);
     }
-  } else if (c.has(at.past)) {
+  } else if (c.has_input(at.past)) {
     past = c.tensor(at.past).dim(2);
     all_k = k = ops::concat({c.tensor(at.past), k}, 2);
     all_v = v = ops::concat({c.tensor(at.past + 1), v}, 2);
   }
   const Scores scores = scores_of(c, q, k, past, at.mask, at.added);
   Values out = {joined(attend(q, k, v, scores)), all_k, all_v};
-  if (c.wants(3)) out.emplace_back(scored(q, k, scores));
+  if (c.has_output(3)) out.emplace_back(scored(q, k, scores));
   return out;
 }
 
@@ -236,11 +238,11 @@ Tensor angles_at(const Tensor& table, const Tensor& places) {
 /// is 0.
 Tensor turned(const NodeCall& c, const Tensor& x, const Tensor& cosines, const Tensor& sines,
               bool neighbours, int64_t width) {
-  const int64_t size = known_size(x, 3);
-  if (width == 0) width = 2 * known_size(cosines, 3);
+  const int64_t size = constant_dim(x, 3);
+  if (width == 0) width = 2 * constant_dim(cosines, 3);
   c.check(width <= size && width % 2 == 0, "the rotated part of ", width, " does not fit ", size);
-  const Tensor out = ops::rotary_embedding(part(x, 3, 0, width), cosines, sines, neighbours);
-  return width == size ? out : ops::concat({out, part(x, 3, width, size)}, 3);
+  const Tensor out = ops::rotary_embedding(slice_axis(x, 3, 0, width), cosines, sines, neighbours);
+  return width == size ? out : ops::concat({out, slice_axis(x, 3, width, size)}, 3);
 }
 
 /// x turned by the angles of `places` [batch, steps].
@@ -252,8 +254,8 @@ Tensor rotated(const NodeCall& c, const Tensor& x, const Tensor& places, const T
 /// x [batch, heads, steps, size], or [batch, steps, heads * size] taken apart.
 Tensor with_heads(const NodeCall& c, const Tensor& x, const Tensor& cosines) {
   if (x.ndim() != 3) return x;
-  int64_t heads = c.integer("num_heads", 0);
-  if (heads == 0) heads = known_size(x, 2) / (2 * known_size(cosines, 1));
+  int64_t heads = c.int_attr("num_heads", 0);
+  if (heads == 0) heads = constant_dim(x, 2) / (2 * constant_dim(cosines, 1));
   c.check(heads > 0, "num_heads is ", heads);
   return heads_of(x, heads);
 }
@@ -263,8 +265,8 @@ Tensor with_heads(const NodeCall& c, const Tensor& x, const Tensor& cosines) {
 Values multimodal_rotary_embedding(NodeCall& c) {
   const Tensor &in = c.tensor(0), &cosines = c.tensor(2), &sines = c.tensor(3);
   const Tensor places = ops::cast(c.tensor(1), DType::kI64);
-  const auto counts = c.integers("mrope_section");
-  const int64_t columns = known_size(cosines, 1), layout = c.integer("mrope_layout", 0);
+  const auto counts = c.ints_attr("mrope_section");
+  const int64_t columns = constant_dim(cosines, 1), layout = c.int_attr("mrope_layout", 0);
   c.check(counts.size() == 3 &&
               std::ranges::all_of(counts, [&](int64_t n) { return n >= 0 && n <= columns; }) &&
               counts[0] + counts[1] + counts[2] == columns,
@@ -280,19 +282,19 @@ Values multimodal_rotary_embedding(NodeCall& c) {
           i % 3 != 0 && i < 3 * counts[static_cast<size_t>(i % 3)] ? static_cast<size_t>(i % 3) : 0;
     for (size_t k = 0; k < 3; ++k) owned[k].push_back(k == row ? 1 : 0);
   }
-  const double scale = c.real("scale", 1);
+  const double scale = c.float_attr("scale", 1);
   const auto angles = [&](const Tensor& table) {
     Tensor out;
     for (int64_t k = 2; k >= 0; --k) {
       const Tensor each =
-          angles_at(table, ops::squeeze(part(places, 0, k, k + 1), std::vector<int64_t>{0}));
-      const Tensor own = integer_vector(owned[static_cast<size_t>(k)], DType::kBool);
+          angles_at(table, ops::squeeze(slice_axis(places, 0, k, k + 1), std::vector<int64_t>{0}));
+      const Tensor own = int_vector(owned[static_cast<size_t>(k)], DType::kBool);
       out = out ? ops::where(own, each, out) : each;
     }
     return scale == 1 ? out : out * scale;
   };
   const Tensor y = turned(c, with_heads(c, in, cosines), angles(cosines), angles(sines),
-                          c.flag("interleaved", false), c.integer("rotary_embedding_dim", 0));
+                          c.bool_attr("interleaved", false), c.int_attr("rotary_embedding_dim", 0));
   return {in.ndim() == 3 ? joined(y) : y};
 }
 
@@ -303,10 +305,10 @@ Values rotary_embedding(NodeCall& c) {
   const Tensor x = with_heads(c, in, cosines);
   Tensor places = ops::cast(c.tensor(1), DType::kI64);
   if (places.ndim() < 2 || !places.dim(0).equals(x.dim(0)).value_or(true))
-    places = ops::expand(ops::reshape(places, {1, 1}) + ops::unsqueeze(count_up(x.dim(2)), {0}),
+    places = ops::expand(ops::reshape(places, {1, 1}) + ops::unsqueeze(iota(x.dim(2)), {0}),
                          {x.dim(0), x.dim(2)});
-  const Tensor y = rotated(c, x, places, cosines, sines, c.flag("interleaved", false),
-                           c.integer("rotary_embedding_dim", 0));
+  const Tensor y = rotated(c, x, places, cosines, sines, c.bool_attr("interleaved", false),
+                           c.int_attr("rotary_embedding_dim", 0));
   return {in.ndim() == 3 ? joined(y) : y};
 }
 
@@ -319,12 +321,12 @@ Tensor extended(const Tensor& past, const Tensor& now, const Tensor& places, con
   Tensor base = past;
   if (!length.same(past.dim(2))) {
     base = ops::concat({past, ops::full(now.shape(), 0.0, now.dtype())}, 2);
-    if (!length.same(room)) base = part(base, 2, 0, length);
+    if (!length.same(room)) base = slice_axis(base, 2, 0, length);
   }
   const Tensor each = ops::reshape(places, {now.dim(0), Dim(1), now.dim(2), Dim(1)});
   if (clears) {
     const Tensor kept =
-        ops::less_than(ops::reshape(count_up(length), {1, 1, length, 1}), part(each, 2, 0, 1));
+        ops::less_than(ops::reshape(iota(length), {1, 1, length, 1}), slice_axis(each, 2, 0, 1));
     base = ops::where(kept, base, scalar(0, base.dtype()));
   }
   return ops::scatter_along(base, ops::expand(each, now.shape()), now, 2, "assign");
@@ -348,45 +350,45 @@ struct Grouped {
 /// Caches are buffers, whose rest stays as it is, or their rest is cleared; the input `ends` counts
 /// the keys of each sample, or (with `clears`) is the place of the last one.
 Grouped grouped(const NodeCall& c, const GroupedPlaces& inputs, bool clears) {
-  const int64_t heads = c.integer("num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
+  const int64_t heads = c.int_attr("num_heads", 0), kv_heads = c.int_attr("kv_num_heads", 0);
   c.check(heads > 0 && kv_heads > 0 && heads % kv_heads == 0, "the numbers of heads do not fit");
-  c.check(c.has(1) == c.has(2) && c.has(3) == c.has(4), "keys must come with values");
-  Tensor q = c.tensor(0), k = c.tensor_or_none(1), v = c.tensor_or_none(2);
+  c.check(c.has_input(1) == c.has_input(2) && c.has_input(3) == c.has_input(4),
+          "keys must come with values");
+  Tensor q = c.tensor(0), k = c.optional_tensor(1), v = c.optional_tensor(2);
   if (!k) {
-    const int64_t size = known_size(q, 2) / (heads + 2 * kv_heads);
+    const int64_t size = constant_dim(q, 2) / (heads + 2 * kv_heads);
     const Tensor all = q;
-    q = part(all, 2, 0, heads * size);
-    k = part(all, 2, heads * size, (heads + kv_heads) * size);
-    v = part(all, 2, (heads + kv_heads) * size, (heads + 2 * kv_heads) * size);
+    q = slice_axis(all, 2, 0, heads * size);
+    k = slice_axis(all, 2, heads * size, (heads + kv_heads) * size);
+    v = slice_axis(all, 2, (heads + kv_heads) * size, (heads + 2 * kv_heads) * size);
   }
   q = heads_of(q, heads);
   k = heads_of(k, kv_heads);
   v = heads_of(v, kv_heads);
   const Dim steps = q.dim(2);
-  const Tensor past_k = c.tensor_or_none(3), past_v = c.tensor_or_none(4);
+  const Tensor past_k = c.optional_tensor(3), past_v = c.optional_tensor(4);
   // How long the longest sequence is with the new steps. Where all of it is new, padding may stand
   // behind the last valid step of a sample; else each sample's steps end with that.
-  const Dim total = past_k ? c.known_dims(inputs.total).at(0) : steps;
-  const Tensor count = ops::unsqueeze(count_up(steps), {0});
+  const Dim total = past_k ? c.dims_operand(inputs.total).at(0) : steps;
+  const Tensor count = ops::unsqueeze(iota(steps), {0});
   Grouped out;
   out.places = ops::expand(count, {q.dim(0), steps});
-  const bool counted = c.has(inputs.valid);
+  const bool counted = c.has_input(inputs.valid);
   if (counted || !total.same(steps)) {
     const auto of_samples = [&](size_t i) {
       return ops::reshape(ops::cast(c.tensor(i), DType::kI64), {q.dim(0), Dim(1)});
     };
     const Tensor valid = counted ? of_samples(inputs.valid) : dim_value(steps, DType::kI64);
-    Tensor start = ops::maximum(of_samples(inputs.ends) + integer_scalar(clears ? 1 : 0) - valid,
-                                integer_scalar(0));
+    Tensor start =
+        ops::maximum(of_samples(inputs.ends) + int_scalar(clears ? 1 : 0) - valid, int_scalar(0));
     if (!counted)
-      start =
-          ops::where(ops::equal(dim_value(total, DType::kI64), valid), integer_scalar(0), start);
+      start = ops::where(ops::equal(dim_value(total, DType::kI64), valid), int_scalar(0), start);
     out.places = start + count;
   }
-  if (c.flag("do_rotary", false)) {
-    const bool neighbours = c.flag("rotary_interleaved", false);
+  if (c.bool_attr("do_rotary", false)) {
+    const bool neighbours = c.bool_attr("rotary_interleaved", false);
     const Tensor turns =
-        c.has(inputs.turns) ? ops::cast(c.tensor(inputs.turns), DType::kI64) : out.places;
+        c.has_input(inputs.turns) ? ops::cast(c.tensor(inputs.turns), DType::kI64) : out.places;
     const Tensor &cosines = c.tensor(inputs.cosines), &sines = c.tensor(inputs.sines);
     q = rotated(c, q, turns, cosines, sines, neighbours, 0);
     k = rotated(c, k, turns, cosines, sines, neighbours, 0);
@@ -404,23 +406,23 @@ Grouped grouped(const NodeCall& c, const GroupedPlaces& inputs, bool clears) {
   out.v = repeated(out.all_v);
   const Dim keys = out.all_k.dim(2);
   out.at = ops::reshape(out.places, {q.dim(0), Dim(1), steps, Dim(1)});
-  out.key_at = ops::reshape(count_up(keys), {1, 1, 1, keys});
+  out.key_at = ops::reshape(iota(keys), {1, 1, 1, keys});
   return out;
 }
 
 Values group_query_attention(NodeCall& c) {
-  c.check(!c.has(14) && !c.has(15), "norms of queries and keys are not supported");
+  c.check(!c.has_input(14) && !c.has_input(15), "norms of queries and keys are not supported");
   const Grouped g =
       grouped(c, {.ends = 5, .total = 6, .cosines = 7, .sines = 8, .turns = 9, .valid = 16}, true);
   Scores s;
-  s.scale = c.real("scale", 0);
-  s.softcap = c.real("softcap", 0);
+  s.scale = c.float_attr("scale", 0);
+  s.softcap = c.float_attr("softcap", 0);
   s.allowed = ops::less_equal(g.key_at, g.at);
-  if (const int64_t window = c.integer("local_window_size", -1); window > 0)
-    s.allowed = both(s.allowed, ops::less_than(g.at - g.key_at, integer_scalar(window)));
-  s.bias = c.tensor_or_none(10);
-  s.sink = c.tensor_or_none(11);
-  if (!s.sink && c.flag("smooth_softmax", false))
+  if (const int64_t window = c.int_attr("local_window_size", -1); window > 0)
+    s.allowed = both(s.allowed, ops::less_than(g.at - g.key_at, int_scalar(window)));
+  s.bias = c.optional_tensor(10);
+  s.sink = c.optional_tensor(11);
+  if (!s.sink && c.bool_attr("smooth_softmax", false))
     s.sink = ops::full({g.q.dim(1)}, 0.0, g.q.dtype());
   return {joined(attend(g.q, g.k, g.v, s)), g.all_k, g.all_v};
 }
@@ -428,13 +430,13 @@ Values group_query_attention(NodeCall& c) {
 /// Which blocks of keys the blocks of queries look at, [layouts, blocks, blocks], from compressed
 /// rows: inputs 5 (where each row begins) and 6 (the columns).
 Tensor blocks_of(const NodeCall& c) {
-  const Array starts = c.known(5), columns = c.known(6);
+  const Array starts = c.constant_array(5), columns = c.constant_array(6);
   c.check(starts.ndim() == 2 && columns.ndim() == 2 && starts.shape[0] == columns.shape[0] &&
               starts.shape[0] > 0 && starts.shape[1] > 1,
           "block_row_indices ", str(starts.shape), " do not fit block_col_indices ",
           str(columns.shape));
   const int64_t layouts = starts.shape[0], blocks = starts.shape[1] - 1, width = columns.shape[1];
-  c.check(blocks <= most_places() / layouts / blocks, "there are too many blocks");
+  c.check(blocks <= max_listed_indices() / layouts / blocks, "there are too many blocks");
   Array out = Array::zeros(DType::kBool, {layouts, blocks, blocks});
   auto* const taken = reinterpret_cast<uint8_t*>(out.storage->data());
   for (int64_t row = 0; row < layouts * blocks; ++row) {
@@ -460,21 +462,21 @@ Values sparse_attention(NodeCall& c) {
                              .turns = c.input_count(),
                              .valid = c.input_count()},
                             false);
-  const int64_t size = c.integer("sparse_block_size", 0);
+  const int64_t size = c.int_attr("sparse_block_size", 0);
   c.check(size > 0, "sparse_block_size is ", size);
   const Tensor blocks = blocks_of(c);
-  const int64_t layouts = known_size(blocks, 0), last = known_size(blocks, 1) - 1;
+  const int64_t layouts = constant_dim(blocks, 0), last = constant_dim(blocks, 1) - 1;
   const auto block_of = [&](const Tensor& places) {
-    return ops::clip(ops::floor_divide(ops::reshape(places, Shape{-1}), integer_scalar(size)), 0.0,
+    return ops::clip(ops::floor_divide(ops::reshape(places, Shape{-1}), int_scalar(size)), 0.0,
                      static_cast<double>(last));
   };
   const Dim batch = g.q.dim(0), heads = g.q.dim(1), steps = g.q.dim(2), keys = g.k.dim(2);
   Tensor seen =
       ops::index_select(ops::index_select(blocks, block_of(g.key_at), 2), block_of(g.places), 1);
   seen = ops::transpose(ops::reshape(seen, {Dim(layouts), batch, steps, keys}), {1, 0, 2, 3});
-  seen = ops::index_select(seen, ops::remainder(count_up(heads), integer_scalar(layouts)), 1);
+  seen = ops::index_select(seen, ops::remainder(iota(heads), int_scalar(layouts)), 1);
   Scores s;
-  s.scale = c.real("scale", 0);
+  s.scale = c.float_attr("scale", 0);
   s.allowed = both(ops::less_equal(g.key_at, g.at), seen);
   return {joined(attend(g.q, g.k, g.v, s)), g.all_k, g.all_v};
 }

@@ -11,18 +11,18 @@ namespace {
 Values gelu(NodeCall& c) { return {ops::gelu(c.tensor(0))}; }
 Values bias_gelu(NodeCall& c) { return {ops::gelu(c.tensor(0) + c.tensor(1))}; }
 Values fast_gelu(NodeCall& c) {
-  return {ops::gelu(c.has(1) ? c.tensor(0) + c.tensor(1) : c.tensor(0), true)};
+  return {ops::gelu(c.has_input(1) ? c.tensor(0) + c.tensor(1) : c.tensor(0), true)};
 }
 Values quick_gelu(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  return {x * ops::sigmoid(x * c.real("alpha", 1.702))};
+  return {x * ops::sigmoid(x * c.float_attr("alpha", 1.702))};
 }
 Values bias_add(NodeCall& c) { return {c.tensor(0) + c.tensor(1) + c.tensor(2)}; }
 
 /// Axes of a batch that are moved behind the rows first.
 Tensor with_batch_behind(const Tensor& x, bool move) {
   if (!move) return x;
-  std::vector<int64_t> order = first_axes(x.ndim() - 1);
+  std::vector<int64_t> order = leading_axes(x.ndim() - 1);
   order.erase(order.begin());
   order.push_back(0);
   order.push_back(x.ndim() - 1);
@@ -30,16 +30,16 @@ Tensor with_batch_behind(const Tensor& x, bool move) {
 }
 
 Values fused_matmul(NodeCall& c) {
-  const Tensor x = with_batch_behind(c.tensor(0), c.flag("transBatchA", false));
-  const Tensor y = with_batch_behind(c.tensor(1), c.flag("transBatchB", false));
-  const Tensor out = ops::matmul(x, y, c.flag("transA", false), c.flag("transB", false));
-  const double alpha = c.real("alpha", 1);
+  const Tensor x = with_batch_behind(c.tensor(0), c.bool_attr("transBatchA", false));
+  const Tensor y = with_batch_behind(c.tensor(1), c.bool_attr("transBatchB", false));
+  const Tensor out = ops::matmul(x, y, c.bool_attr("transA", false), c.bool_attr("transB", false));
+  const double alpha = c.float_attr("alpha", 1);
   return {alpha == 1 ? out : out * alpha};
 }
 
 /// The activation that a fused node ends with; its parameters are alpha, beta and gamma.
 Tensor activated(const NodeCall& c, const Tensor& x, const std::vector<double>& parameters) {
-  const std::string name = c.word("activation", "");
+  const std::string name = c.string_attr("activation", "");
   const auto parameter = [&](size_t i, double otherwise) {
     return i < parameters.size() ? parameters[i] : otherwise;
   };
@@ -63,17 +63,17 @@ Tensor activated(const NodeCall& c, const Tensor& x, const std::vector<double>& 
   c.refuse("unknown activation '", name, "'");
 }
 
-Values fused_conv(NodeCall& c) { return {fused_convolution(c, c.tensor(0), c.tensor(1))}; }
+Values fused_conv(NodeCall& c) { return {fused_conv(c, c.tensor(0), c.tensor(1))}; }
 
 Values fused_gemm(NodeCall& c) {
-  Tensor y =
-      ops::matmul(c.tensor(0), c.tensor(1), c.flag("transA", false), c.flag("transB", false)) *
-      c.real("alpha", 1);
-  if (c.has(2)) y = y + c.tensor(2) * c.real("beta", 1);
+  Tensor y = ops::matmul(c.tensor(0), c.tensor(1), c.bool_attr("transA", false),
+                         c.bool_attr("transB", false)) *
+             c.float_attr("alpha", 1);
+  if (c.has_input(2)) y = y + c.tensor(2) * c.float_attr("beta", 1);
   std::vector<double> parameters;
   for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"})
-    if (c.has_attribute(name)) parameters.push_back(c.real(name, 0));
-  if (c.word("activation", "") == "Selu" && parameters.size() == 2)
+    if (c.has_attribute(name)) parameters.push_back(c.float_attr(name, 0));
+  if (c.string_attr("activation", "") == "Selu" && parameters.size() == 2)
     parameters.insert(parameters.begin() + 1, 0);
   return {activated(c, y, parameters)};
 }
@@ -88,11 +88,12 @@ struct Normalized {
 /// Over the last axis; without a mean for the simplified (RMS) kind.
 Normalized normalized(const NodeCall& c, const Tensor& x, const Tensor& gamma, const Tensor& beta,
                       bool simplified, double otherwise) {
-  const double epsilon = c.real("epsilon", otherwise);
+  const double epsilon = c.float_attr("epsilon", otherwise);
   const std::vector<int64_t> last = {-1};
-  const bool plain = !simplified && x.dtype() == DType::kF32 && !c.wants(1) && !c.wants(2) &&
-                     x.dim(-1).is_constant();
-  if (plain) return {ops::layer_norm(x, x.dim(-1).value(), gamma, beta, epsilon), {}, {}};
+  const bool scalar_if_single = !simplified && x.dtype() == DType::kF32 && !c.has_output(1) &&
+                                !c.has_output(2) && x.dim(-1).is_constant();
+  if (scalar_if_single)
+    return {ops::layer_norm(x, x.dim(-1).value(), gamma, beta, epsilon), {}, {}};
   const Tensor wide = ops::cast(x, x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32);
   Normalized out;
   if (!simplified) out.mean = ops::mean(wide, last, true);
@@ -107,14 +108,14 @@ Value or_none(const Tensor& t) { return t ? Value(t) : Value(); }
 
 Values skip_layer_norm(NodeCall& c) {
   Tensor sum = c.tensor(0) + c.tensor(1);
-  if (c.has(4)) sum = sum + c.tensor(4);
-  const Normalized n = normalized(c, sum, c.tensor(2), c.tensor_or_none(3), false, 1e-12);
+  if (c.has_input(4)) sum = sum + c.tensor(4);
+  const Normalized n = normalized(c, sum, c.tensor(2), c.optional_tensor(3), false, 1e-12);
   return {n.y, or_none(n.mean), or_none(n.inverse), sum};
 }
 
 Values skip_rms_norm(NodeCall& c) {
   Tensor sum = c.tensor(0) + c.tensor(1);
-  if (c.has(3)) sum = sum + c.tensor(3);
+  if (c.has_input(3)) sum = sum + c.tensor(3);
   const Normalized n = normalized(c, sum, c.tensor(2), {}, true, 1e-12);
   return {n.y, Value(), or_none(n.inverse), sum};
 }
@@ -125,7 +126,7 @@ Tensor rows_at(const Tensor& table, const Tensor& index, const Tensor& scale, co
   shape.push_back(table.dim(1));
   const Tensor taken = ops::reshape(
       ops::index_select(table, ops::reshape(ops::cast(index, DType::kI64), Shape{-1}), 0), shape);
-  return scale ? ops::dequantize(taken, plain(scale), plain(zero)) : taken;
+  return scale ? ops::dequantize(taken, scalar_if_single(scale), scalar_if_single(zero)) : taken;
 }
 
 /// Words, places and segments looked up, added and normalised. The tables (inputs 2 to 6) may be
@@ -133,7 +134,7 @@ Tensor rows_at(const Tensor& table, const Tensor& index, const Tensor& scale, co
 Values embedding(const NodeCall& c, size_t mask, size_t places_at, std::optional<size_t> scales) {
   const Tensor& ids = c.tensor(0);
   const auto of_table = [&](size_t i, size_t first) {
-    return scales ? c.tensor_or_none(first + i - 2) : Tensor();
+    return scales ? c.optional_tensor(first + i - 2) : Tensor();
   };
   const auto rows = [&](size_t i, const Tensor& index) {
     return rows_at(c.tensor(i), index, of_table(i, scales.value_or(0)),
@@ -141,19 +142,19 @@ Values embedding(const NodeCall& c, size_t mask, size_t places_at, std::optional
   };
   const auto whole = [&](size_t i) {
     if (!scales) return c.tensor(i);
-    return ops::dequantize(c.tensor(i), plain(of_table(i, *scales)),
-                           plain(of_table(i, *scales + 5)));
+    return ops::dequantize(c.tensor(i), scalar_if_single(of_table(i, *scales)),
+                           scalar_if_single(of_table(i, *scales + 5)));
   };
   Tensor sum = rows(2, ids);
   const Tensor places =
-      c.has(places_at) ? c.tensor(places_at) : ops::unsqueeze(count_up(ids.dim(1)), {0});
+      c.has_input(places_at) ? c.tensor(places_at) : ops::unsqueeze(iota(ids.dim(1)), {0});
   sum = sum + rows(3, places);
-  if (c.has(1) && c.has(4)) sum = sum + rows(4, c.tensor(1));
-  const Tensor y =
-      ops::layer_norm(sum, known_size(sum, -1), whole(5), whole(6), c.real("epsilon", 1e-12));
-  const Tensor lengths = c.has(mask) ? ops::sum(ops::cast(c.tensor(mask), DType::kI32),
-                                                std::vector<int64_t>{1}, DType::kI32)
-                                     : ops::full({ids.dim(0)}, int64_t{0}, DType::kI32);
+  if (c.has_input(1) && c.has_input(4)) sum = sum + rows(4, c.tensor(1));
+  const Tensor y = ops::layer_norm(sum, constant_dim(sum, -1), whole(5), whole(6),
+                                   c.float_attr("epsilon", 1e-12));
+  const Tensor lengths = c.has_input(mask) ? ops::sum(ops::cast(c.tensor(mask), DType::kI32),
+                                                      std::vector<int64_t>{1}, DType::kI32)
+                                           : ops::full({ids.dim(0)}, int64_t{0}, DType::kI32);
   return {y, lengths, sum};
 }
 
@@ -166,11 +167,11 @@ Values quantized_embed_layer_norm(NodeCall& c) {
 // ------------------------------------------------------------------
 
 Values expand_dims(NodeCall& c) {
-  return {ops::unsqueeze(c.tensor(0), {c.axis(c.known_integer(1), c.tensor(0).ndim() + 1)})};
+  return {ops::unsqueeze(c.tensor(0), {c.axis(c.constant_int(1), c.tensor(0).ndim() + 1)})};
 }
 
 Values distances(NodeCall& c) {
-  const std::string metric = c.word("metric", "sqeuclidean");
+  const std::string metric = c.string_attr("metric", "sqeuclidean");
   c.check(metric == "euclidean" || metric == "sqeuclidean", "unknown metric '", metric, "'");
   const Tensor difference = ops::unsqueeze(c.tensor(0), {1}) - ops::unsqueeze(c.tensor(1), {0});
   const Tensor squares = ops::sum(difference * difference, std::vector<int64_t>{2});
@@ -194,34 +195,35 @@ Values word_conv_embedding(NodeCall& c) {
                &table = c.tensor(3);
   c.check(words.ndim() == 2 && weight.ndim() == 4 && table.ndim() == 2,
           "words and characters must be matrices, and the weight have four axes");
-  const int64_t length = known_size(words, 1), window = known_size(weight, 2),
-                filters = known_size(weight, 0), size = known_size(table, 1);
+  const int64_t length = constant_dim(words, 1), window = constant_dim(weight, 2),
+                filters = constant_dim(weight, 0), size = constant_dim(table, 1);
   c.check(window >= 1 && window <= length, "windows of ", window, " do not fit words of ", length);
   const int64_t count = length - window + 1;
   const Tensor x = ops::reshape(ops::index_select(table, ops::reshape(words, Shape{-1}), 0),
                                 {words.dim(0), Dim(length), Dim(size)});
   Tensors shifted;
-  for (int64_t k = 0; k < window; ++k) shifted.push_back(part(x, 1, k, k + count));
+  for (int64_t k = 0; k < window; ++k) shifted.push_back(slice_axis(x, 1, k, k + count));
   const Tensor y =
       ops::tanh(ops::matmul(ops::concat(shifted, 2), ops::reshape(weight, {filters, window * size}),
                             false, true) +
                 c.tensor(2));
-  const Tensor zero = integer_scalar(0);
+  const Tensor zero = int_scalar(0);
   const Tensor filled = ops::sum(ops::cast(ops::greater_than(words, zero), DType::kI64),
                                  std::vector<int64_t>{1}, DType::kI64, true);
-  const Tensor windows = ops::maximum(filled - integer_scalar(window - 1), integer_scalar(1));
+  const Tensor windows = ops::maximum(filled - int_scalar(window - 1), int_scalar(1));
   const Tensor counts =
-      ops::unsqueeze(ops::less_than(ops::unsqueeze(count_up(count), {0}), windows), {2});
+      ops::unsqueeze(ops::less_than(ops::unsqueeze(iota(count), {0}), windows), {2});
   const Tensor best =
       ops::max(ops::where(counts, y, scalar(-1, y.dtype())), std::vector<int64_t>{1});
-  return {ops::where(ops::greater_than(part(words, 1, 0, 1), zero), best, scalar(0, y.dtype()))};
+  return {
+      ops::where(ops::greater_than(slice_axis(words, 1, 0, 1), zero), best, scalar(0, y.dtype()))};
 }
 
 /// The operator that ONNX Runtime's authors add operators after.
 Values sample_op(NodeCall& c) { return {c.tensor(0)}; }
 
 constexpr Operator kOperators[] = {
-    {"AttnLSTM", 1, attention_lstm_rule},
+    {"AttnLSTM", 1, attn_lstm_rule},
     {"SampleOp", 1, sample_op},
     {"SparseToDenseMatMul", 1, fused_matmul},  // sparse initialisers are made dense before
     {"WordConvEmbedding", 1, word_conv_embedding},
@@ -246,10 +248,10 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-Tensor fused_convolution(const NodeCall& c, const Tensor& x, const Tensor& weight) {
-  Tensor y = convolve(c, x, weight, c.tensor_or_none(2));
-  if (c.has(3)) y = y + c.tensor(3);
-  return activated(c, y, c.reals("activation_params"));
+Tensor fused_conv(const NodeCall& c, const Tensor& x, const Tensor& weight) {
+  Tensor y = convolve(c, x, weight, c.optional_tensor(2));
+  if (c.has_input(3)) y = y + c.tensor(3);
+  return activated(c, y, c.floats_attr("activation_params"));
 }
 
 OperatorTable contrib_fused_operators() { return kOperators; }

@@ -31,7 +31,7 @@ struct Sequences {
     for (int64_t s = 0; s < count; ++s)
       for (int64_t t = 0; t < longest; ++t)
         from.push_back(t < length(s) ? ends[static_cast<size_t>(s)] + t : 0);
-    return ops::reshape(ops::index_select(x, integer_vector(from), 0), shape);
+    return ops::reshape(ops::index_select(x, int_vector(from), 0), shape);
   }
   /// The way back.
   Tensor packed(const Tensor& x) const {
@@ -42,32 +42,33 @@ struct Sequences {
     std::vector<int64_t> from;
     for (int64_t s = 0; s < count; ++s)
       for (int64_t t = 0; t < length(s); ++t) from.push_back(s * longest + t);
-    return ops::index_select(flat, integer_vector(from), 0);
+    return ops::index_select(flat, int_vector(from), 0);
   }
   /// 1 for the sequences that have a token t, [count].
   Tensor reach(int64_t t) const {
     std::vector<int64_t> out;
     for (int64_t s = 0; s < count; ++s) out.push_back(t < length(s) ? 1 : 0);
-    return integer_vector(out, DType::kBool);
+    return int_vector(out, DType::kBool);
   }
 };
 
 class DeltaNet {
  public:
   explicit DeltaNet(const NodeCall& c) : c_(c) {
-    const std::string rule = c.word("update_rule", "gated_delta");
+    const std::string rule = c.string_attr("update_rule", "gated_delta");
     gated_ = rule == "gated" || rule == "gated_delta";
     delta_ = rule == "delta" || rule == "gated_delta";
     c.check(gated_ || delta_ || rule == "linear", "unknown update_rule '", rule, "'");
-    c.check(c.has(4) == gated_, "update_rule '", rule, "' ", gated_ ? "needs" : "takes no",
+    c.check(c.has_input(4) == gated_, "update_rule '", rule, "' ", gated_ ? "needs" : "takes no",
             " decay");
-    c.check(c.has(5) == delta_, "update_rule '", rule, "' ", delta_ ? "needs" : "takes no",
+    c.check(c.has_input(5) == delta_, "update_rule '", rule, "' ", delta_ ? "needs" : "takes no",
             " beta");
-    room_ = c.integer("state_update_capacity", 0);
+    room_ = c.int_attr("state_update_capacity", 0);
     c.check(room_ >= 0 && room_ <= 8, "state_update_capacity is ", room_);
-    c.check(c.has(9) == (room_ > 0), "capture_count must be there exactly if ",
+    c.check(c.has_input(9) == (room_ > 0), "capture_count must be there exactly if ",
             "state_update_capacity is positive");
-    c.check(c.has(1) == c.has(2), "key and value must both be there or both be joined to query");
+    c.check(c.has_input(1) == c.has_input(2),
+            "key and value must both be there or both be joined to query");
     split_heads();
     find_sequences();
     find_gates();
@@ -80,7 +81,7 @@ class DeltaNet {
     for (int64_t t = 0; t < sequences_.longest; ++t) {
       // [count, heads, size, 1] or [count, heads, 1, size].
       const auto at = [&](const Tensor& x, bool column) {
-        return ops::unsqueeze(ops::squeeze(part(x, 1, t, t + 1), std::vector<int64_t>{1}),
+        return ops::unsqueeze(ops::squeeze(slice_axis(x, 1, t, t + 1), std::vector<int64_t>{1}),
                               {column ? -1 : -2});
       };
       const Tensor key = at(k, false);
@@ -95,7 +96,7 @@ class DeltaNet {
       out.push_back(ops::unsqueeze(
           ops::squeeze(ops::matmul(state_, at(q, false), false, true), std::vector<int64_t>{-1}),
           {1}));
-      if (c_.wants(2) && t < room_) {
+      if (c_.has_output(2) && t < room_) {
         if (gated_) decays.push_back(kept(at(decay_, false), t));
         keys.push_back(kept(at(k_, false), t));
         deltas.push_back(kept(change, t));
@@ -107,37 +108,37 @@ class DeltaNet {
     shape.push_back(Dim(size_v_));
     const Tensor y = sequences_.packed(ops::concat(out, 1)) * scale_;
     Values all = {ops::cast(ops::reshape(y, shape), c_.tensor(0).dtype()), state_};
-    if (c_.wants(2)) all.emplace_back(transitions(decays, keys, deltas));
+    if (c_.has_output(2)) all.emplace_back(transitions(decays, keys, deltas));
     return all;
   }
 
  private:
   void split_heads() {
     const Tensor& query = c_.tensor(0);
-    const bool joined = !c_.has(1);
+    const bool joined = !c_.has_input(1);
     const int64_t rank = query.ndim() + (joined ? 1 : 0);
     c_.check(rank == 3 || rank == 4, "the query is ", query.type(),
              ", not [tokens, heads, size] or [batch, steps, heads, size], or joined with key and ",
              "value [tokens, sizes] or [batch, steps, sizes]");
     leading_ = static_cast<size_t>(rank - 2);
-    sequences_.tokens = known_size(query, 0);
+    sequences_.tokens = constant_dim(query, 0);
     if (leading_ == 2) {
-      const int64_t steps = known_size(query, 1);
+      const int64_t steps = constant_dim(query, 1);
       c_.check(steps > 0 && sequences_.tokens <= kMostTokens / steps, "the query is ",
                query.type());
       sequences_.tokens *= steps;
     }
     c_.check(sequences_.tokens > 0 && sequences_.tokens <= kMostTokens, "the query has ",
              sequences_.tokens, " tokens");
-    if (c_.has(6))
+    if (c_.has_input(6))
       c_.check(c_.tensor(6).ndim() == 4, "initial_state is ", c_.tensor(6).type(),
                ", not [batch, heads, head_size_v, head_size_qk]");
     if (joined) {
-      c_.check(c_.has(6), "query, key and value in one need initial_state");
-      heads_ = known_size(c_.tensor(6), 1);
-      size_v_ = known_size(c_.tensor(6), 2);
-      size_ = known_size(c_.tensor(6), 3);
-      const int64_t width = known_size(query, -1);
+      c_.check(c_.has_input(6), "query, key and value in one need initial_state");
+      heads_ = constant_dim(c_.tensor(6), 1);
+      size_v_ = constant_dim(c_.tensor(6), 2);
+      size_ = constant_dim(c_.tensor(6), 3);
+      const int64_t width = constant_dim(query, -1);
       c_.check(heads_ > 0 && size_v_ > 0 && size_ > 0 && heads_ <= width / size_v_ &&
                    size_ <= width && (width - heads_ * size_v_) % (2 * size_) == 0,
                "rows of ", width, " do not hold query, key and ", heads_, " values of ", size_v_);
@@ -146,7 +147,7 @@ class DeltaNet {
           ops::reshape(ops::cast(query, DType::kF32), {Dim(sequences_.tokens), Dim(width)});
       const int64_t keys = shared_ * size_;
       const auto cut = [&](int64_t from, int64_t to, int64_t heads, int64_t size) {
-        return ops::reshape(part(rows, 1, from, to),
+        return ops::reshape(slice_axis(rows, 1, from, to),
                             {Dim(sequences_.tokens), Dim(heads), Dim(size)});
       };
       check_heads();
@@ -155,25 +156,25 @@ class DeltaNet {
       v_ = cut(2 * keys, width, heads_, size_v_);
     } else {
       const Tensor &key = c_.tensor(1), &value = c_.tensor(2);
-      c_.same_types({0, 1, 2});
+      c_.check_same_dtype({0, 1, 2});
       c_.check(value.ndim() == rank, "the value is ", value.type(), " beside a query ",
                query.type());
-      shared_ = known_size(query, -2);
-      size_ = known_size(query, -1);
-      heads_ = known_size(value, -2);
-      size_v_ = known_size(value, -1);
+      shared_ = constant_dim(query, -2);
+      size_ = constant_dim(query, -1);
+      heads_ = constant_dim(value, -2);
+      size_v_ = constant_dim(value, -1);
       check_heads();
-      c_.check(known_shape(key) == known_shape(query), "the key ", key.type(),
+      c_.check(constant_shape(key) == constant_shape(query), "the key ", key.type(),
                " has not the shape of the query ", query.type());
       q_ = by_token(0, {Dim(shared_), Dim(size_)}, 2);
       k_ = by_token(1, {Dim(shared_), Dim(size_)}, 2);
       v_ = by_token(2, {Dim(heads_), Dim(size_v_)}, 2);
     }
-    if (c_.flag("qk_l2_norm", false)) {
+    if (c_.bool_attr("qk_l2_norm", false)) {
       q_ = normalized(q_);
       k_ = normalized(k_);
     }
-    scale_ = c_.real("scale", 0);
+    scale_ = c_.float_attr("scale", 0);
     if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<double>(size_));
   }
 
@@ -186,7 +187,7 @@ class DeltaNet {
 
   /// By its norm. What keeps that from zero is greater under the gates of Kimi Delta Attention.
   Tensor normalized(const Tensor& x) const {
-    const std::string gate = c_.word("gate_activation", "none");
+    const std::string gate = c_.string_attr("gate_activation", "none");
     const double epsilon = gate == "sigmoid" || gate == "kda" ? 1e-6 : 1e-12;
     return x * ops::rsqrt(ops::sum(x * x, std::vector<int64_t>{-1}, DType::kF32, true) + epsilon);
   }
@@ -197,27 +198,27 @@ class DeltaNet {
     c_.check(x.ndim() == static_cast<int64_t>(leading_) + axes, "input ", i, " is ", x.type(),
              " beside a query ", c_.tensor(0).type());
     for (size_t a = 0; a < leading_; ++a)
-      c_.check(known_size(x, static_cast<int64_t>(a)) ==
-                   known_size(c_.tensor(0), static_cast<int64_t>(a)),
+      c_.check(constant_dim(x, static_cast<int64_t>(a)) ==
+                   constant_dim(c_.tensor(0), static_cast<int64_t>(a)),
                "input ", i, " is ", x.type(), " beside a query ", c_.tensor(0).type());
     for (size_t a = 0; a < rest.size(); ++a)
       c_.check(
-          Dim(known_size(x, static_cast<int64_t>(leading_ + a))).equals(rest[a]).value_or(false),
+          Dim(constant_dim(x, static_cast<int64_t>(leading_ + a))).equals(rest[a]).value_or(false),
           "input ", i, " is ", x.type(), ", where heads and sizes need ", rest[a]);
     rest.insert(rest.begin(), Dim(sequences_.tokens));
     return ops::reshape(ops::cast(x, DType::kF32), rest);
   }
 
   void find_sequences() {
-    if (!c_.has(3)) {
-      c_.check(c_.has(6), "without cu_seqlens initial_state must tell the batch");
-      sequences_.count = known_size(c_.tensor(6), 0);
+    if (!c_.has_input(3)) {
+      c_.check(c_.has_input(6), "without cu_seqlens initial_state must tell the batch");
+      sequences_.count = constant_dim(c_.tensor(6), 0);
       c_.check(sequences_.count > 0 && sequences_.tokens % sequences_.count == 0, sequences_.tokens,
                " tokens are not ", sequences_.count, " equal sequences");
       sequences_.longest = sequences_.tokens / sequences_.count;
     } else {
       c_.check(leading_ == 1, "sequences by cu_seqlens need a query [tokens, ...]");
-      sequences_.ends = c_.known_integers(3);
+      sequences_.ends = c_.constant_ints(3);
       const auto& ends = sequences_.ends;
       c_.check(c_.tensor(3).ndim() == 1 && ends.size() >= 2 && ends.front() == 0 &&
                    ends.back() == sequences_.tokens && std::is_sorted(ends.begin(), ends.end()),
@@ -225,11 +226,11 @@ class DeltaNet {
       sequences_.count = static_cast<int64_t>(ends.size()) - 1;
       for (int64_t s = 0; s < sequences_.count; ++s)
         sequences_.longest = std::max(sequences_.longest, sequences_.length(s));
-      c_.check(sequences_.longest <= most_places() / sequences_.count, sequences_.count,
+      c_.check(sequences_.longest <= max_listed_indices() / sequences_.count, sequences_.count,
                " sequences of up to ", sequences_.longest, " tokens are too many");
     }
     // What is traced is a graph of all steps.
-    if (sequences_.longest > kMostTracedSteps) c_.known(0);
+    if (sequences_.longest > kMostTracedSteps) c_.constant_array(0);
     q_ = sequences_.side_by_side(q_);
     k_ = sequences_.side_by_side(k_);
     v_ = sequences_.side_by_side(v_);
@@ -238,7 +239,7 @@ class DeltaNet {
   /// Of each head or of each of its keys, as [heads, 1] or [heads, head_size_qk].
   Tensor of_head(size_t i, bool each) const {
     const Tensor& x = c_.tensor(i);
-    const Dims shape = known_shape(x);
+    const Dims shape = constant_shape(x);
     const bool wide = each && (shape == Dims{heads_, size_} || shape == Dims{heads_ * size_});
     c_.check(wide || shape == Dims{heads_}, "input ", i, " is ", x.type(), " for ", heads_,
              " heads");
@@ -246,16 +247,16 @@ class DeltaNet {
   }
 
   void find_gates() {
-    const std::string gate = c_.word("gate_activation", "none"),
-                      rate = c_.word("beta_activation", "none");
+    const std::string gate = c_.string_attr("gate_activation", "none"),
+                      rate = c_.string_attr("beta_activation", "none");
     const bool soft = gate == "softplus" || gate == "qwen",
                bounded = gate == "sigmoid" || gate == "kda";
     c_.check(soft || bounded || gate == "none", "unknown gate_activation '", gate, "'");
     c_.check(rate == "sigmoid" || rate == "none", "unknown beta_activation '", rate, "'");
     const bool activated = gate != "none";
-    c_.check(c_.has(7) == activated && c_.has(8) == activated, "gate_activation '", gate, "' ",
-             activated ? "needs" : "takes no", " a_log and dt_bias");
-    c_.same_types({4, 5});
+    c_.check(c_.has_input(7) == activated && c_.has_input(8) == activated, "gate_activation '",
+             gate, "' ", activated ? "needs" : "takes no", " a_log and dt_bias");
+    c_.check_same_dtype({4, 5});
     if (gated_) {
       const bool each = c_.tensor(4).ndim() == static_cast<int64_t>(leading_) + 2;
       fading_ = each ? size_ : 1;
@@ -266,7 +267,7 @@ class DeltaNet {
         const Tensor speed = ops::exp(of_head(7, false));
         g = g + of_head(8, each);
         g = soft ? ops::neg(speed) * ops::softplus(g)
-                 : ops::sigmoid(speed * g) * c_.real("gate_lower_bound", -5.0);
+                 : ops::sigmoid(speed * g) * c_.float_attr("gate_lower_bound", -5.0);
       }
       decay_ = sequences_.side_by_side(ops::exp(g));
     }
@@ -279,22 +280,22 @@ class DeltaNet {
 
   void find_state() {
     const Dims shape = {sequences_.count, heads_, size_v_, size_};
-    if (!c_.has(6)) {
+    if (!c_.has_input(6)) {
       state_ = ops::full(to_shape(shape), 0.0, DType::kF32);
     } else {
-      c_.check(known_shape(c_.tensor(6)) == shape, "initial_state is ", c_.tensor(6).type(),
+      c_.check(constant_shape(c_.tensor(6)) == shape, "initial_state is ", c_.tensor(6).type(),
                ", not ", str(shape));
       state_ = ops::cast(c_.tensor(6), DType::kF32);
     }
     if (room_ == 0) return;
-    c_.check(c_.tensor(9).ndim() == 1 && known_size(c_.tensor(9), 0) == sequences_.count,
+    c_.check(c_.tensor(9).ndim() == 1 && constant_dim(c_.tensor(9), 0) == sequences_.count,
              "capture_count is ", c_.tensor(9).type(), " for ", sequences_.count, " sequences");
     counts_ = c_.tensor(9);
-    if (!c_.has(10)) return;
-    c_.check(known_shape(c_.tensor(10)) == Dims{1}, "state_update_active is ", c_.tensor(10).type(),
-             ", not one number");
-    counts_ = ops::where(ops::not_equal(c_.tensor(10), integer_scalar(0, DType::kI32)), counts_,
-                         integer_scalar(0, DType::kI32));
+    if (!c_.has_input(10)) return;
+    c_.check(constant_shape(c_.tensor(10)) == Dims{1}, "state_update_active is ",
+             c_.tensor(10).type(), ", not one number");
+    counts_ = ops::where(ops::not_equal(c_.tensor(10), int_scalar(0, DType::kI32)), counts_,
+                         int_scalar(0, DType::kI32));
   }
 
   /// [count, longest, keys' heads, size] with a key for each head of values.
@@ -307,8 +308,8 @@ class DeltaNet {
 
   /// What is told of token t, [count, ...] as rows; zeros where it is not asked for.
   Tensor kept(const Tensor& x, int64_t t) const {
-    const Tensor asked = ops::logical_and(ops::less_than(integer_scalar(t, DType::kI32), counts_),
-                                          sequences_.reach(t));
+    const Tensor asked =
+        ops::logical_and(ops::less_than(int_scalar(t, DType::kI32), counts_), sequences_.reach(t));
     return ops::where(ops::unsqueeze(asked, {-1}),
                       ops::reshape(x, {Dim(sequences_.count), Dim(-1)}), scalar(0, DType::kF32));
   }

@@ -30,18 +30,18 @@ Array unpacked(const NodeCall& c, const Array& table, const formats::gguf::Block
 
 /// A table that is small enough is unpacked once, as a constant of the graph.
 Values gather_packed(NodeCall& c) {
-  const int64_t type = c.integer("packed_type", -1), columns = c.integer("K", 0);
+  const int64_t type = c.int_attr("packed_type", -1), columns = c.int_attr("K", 0);
   const formats::gguf::BlockFormat* format = formats::gguf::find_block_format(type);
   c.check(format != nullptr, "packed_type ", type, " is not supported");
   c.check(columns > 0 && columns % format->values == 0, "K is ", columns,
           ", which is no multiple of the ", format->values, " numbers of a block");
-  const DType dtype = c.dtype("output_dtype", DType::kBF16);
+  const DType dtype = c.dtype_attr("output_dtype", DType::kBF16);
   c.check(dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16,
           "the output cannot be ", text(dtype));
   const Tensor& indices = c.tensor(1);
   c.check(indices.dtype() == DType::kI32 || indices.dtype() == DType::kI64, "the indices are ",
           text(indices.dtype()));
-  const Array table = c.known(0);
+  const Array table = c.constant_array(0);
   c.check(table.dtype == DType::kU8 && table.ndim() == 2, "the table is ", c.tensor(0).type(),
           ", not bytes [rows, bytes of a row]");
   const int64_t rows = table.shape[0];
@@ -53,16 +53,16 @@ Values gather_packed(NodeCall& c) {
   Tensor y;
   const bool small =
       rows > 0 && rows <= kMostConstantBytes / static_cast<int64_t>(sizeof(float)) / columns;
-  if (c.value(1).is_known() || !small) {
-    y = Tensor(unpacked(c, table, *format, columns, c.known_integers(1)));
+  if (c.value(1).is_concrete() || !small) {
+    y = Tensor(unpacked(c, table, *format, columns, c.constant_ints(1)));
   } else {
     std::vector<int64_t> all;
     for (int64_t r = 0; r < rows; ++r) all.push_back(r);
     const Tensor ids = ops::reshape(ops::cast(indices, DType::kI64), Shape{Dim(-1)});
-    const Tensor inside = ops::logical_and(ops::greater_equal(ids, integer_scalar(0)),
-                                           ops::less_than(ids, integer_scalar(rows)));
+    const Tensor inside = ops::logical_and(ops::greater_equal(ids, int_scalar(0)),
+                                           ops::less_than(ids, int_scalar(rows)));
     y = ops::index_select(Tensor(unpacked(c, table, *format, columns, all)),
-                          ops::where(inside, ids, integer_scalar(0)), 0);
+                          ops::where(inside, ids, int_scalar(0)), 0);
   }
   return {ops::cast(ops::reshape(y, shape), dtype)};
 }

@@ -50,17 +50,19 @@ constexpr InputIndices kSingleSequenceInputs = {.repetition_penalty = 3,
                                                 .presence_mask = 7,
                                                 .seed = 8};
 
-bool has(const NodeCall& c, size_t place) { return place != InputIndices::kNone && c.has(place); }
+bool has(const NodeCall& c, size_t place) {
+  return place != InputIndices::kNone && c.has_input(place);
+}
 
 int32_t token_attribute(const NodeCall& c, std::string_view name, int64_t otherwise) {
-  const int64_t token = c.integer(name, otherwise);
+  const int64_t token = c.int_attr(name, otherwise);
   c.check(token >= -1 && token <= INT32_MAX, name, " is ", token);
   return static_cast<int32_t>(token);
 }
 
 /// The integers of an input of this shape.
 Tokens tokens_of(const NodeCall& c, size_t place, const Dims& shape) {
-  const Array given = c.known(place);
+  const Array given = c.constant_array(place);
   c.check(given.shape == shape, "input ", place, " has the shape ", str(given.shape), ", not ",
           str(shape));
   const Array tokens = given.cast(DType::kI32).contiguous();
@@ -70,13 +72,13 @@ Tokens tokens_of(const NodeCall& c, size_t place, const Dims& shape) {
 /// What the node says; the vocabulary is set once a decoder has given scores.
 SearchOptions options_of(const NodeCall& c, const InputIndices& inputs) {
   const auto integer = [&](size_t place, int64_t otherwise) {
-    return has(c, place) ? c.known_integer(place) : otherwise;
+    return has(c, place) ? c.constant_int(place) : otherwise;
   };
   const auto real = [&](size_t place, double otherwise) {
-    return static_cast<float>(has(c, place) ? c.known_number(place) : otherwise);
+    return static_cast<float>(has(c, place) ? c.constant_float(place) : otherwise);
   };
   SearchOptions o;
-  o.batch = known_size(c.tensor(0), 0);
+  o.batch = constant_dim(c.tensor(0), 0);
   o.max_length = integer(1, 0);
   o.min_length = integer(2, 0);
   o.num_beams = integer(inputs.num_beams, 1);
@@ -85,11 +87,11 @@ SearchOptions options_of(const NodeCall& c, const InputIndices& inputs) {
   o.pad_token = token_attribute(c, "pad_token_id", -1);
   o.length_penalty = real(inputs.length_penalty, 1);
   o.repetition_penalty = real(inputs.repetition_penalty, 1);
-  o.temperature = real(inputs.temperature, c.real("temperature", 1));
-  o.presence_penalty = static_cast<float>(c.real("presence_penalty", 0));
-  o.no_repeat_ngram_size = c.integer("no_repeat_ngram_size", 0);
-  o.early_stopping = c.flag("early_stopping", false);
-  o.vocabulary_size = c.integer("vocab_size", -1);
+  o.temperature = real(inputs.temperature, c.float_attr("temperature", 1));
+  o.presence_penalty = static_cast<float>(c.float_attr("presence_penalty", 0));
+  o.no_repeat_ngram_size = c.int_attr("no_repeat_ngram_size", 0);
+  o.early_stopping = c.bool_attr("early_stopping", false);
+  o.vocabulary_size = c.int_attr("vocab_size", -1);
   c.check(o.batch > 0, "the batch is empty");
   c.check(o.num_beams >= 1 && o.num_beams <= limits().memory / 64 / o.batch, "num_beams is ",
           o.num_beams);
@@ -122,15 +124,15 @@ Tensor matrix(const Tokens& tokens, int64_t rows) {
 
 /// The parts of `axis` at these places.
 Tensor reordered(const Tensor& x, const std::vector<int64_t>& from, int64_t axis) {
-  bool same = known_size(x, axis) == static_cast<int64_t>(from.size());
+  bool same = constant_dim(x, axis) == static_cast<int64_t>(from.size());
   for (size_t i = 0; i < from.size(); ++i) same = same && from[i] == static_cast<int64_t>(i);
-  return same ? x : ops::index_select(x, integer_vector(from), axis);
+  return same ? x : ops::index_select(x, int_vector(from), axis);
 }
 
 /// Every sample's part of the first axis for each of its beams.
 Tensor for_beams(const Tensor& x, int64_t beams) {
   std::vector<int64_t> places;
-  for (int64_t i = 0; i < known_size(x, 0) * beams; ++i) places.push_back(i / beams);
+  for (int64_t i = 0; i < constant_dim(x, 0) * beams; ++i) places.push_back(i / beams);
   return reordered(x, places, 0);
 }
 
@@ -175,7 +177,7 @@ class Decoder {
 
  protected:
   Values run(const Graph& graph, const Values& inputs) const {
-    c_.evaluator().count_turn();
+    c_.evaluator().count_iteration();
     const size_t given = inputs.size(), wanted = graph.inputs.size();
     c_.check(given == wanted, "the graph '", graph.name, "' takes ", wanted, " values, not ",
              given);
@@ -211,7 +213,7 @@ class Decoder {
 class PlainDecoder final : public Decoder {
  public:
   PlainDecoder(const NodeCall& c, const SearchOptions& o, const Tokens& mask)
-      : Decoder(c), options_(o), graph_(c.graph("decoder")) {
+      : Decoder(c), options_(o), graph_(c.graph_attr("decoder")) {
     refuse_cache_indirection(graph_);
     c.check(graph_.inputs.size() >= kPast && !graph_.outputs.empty(),
             "the decoder has too few inputs or outputs");
@@ -221,7 +223,7 @@ class PlainDecoder final : public Decoder {
   Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) override {
     const bool first = past_.empty();
     const Graph& graph =
-        first && c_.has_attribute("init_decoder") ? c_.graph("init_decoder") : graph_;
+        first && c_.has_attribute("init_decoder") ? c_.graph_attr("init_decoder") : graph_;
     const bool shared = takes(graph, "past_sequence_length");
     const int64_t rows = options_.rows(), length = static_cast<int64_t>(sequences[0].size());
     const size_t pasts = graph_.outputs.size() - 1;
@@ -244,7 +246,7 @@ class PlainDecoder final : public Decoder {
     }
     Values inputs = {matrix(ids, rows), matrix(positions, rows), matrix(joined(masks_), rows)};
     inputs.insert(inputs.end(), past_.begin(), past_.end());
-    if (shared) inputs.emplace_back(integer_vector({first ? 0 : length - 1}, DType::kI32));
+    if (shared) inputs.emplace_back(int_vector({first ? 0 : length - 1}, DType::kI32));
     Values outputs = run(graph, inputs);
     c_.check(outputs.size() == pasts + 1, "the graph '", graph.name, "' gives ", outputs.size(),
              " values");
@@ -270,8 +272,8 @@ class CrossDecoder final : public Decoder {
   CrossDecoder(const NodeCall& c, const SearchOptions& o, Tensor mask)
       : Decoder(c),
         options_(o),
-        encoder_(c.graph("encoder")),
-        graph_(c.graph("decoder")),
+        encoder_(c.graph_attr("encoder")),
+        graph_(c.graph_attr("decoder")),
         mask_(std::move(mask)) {
     refuse_cache_indirection(graph_);
     c.check(!graph_.inputs.empty() && graph_.outputs.size() % 2 == 1,
@@ -319,7 +321,7 @@ class CrossDecoder final : public Decoder {
     const int64_t room = options_.max_length;
     if (takes(graph_, "past_sequence_length"))
       for (Value& past : self_) {
-        const int64_t length = known_size(past.tensor(), 2);
+        const int64_t length = constant_dim(past.tensor(), 2);
         c_.check(length <= room, "max_length is ", room);
         past = ops::concat({past.tensor(), rest_of(past.tensor(), room - length)}, 2);
       }
@@ -346,8 +348,7 @@ class CrossDecoder final : public Decoder {
     inputs.insert(inputs.end(), self_.begin(), self_.end());
     inputs.insert(inputs.end(), cross_.begin(), cross_.end());
     if (takes(graph_, "past_sequence_length"))
-      inputs.emplace_back(
-          integer_vector({static_cast<int64_t>(sequences[0].size()) - 1}, DType::kI32));
+      inputs.emplace_back(int_vector({static_cast<int64_t>(sequences[0].size()) - 1}, DType::kI32));
     Values outputs = run(graph_, inputs);
     self_.assign(outputs.begin() + 1, outputs.end());
     return outputs[0].tensor();
@@ -375,8 +376,8 @@ std::vector<float> last_scores(const NodeCall& c, const Tensor& logits, Scale sc
           "the decoder gives scores of the shape ", str(given), " for ", o.rows(), " rows");
   if (step == 0) set_vocabulary(c, inputs, given[2], o);
   c.check(o.vocabulary_size <= given[2], "the decoder gives ", given[2], " scores");
-  const Tensor last = part(logits, 1, given[1] - 1, given[1]);
-  Tensor scores = ops::cast(part(last, 2, 0, o.vocabulary_size), DType::kF32);
+  const Tensor last = slice_axis(logits, 1, given[1] - 1, given[1]);
+  Tensor scores = ops::cast(slice_axis(last, 2, 0, o.vocabulary_size), DType::kF32);
   if (scale == Scale::kLogProbabilities) scores = ops::log_softmax(scores);
   if (given[0] != o.rows()) scores = for_beams(scores, o.num_beams);
   const Array all = scores.array().contiguous();
@@ -387,8 +388,8 @@ std::vector<float> last_scores(const NodeCall& c, const Tensor& logits, Scale sc
 /// takes.
 int64_t begin_search(const NodeCall& c) {
   if (current_interpreter().traces())
-    throw NeedsValue(ErrorCode::kModel, "tokens are generated as the model runs");
-  return c.integer("model_type", kDecoder);
+    throw DataDependentError(ErrorCode::kModel, "tokens are generated as the model runs");
+  return c.int_attr("model_type", kDecoder);
 }
 
 SearchOptions begin_search_one(const NodeCall& c) {
@@ -415,7 +416,7 @@ Tokens mask_of(const NodeCall& c, const Tokens& ids, const SearchOptions& o,
 Tokens prompts_of(const NodeCall& c, size_t place, const SearchOptions& o) {
   const Tensor& ids = c.tensor(place);
   c.check(ids.ndim() == 2, "the tokens must be a matrix");
-  const int64_t width = known_size(ids, 1);
+  const int64_t width = constant_dim(ids, 1);
   c.check(width > 0, "there are no tokens to go on from");
   c.check(o.max_length > width, "max_length is ", o.max_length, ", but there are ", width,
           " tokens already");
@@ -460,15 +461,15 @@ Values greedy_search(NodeCall& c) {
 
 Values sampling(NodeCall& c) {
   SearchOptions o = begin_search_one(c);
-  const int64_t kept = c.integer("min_tokens_to_keep", 0);
+  const int64_t kept = c.int_attr("min_tokens_to_keep", 0);
   c.check(kept >= 0, "min_tokens_to_keep is ", kept);
   decoding::TopPSampler sampler(
-      {.top_p = static_cast<float>(c.real("top_p", 0)),
-       .filter_value = static_cast<float>(c.real("filter_value", -1e20)),
+      {.top_p = static_cast<float>(c.float_attr("top_p", 0)),
+       .filter_value = static_cast<float>(c.float_attr("filter_value", -1e20)),
        .min_tokens_to_keep = kept,
-       .descending = c.flag("custom", false),
+       .descending = c.bool_attr("custom", false),
        .seed = static_cast<uint32_t>(
-           has(c, kSingleSequenceInputs.seed) ? c.known_integer(kSingleSequenceInputs.seed) : 0)});
+           has(c, kSingleSequenceInputs.seed) ? c.constant_int(kSingleSequenceInputs.seed) : 0)});
   return search_one(c, o, [&](std::span<float> s) { return sampler.sample(s, o.vocabulary_size); });
 }
 
@@ -500,14 +501,14 @@ Values search_beams(NodeCall& c, SearchOptions& o, const InputIndices& inputs, D
   BeamSearch beams(o, repeated(rows_of(prompts, o.batch), o.num_beams));
   const int64_t begin = beams.length();
   const DType real =
-      c.has(inputs.length_penalty) ? c.tensor(inputs.length_penalty).dtype() : DType::kF32;
+      c.has_input(inputs.length_penalty) ? c.tensor(inputs.length_penalty).dtype() : DType::kF32;
   Scores steps;
   for (int64_t step = 0; beams.length() < o.max_length && !beams.done(); ++step) {
     const Tensor logits = decoder.next(beams.sequences(), beams.parent_rows());
     auto scores = last_scores(c, logits, Scale::kLogProbabilities, o, inputs, step);
     decoding::process_logits(o, beams.sequences(), step, scores);
     beams.advance(scores);
-    if (c.wants(2)) steps.add(c, o, begin, scores);
+    if (c.has_output(2)) steps.add(c, o, begin, scores);
   }
   const BeamSearch::Results best = beams.results();
   const Array scores = Array::from(best.scores, {o.batch, o.num_return_sequences}).cast(real);
@@ -515,7 +516,7 @@ Values search_beams(NodeCall& c, SearchOptions& o, const InputIndices& inputs, D
       ops::reshape(matrix(best.sequences, o.batch * o.num_return_sequences),
                    Shape{Dim(o.batch), Dim(o.num_return_sequences), Dim(o.max_length)});
   return {sequences, Tensor(scores),
-          c.wants(2) ? Value(ops::cast(steps.value().tensor(), real)) : Value()};
+          c.has_output(2) ? Value(ops::cast(steps.value().tensor(), real)) : Value()};
 }
 
 /// The first tokens of what a decoder behind an encoder gives.
@@ -528,9 +529,9 @@ Tokens start_tokens(const NodeCall& c, const SearchOptions& o) {
 
 Values search_transcription(NodeCall& c, const InputIndices& inputs) {
   SearchOptions o = options_of(c, inputs);
-  c.check(!c.wants(3) && !c.wants(4), "only sequences and scores are given");
-  c.check(!c.has(13), "extra_decoding_ids are not known");
-  if (has(c, inputs.logits_processor) && c.known_integer(inputs.logits_processor) == 1) {
+  c.check(!c.has_output(3) && !c.has_output(4), "only sequences and scores are given");
+  c.check(!c.has_input(13), "extra_decoding_ids are not known");
+  if (has(c, inputs.logits_processor) && c.constant_int(inputs.logits_processor) == 1) {
     const auto token = [&](const char* name, int32_t otherwise) {
       return token_attribute(c, name, otherwise);
     };
@@ -560,7 +561,7 @@ Values beam_search(NodeCall& c) {
   c.check(model == kEncoderDecoder, "model_type is ", model);
   const Tensor& ids = c.tensor(0);
   c.check(ids.ndim() == 2, "the tokens must be a matrix");
-  const Tokens source = tokens_of(c, 0, {o.batch, known_size(ids, 1)});
+  const Tokens source = tokens_of(c, 0, {o.batch, constant_dim(ids, 1)});
   CrossDecoder decoder(c, o, matrix(mask_of(c, source, o, kBeamSearchInputs, true), o.batch));
   return search_beams(c, o, kBeamSearchInputs, decoder, start_tokens(c, o));
 }

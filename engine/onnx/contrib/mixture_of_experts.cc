@@ -21,7 +21,7 @@ struct Share {
 /// their probabilities, or what `given` says.
 std::vector<Share> shares_of(const NodeCall& c, const Array& router, const Array* given,
                              bool normalize) {
-  const int64_t rows = router.shape[0], experts = router.shape[1], k = c.integer("k", 1);
+  const int64_t rows = router.shape[0], experts = router.shape[1], k = c.int_attr("k", 1);
   c.check(k > 0 && k <= experts, "k is ", k, " of ", experts, " experts");
   std::vector<Share> out(static_cast<size_t>(experts));
   std::vector<std::pair<float, int64_t>> order(static_cast<size_t>(experts));
@@ -52,33 +52,33 @@ std::vector<Share> shares_of(const NodeCall& c, const Array& router, const Array
 
 /// What lies between the two products of an expert; x is [rows, columns of the first].
 Tensor activated(const NodeCall& c, const Tensor& x) {
-  const std::string name = c.word("activation_type", "relu");
+  const std::string name = c.string_attr("activation_type", "relu");
   if (name == "relu") return ops::relu(x);
   if (name == "gelu") return ops::gelu(x, true);
   if (name == "silu") return ops::silu(x);
   if (name == "identity") return x;
   c.check(name == "swiglu", "unknown activation_type '", name, "'");
-  const int64_t fusion = c.integer("swiglu_fusion", 0);
+  const int64_t fusion = c.int_attr("swiglu_fusion", 0);
   c.check(fusion == 1 || fusion == 2, "swiglu needs a fused first product");
   const Dim half = floor_divide(x.dim(1), 2);
   Tensor gate, linear;
   if (fusion == 1) {
     const Tensor pairs = ops::reshape(x, {x.dim(0), half, Dim(2)});
-    gate = ops::reshape(part(pairs, 2, 0, 1), {x.dim(0), half});
-    linear = ops::reshape(part(pairs, 2, 1, 2), {x.dim(0), half});
+    gate = ops::reshape(slice_axis(pairs, 2, 0, 1), {x.dim(0), half});
+    linear = ops::reshape(slice_axis(pairs, 2, 1, 2), {x.dim(0), half});
   } else {
-    gate = part(x, 1, 0, half);
-    linear = part(x, 1, half, x.dim(1));
+    gate = slice_axis(x, 1, 0, half);
+    linear = slice_axis(x, 1, half, x.dim(1));
   }
-  c.check(!c.flag("swiglu_limit_after_activation", false),
+  c.check(!c.bool_attr("swiglu_limit_after_activation", false),
           "limits after the activation are not supported");
-  const double limit = c.real("swiglu_limit", std::numeric_limits<double>::infinity());
+  const double limit = c.float_attr("swiglu_limit", std::numeric_limits<double>::infinity());
   if (std::isfinite(limit)) {
     gate = ops::minimum(gate, scalar(limit, x.dtype()));
     linear = ops::clip(linear, -limit, limit);
   }
-  return gate * ops::sigmoid(gate * c.real("activation_alpha", 1)) *
-         (linear + c.real("activation_beta", 0));
+  return gate * ops::sigmoid(gate * c.float_attr("activation_alpha", 1)) *
+         (linear + c.float_attr("activation_beta", 0));
 }
 
 /// Zero points of `rows` rows, several to a byte, as float32 [rows, 1].
@@ -98,16 +98,16 @@ template <class Weight>
 Values mixture(NodeCall& c, size_t first, size_t second, bool normalize, Weight&& weight,
                const Array* given = nullptr) {
   const Tensor& in = c.tensor(0);
-  const Array router = c.known(1).cast(DType::kF32).contiguous();
+  const Array router = c.constant_array(1).cast(DType::kF32).contiguous();
   c.check(in.ndim() == 2 || in.ndim() == 3,
           "the input must be [rows, features] or [batch, rows, features]");
   const Tensor x = ops::reshape(ops::cast(in, DType::kF32), {Dim(-1), in.dim(-1)});
-  c.check(router.ndim() == 2 && router.shape[1] > 0 && router.shape[0] == known_size(x, 0),
+  c.check(router.ndim() == 2 && router.shape[1] > 0 && router.shape[0] == constant_dim(x, 0),
           "router_probs ", str(router.shape), " do not fit ", x.type());
   c.check(!given || given->shape == router.shape, "router_weights do not fit router_probs");
   c.check(c.tensor(first).ndim() == 3 && c.tensor(second).ndim() == 3 &&
-              known_size(c.tensor(first), 0) == router.shape[1] &&
-              known_size(c.tensor(second), 0) == router.shape[1],
+              constant_dim(c.tensor(first), 0) == router.shape[1] &&
+              constant_dim(c.tensor(second), 0) == router.shape[1],
           "the weights are not those of ", router.shape[1], " experts");
   Tensor out = ops::full(x.shape(), 0.0, DType::kF32);
   const auto shares = shares_of(c, router, given, normalize);
@@ -116,12 +116,13 @@ Values mixture(NodeCall& c, size_t first, size_t second, bool normalize, Weight&
     const auto expert = static_cast<int64_t>(e);
     const auto product = [&](const Tensor& v, size_t i, size_t bias) {
       const Tensor y = ops::matmul(v, weight(i, expert), false, true);
-      return c.has(bias) ? y + ops::cast(part(c.tensor(bias), 0, expert, expert + 1), DType::kF32)
-                         : y;
+      return c.has_input(bias)
+                 ? y + ops::cast(slice_axis(c.tensor(bias), 0, expert, expert + 1), DType::kF32)
+                 : y;
     };
     const bool quantized = second != 4;
     const size_t bias_at = quantized ? 2 : 1;
-    const Tensor rows = integer_vector(shares[e].rows);
+    const Tensor rows = int_vector(shares[e].rows);
     const Tensor hidden =
         activated(c, product(ops::index_select(x, rows, 0), first, first + bias_at));
     const Tensor y = product(hidden, second, second + bias_at);
@@ -132,10 +133,10 @@ Values mixture(NodeCall& c, size_t first, size_t second, bool normalize, Weight&
 }
 
 Values mixture_of_experts(NodeCall& c) {
-  c.check(!c.has(6), "a third product is not supported");
-  const bool normalize = c.flag("normalize_routing_weights", false);
+  c.check(!c.has_input(6), "a third product is not supported");
+  const bool normalize = c.bool_attr("normalize_routing_weights", false);
   return mixture(c, 2, 4, normalize, [&](size_t i, int64_t expert) {
-    const Tensor w = part(c.tensor(i), 0, expert, expert + 1);
+    const Tensor w = slice_axis(c.tensor(i), 0, expert, expert + 1);
     return ops::cast(ops::squeeze(w, std::vector<int64_t>{0}), DType::kF32);
   });
 }
@@ -156,47 +157,48 @@ Array bytes_of_three_bits(const Array& packed) {
 /// Weights are bytes that hold integers of 2, 3, 4 or 8 bits, in blocks along the input features or
 /// one for each row.
 Values quantized_mixture(NodeCall& c) {
-  const std::string kind = c.word("quant_type", "int");
+  const std::string kind = c.string_attr("quant_type", "int");
   c.check(kind == "int", "weights of the type '", kind, "' are not supported");
-  c.check(!c.has(8), "a third product is not supported");
-  c.check(c.integer("weights_prepacked", -1) != 1,
+  c.check(!c.has_input(8), "a third product is not supported");
+  c.check(c.int_attr("weights_prepacked", -1) != 1,
           "weights in the layout of GPUs are not supported");
-  const int64_t bits = c.integer("expert_weight_bits", 4);
+  const int64_t bits = c.int_attr("expert_weight_bits", 4);
   Array given;
-  if (c.has(14)) given = c.known(14).cast(DType::kF32).contiguous();
+  if (c.has_input(14)) given = c.constant_array(14).cast(DType::kF32).contiguous();
   const auto weight = [&](size_t i, int64_t expert) {
-    int64_t own = c.integer(i == 2 ? "fc1_expert_weight_bits" : "fc2_expert_weight_bits", bits);
+    int64_t own = c.int_attr(i == 2 ? "fc1_expert_weight_bits" : "fc2_expert_weight_bits", bits);
     const auto of_expert = [&](size_t at) {
-      return ops::squeeze(part(c.tensor(at), 0, expert, expert + 1), std::vector<int64_t>{0});
+      return ops::squeeze(slice_axis(c.tensor(at), 0, expert, expert + 1), std::vector<int64_t>{0});
     };
     Array bytes = of_expert(i).array().contiguous();
     c.check(bytes.ndim() == 2 && bytes.dtype == DType::kU8,
             "the weights must be bytes [experts, out, in]");
     if (own == 3) {
-      c.check(bytes.shape[1] % 3 == 0 && !c.has(11) && !c.has(12),
+      c.check(bytes.shape[1] % 3 == 0 && !c.has_input(11) && !c.has_input(12),
               "weights of 3 bits must be whole groups of eight, without zero points");
       bytes = bytes_of_three_bits(bytes);
       own = 8;
     }
     c.check(own == 2 || own == 4 || own == 8, "weights of ", own, " bits are not supported");
     const int64_t rows = bytes.shape[0], columns = bytes.shape[1] * (8 / own);
-    int64_t block = c.integer("block_size", 0);
+    int64_t block = c.int_attr("block_size", 0);
     if (block <= 0) block = columns;
     c.check(block <= columns, "block_size is ", block, " of ", columns, " features");
     const size_t zeros_at = i == 2 ? 11 : 12;
     Value zeros;
-    if (c.has(zeros_at)) {
+    if (c.has_input(zeros_at)) {
       Array z = of_expert(zeros_at).array().contiguous();
       // Without blocks the zero points of neighbouring rows share a byte.
       if (z.ndim() == 1) z = zeros_of_rows(c, z, own, rows);
       zeros = Value(Tensor(z));
     }
-    return blocks_as_numbers(c, bytes, of_expert(i + 1), zeros, own, rows, columns, block);
+    return dequantize_blocks(c, bytes, of_expert(i + 1), zeros, own, rows, columns, block);
   };
   // ONNX Runtime lets its own weights sum to one whatever the node says, except beside 3 bits.
-  const bool three = c.integer("fc1_expert_weight_bits", bits) == 3;
-  const bool normalize = (!c.has(14) && !three) || c.flag("normalize_routing_weights", false);
-  return mixture(c, 2, 5, normalize, weight, c.has(14) ? &given : nullptr);
+  const bool three = c.int_attr("fc1_expert_weight_bits", bits) == 3;
+  const bool normalize =
+      (!c.has_input(14) && !three) || c.bool_attr("normalize_routing_weights", false);
+  return mixture(c, 2, 5, normalize, weight, c.has_input(14) ? &given : nullptr);
 }
 
 /// Which experts each row goes to: those `top_k` of the `topk_group` best groups whose sigmoid and
@@ -206,10 +208,10 @@ class GroupRouter {
  public:
   GroupRouter(const NodeCall& c, int64_t experts)
       : experts_(experts),
-        groups_(c.integer("n_group", 1)),
-        most_groups_(c.integer("topk_group", 1)),
-        most_(c.integer("top_k", 0)),
-        of_group_(c.integer("group_topk", 2)) {
+        groups_(c.int_attr("n_group", 1)),
+        most_groups_(c.int_attr("topk_group", 1)),
+        most_(c.int_attr("top_k", 0)),
+        of_group_(c.int_attr("group_topk", 2)) {
     c.check(groups_ >= 1 && groups_ <= experts && experts % groups_ == 0, "n_group is ", groups_,
             " for ", experts, " experts");
     c.check(most_groups_ >= 1 && most_groups_ <= groups_, "topk_group is ", most_groups_, " of ",
@@ -261,17 +263,17 @@ class GroupRouter {
 
 /// The router's scores without a choice: with the bias, and without.
 Values full_scores(const NodeCall& c, const GroupRouter& router, int64_t experts) {
-  c.check(!c.wants(0) && c.wants(1) && c.wants(2),
+  c.check(!c.has_output(0) && c.has_output(1) && c.has_output(2),
           "selection_scores and router_weights come together and without router_probs");
   c.check(router.is_plain() && experts <= 512,
           "full scores need one group and at most 512 experts, not ", experts);
   Tensor logits = ops::cast(c.tensor(0), DType::kF32);
-  if (c.has(2)) {
-    c.same_types({0, 2});
-    const int64_t width = known_size(logits, -1);
+  if (c.has_input(2)) {
+    c.check_same_dtype({0, 2});
+    const int64_t width = constant_dim(logits, -1);
     c.check(logits.ndim() == 2 && width > 0 && width % 256 == 0,
             "features to project must be [rows, a multiple of 256], not ", logits.type());
-    c.check(known_size(c.tensor(2), 1) == width, "projection_weight is ", c.tensor(2).type(),
+    c.check(constant_dim(c.tensor(2), 1) == width, "projection_weight is ", c.tensor(2).type(),
             " for ", width, " features");
     logits = ops::matmul(logits, ops::cast(c.tensor(2), DType::kF32), false, true);
   }
@@ -283,19 +285,20 @@ Values full_scores(const NodeCall& c, const GroupRouter& router, int64_t experts
 Values group_router(NodeCall& c) {
   const Tensor& logits = c.tensor(0);
   c.check(logits.ndim() >= 2, "the logits are ", logits.type(), ", their rank must be 2 or more");
-  if (c.has(2))
+  if (c.has_input(2))
     c.check(c.tensor(2).ndim() == 2, "projection_weight is ", c.tensor(2).type(),
             ", not [experts, features]");
-  const int64_t experts = c.has(2) ? known_size(c.tensor(2), 0) : known_size(logits, -1);
-  c.check(c.tensor(1).ndim() == 1 && known_size(c.tensor(1), 0) == experts, "expert_bias is ",
+  const int64_t experts = c.has_input(2) ? constant_dim(c.tensor(2), 0) : constant_dim(logits, -1);
+  c.check(c.tensor(1).ndim() == 1 && constant_dim(c.tensor(1), 0) == experts, "expert_bias is ",
           c.tensor(1).type(), " for ", experts, " experts");
   const GroupRouter router(c, experts);
-  if (c.wants(1) || c.wants(2)) return full_scores(c, router, experts);
-  c.check(!c.has(2), "projection_weight needs the outputs selection_scores and router_weights");
-  const Array in = c.known(0).cast(DType::kF32).contiguous(),
-              bias = c.known(1).cast(DType::kF32).contiguous();
+  if (c.has_output(1) || c.has_output(2)) return full_scores(c, router, experts);
+  c.check(!c.has_input(2),
+          "projection_weight needs the outputs selection_scores and router_weights");
+  const Array in = c.constant_array(0).cast(DType::kF32).contiguous(),
+              bias = c.constant_array(1).cast(DType::kF32).contiguous();
   const int64_t rows = in.size() / experts;
-  const auto sentinel = static_cast<float>(c.real("router_sentinel", -10000));
+  const auto sentinel = static_cast<float>(c.float_attr("router_sentinel", -10000));
   Array out = Array::empty(DType::kF32, {rows, experts});
   std::vector<float> sigmoids(static_cast<size_t>(experts)), scores(sigmoids.size());
   for (int64_t r = 0; r < rows; ++r) {

@@ -45,8 +45,8 @@ int64_t block_size(const NodeCall& c) {
 Values reorder_input(NodeCall& c) {
   Tensor x = c.tensor(0);
   c.check(x.ndim() == 4, "the input is ", x.type(), ", its rank must be 4");
-  if (c.flag("channels_last", false)) x = permuted(x, {0, 3, 1, 2});
-  const int64_t block = block_size(c), channels = known_size(x, 1);
+  if (c.bool_attr("channels_last", false)) x = ops::transpose(x, {0, 3, 1, 2});
+  const int64_t block = block_size(c), channels = constant_dim(x, 1);
   const int64_t missing = (block - channels % block) % block;
   if (missing == 0) return {x};
   Shape shape = x.shape();
@@ -55,39 +55,39 @@ Values reorder_input(NodeCall& c) {
 }
 
 Values reorder_output(NodeCall& c) {
-  const int64_t channels = c.integer("channels", 0);
+  const int64_t channels = c.int_attr("channels", 0);
   Tensor y = c.tensor(0);
   c.check(y.ndim() == 4, "the input is ", y.type(), ", its rank must be 4");
-  c.check(channels > 0 && channels <= known_size(y, 1), channels, " channels are not in ",
+  c.check(channels > 0 && channels <= constant_dim(y, 1), channels, " channels are not in ",
           y.type());
-  if (channels != known_size(y, 1)) y = part(y, 1, 0, channels);
-  return {c.flag("channels_last", false) ? permuted(y, {0, 2, 3, 1}) : y};
+  if (channels != constant_dim(y, 1)) y = slice_axis(y, 1, 0, channels);
+  return {c.bool_attr("channels_last", false) ? ops::transpose(y, {0, 2, 3, 1}) : y};
 }
 
 /// Weights [out, in, rows, columns] that lie as [out / block, in / block, rows, columns, in of the
 /// block, out of the block]; without blocks of `in` where the input has less than one, or each
 /// group is one channel.
 Tensor weights_of_blocks(const NodeCall& c) {
-  const Array blocked = c.known(1);
+  const Array blocked = c.constant_array(1);
   c.check(blocked.shape.size() == 4 && blocked.dtype == DType::kF32, "the weight is ",
           text(blocked.dtype), " of rank ", blocked.shape.size());
   const int64_t block = block_size(c), out = blocked.shape[0], in = blocked.shape[1];
-  const bool whole = c.integer("group", 1) == 1 ? in >= block : in > 1;
+  const bool whole = c.int_attr("group", 1) == 1 ? in >= block : in > 1;
   const int64_t inner = whole ? block : 1, places = blocked.shape[2] * blocked.shape[3];
   c.check(out % block == 0 && in % inner == 0, "weights of ", out, " times ", in,
           " channels are not in blocks of ", block);
-  Array plain = Array::empty(DType::kF32, blocked.shape);
+  Array scalar_if_single = Array::empty(DType::kF32, blocked.shape);
   const float* from = blocked.data<float>();
-  float* to = plain.data<float>();
+  float* to = scalar_if_single.data<float>();
   for (int64_t o = 0; o < out; o += block)
     for (int64_t i = 0; i < in; i += inner)
       for (int64_t place = 0; place < places; ++place)
         for (int64_t k = 0; k < inner; ++k)
           for (int64_t j = 0; j < block; ++j) to[((o + j) * in + i + k) * places + place] = *from++;
-  return Tensor(plain);
+  return Tensor(scalar_if_single);
 }
 
-Values conv(NodeCall& c) { return {fused_convolution(c, c.tensor(0), weights_of_blocks(c))}; }
+Values conv(NodeCall& c) { return {fused_conv(c, c.tensor(0), weights_of_blocks(c))}; }
 
 constexpr Operator kOperators[] = {
     {"ReorderInput", 1, reorder_input},
@@ -97,7 +97,7 @@ constexpr Operator kOperators[] = {
     {"AveragePool", 1, average_pool_rule},
     {"GlobalMaxPool", 1, global_max_pool_rule},
     {"GlobalAveragePool", 1, global_average_pool_rule},
-    {"Upsample", 1, upsample_blocks_rule},
+    {"Upsample", 1, nchwc_upsample_rule},
 };
 
 }  // namespace

@@ -16,34 +16,34 @@ struct Places {
 class Grams {
  public:
   Grams(const NodeCall& c, const Places& at) : c_(c), at_(at) {
-    longest_ = c.integer("max_ngram_size", 0);
-    heads_ = c.integer("n_head_per_ngram", 0);
+    longest_ = c.int_attr("max_ngram_size", 0);
+    heads_ = c.int_attr("n_head_per_ngram", 0);
     c.check(longest_ >= 2 && longest_ <= 64, "max_ngram_size is ", longest_);
     c.check(heads_ >= 1 && heads_ <= 4096, "n_head_per_ngram is ", heads_);
     const DType dtype = c.tensor(0).dtype();
     c.check(dtype == DType::kI64 || dtype == DType::kI32, "the tokens are ", paddle::text(dtype));
     wide_ = dtype == DType::kI64 ? DType::kU64 : DType::kU32;
-    c.same_types({0, 1});
-    c.same_types({0, 2});
+    c.check_same_dtype({0, 1});
+    c.check_same_dtype({0, 2});
     const auto vector = [&](size_t i, int64_t least) {
-      c.check(c.tensor(i).ndim() == 1 && known_size(c.tensor(i), 0) >= least, "input ", i, " is ",
+      c.check(c.tensor(i).ndim() == 1 && constant_dim(c.tensor(i), 0) >= least, "input ", i, " is ",
               c.tensor(i).type(), ", not a vector of ", least);
     };
     vector(1, longest_);
     vector(2, (longest_ - 1) * heads_);
-    if (c.has(at.offsets)) vector(at.offsets, (longest_ - 1) * heads_);
-    if (c.value(2).is_known())
-      for (const int64_t size : c.known_integers(2))
+    if (c.has_input(at.offsets)) vector(at.offsets, (longest_ - 1) * heads_);
+    if (c.value(2).is_concrete())
+      for (const int64_t size : c.constant_ints(2))
         c.check(size > 0, "a table of vocab_sizes has ", size, " rows");
-    fill_ = c.has(at.end) ? ops::reshape(c.tensor(at.end), Shape())
-                          : integer_scalar(c.integer("pad_id", 0), dtype);
+    fill_ = c.has_input(at.end) ? ops::reshape(c.tensor(at.end), Shape())
+                                : int_scalar(c.int_attr("pad_id", 0), dtype);
   }
 
   int64_t before() const { return longest_ - 1; }  ///< tokens that a gram may reach back
 
   /// The tokens [batch, before()] that stood before these calls' own.
   Tensor past(const Dim& batch) const {
-    if (!c_.has(at_.past)) return ops::expand(fill_, {batch, Dim(before())});
+    if (!c_.has_input(at_.past)) return ops::expand(fill_, {batch, Dim(before())});
     const Tensor& given = c_.tensor(at_.past);
     c_.check(given.ndim() == 2 && given.dim(1).equals(before()).value_or(true), "past_ids is ",
              given.type());
@@ -54,9 +54,9 @@ class Grams {
   /// where it is defined, tells where a border lies between those and the ones behind.
   Tensor hashes(const Tensors& tokens, const Tensors& breaks) const {
     const DType dtype = tokens[0].dtype();
-    const bool ends = c_.flag("reset_on_eos", false) && c_.has(at_.end);
+    const bool ends = c_.bool_attr("reset_on_eos", false) && c_.has_input(at_.end);
     const auto factor = [&](int64_t k) {
-      return ops::cast(ops::reshape(part(c_.tensor(1), 0, k, k + 1), Shape()), wide_);
+      return ops::cast(ops::reshape(slice_axis(c_.tensor(1), 0, k, k + 1), Shape()), wide_);
     };
     Tensor mixed = ops::cast(tokens[0], wide_) * factor(0), border;
     Tensors out;
@@ -71,10 +71,10 @@ class Grams {
       if (border) token = ops::where(border, fill_, token);
       mixed = ops::bitwise_xor(mixed, ops::cast(token, wide_) * factor(k));
       const auto own = [&](size_t input) {
-        return part(c_.tensor(input), 0, (k - 1) * heads_, k * heads_);
+        return slice_axis(c_.tensor(input), 0, (k - 1) * heads_, k * heads_);
       };
       Tensor hash = ops::remainder(ops::unsqueeze(ops::cast(mixed, dtype), {-1}), own(2));
-      if (c_.has(at_.offsets))
+      if (c_.has_input(at_.offsets))
         hash = ops::cast(ops::cast(hash, wide_) + ops::cast(own(at_.offsets), wide_), dtype);
       out.push_back(hash);
     }
@@ -98,25 +98,27 @@ Values ngram_hashes(NodeCall& c) {
   const Tensor all = ops::concat({grams.past(ids.dim(0)), ids}, 1);
   Tensors tokens, breaks;
   Tensor changes;  // a border before each token; none before the first, which a past may precede
-  if (c.has(6)) {
+  if (c.has_input(6)) {
     const Tensor& segments = c.tensor(6);
     const Tensor first = ops::full({ids.dim(0), Dim(before + 1)}, false, DType::kBool);
-    changes = ops::concat(
-        {first, ops::not_equal(part(segments, 1, 1, steps), part(segments, 1, 0, steps - 1))}, 1);
+    changes = ops::concat({first, ops::not_equal(slice_axis(segments, 1, 1, steps),
+                                                 slice_axis(segments, 1, 0, steps - 1))},
+                          1);
   }
   for (int64_t k = 0; k <= before; ++k) {
-    tokens.push_back(part(all, 1, before - k, before - k + steps));
-    breaks.push_back(changes && k > 0 ? part(changes, 1, before - k + 1, before - k + 1 + steps)
-                                      : Tensor());
+    tokens.push_back(slice_axis(all, 1, before - k, before - k + steps));
+    breaks.push_back(changes && k > 0
+                         ? slice_axis(changes, 1, before - k + 1, before - k + 1 + steps)
+                         : Tensor());
   }
-  return {grams.hashes(tokens, breaks), part(all, 1, steps, steps + before)};
+  return {grams.hashes(tokens, breaks), slice_axis(all, 1, steps, steps + before)};
 }
 
 /// Sequences of any lengths, one behind the other, each behind what stood before it.
 class Packed {
  public:
-  Packed(const NodeCall& c, int64_t before) : ends_(c.known_integers(3)), before_(before) {
-    const int64_t total = known_size(c.tensor(0), 0);
+  Packed(const NodeCall& c, int64_t before) : ends_(c.constant_ints(3)), before_(before) {
+    const int64_t total = constant_dim(c.tensor(0), 0);
     c.check(ends_.size() >= 2 && ends_.front() == 0 && ends_.back() == total,
             "cumulative_sequence_length does not lead from 0 to ", total);
     for (size_t s = 0; s + 1 < ends_.size(); ++s) {
@@ -131,8 +133,8 @@ class Packed {
     Tensors parts;
     for (size_t s = 0; s + 1 < ends_.size(); ++s) {
       const auto row = static_cast<int64_t>(s);
-      parts.push_back(ops::reshape(part(past, 0, row, row + 1), Shape{Dim(before_)}));
-      parts.push_back(part(own, 0, ends_[s], ends_[s + 1]));
+      parts.push_back(ops::reshape(slice_axis(past, 0, row, row + 1), Shape{Dim(before_)}));
+      parts.push_back(slice_axis(own, 0, ends_[s], ends_[s + 1]));
     }
     return ops::concat(parts, 0);
   }
@@ -140,18 +142,18 @@ class Packed {
   Tensor behind(const Tensor& joined, int64_t back) const {
     std::vector<int64_t> from = places_;
     for (int64_t& place : from) place -= back;
-    return ops::index_select(joined, integer_vector(from), 0);
+    return ops::index_select(joined, int_vector(from), 0);
   }
   /// The first element of each sequence, [batch, 1].
   Tensor first(const Tensor& own) const {
-    return ops::reshape(ops::index_select(own, integer_vector({ends_.begin(), ends_.end() - 1}), 0),
+    return ops::reshape(ops::index_select(own, int_vector({ends_.begin(), ends_.end() - 1}), 0),
                         {Dim(batch()), Dim(1)});
   }
   /// The last `before` elements of each sequence, [batch, before].
   Tensor last(const Tensor& joined) const {
     std::vector<int64_t> from;
     for (size_t s = 0; s + 1 < ends_.size(); ++s) add_before(from, ends_[s + 1] + shift(s));
-    return ops::reshape(ops::index_select(joined, integer_vector(from), 0),
+    return ops::reshape(ops::index_select(joined, int_vector(from), 0),
                         {Dim(batch()), Dim(before_)});
   }
   /// The last `before` elements up to each of the first `counts` tokens of a sequence, [batch,
@@ -165,8 +167,8 @@ class Packed {
         add_before(from, taken ? ends_[s] + shift(s) + n + 1 : before_);
         used.insert(used.end(), static_cast<size_t>(before_), taken ? 1 : 0);
       }
-    const Tensor all = ops::where(integer_vector(used, DType::kBool),
-                                  ops::index_select(joined, integer_vector(from), 0), fill);
+    const Tensor all = ops::where(int_vector(used, DType::kBool),
+                                  ops::index_select(joined, int_vector(from), 0), fill);
     return ops::reshape(all, {Dim(batch()), Dim(room), Dim(before_)});
   }
 
@@ -186,15 +188,16 @@ Values packed_ngram_hashes(NodeCall& c) {
   const Grams grams(c, {.past = 4, .offsets = 5, .end = 6});
   const Tensor& ids = c.tensor(0);
   c.check(ids.ndim() == 1, "the tokens must be a vector, not ", ids.type());
-  const int64_t before = grams.before(), room = c.integer("state_update_capacity", 0);
+  const int64_t before = grams.before(), room = c.int_attr("state_update_capacity", 0);
   c.check(room >= 0 && room <= 8, "state_update_capacity is ", room);
   const Packed packed(c, before);
   const Tensor all = packed.joined(grams.past(packed.batch()), ids);
   Tensor segments;
-  if (c.has(7)) {
+  if (c.has_input(7)) {
     const Tensor& own = c.tensor(7);
     segments = packed.joined(
-        c.has(8) ? c.tensor(8) : ops::expand(packed.first(own), {packed.batch(), before}), own);
+        c.has_input(8) ? c.tensor(8) : ops::expand(packed.first(own), {packed.batch(), before}),
+        own);
   }
   Tensors tokens, breaks;
   for (int64_t k = 0; k <= before; ++k) {
@@ -204,15 +207,15 @@ Values packed_ngram_hashes(NodeCall& c) {
                                        : Tensor());
   }
   Values out = {grams.hashes(tokens, breaks), packed.last(all), Value(), Value()};
-  if (c.wants(2)) {
-    c.check(c.has(7), "present_segment_ids needs segment_ids");
+  if (c.has_output(2)) {
+    c.check(c.has_input(7), "present_segment_ids needs segment_ids");
     out[2] = packed.last(segments);
   }
-  if (c.wants(3) && room > 0) {
-    const auto counts = c.known_integers(9);
+  if (c.has_output(3) && room > 0) {
+    const auto counts = c.constant_ints(9);
     c.check(static_cast<int64_t>(counts.size()) == packed.batch(), "there are ", counts.size(),
             " counts for ", packed.batch(), " sequences");
-    const Tensor pad = integer_scalar(c.integer("pad_id", 0), ids.dtype());
+    const Tensor pad = int_scalar(c.int_attr("pad_id", 0), ids.dtype());
     out[3] = packed.states(all, counts, room, pad);
   }
   return out;

@@ -13,16 +13,18 @@ namespace {
 
 /// Inputs i (values), i + 1 (scale) and i + 2 (zero point) as numbers.
 Tensor dequantized(const NodeCall& c, size_t i) {
-  const Tensor zero = c.has(i + 2) ? plain(c.tensor(i + 2)) : scalar(0, DType::kF32);
-  return ops::dequantize(c.tensor(i), plain(c.tensor(i + 1)), zero);
+  const Tensor zero =
+      c.has_input(i + 2) ? scalar_if_single(c.tensor(i + 2)) : scalar(0, DType::kF32);
+  return ops::dequantize(c.tensor(i), scalar_if_single(c.tensor(i + 1)), zero);
 }
 
 /// y quantised with the scale and zero point of inputs i and i + 1, to the type of the zero point
 /// or of the values that the node takes.
 Tensor requantized(const NodeCall& c, const Tensor& y, size_t i, DType otherwise) {
-  const DType to = c.has(i + 1) ? c.tensor(i + 1).dtype() : otherwise;
-  const Tensor zero = c.has(i + 1) ? plain(c.tensor(i + 1)) : scalar(0, DType::kF32);
-  return ops::quantize(y, plain(c.tensor(i)), zero, to);
+  const DType to = c.has_input(i + 1) ? c.tensor(i + 1).dtype() : otherwise;
+  const Tensor zero =
+      c.has_input(i + 1) ? scalar_if_single(c.tensor(i + 1)) : scalar(0, DType::kF32);
+  return ops::quantize(y, scalar_if_single(c.tensor(i)), zero, to);
 }
 
 template <Tensor (*F)(const Tensor&, const Tensor&)>
@@ -38,13 +40,14 @@ Values sigmoid(NodeCall& c) {
   return of_one(c, [](const Tensor& x) { return ops::sigmoid(x); });
 }
 Values leaky_relu(NodeCall& c) {
-  return of_one(c, [&](const Tensor& x) { return ops::leaky_relu(x, c.real("alpha", 0.01)); });
+  return of_one(c,
+                [&](const Tensor& x) { return ops::leaky_relu(x, c.float_attr("alpha", 0.01)); });
 }
 Values softmax(NodeCall& c) {
-  return of_one(c, [&](const Tensor& x) { return ops::softmax(x, c.integer("axis", -1)); });
+  return of_one(c, [&](const Tensor& x) { return ops::softmax(x, c.int_attr("axis", -1)); });
 }
 Values global_average_pool(NodeCall& c) {
-  const bool last = c.flag("channels_last", false);
+  const bool last = c.bool_attr("channels_last", false);
   return of_one(c, [&](const Tensor& x) {
     std::vector<int64_t> axes;
     for (int64_t i = last ? 1 : 2; i < x.ndim() - (last ? 1 : 0); ++i) axes.push_back(i);
@@ -60,27 +63,28 @@ Values channels_last(NodeCall& c) {
   for (int64_t i = 1; i < x.ndim() - 1; ++i) before.push_back(i), after.push_back(i + 1);
   after.push_back(1);
   Values inputs;
-  for (size_t i = 0; i < c.input_count(); ++i) inputs.push_back(c.has(i) ? c.value(i) : Value());
-  inputs[0] = permuted(x, before);
+  for (size_t i = 0; i < c.input_count(); ++i)
+    inputs.push_back(c.has_input(i) ? c.value(i) : Value());
+  inputs[0] = ops::transpose(x, before);
   NodeCall inner(c.node(), c.opset(), inputs, c.evaluator(), c.scope());
-  return {permuted(F(inner)[0].tensor(), after)};
+  return {ops::transpose(F(inner)[0].tensor(), after)};
 }
 template <Values (*F)(NodeCall&)>
 Values in_either_order(NodeCall& c) {
-  return c.flag("channels_last", false) ? channels_last<F>(c) : F(c);
+  return c.bool_attr("channels_last", false) ? channels_last<F>(c) : F(c);
 }
 
 Values average_pool(NodeCall& c) {
   const Values inputs = {dequantized(c, 0)};
-  NodeCall plain(c.node(), 19, inputs, c.evaluator(), c.scope());
-  return {requantized(c, average_pool_rule(plain)[0].tensor(), 3, c.tensor(0).dtype())};
+  NodeCall scalar_if_single(c.node(), 19, inputs, c.evaluator(), c.scope());
+  return {requantized(c, average_pool_rule(scalar_if_single)[0].tensor(), 3, c.tensor(0).dtype())};
 }
 
 Values concat(NodeCall& c) {
   Tensors parts;
   for (size_t i = 2; i + 1 < c.input_count(); i += 3) parts.push_back(dequantized(c, i));
   c.check(!parts.empty(), "there is nothing to join");
-  const Tensor all = ops::concat(parts, c.axis(c.integer("axis", 1), parts[0].ndim()));
+  const Tensor all = ops::concat(parts, c.axis(c.int_attr("axis", 1), parts[0].ndim()));
   return {requantized(c, all, 0, c.tensor(2).dtype())};
 }
 
@@ -91,28 +95,30 @@ Values where(NodeCall& c) {
 
 /// Without a scale for the result it stays in float32.
 Values gemm(NodeCall& c) {
-  const bool turned = c.flag("transB", false);
-  const Tensor scale = plain(c.tensor(1)) * plain(c.tensor(4)) * c.real("alpha", 1);
-  const bool known_steps = !c.has(7) || (is_one(c.tensor(7)) && c.has(8) && is_one(c.tensor(8)));
-  if (!c.flag("transA", false) && known_steps) {
+  const bool turned = c.bool_attr("transB", false);
+  const Tensor scale =
+      scalar_if_single(c.tensor(1)) * scalar_if_single(c.tensor(4)) * c.float_attr("alpha", 1);
+  const bool known_steps = !c.has_input(7) || (is_single_element(c.tensor(7)) && c.has_input(8) &&
+                                               is_single_element(c.tensor(8)));
+  if (!c.bool_attr("transA", false) && known_steps) {
     const Tensor right = turned ? ops::transpose(c.tensor(3), {1, 0}) : c.tensor(3);
-    const Tensor bias = c.tensor_or_none(6);
+    const Tensor bias = c.optional_tensor(6);
     const bool fits = !bias || (bias.ndim() == 1 && bias.dim(0).same(right.dim(1)));
-    const Tensors w = known_matrix(c.tensor(0), c.tensor(2), right, c.tensor_or_none(5));
+    const Tensors w = int8_weights(c.tensor(0), c.tensor(2), right, c.optional_tensor(5));
     if (!w.empty() && fits)
-      return {product_of(c.tensor(0), w, c.tensor(2), scale, bias, c.tensor_or_none(7),
-                         c.tensor_or_none(8))};
+      return {quantized_matmul(c.tensor(0), w, c.tensor(2), scale, bias, c.optional_tensor(7),
+                               c.optional_tensor(8))};
   }
   Tensor b = ops::cast(c.tensor(3), DType::kF32);
   const auto per_column = [&](const Tensor& v) {
-    return turned && !is_one(v) && v.ndim() == 1 ? ops::unsqueeze(v, {1}) : v;
+    return turned && !is_single_element(v) && v.ndim() == 1 ? ops::unsqueeze(v, {1}) : v;
   };
-  if (c.has(5)) b = b - ops::cast(per_column(c.tensor(5)), DType::kF32);
+  if (c.has_input(5)) b = b - ops::cast(per_column(c.tensor(5)), DType::kF32);
   const Tensor a = ops::cast(c.tensor(0), DType::kF32) - ops::cast(c.tensor(2), DType::kF32);
-  Tensor sums = ops::matmul(a, b, c.flag("transA", false), turned);
-  if (c.has(6)) sums = sums + ops::cast(c.tensor(6), DType::kF32);
+  Tensor sums = ops::matmul(a, b, c.bool_attr("transA", false), turned);
+  if (c.has_input(6)) sums = sums + ops::cast(c.tensor(6), DType::kF32);
   const Tensor y = sums * scale;
-  return {c.has(7) ? requantized(c, y, 7, DType::kU8) : y};
+  return {c.has_input(7) ? requantized(c, y, 7, DType::kU8) : y};
 }
 
 Values matmul_integer16(NodeCall& c) {
@@ -122,13 +128,14 @@ Values matmul_integer16(NodeCall& c) {
 
 Values dynamic_matmul(NodeCall& c) {
   const Tensors q = ops::quantize_dynamic(c.tensor(0));
-  const Tensor y = product_to_float(c, q[0], q[2], q[1], 1, 2, 3);
-  return {c.has(4) ? y + c.tensor(4) : y};
+  const Tensor y = quantized_matmul_to_float(c, q[0], q[2], q[1], 1, 2, 3);
+  return {c.has_input(4) ? y + c.tensor(4) : y};
 }
 
 Values matmul_to_float(NodeCall& c) {
-  const Tensor y = product_to_float(c, c.tensor(0), c.tensor_or_none(4), c.tensor(2), 1, 3, 5);
-  return {c.has(6) ? y + c.tensor(6) : y};
+  const Tensor y =
+      quantized_matmul_to_float(c, c.tensor(0), c.optional_tensor(4), c.tensor(2), 1, 3, 5);
+  return {c.has_input(6) ? y + c.tensor(6) : y};
 }
 
 // ---- packed weights
@@ -155,25 +162,25 @@ Tensor unpacked(const NodeCall& c, const Array& bytes, int64_t bits, int64_t row
 
 Values matmul_nbits(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t block = c.integer("block_size", 32);
+  const int64_t block = c.int_attr("block_size", 32);
   c.check(block >= 1 && block <= 1 << 16, "block_size is out of range");
-  if (c.has(3)) c.known(3);
+  if (c.has_input(3)) c.constant_array(3);
   const Tensor w =
-      blocks_as_numbers(c, c.known(1), c.tensor(2), c.has(3) ? c.value(3) : Value(),
-                        c.integer("bits", 4), c.integer("N", 0), c.integer("K", 0), block,
-                        c.has(4) ? c.known_integers(4) : std::vector<int64_t>());
+      dequantize_blocks(c, c.constant_array(1), c.tensor(2), c.has_input(3) ? c.value(3) : Value(),
+                        c.int_attr("bits", 4), c.int_attr("N", 0), c.int_attr("K", 0), block,
+                        c.has_input(4) ? c.constant_ints(4) : std::vector<int64_t>());
   const Tensor y = ops::matmul(x, ops::cast(w, x.dtype()), false, true);
-  return {c.has(5) ? y + c.tensor(5) : y};
+  return {c.has_input(5) ? y + c.tensor(5) : y};
 }
 
 /// Columns of blocks of 32 weights in 4 bits: a scale, a zero point (of the kind 1), and 16 bytes
 /// with the first half of the weights in their low halves.
 Values matmul_fpq4(NodeCall& c) {
   constexpr int64_t kBlock = 32;
-  const int64_t kind = c.integer("blk_quant_type", 1);
+  const int64_t kind = c.int_attr("blk_quant_type", 1);
   c.check(kind == 0 || kind == 1, "unknown blk_quant_type ", kind);
-  const Array bytes = c.known(1).contiguous();
-  const auto shape = c.known_integers(2);
+  const Array bytes = c.constant_array(1).contiguous();
+  const auto shape = c.constant_ints(2);
   c.check(shape.size() == 2 && shape[0] > 0 && shape[1] > 0 &&
               shape[0] <= (int64_t{1} << 40) / shape[1],
           "B_shape must be two sizes");
@@ -219,14 +226,14 @@ Values matmul_bnb4(NodeCall& c) {
                                               0.5626170039176941f,
                                               0.7229568362236023f,
                                               1.0f};
-  const int64_t n = c.integer("N", 0), k = c.integer("K", 0), block = c.integer("block_size", 0);
-  const Array bytes = c.known(1), sizes = c.known(2).cast(DType::kF32);
+  const int64_t n = c.int_attr("N", 0), k = c.int_attr("K", 0), block = c.int_attr("block_size", 0);
+  const Array bytes = c.constant_array(1), sizes = c.constant_array(2).cast(DType::kF32);
   c.check(n > 0 && k > 0 && block > 0 && k <= (int64_t{1} << 40) / n,
           "N, K or block_size is missing");
   c.check(bytes.dtype == DType::kU8 && bytes.size() == (n * k + 1) / 2 &&
               sizes.size() == (n * k + block - 1) / block,
           "the packed weights do not fit ", n, " rows of ", k);
-  const auto& numbers = c.integer("quant_type", 1) == 0 ? kFloat4 : kNormal4;
+  const auto& numbers = c.int_attr("quant_type", 1) == 0 ? kFloat4 : kNormal4;
   Array w = Array::empty(DType::kF32, {n, k});
   for (int64_t i = 0; i < n * k; ++i) {
     const uint8_t byte = bytes.data<uint8_t>()[i / 2];
@@ -240,12 +247,12 @@ Values matmul_bnb4(NodeCall& c) {
 /// Parts of a packed table, looked up along an axis; zeros where an index is out of range. Bytes
 /// hold parts of their last axis, and are looked up along the first.
 Values gather_block_quantized(NodeCall& c) {
-  const Array table = c.known(0);
+  const Array table = c.constant_array(0);
   const auto rank = static_cast<int64_t>(table.shape.size());
   c.check(rank >= 1, "the table is a scalar");
-  const int64_t along = c.axis(c.integer("gather_axis", 0), rank),
-                axis = c.axis(c.integer("quantize_axis", 1), rank);
-  const int64_t block = c.integer("block_size", 128), bits = c.integer("bits", 4);
+  const int64_t along = c.axis(c.int_attr("gather_axis", 0), rank),
+                axis = c.axis(c.int_attr("quantize_axis", 1), rank);
+  const int64_t block = c.int_attr("block_size", 128), bits = c.int_attr("bits", 4);
   c.check(block >= 1 && block <= 1 << 16, "block_size is out of range");
   Shape shape = to_shape(table.shape);
   Tensor w;
@@ -254,25 +261,25 @@ Values gather_block_quantized(NodeCall& c) {
             "bytes are quantised along the last axis and gathered along the first one");
     int64_t rows = 1;
     for (int64_t i = 0; i + 1 < rank; ++i) rows *= table.shape[static_cast<size_t>(i)];
-    if (c.has(3)) c.known(3);
+    if (c.has_input(3)) c.constant_array(3);
     const int64_t columns = table.shape.back() * (8 / std::clamp<int64_t>(bits, 1, 8));
     shape.back() = columns;
-    w = ops::reshape(blocks_as_numbers(c, table, c.tensor(2), c.has(3) ? c.value(3) : Value(), bits,
-                                       rows, columns, block),
+    w = ops::reshape(dequantize_blocks(c, table, c.tensor(2), c.has_input(3) ? c.value(3) : Value(),
+                                       bits, rows, columns, block),
                      shape);
   } else {
     std::vector<int64_t> block_of;
     for (int64_t i = 0; i < table.shape[static_cast<size_t>(axis)]; ++i)
       block_of.push_back(i / block);
     const auto for_elements = [&](size_t i) {
-      return ops::index_select(ops::cast(c.tensor(i), DType::kF32), integer_vector(block_of), axis);
+      return ops::index_select(ops::cast(c.tensor(i), DType::kF32), int_vector(block_of), axis);
     };
     w = ops::cast(Tensor(table), DType::kF32);
-    if (c.has(3)) w = w - for_elements(3);
+    if (c.has_input(3)) w = w - for_elements(3);
     w = w * for_elements(2);
   }
   const Tensor given = ops::reshape(ops::cast(c.tensor(1), DType::kI64), Shape{-1});
-  const Tensor size = dim_value(w.dim(along), DType::kI64), zero = integer_scalar(0);
+  const Tensor size = dim_value(w.dim(along), DType::kI64), zero = int_scalar(0);
   const Tensor index = ops::where(ops::less_than(given, zero), given + size, given);
   const Tensor inside =
       ops::logical_and(ops::greater_equal(index, zero), ops::less_than(index, size));
@@ -289,20 +296,20 @@ Values gather_block_quantized(NodeCall& c) {
 /// Weights come with inputs in front of gates, and a scale per direction or per gate's row.
 Values dynamic_lstm(NodeCall& c) {
   Values inputs;
-  for (size_t i = 0; i < 8; ++i) inputs.push_back(c.has(i) ? c.value(i) : Value());
+  for (size_t i = 0; i < 8; ++i) inputs.push_back(c.has_input(i) ? c.value(i) : Value());
   const auto weight = [&](size_t i, size_t scale) {
     Tensor w = ops::cast(c.tensor(i), DType::kF32);
     const auto fitted = [&](const Tensor& v) {
       const Tensor wide = ops::cast(v, DType::kF32);
       return wide.ndim() == 1 ? ops::reshape(wide, {wide.dim(0), 1, 1}) : ops::unsqueeze(wide, {1});
     };
-    if (c.has(scale + 1)) w = w - fitted(c.tensor(scale + 1));
+    if (c.has_input(scale + 1)) w = w - fitted(c.tensor(scale + 1));
     return ops::transpose(w * fitted(c.tensor(scale)), {0, 2, 1});
   };
   inputs[1] = weight(1, 8);
   inputs[2] = weight(2, 10);
-  NodeCall plain(c.node(), 14, inputs, c.evaluator(), c.scope());
-  return lstm_of_bytes_rule(plain);
+  NodeCall scalar_if_single(c.node(), 14, inputs, c.evaluator(), c.scope());
+  return dynamic_quantize_lstm_rule(scalar_if_single);
 }
 
 constexpr Operator kOperators[] = {
@@ -330,13 +337,13 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-Tensor product_to_float(const NodeCall& c, const Tensor& x, const Tensor& x_zero,
-                        const Tensor& x_scale, size_t i, size_t i_scale, size_t i_zero) {
-  const Tensor zero = c.tensor_or_none(i_zero);
-  const Tensor scale = plain(x_scale) * plain(c.tensor(i_scale));
-  if (is_one(x_scale) && scale.ndim() <= 1)
-    if (const Tensors w = known_matrix(x, x_zero, c.tensor(i), zero); !w.empty())
-      return product_of(x, w, x_zero, scale);
+Tensor quantized_matmul_to_float(const NodeCall& c, const Tensor& x, const Tensor& x_zero,
+                                 const Tensor& x_scale, size_t i, size_t i_scale, size_t i_zero) {
+  const Tensor zero = c.optional_tensor(i_zero);
+  const Tensor scale = scalar_if_single(x_scale) * scalar_if_single(c.tensor(i_scale));
+  if (is_single_element(x_scale) && scale.ndim() <= 1)
+    if (const Tensors w = int8_weights(x, x_zero, c.tensor(i), zero); !w.empty())
+      return quantized_matmul(x, w, x_zero, scale);
   const auto wide = [&](const Tensor& v, const Tensor& point) {
     const Tensor f = ops::cast(v, DType::kF32);
     return point ? f - ops::cast(point, DType::kF32) : f;
@@ -344,12 +351,12 @@ Tensor product_to_float(const NodeCall& c, const Tensor& x, const Tensor& x_zero
   return ops::matmul(wide(x, x_zero), wide(c.tensor(i), zero)) * (x_scale * c.tensor(i_scale));
 }
 
-Tensor blocks_as_numbers(const NodeCall& c, const Array& bytes, const Tensor& scales,
+Tensor dequantize_blocks(const NodeCall& c, const Array& bytes, const Tensor& scales,
                          const Value& zeros, int64_t bits, int64_t rows, int64_t columns,
                          int64_t block, std::vector<int64_t> group_of) {
   const int64_t count = (columns + block - 1) / block, whole = count * block;
   Tensor w = ops::cast(unpacked(c, bytes, bits, rows), DType::kF32);
-  const int64_t given = known_size(w, 1);
+  const int64_t given = constant_dim(w, 1);
   c.check(given == whole || given == columns, "the packed weights do not fit ", rows, " rows of ",
           columns);
   if (given < whole) w = ops::concat({w, ops::full({rows, whole - given}, 0.0, w.dtype())}, 1);
@@ -361,19 +368,19 @@ Tensor blocks_as_numbers(const NodeCall& c, const Array& bytes, const Tensor& sc
   const auto for_columns = [&](const Tensor& v) {
     const Tensor each = ops::reshape(ops::cast(v, DType::kF32), {rows, count, 1});
     if (!apart) return each;
-    return ops::index_select(ops::reshape(each, {rows, count}), integer_vector(group_of), 1);
+    return ops::index_select(ops::reshape(each, {rows, count}), int_vector(group_of), 1);
   };
   if (!apart) w = ops::reshape(w, {rows, count, block});
   Tensor zero = scalar(static_cast<double>(int64_t{1} << (bits - 1)), DType::kF32);
   if (!zeros.is_none()) {
     Tensor z = zeros.tensor();
     if (z.dtype() == DType::kU8)
-      z = part(ops::cast(unpacked(c, z.array().contiguous(), bits, rows), DType::kF32), 1, 0,
-               count);
+      z = slice_axis(ops::cast(unpacked(c, z.array().contiguous(), bits, rows), DType::kF32), 1, 0,
+                     count);
     zero = for_columns(z);
   }
   w = (w - zero) * for_columns(scales);
-  return part(ops::reshape(w, {rows, whole}), 1, 0, columns);
+  return slice_axis(ops::reshape(w, {rows, whole}), 1, 0, columns);
 }
 
 OperatorTable contrib_quantized_operators() { return kOperators; }

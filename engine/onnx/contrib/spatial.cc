@@ -28,10 +28,11 @@ std::vector<float> places_along(float from, float to, int64_t count, int64_t siz
 
 /// Regions [top, left, bottom, right] of images, from 0 to 1, at one size.
 Values crop_and_resize(NodeCall& c) {
-  const std::string mode = c.word("mode", "bilinear");
+  const std::string mode = c.string_attr("mode", "bilinear");
   c.check(mode == "bilinear" || mode == "nearest", "unknown mode '", mode, "'");
-  const Array x = c.known(0).contiguous(), boxes = c.known(1).cast(DType::kF32).contiguous();
-  const auto images = c.known_integers(2), size = c.known_integers(3);
+  const Array x = c.constant_array(0).contiguous(),
+              boxes = c.constant_array(1).cast(DType::kF32).contiguous();
+  const auto images = c.constant_ints(2), size = c.constant_ints(3);
   const auto count = static_cast<int64_t>(images.size());
   c.check(x.ndim() == 4 && x.dtype == DType::kF32,
           "the input must be float32 [batch, channels, height, width]");
@@ -46,7 +47,7 @@ Values crop_and_resize(NodeCall& c) {
   for (const int64_t image : images)
     c.check(image >= 0 && image < x.shape[0], "the batch index ", image, " is out of range");
   Array out = Array::empty(DType::kF32, {count, channels, rows, columns});
-  const auto outside = static_cast<float>(c.real("extrapolation_value", 0));
+  const auto outside = static_cast<float>(c.float_attr("extrapolation_value", 0));
   const auto crop = [&](int64_t n) {
     const float* box = boxes.data<float>() + 4 * n;
     const auto ys = places_along(box[0], box[2], rows, height);
@@ -95,13 +96,14 @@ Values crop_and_resize(NodeCall& c) {
 /// the mask forbids; the first element of an image is never forbidden. Where masks of several
 /// planes begin is as ONNX Runtime has it, which counts their elements and not the planes.
 Values maxpool_with_mask(NodeCall& c) {
-  const Array x = c.known(0).contiguous(), mask = c.known(1).cast(DType::kI32).contiguous();
+  const Array x = c.constant_array(0).contiguous(),
+              mask = c.constant_array(1).cast(DType::kI32).contiguous();
   c.check(x.dtype == DType::kF32 && x.ndim() >= 3 && x.ndim() <= 5,
           "the input must be float32 with one to three spatial axes");
   c.check(mask.ndim() == x.ndim() &&
               std::equal(x.shape.begin() + 2, x.shape.end(), mask.shape.begin() + 2),
           "the mask ", str(mask.shape), " does not fit the input ", str(x.shape));
-  const auto kernel = c.integers("kernel_shape");
+  const auto kernel = c.ints_attr("kernel_shape");
   c.check(static_cast<int64_t>(kernel.size()) == x.ndim() - 2,
           "kernel_shape does not fit the input");
   const Window w(c, to_shape(x.shape), kernel);
@@ -153,28 +155,28 @@ Values maxpool_with_mask(NodeCall& c) {
 /// The borders are input 2, and the bias stands behind them.
 Values conv_transpose_with_dynamic_pads(NodeCall& c) {
   formats::onnx::Node node = c.node();
-  if (c.has(2)) {
+  if (c.has_input(2)) {
     std::erase_if(node.attributes, [](const auto& a) { return a.name == "pads"; });
     formats::onnx::Attribute pads;
     pads.name = "pads";
     pads.kind = formats::onnx::AttributeKind::kInts;
-    pads.ints = c.known_integers(2);
+    pads.ints = c.constant_ints(2);
     node.attributes.push_back(std::move(pads));
   }
-  Values inputs = {c.value(0), c.value(1), c.has(3) ? c.value(3) : Value()};
-  NodeCall plain(node, 11, inputs, c.evaluator(), c.scope());
-  return conv_transpose_rule(plain);
+  Values inputs = {c.value(0), c.value(1), c.has_input(3) ? c.value(3) : Value()};
+  NodeCall scalar_if_single(node, 11, inputs, c.evaluator(), c.scope());
+  return conv_transpose_rule(scalar_if_single);
 }
 
 /// All windows of an axis as a new last axis.
 Values unfold_tensor(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t axis = c.axis(c.integer("dim", -1), x.ndim()), size = c.integer("size", 0),
-                step = c.integer("step", 1), length = known_size(x, axis);
+  const int64_t axis = c.axis(c.int_attr("dim", -1), x.ndim()), size = c.int_attr("size", 0),
+                step = c.int_attr("step", 1), length = constant_dim(x, axis);
   c.check(size > 0 && step > 0 && size <= length, "windows of ", size, " every ", step,
           " elements do not fit an axis of ", length);
   const int64_t count = (length - size) / step + 1;
-  c.check(count <= most_places() / size, "windows of ", size, " at ", count,
+  c.check(count <= max_listed_indices() / size, "windows of ", size, " at ", count,
           " positions are not supported");
   std::vector<int64_t> places;
   for (int64_t p = 0; p < count; ++p)
@@ -182,8 +184,8 @@ Values unfold_tensor(NodeCall& c) {
   Shape shape = x.shape();
   shape[static_cast<size_t>(axis)] = count;
   shape.insert(shape.begin() + axis + 1, Dim(size));
-  const Tensor windows = ops::reshape(ops::index_select(x, integer_vector(places), axis), shape);
-  std::vector<int64_t> order = first_axes(windows.ndim());
+  const Tensor windows = ops::reshape(ops::index_select(x, int_vector(places), axis), shape);
+  std::vector<int64_t> order = leading_axes(windows.ndim());
   order.erase(order.begin() + axis + 1);
   order.push_back(axis + 1);
   return {ops::transpose(windows, order)};

@@ -43,7 +43,7 @@ Pieces single_characters(const std::string& s) {
 }
 
 /// What stands between matches; pieces of fewer characters than `least` are left out.
-Pieces between(const Pieces& texts, const Pattern& separator, int64_t least) {
+Pieces between(const Pieces& texts, const Regex& separator, int64_t least) {
   Pieces out;
   const auto add = [&](const std::string& text, size_t begin, size_t end) {
     if (std::string piece = text.substr(begin, end - begin); characters(piece) >= least)
@@ -61,7 +61,7 @@ Pieces between(const Pieces& texts, const Pattern& separator, int64_t least) {
   return out;
 }
 
-Pieces matches_in(const std::string& text, const Pattern& pattern, int64_t least) {
+Pieces matches_in(const std::string& text, const Regex& pattern, int64_t least) {
   Pieces out;
   for (size_t at = 0; at < text.size();) {
     const auto m = pattern.find(text, at);
@@ -78,13 +78,13 @@ Pieces matches_in(const std::string& text, const Pattern& pattern, int64_t least
 Values tokenizer(NodeCall& c) {
   const StringArray& x = c.value(0).strings();
   c.check(x.shape.size() == 1 || x.shape.size() == 2, "the input must be a vector or a matrix");
-  const auto separators = c.words("separators");
-  const std::string expression = c.word("tokenexp", "");
+  const auto separators = c.strings_attr("separators");
+  const std::string expression = c.string_attr("tokenexp", "");
   c.check(separators.empty() != expression.empty(), "one of separators and tokenexp is needed");
-  const int64_t least = c.integer("mincharnum", 1);
-  const bool marks = c.flag("mark", false);
+  const int64_t least = c.int_attr("mincharnum", 1);
+  const bool marks = c.bool_attr("mark", false);
   const bool single = expression == "." || (separators.size() == 1 && separators[0].empty());
-  std::vector<Pattern> patterns;
+  std::vector<Regex> patterns;
   if (!single && !expression.empty()) patterns.emplace_back(expression);
   for (const std::string& s : separators) {
     c.check(single || !s.empty(), "a separator is empty");
@@ -99,7 +99,7 @@ Values tokenizer(NodeCall& c) {
     else if (!expression.empty())
       row = matches_in(text, patterns[0], least);
     else
-      for (const Pattern& p : patterns) row = between(row, p, least);
+      for (const Regex& p : patterns) row = between(row, p, least);
     longest = std::max(longest, row.size());
     rows.push_back(std::move(row));
   }
@@ -116,7 +116,7 @@ Values tokenizer(NodeCall& c) {
       row.insert(row.begin(), "\x02");
       row.emplace_back("\x03");
     }
-    row.resize(longest, c.word("pad_value", ""));
+    row.resize(longest, c.string_attr("pad_value", ""));
     out.insert(out.end(), row.begin(), row.end());
   }
   return {Value::of_strings(std::move(shape), std::move(out))};
@@ -144,8 +144,8 @@ uint32_t murmur3(const std::byte* data, size_t size, uint32_t seed) {
 }
 
 Values murmur_hash(NodeCall& c) {
-  const auto seed = static_cast<uint32_t>(c.integer("seed", 0));
-  const DType to = c.flag("positive", true) ? DType::kU32 : DType::kI32;
+  const auto seed = static_cast<uint32_t>(c.int_attr("seed", 0));
+  const DType to = c.bool_attr("positive", true) ? DType::kU32 : DType::kI32;
   const auto hashed = [&](const Dims& shape, auto&& bytes_of) {
     Array out = Array::empty(to, shape);
     auto* at = reinterpret_cast<uint32_t*>(out.storage->data());
@@ -161,7 +161,7 @@ Values murmur_hash(NodeCall& c) {
       return std::as_bytes(std::span(x.items.at(static_cast<size_t>(i))));
     });
   }
-  const Array x = c.known(0).contiguous();
+  const Array x = c.constant_array(0).contiguous();
   c.check(info(x.dtype).has_kernels && item_size(x.dtype) >= 4, "the input is ",
           paddle::text(x.dtype));
   const auto size = static_cast<size_t>(item_size(x.dtype));
@@ -174,10 +174,10 @@ Values murmur_hash(NodeCall& c) {
 
 /// Scores of tokens that would repeat an n-gram become minus infinity.
 Values ngram_repeat_block(NodeCall& c) {
-  const int64_t n = c.integer("ngram_size", 0);
+  const int64_t n = c.int_attr("ngram_size", 0);
   c.check(n > 0, "ngram_size is ", n);
-  const Array ids = c.known(0).cast(DType::kI64).contiguous();
-  const Array given = c.known(1);
+  const Array ids = c.constant_array(0).cast(DType::kI64).contiguous();
+  const Array given = c.constant_array(1);
   c.check(ids.ndim() == 2 && given.ndim() == 2 && ids.shape[0] == given.shape[0] &&
               given.dtype == DType::kF32,
           "ids ", str(ids.shape), " do not fit scores ", str(given.shape));
@@ -199,14 +199,14 @@ Values ngram_repeat_block(NodeCall& c) {
 /// Predicted tokens are taken as long as they are those of the source, and the one behind; then the
 /// place where the last n-gram ends in the source, if it is there once.
 Values bifurcation_detector(NodeCall& c) {
-  const int64_t least = c.integer("min_ngram_size", 1), most = c.integer("max_ngram_size", 3);
+  const int64_t least = c.int_attr("min_ngram_size", 1), most = c.int_attr("max_ngram_size", 3);
   c.check(least > 0 && most >= least, "min_ngram_size and max_ngram_size are out of range");
-  const auto source = c.known_integers(0);
-  auto tokens = c.known_integers(1);
+  const auto source = c.constant_ints(0);
+  auto tokens = c.constant_ints(1);
   const auto size = static_cast<int64_t>(source.size());
-  if (c.has(3)) {
-    const auto predicted = c.known_integers(3);
-    const int64_t start = c.known_integer(2);
+  if (c.has_input(3)) {
+    const auto predicted = c.constant_ints(3);
+    const int64_t start = c.constant_int(2);
     c.check(
         start >= 0 && start <= size && static_cast<int64_t>(predicted.size()) == size + 1 - start,
         "the predicted tokens do not fit those of the source from ", start);
@@ -223,14 +223,14 @@ Values bifurcation_detector(NodeCall& c) {
     if (place >= size) break;
     if (std::search(found + 1, source.end(), gram, tokens.end()) != source.end()) place = -1;
   }
-  return {integer_vector(tokens), ops::reshape(integer_vector({place}), c.value(2).shape())};
+  return {int_vector(tokens), ops::reshape(int_vector({place}), c.value(2).shape())};
 }
 
 // ---- DynamicTimeWarping -------------------------------------------------------------------------
 
 /// The cheapest path through a matrix of costs from its first element to its last.
 Values dynamic_time_warping(NodeCall& c) {
-  Array costs = c.known(0).cast(DType::kF32).contiguous();
+  Array costs = c.constant_array(0).cast(DType::kF32).contiguous();
   c.check(costs.ndim() == 2 || (costs.ndim() == 3 && costs.shape[0] == 1),
           "the costs must be a matrix, not ", str(costs.shape));
   const int64_t rows = costs.shape[costs.shape.size() - 2], columns = costs.shape.back();

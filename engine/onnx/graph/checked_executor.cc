@@ -67,7 +67,7 @@ ProfileScope::~ProfileScope() {
   profile_->record(instruction_, std::min(begin_ + inside, end), end);
 }
 
-int ProfileNames::of(const std::string& name) {
+int ProfileInstructions::of(const std::string& name) {
   if (!profile_) return -1;
   return of(runtime::InstructionInfo{.function = "eager",
                                      .operation = name,
@@ -75,7 +75,7 @@ int ProfileNames::of(const std::string& name) {
                                      .shapes = {}});
 }
 
-int ProfileNames::of(runtime::InstructionInfo info) {
+int ProfileInstructions::of(runtime::InstructionInfo info) {
   if (!profile_) return -1;
   const auto [entry, first] =
       numbers_.try_emplace(info.operation + " " + info.implementation + " " + info.shapes, -1);

@@ -28,9 +28,9 @@ class ProfileScope {
 };
 
 /// Numbers the kinds of calls that a profile has seen, by what they say of themselves.
-class ProfileNames {
+class ProfileInstructions {
  public:
-  explicit ProfileNames(runtime::Profile* profile) : profile_(profile) {}
+  explicit ProfileInstructions(runtime::Profile* profile) : profile_(profile) {}
   runtime::Profile* profile() const { return profile_; }
   /// Of a node or section, for the time that it takes outside of operations.
   int of(const std::string& name);
@@ -44,7 +44,7 @@ class ProfileNames {
 class CheckedExecutor final : public Interpreter {
  public:
   /// `count_flops`: also where there is no profile.
-  explicit CheckedExecutor(ProfileNames& names, bool count_flops = false)
+  explicit CheckedExecutor(ProfileInstructions& names, bool count_flops = false)
       : names_(names), counts_(count_flops || names.profile()) {}
   Tensors apply(const OpCall& call) override;
   /// Of all calls so far, where they are counted.
@@ -52,7 +52,7 @@ class CheckedExecutor final : public Interpreter {
 
  private:
   runtime::EagerExecutor eager_;
-  ProfileNames& names_;
+  ProfileInstructions& names_;
   bool counts_;
   double flops_ = 0;
   int64_t calls_ = 0;

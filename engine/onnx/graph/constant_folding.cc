@@ -10,9 +10,9 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kMaxFolded = int64_t{1} << 28;     // bytes of one folded result
-constexpr int64_t kMaxAllFolded = int64_t{1} << 32;  // and of all of them
-constexpr int64_t kAlwaysFolded = int64_t{1} << 20;  // views and small results do not count
+constexpr int64_t kMaxFoldedBytes = int64_t{1} << 28;       // bytes of one folded result
+constexpr int64_t kMaxTotalFoldedBytes = int64_t{1} << 32;  // and of all of them
+constexpr int64_t kAlwaysFoldedBytes = int64_t{1} << 20;    // views and small results do not count
 
 /// Types that are only stored have no arithmetic: their values can be cast and given other shapes.
 void check_types(const OpCall& call) {
@@ -30,15 +30,15 @@ void check_types(const OpCall& call) {
 }
 
 /// True if no part of an attribute is a symbol.
-bool is_fixed(const AttrValue& value) {
+bool is_constant_attribute(const AttrValue& value) {
   if (value.is_int()) return value.as_dim().is_constant();
   if (!value.is_list()) return true;
   const auto& list = value.as_list();
-  return std::all_of(list.begin(), list.end(), is_fixed);
+  return std::all_of(list.begin(), list.end(), is_constant_attribute);
 }
 
 /// Such as a cast of a known tensor to the type that it has; weights are not copied for it.
-bool changes_nothing(const OpCall& call) {
+bool is_identity(const OpCall& call) {
   return call.op.has(kSameElements) && call.operands[0] && call.operands[0].is_concrete() &&
          same_type(call.operands[0].type(), call.results[0]);
 }
@@ -60,7 +60,7 @@ int64_t checked_bytes(const OpCall& call) {
   return bytes;
 }
 
-bool Folding::folds(const OpCall& call) {
+bool ConstantFolder::should_fold(const OpCall& call) {
   const int64_t bytes = checked_bytes(call);
   if (call.op.has(kRandom) || call.op.has(kEffect) || call.op.has(kUnpacks)) return false;
   for (const Tensor& t : call.operands)
@@ -68,15 +68,15 @@ bool Folding::folds(const OpCall& call) {
   for (const TensorType& t : call.results)
     if (!call.op.has(kRunTimeShape) && !is_constant(t.shape)) return false;
   for (const AttrValue& v : call.attrs.values)
-    if (!is_fixed(v)) return false;
-  if (call.op.def->view || bytes <= kAlwaysFolded) return true;
-  folded_ += bytes;
-  return bytes <= kMaxFolded && folded_ <= kMaxAllFolded;
+    if (!is_constant_attribute(v)) return false;
+  if (call.op.def->view || bytes <= kAlwaysFoldedBytes) return true;
+  folded_bytes_ += bytes;
+  return bytes <= kMaxFoldedBytes && folded_bytes_ <= kMaxTotalFoldedBytes;
 }
 
-Tensors Folding::apply(const OpCall& call) {
-  if (changes_nothing(call)) return {call.operands[0]};
-  if (folds(call)) return eager_.apply(call);
+Tensors ConstantFolder::apply(const OpCall& call) {
+  if (is_identity(call)) return {call.operands[0]};
+  if (should_fold(call)) return eager_.apply(call);
   const BelowScope below(next());
   return next().apply(call);
 }

@@ -10,15 +10,15 @@ namespace paddle::onnx {
 /// stored; their bytes, as far as they are known. kModel.
 int64_t checked_bytes(const OpCall& call);
 
-class Folding final : public PassingInterpreter {
+class ConstantFolder final : public PassingInterpreter {
  public:
   Tensors apply(const OpCall& call) override;
 
  private:
-  bool folds(const OpCall& call);
+  bool should_fold(const OpCall& call);
 
   runtime::EagerExecutor eager_;
-  int64_t folded_ = 0;  ///< bytes of results so far
+  int64_t folded_bytes_ = 0;  ///< bytes of results so far
 };
 
 }  // namespace paddle::onnx

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
-/// Counts how deep graphs and functions are nested, also when one ends with an error.
+/// Counts how deep graphs and functions are nested, also when one last_uses with an error.
 class DepthScope {
  public:
   explicit DepthScope(int& depth) : depth_(depth) {
@@ -102,12 +102,12 @@ Evaluator::Evaluator(const formats::onnx::Model& model) : model_(model) {
 
 Evaluator::~Evaluator() = default;
 
-void Evaluator::use_sections(std::unique_ptr<Sections> sections) {
-  sections_ = std::move(sections);
+void Evaluator::use_partitions(std::unique_ptr<Partitions> partitions) {
+  partitions_ = std::move(partitions);
 }
 
 Values Evaluator::run(const Values& inputs, const std::map<std::string, Value>& weights) {
-  turns_ = 0;
+  iterations_ = 0;
   Scope scope;
   scope.opsets = &model_.opsets;
   for (const auto& [name, value] : weights) set(scope, name, value);
@@ -117,8 +117,8 @@ Values Evaluator::run(const Values& inputs, const std::map<std::string, Value>& 
   return run_in(model_.graph, scope);
 }
 
-void Evaluator::count_turn() {
-  if (++turns_ > limits().loop_turns)
+void Evaluator::count_iteration() {
+  if (++iterations_ > limits().loop_turns)
     fail(ErrorCode::kModel, "loops have run more than ", limits().loop_turns, " turns");
 }
 
@@ -128,8 +128,8 @@ Values Evaluator::run(const Graph& graph, const Values& inputs, const Scope& out
   if (inputs.size() > graph.inputs.size())
     fail(ErrorCode::kModel, "the graph '", graph.name, "' takes ", graph.inputs.size(),
          " values, not ", inputs.size());
-  // What runs node by node here has shapes that differ each time, or it would be in a section.
-  const runtime::SingleRunScope single_runs(sections_ != nullptr);
+  // What runs node by node here has shapes that differ each time, or it would be in a partition.
+  const runtime::SingleRunScope single_runs(partitions_ != nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) set(scope, graph.inputs[i].name, inputs[i]);
   return run_in(graph, scope);
 }
@@ -146,7 +146,7 @@ Values Evaluator::run_in(const Graph& graph, Scope& scope) {
   for (const auto& [name, value] : entry->second)
     if (const auto it = scope.values.find(name); it == scope.values.end() || it->second.is_none()) {
       scope.values[name] = value;
-      if (sections_) scope.origins[name] = Origin::kConstants;
+      if (partitions_) scope.origins[name] = Origin::kConstants;
     }
   std::vector<std::string> kept;
   for (const auto& out : graph.outputs) kept.push_back(out.name);
@@ -166,49 +166,50 @@ void Evaluator::set(Scope& scope, const std::string& name, Value value) {
     fail(ErrorCode::kModel, "two nodes or inputs give '", name, "'");
 }
 
-const Evaluator::Ends& Evaluator::ends_of(const std::vector<Node>& nodes,
-                                          const std::vector<std::string>& kept) {
-  auto [entry, first] = ends_.try_emplace(nodes.data());
+const Evaluator::LastUses& Evaluator::last_uses_of(const std::vector<Node>& nodes,
+                                                   const std::vector<std::string>& kept) {
+  auto [entry, first] = last_uses_.try_emplace(nodes.data());
   if (!first) return entry->second;
-  Ends& ends = entry->second;
-  ends.resize(nodes.size());
+  LastUses& last_uses = entry->second;
+  last_uses.resize(nodes.size());
   std::unordered_set<std::string> later(kept.begin(), kept.end());
   for (size_t i = nodes.size(); i-- > 0;) {
     std::unordered_set<std::string> reads;
     add_reads(nodes[i], reads);
     for (const std::string& out : nodes[i].outputs)
-      if (!out.empty() && !later.count(out)) ends[i].push_back(out);
+      if (!out.empty() && !later.count(out)) last_uses[i].push_back(out);
     for (const std::string& name : reads)
-      if (later.insert(name).second) ends[i].push_back(name);
+      if (later.insert(name).second) last_uses[i].push_back(name);
   }
-  return ends;
+  return last_uses;
 }
 
 void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std::string>& kept,
                           Scope& scope) {
   if (nodes.empty()) return;
-  const Ends& ends = ends_of(nodes, kept);
-  // A function's nodes mean something else at each call: a section may hold calls, not lie in one.
+  const LastUses& last_uses = last_uses_of(nodes, kept);
+  // A function's nodes mean something else at each call: a partition may hold calls, not lie in
+  // one.
   bool in_function = false;
   for (const Scope* s = &scope; s; s = s->outer) in_function = in_function || s->attributes;
-  const bool sections = sections_ && !in_function && !current_interpreter().traces();
+  const bool partitions = partitions_ && !in_function && !current_interpreter().traces();
   for (size_t i = 0; i < nodes.size(); ++i) {
     const auto timed = [&](const std::string& what) {
       return profile_ ? ProfileScope(profile_->profile(), profile_->of(what))
                       : ProfileScope(nullptr, -1);
     };
-    if (sections) {
-      const ProfileScope scope_of_section = timed("section");
-      i = sections_->run(nodes, i, ends, scope);
+    if (partitions) {
+      const ProfileScope partition_scope = timed("partition");
+      i = partitions_->run(nodes, i, last_uses, scope);
       if (i == nodes.size()) break;
     }
     const Node& node = nodes[i];
-    const ProfileScope scope_of_node = timed(node.op_type);
+    const ProfileScope node_scope = timed(node.op_type);
     Values outputs;
     try {
       outputs = run_node(node, scope);
-    } catch (const NeedsValue& e) {
-      throw NeedsValue(ErrorCode::kModel, title(node) + ": " + e.message());
+    } catch (const DataDependentError& e) {
+      throw DataDependentError(ErrorCode::kModel, title(node) + ": " + e.message());
     } catch (const Error& e) {
       if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;
       if (e.message().starts_with("node ")) throw;
@@ -220,8 +221,8 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
         fail(ErrorCode::kModel, title(node), ": has no output ", k, " ('", node.outputs[k], "')");
       set(scope, node.outputs[k], std::move(outputs[k]));
     }
-    if (sections) Sections::mark_outputs(node, scope);
-    for (const std::string& name : ends[i]) scope.values.erase(name);
+    if (partitions) Partitions::mark_outputs(node, scope);
+    for (const std::string& name : last_uses[i]) scope.values.erase(name);
   }
 }
 
@@ -251,8 +252,9 @@ Values Evaluator::run_node(const Node& node, const Scope& scope) {
   if (auto known = shape_value(call)) return {std::move(*known)};
   Values outputs;
   try {
-    outputs = moves_strings(node, inputs) ? move_strings(op, node, opset, inputs, *this, scope)
-                                          : op.rule(call);
+    outputs = is_string_passthrough(node, inputs)
+                  ? run_string_passthrough(op, node, opset, inputs, *this, scope)
+                  : op.rule(call);
   } catch (const std::out_of_range&) {  // lists are as long as the file says
     fail(ErrorCode::kModel, "an attribute or input has too few elements");
   } catch (const std::length_error&) {

@@ -13,12 +13,12 @@
 
 namespace paddle::onnx {
 
-class ProfileNames;
-class Sections;
+class ProfileInstructions;
+class Partitions;
 
 /// What a value follows from, beside values that only a run gives.
 enum class Origin : uint8_t {
-  kRun,       ///< anything
+  kData,      ///< anything
   kTypes,     ///< the types of values
   kConstants  ///< initialisers and attributes
 };
@@ -27,7 +27,7 @@ enum class Origin : uint8_t {
 struct Scope {
   const Scope* outer = nullptr;
   std::unordered_map<std::string, Value> values;
-  /// Of values of this scope; kRun for those that are not in it. Kept where there are sections.
+  /// Of values of this scope; kData for those that are not in it. Kept where there are partitions.
   std::unordered_map<std::string, Origin> origins;
   /// Attributes of the function call that this scope belongs to.
   const std::map<std::string, const formats::onnx::Attribute*>* attributes = nullptr;
@@ -53,8 +53,8 @@ class Evaluator {
   void observe(Observer observer) { observer_ = std::move(observer); }
   /// Which of the nodes that the file has in training mode are in it; by default all.
   using Mode = std::function<bool(const formats::onnx::Node&)>;
-  void set_mode(Mode mode) { mode_ = std::move(mode); }
-  bool trains(const formats::onnx::Node& node) const { return !mode_ || mode_(node); }
+  void set_training_mode(Mode mode) { mode_ = std::move(mode); }
+  bool is_training(const formats::onnx::Node& node) const { return !mode_ || mode_(node); }
   /// What a rule has prepared from the attributes of a node, made by `make` at its first call.
   template <class T, class Make>
   std::shared_ptr<const T> prepared(const formats::onnx::Node& node, Make&& make) {
@@ -64,15 +64,15 @@ class Evaluator {
     if (!entry) entry = std::make_shared<const T>(make());
     return std::static_pointer_cast<const T>(entry);
   }
-  /// Runs parts of graphs as plans (sections.h) from now on, where the eager executor is active.
-  void use_sections(std::unique_ptr<Sections> sections);
-  /// Times nodes and sections from now on.
-  void use_profile(ProfileNames* names) { profile_ = names; }
+  /// Runs parts of graphs as plans (partitions.h) from now on, where the eager executor is active.
+  void use_partitions(std::unique_ptr<Partitions> partitions);
+  /// Times nodes and partitions from now on.
+  void use_profile(ProfileInstructions* names) { profile_ = names; }
   /// Counts a turn of a loop; kModel if the run has had too many.
-  void count_turn();
+  void count_iteration();
 
  private:
-  friend class Sections;
+  friend class Partitions;
   using Graph = formats::onnx::Graph;
   using Node = formats::onnx::Node;
   using Function = formats::onnx::Function;
@@ -86,20 +86,21 @@ class Evaluator {
   void set(Scope& scope, const std::string& name, Value value);
 
   /// For each node, the names that no later node reads.
-  using Ends = std::vector<std::vector<std::string>>;
-  const Ends& ends_of(const std::vector<Node>& nodes, const std::vector<std::string>& kept);
+  using LastUses = std::vector<std::vector<std::string>>;
+  const LastUses& last_uses_of(const std::vector<Node>& nodes,
+                               const std::vector<std::string>& kept);
 
   const formats::onnx::Model& model_;
   std::map<std::string, const Function*> functions_;
-  std::unordered_map<const Node*, Ends> ends_;
+  std::unordered_map<const Node*, LastUses> last_uses_;
   std::unordered_map<const Graph*, std::vector<std::pair<std::string, Value>>> initializers_;
   Observer observer_;
   Mode mode_;
-  std::unique_ptr<Sections> sections_;
-  ProfileNames* profile_ = nullptr;
+  std::unique_ptr<Partitions> partitions_;
+  ProfileInstructions* profile_ = nullptr;
   std::unordered_map<const Node*, std::shared_ptr<const void>> prepared_;
   int depth_ = 0;
-  int64_t turns_ = 0;
+  int64_t iterations_ = 0;
 };
 
 /// A sparse tensor with all its elements.

@@ -14,44 +14,45 @@ using formats::onnx::Graph;
 using formats::onnx::Node;
 
 /// What a reader does with an initialiser.
-enum class Use : uint8_t { kWeight, kStatistic, kSetting };
+enum class Use : uint8_t { kWeight, kStatistic, kConfiguration };
 
 Use use_of(const Node& node, size_t input) {
   const std::string& type = node.op_type;
   if (type == "BatchNormalization" && input >= 3) return Use::kStatistic;
   // Inputs from this one on say how the operator works.
-  static const std::map<std::string, size_t> kSettings = {{"Clip", 1},
-                                                          {"DequantizeLinear", 1},
-                                                          {"Dropout", 1},
-                                                          {"MaxUnpool", 2},
-                                                          {"NonMaxSuppression", 0},
-                                                          {"OneHot", 0},
-                                                          {"Pad", 1},
-                                                          {"QLinearConv", 0},
-                                                          {"QLinearMatMul", 0},
-                                                          {"QuantizeLinear", 1},
-                                                          {"Range", 0},
-                                                          {"Resize", 1},
-                                                          {"RoiAlign", 1},
-                                                          {"Upsample", 1}};
-  const auto it = kSettings.find(type);
-  return it != kSettings.end() && input >= it->second ? Use::kSetting : Use::kWeight;
+  static const std::map<std::string, size_t> kFirstConfiguration = {{"Clip", 1},
+                                                                    {"DequantizeLinear", 1},
+                                                                    {"Dropout", 1},
+                                                                    {"MaxUnpool", 2},
+                                                                    {"NonMaxSuppression", 0},
+                                                                    {"OneHot", 0},
+                                                                    {"Pad", 1},
+                                                                    {"QLinearConv", 0},
+                                                                    {"QLinearMatMul", 0},
+                                                                    {"QuantizeLinear", 1},
+                                                                    {"Range", 0},
+                                                                    {"Resize", 1},
+                                                                    {"RoiAlign", 1},
+                                                                    {"Upsample", 1}};
+  const auto it = kFirstConfiguration.find(type);
+  return it != kFirstConfiguration.end() && input >= it->second ? Use::kConfiguration
+                                                                : Use::kWeight;
 }
 
 /// The uses of names in a graph; what graphs of control flow read is a setting.
 void add_uses(const std::vector<Node>& nodes, bool inner, std::map<std::string, Use>& uses) {
   for (const Node& node : nodes) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const Use use = inner ? Use::kSetting : use_of(node, i);
+      const Use use = inner ? Use::kConfiguration : use_of(node, i);
       const auto [it, first] = uses.emplace(node.inputs[i], use);
-      if (!first && it->second != use) it->second = Use::kSetting;
+      if (!first && it->second != use) it->second = Use::kConfiguration;
     }
     for (const auto& attribute : node.attributes)
       for (const auto& graph : attribute.graphs) add_uses(graph->nodes, true, uses);
   }
 }
 
-void widen(formats::onnx::TensorData& data) {
+void to_float64(formats::onnx::TensorData& data) {
   if (data.dtype != DType::kF32) return;
   const Array narrow = data.array.contiguous();
   data.dtype = DType::kF64;
@@ -59,14 +60,14 @@ void widen(formats::onnx::TensorData& data) {
   std::copy_n(narrow.data<const float>(), narrow.size(), data.array.data<double>());
 }
 
-void widen(Graph& graph);
+void to_float64(Graph& graph);
 
-void widen(std::vector<Node>& nodes) {
+void to_float64(std::vector<Node>& nodes) {
   constexpr int64_t kFloat = 1, kDouble = 11;  // numbers of types in files
   for (Node& node : nodes)
     for (auto& attribute : node.attributes) {
-      for (auto& tensor : attribute.tensors) widen(tensor);
-      for (auto& graph : attribute.graphs) widen(*graph);
+      for (auto& tensor : attribute.tensors) to_float64(tensor);
+      for (auto& graph : attribute.graphs) to_float64(*graph);
       const bool type =
           attribute.name == "to" || attribute.name == "dtype" || attribute.name == "stash_type";
       if (type && attribute.i == kFloat) attribute.i = kDouble;
@@ -86,21 +87,21 @@ void widen(std::vector<Node>& nodes) {
     }
 }
 
-void widen(Graph& graph) {
-  for (auto& data : graph.initializers) widen(data);
+void to_float64(Graph& graph) {
+  for (auto& data : graph.initializers) to_float64(data);
   for (auto* values : {&graph.inputs, &graph.outputs, &graph.values})
     for (auto& value : *values)
       if (value.type.dtype == DType::kF32) value.type.dtype = DType::kF64;
-  widen(graph.nodes);
+  to_float64(graph.nodes);
 }
 
 }  // namespace
 
-Network::Network(const std::string& path, bool wide) : opened_(open_model(path)) {
-  if (wide) {
+Network::Network(const std::string& path, bool use_float64) : opened_(open_model(path)) {
+  if (use_float64) {
     auto model = std::make_shared<formats::onnx::Model>(*opened_.model);
-    widen(model->graph);
-    for (auto& function : model->functions) widen(function.nodes);
+    to_float64(model->graph);
+    for (auto& function : model->functions) to_float64(function.nodes);
     for (auto& input : opened_.inputs)
       if (input.type.dtype == DType::kF32) input.type.dtype = DType::kF64;
     opened_.model = model;
@@ -111,11 +112,11 @@ Network::Network(const std::string& path, bool wide) : opened_(open_model(path))
          ": only models whose inputs are tensors of known type and rank can be trained");
   std::map<std::string, Use> uses;
   add_uses(graph.nodes, false, uses);
-  for (const auto& output : graph.outputs) uses[output.name] = Use::kSetting;
+  for (const auto& output : graph.outputs) uses[output.name] = Use::kConfiguration;
   for (const auto& data : graph.initializers) {
     const auto use = uses.find(data.name);
     if (!is_float(data.dtype) || !info(data.dtype).has_kernels || data.shape.empty() ||
-        use == uses.end() || use->second == Use::kSetting)
+        use == uses.end() || use->second == Use::kConfiguration)
       continue;
     weights_.push_back({&data, use->second == Use::kWeight});
   }
@@ -135,7 +136,7 @@ Tensors Network::run(const Tensors& inputs, const std::function<Tensor(const Wei
     const auto it = by_name.find(name);
     return it == by_name.end() ? nullptr : it->second;
   };
-  const auto trains = [&](const Node& node) {
+  const auto is_training = [&](const Node& node) {
     if (!mode.training) return false;
     if (node.op_type != "BatchNormalization") return true;
     // Frozen with its scale and bias.
@@ -145,9 +146,9 @@ Tensors Network::run(const Tensors& inputs, const std::function<Tensor(const Wei
     });
   };
   Evaluator evaluator(*opened_.model);
-  evaluator.set_mode(trains);
+  evaluator.set_training_mode(is_training);
   evaluator.observe([&](const Node& node, const Values& taken, const Values& outputs) {
-    if (node.op_type == "BatchNormalization" && outputs.size() > 2 && trains(node))
+    if (node.op_type == "BatchNormalization" && outputs.size() > 2 && is_training(node))
       for (const size_t i : {size_t{3}, size_t{4}})
         if (const Weight* weight = weight_of(node.inputs[i]); weight && !weight->trainable)
           mode.update(*weight, outputs[i - 2].tensor());
@@ -157,9 +158,9 @@ Tensors Network::run(const Tensors& inputs, const std::function<Tensor(const Wei
       if (const Weight* weight = weight_of(name)) read.push_back(weight);
     if (!read.empty()) observe(node, read, taken, outputs);
   });
-  std::optional<Folding> folding;
+  std::optional<ConstantFolder> folder;
   std::optional<InterpreterScope> scope;
-  if (current_interpreter().traces()) scope.emplace(folding.emplace());
+  if (current_interpreter().traces()) scope.emplace(folder.emplace());
   const Values results = evaluator.run(opened_.arguments(given), values);
   Tensors out;
   for (size_t i = 0; i < results.size(); ++i) {

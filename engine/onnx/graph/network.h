@@ -21,8 +21,8 @@ struct Weight {
 class Network {
  public:
   /// Opens the file; its inputs must be tensors of known rank and its graph must keep to tensors.
-  /// `wide`: everything that the file says in float32 is float64.
-  explicit Network(const std::string& path, bool wide = false);
+  /// `use_float64`: everything that the file says in float32 is float64.
+  explicit Network(const std::string& path, bool use_float64 = false);
 
   const OpenModel& opened() const { return opened_; }
   /// Floating initialisers of at least one dim, in the file's order; without those whose values

@@ -7,7 +7,7 @@ namespace paddle::onnx {
 using formats::onnx::AttributeKind;
 
 const Value& NodeCall::value(size_t i) const {
-  if (!has(i)) refuse("input ", i, " is missing");
+  if (!has_input(i)) refuse("input ", i, " is missing");
   return inputs_[i];
 }
 
@@ -17,24 +17,25 @@ Tensors NodeCall::tensors() const {
   return out;
 }
 
-Array NodeCall::known(size_t i) const {
+Array NodeCall::constant_array(size_t i) const {
   const Value& v = value(i);
-  if (!v.is_known())
-    throw NeedsValue(ErrorCode::kModel, str("the value of '", node_.inputs[i], "' is not known"));
+  if (!v.is_concrete())
+    throw DataDependentError(ErrorCode::kModel,
+                             str("the value of '", node_.inputs[i], "' is not known"));
   return v.tensor().array().contiguous();
 }
 
-Shape NodeCall::known_dims(size_t i) const {
+Shape NodeCall::dims_operand(size_t i) const {
   constexpr size_t kMostDims = 1024;
   const auto given = value(i).dims();
-  const Shape dims = given ? *given : to_shape(known_integers(i));
+  const Shape dims = given ? *given : to_shape(constant_ints(i));
   check(dims.size() <= kMostDims, "input ", i, " holds ", dims.size(),
         " sizes; no tensor has more than ", kMostDims, " axes");
   return dims;
 }
 
-std::vector<int64_t> NodeCall::known_integers(size_t i) const {
-  const Array a = known(i);
+std::vector<int64_t> NodeCall::constant_ints(size_t i) const {
+  const Array a = constant_array(i);
   check(is_integer(a.dtype), "input ", i, " must hold integers, not ", paddle::text(a.dtype));
   check(a.size() <= int64_t{1} << 24, "input ", i, " has too many elements");
   std::vector<int64_t> out;
@@ -42,22 +43,16 @@ std::vector<int64_t> NodeCall::known_integers(size_t i) const {
   return out;
 }
 
-int64_t NodeCall::known_integer(size_t i) const {
-  const auto all = known_integers(i);
+int64_t NodeCall::constant_int(size_t i) const {
+  const auto all = constant_ints(i);
   check(all.size() == 1, "input ", i, " must hold one number, not ", all.size());
   return all[0];
 }
 
-double NodeCall::known_number(size_t i) const {
-  const Array a = known(i);
+double NodeCall::constant_float(size_t i) const {
+  const Array a = constant_array(i);
   check(a.size() == 1, "input ", i, " must hold one number, not ", a.size());
   return a.number(0);
-}
-
-std::string NodeCall::known_string(size_t i) const {
-  const StringArray& s = value(i).strings();
-  check(s.items.size() == 1, "input ", i, " must hold one string, not ", s.items.size());
-  return s.items[0];
 }
 
 const NodeCall::Attribute* NodeCall::find(std::string_view name) const {
@@ -65,14 +60,14 @@ const NodeCall::Attribute* NodeCall::find(std::string_view name) const {
   return a && !a->reference.empty() ? scope_.attribute(a->reference) : a;
 }
 
-int64_t NodeCall::integer(std::string_view name, int64_t otherwise) const {
+int64_t NodeCall::int_attr(std::string_view name, int64_t otherwise) const {
   const Attribute* a = find(name);
   if (!a) return otherwise;
   check(a->kind == AttributeKind::kInt, "the attribute '", name, "' must be an integer");
   return a->i;
 }
 
-double NodeCall::real(std::string_view name, double otherwise) const {
+double NodeCall::float_attr(std::string_view name, double otherwise) const {
   const Attribute* a = find(name);
   if (!a) return otherwise;
   if (a->kind == AttributeKind::kInt) return static_cast<double>(a->i);
@@ -80,15 +75,15 @@ double NodeCall::real(std::string_view name, double otherwise) const {
   return static_cast<double>(a->f);
 }
 
-std::string NodeCall::word(std::string_view name, const std::string& otherwise) const {
+std::string NodeCall::string_attr(std::string_view name, const std::string& otherwise) const {
   const Attribute* a = find(name);
   if (!a) return otherwise;
   check(a->kind == AttributeKind::kString, "the attribute '", name, "' must be a string");
   return a->s;
 }
 
-std::vector<int64_t> NodeCall::integers(std::string_view name,
-                                        std::vector<int64_t> otherwise) const {
+std::vector<int64_t> NodeCall::ints_attr(std::string_view name,
+                                         std::vector<int64_t> otherwise) const {
   const Attribute* a = find(name);
   if (!a) return otherwise;
   if (a->kind == AttributeKind::kInt) return {a->i};
@@ -96,25 +91,26 @@ std::vector<int64_t> NodeCall::integers(std::string_view name,
   return a->ints;
 }
 
-std::vector<double> NodeCall::reals(std::string_view name, std::vector<double> otherwise) const {
+std::vector<double> NodeCall::floats_attr(std::string_view name,
+                                          std::vector<double> otherwise) const {
   const Attribute* a = find(name);
   if (!a) return otherwise;
   check(a->kind == AttributeKind::kFloats, "the attribute '", name, "' must be a list of numbers");
   return {a->floats.begin(), a->floats.end()};
 }
 
-std::vector<std::string> NodeCall::words(std::string_view name) const {
+std::vector<std::string> NodeCall::strings_attr(std::string_view name) const {
   const Attribute* a = find(name);
   return a ? a->strings : std::vector<std::string>{};
 }
 
-const formats::onnx::Graph& NodeCall::graph(std::string_view name) const {
+const formats::onnx::Graph& NodeCall::graph_attr(std::string_view name) const {
   const Attribute* a = find(name);
   check(a && !a->graphs.empty(), "the attribute '", name, "' must be a graph");
   return *a->graphs[0];
 }
 
-DType NodeCall::dtype(std::string_view name, DType otherwise) const {
+DType NodeCall::dtype_attr(std::string_view name, DType otherwise) const {
   const Attribute* a = find(name);
   if (!a || a->i == 0) return otherwise;
   const auto dtype = formats::onnx::dtype_of_number(a->i);
@@ -123,8 +119,8 @@ DType NodeCall::dtype(std::string_view name, DType otherwise) const {
 }
 
 std::optional<std::vector<int64_t>> NodeCall::axes(size_t i, std::string_view name) const {
-  if (has(i)) return known_integers(i);
-  if (has_attribute(name)) return integers(name);
+  if (has_input(i)) return constant_ints(i);
+  if (has_attribute(name)) return ints_attr(name);
   return std::nullopt;
 }
 
@@ -133,10 +129,10 @@ int64_t NodeCall::axis(int64_t axis, int64_t rank) const {
   return axis < 0 ? axis + rank : axis;
 }
 
-void NodeCall::same_types(std::initializer_list<size_t> inputs) const {
+void NodeCall::check_same_dtype(std::initializer_list<size_t> inputs) const {
   std::optional<size_t> first;
   for (const size_t i : inputs) {
-    if (!has(i)) continue;
+    if (!has_input(i)) continue;
     if (first)
       check(value(i).dtype() == value(*first).dtype(), "inputs ", *first, " and ", i, " are ",
             paddle::text(value(*first).dtype()), " and ", paddle::text(value(i).dtype()),

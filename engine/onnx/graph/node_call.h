@@ -33,36 +33,38 @@ class NodeCall {
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return node_.outputs.size(); }
   /// Whether the graph reads output i.
-  bool wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
-  bool has(size_t i) const { return i < inputs_.size() && !inputs_[i].is_none(); }
+  bool has_output(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+  bool has_input(size_t i) const { return i < inputs_.size() && !inputs_[i].is_none(); }
   /// kModel if it is absent.
   const Value& value(size_t i) const;
   const Tensor& tensor(size_t i) const { return value(i).tensor(); }
   /// An undefined tensor if it is absent.
-  Tensor tensor_or_none(size_t i) const { return has(i) ? tensor(i) : Tensor(); }
+  Tensor optional_tensor(size_t i) const { return has_input(i) ? tensor(i) : Tensor(); }
   Tensors tensors() const;  ///< all inputs
 
-  // Contents of inputs that the operator must know; NeedsValue while tracing if they are not.
-  Array known(size_t i) const;
-  std::vector<int64_t> known_integers(size_t i) const;
-  int64_t known_integer(size_t i) const;
-  double known_number(size_t i) const;
-  Shape known_dims(size_t i) const;  ///< may hold symbols
-  std::string known_string(size_t i) const;
+  // Contents of inputs that the operator must know; DataDependentError while tracing if they are
+  // not.
+  Array constant_array(size_t i) const;
+  std::vector<int64_t> constant_ints(size_t i) const;
+  int64_t constant_int(size_t i) const;
+  double constant_float(size_t i) const;
+  Shape dims_operand(size_t i) const;  ///< may hold symbols
 
   // Attributes, with what stands for an absent one.
   const Attribute* find(std::string_view name) const;
   bool has_attribute(std::string_view name) const { return find(name) != nullptr; }
-  int64_t integer(std::string_view name, int64_t otherwise) const;
-  bool flag(std::string_view name, bool otherwise) const { return integer(name, otherwise) != 0; }
-  double real(std::string_view name, double otherwise) const;
-  std::string word(std::string_view name, const std::string& otherwise) const;
-  std::vector<int64_t> integers(std::string_view name, std::vector<int64_t> otherwise = {}) const;
-  std::vector<double> reals(std::string_view name, std::vector<double> otherwise = {}) const;
-  std::vector<std::string> words(std::string_view name) const;
-  const formats::onnx::Graph& graph(std::string_view name) const;
+  int64_t int_attr(std::string_view name, int64_t otherwise) const;
+  bool bool_attr(std::string_view name, bool otherwise) const {
+    return int_attr(name, otherwise) != 0;
+  }
+  double float_attr(std::string_view name, double otherwise) const;
+  std::string string_attr(std::string_view name, const std::string& otherwise) const;
+  std::vector<int64_t> ints_attr(std::string_view name, std::vector<int64_t> otherwise = {}) const;
+  std::vector<double> floats_attr(std::string_view name, std::vector<double> otherwise = {}) const;
+  std::vector<std::string> strings_attr(std::string_view name) const;
+  const formats::onnx::Graph& graph_attr(std::string_view name) const;
   /// The dtype whose number an attribute holds.
-  DType dtype(std::string_view name, DType otherwise) const;
+  DType dtype_attr(std::string_view name, DType otherwise) const;
 
   /// Axes from input i (newer opsets) or the attribute (older ones); nullopt if neither is there.
   std::optional<std::vector<int64_t>> axes(size_t i, std::string_view name = "axes") const;
@@ -70,7 +72,7 @@ class NodeCall {
   int64_t axis(int64_t axis, int64_t rank) const;
 
   /// kModel if two of these inputs are there and of different element types.
-  void same_types(std::initializer_list<size_t> inputs) const;
+  void check_same_dtype(std::initializer_list<size_t> inputs) const;
 
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {

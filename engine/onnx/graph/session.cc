@@ -42,17 +42,17 @@ Session::Session(const std::string& path, SessionOptions options)
   runtime::register_backends();
   evaluator_->use_profile(&profile_);
   if (options_.mode == Mode::kEager) return;
-  auto sections = std::make_unique<Sections>(*evaluator_, options_);
-  sections_ = sections.get();
-  evaluator_->use_sections(std::move(sections));
+  auto sections = std::make_unique<Partitions>(*evaluator_, options_);
+  partitions_ = sections.get();
+  evaluator_->use_partitions(std::move(sections));
 }
 
 std::vector<std::string> Session::fallbacks() const {
   std::vector<std::string> out;
   if (!fallback_.empty())
     out.push_back("the graph does not run as one plan, but in sections: " + fallback_);
-  if (sections_)
-    for (const std::string& failure : sections_->failures())
+  if (partitions_)
+    for (const std::string& failure : partitions_->failures())
       out.push_back("a section of the graph runs node by node: " + failure);
   return out;
 }
@@ -72,32 +72,32 @@ std::shared_ptr<ir::Function> Session::trace(const std::vector<TensorType>& type
     given.emplace_back(tracer.input({ir::PortKind::kValue, inputs()[i].name}, types[i]));
   const Tensor random = tracer.input({ir::PortKind::kRandom, "random"}, {DType::kU64, {Dim(2)}});
   const InterpreterScope scope(tracer);
-  Folding folding;
-  const InterpreterScope folding_scope(folding);
+  ConstantFolder folder;
+  const InterpreterScope folder_scope(folder);
   const RandomScope random_scope(random);
   Evaluator evaluator(model());
   const Values results = evaluator.run(opened_.arguments(given));
   check_outputs(outputs(), results);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].is_tensor())
-      throw NeedsValue(ErrorCode::kModel, "the output is " + results[i].text());
+      throw DataDependentError(ErrorCode::kModel, "the output is " + results[i].text());
     tracer.output({ir::PortKind::kValue, outputs()[i].name}, results[i].tensor());
   }
-  bool draws = false;
-  ir::for_each_operation(function->body,
-                         [&](const ir::Operation& o) { draws = draws || o.op->has(kRandom); });
-  if (!draws) {
+  bool is_random = false;
+  ir::for_each_operation(
+      function->body, [&](const ir::Operation& o) { is_random = is_random || o.op->has(kRandom); });
+  if (!is_random) {
     function->inputs.pop_back();
     function->body.arguments.pop_back();
   }
   return function;
 }
 
-Session::Compiled Session::attempt(const std::vector<TensorType>& types) const {
+Session::Compiled Session::try_compile(const std::vector<TensorType>& types) const {
   Compiled out;
   out.types = types;
   try {
-    out.executable = executable_of(trace(types), options_);
+    out.executable = make_executable(trace(types), options_);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kDevice) throw;
     if (e.code() == ErrorCode::kInternal && internal_errors_are_fatal()) throw;
@@ -106,7 +106,7 @@ Session::Compiled Session::attempt(const std::vector<TensorType>& types) const {
   return out;
 }
 
-Session::Compiled* Session::compiled_for(const Values& inputs) {
+Session::Compiled* Session::find_compiled(const Values& inputs) {
   if (options_.mode != Mode::kAutomatic) return nullptr;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].is_tensor() || inputs[i].dtype() == DType::kString) {
@@ -122,19 +122,19 @@ Session::Compiled* Session::compiled_for(const Values& inputs) {
   for (auto it = by_shape_.begin(); it != by_shape_.end(); ++it)
     if (fits(*it)) {
       by_shape_.splice(by_shape_.begin(), by_shape_, it);
-      return planned(*it);
+      return usable(*it);
     }
   if (!symbolic_tried_) {
     symbolic_tried_ = true;
     const auto declared = opened_.input_types();
     if (declared.size() == inputs.size())
-      if (Compiled compiled = attempt(declared); compiled.executable)
+      if (Compiled compiled = try_compile(declared); compiled.executable)
         symbolic_ = std::make_unique<Compiled>(std::move(compiled));
   }
-  return symbolic_ ? planned(*symbolic_) : compile_for_shapes(inputs);
+  return symbolic_ ? usable(*symbolic_) : compile_for_shapes(inputs);
 }
 
-Session::Compiled* Session::planned(Compiled& compiled) {
+Session::Compiled* Session::usable(Compiled& compiled) {
   fallback_ = compiled.failure;
   return compiled.executable ? &compiled : nullptr;
 }
@@ -142,9 +142,9 @@ Session::Compiled* Session::planned(Compiled& compiled) {
 Session::Compiled* Session::compile_for_shapes(const Values& inputs) {
   std::vector<TensorType> types;
   for (const Value& v : inputs) types.push_back({v.dtype(), v.shape()});
-  by_shape_.push_front(attempt(types));
+  by_shape_.push_front(try_compile(types));
   if (by_shape_.size() > kMaxCompiled) by_shape_.pop_back();
-  return planned(by_shape_.front());
+  return usable(by_shape_.front());
 }
 
 std::vector<Array> Session::arrays_for(const ir::Function& function, const Values& inputs) const {
@@ -157,20 +157,20 @@ std::vector<Array> Session::arrays_for(const ir::Function& function, const Value
   return arrays;
 }
 
-Session::Compiled* Session::fitting(const Values& inputs) {
-  Compiled* compiled = compiled_for(inputs);
-  if (compiled) held_ = arrays_for(compiled->executable->function(), inputs);
+Session::Compiled* Session::plan_for(const Values& inputs) {
+  Compiled* compiled = find_compiled(inputs);
+  if (compiled) bound_inputs_ = arrays_for(compiled->executable->function(), inputs);
   if (!compiled || compiled != symbolic_.get()) return compiled;
   // Sizes that the file names differently are taken as equal where they meet. Where they are not (a
   // size of 1 is repeated), or sizes of one name differ, the plan is for these shapes alone. What
   // else does not fit is the file's fault.
   try {
-    compiled->executable->prepare(held_);
+    compiled->executable->prepare(bound_inputs_);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kUsage) fail(ErrorCode::kModel, e.message());
     if (e.code() != ErrorCode::kData) throw;
     compiled = compile_for_shapes(inputs);
-    if (compiled) held_ = arrays_for(compiled->executable->function(), inputs);
+    if (compiled) bound_inputs_ = arrays_for(compiled->executable->function(), inputs);
   }
   return compiled;
 }
@@ -197,20 +197,20 @@ void Session::check_inputs(const Values& inputs) const {
 
 Values Session::run_eagerly(const Values& inputs, double* flops) {
   CheckedExecutor eager(profile_, flops != nullptr);
-  if (sections_) sections_->count_flops(flops);
+  if (partitions_) partitions_->count_flops(flops);
   const InterpreterScope scope(eager);
   const RandomScope random(Tensor(Array::from<uint64_t>({seed_, step_}, {2})));
   Values results = evaluator_->run(opened_.arguments(inputs));
   check_outputs(outputs(), results);
   if (flops) *flops += eager.flops();
-  if (sections_) sections_->count_flops(nullptr);
+  if (partitions_) partitions_->count_flops(nullptr);
   return results;
 }
 
 Values Session::run(const Values& inputs) {
   check_inputs(inputs);
   ++step_;
-  Compiled* const compiled = fitting(inputs);
+  Compiled* const compiled = plan_for(inputs);
   if (!compiled) {
     Values results = run_eagerly(inputs);
     for (Value& v : results)
@@ -219,7 +219,7 @@ Values Session::run(const Values& inputs) {
   }
   Values results;
   try {
-    for (const Array& a : compiled->executable->run(held_)) results.emplace_back(Tensor(a));
+    for (const Array& a : compiled->executable->run(bound_inputs_)) results.emplace_back(Tensor(a));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;
     fail(ErrorCode::kModel, e.message());  // the caller's inputs fit: the file is to blame
@@ -228,8 +228,8 @@ Values Session::run(const Values& inputs) {
 }
 
 double Session::flops(const Values& inputs) {
-  Compiled* const compiled = fitting(inputs);
-  if (compiled) return compiled->executable->prepare(held_).flops();
+  Compiled* const compiled = plan_for(inputs);
+  if (compiled) return compiled->executable->prepare(bound_inputs_).flops();
   double flops = 0;
   run_eagerly(inputs, &flops);
   return flops;

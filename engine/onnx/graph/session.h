@@ -1,5 +1,5 @@
 #pragma once
-// An ONNX model ready to run. Its graph is traced into a function of ours, which is planned and
+// An ONNX model ready to run. Its graph is traced into a function of ours, which is usable and
 // run like any other; with symbolic sizes where that is possible, else for each set of input shapes
 // that comes. What cannot be traced as a whole (a value decides a shape, sequences, strings) is run
 // by the eager executor, with sections of it as plans (sections.h).
@@ -19,9 +19,9 @@
 namespace paddle::onnx {
 
 enum class Mode : uint8_t {
-  kAutomatic,  ///< traced if possible, else in sections
-  kSections,   ///< in sections (sections.h), from the first run on
-  kEager       ///< node by node
+  kAutomatic,   ///< traced if possible, else in sections
+  kPartitions,  ///< in sections (sections.h), from the first run on
+  kEager        ///< node by node
 };
 
 struct SessionOptions {
@@ -33,8 +33,8 @@ struct SessionOptions {
 };
 
 /// A traced function after the passes, ready to run.
-inline std::unique_ptr<runtime::Executable> executable_of(std::shared_ptr<ir::Function> function,
-                                                          const SessionOptions& options) {
+inline std::unique_ptr<runtime::Executable> make_executable(std::shared_ptr<ir::Function> function,
+                                                            const SessionOptions& options) {
   return runtime::optimized(std::move(function), options.compile,
                             {.plan = {.profile = options.profile}}, options.observe);
 }
@@ -63,9 +63,9 @@ class Session {
 
   /// Whether these inputs run as one plan, which is made if need be; see `fallbacks` if they do
   /// not.
-  bool runs_as_plan(const Values& inputs) { return fitting(inputs) != nullptr; }
+  bool runs_as_plan(const Values& inputs) { return plan_for(inputs) != nullptr; }
 
-  /// The graph as a function for inputs of these types. NeedsValue if that cannot be.
+  /// The graph as a function for inputs of these types. DataDependentError if that cannot be.
   std::shared_ptr<ir::Function> trace(const std::vector<TensorType>& types) const;
 
  private:
@@ -74,13 +74,13 @@ class Session {
     std::unique_ptr<runtime::Executable> executable;  ///< null: cannot be traced for these types
     std::string failure;                              ///< why not
   };
-  Compiled* compiled_for(const Values& inputs);
-  /// The same, but one that takes inputs of these shapes; its arrays are then in `held_`.
-  Compiled* fitting(const Values& inputs);
+  Compiled* find_compiled(const Values& inputs);
+  /// The same, but one that takes inputs of these shapes; its arrays are then in `bound_inputs_`.
+  Compiled* plan_for(const Values& inputs);
   /// The model as one function of these types, if it can be traced as a whole.
-  Compiled attempt(const std::vector<TensorType>& types) const;
+  Compiled try_compile(const std::vector<TensorType>& types) const;
   /// Null, and the reason in `fallback_`, for what could not be traced.
-  Compiled* planned(Compiled& compiled);
+  Compiled* usable(Compiled& compiled);
   /// The plan for the inputs' own shapes, which is made now.
   Compiled* compile_for_shapes(const Values& inputs);
   std::vector<Array> arrays_for(const ir::Function& function, const Values& inputs) const;
@@ -90,12 +90,12 @@ class Session {
   OpenModel opened_;
   std::unique_ptr<Evaluator> evaluator_;
   SessionOptions options_;
-  ProfileNames profile_;
-  Sections* sections_ = nullptr;  ///< the evaluator's; null in Mode::kEager
-  std::string fallback_;          ///< why the last inputs did not run as one plan
+  ProfileInstructions profile_;
+  Partitions* partitions_ = nullptr;  ///< the evaluator's; null in Mode::kEager
+  std::string fallback_;              ///< why the last inputs did not run as one plan
   bool symbolic_tried_ = false;
   uint64_t seed_ = 0, step_ = 0;
-  std::vector<Array> held_;  ///< of the last call: outputs may be views of its inputs
+  std::vector<Array> bound_inputs_;  ///< of the last call: outputs may be views of its inputs
   std::unique_ptr<Compiled> symbolic_;
   std::list<Compiled> by_shape_;  ///< most recently used first
 };

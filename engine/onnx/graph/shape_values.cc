@@ -20,7 +20,7 @@ std::optional<Value> shape_of(const NodeCall& c) {
   const auto bound = [&](int64_t at) {
     return std::clamp(at < 0 ? at + rank : at, int64_t{0}, rank);
   };
-  const int64_t start = bound(c.integer("start", 0)), end = bound(c.integer("end", rank));
+  const int64_t start = bound(c.int_attr("start", 0)), end = bound(c.int_attr("end", rank));
   Shape part;
   for (int64_t i = start; i < end; ++i) part.push_back(shape[static_cast<size_t>(i)]);
   return Value::of_dims(part, false);
@@ -38,7 +38,7 @@ Value same_dims(const NodeCall& c, Shape dims, bool scalar) {
 }
 
 std::optional<Value> gather(const NodeCall& c, const Shape& x) {
-  if (c.integer("axis", 0) != 0 || c.value(0).is_scalar() || !c.value(1).is_known())
+  if (c.int_attr("axis", 0) != 0 || c.value(0).is_scalar() || !c.value(1).is_concrete())
     return std::nullopt;
   const Known index = c.value(1).dims();
   if (!index) return std::nullopt;
@@ -55,13 +55,13 @@ std::optional<Value> slice(const NodeCall& c, const Shape& x) {
   std::vector<int64_t> start, end, step = {1};
   if (c.input_count() > 1) {
     for (size_t i = 1; i < c.input_count(); ++i)
-      if (c.has(i) && !c.value(i).is_known()) return std::nullopt;
-    start = c.known_integers(1);
-    end = c.known_integers(2);
-    if (c.has(4)) step = c.known_integers(4);
+      if (c.has_input(i) && !c.value(i).is_concrete()) return std::nullopt;
+    start = c.constant_ints(1);
+    end = c.constant_ints(2);
+    if (c.has_input(4)) step = c.constant_ints(4);
   } else {
-    start = c.integers("starts");
-    end = c.integers("ends");
+    start = c.ints_attr("starts");
+    end = c.ints_attr("ends");
   }
   if (start.size() != 1 || end.size() != 1 || step.size() != 1 || step[0] == 0) return std::nullopt;
   const auto n = static_cast<int64_t>(x.size());
@@ -122,7 +122,7 @@ std::optional<Value> equal(const NodeCall& c) {
 }
 
 std::optional<Value> where(const NodeCall& c) {
-  if (!c.value(0).is_known() || c.value(0).kind() != Value::Kind::kTensor) return std::nullopt;
+  if (!c.value(0).is_concrete() || c.value(0).kind() != Value::Kind::kTensor) return std::nullopt;
   const Array condition = c.tensor(0).array();
   const Known a = c.value(1).dims(), b = c.value(2).dims();
   if (!a || !b || condition.ndim() > 1) return std::nullopt;
@@ -143,7 +143,7 @@ std::optional<Value> where(const NodeCall& c) {
 std::optional<Value> product(const NodeCall& c, const Shape& x) {
   Dim all = 1;
   for (const Dim& d : x) all = all * d;
-  return same_dims(c, {all}, !c.flag("keepdims", true));
+  return same_dims(c, {all}, !c.bool_attr("keepdims", true));
 }
 
 std::optional<Value> of_one_input(const NodeCall& c, const std::string& type, const Shape& x) {
@@ -151,7 +151,7 @@ std::optional<Value> of_one_input(const NodeCall& c, const std::string& type, co
   if (type == "Gather") return gather(c, x);
   if (type == "Slice") return slice(c, x);
   if (type == "Cast") {
-    const DType to = c.dtype("to", DType::kF32);
+    const DType to = c.dtype_attr("to", DType::kF32);
     if (to != DType::kI64 && to != DType::kI32) return std::nullopt;
     return Value::of_dims(x, c.value(0).is_scalar(), to);
   }
@@ -177,13 +177,13 @@ std::optional<Value> of_one_input(const NodeCall& c, const std::string& type, co
 std::optional<Value> shape_value(const NodeCall& c) {
   if (!c.node().domain.empty()) return std::nullopt;
   const std::string& type = c.node().op_type;
-  if (type == "Shape" && c.has(0)) return shape_of(c);
-  if (type == "Size" && c.has(0)) return size_of(c);
+  if (type == "Shape" && c.has_input(0)) return shape_of(c);
+  if (type == "Size" && c.has_input(0)) return size_of(c);
   // All known: the ordinary rules fold constants.
   bool symbolic = false;
   for (size_t i = 0; i < c.input_count(); ++i)
-    if (c.has(i)) symbolic = symbolic || !c.value(i).is_known();
-  if (!symbolic || !c.has(0)) return std::nullopt;
+    if (c.has_input(i)) symbolic = symbolic || !c.value(i).is_concrete();
+  if (!symbolic || !c.has_input(0)) return std::nullopt;
   if (type == "Concat") return concat(c);
   if (type == "Equal") return equal(c);
   if (type == "Where") return where(c);

@@ -10,19 +10,19 @@ namespace {
 using Items = std::vector<std::string>;
 
 /// Which of their outputs are strings again.
-enum class Strings : uint8_t { kAll, kFirst, kNone };
+enum class StringOutputs : uint8_t { kAll, kFirst, kNone };
 
-struct Mover {
+struct Passthrough {
   std::string_view name;
-  Strings outputs = Strings::kAll;
+  StringOutputs outputs = StringOutputs::kAll;
 };
 
-constexpr Mover kMovers[] = {
+constexpr Passthrough kPassthroughs[] = {
     {"ArrayFeatureExtractor"},
     {"Compress"},
     {"Concat"},
     {"DepthToSpace"},
-    {"Equal", Strings::kNone},
+    {"Equal", StringOutputs::kNone},
     {"Expand"},
     {"Flatten"},
     {"Gather"},
@@ -34,28 +34,28 @@ constexpr Mover kMovers[] = {
     {"Scatter"},
     {"ScatterElements"},
     {"ScatterND"},
-    {"Shape", Strings::kNone},
-    {"Size", Strings::kNone},
+    {"Shape", StringOutputs::kNone},
+    {"Size", StringOutputs::kNone},
     {"Slice"},
     {"SpaceToDepth"},
     {"Split"},
     {"Squeeze"},
     {"Tile"},
     {"Transpose"},
-    {"Unique", Strings::kFirst},
+    {"Unique", StringOutputs::kFirst},
     {"Unsqueeze"},
     {"Where"},
 };
 
 bool are_strings(const Value& v) { return v.kind() == Value::Kind::kStrings; }
 
-const Mover* mover(const std::string& name) {
-  const auto* const found = std::ranges::find(kMovers, name, &Mover::name);
-  return found == std::end(kMovers) ? nullptr : found;
+const Passthrough* find_passthrough(const std::string& name) {
+  const auto* const found = std::ranges::find(kPassthroughs, name, &Passthrough::name);
+  return found == std::end(kPassthroughs) ? nullptr : found;
 }
 
 /// All strings of the inputs once, in their order.
-Items distinct_of(const Values& inputs) {
+Items sorted_distinct(const Values& inputs) {
   Items out;
   for (const Value& v : inputs)
     if (are_strings(v)) out.insert(out.end(), v.strings().items.begin(), v.strings().items.end());
@@ -64,17 +64,17 @@ Items distinct_of(const Values& inputs) {
   return out;
 }
 
-Value as_places(const StringArray& strings, const Items& all) {
+Value to_ranks(const StringArray& strings, const Items& all) {
   Array out = Array::empty(DType::kI64, strings.shape);
   for (size_t i = 0; i < strings.items.size(); ++i)
     out.data<int64_t>()[i] = std::ranges::lower_bound(all, strings.items[i]) - all.begin();
   return Value(Tensor(out));
 }
 
-Value as_strings(const Value& places, const Items& all) {
-  if (!places.is_known())
-    throw NeedsValue(ErrorCode::kModel, "which strings it gives is not known");
-  const Array from = places.tensor().array().contiguous();
+Value to_strings(const Value& ranks, const Items& all) {
+  if (!ranks.is_concrete())
+    throw DataDependentError(ErrorCode::kModel, "which strings it gives is not known");
+  const Array from = ranks.tensor().array().contiguous();
   if (from.size() > limits().memory / 64)
     fail(ErrorCode::kModel, "it gives more strings than the memory holds");
   Items out;
@@ -86,22 +86,22 @@ Value as_strings(const Value& places, const Items& all) {
 
 }  // namespace
 
-bool moves_strings(const formats::onnx::Node& node, const Values& inputs) {
+bool is_string_passthrough(const formats::onnx::Node& node, const Values& inputs) {
   return std::ranges::any_of(inputs, are_strings) &&
-         (node.domain.empty() || node.domain == "ai.onnx.ml") && mover(node.op_type);
+         (node.domain.empty() || node.domain == "ai.onnx.ml") && find_passthrough(node.op_type);
 }
 
-Values move_strings(const Operator& op, const formats::onnx::Node& node, int64_t opset,
-                    const Values& inputs, Evaluator& evaluator, const Scope& scope) {
-  const Items all = distinct_of(inputs);
-  Values places;
-  for (const Value& v : inputs) places.push_back(are_strings(v) ? as_places(v.strings(), all) : v);
-  NodeCall call(node, opset, places, evaluator, scope);
+Values run_string_passthrough(const Operator& op, const formats::onnx::Node& node, int64_t opset,
+                              const Values& inputs, Evaluator& evaluator, const Scope& scope) {
+  const Items all = sorted_distinct(inputs);
+  Values ranks;
+  for (const Value& v : inputs) ranks.push_back(are_strings(v) ? to_ranks(v.strings(), all) : v);
+  NodeCall call(node, opset, ranks, evaluator, scope);
   Values outputs = op.rule(call);
-  const Strings which = mover(node.op_type)->outputs;
+  const StringOutputs which = find_passthrough(node.op_type)->outputs;
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (which == Strings::kAll || (which == Strings::kFirst && i == 0))
-      outputs[i] = as_strings(outputs[i], all);
+    if (which == StringOutputs::kAll || (which == StringOutputs::kFirst && i == 0))
+      outputs[i] = to_strings(outputs[i], all);
   return outputs;
 }
 

@@ -7,10 +7,10 @@
 namespace paddle::onnx {
 
 /// Whether the node is of such an operator and has strings among its inputs.
-bool moves_strings(const formats::onnx::Node& node, const Values& inputs);
+bool is_string_passthrough(const formats::onnx::Node& node, const Values& inputs);
 
-/// What its rule gives; NeedsValue while tracing if that is not known.
-Values move_strings(const Operator& op, const formats::onnx::Node& node, int64_t opset,
-                    const Values& inputs, Evaluator& evaluator, const Scope& scope);
+/// What its rule gives; DataDependentError while tracing if that is not known.
+Values run_string_passthrough(const Operator& op, const formats::onnx::Node& node, int64_t opset,
+                              const Values& inputs, Evaluator& evaluator, const Scope& scope);
 
 }  // namespace paddle::onnx

@@ -124,16 +124,16 @@ Shape Value::shape() const {
   return kind_ == Kind::kStrings ? to_shape(strings_->shape) : tensor().shape();
 }
 
-bool Value::is_known() const {
+bool Value::is_concrete() const {
   if (dims_) return is_constant(*dims_);
   if (kind_ == Kind::kTensor) return tensor_.is_concrete();
   if (elements_)
     for (const Value& v : *elements_)
-      if (!v.is_known()) return false;
+      if (!v.is_concrete()) return false;
   return true;
 }
 
-int64_t held_bytes(const Value& value) {
+int64_t memory_bytes(const Value& value) {
   int64_t bytes = sizeof(Value);
   switch (value.kind()) {
     case Value::Kind::kTensor:
@@ -146,11 +146,11 @@ int64_t held_bytes(const Value& value) {
         bytes += static_cast<int64_t>(sizeof s + s.size());
       break;
     case Value::Kind::kMap:
-      bytes += held_bytes(value.keys()) + held_bytes(value.map_values());
+      bytes += memory_bytes(value.keys()) + memory_bytes(value.map_values());
       break;
     case Value::Kind::kSequence:
     case Value::Kind::kOptional:
-      for (const Value& v : value.elements()) bytes += held_bytes(v);
+      for (const Value& v : value.elements()) bytes += memory_bytes(v);
       break;
     case Value::Kind::kNone:
       break;

@@ -14,7 +14,7 @@
 namespace paddle::onnx {
 
 /// What stops a trace: an operator needs the value of a tensor that only a run gives.
-class NeedsValue : public Error {
+class DataDependentError : public Error {
  public:
   using Error::Error;
 };
@@ -59,7 +59,7 @@ class Value {
   DType dtype() const;
   Shape shape() const;
   /// True if no part of it is a symbol.
-  bool is_known() const;
+  bool is_concrete() const;
   std::string text() const;
 
  private:
@@ -75,6 +75,6 @@ class Value {
 using Values = std::vector<Value>;
 
 /// Bytes that a value holds as far as its parts are known.
-int64_t held_bytes(const Value& value);
+int64_t memory_bytes(const Value& value);
 
 }  // namespace paddle::onnx

@@ -41,7 +41,7 @@ float logistic(float x) {
 }
 
 Array feature_rows(const NodeCall& c, size_t i, bool wide) {
-  Array x = c.known(i);
+  Array x = c.constant_array(i);
   c.check(x.ndim() == 1 || x.ndim() == 2, "input ", i, " must be rows of features, not ",
           str(x.shape));
   c.check(info(x.dtype).has_kernels, "input ", i, " is ", paddle::text(x.dtype));
@@ -62,8 +62,8 @@ Array score_matrix(DType dtype, int64_t rows, int64_t columns) {
 
 Labels Labels::of(const NodeCall& c, const char* strings, const char* integers) {
   Labels out;
-  out.strings_ = c.words(strings);
-  out.integers_ = c.integers(integers);
+  out.strings_ = c.strings_attr(strings);
+  out.integers_ = c.ints_attr(integers);
   return out;
 }
 
@@ -96,14 +96,14 @@ Labels Labels::binary() const {
 }
 
 PostTransform post_transform(const NodeCall& c) {
-  const std::string name = c.word("post_transform", "NONE");
+  const std::string name = c.string_attr("post_transform", "NONE");
   constexpr std::string_view kNames[] = {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"};
   for (size_t i = 0; i < std::size(kNames); ++i)
     if (name == kNames[i]) return static_cast<PostTransform>(i);
   c.refuse("unknown post_transform '", name, "'");
 }
 
-void finish_scores(std::vector<float>& scores, PostTransform transform, SecondClass second) {
+void apply_post_transform(std::vector<float>& scores, PostTransform transform, SecondClass second) {
   if (scores.size() == 1) {
     if (transform == PostTransform::kProbit) {
       scores[0] = probit(scores[0]);

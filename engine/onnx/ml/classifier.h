@@ -48,8 +48,8 @@ enum class SecondClass : uint8_t {
 };
 /// Transforms the scores of one row. One score alone is only transformed by probit, as in ONNX
 /// Runtime.
-void finish_scores(std::vector<float>& scores, PostTransform transform,
-                   SecondClass second = SecondClass::kNone);
+void apply_post_transform(std::vector<float>& scores, PostTransform transform,
+                          SecondClass second = SecondClass::kNone);
 
 float logistic(float x);
 

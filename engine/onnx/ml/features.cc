@@ -20,13 +20,14 @@ Values array_feature_extractor(NodeCall& c) {
 
 Values binarizer(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  return {ops::cast(ops::greater_than(x, scalar(c.real("threshold", 0), x.dtype())), x.dtype())};
+  return {
+      ops::cast(ops::greater_than(x, scalar(c.float_attr("threshold", 0), x.dtype())), x.dtype())};
 }
 
 Values scaler(NodeCall& c) {
   const Tensor x = ops::cast(c.tensor(0), DType::kF32);
   const auto row = [&](const char* name, double otherwise) {
-    const auto values = c.reals(name, {otherwise});
+    const auto values = c.floats_attr(name, {otherwise});
     return ops::cast(Tensor(Array::from(values, {static_cast<int64_t>(values.size())})),
                      DType::kF32);
   };
@@ -35,15 +36,15 @@ Values scaler(NodeCall& c) {
 
 Values normalizer(NodeCall& c) {
   const Tensor x = ops::cast(c.tensor(0), DType::kF32);
-  const std::string norm = c.word("norm", "MAX");
+  const std::string norm = c.string_attr("norm", "MAX");
   const std::vector<int64_t> axis = {-1};
   c.check(norm == "MAX" || norm == "L1" || norm == "L2", "unknown norm '", norm, "'");
-  if (norm == "MAX") return {divided_or_zero(x, ops::max(ops::abs(x), axis, true))};
+  if (norm == "MAX") return {divide_no_nan(x, ops::max(ops::abs(x), axis, true))};
   // Squares and sums of the largest and smallest float32 are still in the range of float64.
   const Tensor wide = ops::cast(x, DType::kF64);
   const Tensor size = norm == "L1" ? ops::sum(ops::abs(wide), axis, DType::kF64, true)
                                    : ops::sqrt(ops::sum(wide * wide, axis, DType::kF64, true));
-  return {ops::cast(divided_or_zero(wide, size), DType::kF32)};
+  return {ops::cast(divide_no_nan(wide, size), DType::kF32)};
 }
 
 /// What replaces values in column i.
@@ -71,17 +72,19 @@ Values imputed(NodeCall& c, const Array& x, T missing, const std::vector<T>& val
 }
 
 Values imputer(NodeCall& c) {
-  const Array x = c.known(0);
+  const Array x = c.constant_array(0);
   c.check(x.ndim() >= 1, "the input must have an axis of features");
   if (x.dtype == DType::kI64 || x.dtype == DType::kI32)
-    return imputed(c, x, c.integer("replaced_value_int64", 0), c.integers("imputed_value_int64s"));
+    return imputed(c, x, c.int_attr("replaced_value_int64", 0),
+                   c.ints_attr("imputed_value_int64s"));
   c.check(x.dtype == DType::kF32 || x.dtype == DType::kF64, "the input is ", paddle::text(x.dtype));
-  return imputed(c, x, c.real("replaced_value_float", 0), c.reals("imputed_value_floats"));
+  return imputed(c, x, c.float_attr("replaced_value_float", 0),
+                 c.floats_attr("imputed_value_floats"));
 }
 
 /// Each input is cut, or filled up with zeros, to the width that the node gives for it.
 Values feature_vectorizer(NodeCall& c) {
-  const auto widths = c.integers("inputdimensions");
+  const auto widths = c.ints_attr("inputdimensions");
   c.check(c.input_count() > 0 && widths.size() == c.input_count(), "there are ", widths.size(),
           " widths for ", c.input_count(), " inputs");
   Tensors parts;
@@ -92,9 +95,9 @@ Values feature_vectorizer(NodeCall& c) {
     c.check(x.ndim() >= 1, "input ", i, " must be rows of features");
     Tensor rows = ops::cast(x.ndim() == 1 ? ops::unsqueeze(x, {0}) : x, DType::kF32);
     if (rows.ndim() > 2) rows = ops::flatten(rows, 1, -1);
-    const int64_t found = known_size(rows, 1);
+    const int64_t found = constant_dim(rows, 1);
     if (found > width)
-      rows = part(rows, 1, 0, width);
+      rows = slice_axis(rows, 1, 0, width);
     else if (found < width)
       rows =
           ops::concat({rows, ops::zeros(Shape{rows.dim(0), Dim(width - found)}, DType::kF32)}, 1);
@@ -105,8 +108,8 @@ Values feature_vectorizer(NodeCall& c) {
 
 /// A one where the category is, along a new last axis.
 Values one_hot_encoder(NodeCall& c) {
-  const auto words = c.words("cats_strings");
-  const auto numbers = c.integers("cats_int64s");
+  const auto words = c.strings_attr("cats_strings");
+  const auto numbers = c.ints_attr("cats_int64s");
   const size_t count = std::max(words.size(), numbers.size());
   c.check(count > 0 && (words.empty() || numbers.empty()),
           "one of cats_int64s and cats_strings is needed");
@@ -116,7 +119,7 @@ Values one_hot_encoder(NodeCall& c) {
   Array out = ops::zeros(to_shape(shape), DType::kF32).array().contiguous();
   const auto mark = [&](int64_t i, const auto& places, const auto& key) {
     const auto found = places.find(key);
-    c.check(found != places.end() || c.flag("zeros", true),
+    c.check(found != places.end() || c.bool_attr("zeros", true),
             "a value is in none of the categories, which 'zeros' forbids");
     if (found != places.end())
       out.data<float>()[i * static_cast<int64_t>(count) + found->second] = 1;
@@ -129,7 +132,7 @@ Values one_hot_encoder(NodeCall& c) {
   } else {
     std::map<int64_t, int64_t> places;
     for (size_t i = 0; i < numbers.size(); ++i) places[numbers[i]] = static_cast<int64_t>(i);
-    const Array x = c.known(0);
+    const Array x = c.constant_array(0);
     for (int64_t i = 0; i < items; ++i) {
       const double number = x.number(i);  // what is no integer is in no category
       mark(i, places, std::abs(number) < 0x1p63 ? x.integer(i) : INT64_MIN);
@@ -150,6 +153,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-OperatorTable ml_feature_operators() { return kOperators; }
+OperatorTable ml_features_operators() { return kOperators; }
 
 }  // namespace paddle::onnx

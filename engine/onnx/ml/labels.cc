@@ -45,11 +45,11 @@ Values label_encoder(NodeCall& c) {
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < texts.size(); ++i) places.try_emplace(texts[i], i);
   Value x = c.value(0);
-  if (x.is_tensor()) x = Value(Tensor(c.known(0)));
+  if (x.is_tensor()) x = Value(Tensor(c.constant_array(0)));
   const auto wanted = texts_of(x);
   const Dims shape = concrete(x.shape());
   if (values.kind() == Value::Kind::kStrings) {
-    std::string other = c.word("default_string", "_Unused");
+    std::string other = c.string_attr("default_string", "_Unused");
     if (const auto* t = c.find("default_tensor");
         t && !t->tensors.empty() && !t->tensors[0].strings.empty())
       other = t->tensors[0].strings[0];
@@ -62,8 +62,8 @@ Values label_encoder(NodeCall& c) {
   }
   const Array table = values.tensor().array().contiguous();
   Array other =
-      Array::scalar(is_float(table.dtype) ? c.real("default_float", 0)
-                                          : static_cast<double>(c.integer("default_int64", -1)))
+      Array::scalar(is_float(table.dtype) ? c.float_attr("default_float", 0)
+                                          : static_cast<double>(c.int_attr("default_int64", -1)))
           .cast(table.dtype);
   if (const auto* t = c.find("default_tensor"); t && !t->tensors.empty())
     other = t->tensors[0].array.cast(table.dtype);
@@ -80,15 +80,15 @@ Values label_encoder(NodeCall& c) {
 
 /// Strings to the numbers of their categories, or the other way.
 Values category_mapper(NodeCall& c) {
-  const auto words = c.words("cats_strings");
-  const auto numbers = c.integers("cats_int64s");
+  const auto words = c.strings_attr("cats_strings");
+  const auto numbers = c.ints_attr("cats_int64s");
   c.check(words.size() == numbers.size(), "there are ", words.size(), " strings and ",
           numbers.size(), " numbers");
   const Dims shape = concrete(c.value(0).shape());
   if (c.value(0).kind() == Value::Kind::kStrings) {
     std::map<std::string, int64_t> places;
     for (size_t i = 0; i < words.size(); ++i) places[words[i]] = numbers[i];
-    const int64_t other = c.integer("default_int64", -1);
+    const int64_t other = c.int_attr("default_int64", -1);
     std::vector<int64_t> out;
     for (const std::string& w : c.value(0).strings().items) {
       const auto found = places.find(w);
@@ -98,8 +98,8 @@ Values category_mapper(NodeCall& c) {
   }
   std::map<int64_t, std::string> places;
   for (size_t i = 0; i < numbers.size(); ++i) places[numbers[i]] = words[i];
-  const std::string other = c.word("default_string", "_Unused");
-  const Array x = c.known(0);
+  const std::string other = c.string_attr("default_string", "_Unused");
+  const Array x = c.constant_array(0);
   c.check(is_integer(x.dtype), "the input is ", paddle::text(x.dtype));
   std::vector<std::string> out;
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -159,11 +159,12 @@ Values dict_vectorizer(NodeCall& c) {
 Values cast_map(NodeCall& c) {
   const Value &keys = c.value(0).keys(), &values = c.value(0).map_values();
   c.check(keys.is_tensor(), "keys must be integers");
-  const std::string form = c.word("map_form", "DENSE"), to = c.word("cast_to", "TO_FLOAT");
+  const std::string form = c.string_attr("map_form", "DENSE"),
+                    to = c.string_attr("cast_to", "TO_FLOAT");
   c.check(form == "DENSE" || form == "SPARSE", "unknown map_form '", form, "'");
   c.check(to == "TO_FLOAT" || to == "TO_INT64" || to == "TO_STRING", "unknown cast_to '", to, "'");
   const bool sparse = form == "SPARSE";
-  const int64_t most = c.integer("max_map", 1);
+  const int64_t most = c.int_attr("max_map", 1);
   c.check(!sparse || (most > 0 && most < 1 << 24), "max_map is ", most);
   std::map<int64_t, std::string> items;
   const auto texts = texts_of(values);
@@ -210,6 +211,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-OperatorTable ml_label_operators() { return kOperators; }
+OperatorTable ml_labels_operators() { return kOperators; }
 
 }  // namespace paddle::onnx

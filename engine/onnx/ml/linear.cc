@@ -10,7 +10,7 @@ namespace {
 
 /// Coefficients as a matrix of a row for each target, for features of this width.
 Tensor coefficients(const NodeCall& c, int64_t targets) {
-  const auto values = c.reals("coefficients");
+  const auto values = c.floats_attr("coefficients");
   c.check(targets > 0 && !values.empty() && static_cast<int64_t>(values.size()) % targets == 0,
           "there are ", values.size(), " coefficients for ", targets, " targets");
   const auto width = static_cast<int64_t>(values.size()) / targets;
@@ -18,7 +18,7 @@ Tensor coefficients(const NodeCall& c, int64_t targets) {
 }
 
 Tensor intercepts(const NodeCall& c, int64_t targets) {
-  const auto values = c.reals("intercepts");
+  const auto values = c.floats_attr("intercepts");
   c.check(values.empty() || static_cast<int64_t>(values.size()) == targets, "there are ",
           values.size(), " intercepts for ", targets, " targets");
   return values.empty() ? ops::zeros(Shape{Dim(targets)}, DType::kF32)
@@ -31,7 +31,7 @@ Tensor linear_scores(const Tensor& x, const Tensor& weight, const Tensor& bias) 
 }
 
 Values linear_regressor(NodeCall& c) {
-  const int64_t targets = c.integer("targets", 1);
+  const int64_t targets = c.int_attr("targets", 1);
   const Tensor weight = coefficients(c, targets), bias = intercepts(c, targets);
   const PostTransform transform = post_transform(c);
   const Tensor& x = c.tensor(0);
@@ -41,13 +41,14 @@ Values linear_regressor(NodeCall& c) {
   const Tensor y = linear_scores(rows, weight, bias);
   if (transform == PostTransform::kNone || (targets == 1 && transform != PostTransform::kProbit))
     return {y};
-  if (!y.is_concrete()) throw NeedsValue(ErrorCode::kModel, "scores are transformed row by row");
+  if (!y.is_concrete())
+    throw DataDependentError(ErrorCode::kModel, "scores are transformed row by row");
   Array out = Array::empty(DType::kF32, {y.array().shape[0], targets});
   const Array from = y.array().contiguous();
   for (int64_t r = 0; r < out.shape[0]; ++r) {
     const float* row = from.data<float>() + r * targets;
     std::vector<float> scores(row, row + targets);
-    finish_scores(scores, transform);
+    apply_post_transform(scores, transform);
     std::copy(scores.begin(), scores.end(), out.data<float>() + r * targets);
   }
   return {Tensor(out)};
@@ -55,7 +56,7 @@ Values linear_regressor(NodeCall& c) {
 
 Values linear_classifier(NodeCall& c) {
   const Labels labels = Labels::of(c, "classlabels_strings", "classlabels_ints");
-  const auto given = static_cast<int64_t>(c.reals("intercepts").size());
+  const auto given = static_cast<int64_t>(c.floats_attr("intercepts").size());
   const int64_t classes =
       given > 0 ? given : std::max<int64_t>(static_cast<int64_t>(labels.size()), 1);
   const PostTransform transform = post_transform(c);
@@ -76,7 +77,7 @@ Values linear_classifier(NodeCall& c) {
         classes == 1
             ? scores[0] > 0
             : static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin()));
-    finish_scores(scores, transform, second ? SecondClass::kComplement : SecondClass::kNone);
+    apply_post_transform(scores, transform, second ? SecondClass::kComplement : SecondClass::kNone);
     scores.resize(static_cast<size_t>(columns));
     std::copy(scores.begin(), scores.end(), out.data<float>() + r * columns);
   }

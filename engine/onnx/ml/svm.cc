@@ -11,7 +11,7 @@ namespace paddle::onnx {
 namespace {
 
 std::vector<float> floats(const NodeCall& c, const char* name) {
-  const auto values = c.reals(name);
+  const auto values = c.floats_attr(name);
   return {values.begin(), values.end()};
 }
 
@@ -19,7 +19,7 @@ std::vector<float> floats(const NodeCall& c, const char* name) {
 class Kernel {
  public:
   Kernel(const NodeCall& c, bool linear) {
-    const std::string name = linear ? "LINEAR" : c.word("kernel_type", "LINEAR");
+    const std::string name = linear ? "LINEAR" : c.string_attr("kernel_type", "LINEAR");
     constexpr std::string_view kNames[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
     for (size_t i = 0; i < std::size(kNames); ++i)
       if (name == kNames[i]) kind_ = static_cast<int>(i);
@@ -110,7 +110,7 @@ class PairClassifier {
  public:
   PairClassifier(const NodeCall& c, size_t classes)
       : classes_(classes),
-        counts_(c.integers("vectors_per_class")),
+        counts_(c.ints_attr("vectors_per_class")),
         coefficients_(floats(c, "coefficients")),
         rho_(floats(c, "rho")),
         a_(floats(c, "prob_a")),
@@ -136,7 +136,7 @@ class PairClassifier {
     std::vector<float> out;
     for (size_t i = 0; i < classes_; ++i)
       for (size_t j = i + 1; j < classes_; ++j) {
-        double sum = part(kernel, j - 1, i) + part(kernel, i, j);
+        double sum = slice_axis(kernel, j - 1, i) + slice_axis(kernel, i, j);
         sum += static_cast<double>(rho_[out.size()]);
         out.push_back(static_cast<float>(sum));
         ++votes[sum > 0 ? i : j];
@@ -157,7 +157,7 @@ class PairClassifier {
 
  private:
   /// The vectors of a class, weighted by a row of coefficients.
-  double part(const float* kernel, size_t row, size_t of) const {
+  double slice_axis(const float* kernel, size_t row, size_t of) const {
     const auto begin = static_cast<size_t>(starts_[of]);
     const float* weights = coefficients_.data() + row * static_cast<size_t>(total_) + begin;
     double sum = 0;
@@ -181,14 +181,14 @@ Values svm_classifier(NodeCall& c) {
   const int64_t rows = x.shape[0];
   const auto weights = floats(c, "coefficients");
   const bool positive = std::all_of(weights.begin(), weights.end(), [](float w) { return w >= 0; });
-  const auto sizes = c.integers("vectors_per_class");
+  const auto sizes = c.ints_attr("vectors_per_class");
   const bool linear = std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 0; });
   const Kernel kernel(c, linear);
   std::vector<size_t> chosen;
   std::vector<float> all;
   size_t columns = classes;
   const auto add = [&](std::vector<float> scores, size_t best, SecondClass second) {
-    finish_scores(scores, transform, second);
+    apply_post_transform(scores, transform, second);
     columns = scores.size();
     all.insert(all.end(), scores.begin(), scores.end());
     chosen.push_back(best);
@@ -239,7 +239,7 @@ Values svm_classifier(NodeCall& c) {
 }
 
 Values svm_regressor(NodeCall& c) {
-  const int64_t count = c.integer("n_supports", 0);
+  const int64_t count = c.int_attr("n_supports", 0);
   c.check(count >= 0 && count < int64_t{1} << 32, "n_supports is ", count);
   const PostTransform transform = post_transform(c);
   const Array x = feature_rows(c, 0);
@@ -257,9 +257,9 @@ Values svm_regressor(NodeCall& c) {
     const float* row = kernels.data<float>() + r * vectors.shape[0];
     for (int64_t v = 0; v < vectors.shape[0]; ++v)
       sum += count == 0 ? row[v] : row[v] * weights[static_cast<size_t>(v)];
-    if (c.flag("one_class", false)) sum = sum > 0 ? 1.0f : -1.0f;
+    if (c.bool_attr("one_class", false)) sum = sum > 0 ? 1.0f : -1.0f;
     std::vector<float> score = {sum};
-    finish_scores(score, transform);
+    apply_post_transform(score, transform);
     out.data<float>()[r] = score[0];
   }
   return {Tensor(out)};

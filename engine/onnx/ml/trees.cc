@@ -89,7 +89,7 @@ std::vector<double> numbers(const NodeCall& c, const std::string& name) {
     for (int64_t i = 0; i < a.size(); ++i) out.push_back(a.number(i));
     return out;
   }
-  return c.reals(name);
+  return c.floats_attr(name);
 }
 
 Mode mode_of(const NodeCall& c, const std::string& name) {
@@ -103,11 +103,11 @@ Mode mode_of(const NodeCall& c, const std::string& name) {
 /// The trees of the two older operators; `what` is "class" or "target".
 Forest forest_of(const NodeCall& c, const std::string& what, int64_t targets) {
   using Key = std::pair<int64_t, int64_t>;  // a tree and a node of it
-  const auto trees = c.integers("nodes_treeids"), ids = c.integers("nodes_nodeids"),
-             features = c.integers("nodes_featureids"), on_true = c.integers("nodes_truenodeids"),
-             on_false = c.integers("nodes_falsenodeids"),
-             missing = c.integers("nodes_missing_value_tracks_true");
-  const auto modes = c.words("nodes_modes");
+  const auto trees = c.ints_attr("nodes_treeids"), ids = c.ints_attr("nodes_nodeids"),
+             features = c.ints_attr("nodes_featureids"), on_true = c.ints_attr("nodes_truenodeids"),
+             on_false = c.ints_attr("nodes_falsenodeids"),
+             missing = c.ints_attr("nodes_missing_value_tracks_true");
+  const auto modes = c.strings_attr("nodes_modes");
   const auto splits = numbers(c, "nodes_values");
   const size_t n = ids.size();
   c.check(n > 0, "it has no nodes");
@@ -151,8 +151,8 @@ Forest forest_of(const NodeCall& c, const std::string& what, int64_t targets) {
   }
   for (size_t i = 0; i < n; ++i)
     if (!children.count({trees[i], ids[i]})) out.roots.push_back(places.at({trees[i], ids[i]}));
-  const auto leaf_trees = c.integers(what + "_treeids"), leaf_nodes = c.integers(what + "_nodeids"),
-             leaf_targets = c.integers(what + "_ids");
+  const auto leaf_trees = c.ints_attr(what + "_treeids"),
+             leaf_nodes = c.ints_attr(what + "_nodeids"), leaf_targets = c.ints_attr(what + "_ids");
   const auto weights = numbers(c, what + "_weights");
   c.check(leaf_trees.size() == weights.size() && leaf_nodes.size() == weights.size() &&
               leaf_targets.size() == weights.size(),
@@ -223,11 +223,11 @@ void put_row(Array& out, int64_t row, const std::vector<float>& scores) {
 }
 
 Values tree_regressor(NodeCall& c) {
-  const int64_t targets = c.integer("n_targets", 0);
+  const int64_t targets = c.int_attr("n_targets", 0);
   c.check(targets > 0 && targets < 1 << 20, "n_targets is ", targets);
   const auto forest =
       c.evaluator().prepared<Forest>(c.node(), [&] { return forest_of(c, "target", targets); });
-  const std::string name = c.word("aggregate_function", "SUM");
+  const std::string name = c.string_attr("aggregate_function", "SUM");
   constexpr std::string_view kNames[] = {"AVERAGE", "SUM", "MIN", "MAX"};
   const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
   c.check(found != std::end(kNames), "unknown aggregate_function '", name, "'");
@@ -244,7 +244,7 @@ Values tree_regressor(NodeCall& c) {
       if (aggregate == Aggregate::kAverage) y /= static_cast<decltype(y)>(forest->roots.size());
       row.push_back(static_cast<float>(has_base ? y + static_cast<decltype(y)>(base[t]) : y));
     }
-    finish_scores(row, transform);
+    apply_post_transform(row, transform);
     put_row(out, r, row);
   });
   return {Tensor(out)};
@@ -259,7 +259,7 @@ class Decision {
     c.check(base_.size() <= classes, "there are ", base_.size(), " base values for ", classes,
             " classes");
     const auto weights = numbers(c, "class_weights");
-    const auto ids = c.integers("class_ids");
+    const auto ids = c.ints_attr("class_ids");
     positive_ = std::all_of(weights.begin(), weights.end(), [](double w) { return w >= 0; });
     one_sided_ = std::set<int64_t>(ids.begin(), ids.end()).size() == 1;
   }
@@ -268,7 +268,7 @@ class Decision {
     SecondClass second = SecondClass::kNone;
     const size_t best = classes_ > 2 ? most(scores) : of_two(scores, second);
     row.assign(scores.value.begin(), scores.value.end());
-    finish_scores(row, transform_, second);
+    apply_post_transform(row, transform_, second);
     return best;
   }
 
@@ -346,11 +346,12 @@ Forest ensemble_of(const NodeCall& c, int64_t targets) {
         out.push_back(a->tensors[0].array.number(i));
     return out;
   };
-  const auto features = c.integers("nodes_featureids"), on_true = c.integers("nodes_truenodeids"),
-             on_false = c.integers("nodes_falsenodeids"), true_leaf = c.integers("nodes_trueleafs"),
-             false_leaf = c.integers("nodes_falseleafs"),
-             missing = c.integers("nodes_missing_value_tracks_true"),
-             leaf_targets = c.integers("leaf_targetids"), roots = c.integers("tree_roots");
+  const auto features = c.ints_attr("nodes_featureids"), on_true = c.ints_attr("nodes_truenodeids"),
+             on_false = c.ints_attr("nodes_falsenodeids"),
+             true_leaf = c.ints_attr("nodes_trueleafs"),
+             false_leaf = c.ints_attr("nodes_falseleafs"),
+             missing = c.ints_attr("nodes_missing_value_tracks_true"),
+             leaf_targets = c.ints_attr("leaf_targetids"), roots = c.ints_attr("tree_roots");
   const auto splits = tensor("nodes_splits"), weights = tensor("leaf_weights"),
              modes = tensor("nodes_modes"), members = tensor("membership_values");
   const size_t n = splits.size();
@@ -391,11 +392,11 @@ Forest ensemble_of(const NodeCall& c, int64_t targets) {
 }
 
 Values tree_ensemble(NodeCall& c) {
-  const int64_t targets = c.integer("n_targets", 1);
+  const int64_t targets = c.int_attr("n_targets", 1);
   c.check(targets > 0 && targets < 1 << 20, "n_targets is ", targets);
   const auto forest =
       c.evaluator().prepared<Forest>(c.node(), [&] { return ensemble_of(c, targets); });
-  const int64_t wanted = c.integer("post_transform", 0), how = c.integer("aggregate_function", 1);
+  const int64_t wanted = c.int_attr("post_transform", 0), how = c.int_attr("aggregate_function", 1);
   c.check(wanted >= 0 && wanted <= 4, "unknown post_transform ", wanted);
   c.check(how >= 0 && how <= 3, "unknown aggregate_function ", how);
   constexpr PostTransform kTransforms[] = {PostTransform::kNone, PostTransform::kSoftmax,
@@ -418,7 +419,7 @@ Values tree_ensemble(NodeCall& c) {
     }
     if (transform == PostTransform::kNone) return;
     std::vector<float> row(to, to + targets);
-    finish_scores(row, transform);
+    apply_post_transform(row, transform);
     std::copy(row.begin(), row.end(), to);
   });
   return {Tensor(out.cast(is_float(dtype) ? dtype : DType::kF32))};
@@ -432,6 +433,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-OperatorTable ml_tree_operators() { return kOperators; }
+OperatorTable ml_trees_operators() { return kOperators; }
 
 }  // namespace paddle::onnx

@@ -6,23 +6,25 @@ namespace paddle::onnx {
 namespace {
 
 Values gelu(NodeCall& c) {
-  return {ops::gelu(c.tensor(0), c.word("approximate", "none") == "tanh")};
+  return {ops::gelu(c.tensor(0), c.string_attr("approximate", "none") == "tanh")};
 }
-Values elu(NodeCall& c) { return {ops::elu(c.tensor(0), c.real("alpha", 1))}; }
-Values celu(NodeCall& c) { return {ops::celu(c.tensor(0), c.real("alpha", 1))}; }
+Values elu(NodeCall& c) { return {ops::elu(c.tensor(0), c.float_attr("alpha", 1))}; }
+Values celu(NodeCall& c) { return {ops::celu(c.tensor(0), c.float_attr("alpha", 1))}; }
 Values selu(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const double gamma = c.real("gamma", c.opset() < 6 ? 1.0507 : 1.0507009873554805);
-  const double alpha = c.real("alpha", c.opset() < 6 ? 1.6732 : 1.6732632423543772);
+  const double gamma = c.float_attr("gamma", c.opset() < 6 ? 1.0507 : 1.0507009873554805);
+  const double alpha = c.float_attr("alpha", c.opset() < 6 ? 1.6732 : 1.6732632423543772);
   if (gamma > 1 && alpha >= 0) return {ops::selu(x, gamma, alpha)};
   return {ops::elu(x, alpha) * gamma};
 }
-Values leaky_relu(NodeCall& c) { return {ops::leaky_relu(c.tensor(0), c.real("alpha", 0.01))}; }
+Values leaky_relu(NodeCall& c) {
+  return {ops::leaky_relu(c.tensor(0), c.float_attr("alpha", 0.01))};
+}
 Values thresholded_relu(NodeCall& c) {
-  return {ops::thresholded_relu(c.tensor(0), c.real("alpha", 1))};
+  return {ops::thresholded_relu(c.tensor(0), c.float_attr("alpha", 1))};
 }
 Values hard_sigmoid(NodeCall& c) {
-  return {ops::hardsigmoid(c.tensor(0), c.real("alpha", 0.2), c.real("beta", 0.5))};
+  return {ops::hardsigmoid(c.tensor(0), c.float_attr("alpha", 0.2), c.float_attr("beta", 0.5))};
 }
 Values softplus(NodeCall& c) { return {ops::softplus(c.tensor(0), 1.0, 1e30)}; }
 
@@ -39,19 +41,19 @@ Values prelu(NodeCall& c) {
 }
 
 Values swish(NodeCall& c) {
-  const double alpha = c.real("alpha", 1);
+  const double alpha = c.float_attr("alpha", 1);
   const Tensor& x = c.tensor(0);
   return {alpha == 1 ? ops::silu(x) : x * ops::sigmoid(x * alpha)};
 }
 
 Values swiglu(NodeCall& c) {
-  const double alpha = c.real("alpha", 1);
+  const double alpha = c.float_attr("alpha", 1);
   const Tensor& gate = c.tensor(0);
   return {gate * ops::sigmoid(alpha == 1 ? gate : gate * alpha) * c.tensor(1)};
 }
 
 Values shrink(NodeCall& c) {
-  const double limit = c.real("lambd", 0.5), bias = c.real("bias", 0);
+  const double limit = c.float_attr("lambd", 0.5), bias = c.float_attr("bias", 0);
   const Tensor& x = c.tensor(0);
   const Tensor wide = is_float(x.dtype()) ? x : ops::cast(x, DType::kF64);
   const Tensor zero = scalar(0, wide.dtype());
@@ -65,7 +67,7 @@ Values shrink(NodeCall& c) {
 template <Tensor (*F)(const Tensor&, int64_t, const std::optional<DType>&)>
 Values flattened(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t axis = c.axis(c.integer("axis", 1), x.ndim());
+  const int64_t axis = c.axis(c.int_attr("axis", 1), x.ndim());
   Dim rows = 1;
   for (int64_t i = 0; i < axis; ++i) rows = rows * x.dim(i);
   Dim columns = 1;
@@ -74,7 +76,7 @@ Values flattened(NodeCall& c) {
 }
 template <Tensor (*F)(const Tensor&, int64_t, const std::optional<DType>&)>
 Values along_axis(NodeCall& c) {
-  return {F(c.tensor(0), c.integer("axis", -1), {})};
+  return {F(c.tensor(0), c.int_attr("axis", -1), {})};
 }
 
 Tensor hardmax_of(const Tensor& x, int64_t axis, const std::optional<DType>&) {
@@ -83,7 +85,7 @@ Tensor hardmax_of(const Tensor& x, int64_t axis, const std::optional<DType>&) {
   const Tensor first = ops::argmax(x, at, true);
   Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
   shape[static_cast<size_t>(at)] = x.dim(at);
-  const Tensor places = ops::reshape(count_up(x.dim(at)), shape);
+  const Tensor places = ops::reshape(iota(x.dim(at)), shape);
   return ops::cast(ops::equal(places, first), x.dtype());
 }
 

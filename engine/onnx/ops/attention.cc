@@ -36,7 +36,7 @@ struct Bias {
 Bias bias_of(const NodeCall& c, const Tensor& q, const Tensor& k) {
   Bias bias;
   const Dim queries = q.dim(2), keys = k.dim(2);
-  if (c.has(3)) {
+  if (c.has_input(3)) {
     Tensor mask = c.tensor(3);
     const Dim missing = keys - mask.dim(-1);
     if (!missing.equals(0).value_or(false) && !mask.dim(-1).equals(1).value_or(false)) {
@@ -54,21 +54,21 @@ Bias bias_of(const NodeCall& c, const Tensor& q, const Tensor& k) {
       bias.value = mask;
   }
   // The place of each query among the keys.
-  Tensor at = ops::unsqueeze(count_up(queries), {1});
-  if (c.has(4))
+  Tensor at = ops::unsqueeze(iota(queries), {1});
+  if (c.has_input(4))
     at = at + dim_value(c.tensor(4).dim(2), DType::kI64);
-  else if (c.has(6))
+  else if (c.has_input(6))
     at = at + ops::reshape(ops::cast(c.tensor(6), DType::kI64) - dim_value(queries, DType::kI64),
                            {q.dim(0), 1, 1, 1});
-  const Tensor key_at = ops::unsqueeze(count_up(keys), {0});
-  if (c.flag("is_causal", false)) bias.forbid(ops::less_equal(key_at, at));
-  const int64_t left = c.integer("left_window_size", -1),
-                right = c.integer("right_window_size", -1);
-  if (left >= 0) bias.forbid(ops::less_equal(at - key_at, integer_scalar(left)));
-  if (right >= 0) bias.forbid(ops::less_equal(key_at - at, integer_scalar(right)));
-  if (c.has(6))
+  const Tensor key_at = ops::unsqueeze(iota(keys), {0});
+  if (c.bool_attr("is_causal", false)) bias.forbid(ops::less_equal(key_at, at));
+  const int64_t left = c.int_attr("left_window_size", -1),
+                right = c.int_attr("right_window_size", -1);
+  if (left >= 0) bias.forbid(ops::less_equal(at - key_at, int_scalar(left)));
+  if (right >= 0) bias.forbid(ops::less_equal(key_at - at, int_scalar(right)));
+  if (c.has_input(6))
     bias.forbid(
-        ops::less_than(ops::reshape(count_up(keys), {1, 1, 1, keys}),
+        ops::less_than(ops::reshape(iota(keys), {1, 1, 1, keys}),
                        ops::reshape(ops::cast(c.tensor(6), DType::kI64), {q.dim(0), 1, 1, 1})));
   return bias;
 }
@@ -81,53 +81,54 @@ Tensor forbidden_rows(const Bias& bias) {
   return ops::logical_not(ops::any(open, std::vector<int64_t>{-1}, true));
 }
 
-/// The plain case, which has a kernel: no cache, mask or other options, causal only if square.
+/// The scalar_if_single case, which has a kernel: no cache, mask or other options, causal only if
+/// square.
 bool is_plain(const NodeCall& c, const Tensor& q, const Tensor& k) {
   for (size_t i = 3; i < 7; ++i)
-    if (c.has(i)) return false;
-  if (c.wants(3) || c.real("softcap", 0) != 0 || c.has_attribute("softmax_precision") ||
-      c.integer("left_window_size", -1) >= 0 || c.integer("right_window_size", -1) >= 0)
+    if (c.has_input(i)) return false;
+  if (c.has_output(3) || c.float_attr("softcap", 0) != 0 || c.has_attribute("softmax_precision") ||
+      c.int_attr("left_window_size", -1) >= 0 || c.int_attr("right_window_size", -1) >= 0)
     return false;
-  return !c.flag("is_causal", false) || q.dim(2).equals(k.dim(2)).value_or(false);
+  return !c.bool_attr("is_causal", false) || q.dim(2).equals(k.dim(2)).value_or(false);
 }
 
 Values attention(NodeCall& c) {
   Tensor q = c.tensor(0), k = c.tensor(1), v = c.tensor(2);
   const bool packed = q.ndim() == 3;
   if (packed) {
-    q = split_heads(c, q, c.integer("q_num_heads", 0));
-    k = split_heads(c, k, c.integer("kv_num_heads", 0));
-    v = split_heads(c, v, c.integer("kv_num_heads", 0));
+    q = split_heads(c, q, c.int_attr("q_num_heads", 0));
+    k = split_heads(c, k, c.int_attr("kv_num_heads", 0));
+    v = split_heads(c, v, c.int_attr("kv_num_heads", 0));
   }
-  if (c.has(4)) {
+  if (c.has_input(4)) {
     k = ops::concat({c.tensor(4), k}, 2);
     v = ops::concat({c.tensor(5), v}, 2);
   }
   const Tensor present_k = k, present_v = v;
   const DType dtype = q.dtype();
   const double scale = c.has_attribute("scale")
-                           ? c.real("scale", 1)
-                           : 1 / std::sqrt(static_cast<double>(known_size(q, 3)));
+                           ? c.float_attr("scale", 1)
+                           : 1 / std::sqrt(static_cast<double>(constant_dim(q, 3)));
   k = repeated(k, q.dim(1));
   v = repeated(v, q.dim(1));
   Tensor y, scores;
   if (is_plain(c, q, k)) {
     const auto turned = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
-    y = turned(
-        ops::attention(turned(q), turned(k), turned(v), {}, scale, c.flag("is_causal", false)));
+    y = turned(ops::attention(turned(q), turned(k), turned(v), {}, scale,
+                              c.bool_attr("is_causal", false)));
   } else {
     const Bias bias = bias_of(c, q, k);
     const double root = std::sqrt(scale);
     Tensor s = ops::matmul(q * root, k * root, false, true);
-    const int64_t shown = c.integer("qk_matmul_output_mode", 0);
+    const int64_t shown = c.int_attr("qk_matmul_output_mode", 0);
     scores = s;
-    if (const double cap = c.real("softcap", 0); cap != 0) s = ops::tanh(s / cap) * cap;
+    if (const double cap = c.float_attr("softcap", 0); cap != 0) s = ops::tanh(s / cap) * cap;
     if (shown == 1) scores = s;
     if (bias.value) s = s + bias.value;
     if (bias.allowed)
       s = ops::where(bias.allowed, s, scalar(-std::numeric_limits<double>::infinity(), s.dtype()));
     if (shown == 2) scores = s;
-    Tensor weights = ops::softmax(ops::cast(s, c.dtype("softmax_precision", s.dtype())), -1);
+    Tensor weights = ops::softmax(ops::cast(s, c.dtype_attr("softmax_precision", s.dtype())), -1);
     if (bias.value || bias.allowed)
       weights = ops::where(forbidden_rows(bias), scalar(0, weights.dtype()), weights);
     weights = ops::cast(weights, dtype);
@@ -144,27 +145,27 @@ Values attention(NodeCall& c) {
 Values rotary_embedding(NodeCall& c) {
   const Tensor& in = c.tensor(0);
   const bool packed = in.ndim() == 3;
-  const int64_t heads = c.integer("num_heads", 0);
+  const int64_t heads = c.int_attr("num_heads", 0);
   c.check(!packed || heads > 0, "num_heads is needed for an input of rank 3");
   // [batch, steps, heads, size]
   const Tensor x =
       packed ? ops::reshape(in, {in.dim(0), in.dim(1), Dim(heads), floor_divide(in.dim(2), heads)})
              : ops::transpose(in, {0, 2, 1, 3});
-  const int64_t size = known_size(x, 3);
-  int64_t rotated = c.integer("rotary_embedding_dim", 0);
+  const int64_t size = constant_dim(x, 3);
+  int64_t rotated = c.int_attr("rotary_embedding_dim", 0);
   if (rotated == 0) rotated = size;
   const auto angles = [&](size_t i) {
     Tensor cache = c.tensor(i);
-    if (c.has(3)) {
+    if (c.has_input(3)) {
       const Tensor& at = c.tensor(3);
       const Tensor rows = ops::index_select(cache, ops::reshape(at, Shape{-1}), 0);
       cache = ops::reshape(rows, {at.dim(0), at.dim(1), cache.dim(1)});
     }
     return ops::unsqueeze(cache, {2});
   };
-  Tensor out = ops::rotary_embedding(part(x, 3, 0, rotated), angles(1), angles(2),
-                                     c.flag("interleaved", false));
-  if (rotated < size) out = ops::concat({out, part(x, 3, rotated, size)}, 3);
+  Tensor out = ops::rotary_embedding(slice_axis(x, 3, 0, rotated), angles(1), angles(2),
+                                     c.bool_attr("interleaved", false));
+  if (rotated < size) out = ops::concat({out, slice_axis(x, 3, rotated, size)}, 3);
   return {packed ? ops::reshape(out, in.shape()) : ops::transpose(out, {0, 2, 1, 3})};
 }
 

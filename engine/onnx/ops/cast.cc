@@ -29,13 +29,13 @@ Tensor to_power(const Tensor& x, const std::string& mode, bool saturate) {
   const Tensor single = ops::cast(x, DType::kF32);
   if (mode == "nearest") return ops::cast(single, DType::kF8E8M0);
   const Tensor bits = ops::view_dtype(single, DType::kI32);
-  const Tensor kept = ops::bitwise_and(bits, integer_scalar(0x7f800000, DType::kI32));
-  const Tensor rest = ops::bitwise_and(bits, integer_scalar(0x007fffff, DType::kI32));
+  const Tensor kept = ops::bitwise_and(bits, int_scalar(0x7f800000, DType::kI32));
+  const Tensor rest = ops::bitwise_and(bits, int_scalar(0x007fffff, DType::kI32));
   const Tensor down = ops::view_dtype(kept, DType::kF32);
   Tensor out = down;
   if (mode == "up") {
     const Tensor least = ops::maximum(down * 2.0, scalar(0x1p-126, DType::kF32));
-    out = ops::where(ops::greater_than(rest, integer_scalar(0, DType::kI32)), least, down);
+    out = ops::where(ops::greater_than(rest, int_scalar(0, DType::kI32)), least, down);
   }
   if (saturate) out = ops::minimum(out, scalar(0x1p127, DType::kF32));
   return ops::cast(ops::where(ops::isfinite(single), out,
@@ -98,8 +98,8 @@ Value cast_to(const NodeCall& c, DType to) {
   const Value& v = c.value(0);
   if (v.kind() == Value::Kind::kStrings)
     return to == DType::kString ? v : from_strings(v.strings(), to);
-  if (to == DType::kString) return to_strings(c.known(0));
-  return convert(v.tensor(), to, c.flag("saturate", true), c.word("round_mode", "up"));
+  if (to == DType::kString) return to_strings(c.constant_array(0));
+  return convert(v.tensor(), to, c.bool_attr("saturate", true), c.string_attr("round_mode", "up"));
 }
 
 /// Files of the first opsets name the type.
@@ -113,13 +113,13 @@ Values cast(NodeCall& c) {
     c.check(dtype.has_value(), "the element type '", to->s, "' is not supported");
     return {cast_to(c, *dtype)};
   }
-  return {cast_to(c, c.dtype("to", DType::kF32))};
+  return {cast_to(c, c.dtype_attr("to", DType::kF32))};
 }
 
 Values cast_like(NodeCall& c) { return {cast_to(c, c.value(1).dtype())}; }
 
 Values bit_cast(NodeCall& c) {
-  const DType to = c.dtype("to", DType::kF32);
+  const DType to = c.dtype_attr("to", DType::kF32);
   const Tensor& x = c.tensor(0);
   c.check(info(x.dtype()).bits == info(to).bits, "the bits of ", text(x.dtype()), " and ", text(to),
           " differ in number");

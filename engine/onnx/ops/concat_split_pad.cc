@@ -8,21 +8,21 @@ namespace paddle::onnx {
 namespace {
 
 Values concat(NodeCall& c) {
-  for (size_t i = 1; i < c.input_count(); ++i) c.same_types({0, i});
-  return {ops::concat(c.tensors(), c.axis(c.integer("axis", 1), c.tensor(0).ndim()))};
+  for (size_t i = 1; i < c.input_count(); ++i) c.check_same_dtype({0, i});
+  return {ops::concat(c.tensors(), c.axis(c.int_attr("axis", 1), c.tensor(0).ndim()))};
 }
 
 /// Sizes come as an attribute or an input; without them the parts are equal, the last one smaller.
 Values split(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
   Shape sizes;
-  if (c.has(1)) {
-    sizes = c.known_dims(1);
+  if (c.has_input(1)) {
+    sizes = c.dims_operand(1);
   } else if (c.has_attribute("split")) {
-    sizes = to_shape(c.integers("split"));
+    sizes = to_shape(c.ints_attr("split"));
   } else {
-    const auto count = c.integer("num_outputs", static_cast<int64_t>(c.output_count()));
+    const auto count = c.int_attr("num_outputs", static_cast<int64_t>(c.output_count()));
     c.check(count > 0 && count == static_cast<int64_t>(c.output_count()), "cannot split into ",
             count, " parts for ", c.output_count(), " outputs");
     const Dim size = x.dim(axis), each = ceil_divide(size, count);
@@ -36,7 +36,7 @@ Values split(NodeCall& c) {
   Dim at = 0;
   for (const Dim& size : sizes) {
     c.check(!size.less(0).value_or(false), "the size ", size, " of a part is negative");
-    out.emplace_back(part(x, axis, at, at + size));
+    out.emplace_back(slice_axis(x, axis, at, at + size));
     at = at + size;
   }
   c.check(at.equals(x.dim(axis)).value_or(true), "the parts ", text(sizes),
@@ -49,15 +49,15 @@ Values slice(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   Shape starts, ends;
   std::vector<int64_t> axes, steps;
-  if (c.opset() < 10 && !c.has(1)) {
-    starts = to_shape(c.integers("starts"));
-    ends = to_shape(c.integers("ends"));
-    axes = c.integers("axes", first_axes(static_cast<int64_t>(starts.size())));
+  if (c.opset() < 10 && !c.has_input(1)) {
+    starts = to_shape(c.ints_attr("starts"));
+    ends = to_shape(c.ints_attr("ends"));
+    axes = c.ints_attr("axes", leading_axes(static_cast<int64_t>(starts.size())));
   } else {
-    starts = c.known_dims(1);
-    ends = c.known_dims(2);
-    axes = c.has(3) ? c.known_integers(3) : first_axes(static_cast<int64_t>(starts.size()));
-    if (c.has(4)) steps = c.known_integers(4);
+    starts = c.dims_operand(1);
+    ends = c.dims_operand(2);
+    axes = c.has_input(3) ? c.constant_ints(3) : leading_axes(static_cast<int64_t>(starts.size()));
+    if (c.has_input(4)) steps = c.constant_ints(4);
   }
   if (steps.empty()) steps.assign(starts.size(), 1);
   c.check(
@@ -81,7 +81,7 @@ Values slice(NodeCall& c) {
 /// The places, of `size`, that a border copies from; `at` are those of the border, from below 0 or
 /// from `size` on.
 Tensor copied_from(const std::string& mode, const Tensor& at, const Tensor& size) {
-  const Tensor zero = integer_scalar(0, DType::kI64), one = integer_scalar(1, DType::kI64);
+  const Tensor zero = int_scalar(0, DType::kI64), one = int_scalar(1, DType::kI64);
   if (mode == "edge") return ops::minimum(ops::maximum(at, zero), size - one);
   if (mode == "wrap") return ops::remainder(at, size);
   const Tensor period = ops::maximum(one, (size - one) + (size - one));
@@ -91,15 +91,15 @@ Tensor copied_from(const std::string& mode, const Tensor& at, const Tensor& size
 
 }  // namespace
 
-Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
-              const std::string& mode, const Tensor& fill) {
+Tensor pad_axis(const Tensor& in, int64_t axis, int64_t before, int64_t after,
+                const std::string& mode, const Tensor& fill) {
   Tensor x = in;
   const Dim size = x.dim(axis);
   constexpr int64_t kFar = int64_t{1} << 40;
   if (std::max(before, after) > kFar || std::min(before, after) < -kFar)
     fail(ErrorCode::kModel, "a border of ", before, " and ", after, " places is not supported");
   if (before < 0 || after < 0) {
-    x = part(x, axis, std::max<int64_t>(0, -before), size + std::min<int64_t>(0, after));
+    x = slice_axis(x, axis, std::max<int64_t>(0, -before), size + std::min<int64_t>(0, after));
     before = std::max<int64_t>(0, before);
     after = std::max<int64_t>(0, after);
   }
@@ -114,7 +114,7 @@ Tensor padded(const Tensor& in, int64_t axis, int64_t before, int64_t after,
     } else {  // the places that the mode copies from
       const Dim& n = x.dim(axis);
       if (n.same(0)) fail(ErrorCode::kModel, "there is nothing to pad from");
-      if (count > most_places())
+      if (count > max_listed_indices())
         fail(ErrorCode::kModel, "a border of ", count, " places is not supported");
       const Dim first = front ? Dim(-count) : n;
       const Tensor at =
@@ -133,37 +133,37 @@ namespace {
 
 Values pad(NodeCall& c) {
   Tensor x = c.tensor(0);
-  const std::string mode = c.word("mode", "constant");
+  const std::string mode = c.string_attr("mode", "constant");
   c.check(mode == "constant" || mode == "reflect" || mode == "edge" || mode == "wrap",
           "unknown mode '", mode, "'");
   std::vector<int64_t> pads;
-  Tensor fill = scalar(c.real("value", 0), x.dtype());
+  Tensor fill = scalar(c.float_attr("value", 0), x.dtype());
   if (c.opset() < 11) {
-    pads = c.integers(c.opset() < 2 ? "paddings" : "pads");
+    pads = c.ints_attr(c.opset() < 2 ? "paddings" : "pads");
   } else {
-    pads = c.known_integers(1);
-    if (c.has(2)) fill = ops::reshape(c.tensor(2), Shape());
+    pads = c.constant_ints(1);
+    if (c.has_input(2)) fill = ops::reshape(c.tensor(2), Shape());
   }
-  std::vector<int64_t> axes = c.has(3) ? c.known_integers(3) : first_axes(x.ndim());
+  std::vector<int64_t> axes = c.has_input(3) ? c.constant_ints(3) : leading_axes(x.ndim());
   c.check(pads.size() == 2 * axes.size(), pads.size(), " pads are given for ", axes.size(),
           " axes");
   for (size_t i = 0; i < axes.size(); ++i)
-    x = padded(x, c.axis(axes[i], x.ndim()), pads[i], pads[i + axes.size()], mode, fill);
+    x = pad_axis(x, c.axis(axes[i], x.ndim()), pads[i], pads[i + axes.size()], mode, fill);
   return {x};
 }
 
 /// Cuts or pads the middle of axes to a size.
 Values center_crop_pad(NodeCall& c) {
   Tensor x = c.tensor(0);
-  const auto sizes = c.known_integers(1);
-  const auto axes = c.integers("axes", first_axes(x.ndim()));
+  const auto sizes = c.constant_ints(1);
+  const auto axes = c.ints_attr("axes", leading_axes(x.ndim()));
   c.check(axes.size() == sizes.size(), "one size for each axis is needed");
   const Tensor zero = scalar(0, x.dtype());
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = c.axis(axes[i], x.ndim()), size = known_size(x, axis);
+    const int64_t axis = c.axis(axes[i], x.ndim()), size = constant_dim(x, axis);
     const int64_t surplus = size - sizes[i];
-    if (surplus > 0) x = part(x, axis, surplus / 2, surplus / 2 + sizes[i]);
-    if (surplus < 0) x = padded(x, axis, -surplus / 2, -surplus - -surplus / 2, "constant", zero);
+    if (surplus > 0) x = slice_axis(x, axis, surplus / 2, surplus / 2 + sizes[i]);
+    if (surplus < 0) x = pad_axis(x, axis, -surplus / 2, -surplus - -surplus / 2, "constant", zero);
   }
   return {x};
 }
@@ -171,22 +171,22 @@ Values center_crop_pad(NodeCall& c) {
 /// Each sequence's first elements backwards.
 Values reverse_sequence(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t time = c.integer("time_axis", 0), batch = c.integer("batch_axis", 1);
+  const int64_t time = c.int_attr("time_axis", 0), batch = c.int_attr("batch_axis", 1);
   c.check(x.ndim() >= 2 && time + batch == 1 && time * batch == 0,
           "time_axis and batch_axis must be 0 and 1");
-  if (time == 0) return {reversed_steps(x, c.tensor(1))};
-  return {ops::swapaxes(reversed_steps(ops::swapaxes(x, 0, 1), c.tensor(1)), 0, 1)};
+  if (time == 0) return {reverse_sequences(x, c.tensor(1))};
+  return {ops::swapaxes(reverse_sequences(ops::swapaxes(x, 0, 1), c.tensor(1)), 0, 1)};
 }
 
 /// A matrix's upper or lower triangle; the diagonal may be an input.
 Values trilu(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t k = c.has(1) ? c.known_integer(1) : 0;
+  const int64_t k = c.has_input(1) ? c.constant_int(1) : 0;
   const auto bound = [](int64_t v) { return std::clamp(v, -(int64_t{1} << 40), int64_t{1} << 40); };
-  const bool upper = c.flag("upper", true);
-  const Tensor rows = ops::unsqueeze(count_up(x.dim(-2)), {1});
-  const Tensor columns = ops::unsqueeze(count_up(x.dim(-1)), {0});
-  const Tensor offset = columns - rows, limit = integer_scalar(bound(k));
+  const bool upper = c.bool_attr("upper", true);
+  const Tensor rows = ops::unsqueeze(iota(x.dim(-2)), {1});
+  const Tensor columns = ops::unsqueeze(iota(x.dim(-1)), {0});
+  const Tensor offset = columns - rows, limit = int_scalar(bound(k));
   const Tensor keep = upper ? ops::greater_equal(offset, limit) : ops::less_equal(offset, limit);
   return {ops::where(keep, x, scalar(0, x.dtype()))};
 }
@@ -204,12 +204,12 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-Tensor reversed_steps(const Tensor& x, const Tensor& lengths) {
+Tensor reverse_sequences(const Tensor& x, const Tensor& lengths) {
   const Dim steps = x.dim(0), batch = x.dim(1);
-  const Tensor at = ops::unsqueeze(count_up(steps), {1});
+  const Tensor at = ops::unsqueeze(iota(steps), {1});
   const Tensor ends = ops::unsqueeze(ops::cast(lengths, DType::kI64), {0});
-  const Tensor from = ops::where(ops::less_than(at, ends), ends - integer_scalar(1) - at, at);
-  const Tensor row = from * dim_value(batch, DType::kI64) + ops::unsqueeze(count_up(batch), {0});
+  const Tensor from = ops::where(ops::less_than(at, ends), ends - int_scalar(1) - at, at);
+  const Tensor row = from * dim_value(batch, DType::kI64) + ops::unsqueeze(iota(batch), {0});
   Shape rows = x.shape();
   rows.erase(rows.begin());
   rows[0] = steps * batch;

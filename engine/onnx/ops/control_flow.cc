@@ -18,24 +18,25 @@ constexpr int64_t kMaxUnrolled = 256;  // turns of a loop in a trace
 bool tracing() { return current_interpreter().traces(); }
 
 bool truth(const NodeCall& c, const Value& v) {
-  if (!v.is_known()) throw NeedsValue(ErrorCode::kModel, "the condition is not known");
+  if (!v.is_concrete()) throw DataDependentError(ErrorCode::kModel, "the condition is not known");
   const Array a = v.tensor().array();
   c.check(a.size() == 1, "the condition must be one value");
   return a.integer(0) != 0;
 }
 
 Values conditional(NodeCall& c) {
-  const auto& then_graph = c.graph("then_branch");
-  const auto& else_graph = c.graph("else_branch");
+  const auto& then_graph = c.graph_attr("then_branch");
+  const auto& else_graph = c.graph_attr("else_branch");
   const auto run = [&](const formats::onnx::Graph& g) {
     return c.evaluator().run(g, {}, c.scope());
   };
-  if (c.value(0).is_known()) return run(truth(c, c.value(0)) ? then_graph : else_graph);
+  if (c.value(0).is_concrete()) return run(truth(c, c.value(0)) ? then_graph : else_graph);
   const auto as_tensors = [&](const formats::onnx::Graph& g) {
     return [&run, &g](const Tensors&) {
       Tensors out;
       for (const Value& v : run(g)) {
-        if (!v.is_tensor()) throw NeedsValue(ErrorCode::kModel, "a branch gives " + v.text());
+        if (!v.is_tensor())
+          throw DataDependentError(ErrorCode::kModel, "a branch gives " + v.text());
         out.push_back(v.tensor());
       }
       return out;
@@ -49,11 +50,12 @@ Values conditional(NodeCall& c) {
   } catch (const Error& e) {
     // Branches of different ranks or types are chosen when the model runs.
     if (e.code() != ErrorCode::kUsage) throw;
-    throw NeedsValue(ErrorCode::kModel, e.message());
+    throw DataDependentError(ErrorCode::kModel, e.message());
   }
   for (const Value& v : out)
     for (const Dim& d : v.shape())
-      if (d.is_unknown()) throw NeedsValue(ErrorCode::kModel, "the branches differ in shape");
+      if (d.is_unknown())
+        throw DataDependentError(ErrorCode::kModel, "the branches differ in shape");
   return out;
 }
 
@@ -62,7 +64,7 @@ class Scans {
  public:
   explicit Scans(size_t count) : outputs_(count) {}
   void add(size_t i, const Value& value) {
-    bytes_ += held_bytes(value);
+    bytes_ += memory_bytes(value);
     if (bytes_ > limits().memory / 2)
       fail(ErrorCode::kModel, "what a loop gives in all turns takes more than half of the memory");
     outputs_[i].push_back(value);
@@ -92,9 +94,9 @@ Value nothing_stacked(const formats::onnx::ValueInfo& declared) {
 }
 
 Values loop(NodeCall& c) {
-  const auto& body = c.graph("body");
-  const int64_t limit = c.has(0) ? c.known_integer(0) : INT64_MAX;
-  Value condition = c.has(1) ? c.value(1) : Value(Tensor(Array::scalar(true)));
+  const auto& body = c.graph_attr("body");
+  const int64_t limit = c.has_input(0) ? c.constant_int(0) : INT64_MAX;
+  Value condition = c.has_input(1) ? c.value(1) : Value(Tensor(Array::scalar(true)));
   const size_t carried = c.input_count() > 2 ? c.input_count() - 2 : 0;
   c.check(body.outputs.size() >= 1 + carried && body.inputs.size() == 2 + carried, "the body has ",
           body.inputs.size(), " inputs and ", body.outputs.size(), " outputs for ", carried,
@@ -104,8 +106,8 @@ Values loop(NodeCall& c) {
   Scans scans(body.outputs.size() - 1 - carried);
   for (int64_t turn = 0; turn < limit && truth(c, condition); ++turn) {
     if (tracing() && turn >= kMaxUnrolled)
-      throw NeedsValue(ErrorCode::kModel, "the loop has too many turns to unroll");
-    c.evaluator().count_turn();
+      throw DataDependentError(ErrorCode::kModel, "the loop has too many turns to unroll");
+    c.evaluator().count_iteration();
     Values arguments = {Value(Tensor(Array::scalar(turn))), condition};
     arguments.insert(arguments.end(), state.begin(), state.end());
     const Values out = c.evaluator().run(body, arguments, c.scope());
@@ -125,7 +127,7 @@ struct ScanAxes {
 
 /// One scan: states, then the slices of the scanned inputs, turn by turn.
 Values scan_once(const NodeCall& c, const Values& inputs, size_t states, const ScanAxes& axes) {
-  const auto& body = c.graph("body");
+  const auto& body = c.graph_attr("body");
   const size_t scanned = inputs.size() - states;
   c.check(scanned > 0 && body.inputs.size() == inputs.size() && body.outputs.size() >= states,
           "the body's inputs and outputs do not fit");
@@ -133,21 +135,22 @@ Values scan_once(const NodeCall& c, const Values& inputs, size_t states, const S
   const auto axis_of = [&](const std::vector<int64_t>& list, size_t i, int64_t rank) {
     return i < list.size() ? c.axis(list[i], rank) : 0;
   };
-  const int64_t turns =
-      known_size(inputs[states].tensor(), axis_of(axes.in_axes, 0, inputs[states].tensor().ndim()));
+  const int64_t turns = constant_dim(inputs[states].tensor(),
+                                     axis_of(axes.in_axes, 0, inputs[states].tensor().ndim()));
   if (tracing() && turns > kMaxUnrolled)
-    throw NeedsValue(ErrorCode::kModel, "the scan has too many turns to unroll");
+    throw DataDependentError(ErrorCode::kModel, "the scan has too many turns to unroll");
   Scans out(body.outputs.size() - states);
   for (int64_t turn = 0; turn < turns; ++turn) {
-    c.evaluator().count_turn();
+    c.evaluator().count_iteration();
     Values arguments = state;
     for (size_t i = 0; i < scanned; ++i) {
       const Tensor& x = inputs[states + i].tensor();
       const int64_t axis = axis_of(axes.in_axes, i, x.ndim());
       const bool reverse = i < axes.in_directions.size() && axes.in_directions[i] == 1;
-      c.check(known_size(x, axis) == turns, "the scanned inputs differ in length");
+      c.check(constant_dim(x, axis) == turns, "the scanned inputs differ in length");
       const int64_t at = reverse ? turns - 1 - turn : turn;
-      arguments.emplace_back(ops::squeeze(part(x, axis, at, at + 1), std::vector<int64_t>{axis}));
+      arguments.emplace_back(
+          ops::squeeze(slice_axis(x, axis, at, at + 1), std::vector<int64_t>{axis}));
     }
     const Values results = c.evaluator().run(body, arguments, c.scope());
     for (size_t i = 0; i < states; ++i) state[i] = results[i];
@@ -166,20 +169,20 @@ Values scan_once(const NodeCall& c, const Values& inputs, size_t states, const S
 }
 
 Values scan(NodeCall& c) {
-  const auto scanned = static_cast<size_t>(c.integer("num_scan_inputs", 1));
+  const auto scanned = static_cast<size_t>(c.int_attr("num_scan_inputs", 1));
   c.check(scanned >= 1 && scanned <= c.input_count(), "num_scan_inputs is ", scanned);
   Values inputs;
   for (size_t i = 0; i < c.input_count(); ++i) inputs.push_back(c.value(i));
   return scan_once(c, inputs, inputs.size() - scanned,
-                   {c.integers("scan_input_axes"), c.integers("scan_input_directions"),
-                    c.integers("scan_output_axes"), c.integers("scan_output_directions")});
+                   {c.ints_attr("scan_input_axes"), c.ints_attr("scan_input_directions"),
+                    c.ints_attr("scan_output_axes"), c.ints_attr("scan_output_directions")});
 }
 
 /// Zeros after the first elements of a sequence that was scanned as far as it goes.
 Value lengthened(const Value& v, int64_t length) {
   const Tensor& x = v.tensor();
   Shape rest = x.shape();
-  rest[0] = length - known_size(x, 0);
+  rest[0] = length - constant_dim(x, 0);
   return rest[0].equals(0).value_or(false)
              ? v
              : Value(ops::concat({x, ops::full(rest, 0.0, x.dtype())}, 0));
@@ -187,13 +190,13 @@ Value lengthened(const Value& v, int64_t length) {
 
 /// Opset 8 scans each sample of a batch for itself; its first input are the lengths.
 Values batched_scan(NodeCall& c) {
-  const auto scanned = static_cast<size_t>(c.integer("num_scan_inputs", 1));
+  const auto scanned = static_cast<size_t>(c.int_attr("num_scan_inputs", 1));
   c.check(scanned >= 1 && scanned + 1 <= c.input_count(), "num_scan_inputs is ", scanned);
-  const int64_t batch = known_size(c.tensor(1), 0);
+  const int64_t batch = constant_dim(c.tensor(1), 0);
   const size_t states = c.input_count() - 1 - scanned;
-  const int64_t whole = known_size(c.tensor(states + 1), 1);
+  const int64_t whole = constant_dim(c.tensor(states + 1), 1);
   const auto lengths =
-      c.has(0) ? c.known_integers(0) : std::vector<int64_t>(static_cast<size_t>(batch), whole);
+      c.has_input(0) ? c.constant_ints(0) : std::vector<int64_t>(static_cast<size_t>(batch), whole);
   c.check(static_cast<int64_t>(lengths.size()) == batch, "there are ", lengths.size(),
           " lengths for a batch of ", batch);
   std::vector<Values> samples;
@@ -202,10 +205,11 @@ Values batched_scan(NodeCall& c) {
     const int64_t length = lengths[static_cast<size_t>(b)];
     c.check(length >= 0 && length <= whole, "the length ", length, " is not within ", whole);
     for (size_t i = 1; i < c.input_count(); ++i) {
-      const Tensor one = ops::squeeze(part(c.tensor(i), 0, b, b + 1), std::vector<int64_t>{0});
-      inputs.emplace_back(i > states && length != whole ? part(one, 0, 0, length) : one);
+      const Tensor one =
+          ops::squeeze(slice_axis(c.tensor(i), 0, b, b + 1), std::vector<int64_t>{0});
+      inputs.emplace_back(i > states && length != whole ? slice_axis(one, 0, 0, length) : one);
     }
-    samples.push_back(scan_once(c, inputs, states, {{}, c.integers("directions"), {}, {}}));
+    samples.push_back(scan_once(c, inputs, states, {{}, c.ints_attr("directions"), {}, {}}));
     for (size_t i = states; i < samples.back().size(); ++i)
       if (length != whole) samples.back()[i] = lengthened(samples.back()[i], whole);
   }
@@ -222,7 +226,7 @@ Values batched_scan(NodeCall& c) {
 /// The body applied to each element of the first sequence, with the elements of other sequences at
 /// the same place and tensors as they are.
 Values sequence_map(NodeCall& c) {
-  const auto& body = c.graph("body");
+  const auto& body = c.graph_attr("body");
   const size_t count = c.value(0).elements().size();
   std::vector<Value::List> out(body.outputs.size());
   for (size_t i = 0; i < count; ++i) {

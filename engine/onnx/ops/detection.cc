@@ -33,15 +33,15 @@ double overlap(const Box& a, const Box& b) {
 /// Rows [batch, class, box] of the boxes that stay: of each class the best first, none that
 /// overlaps a better one by more than the threshold.
 Values non_max_suppression(NodeCall& c) {
-  const Array boxes = c.known(0), scores = c.known(1);
+  const Array boxes = c.constant_array(0), scores = c.constant_array(1);
   c.check(boxes.ndim() == 3 && boxes.shape[2] == 4 && scores.ndim() == 3 &&
               scores.shape[0] == boxes.shape[0] && scores.shape[2] == boxes.shape[1],
           "boxes must be [batch, boxes, 4] and scores [batch, classes, boxes]");
-  const int64_t limit = c.has(2) ? c.known_integer(2) : 0;
-  const double threshold = c.has(3) ? c.known_number(3) : 0;
-  const bool has_least = c.has(4);
-  const double least = has_least ? c.known_number(4) : 0;
-  const bool centred = c.flag("center_point_box", false);
+  const int64_t limit = c.has_input(2) ? c.constant_int(2) : 0;
+  const double threshold = c.has_input(3) ? c.constant_float(3) : 0;
+  const bool has_least = c.has_input(4);
+  const double least = has_least ? c.constant_float(4) : 0;
+  const bool centred = c.bool_attr("center_point_box", false);
   const int64_t count = boxes.shape[1], classes = scores.shape[1];
   std::vector<int64_t> rows;
   for (int64_t b = 0; b < boxes.shape[0]; ++b) {
@@ -96,11 +96,12 @@ Corners corners_of(double y, double x, int64_t height, int64_t width) {
 /// One region: its samples weighed, then averaged or their greatest taken.
 Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, int64_t n,
                      int64_t start, int64_t height, int64_t width) {
-  const double scale = c.real("spatial_scale", 1);
-  const bool half = c.word("coordinate_transformation_mode",
-                           c.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
-  const int64_t out_h = c.integer("output_height", 1), out_w = c.integer("output_width", 1),
-                ratio = c.integer("sampling_ratio", 0);
+  const double scale = c.float_attr("spatial_scale", 1);
+  const bool half =
+      c.string_attr("coordinate_transformation_mode",
+                    c.opset() < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
+  const int64_t out_h = c.int_attr("output_height", 1), out_w = c.int_attr("output_width", 1),
+                ratio = c.int_attr("sampling_ratio", 0);
   c.check(out_h > 0 && out_w > 0 && out_h < 1 << 16 && out_w < 1 << 16 && ratio < 1 << 16,
           "output sizes are out of range");
   const double shift = half ? 0.5 : 0;
@@ -119,10 +120,10 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
     return ratio > 0 ? ratio : static_cast<int64_t>(std::max(0.0, std::ceil(bin)));
   };
   const int64_t grid_h = grid(bin_h), grid_w = grid(bin_w), samples = grid_h * grid_w;
-  c.check(samples <= 1 << 16 && samples <= most_places() / (out_h * out_w),
+  c.check(samples <= 1 << 16 && samples <= max_listed_indices() / (out_h * out_w),
           "a region has too many samples");
   if (samples == 0) return ops::full({rows.dim(1), Dim(out_h), Dim(out_w)}, 0.0, rows.dtype());
-  const bool average = c.word("mode", "avg") == "avg";
+  const bool average = c.string_attr("mode", "avg") == "avg";
   std::vector<int64_t> places;
   std::vector<double> weights;
   for (int64_t p = 0; p < out_h * out_w; ++p)
@@ -141,7 +142,7 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
     }
   const auto total = static_cast<int64_t>(places.size());
   const Tensor w = ops::cast(Tensor(Array::from(weights, {total, 1})), rows.dtype());
-  const Tensor taken = ops::reshape(ops::index_select(rows, integer_vector(places), 0) * w,
+  const Tensor taken = ops::reshape(ops::index_select(rows, int_vector(places), 0) * w,
                                     {Dim(out_h * out_w), Dim(samples * 4), rows.dim(1)});
   const std::vector<int64_t> axis = {1};
   const Tensor out = average ? ops::sum(taken, axis, rows.dtype()) : ops::max(taken, axis);
@@ -150,12 +151,12 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
 
 Values roi_align(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const Array boxes = c.known(1);
-  const auto batches = c.known_integers(2);
+  const Array boxes = c.constant_array(1);
+  const auto batches = c.constant_ints(2);
   c.check(boxes.ndim() == 2 && boxes.shape[1] == 4 &&
               boxes.shape[0] == static_cast<int64_t>(batches.size()),
           "rois must be [regions, 4] with one batch index each");
-  const int64_t batch = known_size(x, 0), height = known_size(x, 2), width = known_size(x, 3);
+  const int64_t batch = constant_dim(x, 0), height = constant_dim(x, 2), width = constant_dim(x, 3);
   const Tensor rows =
       ops::reshape(ops::transpose(x, {0, 2, 3, 1}), {Dim(batch * height * width), x.dim(1)});
   Tensors out;
@@ -167,7 +168,7 @@ Values roi_align(NodeCall& c) {
   }
   if (out.empty())
     return {ops::full(
-        {Dim(0), x.dim(1), Dim(c.integer("output_height", 1)), Dim(c.integer("output_width", 1))},
+        {Dim(0), x.dim(1), Dim(c.int_attr("output_height", 1)), Dim(c.int_attr("output_width", 1))},
         0.0, x.dtype())};
   return {ops::stack(out, 0)};
 }
@@ -193,13 +194,13 @@ std::vector<std::pair<int64_t, int64_t>> bins_along(float from, float to, int64_
 /// ones.
 Values max_roi_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const Array regions = c.known(1);
-  const std::vector<int64_t> pooled = c.integers("pooled_shape");
-  const auto scale = static_cast<float>(c.real("spatial_scale", 1));
+  const Array regions = c.constant_array(1);
+  const std::vector<int64_t> pooled = c.ints_attr("pooled_shape");
+  const auto scale = static_cast<float>(c.float_attr("spatial_scale", 1));
   c.check(x.ndim() == 4, "the input must be [batch, channels, height, width]");
   c.check(regions.ndim() == 2 && regions.shape[1] == 5, "rois must be [regions, 5]");
   c.check(pooled.size() == 2 && pooled[0] > 0 && pooled[1] > 0, "pooled_shape must be two sizes");
-  const int64_t batch = known_size(x, 0), height = known_size(x, 2), width = known_size(x, 3);
+  const int64_t batch = constant_dim(x, 0), height = constant_dim(x, 2), width = constant_dim(x, 3);
   c.check(pooled[0] < 1 << 10 && pooled[1] < 1 << 10 &&
               regions.shape[0] <= (int64_t{1} << 20) / (pooled[0] * pooled[1]),
           "there are too many bins");

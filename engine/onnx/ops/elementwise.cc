@@ -8,8 +8,8 @@ namespace {
 /// Before opset 7 the second operand was aligned to an axis of the first where the node says so.
 Tensor second(const NodeCall& c) {
   const Tensor y = c.tensor(1);
-  if (c.opset() >= 7 || !c.flag("broadcast", false) || !c.has_attribute("axis")) return y;
-  const int64_t rank = c.tensor(0).ndim(), axis = c.axis(c.integer("axis", 0), rank);
+  if (c.opset() >= 7 || !c.bool_attr("broadcast", false) || !c.has_attribute("axis")) return y;
+  const int64_t rank = c.tensor(0).ndim(), axis = c.axis(c.int_attr("axis", 0), rank);
   Shape shape = y.shape();
   while (static_cast<int64_t>(shape.size()) < rank - axis) shape.push_back(1);
   return ops::reshape(y, shape);
@@ -17,12 +17,12 @@ Tensor second(const NodeCall& c) {
 
 template <Tensor (*F)(const Tensor&, const Tensor&)>
 Values aligned(NodeCall& c) {
-  c.same_types({0, 1});
+  c.check_same_dtype({0, 1});
   return {F(c.tensor(0), second(c))};
 }
 
 Values divide(NodeCall& c) {
-  c.same_types({0, 1});
+  c.check_same_dtype({0, 1});
   const Tensor &x = c.tensor(0), y = second(c);
   if (is_integer(x.dtype())) return {ops::divide_rounded(x, y, "trunc")};
   return {x / y};
@@ -30,9 +30,9 @@ Values divide(NodeCall& c) {
 
 /// With the sign of the divisor, or (fmod) of the dividend.
 Values mod(NodeCall& c) {
-  c.same_types({0, 1});
+  c.check_same_dtype({0, 1});
   const Tensor &x = c.tensor(0), &y = c.tensor(1);
-  const bool fmod = c.flag("fmod", false);
+  const bool fmod = c.bool_attr("fmod", false);
   const Tensor zero = scalar(0, x.dtype());
   if (fmod && is_float(x.dtype())) {
     // Of positive numbers both are the same, and exact. A remainder of the divisor's sign is
@@ -60,7 +60,7 @@ template <Tensor (*F)(const Tensor&, const Tensor&)>
 Values over_all(NodeCall& c) {
   Tensor out = c.tensor(0);
   for (size_t i = 1; i < c.input_count(); ++i) {
-    c.same_types({0, i});
+    c.check_same_dtype({0, i});
     out = F(out, c.tensor(i));
   }
   return {out};
@@ -72,7 +72,7 @@ Values mean(NodeCall& c) {
 }
 
 Values bit_shift(NodeCall& c) {
-  const std::string direction = c.word("direction", "");
+  const std::string direction = c.string_attr("direction", "");
   c.check(direction == "LEFT" || direction == "RIGHT", "direction must be LEFT or RIGHT, not '",
           direction, "'");
   const bool arithmetic = info(c.tensor(0).dtype()).kind == DTypeKind::kSigned;
@@ -84,8 +84,8 @@ Values bit_shift(NodeCall& c) {
 Values clip(NodeCall& c) {
   Tensor x = c.tensor(0);
   const auto bound = [&](size_t i, const char* name) {
-    if (c.opset() >= 11) return c.tensor_or_none(i);
-    return c.has_attribute(name) ? scalar(c.real(name, 0), x.dtype()) : Tensor();
+    if (c.opset() >= 11) return c.optional_tensor(i);
+    return c.has_attribute(name) ? scalar(c.float_attr(name, 0), x.dtype()) : Tensor();
   };
   const Tensor low = bound(1, "min"), high = bound(2, "max");
   for (const Tensor& t : {low, high})
@@ -105,7 +105,8 @@ Values clip(NodeCall& c) {
 }
 
 Values is_infinite(NodeCall& c) {
-  const bool positive = c.flag("detect_positive", true), negative = c.flag("detect_negative", true);
+  const bool positive = c.bool_attr("detect_positive", true),
+             negative = c.bool_attr("detect_negative", true);
   const Tensor& x = c.tensor(0);
   if (positive && negative) return {ops::isinf(x)};
   if (positive) return {ops::isposinf(x)};
@@ -118,7 +119,7 @@ Tensor round_even(const Tensor& x) { return ops::round(x); }
 Values same(NodeCall& c) { return {c.value(0)}; }
 
 Values where(NodeCall& c) {
-  c.same_types({1, 2});
+  c.check_same_dtype({1, 2});
   return {ops::where(c.tensor(0), c.tensor(1), c.tensor(2))};
 }
 

@@ -6,31 +6,34 @@
 namespace paddle::onnx {
 namespace {
 
-Values affine(NodeCall& c) { return {c.tensor(0) * c.real("alpha", 1) + c.real("beta", 0)}; }
-Values scale(NodeCall& c) { return {c.tensor(0) * c.real("scale", 1)}; }
+Values affine(NodeCall& c) {
+  return {c.tensor(0) * c.float_attr("alpha", 1) + c.float_attr("beta", 0)};
+}
+Values scale(NodeCall& c) { return {c.tensor(0) * c.float_attr("scale", 1)}; }
 Values scaled_tanh(NodeCall& c) {
-  return {ops::tanh(c.tensor(0) * c.real("beta", 1)) * c.real("alpha", 1)};
+  return {ops::tanh(c.tensor(0) * c.float_attr("beta", 1)) * c.float_attr("alpha", 1)};
 }
 Values parametric_softplus(NodeCall& c) {
-  return {ops::softplus(c.tensor(0) * c.real("beta", 1), 1.0, 1e30) * c.real("alpha", 1)};
+  return {ops::softplus(c.tensor(0) * c.float_attr("beta", 1), 1.0, 1e30) *
+          c.float_attr("alpha", 1)};
 }
 
 /// A number for each channel is added.
 Values image_scaler(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const auto bias = c.reals("bias");
+  const auto bias = c.floats_attr("bias");
   c.check(x.ndim() == 4 && x.dim(1).equals(static_cast<int64_t>(bias.size())).value_or(true),
           "there are ", bias.size(), " biases for ", x.type());
   const int64_t channels = static_cast<int64_t>(bias.size());
   const Tensor shift = ops::cast(Tensor(Array::from(bias, {1, channels, 1, 1})), x.dtype());
-  return {x * c.real("scale", 1) + shift};
+  return {x * c.float_attr("scale", 1) + shift};
 }
 
 /// Borders on the left, above, on the right and below are cut; with `scale`, its rows and columns
 /// are left.
 Values crop(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const auto border = c.integers("border"), size = c.integers("scale");
+  const auto border = c.ints_attr("border"), size = c.ints_attr("scale");
   c.check(x.ndim() == 4 && border.size() == 4 && (size.empty() || size.size() == 2),
           "images, four borders, and two sizes or none are needed");
   const Dim top = border[1], left = border[0];
@@ -42,7 +45,7 @@ Values crop(NodeCall& c) {
                 !x.dim(i).less(to).value_or(false),
             "places ", from, " to ", to, " are not in ", x.type());
   }
-  return {part(part(x, 2, top, bottom), 3, left, right)};
+  return {slice_axis(slice_axis(x, 2, top, bottom), 3, left, right)};
 }
 
 constexpr Operator kOperators[] = {

@@ -16,62 +16,61 @@ Values unary(NodeCall& c) {
 }
 template <Tensor (*F)(const Tensor&, const Tensor&)>
 Values binary(NodeCall& c) {
-  c.same_types({0, 1});
+  c.check_same_dtype({0, 1});
   return {F(c.tensor(0), c.tensor(1))};
 }
 
 /// A 0-D tensor of this dtype.
 Tensor scalar(double value, DType dtype);
-Tensor integer_scalar(int64_t value, DType dtype = DType::kI64);
+Tensor int_scalar(int64_t value, DType dtype = DType::kI64);
 /// 0 ... n - 1 as 64-bit integers.
-Tensor count_up(const Dim& n);
+Tensor iota(const Dim& n);
 /// The least and the greatest number of an integer type.
-std::pair<double, double> range_of(DType dtype);
+std::pair<double, double> integer_range(DType dtype);
 /// A vector of integers as a tensor.
-Tensor integer_vector(const std::vector<int64_t>& values, DType dtype = DType::kI64);
+Tensor int_vector(const std::vector<int64_t>& values, DType dtype = DType::kI64);
 /// The size of an axis, which must be known.
-int64_t known_size(const Tensor& x, int64_t axis);
+int64_t constant_dim(const Tensor& x, int64_t axis);
 /// The whole shape, which must be known.
-Dims known_shape(const Tensor& x);
+Dims constant_shape(const Tensor& x);
 /// [start, end) along an axis.
-Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end, int64_t step = 1);
+Tensor slice_axis(const Tensor& x, int64_t axis, const Dim& start, const Dim& end,
+                  int64_t step = 1);
 /// x [steps, batch, ...] with the first `lengths` [batch] steps of each sequence backwards.
-Tensor reversed_steps(const Tensor& x, const Tensor& lengths);
+Tensor reverse_sequences(const Tensor& x, const Tensor& lengths);
 /// x with borders along an axis, as the modes of `Pad` make them, or less where they are negative;
 /// `fill` is for the mode "constant".
-Tensor padded(const Tensor& x, int64_t axis, int64_t before, int64_t after, const std::string& mode,
-              const Tensor& fill);
+Tensor pad_axis(const Tensor& x, int64_t axis, int64_t before, int64_t after,
+                const std::string& mode, const Tensor& fill);
 /// Rules that other forms of the operators share.
 Values average_pool_rule(NodeCall& c);
 Values max_pool_rule(NodeCall& c);
 Values global_average_pool_rule(NodeCall& c);
 Values global_max_pool_rule(NodeCall& c);
-Values upsample_blocks_rule(NodeCall& c);
-Values lstm_of_bytes_rule(NodeCall& c);
-Values attention_lstm_rule(NodeCall& c);
+Values nchwc_upsample_rule(NodeCall& c);
+Values dynamic_quantize_lstm_rule(NodeCall& c);
+Values attn_lstm_rule(NodeCall& c);
 Values qlinear_conv_rule(NodeCall& c);
 Values conv_transpose_rule(NodeCall& c);
 /// The axes 0 to n - 1.
-std::vector<int64_t> first_axes(int64_t n);
-/// `x` with its axes in this order.
-Tensor permuted(const Tensor& x, const std::vector<int64_t>& order);
+std::vector<int64_t> leading_axes(int64_t n);
 /// A cast as the operator Cast does it: what is out of range of an 8-bit float type becomes the
 /// greatest number of the type or (not `saturate`) infinity or NaN; `mode` is for powers of two.
 Tensor convert(const Tensor& x, DType to, bool saturate, const std::string& mode);
 /// `f` on `x` in float32 if `x` is of a 16-bit float type, and back.
 template <class F>
-Tensor in_float32(const Tensor& x, F&& f) {
+Tensor compute_in_float32(const Tensor& x, F&& f) {
   if (x.dtype() != DType::kF16 && x.dtype() != DType::kBF16) return f(x);
   return ops::cast(f(ops::cast(x, DType::kF32)), x.dtype());
 }
 
 /// x / size, and 0 where the size is 0.
-inline Tensor divided_or_zero(const Tensor& x, const Tensor& size) {
+inline Tensor divide_no_nan(const Tensor& x, const Tensor& size) {
   const Tensor zero = scalar(0, x.dtype());
   return ops::where(ops::equal(size, zero), zero, x / size);
 }
 
 /// How many places of one axis an operator may list that takes them one by one.
-int64_t most_places();
+int64_t max_listed_indices();
 
 }  // namespace paddle::onnx

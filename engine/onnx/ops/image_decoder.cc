@@ -83,10 +83,10 @@ uint8_t grey_of(const uint8_t* p) {
 }
 
 Values image_decoder(NodeCall& c) {
-  const std::string format = c.word("pixel_format", "RGB");
+  const std::string format = c.string_attr("pixel_format", "RGB");
   c.check(format == "RGB" || format == "BGR" || format == "Grayscale", "unknown pixel_format '",
           format, "'");
-  const Array encoded = c.known(0);
+  const Array encoded = c.constant_array(0);
   c.check(encoded.dtype == DType::kU8 && encoded.size() > 4, "encoded bytes are needed");
   const Bytes bytes(static_cast<const std::byte*>(encoded.raw()),
                     static_cast<size_t>(encoded.size()));
@@ -94,10 +94,10 @@ Values image_decoder(NodeCall& c) {
     return std::memcmp(bytes.data(), magic, std::strlen(magic)) == 0;
   };
   const bool grey = format == "Grayscale";
-  const bool plain = begins("BM") || begins("P6") || begins("P5");
-  Image image = begins("BM") ? decode_bitmap(bytes)
-                : plain      ? decode_pixmap(bytes)
-                             : formats::decode_image(bytes, 3, "the encoded image");
+  const bool scalar_if_single = begins("BM") || begins("P6") || begins("P5");
+  Image image = begins("BM")       ? decode_bitmap(bytes)
+                : scalar_if_single ? decode_pixmap(bytes)
+                                   : formats::decode_image(bytes, 3, "the encoded image");
   if (grey && image.channels == 3) {
     std::vector<uint8_t> one;
     for (size_t i = 0; i < image.pixels.size(); i += 3) one.push_back(grey_of(&image.pixels[i]));

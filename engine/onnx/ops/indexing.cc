@@ -23,13 +23,12 @@ Tensor wrapped(const Tensor& index, const Dim& size) {
     }
     if (!negative) return wide;
   }
-  return ops::where(ops::less_than(wide, integer_scalar(0)), wide + dim_value(size, DType::kI64),
-                    wide);
+  return ops::where(ops::less_than(wide, int_scalar(0)), wide + dim_value(size, DType::kI64), wide);
 }
 
 /// x[…, i, …] for one index that is known and in range: a view.
 std::optional<Tensor> single_slice(const Tensor& x, const Value& index, int64_t axis) {
-  if (!index.shape().empty() || !index.is_known() || !x.dim(axis).is_constant())
+  if (!index.shape().empty() || !index.is_concrete() || !x.dim(axis).is_constant())
     return std::nullopt;
   const Tensor& number = index.tensor();
   if (!number.is_concrete()) return std::nullopt;
@@ -41,7 +40,7 @@ std::optional<Tensor> single_slice(const Tensor& x, const Value& index, int64_t 
 
 Values gather(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
   if (const auto taken = single_slice(x, c.value(1), axis)) return {*taken};
   const Tensor index = wrapped(c.tensor(1), x.dim(axis));
   const Tensor flat = ops::index_select(x, ops::reshape(index, Shape{-1}), axis);
@@ -53,23 +52,23 @@ Values gather(NodeCall& c) {
 
 Values gather_elements(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
   return {ops::take_along_axis(x, wrapped(c.tensor(1), x.dim(axis)), axis, false)};
 }
 
 /// Rows of coordinates, each wrapped by its own axis.
 Tensor wrapped_rows(const Tensor& index, const Shape& shape, int64_t from) {
   Tensors sizes;
-  const int64_t columns = known_size(index, -1);
+  const int64_t columns = constant_dim(index, -1);
   if (from + columns > static_cast<int64_t>(shape.size()))
     fail(ErrorCode::kModel, "indices have ", columns, " coordinates for a tensor of rank ",
          shape.size());
   for (int64_t i = 0; index.is_concrete() && i < columns; ++i)
-    wrapped(part(index, -1, i, i + 1), shape[static_cast<size_t>(from + i)]);
+    wrapped(slice_axis(index, -1, i, i + 1), shape[static_cast<size_t>(from + i)]);
   for (int64_t i = 0; i < columns; ++i)
     sizes.push_back(dim_value(shape[static_cast<size_t>(from + i)], DType::kI64));
   const Tensor wide = ops::cast(index, DType::kI64);
-  return ops::where(ops::less_than(wide, integer_scalar(0)), wide + ops::stack(sizes, 0), wide);
+  return ops::where(ops::less_than(wide, int_scalar(0)), wide + ops::stack(sizes, 0), wide);
 }
 
 /// GatherND by indices without coordinates: each takes all of its batch.
@@ -83,9 +82,9 @@ Tensor gather_whole(const Tensor& x, const Tensor& index, int64_t batch) {
 /// Coordinates with those of the batch axes in front, so that one gather serves all batches.
 Values gather_nd(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t batch = c.integer("batch_dims", 0);
+  const int64_t batch = c.int_attr("batch_dims", 0);
   c.check(batch >= 0 && batch < std::min(x.ndim(), c.tensor(1).ndim()), "batch_dims is ", batch);
-  if (known_size(c.tensor(1), -1) == 0) return {gather_whole(x, c.tensor(1), batch)};
+  if (constant_dim(c.tensor(1), -1) == 0) return {gather_whole(x, c.tensor(1), batch)};
   Tensor index = wrapped_rows(c.tensor(1), x.shape(), batch);
   if (batch > 0) {
     Tensors columns;
@@ -94,7 +93,7 @@ Values gather_nd(NodeCall& c) {
     for (int64_t b = 0; b < batch; ++b) {
       Shape shape(one.size(), Dim(1));
       shape[static_cast<size_t>(b)] = index.dim(b);
-      const Tensor places = count_up(index.dim(b));
+      const Tensor places = iota(index.dim(b));
       columns.push_back(ops::expand(ops::reshape(places, shape), one));
     }
     columns.push_back(index);
@@ -104,7 +103,7 @@ Values gather_nd(NodeCall& c) {
 }
 
 const char* reduction_word(const NodeCall& c) {
-  const std::string word = c.word("reduction", "none");
+  const std::string word = c.string_attr("reduction", "none");
   if (word == "none") return "assign";
   if (word == "add") return "add";
   if (word == "mul") return "mul";
@@ -115,7 +114,7 @@ const char* reduction_word(const NodeCall& c) {
 
 Values scatter_elements(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
+  const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
   return {ops::scatter_along(x, wrapped(c.tensor(1), x.dim(axis)), c.tensor(2), axis,
                              reduction_word(c))};
 }
@@ -201,15 +200,15 @@ std::optional<Tensor> written_part(const Tensor& x, const Tensor& rows, const Te
 /// On the flattened leading axes, where a row of coordinates is one index.
 Values scatter_nd(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  if (c.word("reduction", "none") == "none")
+  if (c.string_attr("reduction", "none") == "none")
     if (const auto written = written_part(x, c.tensor(1), c.tensor(2))) return {*written};
   const Tensor index = wrapped_rows(c.tensor(1), x.shape(), 0);
-  const int64_t columns = known_size(index, -1);
+  const int64_t columns = constant_dim(index, -1);
   Dim rows = 1, rest = 1;
   Tensor flat = ops::full(Shape{}, int64_t{0}, DType::kI64);
   for (int64_t i = 0; i < columns; ++i) {
     rows = rows * x.dim(i);
-    const Tensor column = ops::squeeze(part(index, -1, i, i + 1), std::vector<int64_t>{-1});
+    const Tensor column = ops::squeeze(slice_axis(index, -1, i, i + 1), std::vector<int64_t>{-1});
     flat = flat * dim_value(x.dim(i), DType::kI64) + column;
   }
   for (int64_t i = columns; i < x.ndim(); ++i) rest = rest * x.dim(i);
@@ -224,38 +223,40 @@ Values scatter_nd(NodeCall& c) {
 /// Writes new steps into a cache along an axis, for each sample from its own index on.
 Values tensor_scatter(NodeCall& c) {
   const Tensor &cache = c.tensor(0), &update = c.tensor(1);
-  const int64_t axis = c.axis(c.integer("axis", -2), cache.ndim());
+  const int64_t axis = c.axis(c.int_attr("axis", -2), cache.ndim());
   const Dim steps = update.dim(axis);
   Shape along(static_cast<size_t>(cache.ndim()), Dim(1));
   along[static_cast<size_t>(axis)] = steps;
-  Tensor at = ops::reshape(count_up(steps), along);
-  if (c.has(2)) {
+  Tensor at = ops::reshape(iota(steps), along);
+  if (c.has_input(2)) {
     Shape first(static_cast<size_t>(cache.ndim()), Dim(1));
     first[0] = cache.dim(0);
     at = at + ops::reshape(ops::cast(c.tensor(2), DType::kI64), first);
   }
-  if (c.word("mode", "linear") == "circular")
+  if (c.string_attr("mode", "linear") == "circular")
     at = ops::remainder(at, dim_value(cache.dim(axis), DType::kI64));
   return {ops::scatter_along(cache, ops::expand(at, update.shape()), update, axis, "assign")};
 }
 
 Values one_hot(NodeCall& c) {
   const Tensor& index = c.tensor(0);
-  const double wanted = c.known_number(1);
+  const double wanted = c.constant_float(1);
   c.check(wanted >= 0 && wanted < 0x1p40, "the depth is ", wanted);
   const auto depth = static_cast<int64_t>(wanted);
   const Tensor& values = c.tensor(2);
-  int64_t axis = c.integer("axis", -1);
+  int64_t axis = c.int_attr("axis", -1);
   if (axis < 0) axis += index.ndim() + 1;
   c.check(axis >= 0 && axis <= index.ndim(), "the axis is out of range");
   const Tensor whole = ops::cast(index, DType::kI64);
   const Tensor wrapped_index =
-      ops::where(ops::less_than(whole, integer_scalar(0)), whole + integer_scalar(depth), whole);
+      ops::where(ops::less_than(whole, int_scalar(0)), whole + int_scalar(depth), whole);
   Shape shape(static_cast<size_t>(index.ndim() + 1), Dim(1));
   shape[static_cast<size_t>(axis)] = depth;
-  const Tensor places = ops::reshape(count_up(depth), shape);
+  const Tensor places = ops::reshape(iota(depth), shape);
   const Tensor hot = ops::equal(ops::unsqueeze(wrapped_index, {axis}), places);
-  const auto value = [&](int64_t i) { return ops::reshape(part(values, 0, i, i + 1), Shape()); };
+  const auto value = [&](int64_t i) {
+    return ops::reshape(slice_axis(values, 0, i, i + 1), Shape());
+  };
   return {ops::where(hot, value(1), value(0))};
 }
 
@@ -271,7 +272,7 @@ Values compress(NodeCall& c) {
   Tensor x = c.tensor(0);
   const bool flat = !c.has_attribute("axis");
   if (flat) x = ops::reshape(x, Shape{-1});
-  const int64_t axis = flat ? 0 : c.axis(c.integer("axis", 0), x.ndim());
+  const int64_t axis = flat ? 0 : c.axis(c.int_attr("axis", 0), x.ndim());
   const Tensor rows =
       ops::reshape(ops::nonzero_rows(ops::reshape(c.tensor(1), Shape{-1})), Shape{-1});
   return {ops::index_select(x, rows, axis)};

@@ -30,7 +30,7 @@ Tensor cubic_weight(const Tensor& distance) {
   return ops::where(ops::less_equal(x, scalar(1, x.dtype())), near, outer);
 }
 
-AxisTaps taps_of(const Tensor& in, int64_t size, const SampleOptions& o) {
+AxisTaps filter_taps(const Tensor& in, int64_t size, const InterpolationOptions& o) {
   const auto last = static_cast<double>(size - 1);
   const double low = o.align_corners ? 0 : -0.5, high = o.align_corners ? last : last + 0.5;
   Tensor x = o.mode == "nearest" ? ops::round(in) : in;
@@ -69,21 +69,21 @@ AxisTaps taps_of(const Tensor& in, int64_t size, const SampleOptions& o) {
 
 }  // namespace
 
-Tensor sample(const Tensor& x, const Tensors& coordinates, const SampleOptions& options) {
+Tensor sample(const Tensor& x, const Tensors& coordinates, const InterpolationOptions& options) {
   const size_t rank = coordinates.size();
   const Dim batch = x.dim(0), channels = x.dim(1), points = coordinates[0].dim(1);
   int64_t volume = 1;
   std::vector<AxisTaps> axes;
   for (size_t i = 0; i < rank; ++i) {
-    const int64_t size = known_size(x, static_cast<int64_t>(i) + 2);
+    const int64_t size = constant_dim(x, static_cast<int64_t>(i) + 2);
     volume *= size;
-    axes.push_back(taps_of(coordinates[i], size, options));
+    axes.push_back(filter_taps(coordinates[i], size, options));
   }
   // Rows of channels, so that a point is one row.
   const Tensor rows =
       ops::reshape(ops::transpose(ops::reshape(x, {batch, channels, Dim(volume)}), {0, 2, 1}),
                    {batch * volume, channels});
-  const Tensor start = ops::unsqueeze(count_up(batch), {1});
+  const Tensor start = ops::unsqueeze(iota(batch), {1});
   const size_t each = axes[0].places.size();
   size_t combinations = 1;
   for (size_t i = 0; i < rank; ++i)
@@ -95,7 +95,7 @@ Tensor sample(const Tensor& x, const Tensors& coordinates, const SampleOptions& 
     size_t rest = k;
     for (size_t i = 0; i < rank; ++i, rest /= each) {
       const Tensor& w = axes[i].weights[rest % each];
-      place = place * integer_scalar(known_size(x, static_cast<int64_t>(i) + 2)) +
+      place = place * int_scalar(constant_dim(x, static_cast<int64_t>(i) + 2)) +
               axes[i].places[rest % each];
       if (w) weight = weight ? weight * w : w;
     }

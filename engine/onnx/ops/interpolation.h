@@ -7,7 +7,7 @@
 
 namespace paddle::onnx {
 
-struct SampleOptions {
+struct InterpolationOptions {
   std::string mode = "linear";    ///< nearest, linear or cubic
   std::string padding = "zeros";  ///< zeros, border or reflection
   bool align_corners = true;      ///< what reflection takes for the border
@@ -15,6 +15,6 @@ struct SampleOptions {
 
 /// x [batch, channels, spatial...] at `coordinates`, one tensor [batch, points] for each spatial
 /// axis, in places of that axis. Gives [batch, channels, points]. Spatial sizes must be known.
-Tensor sample(const Tensor& x, const Tensors& coordinates, const SampleOptions& options);
+Tensor sample(const Tensor& x, const Tensors& coordinates, const InterpolationOptions& options);
 
 }  // namespace paddle::onnx

@@ -18,12 +18,12 @@ Tensor heads_of(const Tensor& x, int64_t heads) {
 }
 
 Values linear_attention(NodeCall& c) {
-  const std::string rule = c.word("update_rule", "gated_delta");
+  const std::string rule = c.string_attr("update_rule", "gated_delta");
   const bool gated = rule == "gated" || rule == "gated_delta";
   const bool delta = rule == "delta" || rule == "gated_delta";
   c.check(gated || delta || rule == "linear", "unknown update_rule '", rule, "'");
-  c.check(c.integer("state_window", 0) == 0, "state_window is not supported");
-  const int64_t q_heads = c.integer("q_num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
+  c.check(c.int_attr("state_window", 0) == 0, "state_window is not supported");
+  const int64_t q_heads = c.int_attr("q_num_heads", 0), kv_heads = c.int_attr("kv_num_heads", 0);
   c.check(kv_heads > 0 && q_heads > 0 && q_heads % kv_heads == 0,
           "q_num_heads must be a multiple of kv_num_heads");
   const DType dtype = c.tensor(0).dtype();
@@ -31,18 +31,18 @@ Values linear_attention(NodeCall& c) {
                v = heads_of(c.tensor(2), kv_heads);
   Tensor decay, rate;
   if (gated) decay = heads_of(c.tensor(4), kv_heads);
-  if (delta) rate = heads_of(c.tensor(5), known_size(c.tensor(5), 2));
-  const DType state_dtype = c.has(3) ? c.tensor(3).dtype() : dtype;
-  Tensor state = c.has(3)
+  if (delta) rate = heads_of(c.tensor(5), constant_dim(c.tensor(5), 2));
+  const DType state_dtype = c.has_input(3) ? c.tensor(3).dtype() : dtype;
+  Tensor state = c.has_input(3)
                      ? ops::cast(c.tensor(3), DType::kF32)
                      : ops::full({q.dim(0), Dim(kv_heads), k.dim(3), v.dim(3)}, 0.0, DType::kF32);
-  double scale = c.real("scale", 0);
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(known_size(q, 3)));
-  const int64_t steps = known_size(q, 2), group = q_heads / kv_heads;
+  double scale = c.float_attr("scale", 0);
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(constant_dim(q, 3)));
+  const int64_t steps = constant_dim(q, 2), group = q_heads / kv_heads;
   c.check(steps <= kMaxSteps, "more than ", kMaxSteps, " steps are not supported");
   Tensors out;
   for (int64_t t = 0; t < steps; ++t) {
-    const auto at = [&](const Tensor& x) { return part(x, 2, t, t + 1); };  // [b, h, 1, d]
+    const auto at = [&](const Tensor& x) { return slice_axis(x, 2, t, t + 1); };  // [b, h, 1, d]
     if (gated) state = state * ops::transpose(ops::exp(at(decay)), {0, 1, 3, 2});
     Tensor value = at(v);
     if (delta) value = at(rate) * (value - ops::matmul(at(k), state));

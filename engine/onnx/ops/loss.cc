@@ -12,8 +12,8 @@ Tensor negative_log_likelihood(const NodeCall& c, const Tensor& log_probability,
   const DType dtype = log_probability.dtype();
   Tensor index = wide, kept;
   if (c.has_attribute("ignore_index")) {
-    kept = ops::not_equal(wide, integer_scalar(c.integer("ignore_index", 0)));
-    index = ops::where(kept, wide, integer_scalar(0));
+    kept = ops::not_equal(wide, int_scalar(c.int_attr("ignore_index", 0)));
+    index = ops::where(kept, wide, int_scalar(0));
   }
   const Tensor chosen =
       ops::squeeze(ops::take_along_axis(log_probability, ops::unsqueeze(index, {1}), 1, false),
@@ -26,7 +26,7 @@ Tensor negative_log_likelihood(const NodeCall& c, const Tensor& log_probability,
   if (kept) each = ops::where(kept, each ? each : scalar(1, dtype), zero);
   Tensor loss = each ? ops::neg(chosen) * each : ops::neg(chosen);
   if (kept) loss = ops::where(kept, loss, zero);  // 0 times NaN or infinity would be NaN
-  const std::string reduction = c.word("reduction", "mean");
+  const std::string reduction = c.string_attr("reduction", "mean");
   if (reduction == "none") return loss;
   if (reduction == "sum") return ops::sum(loss, {}, dtype);
   c.check(reduction == "mean", "unknown reduction '", reduction, "'");
@@ -35,12 +35,12 @@ Tensor negative_log_likelihood(const NodeCall& c, const Tensor& log_probability,
 }
 
 Values nll_loss(NodeCall& c) {
-  return {negative_log_likelihood(c, c.tensor(0), c.tensor(1), c.tensor_or_none(2))};
+  return {negative_log_likelihood(c, c.tensor(0), c.tensor(1), c.optional_tensor(2))};
 }
 
 Values softmax_cross_entropy(NodeCall& c) {
   const Tensor log_probability = ops::log_softmax(c.tensor(0), 1);
-  return {negative_log_likelihood(c, log_probability, c.tensor(1), c.tensor_or_none(2)),
+  return {negative_log_likelihood(c, log_probability, c.tensor(1), c.optional_tensor(2)),
           log_probability};
 }
 

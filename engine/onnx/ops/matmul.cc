@@ -7,21 +7,21 @@ namespace {
 
 /// Vectors count as a row on the left and a column on the right.
 Values matmul(NodeCall& c) {
-  c.same_types({0, 1});
+  c.check_same_dtype({0, 1});
   const Tensor &x = c.tensor(0), &y = c.tensor(1);
   if (is_float(x.dtype())) return {ops::matmul(x, y)};
   return {ops::cast(ops::matmul(ops::cast(x, DType::kF64), ops::cast(y, DType::kF64)), x.dtype())};
 }
 
 Values gemm(NodeCall& c) {
-  c.same_types({0, 1, 2});
+  c.check_same_dtype({0, 1, 2});
   const DType dtype = c.tensor(0).dtype();
   const DType work = is_float(dtype) ? dtype : DType::kF64;
-  const double alpha = c.real("alpha", 1), beta = c.real("beta", 1);
+  const double alpha = c.float_attr("alpha", 1), beta = c.float_attr("beta", 1);
   Tensor out = ops::matmul(ops::cast(c.tensor(0), work), ops::cast(c.tensor(1), work),
-                           c.flag("transA", false), c.flag("transB", false));
+                           c.bool_attr("transA", false), c.bool_attr("transB", false));
   if (alpha != 1) out = out * alpha;
-  if (c.has(2)) {
+  if (c.has_input(2)) {
     const Tensor bias = ops::cast(c.tensor(2), work);
     out = out + (beta == 1 ? bias : bias * beta);
   }
@@ -31,7 +31,7 @@ Values gemm(NodeCall& c) {
 /// Upper-case letters and spaces are the caller's own.
 Values einsum(NodeCall& c) {
   std::string equation;
-  for (const char ch : c.word("equation", ""))
+  for (const char ch : c.string_attr("equation", ""))
     if (ch != ' ') equation += ch;
   Tensors operands = c.tensors();
   const DType dtype = c.tensor(0).dtype();
@@ -41,7 +41,7 @@ Values einsum(NodeCall& c) {
 }
 
 Values determinant(NodeCall& c) {
-  return {in_float32(c.tensor(0), [](const Tensor& x) { return ops::det(x); })};
+  return {compute_in_float32(c.tensor(0), [](const Tensor& x) { return ops::det(x); })};
 }
 
 constexpr Operator kOperators[] = {

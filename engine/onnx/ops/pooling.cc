@@ -11,12 +11,12 @@ namespace paddle::onnx {
 namespace {
 
 Window window_of(const NodeCall& c, const Tensor& x) {
-  const auto kernel = c.integers("kernel_shape");
+  const auto kernel = c.ints_attr("kernel_shape");
   c.check(!kernel.empty(), "kernel_shape is missing");
   return Window(c, x.shape(), kernel);
 }
 
-bool plain(const Window& w) {
+bool scalar_if_single(const Window& w) {
   return std::all_of(w.dilation.begin(), w.dilation.end(), [](int64_t d) { return d == 1; });
 }
 
@@ -26,11 +26,11 @@ Tensor windows(const Tensor& in, const Window& w, bool ceil, double fill) {
   Tensor x = in;
   for (size_t i = 0; i < w.rank(); ++i) {
     const auto axis = static_cast<int64_t>(2 + 2 * i);
-    const int64_t size = known_size(x, axis);
+    const int64_t size = constant_dim(x, axis);
     const int64_t count =
         window_count(size, w.before[i], w.after[i], w.kernel[i], w.stride[i], w.dilation[i], ceil)
             .value();
-    if (count <= 0 || count > most_places() / w.kernel[i])
+    if (count <= 0 || count > max_listed_indices() / w.kernel[i])
       fail(ErrorCode::kModel, "a window of ", w.kernel[i], " at ", count,
            " positions is not supported");
     std::vector<int64_t> places;
@@ -50,7 +50,7 @@ Tensor windows(const Tensor& in, const Window& w, bool ceil, double fill) {
     Shape shape = x.shape();
     shape[static_cast<size_t>(axis)] = count;
     shape.insert(shape.begin() + axis + 1, Dim(w.kernel[i]));
-    x = ops::reshape(ops::index_select(x, integer_vector(places), axis), shape);
+    x = ops::reshape(ops::index_select(x, int_vector(places), axis), shape);
   }
   return x;
 }
@@ -63,7 +63,7 @@ std::vector<int64_t> place_axes(const Window& w) {
 
 double least(DType dtype) {
   if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
-  return range_of(dtype).first;
+  return integer_range(dtype).first;
 }
 
 /// Places in a plane as indices into the whole tensor, counted along rows or (storage_order)
@@ -80,7 +80,7 @@ Tensor flat_places(const Tensor& places, const Tensor& x, size_t rank, bool colu
   Shape shape(2 + rank, Dim(1));
   shape[0] = x.dim(0);
   shape[1] = x.dim(1);
-  const Tensor start = count_up(x.dim(0) * x.dim(1)) * dim_value(plane, DType::kI64);
+  const Tensor start = iota(x.dim(0) * x.dim(1)) * dim_value(plane, DType::kI64);
   return at + ops::reshape(start, shape);
 }
 
@@ -88,19 +88,19 @@ Tensor flat_places(const Tensor& places, const Tensor& x, size_t rank, bool colu
 Values max_pool_by_windows(const NodeCall& c, const Tensor& x, const Window& w, bool ceil) {
   const Tensor all = windows(x, w, ceil, least(x.dtype()));
   const Tensor out = ops::max(all, place_axes(w));
-  if (!c.wants(1)) return {out};
+  if (!c.has_output(1)) return {out};
   Dim plane = 1;
   Shape spatial = {Dim(1), Dim(1)};
   for (size_t i = 0; i < w.rank(); ++i) {
     plane = plane * x.dim(static_cast<int64_t>(2 + i));
     spatial.push_back(x.dim(static_cast<int64_t>(2 + i)));
   }
-  const Tensor numbers = ops::reshape(count_up(plane), spatial);
+  const Tensor numbers = ops::reshape(iota(plane), spatial);
   const Tensor index = windows(numbers, w, ceil, 0x1p62);
   const Tensor best = ops::max(all, place_axes(w), true);
-  const Tensor chosen = ops::where(ops::equal(all, best), index, integer_scalar(int64_t{1} << 62));
+  const Tensor chosen = ops::where(ops::equal(all, best), index, int_scalar(int64_t{1} << 62));
   const Tensor places = ops::min(chosen, place_axes(w));
-  return {out, flat_places(places, x, w.rank(), c.flag("storage_order", false))};
+  return {out, flat_places(places, x, w.rank(), c.bool_attr("storage_order", false))};
 }
 
 /// What `pool` gives for images: lines are images of height 1; a volume is pooled over its planes,
@@ -122,13 +122,13 @@ Tensor pooled_as_images(const Tensor& x, const Window& w, Pool&& pool) {
 Values max_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Window w = window_of(c, x);
-  const bool ceil = c.flag("ceil_mode", false);
+  const bool ceil = c.bool_attr("ceil_mode", false);
   const bool direct = is_float(x.dtype()) || x.dtype() == DType::kU8 || x.dtype() == DType::kI8;
-  if (!plain(w) || !direct || w.rank() > 3 || (w.rank() != 2 && c.wants(1)))
+  if (!scalar_if_single(w) || !direct || w.rank() > 3 || (w.rank() != 2 && c.has_output(1)))
     return max_pool_by_windows(c, x, w, ceil);
-  if (c.wants(1)) {
+  if (c.has_output(1)) {
     const Tensors out = ops::max_pool2d(x, w.kernel, w.stride, w.borders(), true, ceil);
-    return {out[0], flat_places(out[1], x, 2, c.flag("storage_order", false))};
+    return {out[0], flat_places(out[1], x, 2, c.bool_attr("storage_order", false))};
   }
   if (w.rank() == 3) return {ops::max_pool3d(x, w.kernel, w.stride, w.borders(), false, ceil)[0]};
   return {pooled_as_images(x, w, [&](const Tensor& image, const Window& of) {
@@ -139,8 +139,9 @@ Values max_pool(NodeCall& c) {
 Values average_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Window w = window_of(c, x);
-  const bool ceil = c.flag("ceil_mode", false), borders = c.flag("count_include_pad", false);
-  if (w.rank() <= 3 && plain(w) && !(ceil && borders))
+  const bool ceil = c.bool_attr("ceil_mode", false),
+             borders = c.bool_attr("count_include_pad", false);
+  if (w.rank() <= 3 && scalar_if_single(w) && !(ceil && borders))
     return {pooled_as_images(x, w, [&](const Tensor& image, const Window& of) {
       return ops::avg_pool2d(image, of.kernel, of.stride, of.borders(), ceil, !borders);
     })};
@@ -161,15 +162,15 @@ Values average_pool(NodeCall& c) {
     }
   Tensor counts = ops::sum(windows(ones, counted, ceil, 0), place_axes(w), x.dtype());
   for (int64_t axis = 2; axis < counts.ndim(); ++axis)
-    counts = part(counts, axis, 0, total.dim(axis));
+    counts = slice_axis(counts, axis, 0, total.dim(axis));
   return {total / counts};
 }
 
 Values lp_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Window w = window_of(c, x);
-  const double p = c.real("p", 2);
-  const Tensor all = windows(ops::abs(x), w, c.flag("ceil_mode", false), 0);
+  const double p = c.float_attr("p", 2);
+  const Tensor all = windows(ops::abs(x), w, c.bool_attr("ceil_mode", false), 0);
   const Tensor powers = ops::pow(all, Tensor::number(p));
   return {ops::pow(ops::sum(powers, place_axes(w), x.dtype()), Tensor::number(1 / p))};
 }
@@ -187,7 +188,7 @@ Values global_max_pool(NodeCall& c) {
 }
 Values global_lp_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const double p = c.real("p", 2);
+  const double p = c.float_attr("p", 2);
   const Tensor total =
       ops::sum(ops::pow(ops::abs(x), Tensor::number(p)), spatial_axes(x), x.dtype(), true);
   return {ops::pow(total, Tensor::number(1 / p))};
@@ -206,8 +207,8 @@ Values max_unpool(NodeCall& c) {
   Tensor out = ops::reshape(
       ops::scatter_along(zeros, ops::reshape(places, Shape{-1}), ops::reshape(x, Shape{-1}), 0),
       shape);
-  if (!c.has(2)) return {out};
-  const Shape wanted = c.known_dims(2);
+  if (!c.has_input(2)) return {out};
+  const Shape wanted = c.dims_operand(2);
   c.check(wanted.size() == shape.size(), "output_shape has ", wanted.size(), " sizes");
   for (size_t i = 0; i < shape.size(); ++i) {
     const Dim missing = wanted[i] - shape[i];

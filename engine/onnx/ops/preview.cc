@@ -23,14 +23,14 @@ Values flex_attention(NodeCall& c) {
     v = repeated(v);
   }
   const double scale = c.has_attribute("scale")
-                           ? c.real("scale", 1)
-                           : 1 / std::sqrt(static_cast<double>(known_size(q, 3)));
+                           ? c.float_attr("scale", 1)
+                           : 1 / std::sqrt(static_cast<double>(constant_dim(q, 3)));
   const double root = std::sqrt(scale);
   const DType work =
-      c.dtype("softmax_precision", q.dtype() == DType::kF64 ? DType::kF64 : DType::kF32);
+      c.dtype_attr("softmax_precision", q.dtype() == DType::kF64 ? DType::kF64 : DType::kF32);
   const auto modified = [&](const char* graph, const Tensor& x) {
     if (!c.has_attribute(graph)) return x;
-    return ops::cast(c.evaluator().run(c.graph(graph), {x}, c.scope()).at(0).tensor(), work);
+    return ops::cast(c.evaluator().run(c.graph_attr(graph), {x}, c.scope()).at(0).tensor(), work);
   };
   const Tensor scores = ops::matmul(q * root, k * root, false, true);
   Tensor weights = modified("score_mod", ops::cast(scores, work));

@@ -9,12 +9,12 @@
 
 namespace paddle::onnx {
 
-bool is_one(const Tensor& v) {
+bool is_single_element(const Tensor& v) {
   return v.ndim() == 0 || (v.ndim() == 1 && v.dim(0).equals(1).value_or(false));
 }
 
-Tensor plain(const Tensor& v) {
-  return v && v.ndim() == 1 && is_one(v) ? ops::reshape(v, Shape()) : v;
+Tensor scalar_if_single(const Tensor& v) {
+  return v && v.ndim() == 1 && is_single_element(v) ? ops::reshape(v, Shape()) : v;
 }
 
 namespace {
@@ -43,7 +43,9 @@ Tensor finished(const Tensor& sums, const Tensor& scale, const Tensor& out_scale
                 const Tensor& out_zero) {
   if (!scale) return sums;
   const Tensor y = ops::cast(sums, DType::kF32) * scale;
-  return out_scale ? ops::quantize(y, plain(out_scale), plain(out_zero), out_zero.dtype()) : y;
+  return out_scale ? ops::quantize(y, scalar_if_single(out_scale), scalar_if_single(out_zero),
+                                   out_zero.dtype())
+                   : y;
 }
 
 DType result_type(const Tensor& scale, const Tensor& out_scale, const Tensor& out_zero) {
@@ -52,22 +54,23 @@ DType result_type(const Tensor& scale, const Tensor& out_scale, const Tensor& ou
 
 }  // namespace
 
-Tensors known_matrix(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
-  if (a.ndim() < 2 || b.ndim() != 2 || (a_zero && !is_one(a_zero))) return {};
+Tensors int8_weights(const Tensor& a, const Tensor& a_zero, const Tensor& b, const Tensor& b_zero) {
+  if (a.ndim() < 2 || b.ndim() != 2 || (a_zero && !is_single_element(a_zero))) return {};
   return known_weights(a, b, b_zero, 1);
 }
 
-Tensor product_of(const Tensor& x, const Tensors& weights, const Tensor& zero, const Tensor& scale,
-                  const Tensor& bias, const Tensor& out_scale, const Tensor& out_zero) {
+Tensor quantized_matmul(const Tensor& x, const Tensors& weights, const Tensor& zero,
+                        const Tensor& scale, const Tensor& bias, const Tensor& out_scale,
+                        const Tensor& out_zero) {
   const auto product = [&](const Tensor& w, const Tensor& b, const Tensor& s, const Tensor& os,
                            const Tensor& oz) {
-    return ops::quantized_linear(x, w, plain(zero), plain(s), b, {}, {}, {}, {}, {}, plain(os),
-                                 plain(oz), DType::kU8, std::nullopt, std::nullopt,
-                                 result_type(s, os, oz));
+    return ops::quantized_linear(x, w, scalar_if_single(zero), scalar_if_single(s), b, {}, {}, {},
+                                 {}, {}, scalar_if_single(os), scalar_if_single(oz), DType::kU8,
+                                 std::nullopt, std::nullopt, result_type(s, os, oz));
   };
   if (weights.size() == 1) return product(weights[0], bias, scale, out_scale, out_zero);
   const Tensor sums = product(weights[0], bias, {}, {}, {}) + product(weights[1], {}, {}, {}, {});
-  return finished(sums, plain(scale), out_scale, out_zero);
+  return finished(sums, scalar_if_single(scale), out_scale, out_zero);
 }
 
 namespace {
@@ -76,27 +79,27 @@ namespace {
 /// per block of places.
 Tensor fitted(const NodeCall& c, const Tensor& v, const Tensor& x) {
   if (v.ndim() == 0) return v;
-  const int64_t block = c.integer("block_size", 0);
+  const int64_t block = c.int_attr("block_size", 0);
   if (block == 0 && v.ndim() == 1) {
     if (v.dim(0).equals(1).value_or(false)) return ops::reshape(v, Shape());
     Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
-    shape[static_cast<size_t>(c.axis(c.integer("axis", 1), x.ndim()))] = v.dim(0);
+    shape[static_cast<size_t>(c.axis(c.int_attr("axis", 1), x.ndim()))] = v.dim(0);
     return ops::reshape(v, shape);
   }
   c.check(block > 0 && v.ndim() == x.ndim(), "scales of rank ", v.ndim(), " need a block_size");
-  const int64_t axis = c.axis(c.integer("axis", 1), x.ndim()), size = known_size(x, axis);
+  const int64_t axis = c.axis(c.int_attr("axis", 1), x.ndim()), size = constant_dim(x, axis);
   std::vector<int64_t> places;
   for (int64_t i = 0; i < size; ++i) places.push_back(i / block);
-  return ops::index_select(v, integer_vector(places), axis);
+  return ops::index_select(v, int_vector(places), axis);
 }
 
 /// round(x / scale) + zero, held within the type. Shapes must fit.
 Tensor quantized(const NodeCall& c, const Tensor& x, const Tensor& scale, const Tensor& zero,
                  DType to) {
   const Tensor ratio = x / scale;
-  if (is_float(to)) return convert(ratio, to, c.flag("saturate", true), "up");
+  if (is_float(to)) return convert(ratio, to, c.bool_attr("saturate", true), "up");
   c.check(is_integer(to), "values are not quantised to ", text(to));
-  const auto [low, high] = range_of(to);
+  const auto [low, high] = integer_range(to);
   Tensor steps = ops::round(ops::cast(ratio, DType::kF32));
   if (zero) steps = steps + ops::cast(zero, DType::kF32);
   return ops::cast(ops::clip(steps, low, high), to);
@@ -108,12 +111,12 @@ bool is_step_type(DType dtype) { return is_plain(dtype) && info(dtype).bits <= 1
 
 Values quantize_linear(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const DType to = c.dtype("output_dtype", c.has(2) ? c.tensor(2).dtype() : DType::kU8);
+  const DType to = c.dtype_attr("output_dtype", c.has_input(2) ? c.tensor(2).dtype() : DType::kU8);
   // The division is in the scale's type unless the node says otherwise.
-  const DType work = c.dtype("precision", c.tensor(1).dtype());
+  const DType work = c.dtype_attr("precision", c.tensor(1).dtype());
   const Tensor scale = fitted(c, ops::cast(c.tensor(1), work), x);
   Tensor zero;
-  if (c.has(2) && is_integer(to)) zero = fitted(c, ops::cast(c.tensor(2), DType::kF32), x);
+  if (c.has_input(2) && is_integer(to)) zero = fitted(c, ops::cast(c.tensor(2), DType::kF32), x);
   if (work == DType::kF32 && is_step_type(to))
     return {ops::quantize(ops::cast(x, work), scale, zero ? zero : scalar(0, DType::kF32), to)};
   return {quantized(c, ops::cast(x, work), scale, zero, to)};
@@ -121,14 +124,14 @@ Values quantize_linear(NodeCall& c) {
 
 Values dequantize_linear(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const DType to = c.dtype("output_dtype", c.tensor(1).dtype());
+  const DType to = c.dtype_attr("output_dtype", c.tensor(1).dtype());
   if (to == DType::kF32 && c.tensor(1).dtype() == DType::kF32 && is_plain(x.dtype())) {
     const Tensor zero =
-        c.has(2) ? fitted(c, ops::cast(c.tensor(2), DType::kF32), x) : scalar(0, DType::kF32);
+        c.has_input(2) ? fitted(c, ops::cast(c.tensor(2), DType::kF32), x) : scalar(0, DType::kF32);
     return {ops::dequantize(x, fitted(c, c.tensor(1), x), zero)};
   }
   Tensor wide = ops::cast(x, DType::kF32);
-  if (c.has(2)) wide = wide - fitted(c, ops::cast(c.tensor(2), DType::kF32), x);
+  if (c.has_input(2)) wide = wide - fitted(c, ops::cast(c.tensor(2), DType::kF32), x);
   const Tensor scale = ops::cast(c.tensor(1), DType::kF32);
   return {ops::cast(wide * fitted(c, scale, x), to)};
 }
@@ -152,24 +155,25 @@ Tensor centred(const Tensor& x, const Tensor& zero, DType work) {
 /// float32 holds sums of up to 2^24; larger ones need float64.
 DType work_type(int64_t terms) { return terms <= 256 ? DType::kF32 : DType::kF64; }
 
-/// The product of two values in bytes on integers, as product_of; undefined for others.
+/// The product of two values in bytes on integers, as quantized_matmul; undefined for others.
 Tensor product_of_values(const Tensor& a, const Tensor& a_zero, const Tensor& b,
                          const Tensor& b_zero, const Tensor& scale = {},
                          const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
   for (const Tensor& t : {a, b})
     if (t.ndim() < 2 || (t.dtype() != DType::kU8 && t.dtype() != DType::kI8)) return {};
   for (const Tensor& zero : {a_zero, b_zero})
-    if (zero && !is_one(zero)) return {};
-  return ops::quantized_matmul(a, b, plain(a_zero), scale, {}, {}, {}, {}, {}, {}, out_scale,
-                               plain(out_zero), plain(b_zero), false, false, DType::kU8,
-                               std::nullopt, std::nullopt, result_type(scale, out_scale, out_zero));
+    if (zero && !is_single_element(zero)) return {};
+  return ops::quantized_matmul(a, b, scalar_if_single(a_zero), scale, {}, {}, {}, {}, {}, {},
+                               out_scale, scalar_if_single(out_zero), scalar_if_single(b_zero),
+                               false, false, DType::kU8, std::nullopt, std::nullopt,
+                               result_type(scale, out_scale, out_zero));
 }
 
 Values matmul_integer(NodeCall& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(1);
-  const Tensor a_zero = c.tensor_or_none(2), b_zero = c.tensor_or_none(3);
-  if (const Tensors w = known_matrix(a, a_zero, b, b_zero); !w.empty())
-    return {product_of(a, w, a_zero)};
+  const Tensor a_zero = c.optional_tensor(2), b_zero = c.optional_tensor(3);
+  if (const Tensors w = int8_weights(a, a_zero, b, b_zero); !w.empty())
+    return {quantized_matmul(a, w, a_zero)};
   if (const Tensor y = product_of_values(a, a_zero, b, b_zero)) return {y};
   const Dim& terms = a.dim(-1);
   const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
@@ -180,14 +184,17 @@ Values matmul_integer(NodeCall& c) {
 Values qlinear_matmul(NodeCall& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(3);
   const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
-  if (is_one(c.tensor(1)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
-    if (const Tensors w = known_matrix(a, c.tensor(2), b, c.tensor(5)); !w.empty())
-      return {
-          product_of(a, w, c.tensor(2), plain(f32(1)) * plain(f32(4)), {}, f32(6), c.tensor(7))};
-  if (is_one(c.tensor(1)) && is_one(c.tensor(4)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
-    if (const Tensor y =
-            product_of_values(a, c.tensor(2), b, c.tensor(5), plain(f32(1)) * plain(f32(4)),
-                              plain(f32(6)), c.tensor(7)))
+  if (is_single_element(c.tensor(1)) && is_single_element(c.tensor(6)) &&
+      is_single_element(c.tensor(7)))
+    if (const Tensors w = int8_weights(a, c.tensor(2), b, c.tensor(5)); !w.empty())
+      return {quantized_matmul(a, w, c.tensor(2),
+                               scalar_if_single(f32(1)) * scalar_if_single(f32(4)), {}, f32(6),
+                               c.tensor(7))};
+  if (is_single_element(c.tensor(1)) && is_single_element(c.tensor(4)) &&
+      is_single_element(c.tensor(6)) && is_single_element(c.tensor(7)))
+    if (const Tensor y = product_of_values(a, c.tensor(2), b, c.tensor(5),
+                                           scalar_if_single(f32(1)) * scalar_if_single(f32(4)),
+                                           scalar_if_single(f32(6)), c.tensor(7)))
       return {y};
   const Dim& terms = a.dim(-1);
   const DType work = terms.is_constant() ? work_type(terms.value()) : DType::kF64;
@@ -200,7 +207,7 @@ Values qlinear_matmul(NodeCall& c) {
 
 /// A value per output channel for [batch, channels, ...].
 Tensor per_output(const Tensor& v, int64_t rank) {
-  if (is_one(v)) return ops::reshape(v, Shape());
+  if (is_single_element(v)) return ops::reshape(v, Shape());
   if (rank < 2) fail(ErrorCode::kModel, "the input has rank ", rank, " and so no channels");
   Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[1] = v.dim(0);
@@ -208,7 +215,7 @@ Tensor per_output(const Tensor& v, int64_t rank) {
 }
 /// The same for the weight, whose output channels are the axis 0.
 Tensor per_filter(const Tensor& v, int64_t rank) {
-  if (is_one(v)) return ops::reshape(v, Shape());
+  if (is_single_element(v)) return ops::reshape(v, Shape());
   if (rank < 1) fail(ErrorCode::kModel, "the weight has no axes");
   Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[0] = v.dim(0);
@@ -216,7 +223,7 @@ Tensor per_filter(const Tensor& v, int64_t rank) {
 }
 
 DType conv_work(const Tensor& weight) {
-  const Dims shape = known_shape(weight);
+  const Dims shape = constant_shape(weight);
   int64_t terms = 1;
   for (size_t i = 1; i < shape.size(); ++i) terms *= shape[i];
   return work_type(terms);
@@ -230,11 +237,12 @@ Tensor of_height_one(const Tensor& weights) {
   return Tensor(filters);
 }
 
-/// A convolution of images, volumes, or lines as images of height 1, on integers; see product_of.
+/// A convolution of images, volumes, or lines as images of height 1, on integers; see
+/// quantized_matmul.
 Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights,
                       const Tensor& zero, const Tensor& bias = {}, const Tensor& scale = {},
                       const Tensor& out_scale = {}, const Tensor& out_zero = {}) {
-  Window window = convolution_window(c, x, weights[0]);
+  Window window = conv_window(c, x, weights[0]);
   const bool line = window.rank() == 1;
   if (line) {
     window.kernel.insert(window.kernel.begin(), 1);
@@ -246,10 +254,11 @@ Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights
   const auto convolution = [&](const Tensor& w, const Tensor& b, const Tensor& s, const Tensor& os,
                                const Tensor& oz) {
     const Tensor y = ops::quantized_conv(
-        line ? ops::unsqueeze(x, {2}) : x, line ? of_height_one(w) : w, plain(zero), plain(s), b,
-        {}, {}, {}, {}, {}, plain(os), plain(oz), window.stride, window.borders(), window.dilation,
-        c.integer("group", 1), window.rank() == 3 ? "NCDHW" : "NCHW", DType::kU8, std::nullopt,
-        std::nullopt, result_type(s, os, oz));
+        line ? ops::unsqueeze(x, {2}) : x, line ? of_height_one(w) : w, scalar_if_single(zero),
+        scalar_if_single(s), b, {}, {}, {}, {}, {}, scalar_if_single(os), scalar_if_single(oz),
+        window.stride, window.borders(), window.dilation, c.int_attr("group", 1),
+        window.rank() == 3 ? "NCDHW" : "NCHW", DType::kU8, std::nullopt, std::nullopt,
+        result_type(s, os, oz));
     return line ? ops::squeeze(y, std::vector<int64_t>{2}) : y;
   };
   if (weights.size() == 1) return convolution(weights[0], bias, scale, out_scale, out_zero);
@@ -261,13 +270,13 @@ Tensor convolution_of(const NodeCall& c, const Tensor& x, const Tensors& weights
 /// The weights of a convolution of lines, images or volumes in bytes, in parts; none for others.
 Tensors known_filters(const Tensor& x, const Tensor& x_zero, const Tensor& w, const Tensor& zero) {
   const bool known_rank = x.ndim() == w.ndim() && w.ndim() >= 3 && w.ndim() <= 5;
-  if (!known_rank || (x_zero && !is_one(x_zero))) return {};
+  if (!known_rank || (x_zero && !is_single_element(x_zero))) return {};
   return known_weights(x, w, zero, 0);
 }
 
 Values conv_integer(NodeCall& c) {
   const Tensor &x = c.tensor(0), &w = c.tensor(1);
-  const Tensor x_zero = c.tensor_or_none(2), w_zero = c.tensor_or_none(3);
+  const Tensor x_zero = c.optional_tensor(2), w_zero = c.optional_tensor(3);
   if (const Tensors filters = known_filters(x, x_zero, w, w_zero); !filters.empty())
     return {convolution_of(c, x, filters, x_zero)};
   const DType work = conv_work(w);
@@ -278,12 +287,14 @@ Values conv_integer(NodeCall& c) {
 Values qlinear_conv(NodeCall& c) {
   const Tensor &x = c.tensor(0), &w = c.tensor(3);
   const auto f32 = [&](size_t i) { return ops::cast(c.tensor(i), DType::kF32); };
-  if (is_one(c.tensor(1)) && is_one(c.tensor(6)) && is_one(c.tensor(7)))
+  if (is_single_element(c.tensor(1)) && is_single_element(c.tensor(6)) &&
+      is_single_element(c.tensor(7)))
     if (const Tensors filters = known_filters(x, c.tensor(2), w, c.tensor(5)); !filters.empty())
-      return {convolution_of(c, x, filters, c.tensor(2), c.tensor_or_none(8),
-                             plain(f32(1)) * plain(f32(4)), f32(6), c.tensor(7))};
+      return {convolution_of(c, x, filters, c.tensor(2), c.optional_tensor(8),
+                             scalar_if_single(f32(1)) * scalar_if_single(f32(4)), f32(6),
+                             c.tensor(7))};
   const DType work = conv_work(w);
-  const Tensor bias = c.has(8) ? ops::cast(c.tensor(8), work) : Tensor();
+  const Tensor bias = c.has_input(8) ? ops::cast(c.tensor(8), work) : Tensor();
   const Tensor sums = convolve(c, centred(x, c.tensor(2), work),
                                centred(w, per_filter(c.tensor(5), w.ndim()), work), bias);
   const Tensor y = ops::cast(sums, DType::kF32) * (f32(1) * per_output(f32(4), sums.ndim()));

@@ -34,7 +34,7 @@ struct Activation {
 };
 
 Tensor row(const Tensor& t, int64_t i) {
-  return ops::squeeze(part(t, 0, i, i + 1), std::vector<int64_t>{0});
+  return ops::squeeze(slice_axis(t, 0, i, i + 1), std::vector<int64_t>{0});
 }
 
 /// What the hidden state of each step looks up for the next one (additive attention, Bahdanau et
@@ -61,14 +61,15 @@ struct Memory {
     const Tensor& given = c.tensor(11);
     c.check(given.ndim() == 3, "the memory must be [batch, places, depth], not ", given.type());
     const Dim places = given.dim(1);
-    const Tensor ends = c.has(12) ? ops::cast(c.tensor(12), DType::kI64)
-                                  : ops::expand(dim_value(places, DType::kI64), {given.dim(0)});
-    m.inside = ops::less_than(ops::unsqueeze(count_up(places), {0}), ops::unsqueeze(ends, {1}));
+    const Tensor ends = c.has_input(12)
+                            ? ops::cast(c.tensor(12), DType::kI64)
+                            : ops::expand(dim_value(places, DType::kI64), {given.dim(0)});
+    m.inside = ops::less_than(ops::unsqueeze(iota(places), {0}), ops::unsqueeze(ends, {1}));
     m.values = ops::where(ops::unsqueeze(m.inside, {2}), given, scalar(0, given.dtype()));
     m.keys = ops::matmul(m.values, row(c.tensor(9), side));
     m.query = row(c.tensor(8), side);
     m.score = row(c.tensor(10), side);
-    if (c.has(13)) m.layer = row(c.tensor(13), side);
+    if (c.has_input(13)) m.layer = row(c.tensor(13), side);
     return m;
   }
   Dim width() const { return layer ? layer.dim(1) : values.dim(2); }  ///< of what it gives
@@ -102,7 +103,7 @@ struct Direction {
 int64_t gates_of(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
 
 std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t directions,
-                                       int64_t direction, bool& plain) {
+                                       int64_t direction, bool& scalar_if_single) {
   struct Parameters {
     double alpha;
     std::optional<double> beta;  ///< none: it has only the one
@@ -114,9 +115,9 @@ std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t dir
   std::vector<std::string> usual = {"sigmoid", "tanh", "tanh"};
   if (cell == Cell::kGru) usual = {"sigmoid", "tanh"};
   if (cell == Cell::kRnn) usual = {"tanh"};
-  std::vector<std::string> names = c.words("activations");
-  const auto alphas = c.reals("activation_alpha"), betas = c.reals("activation_beta");
-  plain = names.empty();
+  std::vector<std::string> names = c.strings_attr("activations");
+  const auto alphas = c.floats_attr("activation_alpha"), betas = c.floats_attr("activation_beta");
+  scalar_if_single = names.empty();
   if (names.empty())
     for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
   c.check(names.size() == usual.size() * static_cast<size_t>(directions), "there are ",
@@ -140,7 +141,7 @@ std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t dir
 /// Rows of gates in another order.
 Tensor reordered(const Tensor& t, const Dim& hidden, const std::vector<int64_t>& order) {
   Tensors parts;
-  for (const int64_t g : order) parts.push_back(part(t, 0, hidden * g, hidden * (g + 1)));
+  for (const int64_t g : order) parts.push_back(slice_axis(t, 0, hidden * g, hidden * (g + 1)));
   return parts.size() == 1 ? parts[0] : ops::concat(parts, 0);
 }
 
@@ -156,9 +157,9 @@ Steps scanned(const Direction& d, const Tensor& given, const Dim& hidden) {
   if (d.lengths) {
     const DType i64 = DType::kI64;
     lengths = ops::minimum(ops::cast(d.lengths, i64), dim_value(steps, i64));
-    const Tensor at = count_up(steps);
+    const Tensor at = iota(steps);
     inside = ops::less_than(ops::unsqueeze(at, {1, 2}), ops::unsqueeze(lengths, {0, 2}));
-    if (d.reverse) x = reversed_steps(x, lengths);
+    if (d.reverse) x = reverse_sequences(x, lengths);
   }
   std::vector<int64_t> order = {0};
   if (d.cell == Cell::kLstm) order = {0, 2, 3, 1};
@@ -182,12 +183,12 @@ Steps scanned(const Direction& d, const Tensor& given, const Dim& hidden) {
                           hidden_bias, d.h, d.c ? d.c : d.h, cell, d.reverse && !lengths);
   Steps result{ops::transpose(out[0], {1, 0, 2}), out[1], out[2]};
   if (!lengths) return result;
-  const Tensor zero = integer_scalar(0), first = ops::maximum(lengths - integer_scalar(1), zero);
-  const Tensor row = first + count_up(batch) * dim_value(steps, DType::kI64);
+  const Tensor zero = int_scalar(0), first = ops::maximum(lengths - int_scalar(1), zero);
+  const Tensor row = first + iota(batch) * dim_value(steps, DType::kI64);
   const Tensor last = ops::index_select(ops::reshape(out[0], {batch * steps, hidden}), row, 0);
   result.h = ops::where(ops::unsqueeze(ops::greater_than(lengths, zero), {1}), last, d.h);
   result.all = ops::where(inside, result.all, scalar(0, x.dtype()));
-  if (d.reverse) result.all = reversed_steps(result.all, lengths);
+  if (d.reverse) result.all = reverse_sequences(result.all, lengths);
   return result;
 }
 
@@ -199,19 +200,21 @@ Tensor clipped(const Direction& d, const Tensor& x) {
 std::pair<Tensor, Tensor> step(const Direction& d, const Tensor& input, const Tensor& h,
                                const Tensor& c, const Dim& hidden) {
   const auto gate = [&](const Tensor& t, int64_t g) {
-    return part(t, -1, hidden * g, hidden * (g + 1));
+    return slice_axis(t, -1, hidden * g, hidden * (g + 1));
   };
-  const auto peep = [&](int64_t g) { return part(d.peephole, 0, hidden * g, hidden * (g + 1)); };
+  const auto peep = [&](int64_t g) {
+    return slice_axis(d.peephole, 0, hidden * g, hidden * (g + 1));
+  };
   const Activation& f = d.activations[0];
   if (d.cell == Cell::kRnn)
     return {f(clipped(d, input + ops::matmul(h, d.r, false, true) + d.rb)), c};
   const Activation& g = d.activations[1];
   if (d.cell == Cell::kGru) {
-    const Tensor share =
-        ops::matmul(h, part(d.r, 0, 0, hidden * 2), false, true) + part(d.rb, 0, 0, hidden * 2);
+    const Tensor share = ops::matmul(h, slice_axis(d.r, 0, 0, hidden * 2), false, true) +
+                         slice_axis(d.rb, 0, 0, hidden * 2);
     const Tensor z = f(clipped(d, gate(input, 0) + gate(share, 0)));
     const Tensor r = f(clipped(d, gate(input, 1) + gate(share, 1)));
-    const Tensor weight = part(d.r, 0, hidden * 2, hidden * 3), bias = gate(d.rb, 2);
+    const Tensor weight = slice_axis(d.r, 0, hidden * 2, hidden * 3), bias = gate(d.rb, 2);
     const Tensor moved = d.linear_before_reset ? r * (ops::matmul(h, weight, false, true) + bias)
                                                : ops::matmul(r * h, weight, false, true) + bias;
     const Tensor n = g(clipped(d, gate(input, 2) + moved));
@@ -232,14 +235,14 @@ std::pair<Tensor, Tensor> step(const Direction& d, const Tensor& input, const Te
 }
 
 Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
-  const int64_t steps = known_size(x, 0);
+  const int64_t steps = constant_dim(x, 0);
   if (steps > 4096) fail(ErrorCode::kModel, "there are too many steps to unroll: ", steps);
   const Dim own = x.dim(2);
   const auto met = [&](const Tensor& t) {
     return d.form == Form::kBytes ? rounded_to_bytes(t) : t;
   };
-  const Tensor inputs = ops::matmul(met(x), part(d.w, 1, 0, own), false, true) + d.wb;
-  const Tensor weight = d.memory ? part(d.w, 1, own, d.w.dim(1)) : Tensor();
+  const Tensor inputs = ops::matmul(met(x), slice_axis(d.w, 1, 0, own), false, true) + d.wb;
+  const Tensor weight = d.memory ? slice_axis(d.w, 1, own, d.w.dim(1)) : Tensor();
   Tensors out(static_cast<size_t>(steps));
   Tensor h = d.h, c = d.c, attended;
   for (int64_t k = 0; k < steps; ++k) {
@@ -251,7 +254,7 @@ Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
     Tensor shown = new_h;
     if (d.lengths) {  // beyond its length a sequence stays as it is and shows zeros
       const Tensor inside =
-          ops::unsqueeze(ops::greater_than(d.lengths, integer_scalar(t, d.lengths.dtype())), {1});
+          ops::unsqueeze(ops::greater_than(d.lengths, int_scalar(t, d.lengths.dtype())), {1});
       shown = ops::where(inside, new_h, scalar(0, new_h.dtype()));
       new_h = ops::where(inside, new_h, h);
       if (c) new_c = ops::where(inside, new_c, c);
@@ -274,12 +277,12 @@ Tensor first_state(const NodeCall& call, const Tensor& all, int64_t side, const 
                  all.dim(2).equals(hidden).value_or(true),
              "the size of a first state does not fit: it is ", all.type(), ", the batch ", batch,
              ", the hidden size ", hidden);
-  return ops::reshape(part(all, 0, side, side + 1), {batch, hidden});
+  return ops::reshape(slice_axis(all, 0, side, side + 1), {batch, hidden});
 }
 
 template <Cell kCell, Form form = Form::kPlain>
 Values recurrent(NodeCall& call) {
-  const bool batch_first = call.integer("layout", 0) == 1;
+  const bool batch_first = call.int_attr("layout", 0) == 1;
   Tensor x = call.tensor(0);
   const DType dtype = x.dtype();
   const bool narrow = dtype == DType::kF16 || dtype == DType::kBF16;
@@ -287,7 +290,7 @@ Values recurrent(NodeCall& call) {
   x = wide(x);
   if (batch_first) x = ops::transpose(x, {1, 0, 2});
   const Dim batch = x.dim(1);
-  const std::string word = call.word("direction", "forward");
+  const std::string word = call.string_attr("direction", "forward");
   const int64_t directions = word == "bidirectional" ? 2 : 1;
   const Tensor w = wide(call.tensor(1)), r = wide(call.tensor(2));
   const Dim hidden = r.dim(2);
@@ -300,19 +303,19 @@ Values recurrent(NodeCall& call) {
     d.cell = kCell;
     d.form = form;
     d.reverse = side == 1 || word == "reverse";
-    d.linear_before_reset = call.flag("linear_before_reset", false);
-    d.coupled = call.flag("input_forget", false);
-    d.clip = call.real("clip", 0);
+    d.linear_before_reset = call.bool_attr("linear_before_reset", false);
+    d.coupled = call.bool_attr("input_forget", false);
+    d.clip = call.float_attr("clip", 0);
     bool usual = true;
     d.activations = activations_of(call, kCell, directions, side, usual);
     d.w = row(w, side);
     d.r = row(r, side);
-    const Tensor bias = call.has(3) ? row(wide(call.tensor(3)), side)
-                                    : ops::full({hidden * (2 * gates)}, 0.0, x.dtype());
-    d.wb = part(bias, 0, 0, hidden * gates);
-    d.rb = part(bias, 0, hidden * gates, hidden * (2 * gates));
+    const Tensor bias = call.has_input(3) ? row(wide(call.tensor(3)), side)
+                                          : ops::full({hidden * (2 * gates)}, 0.0, x.dtype());
+    d.wb = slice_axis(bias, 0, 0, hidden * gates);
+    d.rb = slice_axis(bias, 0, hidden * gates, hidden * (2 * gates));
     const auto state = [&](size_t i) {
-      if (!call.has(i)) return ops::full({batch, hidden}, 0.0, x.dtype());
+      if (!call.has_input(i)) return ops::full({batch, hidden}, 0.0, x.dtype());
       const Tensor all = wide(call.tensor(i));
       return first_state(call, batch_first ? ops::transpose(all, {1, 0, 2}) : all, side, batch,
                          hidden);
@@ -320,9 +323,9 @@ Values recurrent(NodeCall& call) {
     d.h = state(5);
     if (kCell == Cell::kLstm) {
       d.c = state(6);
-      if (call.has(7)) d.peephole = row(wide(call.tensor(7)), side);
+      if (call.has_input(7)) d.peephole = row(wide(call.tensor(7)), side);
     }
-    d.lengths = call.tensor_or_none(4);
+    d.lengths = call.optional_tensor(4);
     if (form == Form::kAttends) d.memory = Memory::of(call, side);
     call.check(d.w.dim(1).equals(x.dim(2) + (d.memory ? d.memory->width() : 0)).value_or(true),
                "a weight ", w.type(), " does not fit inputs ", x.type());
@@ -354,8 +357,8 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-Values lstm_of_bytes_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kBytes>(c); }
-Values attention_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kAttends>(c); }
+Values dynamic_quantize_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kBytes>(c); }
+Values attn_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kAttends>(c); }
 
 OperatorTable recurrent_operators() { return kOperators; }
 

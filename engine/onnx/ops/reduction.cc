@@ -17,7 +17,7 @@ using Reduce = Tensor (*)(const Tensor& x, const Axes& axes, bool keep);
 std::vector<int64_t> reduced_axes(const NodeCall& c, int64_t rank) {
   std::vector<int64_t> axes;
   if (const auto given = c.axes(1)) axes = *given;
-  if (axes.empty() && !c.flag("noop_with_empty_axes", false)) return first_axes(rank);
+  if (axes.empty() && !c.bool_attr("noop_with_empty_axes", false)) return leading_axes(rank);
   for (int64_t& a : axes) a = c.axis(a, rank);
   return axes;
 }
@@ -26,7 +26,7 @@ template <Reduce F>
 Values reduce(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const std::vector<int64_t> axes = reduced_axes(c, x.ndim());
-  if (!axes.empty()) return {F(x, axes, c.flag("keepdims", true))};
+  if (!axes.empty()) return {F(x, axes, c.bool_attr("keepdims", true))};
   // Over no axis, each element is a sum of one.
   Shape wide = x.shape();
   wide.push_back(1);
@@ -100,9 +100,9 @@ Tensor log_sum_exp(const Tensor& x, const Axes& axes, bool keep) {
 template <Tensor (*F)(const Tensor&, const std::optional<int64_t>&, bool, DType)>
 Values arg(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim());
-  const bool keep = c.flag("keepdims", true);
-  if (!c.flag("select_last_index", false)) return {F(x, axis, keep, DType::kI64)};
+  const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
+  const bool keep = c.bool_attr("keepdims", true);
+  if (!c.bool_attr("select_last_index", false)) return {F(x, axis, keep, DType::kI64)};
   const Tensor last = dim_value(x.dim(axis) - 1, DType::kI64);
   return {last - F(ops::flip(x, {axis}), axis, keep, DType::kI64)};
 }
@@ -111,15 +111,16 @@ Values arg(NodeCall& c) {
 template <Tensor (*F)(const Tensor&, const std::optional<int64_t>&, const std::optional<DType>&)>
 Values cumulative(NodeCall& c, double neutral) {
   Tensor x = c.tensor(0);
-  const int64_t axis = c.axis(c.known_integer(1), x.ndim());
-  const bool reverse = c.flag("reverse", false);
+  const int64_t axis = c.axis(c.constant_int(1), x.ndim());
+  const bool reverse = c.bool_attr("reverse", false);
   if (reverse) x = ops::flip(x, {axis});
   Tensor out = F(x, axis, x.dtype());
-  if (c.flag("exclusive", false)) {
+  if (c.bool_attr("exclusive", false)) {
     const Dim size = x.dim(axis);
     Shape one = x.shape();
     one[static_cast<size_t>(axis)] = 1;
-    out = ops::concat({ops::full(one, neutral, x.dtype()), part(out, axis, 0, size - 1)}, axis);
+    out =
+        ops::concat({ops::full(one, neutral, x.dtype()), slice_axis(out, axis, 0, size - 1)}, axis);
   }
   return {reverse ? ops::flip(out, {axis}) : out};
 }

@@ -173,7 +173,7 @@ class Utf8Scope {
 
 }  // namespace
 
-struct Pattern::Compiled {
+struct Regex::Compiled {
   regex_t regex;
   explicit Compiled(const std::string& pattern) {
     const bool any_case = pattern.starts_with("(?i)");
@@ -191,21 +191,20 @@ struct Pattern::Compiled {
   Compiled& operator=(const Compiled&) = delete;
 };
 
-Pattern::Pattern(const std::string& pattern)
-    : compiled_(std::make_shared<const Compiled>(pattern)) {}
+Regex::Regex(const std::string& pattern) : compiled_(std::make_shared<const Compiled>(pattern)) {}
 
-bool Pattern::matches(const std::string& s) const {
+bool Regex::matches(const std::string& s) const {
   const auto place = find(s, 0);
   return place && place->begin == 0 && place->end == s.size();
 }
 
-std::optional<Pattern::Place> Pattern::find(const std::string& s, size_t from) const {
+std::optional<Regex::Match> Regex::find(const std::string& s, size_t from) const {
   regmatch_t at[1];
   at[0].rm_so = static_cast<regoff_t>(from);
   at[0].rm_eo = static_cast<regoff_t>(s.size());
   const Utf8Scope characters;
   if (regexec(&compiled_->regex, s.data(), 1, at, REG_STARTEND) != 0) return std::nullopt;
-  return Place{static_cast<size_t>(at[0].rm_so), static_cast<size_t>(at[0].rm_eo)};
+  return Match{static_cast<size_t>(at[0].rm_so), static_cast<size_t>(at[0].rm_eo)};
 }
 
 }  // namespace paddle::onnx

@@ -8,18 +8,18 @@
 
 namespace paddle::onnx {
 
-class Pattern {
+class Regex {
  public:
   /// kModel if it cannot be read, or would be too long with its counts written out.
-  explicit Pattern(const std::string& pattern);
+  explicit Regex(const std::string& pattern);
   /// Whether the whole of `s` is what the pattern describes.
   bool matches(const std::string& s) const;
 
-  struct Place {
+  struct Match {
     size_t begin = 0, end = 0;
   };
   /// The first match from `from` on.
-  std::optional<Place> find(const std::string& s, size_t from) const;
+  std::optional<Match> find(const std::string& s, size_t from) const;
 
  private:
   struct Compiled;

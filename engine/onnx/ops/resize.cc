@@ -10,7 +10,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// A value per place of one axis, broadcast over the others.
+/// A value per place of one axis, broadcast numerator the others.
 Tensor along(const std::vector<double>& values, int64_t axis, int64_t rank, DType dtype) {
   Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[static_cast<size_t>(axis)] = static_cast<int64_t>(values.size());
@@ -20,13 +20,14 @@ Tensor along(const std::vector<double>& values, int64_t axis, int64_t rank, DTyp
 }
 
 /// x resampled along one axis.
-Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
+Tensor resized(const Tensor& x, const ResizeOptions& s, const AxisResize& a) {
   const int64_t last = a.from - 1;
   std::vector<double> outside(static_cast<size_t>(a.to), 0);
   std::vector<std::vector<int64_t>> places;
   std::vector<std::vector<double>> weights;
   for (int64_t at = 0; at < a.to; ++at) {
-    const double from = s.mode == "nearest" ? exact_source(s, a, at) : source(s, a, at);
+    const double from =
+        s.mode == "nearest" ? exact_source_coordinate(s, a, at) : source_coordinate(s, a, at);
     if (!(std::abs(from) < 0x1p40))
       fail(ErrorCode::kModel, "place ", at, " of axis ", a.axis, " looks at place ", from,
            " of the input");
@@ -38,7 +39,7 @@ Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
       base = nearest_index(s, from, a.scale);
     } else {
       base = static_cast<int64_t>(std::ceil(from)) - 1;
-      taps = taps_of(s, from - static_cast<double>(base), a.scale);
+      taps = filter_taps(s, from - static_cast<double>(base), a.scale);
     }
     double total = 0;
     for (size_t k = 0; k < taps.weights.size(); ++k) {
@@ -56,10 +57,10 @@ Tensor resized(const Tensor& x, const Sampling& s, const AxisResize& a) {
     if (s.exclude_outside && total != 0)
       for (size_t k = 0; k < taps.weights.size(); ++k) weights[k][static_cast<size_t>(at)] /= total;
   }
-  if (a.to == 0) return part(x, a.axis, 0, 0);
+  if (a.to == 0) return slice_axis(x, a.axis, 0, 0);
   Tensor out;
   for (size_t k = 0; k < places.size(); ++k) {
-    Tensor taken = ops::index_select(x, integer_vector(places[k]), a.axis);
+    Tensor taken = ops::index_select(x, int_vector(places[k]), a.axis);
     if (s.mode != "nearest") taken = taken * along(weights[k], a.axis, x.ndim(), x.dtype());
     out = out ? out + taken : taken;
   }
@@ -82,17 +83,18 @@ Dim scaled_dim(const Dim& size, double scale) {
     if (p == std::floor(p) && p < 0x1p20)
       return floor_divide(size * Dim(static_cast<int64_t>(p)), q);
   }
-  throw NeedsValue(ErrorCode::kModel, str("the size ", size, " must be known"));
+  throw DataDependentError(ErrorCode::kModel, str("the size ", size, " must be known"));
 }
 
-/// `exact_source` computed when the model runs, in float64; undefined for other coordinates.
-Tensor symbolic_source(const Sampling& s, const SymbolicResize& a) {
+/// `exact_source_coordinate` computed when the model runs, in float64; undefined for other
+/// coordinates.
+Tensor symbolic_source(const ResizeOptions& s, const SymbolicResize& a) {
   const DType f = DType::kF64;
-  const Tensor x = ops::cast(count_up(a.to), f), in = dim_value(a.from, f), to = dim_value(a.to, f),
+  const Tensor x = ops::cast(iota(a.to), f), in = dim_value(a.from, f), to = dim_value(a.to, f),
                one = scalar(1, f), two = scalar(2, f);
-  const Fraction exact = a.scale ? fraction_of(*a.scale) : Fraction{};
-  const Tensor p = a.scale ? scalar(exact.over, f) : to;
-  const Tensor q = a.scale ? scalar(exact.under, f) : in;
+  const Fraction exact = a.scale ? simplest_fraction(*a.scale) : Fraction{};
+  const Tensor p = a.scale ? scalar(exact.numerator, f) : to;
+  const Tensor q = a.scale ? scalar(exact.denominator, f) : in;
   if (s.coordinates == "asymmetric") return x * q / p;
   const Tensor half_pixel = ((x * two + one) * q - p) / (p * two);
   if (s.coordinates == "half_pixel") return half_pixel;
@@ -101,15 +103,15 @@ Tensor symbolic_source(const Sampling& s, const SymbolicResize& a) {
   if (s.coordinates != "align_corners") return {};
   // Of an axis that shrinks by a scale, the length is not rounded.
   const bool shrinks = a.scale && *a.scale < 1;
-  const Tensor over = shrinks ? x * (in - one) * q : x * (in - one);
-  const Tensor under = shrinks ? p * in - q : to - one;
-  return ops::where(ops::equal(under, scalar(0, f)), scalar(0, f), over / under);
+  const Tensor numerator = shrinks ? x * (in - one) * q : x * (in - one);
+  const Tensor denominator = shrinks ? p * in - q : to - one;
+  return ops::where(ops::equal(denominator, scalar(0, f)), scalar(0, f), numerator / denominator);
 }
 
 /// `resized` with places and weights computed when the model runs, in the types of there.
-Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
+Tensor resized(const Tensor& x, const ResizeOptions& s, const SymbolicResize& a) {
   const auto must_be_known = [&] {
-    throw NeedsValue(ErrorCode::kModel, str("the size ", a.from, " must be known"));
+    throw DataDependentError(ErrorCode::kModel, str("the size ", a.from, " must be known"));
   };
   if (s.antialias || s.exclude_outside || s.mode == "cubic") must_be_known();
   const auto taken = [&](const Tensor& place) {
@@ -130,7 +132,7 @@ Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
     fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
   }
   const DType f = DType::kF32;
-  const Tensor at = ops::cast(count_up(a.to), f);
+  const Tensor at = ops::cast(iota(a.to), f);
   const Tensor in = dim_value(a.from, f), one = scalar(1, f), half = scalar(0.5, f);
   const Tensor scale = a.scale ? scalar(*a.scale, f) : dim_value(a.to, f) / in;
   const Tensor out = a.scale && *a.scale < 1 ? in * scale : dim_value(a.to, f);
@@ -157,7 +159,8 @@ Tensor resized(const Tensor& x, const Sampling& s, const SymbolicResize& a) {
 }
 
 /// The same for axes of which at least one has symbols for sizes.
-Values resize_all(const Tensor& x, const Sampling& s, const std::vector<SymbolicResize>& axes) {
+Values resize_all(const Tensor& x, const ResizeOptions& s,
+                  const std::vector<SymbolicResize>& axes) {
   const auto apply = [&](const Tensor& wide) {
     Tensor y = wide;
     for (const SymbolicResize& a : axes) y = resized(y, s, a);
@@ -165,7 +168,7 @@ Values resize_all(const Tensor& x, const Sampling& s, const std::vector<Symbolic
   };
   if (s.mode == "nearest") return {apply(x)};
   const Tensor wide = is_float(x.dtype()) ? x : ops::cast(x, DType::kF32);
-  return {ops::cast(in_float32(wide, apply), x.dtype())};
+  return {ops::cast(compute_in_float32(wide, apply), x.dtype())};
 }
 
 /// x as whole numbers that an integer type of up to 16 bits holds: curves leave the range of what
@@ -173,18 +176,18 @@ Values resize_all(const Tensor& x, const Sampling& s, const std::vector<Symbolic
 Tensor rounded_into(const Tensor& x, DType to) {
   const Tensor whole = ops::round(x);
   if (info(to).bits > 16) return whole;
-  const auto [low, high] = range_of(to);
+  const auto [low, high] = integer_range(to);
   return ops::clip(whole, low, high);
 }
 
-Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResize>& axes) {
+Values resize_all(const Tensor& x, const ResizeOptions& s, const std::vector<AxisResize>& axes) {
   if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic")
     fail(ErrorCode::kModel, "unknown mode '", s.mode, "'");
   Tensor out = s.mode == "nearest" || is_float(x.dtype()) ? x : ops::cast(x, DType::kF32);
   const auto apply = [&](const Tensor& wide) {
     Tensor y = wide;
     for (const AxisResize& a : axes) {
-      if (a.to < 0 || a.to > most_places())
+      if (a.to < 0 || a.to > max_listed_indices())
         fail(ErrorCode::kModel, "the size ", a.to, " is impossible");
       if (a.from == 0) fail(ErrorCode::kModel, "an axis without elements cannot be resized");
       if (a.from == a.to && a.scale == 1 && s.coordinates != "tf_crop_and_resize") continue;
@@ -192,14 +195,14 @@ Values resize_all(const Tensor& x, const Sampling& s, const std::vector<AxisResi
     }
     return y;
   };
-  out = s.mode == "nearest" ? apply(out) : in_float32(out, apply);
+  out = s.mode == "nearest" ? apply(out) : compute_in_float32(out, apply);
   if (out.dtype() != x.dtype() && (s.mode == "cubic" || s.antialias))
     out = rounded_into(out, x.dtype());
   return {ops::cast(out, x.dtype())};
 }
 
 /// The scales of a node of an old opset, for all axes.
-Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& scales) {
+Values by_scales(const Tensor& x, const ResizeOptions& s, const std::vector<double>& scales) {
   if (static_cast<int64_t>(scales.size()) != x.ndim())
     fail(ErrorCode::kModel, scales.size(), " scales are given for ", x.ndim(), " axes");
   if (!is_constant(x.shape())) {
@@ -218,58 +221,58 @@ Values by_scales(const Tensor& x, const Sampling& s, const std::vector<double>& 
     a.scale = scales[static_cast<size_t>(i)];
     if (a.scale == 1) continue;
     if (!(a.scale > 0)) fail(ErrorCode::kModel, "the scale ", a.scale, " is not positive");
-    a.exact = fraction_of(a.scale);
-    a.from = known_size(x, i);
-    a.to = scaled(a.from, a.scale);
+    a.exact = simplest_fraction(a.scale);
+    a.from = constant_dim(x, i);
+    a.to = scaled_size(a.from, a.scale);
     axes.push_back(a);
   }
   return resize_all(x, s, axes);
 }
 
 std::vector<double> known_numbers(const NodeCall& c, size_t i) {
-  const Array a = c.known(i);
+  const Array a = c.constant_array(i);
   std::vector<double> out;
   for (int64_t k = 0; k < a.size(); ++k) out.push_back(a.number(k));
   return out;
 }
 
 Values upsample(NodeCall& c) {
-  const Sampling s{c.word("mode", "nearest"), "asymmetric", "floor"};
-  return by_scales(c.tensor(0), s, c.has(1) ? known_numbers(c, 1) : c.reals("scales"));
+  const ResizeOptions s{c.string_attr("mode", "nearest"), "asymmetric", "floor"};
+  return by_scales(c.tensor(0), s, c.has_input(1) ? known_numbers(c, 1) : c.floats_attr("scales"));
 }
 
 /// Places are rounded up along axes that shrink.
 Values resize_10(NodeCall& c) {
-  const Sampling s{c.word("mode", "nearest"), "asymmetric", "outward"};
+  const ResizeOptions s{c.string_attr("mode", "nearest"), "asymmetric", "outward"};
   return by_scales(c.tensor(0), s, known_numbers(c, 1));
 }
 
 Values resize(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  Sampling s;
-  s.mode = c.word("mode", "nearest");
-  s.coordinates = c.word("coordinate_transformation_mode", "half_pixel");
-  s.nearest = c.word("nearest_mode", "round_prefer_floor");
-  s.cubic = c.real("cubic_coeff_a", -0.75);
-  s.extrapolation = c.real("extrapolation_value", 0);
-  s.exclude_outside = c.flag("exclude_outside", false);
-  s.antialias = c.flag("antialias", false);
-  auto axes = c.integers("axes", first_axes(x.ndim()));
+  ResizeOptions s;
+  s.mode = c.string_attr("mode", "nearest");
+  s.coordinates = c.string_attr("coordinate_transformation_mode", "half_pixel");
+  s.nearest = c.string_attr("nearest_mode", "round_prefer_floor");
+  s.cubic = c.float_attr("cubic_coeff_a", -0.75);
+  s.extrapolation = c.float_attr("extrapolation_value", 0);
+  s.exclude_outside = c.bool_attr("exclude_outside", false);
+  s.antialias = c.bool_attr("antialias", false);
+  auto axes = c.ints_attr("axes", leading_axes(x.ndim()));
   for (int64_t& a : axes) a = c.axis(a, x.ndim());
   const size_t n = axes.size();
   const auto given = [&](size_t i) {
-    return c.has(i) &&
+    return c.has_input(i) &&
            !(c.value(i).shape().size() == 1 && c.value(i).shape()[0].equals(0).value_or(false));
   };
   std::vector<double> roi = given(1) ? known_numbers(c, 1) : std::vector<double>{};
   const std::vector<double> scales = given(2) ? known_numbers(c, 2) : std::vector<double>{};
-  const std::string policy = c.word("keep_aspect_ratio_policy", "stretch");
-  const Shape goals = given(3) ? c.known_dims(3) : Shape{};
+  const std::string policy = c.string_attr("keep_aspect_ratio_policy", "stretch");
+  const Shape goals = given(3) ? c.dims_operand(3) : Shape{};
   if (!is_constant(x.shape()) || !is_constant(goals)) {
     c.check((scales.size() == n) != (goals.size() == n), "scales or sizes for ", n,
             " axes are needed");
     if (policy != "stretch" || s.coordinates == "tf_crop_and_resize")
-      throw NeedsValue(ErrorCode::kModel, "the sizes must be known");
+      throw DataDependentError(ErrorCode::kModel, "the sizes must be known");
     std::vector<SymbolicResize> all;
     for (size_t i = 0; i < n; ++i) {
       const Dim& from = x.dim(axes[i]);
@@ -290,8 +293,8 @@ Values resize(NodeCall& c) {
   if (!sizes.empty() && policy != "stretch")
     for (size_t i = 0; i < n; ++i) {
       const Fraction exact = {static_cast<double>(sizes[i]),
-                              static_cast<double>(known_size(x, axes[i]))};
-      const double scale = exact.over / exact.under;
+                              static_cast<double>(constant_dim(x, axes[i]))};
+      const double scale = exact.numerator / exact.denominator;
       const bool better = policy == "not_larger" ? scale < common : scale > common;
       if (i == 0 || better) {
         common = scale;
@@ -310,14 +313,14 @@ Values resize(NodeCall& c) {
     if (!scales.empty() && scales[i] == 1 && !crop) continue;
     if (!sizes.empty() && common == 0 && x.dim(a.axis).equals(sizes[i]).value_or(false) && !crop)
       continue;
-    a.from = known_size(x, a.axis);
+    a.from = constant_dim(x, a.axis);
     const auto in = static_cast<double>(a.from);
     if (!scales.empty()) {
       a.scale = scales[i];
       c.check(a.scale > 0, "the scale ", a.scale, " is not positive");
       c.check(std::abs(in * a.scale) < 0x1p40, "the scale ", a.scale, " is too large");
-      a.exact = fraction_of(a.scale);
-      a.to = scaled(a.from, a.scale);
+      a.exact = simplest_fraction(a.scale);
+      a.to = scaled_size(a.from, a.scale);
     } else if (common != 0) {
       a.scale = common;
       a.exact = exact_common;
@@ -325,7 +328,7 @@ Values resize(NodeCall& c) {
       a.to = static_cast<int64_t>(std::floor(in * common + 0.5));
     } else {
       a.exact = {static_cast<double>(sizes[i]), in};
-      a.scale = a.exact.over / a.exact.under;
+      a.scale = a.exact.numerator / a.exact.denominator;
       a.to = sizes[i];
     }
     all.push_back(a);
@@ -342,10 +345,10 @@ constexpr Operator kOperators[] = {
 }  // namespace
 
 /// Of com.microsoft.nchwc: whole scales, and coordinates as those of Resize.
-Values upsample_blocks_rule(NodeCall& c) {
-  const auto scales = c.integers("scales");
-  const Sampling s{c.word("mode", "nearest"),
-                   c.word("coordinate_transformation_mode", "asymmetric"), "floor"};
+Values nchwc_upsample_rule(NodeCall& c) {
+  const auto scales = c.ints_attr("scales");
+  const ResizeOptions s{c.string_attr("mode", "nearest"),
+                        c.string_attr("coordinate_transformation_mode", "asymmetric"), "floor"};
   return by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
 }
 

@@ -8,20 +8,22 @@
 
 namespace paddle::onnx {
 
-Fraction fraction_of(double scale) {
+Fraction simplest_fraction(double scale) {
   const auto wanted = static_cast<float>(scale);
   Fraction last{1, 0}, f{std::floor(scale), 1};
-  for (double rest = scale - f.over; static_cast<float>(f.over / f.under) != wanted && rest > 0;) {
+  for (double rest = scale - f.numerator;
+       static_cast<float>(f.numerator / f.denominator) != wanted && rest > 0;) {
     const double whole = std::floor(1 / rest);
-    if (!(whole * f.under + last.under < 0x1p40)) return {scale, 1};
+    if (!(whole * f.denominator + last.denominator < 0x1p40)) return {scale, 1};
     rest = 1 / rest - whole;
-    const Fraction next{whole * f.over + last.over, whole * f.under + last.under};
+    const Fraction next{whole * f.numerator + last.numerator,
+                        whole * f.denominator + last.denominator};
     last = std::exchange(f, next);
   }
   return f;
 }
 
-float source(const Sampling& s, const AxisResize& a, int64_t at) {
+float source_coordinate(const ResizeOptions& s, const AxisResize& a, int64_t at) {
   const auto x = static_cast<float>(at), in = static_cast<float>(a.from),
              to = static_cast<float>(a.to), scale = static_cast<float>(a.scale);
   if (s.coordinates == "align_corners") {
@@ -45,10 +47,10 @@ float source(const Sampling& s, const AxisResize& a, int64_t at) {
   fail(ErrorCode::kModel, "unknown coordinate_transformation_mode '", s.coordinates, "'");
 }
 
-double exact_source(const Sampling& s, const AxisResize& a, int64_t at) {
+double exact_source_coordinate(const ResizeOptions& s, const AxisResize& a, int64_t at) {
   const auto x = static_cast<double>(at), in = static_cast<double>(a.from),
              to = static_cast<double>(a.to);
-  const double p = a.exact.over, q = a.exact.under;
+  const double p = a.exact.numerator, q = a.exact.denominator;
   if (s.coordinates == "align_corners") {
     if (a.to > a.from) return x * (in - 1) / (to - 1);
     return p * in == q ? 0 : x * (in - 1) * q / (p * in - q);
@@ -67,10 +69,10 @@ double exact_source(const Sampling& s, const AxisResize& a, int64_t at) {
   fail(ErrorCode::kModel, "unknown coordinate_transformation_mode '", s.coordinates, "'");
 }
 
-int64_t scaled(int64_t size, double scale) {
+int64_t scaled_size(int64_t size, double scale) {
   const float to = std::floor(static_cast<float>(size) * static_cast<float>(scale));
   if (!(to >= 0 && to < 0x1p40F))
-    fail(ErrorCode::kModel, "the size ", size, " cannot be scaled by ", scale);
+    fail(ErrorCode::kModel, "the size ", size, " cannot be scaled_size by ", scale);
   return static_cast<int64_t>(to);
 }
 
@@ -84,7 +86,7 @@ double cubic_weight(double distance, double a) {
 
 }  // namespace
 
-Taps taps_of(const Sampling& s, double ratio, double scale) {
+Taps filter_taps(const ResizeOptions& s, double ratio, double scale) {
   Taps t;
   const bool linear = s.mode == "linear";
   const double shrink = s.antialias ? std::min(scale, 1.0) : 1.0;
@@ -103,7 +105,7 @@ Taps taps_of(const Sampling& s, double ratio, double scale) {
   return t;
 }
 
-int64_t nearest_index(const Sampling& s, double x, double scale) {
+int64_t nearest_index(const ResizeOptions& s, double x, double scale) {
   if (s.nearest == "outward") return static_cast<int64_t>(scale < 1 ? std::ceil(x) : std::floor(x));
   if (s.nearest == "round_prefer_floor") return static_cast<int64_t>(std::ceil(x - 0.5));
   if (s.nearest == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));

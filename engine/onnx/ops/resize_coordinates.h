@@ -9,7 +9,7 @@
 namespace paddle::onnx {
 
 /// How coordinates, weights and borders are chosen.
-struct Sampling {
+struct ResizeOptions {
   std::string mode, coordinates, nearest;
   double cubic = -0.75, extrapolation = 0;
   bool exclude_outside = false, antialias = false;
@@ -17,12 +17,12 @@ struct Sampling {
 
 /// A scale as the quotient of two whole numbers.
 struct Fraction {
-  double over = 1, under = 1;
+  double numerator = 1, denominator = 1;
 };
 
 /// The scale that a file holds in float32: the first continued fraction that rounds to it. So 0.3
 /// is 3/10 and a third is 1/3.
-Fraction fraction_of(double scale);
+Fraction simplest_fraction(double scale);
 
 /// One axis: where it goes and what it takes from.
 struct AxisResize {
@@ -33,13 +33,13 @@ struct AxisResize {
 
 /// The input coordinate of an output element. `linear` and `cubic` use it; in float32, as PyTorch
 /// and ONNX Runtime compute it.
-float source(const Sampling& s, const AxisResize& a, int64_t at);
+float source_coordinate(const ResizeOptions& s, const AxisResize& a, int64_t at);
 /// The same for `nearest`, where it matters on which side of a whole number, or of the middle
 /// between two, a coordinate lies. Numerator and denominator are whole numbers, exact in float64;
 /// so is their quotient wherever it is whole or a half.
-double exact_source(const Sampling& s, const AxisResize& a, int64_t at);
+double exact_source_coordinate(const ResizeOptions& s, const AxisResize& a, int64_t at);
 /// size * scale, rounded down, in float32 as PyTorch and ONNX Runtime compute it.
-int64_t scaled(int64_t size, double scale);
+int64_t scaled_size(int64_t size, double scale);
 
 /// Offsets from the neighbour on the left, and their weights; `ratio` is in (0, 1].
 struct Taps {
@@ -47,8 +47,8 @@ struct Taps {
   std::vector<double> weights;
 };
 
-Taps taps_of(const Sampling& s, double ratio, double scale);
+Taps filter_taps(const ResizeOptions& s, double ratio, double scale);
 /// The input element that `nearest` takes for a coordinate.
-int64_t nearest_index(const Sampling& s, double x, double scale);
+int64_t nearest_index(const ResizeOptions& s, double x, double scale);
 
 }  // namespace paddle::onnx

@@ -19,7 +19,7 @@ const Value& element(const NodeCall& c, size_t i) {
 /// A sequence that fits into memory.
 Value bounded(const NodeCall& c, Value::List list) {
   int64_t bytes = 0;
-  for (const Value& v : list) bytes += held_bytes(v);
+  for (const Value& v : list) bytes += memory_bytes(v);
   c.check(bytes <= limits().memory / 2, "the sequence takes more than half of the memory");
   return Value::sequence(std::move(list));
 }
@@ -35,7 +35,7 @@ Values empty(NodeCall&) { return {Value::sequence({})}; }
 /// A place counted from 0; `end` is allowed where something is put in.
 size_t place(const NodeCall& c, size_t i, size_t count, bool end) {
   const auto n = static_cast<int64_t>(count);
-  const int64_t at = c.known_integer(i), from = at < 0 ? at + n : at;
+  const int64_t at = c.constant_int(i), from = at < 0 ? at + n : at;
   c.check(from >= 0 && from < n + (end ? 1 : 0), "position ", at,
           " is out of range for a sequence of ", n, " values");
   return static_cast<size_t>(from);
@@ -48,7 +48,7 @@ Values at(NodeCall& c) {
 
 Values insert(NodeCall& c) {
   Value::List list = c.value(0).elements();
-  const size_t where = c.has(2) ? place(c, 2, list.size(), true) : list.size();
+  const size_t where = c.has_input(2) ? place(c, 2, list.size(), true) : list.size();
   list.insert(list.begin() + static_cast<int64_t>(where), element(c, 1));
   return {bounded(c, std::move(list))};
 }
@@ -56,21 +56,21 @@ Values insert(NodeCall& c) {
 Values erase(NodeCall& c) {
   Value::List list = c.value(0).elements();
   c.check(!list.empty(), "the sequence is empty");
-  const size_t where = c.has(1) ? place(c, 1, list.size(), false) : list.size() - 1;
+  const size_t where = c.has_input(1) ? place(c, 1, list.size(), false) : list.size() - 1;
   list.erase(list.begin() + static_cast<int64_t>(where));
   return {Value::sequence(std::move(list))};
 }
 
 Values length(NodeCall& c) {
-  return {integer_scalar(static_cast<int64_t>(c.value(0).elements().size()))};
+  return {int_scalar(static_cast<int64_t>(c.value(0).elements().size()))};
 }
 
 Values concat(NodeCall& c) {
   Tensors parts;
   for (const Value& v : c.value(0).elements()) parts.push_back(v.tensor());
   c.check(!parts.empty(), "the sequence is empty");
-  const int64_t axis = c.integer("axis", 0);
-  if (c.flag("new_axis", false)) return {ops::stack(parts, axis)};
+  const int64_t axis = c.int_attr("axis", 0);
+  if (c.bool_attr("new_axis", false)) return {ops::stack(parts, axis)};
   return {ops::concat(parts, c.axis(axis, parts[0].ndim()))};
 }
 
@@ -79,27 +79,27 @@ Values concat(NodeCall& c) {
 /// it.
 Values split(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t axis = c.axis(c.integer("axis", 0), x.ndim()), size = known_size(x, axis);
+  const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim()), size = constant_dim(x, axis);
   std::vector<int64_t> sizes;
-  const bool single = !c.has(1) || (c.tensor(1).ndim() == 0 && c.known_integer(1) == 1);
+  const bool single = !c.has_input(1) || (c.tensor(1).ndim() == 0 && c.constant_int(1) == 1);
   if (single) {
     c.check(size <= 1 << 16, "cannot split into ", size, " pieces");
     sizes.assign(static_cast<size_t>(size), 1);
   } else if (c.tensor(1).ndim() == 0) {
-    const int64_t each = c.known_integer(1);
+    const int64_t each = c.constant_int(1);
     c.check(each > 0, "the size of a piece must be positive");
     c.check(size / each <= 1 << 16, "cannot split into ", size / each, " pieces");
     for (int64_t left = size; left > 0; left -= each) sizes.push_back(std::min(each, left));
   } else {
-    sizes = c.known_integers(1);
+    sizes = c.constant_ints(1);
   }
   if (sizes.size() > kMaxTraced && current_interpreter().traces())
-    throw NeedsValue(ErrorCode::kModel, str("it gives ", sizes.size(), " pieces"));
+    throw DataDependentError(ErrorCode::kModel, str("it gives ", sizes.size(), " pieces"));
   Value::List list;
   int64_t from = 0;
   for (const int64_t s : sizes) {
-    Tensor piece = part(x, axis, from, from + s);
-    if (single && !c.flag("keepdims", true))
+    Tensor piece = slice_axis(x, axis, from, from + s);
+    if (single && !c.bool_attr("keepdims", true))
       piece = ops::squeeze(piece, std::vector<int64_t>{axis});
     list.emplace_back(piece);
     from += s;
@@ -109,12 +109,12 @@ Values split(NodeCall& c) {
 }
 
 Values optional(NodeCall& c) {
-  return {c.has(0) ? Value::optional(c.value(0)) : Value::optional(std::nullopt)};
+  return {c.has_input(0) ? Value::optional(c.value(0)) : Value::optional(std::nullopt)};
 }
 
 Values has_element(NodeCall& c) {
-  const bool there =
-      c.has(0) && (c.value(0).kind() != Value::Kind::kOptional || !c.value(0).elements().empty());
+  const bool there = c.has_input(0) && (c.value(0).kind() != Value::Kind::kOptional ||
+                                        !c.value(0).elements().empty());
   return {Tensor(Array::scalar(there))};
 }
 

@@ -11,16 +11,16 @@ namespace {
 /// Dims that hold for this tensor; what is only known when it runs cannot be told while tracing.
 Values shape_of(NodeCall& c) {
   for (const Dim& d : c.value(0).shape())
-    if (d.is_unknown()) throw NeedsValue(ErrorCode::kModel, "a size is not known");
+    if (d.is_unknown()) throw DataDependentError(ErrorCode::kModel, "a size is not known");
   return {ops::shape(c.tensor(0))};
 }
 Values size_of(NodeCall& c) { return {ops::numel(c.tensor(0))}; }
 
 /// 0 copies a dim unless `allowzero` is set, -1 takes what is left.
 Values reshape(NodeCall& c) {
-  Shape to = c.opset() < 5 ? to_shape(c.integers("shape")) : c.known_dims(1);
+  Shape to = c.opset() < 5 ? to_shape(c.ints_attr("shape")) : c.dims_operand(1);
   const Shape from = c.value(0).shape();
-  const bool zero = c.flag("allowzero", false);
+  const bool zero = c.bool_attr("allowzero", false);
   Dim known = 1;
   std::optional<size_t> open;
   for (size_t i = 0; i < to.size(); ++i) {
@@ -51,7 +51,7 @@ Values reshape(NodeCall& c) {
 
 Values flatten(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  int64_t axis = c.integer("axis", 1);
+  int64_t axis = c.int_attr("axis", 1);
   c.check(axis >= -x.ndim() && axis <= x.ndim(), "axis ", axis, " is out of range");
   if (axis < 0) axis += x.ndim();
   Dim rows = 1, columns = 1;
@@ -71,7 +71,7 @@ Values squeeze(NodeCall& c) {
   } else {
     for (size_t i = 0; i < from.size(); ++i) {
       if (!from[i].is_constant())
-        throw NeedsValue(ErrorCode::kModel, "which axes are of size 1 is not known");
+        throw DataDependentError(ErrorCode::kModel, "which axes are of size 1 is not known");
       drop[i] = from[i].value() == 1;
     }
   }
@@ -104,18 +104,18 @@ Values unsqueeze(NodeCall& c) {
 
 Values transpose(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  std::vector<int64_t> perm = c.integers("perm");
+  std::vector<int64_t> perm = c.ints_attr("perm");
   if (!c.has_attribute("perm")) {
-    perm = first_axes(x.ndim());
+    perm = leading_axes(x.ndim());
     std::reverse(perm.begin(), perm.end());
   }
-  return {permuted(x, perm)};
+  return {ops::transpose(x, perm)};
 }
 
 /// Broadcasts both ways, so a size of 1 leaves the tensor's.
 Values expand(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  Shape to = c.known_dims(1);
+  Shape to = c.dims_operand(1);
   while (static_cast<int64_t>(to.size()) < x.ndim()) to.insert(to.begin(), Dim(1));
   const size_t lead = to.size() - x.shape().size();
   for (size_t i = lead; i < to.size(); ++i)
@@ -127,40 +127,41 @@ Values tile(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   if (c.opset() < 6) {  // a number of tiles and an axis
     Shape repeats(static_cast<size_t>(x.ndim()), Dim(1));
-    repeats[static_cast<size_t>(c.axis(c.known_integer(2), x.ndim()))] = c.known_integer(1);
+    repeats[static_cast<size_t>(c.axis(c.constant_int(2), x.ndim()))] = c.constant_int(1);
     return {ops::tile(x, repeats)};
   }
-  return {ops::tile(x, c.known_dims(1))};
+  return {ops::tile(x, c.dims_operand(1))};
 }
 
 Values depth_to_space(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t b = c.integer("blocksize", 1);
+  const int64_t b = c.int_attr("blocksize", 1);
   const Shape& s = x.shape();
   c.check(s.size() == 4 && b > 0 && b < 1 << 20,
           "a tensor of rank 4 and a positive block size are needed");
   const Dim channels = floor_divide(s[1], b * b);
-  if (c.word("mode", "DCR") == "CRD")
+  if (c.string_attr("mode", "DCR") == "CRD")
     return {ops::reshape(
-        permuted(ops::reshape(x, {s[0], channels, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3}),
+        ops::transpose(ops::reshape(x, {s[0], channels, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3}),
         {s[0], channels, s[2] * b, s[3] * b})};
   return {ops::reshape(
-      permuted(ops::reshape(x, {s[0], b, b, channels, s[2], s[3]}), {0, 3, 4, 1, 5, 2}),
+      ops::transpose(ops::reshape(x, {s[0], b, b, channels, s[2], s[3]}), {0, 3, 4, 1, 5, 2}),
       {s[0], channels, s[2] * b, s[3] * b})};
 }
 
 Values space_to_depth(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const int64_t b = c.integer("blocksize", 1);
+  const int64_t b = c.int_attr("blocksize", 1);
   const Shape& s = x.shape();
   c.check(s.size() == 4 && b > 0 && b < 1 << 20,
           "a tensor of rank 4 and a positive block size are needed");
   const Dim rows = floor_divide(s[2], b), columns = floor_divide(s[3], b);
   const Tensor blocks = ops::reshape(x, {s[0], s[1], rows, b, columns, b});
-  if (c.word("mode", "DCR") == "CRD")
-    return {
-        ops::reshape(permuted(blocks, {0, 1, 3, 5, 2, 4}), {s[0], s[1] * b * b, rows, columns})};
-  return {ops::reshape(permuted(blocks, {0, 3, 5, 1, 2, 4}), {s[0], s[1] * b * b, rows, columns})};
+  if (c.string_attr("mode", "DCR") == "CRD")
+    return {ops::reshape(ops::transpose(blocks, {0, 1, 3, 5, 2, 4}),
+                         {s[0], s[1] * b * b, rows, columns})};
+  return {ops::reshape(ops::transpose(blocks, {0, 3, 5, 1, 2, 4}),
+                       {s[0], s[1] * b * b, rows, columns})};
 }
 
 constexpr Operator kOperators[] = {

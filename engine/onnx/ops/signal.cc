@@ -32,10 +32,10 @@ struct Complex {
 
 /// Transforms the last axis, which is cut or filled up to `length`.
 Complex transformed(Complex x, int64_t length, bool inverse, int64_t outputs) {
-  const int64_t size = known_size(x.real, -1), used = std::min(size, length);
+  const int64_t size = constant_dim(x.real, -1), used = std::min(size, length);
   if (used < size) {
-    x.real = part(x.real, -1, 0, used);
-    if (x.imaginary) x.imaginary = part(x.imaginary, -1, 0, used);
+    x.real = slice_axis(x.real, -1, 0, used);
+    if (x.imaginary) x.imaginary = slice_axis(x.imaginary, -1, 0, used);
   }
   const auto [cosine, sine] = waves(used, outputs, length, x.real.dtype());
   const double scale = inverse ? 1 / static_cast<double>(length) : 1, sign = inverse ? 1 : -1;
@@ -50,17 +50,17 @@ Complex transformed(Complex x, int64_t length, bool inverse, int64_t outputs) {
 
 /// [..., 1 or 2] as real and imaginary part.
 Complex split(const NodeCall& c, const Tensor& x) {
-  const int64_t parts = known_size(x, -1);
+  const int64_t parts = constant_dim(x, -1);
   c.check(parts == 1 || parts == 2, "the last axis must have 1 or 2 places, not ", parts);
   const auto take = [&](int64_t i) {
-    return ops::squeeze(part(x, -1, i, i + 1), std::vector<int64_t>{-1});
+    return ops::squeeze(slice_axis(x, -1, i, i + 1), std::vector<int64_t>{-1});
   };
   return {take(0), parts == 2 ? take(1) : Tensor()};
 }
 
 /// The whole signal from its first half: real numbers.
 Tensor from_one_side(const Complex& x, int64_t length) {
-  const int64_t bins = length / 2 + 1, size = std::min(known_size(x.real, -1), bins);
+  const int64_t bins = length / 2 + 1, size = std::min(constant_dim(x.real, -1), bins);
   Array cosine = Array::empty(DType::kF64, {size, length}),
         sine = Array::empty(DType::kF64, {size, length});
   if (length > kMaxLength) fail(ErrorCode::kModel, "the transform is too long");
@@ -75,7 +75,7 @@ Tensor from_one_side(const Complex& x, int64_t length) {
     }
   }
   const DType dtype = x.real.dtype();
-  const auto cut = [&](const Tensor& t) { return part(t, -1, 0, size); };
+  const auto cut = [&](const Tensor& t) { return slice_axis(t, -1, 0, size); };
   Tensor out = ops::matmul(cut(x.real), ops::cast(Tensor(cosine), dtype));
   if (x.imaginary) out = out - ops::matmul(cut(x.imaginary), ops::cast(Tensor(sine), dtype));
   return out;
@@ -83,13 +83,15 @@ Tensor from_one_side(const Complex& x, int64_t length) {
 
 Values dft(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const bool inverse = c.flag("inverse", false), one_side = c.flag("onesided", false);
-  const int64_t given = c.opset() < 20 ? c.integer("axis", 1) : c.has(2) ? c.known_integer(2) : -2;
+  const bool inverse = c.bool_attr("inverse", false), one_side = c.bool_attr("onesided", false);
+  const int64_t given = c.opset() < 20   ? c.int_attr("axis", 1)
+                        : c.has_input(2) ? c.constant_int(2)
+                                         : -2;
   const int64_t axis = c.axis(given, x.ndim());
   c.check(axis != x.ndim() - 1, "the last axis holds real and imaginary parts");
-  int64_t length = known_size(x, axis);
+  int64_t length = constant_dim(x, axis);
   if (inverse && one_side) length = 2 * (length - 1);
-  if (c.has(1)) length = c.known_integer(1);
+  if (c.has_input(1)) length = c.constant_int(1);
   c.check(length > 0, "dft_length must be positive");
   Complex s = split(c, x);
   const int64_t last = x.ndim() - 2;
@@ -107,10 +109,10 @@ Values stft(NodeCall& c) {
   const Tensor x = c.tensor(0).ndim() == 2 ? ops::unsqueeze(c.tensor(0), {2}) : c.tensor(0);
   c.check(x.ndim() == 3, "the signal must be [batch, length, 1 or 2] or [batch, length], not ",
           x.type());
-  const int64_t step = c.known_integer(1), size = known_size(x, 1);
-  const int64_t length = c.has(3)   ? c.known_integer(3)
-                         : c.has(2) ? known_size(c.tensor(2), 0)
-                                    : size;
+  const int64_t step = c.constant_int(1), size = constant_dim(x, 1);
+  const int64_t length = c.has_input(3)   ? c.constant_int(3)
+                         : c.has_input(2) ? constant_dim(c.tensor(2), 0)
+                                          : size;
   c.check(step > 0 && length > 0 && length <= size, "frame_step ", step, " and frame_length ",
           length, " do not fit a signal of ", size);
   const int64_t frames = 1 + (size - length) / step;
@@ -120,24 +122,24 @@ Values stft(NodeCall& c) {
   const Complex s = split(c, x);
   const auto framed = [&](const Tensor& t) {
     if (!t) return t;
-    const Tensor all = ops::reshape(ops::index_select(t, integer_vector(places), 1),
+    const Tensor all = ops::reshape(ops::index_select(t, int_vector(places), 1),
                                     {t.dim(0), Dim(frames), Dim(length)});
-    return c.has(2) ? all * c.tensor(2) : all;
+    return c.has_input(2) ? all * c.tensor(2) : all;
   };
-  const bool one_side = c.flag("onesided", true);
+  const bool one_side = c.bool_attr("onesided", true);
   const Complex out = transformed({framed(s.real), framed(s.imaginary)}, length, false,
                                   one_side ? length / 2 + 1 : length);
   return {ops::stack({out.real, out.imaginary}, -1)};
 }
 
 Values mel_weight_matrix(NodeCall& c) {
-  const int64_t bins = c.known_integer(0), length = c.known_integer(1), rate = c.known_integer(2);
+  const int64_t bins = c.constant_int(0), length = c.constant_int(1), rate = c.constant_int(2);
   c.check(bins > 0 && length > 0 && rate > 0 && bins < 1 << 20 && length < 1 << 24,
           "sizes are out of range");
   const int64_t spectrum = length / 2 + 1;
-  c.check(bins <= most_places() * 4 / spectrum, "the matrix would be too large");
+  c.check(bins <= max_listed_indices() * 4 / spectrum, "the matrix would be too large");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  const double low = mel(c.known_number(3)), high = mel(c.known_number(4));
+  const double low = mel(c.constant_float(3)), high = mel(c.constant_float(4));
   const double each = (high - low) / static_cast<double>(bins + 2);
   std::vector<int64_t> edges;
   for (int64_t i = 0; i < bins + 2; ++i) {
@@ -160,7 +162,7 @@ Values mel_weight_matrix(NodeCall& c) {
     for (int64_t j = centre; j < right; ++j)
       put(j, i, static_cast<double>(right - j) / static_cast<double>(right - centre));
   }
-  return {ops::cast(Tensor(out), c.dtype("output_datatype", DType::kF32))};
+  return {ops::cast(Tensor(out), c.dtype_attr("output_datatype", DType::kF32))};
 }
 
 constexpr Operator kOperators[] = {

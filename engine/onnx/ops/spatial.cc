@@ -14,14 +14,14 @@ namespace {
 Values grid_sample(NodeCall& c) {
   const Tensor &x = c.tensor(0), &grid = c.tensor(1);
   const int64_t rank = x.ndim() - 2;
-  c.check(rank >= 1 && grid.ndim() == rank + 2 && known_size(grid, -1) == rank,
+  c.check(rank >= 1 && grid.ndim() == rank + 2 && constant_dim(grid, -1) == rank,
           "the grid does not fit the rank of the input");
-  SampleOptions options;
-  options.mode = c.word("mode", "linear");
+  InterpolationOptions options;
+  options.mode = c.string_attr("mode", "linear");
   if (options.mode == "bilinear") options.mode = "linear";
   if (options.mode == "bicubic") options.mode = "cubic";
-  options.padding = c.word("padding_mode", "zeros");
-  options.align_corners = c.flag("align_corners", false);
+  options.padding = c.string_attr("padding_mode", "zeros");
+  options.align_corners = c.bool_attr("align_corners", false);
   c.check(options.mode == "nearest" || options.mode == "linear" || options.mode == "cubic",
           "unknown mode '", options.mode, "'");
   Dim points = 1;
@@ -32,8 +32,8 @@ Values grid_sample(NodeCall& c) {
   }
   Tensors coordinates;
   for (int64_t i = 0; i < rank; ++i) {
-    const auto size = static_cast<double>(known_size(x, i + 2));
-    const Tensor n = ops::reshape(part(grid, -1, rank - 1 - i, rank - i), {x.dim(0), points});
+    const auto size = static_cast<double>(constant_dim(x, i + 2));
+    const Tensor n = ops::reshape(slice_axis(grid, -1, rank - 1 - i, rank - i), {x.dim(0), points});
     coordinates.push_back(options.align_corners ? (n + 1.0) * ((size - 1) / 2)
                                                 : ((n + 1.0) * size - 1.0) / 2.0);
   }
@@ -53,7 +53,7 @@ Tensor steps(int64_t size, bool corners, DType dtype) {
 
 Values affine_grid(NodeCall& c) {
   const Tensor& theta = c.tensor(0);
-  const auto sizes = c.known_integers(1);
+  const auto sizes = c.constant_ints(1);
   c.check(sizes.size() == 4 || sizes.size() == 5, "size must have 4 or 5 numbers");
   const auto rank = static_cast<int64_t>(sizes.size()) - 2;
   Shape grid;
@@ -65,8 +65,8 @@ Values affine_grid(NodeCall& c) {
   for (int64_t i = rank - 1; i >= 0; --i) {
     Shape shape(static_cast<size_t>(rank), Dim(1));
     shape[static_cast<size_t>(i)] = grid[static_cast<size_t>(i)];
-    const Tensor line =
-        steps(sizes[static_cast<size_t>(i) + 2], c.flag("align_corners", false), theta.dtype());
+    const Tensor line = steps(sizes[static_cast<size_t>(i) + 2],
+                              c.bool_attr("align_corners", false), theta.dtype());
     columns.push_back(ops::reshape(ops::expand(ops::reshape(line, shape), grid), Shape{-1}));
   }
   columns.push_back(ops::full(columns[0].shape(), 1.0, theta.dtype()));
@@ -80,7 +80,7 @@ Values affine_grid(NodeCall& c) {
 /// Columns of patches added up at their places.
 Values col2im(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const auto image = c.known_integers(1), block = c.known_integers(2);
+  const auto image = c.constant_ints(1), block = c.constant_ints(2);
   const size_t rank = image.size();
   c.check(block.size() == rank && x.ndim() == 3, "image_shape and block_shape do not fit");
   Shape shape = {x.dim(0), Dim(1)};
@@ -120,28 +120,28 @@ Values col2im(NodeCall& c) {
     }
   const Dim channels = floor_divide(x.dim(1), taps), rows = x.dim(0) * channels;
   const Tensor data = ops::reshape(x, {rows, Dim(taps * positions)});
-  const Tensor index = ops::expand(ops::unsqueeze(integer_vector(places), {0}), data.shape());
+  const Tensor index = ops::expand(ops::unsqueeze(int_vector(places), {0}), data.shape());
   Tensor out =
       ops::scatter_along(ops::full({rows, Dim(padded)}, 0.0, x.dtype()), index, data, 1, "add");
   Shape whole = {x.dim(0), channels};
   for (const int64_t s : sizes) whole.push_back(s);
   out = ops::reshape(out, whole);
   for (size_t i = 0; i < rank; ++i)
-    out = part(out, static_cast<int64_t>(i) + 2, w.before[i], w.before[i] + image[i]);
+    out = slice_axis(out, static_cast<int64_t>(i) + 2, w.before[i], w.before[i] + image[i]);
   return {out};
 }
 
 /// A convolution whose taps are moved by offsets, each position by its own.
 Values deform_conv(NodeCall& c) {
   const Tensor &x = c.tensor(0), &weight = c.tensor(1), &offset = c.tensor(2);
-  const Dims filter = known_shape(weight);
+  const Dims filter = constant_shape(weight);
   c.check(filter.size() == 4, "only deformable convolutions of images are supported");
   const Window w(c, x.shape(), {filter[2], filter[3]});
-  const int64_t groups = c.integer("group", 1), offset_groups = c.integer("offset_group", 1);
-  const int64_t taps = filter[2] * filter[3], channels = known_size(x, 1);
-  const int64_t rows = known_size(offset, 2), columns = known_size(offset, 3);
+  const int64_t groups = c.int_attr("group", 1), offset_groups = c.int_attr("offset_group", 1);
+  const int64_t taps = filter[2] * filter[3], channels = constant_dim(x, 1);
+  const int64_t rows = constant_dim(offset, 2), columns = constant_dim(offset, 3);
   c.check(groups > 0 && offset_groups > 0 && channels % offset_groups == 0 &&
-              filter[0] % groups == 0 && known_size(offset, 1) == offset_groups * taps * 2,
+              filter[0] % groups == 0 && constant_dim(offset, 1) == offset_groups * taps * 2,
           "offsets, groups and weight do not fit");
   const Dim batch = x.dim(0), points = taps * rows * columns;
   // Where each tap of each position looks without offsets.
@@ -157,30 +157,30 @@ Values deform_conv(NodeCall& c) {
   Tensors patches;
   for (int64_t g = 0; g < offset_groups; ++g) {
     const int64_t each = channels / offset_groups;
-    const Tensor moved = ops::reshape(part(offset, 1, g * taps * 2, (g + 1) * taps * 2),
+    const Tensor moved = ops::reshape(slice_axis(offset, 1, g * taps * 2, (g + 1) * taps * 2),
                                       {batch, Dim(taps), Dim(2), Dim(rows * columns)});
     Tensors coordinates;
     for (int64_t i = 0; i < 2; ++i)
       coordinates.push_back(
-          ops::reshape(part(moved, 2, i, i + 1), {batch, points}) +
+          ops::reshape(slice_axis(moved, 2, i, i + 1), {batch, points}) +
           ops::cast(Tensor(Array::from(base[i], {1, taps * rows * columns})), x.dtype()));
-    Tensor taken = sample(part(x, 1, g * each, (g + 1) * each), coordinates, {});
-    if (c.has(4))
-      taken = taken *
-              ops::reshape(part(c.tensor(4), 1, g * taps, (g + 1) * taps), {batch, Dim(1), points});
+    Tensor taken = sample(slice_axis(x, 1, g * each, (g + 1) * each), coordinates, {});
+    if (c.has_input(4))
+      taken = taken * ops::reshape(slice_axis(c.tensor(4), 1, g * taps, (g + 1) * taps),
+                                   {batch, Dim(1), points});
     patches.push_back(taken);
   }
   const Tensor all = patches.size() == 1 ? patches[0] : ops::concat(patches, 1);
   Tensors outs;
   const int64_t in_each = channels / groups, out_each = filter[0] / groups;
   for (int64_t g = 0; g < groups; ++g)
-    outs.push_back(ops::matmul(ops::reshape(part(weight, 0, g * out_each, (g + 1) * out_each),
+    outs.push_back(ops::matmul(ops::reshape(slice_axis(weight, 0, g * out_each, (g + 1) * out_each),
                                             {Dim(out_each), Dim(in_each * taps)}),
-                               ops::reshape(part(all, 1, g * in_each, (g + 1) * in_each),
+                               ops::reshape(slice_axis(all, 1, g * in_each, (g + 1) * in_each),
                                             {batch, Dim(in_each * taps), Dim(rows * columns)})));
   Tensor out = ops::reshape(outs.size() == 1 ? outs[0] : ops::concat(outs, 1),
                             {batch, Dim(filter[0]), Dim(rows), Dim(columns)});
-  if (c.has(3)) out = out + ops::reshape(c.tensor(3), {1, filter[0], 1, 1});
+  if (c.has_input(3)) out = out + ops::reshape(c.tensor(3), {1, filter[0], 1, 1});
   return {out};
 }
 

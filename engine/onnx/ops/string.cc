@@ -49,15 +49,15 @@ std::string in_case(const std::string& s, const std::string& action) {
 
 Values normalize(NodeCall& c) {
   const StringArray& x = c.value(0).strings();
-  const std::string action = c.word("case_change_action", "NONE");
-  const bool exact = c.flag("is_case_sensitive", false);
+  const std::string action = c.string_attr("case_change_action", "NONE");
+  const bool exact = c.bool_attr("is_case_sensitive", false);
   c.check(action == "NONE" || action == "LOWER" || action == "UPPER",
           "unknown case_change_action '", action, "'");
   c.check(x.shape.size() == 1 || (x.shape.size() == 2 && x.shape[0] == 1),
           "the input must be a vector or one row");
   const auto key = [&](const std::string& s) { return exact ? s : in_case(s, "LOWER"); };
   std::vector<std::string> stop;
-  for (const std::string& s : c.words("stopwords")) stop.push_back(key(s));
+  for (const std::string& s : c.strings_attr("stopwords")) stop.push_back(key(s));
   std::vector<std::string> out;
   for (const std::string& s : x.items)
     if (std::find(stop.begin(), stop.end(), key(s)) == stop.end())
@@ -125,8 +125,8 @@ std::vector<std::string> pieces(const std::string& s, const std::string& delimit
 
 Values split(NodeCall& c) {
   const StringArray& x = c.value(0).strings();
-  const std::string delimiter = c.word("delimiter", "");
-  const int64_t most = c.integer("maxsplit", -1);
+  const std::string delimiter = c.string_attr("delimiter", "");
+  const int64_t most = c.int_attr("maxsplit", -1);
   std::vector<std::vector<std::string>> all;
   size_t longest = 0;
   Array counts = Array::empty(DType::kI64, x.shape);
@@ -148,7 +148,7 @@ Values split(NodeCall& c) {
 
 Values full_match(NodeCall& c) {
   const StringArray& x = c.value(0).strings();
-  const Pattern pattern(c.word("pattern", ""));
+  const Regex pattern(c.string_attr("pattern", ""));
   Array out = Array::empty(DType::kBool, x.shape);
   for (size_t i = 0; i < x.items.size(); ++i) out.data<bool>()[i] = pattern.matches(x.items[i]);
   return {Tensor(out)};
@@ -161,7 +161,7 @@ Values full_match(NodeCall& c) {
 std::vector<std::string> elements_of(const NodeCall& c) {
   if (c.value(0).kind() == Value::Kind::kStrings) return c.value(0).strings().items;
   std::vector<std::string> out;
-  for (const int64_t v : c.known_integers(0)) out.push_back(std::to_string(v));
+  for (const int64_t v : c.constant_ints(0)) out.push_back(std::to_string(v));
   return out;
 }
 
@@ -169,12 +169,12 @@ std::vector<std::string> elements_of(const NodeCall& c) {
 class NGrams {
  public:
   explicit NGrams(const NodeCall& c)
-      : least_(c.integer("min_gram_length", 1)),
-        most_(c.integer("max_gram_length", 1)),
-        skips_(c.integer("max_skip_count", 0)) {
-    std::vector<std::string> pool = c.words("pool_strings");
-    for (const int64_t v : c.integers("pool_int64s")) pool.push_back(std::to_string(v));
-    const auto starts = c.integers("ngram_counts"), places = c.integers("ngram_indexes");
+      : least_(c.int_attr("min_gram_length", 1)),
+        most_(c.int_attr("max_gram_length", 1)),
+        skips_(c.int_attr("max_skip_count", 0)) {
+    std::vector<std::string> pool = c.strings_attr("pool_strings");
+    for (const int64_t v : c.ints_attr("pool_int64s")) pool.push_back(std::to_string(v));
+    const auto starts = c.ints_attr("ngram_counts"), places = c.ints_attr("ngram_indexes");
     c.check(least_ >= 1 && most_ >= least_ && most_ <= 64 && skips_ >= 0 && skips_ <= 1024,
             "the lengths of n-grams are out of range");
     size_t id = 0;
@@ -218,9 +218,9 @@ class NGrams {
 
 Values tf_idf(NodeCall& c) {
   const NGrams grams(c);
-  const std::string mode = c.word("mode", "TF");
+  const std::string mode = c.string_attr("mode", "TF");
   c.check(mode == "TF" || mode == "IDF" || mode == "TFIDF", "unknown mode '", mode, "'");
-  const auto weights = c.reals("weights");
+  const auto weights = c.floats_attr("weights");
   const auto items = elements_of(c);
   const Shape in = c.value(0).shape();
   c.check(in.size() == 1 || in.size() == 2, "the input must be a vector or a matrix");

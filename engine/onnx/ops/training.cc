@@ -16,19 +16,19 @@ size_t updated(const NodeCall& c, size_t parts) {
 }
 
 Tensor regularized(const NodeCall& c, const Tensor& x, const Tensor& gradient) {
-  return x * c.real("norm_coefficient", 0) + gradient;
+  return x * c.float_attr("norm_coefficient", 0) + gradient;
 }
 
 Values adagrad(NodeCall& c) {
   const size_t n = updated(c, 3);
   const Tensor step = ops::cast(c.tensor(1), c.tensor(0).dtype());
-  const Tensor rate = c.tensor(0) / (step * c.real("decay_factor", 0) + 1.0);
+  const Tensor rate = c.tensor(0) / (step * c.float_attr("decay_factor", 0) + 1.0);
   Values xs, hs;
   for (size_t i = 0; i < n; ++i) {
     const Tensor& x = c.tensor(2 + i);
     const Tensor g = regularized(c, x, c.tensor(2 + n + i));
     const Tensor h = c.tensor(2 + 2 * n + i) + g * g;
-    xs.emplace_back(x - rate * g / (ops::sqrt(h) + c.real("epsilon", 1e-6)));
+    xs.emplace_back(x - rate * g / (ops::sqrt(h) + c.float_attr("epsilon", 1e-6)));
     hs.emplace_back(h);
   }
   xs.insert(xs.end(), hs.begin(), hs.end());
@@ -37,7 +37,7 @@ Values adagrad(NodeCall& c) {
 
 Values adam(NodeCall& c) {
   const size_t n = updated(c, 4);
-  const double alpha = c.real("alpha", 0.9), beta = c.real("beta", 0.999);
+  const double alpha = c.float_attr("alpha", 0.9), beta = c.float_attr("beta", 0.999);
   const Tensor step = ops::cast(c.tensor(1), DType::kF64);
   const auto remaining = [&](double decay) {
     return 1.0 - ops::pow(scalar(decay, DType::kF64), step);
@@ -52,8 +52,8 @@ Values adam(NodeCall& c) {
     const Tensor v = c.tensor(2 + 2 * n + i) * alpha + g * (1 - alpha);
     const Tensor h = c.tensor(2 + 3 * n + i) * beta + g * g * (1 - beta);
     const Tensor rate = c.tensor(0) * ops::cast(factor, c.tensor(0).dtype());
-    const Tensor moved = x - rate * v / (ops::sqrt(h) + c.real("epsilon", 1e-6));
-    xs.emplace_back(moved * (1 - c.real("norm_coefficient_post", 0)));
+    const Tensor moved = x - rate * v / (ops::sqrt(h) + c.float_attr("epsilon", 1e-6));
+    xs.emplace_back(moved * (1 - c.float_attr("norm_coefficient_post", 0)));
     vs.emplace_back(v);
     hs.emplace_back(h);
   }
@@ -64,12 +64,12 @@ Values adam(NodeCall& c) {
 
 Values momentum(NodeCall& c) {
   const size_t n = updated(c, 3);
-  const double alpha = c.real("alpha", 0), beta = c.real("beta", 1);
+  const double alpha = c.float_attr("alpha", 0), beta = c.float_attr("beta", 1);
   const Tensor& rate = c.tensor(0);
   const Tensor step = ops::cast(c.tensor(1), DType::kI64);
-  const Tensor share = ops::where(ops::greater_than(step, integer_scalar(0)),
+  const Tensor share = ops::where(ops::greater_than(step, int_scalar(0)),
                                   scalar(beta, rate.dtype()), scalar(1, rate.dtype()));
-  const bool nesterov = c.word("mode", "standard") == "nesterov";
+  const bool nesterov = c.string_attr("mode", "standard") == "nesterov";
   Values xs, vs;
   for (size_t i = 0; i < n; ++i) {
     const Tensor& x = c.tensor(2 + i);
@@ -91,8 +91,8 @@ Values gradient(NodeCall& c) {
     return v->tensor();
   };
   Tensors inputs;
-  for (const std::string& x : c.words("xs")) inputs.push_back(named(x));
-  const Tensor y = named(c.word("y", ""));
+  for (const std::string& x : c.strings_attr("xs")) inputs.push_back(named(x));
+  const Tensor y = named(c.string_attr("y", ""));
   const Tensors grads = autograd::grad({y}, inputs);
   Values out;
   for (size_t i = 0; i < grads.size(); ++i)

@@ -15,7 +15,7 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
   c.check(shape.size() == n + 2, "a window of ", n, " axes is given for a tensor of rank ",
           shape.size());
   const auto numbers = [&](const char* name, int64_t otherwise) {
-    auto all = c.integers(name);
+    auto all = c.ints_attr(name);
     if (all.empty()) all.assign(n, otherwise);
     c.check(all.size() == n, name, " must have ", n, " numbers, not ", all.size());
     return all;
@@ -28,9 +28,9 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
               kMaxExtent, ", not ", v);
   before.assign(n, 0);
   after.assign(n, 0);
-  const std::string word = c.word("auto_pad", "NOTSET");
+  const std::string word = c.string_attr("auto_pad", "NOTSET");
   if (word == "NOTSET" || word.empty()) {
-    const auto pads = c.integers("pads");
+    const auto pads = c.ints_attr("pads");
     if (pads.empty()) return;
     c.check(pads.size() == 2 * n, "pads must have ", 2 * n, " numbers, not ", pads.size());
     for (size_t i = 0; i < n; ++i) {
@@ -49,7 +49,7 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
     if (stride[i] > 1) {
       const Dim& size = shape[i + 2];
       if (!size.is_constant())
-        throw NeedsValue(ErrorCode::kModel, str("auto_pad needs the size ", size));
+        throw DataDependentError(ErrorCode::kModel, str("auto_pad needs the size ", size));
       const int64_t count = (size.value() + stride[i] - 1) / stride[i];
       total = std::max<int64_t>(0, (count - 1) * stride[i] + reach - size.value());
     }

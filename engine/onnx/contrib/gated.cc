@@ -37,11 +37,11 @@ Tensor as_gates(const NodeCall& c, const Tensor& gates, const Tensor& streams) {
 }
 
 Values branchwise_rms_norm(NodeCall& c) {
-  const int64_t branches = c.integer("num_branches", 0);
+  const int64_t branches = c.int_attr("num_branches", 0);
   const Tensor x = grouped(c, wide(c, 0), branches);
   c.check(x.ndim() >= 2, "the input must have an axis of branches");
-  Tensor y = rms_normalized(x, c.real("epsilon", 1e-5));
-  if (c.has(1)) {
+  Tensor y = rms_normalized(x, c.float_attr("epsilon", 1e-5));
+  if (c.has_input(1)) {
     Tensor scale = wide(c, 1);
     if (scale.ndim() == 1 && !scale.dim(0).equals(x.dim(-1)).value_or(true))
       scale = ops::reshape(scale, {x.dim(-2), x.dim(-1)});
@@ -52,54 +52,54 @@ Values branchwise_rms_norm(NodeCall& c) {
 
 Values gated_rms_norm(NodeCall& c) {
   const Tensor x = wide(c, 0), scale = wide(c, 1), gate = wide(c, 2);
-  const std::string activation = c.word("activation", "silu");
+  const std::string activation = c.string_attr("activation", "silu");
   const bool swish = activation == "silu" || activation == "swish";
   c.check(swish || activation == "sigmoid", "unknown activation '", activation, "'");
-  const int64_t size = known_size(scale, 0);
+  const int64_t size = constant_dim(scale, 0);
   c.check(size > 0 && scale.ndim() == 1, "the scale must be a vector");
   Shape groups = x.shape();
   groups.back() = floor_divide(x.dim(-1), size);
   groups.push_back(Dim(size));
-  const Tensor y = rms_normalized(ops::reshape(x, groups), c.real("epsilon", 1e-5)) * scale;
+  const Tensor y = rms_normalized(ops::reshape(x, groups), c.float_attr("epsilon", 1e-5)) * scale;
   const Tensor factor = swish ? ops::silu(gate) : ops::sigmoid(gate);
   return {ops::cast(ops::reshape(y, x.shape()) * factor, c.tensor(0).dtype())};
 }
 
 /// The gate is the sigmoid of what keys and queries have in common.
 Values engram_gate(NodeCall& c) {
-  const double epsilon = c.real("epsilon", 1e-5);
+  const double epsilon = c.float_attr("epsilon", 1e-5);
   const Tensor key = rms_normalized(wide(c, 0), epsilon) * wide(c, 3),
                query = rms_normalized(wide(c, 1), epsilon) * wide(c, 4);
   const std::vector<int64_t> last = {-1};
   const Tensor dot = ops::sum(key * query, last, DType::kF32, true) /
-                     std::sqrt(static_cast<double>(known_size(key, -1)));
+                     std::sqrt(static_cast<double>(constant_dim(key, -1)));
   const Tensor root = ops::sqrt(ops::maximum(ops::abs(dot), scalar(1e-6, DType::kF32)));
   const Tensor gate =
       ops::sigmoid(ops::where(ops::less_than(dot, scalar(0, DType::kF32)), ops::neg(root), root));
   const Tensor y = gate * ops::unsqueeze(wide(c, 2), {2});
   const DType dtype = c.tensor(0).dtype();
   Values out = {ops::cast(y, dtype)};
-  if (c.wants(1)) out.emplace_back(ops::cast(rms_normalized(y, epsilon) * wide(c, 5), dtype));
+  if (c.has_output(1)) out.emplace_back(ops::cast(rms_normalized(y, epsilon) * wide(c, 5), dtype));
   return out;
 }
 
 Values gated_add(NodeCall& c) {
-  c.check(!c.has(3), "gate_weight is not supported");
+  c.check(!c.has_input(3), "gate_weight is not supported");
   return {c.tensor(0) + c.tensor(1) * c.tensor(2)};
 }
 
 Values pre_mix(NodeCall& c) {
-  const Tensor x = grouped(c, wide(c, 0), c.integer("num_branches", 0));
+  const Tensor x = grouped(c, wide(c, 0), c.int_attr("num_branches", 0));
   c.check(x.ndim() >= 2, "the streams must have an axis of branches");
   const Tensor sum =
       ops::sum(x * as_gates(c, wide(c, 1), x), std::vector<int64_t>{-2}, DType::kF32);
-  return {ops::cast(sum * c.real("reduction_scale", 1), c.tensor(0).dtype())};
+  return {ops::cast(sum * c.float_attr("reduction_scale", 1), c.tensor(0).dtype())};
 }
 
 Values post_mix(NodeCall& c) {
-  const Tensor x = grouped(c, wide(c, 0), c.integer("num_branches", 0));
+  const Tensor x = grouped(c, wide(c, 0), c.int_attr("num_branches", 0));
   c.check(x.ndim() >= 2, "the streams must have an axis of branches");
-  const Tensor mixed = c.has(3) ? ops::matmul(wide(c, 3), x, true) : x;
+  const Tensor mixed = c.has_input(3) ? ops::matmul(wide(c, 3), x, true) : x;
   const Tensor y = mixed + as_gates(c, wide(c, 2), x) * ops::unsqueeze(wide(c, 1), {-2});
   return {ops::cast(ops::reshape(y, c.tensor(0).shape()), c.tensor(0).dtype())};
 }
@@ -108,15 +108,16 @@ Values post_mix(NodeCall& c) {
 Values linear_attention_gate(NodeCall& c) {
   const DType dtype = c.tensor(0).dtype();
   Values out = {ops::cast(wide(c, 2) * ops::softplus(wide(c, 0) + wide(c, 1)), dtype)};
-  if (c.has(3)) out.emplace_back(ops::cast(ops::sigmoid(wide(c, 3)), dtype));
+  if (c.has_input(3)) out.emplace_back(ops::cast(ops::sigmoid(wide(c, 3)), dtype));
   return out;
 }
 
 /// Each step is rounded to the input's type.
 Values scaled_silu(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const Tensor scaled = c.has(1) ? ops::cast(wide(c, 0) * ops::reshape(wide(c, 1), {}), x.dtype())
-                                 : ops::cast(wide(c, 0) * c.real("alpha", 1), x.dtype());
+  const Tensor scaled = c.has_input(1)
+                            ? ops::cast(wide(c, 0) * ops::reshape(wide(c, 1), {}), x.dtype())
+                            : ops::cast(wide(c, 0) * c.float_attr("alpha", 1), x.dtype());
   return {scaled * ops::cast(ops::sigmoid(ops::cast(scaled, DType::kF32)), x.dtype())};
 }
 
