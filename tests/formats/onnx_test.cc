@@ -120,7 +120,7 @@ TEST_F(OnnxFile, ExternalDataStaysInTheFolder) {
       {"inner/../w.bin", "below the model's folder"},
       {"link.bin", "symbolic link"},
       {"nothing.bin", "is not there"},
-      {"inner", "no ordinary file"},
+      {"inner", "not a regular file"},
       {"", "names no file"}};
   for (const auto& [location, reason] : kRefused)
     EXPECT_NE(refusal(with_tensor(external_tensor("w", {100, 3}, location))).find(reason),
