@@ -98,7 +98,7 @@ const Operator& find_operator(const formats::onnx::Node& node, int64_t& opset) {
     for (const auto& entry : table)
       names.push_back(domain.empty() ? std::string(entry.first) : str(domain, ".", entry.first));
   const std::string type = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
-  fail(ErrorCode::kModel, "node '", node.name, "' has the unknown operator ", type, " of opset ",
+  fail(ErrorCode::kModel, "node '", node.name, "' uses the unknown operator ", type, " of opset ",
        opset, did_you_mean(type, names));
 }
 

@@ -39,25 +39,25 @@ void expect_shares(const SamplingOptions& options, const std::set<int64_t>& toke
   }
 }
 
-TEST(SampleToken, TemperatureZeroTakesTheMostLikely) {
+TEST(SampleToken, TemperatureZeroIsGreedy) {
   for (const double random : {0.0, 0.3, 0.999})
     EXPECT_EQ(sample_token(kLogits, with(0), random), 1);
   EXPECT_EQ(sample_token(std::vector<double>{2, 2, 2}, with(0), 0.9), 0);  // the first of equals
 }
 
-TEST(SampleToken, DrawsByTheSoftmaxAtATemperature) {
+TEST(SampleToken, FollowsSoftmaxWithTemperature) {
   for (const double temperature : {1.0, 2.0, 5.0})
     expect_shares(with(temperature), {0, 1, 2, 3, 4});
   EXPECT_EQ(shares(with(1e-6)).size(), 1u);
 }
 
-TEST(SampleToken, TopKKeepsTheLikeliest) {
+TEST(SampleToken, TopKKeepsTheMostLikely) {
   expect_shares(with(1, 1), {1});
   expect_shares(with(1, 3), {1, 4, 2});
   expect_shares(with(1, 99), {0, 1, 2, 3, 4});
 }
 
-TEST(SampleToken, TopPKeepsTheSmallestSetThatReachesIt) {
+TEST(SampleToken, TopPKeepsTheSmallestSufficientSet) {
   // Probabilities in order: 0.467 (1), 0.283 (4), 0.172 (2), 0.063 (0), 0.0004 (3).
   expect_shares(with(1, 0, 0.4), {1});
   expect_shares(with(1, 0, 0.5), {1, 4});

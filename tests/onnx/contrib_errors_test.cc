@@ -1,4 +1,4 @@
-// Nodes of com.microsoft that do not fit together: each is refused with one line of kModel.
+// Inconsistent nodes of com.microsoft: each is refused with one line of kModel.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@ namespace {
 
 using namespace testing_support;
 
-/// What is said of a node whose inputs are these shapes, filled with zeros; names with a leading
-/// 'i' are int32, with 'l' int64, with 'u' bytes.
+/// The error of a node with zero inputs of these shapes; a name starting with 'i' is int32, 'l'
+/// int64, 'u' uint8.
 std::string refusal(const std::string& type,
                     const std::vector<std::pair<std::string, Dims>>& inputs,
                     const std::vector<std::string>& attributes,
@@ -56,7 +56,7 @@ void expect(const std::string& said, const std::string& wanted) {
   EXPECT_NE(said.find(wanted), std::string::npos) << said;
 }
 
-TEST(MicrosoftRefused, GatedDeltaNet) {
+TEST(ContribErrors, GatedDeltaNet) {
   const std::pair<std::string, Dims> q{"q", {6, 2, 4}}, k{"k", {6, 2, 4}}, v{"v", {6, 4, 3}},
       none{"", {}}, decay{"d", {6, 4}}, beta{"b", {6, 4}}, state{"s", {2, 4, 3, 4}};
   const auto net = [&](const std::vector<std::pair<std::string, Dims>>& inputs,
@@ -77,7 +77,7 @@ TEST(MicrosoftRefused, GatedDeltaNet) {
          "unknown update_rule");
 }
 
-TEST(MicrosoftRefused, CausalConvolutions) {
+TEST(ContribErrors, CausalConvolutions) {
   const std::pair<std::string, Dims> x{"x", {6, 3}}, w{"w", {3, 1, 3}}, none{"", {}},
       state{"s", {1, 3, 2}}, ends{"i", {2}};
   const auto conv = [&](const std::vector<std::pair<std::string, Dims>>& inputs,
@@ -97,7 +97,7 @@ TEST(MicrosoftRefused, CausalConvolutions) {
          "'state_window' is not supported");
 }
 
-TEST(MicrosoftRefused, GroupRouter) {
+TEST(ContribErrors, GroupRouter) {
   const std::pair<std::string, Dims> x{"x", {4, 8}}, b{"b", {8}};
   const auto router = [&](const std::vector<std::pair<std::string, Dims>>& inputs,
                           const std::vector<std::string>& attributes) {
@@ -111,7 +111,7 @@ TEST(MicrosoftRefused, GroupRouter) {
          "come together");
 }
 
-TEST(MicrosoftRefused, PackedTables) {
+TEST(ContribErrors, PackedTables) {
   const auto gather = [&](const Dims& table, int64_t type, int64_t columns) {
     return refusal("GatherPacked", {{"u", table}, {"l", {2}}},
                    {int_attribute("packed_type", type), int_attribute("K", columns),
@@ -119,9 +119,9 @@ TEST(MicrosoftRefused, PackedTables) {
   };
   EXPECT_EQ(gather({3, 18}, 2, 32), "");
   expect(gather({3, 18}, 3, 32), "packed_type 3 is not supported");
-  expect(gather({3, 18}, 2, 33), "no multiple of the 32");
-  expect(gather({3, 18}, 2, -32), "no multiple of the 32");
-  expect(gather({3, 18}, 2, kHuge), "does not take 18 bytes");
+  expect(gather({3, 18}, 2, 33), "not a multiple of the block size 32");
+  expect(gather({3, 18}, 2, -32), "not a multiple of the block size 32");
+  expect(gather({3, 18}, 2, kHuge), "does not have 18 bytes");
   expect(gather({0, 18}, 2, 32), "the table has no rows");
   expect(gather({0, int64_t{1} << 50}, 1, int64_t{1} << 49), "half of the memory");
   expect(gather({54}, 2, 32), "the table is");

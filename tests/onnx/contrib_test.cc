@@ -1,5 +1,5 @@
-// Operators of com.microsoft and com.microsoft.nchwc, and old forms of ONNX's own, against what
-// ONNX Runtime computes with them (tests/data/microsoft/make_models.py).
+// Operators of com.microsoft and com.microsoft.nchwc, and old versions of standard ones, against
+// results of ONNX Runtime (tests/data/microsoft/make_models.py).
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kFolder = "tests/data/microsoft/";
 
-class MicrosoftModel : public testing::TestWithParam<std::string> {};
+class ContribModel : public testing::TestWithParam<std::string> {};
 
 std::vector<std::string> names() {
   std::set<std::string> found;
@@ -25,7 +25,7 @@ std::vector<std::string> names() {
   return {found.begin(), found.end()};
 }
 
-TEST_P(MicrosoftModel, GivesWhatOnnxRuntimeGives) {
+TEST_P(ContribModel, MatchesOnnxRuntime) {
   const std::string path = kFolder + GetParam();
   const formats::NpzReader arrays(path + ".npz");
   for (const Mode mode : {Mode::kAutomatic, Mode::kEager}) {
@@ -40,8 +40,8 @@ TEST_P(MicrosoftModel, GivesWhatOnnxRuntimeGives) {
       const Array& y = outputs[i].tensor().array();
       ASSERT_EQ(y.shape, wanted.shape);
       ASSERT_EQ(y.dtype, wanted.dtype);
-      // A step of the last quantize is at most 1 / 127 of the largest value; what is computed in
-      // float16 is rounded at other places.
+      // One step of the last quantize is at most 1 / 127 of the largest value; float16
+      // intermediates round differently.
       EXPECT_LE(testing_support::relative_difference(y, wanted),
                 GetParam().starts_with("bytes")  ? 0.016
                 : GetParam().starts_with("half") ? 2e-3
@@ -51,7 +51,7 @@ TEST_P(MicrosoftModel, GivesWhatOnnxRuntimeGives) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, MicrosoftModel, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Files, ContribModel, testing::ValuesIn(names()),
                          [](const auto& parameter) { return parameter.param; });
 
 }  // namespace

@@ -34,7 +34,7 @@ Model model_of(const std::string& graph, Mode mode) {
   return out;
 }
 
-/// What a run gives, as text.
+/// Outputs of a run as text.
 std::string result(const Model& model, const Values& inputs) {
   std::string out;
   for (const Value& v : model.session->run(inputs)) out += text(v.tensor().array().contiguous());
@@ -47,7 +47,8 @@ Value floats(const std::vector<float>& values, const Dims& shape) {
 
 Value integer(int64_t value) { return Value(Tensor(Array::scalar<int64_t>(value))); }
 
-/// Each input in turn, and all again; with sections as without. `made`: the sections in the end.
+/// Runs each input once, then all again, with and without partitions. `made`: partitions in the
+/// end.
 void expect_same(const std::string& graph, const std::vector<Values>& inputs, size_t made) {
   const Model eager = model_of(graph, Mode::kEager);
   for (const Mode mode : {Mode::kPartitions, Mode::kAutomatic}) {
@@ -64,8 +65,8 @@ void expect_same(const std::string& graph, const std::vector<Values>& inputs, si
 const std::string kX = value_info("x", 1, {"m", "n"});
 const std::string kY = value_info("y", 1, {"k"});
 
-TEST(OnnxSections, LieBeforeAndAfterWhatAValueDecides) {
-  // The elements above zero, whose number only a run gives.
+TEST(OnnxPartitions, SurroundDataDependentNodes) {
+  // The elements above zero; their number is data-dependent.
   const std::string graph =
       onnx_graph({onnx_node("Relu", {"x"}, {"a"}), onnx_node("Add", {"a", "a"}, {"b"}),
                   onnx_node("NonZero", {"b"}, {"where"}),
@@ -78,9 +79,9 @@ TEST(OnnxSections, LieBeforeAndAfterWhatAValueDecides) {
               3);  // before, and after for 4 and for 2 elements
 }
 
-TEST(OnnxSections, DifferByWhatShapesSay) {
-  // The second section sees six elements each time; the shape of x, known from types, tells it how
-  // they lie.
+TEST(OnnxPartitions, AreGuardedByShapes) {
+  // The second partition sees six elements each time; the shape of x, a guard, decides their
+  // layout.
   const std::string graph =
       onnx_graph({onnx_node("Shape", {"x"}, {"s"}), onnx_node("Reshape", {"x", "six"}, {"flat"}),
                   onnx_node("Reshape", {"flat", "to"}, {"cut"}),
@@ -92,8 +93,8 @@ TEST(OnnxSections, DifferByWhatShapesSay) {
   expect_same(graph, {{floats(x, {2, 3}), to}, {floats(x, {3, 2}), to}}, 4);
 }
 
-TEST(OnnxSections, RunTheBodyOfALoop) {
-  // v = (v + v) * x, as often as n says; each turn's v is an output too.
+TEST(OnnxPartitions, CompileLoopBodies) {
+  // v = (v + v) * x, n times; v of each iteration is a scan output.
   const std::string body = onnx_graph(
       {onnx_node("Identity", {"go"}, {"on"}), onnx_node("Add", {"v", "v"}, {"twice"}),
        onnx_node("Mul", {"twice", "x"}, {"next"}), onnx_node("Identity", {"next"}, {"seen"})},

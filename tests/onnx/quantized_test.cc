@@ -1,5 +1,5 @@
-// Models that ONNX Runtime's tools quantised, against what ONNX Runtime computes with them
-// (tests/data/quantized/make_models.py), on integers and node by node.
+// Models quantized by ONNX Runtime's tools, against results of ONNX Runtime
+// (tests/data/quantized/make_models.py), in int8 and node by node.
 
 #include <gtest/gtest.h>
 
@@ -17,14 +17,15 @@ namespace {
 
 struct Quantised {
   std::string name;
-  int convolutions, products, values = 0;  ///< that run on integers; of two values
+  int convolutions, products,
+      values = 0;  ///< that run in int8; values: products of two activations
 };
 
-class QuantisedModel : public testing::TestWithParam<Quantised> {};
+class QuantizedModel : public testing::TestWithParam<Quantised> {};
 
 std::string path_of(const std::string& name) { return "tests/data/quantized/" + name; }
 
-TEST_P(QuantisedModel, GivesWhatOnnxRuntimeGives) {
+TEST_P(QuantizedModel, MatchesOnnxRuntime) {
   const std::string name = GetParam().name;
   const formats::NpzReader arrays(path_of(name + ".npz"));
   const Array x = arrays.read("x"), wanted = arrays.read("y").contiguous();
@@ -40,13 +41,13 @@ TEST_P(QuantisedModel, GivesWhatOnnxRuntimeGives) {
       most = std::max(most, difference);
       sum += difference;
     }
-    // A step of the last quantize is at most 1 / 127 of the largest value.
+    // One step of the last quantize is at most 1 / 127 of the largest value.
     EXPECT_LE(most, 0.016 * largest) << name;
     EXPECT_LE(sum / static_cast<double>(y.size()), 0.003 * largest) << name;
   }
 }
 
-TEST_P(QuantisedModel, RunsOnIntegers) {
+TEST_P(QuantizedModel, RunsInInt8) {
   Session session(path_of(GetParam().name + ".onnx"));
   const formats::NpzReader arrays(path_of(GetParam().name + ".npz"));
   Shape shape = to_shape(arrays.header("x").shape);
@@ -65,7 +66,7 @@ TEST_P(QuantisedModel, RunsOnIntegers) {
   *extremes.data<int8_t>() = 127;
   if (!quantized::takes_integers(DType::kI8, extremes)) {
     EXPECT_LE(convolutions, GetParam().convolutions);
-    return;  // the processor multiplies few bytes, or none, exactly
+    return;  // this processor has no exact int8 products of these kinds
   }
   EXPECT_EQ(convolutions, GetParam().convolutions);
   EXPECT_EQ(products, GetParam().products);
@@ -78,7 +79,7 @@ TEST_P(QuantisedModel, RunsOnIntegers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Tools, QuantisedModel,
+    Tools, QuantizedModel,
     testing::Values(Quantised{"images_qdq_u8", 3, 1}, Quantised{"images_qdq_s8", 3, 1},
                     Quantised{"images_operators", 3, 1}, Quantised{"products_qdq", 0, 2},
                     Quantised{"products_dynamic", 0, 2}, Quantised{"products_dynamic_u8", 0, 4},

@@ -17,13 +17,13 @@ namespace {
 
 using namespace testing_support;
 
-/// A session on a model of these nodes; the file is gone when the session is.
+/// A session on a model of these nodes; its file is removed afterwards.
 std::unique_ptr<Session> session_of(const std::string& graph, Mode mode = Mode::kAutomatic,
                                     int64_t opset = 17, const std::set<std::string>& given = {}) {
   const std::string path =
       testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
   write_file_atomically(path, onnx_model(graph, opset));
-  auto out = std::make_unique<Session>(path, SessionOptions{.mode = mode, .given = given});
+  auto out = std::make_unique<Session>(path, SessionOptions{.mode = mode, .provided_inputs = given});
   std::filesystem::remove(path);
   return out;
 }
@@ -47,9 +47,9 @@ Array rows(int64_t count) {
   return out;
 }
 
-TEST(OnnxSession, WeightsMayLieAtAnyAddress) {
-  // Names of four lengths put the weights at every offset from whole floats. They are packed for
-  // the products and read as they lie by the sum.
+TEST(OnnxSession, WeightsMayBeMisaligned) {
+  // Names of four lengths place the weights at every alignment. They are prepacked for matmul and
+  // read in place by the sum.
   std::vector<float> weights(3 * 1024), shift(3 * 1024);
   for (size_t i = 0; i < weights.size(); ++i) {
     weights[i] = static_cast<float>(i % 17) - 8;
@@ -86,8 +86,8 @@ TEST(OnnxSession, WeightsMayLieAtAnyAddress) {
     }
 }
 
-TEST(OnnxSession, NodesMayStandInAnyOrder) {
-  // z = relu(x), y = z + z + x; and what waits for itself.
+TEST(OnnxSession, NodesMayBeInAnyOrder) {
+  // z = relu(x), y = z + z + x; and a cycle.
   const auto twice = onnx_node("Add", {"z", "z"}, {"t"});
   const std::string graph = onnx_graph(
       {onnx_node("Add", {"t", "x"}, {"y"}), twice, onnx_node("Relu", {"x"}, {"z"})}, {kX}, {kY});
@@ -96,10 +96,10 @@ TEST(OnnxSession, NodesMayStandInAnyOrder) {
               15);
   const std::string message = refusal(onnx_graph(
       {onnx_node("Add", {"t", "x"}, {"z"}), twice, onnx_node("Relu", {"z"}, {"y"})}, {kX}, {kY}));
-  EXPECT_NE(message.find("'t' is given by nothing before it"), std::string::npos) << message;
+  EXPECT_NE(message.find("'t' is undefined"), std::string::npos) << message;
 }
 
-TEST(OnnxSession, InputsWithAValueTakeAnother) {
+TEST(OnnxSession, InputsOverrideInitializers) {
   const std::string graph =
       onnx_graph({onnx_node("Add", {"x", "w"}, {"y"})}, {kX, value_info("w", 1, {"3"})}, {kY},
                  {onnx_floats("w", {10, 20, 30})});
@@ -115,16 +115,16 @@ TEST(OnnxSession, InputsWithAValueTakeAnother) {
   }
 }
 
-/// x, to which x is added as often as an input says.
+/// Adds x to itself as often as an input says.
 const std::string kCountedLoop = onnx_graph(
-    {onnx_node("Loop", {"turns", "", "x"}, {"y"},
+    {onnx_node("Loop", {"trip_count", "", "x"}, {"y"},
                {graph_attribute("body", onnx_graph({onnx_node("Add", {"a", "x"}, {"b"}),
                                                     onnx_node("Identity", {"on"}, {"still"})},
                                                    {value_info("i", 7, {}), value_info("on", 9, {}),
                                                     value_info("a", 1, {"batch", "3"})},
                                                    {value_info("still", 9, {}),
                                                     value_info("b", 1, {"batch", "3"})}))})},
-    {value_info("turns", 7, {}), kX}, {kY});
+    {value_info("trip_count", 7, {}), kX}, {kY});
 
 /// A session whose passes fail on functions whose name begins with `name`.
 std::unique_ptr<Session> failing_session(const std::string& graph, const std::string& name) {
@@ -140,7 +140,7 @@ std::unique_ptr<Session> failing_session(const std::string& graph, const std::st
   return out;
 }
 
-TEST(OnnxSession, TellsWhyAGraphIsNotOnePlan) {
+TEST(OnnxSession, ReportsWhyAGraphIsNotOnePlan) {
   const std::string graph = onnx_graph(
       {onnx_node("Relu", {"x"}, {"a"}), onnx_node("Add", {"a", "x"}, {"y"})}, {kX}, {kY});
   const Values x = {Value(Tensor(rows(2)))};
@@ -150,22 +150,23 @@ TEST(OnnxSession, TellsWhyAGraphIsNotOnePlan) {
   const auto decided = session_of(kCountedLoop);
   decided->run({Value(Tensor(Array::scalar<int64_t>(5))), x[0]});
   ASSERT_EQ(decided->fallbacks().size(), 1u);
-  EXPECT_NE(decided->fallbacks()[0].find("node of Loop that gives 'y': the value of 'turns' is"),
+  EXPECT_NE(decided->fallbacks()[0].find(
+                "node of Loop with output 'y': the value of 'trip_count' depends"),
             std::string::npos)
       << decided->fallbacks()[0];
-  // A defect of a pass: fatal in tests, reported elsewhere.
+  // A defect in a pass: fatal in tests, reported elsewhere.
   EXPECT_THROW(failing_session(graph, "")->run(x), Error);
   ::unsetenv("PADDLE_STRICT");
   const auto failed = failing_session(graph, "");
   for (int turn = 0; turn < 3; ++turn) EXPECT_EQ(failed->run(x)[0].tensor().array().number(5), 10);
   const std::vector<std::string> told = failed->fallbacks();
-  EXPECT_EQ(told.size(), 2u);  // the whole, and its section
+  EXPECT_EQ(told.size(), 2u);  // the whole, and its partition
   for (const std::string& line : told)
     EXPECT_NE(line.find("the pass 'p' failed"), std::string::npos) << line;
   ::setenv("PADDLE_STRICT", "1", 1);
 }
 
-TEST(OnnxSession, ProfilesAndCountsWhatRunsInSections) {
+TEST(OnnxSession, ProfilesAndCountsPartitions) {
   const std::string path =
       testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
   write_file_atomically(path, onnx_model(kCountedLoop));
@@ -183,15 +184,15 @@ TEST(OnnxSession, ProfilesAndCountsWhatRunsInSections) {
       flops += info.flops;
     }
     EXPECT_TRUE(timed.contains("add") && timed.contains("Loop"));
-    EXPECT_EQ(timed.contains("section"), mode != Mode::kEager);
+    EXPECT_EQ(timed.contains("partition"), mode != Mode::kEager);
     EXPECT_EQ(flops, 30);  // 6 elements, 5 times
     EXPECT_EQ(session.flops(given), 30);
   }
   std::filesystem::remove(path);
 }
 
-TEST(OnnxSession, ShapesStayKnownWhileTracing) {
-  // Reshape(x, [3, batch]) with the sizes taken from Shape.
+TEST(OnnxSession, ShapeArithmeticIsTracedSymbolically) {
+  // Reshape(x, [3, batch]) with sizes taken from Shape.
   const std::string graph =
       onnx_graph({onnx_node("Shape", {"x"}, {"s"}), onnx_node("Gather", {"s", "one"}, {"a"}),
                   onnx_node("Gather", {"s", "zero"}, {"b"}),
@@ -208,7 +209,7 @@ TEST(OnnxSession, ShapesStayKnownWhileTracing) {
   }
 }
 
-TEST(OnnxSession, ImagesOfAnySizeAreResizedByOneFunction) {
+TEST(OnnxSession, ResizeIsTracedForSymbolicSizes) {
   // To twice the size, and to the size of another image.
   for (const char* mode : {"nearest", "linear"}) {
     for (const char* coordinates : {"half_pixel", "asymmetric", "align_corners"}) {
@@ -261,8 +262,8 @@ TEST(OnnxSession, BothModesAgree) {
   for (int64_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a.number(i), b.number(i), 1e-6);
 }
 
-TEST(OnnxSession, SequencesOfGivenLengthsAreScannedAsTheyAreUnrolled) {
-  // A clip that never clips keeps the steps from the scan.
+TEST(OnnxSession, RecurrentKernelMatchesUnrolledSequences) {
+  // A clip that never clips disables the recurrent kernel.
   const auto numbers = [](const std::string& name, const Dims& shape, int seed) {
     std::vector<float> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
     for (size_t i = 0; i < v.size(); ++i)
@@ -312,9 +313,8 @@ TEST(OnnxSession, SequencesOfGivenLengthsAreScannedAsTheyAreUnrolled) {
   }
 }
 
-TEST(OnnxSession, SizesOfTwoNamesThatDifferAreRepeated) {
-  // Of a mask whose sizes have names of their own, one may be 1 in a run; and sizes of one name may
-  // differ.
+TEST(OnnxSession, DifferentlyNamedSizesBroadcast) {
+  // A mask with its own size names may broadcast in a run, and equally named sizes may differ.
   const std::string graph =
       onnx_graph({onnx_node("Add", {"x", "mask"}, {"y"})},
                  {value_info("x", 1, {"batch", "3"}), value_info("mask", 1, {"other", "3"})}, {kY});
@@ -333,7 +333,7 @@ TEST(OnnxSession, SizesOfTwoNamesThatDifferAreRepeated) {
   EXPECT_EQ(out[0].tensor().array().shape, (Dims{6, 3}));
 }
 
-TEST(OnnxSession, WhatAValueDecidesRunsNodeByNode) {
+TEST(OnnxSession, DataDependentShapesRunNodeByNode) {
   // The shape is an input, so the graph cannot be traced.
   const std::string graph = onnx_graph({onnx_node("Reshape", {"x", "to"}, {"y"})},
                                        {kX, value_info("to", 7, {"2"})}, {kY});
@@ -345,7 +345,7 @@ TEST(OnnxSession, WhatAValueDecidesRunsNodeByNode) {
   EXPECT_EQ(out[0].tensor().array().shape, (Dims{6, 1}));
 }
 
-TEST(OnnxSession, AMaskOfTheInputsShapeCompressesIt) {
+TEST(OnnxSession, CompressWithAMaskOfTheInputsShape) {
   const auto session = session_of(onnx_graph(
       {onnx_node("Greater", {"x", "least"}, {"mask"}), onnx_node("Compress", {"x", "mask"}, {"y"})},
       {kX}, {value_info("y", 1, {"n"})}, {onnx_floats("least", {3.5F})}));
@@ -355,14 +355,14 @@ TEST(OnnxSession, AMaskOfTheInputsShapeCompressesIt) {
   for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(y.number(i), static_cast<double>(i + 4));
 }
 
-TEST(OnnxSession, RegionsArePooledByTheirGreatestValues) {
+TEST(OnnxSession, MaxRoiPool) {
   const std::string graph = onnx_graph(
       {onnx_node("MaxRoiPool", {"x", "rois"}, {"y"}, {ints_attribute("pooled_shape", {2, 2})})},
       {value_info("x", 1, {"1", "1", "4", "4"}), value_info("rois", 1, {"n", "5"})},
       {value_info("y", 1, {"n", "1", "2", "2"})});
   Array image = Array::empty(DType::kF32, {1, 1, 4, 4});
   for (int64_t i = 0; i < 16; ++i) image.data<float>()[i] = static_cast<float>(i);
-  // The whole image, three pixels in bins that overlap, and a region beside the image.
+  // The whole image, three pixels in overlapping bins, and a region outside of the image.
   const Array regions = Array::from<float>({0, 0, 0, 3, 3, 0, 0, 0, 2, 2, 0, 7, 7, 9, 9}, {3, 5});
   const Values out = session_of(graph)->run({Value(Tensor(image)), Value(Tensor(regions))});
   const Array y = out[0].tensor().array().contiguous();
@@ -372,37 +372,38 @@ TEST(OnnxSession, RegionsArePooledByTheirGreatestValues) {
     EXPECT_EQ(y.number(i), expected[static_cast<size_t>(i)]) << i;
 }
 
-TEST(OnnxSession, RefusesWhatIsWrong) {
+TEST(OnnxSession, RefusesInvalidModels) {
   const auto nodes = [](std::vector<std::string> list) { return onnx_graph(list, {kX}, {kY}); };
   try {
     session_of(nodes({onnx_node("Relu", {"x"}, {"y"})}), Mode::kAutomatic, 29);
     ADD_FAILURE() << "an opset to come is taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kModel);
-    EXPECT_TRUE(
-        error.message().ends_with(": the model needs opset 29 of ONNX, the newest known is 28"))
+    EXPECT_TRUE(error.message().ends_with(
+        ": the model needs opset 29 of ONNX, the newest supported one is 28"))
         << error.message();
   }
   EXPECT_NE(refusal(nodes({onnx_node("Reluu", {"x"}, {"y"})})).find("did you mean 'Relu'"),
             std::string::npos);
   EXPECT_NE(refusal(nodes({onnx_node("Add", {"x", "b"}, {"a"}), onnx_node("Relu", {"a"}, {"b"}),
                            onnx_node("Relu", {"b"}, {"y"})}))
-                .find("given by nothing before it"),
+                .find("is undefined"),
             std::string::npos);
   EXPECT_NE(refusal(nodes({onnx_node("Relu", {"x"}, {"y"}), onnx_node("Abs", {"x"}, {"y"})}))
-                .find("gives too"),
+                .find("defines already"),
             std::string::npos);
-  EXPECT_NE(refusal(nodes({onnx_node("Relu", {"x"}, {"z"})})).find("nothing gives the output 'y'"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(nodes({onnx_node("Relu", {"x"}, {"z"})})).find("no node produces the output 'y'"),
+      std::string::npos);
   EXPECT_NE(refusal(onnx_graph({onnx_node("Add", {"x", "i"}, {"y"})}, {kX}, {kY},
                                {onnx_int64s("i", {1, 2, 3})}))
-                .find("one type is needed"),
+                .find("expected the same type"),
             std::string::npos);
   EXPECT_NE(refusal(onnx_graph({onnx_node("Gather", {"x", "i"}, {"y"}, {int_attribute("axis", 1)})},
                                {kX}, {kY}, {onnx_int64s("i", {3})}))
                 .find("index 3 is out of range"),
             std::string::npos);
-  // A cell state that is narrower than the weights.
+  // A cell state narrower than the weights.
   const auto filled = [](const std::string& name, const std::vector<int64_t>& dims, size_t count) {
     const std::vector<float> values(count, 0.5f);
     return onnx_tensor(name, 1, dims,
@@ -416,11 +417,11 @@ TEST(OnnxSession, RefusesWhatIsWrong) {
                   {kX}, {kY},
                   {onnx_int64s("zero", {0}), filled("w", {1, 8, 3}, 24), filled("r", {1, 8, 2}, 16),
                    filled("h", {1, 2, 2}, 4), filled("c", {1, 2, 1}, 2)}))
-          .find("size of a first state"),
+          .find("shape of an initial state"),
       std::string::npos);
 }
 
-TEST(OnnxSession, PartsOfOneElementAreJoined) {
+TEST(OnnxSession, ConcatOfSingleElements) {
   for (const int64_t axis : {0, 1}) {
     const auto session = session_of(onnx_graph(
         {onnx_node("Transpose", {"x"}, {"t"}), onnx_node("Unsqueeze", {"t", "last"}, {"one"}),
@@ -439,8 +440,8 @@ TEST(OnnxSession, PartsOfOneElementAreJoined) {
   }
 }
 
-TEST(OnnxSession, KnownCoordinatesOfAPartAreWrittenAsOne) {
-  // Two rows and two columns of x [4, 3]: in even steps, turned around, and the same ones twice.
+TEST(OnnxSession, ScatterNDOfASliceIsAnAssignment) {
+  // Two rows and two columns of x [4, 3]: evenly spaced, reversed, and repeated.
   struct Case {
     std::vector<int64_t> rows, columns;
     bool part;
@@ -470,8 +471,8 @@ TEST(OnnxSession, KnownCoordinatesOfAPartAreWrittenAsOne) {
   }
 }
 
-TEST(OnnxSession, PiecesOfOneWithoutTheirAxis) {
-  // How an exporter writes `unbind`: one as the size of the pieces, whose axis goes.
+TEST(OnnxSession, SplitToSequenceDropsTheAxis) {
+  // Exporters write `unbind` as pieces of size 1 without their axis.
   const auto session = session_of(
       onnx_graph({onnx_node("SplitToSequence", {"x", "one"}, {"s"}, {int_attribute("keepdims", 0)}),
                   onnx_node("SequenceAt", {"s", "one"}, {"y"})},
@@ -481,7 +482,7 @@ TEST(OnnxSession, PiecesOfOneWithoutTheirAxis) {
   EXPECT_EQ(text(y), text(Array::from<float>({3, 4, 5}, {3})));
 }
 
-TEST(OnnxSession, NoMoreMemoryThanThereIs) {
+TEST(OnnxSession, RefusesResultsBeyondMemory) {
   const int64_t huge = int64_t{1} << 28;
   EXPECT_NE(refusal(onnx_graph({onnx_node("ConstantOfShape", {"s"}, {"y"})}, {kX}, {kY},
                                {onnx_int64s("s", {huge, huge})}))
@@ -489,14 +490,14 @@ TEST(OnnxSession, NoMoreMemoryThanThereIs) {
             std::string::npos);
 }
 
-TEST(OnnxSession, InputsMustBeOfTheirTypes) {
+TEST(OnnxSession, ChecksInputTypes) {
   const auto session = session_of(onnx_graph({onnx_node("Relu", {"x"}, {"y"})}, {kX}, {kY}));
   try {
     session->run({Value(Tensor(Array::from<double>({1, 2, 3}, {1, 3})))});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kData);
-    EXPECT_NE(error.message().find("the model takes float32[batch, 3]"), std::string::npos);
+    EXPECT_NE(error.message().find("expected float32[batch, 3]"), std::string::npos);
   }
 }
 

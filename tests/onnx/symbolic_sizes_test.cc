@@ -1,4 +1,4 @@
-// Graphs whose inputs leave sizes open give what they give where the file says them.
+// Graphs with symbolic input sizes compute the same as with constant ones.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,9 +26,9 @@ Values results_of(const std::string& graph, const Values& inputs, Mode mode) {
   return out;
 }
 
-TEST(OnnxOpenSizes, NoWindowBeginsBehindTheInput) {
-  // Windows of 3, strides of 3 over 23 numbers and 2 places behind them: a ninth one would begin
-  // there.
+TEST(OnnxSymbolicSizes, NoWindowStartsInEndPadding) {
+  // Kernel 3 and stride 3 over 23 elements with end padding of 2: a ninth window would start in the
+  // padding.
   Array x = Array::empty(DType::kF32, {1, 1, 23});
   for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = static_cast<float>(i);
   const std::vector<std::string> attributes = {
@@ -49,8 +49,8 @@ TEST(OnnxOpenSizes, NoWindowBeginsBehindTheInput) {
       }
 }
 
-TEST(OnnxOpenSizes, SlicesBackwardsFromBeforeTheStart) {
-  // The standard moves a start before the first element to it when it steps backwards.
+TEST(OnnxSymbolicSizes, NegativeStepSlicesClampTheStart) {
+  // With a negative step, the standard clamps a start before the first element.
   const Value x(Tensor(Array::from<float>({1, 2, 3, 4}, {4})));
   for (const Mode mode : {Mode::kAutomatic, Mode::kEager})
     for (const std::string length : {"length", "4"})
@@ -67,7 +67,7 @@ TEST(OnnxOpenSizes, SlicesBackwardsFromBeforeTheStart) {
       }
 }
 
-TEST(OnnxOpenSizes, NoMoreOfTheLargestThanThereAre) {
+TEST(OnnxSymbolicSizes, TopKIsLimitedByTheAxis) {
   const std::string graph =
       onnx_graph({onnx_node("Constant", {}, {"k"}, {ints_attribute("value_ints", {3})}),
                   onnx_node("TopK", {"x", "k"}, {"y", "at"})},
@@ -81,8 +81,8 @@ TEST(OnnxOpenSizes, NoMoreOfTheLargestThanThereAre) {
   }
 }
 
-TEST(OnnxOpenSizes, FirstStatesOfRecurrentLayers) {
-  // Without weights a GRU's gates are a half, so each step halves the state.
+TEST(OnnxSymbolicSizes, InitialStatesOfRecurrentLayers) {
+  // With zero weights the gates of a GRU are 1/2, so each step halves the state.
   const Value x(Tensor(Array::from<float>({1, 2, 3, 4}, {2, 2, 1})));
   const Value state(Tensor(Array::from<float>({4, 8, 12, 16, 20, 24}, {1, 2, 3})));
   const auto zeros = [](const std::string& name, const std::vector<int64_t>& dims) {

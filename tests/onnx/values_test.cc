@@ -1,6 +1,6 @@
-// Values of ONNX operators at the edges: zeros, NaN, infinities, the largest numbers, empty axes
-// and exact ties. Expected values are those of the ONNX specification, worked out by hand; where
-// ONNX Runtime and the reference evaluator agree with it, they were compared.
+// Edge cases of ONNX operators: zeros, NaN, infinities, the largest numbers, empty axes and exact
+// ties. Expected values follow the ONNX specification and are worked out by hand; ONNX Runtime and
+// the reference evaluator were compared where they agree with it.
 
 #include <unistd.h>
 
@@ -85,14 +85,14 @@ std::vector<double> applied(const std::string& type, const std::vector<float>& x
                  {floats(x, {size})})[0];
 }
 
-TEST(OnnxValues, ActivationsOfNaNAndOfTheLargestNumbers) {
-  // What is not above alpha is 0, NaN too.
+TEST(OnnxValues, ActivationsOfNaNAndLargeValues) {
+  // Values not above alpha become 0, including NaN.
   expect_near(applied("ThresholdedRelu", {kNaN, 0.5F, 2, -kInf, kInf}), {0, 0, 2, 0, kInf});
-  // x from 3 on, though 6 x overflows.
+  // Equals x from 3 on, although 6 x overflows.
   expect_near(applied("HardSwish", {3e38F, -3e38F, 4, 1, kInf}), {3e38F, 0, 4, 4.0 / 6, kInf});
 }
 
-TEST(OnnxValues, RemaindersOfTheDividendsSignAreExact) {
+TEST(OnnxValues, FmodIsExact) {
   const auto y =
       outputs({onnx_node("Mod", {"x", "z"}, {"y0"}, {int_attribute("fmod", 1)})},
               {value_info("x", 1, {"n"}), value_info("z", 1, {"n"})},
@@ -100,7 +100,7 @@ TEST(OnnxValues, RemaindersOfTheDividendsSignAreExact) {
   expect_near(y[0], {-1e-8F, -1, 1.5, -1.5, 1});
 }
 
-TEST(OnnxValues, NormalizersOfZerosAndOfNumbersWhoseSquaresLeaveTheRange) {
+TEST(OnnxValues, NormalizersOfZerosAndOverflowingSquares) {
   const std::vector<float> x = {0, 0, 3e-30F, 4e-30F, 3e30F, -4e30F};
   const auto normalized = [&](const char* norm) {
     return outputs(
@@ -121,15 +121,15 @@ TEST(OnnxValues, NormalizersOfZerosAndOfNumbersWhoseSquaresLeaveTheRange) {
       {0, 5e-30F, 5e30F});
 }
 
-TEST(OnnxValues, LogSoftmaxOfLargeLogitsKeepsItsDigits) {
+TEST(OnnxValues, LogSoftmaxOfLargeLogitsIsAccurate) {
   const std::vector<float> x = {1e6F, 1e6F + 1, 3e38F, 3e38F};
-  const double sum = std::log1p(std::exp(1.0));  // of e^0 + e^1, less 1
+  const double sum = std::log1p(std::exp(1.0));  // of e^0 + e^1, minus 1
   expect_near(outputs({onnx_node("LogSoftmax", {"x"}, {"y0"})}, {value_info("x", 1, {"n", "2"})},
                       {floats(x, {2, 2})})[0],
               {-sum, 1 - sum, -std::log(2.0), -std::log(2.0)});
 }
 
-TEST(OnnxValues, LossesIgnoreWhatIgnoredRowsHold) {
+TEST(OnnxValues, LossesIgnoreContentsOfIgnoredRows) {
   const std::vector<Value> given = {floats({1, 2, kNaN, 0, kInf, 1, 3, 1}, {4, 2}),
                                     Value(Tensor(Array::from<int64_t>({1, -7, 7 - 14, 0}, {4})))};
   const double first = std::log1p(std::exp(-1.0)), last = std::log1p(std::exp(-2.0));
@@ -142,7 +142,7 @@ TEST(OnnxValues, LossesIgnoreWhatIgnoredRowsHold) {
     if (reduction == "sum") expect_near(loss, {first + last});
     if (reduction == "none") expect_near(loss, {first, 0, 0, last});
   }
-  // By log probabilities, and weights of the classes.
+  // From log probabilities, with class weights.
   const auto weighted = outputs({onnx_node("NegativeLogLikelihoodLoss", {"x", "t", "w"}, {"y0"},
                                            {int_attribute("ignore_index", -7)})},
                                 {value_info("x", 1, {"n", "2"}), value_info("t", 7, {"n"})}, given,
@@ -163,7 +163,7 @@ TEST(OnnxValues, AttentionOverNoKeysIsZero) {
   expect_near(y[0], std::vector<double>(6, 0.0));
 }
 
-TEST(OnnxValues, NumbersNearTheConstantsOfGeluAreComputedAsWritten) {
+TEST(OnnxValues, NearGeluIsNotFusedToGelu) {
   // x / 1.4142 is not x / sqrt(2): the results differ by up to 3e-6.
   const auto nodes = {onnx_node("Div", {"x", "k"}, {"a"}), onnx_node("Erf", {"a"}, {"e"}),
                       onnx_node("Add", {"e", "one"}, {"p"}), onnx_node("Mul", {"x", "p"}, {"q"}),
@@ -195,7 +195,7 @@ TEST(OnnxValues, DeterminantsInFloat16) {
   expect_near(y[0], {10});
 }
 
-TEST(OnnxValues, GatherNDWithoutCoordinatesTakesAll) {
+TEST(OnnxValues, GatherNDWithoutCoordinates) {
   const auto y = outputs({onnx_node("GatherND", {"x", "at"}, {"y0"})},
                          {value_info("x", 1, {"2"}), value_info("at", 7, {"3", "0"})},
                          {floats({1, 2}, {2}), Value(Tensor(Array::zeros(DType::kI64, {3, 0})))});
@@ -207,8 +207,8 @@ TEST(OnnxValues, GatherNDWithoutCoordinatesTakesAll) {
   expect_near(batches[0], {1, 2, 1, 2, 3, 4, 3, 4});
 }
 
-TEST(OnnxValues, SignalsWithoutAnAxisOfPartsAreReal) {
-  // Frames of 4 every 2: [1, 2, 3, 4] and [3, 4, 5, 6].
+TEST(OnnxValues, TwoDimensionalSignalsAreReal) {
+  // Frames of 4 with step 2: [1, 2, 3, 4] and [3, 4, 5, 6].
   const auto y = outputs({onnx_node("STFT", {"x", "step", "", "length"}, {"y0"})},
                          {value_info("x", 1, {"1", "6"})}, {floats({1, 2, 3, 4, 5, 6}, {1, 6})},
                          {onnx_int64s("step", {2}), onnx_int64s("length", {4})});
@@ -217,8 +217,8 @@ TEST(OnnxValues, SignalsWithoutAnAxisOfPartsAreReal) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(y[0][i], expected[i], 1e-5) << i;
 }
 
-/// The elements of 0, 1, … that a nearest resize of `from` elements takes; `by_scale` gives it the
-/// scale in float32 instead of the size.
+/// Source indices of a nearest resize of `from` elements; `by_scale` passes a float32 scale instead
+/// of the size.
 std::vector<double> nearest(int64_t from, int64_t to, const std::string& coordinates,
                             const std::string& rounding, bool by_scale, bool symbolic) {
   std::vector<float> x;
@@ -235,10 +235,10 @@ std::vector<double> nearest(int64_t from, int64_t to, const std::string& coordin
                  {by_scale ? onnx_floats("scales", {scale}) : onnx_int64s("sizes", {to})})[0];
 }
 
-TEST(OnnxValues, NearestResizeTakesTiesExactly) {
+TEST(OnnxValues, NearestResizeIsExactAtTies) {
   for (const bool by_scale : {false, true})
     for (const bool symbolic : {false, true}) {
-      if (by_scale && symbolic) continue;  // 6/20 in float32 does not say the size of the result
+      if (by_scale && symbolic) continue;  // 6/20 in float32 does not determine the output size
       const auto taken = [&](int64_t from, int64_t to, const char* coordinates, const char* mode) {
         return nearest(from, to, coordinates, mode, by_scale, symbolic);
       };
@@ -247,13 +247,13 @@ TEST(OnnxValues, NearestResizeTakesTiesExactly) {
         expect_near(taken(20, 6, coordinates, "round_prefer_ceil"), {1, 5, 8, 11, 15, 18});
         expect_near(taken(20, 6, coordinates, "round_prefer_floor"), {1, 4, 8, 11, 14, 18});
       }
-      // i 10/4 is whole or a half.
+      // i 10/4 is an integer or a half.
       expect_near(taken(10, 4, "asymmetric", "round_prefer_ceil"), {0, 3, 5, 8});
       // i 49/28 = i 7/4.
       std::vector<double> halves;
       for (int64_t i = 0; i < 28; ++i) halves.push_back(std::floor(1.75 * static_cast<double>(i)));
       expect_near(taken(49, 28, "asymmetric", "floor"), halves);
-      // Whole places, which float32 misses: (i + 1/2) 10/6 - 1/2 is 2 for i = 1 and 7 for i = 4.
+      // Integers that float32 misses: (i + 1/2) 10/6 - 1/2 is 2 for i = 1 and 7 for i = 4.
       expect_near(taken(10, 6, "half_pixel", "floor"), {0, 2, 3, 5, 7, 8});
       // i 6/4 = 0, 1.5, 3, 4.5, 6.
       expect_near(taken(7, 5, "align_corners", "round_prefer_ceil"), {0, 2, 3, 5, 6});

@@ -1,5 +1,5 @@
-// VarlenCausalConvWithState of com.microsoft: each channel convolved along packed sequences of any
-// lengths, looking back only, each sequence behind a state that holds what stood before it.
+// VarlenCausalConvWithState of com.microsoft: depthwise causal convolution over packed sequences of
+// different lengths, each continued from a state.
 
 #include <algorithm>
 
@@ -8,9 +8,9 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kMostTaps = 4096;
+constexpr int64_t kMaxTaps = 4096;
 
-/// Rows of all states, of all tokens, and one of zeros, in this order, and where to find what.
+/// Concatenation of all states, all tokens and one zero row, with index arithmetic.
 class Rows {
  public:
   Rows(const NodeCall& c, int64_t tokens, int64_t before)
@@ -25,12 +25,13 @@ class Rows {
   int64_t batch() const { return static_cast<int64_t>(ends_.size()) - 1; }
   int64_t length(int64_t s) const { return ends_[at(s + 1)] - ends_[at(s)]; }
   int64_t zero() const { return batch() * before_ + tokens_; }
-  /// Of sequence s; places below 0 lie in its state.
-  int64_t row(int64_t s, int64_t place) const {
-    return place < 0 ? (s + 1) * before_ + place : batch() * before_ + ends_[at(s)] + place;
+  /// Row of a position in sequence s; negative positions are in its state.
+  int64_t row(int64_t s, int64_t position) const {
+    return position < 0 ? (s + 1) * before_ + position
+                        : batch() * before_ + ends_[at(s)] + position;
   }
-  /// What stands `back` places before each token.
-  Tensor behind(int64_t back) const {
+  /// Rows `back` positions before each token.
+  Tensor shifted(int64_t back) const {
     std::vector<int64_t> from;
     for (int64_t s = 0; s < batch(); ++s)
       for (int64_t t = 0; t < length(s); ++t) from.push_back(row(s, t - back));
@@ -43,7 +44,7 @@ class Rows {
       for (int64_t k = before_; k > 0; --k) from.push_back(row(s, length(s) - k));
     return int_vector(from);
   }
-  /// The first `counts` tokens of each sequence, `room` rows with zeros behind them.
+  /// The first `counts` tokens of each sequence, zero-padded to `room` rows.
   Tensor first(const std::vector<int64_t>& counts, int64_t room) const {
     std::vector<int64_t> from;
     for (int64_t s = 0; s < batch(); ++s)
@@ -72,7 +73,7 @@ Values packed_causal_convolution(NodeCall& c) {
           "the weight is ", weight.type(), ", not [", channels, ", 1, kernel_size]");
   c.check(channels > 0, "the input has no channels");
   const int64_t taps = constant_dim(weight, 2), step = c.int_attr("dilation", 1);
-  c.check(taps <= kMostTaps, "kernels of more than ", kMostTaps, " taps are not supported");
+  c.check(taps <= kMaxTaps, "kernels of more than ", kMaxTaps, " taps are not supported");
   c.check(tokens <= max_listed_indices() / taps, tokens, " tokens are too many for a kernel of ",
           taps);
   c.check(step >= 1 && step <= int64_t{1} << 31, "dilation is ", step);
@@ -81,7 +82,7 @@ Values packed_causal_convolution(NodeCall& c) {
   c.check(swish || activation == "none", "unknown activation '", activation, "'");
   const int64_t before = (taps - 1) * step, room = c.int_attr("state_update_capacity", 0);
   c.check(room >= 0 && room <= 8, "state_update_capacity is ", room);
-  c.check(c.has_input(5) == (room > 0), "capture_count must be there exactly if ",
+  c.check(c.has_input(5) == (room > 0), "capture_count must be present exactly if ",
           "state_update_capacity is positive");
   const Rows rows(c, tokens, before);
   c.check(constant_shape(state) == Dims{rows.batch(), channels, before}, "initial_state is ",
@@ -99,17 +100,17 @@ Values packed_causal_convolution(NodeCall& c) {
   for (int64_t j = 0; j < taps; ++j) {
     const Tensor tap =
         ops::reshape(ops::cast(slice_axis(weight, 2, j, j + 1), DType::kF32), {channels});
-    const Tensor product = ops::index_select(wide, rows.behind((taps - 1 - j) * step), 0) * tap;
+    const Tensor product = ops::index_select(wide, rows.shifted((taps - 1 - j) * step), 0) * tap;
     y = y ? y + product : product;
   }
   if (c.has_input(3)) y = y + ops::cast(c.tensor(3), DType::kF32);
   if (swish) y = ops::silu(y);
-  const auto of_sequences = [&](const Tensor& places, int64_t each) {
-    return ops::reshape(ops::index_select(all, places, 0),
+  const auto per_sequence = [&](const Tensor& indices, int64_t each) {
+    return ops::reshape(ops::index_select(all, indices, 0),
                         {Dim(rows.batch()), Dim(each), Dim(channels)});
   };
   Values out = {ops::cast(y, x.dtype()),
-                ops::transpose(of_sequences(rows.last(), before), {0, 2, 1})};
+                ops::transpose(per_sequence(rows.last(), before), {0, 2, 1})};
   if (!c.has_output(2)) return out;
   std::vector<int64_t> counts(static_cast<size_t>(rows.batch()), 0);
   if (room > 0) {
@@ -117,7 +118,7 @@ Values packed_causal_convolution(NodeCall& c) {
             c.tensor(5).type(), " for ", rows.batch(), " sequences");
     counts = c.constant_ints(5);
   }
-  out.emplace_back(of_sequences(rows.first(counts, room), room));
+  out.emplace_back(per_sequence(rows.first(counts, room), room));
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Operators of com.microsoft that ONNX Runtime's optimiser writes: fused products, activations and
-// normalisations. Those on quantised values and attention are in files of their own.
+// Fused operators of com.microsoft that ONNX Runtime's optimizer emits: matrix products,
+// activations and normalization. Quantized ones and attention have their own files.
 
 #include "onnx/ops/conv.h"
 #include "onnx/ops/helpers.h"
@@ -19,8 +19,8 @@ Values quick_gelu(NodeCall& c) {
 }
 Values bias_add(NodeCall& c) { return {c.tensor(0) + c.tensor(1) + c.tensor(2)}; }
 
-/// Axes of a batch that are moved behind the rows first.
-Tensor with_batch_behind(const Tensor& x, bool move) {
+/// Moves the first batch axis behind the rows (transBatchA, transBatchB).
+Tensor move_batch_axis(const Tensor& x, bool move) {
   if (!move) return x;
   std::vector<int64_t> order = leading_axes(x.ndim() - 1);
   order.erase(order.begin());
@@ -30,18 +30,18 @@ Tensor with_batch_behind(const Tensor& x, bool move) {
 }
 
 Values fused_matmul(NodeCall& c) {
-  const Tensor x = with_batch_behind(c.tensor(0), c.bool_attr("transBatchA", false));
-  const Tensor y = with_batch_behind(c.tensor(1), c.bool_attr("transBatchB", false));
+  const Tensor x = move_batch_axis(c.tensor(0), c.bool_attr("transBatchA", false));
+  const Tensor y = move_batch_axis(c.tensor(1), c.bool_attr("transBatchB", false));
   const Tensor out = ops::matmul(x, y, c.bool_attr("transA", false), c.bool_attr("transB", false));
   const double alpha = c.float_attr("alpha", 1);
   return {alpha == 1 ? out : out * alpha};
 }
 
-/// The activation that a fused node ends with; its parameters are alpha, beta and gamma.
-Tensor activated(const NodeCall& c, const Tensor& x, const std::vector<double>& parameters) {
+/// The activation of a fused node, with parameters alpha, beta and gamma.
+Tensor activate(const NodeCall& c, const Tensor& x, const std::vector<double>& parameters) {
   const std::string name = c.string_attr("activation", "");
-  const auto parameter = [&](size_t i, double otherwise) {
-    return i < parameters.size() ? parameters[i] : otherwise;
+  const auto parameter = [&](size_t i, double default_value) {
+    return i < parameters.size() ? parameters[i] : default_value;
   };
   if (name.empty()) return x;
   if (name == "Relu") return ops::relu(x);
@@ -75,24 +75,23 @@ Values fused_gemm(NodeCall& c) {
     if (c.has_attribute(name)) parameters.push_back(c.float_attr(name, 0));
   if (c.string_attr("activation", "") == "Selu" && parameters.size() == 2)
     parameters.insert(parameters.begin() + 1, 0);
-  return {activated(c, y, parameters)};
+  return {activate(c, y, parameters)};
 }
 
-// ---- normalisations of sums
-// ------------------------------------------------------------------
+// --- residual normalization ---
 
 struct Normalized {
   Tensor y, mean, inverse;
 };
 
-/// Over the last axis; without a mean for the simplified (RMS) kind.
+/// Over the last axis; RMS normalization if `simplified`.
 Normalized normalized(const NodeCall& c, const Tensor& x, const Tensor& gamma, const Tensor& beta,
-                      bool simplified, double otherwise) {
-  const double epsilon = c.float_attr("epsilon", otherwise);
+                      bool simplified, double default_value) {
+  const double epsilon = c.float_attr("epsilon", default_value);
   const std::vector<int64_t> last = {-1};
-  const bool scalar_if_single = !simplified && x.dtype() == DType::kF32 && !c.has_output(1) &&
+  const bool has_fused_kernel = !simplified && x.dtype() == DType::kF32 && !c.has_output(1) &&
                                 !c.has_output(2) && x.dim(-1).is_constant();
-  if (scalar_if_single)
+  if (has_fused_kernel)
     return {ops::layer_norm(x, x.dim(-1).value(), gamma, beta, epsilon), {}, {}};
   const Tensor wide = ops::cast(x, x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32);
   Normalized out;
@@ -120,8 +119,8 @@ Values skip_rms_norm(NodeCall& c) {
   return {n.y, Value(), or_none(n.inverse), sum};
 }
 
-/// Rows of a table at these indices, quantised with one scale and zero point if it has them.
-Tensor rows_at(const Tensor& table, const Tensor& index, const Tensor& scale, const Tensor& zero) {
+/// Embedding lookup in a table that may be quantized per tensor.
+Tensor lookup(const Tensor& table, const Tensor& index, const Tensor& scale, const Tensor& zero) {
   Shape shape = index.shape();
   shape.push_back(table.dim(1));
   const Tensor taken = ops::reshape(
@@ -129,16 +128,17 @@ Tensor rows_at(const Tensor& table, const Tensor& index, const Tensor& scale, co
   return scale ? ops::dequantize(taken, scalar_if_single(scale), scalar_if_single(zero)) : taken;
 }
 
-/// Words, places and segments looked up, added and normalised. The tables (inputs 2 to 6) may be
-/// bytes, whose scales and then zero points are inputs from `scales` on.
-Values embedding(const NodeCall& c, size_t mask, size_t places_at, std::optional<size_t> scales) {
+/// Sum of word, position and segment embeddings, normalized. The tables (inputs 2 to 6) may be
+/// int8; scales, then zero points, are inputs from `scales` on.
+Values embedding(const NodeCall& c, size_t mask, size_t positions_input,
+                 std::optional<size_t> scales) {
   const Tensor& ids = c.tensor(0);
   const auto of_table = [&](size_t i, size_t first) {
     return scales ? c.optional_tensor(first + i - 2) : Tensor();
   };
   const auto rows = [&](size_t i, const Tensor& index) {
-    return rows_at(c.tensor(i), index, of_table(i, scales.value_or(0)),
-                   of_table(i, scales.value_or(0) + 5));
+    return lookup(c.tensor(i), index, of_table(i, scales.value_or(0)),
+                  of_table(i, scales.value_or(0) + 5));
   };
   const auto whole = [&](size_t i) {
     if (!scales) return c.tensor(i);
@@ -146,9 +146,9 @@ Values embedding(const NodeCall& c, size_t mask, size_t places_at, std::optional
                            scalar_if_single(of_table(i, *scales + 5)));
   };
   Tensor sum = rows(2, ids);
-  const Tensor places =
-      c.has_input(places_at) ? c.tensor(places_at) : ops::unsqueeze(iota(ids.dim(1)), {0});
-  sum = sum + rows(3, places);
+  const Tensor positions = c.has_input(positions_input) ? c.tensor(positions_input)
+                                                        : ops::unsqueeze(iota(ids.dim(1)), {0});
+  sum = sum + rows(3, positions);
   if (c.has_input(1) && c.has_input(4)) sum = sum + rows(4, c.tensor(1));
   const Tensor y = ops::layer_norm(sum, constant_dim(sum, -1), whole(5), whole(6),
                                    c.float_attr("epsilon", 1e-12));
@@ -163,8 +163,7 @@ Values quantized_embed_layer_norm(NodeCall& c) {
   return embedding(c, 7, c.input_count(), size_t{8});
 }
 
-// ---- others
-// ------------------------------------------------------------------
+// --- others ---
 
 Values expand_dims(NodeCall& c) {
   return {ops::unsqueeze(c.tensor(0), {c.axis(c.constant_int(1), c.tensor(0).ndim() + 1)})};
@@ -178,8 +177,8 @@ Values distances(NodeCall& c) {
   return {metric == "euclidean" ? ops::sqrt(squares) : squares};
 }
 
-/// Distinct elements in the order of their first place, the inverse, and how often each is there.
-Values distinct(NodeCall& c) {
+/// Distinct elements in order of occurrence, inverse and counts.
+Values unique(NodeCall& c) {
   const Tensors out = ops::unique(c.tensor(0), true, true, true, std::nullopt);
   const Tensor order = ops::argsort(out[1], 0);
   const Tensor rank = ops::argsort(order, 0);
@@ -187,9 +186,9 @@ Values distinct(NodeCall& c) {
           ops::index_select(out[3], order, 0)};
 }
 
-/// Words [words, characters] as vectors: characters looked up, a convolution over windows of them,
-/// and its greatest results. A word has as many windows as its characters that are not 0 fill, but
-/// at least one; a word that begins with 0 is none and gives zeros.
+/// Word vectors [words, ...] from characters [words, characters]: embedding, convolution over
+/// character windows, maximum over windows. A word has as many windows as its non-zero characters
+/// fill, at least one; a word that starts with 0 is padding and gives zeros.
 Values word_conv_embedding(NodeCall& c) {
   const Tensor words = ops::cast(c.tensor(0), DType::kI64), &weight = c.tensor(1),
                &table = c.tensor(3);
@@ -197,7 +196,8 @@ Values word_conv_embedding(NodeCall& c) {
           "words and characters must be matrices, and the weight have four axes");
   const int64_t length = constant_dim(words, 1), window = constant_dim(weight, 2),
                 filters = constant_dim(weight, 0), size = constant_dim(table, 1);
-  c.check(window >= 1 && window <= length, "windows of ", window, " do not fit words of ", length);
+  c.check(window >= 1 && window <= length, "windows of ", window, " are longer than words of ",
+          length);
   const int64_t count = length - window + 1;
   const Tensor x = ops::reshape(ops::index_select(table, ops::reshape(words, Shape{-1}), 0),
                                 {words.dim(0), Dim(length), Dim(size)});
@@ -219,13 +219,13 @@ Values word_conv_embedding(NodeCall& c) {
       ops::where(ops::greater_than(slice_axis(words, 1, 0, 1), zero), best, scalar(0, y.dtype()))};
 }
 
-/// The operator that ONNX Runtime's authors add operators after.
+/// An identity that ONNX Runtime ships as an example operator.
 Values sample_op(NodeCall& c) { return {c.tensor(0)}; }
 
 constexpr Operator kOperators[] = {
     {"AttnLSTM", 1, attn_lstm_rule},
     {"SampleOp", 1, sample_op},
-    {"SparseToDenseMatMul", 1, fused_matmul},  // sparse initialisers are made dense before
+    {"SparseToDenseMatMul", 1, fused_matmul},  // sparse initializers are expanded on load
     {"WordConvEmbedding", 1, word_conv_embedding},
     {"Gelu", 1, gelu},
     {"BiasGelu", 1, bias_gelu},
@@ -243,7 +243,7 @@ constexpr Operator kOperators[] = {
     {"QEmbedLayerNormalization", 1, quantized_embed_layer_norm},
     {"ExpandDims", 1, expand_dims},
     {"CDist", 1, distances},
-    {"Unique", 1, distinct},
+    {"Unique", 1, unique},
 };
 
 }  // namespace
@@ -251,7 +251,7 @@ constexpr Operator kOperators[] = {
 Tensor fused_conv(const NodeCall& c, const Tensor& x, const Tensor& weight) {
   Tensor y = convolve(c, x, weight, c.optional_tensor(2));
   if (c.has_input(3)) y = y + c.tensor(3);
-  return activated(c, y, c.floats_attr("activation_params"));
+  return activate(c, y, c.floats_attr("activation_params"));
 }
 
 OperatorTable contrib_fused_operators() { return kOperators; }

@@ -1,4 +1,4 @@
-// Operators of com.microsoft that norm, mix and gate features, computed in float32.
+// Normalization and gating operators of com.microsoft, computed in float32.
 
 #include <cmath>
 
@@ -7,15 +7,15 @@
 namespace paddle::onnx {
 namespace {
 
-Tensor wide(const NodeCall& c, size_t i) { return ops::cast(c.tensor(i), DType::kF32); }
+Tensor as_float32(const NodeCall& c, size_t i) { return ops::cast(c.tensor(i), DType::kF32); }
 
-/// x [..., features] over the root of the mean of its squares.
-Tensor rms_normalized(const Tensor& x, double epsilon) {
+/// RMS normalization over the last axis, without a weight.
+Tensor rms_normalize(const Tensor& x, double epsilon) {
   return x * ops::rsqrt(ops::mean(x * x, std::vector<int64_t>{-1}, true) + epsilon);
 }
 
-/// x with its last axis as [branches, features]; as it is without `branches`.
-Tensor grouped(const NodeCall& c, const Tensor& x, int64_t branches) {
+/// Splits the last axis into [branches, features], if there are branches.
+Tensor split_branches(const NodeCall& c, const Tensor& x, int64_t branches) {
   if (branches == 0) return x;
   c.check(branches > 0 && x.ndim() >= 1, "num_branches is ", branches);
   const Dim& last = x.dim(-1);
@@ -27,10 +27,10 @@ Tensor grouped(const NodeCall& c, const Tensor& x, int64_t branches) {
   return ops::reshape(x, shape);
 }
 
-/// Gates of streams [..., branches, features] as they broadcast to them.
-Tensor as_gates(const NodeCall& c, const Tensor& gates, const Tensor& streams) {
+/// Broadcasts gates to streams [..., branches, features].
+Tensor broadcast_gates(const NodeCall& c, const Tensor& gates, const Tensor& streams) {
   if (gates.ndim() == streams.ndim()) return gates;
-  c.check(gates.ndim() == streams.ndim() - 1, "gates ", gates.type(), " do not fit streams ",
+  c.check(gates.ndim() == streams.ndim() - 1, "gates ", gates.type(), " do not match streams ",
           streams.type());
   const bool one_each = gates.dim(-1).equals(streams.dim(-2)).value_or(true);
   return one_each ? ops::unsqueeze(gates, {-1}) : ops::reshape(gates, streams.shape());
@@ -38,11 +38,11 @@ Tensor as_gates(const NodeCall& c, const Tensor& gates, const Tensor& streams) {
 
 Values branchwise_rms_norm(NodeCall& c) {
   const int64_t branches = c.int_attr("num_branches", 0);
-  const Tensor x = grouped(c, wide(c, 0), branches);
+  const Tensor x = split_branches(c, as_float32(c, 0), branches);
   c.check(x.ndim() >= 2, "the input must have an axis of branches");
-  Tensor y = rms_normalized(x, c.float_attr("epsilon", 1e-5));
+  Tensor y = rms_normalize(x, c.float_attr("epsilon", 1e-5));
   if (c.has_input(1)) {
-    Tensor scale = wide(c, 1);
+    Tensor scale = as_float32(c, 1);
     if (scale.ndim() == 1 && !scale.dim(0).equals(x.dim(-1)).value_or(true))
       scale = ops::reshape(scale, {x.dim(-2), x.dim(-1)});
     y = y * scale;
@@ -51,7 +51,7 @@ Values branchwise_rms_norm(NodeCall& c) {
 }
 
 Values gated_rms_norm(NodeCall& c) {
-  const Tensor x = wide(c, 0), scale = wide(c, 1), gate = wide(c, 2);
+  const Tensor x = as_float32(c, 0), scale = as_float32(c, 1), gate = as_float32(c, 2);
   const std::string activation = c.string_attr("activation", "silu");
   const bool swish = activation == "silu" || activation == "swish";
   c.check(swish || activation == "sigmoid", "unknown activation '", activation, "'");
@@ -60,26 +60,27 @@ Values gated_rms_norm(NodeCall& c) {
   Shape groups = x.shape();
   groups.back() = floor_divide(x.dim(-1), size);
   groups.push_back(Dim(size));
-  const Tensor y = rms_normalized(ops::reshape(x, groups), c.float_attr("epsilon", 1e-5)) * scale;
+  const Tensor y = rms_normalize(ops::reshape(x, groups), c.float_attr("epsilon", 1e-5)) * scale;
   const Tensor factor = swish ? ops::silu(gate) : ops::sigmoid(gate);
   return {ops::cast(ops::reshape(y, x.shape()) * factor, c.tensor(0).dtype())};
 }
 
-/// The gate is the sigmoid of what keys and queries have in common.
+/// The gate is the sigmoid of the similarity of keys and queries.
 Values engram_gate(NodeCall& c) {
   const double epsilon = c.float_attr("epsilon", 1e-5);
-  const Tensor key = rms_normalized(wide(c, 0), epsilon) * wide(c, 3),
-               query = rms_normalized(wide(c, 1), epsilon) * wide(c, 4);
+  const Tensor key = rms_normalize(as_float32(c, 0), epsilon) * as_float32(c, 3),
+               query = rms_normalize(as_float32(c, 1), epsilon) * as_float32(c, 4);
   const std::vector<int64_t> last = {-1};
   const Tensor dot = ops::sum(key * query, last, DType::kF32, true) /
                      std::sqrt(static_cast<double>(constant_dim(key, -1)));
   const Tensor root = ops::sqrt(ops::maximum(ops::abs(dot), scalar(1e-6, DType::kF32)));
   const Tensor gate =
       ops::sigmoid(ops::where(ops::less_than(dot, scalar(0, DType::kF32)), ops::neg(root), root));
-  const Tensor y = gate * ops::unsqueeze(wide(c, 2), {2});
+  const Tensor y = gate * ops::unsqueeze(as_float32(c, 2), {2});
   const DType dtype = c.tensor(0).dtype();
   Values out = {ops::cast(y, dtype)};
-  if (c.has_output(1)) out.emplace_back(ops::cast(rms_normalized(y, epsilon) * wide(c, 5), dtype));
+  if (c.has_output(1))
+    out.emplace_back(ops::cast(rms_normalize(y, epsilon) * as_float32(c, 5), dtype));
   return out;
 }
 
@@ -89,35 +90,37 @@ Values gated_add(NodeCall& c) {
 }
 
 Values pre_mix(NodeCall& c) {
-  const Tensor x = grouped(c, wide(c, 0), c.int_attr("num_branches", 0));
+  const Tensor x = split_branches(c, as_float32(c, 0), c.int_attr("num_branches", 0));
   c.check(x.ndim() >= 2, "the streams must have an axis of branches");
   const Tensor sum =
-      ops::sum(x * as_gates(c, wide(c, 1), x), std::vector<int64_t>{-2}, DType::kF32);
+      ops::sum(x * broadcast_gates(c, as_float32(c, 1), x), std::vector<int64_t>{-2}, DType::kF32);
   return {ops::cast(sum * c.float_attr("reduction_scale", 1), c.tensor(0).dtype())};
 }
 
 Values post_mix(NodeCall& c) {
-  const Tensor x = grouped(c, wide(c, 0), c.int_attr("num_branches", 0));
+  const Tensor x = split_branches(c, as_float32(c, 0), c.int_attr("num_branches", 0));
   c.check(x.ndim() >= 2, "the streams must have an axis of branches");
-  const Tensor mixed = c.has_input(3) ? ops::matmul(wide(c, 3), x, true) : x;
-  const Tensor y = mixed + as_gates(c, wide(c, 2), x) * ops::unsqueeze(wide(c, 1), {-2});
+  const Tensor mixed = c.has_input(3) ? ops::matmul(as_float32(c, 3), x, true) : x;
+  const Tensor y =
+      mixed + broadcast_gates(c, as_float32(c, 2), x) * ops::unsqueeze(as_float32(c, 1), {-2});
   return {ops::cast(ops::reshape(y, c.tensor(0).shape()), c.tensor(0).dtype())};
 }
 
-/// softplus does not overflow.
+/// softplus is computed without overflow.
 Values linear_attention_gate(NodeCall& c) {
   const DType dtype = c.tensor(0).dtype();
-  Values out = {ops::cast(wide(c, 2) * ops::softplus(wide(c, 0) + wide(c, 1)), dtype)};
-  if (c.has_input(3)) out.emplace_back(ops::cast(ops::sigmoid(wide(c, 3)), dtype));
+  Values out = {
+      ops::cast(as_float32(c, 2) * ops::softplus(as_float32(c, 0) + as_float32(c, 1)), dtype)};
+  if (c.has_input(3)) out.emplace_back(ops::cast(ops::sigmoid(as_float32(c, 3)), dtype));
   return out;
 }
 
-/// Each step is rounded to the input's type.
+/// Rounds each step to the input's dtype.
 Values scaled_silu(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  const Tensor scaled = c.has_input(1)
-                            ? ops::cast(wide(c, 0) * ops::reshape(wide(c, 1), {}), x.dtype())
-                            : ops::cast(wide(c, 0) * c.float_attr("alpha", 1), x.dtype());
+  const Tensor scaled =
+      c.has_input(1) ? ops::cast(as_float32(c, 0) * ops::reshape(as_float32(c, 1), {}), x.dtype())
+                     : ops::cast(as_float32(c, 0) * c.float_attr("alpha", 1), x.dtype());
   return {scaled * ops::cast(ops::sigmoid(ops::cast(scaled, DType::kF32)), x.dtype())};
 }
 

@@ -1,7 +1,6 @@
-// Operators of com.microsoft that generate tokens with the graphs inside them: GreedySearch,
-// Sampling, BeamSearch and WhisperBeamSearch. Their decoders take the tokens since the last call
-// and what they kept (past_*), and give the scores of the next token and what they keep
-// (present_*).
+// Text generation operators of com.microsoft with decoder subgraphs: GreedySearch, Sampling,
+// BeamSearch and WhisperBeamSearch. A decoder takes the tokens since the last call and a key-value
+// cache (past_*), and returns the logits of the next token and the updated cache (present_*).
 
 #include <algorithm>
 #include <numeric>
@@ -22,9 +21,9 @@ using decoding::SearchOptions;
 using decoding::Tokens;
 using formats::onnx::Graph;
 
-// ---- inputs and attributes ----------------------------------------------------------------------
+// --- inputs and attributes ---
 
-enum Model : uint8_t { kDecoder, kEncoderDecoder, kTranscriber };
+enum Model : uint8_t { kDecoder, kEncoderDecoder, kWhisper };
 
 /// Positions of the operator's optional inputs.
 struct InputIndices {
@@ -50,32 +49,32 @@ constexpr InputIndices kSingleSequenceInputs = {.repetition_penalty = 3,
                                                 .presence_mask = 7,
                                                 .seed = 8};
 
-bool has(const NodeCall& c, size_t place) {
-  return place != InputIndices::kNone && c.has_input(place);
+bool has(const NodeCall& c, size_t input) {
+  return input != InputIndices::kNone && c.has_input(input);
 }
 
-int32_t token_attribute(const NodeCall& c, std::string_view name, int64_t otherwise) {
-  const int64_t token = c.int_attr(name, otherwise);
+int32_t token_attribute(const NodeCall& c, std::string_view name, int64_t default_value) {
+  const int64_t token = c.int_attr(name, default_value);
   c.check(token >= -1 && token <= INT32_MAX, name, " is ", token);
   return static_cast<int32_t>(token);
 }
 
-/// The integers of an input of this shape.
-Tokens tokens_of(const NodeCall& c, size_t place, const Dims& shape) {
-  const Array given = c.constant_array(place);
-  c.check(given.shape == shape, "input ", place, " has the shape ", str(given.shape), ", not ",
+/// An integer input of the given shape.
+Tokens tokens_input(const NodeCall& c, size_t input, const Dims& shape) {
+  const Array given = c.constant_array(input);
+  c.check(given.shape == shape, "input ", input, " has the shape ", str(given.shape), ", not ",
           str(shape));
   const Array tokens = given.cast(DType::kI32).contiguous();
   return {tokens.data<int32_t>(), tokens.data<int32_t>() + tokens.size()};
 }
 
-/// What the node says; the vocabulary is set once a decoder has given scores.
-SearchOptions options_of(const NodeCall& c, const InputIndices& inputs) {
-  const auto integer = [&](size_t place, int64_t otherwise) {
-    return has(c, place) ? c.constant_int(place) : otherwise;
+/// Options from inputs and attributes; the vocabulary size is known after the first decoder call.
+SearchOptions search_options(const NodeCall& c, const InputIndices& inputs) {
+  const auto integer = [&](size_t input, int64_t default_value) {
+    return has(c, input) ? c.constant_int(input) : default_value;
   };
-  const auto real = [&](size_t place, double otherwise) {
-    return static_cast<float>(has(c, place) ? c.constant_float(place) : otherwise);
+  const auto real = [&](size_t input, double default_value) {
+    return static_cast<float>(has(c, input) ? c.constant_float(input) : default_value);
   };
   SearchOptions o;
   o.batch = constant_dim(c.tensor(0), 0);
@@ -107,33 +106,34 @@ void set_vocabulary(const NodeCall& c, const InputIndices& inputs, int64_t given
                     SearchOptions& o) {
   if (o.vocabulary_size <= 0) o.vocabulary_size = given;
   c.check(o.vocabulary_size <= given, "vocab_size is ", o.vocabulary_size,
-          ", but the decoder gives ", given, " scores");
+          ", but the decoder returns ", given, " scores");
   if (has(c, inputs.vocab_mask))
-    o.vocabulary_mask = tokens_of(c, inputs.vocab_mask, {o.vocabulary_size});
+    o.vocabulary_mask = tokens_input(c, inputs.vocab_mask, {o.vocabulary_size});
   if (has(c, inputs.prefix_vocab_mask))
-    o.prefix_vocabulary_mask = tokens_of(c, inputs.prefix_vocab_mask, {o.batch, o.vocabulary_size});
+    o.prefix_vocabulary_mask =
+        tokens_input(c, inputs.prefix_vocab_mask, {o.batch, o.vocabulary_size});
   if (has(c, inputs.presence_mask))
-    o.presence_mask = tokens_of(c, inputs.presence_mask, {o.batch, o.vocabulary_size});
+    o.presence_mask = tokens_input(c, inputs.presence_mask, {o.batch, o.vocabulary_size});
 }
 
-// ---- decoders -----------------------------------------------------------------------------------
+// --- decoders ---
 
 Tensor matrix(const Tokens& tokens, int64_t rows) {
   return Tensor(Array::from(tokens, {rows, static_cast<int64_t>(tokens.size()) / rows}));
 }
 
-/// The parts of `axis` at these places.
-Tensor reordered(const Tensor& x, const std::vector<int64_t>& from, int64_t axis) {
+/// x with `axis` reordered to indices `from`.
+Tensor reorder(const Tensor& x, const std::vector<int64_t>& from, int64_t axis) {
   bool same = constant_dim(x, axis) == static_cast<int64_t>(from.size());
   for (size_t i = 0; i < from.size(); ++i) same = same && from[i] == static_cast<int64_t>(i);
   return same ? x : ops::index_select(x, int_vector(from), axis);
 }
 
-/// Every sample's part of the first axis for each of its beams.
-Tensor for_beams(const Tensor& x, int64_t beams) {
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < constant_dim(x, 0) * beams; ++i) places.push_back(i / beams);
-  return reordered(x, places, 0);
+/// Repeats each sample along axis 0 for its beams.
+Tensor repeat_for_beams(const Tensor& x, int64_t beams) {
+  std::vector<int64_t> from;
+  for (int64_t i = 0; i < constant_dim(x, 0) * beams; ++i) from.push_back(i / beams);
+  return reorder(x, from, 0);
 }
 
 std::vector<Tokens> rows_of(const Tokens& tokens, int64_t rows) {
@@ -144,26 +144,26 @@ std::vector<Tokens> rows_of(const Tokens& tokens, int64_t rows) {
   return out;
 }
 
-/// Each row so many times.
-std::vector<Tokens> repeated(const std::vector<Tokens>& rows, int64_t times) {
+/// Each row `times` times.
+std::vector<Tokens> repeat(const std::vector<Tokens>& rows, int64_t times) {
   std::vector<Tokens> out;
   for (const Tokens& row : rows) out.insert(out.end(), static_cast<size_t>(times), row);
   return out;
 }
 
-Tokens joined(const std::vector<Tokens>& rows) {
+Tokens concatenate(const std::vector<Tokens>& rows) {
   Tokens out;
   for (const Tokens& row : rows) out.insert(out.end(), row.begin(), row.end());
   return out;
 }
 
-Tokens last_of(const std::vector<Tokens>& rows) {
+Tokens last_tokens(const std::vector<Tokens>& rows) {
   Tokens out;
   for (const Tokens& row : rows) out.push_back(row.back());
   return out;
 }
 
-/// Graphs that give the scores of the next token.
+/// Decoder subgraphs.
 class Decoder {
  public:
   explicit Decoder(const NodeCall& c) : c_(c) {}
@@ -171,19 +171,18 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// The logits [rows or samples, steps, vocabulary] behind `sequences`; `from` tells which row of
-  /// the call before each goes on from.
+  /// Logits [rows or samples, steps, vocabulary] after `sequences`; `from` holds the row of the
+  /// previous call that each row extends.
   virtual Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) = 0;
 
  protected:
   Values run(const Graph& graph, const Values& inputs) const {
     c_.evaluator().count_iteration();
     const size_t given = inputs.size(), wanted = graph.inputs.size();
-    c_.check(given == wanted, "the graph '", graph.name, "' takes ", wanted, " values, not ",
-             given);
+    c_.check(given == wanted, "the graph '", graph.name, "' has ", wanted, " inputs, not ", given);
     return c_.evaluator().run(graph, inputs, c_.scope());
   }
-  /// What a graph's first call gets for what it kept, with `length` steps along axis `axis`.
+  /// An empty cache of `length` steps along `axis` for the first call of a graph.
   Value empty_past(const Graph& graph, size_t input, int64_t rows, int64_t rows_axis,
                    int64_t length, int64_t axis) const {
     const auto& declared = graph.inputs.at(input).type;
@@ -210,18 +209,18 @@ class Decoder {
 };
 
 /// input_ids, position_ids, attention_mask, past_0, …[, past_sequence_length] -> logits, present_0…
-class PlainDecoder final : public Decoder {
+class DecoderOnly final : public Decoder {
  public:
-  PlainDecoder(const NodeCall& c, const SearchOptions& o, const Tokens& mask)
+  DecoderOnly(const NodeCall& c, const SearchOptions& o, const Tokens& mask)
       : Decoder(c), options_(o), graph_(c.graph_attr("decoder")) {
     refuse_cache_indirection(graph_);
     c.check(graph_.inputs.size() >= kPast && !graph_.outputs.empty(),
             "the decoder has too few inputs or outputs");
-    masks_ = repeated(rows_of(mask, o.batch), o.num_beams);
+    masks_ = repeat(rows_of(mask, o.batch), o.num_beams);
   }
 
   Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) override {
-    const bool first = past_.empty();
+    const bool first = cache_.empty();
     const Graph& graph =
         first && c_.has_attribute("init_decoder") ? c_.graph_attr("init_decoder") : graph_;
     const bool shared = takes(graph, "past_sequence_length");
@@ -229,47 +228,47 @@ class PlainDecoder final : public Decoder {
     const size_t pasts = graph_.outputs.size() - 1;
     Tokens ids, positions;
     if (first) {
-      ids = joined(sequences);
-      for (const Tokens& row : sequences) {  // padding has no place, whatever the mask says
+      ids = concatenate(sequences);
+      for (const Tokens& row : sequences) {  // padding has no position, whatever the mask says
         int32_t at = 0;
         for (const int32_t id : row) positions.push_back(id == options_.pad_token ? 0 : at++);
-        places_.push_back(at);
+        next_positions_.push_back(at);
       }
       for (size_t i = 0; i < pasts; ++i)
-        past_.push_back(
+        cache_.push_back(
             empty_past(graph_, kPast + i, rows, 1, shared ? options_.max_length : 0, 3));
     } else {
-      ids = last_of(sequences);
-      for (int32_t& place : places_) positions.push_back(place++);
+      ids = last_tokens(sequences);
+      for (int32_t& position : next_positions_) positions.push_back(position++);
       for (Tokens& mask : masks_) mask.push_back(1);
-      for (Value& past : past_) past = reordered(past.tensor(), from, 1);
+      for (Value& past : cache_) past = reorder(past.tensor(), from, 1);
     }
-    Values inputs = {matrix(ids, rows), matrix(positions, rows), matrix(joined(masks_), rows)};
-    inputs.insert(inputs.end(), past_.begin(), past_.end());
+    Values inputs = {matrix(ids, rows), matrix(positions, rows), matrix(concatenate(masks_), rows)};
+    inputs.insert(inputs.end(), cache_.begin(), cache_.end());
     if (shared) inputs.emplace_back(int_vector({first ? 0 : length - 1}, DType::kI32));
     Values outputs = run(graph, inputs);
-    c_.check(outputs.size() == pasts + 1, "the graph '", graph.name, "' gives ", outputs.size(),
+    c_.check(outputs.size() == pasts + 1, "the graph '", graph.name, "' returns ", outputs.size(),
              " values");
-    past_.assign(outputs.begin() + 1, outputs.end());
+    cache_.assign(outputs.begin() + 1, outputs.end());
     return outputs[0].tensor();
   }
 
  private:
-  static constexpr size_t kPast = 3;  ///< the first input that was kept
+  static constexpr size_t kPast = 3;  ///< first cache input
 
   const SearchOptions& options_;
   const Graph& graph_;
-  std::vector<Tokens> masks_;  ///< of each row; those of a sample's rows are equal
-  Tokens places_;              ///< of the next token of each row
-  Values past_;
+  std::vector<Tokens> masks_;  ///< per row; equal for the beams of a sample
+  Tokens next_positions_;      ///< position of the next token per row
+  Values cache_;
 };
 
-/// An encoder that also takes the first step, or gives keys and values alone; then
-/// input_ids[, encoder_attention_mask][, encoder_hidden_states], past_*_self…, past_*_cross…
-/// [, past_sequence_length] -> logits, present_*_self….
-class CrossDecoder final : public Decoder {
+/// An encoder that also runs the first decoder step, or only returns keys and values; then
+/// input_ids[, encoder_attention_mask][, encoder_hidden_states], past_*_self…, past_*_cross… [,
+/// past_sequence_length] -> logits, present_*_self….
+class EncoderDecoder final : public Decoder {
  public:
-  CrossDecoder(const NodeCall& c, const SearchOptions& o, Tensor mask)
+  EncoderDecoder(const NodeCall& c, const SearchOptions& o, Tensor mask)
       : Decoder(c),
         options_(o),
         encoder_(c.graph_attr("encoder")),
@@ -277,21 +276,22 @@ class CrossDecoder final : public Decoder {
         mask_(std::move(mask)) {
     refuse_cache_indirection(graph_);
     c.check(!graph_.inputs.empty() && graph_.outputs.size() % 2 == 1,
-            "the decoder must give logits and keys and values");
+            "the decoder must return logits, keys and values");
   }
 
   Tensor next(const std::vector<Tokens>& sequences, const std::vector<int64_t>& from) override {
     Tensor logits;
     if (!encoded_) logits = encode(sequences);
     if (logits) return logits;
-    for (size_t i = 0; i < selves(); ++i) self_[i] = reordered(self_[i].tensor(), from, 0);
+    for (size_t i = 0; i < cache_count(); ++i)
+      self_cache_[i] = reorder(self_cache_[i].tensor(), from, 0);
     return decode(sequences);
   }
 
  private:
-  size_t selves() const { return graph_.outputs.size() - 1; }
+  size_t cache_count() const { return graph_.outputs.size() - 1; }
 
-  /// The logits of the first step, if the encoder takes it.
+  /// Runs the encoder; returns the logits of the first step if it computes them.
   Tensor encode(const std::vector<Tokens>& sequences) {
     encoded_ = true;
     const bool steps = takes(encoder_, "decoder_input_ids");
@@ -301,26 +301,26 @@ class CrossDecoder final : public Decoder {
       std::vector<Tokens> starts;
       for (int64_t s = 0; s < options_.batch; ++s)
         starts.push_back(sequences[static_cast<size_t>(s * options_.num_beams)]);
-      inputs.emplace_back(matrix(joined(starts), options_.batch));
+      inputs.emplace_back(matrix(concatenate(starts), options_.batch));
     }
     Values outputs = run(encoder_, inputs);
     const size_t before = steps ? 2 : 0;
-    c_.check(outputs.size() == before + (steps ? 2 : 1) * selves(), "the encoder gives ",
-             outputs.size(), " values for a decoder that keeps ", selves());
+    c_.check(outputs.size() == before + (steps ? 2 : 1) * cache_count(), "the encoder returns ",
+             outputs.size(), " values for a decoder with a cache of ", cache_count());
     const Tensor logits = steps ? outputs[0].tensor() : Tensor();
     for (size_t i = 0; i < outputs.size(); ++i)
-      if (i > 0 || !steps) outputs[i] = for_beams(outputs[i].tensor(), options_.num_beams);
+      if (i > 0 || !steps) outputs[i] = repeat_for_beams(outputs[i].tensor(), options_.num_beams);
     if (steps) hidden_ = outputs[1];
     auto at = outputs.begin() + static_cast<int64_t>(before);
-    if (steps) self_.assign(at, at + static_cast<int64_t>(selves()));
-    cross_.assign(outputs.end() - static_cast<int64_t>(selves()), outputs.end());
-    if (mask_) mask_ = for_beams(mask_, options_.num_beams);
+    if (steps) self_cache_.assign(at, at + static_cast<int64_t>(cache_count()));
+    cross_cache_.assign(outputs.end() - static_cast<int64_t>(cache_count()), outputs.end());
+    if (mask_) mask_ = repeat_for_beams(mask_, options_.num_beams);
     if (!steps)
-      for (size_t i = 0; i < selves(); ++i)
-        self_.push_back(empty_past(graph_, first_past() + i, options_.rows(), 0, 0, 2));
+      for (size_t i = 0; i < cache_count(); ++i)
+        self_cache_.push_back(empty_past(graph_, first_past() + i, options_.rows(), 0, 0, 2));
     const int64_t room = options_.max_length;
     if (takes(graph_, "past_sequence_length"))
-      for (Value& past : self_) {
+      for (Value& past : self_cache_) {
         const int64_t length = constant_dim(past.tensor(), 2);
         c_.check(length <= room, "max_length is ", room);
         past = ops::concat({past.tensor(), rest_of(past.tensor(), room - length)}, 2);
@@ -342,15 +342,16 @@ class CrossDecoder final : public Decoder {
   Tensor decode(const std::vector<Tokens>& sequences) {
     const auto& ids = graph_.inputs[0].type.shape;
     const bool one = ids && ids->size() == 2 && (*ids)[1].equals(1).value_or(false);
-    Values inputs = {matrix(one ? last_of(sequences) : joined(sequences), options_.rows())};
+    Values inputs = {
+        matrix(one ? last_tokens(sequences) : concatenate(sequences), options_.rows())};
     if (takes(graph_, "encoder_attention_mask")) inputs.emplace_back(mask_);
     if (takes(graph_, "encoder_hidden_states")) inputs.push_back(hidden_);
-    inputs.insert(inputs.end(), self_.begin(), self_.end());
-    inputs.insert(inputs.end(), cross_.begin(), cross_.end());
+    inputs.insert(inputs.end(), self_cache_.begin(), self_cache_.end());
+    inputs.insert(inputs.end(), cross_cache_.begin(), cross_cache_.end());
     if (takes(graph_, "past_sequence_length"))
       inputs.emplace_back(int_vector({static_cast<int64_t>(sequences[0].size()) - 1}, DType::kI32));
     Values outputs = run(graph_, inputs);
-    self_.assign(outputs.begin() + 1, outputs.end());
+    self_cache_.assign(outputs.begin() + 1, outputs.end());
     return outputs[0].tensor();
   }
 
@@ -359,49 +360,50 @@ class CrossDecoder final : public Decoder {
   const Graph& graph_;
   Tensor mask_;
   Value hidden_;
-  Values self_, cross_;
+  Values self_cache_, cross_cache_;
   bool encoded_ = false;
 };
 
-// ---- steps --------------------------------------------------------------------------------------
+// --- search loops ---
 
 enum class Scale : uint8_t { kLogits, kLogProbabilities };
 
-/// The scores behind the last token, of each row. The first ones tell the size of the vocabulary.
+/// Scores of the token after each row. The first logits determine the vocabulary size.
 std::vector<float> last_scores(const NodeCall& c, const Tensor& logits, Scale scale,
                                SearchOptions& o, const InputIndices& inputs, int64_t step) {
   const Dims& given = logits.array().shape;
   c.check(given.size() == 3 && given[1] > 0 && given[2] > 0 &&
               (given[0] == o.rows() || given[0] == o.batch),
-          "the decoder gives scores of the shape ", str(given), " for ", o.rows(), " rows");
+          "the decoder returns scores of shape ", str(given), " for ", o.rows(), " rows");
   if (step == 0) set_vocabulary(c, inputs, given[2], o);
-  c.check(o.vocabulary_size <= given[2], "the decoder gives ", given[2], " scores");
+  c.check(o.vocabulary_size <= given[2], "the decoder returns ", given[2], " scores");
   const Tensor last = slice_axis(logits, 1, given[1] - 1, given[1]);
   Tensor scores = ops::cast(slice_axis(last, 2, 0, o.vocabulary_size), DType::kF32);
   if (scale == Scale::kLogProbabilities) scores = ops::log_softmax(scores);
-  if (given[0] != o.rows()) scores = for_beams(scores, o.num_beams);
+  if (given[0] != o.rows()) scores = repeat_for_beams(scores, o.num_beams);
   const Array all = scores.array().contiguous();
   return {all.data<float>(), all.data<float>() + all.size()};
 }
 
-/// The kind of graphs inside. Nothing of this can be traced: what is generated decides how long it
-/// takes.
-int64_t begin_search(const NodeCall& c) {
+/// The model type. Generation cannot be traced: its length depends on the data.
+int64_t model_type(const NodeCall& c) {
   if (current_interpreter().traces())
     throw DataDependentError(ErrorCode::kModel, "tokens are generated as the model runs");
   return c.int_attr("model_type", kDecoder);
 }
 
-SearchOptions begin_search_one(const NodeCall& c) {
-  c.check(begin_search(c) == kDecoder, "only decoders (model_type 0) are known");
-  return options_of(c, kSingleSequenceInputs);
+SearchOptions single_sequence_options(const NodeCall& c) {
+  c.check(model_type(c) == kDecoder, "only decoders (model_type 0) are supported");
+  return search_options(c, kSingleSequenceInputs);
 }
 
-/// Ones where `ids` are no padding; `leading`: only that before the first token counts.
-Tokens mask_of(const NodeCall& c, const Tokens& ids, const SearchOptions& o,
-               const InputIndices& inputs, bool leading) {
+/// The attention mask: 1 where `ids` are not padding; `leading`: only count padding before the
+/// first token.
+Tokens attention_mask(const NodeCall& c, const Tokens& ids, const SearchOptions& o,
+                      const InputIndices& inputs, bool leading) {
   const int64_t width = static_cast<int64_t>(ids.size()) / o.batch;
-  if (has(c, inputs.attention_mask)) return tokens_of(c, inputs.attention_mask, {o.batch, width});
+  if (has(c, inputs.attention_mask))
+    return tokens_input(c, inputs.attention_mask, {o.batch, width});
   Tokens mask;
   for (const Tokens& row : rows_of(ids, o.batch)) {
     bool begun = false;
@@ -413,21 +415,21 @@ Tokens mask_of(const NodeCall& c, const Tokens& ids, const SearchOptions& o,
   return mask;
 }
 
-Tokens prompts_of(const NodeCall& c, size_t place, const SearchOptions& o) {
-  const Tensor& ids = c.tensor(place);
+Tokens prompt_tokens(const NodeCall& c, size_t input, const SearchOptions& o) {
+  const Tensor& ids = c.tensor(input);
   c.check(ids.ndim() == 2, "the tokens must be a matrix");
   const int64_t width = constant_dim(ids, 1);
   c.check(width > 0, "there are no tokens to go on from");
   c.check(o.max_length > width, "max_length is ", o.max_length, ", but there are ", width,
           " tokens already");
-  return tokens_of(c, place, {o.batch, width});
+  return tokens_input(c, input, {o.batch, width});
 }
 
-/// One row for each sample; `choose` takes the next tokens from the scores.
+/// Decodes one row per sample; `choose` selects the next tokens from scores.
 template <class Choose>
-Values search_one(NodeCall& c, SearchOptions& o, Choose&& choose) {
-  const Tokens prompts = prompts_of(c, 0, o);
-  PlainDecoder decoder(c, o, mask_of(c, prompts, o, kSingleSequenceInputs, false));
+Values decode_single(NodeCall& c, SearchOptions& o, Choose&& choose) {
+  const Tokens prompts = prompt_tokens(c, 0, o);
+  DecoderOnly decoder(c, o, attention_mask(c, prompts, o, kSingleSequenceInputs, false));
   std::vector<Tokens> sequences = rows_of(prompts, o.batch);
   std::vector<int64_t> same(sequences.size());
   std::iota(same.begin(), same.end(), int64_t{0});
@@ -450,17 +452,17 @@ Values search_one(NodeCall& c, SearchOptions& o, Choose&& choose) {
   for (Tokens& row : sequences) row.resize(static_cast<size_t>(o.max_length), o.pad_token);
   Array filtered = Array::empty(DType::kF32, {o.batch, o.vocabulary_size});
   std::copy(scores.begin(), scores.end(), filtered.data<float>());
-  return {matrix(joined(sequences), o.batch), Tensor(filtered)};
+  return {matrix(concatenate(sequences), o.batch), Tensor(filtered)};
 }
 
 Values greedy_search(NodeCall& c) {
-  SearchOptions o = begin_search_one(c);
-  return {search_one(
+  SearchOptions o = single_sequence_options(c);
+  return {decode_single(
       c, o, [&](std::span<float> s) { return decoding::argmax_tokens(s, o.vocabulary_size); })[0]};
 }
 
 Values sampling(NodeCall& c) {
-  SearchOptions o = begin_search_one(c);
+  SearchOptions o = single_sequence_options(c);
   const int64_t kept = c.int_attr("min_tokens_to_keep", 0);
   c.check(kept >= 0, "min_tokens_to_keep is ", kept);
   decoding::TopPSampler sampler(
@@ -470,12 +472,13 @@ Values sampling(NodeCall& c) {
        .descending = c.bool_attr("custom", false),
        .seed = static_cast<uint32_t>(
            has(c, kSingleSequenceInputs.seed) ? c.constant_int(kSingleSequenceInputs.seed) : 0)});
-  return search_one(c, o, [&](std::span<float> s) { return sampler.sample(s, o.vocabulary_size); });
+  return decode_single(c, o,
+                       [&](std::span<float> s) { return sampler.sample(s, o.vocabulary_size); });
 }
 
-/// The scores of all steps [max_length - start, batch, beams, vocabulary], zeros where there was no
-/// step.
-class Scores {
+/// Scores of all steps [max_length - start, batch, beams, vocabulary]; zeros for steps that were
+/// not run.
+class StepScores {
  public:
   void add(const NodeCall& c, const SearchOptions& o, int64_t start,
            const std::vector<float>& scores) {
@@ -496,13 +499,13 @@ class Scores {
   int64_t at_ = 0;
 };
 
-Values search_beams(NodeCall& c, SearchOptions& o, const InputIndices& inputs, Decoder& decoder,
+Values decode_beams(NodeCall& c, SearchOptions& o, const InputIndices& inputs, Decoder& decoder,
                     const Tokens& prompts) {
-  BeamSearch beams(o, repeated(rows_of(prompts, o.batch), o.num_beams));
+  BeamSearch beams(o, repeat(rows_of(prompts, o.batch), o.num_beams));
   const int64_t begin = beams.length();
   const DType real =
       c.has_input(inputs.length_penalty) ? c.tensor(inputs.length_penalty).dtype() : DType::kF32;
-  Scores steps;
+  StepScores steps;
   for (int64_t step = 0; beams.length() < o.max_length && !beams.done(); ++step) {
     const Tensor logits = decoder.next(beams.sequences(), beams.parent_rows());
     auto scores = last_scores(c, logits, Scale::kLogProbabilities, o, inputs, step);
@@ -519,7 +522,7 @@ Values search_beams(NodeCall& c, SearchOptions& o, const InputIndices& inputs, D
           c.has_output(2) ? Value(ops::cast(steps.value().tensor(), real)) : Value()};
 }
 
-/// The first tokens of what a decoder behind an encoder gives.
+/// The start tokens of a decoder behind an encoder.
 Tokens start_tokens(const NodeCall& c, const SearchOptions& o) {
   const int32_t start = token_attribute(c, "decoder_start_token_id", -1);
   c.check(start >= 0, "decoder_start_token_id is missing");
@@ -527,13 +530,14 @@ Tokens start_tokens(const NodeCall& c, const SearchOptions& o) {
   return Tokens(static_cast<size_t>(o.batch), start);
 }
 
-Values search_transcription(NodeCall& c, const InputIndices& inputs) {
-  SearchOptions o = options_of(c, inputs);
-  c.check(!c.has_output(3) && !c.has_output(4), "only sequences and scores are given");
-  c.check(!c.has_input(13), "extra_decoding_ids are not known");
+Values whisper_search(NodeCall& c, const InputIndices& inputs) {
+  SearchOptions o = search_options(c, inputs);
+  c.check(!c.has_output(3) && !c.has_output(4),
+          "only the outputs sequences and sequences_scores are supported");
+  c.check(!c.has_input(13), "extra_decoding_ids are not supported");
   if (has(c, inputs.logits_processor) && c.constant_int(inputs.logits_processor) == 1) {
-    const auto token = [&](const char* name, int32_t otherwise) {
-      return token_attribute(c, name, otherwise);
+    const auto token = [&](const char* name, int32_t default_value) {
+      return token_attribute(c, name, default_value);
     };
     o.timestamps = {.start_of_transcript = token("decoder_start_token_id", o.eos_token + 1),
                     .translate = token("translate_token_id", 50358),
@@ -543,35 +547,36 @@ Values search_transcription(NodeCall& c, const InputIndices& inputs) {
                     .first_timestamp = token("beginning_timestamp_token_id", o.eos_token + 107)};
   }
   const Tokens prompts = has(c, inputs.decoder_input_ids)
-                             ? prompts_of(c, inputs.decoder_input_ids, o)
+                             ? prompt_tokens(c, inputs.decoder_input_ids, o)
                              : start_tokens(c, o);
-  CrossDecoder decoder(c, o, Tensor());
-  return search_beams(c, o, inputs, decoder, prompts);
+  EncoderDecoder decoder(c, o, Tensor());
+  return decode_beams(c, o, inputs, decoder, prompts);
 }
 
 Values beam_search(NodeCall& c) {
-  const int64_t model = begin_search(c);
-  if (model == kTranscriber) return search_transcription(c, kBeamSearchInputs);
-  SearchOptions o = options_of(c, kBeamSearchInputs);
+  const int64_t model = model_type(c);
+  if (model == kWhisper) return whisper_search(c, kBeamSearchInputs);
+  SearchOptions o = search_options(c, kBeamSearchInputs);
   if (model == kDecoder) {
-    const Tokens prompts = prompts_of(c, 0, o);
-    PlainDecoder decoder(c, o, mask_of(c, prompts, o, kBeamSearchInputs, false));
-    return search_beams(c, o, kBeamSearchInputs, decoder, prompts);
+    const Tokens prompts = prompt_tokens(c, 0, o);
+    DecoderOnly decoder(c, o, attention_mask(c, prompts, o, kBeamSearchInputs, false));
+    return decode_beams(c, o, kBeamSearchInputs, decoder, prompts);
   }
   c.check(model == kEncoderDecoder, "model_type is ", model);
   const Tensor& ids = c.tensor(0);
   c.check(ids.ndim() == 2, "the tokens must be a matrix");
-  const Tokens source = tokens_of(c, 0, {o.batch, constant_dim(ids, 1)});
-  CrossDecoder decoder(c, o, matrix(mask_of(c, source, o, kBeamSearchInputs, true), o.batch));
-  return search_beams(c, o, kBeamSearchInputs, decoder, start_tokens(c, o));
+  const Tokens source = tokens_input(c, 0, {o.batch, constant_dim(ids, 1)});
+  EncoderDecoder decoder(c, o,
+                         matrix(attention_mask(c, source, o, kBeamSearchInputs, true), o.batch));
+  return decode_beams(c, o, kBeamSearchInputs, decoder, start_tokens(c, o));
 }
 
 Values whisper_beam_search(NodeCall& c) {
-  begin_search(c);
+  model_type(c);
   InputIndices inputs = kBeamSearchInputs;
   inputs.attention_mask = InputIndices::kNone;
   inputs.temperature = 14;
-  return search_transcription(c, inputs);
+  return whisper_search(c, inputs);
 }
 
 constexpr Operator kOperators[] = {

@@ -1,5 +1,5 @@
-// Mixtures of experts of com.microsoft: each row of features goes through the few small networks
-// that its router prefers, and their results are weighed.
+// Mixture-of-experts operators of com.microsoft: a router sends each row to a few expert networks,
+// whose results are summed with weights.
 
 #include <algorithm>
 #include <cmath>
@@ -11,19 +11,19 @@
 namespace paddle::onnx {
 namespace {
 
-/// The rows that an expert gets, and what its results for them weigh.
-struct Share {
+/// The rows routed to an expert, and their weights.
+struct ExpertRows {
   std::vector<int64_t> rows;
   std::vector<float> weights;
 };
 
-/// The `k` experts of each row with the highest probability, of equal ones the last. Weights are
-/// their probabilities, or what `given` says.
-std::vector<Share> shares_of(const NodeCall& c, const Array& router, const Array* given,
-                             bool normalize) {
+/// The `k` most probable experts per row; of equal ones, the last. Weights are the probabilities,
+/// or `given` if it is set.
+std::vector<ExpertRows> route(const NodeCall& c, const Array& router, const Array* given,
+                              bool normalize) {
   const int64_t rows = router.shape[0], experts = router.shape[1], k = c.int_attr("k", 1);
   c.check(k > 0 && k <= experts, "k is ", k, " of ", experts, " experts");
-  std::vector<Share> out(static_cast<size_t>(experts));
+  std::vector<ExpertRows> out(static_cast<size_t>(experts));
   std::vector<std::pair<float, int64_t>> order(static_cast<size_t>(experts));
   for (int64_t r = 0; r < rows; ++r) {
     const float* scores = router.data<float>() + r * experts;
@@ -42,7 +42,7 @@ std::vector<Share> shares_of(const NodeCall& c, const Array& router, const Array
     }
     for (int64_t i = 0; i < k; ++i) {
       const auto& [weight, e] = order[static_cast<size_t>(i)];
-      Share& share = out[static_cast<size_t>(e)];
+      ExpertRows& share = out[static_cast<size_t>(e)];
       share.rows.push_back(r);
       share.weights.push_back(normalize ? weight / total : weight);
     }
@@ -50,8 +50,8 @@ std::vector<Share> shares_of(const NodeCall& c, const Array& router, const Array
   return out;
 }
 
-/// What lies between the two products of an expert; x is [rows, columns of the first].
-Tensor activated(const NodeCall& c, const Tensor& x) {
+/// The activation between the two products of an expert; x is [rows, hidden].
+Tensor activate(const NodeCall& c, const Tensor& x) {
   const std::string name = c.string_attr("activation_type", "relu");
   if (name == "relu") return ops::relu(x);
   if (name == "gelu") return ops::gelu(x, true);
@@ -59,7 +59,7 @@ Tensor activated(const NodeCall& c, const Tensor& x) {
   if (name == "identity") return x;
   c.check(name == "swiglu", "unknown activation_type '", name, "'");
   const int64_t fusion = c.int_attr("swiglu_fusion", 0);
-  c.check(fusion == 1 || fusion == 2, "swiglu needs a fused first product");
+  c.check(fusion == 1 || fusion == 2, "swiglu needs a fused first matmul");
   const Dim half = floor_divide(x.dim(1), 2);
   Tensor gate, linear;
   if (fusion == 1) {
@@ -81,10 +81,10 @@ Tensor activated(const NodeCall& c, const Tensor& x) {
          (linear + c.float_attr("activation_beta", 0));
 }
 
-/// Zero points of `rows` rows, several to a byte, as float32 [rows, 1].
-Array zeros_of_rows(const NodeCall& c, const Array& bytes, int64_t bits, int64_t rows) {
+/// Zero points of `rows` rows, packed several to a byte, as float32 [rows, 1].
+Array unpack_row_zeros(const NodeCall& c, const Array& bytes, int64_t bits, int64_t rows) {
   const int64_t each = 8 / bits;
-  c.check(bytes.dtype == DType::kU8 && bytes.size() * each >= rows, "the zero points do not fit ",
+  c.check(bytes.dtype == DType::kU8 && bytes.size() * each >= rows, "the zero points do not match ",
           rows, " rows");
   Array out = Array::empty(DType::kF32, {rows, 1});
   for (int64_t i = 0; i < rows; ++i)
@@ -93,7 +93,7 @@ Array zeros_of_rows(const NodeCall& c, const Array& bytes, int64_t bits, int64_t
   return out;
 }
 
-/// `weight(input, expert)` gives a matrix [out, in]; biases are inputs too.
+/// `weight(input, expert)` returns a matrix [out, in]; biases are inputs.
 template <class Weight>
 Values mixture(NodeCall& c, size_t first, size_t second, bool normalize, Weight&& weight,
                const Array* given = nullptr) {
@@ -103,14 +103,14 @@ Values mixture(NodeCall& c, size_t first, size_t second, bool normalize, Weight&
           "the input must be [rows, features] or [batch, rows, features]");
   const Tensor x = ops::reshape(ops::cast(in, DType::kF32), {Dim(-1), in.dim(-1)});
   c.check(router.ndim() == 2 && router.shape[1] > 0 && router.shape[0] == constant_dim(x, 0),
-          "router_probs ", str(router.shape), " do not fit ", x.type());
-  c.check(!given || given->shape == router.shape, "router_weights do not fit router_probs");
+          "router_probs ", str(router.shape), " do not match ", x.type());
+  c.check(!given || given->shape == router.shape, "router_weights do not match router_probs");
   c.check(c.tensor(first).ndim() == 3 && c.tensor(second).ndim() == 3 &&
               constant_dim(c.tensor(first), 0) == router.shape[1] &&
               constant_dim(c.tensor(second), 0) == router.shape[1],
           "the weights are not those of ", router.shape[1], " experts");
   Tensor out = ops::full(x.shape(), 0.0, DType::kF32);
-  const auto shares = shares_of(c, router, given, normalize);
+  const auto shares = route(c, router, given, normalize);
   for (size_t e = 0; e < shares.size(); ++e) {
     if (shares[e].rows.empty()) continue;
     const auto expert = static_cast<int64_t>(e);
@@ -124,7 +124,7 @@ Values mixture(NodeCall& c, size_t first, size_t second, bool normalize, Weight&
     const size_t bias_at = quantized ? 2 : 1;
     const Tensor rows = int_vector(shares[e].rows);
     const Tensor hidden =
-        activated(c, product(ops::index_select(x, rows, 0), first, first + bias_at));
+        activate(c, product(ops::index_select(x, rows, 0), first, first + bias_at));
     const Tensor y = product(hidden, second, second + bias_at);
     const auto count = static_cast<int64_t>(shares[e].rows.size());
     out = ops::index_add(out, rows, 0, y * Tensor(Array::from(shares[e].weights, {count, 1})));
@@ -141,9 +141,9 @@ Values mixture_of_experts(NodeCall& c) {
   });
 }
 
-/// Integers of 3 bits, eight in three bytes with the first one lowest, as bytes whose zero point
-/// is 128 where theirs is 4.
-Array bytes_of_three_bits(const Array& packed) {
+/// Unpacks 3-bit integers (eight in three bytes, lowest first) into bytes with zero point 128
+/// instead of 4.
+Array unpack_3bit(const Array& packed) {
   const int64_t rows = packed.shape[0], size = packed.shape[1];
   Array out = Array::empty(DType::kU8, {rows, size / 3 * 8});
   for (int64_t i = 0; i < out.size(); ++i) {
@@ -154,8 +154,8 @@ Array bytes_of_three_bits(const Array& packed) {
   return out;
 }
 
-/// Weights are bytes that hold integers of 2, 3, 4 or 8 bits, in blocks along the input features or
-/// one for each row.
+/// Weights are packed integers of 2, 3, 4 or 8 bits, with scales per block of input features or per
+/// row.
 Values quantized_mixture(NodeCall& c) {
   const std::string kind = c.string_attr("quant_type", "int");
   c.check(kind == "int", "weights of the type '", kind, "' are not supported");
@@ -176,7 +176,7 @@ Values quantized_mixture(NodeCall& c) {
     if (own == 3) {
       c.check(bytes.shape[1] % 3 == 0 && !c.has_input(11) && !c.has_input(12),
               "weights of 3 bits must be whole groups of eight, without zero points");
-      bytes = bytes_of_three_bits(bytes);
+      bytes = unpack_3bit(bytes);
       own = 8;
     }
     c.check(own == 2 || own == 4 || own == 8, "weights of ", own, " bits are not supported");
@@ -188,22 +188,22 @@ Values quantized_mixture(NodeCall& c) {
     Value zeros;
     if (c.has_input(zeros_at)) {
       Array z = of_expert(zeros_at).array().contiguous();
-      // Without blocks the zero points of neighbouring rows share a byte.
-      if (z.ndim() == 1) z = zeros_of_rows(c, z, own, rows);
+      // Without blocks, zero points of adjacent rows share a byte.
+      if (z.ndim() == 1) z = unpack_row_zeros(c, z, own, rows);
       zeros = Value(Tensor(z));
     }
     return dequantize_blocks(c, bytes, of_expert(i + 1), zeros, own, rows, columns, block);
   };
-  // ONNX Runtime lets its own weights sum to one whatever the node says, except beside 3 bits.
+  // ONNX Runtime always normalizes its own weights, except with 3 bits.
   const bool three = c.int_attr("fc1_expert_weight_bits", bits) == 3;
   const bool normalize =
       (!c.has_input(14) && !three) || c.bool_attr("normalize_routing_weights", false);
   return mixture(c, 2, 5, normalize, weight, c.has_input(14) ? &given : nullptr);
 }
 
-/// Which experts each row goes to: those `top_k` of the `topk_group` best groups whose sigmoid and
-/// bias sum to the most. A group is as good as its best `group_topk` experts; of equals the first
-/// is the better one, and what is not a number comes last.
+/// Group-limited routing: the `top_k` experts with the largest sigmoid plus bias within the
+/// `topk_group` best groups. A group scores the sum of its best `group_topk` experts. Ties go to
+/// the lower index; NaN ranks last.
 class GroupRouter {
  public:
   GroupRouter(const NodeCall& c, int64_t experts)
@@ -222,7 +222,7 @@ class GroupRouter {
 
   bool is_plain() const { return groups_ == 1 && most_groups_ == 1; }
 
-  /// Places among the experts, from their scores.
+  /// Indices of the chosen experts.
   std::vector<int64_t> chosen(const std::vector<float>& scores) const {
     const int64_t size = experts_ / groups_;
     std::vector<float> sums;
@@ -242,31 +242,31 @@ class GroupRouter {
   static size_t at(int64_t i) { return static_cast<size_t>(i); }
   static std::vector<int64_t> best(const std::vector<float>& scores, int64_t first, int64_t count,
                                    int64_t most) {
-    std::vector<int64_t> places;
-    for (int64_t i = 0; i < count; ++i) places.push_back(first + i);
-    return best(scores, std::move(places), most);
+    std::vector<int64_t> candidates;
+    for (int64_t i = 0; i < count; ++i) candidates.push_back(first + i);
+    return best(scores, std::move(candidates), most);
   }
-  static std::vector<int64_t> best(const std::vector<float>& scores, std::vector<int64_t> places,
-                                   int64_t most) {
+  static std::vector<int64_t> best(const std::vector<float>& scores,
+                                   std::vector<int64_t> candidates, int64_t most) {
     const auto score = [&](int64_t i) {
       const float s = scores[at(i)];
       return std::isnan(s) ? -std::numeric_limits<float>::infinity() : s;
     };
-    std::stable_sort(places.begin(), places.end(),
+    std::stable_sort(candidates.begin(), candidates.end(),
                      [&](int64_t a, int64_t b) { return score(a) > score(b); });
-    if (static_cast<int64_t>(places.size()) > most) places.resize(at(most));
-    return places;
+    if (static_cast<int64_t>(candidates.size()) > most) candidates.resize(at(most));
+    return candidates;
   }
 
   int64_t experts_, groups_, most_groups_, most_, of_group_;
 };
 
-/// The router's scores without a choice: with the bias, and without.
-Values full_scores(const NodeCall& c, const GroupRouter& router, int64_t experts) {
+/// Router scores without selection: with and without bias.
+Values all_scores(const NodeCall& c, const GroupRouter& router, int64_t experts) {
   c.check(!c.has_output(0) && c.has_output(1) && c.has_output(2),
           "selection_scores and router_weights come together and without router_probs");
   c.check(router.is_plain() && experts <= 512,
-          "full scores need one group and at most 512 experts, not ", experts);
+          "all scores need one group and at most 512 experts, not ", experts);
   Tensor logits = ops::cast(c.tensor(0), DType::kF32);
   if (c.has_input(2)) {
     c.check_same_dtype({0, 2});
@@ -281,7 +281,7 @@ Values full_scores(const NodeCall& c, const GroupRouter& router, int64_t experts
   return {Value(), weights + ops::cast(c.tensor(1), DType::kF32), weights};
 }
 
-/// The logarithms of the chosen experts' sigmoids, and a number for all others.
+/// Log-sigmoids of the chosen experts, and a constant for all others.
 Values group_router(NodeCall& c) {
   const Tensor& logits = c.tensor(0);
   c.check(logits.ndim() >= 2, "the logits are ", logits.type(), ", their rank must be 2 or more");
@@ -292,7 +292,7 @@ Values group_router(NodeCall& c) {
   c.check(c.tensor(1).ndim() == 1 && constant_dim(c.tensor(1), 0) == experts, "expert_bias is ",
           c.tensor(1).type(), " for ", experts, " experts");
   const GroupRouter router(c, experts);
-  if (c.has_output(1) || c.has_output(2)) return full_scores(c, router, experts);
+  if (c.has_output(1) || c.has_output(2)) return all_scores(c, router, experts);
   c.check(!c.has_input(2),
           "projection_weight needs the outputs selection_scores and router_weights");
   const Array in = c.constant_array(0).cast(DType::kF32).contiguous(),

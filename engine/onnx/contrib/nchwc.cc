@@ -1,7 +1,7 @@
-// The domain com.microsoft.nchwc: convolutions and pools over blocks of channels, which ONNX
-// Runtime's optimiser writes at its last level. Only the weights of a file lie in blocks; values do
-// between two operators alone, so they are taken as [batch, channels, rows, columns] whose channels
-// are filled up with zeros to whole blocks.
+// com.microsoft.nchwc: convolution and pooling in a blocked channel layout, which ONNX Runtime's
+// optimizer emits at its highest level. Only weights are stored in blocks; activations are blocked
+// between two such operators only, so they are kept as NCHW with channels zero-padded to whole
+// blocks.
 
 #include "onnx/graph/evaluator.h"
 #include "onnx/ops/conv.h"
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view kDomain = "com.microsoft.nchwc";
 
-/// How many channels a block has is not in the file: it is what suits the machine that wrote it.
-int64_t block_of_machine() {
+/// The file does not store the block size: it depends on the machine that wrote it.
+int64_t native_block_size() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx512f") ? 16 : 8;
 #else
@@ -21,11 +21,11 @@ int64_t block_of_machine() {
 #endif
 }
 
-/// What the sizes of the weights tell of it, and else this machine's.
+/// The block size implied by the shapes of weights, otherwise this machine's.
 int64_t block_size(const NodeCall& c) {
   return *c.evaluator().prepared<int64_t>(c.node(), [&] {
     const formats::onnx::Graph& graph = c.evaluator().model().graph;
-    std::map<std::string_view, int64_t> groups;  // by the names of weights
+    std::map<std::string_view, int64_t> groups;  // by weight name
     for (const auto& node : graph.nodes)
       if (node.domain == kDomain && node.op_type == "Conv" && node.inputs.size() > 1) {
         const auto* group = node.find("group");
@@ -38,7 +38,7 @@ int64_t block_size(const NodeCall& c) {
       if (out % 16 != 0 || (found->second == 1 && in > 16 && in % 16 != 0)) return int64_t{8};
       if (found->second == 1 && in > 8 && in % 8 != 0) return int64_t{16};
     }
-    return block_of_machine();
+    return native_block_size();
   });
 }
 
@@ -64,30 +64,30 @@ Values reorder_output(NodeCall& c) {
   return {c.bool_attr("channels_last", false) ? ops::transpose(y, {0, 2, 3, 1}) : y};
 }
 
-/// Weights [out, in, rows, columns] that lie as [out / block, in / block, rows, columns, in of the
-/// block, out of the block]; without blocks of `in` where the input has less than one, or each
-/// group is one channel.
-Tensor weights_of_blocks(const NodeCall& c) {
+/// Converts weights [out / block, in / block, rows, columns, in of the block, out of the block] to
+/// [out, in, rows, columns]; `in` is not blocked if it is smaller than a block or if each group is
+/// one channel.
+Tensor unblock_weights(const NodeCall& c) {
   const Array blocked = c.constant_array(1);
   c.check(blocked.shape.size() == 4 && blocked.dtype == DType::kF32, "the weight is ",
           text(blocked.dtype), " of rank ", blocked.shape.size());
   const int64_t block = block_size(c), out = blocked.shape[0], in = blocked.shape[1];
   const bool whole = c.int_attr("group", 1) == 1 ? in >= block : in > 1;
-  const int64_t inner = whole ? block : 1, places = blocked.shape[2] * blocked.shape[3];
+  const int64_t inner = whole ? block : 1, pixels = blocked.shape[2] * blocked.shape[3];
   c.check(out % block == 0 && in % inner == 0, "weights of ", out, " times ", in,
           " channels are not in blocks of ", block);
-  Array scalar_if_single = Array::empty(DType::kF32, blocked.shape);
+  Array unblocked = Array::empty(DType::kF32, blocked.shape);
   const float* from = blocked.data<float>();
-  float* to = scalar_if_single.data<float>();
+  float* to = unblocked.data<float>();
   for (int64_t o = 0; o < out; o += block)
     for (int64_t i = 0; i < in; i += inner)
-      for (int64_t place = 0; place < places; ++place)
+      for (int64_t pixel = 0; pixel < pixels; ++pixel)
         for (int64_t k = 0; k < inner; ++k)
-          for (int64_t j = 0; j < block; ++j) to[((o + j) * in + i + k) * places + place] = *from++;
-  return Tensor(scalar_if_single);
+          for (int64_t j = 0; j < block; ++j) to[((o + j) * in + i + k) * pixels + pixel] = *from++;
+  return Tensor(unblocked);
 }
 
-Values conv(NodeCall& c) { return {fused_conv(c, c.tensor(0), weights_of_blocks(c))}; }
+Values conv(NodeCall& c) { return {fused_conv(c, c.tensor(0), unblock_weights(c))}; }
 
 constexpr Operator kOperators[] = {
     {"ReorderInput", 1, reorder_input},

@@ -1,4 +1,4 @@
-// Operators of com.microsoft on quantised values.
+// Quantized operators of com.microsoft.
 
 #include <algorithm>
 #include <array>
@@ -11,17 +11,17 @@
 namespace paddle::onnx {
 namespace {
 
-/// Inputs i (values), i + 1 (scale) and i + 2 (zero point) as numbers.
-Tensor dequantized(const NodeCall& c, size_t i) {
+/// Dequantizes inputs i (values), i + 1 (scale) and i + 2 (zero point).
+Tensor dequantize_input(const NodeCall& c, size_t i) {
   const Tensor zero =
       c.has_input(i + 2) ? scalar_if_single(c.tensor(i + 2)) : scalar(0, DType::kF32);
   return ops::dequantize(c.tensor(i), scalar_if_single(c.tensor(i + 1)), zero);
 }
 
-/// y quantised with the scale and zero point of inputs i and i + 1, to the type of the zero point
-/// or of the values that the node takes.
-Tensor requantized(const NodeCall& c, const Tensor& y, size_t i, DType otherwise) {
-  const DType to = c.has_input(i + 1) ? c.tensor(i + 1).dtype() : otherwise;
+/// Quantizes y with the scale and zero point of inputs i and i + 1, to the dtype of the zero point
+/// or of the node's input.
+Tensor quantize_output(const NodeCall& c, const Tensor& y, size_t i, DType default_value) {
+  const DType to = c.has_input(i + 1) ? c.tensor(i + 1).dtype() : default_value;
   const Tensor zero =
       c.has_input(i + 1) ? scalar_if_single(c.tensor(i + 1)) : scalar(0, DType::kF32);
   return ops::quantize(y, scalar_if_single(c.tensor(i)), zero, to);
@@ -29,11 +29,12 @@ Tensor requantized(const NodeCall& c, const Tensor& y, size_t i, DType otherwise
 
 template <Tensor (*F)(const Tensor&, const Tensor&)>
 Values of_two(NodeCall& c) {
-  return {requantized(c, F(dequantized(c, 0), dequantized(c, 3)), 6, c.tensor(0).dtype())};
+  return {quantize_output(c, F(dequantize_input(c, 0), dequantize_input(c, 3)), 6,
+                          c.tensor(0).dtype())};
 }
 template <class F>
 Values of_one(NodeCall& c, F&& f) {
-  return {requantized(c, f(dequantized(c, 0)), 3, c.tensor(0).dtype())};
+  return {quantize_output(c, f(dequantize_input(c, 0)), 3, c.tensor(0).dtype())};
 }
 
 Values sigmoid(NodeCall& c) {
@@ -54,7 +55,7 @@ Values global_average_pool(NodeCall& c) {
     return ops::mean(x, axes, true);
   });
 }
-/// The rule on an image whose channels are its last axis.
+/// Applies a rule to channels-last data.
 template <Values (*F)(NodeCall&)>
 Values channels_last(NodeCall& c) {
   const Tensor& x = c.tensor(0);
@@ -75,25 +76,25 @@ Values in_either_order(NodeCall& c) {
 }
 
 Values average_pool(NodeCall& c) {
-  const Values inputs = {dequantized(c, 0)};
-  NodeCall scalar_if_single(c.node(), 19, inputs, c.evaluator(), c.scope());
-  return {requantized(c, average_pool_rule(scalar_if_single)[0].tensor(), 3, c.tensor(0).dtype())};
+  const Values inputs = {dequantize_input(c, 0)};
+  NodeCall standard_call(c.node(), 19, inputs, c.evaluator(), c.scope());
+  return {quantize_output(c, average_pool_rule(standard_call)[0].tensor(), 3, c.tensor(0).dtype())};
 }
 
 Values concat(NodeCall& c) {
   Tensors parts;
-  for (size_t i = 2; i + 1 < c.input_count(); i += 3) parts.push_back(dequantized(c, i));
-  c.check(!parts.empty(), "there is nothing to join");
+  for (size_t i = 2; i + 1 < c.input_count(); i += 3) parts.push_back(dequantize_input(c, i));
+  c.check(!parts.empty(), "there are no inputs");
   const Tensor all = ops::concat(parts, c.axis(c.int_attr("axis", 1), parts[0].ndim()));
-  return {requantized(c, all, 0, c.tensor(2).dtype())};
+  return {quantize_output(c, all, 0, c.tensor(2).dtype())};
 }
 
 Values where(NodeCall& c) {
-  const Tensor y = ops::where(c.tensor(0), dequantized(c, 1), dequantized(c, 4));
-  return {requantized(c, y, 7, c.tensor(1).dtype())};
+  const Tensor y = ops::where(c.tensor(0), dequantize_input(c, 1), dequantize_input(c, 4));
+  return {quantize_output(c, y, 7, c.tensor(1).dtype())};
 }
 
-/// Without a scale for the result it stays in float32.
+/// Without an output scale, the result is float32.
 Values gemm(NodeCall& c) {
   const bool turned = c.bool_attr("transB", false);
   const Tensor scale =
@@ -118,7 +119,7 @@ Values gemm(NodeCall& c) {
   Tensor sums = ops::matmul(a, b, c.bool_attr("transA", false), turned);
   if (c.has_input(6)) sums = sums + ops::cast(c.tensor(6), DType::kF32);
   const Tensor y = sums * scale;
-  return {c.has_input(7) ? requantized(c, y, 7, DType::kU8) : y};
+  return {c.has_input(7) ? quantize_output(c, y, 7, DType::kU8) : y};
 }
 
 Values matmul_integer16(NodeCall& c) {
@@ -138,11 +139,10 @@ Values matmul_to_float(NodeCall& c) {
   return {c.has_input(6) ? y + c.tensor(6) : y};
 }
 
-// ---- packed weights
-// --------------------------------------------------------------------------
+// --- packed weights ---
 
-/// Bytes as the small integers that are packed in them, [rows, columns].
-Tensor unpacked(const NodeCall& c, const Array& bytes, int64_t bits, int64_t rows) {
+/// Unpacks small integers from bytes, [rows, columns].
+Tensor unpack(const NodeCall& c, const Array& bytes, int64_t bits, int64_t rows) {
   c.check(bits == 2 || bits == 4 || bits == 8, "weights of ", bits, " bits are not supported");
   c.check(bytes.dtype == DType::kU8 && rows > 0 && bytes.size() % rows == 0,
           "packed weights must be whole rows of bytes");
@@ -150,7 +150,7 @@ Tensor unpacked(const NodeCall& c, const Array& bytes, int64_t bits, int64_t row
   view.dtype = bits == 2 ? DType::kU2 : bits == 4 ? DType::kU4 : DType::kU8;
   view.shape = {rows, bytes.size() / rows * (8 / bits)};
   view.strides = contiguous_strides(view.shape);
-  // Offsets of packed types count elements.
+  // Offsets of packed dtypes count elements.
   view.offset = bytes.offset * (8 / bits);
   if (bits < 8 && bytes.offset != 0) {
     Array own = Array::empty(view.dtype, view.shape);
@@ -173,8 +173,8 @@ Values matmul_nbits(NodeCall& c) {
   return {c.has_input(5) ? y + c.tensor(5) : y};
 }
 
-/// Columns of blocks of 32 weights in 4 bits: a scale, a zero point (of the kind 1), and 16 bytes
-/// with the first half of the weights in their low halves.
+/// Blocks of 32 4-bit weights per column: scale, zero point (kind 1), and 16 bytes with the first
+/// half of the weights in the low nibbles.
 Values matmul_fpq4(NodeCall& c) {
   constexpr int64_t kBlock = 32;
   const int64_t kind = c.int_attr("blk_quant_type", 1);
@@ -187,7 +187,7 @@ Values matmul_fpq4(NodeCall& c) {
   const int64_t k = shape[0], n = shape[1], blocks = (k + kBlock - 1) / kBlock;
   const int64_t head = 4 + kind, whole = head + kBlock / 2;
   c.check(bytes.dtype == DType::kU8 && bytes.size() == n * blocks * whole,
-          "the packed weights do not fit ", k, " rows of ", n);
+          "the packed weights do not match ", k, " rows of ", n);
   Array w = Array::empty(DType::kF32, {n, k});
   for (int64_t i = 0; i < n * blocks; ++i) {
     const uint8_t* const block = bytes.data<uint8_t>() + i * whole;
@@ -204,8 +204,8 @@ Values matmul_fpq4(NodeCall& c) {
   return {ops::matmul(c.tensor(0), Tensor(w), false, true)};
 }
 
-/// Weights as indices of 16 numbers, two to a byte with the first one in its high half, in blocks
-/// that have a greatest size each.
+/// 4-bit weights as indices into 16 levels (FP4 or NF4), two to a byte with the first in the high
+/// nibble, scaled by the absolute maximum of their block.
 Values matmul_bnb4(NodeCall& c) {
   constexpr std::array<float, 16> kFloat4 = {
       0.0f,  5.208333333e-03f,  0.66666667f,  1.0f,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
@@ -232,7 +232,7 @@ Values matmul_bnb4(NodeCall& c) {
           "N, K or block_size is missing");
   c.check(bytes.dtype == DType::kU8 && bytes.size() == (n * k + 1) / 2 &&
               sizes.size() == (n * k + block - 1) / block,
-          "the packed weights do not fit ", n, " rows of ", k);
+          "the packed weights do not match ", n, " rows of ", k);
   const auto& numbers = c.int_attr("quant_type", 1) == 0 ? kFloat4 : kNormal4;
   Array w = Array::empty(DType::kF32, {n, k});
   for (int64_t i = 0; i < n * k; ++i) {
@@ -244,8 +244,8 @@ Values matmul_bnb4(NodeCall& c) {
   return {ops::matmul(x, ops::cast(Tensor(w), x.dtype()), false, true)};
 }
 
-/// Parts of a packed table, looked up along an axis; zeros where an index is out of range. Bytes
-/// hold parts of their last axis, and are looked up along the first.
+/// Gather from a block-quantized packed table along an axis; zeros for indices out of range. Byte
+/// tables are packed along the last axis and gathered along the first.
 Values gather_block_quantized(NodeCall& c) {
   const Array table = c.constant_array(0);
   const auto rank = static_cast<int64_t>(table.shape.size());
@@ -258,7 +258,7 @@ Values gather_block_quantized(NodeCall& c) {
   Tensor w;
   if (table.dtype == DType::kU8) {
     c.check(rank >= 2 && along == 0 && axis == rank - 1,
-            "bytes are quantised along the last axis and gathered along the first one");
+            "bytes are quantized along the last axis and gathered along the first one");
     int64_t rows = 1;
     for (int64_t i = 0; i + 1 < rank; ++i) rows *= table.shape[static_cast<size_t>(i)];
     if (c.has_input(3)) c.constant_array(3);
@@ -293,8 +293,8 @@ Values gather_block_quantized(NodeCall& c) {
   return {ops::cast(ops::reshape(taken, out), c.tensor(2).dtype())};
 }
 
-/// Weights come with inputs in front of gates, and a scale per direction or per gate's row.
-Values dynamic_lstm(NodeCall& c) {
+/// Weights are transposed (inputs before gates), with a scale per direction or per gate row.
+Values dynamic_quantize_lstm(NodeCall& c) {
   Values inputs;
   for (size_t i = 0; i < 8; ++i) inputs.push_back(c.has_input(i) ? c.value(i) : Value());
   const auto weight = [&](size_t i, size_t scale) {
@@ -308,8 +308,8 @@ Values dynamic_lstm(NodeCall& c) {
   };
   inputs[1] = weight(1, 8);
   inputs[2] = weight(2, 10);
-  NodeCall scalar_if_single(c.node(), 14, inputs, c.evaluator(), c.scope());
-  return dynamic_quantize_lstm_rule(scalar_if_single);
+  NodeCall standard_call(c.node(), 14, inputs, c.evaluator(), c.scope());
+  return dynamic_quantize_lstm_rule(standard_call);
 }
 
 constexpr Operator kOperators[] = {
@@ -328,7 +328,7 @@ constexpr Operator kOperators[] = {
     {"MatMulInteger16", 1, matmul_integer16},
     {"DynamicQuantizeMatMul", 1, dynamic_matmul},
     {"MatMulIntegerToFloat", 1, matmul_to_float},
-    {"DynamicQuantizeLSTM", 1, dynamic_lstm},
+    {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm},
     {"MatMulNBits", 1, matmul_nbits},
     {"MatMulBnb4", 1, matmul_bnb4},
     {"MatMulFpQ4", 1, matmul_fpq4},
@@ -355,16 +355,16 @@ Tensor dequantize_blocks(const NodeCall& c, const Array& bytes, const Tensor& sc
                          const Value& zeros, int64_t bits, int64_t rows, int64_t columns,
                          int64_t block, std::vector<int64_t> group_of) {
   const int64_t count = (columns + block - 1) / block, whole = count * block;
-  Tensor w = ops::cast(unpacked(c, bytes, bits, rows), DType::kF32);
+  Tensor w = ops::cast(unpack(c, bytes, bits, rows), DType::kF32);
   const int64_t given = constant_dim(w, 1);
-  c.check(given == whole || given == columns, "the packed weights do not fit ", rows, " rows of ",
+  c.check(given == whole || given == columns, "the packed weights do not match ", rows, " rows of ",
           columns);
   if (given < whole) w = ops::concat({w, ops::full({rows, whole - given}, 0.0, w.dtype())}, 1);
   const bool apart = !group_of.empty();
   c.check(!apart || static_cast<int64_t>(group_of.size()) >= columns, "g_idx has ", group_of.size(),
           " elements for ", columns, " columns");
   group_of.resize(apart ? static_cast<size_t>(whole) : 0, 0);
-  /// A value of each block for its columns.
+  /// Repeats a value per block for its columns.
   const auto for_columns = [&](const Tensor& v) {
     const Tensor each = ops::reshape(ops::cast(v, DType::kF32), {rows, count, 1});
     if (!apart) return each;
@@ -375,7 +375,7 @@ Tensor dequantize_blocks(const NodeCall& c, const Array& bytes, const Tensor& sc
   if (!zeros.is_none()) {
     Tensor z = zeros.tensor();
     if (z.dtype() == DType::kU8)
-      z = slice_axis(ops::cast(unpacked(c, z.array().contiguous(), bits, rows), DType::kF32), 1, 0,
+      z = slice_axis(ops::cast(unpack(c, z.array().contiguous(), bits, rows), DType::kF32), 1, 0,
                      count);
     zero = for_columns(z);
   }

@@ -1,5 +1,5 @@
-// Operators of com.microsoft on images and signals: regions cut out, windows with masks, transposed
-// convolutions whose borders are a value.
+// Spatial operators of com.microsoft: crop and resize, masked pooling, transposed convolution with
+// dynamic padding.
 
 #include <cmath>
 #include <limits>
@@ -14,9 +14,9 @@
 namespace paddle::onnx {
 namespace {
 
-/// Where the pixels of a crop lie along an axis of `size` pixels: from corner to corner, or one in
-/// the middle.
-std::vector<float> places_along(float from, float to, int64_t count, int64_t size) {
+/// Source coordinates of a crop along an axis of `size` pixels: corners aligned, or the centre for
+/// a single one.
+std::vector<float> crop_coordinates(float from, float to, int64_t count, int64_t size) {
   const auto last = static_cast<float>(size - 1);
   if (count == 1) return {0.5f * (from + to) * last};
   const float step = (to - from) * last / static_cast<float>(count - 1);
@@ -26,7 +26,7 @@ std::vector<float> places_along(float from, float to, int64_t count, int64_t siz
   return out;
 }
 
-/// Regions [top, left, bottom, right] of images, from 0 to 1, at one size.
+/// Regions [top, left, bottom, right] in [0, 1], resized to one size.
 Values crop_and_resize(NodeCall& c) {
   const std::string mode = c.string_attr("mode", "bilinear");
   c.check(mode == "bilinear" || mode == "nearest", "unknown mode '", mode, "'");
@@ -50,8 +50,8 @@ Values crop_and_resize(NodeCall& c) {
   const auto outside = static_cast<float>(c.float_attr("extrapolation_value", 0));
   const auto crop = [&](int64_t n) {
     const float* box = boxes.data<float>() + 4 * n;
-    const auto ys = places_along(box[0], box[2], rows, height);
-    const auto xs = places_along(box[1], box[3], columns, width);
+    const auto ys = crop_coordinates(box[0], box[2], rows, height);
+    const auto xs = crop_coordinates(box[1], box[3], columns, width);
     const auto inside = [](float at, int64_t extent) {
       return at >= 0 && at <= static_cast<float>(extent - 1);
     };
@@ -92,9 +92,9 @@ Values crop_and_resize(NodeCall& c) {
   return {Tensor(out)};
 }
 
-/// The greatest element of each window. Elements count, along the last axis, up to the first that
-/// the mask forbids; the first element of an image is never forbidden. Where masks of several
-/// planes begin is as ONNX Runtime has it, which counts their elements and not the planes.
+/// Max pooling in which a window is read along its last axis up to the first masked element; the
+/// first element of an image is never masked. Mask offsets of further planes follow ONNX Runtime,
+/// which counts elements rather than planes.
 Values maxpool_with_mask(NodeCall& c) {
   const Array x = c.constant_array(0).contiguous(),
               mask = c.constant_array(1).cast(DType::kI32).contiguous();
@@ -102,12 +102,12 @@ Values maxpool_with_mask(NodeCall& c) {
           "the input must be float32 with one to three spatial axes");
   c.check(mask.ndim() == x.ndim() &&
               std::equal(x.shape.begin() + 2, x.shape.end(), mask.shape.begin() + 2),
-          "the mask ", str(mask.shape), " does not fit the input ", str(x.shape));
+          "the mask ", str(mask.shape), " does not match the input ", str(x.shape));
   const auto kernel = c.ints_attr("kernel_shape");
   c.check(static_cast<int64_t>(kernel.size()) == x.ndim() - 2,
-          "kernel_shape does not fit the input");
+          "kernel_shape is larger than the input");
   const Window w(c, to_shape(x.shape), kernel);
-  // Up to three axes, those in front of one element.
+  // Up to three spatial axes; missing ones are 1.
   int64_t size[3] = {1, 1, 1}, count[3] = {1, 1, 1}, window[3] = {1, 1, 1}, stride[3] = {1, 1, 1},
           before[3] = {0, 0, 0};
   Dims shape = {x.shape[0], x.shape[1]};
@@ -116,7 +116,7 @@ Values maxpool_with_mask(NodeCall& c) {
     size[to] = x.shape[i + 2];
     count[to] =
         window_count(size[to], w.before[i], w.after[i], w.kernel[i], w.stride[i], 1, false).value();
-    c.check(count[to] > 0, "a window of ", w.kernel[i], " does not fit ", size[to], " elements");
+    c.check(count[to] > 0, "a window of ", w.kernel[i], " is larger than ", size[to], " elements");
     window[to] = w.kernel[i], stride[to] = w.stride[i], before[to] = w.before[i];
     shape.push_back(count[to]);
   }
@@ -152,7 +152,7 @@ Values maxpool_with_mask(NodeCall& c) {
   return {Tensor(out)};
 }
 
-/// The borders are input 2, and the bias stands behind them.
+/// Pads are input 2, before the bias.
 Values conv_transpose_with_dynamic_pads(NodeCall& c) {
   formats::onnx::Node node = c.node();
   if (c.has_input(2)) {
@@ -164,8 +164,8 @@ Values conv_transpose_with_dynamic_pads(NodeCall& c) {
     node.attributes.push_back(std::move(pads));
   }
   Values inputs = {c.value(0), c.value(1), c.has_input(3) ? c.value(3) : Value()};
-  NodeCall scalar_if_single(node, 11, inputs, c.evaluator(), c.scope());
-  return conv_transpose_rule(scalar_if_single);
+  NodeCall standard_call(node, 11, inputs, c.evaluator(), c.scope());
+  return conv_transpose_rule(standard_call);
 }
 
 /// All windows of an axis as a new last axis.
@@ -174,17 +174,17 @@ Values unfold_tensor(NodeCall& c) {
   const int64_t axis = c.axis(c.int_attr("dim", -1), x.ndim()), size = c.int_attr("size", 0),
                 step = c.int_attr("step", 1), length = constant_dim(x, axis);
   c.check(size > 0 && step > 0 && size <= length, "windows of ", size, " every ", step,
-          " elements do not fit an axis of ", length);
+          " elements are larger than an axis of ", length);
   const int64_t count = (length - size) / step + 1;
   c.check(count <= max_listed_indices() / size, "windows of ", size, " at ", count,
           " positions are not supported");
-  std::vector<int64_t> places;
+  std::vector<int64_t> indices;
   for (int64_t p = 0; p < count; ++p)
-    for (int64_t k = 0; k < size; ++k) places.push_back(p * step + k);
+    for (int64_t k = 0; k < size; ++k) indices.push_back(p * step + k);
   Shape shape = x.shape();
   shape[static_cast<size_t>(axis)] = count;
   shape.insert(shape.begin() + axis + 1, Dim(size));
-  const Tensor windows = ops::reshape(ops::index_select(x, int_vector(places), axis), shape);
+  const Tensor windows = ops::reshape(ops::index_select(x, int_vector(indices), axis), shape);
   std::vector<int64_t> order = leading_axes(windows.ndim());
   order.erase(order.begin() + axis + 1);
   order.push_back(axis + 1);

@@ -1,5 +1,5 @@
-// Operators of com.microsoft on strings and token ids: pieces of texts, hashes, repeated n-grams,
-// and the path between two sequences.
+// Text and token operators of com.microsoft: tokenization, hashing, repeated n-grams, speculative
+// decoding and dynamic time warping.
 
 #include <algorithm>
 #include <bit>
@@ -17,11 +17,11 @@ namespace {
 
 constexpr size_t kMaxPieces = size_t{1} << 26;
 
-// ---- Tokenizer ----------------------------------------------------------------------------------
+// --- Tokenizer ---
 
 using Pieces = std::vector<std::string>;
 
-/// Bytes of the character at i; a byte that begins none stands for itself.
+/// Length of the UTF-8 character at i; an invalid byte is one character.
 size_t character_at(const std::string& s, size_t i) {
   return std::max<size_t>(utf8_character(s, i).length, 1);
 }
@@ -42,11 +42,11 @@ Pieces single_characters(const std::string& s) {
   return out;
 }
 
-/// What stands between matches; pieces of fewer characters than `least` are left out.
-Pieces between(const Pieces& texts, const Regex& separator, int64_t least) {
+/// Splits texts at matches; drops pieces of fewer characters than the minimum.
+Pieces split_at(const Pieces& texts, const Regex& separator, int64_t min_characters) {
   Pieces out;
   const auto add = [&](const std::string& text, size_t begin, size_t end) {
-    if (std::string piece = text.substr(begin, end - begin); characters(piece) >= least)
+    if (std::string piece = text.substr(begin, end - begin); characters(piece) >= min_characters)
       out.push_back(std::move(piece));
   };
   for (const std::string& text : texts) {
@@ -61,27 +61,27 @@ Pieces between(const Pieces& texts, const Regex& separator, int64_t least) {
   return out;
 }
 
-Pieces matches_in(const std::string& text, const Regex& pattern, int64_t least) {
+Pieces matches_in(const std::string& text, const Regex& pattern, int64_t min_characters) {
   Pieces out;
   for (size_t at = 0; at < text.size();) {
     const auto m = pattern.find(text, at);
     if (!m) break;
     std::string piece = text.substr(m->begin, m->end - m->begin);
-    const bool taken = !piece.empty() && characters(piece) >= least;
+    const bool taken = !piece.empty() && characters(piece) >= min_characters;
     at = taken ? m->end : m->begin + (m->begin < text.size() ? character_at(text, m->begin) : 1);
     if (taken) out.push_back(std::move(piece));
   }
   return out;
 }
 
-/// Each string's pieces along a new last axis, with `pad_value` behind the shorter rows.
+/// The pieces of each string along a new last axis, padded with `pad_value`.
 Values tokenizer(NodeCall& c) {
   const StringArray& x = c.value(0).strings();
   c.check(x.shape.size() == 1 || x.shape.size() == 2, "the input must be a vector or a matrix");
   const auto separators = c.strings_attr("separators");
   const std::string expression = c.string_attr("tokenexp", "");
   c.check(separators.empty() != expression.empty(), "one of separators and tokenexp is needed");
-  const int64_t least = c.int_attr("mincharnum", 1);
+  const int64_t min_characters = c.int_attr("mincharnum", 1);
   const bool marks = c.bool_attr("mark", false);
   const bool single = expression == "." || (separators.size() == 1 && separators[0].empty());
   std::vector<Regex> patterns;
@@ -97,9 +97,9 @@ Values tokenizer(NodeCall& c) {
     if (single)
       row = single_characters(text);
     else if (!expression.empty())
-      row = matches_in(text, patterns[0], least);
+      row = matches_in(text, patterns[0], min_characters);
     else
-      for (const Regex& p : patterns) row = between(row, p, least);
+      for (const Regex& p : patterns) row = split_at(row, p, min_characters);
     longest = std::max(longest, row.size());
     rows.push_back(std::move(row));
   }
@@ -122,7 +122,7 @@ Values tokenizer(NodeCall& c) {
   return {Value::of_strings(std::move(shape), std::move(out))};
 }
 
-// ---- hashes -------------------------------------------------------------------------------------
+// --- hashes ---
 
 /// MurmurHash3_x86_32 (Appleby, https://github.com/aappleby/smhasher).
 uint32_t murmur3(const std::byte* data, size_t size, uint32_t seed) {
@@ -170,9 +170,9 @@ Values murmur_hash(NodeCall& c) {
   });
 }
 
-// ---- n-grams ------------------------------------------------------------------------------------
+// --- n-grams ---
 
-/// Scores of tokens that would repeat an n-gram become minus infinity.
+/// Sets the scores of tokens that would repeat an n-gram to minus infinity.
 Values ngram_repeat_block(NodeCall& c) {
   const int64_t n = c.int_attr("ngram_size", 0);
   c.check(n > 0, "ngram_size is ", n);
@@ -180,7 +180,7 @@ Values ngram_repeat_block(NodeCall& c) {
   const Array given = c.constant_array(1);
   c.check(ids.ndim() == 2 && given.ndim() == 2 && ids.shape[0] == given.shape[0] &&
               given.dtype == DType::kF32,
-          "ids ", str(ids.shape), " do not fit scores ", str(given.shape));
+          "ids ", str(ids.shape), " do not match scores ", str(given.shape));
   Array scores = Array::empty(DType::kF32, given.shape);
   const Array from = given.contiguous();
   std::copy_n(from.data<float>(), from.size(), scores.data<float>());
@@ -196,11 +196,12 @@ Values ngram_repeat_block(NodeCall& c) {
   return {Tensor(scores)};
 }
 
-/// Predicted tokens are taken as long as they are those of the source, and the one behind; then the
-/// place where the last n-gram ends in the source, if it is there once.
+/// Speculative decoding: accepts predicted tokens while they equal the source, plus the first
+/// different one; then returns the position after the unique occurrence of the last n-gram in the
+/// source.
 Values bifurcation_detector(NodeCall& c) {
-  const int64_t least = c.int_attr("min_ngram_size", 1), most = c.int_attr("max_ngram_size", 3);
-  c.check(least > 0 && most >= least, "min_ngram_size and max_ngram_size are out of range");
+  const int64_t min_n = c.int_attr("min_ngram_size", 1), max_n = c.int_attr("max_ngram_size", 3);
+  c.check(min_n > 0 && max_n >= min_n, "min_ngram_size and max_ngram_size are out of range");
   const auto source = c.constant_ints(0);
   auto tokens = c.constant_ints(1);
   const auto size = static_cast<int64_t>(source.size());
@@ -209,26 +210,26 @@ Values bifurcation_detector(NodeCall& c) {
     const int64_t start = c.constant_int(2);
     c.check(
         start >= 0 && start <= size && static_cast<int64_t>(predicted.size()) == size + 1 - start,
-        "the predicted tokens do not fit those of the source from ", start);
+        "the predicted tokens do not match the source from token ", start);
     const auto apart =
         std::mismatch(predicted.begin(), predicted.end() - 1, source.begin() + start);
     tokens.insert(tokens.end(), predicted.begin(), apart.first + 1);
   }
-  int64_t place = -1;
-  for (int64_t n = least; n <= most && n <= static_cast<int64_t>(tokens.size()); ++n) {
+  int64_t index = -1;
+  for (int64_t n = min_n; n <= max_n && n <= static_cast<int64_t>(tokens.size()); ++n) {
     const auto gram = tokens.end() - n;
     const auto found = std::search(source.begin(), source.end(), gram, tokens.end());
     if (found == source.end()) break;
-    place = found - source.begin() + n;
-    if (place >= size) break;
-    if (std::search(found + 1, source.end(), gram, tokens.end()) != source.end()) place = -1;
+    index = found - source.begin() + n;
+    if (index >= size) break;
+    if (std::search(found + 1, source.end(), gram, tokens.end()) != source.end()) index = -1;
   }
-  return {int_vector(tokens), ops::reshape(int_vector({place}), c.value(2).shape())};
+  return {int_vector(tokens), ops::reshape(int_vector({index}), c.value(2).shape())};
 }
 
-// ---- DynamicTimeWarping -------------------------------------------------------------------------
+// --- DynamicTimeWarping ---
 
-/// The cheapest path through a matrix of costs from its first element to its last.
+/// The cheapest path through a cost matrix from its first to its last element.
 Values dynamic_time_warping(NodeCall& c) {
   Array costs = c.constant_array(0).cast(DType::kF32).contiguous();
   c.check(costs.ndim() == 2 || (costs.ndim() == 3 && costs.shape[0] == 1),

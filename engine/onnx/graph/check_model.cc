@@ -20,7 +20,7 @@ constexpr int kMaxDepth = 64;
 
 std::string title(const Node& node) { return str("node '", node.name, "' (", node.op_type, ")"); }
 
-/// The names that a graph's nodes see.
+/// Names visible to the nodes of a graph.
 struct Names {
   const Names* outer = nullptr;
   std::unordered_set<std::string> own;
@@ -30,7 +30,8 @@ struct Names {
   }
   void add(const std::string& name, const std::string& by) {
     if (!name.empty() && !own.insert(name).second)
-      fail(ErrorCode::kModel, by, " gives '", name, "', which another node or input gives too");
+      fail(ErrorCode::kModel, by, " defines '", name,
+           "', which another node or input defines already");
   }
 };
 
@@ -40,16 +41,16 @@ class Checker {
     for (const auto& f : model.functions) functions_.emplace(std::pair(f.domain, f.name), &f);
   }
 
-  /// What an operator of a version to come means is not known.
+  /// Newer opsets may change what operators mean.
   static void version(const Opsets& opsets) {
     if (const auto it = opsets.find(""); it != opsets.end() && it->second > kNewestOpset)
       fail(ErrorCode::kModel, "the model needs opset ", it->second,
-           " of ONNX, the newest known is ", kNewestOpset);
+           " of ONNX, the newest supported one is ", kNewestOpset);
   }
 
-  /// Functions that call functions twice each would be more nodes than can be run.
+  /// Nested function calls can expand exponentially.
   void expansion() {
-    if (expanded(model_.graph.nodes, 0) > limits().expanded_nodes)
+    if (expanded_count(model_.graph.nodes, 0) > limits().expanded_nodes)
       fail(ErrorCode::kModel, "with its functions expanded the graph has more than ",
            limits().expanded_nodes, " nodes");
   }
@@ -62,7 +63,7 @@ class Checker {
     nodes(g.nodes, names, opsets);
     for (const auto& output : g.outputs)
       if (!names.has(output.name))
-        fail(ErrorCode::kModel, "nothing gives the output '", output.name, "'");
+        fail(ErrorCode::kModel, "no node produces the output '", output.name, "'");
   }
 
   void functions() {
@@ -73,7 +74,8 @@ class Checker {
       nodes(f.nodes, names, f.opsets.empty() ? model_.opsets : f.opsets);
       for (const std::string& output : f.outputs)
         if (!names.has(output))
-          fail(ErrorCode::kModel, "the function ", f.name, " does not give '", output, "'");
+          fail(ErrorCode::kModel, "the function ", f.name, " does not define its output '", output,
+               "'");
     }
   }
 
@@ -87,26 +89,26 @@ class Checker {
       for (const std::string& input : node.inputs)
         if (!input.empty() && !names.has(input))
           fail(ErrorCode::kModel, title(node), ": its input '", input,
-               "' is given by nothing before it (no input, initialiser or earlier node)");
+               "' is undefined (no input, initializer or earlier node has this name)");
       for (const auto& a : node.attributes)
         for (const auto& g : a.graphs) graph(*g, &names, opsets);
       for (const std::string& output : node.outputs) names.add(output, title(node));
     }
   }
 
-  /// Nodes with those of graphs and functions inside, counted up to the limit.
-  int64_t expanded(const std::vector<Node>& nodes, int depth) {
+  /// Counts nodes including subgraphs and expanded functions, up to the limit.
+  int64_t expanded_count(const std::vector<Node>& nodes, int depth) {
     if (depth > kMaxDepth)
       fail(ErrorCode::kModel, "graphs and functions are nested more than ", kMaxDepth, " deep");
     int64_t count = 0;
     for (const Node& node : nodes) {
       ++count;
       for (const auto& a : node.attributes)
-        for (const auto& g : a.graphs) count += expanded(g->nodes, depth + 1);
+        for (const auto& g : a.graphs) count += expanded_count(g->nodes, depth + 1);
       if (const auto f = functions_.find({node.domain, node.op_type}); f != functions_.end()) {
         auto size = sizes_.find(f->second);
         if (size == sizes_.end())
-          size = sizes_.emplace(f->second, expanded(f->second->nodes, depth + 1)).first;
+          size = sizes_.emplace(f->second, expanded_count(f->second->nodes, depth + 1)).first;
         count += size->second;
       }
       if (count > limits().expanded_nodes) return count;

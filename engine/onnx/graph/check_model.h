@@ -1,12 +1,12 @@
 #pragma once
-// What can be said against a model before it runs: operators that are not known, names that
-// nothing gives or that two give, outputs that are not there.
+// Static checks of a model before it runs: unknown operators, undefined or duplicate names, missing
+// outputs.
 
 #include "formats/onnx/model.h"
 
 namespace paddle::onnx {
 
-/// kModel, with the node's name, if something is wrong.
+/// Throws kModel with the node's name at the first problem.
 void check_model(const formats::onnx::Model& model);
 
 }  // namespace paddle::onnx

@@ -15,8 +15,9 @@ int64_t now() {
       .count();
 }
 
-/// "float32[64, 10] x float32[10] -> float32[64, 10]", and the bytes of all of them.
-runtime::InstructionInfo described(const OpCall& call, double flops) {
+/// Operand and result types, such as "float32[64, 10] x float32[10] -> float32[64, 10]", with the
+/// total bytes.
+runtime::InstructionInfo instruction_info(const OpCall& call, double flops) {
   runtime::InstructionInfo info;
   info.function = "eager";
   info.operation = std::string(call.op.name());
@@ -36,7 +37,7 @@ runtime::InstructionInfo described(const OpCall& call, double flops) {
   return info;
 }
 
-/// As plans count them: views cost nothing. 0 where sizes follow from values.
+/// The cost model of plans: views are free; 0 for data-dependent sizes.
 double flops_of(const OpCall& call) {
   if (call.op.def->view) return 0;
   std::vector<Dims> operands, results;
@@ -59,7 +60,7 @@ ProfileScope::ProfileScope(runtime::Profile* profile, int instruction)
 }
 
 ProfileScope::~ProfileScope() {
-  if (!profile_ || instruction_ < 0) return;  // below 0 if it was left by an exception
+  if (!profile_ || instruction_ < 0) return;  // below 0 after an exception
   const int64_t end = now();
   int64_t inside = 0;
   for (size_t i = first_; i < profile_->events.size(); ++i)
@@ -67,15 +68,15 @@ ProfileScope::~ProfileScope() {
   profile_->record(instruction_, std::min(begin_ + inside, end), end);
 }
 
-int ProfileInstructions::of(const std::string& name) {
+int ProfileInstructions::number_of(const std::string& name) {
   if (!profile_) return -1;
-  return of(runtime::InstructionInfo{.function = "eager",
-                                     .operation = name,
-                                     .implementation = "outside of operations",
-                                     .shapes = {}});
+  return number_of(runtime::InstructionInfo{.function = "eager",
+                                            .operation = name,
+                                            .implementation = "outside of operations",
+                                            .shapes = {}});
 }
 
-int ProfileInstructions::of(runtime::InstructionInfo info) {
+int ProfileInstructions::number_of(runtime::InstructionInfo info) {
   if (!profile_) return -1;
   const auto [entry, first] =
       numbers_.try_emplace(info.operation + " " + info.implementation + " " + info.shapes, -1);
@@ -85,16 +86,16 @@ int ProfileInstructions::of(runtime::InstructionInfo info) {
 
 Tensors CheckedExecutor::apply(const OpCall& call) {
   checked_bytes(call);
-  if (!counts_) return eager_.apply(call);
+  if (!count_flops_) return eager_.apply(call);
   const int64_t calls = ++calls_;
-  ProfileScope scope(names_.profile(), -1);
+  ProfileScope scope(instructions_.profile(), -1);
   Tensors results = eager_.apply(call);
-  // A call without a kernel has become others, which count themselves.
+  // A call without a kernel was decomposed, and its parts were counted.
   const double flops = calls == calls_ ? flops_of(call) : 0;
   flops_ += flops;
-  if (names_.profile())
-    scope.set(calls == calls_ ? names_.of(described(call, flops))
-                              : names_.of(std::string(call.op.name())));
+  if (instructions_.profile())
+    scope.set(calls == calls_ ? instructions_.number_of(instruction_info(call, flops))
+                              : instructions_.number_of(std::string(call.op.name())));
   return results;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The eager executor for graphs that nobody vouches for: it refuses results that exceed the memory,
-// counts floating-point operations, and times calls where there is a profile.
+// Eager executor for untrusted graphs: refuses results that do not fit into memory, counts FLOPs
+// and profiles calls.
 
 #include <string>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 
 namespace paddle::onnx {
 
-/// Records the time of a scope less that of the events recorded inside it, so that the events of
+/// Records the exclusive time of a scope: its duration minus the events recorded inside it, so that
 /// nested scopes add up to the time of the outermost. Does nothing without a profile.
 class ProfileScope {
  public:
@@ -23,18 +23,18 @@ class ProfileScope {
  private:
   runtime::Profile* profile_;
   int instruction_;
-  size_t first_ = 0;  ///< event inside the scope
+  size_t first_ = 0;  ///< index of the first event inside the scope
   int64_t begin_ = 0;
 };
 
-/// Numbers the kinds of calls that a profile has seen, by what they say of themselves.
+/// Assigns profile instruction numbers to distinct calls.
 class ProfileInstructions {
  public:
   explicit ProfileInstructions(runtime::Profile* profile) : profile_(profile) {}
   runtime::Profile* profile() const { return profile_; }
-  /// Of a node or section, for the time that it takes outside of operations.
-  int of(const std::string& name);
-  int of(runtime::InstructionInfo info);
+  /// For a node or partition: the time spent outside of operations.
+  int number_of(const std::string& name);
+  int number_of(runtime::InstructionInfo info);
 
  private:
   runtime::Profile* profile_;
@@ -43,17 +43,17 @@ class ProfileInstructions {
 
 class CheckedExecutor final : public Interpreter {
  public:
-  /// `count_flops`: also where there is no profile.
-  explicit CheckedExecutor(ProfileInstructions& names, bool count_flops = false)
-      : names_(names), counts_(count_flops || names.profile()) {}
+  /// `count_flops`: count without a profile as well.
+  explicit CheckedExecutor(ProfileInstructions& instructions, bool count_flops = false)
+      : instructions_(instructions), count_flops_(count_flops || instructions.profile()) {}
   Tensors apply(const OpCall& call) override;
-  /// Of all calls so far, where they are counted.
+  /// Total over all calls; 0 unless counting.
   double flops() const { return flops_; }
 
  private:
   runtime::EagerExecutor eager_;
-  ProfileInstructions& names_;
-  bool counts_;
+  ProfileInstructions& instructions_;
+  bool count_flops_;
   double flops_ = 0;
   int64_t calls_ = 0;
 };

@@ -10,11 +10,11 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kMaxFoldedBytes = int64_t{1} << 28;       // bytes of one folded result
-constexpr int64_t kMaxTotalFoldedBytes = int64_t{1} << 32;  // and of all of them
+constexpr int64_t kMaxFoldedBytes = int64_t{1} << 28;       // per result
+constexpr int64_t kMaxTotalFoldedBytes = int64_t{1} << 32;  // in total
 constexpr int64_t kAlwaysFoldedBytes = int64_t{1} << 20;    // views and small results do not count
 
-/// Types that are only stored have no arithmetic: their values can be cast and given other shapes.
+/// Storage-only dtypes can be cast and reshaped, but have no arithmetic.
 void check_types(const OpCall& call) {
   static const std::set<std::string_view> kAnyType = {"cast",    "view_dtype", "reshape",
                                                       "squeeze", "unsqueeze",  "flatten"};
@@ -29,7 +29,7 @@ void check_types(const OpCall& call) {
   for (const TensorType& t : call.results) check(t.dtype);
 }
 
-/// True if no part of an attribute is a symbol.
+/// True if the attribute contains no symbol.
 bool is_constant_attribute(const AttrValue& value) {
   if (value.is_int()) return value.as_dim().is_constant();
   if (!value.is_list()) return true;
@@ -37,7 +37,7 @@ bool is_constant_attribute(const AttrValue& value) {
   return std::all_of(list.begin(), list.end(), is_constant_attribute);
 }
 
-/// Such as a cast of a known tensor to the type that it has; weights are not copied for it.
+/// For example, a cast of a constant to its own dtype: weights must not be copied for it.
 bool is_identity(const OpCall& call) {
   return call.op.has(kSameElements) && call.operands[0] && call.operands[0].is_concrete() &&
          same_type(call.operands[0].type(), call.results[0]);
@@ -51,10 +51,10 @@ int64_t checked_bytes(const OpCall& call) {
   for (const TensorType& t : call.results) {
     if (call.op.has(kRunTimeShape) || !is_constant(t.shape)) continue;
     const int64_t count = element_count(std::span<const int64_t>(concrete(t.shape)));
-    // Views too: what reads them may need them packed.
+    // Views count as well: a consumer may need them contiguous.
     if (count > limits().memory / 2 / item_size(t.dtype))
-      fail(ErrorCode::kModel, call.op.name(), " would give ", t, ", more than half the memory of ",
-           human_bytes(static_cast<uint64_t>(limits().memory)));
+      fail(ErrorCode::kModel, call.op.name(), " would return ", t,
+           ", more than half the memory of ", human_bytes(static_cast<uint64_t>(limits().memory)));
     bytes += storage_bytes(t.dtype, count);
   }
   return bytes;

@@ -1,13 +1,13 @@
 #pragma once
-// Graphs of files under an interpreter that traces: calls on constants run at once, if what they
-// give is small, so that what exporters compute on shapes and weights is there as values.
+// Constant folding while a graph is traced: calls on constants run immediately if their results are
+// small, so that shape and weight arithmetic of exporters becomes constants.
 
 #include "runtime/execute.h"
 
 namespace paddle::onnx {
 
-/// Refuses a call whose results the machine cannot hold, or that computes on types that are only
-/// stored; their bytes, as far as they are known. kModel.
+/// Bytes of the results as far as they are static. kModel if they cannot fit into memory, or if the
+/// call computes on a storage-only dtype.
 int64_t checked_bytes(const OpCall& call);
 
 class ConstantFolder final : public PassingInterpreter {
@@ -18,7 +18,7 @@ class ConstantFolder final : public PassingInterpreter {
   bool should_fold(const OpCall& call);
 
   runtime::EagerExecutor eager_;
-  int64_t folded_bytes_ = 0;  ///< bytes of results so far
+  int64_t folded_bytes_ = 0;
 };
 
 }  // namespace paddle::onnx

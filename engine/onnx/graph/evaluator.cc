@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
-/// Counts how deep graphs and functions are nested, also when one last_uses with an error.
+/// Bounds the nesting of graphs and functions; exception-safe.
 class DepthScope {
  public:
   explicit DepthScope(int& depth) : depth_(depth) {
@@ -43,7 +43,7 @@ std::string function_key(const std::string& domain, const std::string& name,
 std::string title(const formats::onnx::Node& node) {
   const std::string type = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
   if (!node.name.empty()) return str("node '", node.name, "' (", type, ")");
-  return str("node of ", type, node.outputs.empty() ? "" : " that gives '",
+  return str("node of ", type, node.outputs.empty() ? "" : " with output '",
              node.outputs.empty() ? "" : node.outputs[0], node.outputs.empty() ? "" : "'");
 }
 
@@ -68,7 +68,7 @@ Value dense_value(const formats::onnx::SparseData& data) {
   const int64_t count = element_count(std::span<const int64_t>(data.shape));
   if (count > limits().memory / std::max<int64_t>(item_size(data.values.dtype), 1))
     fail(ErrorCode::kModel, "the sparse tensor '", data.values.name, "' has ", count,
-         " elements, more than the memory holds");
+         " elements, which do not fit into memory");
   const Array values = data.values.array.contiguous();
   Array out = Array::zeros(values.dtype, data.shape);
   const Dims strides = contiguous_strides(data.shape);
@@ -119,16 +119,18 @@ Values Evaluator::run(const Values& inputs, const std::map<std::string, Value>& 
 
 void Evaluator::count_iteration() {
   if (++iterations_ > limits().loop_turns)
-    fail(ErrorCode::kModel, "loops have run more than ", limits().loop_turns, " turns");
+    fail(ErrorCode::kModel, "loops have run more than ", limits().loop_turns,
+         " iterations in total");
 }
 
 Values Evaluator::run(const Graph& graph, const Values& inputs, const Scope& outer) {
   Scope scope;
   scope.outer = &outer;
   if (inputs.size() > graph.inputs.size())
-    fail(ErrorCode::kModel, "the graph '", graph.name, "' takes ", graph.inputs.size(),
-         " values, not ", inputs.size());
-  // What runs node by node here has shapes that differ each time, or it would be in a partition.
+    fail(ErrorCode::kModel, "the graph '", graph.name, "' has ", graph.inputs.size(),
+         " inputs, not ", inputs.size());
+  // Nodes evaluated here have different shapes in each iteration, or they would be in a partition:
+  // kernels should not prepack.
   const runtime::SingleRunScope single_runs(partitions_ != nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) set(scope, graph.inputs[i].name, inputs[i]);
   return run_in(graph, scope);
@@ -142,7 +144,7 @@ Values Evaluator::run_in(const Graph& graph, Scope& scope) {
     for (const auto& [name, s] : graph.sparse_initializers)
       entry->second.emplace_back(name, dense_value(s));
   }
-  // An input of the same name overrides an initialiser.
+  // A graph input of the same name overrides an initializer.
   for (const auto& [name, value] : entry->second)
     if (const auto it = scope.values.find(name); it == scope.values.end() || it->second.is_none()) {
       scope.values[name] = value;
@@ -154,7 +156,7 @@ Values Evaluator::run_in(const Graph& graph, Scope& scope) {
   Values outputs;
   for (const auto& out : graph.outputs) {
     const Value* v = scope.find(out.name);
-    if (!v) fail(ErrorCode::kModel, "nothing gives the output '", out.name, "'");
+    if (!v) fail(ErrorCode::kModel, "no node produces the output '", out.name, "'");
     outputs.push_back(*v);
   }
   return outputs;
@@ -163,7 +165,7 @@ Values Evaluator::run_in(const Graph& graph, Scope& scope) {
 void Evaluator::set(Scope& scope, const std::string& name, Value value) {
   if (name.empty()) return;
   if (!scope.values.emplace(name, std::move(value)).second)
-    fail(ErrorCode::kModel, "two nodes or inputs give '", name, "'");
+    fail(ErrorCode::kModel, "two nodes or inputs define '", name, "'");
 }
 
 const Evaluator::LastUses& Evaluator::last_uses_of(const std::vector<Node>& nodes,
@@ -188,14 +190,14 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
                           Scope& scope) {
   if (nodes.empty()) return;
   const LastUses& last_uses = last_uses_of(nodes, kept);
-  // A function's nodes mean something else at each call: a partition may hold calls, not lie in
-  // one.
+  // A function body means something else at each call site, so a partition may contain whole calls
+  // but may not lie inside one.
   bool in_function = false;
   for (const Scope* s = &scope; s; s = s->outer) in_function = in_function || s->attributes;
   const bool partitions = partitions_ && !in_function && !current_interpreter().traces();
   for (size_t i = 0; i < nodes.size(); ++i) {
     const auto timed = [&](const std::string& what) {
-      return profile_ ? ProfileScope(profile_->profile(), profile_->of(what))
+      return profile_ ? ProfileScope(profile_->profile(), profile_->number_of(what))
                       : ProfileScope(nullptr, -1);
     };
     if (partitions) {
@@ -236,7 +238,7 @@ Values Evaluator::run_node(const Node& node, const Scope& scope) {
     const Value* v = scope.find(name);
     if (!v)
       fail(ErrorCode::kModel, "its input '", name,
-           "' is given by nothing before it (no input, initialiser or earlier node)");
+           "' is undefined (no input, initializer or earlier node has this name)");
     inputs.push_back(*v);
   }
   if (!functions_.empty()) {
@@ -255,7 +257,7 @@ Values Evaluator::run_node(const Node& node, const Scope& scope) {
     outputs = is_string_passthrough(node, inputs)
                   ? run_string_passthrough(op, node, opset, inputs, *this, scope)
                   : op.rule(call);
-  } catch (const std::out_of_range&) {  // lists are as long as the file says
+  } catch (const std::out_of_range&) {  // rules index lists whose lengths the file decides
     fail(ErrorCode::kModel, "an attribute or input has too few elements");
   } catch (const std::length_error&) {
     fail(ErrorCode::kModel, "an attribute or input asks for a result of impossible size");
@@ -282,7 +284,9 @@ Values Evaluator::run_function(const Function& function, const Node& node, const
   Values outputs;
   for (const std::string& name : function.outputs) {
     const Value* v = inner.find(name);
-    if (!v) fail(ErrorCode::kModel, "the function ", function.name, " does not give '", name, "'");
+    if (!v)
+      fail(ErrorCode::kModel, "the function ", function.name, " does not define its output '", name,
+           "'");
     outputs.push_back(*v);
   }
   return outputs;

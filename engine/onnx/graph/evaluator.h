@@ -1,7 +1,7 @@
 #pragma once
-// Walks the nodes of a graph in order and applies each operator's rule to the values of its inputs.
-// Under the eager executor that runs the model; under a tracer it imports it. Graphs of control
-// flow and the model's own functions are walked the same way, in scopes of their own.
+// Evaluates the nodes of a graph in order by their operator rules. The active interpreter decides
+// what that means: the eager executor runs the model, a tracer imports it. Subgraphs of control
+// flow and model-local functions are evaluated in nested scopes.
 
 #include <functional>
 #include <map>
@@ -16,18 +16,18 @@ namespace paddle::onnx {
 class ProfileInstructions;
 class Partitions;
 
-/// What a value follows from, beside values that only a run gives.
+/// What determines a value.
 enum class Origin : uint8_t {
-  kData,      ///< anything
-  kTypes,     ///< the types of values
-  kConstants  ///< initialisers and attributes
+  kData,      ///< input data
+  kTypes,     ///< dtypes and shapes of inputs
+  kConstants  ///< initializers and attributes
 };
 
-/// The names that nodes of a graph see: its own values, then those of the graphs around it.
+/// Names visible to the nodes of a graph: its own values, then those of enclosing graphs.
 struct Scope {
   const Scope* outer = nullptr;
   std::unordered_map<std::string, Value> values;
-  /// Of values of this scope; kData for those that are not in it. Kept where there are partitions.
+  /// Origins of values in this scope (kData if absent); only maintained with partitions.
   std::unordered_map<std::string, Origin> origins;
   /// Attributes of the function call that this scope belongs to.
   const std::map<std::string, const formats::onnx::Attribute*>* attributes = nullptr;
@@ -41,34 +41,35 @@ class Evaluator {
  public:
   explicit Evaluator(const formats::onnx::Model& model);
   ~Evaluator();
-  /// The outputs of the model's graph for these inputs (in the order of the graph's inputs).
-  /// `weights` stand for initialisers of their names.
+  /// Runs the model's graph on `inputs` in the graph's order. `weights` override initializers by
+  /// name.
   Values run(const Values& inputs, const std::map<std::string, Value>& weights = {});
-  /// The outputs of a graph inside another one.
+  /// Runs a subgraph.
   Values run(const formats::onnx::Graph& graph, const Values& inputs, const Scope& outer);
   const formats::onnx::Model& model() const { return model_; }
-  /// Told of each node with what it took and gave.
+  /// Called after each node with its inputs and outputs.
   using Observer =
       std::function<void(const formats::onnx::Node&, const Values& inputs, const Values& outputs)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
-  /// Which of the nodes that the file has in training mode are in it; by default all.
+  /// Selects which nodes run in training mode among those the file marks so; all by default.
   using Mode = std::function<bool(const formats::onnx::Node&)>;
   void set_training_mode(Mode mode) { mode_ = std::move(mode); }
   bool is_training(const formats::onnx::Node& node) const { return !mode_ || mode_(node); }
-  /// What a rule has prepared from the attributes of a node, made by `make` at its first call.
+  /// State that a rule derives from a node's attributes, built by `make` on the first call and
+  /// cached.
   template <class T, class Make>
   std::shared_ptr<const T> prepared(const formats::onnx::Node& node, Make&& make) {
-    for (const auto& a : node.attributes)  // attributes of a function's node are those of the call
+    for (const auto& a : node.attributes)  // a function's node takes attributes from the call
       if (!a.reference.empty()) return std::make_shared<const T>(make());
     std::shared_ptr<const void>& entry = prepared_[&node];
     if (!entry) entry = std::make_shared<const T>(make());
     return std::static_pointer_cast<const T>(entry);
   }
-  /// Runs parts of graphs as plans (partitions.h) from now on, where the eager executor is active.
+  /// From now on runs parts of graphs as plans (partitions.h) under the eager executor.
   void use_partitions(std::unique_ptr<Partitions> partitions);
-  /// Times nodes and partitions from now on.
+  /// From now on profiles nodes and partitions.
   void use_profile(ProfileInstructions* names) { profile_ = names; }
-  /// Counts a turn of a loop; kModel if the run has had too many.
+  /// Counts a loop iteration; kModel beyond the limit of a run.
   void count_iteration();
 
  private:
@@ -103,7 +104,7 @@ class Evaluator {
   int64_t iterations_ = 0;
 };
 
-/// A sparse tensor with all its elements.
+/// Expands a sparse tensor.
 Value dense_value(const formats::onnx::SparseData& data);
 
 }  // namespace paddle::onnx

@@ -13,13 +13,13 @@ namespace {
 using formats::onnx::Graph;
 using formats::onnx::Node;
 
-/// What a reader does with an initialiser.
+/// How a node uses an initializer.
 enum class Use : uint8_t { kWeight, kStatistic, kConfiguration };
 
 Use use_of(const Node& node, size_t input) {
   const std::string& type = node.op_type;
   if (type == "BatchNormalization" && input >= 3) return Use::kStatistic;
-  // Inputs from this one on say how the operator works.
+  // First input of each operator that configures it.
   static const std::map<std::string, size_t> kFirstConfiguration = {{"Clip", 1},
                                                                     {"DequantizeLinear", 1},
                                                                     {"Dropout", 1},
@@ -39,7 +39,7 @@ Use use_of(const Node& node, size_t input) {
                                                                 : Use::kWeight;
 }
 
-/// The uses of names in a graph; what graphs of control flow read is a setting.
+/// Collects the uses of names; whatever a subgraph reads counts as configuration.
 void add_uses(const std::vector<Node>& nodes, bool inner, std::map<std::string, Use>& uses) {
   for (const Node& node : nodes) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -63,7 +63,7 @@ void to_float64(formats::onnx::TensorData& data) {
 void to_float64(Graph& graph);
 
 void to_float64(std::vector<Node>& nodes) {
-  constexpr int64_t kFloat = 1, kDouble = 11;  // numbers of types in files
+  constexpr int64_t kFloat = 1, kDouble = 11;  // TensorProto.DataType
   for (Node& node : nodes)
     for (auto& attribute : node.attributes) {
       for (auto& tensor : attribute.tensors) to_float64(tensor);
@@ -109,7 +109,7 @@ Network::Network(const std::string& path, bool use_float64) : opened_(open_model
   const Graph& graph = opened_.model->graph;
   if (opened_.input_types().size() != opened_.inputs.size())
     fail(ErrorCode::kModel, path,
-         ": only models whose inputs are tensors of known type and rank can be trained");
+         ": only models whose inputs are tensors of declared type and rank can be trained");
   std::map<std::string, Use> uses;
   add_uses(graph.nodes, false, uses);
   for (const auto& output : graph.outputs) uses[output.name] = Use::kConfiguration;
@@ -139,7 +139,7 @@ Tensors Network::run(const Tensors& inputs, const std::function<Tensor(const Wei
   const auto is_training = [&](const Node& node) {
     if (!mode.training) return false;
     if (node.op_type != "BatchNormalization") return true;
-    // Frozen with its scale and bias.
+    // Frozen if its scale and bias are.
     return !std::all_of(node.inputs.begin() + 1, node.inputs.begin() + 3, [&](const auto& name) {
       const Weight* weight = weight_of(name);
       return !weight || mode.frozen(*weight);

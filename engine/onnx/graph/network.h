@@ -1,6 +1,6 @@
 #pragma once
-// A model of a file as a function of its inputs and its weights, which somebody else holds: what
-// training needs. Runs under whatever interpreter is active.
+// An ONNX model as a function of its inputs and of externally held weights, for training. Runs
+// under the active interpreter.
 
 #include <functional>
 #include <string>
@@ -11,36 +11,37 @@
 
 namespace paddle::onnx {
 
-/// An initialiser that a holder of weights keeps.
+/// A trainable initializer or a running statistic.
 struct Weight {
   const formats::onnx::TensorData* data = nullptr;
-  bool trainable = true;  ///< false: a statistic of batch normalisation
+  bool trainable = true;  ///< false: a running statistic of batch normalization
   const std::string& name() const { return data->name; }
 };
 
 class Network {
  public:
-  /// Opens the file; its inputs must be tensors of known rank and its graph must keep to tensors.
-  /// `use_float64`: everything that the file says in float32 is float64.
+  /// Opens the file. Its inputs must be tensors of known rank, and its graph must use tensors only.
+  /// `use_float64` replaces float32 by float64 throughout.
   explicit Network(const std::string& path, bool use_float64 = false);
 
   const OpenModel& opened() const { return opened_; }
-  /// Floating initialisers of at least one dim, in the file's order; without those whose values
-  /// decide how an operator works (sizes, bounds, scales of quantisation).
+  /// Floating-point initializers with at least one axis, in the order of the file, except those
+  /// that configure an operator (sizes, bounds, quantization scales).
   const std::vector<Weight>& weights() const { return weights_; }
-  /// Told of each node that reads weights, with what it took and gave.
+  /// Called for each node that reads weights.
   using Observer =
       std::function<void(const formats::onnx::Node& node, const std::vector<const Weight*>& weights,
                          const Values& inputs, const Values& outputs)>;
-  /// How a run treats nodes that the file has in training mode: batch normalisation by the
-  /// statistics of the batch, and dropout. Without `training` they infer.
+  /// How nodes that the file marks as training run (batch normalization on batch statistics,
+  /// dropout). Without `training` they run as in inference.
   struct Mode {
     bool training = false;
-    std::function<bool(const Weight&)> frozen;  ///< normalisation by such weights infers, too
-    /// Told of the next running mean and variance.
+    std::function<bool(const Weight&)>
+        frozen;  ///< batch normalization with frozen weights runs as in inference
+    /// Receives the next running mean and variance.
     std::function<void(const Weight&, const Tensor& next)> update;
   };
-  /// The graph's outputs, for values of the inputs and of the weights. kModel.
+  /// Outputs of the graph. kModel.
   Tensors run(const Tensors& inputs, const std::function<Tensor(const Weight&)>& value,
               const Mode& mode, const Observer& observe = nullptr) const;
 

@@ -1,7 +1,6 @@
 #pragma once
-// One node of a graph as an operator's rule sees it: its inputs, attributes and opset version.
-// Rules give the node's outputs, computed with the functions of ops/ under whatever interpreter is
-// installed, so the same rule runs the node and traces it.
+// A node as seen by an operator rule: inputs, attributes and opset version. Rules compute with the
+// functions of ops/ under the active interpreter, so that one rule both runs and traces a node.
 
 #include <initializer_list>
 #include <string>
@@ -32,46 +31,48 @@ class NodeCall {
 
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return node_.outputs.size(); }
-  /// Whether the graph reads output i.
+  /// Whether the graph uses output i.
   bool has_output(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
   bool has_input(size_t i) const { return i < inputs_.size() && !inputs_[i].is_none(); }
-  /// kModel if it is absent.
+  /// kModel if the input is absent.
   const Value& value(size_t i) const;
   const Tensor& tensor(size_t i) const { return value(i).tensor(); }
-  /// An undefined tensor if it is absent.
+  /// Undefined if the input is absent.
   Tensor optional_tensor(size_t i) const { return has_input(i) ? tensor(i) : Tensor(); }
   Tensors tensors() const;  ///< all inputs
 
-  // Contents of inputs that the operator must know; DataDependentError while tracing if they are
-  // not.
+  // Values of inputs that decide how the operator works. DataDependentError while tracing if they
+  // are not constant.
   Array constant_array(size_t i) const;
   std::vector<int64_t> constant_ints(size_t i) const;
   int64_t constant_int(size_t i) const;
   double constant_float(size_t i) const;
-  Shape dims_operand(size_t i) const;  ///< may hold symbols
+  Shape dims_operand(size_t i) const;  ///< may be symbolic
 
-  // Attributes, with what stands for an absent one.
+  // Attributes with their defaults.
   const Attribute* find(std::string_view name) const;
   bool has_attribute(std::string_view name) const { return find(name) != nullptr; }
-  int64_t int_attr(std::string_view name, int64_t otherwise) const;
-  bool bool_attr(std::string_view name, bool otherwise) const {
-    return int_attr(name, otherwise) != 0;
+  int64_t int_attr(std::string_view name, int64_t default_value) const;
+  bool bool_attr(std::string_view name, bool default_value) const {
+    return int_attr(name, default_value) != 0;
   }
-  double float_attr(std::string_view name, double otherwise) const;
-  std::string string_attr(std::string_view name, const std::string& otherwise) const;
-  std::vector<int64_t> ints_attr(std::string_view name, std::vector<int64_t> otherwise = {}) const;
-  std::vector<double> floats_attr(std::string_view name, std::vector<double> otherwise = {}) const;
+  double float_attr(std::string_view name, double default_value) const;
+  std::string string_attr(std::string_view name, const std::string& default_value) const;
+  std::vector<int64_t> ints_attr(std::string_view name,
+                                 std::vector<int64_t> default_value = {}) const;
+  std::vector<double> floats_attr(std::string_view name,
+                                  std::vector<double> default_value = {}) const;
   std::vector<std::string> strings_attr(std::string_view name) const;
   const formats::onnx::Graph& graph_attr(std::string_view name) const;
-  /// The dtype whose number an attribute holds.
-  DType dtype_attr(std::string_view name, DType otherwise) const;
+  /// An attribute that holds a TensorProto.DataType.
+  DType dtype_attr(std::string_view name, DType default_value) const;
 
-  /// Axes from input i (newer opsets) or the attribute (older ones); nullopt if neither is there.
+  /// Axes from input i (newer opsets) or the attribute (older ones).
   std::optional<std::vector<int64_t>> axes(size_t i, std::string_view name = "axes") const;
-  /// Counted from 0; kModel if it is out of range.
+  /// Normalizes a negative axis; kModel if it is out of range.
   int64_t axis(int64_t axis, int64_t rank) const;
 
-  /// kModel if two of these inputs are there and of different element types.
+  /// kModel if the dtypes of the present inputs among these differ.
   void check_same_dtype(std::initializer_list<size_t> inputs) const;
 
   template <class... Parts>
@@ -93,7 +94,7 @@ class NodeCall {
 
 using Rule = Values (*)(NodeCall&);
 
-/// One operator from an opset version on.
+/// An operator implementation, valid from an opset version on.
 struct Operator {
   std::string_view name;
   int64_t since;

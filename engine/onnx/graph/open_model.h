@@ -1,5 +1,5 @@
 #pragma once
-// A model file, opened and checked as far as its text alone allows.
+// Opens a model file and checks what can be checked without running it.
 
 #include <memory>
 #include <optional>
@@ -13,22 +13,22 @@ namespace paddle::onnx {
 
 struct OpenModel {
   std::shared_ptr<const formats::onnx::Model> model;
-  /// What a caller gives: the graph's inputs without those that initialisers stand for, unless
-  /// the caller has values for these too.
+  /// Inputs that the caller provides: graph inputs without an initializer, and those whose
+  /// initializer the caller overrides.
   std::vector<formats::onnx::ValueInfo> inputs;
-  std::vector<size_t> positions;  ///< of `inputs` among the graph's inputs
+  std::vector<size_t> positions;  ///< indices of `inputs` among the graph's inputs
 
-  /// One value per input of the graph, from one per input that a caller gives.
+  /// Expands the caller's inputs to one value per graph input.
   Values arguments(const Values& given) const;
-  /// Shapes of the inputs, with a symbol for each size that has no name; none where not even the
-  /// rank is known.
+  /// Shapes of the inputs, with a fresh symbol for each unnamed size; nullopt if the rank is
+  /// unknown.
   std::vector<std::optional<Shape>> input_shapes() const;
-  /// Types of the inputs with these shapes; none if one of them has no full type or is no tensor.
+  /// Types of the inputs with these shapes; empty if an input is not a tensor or has no full type.
   std::vector<TensorType> input_types() const;
 };
 
-/// Reads the file and refuses operators that are not known. kModel. Values will be given for the
-/// inputs called `given`, whether initialisers stand for them or not.
+/// Reads the file; kModel if it has unknown operators. `given` names inputs that the caller
+/// provides even if they have an initializer.
 OpenModel open_model(const std::string& path, const std::set<std::string>& given = {});
 
 }  // namespace paddle::onnx

@@ -16,13 +16,12 @@ using formats::onnx::Node;
 
 namespace {
 
-constexpr size_t kMaxVariants = 4;    // partitions kept of one site, by the types that come
-constexpr int kMaxCompilations = 16;  // partitions compilations at one site in all
-constexpr int kMaxUnusedNested = 3;   // in graphs inside nodes, before one of them comes again
-constexpr int kMaxFailures = 3;       // before a site without partitions is left alone
-constexpr int kCompileVisit = 2;      // at which a partition is compilations in the model's graph
-constexpr int kCompileVisitNested =
-    4;  // and in graphs inside nodes, which may turn a few times only
+constexpr size_t kMaxVariants = 4;      // partitions kept per site, one per set of guards
+constexpr int kMaxCompilations = 16;    // per site
+constexpr int kMaxUnusedNested = 3;     // in subgraphs, until one of them is reused
+constexpr int kMaxFailures = 3;         // then the site is given up
+constexpr int kCompileVisit = 2;        // visit at which a site of the main graph is compiled
+constexpr int kCompileVisitNested = 4;  // and of a subgraph, which may run a few iterations only
 
 struct ScopedValue {
   const Value* value = nullptr;
@@ -38,7 +37,7 @@ ScopedValue find(const Scope& scope, const std::string& name) {
   return {};
 }
 
-/// Values that make two partitions differ by what they are, not only by their types.
+/// Constants that partitions are specialized on are compared by value (or identity), not by type.
 bool same_constant(const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
   if (a.is_tensor() && a.dtype() == b.dtype() && a.is_scalar() == b.is_scalar()) {
@@ -62,7 +61,7 @@ bool has_graphs(const Node& node) {
                      [](const auto& a) { return !a.graphs.empty(); });
 }
 
-/// True if one of the function's operations from `from` on is_random random numbers.
+/// True if an operation at index `from` or later draws random numbers.
 bool is_random(const ir::Function& function, size_t from) {
   bool found = false;
   const auto visit = [&](const ir::Operation& o) { found = found || o.op->has(kRandom); };
@@ -76,10 +75,10 @@ bool is_random(const ir::Function& function, size_t from) {
 
 }  // namespace
 
-/// What a partition was compilations for: one of the values that its site sees.
+/// A value that a partition is specialized on: its type, or its content if that follows from types.
 struct Partitions::Guard {
   Value::Kind kind = Value::Kind::kNone;
-  TensorType type;  ///< of a tensor
+  TensorType type;  ///< if it is a tensor
   Value constant;   ///< set if it follows from types
 
   static Guard of(const ScopedValue& found) {
@@ -101,19 +100,20 @@ struct Partitions::Guard {
 
 struct Partitions::Partition {
   std::vector<Guard> guards;  ///< one per name of the site
-  size_t end = 0;             ///< the node after it; its first node if there is nothing to run
+  size_t end = 0;             ///< index after the last node; `first` if nothing was compiled
   std::unique_ptr<runtime::Executable> executable;
   std::vector<std::string> inputs, outputs;
-  std::vector<std::pair<std::string, Value>> constant;  ///< outputs that these types decide
-  std::vector<Array> bound_inputs;                      ///< inputs: outputs may be views of them
+  std::vector<std::pair<std::string, Value>> constant;  ///< outputs that follow from the guards
+  std::vector<Array> bound_inputs;  ///< kept alive: outputs may be views of them
 };
 
-/// A node where a partition may begin.
+/// A node where a partition may start.
 struct Partitions::Site {
-  std::vector<std::string> names;  ///< of values that nodes from here on may read; no constants
+  std::vector<std::string>
+      names;  ///< live values that nodes from here on may read, without constants
   std::deque<std::unique_ptr<Partition>> partitions;  ///< most recently used first
   int visits = 0, compilations = 0, failures = 0;
-  bool used = false;  ///< one of them has come again
+  bool used = false;  ///< a partition was reused
 };
 
 Partitions::Partitions(Evaluator& evaluator, const SessionOptions& options)
@@ -148,7 +148,7 @@ Partitions::Site& Partitions::site_at(const Nodes& nodes, size_t first, const Sc
   std::unique_ptr<Site>& site = sites[first];
   if (site) return *site;
   site = std::make_unique<Site>();
-  // What is alive here of the graph's own, and what its nodes read of the graphs around it.
+  // Live values of this graph, and values of enclosing graphs that its nodes read.
   std::unordered_set<std::string> names;
   for (const auto& [name, value] : scope.values) names.insert(name);
   if (scope.outer)
@@ -182,8 +182,9 @@ size_t Partitions::run(const Nodes& nodes, size_t first, const LastUses& last_us
   const int needed = options_.mode == Mode::kPartitions ? 1
                      : scope.outer                      ? kCompileVisitNested
                                                         : kCompileVisit;
-  const int most =
-      scope.outer && !site.used ? kMaxUnusedNested : kMaxCompilations;  // sizes may always differ
+  const int most = scope.outer && !site.used
+                       ? kMaxUnusedNested
+                       : kMaxCompilations;  // sizes may differ in every iteration
   if (site.visits < needed || site.compilations >= most) return first;
   ++site.compilations;
   site.partitions.push_front(make(site, nodes, first, last_uses, scope));
@@ -202,7 +203,7 @@ size_t Partitions::trace(const Nodes& nodes, size_t first, size_t end, const Las
                          ir::Tracer& tracer, Scope& scope) {
   ConstantFolder folder;
   const InterpreterScope tracing(tracer), folder_scope(folder);
-  std::unordered_set<std::string> opaque;  // sequences and the like, which a run gives
+  std::unordered_set<std::string> opaque;  // sequences and other values that cannot be traced
   for (const Scope* s = scope.outer; s; s = s->outer)
     for (const auto& [name, value] : s->values)
       if (!value.is_tensor() && !value.is_none() && find(scope, name).origin == Origin::kData)
@@ -224,7 +225,7 @@ size_t Partitions::trace(const Nodes& nodes, size_t first, size_t end, const Las
     } catch (const Error& e) {
       if (e.code() == ErrorCode::kDevice) throw;
       if (e.code() == ErrorCode::kInternal) note_internal(e);
-      break;  // one by one it may still run, or say better what is wrong
+      break;  // the eager path may still succeed, or report a better error
     }
     const auto matches = [](const Value& v) {
       return v.is_concrete() || (v.is_tensor() && is_constant(v.shape()));
@@ -247,7 +248,8 @@ std::unique_ptr<Partitions::Partition> Partitions::make(const Site& site, const 
   partition->end = first;
   for (const std::string& name : site.names)
     partition->guards.push_back(Guard::of(find(scope, name)));
-  // First how far it goes; then again to there, with the inputs that are read.
+  // The first pass finds the end of the partition, the second one traces it with the inputs it
+  // reads.
   std::unordered_set<std::string> read;
   size_t end = nodes.size();
   std::shared_ptr<ir::Function> function;
@@ -281,7 +283,7 @@ std::unique_ptr<Partitions::Partition> Partitions::make(const Site& site, const 
           tracer.output({ir::PortKind::kValue, name}, it->second.tensor());
         }
       }
-    function->inputs.pop_back();  // nothing is_random
+    function->inputs.pop_back();  // drop the random state: nothing uses it
     function->body.arguments.pop_back();
   }
   ++function_count_;
@@ -308,7 +310,7 @@ void Partitions::execute(Partition& partition, size_t first, const LastUses& las
     results = &partition.executable->run(partition.bound_inputs);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;
-    fail(ErrorCode::kModel, e.message());  // the inputs fit: the file is to blame
+    fail(ErrorCode::kModel, e.message());  // the inputs match the guards, so the file is at fault
   }
   const bool copied = scope.outer != nullptr;
   for (size_t i = 0; i < partition.outputs.size(); ++i) {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxCompiled = 8;
 
-/// What a graph gives must be of the types that it declares.
+/// Outputs must have the declared dtypes.
 void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) {
   for (size_t i = 0; i < found.size(); ++i) {
     const ValueType& type = declared[i].type;
@@ -35,25 +35,25 @@ void check_outputs(const std::vector<ValueInfo>& declared, const Values& found) 
 }  // namespace
 
 Session::Session(const std::string& path, SessionOptions options)
-    : opened_(open_model(path, options.given)),
+    : opened_(open_model(path, options.provided_inputs)),
       evaluator_(std::make_unique<Evaluator>(*opened_.model)),
       options_(std::move(options)),
       profile_(options_.profile.get()) {
   runtime::register_backends();
   evaluator_->use_profile(&profile_);
   if (options_.mode == Mode::kEager) return;
-  auto sections = std::make_unique<Partitions>(*evaluator_, options_);
-  partitions_ = sections.get();
-  evaluator_->use_partitions(std::move(sections));
+  auto partitions = std::make_unique<Partitions>(*evaluator_, options_);
+  partitions_ = partitions.get();
+  evaluator_->use_partitions(std::move(partitions));
 }
 
 std::vector<std::string> Session::fallbacks() const {
   std::vector<std::string> out;
   if (!fallback_.empty())
-    out.push_back("the graph does not run as one plan, but in sections: " + fallback_);
+    out.push_back("the graph does not run as one plan, but in partitions: " + fallback_);
   if (partitions_)
     for (const std::string& failure : partitions_->failures())
-      out.push_back("a section of the graph runs node by node: " + failure);
+      out.push_back("a part of the graph runs node by node: " + failure);
   return out;
 }
 
@@ -101,7 +101,7 @@ Session::Compiled Session::try_compile(const std::vector<TensorType>& types) con
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kDevice) throw;
     if (e.code() == ErrorCode::kInternal && internal_errors_are_fatal()) throw;
-    out.failure = e.what();  // node by node it may still run, or say better what is wrong
+    out.failure = e.what();  // the eager path may still succeed, or report a better error
   }
   return out;
 }
@@ -161,9 +161,9 @@ Session::Compiled* Session::plan_for(const Values& inputs) {
   Compiled* compiled = find_compiled(inputs);
   if (compiled) bound_inputs_ = arrays_for(compiled->executable->function(), inputs);
   if (!compiled || compiled != symbolic_.get()) return compiled;
-  // Sizes that the file names differently are taken as equal where they meet. Where they are not (a
-  // size of 1 is repeated), or sizes of one name differ, the plan is for these shapes alone. What
-  // else does not fit is the file's fault.
+  // Tracing assumes that differently named sizes are equal where they meet. If they are not
+  // (broadcasting of a size of 1), or if equally named sizes differ, compile for these shapes only.
+  // Any other mismatch is an error in the file.
   try {
     compiled->executable->prepare(bound_inputs_);
   } catch (const Error& e) {
@@ -181,8 +181,8 @@ void Session::check_inputs(const Values& inputs) const {
     const ValueType& type = opened_.inputs[i].type;
     const Value& v = inputs[i];
     const auto refuse = [&] {
-      fail(ErrorCode::kData, "input '", opened_.inputs[i].name, "' is ", v.text(),
-           ", the model takes ", type);
+      fail(ErrorCode::kData, "input '", opened_.inputs[i].name, "' is ", v.text(), ", expected ",
+           type);
     };
     if (type.kind != ValueType::Kind::kTensor) continue;
     if (!v.is_tensor() && v.kind() != Value::Kind::kStrings) refuse();
@@ -222,7 +222,8 @@ Values Session::run(const Values& inputs) {
     for (const Array& a : compiled->executable->run(bound_inputs_)) results.emplace_back(Tensor(a));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;
-    fail(ErrorCode::kModel, e.message());  // the caller's inputs fit: the file is to blame
+    fail(ErrorCode::kModel,
+         e.message());  // the caller's inputs were checked, so the file is at fault
   }
   return results;
 }

@@ -1,8 +1,8 @@
 #pragma once
-// An ONNX model ready to run. Its graph is traced into a function of ours, which is usable and
-// run like any other; with symbolic sizes where that is possible, else for each set of input shapes
-// that comes. What cannot be traced as a whole (a value decides a shape, sequences, strings) is run
-// by the eager executor, with sections of it as plans (sections.h).
+// An executable ONNX model. Its graph is traced and compiled as one function: with symbolic sizes
+// if possible, otherwise per set of input shapes. What cannot be traced as a whole (data-dependent
+// shapes, sequences, strings) runs eagerly, with its traceable parts compiled as partitions
+// (partitions.h).
 
 #include <list>
 #include <memory>
@@ -19,20 +19,21 @@
 namespace paddle::onnx {
 
 enum class Mode : uint8_t {
-  kAutomatic,   ///< traced if possible, else in sections
-  kPartitions,  ///< in sections (sections.h), from the first run on
+  kAutomatic,   ///< traced if possible, else partitioned
+  kPartitions,  ///< partitioned from the first run on
   kEager        ///< node by node
 };
 
 struct SessionOptions {
   Mode mode = Mode::kAutomatic;
-  std::shared_ptr<runtime::Profile> profile = {};  ///< times the instructions of plans when set
+  std::shared_ptr<runtime::Profile> profile = {};  ///< profiles the instructions of plans if set
   runtime::CompileOptions compile = {};
-  passes::Observer observe = {};     ///< told of functions after each pass when set
-  std::set<std::string> given = {};  ///< inputs that have values, as open_model takes them
+  passes::Observer observe = {};  ///< called after each pass if set
+  std::set<std::string> provided_inputs =
+      {};  ///< inputs that the caller provides despite their initializers
 };
 
-/// A traced function after the passes, ready to run.
+/// Runs the passes on a traced function and prepares it for execution.
 inline std::unique_ptr<runtime::Executable> make_executable(std::shared_ptr<ir::Function> function,
                                                             const SessionOptions& options) {
   return runtime::optimized(std::move(function), options.compile,
@@ -41,47 +42,45 @@ inline std::unique_ptr<runtime::Executable> make_executable(std::shared_ptr<ir::
 
 class Session {
  public:
-  /// Reads the file and refuses operators that are not known. kModel.
+  /// Reads the file; kModel if it has unknown operators.
   explicit Session(const std::string& path, SessionOptions options = {});
 
   const OpenModel& opened() const { return opened_; }
   const formats::onnx::Model& model() const { return *opened_.model; }
   const std::vector<formats::onnx::ValueInfo>& inputs() const { return opened_.inputs; }
   const std::vector<formats::onnx::ValueInfo>& outputs() const { return model().graph.outputs; }
-  /// One value per input, in order; an absent one is none. The values of outputs are valid until
-  /// the next call.
+  /// One value per input; absent ones are none. Outputs are valid until the next call.
   Values run(const Values& inputs);
-  /// Elements of all initialisers.
+  /// Total elements of the floating-point initializers.
   int64_t parameter_count() const;
-  /// Why the last inputs did not run as one plan, and why parts of the graph run node by node: one
-  /// sentence each. Empty if all ran as one plan, or was not asked to.
+  /// Why the last inputs did not run as one plan, and why parts of the graph run node by node, one
+  /// sentence each. Empty if everything ran as one plan, or was not meant to.
   std::vector<std::string> fallbacks() const;
-  /// Floating-point operations for these inputs, counted in a run of them if they do not run as one
-  /// plan.
+  /// FLOPs for these inputs; runs them to count unless they run as one plan.
   double flops(const Values& inputs);
   void set_seed(uint64_t seed) { seed_ = seed; }
 
-  /// Whether these inputs run as one plan, which is made if need be; see `fallbacks` if they do
-  /// not.
+  /// Whether these inputs run as one plan (compiled if necessary); see `fallbacks` if not.
   bool runs_as_plan(const Values& inputs) { return plan_for(inputs) != nullptr; }
 
-  /// The graph as a function for inputs of these types. DataDependentError if that cannot be.
+  /// Traces the graph for inputs of these types. DataDependentError if it cannot be traced as a
+  /// whole.
   std::shared_ptr<ir::Function> trace(const std::vector<TensorType>& types) const;
 
  private:
   struct Compiled {
     std::vector<TensorType> types;
-    std::unique_ptr<runtime::Executable> executable;  ///< null: cannot be traced for these types
-    std::string failure;                              ///< why not
+    std::unique_ptr<runtime::Executable> executable;  ///< null if tracing failed for these types
+    std::string failure;                              ///< why
   };
   Compiled* find_compiled(const Values& inputs);
-  /// The same, but one that takes inputs of these shapes; its arrays are then in `bound_inputs_`.
+  /// The compiled function for these inputs, bound in `bound_inputs_`; null if there is none.
   Compiled* plan_for(const Values& inputs);
-  /// The model as one function of these types, if it can be traced as a whole.
+  /// Traces and compiles the model for these types; keeps the reason on failure.
   Compiled try_compile(const std::vector<TensorType>& types) const;
-  /// Null, and the reason in `fallback_`, for what could not be traced.
+  /// Null, with the reason in `fallback_`, if compilation failed.
   Compiled* usable(Compiled& compiled);
-  /// The plan for the inputs' own shapes, which is made now.
+  /// Compiles for the exact shapes of the inputs.
   Compiled* compile_for_shapes(const Values& inputs);
   std::vector<Array> arrays_for(const ir::Function& function, const Values& inputs) const;
   void check_inputs(const Values& inputs) const;
@@ -91,11 +90,11 @@ class Session {
   std::unique_ptr<Evaluator> evaluator_;
   SessionOptions options_;
   ProfileInstructions profile_;
-  Partitions* partitions_ = nullptr;  ///< the evaluator's; null in Mode::kEager
+  Partitions* partitions_ = nullptr;  ///< owned by the evaluator; null in Mode::kEager
   std::string fallback_;              ///< why the last inputs did not run as one plan
   bool symbolic_tried_ = false;
   uint64_t seed_ = 0, step_ = 0;
-  std::vector<Array> bound_inputs_;  ///< of the last call: outputs may be views of its inputs
+  std::vector<Array> bound_inputs_;  ///< kept alive: outputs may be views of inputs
   std::unique_ptr<Compiled> symbolic_;
   std::list<Compiled> by_shape_;  ///< most recently used first
 };

@@ -6,7 +6,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Dims of an input that count as a vector, or none if they are not known.
+/// Elements of a 0-D or 1-D integer input; nullopt if unknown.
 using Known = std::optional<Shape>;
 
 bool has_unknown(const Shape& shape) {
@@ -32,7 +32,7 @@ std::optional<Value> size_of(const NodeCall& c) {
   return Value::of_dims({element_count(std::span<const Dim>(shape))}, true);
 }
 
-/// The value again, of another form.
+/// The dims with the dtype of input 0 and another shape.
 Value same_dims(const NodeCall& c, Shape dims, bool scalar) {
   return Value::of_dims(std::move(dims), scalar, c.value(0).dtype());
 }
@@ -100,13 +100,13 @@ std::optional<Value> combine(const NodeCall& c, Binary f) {
   return same_dims(c, out, c.value(0).is_scalar() && c.value(1).is_scalar());
 }
 
-/// Quotients of sizes: exact where both are not negative, which truncates as it floors.
+/// Exact for non-negative sizes, for which truncation equals flooring.
 std::optional<Dim> quotient(const Dim& a, const Dim& b) {
   if (!b.is_constant() || b.value() <= 0 || a.less(0).value_or(true)) return std::nullopt;
   return floor_divide(a, b);
 }
 
-/// Comparisons that hold whatever the symbols are, as 0 and 1.
+/// Comparisons that hold for all values of the symbols.
 std::optional<Value> equal(const NodeCall& c) {
   const Known a = c.value(0).dims(), b = c.value(1).dims();
   if (!a || !b || (a->size() != b->size() && a->size() != 1 && b->size() != 1)) return std::nullopt;
@@ -179,7 +179,7 @@ std::optional<Value> shape_value(const NodeCall& c) {
   const std::string& type = c.node().op_type;
   if (type == "Shape" && c.has_input(0)) return shape_of(c);
   if (type == "Size" && c.has_input(0)) return size_of(c);
-  // All known: the ordinary rules fold constants.
+  // If everything is constant, the operator's rule folds it.
   bool symbolic = false;
   for (size_t i = 0; i < c.input_count(); ++i)
     if (c.has_input(i)) symbolic = symbolic || !c.value(i).is_concrete();

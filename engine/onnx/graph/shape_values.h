@@ -1,13 +1,13 @@
 #pragma once
-// What exporters compute on shapes: sizes gathered, multiplied, joined and compared. On symbolic
-// dims that is done on the dims themselves, so that shapes stay known while tracing.
+// Symbolic evaluation of shape arithmetic that exporters emit: sizes that are gathered, multiplied,
+// concatenated and compared. Computed on dims, so that shapes stay known while tracing.
 
 #include "onnx/graph/node_call.h"
 
 namespace paddle::onnx {
 
-/// The node's output as dims, if it computes on dims of which one at least is a symbol (or takes
-/// a shape) and the result can be told; else nullopt, and the ordinary rule applies.
+/// The node's output as dims, if it computes on symbolic dims (or reads a shape) and the result is
+/// known; otherwise nullopt, and the operator's rule applies.
 std::optional<Value> shape_value(const NodeCall& call);
 
 }  // namespace paddle::onnx

@@ -9,7 +9,7 @@ namespace {
 
 using Items = std::vector<std::string>;
 
-/// Which of their outputs are strings again.
+/// Which outputs are strings.
 enum class StringOutputs : uint8_t { kAll, kFirst, kNone };
 
 struct Passthrough {
@@ -54,7 +54,7 @@ const Passthrough* find_passthrough(const std::string& name) {
   return found == std::end(kPassthroughs) ? nullptr : found;
 }
 
-/// All strings of the inputs once, in their order.
+/// Sorted distinct strings of all inputs.
 Items sorted_distinct(const Values& inputs) {
   Items out;
   for (const Value& v : inputs)
@@ -73,10 +73,10 @@ Value to_ranks(const StringArray& strings, const Items& all) {
 
 Value to_strings(const Value& ranks, const Items& all) {
   if (!ranks.is_concrete())
-    throw DataDependentError(ErrorCode::kModel, "which strings it gives is not known");
+    throw DataDependentError(ErrorCode::kModel, "the resulting strings depend on the data");
   const Array from = ranks.tensor().array().contiguous();
   if (from.size() > limits().memory / 64)
-    fail(ErrorCode::kModel, "it gives more strings than the memory holds");
+    fail(ErrorCode::kModel, "it returns more strings than fit into memory");
   Items out;
   out.reserve(static_cast<size_t>(from.size()));
   for (int64_t i = 0; i < from.size(); ++i)

@@ -17,7 +17,7 @@ std::string type_name(const Node& node) {
   return node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
 }
 
-/// How often each operator is used, graphs inside nodes included, and which are not known.
+/// Operator counts, including subgraphs and functions, and unknown operators.
 struct Census {
   std::map<std::string, int64_t> counts;
   std::set<std::string> unknown;
@@ -39,7 +39,7 @@ struct Census {
   }
 };
 
-/// Inputs of zeros with the declared shapes; nothing if a shape is not declared.
+/// Zero inputs with the declared shapes; nullopt if a shape is not declared.
 std::optional<Values> zeros_for(const Session& session,
                                 const std::map<std::string, int64_t>& dims) {
   Values out;
@@ -61,21 +61,21 @@ std::optional<Values> zeros_for(const Session& session,
 std::string flops_text(const std::string& path, const std::map<std::string, int64_t>& dims) {
   Session session(path);
   const auto inputs = zeros_for(session, dims);
-  if (!inputs) return "flops: not known (the inputs have no declared shapes)\n";
+  if (!inputs) return "flops: unknown (the inputs have no declared shapes)\n";
   double flops = 0;
   try {
-    // What does not run as one plan may take any time on zeros, so that it is not run here.
+    // An eager run on zeros may take arbitrarily long, so FLOPs are not counted there.
     if (!session.runs_as_plan(*inputs)) {
-      std::string out = "flops: not known (--profile counts them in a run)\n";
+      std::string out = "flops: unknown (--profile counts them in a run)\n";
       for (const std::string& line : session.fallbacks()) out += "note: " + line + "\n";
       return out;
     }
     flops = session.flops(*inputs);
   } catch (const Error& e) {
-    return str("flops: not known (", e.message(), ")\n");
+    return str("flops: unknown (", e.message(), ")\n");
   }
   return str("flops: ", flops < 0x1p63 ? str(static_cast<int64_t>(flops)) : str(flops),
-             " (symbolic dims ", dims.empty() ? "are 1" : "as given, else 1", ")\n");
+             " (symbolic dims ", dims.empty() ? "are 1" : "as specified, else 1", ")\n");
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ std::string summarize(const std::string& path, const std::map<std::string, int64
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   out += "operators:\n";
   for (const auto& [name, count] : counts) out += str("  ", count, " ", name, "\n");
-  out += str("parameters: ", parameters, "\ninitialisers: ", model.graph.initializers.size(), ", ",
+  out += str("parameters: ", parameters, "\ninitializers: ", model.graph.initializers.size(), ", ",
              human_bytes(static_cast<uint64_t>(bytes)), "\n");
   if (census.unknown.empty()) {
     out += flops_text(path, dims) + "unsupported: nothing\n";

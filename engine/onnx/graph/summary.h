@@ -1,14 +1,14 @@
 #pragma once
-// What an ONNX file holds, told in lines: inputs and outputs, operators by count, parameters, FLOPs
-// and what cannot be run.
+// Text summary of an ONNX file: inputs, outputs, operator counts, parameters, FLOPs and unsupported
+// operators.
 
 #include <map>
 #include <string>
 
 namespace paddle::onnx {
 
-/// `dims` gives sizes for symbolic dims (1 where it gives none), from which FLOPs are counted.
-/// kModel if the file cannot be read.
+/// `dims` assigns sizes to symbolic dims (default 1) for counting FLOPs. kModel if the file cannot
+/// be read.
 std::string summarize(const std::string& path, const std::map<std::string, int64_t>& dims);
 
 }  // namespace paddle::onnx

@@ -64,7 +64,7 @@ Value Value::of(const formats::onnx::ValueData& data) {
 }
 
 const Tensor& Value::tensor() const {
-  if (kind_ != Kind::kTensor) fail(ErrorCode::kModel, "a tensor is needed, not ", text());
+  if (kind_ != Kind::kTensor) fail(ErrorCode::kModel, "expected a tensor, not ", text());
   if (!tensor_ && dims_) {
     if (is_constant(*dims_)) {
       std::vector<int64_t> numbers = concrete(*dims_);
@@ -82,18 +82,18 @@ const Tensor& Value::tensor() const {
 }
 
 const StringArray& Value::strings() const {
-  if (kind_ != Kind::kStrings) fail(ErrorCode::kModel, "strings are needed, not ", text());
+  if (kind_ != Kind::kStrings) fail(ErrorCode::kModel, "expected strings, not ", text());
   return *strings_;
 }
 
 const Value::List& Value::elements() const {
   if (!elements_ || kind_ == Kind::kMap)
-    fail(ErrorCode::kModel, "a sequence or optional is needed, not ", text());
+    fail(ErrorCode::kModel, "expected a sequence or optional, not ", text());
   return *elements_;
 }
 
 const Value& Value::keys() const {
-  if (kind_ != Kind::kMap) fail(ErrorCode::kModel, "a map is needed, not ", text());
+  if (kind_ != Kind::kMap) fail(ErrorCode::kModel, "expected a map, not ", text());
   return (*elements_)[0];
 }
 

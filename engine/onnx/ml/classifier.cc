@@ -9,8 +9,8 @@
 namespace paddle::onnx {
 namespace {
 
-/// The inverse of the normal distribution, by Winitzki's approximation of the error function's
-/// inverse (A handy approximation for the error function and its inverse, 2008).
+/// Inverse of the normal distribution, by Winitzki's approximation of the inverse error function
+/// ("A handy approximation for the error function and its inverse", 2008).
 float probit(float p) {
   const float x = 2 * p - 1;
   const float log = std::log((1 - x) * (1 + x));
@@ -40,12 +40,12 @@ float logistic(float x) {
   return x < 0 ? 1 - y : y;
 }
 
-Array feature_rows(const NodeCall& c, size_t i, bool wide) {
+Array feature_rows(const NodeCall& c, size_t i, bool keep_float64) {
   Array x = c.constant_array(i);
   c.check(x.ndim() == 1 || x.ndim() == 2, "input ", i, " must be rows of features, not ",
           str(x.shape));
   c.check(info(x.dtype).has_kernels, "input ", i, " is ", paddle::text(x.dtype));
-  if (!(wide && x.dtype == DType::kF64)) x = x.cast(DType::kF32);
+  if (!(keep_float64 && x.dtype == DType::kF64)) x = x.cast(DType::kF32);
   if (x.ndim() == 1) {
     x.shape = {1, x.shape[0]};
     x.strides = contiguous_strides(x.shape);
@@ -73,15 +73,15 @@ Value Labels::all() const {
   return Value(Tensor(Array::from(integers_, {n})));
 }
 
-Value Labels::at(const std::vector<size_t>& places) const {
-  const auto n = static_cast<int64_t>(places.size());
+Value Labels::at(const std::vector<size_t>& indices) const {
+  const auto n = static_cast<int64_t>(indices.size());
   if (are_strings()) {
     std::vector<std::string> out;
-    for (const size_t p : places) out.push_back(strings_.at(p));
+    for (const size_t p : indices) out.push_back(strings_.at(p));
     return Value::of_strings({n}, std::move(out));
   }
   std::vector<int64_t> out;
-  for (const size_t p : places) out.push_back(integers_.at(p));
+  for (const size_t p : indices) out.push_back(integers_.at(p));
   return Value(Tensor(Array::from(out, {n})));
 }
 

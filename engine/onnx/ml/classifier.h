@@ -1,6 +1,5 @@
 #pragma once
-// What the models of ai.onnx.ml share: rows of features, labels of classes, and what becomes of
-// scores after a model has given them.
+// Shared by the models of ai.onnx.ml: feature rows, class labels and post-transforms of scores.
 
 #include <span>
 #include <string>
@@ -10,25 +9,25 @@
 
 namespace paddle::onnx {
 
-/// Input i as rows of features: one row if it is a vector. float32, or float64 if it is that and
-/// `wide` asks to keep it.
-Array feature_rows(const NodeCall& c, size_t i, bool wide = false);
+/// Input i as feature rows (a vector is one row) in float32, or in float64 if `keep_float64` and
+/// the input has that dtype.
+Array feature_rows(const NodeCall& c, size_t i, bool keep_float64 = false);
 
-/// A matrix for scores; kModel if it is more than half of the memory.
+/// A matrix of scores; kModel if it takes more than half of the memory.
 Array score_matrix(DType dtype, int64_t rows, int64_t columns);
 
-/// The classes of a model, strings or numbers.
+/// Class labels, strings or integers.
 class Labels {
  public:
-  /// From the attributes of these names; none if neither is there.
+  /// From attributes; empty if both are absent.
   static Labels of(const NodeCall& c, const char* strings, const char* integers);
   size_t size() const { return are_strings() ? strings_.size() : integers_.size(); }
   bool are_strings() const { return !strings_.empty(); }
-  /// All of them, a vector.
+  /// All labels as a vector.
   Value all() const;
-  /// Those at these places.
-  Value at(const std::vector<size_t>& places) const;
-  /// With two labels themselves; else "0" and "1", 0 and 1.
+  /// Labels by index.
+  Value at(const std::vector<size_t>& indices) const;
+  /// These labels if there are two; otherwise "0" and "1", or 0 and 1.
   Labels binary() const;
 
  private:
@@ -39,14 +38,14 @@ class Labels {
 enum class PostTransform : uint8_t { kNone, kLogistic, kSoftmax, kSoftmaxZero, kProbit };
 PostTransform post_transform(const NodeCall& c);
 
-/// What two classes get where a model gives one score; with the logistic function both are it, of
-/// the opposite score and of the score.
+/// How one score becomes two class scores. With LOGISTIC both go through the logistic function, as
+/// -score and score.
 enum class SecondClass : uint8_t {
   kNone,
   kComplement,  ///< 1 - score, score
   kOpposite     ///< -score, score
 };
-/// Transforms the scores of one row. One score alone is only transformed by probit, as in ONNX
+/// Transforms the scores of one row. A single score is only transformed by PROBIT, as in ONNX
 /// Runtime.
 void apply_post_transform(std::vector<float>& scores, PostTransform transform,
                           SecondClass second = SecondClass::kNone);

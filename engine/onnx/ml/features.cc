@@ -1,4 +1,4 @@
-// Operators of ai.onnx.ml that prepare features.
+// Feature preprocessing operators of ai.onnx.ml.
 
 #include <algorithm>
 #include <cmath>
@@ -26,8 +26,8 @@ Values binarizer(NodeCall& c) {
 
 Values scaler(NodeCall& c) {
   const Tensor x = ops::cast(c.tensor(0), DType::kF32);
-  const auto row = [&](const char* name, double otherwise) {
-    const auto values = c.floats_attr(name, {otherwise});
+  const auto row = [&](const char* name, double default_value) {
+    const auto values = c.floats_attr(name, {default_value});
     return ops::cast(Tensor(Array::from(values, {static_cast<int64_t>(values.size())})),
                      DType::kF32);
   };
@@ -40,16 +40,16 @@ Values normalizer(NodeCall& c) {
   const std::vector<int64_t> axis = {-1};
   c.check(norm == "MAX" || norm == "L1" || norm == "L2", "unknown norm '", norm, "'");
   if (norm == "MAX") return {divide_no_nan(x, ops::max(ops::abs(x), axis, true))};
-  // Squares and sums of the largest and smallest float32 are still in the range of float64.
+  // Squares and sums of extreme float32 values do not overflow in float64.
   const Tensor wide = ops::cast(x, DType::kF64);
   const Tensor size = norm == "L1" ? ops::sum(ops::abs(wide), axis, DType::kF64, true)
                                    : ops::sqrt(ops::sum(wide * wide, axis, DType::kF64, true));
   return {ops::cast(divide_no_nan(wide, size), DType::kF32)};
 }
 
-/// What replaces values in column i.
+/// The replacement of missing values in column i.
 template <class T>
-Values imputed(NodeCall& c, const Array& x, T missing, const std::vector<T>& values) {
+Values impute(NodeCall& c, const Array& x, T missing, const std::vector<T>& values) {
   c.check(!values.empty(), "it has no values to put in");
   const int64_t columns = x.shape.back();
   c.check(values.size() == 1 || static_cast<int64_t>(values.size()) == columns, "there are ",
@@ -75,14 +75,13 @@ Values imputer(NodeCall& c) {
   const Array x = c.constant_array(0);
   c.check(x.ndim() >= 1, "the input must have an axis of features");
   if (x.dtype == DType::kI64 || x.dtype == DType::kI32)
-    return imputed(c, x, c.int_attr("replaced_value_int64", 0),
-                   c.ints_attr("imputed_value_int64s"));
+    return impute(c, x, c.int_attr("replaced_value_int64", 0), c.ints_attr("imputed_value_int64s"));
   c.check(x.dtype == DType::kF32 || x.dtype == DType::kF64, "the input is ", paddle::text(x.dtype));
-  return imputed(c, x, c.float_attr("replaced_value_float", 0),
-                 c.floats_attr("imputed_value_floats"));
+  return impute(c, x, c.float_attr("replaced_value_float", 0),
+                c.floats_attr("imputed_value_floats"));
 }
 
-/// Each input is cut, or filled up with zeros, to the width that the node gives for it.
+/// Each input is cropped or zero-padded to the width in the attribute.
 Values feature_vectorizer(NodeCall& c) {
   const auto widths = c.ints_attr("inputdimensions");
   c.check(c.input_count() > 0 && widths.size() == c.input_count(), "there are ", widths.size(),
@@ -106,7 +105,7 @@ Values feature_vectorizer(NodeCall& c) {
   return {ops::concat(parts, 1)};
 }
 
-/// A one where the category is, along a new last axis.
+/// One-hot encoding along a new last axis.
 Values one_hot_encoder(NodeCall& c) {
   const auto words = c.strings_attr("cats_strings");
   const auto numbers = c.ints_attr("cats_int64s");
@@ -117,25 +116,25 @@ Values one_hot_encoder(NodeCall& c) {
   const int64_t items = element_count(std::span<const int64_t>(shape));
   shape.push_back(static_cast<int64_t>(count));
   Array out = ops::zeros(to_shape(shape), DType::kF32).array().contiguous();
-  const auto mark = [&](int64_t i, const auto& places, const auto& key) {
-    const auto found = places.find(key);
-    c.check(found != places.end() || c.bool_attr("zeros", true),
+  const auto mark = [&](int64_t i, const auto& index_of, const auto& key) {
+    const auto found = index_of.find(key);
+    c.check(found != index_of.end() || c.bool_attr("zeros", true),
             "a value is in none of the categories, which 'zeros' forbids");
-    if (found != places.end())
+    if (found != index_of.end())
       out.data<float>()[i * static_cast<int64_t>(count) + found->second] = 1;
   };
   if (c.value(0).kind() == Value::Kind::kStrings) {
-    std::map<std::string, int64_t> places;
-    for (size_t i = 0; i < words.size(); ++i) places[words[i]] = static_cast<int64_t>(i);
+    std::map<std::string, int64_t> index_of;
+    for (size_t i = 0; i < words.size(); ++i) index_of[words[i]] = static_cast<int64_t>(i);
     for (int64_t i = 0; i < items; ++i)
-      mark(i, places, c.value(0).strings().items[static_cast<size_t>(i)]);
+      mark(i, index_of, c.value(0).strings().items[static_cast<size_t>(i)]);
   } else {
-    std::map<int64_t, int64_t> places;
-    for (size_t i = 0; i < numbers.size(); ++i) places[numbers[i]] = static_cast<int64_t>(i);
+    std::map<int64_t, int64_t> index_of;
+    for (size_t i = 0; i < numbers.size(); ++i) index_of[numbers[i]] = static_cast<int64_t>(i);
     const Array x = c.constant_array(0);
     for (int64_t i = 0; i < items; ++i) {
-      const double number = x.number(i);  // what is no integer is in no category
-      mark(i, places, std::abs(number) < 0x1p63 ? x.integer(i) : INT64_MIN);
+      const double number = x.number(i);  // non-integers are in no category
+      mark(i, index_of, std::abs(number) < 0x1p63 ? x.integer(i) : INT64_MIN);
     }
   }
   return {Tensor(out)};

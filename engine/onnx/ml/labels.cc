@@ -11,7 +11,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Keys or values of a LabelEncoder as strings, whatever their type; -0 and 0 are one, so are NaN.
+/// Keys and values of LabelEncoder as strings of any dtype; -0 equals 0, and NaN equals NaN.
 std::string key_text(double v) { return std::isnan(v) ? "nan" : format_double(v == 0 ? 0.0 : v); }
 
 std::vector<std::string> texts_of(const Value& v) {
@@ -23,8 +23,8 @@ std::vector<std::string> texts_of(const Value& v) {
   return out;
 }
 
-/// The list that a node gives as keys_... or values_..., as a vector.
-Value listed(const NodeCall& c, const std::string& what) {
+/// The vector in attribute keys_* or values_*.
+Value list_attribute(const NodeCall& c, const std::string& what) {
   if (const auto* t = c.find(what + "_tensor"); t && !t->tensors.empty())
     return Value::of(t->tensors[0]);
   if (const auto* s = c.find(what + "_strings"))
@@ -37,13 +37,13 @@ Value listed(const NodeCall& c, const std::string& what) {
 }
 
 Values label_encoder(NodeCall& c) {
-  const Value keys = listed(c, "keys"), values = listed(c, "values");
+  const Value keys = list_attribute(c, "keys"), values = list_attribute(c, "values");
   const auto texts = texts_of(keys);
   const Dims length = concrete(values.shape());
   c.check(length.size() == 1 && length[0] == static_cast<int64_t>(texts.size()), "there are ",
           texts.size(), " keys for values of shape ", paddle::str(length));
-  std::map<std::string, size_t> places;
-  for (size_t i = 0; i < texts.size(); ++i) places.try_emplace(texts[i], i);
+  std::map<std::string, size_t> index_of;
+  for (size_t i = 0; i < texts.size(); ++i) index_of.try_emplace(texts[i], i);
   Value x = c.value(0);
   if (x.is_tensor()) x = Value(Tensor(c.constant_array(0)));
   const auto wanted = texts_of(x);
@@ -55,8 +55,8 @@ Values label_encoder(NodeCall& c) {
       other = t->tensors[0].strings[0];
     std::vector<std::string> out;
     for (const std::string& w : wanted) {
-      const auto it = places.find(w);
-      out.push_back(it == places.end() ? other : values.strings().items.at(it->second));
+      const auto it = index_of.find(w);
+      out.push_back(it == index_of.end() ? other : values.strings().items.at(it->second));
     }
     return {Value::of_strings(shape, out)};
   }
@@ -70,15 +70,15 @@ Values label_encoder(NodeCall& c) {
   Array out = Array::empty(table.dtype, shape);
   const auto item = static_cast<size_t>(item_size(table.dtype));
   for (size_t i = 0; i < wanted.size(); ++i) {
-    const auto it = places.find(wanted[i]);
-    const bool found = it != places.end() && static_cast<int64_t>(it->second) < table.size();
+    const auto it = index_of.find(wanted[i]);
+    const bool found = it != index_of.end() && static_cast<int64_t>(it->second) < table.size();
     const auto* from = static_cast<const std::byte*>(found ? table.raw() : other.raw());
     std::memcpy(out.storage->data() + i * item, from + (found ? it->second * item : 0), item);
   }
   return {Tensor(out)};
 }
 
-/// Strings to the numbers of their categories, or the other way.
+/// Maps strings to category numbers, or back.
 Values category_mapper(NodeCall& c) {
   const auto words = c.strings_attr("cats_strings");
   const auto numbers = c.ints_attr("cats_int64s");
@@ -86,30 +86,30 @@ Values category_mapper(NodeCall& c) {
           numbers.size(), " numbers");
   const Dims shape = concrete(c.value(0).shape());
   if (c.value(0).kind() == Value::Kind::kStrings) {
-    std::map<std::string, int64_t> places;
-    for (size_t i = 0; i < words.size(); ++i) places[words[i]] = numbers[i];
+    std::map<std::string, int64_t> index_of;
+    for (size_t i = 0; i < words.size(); ++i) index_of[words[i]] = numbers[i];
     const int64_t other = c.int_attr("default_int64", -1);
     std::vector<int64_t> out;
     for (const std::string& w : c.value(0).strings().items) {
-      const auto found = places.find(w);
-      out.push_back(found == places.end() ? other : found->second);
+      const auto found = index_of.find(w);
+      out.push_back(found == index_of.end() ? other : found->second);
     }
     return {Tensor(Array::from(out, shape))};
   }
-  std::map<int64_t, std::string> places;
-  for (size_t i = 0; i < numbers.size(); ++i) places[numbers[i]] = words[i];
+  std::map<int64_t, std::string> index_of;
+  for (size_t i = 0; i < numbers.size(); ++i) index_of[numbers[i]] = words[i];
   const std::string other = c.string_attr("default_string", "_Unused");
   const Array x = c.constant_array(0);
   c.check(is_integer(x.dtype), "the input is ", paddle::text(x.dtype));
   std::vector<std::string> out;
   for (int64_t i = 0; i < x.size(); ++i) {
-    const auto found = places.find(x.integer(i));
-    out.push_back(found == places.end() ? other : found->second);
+    const auto found = index_of.find(x.integer(i));
+    out.push_back(found == index_of.end() ? other : found->second);
   }
   return {Value::of_strings(shape, std::move(out))};
 }
 
-/// Rows of scores as maps from labels to scores.
+/// Score rows as maps from label to score.
 Values zip_map(NodeCall& c) {
   const Labels labels = Labels::of(c, "classlabels_strings", "classlabels_int64s");
   const Array x = feature_rows(c, 0);
@@ -127,20 +127,20 @@ Values zip_map(NodeCall& c) {
   return {Value::sequence(std::move(maps))};
 }
 
-/// The values of a map in the order of a vocabulary, 0 or "" where it has none.
+/// Map values in the order of a vocabulary; 0 or "" for missing keys.
 Values dict_vectorizer(NodeCall& c) {
   const Labels vocabulary = Labels::of(c, "string_vocabulary", "int64_vocabulary");
   const Value &keys = c.value(0).keys(), &values = c.value(0).map_values();
-  std::map<std::string, size_t> places;
+  std::map<std::string, size_t> index_of;
   const auto given = texts_of(keys);
-  for (size_t i = 0; i < given.size(); ++i) places[given[i]] = i;
+  for (size_t i = 0; i < given.size(); ++i) index_of[given[i]] = i;
   const auto wanted = texts_of(vocabulary.all());
   const Dims shape = {1, static_cast<int64_t>(wanted.size())};
   if (values.kind() == Value::Kind::kStrings) {
     std::vector<std::string> out;
     for (const std::string& w : wanted) {
-      const auto found = places.find(w);
-      out.push_back(found == places.end() ? "" : values.strings().items.at(found->second));
+      const auto found = index_of.find(w);
+      out.push_back(found == index_of.end() ? "" : values.strings().items.at(found->second));
     }
     return {Value::of_strings(shape, std::move(out))};
   }
@@ -148,14 +148,14 @@ Values dict_vectorizer(NodeCall& c) {
   Array out = Array::zeros(from.dtype, shape);
   const auto item = static_cast<size_t>(item_size(from.dtype));
   for (size_t i = 0; i < wanted.size(); ++i)
-    if (const auto found = places.find(wanted[i]);
-        found != places.end() && static_cast<int64_t>(found->second) < from.size())
+    if (const auto found = index_of.find(wanted[i]);
+        found != index_of.end() && static_cast<int64_t>(found->second) < from.size())
       std::memcpy(out.storage->data() + i * item,
                   static_cast<const std::byte*>(from.raw()) + found->second * item, item);
   return {Tensor(out)};
 }
 
-/// The values of a map by rising keys, or (SPARSE) each at the place that its key says.
+/// Map values by ascending key, or (SPARSE) at the index given by the key.
 Values cast_map(NodeCall& c) {
   const Value &keys = c.value(0).keys(), &values = c.value(0).map_values();
   c.check(keys.is_tensor(), "keys must be integers");
@@ -192,7 +192,7 @@ Values cast_map(NodeCall& c) {
     } catch (const std::exception&) {
       used = 0;
     }
-    c.check(used == row[i].size() && used > 0, "'", row[i], "' is no number");
+    c.check(used == row[i].size() && used > 0, "'", row[i], "' is not a number");
     if (to == "TO_FLOAT")
       out.data<float>()[i] = static_cast<float>(number);
     else

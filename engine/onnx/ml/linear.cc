@@ -8,7 +8,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Coefficients as a matrix of a row for each target, for features of this width.
+/// Coefficients as a matrix with one row per target.
 Tensor coefficients(const NodeCall& c, int64_t targets) {
   const auto values = c.floats_attr("coefficients");
   c.check(targets > 0 && !values.empty() && static_cast<int64_t>(values.size()) % targets == 0,
@@ -25,7 +25,7 @@ Tensor intercepts(const NodeCall& c, int64_t targets) {
                         : Tensor(Array::from(values, {targets}).cast(DType::kF32));
 }
 
-/// x W^T + b for rows of features.
+/// x W^T + b.
 Tensor linear_scores(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return ops::matmul(x, weight, false, true) + bias;
 }

@@ -1,5 +1,5 @@
-// SVMClassifier and SVMRegressor of ai.onnx.ml: support vectors with a kernel, as libsvm has them,
-// or linear models, as liblinear has them.
+// SVMClassifier and SVMRegressor of ai.onnx.ml: support vector machines as in LIBSVM, or linear
+// models as in LIBLINEAR.
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ class Kernel {
   float gamma_ = 0, coef0_ = 0, degree_ = 0;
 };
 
-/// `values` as `rows` vectors that are as wide as the features are.
+/// Attribute `name` as `rows` vectors with the width of the features.
 Array vectors_of(const NodeCall& c, const char* name, int64_t rows, const Array& x) {
   const auto values = floats(c, name);
   c.check(rows > 0 && x.shape[1] <= (int64_t{1} << 40) / rows &&
@@ -72,9 +72,9 @@ Array vectors_of(const NodeCall& c, const char* name, int64_t rows, const Array&
   return Array::from(values, {rows, x.shape[1]});
 }
 
-/// Probabilities of the classes from those of the pairs (T.-F. Wu et al., Probability estimates
-/// for multi-class classification by pairwise coupling, 2004, method 2).
-std::vector<float> couple(size_t n, const std::vector<float>& pairs) {
+/// Class probabilities from pairwise ones (T.-F. Wu et al., "Probability estimates for multi-class
+/// classification by pairwise coupling", 2004, method 2).
+std::vector<float> pairwise_coupling(size_t n, const std::vector<float>& pairs) {
   std::vector<float> q(n * n, 0), qp(n), p(n, 1.0f / static_cast<float>(n));
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j < n; ++j) {
@@ -83,7 +83,7 @@ std::vector<float> couple(size_t n, const std::vector<float>& pairs) {
       q[i * n + j] = -pairs[j * n + i] * pairs[i * n + j];
     }
   const float enough = 0.005f / static_cast<float>(n);
-  for (int turn = 0; turn < 100; ++turn) {
+  for (int iteration = 0; iteration < 100; ++iteration) {
     float pqp = 0, worst = 0;
     for (size_t i = 0; i < n; ++i) {
       qp[i] = 0;
@@ -105,7 +105,7 @@ std::vector<float> couple(size_t n, const std::vector<float>& pairs) {
   return p;
 }
 
-/// A classifier of pairs of classes by support vectors.
+/// One-versus-one classification by support vectors.
 class PairClassifier {
  public:
   PairClassifier(const NodeCall& c, size_t classes)
@@ -131,12 +131,12 @@ class PairClassifier {
   }
   int64_t vectors() const { return total_; }
   bool has_probabilities() const { return !a_.empty(); }
-  /// The scores of the pairs (0, 1), (0, 2), … and the votes for each class.
+  /// Scores of the pairs (0, 1), (0, 2), … and votes per class.
   std::vector<float> scores(const float* kernel, std::vector<int64_t>& votes) const {
     std::vector<float> out;
     for (size_t i = 0; i < classes_; ++i)
       for (size_t j = i + 1; j < classes_; ++j) {
-        double sum = slice_axis(kernel, j - 1, i) + slice_axis(kernel, i, j);
+        double sum = weighted_sum(kernel, j - 1, i) + weighted_sum(kernel, i, j);
         sum += static_cast<double>(rho_[out.size()]);
         out.push_back(static_cast<float>(sum));
         ++votes[sum > 0 ? i : j];
@@ -152,12 +152,12 @@ class PairClassifier {
         pairs[i * classes_ + j] = p;
         pairs[j * classes_ + i] = 1 - p;
       }
-    return couple(classes_, pairs);
+    return pairwise_coupling(classes_, pairs);
   }
 
  private:
-  /// The vectors of a class, weighted by a row of coefficients.
-  double slice_axis(const float* kernel, size_t row, size_t of) const {
+  /// Sum over the support vectors of a class, weighted by a row of coefficients.
+  double weighted_sum(const float* kernel, size_t row, size_t of) const {
     const auto begin = static_cast<size_t>(starts_[of]);
     const float* weights = coefficients_.data() + row * static_cast<size_t>(total_) + begin;
     double sum = 0;
@@ -193,7 +193,7 @@ Values svm_classifier(NodeCall& c) {
     all.insert(all.end(), scores.begin(), scores.end());
     chosen.push_back(best);
   };
-  /// Of two classes the second one wins by its score; else the most.
+  /// With two classes the sign of the score decides; otherwise the largest vote or probability.
   const auto pick = [&](float most, size_t best, bool probabilities) -> size_t {
     if (classes != 2 || probabilities) return best;
     return (positive && most >= 0.5f) || (!positive && most > 0) ? 1 : best;
@@ -208,8 +208,8 @@ Values svm_classifier(NodeCall& c) {
       for (size_t k = 0; k < classes; ++k)
         scores.push_back(raw.data<float>()[static_cast<size_t>(r) * classes + k] + rho[0]);
       const auto best = std::max_element(scores.begin(), scores.end());
-      const auto place = static_cast<size_t>(best - scores.begin());
-      const size_t winner = pick(*best, place, c.has_attribute("prob_a"));
+      const auto index = static_cast<size_t>(best - scores.begin());
+      const size_t winner = pick(*best, index, c.has_attribute("prob_a"));
       add(std::move(scores), winner, SecondClass::kNone);
     }
   } else {

@@ -1,4 +1,4 @@
-// TreeEnsembleClassifier and TreeEnsembleRegressor, and TreeEnsemble, which takes their place from
+// TreeEnsembleClassifier and TreeEnsembleRegressor, and TreeEnsemble, which replaces them from
 // version 5 on.
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 enum class Mode : uint8_t { kLeq, kLess, kGeq, kGreater, kEqual, kUnequal, kMember, kLeaf };
 enum class Aggregate : uint8_t { kAverage, kSum, kMin, kMax };
 
-/// Trees in one list of nodes. A place is that of a node, or, if negative, -1 - that of a leaf.
+/// Trees in one node list. A non-negative child is a node index, a negative one is -1 - leaf index.
 struct Forest {
   struct Node {
     int64_t feature = 0;
@@ -26,7 +26,7 @@ struct Forest {
     Mode mode = Mode::kLeq;
     bool missing_true = false;
     int64_t on_true = 0, on_false = 0;
-    std::set<double> members;  ///< of kMember
+    std::set<double> members;  ///< for kMember
   };
   struct Weight {
     int64_t target = 0;
@@ -35,7 +35,7 @@ struct Forest {
   std::vector<Node> nodes;
   std::vector<std::vector<Weight>> leaves;
   std::vector<int64_t> roots;
-  int64_t features = 0;  ///< that the nodes ask for
+  int64_t features = 0;  ///< highest feature index that nodes read, plus 1
 
   static bool holds(const Node& n, double x) {
     if (std::isnan(x) && n.missing_true) return true;
@@ -56,7 +56,7 @@ struct Forest {
         return n.members.count(x) > 0;
     }
   }
-  /// The leaf that a row comes to from a root.
+  /// The leaf that a row reaches.
   template <class T>
   const std::vector<Weight>& leaf(int64_t at, const T* row) const {
     for (size_t steps = 0; at >= 0; ++steps) {
@@ -79,7 +79,7 @@ struct Forest {
   }
 };
 
-/// The numbers of a list, or of the tensor that newer versions have in its place.
+/// A list attribute, or the tensor attribute that newer versions use instead.
 std::vector<double> numbers(const NodeCall& c, const std::string& name) {
   if (const auto* t = c.find(name + "_as_tensor"); t && !t->tensors.empty()) {
     std::vector<double> out;
@@ -100,9 +100,9 @@ Mode mode_of(const NodeCall& c, const std::string& name) {
   c.refuse("unknown mode '", name, "' of a node");
 }
 
-/// The trees of the two older operators; `what` is "class" or "target".
-Forest forest_of(const NodeCall& c, const std::string& what, int64_t targets) {
-  using Key = std::pair<int64_t, int64_t>;  // a tree and a node of it
+/// Trees of the two older operators; `what` is "class" or "target".
+Forest read_forest(const NodeCall& c, const std::string& what, int64_t targets) {
+  using Key = std::pair<int64_t, int64_t>;  // tree and node id
   const auto trees = c.ints_attr("nodes_treeids"), ids = c.ints_attr("nodes_nodeids"),
              features = c.ints_attr("nodes_featureids"), on_true = c.ints_attr("nodes_truenodeids"),
              on_false = c.ints_attr("nodes_falsenodeids"),
@@ -116,14 +116,14 @@ Forest forest_of(const NodeCall& c, const std::string& what, int64_t targets) {
               (missing.empty() || missing.size() == n),
           "the lists of nodes differ in length");
   Forest out;
-  std::map<Key, int64_t> places;
+  std::map<Key, int64_t> index_of;
   std::vector<size_t> branches;
   for (size_t i = 0; i < n; ++i) {
     const bool leaf = mode_of(c, modes[i]) == Mode::kLeaf;
-    const auto place = leaf ? -1 - static_cast<int64_t>(out.leaves.size())
+    const auto index = leaf ? -1 - static_cast<int64_t>(out.leaves.size())
                             : static_cast<int64_t>(out.nodes.size());
-    c.check(places.emplace(Key{trees[i], ids[i]}, place).second, "node ", ids[i], " of tree ",
-            trees[i], " is there twice");
+    c.check(index_of.emplace(Key{trees[i], ids[i]}, index).second, "node ", ids[i], " of tree ",
+            trees[i], " is defined twice");
     if (leaf) {
       out.leaves.emplace_back();
     } else {
@@ -133,8 +133,8 @@ Forest forest_of(const NodeCall& c, const std::string& what, int64_t targets) {
   }
   std::set<Key> children;
   const auto find = [&](int64_t tree, int64_t node) {
-    const auto found = places.find({tree, node});
-    c.check(found != places.end(), "tree ", tree, " has no node ", node);
+    const auto found = index_of.find({tree, node});
+    c.check(found != index_of.end(), "tree ", tree, " has no node ", node);
     children.insert({tree, node});
     return found->second;
   };
@@ -150,7 +150,7 @@ Forest forest_of(const NodeCall& c, const std::string& what, int64_t targets) {
     node.on_false = find(trees[i], on_false[i]);
   }
   for (size_t i = 0; i < n; ++i)
-    if (!children.count({trees[i], ids[i]})) out.roots.push_back(places.at({trees[i], ids[i]}));
+    if (!children.count({trees[i], ids[i]})) out.roots.push_back(index_of.at({trees[i], ids[i]}));
   const auto leaf_trees = c.ints_attr(what + "_treeids"),
              leaf_nodes = c.ints_attr(what + "_nodeids"), leaf_targets = c.ints_attr(what + "_ids");
   const auto weights = numbers(c, what + "_weights");
@@ -158,18 +158,18 @@ Forest forest_of(const NodeCall& c, const std::string& what, int64_t targets) {
               leaf_targets.size() == weights.size(),
           "the lists of leaves differ in length");
   for (size_t i = 0; i < weights.size(); ++i) {
-    const auto found = places.find({leaf_trees[i], leaf_nodes[i]});
-    c.check(found != places.end(), "tree ", leaf_trees[i], " has no node ", leaf_nodes[i]);
-    if (found->second >= 0) continue;  // weights of inner nodes are never asked for
+    const auto found = index_of.find({leaf_trees[i], leaf_nodes[i]});
+    c.check(found != index_of.end(), "tree ", leaf_trees[i], " has no node ", leaf_nodes[i]);
+    if (found->second >= 0) continue;  // weights of inner nodes are unused
     auto& leaf = out.leaves[static_cast<size_t>(-1 - found->second)];
-    // Of several weights for the only target ONNX Runtime takes the first.
+    // With a single target, ONNX Runtime takes the first of several weights.
     if (targets > 1 || leaf.empty()) leaf.push_back({leaf_targets[i], weights[i]});
   }
   out.check(c, targets);
   return out;
 }
 
-/// The scores of one row while trees add to them.
+/// Scores of one row, accumulated over trees.
 template <class T>
 struct Scores {
   std::vector<T> value;
@@ -191,7 +191,7 @@ struct Scores {
   }
 };
 
-/// Calls `finish(row, scores)` for all rows of x.
+/// Calls `finish(row, scores)` for each row of x.
 template <class Finish>
 void run_forest(const NodeCall& c, const Forest& forest, const Array& x, size_t targets,
                 Aggregate aggregate, Finish&& finish) {
@@ -226,7 +226,7 @@ Values tree_regressor(NodeCall& c) {
   const int64_t targets = c.int_attr("n_targets", 0);
   c.check(targets > 0 && targets < 1 << 20, "n_targets is ", targets);
   const auto forest =
-      c.evaluator().prepared<Forest>(c.node(), [&] { return forest_of(c, "target", targets); });
+      c.evaluator().prepared<Forest>(c.node(), [&] { return read_forest(c, "target", targets); });
   const std::string name = c.string_attr("aggregate_function", "SUM");
   constexpr std::string_view kNames[] = {"AVERAGE", "SUM", "MIN", "MAX"};
   const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
@@ -250,8 +250,8 @@ Values tree_regressor(NodeCall& c) {
   return {Tensor(out)};
 }
 
-/// How the sums of a classifier become a class and scores. The specification leaves open what two
-/// classes mean where weights name one of them alone; this is what ONNX Runtime does.
+/// Turns accumulated scores into a class and output scores. The specification does not define the
+/// binary case with weights for one class only; this follows ONNX Runtime.
 class Decision {
  public:
   Decision(const NodeCall& c, size_t classes)
@@ -322,7 +322,7 @@ Values tree_classifier(NodeCall& c) {
   const size_t classes = labels.size();
   c.check(classes > 0 && classes < 1 << 20, "there are ", classes, " classes");
   const auto forest = c.evaluator().prepared<Forest>(
-      c.node(), [&] { return forest_of(c, "class", static_cast<int64_t>(classes)); });
+      c.node(), [&] { return read_forest(c, "class", static_cast<int64_t>(classes)); });
   const Decision decision(c, classes);
   const Array x = feature_rows(c, 0, true);
   const auto rows = static_cast<size_t>(x.shape[0]);
@@ -336,7 +336,7 @@ Values tree_classifier(NodeCall& c) {
   return {(classes == 1 ? labels.binary() : labels).at(chosen), Tensor(out)};
 }
 
-// ---- TreeEnsemble -------------------------------------------------------------------------------
+// --- TreeEnsemble ---
 
 Forest ensemble_of(const NodeCall& c, int64_t targets) {
   const auto tensor = [&](const char* name) {
@@ -361,7 +361,7 @@ Forest ensemble_of(const NodeCall& c, int64_t targets) {
           "the lists of nodes and leaves differ in length");
   Forest out;
   for (size_t i = 0; i < weights.size(); ++i) out.leaves.push_back({{leaf_targets[i], weights[i]}});
-  const auto place = [&](int64_t index, bool leaf) {
+  const auto child_index = [&](int64_t index, bool leaf) {
     c.check(index >= 0 && index < static_cast<int64_t>(leaf ? weights.size() : n),
             "a tree names the ", leaf ? "leaf " : "node ", index);
     return leaf ? -1 - index : index;
@@ -374,9 +374,9 @@ Forest ensemble_of(const NodeCall& c, int64_t targets) {
     node.split = splits[i];
     node.mode = static_cast<Mode>(static_cast<int>(modes[i]));
     node.missing_true = !missing.empty() && missing[i] != 0;
-    node.on_true = place(on_true[i], true_leaf[i] != 0);
-    node.on_false = place(on_false[i], false_leaf[i] != 0);
-    if (node.mode == Mode::kMember)  // sets stand one after another, ended by NaN
+    node.on_true = child_index(on_true[i], true_leaf[i] != 0);
+    node.on_false = child_index(on_false[i], false_leaf[i] != 0);
+    if (node.mode == Mode::kMember)  // sets are concatenated and terminated by NaN
       for (; member < members.size(); ++member) {
         if (std::isnan(members[member])) {
           ++member;
@@ -386,7 +386,7 @@ Forest ensemble_of(const NodeCall& c, int64_t targets) {
       }
     out.nodes.push_back(std::move(node));
   }
-  for (const int64_t root : roots) out.roots.push_back(place(root, false));
+  for (const int64_t root : roots) out.roots.push_back(child_index(root, false));
   out.check(c, targets);
   return out;
 }

@@ -28,7 +28,7 @@ Values hard_sigmoid(NodeCall& c) {
 }
 Values softplus(NodeCall& c) { return {ops::softplus(c.tensor(0), 1.0, 1e30)}; }
 
-/// Slopes broadcast to x; one of a single axis is per channel in files of old opsets.
+/// Slopes broadcast to x; in old opsets a 1-D slope is per channel.
 Values prelu(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   Tensor slope = c.tensor(1);
@@ -63,7 +63,7 @@ Values shrink(NodeCall& c) {
   return {ops::cast(out, x.dtype())};
 }
 
-/// Until opset 12 the axes from `axis` on count as one.
+/// Up to opset 12 the axes from `axis` on are flattened.
 template <Tensor (*F)(const Tensor&, int64_t, const std::optional<DType>&)>
 Values flattened(NodeCall& c) {
   const Tensor& x = c.tensor(0);
@@ -85,8 +85,8 @@ Tensor hardmax_of(const Tensor& x, int64_t axis, const std::optional<DType>&) {
   const Tensor first = ops::argmax(x, at, true);
   Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
   shape[static_cast<size_t>(at)] = x.dim(at);
-  const Tensor places = ops::reshape(iota(x.dim(at)), shape);
-  return ops::cast(ops::equal(places, first), x.dtype());
+  const Tensor indices = ops::reshape(iota(x.dim(at)), shape);
+  return ops::cast(ops::equal(indices, first), x.dtype());
 }
 
 constexpr Operator kOperators[] = {

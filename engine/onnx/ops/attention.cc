@@ -1,4 +1,4 @@
-// Attention and rotary positions.
+// Scaled dot-product attention and rotary position embedding.
 
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// [batch, steps, heads * size] as [batch, heads, steps, size].
+/// [batch, steps, heads * size] to [batch, heads, steps, size].
 Tensor split_heads(const NodeCall& c, const Tensor& x, int64_t heads) {
   c.check(heads > 0, "q_num_heads and kv_num_heads are needed for inputs of rank 3");
   return ops::transpose(
@@ -16,8 +16,8 @@ Tensor split_heads(const NodeCall& c, const Tensor& x, int64_t heads) {
       {0, 2, 1, 3});
 }
 
-/// Heads of keys and values repeated for the groups of query heads that share them.
-Tensor repeated(const Tensor& x, const Dim& heads) {
+/// Grouped-query attention: repeats key and value heads for the query heads that share them.
+Tensor repeat_heads(const Tensor& x, const Dim& heads) {
   if (x.dim(1).equals(heads).value_or(false)) return x;
   const Dim each = floor_divide(heads, x.dim(1));
   const Shape wide = {x.dim(0), x.dim(1), each, x.dim(2), x.dim(3)};
@@ -25,10 +25,10 @@ Tensor repeated(const Tensor& x, const Dim& heads) {
                       {x.dim(0), heads, x.dim(2), x.dim(3)});
 }
 
-/// What is added to the scores: the mask, what causality and windows forbid, and padding.
+/// Additive attention bias: the mask, causality, windows and padding.
 struct Bias {
-  Tensor value;    ///< none if nothing is added
-  Tensor allowed;  ///< bool; none if nothing is forbidden by position
+  Tensor value;    ///< undefined if nothing is added
+  Tensor allowed;  ///< bool; undefined if no position is masked
 
   void forbid(const Tensor& keep) { allowed = allowed ? ops::logical_and(allowed, keep) : keep; }
 };
@@ -53,7 +53,7 @@ Bias bias_of(const NodeCall& c, const Tensor& q, const Tensor& k) {
     else
       bias.value = mask;
   }
-  // The place of each query among the keys.
+  // The position of each query among the keys.
   Tensor at = ops::unsqueeze(iota(queries), {1});
   if (c.has_input(4))
     at = at + dim_value(c.tensor(4).dim(2), DType::kI64);
@@ -73,17 +73,16 @@ Bias bias_of(const NodeCall& c, const Tensor& q, const Tensor& k) {
   return bias;
 }
 
-/// True where a row allows no key at all.
-Tensor forbidden_rows(const Bias& bias) {
+/// True for rows in which every key is masked.
+Tensor fully_masked_rows(const Bias& bias) {
   Tensor open;
   if (bias.value) open = ops::logical_not(ops::isneginf(bias.value));
   if (bias.allowed) open = open ? ops::logical_and(open, bias.allowed) : bias.allowed;
   return ops::logical_not(ops::any(open, std::vector<int64_t>{-1}, true));
 }
 
-/// The scalar_if_single case, which has a kernel: no cache, mask or other options, causal only if
-/// square.
-bool is_plain(const NodeCall& c, const Tensor& q, const Tensor& k) {
+/// The case that has a fused kernel: no cache, mask or other options, and causal only if square.
+bool has_fused_kernel(const NodeCall& c, const Tensor& q, const Tensor& k) {
   for (size_t i = 3; i < 7; ++i)
     if (c.has_input(i)) return false;
   if (c.has_output(3) || c.float_attr("softcap", 0) != 0 || c.has_attribute("softmax_precision") ||
@@ -109,10 +108,10 @@ Values attention(NodeCall& c) {
   const double scale = c.has_attribute("scale")
                            ? c.float_attr("scale", 1)
                            : 1 / std::sqrt(static_cast<double>(constant_dim(q, 3)));
-  k = repeated(k, q.dim(1));
-  v = repeated(v, q.dim(1));
+  k = repeat_heads(k, q.dim(1));
+  v = repeat_heads(v, q.dim(1));
   Tensor y, scores;
-  if (is_plain(c, q, k)) {
+  if (has_fused_kernel(c, q, k)) {
     const auto turned = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
     y = turned(ops::attention(turned(q), turned(k), turned(v), {}, scale,
                               c.bool_attr("is_causal", false)));
@@ -130,7 +129,7 @@ Values attention(NodeCall& c) {
     if (shown == 2) scores = s;
     Tensor weights = ops::softmax(ops::cast(s, c.dtype_attr("softmax_precision", s.dtype())), -1);
     if (bias.value || bias.allowed)
-      weights = ops::where(forbidden_rows(bias), scalar(0, weights.dtype()), weights);
+      weights = ops::where(fully_masked_rows(bias), scalar(0, weights.dtype()), weights);
     weights = ops::cast(weights, dtype);
     if (shown == 3) scores = weights;
     y = ops::matmul(weights, v);
@@ -140,8 +139,8 @@ Values attention(NodeCall& c) {
   return {y, present_k, present_v, scores};
 }
 
-/// Rotates pairs of features by the angles of their positions; pairs are neighbours (interleaved)
-/// or lie half the size apart.
+/// Rotates pairs of features by the angles of their positions; a pair is adjacent (interleaved) or
+/// half the size apart.
 Values rotary_embedding(NodeCall& c) {
   const Tensor& in = c.tensor(0);
   const bool packed = in.ndim() == 3;

@@ -1,4 +1,4 @@
-// Conversions between element types, strings included.
+// Casts between element types, including strings.
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace paddle::onnx {
 namespace {
 
-/// The greatest number of an 8-bit float type; 0 for all others.
-double greatest(DType dtype) {
+/// The largest finite value of an 8-bit float type; 0 for other types.
+double max_finite(DType dtype) {
   switch (dtype) {
     case DType::kF8E4M3FN:
       return 448;
@@ -24,7 +24,7 @@ double greatest(DType dtype) {
   }
 }
 
-/// To powers of two: 'up' and 'down' are away from and towards zero.
+/// To powers of two; "up" and "down" round away from and towards zero.
 Tensor to_power(const Tensor& x, const std::string& mode, bool saturate) {
   const Tensor single = ops::cast(x, DType::kF32);
   if (mode == "nearest") return ops::cast(single, DType::kF8E8M0);
@@ -48,13 +48,13 @@ Tensor to_power(const Tensor& x, const std::string& mode, bool saturate) {
 Tensor convert(const Tensor& x, DType to, bool saturate, const std::string& mode) {
   if (x.dtype() == to) return x;
   if (to == DType::kF8E8M0) return to_power(x, mode, saturate);
-  if (to == DType::kF4E2M1 && is_float(x.dtype()))  // there is no NaN: it becomes -0
+  if (to == DType::kF4E2M1 && is_float(x.dtype()))  // no NaN in this type: becomes -0
     return ops::cast(ops::where(ops::isnan(x), scalar(-0.0, x.dtype()), x), to);
-  const double limit = greatest(to);
+  const double limit = max_finite(to);
   if (limit == 0) return ops::cast(x, to);
   Tensor wide = x.dtype() == DType::kF64 ? x : ops::cast(x, DType::kF32);
   if (saturate) return ops::cast(ops::clip(wide, -limit, limit), to);
-  if (to == DType::kF8E4M3FN)  // what would round above the greatest number is none
+  if (to == DType::kF8E4M3FN)  // values that would round beyond the largest finite one become NaN
     wide = ops::where(ops::greater_than(ops::abs(wide), scalar(464, wide.dtype())),
                       scalar(std::numeric_limits<double>::quiet_NaN(), wide.dtype()), wide);
   return ops::cast(wide, to);
@@ -71,7 +71,7 @@ double parse_number(const std::string& text) {
     if (used == text.size()) return value;
   } catch (const std::exception&) {
   }
-  fail(ErrorCode::kModel, "the string '", text, "' is no number");
+  fail(ErrorCode::kModel, "the string '", text, "' is not a number");
 }
 
 Value from_strings(const StringArray& s, DType to) {
@@ -102,7 +102,7 @@ Value cast_to(const NodeCall& c, DType to) {
   return convert(v.tensor(), to, c.bool_attr("saturate", true), c.string_attr("round_mode", "up"));
 }
 
-/// Files of the first opsets name the type.
+/// The first opsets name the type by a string.
 Values cast(NodeCall& c) {
   const auto* to = c.find("to");
   c.check(to != nullptr, "the attribute 'to' is missing");
@@ -122,7 +122,7 @@ Values bit_cast(NodeCall& c) {
   const DType to = c.dtype_attr("to", DType::kF32);
   const Tensor& x = c.tensor(0);
   c.check(info(x.dtype()).bits == info(to).bits, "the bits of ", text(x.dtype()), " and ", text(to),
-          " differ in number");
+          " differ in count");
   return {x.dtype() == to ? x : ops::view_dtype(x, to)};
 }
 

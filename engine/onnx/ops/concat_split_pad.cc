@@ -1,4 +1,4 @@
-// Joining, cutting and padding.
+// Concatenation, splitting, slicing and padding.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ Values concat(NodeCall& c) {
   return {ops::concat(c.tensors(), c.axis(c.int_attr("axis", 1), c.tensor(0).ndim()))};
 }
 
-/// Sizes come as an attribute or an input; without them the parts are equal, the last one smaller.
+/// Sizes are an attribute or an input; by default equal chunks, the last one smaller.
 Values split(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
@@ -44,7 +44,7 @@ Values split(NodeCall& c) {
   return out;
 }
 
-/// Before opset 10 starts and ends are attributes. Numbers far out of range mean the end.
+/// Attributes before opset 10, inputs since. Bounds far out of range mean the end.
 Values slice(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   Shape starts, ends;
@@ -70,7 +70,7 @@ Values slice(NodeCall& c) {
   for (int64_t& s : steps) s = std::clamp(s, -kFar, kFar);
   for (size_t i = 0; i < steps.size(); ++i) {
     const Dim& size = x.dim(c.axis(axes[i], x.ndim()));
-    // Backwards, a start before the first element is the first.
+    // With a negative step, a start before the first element means the first element.
     if (steps[i] >= 0 || !starts[i].is_constant() || starts[i].value() >= -1) continue;
     starts[i] = size.is_constant() ? Dim(std::max(starts[i].value(), -size.value()))
                                    : maximum(size + starts[i], 0);
@@ -78,9 +78,9 @@ Values slice(NodeCall& c) {
   return {ops::strided_slice(x, axes, starts, ends, steps)};
 }
 
-/// The places, of `size`, that a border copies from; `at` are those of the border, from below 0 or
-/// from `size` on.
-Tensor copied_from(const std::string& mode, const Tensor& at, const Tensor& size) {
+/// Source indices of padding. `at` are output indices relative to the input: negative before it, at
+/// least `size` behind it.
+Tensor source_indices(const std::string& mode, const Tensor& at, const Tensor& size) {
   const Tensor zero = int_scalar(0, DType::kI64), one = int_scalar(1, DType::kI64);
   if (mode == "edge") return ops::minimum(ops::maximum(at, zero), size - one);
   if (mode == "wrap") return ops::remainder(at, size);
@@ -97,7 +97,7 @@ Tensor pad_axis(const Tensor& in, int64_t axis, int64_t before, int64_t after,
   const Dim size = x.dim(axis);
   constexpr int64_t kFar = int64_t{1} << 40;
   if (std::max(before, after) > kFar || std::min(before, after) < -kFar)
-    fail(ErrorCode::kModel, "a border of ", before, " and ", after, " places is not supported");
+    fail(ErrorCode::kModel, "a padding of ", before, " and ", after, " elements is not supported");
   if (before < 0 || after < 0) {
     x = slice_axis(x, axis, std::max<int64_t>(0, -before), size + std::min<int64_t>(0, after));
     before = std::max<int64_t>(0, before);
@@ -111,16 +111,16 @@ Tensor pad_axis(const Tensor& in, int64_t axis, int64_t before, int64_t after,
     shape[static_cast<size_t>(axis)] = count;
     if (mode == "constant") {
       parts.push_back(ops::expand(fill, shape));
-    } else {  // the places that the mode copies from
+    } else {  // modes that copy elements
       const Dim& n = x.dim(axis);
-      if (n.same(0)) fail(ErrorCode::kModel, "there is nothing to pad from");
+      if (n.same(0)) fail(ErrorCode::kModel, "an empty axis can only be padded in constant mode");
       if (count > max_listed_indices())
-        fail(ErrorCode::kModel, "a border of ", count, " places is not supported");
+        fail(ErrorCode::kModel, "a padding of ", count, " elements is not supported");
       const Dim first = front ? Dim(-count) : n;
       const Tensor at =
           ops::arange(AttrValue(first), AttrValue(first + Dim(count)), AttrValue(1), DType::kI64);
-      const Tensor places = copied_from(mode, at, dim_value(n, DType::kI64));
-      parts.push_back(ops::index_select(x, places, axis));
+      const Tensor indices = source_indices(mode, at, dim_value(n, DType::kI64));
+      parts.push_back(ops::index_select(x, indices, axis));
     }
   };
   add(before, true);
@@ -145,14 +145,13 @@ Values pad(NodeCall& c) {
     if (c.has_input(2)) fill = ops::reshape(c.tensor(2), Shape());
   }
   std::vector<int64_t> axes = c.has_input(3) ? c.constant_ints(3) : leading_axes(x.ndim());
-  c.check(pads.size() == 2 * axes.size(), pads.size(), " pads are given for ", axes.size(),
-          " axes");
+  c.check(pads.size() == 2 * axes.size(), pads.size(), " pads for ", axes.size(), " axes");
   for (size_t i = 0; i < axes.size(); ++i)
     x = pad_axis(x, c.axis(axes[i], x.ndim()), pads[i], pads[i + axes.size()], mode, fill);
   return {x};
 }
 
-/// Cuts or pads the middle of axes to a size.
+/// Crops or pads axes symmetrically to a size.
 Values center_crop_pad(NodeCall& c) {
   Tensor x = c.tensor(0);
   const auto sizes = c.constant_ints(1);
@@ -168,7 +167,7 @@ Values center_crop_pad(NodeCall& c) {
   return {x};
 }
 
-/// Each sequence's first elements backwards.
+/// Reverses the leading elements of each sequence.
 Values reverse_sequence(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t time = c.int_attr("time_axis", 0), batch = c.int_attr("batch_axis", 1);
@@ -178,7 +177,7 @@ Values reverse_sequence(NodeCall& c) {
   return {ops::swapaxes(reverse_sequences(ops::swapaxes(x, 0, 1), c.tensor(1)), 0, 1)};
 }
 
-/// A matrix's upper or lower triangle; the diagonal may be an input.
+/// The upper or lower triangle; the diagonal is an optional input.
 Values trilu(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t k = c.has_input(1) ? c.constant_int(1) : 0;

@@ -1,6 +1,5 @@
-// If, Loop, Scan and SequenceMap: graphs inside nodes. What decides (a condition, a number of
-// turns) is known when the model runs node by node; while tracing, an If becomes a branch of the
-// program, and loops of few turns are unrolled.
+// If, Loop, Scan and SequenceMap. Conditions and trip counts are known when the model runs node by
+// node. While tracing, If becomes a branch of the function and short loops are unrolled.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,12 +12,13 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kMaxUnrolled = 256;  // turns of a loop in a trace
+constexpr int64_t kMaxUnrolled = 256;  // iterations of a loop while tracing
 
 bool tracing() { return current_interpreter().traces(); }
 
 bool truth(const NodeCall& c, const Value& v) {
-  if (!v.is_concrete()) throw DataDependentError(ErrorCode::kModel, "the condition is not known");
+  if (!v.is_concrete())
+    throw DataDependentError(ErrorCode::kModel, "the condition depends on the data");
   const Array a = v.tensor().array();
   c.check(a.size() == 1, "the condition must be one value");
   return a.integer(0) != 0;
@@ -36,7 +36,7 @@ Values conditional(NodeCall& c) {
       Tensors out;
       for (const Value& v : run(g)) {
         if (!v.is_tensor())
-          throw DataDependentError(ErrorCode::kModel, "a branch gives " + v.text());
+          throw DataDependentError(ErrorCode::kModel, "a branch returns " + v.text());
         out.push_back(v.tensor());
       }
       return out;
@@ -48,7 +48,7 @@ Values conditional(NodeCall& c) {
              ops::reshape(c.tensor(0), Shape()), as_tensors(then_graph), as_tensors(else_graph)))
       out.emplace_back(t);
   } catch (const Error& e) {
-    // Branches of different ranks or types are chosen when the model runs.
+    // Branches of different ranks or types are only supported eagerly.
     if (e.code() != ErrorCode::kUsage) throw;
     throw DataDependentError(ErrorCode::kModel, e.message());
   }
@@ -59,14 +59,15 @@ Values conditional(NodeCall& c) {
   return out;
 }
 
-/// The outputs of each turn, as long as they fit into memory.
-class Scans {
+/// Collects scan outputs, as long as they fit into memory.
+class ScanOutputs {
  public:
-  explicit Scans(size_t count) : outputs_(count) {}
+  explicit ScanOutputs(size_t count) : outputs_(count) {}
   void add(size_t i, const Value& value) {
     bytes_ += memory_bytes(value);
     if (bytes_ > limits().memory / 2)
-      fail(ErrorCode::kModel, "what a loop gives in all turns takes more than half of the memory");
+      fail(ErrorCode::kModel,
+           "the outputs of all loop iterations take more than half of the memory");
     outputs_[i].push_back(value);
   }
   size_t size() const { return outputs_.size(); }
@@ -77,16 +78,16 @@ class Scans {
   int64_t bytes_ = 0;
 };
 
-/// The outputs of all turns, joined along a new first axis.
-Value stacked(const Values& turns, int64_t axis, bool reverse) {
+/// Stacks the outputs of all iterations along a new first axis.
+Value stack_outputs(const Values& iterations, int64_t axis, bool reverse) {
   Tensors all;
-  for (const Value& v : turns) all.push_back(v.tensor());
+  for (const Value& v : iterations) all.push_back(v.tensor());
   if (reverse) std::reverse(all.begin(), all.end());
   return ops::stack(all, axis);
 }
 
-/// Without a turn the type of an output is only what the graph declares.
-Value nothing_stacked(const formats::onnx::ValueInfo& declared) {
+/// With zero iterations, the output type is what the graph declares.
+Value empty_stack(const formats::onnx::ValueInfo& declared) {
   Shape shape = {Dim(0)};
   if (declared.type.shape)
     for (const Dim& d : *declared.type.shape) shape.push_back(d.is_constant() ? d : Dim(0));
@@ -103,12 +104,12 @@ Values loop(NodeCall& c) {
           " carried values");
   Values state;
   for (size_t i = 0; i < carried; ++i) state.push_back(c.value(i + 2));
-  Scans scans(body.outputs.size() - 1 - carried);
-  for (int64_t turn = 0; turn < limit && truth(c, condition); ++turn) {
-    if (tracing() && turn >= kMaxUnrolled)
-      throw DataDependentError(ErrorCode::kModel, "the loop has too many turns to unroll");
+  ScanOutputs scans(body.outputs.size() - 1 - carried);
+  for (int64_t iteration = 0; iteration < limit && truth(c, condition); ++iteration) {
+    if (tracing() && iteration >= kMaxUnrolled)
+      throw DataDependentError(ErrorCode::kModel, "the loop has too many iterations to unroll");
     c.evaluator().count_iteration();
-    Values arguments = {Value(Tensor(Array::scalar(turn))), condition};
+    Values arguments = {Value(Tensor(Array::scalar(iteration))), condition};
     arguments.insert(arguments.end(), state.begin(), state.end());
     const Values out = c.evaluator().run(body, arguments, c.scope());
     condition = out[0];
@@ -116,8 +117,8 @@ Values loop(NodeCall& c) {
     for (size_t i = 0; i < scans.size(); ++i) scans.add(i, out[1 + carried + i]);
   }
   for (size_t i = 0; i < scans.size(); ++i)
-    state.push_back(scans[i].empty() ? nothing_stacked(body.outputs[1 + carried + i])
-                                     : stacked(scans[i], 0, false));
+    state.push_back(scans[i].empty() ? empty_stack(body.outputs[1 + carried + i])
+                                     : stack_outputs(scans[i], 0, false));
   return state;
 }
 
@@ -125,30 +126,30 @@ struct ScanAxes {
   std::vector<int64_t> in_axes, in_directions, out_axes, out_directions;
 };
 
-/// One scan: states, then the slices of the scanned inputs, turn by turn.
+/// One scan: states, then slices of the scanned inputs, iteration by iteration.
 Values scan_once(const NodeCall& c, const Values& inputs, size_t states, const ScanAxes& axes) {
   const auto& body = c.graph_attr("body");
   const size_t scanned = inputs.size() - states;
   c.check(scanned > 0 && body.inputs.size() == inputs.size() && body.outputs.size() >= states,
-          "the body's inputs and outputs do not fit");
+          "the inputs and outputs of the body do not match the node");
   Values state(inputs.begin(), inputs.begin() + static_cast<int64_t>(states));
   const auto axis_of = [&](const std::vector<int64_t>& list, size_t i, int64_t rank) {
     return i < list.size() ? c.axis(list[i], rank) : 0;
   };
-  const int64_t turns = constant_dim(inputs[states].tensor(),
-                                     axis_of(axes.in_axes, 0, inputs[states].tensor().ndim()));
-  if (tracing() && turns > kMaxUnrolled)
-    throw DataDependentError(ErrorCode::kModel, "the scan has too many turns to unroll");
-  Scans out(body.outputs.size() - states);
-  for (int64_t turn = 0; turn < turns; ++turn) {
+  const int64_t iterations = constant_dim(inputs[states].tensor(),
+                                          axis_of(axes.in_axes, 0, inputs[states].tensor().ndim()));
+  if (tracing() && iterations > kMaxUnrolled)
+    throw DataDependentError(ErrorCode::kModel, "the scan has too many iterations to unroll");
+  ScanOutputs out(body.outputs.size() - states);
+  for (int64_t iteration = 0; iteration < iterations; ++iteration) {
     c.evaluator().count_iteration();
     Values arguments = state;
     for (size_t i = 0; i < scanned; ++i) {
       const Tensor& x = inputs[states + i].tensor();
       const int64_t axis = axis_of(axes.in_axes, i, x.ndim());
       const bool reverse = i < axes.in_directions.size() && axes.in_directions[i] == 1;
-      c.check(constant_dim(x, axis) == turns, "the scanned inputs differ in length");
-      const int64_t at = reverse ? turns - 1 - turn : turn;
+      c.check(constant_dim(x, axis) == iterations, "the scanned inputs differ in length");
+      const int64_t at = reverse ? iterations - 1 - iteration : iteration;
       arguments.emplace_back(
           ops::squeeze(slice_axis(x, axis, at, at + 1), std::vector<int64_t>{axis}));
     }
@@ -158,12 +159,12 @@ Values scan_once(const NodeCall& c, const Values& inputs, size_t states, const S
   }
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i].empty()) {
-      state.push_back(nothing_stacked(body.outputs[states + i]));
+      state.push_back(empty_stack(body.outputs[states + i]));
       continue;
     }
     const bool reverse = i < axes.out_directions.size() && axes.out_directions[i] == 1;
     const int64_t rank = static_cast<int64_t>(out[i][0].shape().size()) + 1;
-    state.push_back(stacked(out[i], axis_of(axes.out_axes, i, rank), reverse));
+    state.push_back(stack_outputs(out[i], axis_of(axes.out_axes, i, rank), reverse));
   }
   return state;
 }
@@ -178,8 +179,8 @@ Values scan(NodeCall& c) {
                     c.ints_attr("scan_output_axes"), c.ints_attr("scan_output_directions")});
 }
 
-/// Zeros after the first elements of a sequence that was scanned as far as it goes.
-Value lengthened(const Value& v, int64_t length) {
+/// Pads the scanned part of a sequence with zeros.
+Value pad_length(const Value& v, int64_t length) {
   const Tensor& x = v.tensor();
   Shape rest = x.shape();
   rest[0] = length - constant_dim(x, 0);
@@ -188,7 +189,7 @@ Value lengthened(const Value& v, int64_t length) {
              : Value(ops::concat({x, ops::full(rest, 0.0, x.dtype())}, 0));
 }
 
-/// Opset 8 scans each sample of a batch for itself; its first input are the lengths.
+/// Opset 8 scans each sample of a batch separately; its first input holds the sequence lengths.
 Values batched_scan(NodeCall& c) {
   const auto scanned = static_cast<size_t>(c.int_attr("num_scan_inputs", 1));
   c.check(scanned >= 1 && scanned + 1 <= c.input_count(), "num_scan_inputs is ", scanned);
@@ -211,20 +212,20 @@ Values batched_scan(NodeCall& c) {
     }
     samples.push_back(scan_once(c, inputs, states, {{}, c.ints_attr("directions"), {}, {}}));
     for (size_t i = states; i < samples.back().size(); ++i)
-      if (length != whole) samples.back()[i] = lengthened(samples.back()[i], whole);
+      if (length != whole) samples.back()[i] = pad_length(samples.back()[i], whole);
   }
   c.check(!samples.empty(), "the batch is empty");
   Values out;
   for (size_t i = 0; i < samples[0].size(); ++i) {
     Values all;
     for (const Values& s : samples) all.push_back(s[i]);
-    out.push_back(stacked(all, 0, false));
+    out.push_back(stack_outputs(all, 0, false));
   }
   return out;
 }
 
-/// The body applied to each element of the first sequence, with the elements of other sequences at
-/// the same place and tensors as they are.
+/// Applies the body to each element of the first sequence, together with the elements of other
+/// sequences at the same position and with whole tensors.
 Values sequence_map(NodeCall& c) {
   const auto& body = c.graph_attr("body");
   const size_t count = c.value(0).elements().size();
@@ -239,7 +240,7 @@ Values sequence_map(NodeCall& c) {
     const Values results = c.evaluator().run(body, arguments, c.scope());
     for (size_t k = 0; k < out.size(); ++k) {
       c.check(results[k].is_tensor() || results[k].kind() == Value::Kind::kStrings,
-              "a sequence cannot hold ", results[k]);
+              "not allowed in a sequence: ", results[k]);
       out[k].push_back(results[k]);
     }
   }

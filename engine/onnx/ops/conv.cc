@@ -24,18 +24,18 @@ namespace {
 Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w,
                  int64_t groups);
 
-/// The axes that a convolution may have, and those along three axes that it may become.
-constexpr size_t kMostAxes = 6;
-constexpr int64_t kMostSlices = 64;
+/// Most spatial axes; beyond three, a convolution is decomposed.
+constexpr size_t kMaxAxes = 6;
+constexpr int64_t kMaxSlices = 64;
 
-/// Convolutions along more axes than three: each slice of the kernel along the first of them is a
-/// convolution along the others, at the places where it meets x; these are summed.
-Tensor convolved_in_slices(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                           const Window& w, int64_t groups) {
+/// Convolution over more than three axes: the kernel is split along the first spatial axis, and the
+/// convolutions of its slices over the remaining axes are summed.
+Tensor convolve_slices(const Tensor& x, const Tensor& weight, const Tensor& bias, const Window& w,
+                       int64_t groups) {
   std::vector<size_t> others(w.rank() - 1);
   std::iota(others.begin(), others.end(), size_t{1});
   const Window rest = w.along(others);
-  std::vector<int64_t> order;  // the first axis beside the batch
+  std::vector<int64_t> order;  // first spatial axis next to the batch
   for (int64_t i = 0; i < x.ndim(); ++i) order.push_back(i);
   std::swap(order[1], order[2]);
   const Tensor wide = pad_axis(ops::transpose(x, order), 1, w.before[0], w.after[0], "constant",
@@ -70,7 +70,7 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
     case 3:
       return ops::conv3d(x, weight, bias, w.stride, w.borders(), w.dilation, groups);
     default:
-      return convolved_in_slices(x, weight, bias, w, groups);
+      return convolve_slices(x, weight, bias, w, groups);
   }
 }
 
@@ -78,10 +78,10 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
 
 Tensor convolve(const NodeCall& c, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Window w = conv_window(c, x, weight);
-  c.check(w.rank() <= kMostAxes, "convolutions along ", w.rank(), " axes are not supported");
+  c.check(w.rank() <= kMaxAxes, "convolutions along ", w.rank(), " axes are not supported");
   int64_t slices = 1;
   for (size_t i = 0; i + 3 < w.rank(); ++i) {
-    c.check(w.kernel[i] <= kMostSlices / slices, "a kernel of so many places along ", w.rank(),
+    c.check(w.kernel[i] <= kMaxSlices / slices, "a kernel of this size along ", w.rank(),
             " axes is not supported");
     slices *= w.kernel[i];
   }
@@ -106,7 +106,7 @@ Tensor whole_transposed(const NodeCall& c, const Tensor& x, const Tensor& weight
   }
 }
 
-/// Depthwise, looking back only; the last inputs are kept for the next call.
+/// Depthwise causal convolution; the last inputs are the state for the next call.
 Values causal_conv_with_state(NodeCall& c) {
   for (const char* name : {"state_window", "state_length", "input_channels", "input_channel_offset",
                            "state_update_capacity"})
@@ -120,7 +120,7 @@ Values causal_conv_with_state(NodeCall& c) {
   const int64_t taps = constant_dim(weight, 2), step = c.int_attr("dilation", 1);
   c.check(taps >= 1 && step >= 1 && step <= (int64_t{1} << 31) / taps, "dilation is ", step,
           " for a kernel of ", taps);
-  // [batch, steps, channels...] as [batch, channels, steps].
+  // [batch, steps, channels...] to [batch, channels, steps].
   const auto first = [&](const Tensor& t) {
     if (!channels_last) return t;
     return ops::transpose(ops::reshape(t, {t.dim(0), t.dim(1), weight.dim(0)}), {0, 2, 1});
@@ -156,7 +156,7 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-/// Computed without borders; what borders and output_padding say is then cut or added.
+/// Computed without padding, then cropped or padded as pads and output_padding require.
 Values conv_transpose_rule(NodeCall& c) {
   c.check_same_dtype({0, 1, 2});
   const Tensor &x = c.tensor(0), &weight = c.tensor(1);
@@ -167,9 +167,9 @@ Values conv_transpose_rule(NodeCall& c) {
   const size_t n = w.rank();
   auto extra = c.ints_attr("output_padding");
   if (extra.empty()) extra.assign(n, 0);
-  c.check(extra.size() == n, "output_padding must have ", n, " numbers");
+  c.check(extra.size() == n, "output_padding must have ", n, " elements");
   const auto wanted = c.ints_attr("output_shape");
-  c.check(wanted.empty() || wanted.size() >= n, "output_shape must have ", n, " numbers");
+  c.check(wanted.empty() || wanted.size() >= n, "output_shape must have ", n, " elements");
   const std::string word = c.string_attr("auto_pad", "NOTSET");
   Tensor y = whole_transposed(c, x, weight, w, c.int_attr("group", 1));
   for (size_t i = 0; i < n; ++i) {

@@ -36,7 +36,7 @@ Values constant_of_shape(NodeCall& c) {
   return {ops::expand(ops::reshape(Tensor(a->tensors[0].array), Shape()), shape)};
 }
 
-/// Symbolic where it counts up in ones.
+/// Stays symbolic for a step of 1.
 Values range(NodeCall& c) {
   const DType dtype = c.value(0).dtype();
   if (is_integer(dtype)) {
@@ -62,7 +62,7 @@ Values eye_like(NodeCall& c) {
   return {ops::cast(ops::equal(columns - rows, int_scalar(c.int_attr("k", 0))), dtype)};
 }
 
-/// A generator with a seed of its own draws the same numbers in every run.
+/// A node with its own seed draws the same numbers in every run.
 template <class F>
 Tensor drawn(const NodeCall& c, F&& draw) {
   if (!c.has_attribute("seed")) return draw();
@@ -100,7 +100,7 @@ Values bernoulli(NodeCall& c) {
   return {drawn(c, [&] { return ops::cast(ops::bernoulli(x), c.dtype_attr("dtype", x.dtype())); })};
 }
 
-/// From unnormalised logarithms of probabilities.
+/// Input: unnormalized log probabilities.
 Values multinomial(NodeCall& c) {
   const Tensor weights = ops::softmax(ops::cast(c.tensor(0), DType::kF32), -1);
   const int64_t count = c.int_attr("sample_size", 1);
@@ -109,7 +109,7 @@ Values multinomial(NodeCall& c) {
   })};
 }
 
-/// sum of coefficients times cosines of multiples of 2 pi n / N.
+/// Sum of coefficients times cos(2 pi k n / N).
 template <int Kind>
 Values window(NodeCall& c) {
   const int64_t size = c.constant_int(0);

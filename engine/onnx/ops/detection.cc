@@ -1,5 +1,5 @@
-// Detection: suppression of overlapping boxes, and pools over regions. Both read the values of
-// boxes, so they run between the sections of a model (sections.h).
+// Object detection: non-maximum suppression and RoI pooling. They read the values of boxes, so they
+// run between the partitions of a model (graph/partitions.h).
 
 #include <algorithm>
 #include <cmath>
@@ -30,8 +30,8 @@ double overlap(const Box& a, const Box& b) {
   return all > 0 ? common / all : 0;
 }
 
-/// Rows [batch, class, box] of the boxes that stay: of each class the best first, none that
-/// overlaps a better one by more than the threshold.
+/// Rows [batch, class, box] of the selected boxes: per class in order of score, skipping boxes that
+/// overlap a better one by more than the threshold.
 Values non_max_suppression(NodeCall& c) {
   const Array boxes = c.constant_array(0), scores = c.constant_array(1);
   c.check(boxes.ndim() == 3 && boxes.shape[2] == 4 && scores.ndim() == 3 &&
@@ -40,7 +40,7 @@ Values non_max_suppression(NodeCall& c) {
   const int64_t limit = c.has_input(2) ? c.constant_int(2) : 0;
   const double threshold = c.has_input(3) ? c.constant_float(3) : 0;
   const bool has_least = c.has_input(4);
-  const double least = has_least ? c.constant_float(4) : 0;
+  const double min_score = has_least ? c.constant_float(4) : 0;
   const bool centred = c.bool_attr("center_point_box", false);
   const int64_t count = boxes.shape[1], classes = scores.shape[1];
   std::vector<int64_t> rows;
@@ -51,7 +51,7 @@ Values non_max_suppression(NodeCall& c) {
       std::vector<std::pair<double, int64_t>> order;
       for (int64_t i = 0; i < count; ++i) {
         const double score = scores.number((b * classes + k) * count + i);
-        if (!has_least || score > least) order.emplace_back(score, i);
+        if (!has_least || score > min_score) order.emplace_back(score, i);
       }
       std::stable_sort(order.begin(), order.end(),
                        [](const auto& x, const auto& y) { return x.first > y.first; });
@@ -70,9 +70,9 @@ Values non_max_suppression(NodeCall& c) {
   return {Tensor(Array::from(rows, {static_cast<int64_t>(rows.size()) / 3, 3}))};
 }
 
-/// The four neighbours of a point in an image, as places in a plane with weights.
+/// Bilinear interpolation: the four neighbours of a point as indices into a plane, with weights.
 struct Corners {
-  int64_t place[4] = {0, 0, 0, 0};
+  int64_t index[4] = {0, 0, 0, 0};
   double weight[4] = {0, 0, 0, 0};
 };
 
@@ -85,17 +85,17 @@ Corners corners_of(double y, double x, int64_t height, int64_t width) {
   const auto top = static_cast<int64_t>(y), left = static_cast<int64_t>(x);
   const int64_t bottom = std::min(top + 1, height - 1), right = std::min(left + 1, width - 1);
   const double dy = y - static_cast<double>(top), dx = x - static_cast<double>(left);
-  const int64_t places[4] = {top * width + left, top * width + right, bottom * width + left,
-                             bottom * width + right};
+  const int64_t indices[4] = {top * width + left, top * width + right, bottom * width + left,
+                              bottom * width + right};
   const double weights[4] = {(1 - dy) * (1 - dx), (1 - dy) * dx, dy * (1 - dx), dy * dx};
-  std::copy(places, places + 4, c.place);
+  std::copy(indices, indices + 4, c.index);
   std::copy(weights, weights + 4, c.weight);
   return c;
 }
 
-/// One region: its samples weighed, then averaged or their greatest taken.
-Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, int64_t n,
-                     int64_t start, int64_t height, int64_t width) {
+/// Pools one region: average or maximum of its weighted samples.
+Tensor pool_region(const NodeCall& c, const Tensor& rows, const Array& boxes, int64_t n,
+                   int64_t start, int64_t height, int64_t width) {
   const double scale = c.float_attr("spatial_scale", 1);
   const bool half =
       c.string_attr("coordinate_transformation_mode",
@@ -124,7 +124,7 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
           "a region has too many samples");
   if (samples == 0) return ops::full({rows.dim(1), Dim(out_h), Dim(out_w)}, 0.0, rows.dtype());
   const bool average = c.string_attr("mode", "avg") == "avg";
-  std::vector<int64_t> places;
+  std::vector<int64_t> indices;
   std::vector<double> weights;
   for (int64_t p = 0; p < out_h * out_w; ++p)
     for (int64_t s = 0; s < samples; ++s) {
@@ -136,16 +136,16 @@ Tensor pooled_region(const NodeCall& c, const Tensor& rows, const Array& boxes, 
           corners_of(at(p / out_w, s / grid_w, grid_h, bin_h, edge(1)),
                      at(p % out_w, s % grid_w, grid_w, bin_w, edge(0)), height, width);
       for (int i = 0; i < 4; ++i) {
-        places.push_back(start + k.place[i]);
+        indices.push_back(start + k.index[i]);
         weights.push_back(average ? k.weight[i] / static_cast<double>(samples) : k.weight[i]);
       }
     }
-  const auto total = static_cast<int64_t>(places.size());
+  const auto total = static_cast<int64_t>(indices.size());
   const Tensor w = ops::cast(Tensor(Array::from(weights, {total, 1})), rows.dtype());
-  const Tensor taken = ops::reshape(ops::index_select(rows, int_vector(places), 0) * w,
-                                    {Dim(out_h * out_w), Dim(samples * 4), rows.dim(1)});
+  const Tensor values = ops::reshape(ops::index_select(rows, int_vector(indices), 0) * w,
+                                     {Dim(out_h * out_w), Dim(samples * 4), rows.dim(1)});
   const std::vector<int64_t> axis = {1};
-  const Tensor out = average ? ops::sum(taken, axis, rows.dtype()) : ops::max(taken, axis);
+  const Tensor out = average ? ops::sum(values, axis, rows.dtype()) : ops::max(values, axis);
   return ops::reshape(ops::transpose(out, {1, 0}), {rows.dim(1), Dim(out_h), Dim(out_w)});
 }
 
@@ -163,8 +163,8 @@ Values roi_align(NodeCall& c) {
   for (size_t n = 0; n < batches.size(); ++n) {
     c.check(batches[n] >= 0 && batches[n] < batch, "the batch index ", batches[n],
             " is out of range");
-    out.push_back(pooled_region(c, rows, boxes, static_cast<int64_t>(n),
-                                batches[n] * height * width, height, width));
+    out.push_back(pool_region(c, rows, boxes, static_cast<int64_t>(n), batches[n] * height * width,
+                              height, width));
   }
   if (out.empty())
     return {ops::full(
@@ -173,10 +173,10 @@ Values roi_align(NodeCall& c) {
   return {ops::stack(out, 0)};
 }
 
-/// Where the bins of a region lie along one axis: a region of whole pixels, of at least one, in
-/// parts that overlap where they do not divide it, cut at the image's border. In float32, as other
-/// programs compute them: halves are rounded.
-std::vector<std::pair<int64_t, int64_t>> bins_along(float from, float to, int64_t count,
+/// Ranges of the bins of a region along one axis: the region is rounded to whole pixels (at least
+/// one), bins may overlap and are clipped to the image. Computed in float32 with rounding of
+/// halves, as in other implementations.
+std::vector<std::pair<int64_t, int64_t>> bin_ranges(float from, float to, int64_t count,
                                                     int64_t size) {
   const float first = std::round(from), length = std::max(std::round(to) - first + 1, 1.0F);
   const float bin = length / static_cast<float>(count);
@@ -190,8 +190,7 @@ std::vector<std::pair<int64_t, int64_t>> bins_along(float from, float to, int64_
   return out;
 }
 
-/// The greatest value of each bin of each region [batch, left, top, right, bottom]; 0 of empty
-/// ones.
+/// Maximum of each bin of each region [batch, left, top, right, bottom]; 0 for empty bins.
 Values max_roi_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Array regions = c.constant_array(1);
@@ -219,8 +218,8 @@ Values max_roi_pool(NodeCall& c) {
               " is out of range");
       return at;
     };
-    const auto columns = bins_along(scaled(1), scaled(3), pooled[1], width);
-    for (const auto& [top, bottom] : bins_along(scaled(2), scaled(4), pooled[0], height))
+    const auto columns = bin_ranges(scaled(1), scaled(3), pooled[1], width);
+    for (const auto& [top, bottom] : bin_ranges(scaled(2), scaled(4), pooled[0], height))
       for (const auto& [left, right] : columns)
         out.push_back(top >= bottom || left >= right
                           ? none

@@ -5,7 +5,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Before opset 7 the second operand was aligned to an axis of the first where the node says so.
+/// Before opset 7, the second operand may be aligned to an axis of the first one.
 Tensor second(const NodeCall& c) {
   const Tensor y = c.tensor(1);
   if (c.opset() >= 7 || !c.bool_attr("broadcast", false) || !c.has_attribute("axis")) return y;
@@ -28,15 +28,15 @@ Values divide(NodeCall& c) {
   return {x / y};
 }
 
-/// With the sign of the divisor, or (fmod) of the dividend.
+/// The result has the sign of the divisor, or (fmod) of the dividend.
 Values mod(NodeCall& c) {
   c.check_same_dtype({0, 1});
   const Tensor &x = c.tensor(0), &y = c.tensor(1);
   const bool fmod = c.bool_attr("fmod", false);
   const Tensor zero = scalar(0, x.dtype());
   if (fmod && is_float(x.dtype())) {
-    // Of positive numbers both are the same, and exact. A remainder of the divisor's sign is
-    // rounded where the signs differ, and infinite where the divisor is.
+    // For positive operands both definitions agree and are exact; otherwise `remainder` rounds
+    // where the signs differ and is infinite for an infinite divisor.
     const Tensor rest = ops::remainder(ops::abs(x), ops::abs(y));
     return {ops::where(ops::less_than(x, zero), ops::neg(rest), rest)};
   }
@@ -47,7 +47,7 @@ Values mod(NodeCall& c) {
   return {ops::where(moved, rest - y, rest)};
 }
 
-/// The result has the base's type, whatever the exponent's is.
+/// The result has the dtype of the base.
 Values power(NodeCall& c) {
   const Tensor &x = c.tensor(0), y = second(c);
   if (x.dtype() == y.dtype()) return {ops::pow(x, y)};
@@ -80,7 +80,7 @@ Values bit_shift(NodeCall& c) {
                               : ops::bitwise_right_shift(c.tensor(0), c.tensor(1), arithmetic)};
 }
 
-/// Bounds are attributes (until opset 10) or inputs; where they meet, the upper one wins.
+/// Bounds are attributes up to opset 10, inputs since; if they cross, the upper one wins.
 Values clip(NodeCall& c) {
   Tensor x = c.tensor(0);
   const auto bound = [&](size_t i, const char* name) {
@@ -90,7 +90,7 @@ Values clip(NodeCall& c) {
   const Tensor low = bound(1, "min"), high = bound(2, "max");
   for (const Tensor& t : {low, high})
     c.check(!t || element_count(std::span<const Dim>(t.shape())).equals(1).value_or(true),
-            "bounds must be single numbers");
+            "bounds must be scalars");
   const bool fixed = (!low || low.is_concrete()) && (!high || high.is_concrete());
   if (fixed && is_float(x.dtype())) {
     AttrValue least, most;

@@ -1,5 +1,5 @@
-// Operators of ONNX's first opsets that were only tried out. Files converted from Core ML and
-// Caffe2 have them; ONNX Runtime runs them up to opset 9.
+// Experimental operators of the first ONNX opsets, found in files converted from Core ML and
+// Caffe2. ONNX Runtime runs them up to opset 9.
 
 #include "onnx/ops/helpers.h"
 
@@ -18,7 +18,7 @@ Values parametric_softplus(NodeCall& c) {
           c.float_attr("alpha", 1)};
 }
 
-/// A number for each channel is added.
+/// Adds a bias per channel.
 Values image_scaler(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const auto bias = c.floats_attr("bias");
@@ -29,8 +29,7 @@ Values image_scaler(NodeCall& c) {
   return {x * c.float_attr("scale", 1) + shift};
 }
 
-/// Borders on the left, above, on the right and below are cut; with `scale`, its rows and columns
-/// are left.
+/// Crops borders (left, top, right, bottom); with `scale`, to that height and width.
 Values crop(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const auto border = c.ints_attr("border"), size = c.ints_attr("scale");
@@ -43,7 +42,7 @@ Values crop(NodeCall& c) {
     const Dim &from = i == 2 ? top : left, &to = i == 2 ? bottom : right;
     c.check(!from.less(0).value_or(false) && !to.less(from).value_or(false) &&
                 !x.dim(i).less(to).value_or(false),
-            "places ", from, " to ", to, " are not in ", x.type());
+            "the range ", from, " to ", to, " is outside of ", x.type());
   }
   return {slice_axis(slice_axis(x, 2, top, bottom), 3, left, right)};
 }

@@ -28,7 +28,7 @@ Tensor int_vector(const std::vector<int64_t>& values, DType dtype) {
 int64_t constant_dim(const Tensor& x, int64_t axis) {
   const Dim& d = x.dim(axis);
   if (!d.is_constant())
-    throw DataDependentError(ErrorCode::kModel, str("the size ", d, " must be known"));
+    throw DataDependentError(ErrorCode::kModel, str("the size ", d, " must be constant"));
   return d.value();
 }
 

@@ -9,7 +9,7 @@
 
 namespace paddle::onnx {
 
-/// Rules that apply one function of ops/ to the inputs as they are.
+/// Rules that apply one function of ops/ to the inputs unchanged.
 template <Tensor (*F)(const Tensor&)>
 Values unary(NodeCall& c) {
   return {F(c.tensor(0))};
@@ -20,29 +20,29 @@ Values binary(NodeCall& c) {
   return {F(c.tensor(0), c.tensor(1))};
 }
 
-/// A 0-D tensor of this dtype.
+/// A 0-D tensor.
 Tensor scalar(double value, DType dtype);
 Tensor int_scalar(int64_t value, DType dtype = DType::kI64);
-/// 0 ... n - 1 as 64-bit integers.
+/// 0, 1, …, n - 1 as int64.
 Tensor iota(const Dim& n);
-/// The least and the greatest number of an integer type.
+/// Smallest and largest value of an integer dtype.
 std::pair<double, double> integer_range(DType dtype);
-/// A vector of integers as a tensor.
+/// A 1-D tensor.
 Tensor int_vector(const std::vector<int64_t>& values, DType dtype = DType::kI64);
-/// The size of an axis, which must be known.
+/// The size of an axis; DataDependentError if it is symbolic.
 int64_t constant_dim(const Tensor& x, int64_t axis);
-/// The whole shape, which must be known.
+/// The shape of x; DataDependentError if it is symbolic.
 Dims constant_shape(const Tensor& x);
-/// [start, end) along an axis.
+/// x[start:end:step] along an axis.
 Tensor slice_axis(const Tensor& x, int64_t axis, const Dim& start, const Dim& end,
                   int64_t step = 1);
-/// x [steps, batch, ...] with the first `lengths` [batch] steps of each sequence backwards.
+/// x [steps, batch, ...] with the first `lengths` [batch] steps of each sequence reversed.
 Tensor reverse_sequences(const Tensor& x, const Tensor& lengths);
-/// x with borders along an axis, as the modes of `Pad` make them, or less where they are negative;
-/// `fill` is for the mode "constant".
+/// Pads an axis with a mode of `Pad`, or crops it for negative sizes; `fill` is for mode
+/// "constant".
 Tensor pad_axis(const Tensor& x, int64_t axis, int64_t before, int64_t after,
                 const std::string& mode, const Tensor& fill);
-/// Rules that other forms of the operators share.
+/// Rules that several operators share.
 Values average_pool_rule(NodeCall& c);
 Values max_pool_rule(NodeCall& c);
 Values global_average_pool_rule(NodeCall& c);
@@ -52,25 +52,25 @@ Values dynamic_quantize_lstm_rule(NodeCall& c);
 Values attn_lstm_rule(NodeCall& c);
 Values qlinear_conv_rule(NodeCall& c);
 Values conv_transpose_rule(NodeCall& c);
-/// The axes 0 to n - 1.
+/// 0, 1, …, n - 1.
 std::vector<int64_t> leading_axes(int64_t n);
-/// A cast as the operator Cast does it: what is out of range of an 8-bit float type becomes the
-/// greatest number of the type or (not `saturate`) infinity or NaN; `mode` is for powers of two.
+/// The conversion of operator Cast: values beyond the range of an 8-bit float type saturate or (not
+/// `saturate`) become infinity or NaN; `mode` is the rounding to powers of two (float8e8m0).
 Tensor convert(const Tensor& x, DType to, bool saturate, const std::string& mode);
-/// `f` on `x` in float32 if `x` is of a 16-bit float type, and back.
+/// Computes f(x) in float32 for 16-bit floats and casts back.
 template <class F>
 Tensor compute_in_float32(const Tensor& x, F&& f) {
   if (x.dtype() != DType::kF16 && x.dtype() != DType::kBF16) return f(x);
   return ops::cast(f(ops::cast(x, DType::kF32)), x.dtype());
 }
 
-/// x / size, and 0 where the size is 0.
+/// x / size, or 0 where size is 0.
 inline Tensor divide_no_nan(const Tensor& x, const Tensor& size) {
   const Tensor zero = scalar(0, x.dtype());
   return ops::where(ops::equal(size, zero), zero, x / size);
 }
 
-/// How many places of one axis an operator may list that takes them one by one.
+/// Limit on indices along one axis for operators that enumerate them.
 int64_t max_listed_indices();
 
 }  // namespace paddle::onnx

@@ -1,5 +1,4 @@
-// ImageDecoder: encoded images to pixels. JPEG and PNG go to the project's decoders; bitmaps and
-// portable pixmaps, which are not compressed, are read here.
+// ImageDecoder. JPEG and PNG use the decoders of formats/; uncompressed BMP and PNM are read here.
 
 #include <algorithm>
 #include <cctype>
@@ -27,7 +26,7 @@ Image sized(int64_t height, int64_t width) {
   return {height, width, 3, {}};
 }
 
-/// Uncompressed bitmaps of 24 or 32 bits.
+/// Uncompressed BMP of 24 or 32 bits.
 Image decode_bitmap(Bytes bytes) {
   const size_t start = little_endian(bytes, 10, 4), bits = little_endian(bytes, 28, 2);
   const auto rows = static_cast<int32_t>(little_endian(bytes, 22, 4));
@@ -47,7 +46,7 @@ Image decode_bitmap(Bytes bytes) {
   return image;
 }
 
-/// Binary portable pixmaps and greymaps of 8 bits.
+/// Binary PPM and PGM of 8 bits.
 Image decode_pixmap(Bytes bytes) {
   const bool grey = std::to_integer<char>(bytes[1]) == '5';
   size_t at = 2;
@@ -77,7 +76,7 @@ Image decode_pixmap(Bytes bytes) {
   return image;
 }
 
-/// The grey value of a colour, as ITU-R 601-2 has it.
+/// Luma of ITU-R 601-2.
 uint8_t grey_of(const uint8_t* p) {
   return static_cast<uint8_t>((19595 * p[0] + 38470 * p[1] + 7471 * p[2] + 0x8000) >> 16);
 }
@@ -94,10 +93,10 @@ Values image_decoder(NodeCall& c) {
     return std::memcmp(bytes.data(), magic, std::strlen(magic)) == 0;
   };
   const bool grey = format == "Grayscale";
-  const bool scalar_if_single = begins("BM") || begins("P6") || begins("P5");
-  Image image = begins("BM")       ? decode_bitmap(bytes)
-                : scalar_if_single ? decode_pixmap(bytes)
-                                   : formats::decode_image(bytes, 3, "the encoded image");
+  const bool is_bmp_or_pnm = begins("BM") || begins("P6") || begins("P5");
+  Image image = begins("BM")    ? decode_bitmap(bytes)
+                : is_bmp_or_pnm ? decode_pixmap(bytes)
+                                : formats::decode_image(bytes, 3, "the encoded image");
   if (grey && image.channels == 3) {
     std::vector<uint8_t> one;
     for (size_t i = 0; i < image.pixels.size(); i += 3) one.push_back(grey_of(&image.pixels[i]));

@@ -1,4 +1,4 @@
-// Reading and writing at indices.
+// Gather, scatter and related operators.
 
 #include <algorithm>
 #include <optional>
@@ -9,8 +9,8 @@
 namespace paddle::onnx {
 namespace {
 
-/// Indices below zero count from the end of the axis.
-Tensor wrapped(const Tensor& index, const Dim& size) {
+/// Normalizes negative indices.
+Tensor normalize_index(const Tensor& index, const Dim& size) {
   const Tensor wide = ops::cast(index, DType::kI64);
   if (wide.is_concrete()) {
     const Array& a = wide.array();
@@ -26,7 +26,7 @@ Tensor wrapped(const Tensor& index, const Dim& size) {
   return ops::where(ops::less_than(wide, int_scalar(0)), wide + dim_value(size, DType::kI64), wide);
 }
 
-/// x[…, i, …] for one index that is known and in range: a view.
+/// x[…, i, …] as a view, for one constant index in range.
 std::optional<Tensor> single_slice(const Tensor& x, const Value& index, int64_t axis) {
   if (!index.shape().empty() || !index.is_concrete() || !x.dim(axis).is_constant())
     return std::nullopt;
@@ -42,7 +42,7 @@ Values gather(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
   if (const auto taken = single_slice(x, c.value(1), axis)) return {*taken};
-  const Tensor index = wrapped(c.tensor(1), x.dim(axis));
+  const Tensor index = normalize_index(c.tensor(1), x.dim(axis));
   const Tensor flat = ops::index_select(x, ops::reshape(index, Shape{-1}), axis);
   Shape shape = x.shape();
   shape.erase(shape.begin() + axis);
@@ -53,39 +53,39 @@ Values gather(NodeCall& c) {
 Values gather_elements(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
-  return {ops::take_along_axis(x, wrapped(c.tensor(1), x.dim(axis)), axis, false)};
+  return {ops::take_along_axis(x, normalize_index(c.tensor(1), x.dim(axis)), axis, false)};
 }
 
-/// Rows of coordinates, each wrapped by its own axis.
-Tensor wrapped_rows(const Tensor& index, const Shape& shape, int64_t from) {
+/// Coordinate rows, each normalized by the size of its axis.
+Tensor normalize_rows(const Tensor& index, const Shape& shape, int64_t from) {
   Tensors sizes;
   const int64_t columns = constant_dim(index, -1);
   if (from + columns > static_cast<int64_t>(shape.size()))
     fail(ErrorCode::kModel, "indices have ", columns, " coordinates for a tensor of rank ",
          shape.size());
   for (int64_t i = 0; index.is_concrete() && i < columns; ++i)
-    wrapped(slice_axis(index, -1, i, i + 1), shape[static_cast<size_t>(from + i)]);
+    normalize_index(slice_axis(index, -1, i, i + 1), shape[static_cast<size_t>(from + i)]);
   for (int64_t i = 0; i < columns; ++i)
     sizes.push_back(dim_value(shape[static_cast<size_t>(from + i)], DType::kI64));
   const Tensor wide = ops::cast(index, DType::kI64);
   return ops::where(ops::less_than(wide, int_scalar(0)), wide + ops::stack(sizes, 0), wide);
 }
 
-/// GatherND by indices without coordinates: each takes all of its batch.
-Tensor gather_whole(const Tensor& x, const Tensor& index, int64_t batch) {
+/// GatherND with empty coordinates: each index selects its whole batch element.
+Tensor gather_batches(const Tensor& x, const Tensor& index, int64_t batch) {
   Shape one = x.shape(), out(index.shape().begin(), index.shape().end() - 1);
   one.insert(one.begin() + batch, static_cast<size_t>(index.ndim() - 1 - batch), Dim(1));
   out.insert(out.end(), x.shape().begin() + batch, x.shape().end());
   return ops::expand(ops::reshape(x, one), out);
 }
 
-/// Coordinates with those of the batch axes in front, so that one gather serves all batches.
+/// Prepends the coordinates of batch axes, so that one gather serves all batches.
 Values gather_nd(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t batch = c.int_attr("batch_dims", 0);
   c.check(batch >= 0 && batch < std::min(x.ndim(), c.tensor(1).ndim()), "batch_dims is ", batch);
-  if (constant_dim(c.tensor(1), -1) == 0) return {gather_whole(x, c.tensor(1), batch)};
-  Tensor index = wrapped_rows(c.tensor(1), x.shape(), batch);
+  if (constant_dim(c.tensor(1), -1) == 0) return {gather_batches(x, c.tensor(1), batch)};
+  Tensor index = normalize_rows(c.tensor(1), x.shape(), batch);
   if (batch > 0) {
     Tensors columns;
     Shape one = index.shape();
@@ -93,8 +93,8 @@ Values gather_nd(NodeCall& c) {
     for (int64_t b = 0; b < batch; ++b) {
       Shape shape(one.size(), Dim(1));
       shape[static_cast<size_t>(b)] = index.dim(b);
-      const Tensor places = iota(index.dim(b));
-      columns.push_back(ops::expand(ops::reshape(places, shape), one));
+      const Tensor batch_index = iota(index.dim(b));
+      columns.push_back(ops::expand(ops::reshape(batch_index, shape), one));
     }
     columns.push_back(index);
     index = ops::concat(columns, -1);
@@ -115,41 +115,43 @@ const char* reduction_word(const NodeCall& c) {
 Values scatter_elements(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim());
-  return {ops::scatter_along(x, wrapped(c.tensor(1), x.dim(axis)), c.tensor(2), axis,
+  return {ops::scatter_along(x, normalize_index(c.tensor(1), x.dim(axis)), c.tensor(2), axis,
                              reduction_word(c))};
 }
 
-/// Places along one axis, from the first on.
-struct Places {
+/// An arithmetic sequence of indices along one axis.
+struct IndexSequence {
   int64_t first, step;
 };
 
-/// The places that `numbers` name along an axis of their own: those along their axis `along`, which
-/// are the same for all other axes and go up in even steps. None if they do not, or lie outside.
-std::optional<Places> even_places(const Array& numbers, size_t along, const Dim& size) {
+/// The arithmetic sequence of indices along axis `along` of `numbers`, if they are constant over
+/// the other axes, evenly spaced and in range; nullopt otherwise.
+std::optional<IndexSequence> arithmetic_sequence(const Array& numbers, size_t along,
+                                                 const Dim& size) {
   const int64_t count = numbers.shape[along], stride = numbers.strides[along];
   const int64_t* const at = numbers.data<int64_t>();
-  const Places places{at[0], count > 1 ? at[stride] - at[0] : 1};
-  if (places.first < 0 || places.step < 1 || !size.is_constant() || places.first >= size.value() ||
-      places.step > size.value() || places.first + (count - 1) * places.step >= size.value())
+  const IndexSequence sequence{at[0], count > 1 ? at[stride] - at[0] : 1};
+  if (sequence.first < 0 || sequence.step < 1 || !size.is_constant() ||
+      sequence.first >= size.value() || sequence.step > size.value() ||
+      sequence.first + (count - 1) * sequence.step >= size.value())
     return std::nullopt;
   Dims index(numbers.shape.size(), 0);
   for (int64_t i = 0; i < numbers.size(); ++i) {
     int64_t offset = 0;
     for (size_t axis = 0; axis < index.size(); ++axis)
       offset += index[axis] * numbers.strides[axis];
-    if (at[offset] != places.first + index[along] * places.step) return std::nullopt;
+    if (at[offset] != sequence.first + index[along] * sequence.step) return std::nullopt;
     for (size_t axis = index.size(); axis-- > 0;) {
       if (++index[axis] < numbers.shape[axis]) break;
       index[axis] = 0;
     }
   }
-  return places;
+  return sequence;
 }
 
-/// The coordinates along each axis, [counts…] or [counts…, 1], of rows [counts…, axes] that are
-/// known, or were joined of what is known; none of others.
-std::vector<Array> known_columns(const Tensor& rows) {
+/// Coordinates along each axis, [counts…] or [counts…, 1], of coordinate rows [counts…, axes] that
+/// are constant or a concatenation of constants; empty otherwise.
+std::vector<Array> constant_columns(const Tensor& rows) {
   std::vector<Array> columns;
   if (rows.is_concrete()) {
     const Array& all = rows.array();
@@ -173,12 +175,12 @@ std::vector<Array> known_columns(const Tensor& rows) {
   return columns;
 }
 
-/// x[first::step, …] = values, where known rows of coordinates [counts…, axes] go through such a
-/// part in order, as exporters write it.
-std::optional<Tensor> written_part(const Tensor& x, const Tensor& rows, const Tensor& values) {
+/// ScatterND as a strided slice assignment x[first::step, …] = values, if constant coordinate rows
+/// [counts…, axes] enumerate such a slice in order, as exporters write it.
+std::optional<Tensor> scatter_as_slice(const Tensor& x, const Tensor& rows, const Tensor& values) {
   if (rows.dtype() != DType::kI64 || rows.ndim() == 0 || values.ndim() != x.ndim())
     return std::nullopt;
-  const std::vector<Array> columns = known_columns(rows);
+  const std::vector<Array> columns = constant_columns(rows);
   if (columns.empty() || columns.size() + 1 != static_cast<size_t>(rows.ndim()) ||
       columns.size() > static_cast<size_t>(x.ndim()))
     return std::nullopt;
@@ -187,22 +189,22 @@ std::optional<Tensor> written_part(const Tensor& x, const Tensor& rows, const Te
   for (size_t axis = 0; axis < columns.size(); ++axis) {
     const auto number = static_cast<int64_t>(axis);
     if (columns[axis].size() == 0) return std::nullopt;
-    const auto places = even_places(columns[axis], axis, x.dim(number));
-    if (!places) return std::nullopt;
+    const auto sequence = arithmetic_sequence(columns[axis], axis, x.dim(number));
+    if (!sequence) return std::nullopt;
     which.push_back(number);
-    steps.push_back(places->step);
-    begin.emplace_back(places->first);
-    end.emplace_back(places->first + (columns[axis].shape[axis] - 1) * places->step + 1);
+    steps.push_back(sequence->step);
+    begin.emplace_back(sequence->first);
+    end.emplace_back(sequence->first + (columns[axis].shape[axis] - 1) * sequence->step + 1);
   }
   return ops::strided_slice_scatter(x, values, which, begin, end, steps);
 }
 
-/// On the flattened leading axes, where a row of coordinates is one index.
+/// Flattens the leading axes, so that a coordinate row becomes one index.
 Values scatter_nd(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   if (c.string_attr("reduction", "none") == "none")
-    if (const auto written = written_part(x, c.tensor(1), c.tensor(2))) return {*written};
-  const Tensor index = wrapped_rows(c.tensor(1), x.shape(), 0);
+    if (const auto written = scatter_as_slice(x, c.tensor(1), c.tensor(2))) return {*written};
+  const Tensor index = normalize_rows(c.tensor(1), x.shape(), 0);
   const int64_t columns = constant_dim(index, -1);
   Dim rows = 1, rest = 1;
   Tensor flat = ops::full(Shape{}, int64_t{0}, DType::kI64);
@@ -213,14 +215,14 @@ Values scatter_nd(NodeCall& c) {
   }
   for (int64_t i = columns; i < x.ndim(); ++i) rest = rest * x.dim(i);
   const Dim count = element_count(std::span<const Dim>(flat.shape()));
-  const Tensor places = ops::expand(ops::reshape(flat, {count, 1}), {count, rest});
+  const Tensor indices = ops::expand(ops::reshape(flat, {count, 1}), {count, rest});
   const Tensor out =
-      ops::scatter_along(ops::reshape(x, {rows, rest}), places,
+      ops::scatter_along(ops::reshape(x, {rows, rest}), indices,
                          ops::reshape(c.tensor(2), {count, rest}), 0, reduction_word(c));
   return {ops::reshape(out, x.shape())};
 }
 
-/// Writes new steps into a cache along an axis, for each sample from its own index on.
+/// Writes new steps into a cache along an axis, from an index per sample on.
 Values tensor_scatter(NodeCall& c) {
   const Tensor &cache = c.tensor(0), &update = c.tensor(1);
   const int64_t axis = c.axis(c.int_attr("axis", -2), cache.ndim());
@@ -252,8 +254,8 @@ Values one_hot(NodeCall& c) {
       ops::where(ops::less_than(whole, int_scalar(0)), whole + int_scalar(depth), whole);
   Shape shape(static_cast<size_t>(index.ndim() + 1), Dim(1));
   shape[static_cast<size_t>(axis)] = depth;
-  const Tensor places = ops::reshape(iota(depth), shape);
-  const Tensor hot = ops::equal(ops::unsqueeze(wrapped_index, {axis}), places);
+  const Tensor classes = ops::reshape(iota(depth), shape);
+  const Tensor hot = ops::equal(ops::unsqueeze(wrapped_index, {axis}), classes);
   const auto value = [&](int64_t i) {
     return ops::reshape(slice_axis(values, 0, i, i + 1), Shape());
   };
@@ -266,8 +268,7 @@ Values nonzero(NodeCall& c) {
   return {ops::transpose(ops::nonzero_rows(x), {1, 0})};
 }
 
-/// The condition is a vector; exporters of masks give one of x's shape, whose elements count in
-/// their order.
+/// The condition is 1-D; exporters of masks also write one of x's shape, which is flattened.
 Values compress(NodeCall& c) {
   Tensor x = c.tensor(0);
   const bool flat = !c.has_attribute("axis");

@@ -5,11 +5,11 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr size_t kMaxTaps = 4096;  // places that give one point
+constexpr size_t kMaxTaps = 4096;  // neighbours per point
 
-/// What one axis contributes: neighbours as integer places, and their weights.
+/// Neighbour indices along one axis and their weights.
 struct AxisTaps {
-  Tensors places, weights;
+  Tensors indices, weights;
 };
 
 Tensor reflected(const Tensor& x, double low, double high) {
@@ -34,7 +34,7 @@ AxisTaps filter_taps(const Tensor& in, int64_t size, const InterpolationOptions&
   const auto last = static_cast<double>(size - 1);
   const double low = o.align_corners ? 0 : -0.5, high = o.align_corners ? last : last + 0.5;
   Tensor x = o.mode == "nearest" ? ops::round(in) : in;
-  // The neighbours of a cubic point are held inside one by one.
+  // Cubic neighbours are clamped one by one.
   if (o.padding == "border" && o.mode != "cubic") x = ops::clip(x, 0.0, last);
   if (o.padding == "reflection") {
     const Tensor outside = ops::logical_or(ops::less_than(x, scalar(low, x.dtype())),
@@ -42,26 +42,26 @@ AxisTaps filter_taps(const Tensor& in, int64_t size, const InterpolationOptions&
     x = ops::where(outside, reflected(x, low, high), x);
     if (o.mode == "nearest") x = ops::trunc(x);
   }
-  // Far or undefined coordinates must not leave the integers.
+  // Keeps infinite and NaN coordinates within the integer range.
   x = ops::clip(ops::where(ops::isnan(x), scalar(-8, x.dtype()), x), -16.0, last + 16);
   const Tensor base = ops::floor(x);
   AxisTaps taps;
   const int first = o.mode == "cubic" ? -1 : 0;
   const int count = o.mode == "cubic" ? 4 : o.mode == "linear" ? 2 : 1;
   for (int k = first; k < first + count; ++k) {
-    Tensor place = base + static_cast<double>(k);
+    Tensor index = base + static_cast<double>(k);
     Tensor weight;
-    if (o.mode == "linear") weight = 1.0 - ops::abs(x - place);
-    if (o.mode == "cubic") weight = cubic_weight(x - place);
+    if (o.mode == "linear") weight = 1.0 - ops::abs(x - index);
+    if (o.mode == "cubic") weight = cubic_weight(x - index);
     if (o.padding == "zeros") {
-      const Tensor inside = ops::logical_and(ops::greater_equal(place, scalar(0, x.dtype())),
-                                             ops::less_equal(place, scalar(last, x.dtype())));
+      const Tensor inside = ops::logical_and(ops::greater_equal(index, scalar(0, x.dtype())),
+                                             ops::less_equal(index, scalar(last, x.dtype())));
       const Tensor kept = ops::cast(inside, x.dtype());
       weight = weight ? weight * kept : kept;
     } else if (o.padding == "reflection") {
-      place = ops::trunc(reflected(place, low, high));
+      index = ops::trunc(reflected(index, low, high));
     }
-    taps.places.push_back(ops::cast(ops::clip(place, 0.0, last), DType::kI64));
+    taps.indices.push_back(ops::cast(ops::clip(index, 0.0, last), DType::kI64));
     taps.weights.push_back(weight);
   }
   return taps;
@@ -69,7 +69,8 @@ AxisTaps filter_taps(const Tensor& in, int64_t size, const InterpolationOptions&
 
 }  // namespace
 
-Tensor sample(const Tensor& x, const Tensors& coordinates, const InterpolationOptions& options) {
+Tensor interpolate_at(const Tensor& x, const Tensors& coordinates,
+                      const InterpolationOptions& options) {
   const size_t rank = coordinates.size();
   const Dim batch = x.dim(0), channels = x.dim(1), points = coordinates[0].dim(1);
   int64_t volume = 1;
@@ -79,29 +80,29 @@ Tensor sample(const Tensor& x, const Tensors& coordinates, const InterpolationOp
     volume *= size;
     axes.push_back(filter_taps(coordinates[i], size, options));
   }
-  // Rows of channels, so that a point is one row.
+  // Channels last, so that a point is one row.
   const Tensor rows =
       ops::reshape(ops::transpose(ops::reshape(x, {batch, channels, Dim(volume)}), {0, 2, 1}),
                    {batch * volume, channels});
   const Tensor start = ops::unsqueeze(iota(batch), {1});
-  const size_t each = axes[0].places.size();
+  const size_t taps_per_axis = axes[0].indices.size();
   size_t combinations = 1;
   for (size_t i = 0; i < rank; ++i)
-    if ((combinations *= each) > kMaxTaps)
+    if ((combinations *= taps_per_axis) > kMaxTaps)
       fail(ErrorCode::kModel, "sampling along ", rank, " axes is not supported");
   Tensor out;
   for (size_t k = 0; k < combinations; ++k) {
-    Tensor place = start, weight;
+    Tensor index = start, weight;
     size_t rest = k;
-    for (size_t i = 0; i < rank; ++i, rest /= each) {
-      const Tensor& w = axes[i].weights[rest % each];
-      place = place * int_scalar(constant_dim(x, static_cast<int64_t>(i) + 2)) +
-              axes[i].places[rest % each];
+    for (size_t i = 0; i < rank; ++i, rest /= taps_per_axis) {
+      const Tensor& w = axes[i].weights[rest % taps_per_axis];
+      index = index * int_scalar(constant_dim(x, static_cast<int64_t>(i) + 2)) +
+              axes[i].indices[rest % taps_per_axis];
       if (w) weight = weight ? weight * w : w;
     }
-    Tensor taken = ops::index_select(rows, ops::reshape(place, Shape{-1}), 0);
-    if (weight) taken = taken * ops::reshape(ops::cast(weight, x.dtype()), {batch * points, 1});
-    out = out ? out + taken : taken;
+    Tensor values = ops::index_select(rows, ops::reshape(index, Shape{-1}), 0);
+    if (weight) values = values * ops::reshape(ops::cast(weight, x.dtype()), {batch * points, 1});
+    out = out ? out + values : values;
   }
   return ops::transpose(ops::reshape(out, {batch, points, channels}), {0, 2, 1});
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Reading images and volumes at real coordinates.
+// Interpolation of spatial data at real coordinates.
 
 #include <string>
 
@@ -10,11 +10,12 @@ namespace paddle::onnx {
 struct InterpolationOptions {
   std::string mode = "linear";    ///< nearest, linear or cubic
   std::string padding = "zeros";  ///< zeros, border or reflection
-  bool align_corners = true;      ///< what reflection takes for the border
+  bool align_corners = true;      ///< whether reflection is at pixel centres or edges
 };
 
-/// x [batch, channels, spatial...] at `coordinates`, one tensor [batch, points] for each spatial
-/// axis, in places of that axis. Gives [batch, channels, points]. Spatial sizes must be known.
-Tensor sample(const Tensor& x, const Tensors& coordinates, const InterpolationOptions& options);
+/// Samples x [batch, channels, spatial...] at `coordinates`: one tensor [batch, points] per spatial
+/// axis, in pixels. Returns [batch, channels, points]. Spatial sizes must be constant.
+Tensor interpolate_at(const Tensor& x, const Tensors& coordinates,
+                      const InterpolationOptions& options);
 
 }  // namespace paddle::onnx

@@ -1,4 +1,5 @@
-// Attention without softmax: a state of each head that every step updates and reads.
+// Linear attention (Katharopoulos et al., "Transformers are RNNs", 2020): each head keeps a state
+// that every step updates and reads.
 
 #include <cmath>
 
@@ -9,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxSteps = 4096;
 
-/// [batch, steps, heads * size] as [batch, heads, steps, size] in float32.
+/// [batch, steps, heads * size] to [batch, heads, steps, size] in float32.
 Tensor heads_of(const Tensor& x, int64_t heads) {
   const Tensor wide = ops::cast(x, DType::kF32);
   return ops::transpose(

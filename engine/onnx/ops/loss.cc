@@ -1,11 +1,10 @@
-// Losses.
 
 #include "onnx/ops/helpers.h"
 
 namespace paddle::onnx {
 namespace {
 
-/// Minus the log probability of each target, weighed; targets to ignore count nothing.
+/// Weighted negative log probability of each target; ignored targets contribute 0.
 Tensor negative_log_likelihood(const NodeCall& c, const Tensor& log_probability,
                                const Tensor& target, const Tensor& weight) {
   const Tensor wide = ops::cast(target, DType::kI64);

@@ -1,11 +1,11 @@
-// Products of matrices.
+// Matrix products.
 
 #include "onnx/ops/helpers.h"
 
 namespace paddle::onnx {
 namespace {
 
-/// Vectors count as a row on the left and a column on the right.
+/// A vector is a row on the left and a column on the right.
 Values matmul(NodeCall& c) {
   c.check_same_dtype({0, 1});
   const Tensor &x = c.tensor(0), &y = c.tensor(1);
@@ -28,7 +28,7 @@ Values gemm(NodeCall& c) {
   return {ops::cast(out, dtype)};
 }
 
-/// Upper-case letters and spaces are the caller's own.
+/// Spaces and upper-case letters are allowed in the equation.
 Values einsum(NodeCall& c) {
   std::string equation;
   for (const char ch : c.string_attr("equation", ""))

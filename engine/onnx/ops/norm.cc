@@ -1,4 +1,4 @@
-// Normalisations and dropout.
+// Normalization layers and dropout.
 
 #include "onnx/graph/evaluator.h"
 #include "onnx/ops/helpers.h"
@@ -6,7 +6,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Per-channel values for the axis 1 of x.
+/// Reshapes a per-channel vector to broadcast over axis 1 of x.
 Tensor per_channel(const Tensor& v, const Tensor& x) {
   if (x.ndim() < 2) fail(ErrorCode::kModel, "the input is ", x.type(), ", it has no channels");
   Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
@@ -21,11 +21,11 @@ std::vector<int64_t> axes_but_channels(const Tensor& x) {
   return axes;
 }
 
-/// By statistics that are given.
+/// Normalization with running statistics.
 Tensor normalised(const NodeCall& c, double epsilon) {
   const Tensor &x = c.tensor(0), &scale = c.tensor(1), &bias = c.tensor(2), &mean = c.tensor(3),
                &variance = c.tensor(4);
-  if (c.opset() < 9 && !c.bool_attr("spatial", true))  // of each element of a sample
+  if (c.opset() < 9 && !c.bool_attr("spatial", true))  // per element of a sample
     return (x - mean) * ops::rsqrt(variance + epsilon) * scale + bias;
   const auto as = [&](const Tensor& t) { return ops::cast(t, x.dtype()); };
   const bool narrow = x.dtype() == DType::kF16 || x.dtype() == DType::kBF16;
@@ -72,7 +72,7 @@ std::vector<int64_t> last_axes(const NodeCall& c, const Tensor& x) {
   return axes;
 }
 
-/// The type that statistics are computed in.
+/// The dtype of statistics (attribute stash_type).
 DType stash(const NodeCall& c, const Tensor& x) {
   const DType type = c.dtype_attr("stash_type", DType::kF32);
   return x.dtype() == DType::kF64 ? DType::kF64 : type;
@@ -115,7 +115,7 @@ Values rms_normalization(NodeCall& c) {
   return {ops::cast(wide * inverse, x.dtype()) * scale, inverse};
 }
 
-/// Scale and bias are per group until opset 20, per channel since.
+/// Scale and bias are per group up to opset 20, per channel since.
 Values group_normalization(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t groups = c.int_attr("num_groups", 1);
@@ -136,7 +136,7 @@ Values group_normalization(NodeCall& c) {
 Values lp_normalization(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const std::vector<int64_t> axis = {c.axis(c.int_attr("axis", -1), x.ndim())};
-  // Squares and sums of narrower floats are in the range of float64.
+  // Squares and sums of narrower floats do not overflow in float64.
   const Tensor wide = ops::cast(x, DType::kF64);
   const Tensor norm = c.int_attr("p", 2) == 1
                           ? ops::sum(ops::abs(wide), axis, DType::kF64, true)
@@ -162,7 +162,7 @@ Values lrn(NodeCall& c) {
                                    c.float_attr("beta", 0.75), c.float_attr("bias", 1))};
 }
 
-/// The mask is true where an element stays.
+/// The mask is true for kept elements.
 Values dropout(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const double ratio =
@@ -170,7 +170,7 @@ Values dropout(NodeCall& c) {
   const bool training = c.opset() >= 12 && c.has_input(2) && c.constant_float(2) != 0 &&
                         c.evaluator().is_training(c.node());
   const DType mask_type = c.opset() >= 10 ? DType::kBool : x.dtype();
-  // Old opsets leave the mask open where nothing is dropped: zeros, as elsewhere.
+  // Old opsets leave the mask unspecified if nothing is dropped; use zeros like other runtimes.
   if (!training || ratio == 0)
     return {x, ops::full(x.shape(), c.opset() >= 12 ? 1.0 : 0.0, mask_type)};
   const Tensor kept = ops::bernoulli(ops::full(x.shape(), 1 - ratio, DType::kF32));

@@ -1,4 +1,4 @@
-// Pools.
+// Pooling.
 
 #include <algorithm>
 #include <limits>
@@ -20,9 +20,9 @@ bool scalar_if_single(const Window& w) {
   return std::all_of(w.dilation.begin(), w.dilation.end(), [](int64_t d) { return d == 1; });
 }
 
-/// All windows side by side: each spatial axis becomes two, positions and places in the window.
-/// Places outside hold `fill`. The sizes must be known.
-Tensor windows(const Tensor& in, const Window& w, bool ceil, double fill) {
+/// All windows, unfolded: each spatial axis becomes two, output position and kernel offset. Padding
+/// holds `fill`. Sizes must be constant.
+Tensor unfold_windows(const Tensor& in, const Window& w, bool ceil, double fill) {
   Tensor x = in;
   for (size_t i = 0; i < w.rank(); ++i) {
     const auto axis = static_cast<int64_t>(2 + 2 * i);
@@ -33,14 +33,14 @@ Tensor windows(const Tensor& in, const Window& w, bool ceil, double fill) {
     if (count <= 0 || count > max_listed_indices() / w.kernel[i])
       fail(ErrorCode::kModel, "a window of ", w.kernel[i], " at ", count,
            " positions is not supported");
-    std::vector<int64_t> places;
-    places.reserve(static_cast<size_t>(count * w.kernel[i]));
+    std::vector<int64_t> indices;
+    indices.reserve(static_cast<size_t>(count * w.kernel[i]));
     bool outside = false;
     for (int64_t p = 0; p < count; ++p)
       for (int64_t k = 0; k < w.kernel[i]; ++k) {
         const int64_t at = p * w.stride[i] - w.before[i] + k * w.dilation[i];
-        places.push_back(at < 0 || at >= size ? size : at);
-        outside = outside || places.back() == size;
+        indices.push_back(at < 0 || at >= size ? size : at);
+        outside = outside || indices.back() == size;
       }
     if (outside) {
       Shape one = x.shape();
@@ -50,26 +50,26 @@ Tensor windows(const Tensor& in, const Window& w, bool ceil, double fill) {
     Shape shape = x.shape();
     shape[static_cast<size_t>(axis)] = count;
     shape.insert(shape.begin() + axis + 1, Dim(w.kernel[i]));
-    x = ops::reshape(ops::index_select(x, int_vector(places), axis), shape);
+    x = ops::reshape(ops::index_select(x, int_vector(indices), axis), shape);
   }
   return x;
 }
 
-std::vector<int64_t> place_axes(const Window& w) {
+std::vector<int64_t> kernel_axes(const Window& w) {
   std::vector<int64_t> axes;
   for (size_t i = 0; i < w.rank(); ++i) axes.push_back(static_cast<int64_t>(3 + 2 * i));
   return axes;
 }
 
-double least(DType dtype) {
+double lowest(DType dtype) {
   if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
   return integer_range(dtype).first;
 }
 
-/// Places in a plane as indices into the whole tensor, counted along rows or (storage_order)
-/// columns.
-Tensor flat_places(const Tensor& places, const Tensor& x, size_t rank, bool columns) {
-  Tensor at = ops::cast(places, DType::kI64);
+/// Indices within a plane as indices into the whole tensor, row-major or (storage_order)
+/// column-major.
+Tensor flat_indices(const Tensor& indices, const Tensor& x, size_t rank, bool columns) {
+  Tensor at = ops::cast(indices, DType::kI64);
   Dim plane = 1;
   for (size_t i = 0; i < rank; ++i) plane = plane * x.dim(static_cast<int64_t>(2 + i));
   if (columns && rank == 2) {
@@ -84,10 +84,10 @@ Tensor flat_places(const Tensor& places, const Tensor& x, size_t rank, bool colu
   return at + ops::reshape(start, shape);
 }
 
-/// The places of the extremes found through windows of indices.
-Values max_pool_by_windows(const NodeCall& c, const Tensor& x, const Window& w, bool ceil) {
-  const Tensor all = windows(x, w, ceil, least(x.dtype()));
-  const Tensor out = ops::max(all, place_axes(w));
+/// Max pooling with indices, through windows of indices.
+Values max_pool_with_windows(const NodeCall& c, const Tensor& x, const Window& w, bool ceil) {
+  const Tensor all = unfold_windows(x, w, ceil, lowest(x.dtype()));
+  const Tensor out = ops::max(all, kernel_axes(w));
   if (!c.has_output(1)) return {out};
   Dim plane = 1;
   Shape spatial = {Dim(1), Dim(1)};
@@ -96,17 +96,17 @@ Values max_pool_by_windows(const NodeCall& c, const Tensor& x, const Window& w, 
     spatial.push_back(x.dim(static_cast<int64_t>(2 + i)));
   }
   const Tensor numbers = ops::reshape(iota(plane), spatial);
-  const Tensor index = windows(numbers, w, ceil, 0x1p62);
-  const Tensor best = ops::max(all, place_axes(w), true);
+  const Tensor index = unfold_windows(numbers, w, ceil, 0x1p62);
+  const Tensor best = ops::max(all, kernel_axes(w), true);
   const Tensor chosen = ops::where(ops::equal(all, best), index, int_scalar(int64_t{1} << 62));
-  const Tensor places = ops::min(chosen, place_axes(w));
-  return {out, flat_places(places, x, w.rank(), c.bool_attr("storage_order", false))};
+  const Tensor indices = ops::min(chosen, kernel_axes(w));
+  return {out, flat_indices(indices, x, w.rank(), c.bool_attr("storage_order", false))};
 }
 
-/// What `pool` gives for images: lines are images of height 1; a volume is pooled over its planes,
-/// which stand like channels, then across them, with each plane as one line.
+/// Applies a 2-D pooling function to 1-D data (as height 1) and to 3-D data (planes first, as
+/// channels, then depth with each plane as one row).
 template <class Pool>
-Tensor pooled_as_images(const Tensor& x, const Window& w, Pool&& pool) {
+Tensor pool_as_2d(const Tensor& x, const Window& w, Pool&& pool) {
   constexpr size_t kNone = 3;
   if (w.rank() == 2) return pool(x, w);
   if (w.rank() == 1)
@@ -125,13 +125,13 @@ Values max_pool(NodeCall& c) {
   const bool ceil = c.bool_attr("ceil_mode", false);
   const bool direct = is_float(x.dtype()) || x.dtype() == DType::kU8 || x.dtype() == DType::kI8;
   if (!scalar_if_single(w) || !direct || w.rank() > 3 || (w.rank() != 2 && c.has_output(1)))
-    return max_pool_by_windows(c, x, w, ceil);
+    return max_pool_with_windows(c, x, w, ceil);
   if (c.has_output(1)) {
     const Tensors out = ops::max_pool2d(x, w.kernel, w.stride, w.borders(), true, ceil);
-    return {out[0], flat_places(out[1], x, 2, c.bool_attr("storage_order", false))};
+    return {out[0], flat_indices(out[1], x, 2, c.bool_attr("storage_order", false))};
   }
   if (w.rank() == 3) return {ops::max_pool3d(x, w.kernel, w.stride, w.borders(), false, ceil)[0]};
-  return {pooled_as_images(x, w, [&](const Tensor& image, const Window& of) {
+  return {pool_as_2d(x, w, [&](const Tensor& image, const Window& of) {
     return ops::max_pool2d(image, of.kernel, of.stride, of.borders(), true, ceil)[0];
   })};
 }
@@ -142,11 +142,11 @@ Values average_pool(NodeCall& c) {
   const bool ceil = c.bool_attr("ceil_mode", false),
              borders = c.bool_attr("count_include_pad", false);
   if (w.rank() <= 3 && scalar_if_single(w) && !(ceil && borders))
-    return {pooled_as_images(x, w, [&](const Tensor& image, const Window& of) {
+    return {pool_as_2d(x, w, [&](const Tensor& image, const Window& of) {
       return ops::avg_pool2d(image, of.kernel, of.stride, of.borders(), ceil, !borders);
     })};
-  const Tensor total = ops::sum(windows(x, w, ceil, 0), place_axes(w), x.dtype());
-  // How many places of each window count.
+  const Tensor total = ops::sum(unfold_windows(x, w, ceil, 0), kernel_axes(w), x.dtype());
+  // Number of valid elements per window.
   Shape shape = {Dim(1), Dim(1)};
   for (size_t i = 0; i < w.rank(); ++i) shape.push_back(x.dim(static_cast<int64_t>(2 + i)));
   Tensor ones = ops::full(shape, 1.0, x.dtype());
@@ -160,7 +160,7 @@ Values average_pool(NodeCall& c) {
       ones = ops::full(grown, 1.0, x.dtype());
       counted.before[i] = counted.after[i] = 0;
     }
-  Tensor counts = ops::sum(windows(ones, counted, ceil, 0), place_axes(w), x.dtype());
+  Tensor counts = ops::sum(unfold_windows(ones, counted, ceil, 0), kernel_axes(w), x.dtype());
   for (int64_t axis = 2; axis < counts.ndim(); ++axis)
     counts = slice_axis(counts, axis, 0, total.dim(axis));
   return {total / counts};
@@ -170,9 +170,9 @@ Values lp_pool(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const Window w = window_of(c, x);
   const double p = c.float_attr("p", 2);
-  const Tensor all = windows(ops::abs(x), w, c.bool_attr("ceil_mode", false), 0);
+  const Tensor all = unfold_windows(ops::abs(x), w, c.bool_attr("ceil_mode", false), 0);
   const Tensor powers = ops::pow(all, Tensor::number(p));
-  return {ops::pow(ops::sum(powers, place_axes(w), x.dtype()), Tensor::number(1 / p))};
+  return {ops::pow(ops::sum(powers, kernel_axes(w), x.dtype()), Tensor::number(1 / p))};
 }
 
 std::vector<int64_t> spatial_axes(const Tensor& x) {
@@ -194,10 +194,9 @@ Values global_lp_pool(NodeCall& c) {
   return {ops::pow(total, Tensor::number(1 / p))};
 }
 
-/// Values go to their places in the tensor that the pool would have had, which may lie in a larger
-/// one.
+/// Scatters values to their indices in the tensor before pooling, which may lie in a larger one.
 Values max_unpool(NodeCall& c) {
-  const Tensor &x = c.tensor(0), &places = c.tensor(1);
+  const Tensor &x = c.tensor(0), &indices = c.tensor(1);
   const Window w = window_of(c, x);
   Shape shape = {x.dim(0), x.dim(1)};
   for (size_t i = 0; i < w.rank(); ++i)
@@ -205,7 +204,7 @@ Values max_unpool(NodeCall& c) {
                     (w.before[i] + w.after[i]) + w.kernel[i]);
   const Tensor zeros = ops::full({element_count(std::span<const Dim>(shape))}, 0.0, x.dtype());
   Tensor out = ops::reshape(
-      ops::scatter_along(zeros, ops::reshape(places, Shape{-1}), ops::reshape(x, Shape{-1}), 0),
+      ops::scatter_along(zeros, ops::reshape(indices, Shape{-1}), ops::reshape(x, Shape{-1}), 0),
       shape);
   if (!c.has_input(2)) return {out};
   const Shape wanted = c.dims_operand(2);

@@ -8,7 +8,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Attention whose scores and probabilities pass through graphs of the node.
+/// Attention whose scores and probabilities pass through subgraphs of the node.
 Values flex_attention(NodeCall& c) {
   const Tensor& q = c.tensor(0);
   Tensor k = c.tensor(1), v = c.tensor(2);

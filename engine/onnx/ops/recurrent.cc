@@ -1,5 +1,5 @@
-// RNN, GRU and LSTM. What the scan of ops/ computes goes there; peepholes, clips and other
-// activations are unrolled step by step.
+// RNN, GRU and LSTM. Standard cells use the recurrent kernels of ops/; peepholes, clipping and
+// other activations are unrolled step by step.
 
 #include <algorithm>
 #include <map>
@@ -12,7 +12,7 @@ namespace {
 
 enum class Cell : uint8_t { kRnn, kGru, kLstm };
 
-/// An activation by its name, with its parameters.
+/// An activation with its parameters.
 struct Activation {
   std::string name;
   double alpha = 0, beta = 0;
@@ -37,57 +37,57 @@ Tensor row(const Tensor& t, int64_t i) {
   return ops::squeeze(slice_axis(t, 0, i, i + 1), std::vector<int64_t>{0});
 }
 
-/// What the hidden state of each step looks up for the next one (additive attention, Bahdanau et
-/// al., "Neural Machine Translation by Jointly Learning to Align and Translate", 2015).
+/// Attention memory that each hidden state queries for the next step (additive attention, Bahdanau
+/// et al., "Neural Machine Translation by Jointly Learning to Align and Translate", 2015).
 struct Memory {
-  Tensor values, keys;  ///< [batch, places, depth], [batch, places, size]
-  Tensor inside;        ///< [batch, places]: false behind the end of a sample's memory
+  Tensor values, keys;  ///< [batch, positions, depth], [batch, positions, size]
+  Tensor valid;         ///< [batch, positions]: false for padding
   Tensor query, score;  ///< [hidden, size], [size]
-  Tensor layer;         ///< [hidden + depth, attended], or none
+  Tensor layer;         ///< [hidden + depth, attended], may be undefined
 
   Tensor operator()(const Tensor& h) const {
     const Tensor meeting = ops::tanh(keys + ops::unsqueeze(ops::matmul(h, query), {1}));
     const Tensor scores =
         ops::sum(meeting * score, std::vector<int64_t>{2}, std::optional<DType>(h.dtype()));
-    const Tensor kept = ops::where(inside, scores, scalar(-1e30, h.dtype()));
+    const Tensor kept = ops::where(valid, scores, scalar(-1e30, h.dtype()));
     const Tensor shares = ops::unsqueeze(ops::softmax(kept, -1), {1});
     const Tensor context = ops::squeeze(ops::matmul(shares, values), std::vector<int64_t>{1});
     return layer ? ops::matmul(ops::concat({h, context}, 1), layer) : context;
   }
 
-  /// Of direction `side`, from inputs 8 to 13.
+  /// For a direction, from inputs 8 to 13.
   static Memory of(const NodeCall& c, int64_t side) {
     Memory m;
-    const Tensor& given = c.tensor(11);
-    c.check(given.ndim() == 3, "the memory must be [batch, places, depth], not ", given.type());
-    const Dim places = given.dim(1);
+    const Tensor& input = c.tensor(11);
+    c.check(input.ndim() == 3, "the memory must be [batch, positions, depth], not ", input.type());
+    const Dim positions = input.dim(1);
     const Tensor ends = c.has_input(12)
                             ? ops::cast(c.tensor(12), DType::kI64)
-                            : ops::expand(dim_value(places, DType::kI64), {given.dim(0)});
-    m.inside = ops::less_than(ops::unsqueeze(iota(places), {0}), ops::unsqueeze(ends, {1}));
-    m.values = ops::where(ops::unsqueeze(m.inside, {2}), given, scalar(0, given.dtype()));
+                            : ops::expand(dim_value(positions, DType::kI64), {input.dim(0)});
+    m.valid = ops::less_than(ops::unsqueeze(iota(positions), {0}), ops::unsqueeze(ends, {1}));
+    m.values = ops::where(ops::unsqueeze(m.valid, {2}), input, scalar(0, input.dtype()));
     m.keys = ops::matmul(m.values, row(c.tensor(9), side));
     m.query = row(c.tensor(8), side);
     m.score = row(c.tensor(10), side);
     if (c.has_input(13)) m.layer = row(c.tensor(13), side);
     return m;
   }
-  Dim width() const { return layer ? layer.dim(1) : values.dim(2); }  ///< of what it gives
+  Dim width() const { return layer ? layer.dim(1) : values.dim(2); }  ///< of the context
 };
 
-/// As its range allows in 255 steps: what a product on bytes, quantised as it comes, reads.
-Tensor rounded_to_bytes(const Tensor& x) {
+/// Dynamic quantization to 8 bits and back: what a dynamically quantized matmul reads.
+Tensor fake_quantize_8bit(const Tensor& x) {
   const Tensors made = ops::quantize_dynamic(x);
   return (ops::cast(made[0], x.dtype()) - ops::cast(made[2], x.dtype())) * made[1];
 }
 
 enum class Form : uint8_t {
   kPlain,
-  kAttends,  ///< each step also takes what the one before has found in a memory
-  kBytes     ///< weights meet inputs and states that are rounded to bytes
+  kAttention,        ///< each step also reads the context of the previous one (AttnLSTM)
+  kDynamicQuantized  ///< weights multiply dynamically quantized inputs and states
 };
 
-/// The attributes of one direction, and its share of the weights.
+/// Attributes and weights of one direction.
 struct Direction {
   Cell cell;
   Form form = Form::kPlain;
@@ -96,17 +96,17 @@ struct Direction {
   std::vector<Activation> activations;
   Tensor w, r, wb, rb, peephole;  ///< [gates * hidden, ...]
   Tensor h, c;                    ///< [batch, hidden]
-  Tensor lengths;                 ///< [batch], or none
-  std::optional<Memory> memory;   ///< what it gives stands behind each input
+  Tensor lengths;                 ///< [batch], may be undefined
+  std::optional<Memory> memory;   ///< its context is appended to each input
 };
 
 int64_t gates_of(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
 
 std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t directions,
-                                       int64_t direction, bool& scalar_if_single) {
+                                       int64_t direction, bool& default_activations) {
   struct Parameters {
     double alpha;
-    std::optional<double> beta;  ///< none: it has only the one
+    std::optional<double> beta;  ///< for activations with two parameters
   };
   static const std::map<std::string, Parameters> kDefaults = {
       {"leakyrelu", {0.01, {}}}, {"thresholdedrelu", {1, {}}},
@@ -117,12 +117,12 @@ std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t dir
   if (cell == Cell::kRnn) usual = {"tanh"};
   std::vector<std::string> names = c.strings_attr("activations");
   const auto alphas = c.floats_attr("activation_alpha"), betas = c.floats_attr("activation_beta");
-  scalar_if_single = names.empty();
+  default_activations = names.empty();
   if (names.empty())
     for (int64_t d = 0; d < directions; ++d) names.insert(names.end(), usual.begin(), usual.end());
   c.check(names.size() == usual.size() * static_cast<size_t>(directions), "there are ",
           names.size(), " activations");
-  // Those that have parameters take the next ones of the lists, whatever stands between them.
+  // Activations with parameters consume the lists in order.
   auto alpha = alphas.begin(), beta = betas.begin();
   std::vector<Activation> all;
   for (const std::string& name : names) {
@@ -138,8 +138,8 @@ std::vector<Activation> activations_of(const NodeCall& c, Cell cell, int64_t dir
   return {first, first + static_cast<int64_t>(usual.size())};
 }
 
-/// Rows of gates in another order.
-Tensor reordered(const Tensor& t, const Dim& hidden, const std::vector<int64_t>& order) {
+/// Permutes gates.
+Tensor permute_gates(const Tensor& t, const Dim& hidden, const std::vector<int64_t>& order) {
   Tensors parts;
   for (const int64_t g : order) parts.push_back(slice_axis(t, 0, hidden * g, hidden * (g + 1)));
   return parts.size() == 1 ? parts[0] : ops::concat(parts, 0);
@@ -149,37 +149,38 @@ struct Steps {
   Tensor all, h, c;  ///< [steps, batch, hidden], [batch, hidden]
 };
 
-/// With the scan of ops/, whose gates come in PyTorch's order. Sequences of given lengths run
-/// forwards, and what is computed behind their ends is not looked at.
-Steps scanned(const Direction& d, const Tensor& given, const Dim& hidden) {
-  const Dim steps = given.dim(0), batch = given.dim(1);
-  Tensor x = given, lengths, inside;
+/// Runs the recurrent kernel, whose gates are in PyTorch's order. Sequences with lengths run
+/// forward, and results behind their ends are ignored.
+Steps run_kernel(const Direction& d, const Tensor& input, const Dim& hidden) {
+  const Dim steps = input.dim(0), batch = input.dim(1);
+  Tensor x = input, lengths, valid;
   if (d.lengths) {
     const DType i64 = DType::kI64;
     lengths = ops::minimum(ops::cast(d.lengths, i64), dim_value(steps, i64));
     const Tensor at = iota(steps);
-    inside = ops::less_than(ops::unsqueeze(at, {1, 2}), ops::unsqueeze(lengths, {0, 2}));
+    valid = ops::less_than(ops::unsqueeze(at, {1, 2}), ops::unsqueeze(lengths, {0, 2}));
     if (d.reverse) x = reverse_sequences(x, lengths);
   }
   std::vector<int64_t> order = {0};
   if (d.cell == Cell::kLstm) order = {0, 2, 3, 1};
   if (d.cell == Cell::kGru) order = {1, 0, 2};
-  Tensor gates =
-      ops::matmul(x, reordered(d.w, hidden, order), false, true) + reordered(d.wb, hidden, order);
+  Tensor gates = ops::matmul(x, permute_gates(d.w, hidden, order), false, true) +
+                 permute_gates(d.wb, hidden, order);
   Tensor hidden_bias;
   if (d.cell == Cell::kGru)
-    hidden_bias = reordered(d.rb, hidden, order);
+    hidden_bias = permute_gates(d.rb, hidden, order);
   else
-    gates = gates + reordered(d.rb, hidden, order);
-  if (lengths && d.cell == Cell::kLstm) {  // the memory stays: nothing comes in, all is kept
+    gates = gates + permute_gates(d.rb, hidden, order);
+  if (lengths && d.cell == Cell::kLstm) {
+    // Padding keeps the cell state: input gate closed, forget gate open.
     const auto all = [&](double value) { return ops::full({hidden}, value, x.dtype()); };
-    gates = ops::where(inside, gates, ops::concat({all(-1e30), all(1e30), all(0), all(0)}, 0));
+    gates = ops::where(valid, gates, ops::concat({all(-1e30), all(1e30), all(0), all(0)}, 0));
   }
   const std::string cell = d.cell == Cell::kLstm  ? "lstm"
                            : d.cell == Cell::kGru ? "gru"
                                                   : d.activations[0].name;
   const Tensors out =
-      ops::recurrent_scan(ops::transpose(gates, {1, 0, 2}), reordered(d.r, hidden, order),
+      ops::recurrent_scan(ops::transpose(gates, {1, 0, 2}), permute_gates(d.r, hidden, order),
                           hidden_bias, d.h, d.c ? d.c : d.h, cell, d.reverse && !lengths);
   Steps result{ops::transpose(out[0], {1, 0, 2}), out[1], out[2]};
   if (!lengths) return result;
@@ -187,7 +188,7 @@ Steps scanned(const Direction& d, const Tensor& given, const Dim& hidden) {
   const Tensor row = first + iota(batch) * dim_value(steps, DType::kI64);
   const Tensor last = ops::index_select(ops::reshape(out[0], {batch * steps, hidden}), row, 0);
   result.h = ops::where(ops::unsqueeze(ops::greater_than(lengths, zero), {1}), last, d.h);
-  result.all = ops::where(inside, result.all, scalar(0, x.dtype()));
+  result.all = ops::where(valid, result.all, scalar(0, x.dtype()));
   if (d.reverse) result.all = reverse_sequences(result.all, lengths);
   return result;
 }
@@ -196,7 +197,7 @@ Tensor clipped(const Direction& d, const Tensor& x) {
   return d.clip > 0 ? ops::clip(x, -d.clip, d.clip) : x;
 }
 
-/// One step; gives the new h and c.
+/// One step; returns the next h and c.
 std::pair<Tensor, Tensor> step(const Direction& d, const Tensor& input, const Tensor& h,
                                const Tensor& c, const Dim& hidden) {
   const auto gate = [&](const Tensor& t, int64_t g) {
@@ -239,7 +240,7 @@ Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
   if (steps > 4096) fail(ErrorCode::kModel, "there are too many steps to unroll: ", steps);
   const Dim own = x.dim(2);
   const auto met = [&](const Tensor& t) {
-    return d.form == Form::kBytes ? rounded_to_bytes(t) : t;
+    return d.form == Form::kDynamicQuantized ? fake_quantize_8bit(t) : t;
   };
   const Tensor inputs = ops::matmul(met(x), slice_axis(d.w, 1, 0, own), false, true) + d.wb;
   const Tensor weight = d.memory ? slice_axis(d.w, 1, own, d.w.dim(1)) : Tensor();
@@ -252,15 +253,15 @@ Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
     auto [new_h, new_c] = step(d, input, met(h), c, hidden);
     Tensor new_attended = d.memory ? (*d.memory)(new_h) : Tensor();
     Tensor shown = new_h;
-    if (d.lengths) {  // beyond its length a sequence stays as it is and shows zeros
-      const Tensor inside =
+    if (d.lengths) {  // finished sequences keep their state and output zeros
+      const Tensor valid =
           ops::unsqueeze(ops::greater_than(d.lengths, int_scalar(t, d.lengths.dtype())), {1});
-      shown = ops::where(inside, new_h, scalar(0, new_h.dtype()));
-      new_h = ops::where(inside, new_h, h);
-      if (c) new_c = ops::where(inside, new_c, c);
+      shown = ops::where(valid, new_h, scalar(0, new_h.dtype()));
+      new_h = ops::where(valid, new_h, h);
+      if (c) new_c = ops::where(valid, new_c, c);
       if (d.memory)
         new_attended =
-            ops::where(inside, new_attended, attended ? attended : scalar(0, new_attended.dtype()));
+            ops::where(valid, new_attended, attended ? attended : scalar(0, new_attended.dtype()));
     }
     h = new_h;
     c = new_c;
@@ -270,12 +271,12 @@ Steps unrolled(const Direction& d, const Tensor& x, const Dim& hidden) {
   return {ops::stack(out, 0), h, c};
 }
 
-/// Of direction `side`, from [directions, batch, hidden]. The file may leave all of these open.
-Tensor first_state(const NodeCall& call, const Tensor& all, int64_t side, const Dim& batch,
-                   const Dim& hidden) {
+/// The initial state of a direction, from [directions, batch, hidden]; absent in files: zeros.
+Tensor initial_state(const NodeCall& call, const Tensor& all, int64_t side, const Dim& batch,
+                     const Dim& hidden) {
   call.check(all.ndim() == 3 && all.dim(1).equals(batch).value_or(true) &&
                  all.dim(2).equals(hidden).value_or(true),
-             "the size of a first state does not fit: it is ", all.type(), ", the batch ", batch,
+             "the shape of an initial state is ", all.type(), ", the batch ", batch,
              ", the hidden size ", hidden);
   return ops::reshape(slice_axis(all, 0, side, side + 1), {batch, hidden});
 }
@@ -317,8 +318,8 @@ Values recurrent(NodeCall& call) {
     const auto state = [&](size_t i) {
       if (!call.has_input(i)) return ops::full({batch, hidden}, 0.0, x.dtype());
       const Tensor all = wide(call.tensor(i));
-      return first_state(call, batch_first ? ops::transpose(all, {1, 0, 2}) : all, side, batch,
-                         hidden);
+      return initial_state(call, batch_first ? ops::transpose(all, {1, 0, 2}) : all, side, batch,
+                           hidden);
     };
     d.h = state(5);
     if (kCell == Cell::kLstm) {
@@ -326,12 +327,12 @@ Values recurrent(NodeCall& call) {
       if (call.has_input(7)) d.peephole = row(wide(call.tensor(7)), side);
     }
     d.lengths = call.optional_tensor(4);
-    if (form == Form::kAttends) d.memory = Memory::of(call, side);
+    if (form == Form::kAttention) d.memory = Memory::of(call, side);
     call.check(d.w.dim(1).equals(x.dim(2) + (d.memory ? d.memory->width() : 0)).value_or(true),
                "a weight ", w.type(), " does not fit inputs ", x.type());
     const bool scans = form == Form::kPlain && usual && d.clip == 0 && !d.peephole && !d.coupled &&
                        (kCell != Cell::kGru || d.linear_before_reset);
-    Steps out = scans ? scanned(d, x, hidden) : unrolled(d, x, hidden);
+    Steps out = scans ? run_kernel(d, x, hidden) : unrolled(d, x, hidden);
     alls.push_back(out.all);
     hs.push_back(out.h);
     cs.push_back(out.c);
@@ -357,8 +358,10 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-Values dynamic_quantize_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kBytes>(c); }
-Values attn_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kAttends>(c); }
+Values dynamic_quantize_lstm_rule(NodeCall& c) {
+  return recurrent<Cell::kLstm, Form::kDynamicQuantized>(c);
+}
+Values attn_lstm_rule(NodeCall& c) { return recurrent<Cell::kLstm, Form::kAttention>(c); }
 
 OperatorTable recurrent_operators() { return kOperators; }
 

@@ -10,10 +10,10 @@ namespace paddle::onnx {
 namespace {
 
 using Axes = std::optional<std::vector<int64_t>>;
-/// Reduces over the axes (none: all of them), which stay as size 1 if `keep` is set.
+/// Reduces over `axes` (empty: all), keeping them as size 1 if `keep` is set.
 using Reduce = Tensor (*)(const Tensor& x, const Axes& axes, bool keep);
 
-/// The axes to reduce: an attribute or, in newer opsets, an input. Without any, all axes or none.
+/// The axes to reduce, from an attribute or (newer opsets) an input. By default all or none.
 std::vector<int64_t> reduced_axes(const NodeCall& c, int64_t rank) {
   std::vector<int64_t> axes;
   if (const auto given = c.axes(1)) axes = *given;
@@ -27,7 +27,7 @@ Values reduce(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const std::vector<int64_t> axes = reduced_axes(c, x.ndim());
   if (!axes.empty()) return {F(x, axes, c.bool_attr("keepdims", true))};
-  // Over no axis, each element is a sum of one.
+  // Over no axes, each element is a sum of one term.
   Shape wide = x.shape();
   wide.push_back(1);
   return {F(ops::reshape(x, wide), std::vector<int64_t>{x.ndim()}, false)};
@@ -37,7 +37,7 @@ Tensor sum(const Tensor& x, const Axes& axes, bool keep) {
   return ops::sum(x, axes, x.dtype(), keep);
 }
 
-/// Means of integers round towards zero.
+/// Integer means truncate towards zero.
 Tensor mean(const Tensor& x, const Axes& axes, bool keep) {
   if (is_float(x.dtype())) return ops::mean(x, axes, keep);
   return ops::cast(ops::mean(ops::cast(x, DType::kF64), axes, keep), x.dtype());
@@ -47,8 +47,7 @@ Tensor prod(const Tensor& x, const Axes& axes, bool keep) {
   return ops::prod(x, axes, keep, x.dtype());
 }
 
-/// Extremes of booleans are those of 0 and 1; over axes without elements they are the bound of the
-/// type that `F` begins with.
+/// Extremes of booleans are computed as 0 and 1; over empty axes they are the identity of `F`.
 template <Tensor (*F)(const Tensor&, const Axes&, bool)>
 Tensor extreme(const Tensor& x, const Axes& axes, bool keep, double empty) {
   const bool none = std::any_of(axes->begin(), axes->end(), [&](int64_t a) {
@@ -84,7 +83,7 @@ Tensor min(const Tensor& x, const Axes& axes, bool keep) {
 Tensor l1(const Tensor& x, const Axes& axes, bool keep) { return sum(ops::abs(x), axes, keep); }
 Tensor sum_square(const Tensor& x, const Axes& axes, bool keep) { return sum(x * x, axes, keep); }
 Tensor l2(const Tensor& x, const Axes& axes, bool keep) {
-  const Tensor wide = ops::cast(x, DType::kF64);  // in whose range squares of other types are
+  const Tensor wide = ops::cast(x, DType::kF64);  // avoids overflow of squares
   return ops::cast(ops::sqrt(sum_square(wide, axes, keep)), x.dtype());
 }
 Tensor log_sum(const Tensor& x, const Axes& axes, bool keep) {
@@ -96,7 +95,7 @@ Tensor log_sum_exp(const Tensor& x, const Axes& axes, bool keep) {
   return ops::cast(ops::logsumexp(wide, axes, keep), x.dtype());
 }
 
-/// The first or (select_last_index) last place of the extreme.
+/// The first or (select_last_index) last index of the extreme.
 template <Tensor (*F)(const Tensor&, const std::optional<int64_t>&, bool, DType)>
 Values arg(NodeCall& c) {
   const Tensor& x = c.tensor(0);
@@ -107,7 +106,7 @@ Values arg(NodeCall& c) {
   return {last - F(ops::flip(x, {axis}), axis, keep, DType::kI64)};
 }
 
-/// Running sums or products, of the elements before each (exclusive) or from the end (reverse).
+/// Running sums or products, exclusive or from the end (reverse).
 template <Tensor (*F)(const Tensor&, const std::optional<int64_t>&, const std::optional<DType>&)>
 Values cumulative(NodeCall& c, double neutral) {
   Tensor x = c.tensor(0);

@@ -18,22 +18,22 @@ namespace {
 
 constexpr double kMaxPattern = 4096;
 
-/// Escapes of control characters, and of the ends of a text.
+/// Escapes of control characters and anchors.
 constexpr std::pair<char, char> kControls[] = {{'t', '\t'}, {'n', '\n'}, {'r', '\r'},
                                                {'f', '\f'}, {'v', '\v'}, {'a', '\a'}};
 constexpr std::pair<char, char> kAnchors[] = {{'A', '^'}, {'z', '$'}};
 
-/// Classes that brackets hold by name, of ASCII characters only.
+/// POSIX classes in brackets, restricted to ASCII.
 constexpr std::pair<std::string_view, std::string_view> kNamed[] = {
     {"[:alpha:]", "a-zA-Z"},      {"[:digit:]", "0-9"}, {"[:alnum:]", "a-zA-Z0-9"},
     {"[:word:]", "a-zA-Z0-9_"},   {"[:lower:]", "a-z"}, {"[:upper:]", "A-Z"},
     {"[:space:]", " \t\n\r\f\v"}, {"[:blank:]", " \t"}, {"[:xdigit:]", "0-9a-fA-F"},
     {"[:punct:]", "!-/:-@[-`{-~"}};
 
-/// What a bracket of RE2's form stands for, in that of the C library, whose brackets know no
-/// escapes; moves `at` behind it.
+/// Translates an RE2 bracket expression to POSIX, which has no escapes inside brackets; advances
+/// `at`.
 std::string posix_bracket(const std::string& pattern, size_t& at) {
-  std::string first, rest, last;  // `]` and `^` have places of their own, `-` is last
+  std::string first, rest, last;  // `]` and `^` need fixed positions, `-` must be last
   const bool inverse = at < pattern.size() && pattern[at] == '^';
   if (inverse) ++at;
   for (; at < pattern.size() && pattern[at] != ']'; ++at) {
@@ -66,7 +66,7 @@ std::string posix_bracket(const std::string& pattern, size_t& at) {
   return (inverse ? "[^" : "[") + first + rest + last + "]";
 }
 
-/// A class that RE2 writes as a letter, of ASCII characters only; empty if it is none.
+/// Translates a letter class (\d, \w, …) to ASCII; empty if it is not one.
 std::string posix_class(char letter) {
   switch (letter) {
     case 'd':
@@ -86,14 +86,14 @@ std::string posix_class(char letter) {
   }
 }
 
-/// A pattern in RE2's form in that of the C library.
+/// Translates RE2 syntax to POSIX.
 std::string posix_pattern(const std::string& pattern) {
   std::string out;
   for (size_t i = 0; i < pattern.size(); ++i) {
     const char next = i + 1 < pattern.size() ? pattern[i + 1] : 0;
     if (pattern[i] == '\\') {
       if (next >= '1' && next <= '9')
-        fail(ErrorCode::kModel, "a pattern asks for what an earlier group matched");
+        fail(ErrorCode::kModel, "backreferences are not supported in patterns");
       const std::string letters = posix_class(next);
       const auto* const sign = std::ranges::find(kControls, next, &std::pair<char, char>::first);
       const auto* const anchor = std::ranges::find(kAnchors, next, &std::pair<char, char>::first);
@@ -122,11 +122,10 @@ std::string posix_pattern(const std::string& pattern) {
   return out;
 }
 
-/// Characters of a POSIX pattern with its counts written out, as the library does before it
-/// matches.
-double written_out(const std::string& pattern) {
+/// Length of a POSIX pattern with repetition counts expanded, as the library does internally.
+double expanded_length(const std::string& pattern) {
   std::vector<double> groups = {0};
-  double last = 0;  // of what a count would repeat
+  double last = 0;  // length of what a count would repeat
   for (size_t i = 0; i < pattern.size(); ++i) {
     const char c = pattern[i];
     if (c == '(') {
@@ -154,7 +153,7 @@ double written_out(const std::string& pattern) {
   return std::accumulate(groups.begin(), groups.end(), 0.0);
 }
 
-/// Characters are those of UTF-8 while it lives.
+/// Sets a UTF-8 locale for the thread while alive.
 class Utf8Scope {
  public:
   Utf8Scope() {
@@ -178,7 +177,7 @@ struct Regex::Compiled {
   explicit Compiled(const std::string& pattern) {
     const bool any_case = pattern.starts_with("(?i)");
     const std::string whole = posix_pattern(any_case ? pattern.substr(4) : pattern);
-    if (written_out(whole) > kMaxPattern)
+    if (expanded_length(whole) > kMaxPattern)
       fail(ErrorCode::kModel, "the pattern '", pattern.substr(0, 100),
            "' is too long with its counts written out");
     const Utf8Scope characters;
@@ -194,8 +193,8 @@ struct Regex::Compiled {
 Regex::Regex(const std::string& pattern) : compiled_(std::make_shared<const Compiled>(pattern)) {}
 
 bool Regex::matches(const std::string& s) const {
-  const auto place = find(s, 0);
-  return place && place->begin == 0 && place->end == s.size();
+  const auto match = find(s, 0);
+  return match && match->begin == 0 && match->end == s.size();
 }
 
 std::optional<Regex::Match> Regex::find(const std::string& s, size_t from) const {

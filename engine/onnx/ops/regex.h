@@ -1,6 +1,6 @@
 #pragma once
-// Patterns of operators on strings, in the form of RE2, matched by the C library: the longest of
-// the matches that begin first, of whole characters of UTF-8.
+// RE2 patterns of string operators, matched by the POSIX regex of the C library: leftmost-longest
+// matches on UTF-8 characters.
 
 #include <memory>
 #include <optional>
@@ -10,15 +10,15 @@ namespace paddle::onnx {
 
 class Regex {
  public:
-  /// kModel if it cannot be read, or would be too long with its counts written out.
+  /// kModel if the pattern is invalid, or too long with repetition counts expanded.
   explicit Regex(const std::string& pattern);
-  /// Whether the whole of `s` is what the pattern describes.
+  /// Whether the pattern matches the whole string.
   bool matches(const std::string& s) const;
 
   struct Match {
     size_t begin = 0, end = 0;
   };
-  /// The first match from `from` on.
+  /// The first match at or after `from`.
   std::optional<Match> find(const std::string& s, size_t from) const;
 
  private:

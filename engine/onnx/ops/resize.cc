@@ -1,4 +1,4 @@
-// Resize and Upsample: one axis after the other, each as a few weighted neighbours per place.
+// Resize and Upsample, separably: each axis is a weighted sum of a few neighbours per output.
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 namespace paddle::onnx {
 namespace {
 
-/// A value per place of one axis, broadcast numerator the others.
-Tensor along(const std::vector<double>& values, int64_t axis, int64_t rank, DType dtype) {
+/// One value per index of an axis, broadcast over the others.
+Tensor per_index(const std::vector<double>& values, int64_t axis, int64_t rank, DType dtype) {
   Shape shape(static_cast<size_t>(rank), Dim(1));
   shape[static_cast<size_t>(axis)] = static_cast<int64_t>(values.size());
   return ops::cast(
@@ -19,13 +19,13 @@ Tensor along(const std::vector<double>& values, int64_t axis, int64_t rank, DTyp
       dtype);
 }
 
-/// x resampled along one axis.
-Tensor resized(const Tensor& x, const ResizeOptions& s, const AxisResize& a) {
-  const int64_t last = a.from - 1;
-  std::vector<double> outside(static_cast<size_t>(a.to), 0);
-  std::vector<std::vector<int64_t>> places;
+/// Resamples x along one axis.
+Tensor resize_axis(const Tensor& x, const ResizeOptions& s, const AxisResize& a) {
+  const int64_t last = a.input_size - 1;
+  std::vector<double> outside(static_cast<size_t>(a.output_size), 0);
+  std::vector<std::vector<int64_t>> indices;
   std::vector<std::vector<double>> weights;
-  for (int64_t at = 0; at < a.to; ++at) {
+  for (int64_t at = 0; at < a.output_size; ++at) {
     const double from =
         s.mode == "nearest" ? exact_source_coordinate(s, a, at) : source_coordinate(s, a, at);
     if (!(std::abs(from) < 0x1p40))
@@ -43,55 +43,55 @@ Tensor resized(const Tensor& x, const ResizeOptions& s, const AxisResize& a) {
     }
     double total = 0;
     for (size_t k = 0; k < taps.weights.size(); ++k) {
-      const int64_t place = base + taps.first + static_cast<int64_t>(k);
-      if (s.exclude_outside && s.mode != "nearest" && (place < 0 || place > last))
+      const int64_t index = base + taps.first + static_cast<int64_t>(k);
+      if (s.exclude_outside && s.mode != "nearest" && (index < 0 || index > last))
         taps.weights[k] = 0;
       total += taps.weights[k];
-      if (places.size() <= k) {
-        places.emplace_back(static_cast<size_t>(a.to));
-        weights.emplace_back(static_cast<size_t>(a.to));
+      if (indices.size() <= k) {
+        indices.emplace_back(static_cast<size_t>(a.output_size));
+        weights.emplace_back(static_cast<size_t>(a.output_size));
       }
-      places[k][static_cast<size_t>(at)] = std::clamp(place, int64_t{0}, last);
+      indices[k][static_cast<size_t>(at)] = std::clamp(index, int64_t{0}, last);
       weights[k][static_cast<size_t>(at)] = taps.weights[k];
     }
     if (s.exclude_outside && total != 0)
       for (size_t k = 0; k < taps.weights.size(); ++k) weights[k][static_cast<size_t>(at)] /= total;
   }
-  if (a.to == 0) return slice_axis(x, a.axis, 0, 0);
+  if (a.output_size == 0) return slice_axis(x, a.axis, 0, 0);
   Tensor out;
-  for (size_t k = 0; k < places.size(); ++k) {
-    Tensor taken = ops::index_select(x, int_vector(places[k]), a.axis);
-    if (s.mode != "nearest") taken = taken * along(weights[k], a.axis, x.ndim(), x.dtype());
-    out = out ? out + taken : taken;
+  for (size_t k = 0; k < indices.size(); ++k) {
+    Tensor neighbours = ops::index_select(x, int_vector(indices[k]), a.axis);
+    if (s.mode != "nearest")
+      neighbours = neighbours * per_index(weights[k], a.axis, x.ndim(), x.dtype());
+    out = out ? out + neighbours : neighbours;
   }
   if (std::find(outside.begin(), outside.end(), 1.0) == outside.end()) return out;
-  const Tensor beyond = along(outside, a.axis, x.ndim(), DType::kBool);
+  const Tensor beyond = per_index(outside, a.axis, x.ndim(), DType::kBool);
   return ops::where(beyond, scalar(s.extrapolation, x.dtype()), out);
 }
 
-/// One axis whose sizes are symbols; without `scale` it is the ratio of the sizes.
+/// An axis with symbolic sizes; without `scale` it is the ratio of the sizes.
 struct SymbolicResize {
   int64_t axis = 0;
-  Dim from, to;
+  Dim input_size, output_size;
   std::optional<double> scale = {};
 };
 
-/// size * scale, rounded down, where the scale is a fraction that a dim can say.
+/// floor(size * scale), if the scale is a fraction that dims can express.
 Dim scaled_dim(const Dim& size, double scale) {
   for (int64_t q = 1; q <= 64; ++q) {
     const double p = scale * static_cast<double>(q);
     if (p == std::floor(p) && p < 0x1p20)
       return floor_divide(size * Dim(static_cast<int64_t>(p)), q);
   }
-  throw DataDependentError(ErrorCode::kModel, str("the size ", size, " must be known"));
+  throw DataDependentError(ErrorCode::kModel, str("the size ", size, " must be constant"));
 }
 
-/// `exact_source_coordinate` computed when the model runs, in float64; undefined for other
-/// coordinates.
-Tensor symbolic_source(const ResizeOptions& s, const SymbolicResize& a) {
+/// `exact_source_coordinate` computed at run time in float64; undefined for unsupported modes.
+Tensor symbolic_source_coordinate(const ResizeOptions& s, const SymbolicResize& a) {
   const DType f = DType::kF64;
-  const Tensor x = ops::cast(iota(a.to), f), in = dim_value(a.from, f), to = dim_value(a.to, f),
-               one = scalar(1, f), two = scalar(2, f);
+  const Tensor x = ops::cast(iota(a.output_size), f), in = dim_value(a.input_size, f),
+               to = dim_value(a.output_size, f), one = scalar(1, f), two = scalar(2, f);
   const Fraction exact = a.scale ? simplest_fraction(*a.scale) : Fraction{};
   const Tensor p = a.scale ? scalar(exact.numerator, f) : to;
   const Tensor q = a.scale ? scalar(exact.denominator, f) : in;
@@ -101,49 +101,50 @@ Tensor symbolic_source(const ResizeOptions& s, const SymbolicResize& a) {
   if (s.coordinates == "pytorch_half_pixel")
     return ops::where(ops::equal(to, one), scalar(0, f), half_pixel);
   if (s.coordinates != "align_corners") return {};
-  // Of an axis that shrinks by a scale, the length is not rounded.
+  // When shrinking by a scale, the exact length is not rounded.
   const bool shrinks = a.scale && *a.scale < 1;
   const Tensor numerator = shrinks ? x * (in - one) * q : x * (in - one);
   const Tensor denominator = shrinks ? p * in - q : to - one;
   return ops::where(ops::equal(denominator, scalar(0, f)), scalar(0, f), numerator / denominator);
 }
 
-/// `resized` with places and weights computed when the model runs, in the types of there.
-Tensor resized(const Tensor& x, const ResizeOptions& s, const SymbolicResize& a) {
+/// Resamples with indices and weights computed at run time, in the dtypes of resize_coordinates.
+Tensor resize_axis(const Tensor& x, const ResizeOptions& s, const SymbolicResize& a) {
   const auto must_be_known = [&] {
-    throw DataDependentError(ErrorCode::kModel, str("the size ", a.from, " must be known"));
+    throw DataDependentError(ErrorCode::kModel,
+                             str("the size ", a.input_size, " must be constant"));
   };
   if (s.antialias || s.exclude_outside || s.mode == "cubic") must_be_known();
-  const auto taken = [&](const Tensor& place) {
-    const DType f = place.dtype();
+  const auto gather = [&](const Tensor& index) {
+    const DType f = index.dtype();
     const Tensor inside =
-        ops::minimum(ops::maximum(place, scalar(0, f)), dim_value(a.from, f) - scalar(1, f));
+        ops::minimum(ops::maximum(index, scalar(0, f)), dim_value(a.input_size, f) - scalar(1, f));
     return ops::index_select(x, ops::cast(inside, DType::kI64), a.axis);
   };
   if (s.mode == "nearest") {
-    const Tensor from = symbolic_source(s, a), half = scalar(0.5, DType::kF64);
+    const Tensor from = symbolic_source_coordinate(s, a), half = scalar(0.5, DType::kF64);
     if (!from) must_be_known();
     const bool shrinks = a.scale && *a.scale < 1;
-    if (s.nearest == "round_prefer_floor") return taken(ops::ceil(from - half));
-    if (s.nearest == "round_prefer_ceil") return taken(ops::floor(from + half));
-    if (s.nearest == "outward" && shrinks) return taken(ops::ceil(from));
-    if (s.nearest == "floor" || s.nearest == "outward") return taken(ops::floor(from));
-    if (s.nearest == "ceil") return taken(ops::ceil(from));
+    if (s.nearest == "round_prefer_floor") return gather(ops::ceil(from - half));
+    if (s.nearest == "round_prefer_ceil") return gather(ops::floor(from + half));
+    if (s.nearest == "outward" && shrinks) return gather(ops::ceil(from));
+    if (s.nearest == "floor" || s.nearest == "outward") return gather(ops::floor(from));
+    if (s.nearest == "ceil") return gather(ops::ceil(from));
     fail(ErrorCode::kModel, "unknown nearest_mode '", s.nearest, "'");
   }
   const DType f = DType::kF32;
-  const Tensor at = ops::cast(iota(a.to), f);
-  const Tensor in = dim_value(a.from, f), one = scalar(1, f), half = scalar(0.5, f);
-  const Tensor scale = a.scale ? scalar(*a.scale, f) : dim_value(a.to, f) / in;
-  const Tensor out = a.scale && *a.scale < 1 ? in * scale : dim_value(a.to, f);
+  const Tensor at = ops::cast(iota(a.output_size), f);
+  const Tensor in = dim_value(a.input_size, f), one = scalar(1, f), half = scalar(0.5, f);
+  const Tensor scale = a.scale ? scalar(*a.scale, f) : dim_value(a.output_size, f) / in;
+  const Tensor out = a.scale && *a.scale < 1 ? in * scale : dim_value(a.output_size, f);
   Tensor from;
   if (s.coordinates == "asymmetric") {
     from = at / scale;
   } else if (s.coordinates == "half_pixel") {
     from = (at + half) / scale - half;
   } else if (s.coordinates == "pytorch_half_pixel") {
-    from =
-        ops::where(ops::equal(dim_value(a.to, f), one), scalar(0, f), (at + half) / scale - half);
+    from = ops::where(ops::equal(dim_value(a.output_size, f), one), scalar(0, f),
+                      (at + half) / scale - half);
   } else if (s.coordinates == "align_corners") {
     from = ops::where(ops::equal(out, one), scalar(0, f), at * (in - one) / (out - one));
   } else {
@@ -151,19 +152,19 @@ Tensor resized(const Tensor& x, const ResizeOptions& s, const SymbolicResize& a)
   }
   const Tensor base = ops::ceil(from) - one, ratio = from - base;
   Shape shape(static_cast<size_t>(x.ndim()), Dim(1));
-  shape[static_cast<size_t>(a.axis)] = a.to;
-  const auto weighted = [&](const Tensor& place, const Tensor& weight) {
-    return taken(place) * ops::cast(ops::reshape(weight, shape), x.dtype());
+  shape[static_cast<size_t>(a.axis)] = a.output_size;
+  const auto weighted = [&](const Tensor& index, const Tensor& weight) {
+    return gather(index) * ops::cast(ops::reshape(weight, shape), x.dtype());
   };
   return weighted(base, one - ratio) + weighted(base + one, ratio);
 }
 
-/// The same for axes of which at least one has symbols for sizes.
+/// Resizes axes of which at least one has a symbolic size.
 Values resize_all(const Tensor& x, const ResizeOptions& s,
                   const std::vector<SymbolicResize>& axes) {
   const auto apply = [&](const Tensor& wide) {
     Tensor y = wide;
-    for (const SymbolicResize& a : axes) y = resized(y, s, a);
+    for (const SymbolicResize& a : axes) y = resize_axis(y, s, a);
     return y;
   };
   if (s.mode == "nearest") return {apply(x)};
@@ -171,9 +172,8 @@ Values resize_all(const Tensor& x, const ResizeOptions& s,
   return {ops::cast(compute_in_float32(wide, apply), x.dtype())};
 }
 
-/// x as whole numbers that an integer type of up to 16 bits holds: curves leave the range of what
-/// they pass through.
-Tensor rounded_into(const Tensor& x, DType to) {
+/// Rounds and clamps to an integer dtype of up to 16 bits: cubic interpolation overshoots.
+Tensor round_and_clamp(const Tensor& x, DType to) {
   const Tensor whole = ops::round(x);
   if (info(to).bits > 16) return whole;
   const auto [low, high] = integer_range(to);
@@ -187,24 +187,26 @@ Values resize_all(const Tensor& x, const ResizeOptions& s, const std::vector<Axi
   const auto apply = [&](const Tensor& wide) {
     Tensor y = wide;
     for (const AxisResize& a : axes) {
-      if (a.to < 0 || a.to > max_listed_indices())
-        fail(ErrorCode::kModel, "the size ", a.to, " is impossible");
-      if (a.from == 0) fail(ErrorCode::kModel, "an axis without elements cannot be resized");
-      if (a.from == a.to && a.scale == 1 && s.coordinates != "tf_crop_and_resize") continue;
-      y = resized(y, s, a);
+      if (a.output_size < 0 || a.output_size > max_listed_indices())
+        fail(ErrorCode::kModel, "the size ", a.output_size, " is impossible");
+      if (a.input_size == 0) fail(ErrorCode::kModel, "an axis without elements cannot be resized");
+      if (a.input_size == a.output_size && a.scale == 1 && s.coordinates != "tf_crop_and_resize")
+        continue;
+      y = resize_axis(y, s, a);
     }
     return y;
   };
   out = s.mode == "nearest" ? apply(out) : compute_in_float32(out, apply);
   if (out.dtype() != x.dtype() && (s.mode == "cubic" || s.antialias))
-    out = rounded_into(out, x.dtype());
+    out = round_and_clamp(out, x.dtype());
   return {ops::cast(out, x.dtype())};
 }
 
-/// The scales of a node of an old opset, for all axes.
-Values by_scales(const Tensor& x, const ResizeOptions& s, const std::vector<double>& scales) {
+/// Scales for all axes of an old opset.
+Values resize_by_scales(const Tensor& x, const ResizeOptions& s,
+                        const std::vector<double>& scales) {
   if (static_cast<int64_t>(scales.size()) != x.ndim())
-    fail(ErrorCode::kModel, scales.size(), " scales are given for ", x.ndim(), " axes");
+    fail(ErrorCode::kModel, scales.size(), " scales for ", x.ndim(), " axes");
   if (!is_constant(x.shape())) {
     std::vector<SymbolicResize> axes;
     for (int64_t i = 0; i < x.ndim(); ++i) {
@@ -222,14 +224,14 @@ Values by_scales(const Tensor& x, const ResizeOptions& s, const std::vector<doub
     if (a.scale == 1) continue;
     if (!(a.scale > 0)) fail(ErrorCode::kModel, "the scale ", a.scale, " is not positive");
     a.exact = simplest_fraction(a.scale);
-    a.from = constant_dim(x, i);
-    a.to = scaled_size(a.from, a.scale);
+    a.input_size = constant_dim(x, i);
+    a.output_size = scaled_size(a.input_size, a.scale);
     axes.push_back(a);
   }
   return resize_all(x, s, axes);
 }
 
-std::vector<double> known_numbers(const NodeCall& c, size_t i) {
+std::vector<double> constant_floats(const NodeCall& c, size_t i) {
   const Array a = c.constant_array(i);
   std::vector<double> out;
   for (int64_t k = 0; k < a.size(); ++k) out.push_back(a.number(k));
@@ -238,13 +240,14 @@ std::vector<double> known_numbers(const NodeCall& c, size_t i) {
 
 Values upsample(NodeCall& c) {
   const ResizeOptions s{c.string_attr("mode", "nearest"), "asymmetric", "floor"};
-  return by_scales(c.tensor(0), s, c.has_input(1) ? known_numbers(c, 1) : c.floats_attr("scales"));
+  return resize_by_scales(c.tensor(0), s,
+                          c.has_input(1) ? constant_floats(c, 1) : c.floats_attr("scales"));
 }
 
-/// Places are rounded up along axes that shrink.
+/// Indices round up along axes that shrink.
 Values resize_10(NodeCall& c) {
   const ResizeOptions s{c.string_attr("mode", "nearest"), "asymmetric", "outward"};
-  return by_scales(c.tensor(0), s, known_numbers(c, 1));
+  return resize_by_scales(c.tensor(0), s, constant_floats(c, 1));
 }
 
 Values resize(NodeCall& c) {
@@ -264,15 +267,15 @@ Values resize(NodeCall& c) {
     return c.has_input(i) &&
            !(c.value(i).shape().size() == 1 && c.value(i).shape()[0].equals(0).value_or(false));
   };
-  std::vector<double> roi = given(1) ? known_numbers(c, 1) : std::vector<double>{};
-  const std::vector<double> scales = given(2) ? known_numbers(c, 2) : std::vector<double>{};
+  std::vector<double> roi = given(1) ? constant_floats(c, 1) : std::vector<double>{};
+  const std::vector<double> scales = given(2) ? constant_floats(c, 2) : std::vector<double>{};
   const std::string policy = c.string_attr("keep_aspect_ratio_policy", "stretch");
   const Shape goals = given(3) ? c.dims_operand(3) : Shape{};
   if (!is_constant(x.shape()) || !is_constant(goals)) {
     c.check((scales.size() == n) != (goals.size() == n), "scales or sizes for ", n,
             " axes are needed");
     if (policy != "stretch" || s.coordinates == "tf_crop_and_resize")
-      throw DataDependentError(ErrorCode::kModel, "the sizes must be known");
+      throw DataDependentError(ErrorCode::kModel, "the sizes must be constant");
     std::vector<SymbolicResize> all;
     for (size_t i = 0; i < n; ++i) {
       const Dim& from = x.dim(axes[i]);
@@ -288,7 +291,7 @@ Values resize(NodeCall& c) {
   const std::vector<int64_t> sizes = concrete(goals);
   c.check((scales.size() == n) != (sizes.size() == n), "scales or sizes for ", n,
           " axes are needed");
-  double common = 0;  // one scale for all axes, where the aspect ratio is kept
+  double common = 0;  // one scale for all axes if the aspect ratio is kept
   Fraction exact_common;
   if (!sizes.empty() && policy != "stretch")
     for (size_t i = 0; i < n; ++i) {
@@ -313,23 +316,23 @@ Values resize(NodeCall& c) {
     if (!scales.empty() && scales[i] == 1 && !crop) continue;
     if (!sizes.empty() && common == 0 && x.dim(a.axis).equals(sizes[i]).value_or(false) && !crop)
       continue;
-    a.from = constant_dim(x, a.axis);
-    const auto in = static_cast<double>(a.from);
+    a.input_size = constant_dim(x, a.axis);
+    const auto in = static_cast<double>(a.input_size);
     if (!scales.empty()) {
       a.scale = scales[i];
       c.check(a.scale > 0, "the scale ", a.scale, " is not positive");
       c.check(std::abs(in * a.scale) < 0x1p40, "the scale ", a.scale, " is too large");
       a.exact = simplest_fraction(a.scale);
-      a.to = scaled_size(a.from, a.scale);
+      a.output_size = scaled_size(a.input_size, a.scale);
     } else if (common != 0) {
       a.scale = common;
       a.exact = exact_common;
       c.check(std::abs(in * common) < 0x1p40, "the scale ", common, " is too large");
-      a.to = static_cast<int64_t>(std::floor(in * common + 0.5));
+      a.output_size = static_cast<int64_t>(std::floor(in * common + 0.5));
     } else {
       a.exact = {static_cast<double>(sizes[i]), in};
       a.scale = a.exact.numerator / a.exact.denominator;
-      a.to = sizes[i];
+      a.output_size = sizes[i];
     }
     all.push_back(a);
   }
@@ -344,12 +347,12 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-/// Of com.microsoft.nchwc: whole scales, and coordinates as those of Resize.
+/// Upsample of com.microsoft.nchwc: integer scales, coordinates as in Resize.
 Values nchwc_upsample_rule(NodeCall& c) {
   const auto scales = c.ints_attr("scales");
   const ResizeOptions s{c.string_attr("mode", "nearest"),
                         c.string_attr("coordinate_transformation_mode", "asymmetric"), "floor"};
-  return by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
+  return resize_by_scales(c.tensor(0), s, {scales.begin(), scales.end()});
 }
 
 OperatorTable resize_operators() { return kOperators; }

@@ -24,22 +24,24 @@ Fraction simplest_fraction(double scale) {
 }
 
 float source_coordinate(const ResizeOptions& s, const AxisResize& a, int64_t at) {
-  const auto x = static_cast<float>(at), in = static_cast<float>(a.from),
-             to = static_cast<float>(a.to), scale = static_cast<float>(a.scale);
+  const auto x = static_cast<float>(at), in = static_cast<float>(a.input_size),
+             to = static_cast<float>(a.output_size), scale = static_cast<float>(a.scale);
   if (s.coordinates == "align_corners") {
-    // An axis that grows has a whole length, as PyTorch and ONNX Runtime have it; ONNX's own cases
-    // of one that shrinks do not round it.
-    const auto out = a.to > a.from ? to : static_cast<float>(a.scale * static_cast<double>(a.from));
+    // A growing axis has an integer length, as in PyTorch and ONNX Runtime; ONNX's own test cases
+    // do not round the length of a shrinking one.
+    const auto out = a.output_size > a.input_size
+                         ? to
+                         : static_cast<float>(a.scale * static_cast<double>(a.input_size));
     return out == 1 ? 0 : x * (in - 1) / (out - 1);
   }
   if (s.coordinates == "asymmetric") return x / scale;
   if (s.coordinates == "tf_half_pixel_for_nn") return (x + 0.5F) / scale;
   if (s.coordinates == "tf_crop_and_resize") {
     const auto start = static_cast<float>(a.start), end = static_cast<float>(a.end);
-    if (a.to == 1) return 0.5F * (start + end) * (in - 1);
+    if (a.output_size == 1) return 0.5F * (start + end) * (in - 1);
     return start * (in - 1) + x * (end - start) * (in - 1) / (to - 1);
   }
-  if (s.coordinates == "pytorch_half_pixel" && a.to == 1) return 0;
+  if (s.coordinates == "pytorch_half_pixel" && a.output_size == 1) return 0;
   if (s.coordinates == "half_pixel_symmetric")
     return in / 2 * (1 - to / (scale * in)) + (x + 0.5F) / scale - 0.5F;
   if (s.coordinates == "half_pixel" || s.coordinates == "pytorch_half_pixel")
@@ -48,20 +50,20 @@ float source_coordinate(const ResizeOptions& s, const AxisResize& a, int64_t at)
 }
 
 double exact_source_coordinate(const ResizeOptions& s, const AxisResize& a, int64_t at) {
-  const auto x = static_cast<double>(at), in = static_cast<double>(a.from),
-             to = static_cast<double>(a.to);
+  const auto x = static_cast<double>(at), in = static_cast<double>(a.input_size),
+             to = static_cast<double>(a.output_size);
   const double p = a.exact.numerator, q = a.exact.denominator;
   if (s.coordinates == "align_corners") {
-    if (a.to > a.from) return x * (in - 1) / (to - 1);
+    if (a.output_size > a.input_size) return x * (in - 1) / (to - 1);
     return p * in == q ? 0 : x * (in - 1) * q / (p * in - q);
   }
   if (s.coordinates == "asymmetric") return x * q / p;
   if (s.coordinates == "tf_half_pixel_for_nn") return (2 * x + 1) * q / (2 * p);
   if (s.coordinates == "tf_crop_and_resize") {
-    if (a.to == 1) return 0.5 * (a.start + a.end) * (in - 1);
+    if (a.output_size == 1) return 0.5 * (a.start + a.end) * (in - 1);
     return a.start * (in - 1) + x * (a.end - a.start) * (in - 1) / (to - 1);
   }
-  if (s.coordinates == "pytorch_half_pixel" && a.to == 1) return 0;
+  if (s.coordinates == "pytorch_half_pixel" && a.output_size == 1) return 0;
   if (s.coordinates == "half_pixel_symmetric")
     return (in * p - to * q + (2 * x + 1) * q - p) / (2 * p);
   if (s.coordinates == "half_pixel" || s.coordinates == "pytorch_half_pixel")

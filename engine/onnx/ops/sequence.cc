@@ -7,17 +7,17 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr size_t kMaxTraced = 1024;  // pieces of a tensor in a trace
+constexpr size_t kMaxTraced = 1024;  // elements that a traced split may have
 
-/// Sequences hold tensors and strings, no sequences: those could double without end.
+/// Elements are tensors or strings: nested sequences could grow exponentially.
 const Value& element(const NodeCall& c, size_t i) {
   const Value& v = c.value(i);
-  c.check(v.is_tensor() || v.kind() == Value::Kind::kStrings, "a sequence cannot hold ", v);
+  c.check(v.is_tensor() || v.kind() == Value::Kind::kStrings, "not allowed in a sequence: ", v);
   return v;
 }
 
-/// A sequence that fits into memory.
-Value bounded(const NodeCall& c, Value::List list) {
+/// Checks that the sequence fits into memory.
+Value checked_sequence(const NodeCall& c, Value::List list) {
   int64_t bytes = 0;
   for (const Value& v : list) bytes += memory_bytes(v);
   c.check(bytes <= limits().memory / 2, "the sequence takes more than half of the memory");
@@ -32,8 +32,8 @@ Values construct(NodeCall& c) {
 
 Values empty(NodeCall&) { return {Value::sequence({})}; }
 
-/// A place counted from 0; `end` is allowed where something is put in.
-size_t place(const NodeCall& c, size_t i, size_t count, bool end) {
+/// Normalizes a position; `end` is allowed for insertion.
+size_t position_operand(const NodeCall& c, size_t i, size_t count, bool end) {
   const auto n = static_cast<int64_t>(count);
   const int64_t at = c.constant_int(i), from = at < 0 ? at + n : at;
   c.check(from >= 0 && from < n + (end ? 1 : 0), "position ", at,
@@ -43,20 +43,21 @@ size_t place(const NodeCall& c, size_t i, size_t count, bool end) {
 
 Values at(NodeCall& c) {
   const auto& list = c.value(0).elements();
-  return {list[place(c, 1, list.size(), false)]};
+  return {list[position_operand(c, 1, list.size(), false)]};
 }
 
 Values insert(NodeCall& c) {
   Value::List list = c.value(0).elements();
-  const size_t where = c.has_input(2) ? place(c, 2, list.size(), true) : list.size();
+  const size_t where = c.has_input(2) ? position_operand(c, 2, list.size(), true) : list.size();
   list.insert(list.begin() + static_cast<int64_t>(where), element(c, 1));
-  return {bounded(c, std::move(list))};
+  return {checked_sequence(c, std::move(list))};
 }
 
 Values erase(NodeCall& c) {
   Value::List list = c.value(0).elements();
   c.check(!list.empty(), "the sequence is empty");
-  const size_t where = c.has_input(1) ? place(c, 1, list.size(), false) : list.size() - 1;
+  const size_t where =
+      c.has_input(1) ? position_operand(c, 1, list.size(), false) : list.size() - 1;
   list.erase(list.begin() + static_cast<int64_t>(where));
   return {Value::sequence(std::move(list))};
 }
@@ -74,9 +75,9 @@ Values concat(NodeCall& c) {
   return {ops::concat(parts, c.axis(axis, parts[0].ndim()))};
 }
 
-/// Pieces of the sizes given (a number: all of it, the last one smaller), or single slices, whose
-/// axis goes unless `keepdims` is set: also where 1 is the number, as exporters of `unbind` write
-/// it.
+/// Chunks of the given sizes (a scalar: equal chunks, the last one smaller), or single slices
+/// without the axis unless `keepdims`. A scalar 1 also drops the axis, as exporters of `unbind`
+/// expect.
 Values split(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const int64_t axis = c.axis(c.int_attr("axis", 0), x.ndim()), size = constant_dim(x, axis);
@@ -94,7 +95,7 @@ Values split(NodeCall& c) {
     sizes = c.constant_ints(1);
   }
   if (sizes.size() > kMaxTraced && current_interpreter().traces())
-    throw DataDependentError(ErrorCode::kModel, str("it gives ", sizes.size(), " pieces"));
+    throw DataDependentError(ErrorCode::kModel, str("it returns ", sizes.size(), " pieces"));
   Value::List list;
   int64_t from = 0;
   for (const int64_t s : sizes) {

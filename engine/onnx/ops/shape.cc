@@ -1,4 +1,4 @@
-// Shapes and the order of axes.
+// Shape manipulation and transposition.
 
 #include <algorithm>
 #include <numeric>
@@ -8,15 +8,15 @@
 namespace paddle::onnx {
 namespace {
 
-/// Dims that hold for this tensor; what is only known when it runs cannot be told while tracing.
+/// The shape of a tensor as dims; data-dependent sizes are unknown while tracing.
 Values shape_of(NodeCall& c) {
   for (const Dim& d : c.value(0).shape())
-    if (d.is_unknown()) throw DataDependentError(ErrorCode::kModel, "a size is not known");
+    if (d.is_unknown()) throw DataDependentError(ErrorCode::kModel, "a size depends on the data");
   return {ops::shape(c.tensor(0))};
 }
 Values size_of(NodeCall& c) { return {ops::numel(c.tensor(0))}; }
 
-/// 0 copies a dim unless `allowzero` is set, -1 takes what is left.
+/// 0 copies a dim unless `allowzero` is set, -1 is inferred.
 Values reshape(NodeCall& c) {
   Shape to = c.opset() < 5 ? to_shape(c.ints_attr("shape")) : c.dims_operand(1);
   const Shape from = c.value(0).shape();
@@ -42,7 +42,7 @@ Values reshape(NodeCall& c) {
         "cannot reshape ", text(from), " to ", text(to));
     to[*open] = known.is_constant() && known.value() == 0 ? Dim(0) : floor_divide(total, known);
   }
-  // Without elements, a size of 0 is one.
+  // For an empty tensor, an inferred size may be 0.
   if (total.is_constant() && total.value() == 0 && is_constant(to) && is_constant(from) &&
       c.value(0).is_tensor())
     return {ops::full(to, 0.0, c.tensor(0).dtype())};
@@ -71,7 +71,7 @@ Values squeeze(NodeCall& c) {
   } else {
     for (size_t i = 0; i < from.size(); ++i) {
       if (!from[i].is_constant())
-        throw DataDependentError(ErrorCode::kModel, "which axes are of size 1 is not known");
+        throw DataDependentError(ErrorCode::kModel, "the axes of size 1 depend on the data");
       drop[i] = from[i].value() == 1;
     }
   }
@@ -93,7 +93,7 @@ Values unsqueeze(NodeCall& c) {
   std::vector<bool> added(static_cast<size_t>(rank));
   for (const int64_t a : *axes) {
     const auto at = static_cast<size_t>(c.axis(a, rank));
-    c.check(!added[at], "axis ", a, " is given twice");
+    c.check(!added[at], "axis ", a, " is repeated");
     added[at] = true;
   }
   Shape to;
@@ -112,7 +112,7 @@ Values transpose(NodeCall& c) {
   return {ops::transpose(x, perm)};
 }
 
-/// Broadcasts both ways, so a size of 1 leaves the tensor's.
+/// Bidirectional broadcasting: a size of 1 keeps the tensor's size.
 Values expand(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   Shape to = c.dims_operand(1);
@@ -125,7 +125,7 @@ Values expand(NodeCall& c) {
 
 Values tile(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  if (c.opset() < 6) {  // a number of tiles and an axis
+  if (c.opset() < 6) {  // tile count and axis
     Shape repeats(static_cast<size_t>(x.ndim()), Dim(1));
     repeats[static_cast<size_t>(c.axis(c.constant_int(2), x.ndim()))] = c.constant_int(1);
     return {ops::tile(x, repeats)};

@@ -1,4 +1,4 @@
-// Fourier transforms and mel weights.
+// Fourier transforms and mel filter banks.
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,10 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kMaxLength = 1 << 14;  // transforms are products with a matrix
+constexpr int64_t kMaxLength = 1 << 14;  // transforms are matrix products
 
 /// cos and sin of 2 pi n k / length, [inputs, outputs].
-std::pair<Tensor, Tensor> waves(int64_t inputs, int64_t outputs, int64_t length, DType dtype) {
+std::pair<Tensor, Tensor> dft_matrix(int64_t inputs, int64_t outputs, int64_t length, DType dtype) {
   if (length > kMaxLength || inputs > kMaxLength)
     fail(ErrorCode::kModel, "transforms longer than ", kMaxLength, " are not supported");
   Array cosine = Array::empty(DType::kF64, {inputs, outputs}),
@@ -27,17 +27,17 @@ std::pair<Tensor, Tensor> waves(int64_t inputs, int64_t outputs, int64_t length,
 }
 
 struct Complex {
-  Tensor real, imaginary;  ///< imaginary may be absent
+  Tensor real, imaginary;  ///< undefined for real values
 };
 
-/// Transforms the last axis, which is cut or filled up to `length`.
-Complex transformed(Complex x, int64_t length, bool inverse, int64_t outputs) {
+/// Transforms the last axis, cropped or zero-padded to `length`.
+Complex transform(Complex x, int64_t length, bool inverse, int64_t outputs) {
   const int64_t size = constant_dim(x.real, -1), used = std::min(size, length);
   if (used < size) {
     x.real = slice_axis(x.real, -1, 0, used);
     if (x.imaginary) x.imaginary = slice_axis(x.imaginary, -1, 0, used);
   }
-  const auto [cosine, sine] = waves(used, outputs, length, x.real.dtype());
+  const auto [cosine, sine] = dft_matrix(used, outputs, length, x.real.dtype());
   const double scale = inverse ? 1 / static_cast<double>(length) : 1, sign = inverse ? 1 : -1;
   Complex out = {ops::matmul(x.real, cosine), ops::matmul(x.real, sine) * sign};
   if (x.imaginary) {
@@ -48,18 +48,18 @@ Complex transformed(Complex x, int64_t length, bool inverse, int64_t outputs) {
   return out;
 }
 
-/// [..., 1 or 2] as real and imaginary part.
+/// [..., 1 or 2] as real and imaginary parts.
 Complex split(const NodeCall& c, const Tensor& x) {
   const int64_t parts = constant_dim(x, -1);
-  c.check(parts == 1 || parts == 2, "the last axis must have 1 or 2 places, not ", parts);
+  c.check(parts == 1 || parts == 2, "the last axis must have size 1 or 2, not ", parts);
   const auto take = [&](int64_t i) {
     return ops::squeeze(slice_axis(x, -1, i, i + 1), std::vector<int64_t>{-1});
   };
   return {take(0), parts == 2 ? take(1) : Tensor()};
 }
 
-/// The whole signal from its first half: real numbers.
-Tensor from_one_side(const Complex& x, int64_t length) {
+/// The real signal from its one-sided spectrum.
+Tensor inverse_one_sided(const Complex& x, int64_t length) {
   const int64_t bins = length / 2 + 1, size = std::min(constant_dim(x.real, -1), bins);
   Array cosine = Array::empty(DType::kF64, {size, length}),
         sine = Array::empty(DType::kF64, {size, length});
@@ -95,17 +95,17 @@ Values dft(NodeCall& c) {
   c.check(length > 0, "dft_length must be positive");
   Complex s = split(c, x);
   const int64_t last = x.ndim() - 2;
-  const auto turned = [&](const Tensor& t) {
+  const auto moved = [&](const Tensor& t) {
     return t && axis != last ? ops::swapaxes(t, axis, last) : t;
   };
-  s = {turned(s.real), turned(s.imaginary)};
-  if (inverse && one_side) return {ops::unsqueeze(turned(from_one_side(s, length)), {-1})};
-  const Complex out = transformed(s, length, inverse, one_side ? length / 2 + 1 : length);
-  return {ops::stack({turned(out.real), turned(out.imaginary)}, -1)};
+  s = {moved(s.real), moved(s.imaginary)};
+  if (inverse && one_side) return {ops::unsqueeze(moved(inverse_one_sided(s, length)), {-1})};
+  const Complex out = transform(s, length, inverse, one_side ? length / 2 + 1 : length);
+  return {ops::stack({moved(out.real), moved(out.imaginary)}, -1)};
 }
 
 Values stft(NodeCall& c) {
-  // [batch, length] is a real signal, as PyTorch's exporter writes it.
+  // PyTorch's exporter writes a real signal as [batch, length].
   const Tensor x = c.tensor(0).ndim() == 2 ? ops::unsqueeze(c.tensor(0), {2}) : c.tensor(0);
   c.check(x.ndim() == 3, "the signal must be [batch, length, 1 or 2] or [batch, length], not ",
           x.type());
@@ -116,19 +116,19 @@ Values stft(NodeCall& c) {
   c.check(step > 0 && length > 0 && length <= size, "frame_step ", step, " and frame_length ",
           length, " do not fit a signal of ", size);
   const int64_t frames = 1 + (size - length) / step;
-  std::vector<int64_t> places;
+  std::vector<int64_t> indices;
   for (int64_t f = 0; f < frames; ++f)
-    for (int64_t i = 0; i < length; ++i) places.push_back(f * step + i);
+    for (int64_t i = 0; i < length; ++i) indices.push_back(f * step + i);
   const Complex s = split(c, x);
   const auto framed = [&](const Tensor& t) {
     if (!t) return t;
-    const Tensor all = ops::reshape(ops::index_select(t, int_vector(places), 1),
+    const Tensor all = ops::reshape(ops::index_select(t, int_vector(indices), 1),
                                     {t.dim(0), Dim(frames), Dim(length)});
     return c.has_input(2) ? all * c.tensor(2) : all;
   };
   const bool one_side = c.bool_attr("onesided", true);
-  const Complex out = transformed({framed(s.real), framed(s.imaginary)}, length, false,
-                                  one_side ? length / 2 + 1 : length);
+  const Complex out = transform({framed(s.real), framed(s.imaginary)}, length, false,
+                                one_side ? length / 2 + 1 : length);
   return {ops::stack({out.real, out.imaginary}, -1)};
 }
 

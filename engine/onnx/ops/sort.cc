@@ -1,4 +1,4 @@
-// Sorting and sets.
+// Sorting and unique elements.
 
 #include <numeric>
 
@@ -19,8 +19,8 @@ Values top_k(NodeCall& c) {
   return {out[0], out[1]};
 }
 
-/// Distinct elements or slices, with the first place of each, the inverse and how often each is
-/// there; in the order of their first place if `sorted` is 0.
+/// Distinct elements or slices with first index, inverse and counts; in order of occurrence if
+/// `sorted` is 0.
 Values unique(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   std::optional<int64_t> axis;

@@ -1,4 +1,4 @@
-// Images and volumes: sampling on grids, patches, deformable convolutions.
+// Spatial sampling: GridSample, AffineGrid, Col2Im and DeformConv.
 
 #include <algorithm>
 
@@ -10,12 +10,12 @@
 namespace paddle::onnx {
 namespace {
 
-/// Coordinates of the grid are from -1 to 1 and name the last axis first.
+/// Grid coordinates are in [-1, 1], last axis first.
 Values grid_sample(NodeCall& c) {
   const Tensor &x = c.tensor(0), &grid = c.tensor(1);
   const int64_t rank = x.ndim() - 2;
   c.check(rank >= 1 && grid.ndim() == rank + 2 && constant_dim(grid, -1) == rank,
-          "the grid does not fit the rank of the input");
+          "the grid does not match the rank of the input");
   InterpolationOptions options;
   options.mode = c.string_attr("mode", "linear");
   if (options.mode == "bilinear") options.mode = "linear";
@@ -37,11 +37,11 @@ Values grid_sample(NodeCall& c) {
     coordinates.push_back(options.align_corners ? (n + 1.0) * ((size - 1) / 2)
                                                 : ((n + 1.0) * size - 1.0) / 2.0);
   }
-  return {ops::reshape(sample(x, coordinates, options), shape)};
+  return {ops::reshape(interpolate_at(x, coordinates, options), shape)};
 }
 
-/// Centres of pixels (or corners) from -1 to 1.
-Tensor steps(int64_t size, bool corners, DType dtype) {
+/// Pixel centres (or corners) in [-1, 1].
+Tensor normalized_coordinates(int64_t size, bool corners, DType dtype) {
   std::vector<double> values;
   const auto n = static_cast<double>(size);
   for (int64_t i = 0; i < size; ++i) {
@@ -54,7 +54,7 @@ Tensor steps(int64_t size, bool corners, DType dtype) {
 Values affine_grid(NodeCall& c) {
   const Tensor& theta = c.tensor(0);
   const auto sizes = c.constant_ints(1);
-  c.check(sizes.size() == 4 || sizes.size() == 5, "size must have 4 or 5 numbers");
+  c.check(sizes.size() == 4 || sizes.size() == 5, "size must have 4 or 5 elements");
   const auto rank = static_cast<int64_t>(sizes.size()) - 2;
   Shape grid;
   for (size_t i = 2; i < sizes.size(); ++i) {
@@ -65,8 +65,8 @@ Values affine_grid(NodeCall& c) {
   for (int64_t i = rank - 1; i >= 0; --i) {
     Shape shape(static_cast<size_t>(rank), Dim(1));
     shape[static_cast<size_t>(i)] = grid[static_cast<size_t>(i)];
-    const Tensor line = steps(sizes[static_cast<size_t>(i) + 2],
-                              c.bool_attr("align_corners", false), theta.dtype());
+    const Tensor line = normalized_coordinates(sizes[static_cast<size_t>(i) + 2],
+                                               c.bool_attr("align_corners", false), theta.dtype());
     columns.push_back(ops::reshape(ops::expand(ops::reshape(line, shape), grid), Shape{-1}));
   }
   columns.push_back(ops::full(columns[0].shape(), 1.0, theta.dtype()));
@@ -77,12 +77,13 @@ Values affine_grid(NodeCall& c) {
   return {ops::reshape(out, shape)};
 }
 
-/// Columns of patches added up at their places.
+/// Adds patches to the image at their positions.
 Values col2im(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const auto image = c.constant_ints(1), block = c.constant_ints(2);
   const size_t rank = image.size();
-  c.check(block.size() == rank && x.ndim() == 3, "image_shape and block_shape do not fit");
+  c.check(block.size() == rank && x.ndim() == 3,
+          "image_shape and block_shape do not match the input");
   Shape shape = {x.dim(0), Dim(1)};
   for (const int64_t size : image) {
     c.check(size > 0 && size < int64_t{1} << 24, "the size ", size, " is impossible");
@@ -106,7 +107,7 @@ Values col2im(NodeCall& c) {
   }
   c.check(x.dim(1).equals(0) != true && x.dim(2).equals(positions) != false, "the blocks fit ",
           positions, " times into the image, the input is ", x.type());
-  std::vector<int64_t> places;
+  std::vector<int64_t> indices;
   for (int64_t k = 0; k < taps; ++k)
     for (int64_t p = 0; p < positions; ++p) {
       int64_t at = 0, scale = 1, kr = k, pr = p;
@@ -116,11 +117,11 @@ Values col2im(NodeCall& c) {
         pr /= counts[i];
         kr /= block[i];
       }
-      places.push_back(at);
+      indices.push_back(at);
     }
   const Dim channels = floor_divide(x.dim(1), taps), rows = x.dim(0) * channels;
   const Tensor data = ops::reshape(x, {rows, Dim(taps * positions)});
-  const Tensor index = ops::expand(ops::unsqueeze(int_vector(places), {0}), data.shape());
+  const Tensor index = ops::expand(ops::unsqueeze(int_vector(indices), {0}), data.shape());
   Tensor out =
       ops::scatter_along(ops::full({rows, Dim(padded)}, 0.0, x.dtype()), index, data, 1, "add");
   Shape whole = {x.dim(0), channels};
@@ -131,7 +132,8 @@ Values col2im(NodeCall& c) {
   return {out};
 }
 
-/// A convolution whose taps are moved by offsets, each position by its own.
+/// Deformable convolution (Dai et al., "Deformable Convolutional Networks", 2017): an offset per
+/// kernel tap and output position.
 Values deform_conv(NodeCall& c) {
   const Tensor &x = c.tensor(0), &weight = c.tensor(1), &offset = c.tensor(2);
   const Dims filter = constant_shape(weight);
@@ -142,9 +144,9 @@ Values deform_conv(NodeCall& c) {
   const int64_t rows = constant_dim(offset, 2), columns = constant_dim(offset, 3);
   c.check(groups > 0 && offset_groups > 0 && channels % offset_groups == 0 &&
               filter[0] % groups == 0 && constant_dim(offset, 1) == offset_groups * taps * 2,
-          "offsets, groups and weight do not fit");
+          "the shapes of offsets and weight or the groups do not match");
   const Dim batch = x.dim(0), points = taps * rows * columns;
-  // Where each tap of each position looks without offsets.
+  // Source coordinates of each tap without offsets.
   std::vector<double> base[2];
   for (int64_t k = 0; k < taps; ++k)
     for (int64_t p = 0; p < rows * columns; ++p) {
@@ -164,7 +166,7 @@ Values deform_conv(NodeCall& c) {
       coordinates.push_back(
           ops::reshape(slice_axis(moved, 2, i, i + 1), {batch, points}) +
           ops::cast(Tensor(Array::from(base[i], {1, taps * rows * columns})), x.dtype()));
-    Tensor taken = sample(slice_axis(x, 1, g * each, (g + 1) * each), coordinates, {});
+    Tensor taken = interpolate_at(slice_axis(x, 1, g * each, (g + 1) * each), coordinates, {});
     if (c.has_input(4))
       taken = taken * ops::reshape(slice_axis(c.tensor(4), 1, g * taps, (g + 1) * taps),
                                    {batch, Dim(1), points});

@@ -1,4 +1,4 @@
-// Strings and vectors of n-grams.
+// String operators and TfIdfVectorizer.
 
 #include <locale.h>
 #include <wctype.h>
@@ -15,7 +15,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Code points of UTF-8; bytes that are none stand for themselves.
+/// Code points of UTF-8; invalid bytes stand for themselves.
 std::vector<uint32_t> code_points(const std::string& s) {
   std::vector<uint32_t> out;
   for (size_t i = 0; i < s.size();) {
@@ -34,8 +34,8 @@ std::vector<uint32_t> code_points(const std::string& s) {
   return out;
 }
 
-/// In the case that `action` names (LOWER, UPPER, NONE).
-std::string in_case(const std::string& s, const std::string& action) {
+/// Changes the case as `action` says (LOWER, UPPER, NONE).
+std::string change_case(const std::string& s, const std::string& action) {
   if (action == "NONE") return s;
   static const locale_t kUnicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
   std::string out;
@@ -55,19 +55,19 @@ Values normalize(NodeCall& c) {
           "unknown case_change_action '", action, "'");
   c.check(x.shape.size() == 1 || (x.shape.size() == 2 && x.shape[0] == 1),
           "the input must be a vector or one row");
-  const auto key = [&](const std::string& s) { return exact ? s : in_case(s, "LOWER"); };
+  const auto key = [&](const std::string& s) { return exact ? s : change_case(s, "LOWER"); };
   std::vector<std::string> stop;
   for (const std::string& s : c.strings_attr("stopwords")) stop.push_back(key(s));
   std::vector<std::string> out;
   for (const std::string& s : x.items)
     if (std::find(stop.begin(), stop.end(), key(s)) == stop.end())
-      out.push_back(in_case(s, action));
+      out.push_back(change_case(s, action));
   if (out.empty()) out.emplace_back();
   const auto n = static_cast<int64_t>(out.size());
   return {Value::of_strings(x.shape.size() == 1 ? Dims{n} : Dims{1, n}, std::move(out))};
 }
 
-/// Shapes broadcast as those of numbers do.
+/// Shapes broadcast as in arithmetic.
 Values concat(NodeCall& c) {
   const StringArray &x = c.value(0).strings(), &y = c.value(1).strings();
   const size_t rank = std::max(x.shape.size(), y.shape.size());
@@ -98,8 +98,9 @@ Values concat(NodeCall& c) {
   return {Value::of_strings(shape, std::move(out))};
 }
 
-/// Without a delimiter, runs of white space divide; at most `most` cuts.
-std::vector<std::string> pieces(const std::string& s, const std::string& delimiter, int64_t most) {
+/// Splits at a delimiter, or at runs of white space; at most `most` times.
+std::vector<std::string> split_string(const std::string& s, const std::string& delimiter,
+                                      int64_t most) {
   std::vector<std::string> out;
   size_t at = 0;
   const char* const kSpace = " \t\n\r\f\v";
@@ -131,7 +132,7 @@ Values split(NodeCall& c) {
   size_t longest = 0;
   Array counts = Array::empty(DType::kI64, x.shape);
   for (size_t i = 0; i < x.items.size(); ++i) {
-    all.push_back(pieces(x.items[i], delimiter, most));
+    all.push_back(split_string(x.items[i], delimiter, most));
     longest = std::max(longest, all.back().size());
     counts.data<int64_t>()[i] = static_cast<int64_t>(all.back().size());
   }
@@ -154,10 +155,9 @@ Values full_match(NodeCall& c) {
   return {Tensor(out)};
 }
 
-// ---- n-grams
-// ---------------------------------------------------------------------------------
+// --- n-grams ---
 
-/// Text of an element, so that integers and strings are one.
+/// Elements as text, so that integers and strings are handled alike.
 std::vector<std::string> elements_of(const NodeCall& c) {
   if (c.value(0).kind() == Value::Kind::kStrings) return c.value(0).strings().items;
   std::vector<std::string> out;
@@ -165,7 +165,7 @@ std::vector<std::string> elements_of(const NodeCall& c) {
   return out;
 }
 
-/// How often each n-gram of the pool is in a row, elements up to max_skip_count apart.
+/// Counts of the pool's n-grams in a row, with elements up to max_skip_count apart.
 class NGrams {
  public:
   explicit NGrams(const NodeCall& c)
@@ -174,7 +174,7 @@ class NGrams {
         skips_(c.int_attr("max_skip_count", 0)) {
     std::vector<std::string> pool = c.strings_attr("pool_strings");
     for (const int64_t v : c.ints_attr("pool_int64s")) pool.push_back(std::to_string(v));
-    const auto starts = c.ints_attr("ngram_counts"), places = c.ints_attr("ngram_indexes");
+    const auto starts = c.ints_attr("ngram_counts"), indices = c.ints_attr("ngram_indexes");
     c.check(least_ >= 1 && most_ >= least_ && most_ <= 64 && skips_ >= 0 && skips_ <= 1024,
             "the lengths of n-grams are out of range");
     size_t id = 0;
@@ -183,20 +183,20 @@ class NGrams {
       const int64_t end = n < starts.size() ? starts[n] : size;
       c.check(starts[n - 1] >= 0 && starts[n - 1] <= end && end <= size &&
                   (end - starts[n - 1]) % static_cast<int64_t>(n) == 0,
-              "ngram_counts do not fit the pool");
+              "ngram_counts do not match the pool");
       for (int64_t at = starts[n - 1]; at < end; at += static_cast<int64_t>(n), ++id) {
-        c.check(id < places.size() && places[id] >= 0 && places[id] < 1 << 26,
-                "ngram_indexes do not fit the pool");
+        c.check(id < indices.size() && indices[id] >= 0 && indices[id] < 1 << 26,
+                "ngram_indexes do not match the pool");
         const std::vector<std::string> gram(pool.begin() + at,
                                             pool.begin() + at + static_cast<int64_t>(n));
-        grams_[gram] = {places[id], id};
-        width_ = std::max(width_, places[id] + 1);
+        grams_[gram] = {indices[id], id};
+        width_ = std::max(width_, indices[id] + 1);
       }
     }
   }
   int64_t width() const { return width_; }
 
-  /// Calls `found(place, number)` for each n-gram of the row.
+  /// Calls `found(index, ngram)` for each n-gram of the row.
   template <class Found>
   void search(std::span<const std::string> row, Found&& found) const {
     const auto size = static_cast<int64_t>(row.size());
@@ -235,12 +235,12 @@ Values tf_idf(NodeCall& c) {
     float* const row = out.data<float>() + r * grams.width();
     const auto part =
         std::span(items).subspan(static_cast<size_t>(r * columns), static_cast<size_t>(columns));
-    grams.search(part, [&](int64_t place, size_t id) {
+    grams.search(part, [&](int64_t index, size_t id) {
       const float weight = id < weights.size() ? static_cast<float>(weights[id]) : 1.0f;
       if (mode == "IDF")
-        row[place] = weight;
+        row[index] = weight;
       else
-        row[place] += mode == "TF" ? 1.0f : weight;
+        row[index] += mode == "TF" ? 1.0f : weight;
     });
   }
   return {Tensor(out)};

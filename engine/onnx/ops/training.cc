@@ -1,5 +1,4 @@
-// Operators of ai.onnx.preview.training: optimizers, and the gradient of what nodes before
-// computed.
+// Operators of ai.onnx.preview.training: optimizers, and gradients of earlier nodes.
 
 #include "autograd/autograd.h"
 #include "onnx/graph/evaluator.h"
@@ -8,10 +7,10 @@
 namespace paddle::onnx {
 namespace {
 
-/// Number of tensors that a node updates; each has `parts` inputs behind rate and step.
+/// Number of tensors that a node updates; each has `parts` inputs after rate and step.
 size_t updated(const NodeCall& c, size_t parts) {
   c.check(c.input_count() > 2 && (c.input_count() - 2) % parts == 0,
-          "the number of inputs does not fit");
+          "the number of inputs is wrong");
   return (c.input_count() - 2) / parts;
 }
 
@@ -82,12 +81,12 @@ Values momentum(NodeCall& c) {
   return xs;
 }
 
-/// Gradients of the value that `y` names for the values that `xs` name.
+/// Gradients of value `y` with respect to the values `xs`.
 Values gradient(NodeCall& c) {
-  c.check(current_interpreter().traces(), "gradients need a model that can be planned");
+  c.check(current_interpreter().traces(), "gradients need a model that can be traced as a whole");
   const auto named = [&](const std::string& name) {
     const Value* v = c.scope().find(name);
-    c.check(v != nullptr, "nothing before gives '", name, "'");
+    c.check(v != nullptr, "no earlier node produces '", name, "'");
     return v->tensor();
   };
   Tensors inputs;

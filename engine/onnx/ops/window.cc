@@ -12,12 +12,11 @@ constexpr int64_t kMaxExtent = 1 << 24;
 Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kernel_shape)
     : kernel(std::move(kernel_shape)) {
   const size_t n = kernel.size();
-  c.check(shape.size() == n + 2, "a window of ", n, " axes is given for a tensor of rank ",
-          shape.size());
-  const auto numbers = [&](const char* name, int64_t otherwise) {
+  c.check(shape.size() == n + 2, "a window over ", n, " axes for a tensor of rank ", shape.size());
+  const auto numbers = [&](const char* name, int64_t default_value) {
     auto all = c.ints_attr(name);
-    if (all.empty()) all.assign(n, otherwise);
-    c.check(all.size() == n, name, " must have ", n, " numbers, not ", all.size());
+    if (all.empty()) all.assign(n, default_value);
+    c.check(all.size() == n, name, " must have ", n, " elements, not ", all.size());
     return all;
   };
   stride = numbers("strides", 1);
@@ -32,7 +31,7 @@ Window::Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kerne
   if (word == "NOTSET" || word.empty()) {
     const auto pads = c.ints_attr("pads");
     if (pads.empty()) return;
-    c.check(pads.size() == 2 * n, "pads must have ", 2 * n, " numbers, not ", pads.size());
+    c.check(pads.size() == 2 * n, "pads must have ", 2 * n, " elements, not ", pads.size());
     for (size_t i = 0; i < n; ++i) {
       before[i] = pads[i];
       after[i] = pads[i + n];

@@ -1,5 +1,5 @@
 #pragma once
-// The window attributes that convolutions and pools share: kernel, strides, dilations, borders.
+// Window attributes shared by convolution and pooling: kernel, strides, dilations, pads.
 
 #include "onnx/graph/node_call.h"
 
@@ -7,15 +7,15 @@ namespace paddle::onnx {
 
 struct Window {
   std::vector<int64_t> kernel, stride, dilation;
-  std::vector<int64_t> before, after;  ///< borders
+  std::vector<int64_t> before, after;  ///< padding
 
   /// For the spatial axes of `shape` ([batch, channels, ...]). SAME_UPPER and SAME_LOWER need
-  /// known sizes.
+  /// constant sizes.
   Window(const NodeCall& c, const Shape& shape, std::vector<int64_t> kernel_shape);
   size_t rank() const { return kernel.size(); }
-  /// The window along these of its axes; one that it does not have is a single place.
+  /// The window restricted to these axes; axes it does not have get a kernel of 1.
   Window along(const std::vector<size_t>& axes) const;
-  /// [before, after] for each axis in turn, as the functions of ops/ take them.
+  /// [before, after] per axis, as the functions of ops/ take padding.
   AttrValue borders() const;
 };
 
