@@ -13,7 +13,7 @@ void check_paths(const model::Node* part) {
   const auto check = [](const model::Node& node) {
     if (node.is_scalar() && !node.text.empty() && !file_exists(node.text) &&
         !is_directory(node.text))
-      throw Error(ErrorCode::kData, "there is no file or folder " + node.text, node.place());
+      throw Error(ErrorCode::kData, "No such file or folder: " + node.text, node.place());
   };
   for (const char* key : {"path", "images", "labels", "vocabulary_file", "files"})
     if (const model::Node* node = part->find(key)) {

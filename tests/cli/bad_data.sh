@@ -88,7 +88,7 @@ images "damaged JPEG" cut_jpeg
 images "pixels" huge_png
 images "neither JPEG nor PNG" text_png
 images "no .jpg" empty_folder
-images "cannot list" no_folder
+images "No such file or folder" no_folder
 
 # Indices that only the kernel sees: the same in both modes, and in inference.
 printf 'a,at\n0.5,0\n0.25,99\n' > "$folder/far.csv"
@@ -110,7 +110,7 @@ expect 4 "index_select: index 99 is out of range for 3 elements" "$infer" "$fold
 # Weights.
 weights() { expect 5 "$1" "$infer" models/lenet.yaml --weights "$folder/$2" --benchmark 1 --batch 1; }
 weights "cut short" cut.safetensors
-weights "cut short" huge_header.safetensors
+weights "not a safetensors file" huge_header.safetensors
 weights "not a valid JSON" text.safetensors
 weights "impossible shape" huge_shape.safetensors
 weights "do not fit" other.safetensors

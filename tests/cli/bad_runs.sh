@@ -55,7 +55,7 @@ config 3 "c.yaml:2:3: 'optimizer.lr': the value is empty" 'optimizer:\n  lr:\n  
 with 3 "did you mean 'adamw'" optimizer.name=adamW
 with 3 "unknown key 'parallel'" 'parallel={data: 2}'
 with 3 "'name': expected the name of a folder" name=a/b
-with 4 "there is no file or folder" 'data.train={kind: images, path: nowhere}'
+with 4 "No such file or folder" 'data.train={kind: images, path: nowhere}'
 sed "s|\.\./\.\./models|$PWD/models|; 1a params: {clases: 3}" "$good" > "$folder/params.yaml"
 expect 3 "params.yaml:2:18: 'params.clases': unknown param" "$train" "$folder/params.yaml" --dry-run
 # An old name on the command line replaces the new one of the file.

@@ -130,8 +130,8 @@ mean = sum(c) / len(c)
 print(sum(abs(v - mean) for v in c) / len(c))
 P
 )"
-scaled='{kind: csv, path: rows.csv, fields: [{name: x, columns: [a]}, {name: c, columns: [c], scaling: standard}]}'
-gives "$expected" 'mae(guess, c)' 'model={inputs: {x: "float32[batch, 1]"}, model: "x * param(\"w\", [1], init=0.0)", outputs: [guess]}' \
+scaled="{kind: csv, path: $folder/rows.csv, fields: [{name: x, columns: [a]}, {name: c, columns: [c], scaling: standard}]}"
+gives "$expected" 'mae(guess, c)' 'model={inputs: {x: "float32[batch, 1]"}, model: "return x * param(\"w\", [1], init=0.0)", outputs: [guess]}' \
   'loss=mse_loss(guess, c)' "data.train=$scaled" "data.valid=$scaled"
 
 bad() { expect 3 "$1" "$train" "$folder/run.yaml" "$2" --dry-run "${@:3}"; }
@@ -140,7 +140,8 @@ bad "is a key of metrics.jsonl" 'metrics={kind: "accuracy(logits, label)"}'
 bad "given twice" 'metrics=["accuracy(logits, label)", "accuracy(logits, label, k=2)"]'
 bad "give train.best_mode" 'metrics={m: "average(score)"}' train.best=m
 bad "is better when higher" 'metrics={m: "accuracy(logits, label)"}' train.best=m train.best_mode=min
-quiet 0 "$train" "$folder/run.yaml" 'metrics={m: "average(score)"}' train.best=m train.best_mode=min --dry-run
+status="$(run_bounded "$train" "$folder/run.yaml" 'metrics={m: "average(score)"}' train.best=m train.best_mode=min --dry-run)"
+[[ "$status" == 0 ]] || fail "train.best_mode"
 
 # A metric that is not a number is never the best, and the run can be resumed.
 "$train" "$folder/run.yaml" 'metrics={m: "auc(score, binary * 0)"}' train.best=m --output "$folder/nan" > "$folder/out" 2> "$folder/error" || fail "a run whose metric is NaN"
