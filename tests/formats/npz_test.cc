@@ -223,9 +223,10 @@ TEST(Npz, StringsOfEveryForm) {
   // Fortran order: the first axis runs fastest.
   EXPECT_EQ(strings_of(npy_bytes("|S1", "(2, 3)", "adbecf", true)).items,
             (std::vector<std::string>{"a", "b", "c", "d", "e", "f"}));
-  EXPECT_NE(
-      error_of([&] { strings_of(npy_bytes("<U1", "(1,)", "\0\xd8\0\0"s)); }).find("not a character"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              strings_of(npy_bytes("<U1", "(1,)", "\0\xd8\0\0"s));
+            }).find("not a character"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { strings_of(npy_bytes("<U2", "(9,)", "abcd")); }).find("cut short"),
             std::string::npos);
   EXPECT_NE(error_of([&] {

@@ -23,7 +23,8 @@ std::unique_ptr<Session> session_of(const std::string& graph, Mode mode = Mode::
   const std::string path =
       testing::TempDir() + "/paddle_session_" + std::to_string(::getpid()) + ".onnx";
   write_file_atomically(path, onnx_model(graph, opset));
-  auto out = std::make_unique<Session>(path, SessionOptions{.mode = mode, .provided_inputs = given});
+  auto out =
+      std::make_unique<Session>(path, SessionOptions{.mode = mode, .provided_inputs = given});
   std::filesystem::remove(path);
   return out;
 }
