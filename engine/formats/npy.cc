@@ -293,7 +293,7 @@ NpyStrings npy_strings(const NpyHeader& header, std::span<const std::byte> eleme
   const int64_t most = header.string_width == 0
                            ? int64_t{1} << 20
                            : limits().memory / static_cast<int64_t>(sizeof(std::string));
-  if (count > most) fail(code, name, ": ", count, " strings are more than the memory holds");
+  if (count > most) fail(code, name, ": ", count, " strings are too many for the memory");
   NpyStrings out{header.shape, std::vector<std::string>(static_cast<size_t>(count))};
   const std::byte* at = elements.data();
   const size_t width = header.string_width, step = header.string_bytes ? 1 : 4;
@@ -344,7 +344,7 @@ std::string npy_file(const NpyStrings& strings, const std::string& name) {
   }
   if (all.size() * width > static_cast<size_t>(limits().memory) / 4)
     fail(ErrorCode::kDevice, "'", name, "': ", all.size(), " strings of up to ", width,
-         " characters are more than the memory holds");
+         " characters are too many for the memory");
   std::string out = header_text(str("<U", width), strings.shape);
   const size_t start = out.size();
   out.resize(start + all.size() * width * 4, '\0');

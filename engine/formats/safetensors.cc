@@ -156,7 +156,7 @@ void SafetensorsReader::parse_header(std::string_view text) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].begin != covered)
       bad("tensor '", entries_[i].name, "' starts at byte ", entries_[i].begin,
-          covered > entries_[i].begin ? ", inside another tensor" : ", after a hole");
+          covered > entries_[i].begin ? ", overlapping another tensor" : ", after a gap");
     covered = entries_[i].end;
     index_[entries_[i].name] = i;
   }

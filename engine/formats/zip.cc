@@ -230,7 +230,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
                     bool deflate) {
   if (name.size() > 0xffff)
     fail(ErrorCode::kUsage, path_, ": a name of ", name.size(),
-         " bytes does not fit a zip archive");
+         " bytes is too long for a zip archive");
   Written written{{.name = name, .deflated = deflate}, file_.written()};
   ZipEntry& entry = written.entry;
   for (const auto& part : parts) {

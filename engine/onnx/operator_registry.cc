@@ -54,8 +54,9 @@ const std::map<std::string, Table>& tables() {
          {contrib_attention_operators, contrib_causal_conv_operators, contrib_fused_operators,
           contrib_gated_operators, contrib_gated_delta_net_operators,
           contrib_gather_packed_operators, contrib_generation_operators,
-          contrib_mixture_of_experts_operators, contrib_ngram_hash_operators,
-          contrib_quantized_operators, contrib_spatial_operators, contrib_text_operators})
+          contrib_grouped_query_attention_operators, contrib_mixture_of_experts_operators,
+          contrib_ngram_hash_operators, contrib_quantized_operators,
+          contrib_rotary_embedding_operators, contrib_spatial_operators, contrib_text_operators})
       add((*all)["com.microsoft"], operators());
     add((*all)["com.microsoft.nchwc"], contrib_nchwc_operators());
     for (const auto operators : {ml_features_operators, ml_labels_operators, ml_linear_operators,

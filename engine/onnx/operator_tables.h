@@ -52,10 +52,12 @@ OperatorTable contrib_gated_operators();
 OperatorTable contrib_gated_delta_net_operators();
 OperatorTable contrib_gather_packed_operators();
 OperatorTable contrib_generation_operators();
+OperatorTable contrib_grouped_query_attention_operators();
 OperatorTable contrib_mixture_of_experts_operators();
 OperatorTable contrib_nchwc_operators();
 OperatorTable contrib_ngram_hash_operators();
 OperatorTable contrib_quantized_operators();
+OperatorTable contrib_rotary_embedding_operators();
 OperatorTable contrib_spatial_operators();
 OperatorTable contrib_text_operators();
 

@@ -115,18 +115,18 @@ TEST_F(OnnxFile, ExternalDataStaysInTheFolder) {
   fs::create_symlink("w.bin", folder_ + "/link.bin");
   fs::create_directories(folder_ + "/inner");
   const std::pair<const char*, const char*> kRefused[] = {
-      {"../w.bin", "below the model's folder"},
-      {"/etc/passwd", "below the model's folder"},
-      {"inner/../w.bin", "below the model's folder"},
+      {"../w.bin", "inside the model's folder"},
+      {"/etc/passwd", "inside the model's folder"},
+      {"inner/../w.bin", "inside the model's folder"},
       {"link.bin", "symbolic link"},
-      {"nothing.bin", "is not there"},
+      {"nothing.bin", "does not exist"},
       {"inner", "not a regular file"},
-      {"", "names no file"}};
+      {"", "has no location"}};
   for (const auto& [location, reason] : kRefused)
     EXPECT_NE(refusal(with_tensor(external_tensor("w", {100, 3}, location))).find(reason),
               std::string::npos)
         << location;
-  EXPECT_NE(refusal(with_tensor(external_tensor("w", {100, 4}, "w.bin"))).find("do not lie in"),
+  EXPECT_NE(refusal(with_tensor(external_tensor("w", {100, 4}, "w.bin"))).find("exceed that file"),
             std::string::npos);
 }
 

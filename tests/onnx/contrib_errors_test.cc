@@ -65,9 +65,9 @@ TEST(ContribErrors, GatedDeltaNet) {
   };
   expect(net({q, k, v, none, none, beta, state}), "needs decay");
   expect(net({q, k, v, none, decay, beta}), "must tell the batch");
-  expect(net({q, k, v, {"i", {3}}, decay, beta}), "does not lead from 0 to 6");
+  expect(net({q, k, v, {"i", {3}}, decay, beta}), "does not increase from 0 to 6");
   expect(net({q, k, v, none, decay, beta, {"s", {2, 4, 4, 3}}}), "initial_state is");
-  expect(net({q, k, {"v", {6, 3, 3}}, none, decay, beta, state}), "no multiple of 2 heads");
+  expect(net({q, k, {"v", {6, 3, 3}}, none, decay, beta, state}), "not a multiple of 2 key heads");
   expect(net({{"q", {6, 27}}, none, none, none, decay, beta, state}), "rows of 27");
   expect(net({{"q", {6, 28}}, none, none, none, decay, beta, {"s", {0, 1 << 30, 1 << 30, 4}}}),
          "rows of 28");
@@ -84,7 +84,7 @@ TEST(ContribErrors, CausalConvolutions) {
                         const std::vector<std::string>& attributes = {}) {
     return refusal("VarlenCausalConvWithState", inputs, attributes, {"y", "next"});
   };
-  expect(conv({x, w, ends, none, state}), "does not lead from 0 to 6");
+  expect(conv({x, w, ends, none, state}), "does not increase from 0 to 6");
   expect(conv({x, {"w", {3, 1, 0}}, ends, none, state}), "the weight is");
   expect(conv({{"x", {6, 0}}, {"w", {0, 1, kHuge}}, ends, none, {"s", {1, 0, 2}}}), "no channels");
   expect(conv({x, w, ends, none, state}, {int_attribute("dilation", kHuge)}), "dilation is");

@@ -212,7 +212,7 @@ TensorReader::External TensorReader::find_external(const onnx_wire::Tensor& m,
   out.file = open_external(location, what);
   if (out.offset > out.file->size() || length.value_or(needed) > out.file->size() - out.offset)
     bad(what, ": its ", length.value_or(needed), " bytes at ", out.offset, " of '", location,
-        "' do not lie in that file, which has ", out.file->size());
+        "' exceed that file, which has ", out.file->size());
   out.size = length.value_or(needed);
   return out;
 }
@@ -220,15 +220,15 @@ TensorReader::External TensorReader::find_external(const onnx_wire::Tensor& m,
 std::shared_ptr<MappedFile> TensorReader::open_external(const std::string& location,
                                                         const std::string& what) {
   if (const auto it = external_.find(location); it != external_.end()) return it->second;
-  if (location.empty()) bad(what, ": its external data names no file");
+  if (location.empty()) bad(what, ": its external data has no location");
   std::string path = folder_;
   for (const std::string& part : split(location, '/')) {
     if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
-      bad(what, ": the external data '", location, "' must be a file below the model's folder");
+      bad(what, ": the external data '", location, "' must be a file inside the model's folder");
     path += "/" + part;
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0)
-      bad(what, ": its external data '", location, "' is not there");
+      bad(what, ": its external data '", location, "' does not exist");
     if (S_ISLNK(status.st_mode))
       bad(what, ": the external data '", location, "' goes through a symbolic link");
   }

@@ -17,7 +17,7 @@ class Rows {
       : ends_(c.constant_ints(2)), tokens_(tokens), before_(before) {
     c.check(c.tensor(2).ndim() == 1 && ends_.size() >= 2 && ends_.front() == 0 &&
                 ends_.back() == tokens && std::is_sorted(ends_.begin(), ends_.end()),
-            "cumulative_sequence_length does not lead from 0 to ", tokens);
+            "cumulative_sequence_length does not increase from 0 to ", tokens);
     c.check(before <= max_listed_indices() / batch(), "the states hold ", before, " rows of ",
             batch(), " sequences, too many");
   }

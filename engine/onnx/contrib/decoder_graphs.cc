@@ -57,7 +57,7 @@ class DecoderGraph : public Decoder {
   }
   void refuse_cache_indirection(const Graph& graph) const {
     c_.check(!takes(graph, "beam_width") && !takes(graph, "cache_indirection"), "the graph '",
-             graph.name, "' keeps its past in the form for GPUs (cache_indirection)");
+             graph.name, "' uses the cache layout of GPUs (cache_indirection)");
   }
 
   const NodeCall& c_;

@@ -71,7 +71,7 @@ class GatedDeltaNet {
     c.check(c.has_input(9) == (capacity_ > 0), "capture_count must be present exactly if ",
             "state_update_capacity is positive");
     c.check(c.has_input(1) == c.has_input(2),
-            "key and value must both be there or both be joined to query");
+            "key and value must both be present or both be packed with query");
     init_heads();
     init_sequences();
     init_gates();
@@ -122,7 +122,7 @@ class GatedDeltaNet {
     const bool joined = !c_.has_input(1);
     const int64_t rank = query.ndim() + (joined ? 1 : 0);
     c_.check(rank == 3 || rank == 4, "the query is ", query.type(),
-             ", not [tokens, heads, size] or [batch, steps, heads, size], or joined with key and ",
+             ", not [tokens, heads, size] or [batch, steps, heads, size], or packed with key and ",
              "value [tokens, sizes] or [batch, steps, sizes]");
     leading_ = static_cast<size_t>(rank - 2);
     sequences_.tokens = constant_dim(query, 0);
@@ -169,7 +169,7 @@ class GatedDeltaNet {
       size_v_ = constant_dim(value, -1);
       check_heads();
       c_.check(constant_shape(key) == constant_shape(query), "the key ", key.type(),
-               " has not the shape of the query ", query.type());
+               " does not have the shape of the query ", query.type());
       q_ = token_input(0, {Dim(key_heads_), Dim(size_)}, 2);
       k_ = token_input(1, {Dim(key_heads_), Dim(size_)}, 2);
       v_ = token_input(2, {Dim(value_heads_), Dim(size_v_)}, 2);
@@ -187,7 +187,7 @@ class GatedDeltaNet {
       c_.check(size <= kMaxFeatures, "heads or sizes of ", size, " are not supported");
     c_.check(key_heads_ > 0 && size_ > 0 && value_heads_ > 0 && size_v_ > 0 &&
                  value_heads_ % key_heads_ == 0,
-             value_heads_, " heads of values are no multiple of ", key_heads_, " heads of keys");
+             value_heads_, " value heads are not a multiple of ", key_heads_, " key heads");
   }
 
   /// L2 normalization. Kimi Delta Attention uses a larger epsilon.
@@ -228,7 +228,7 @@ class GatedDeltaNet {
       c_.check(c_.tensor(3).ndim() == 1 && offsets.size() >= 2 && offsets.front() == 0 &&
                    offsets.back() == sequences_.tokens &&
                    std::is_sorted(offsets.begin(), offsets.end()),
-               "cu_seqlens does not lead from 0 to ", sequences_.tokens);
+               "cu_seqlens does not increase from 0 to ", sequences_.tokens);
       sequences_.count = static_cast<int64_t>(offsets.size()) - 1;
       for (int64_t s = 0; s < sequences_.count; ++s)
         sequences_.max_length = std::max(sequences_.max_length, sequences_.length(s));

@@ -16,7 +16,7 @@ Array dequantize_rows(const NodeCall& c, const Array& table,
   const int64_t rows = table.shape[0], bytes = table.shape[1];
   const auto count = static_cast<int64_t>(ids.size());
   c.check(count <= limits().memory / 2 / static_cast<int64_t>(sizeof(float)) / columns, count,
-          " rows of ", columns, " do not fit half of the memory");
+          " rows of ", columns, " take more than half of the memory");
   c.check(rows > 0 || count == 0, "the table has no rows");
   Array out = Array::empty(DType::kF32, {count, columns});
   for (int64_t i = 0; i < count; ++i) {

@@ -170,7 +170,7 @@ Tokens prompt_tokens(const NodeCall& c, size_t input, const SearchOptions& o) {
   const Tensor& ids = c.tensor(input);
   c.check(ids.ndim() == 2, "the tokens must be a matrix");
   const int64_t width = constant_dim(ids, 1);
-  c.check(width > 0, "there are no tokens to go on from");
+  c.check(width > 0, "there are no prompt tokens");
   c.check(o.max_length > width, "max_length is ", o.max_length, ", but there are ", width,
           " tokens already");
   return tokens_input(c, input, {o.batch, width});

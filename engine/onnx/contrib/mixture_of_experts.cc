@@ -133,7 +133,7 @@ Values mixture(NodeCall& c, size_t first, size_t second, bool normalize, Weight&
 }
 
 Values mixture_of_experts(NodeCall& c) {
-  c.check(!c.has_input(6), "a third product is not supported");
+  c.check(!c.has_input(6), "a third matmul is not supported");
   const bool normalize = c.bool_attr("normalize_routing_weights", false);
   return mixture(c, 2, 4, normalize, [&](size_t i, int64_t expert) {
     const Tensor w = slice_axis(c.tensor(i), 0, expert, expert + 1);
@@ -159,7 +159,7 @@ Array unpack_3bit(const Array& packed) {
 Values quantized_mixture(NodeCall& c) {
   const std::string kind = c.string_attr("quant_type", "int");
   c.check(kind == "int", "weights of the type '", kind, "' are not supported");
-  c.check(!c.has_input(8), "a third product is not supported");
+  c.check(!c.has_input(8), "a third matmul is not supported");
   c.check(c.int_attr("weights_prepacked", -1) != 1,
           "weights in the layout of GPUs are not supported");
   const int64_t bits = c.int_attr("expert_weight_bits", 4);

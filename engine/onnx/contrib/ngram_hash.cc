@@ -122,7 +122,7 @@ class PackedSequences {
   PackedSequences(const NodeCall& c, int64_t before) : ends_(c.constant_ints(3)), before_(before) {
     const int64_t total = constant_dim(c.tensor(0), 0);
     c.check(ends_.size() >= 2 && ends_.front() == 0 && ends_.back() == total,
-            "cumulative_sequence_length does not lead from 0 to ", total);
+            "cumulative_sequence_length does not increase from 0 to ", total);
     for (size_t s = 0; s + 1 < ends_.size(); ++s) {
       c.check(ends_[s + 1] > ends_[s], "the sequence ", s, " has no tokens");
       for (int64_t t = ends_[s]; t < ends_[s + 1]; ++t) positions_.push_back(t + shift(s));

@@ -80,7 +80,7 @@ Values tokenizer(NodeCall& c) {
   c.check(x.shape.size() == 1 || x.shape.size() == 2, "the input must be a vector or a matrix");
   const auto separators = c.strings_attr("separators");
   const std::string expression = c.string_attr("tokenexp", "");
-  c.check(separators.empty() != expression.empty(), "one of separators and tokenexp is needed");
+  c.check(separators.empty() != expression.empty(), "expected one of separators and tokenexp");
   const int64_t min_characters = c.int_attr("mincharnum", 1);
   const bool marks = c.bool_attr("mark", false);
   const bool single = expression == "." || (separators.size() == 1 && separators[0].empty());

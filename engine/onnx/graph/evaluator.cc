@@ -260,7 +260,7 @@ Values Evaluator::run_node(const Node& node, const Scope& scope) {
   } catch (const std::out_of_range&) {  // rules index lists whose lengths the file decides
     fail(ErrorCode::kModel, "an attribute or input has too few elements");
   } catch (const std::length_error&) {
-    fail(ErrorCode::kModel, "an attribute or input asks for a result of impossible size");
+    fail(ErrorCode::kModel, "an attribute or input implies a result of impossible size");
   }
   if (observer_) observer_(node, inputs, outputs);
   return outputs;

@@ -50,10 +50,10 @@ Values normalizer(NodeCall& c) {
 /// The replacement of missing values in column i.
 template <class T>
 Values impute(NodeCall& c, const Array& x, T missing, const std::vector<T>& values) {
-  c.check(!values.empty(), "it has no values to put in");
+  c.check(!values.empty(), "the imputed values are missing");
   const int64_t columns = x.shape.back();
   c.check(values.size() == 1 || static_cast<int64_t>(values.size()) == columns, "there are ",
-          values.size(), " values to put in for ", columns, " columns");
+          values.size(), " imputed values for ", columns, " columns");
   Array out = Array::empty(x.dtype, x.shape);
   visit_dtype(x.dtype, [&](auto tag) {
     using Element = typename decltype(tag)::type;
@@ -111,7 +111,7 @@ Values one_hot_encoder(NodeCall& c) {
   const auto numbers = c.ints_attr("cats_int64s");
   const size_t count = std::max(words.size(), numbers.size());
   c.check(count > 0 && (words.empty() || numbers.empty()),
-          "one of cats_int64s and cats_strings is needed");
+          "expected one of cats_int64s and cats_strings");
   Dims shape = concrete(c.value(0).shape());
   const int64_t items = element_count(std::span<const int64_t>(shape));
   shape.push_back(static_cast<int64_t>(count));

@@ -42,7 +42,7 @@ Values linear_regressor(NodeCall& c) {
   if (transform == PostTransform::kNone || (targets == 1 && transform != PostTransform::kProbit))
     return {y};
   if (!y.is_concrete())
-    throw DataDependentError(ErrorCode::kModel, "scores are transformed row by row");
+    throw DataDependentError(ErrorCode::kModel, "this post_transform runs eagerly, row by row");
   Array out = Array::empty(DType::kF32, {y.array().shape[0], targets});
   const Array from = y.array().contiguous();
   for (int64_t r = 0; r < out.shape[0]; ++r) {

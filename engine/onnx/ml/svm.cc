@@ -26,7 +26,7 @@ class Kernel {
     c.check(kind_ >= 0, "unknown kernel_type '", name, "'");
     const auto parameters = floats(c, "kernel_params");
     c.check(parameters.empty() || parameters.size() >= 3, "kernel_params has ", parameters.size(),
-            " values, gamma, coef0 and degree are needed");
+            " values, expected gamma, coef0 and degree");
     if (!parameters.empty()) {
       gamma_ = parameters[0];
       coef0_ = parameters[1];
@@ -213,7 +213,7 @@ Values svm_classifier(NodeCall& c) {
       add(std::move(scores), winner, SecondClass::kNone);
     }
   } else {
-    c.check(classes >= 2, "support vectors tell two classes or more apart");
+    c.check(classes >= 2, "support vectors need at least two classes");
     const PairClassifier pairs(c, classes);
     const Array vectors = vectors_of(c, "support_vectors", pairs.vectors(), x);
     const Array kernels = kernel.of(x, vectors);

@@ -60,7 +60,7 @@ struct Forest {
   template <class T>
   const std::vector<Weight>& leaf(int64_t at, const T* row) const {
     for (size_t steps = 0; at >= 0; ++steps) {
-      if (steps > nodes.size()) fail(ErrorCode::kModel, "a tree goes round in a circle");
+      if (steps > nodes.size()) fail(ErrorCode::kModel, "a tree has a cycle");
       const Node& n = nodes[static_cast<size_t>(at)];
       at = holds(n, static_cast<double>(row[n.feature])) ? n.on_true : n.on_false;
     }
@@ -68,7 +68,7 @@ struct Forest {
   }
   void check(const NodeCall& c, int64_t targets) {
     for (const Node& n : nodes) {
-      c.check(n.feature >= 0 && n.feature < int64_t{1} << 40, "a tree asks for the feature ",
+      c.check(n.feature >= 0 && n.feature < int64_t{1} << 40, "a tree uses the feature ",
               n.feature);
       features = std::max(features, n.feature + 1);
     }
@@ -195,7 +195,7 @@ struct Scores {
 template <class Finish>
 void run_forest(const NodeCall& c, const Forest& forest, const Array& x, size_t targets,
                 Aggregate aggregate, Finish&& finish) {
-  c.check(forest.features <= x.shape[1], "the trees ask for ", forest.features,
+  c.check(forest.features <= x.shape[1], "the trees use ", forest.features,
           " features, the input has ", x.shape[1]);
   const auto rows = [&](auto tag) {
     using T = typename decltype(tag)::type;

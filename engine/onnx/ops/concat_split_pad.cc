@@ -156,7 +156,7 @@ Values center_crop_pad(NodeCall& c) {
   Tensor x = c.tensor(0);
   const auto sizes = c.constant_ints(1);
   const auto axes = c.ints_attr("axes", leading_axes(x.ndim()));
-  c.check(axes.size() == sizes.size(), "one size for each axis is needed");
+  c.check(axes.size() == sizes.size(), "expected one size per axis");
   const Tensor zero = scalar(0, x.dtype());
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t axis = c.axis(axes[i], x.ndim()), size = constant_dim(x, axis);

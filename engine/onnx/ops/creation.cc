@@ -55,7 +55,7 @@ Values range(NodeCall& c) {
 
 Values eye_like(NodeCall& c) {
   const Tensor& x = c.tensor(0);
-  c.check(x.ndim() == 2, "a matrix is needed");
+  c.check(x.ndim() == 2, "expected a matrix");
   const DType dtype = c.dtype_attr("dtype", x.dtype());
   const Tensor rows = ops::unsqueeze(iota(x.dim(0)), {1});
   const Tensor columns = ops::unsqueeze(iota(x.dim(1)), {0});

@@ -34,7 +34,7 @@ Values crop(NodeCall& c) {
   const Tensor& x = c.tensor(0);
   const auto border = c.ints_attr("border"), size = c.ints_attr("scale");
   c.check(x.ndim() == 4 && border.size() == 4 && (size.empty() || size.size() == 2),
-          "images, four borders, and two sizes or none are needed");
+          "expected images, four borders, and two sizes or none");
   const Dim top = border[1], left = border[0];
   const Dim bottom = size.empty() ? x.dim(2) - border[3] : top + size[0];
   const Dim right = size.empty() ? x.dim(3) - border[2] : left + size[1];

@@ -86,7 +86,7 @@ Values image_decoder(NodeCall& c) {
   c.check(format == "RGB" || format == "BGR" || format == "Grayscale", "unknown pixel_format '",
           format, "'");
   const Array encoded = c.constant_array(0);
-  c.check(encoded.dtype == DType::kU8 && encoded.size() > 4, "encoded bytes are needed");
+  c.check(encoded.dtype == DType::kU8 && encoded.size() > 4, "expected encoded bytes");
   const Bytes bytes(static_cast<const std::byte*>(encoded.raw()),
                     static_cast<size_t>(encoded.size()));
   const auto begins = [&](const char* magic) {

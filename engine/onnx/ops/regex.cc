@@ -179,7 +179,7 @@ struct Regex::Compiled {
     const std::string whole = posix_pattern(any_case ? pattern.substr(4) : pattern);
     if (expanded_length(whole) > kMaxPattern)
       fail(ErrorCode::kModel, "the pattern '", pattern.substr(0, 100),
-           "' is too long with its counts written out");
+           "' is too long with its repetitions expanded");
     const Utf8Scope characters;
     if (whole.size() > 4096 ||
         regcomp(&regex, whole.c_str(), REG_EXTENDED | (any_case ? REG_ICASE : 0)) != 0)

@@ -29,7 +29,7 @@ Tensor resize_axis(const Tensor& x, const ResizeOptions& s, const AxisResize& a)
     const double from =
         s.mode == "nearest" ? exact_source_coordinate(s, a, at) : source_coordinate(s, a, at);
     if (!(std::abs(from) < 0x1p40))
-      fail(ErrorCode::kModel, "place ", at, " of axis ", a.axis, " looks at place ", from,
+      fail(ErrorCode::kModel, "index ", at, " of axis ", a.axis, " reads index ", from,
            " of the input");
     if (s.coordinates == "tf_crop_and_resize" && (from < 0 || from > static_cast<double>(last)))
       outside[static_cast<size_t>(at)] = 1;

@@ -74,7 +74,7 @@ double exact_source_coordinate(const ResizeOptions& s, const AxisResize& a, int6
 int64_t scaled_size(int64_t size, double scale) {
   const float to = std::floor(static_cast<float>(size) * static_cast<float>(scale));
   if (!(to >= 0 && to < 0x1p40F))
-    fail(ErrorCode::kModel, "the size ", size, " cannot be scaled_size by ", scale);
+    fail(ErrorCode::kModel, "the size ", size, " cannot be scaled by ", scale);
   return static_cast<int64_t>(to);
 }
 

@@ -138,7 +138,7 @@ Values depth_to_space(NodeCall& c) {
   const int64_t b = c.int_attr("blocksize", 1);
   const Shape& s = x.shape();
   c.check(s.size() == 4 && b > 0 && b < 1 << 20,
-          "a tensor of rank 4 and a positive block size are needed");
+          "expected a tensor of rank 4 and a positive block size");
   const Dim channels = floor_divide(s[1], b * b);
   if (c.string_attr("mode", "DCR") == "CRD")
     return {ops::reshape(
@@ -154,7 +154,7 @@ Values space_to_depth(NodeCall& c) {
   const int64_t b = c.int_attr("blocksize", 1);
   const Shape& s = x.shape();
   c.check(s.size() == 4 && b > 0 && b < 1 << 20,
-          "a tensor of rank 4 and a positive block size are needed");
+          "expected a tensor of rank 4 and a positive block size");
   const Dim rows = floor_divide(s[2], b), columns = floor_divide(s[3], b);
   const Tensor blocks = ops::reshape(x, {s[0], s[1], rows, b, columns, b});
   if (c.string_attr("mode", "DCR") == "CRD")
