@@ -67,8 +67,8 @@ enum class AttributeKind : uint8_t {
 struct Attribute {
   std::string name;
   AttributeKind kind = AttributeKind::kUndefined;
-  std::string
-      reference;  ///< inside a function: the attribute of the function to take the value from
+  /// Inside a function: the attribute of the function to take the value from.
+  std::string reference;
   float f = 0;
   int64_t i = 0;
   std::string s;

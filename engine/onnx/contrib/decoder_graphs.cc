@@ -108,8 +108,9 @@ class DecoderOnly final : public DecoderGraph {
     return outputs[0].tensor();
   }
 
+  /// First cache input.
  private:
-  static constexpr size_t kPast = 3;  ///< first cache input
+  static constexpr size_t kPast = 3;
 
   const SearchOptions& options_;
   const Graph& graph_;

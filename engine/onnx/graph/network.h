@@ -36,8 +36,8 @@ class Network {
   /// dropout). Without `training` they run as in inference.
   struct Mode {
     bool training = false;
-    std::function<bool(const Weight&)>
-        frozen;  ///< batch normalization with frozen weights runs as in inference
+    /// Batch normalization with frozen weights runs as in inference.
+    std::function<bool(const Weight&)> frozen;
     /// Receives the next running mean and variance.
     std::function<void(const Weight&, const Tensor& next)> update;
   };

@@ -109,8 +109,8 @@ struct Partitions::Partition {
 
 /// A node where a partition may start.
 struct Partitions::Site {
-  std::vector<std::string>
-      names;  ///< live values that nodes from here on may read, without constants
+  /// Live values that nodes from here on may read, without constants.
+  std::vector<std::string> names;
   std::deque<std::unique_ptr<Partition>> partitions;  ///< most recently used first
   int visits = 0, compilations = 0, failures = 0;
   bool used = false;  ///< a partition was reused
@@ -182,9 +182,8 @@ size_t Partitions::run(const Nodes& nodes, size_t first, const LastUses& last_us
   const int needed = options_.mode == Mode::kPartitions ? 1
                      : scope.outer                      ? kCompileVisitNested
                                                         : kCompileVisit;
-  const int most = scope.outer && !site.used
-                       ? kMaxUnusedNested
-                       : kMaxCompilations;  // sizes may differ in every iteration
+  // In a loop body, sizes may differ in every iteration.
+  const int most = scope.outer && !site.used ? kMaxUnusedNested : kMaxCompilations;
   if (site.visits < needed || site.compilations >= most) return first;
   ++site.compilations;
   site.partitions.push_front(make(site, nodes, first, last_uses, scope));

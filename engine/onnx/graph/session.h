@@ -29,8 +29,8 @@ struct SessionOptions {
   std::shared_ptr<runtime::Profile> profile = {};  ///< profiles the instructions of plans if set
   runtime::CompileOptions compile = {};
   passes::Observer observe = {};  ///< called after each pass if set
-  std::set<std::string> provided_inputs =
-      {};  ///< inputs that the caller provides despite their initializers
+  /// Inputs that the caller provides despite their initializers.
+  std::set<std::string> provided_inputs = {};
 };
 
 /// Runs the passes on a traced function and prepares it for execution.

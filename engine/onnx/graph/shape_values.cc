@@ -7,7 +7,7 @@ namespace paddle::onnx {
 namespace {
 
 /// Elements of a 0-D or 1-D integer input; nullopt if unknown.
-using Known = std::optional<Shape>;
+using OptionalDims = std::optional<Shape>;
 
 bool has_unknown(const Shape& shape) {
   return std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_unknown(); });
@@ -40,7 +40,7 @@ Value same_dims(const NodeCall& c, Shape dims, bool scalar) {
 std::optional<Value> gather(const NodeCall& c, const Shape& x) {
   if (c.int_attr("axis", 0) != 0 || c.value(0).is_scalar() || !c.value(1).is_concrete())
     return std::nullopt;
-  const Known index = c.value(1).dims();
+  const OptionalDims index = c.value(1).dims();
   if (!index) return std::nullopt;
   Shape out;
   for (const Dim& i : *index) {
@@ -78,7 +78,7 @@ std::optional<Value> slice(const NodeCall& c, const Shape& x) {
 std::optional<Value> concat(const NodeCall& c) {
   Shape out;
   for (size_t i = 0; i < c.input_count(); ++i) {
-    const Known part = c.value(i).dims();
+    const OptionalDims part = c.value(i).dims();
     if (!part || c.value(i).is_scalar()) return std::nullopt;
     out.insert(out.end(), part->begin(), part->end());
   }
@@ -89,7 +89,7 @@ using Binary = std::optional<Dim> (*)(const Dim&, const Dim&);
 
 std::optional<Value> combine(const NodeCall& c, Binary f) {
   if (c.input_count() != 2) return std::nullopt;
-  const Known a = c.value(0).dims(), b = c.value(1).dims();
+  const OptionalDims a = c.value(0).dims(), b = c.value(1).dims();
   if (!a || !b || (a->size() != b->size() && a->size() != 1 && b->size() != 1)) return std::nullopt;
   Shape out;
   for (size_t i = 0; i < std::max(a->size(), b->size()); ++i) {
@@ -108,7 +108,7 @@ std::optional<Dim> quotient(const Dim& a, const Dim& b) {
 
 /// Comparisons that hold for all values of the symbols.
 std::optional<Value> equal(const NodeCall& c) {
-  const Known a = c.value(0).dims(), b = c.value(1).dims();
+  const OptionalDims a = c.value(0).dims(), b = c.value(1).dims();
   if (!a || !b || (a->size() != b->size() && a->size() != 1 && b->size() != 1)) return std::nullopt;
   const bool scalar = c.value(0).is_scalar() && c.value(1).is_scalar();
   const size_t count = std::max(a->size(), b->size());
@@ -124,7 +124,7 @@ std::optional<Value> equal(const NodeCall& c) {
 std::optional<Value> where(const NodeCall& c) {
   if (!c.value(0).is_concrete() || c.value(0).kind() != Value::Kind::kTensor) return std::nullopt;
   const Array condition = c.tensor(0).array();
-  const Known a = c.value(1).dims(), b = c.value(2).dims();
+  const OptionalDims a = c.value(1).dims(), b = c.value(2).dims();
   if (!a || !b || condition.ndim() > 1) return std::nullopt;
   const size_t count = std::max({static_cast<size_t>(condition.size()), a->size(), b->size()});
   const auto fits = [&](size_t n) { return n == 1 || n == count; };
@@ -164,7 +164,7 @@ std::optional<Value> of_one_input(const NodeCall& c, const std::string& type, co
     return same_dims(c, x, true);
   }
   if (type == "Reshape") {
-    const Known to = c.value(1).dims();
+    const OptionalDims to = c.value(1).dims();
     if (!to || to->size() > 1) return std::nullopt;
     return same_dims(c, x, to->empty());
   }
@@ -195,7 +195,7 @@ std::optional<Value> shape_value(const NodeCall& c) {
       {"Min", [](const Dim& a, const Dim& b) -> std::optional<Dim> { return minimum(a, b); }},
       {"Div", quotient}};
   if (const auto it = kBinaries.find(type); it != kBinaries.end()) return combine(c, it->second);
-  const Known x = c.value(0).dims();
+  const OptionalDims x = c.value(0).dims();
   return x ? of_one_input(c, type, *x) : std::nullopt;
 }
 
