@@ -199,9 +199,11 @@ int run(int argc, char** argv) {
   auto* prompt =
       app.add_option("--prompt", generation.prompt, "generate text that goes on from here");
   app.add_option("--length", generation.length, "tokens to generate");
-  app.add_option("--temperature", generation.temperature, "0: always the most likely token");
-  app.add_option("--top-k", generation.top_k, "draw from the k most likely tokens");
-  app.add_option("--top-p", generation.top_p, "draw from the smallest set of this probability");
+  app.add_option("--temperature", generation.sampling.temperature,
+                 "0: always the most likely token");
+  app.add_option("--top-k", generation.sampling.top_k, "draw from the k most likely tokens");
+  app.add_option("--top-p", generation.sampling.top_p,
+                 "draw from the smallest set of this probability");
   app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
   app.add_option("--benchmark", benchmark,
                  "time N runs, on random input if none is given, and print one JSON line")

@@ -11,26 +11,29 @@ namespace {
 using namespace paddle;
 
 int run(int argc, char** argv) {
-  CLI::App app{"Checks ONNX models against the outputs that come with them."};
+  CLI::App app{"Checks ONNX models against their expected outputs."};
   app.require_subcommand(1);
   std::vector<std::string> folders;
   inspect::SuiteOptions options;
-  bool eager = false, sections = false;
+  bool eager = false, partitions = false;
   CLI::App* check = app.add_subcommand("check", "run cases and compare");
   check
       ->add_option("FOLDER", folders, "a case (model.onnx, test_data_set_N/), or a folder of cases")
       ->required();
-  check->add_option("--filter", options.filter, "only cases whose name fits this pattern");
-  check->add_option("--known", options.known, "file of NAME: REASON, the cases that may fail");
-  check->add_option("--timeout", options.isolation.timeout_seconds, "seconds for one case");
+  check->add_option("--filter", options.filter, "only cases whose names match this pattern");
+  check->add_option("--known", options.known,
+                    "file with a line NAME: REASON for each case that may fail");
+  check->add_option("--timeout", options.isolation.timeout_seconds, "seconds per case");
   check->add_flag("--by-operator", options.by_operator, "count failures by operator");
-  check->add_flag("--eager", eager, "node by node instead of as a plan");
-  check->add_flag("--sections", sections, "in sections, as graphs that values give their sizes")
+  check->add_flag("--eager", eager, "run node by node instead of as one plan");
+  check
+      ->add_flag("--partitions,--sections", partitions,
+                 "as partitions, like graphs with data-dependent shapes")
       ->excludes("--eager");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  options.mode = eager      ? onnx::Mode::kEager
-                 : sections ? onnx::Mode::kSections
-                            : onnx::Mode::kAutomatic;
+  options.mode = eager        ? onnx::Mode::kEager
+                 : partitions ? onnx::Mode::kPartitions
+                              : onnx::Mode::kAutomatic;
   options.isolation.workers = thread_count();
   const auto result = inspect::run_onnx_suite(
       folders, options, [](const std::string& line) { cli::print(line + "\n"); });

@@ -8,7 +8,7 @@
 #include "common.h"
 #include "model/overrides.h"
 #include "model/summary.h"
-#include "onnx/summary.h"
+#include "onnx/graph/summary.h"
 #include "train/config.h"
 
 namespace {

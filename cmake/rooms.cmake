@@ -3,7 +3,7 @@
 # sources is an empty target. scripts/check-includes checks every #include against the same order.
 set(PADDLE_ROOMS
   base tensor ops ir kernels comm autograd passes codegen runtime
-  metrics optim formats onnx model data profile train infer convert inspect quant tune dist ps plugin)
+  metrics optim formats decoding onnx model data profile train infer convert inspect quant tune dist ps plugin)
 
 # What each room links beside the rooms before it.
 set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)

@@ -1,4 +1,5 @@
-# tests/unit/<room>_<subject>_test.cc  one program test_<room> that links that room only
+# tests/<room>/<subject>_test.cc       one program test_<room> that links that room only
+# tests/unit/<room>_<subject>_test.cc  the same program (the older layout)
 # tests/<folder>/*_test.cc             one program test_<folder> that links everything
 # tests/<folder>/*.sh                  one test each; PADDLE_BIN names the folder of the programs
 # tests/fuzz/<subject>_fuzz.cc         one program fuzz_<subject>; a test replays its seeds
@@ -28,15 +29,21 @@ function(paddle_add_test program label sources)
                ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
 endfunction()
 
+set(PADDLE_CASE_FOLDERS op grad ir model cli interop dist slow gpu)
+
 foreach(room IN LISTS PADDLE_ROOMS)
   string(REPLACE "/" "_" name ${room})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${name}_*_test.cc)
+  set(patterns ${CMAKE_SOURCE_DIR}/tests/unit/${name}_*_test.cc)
+  if(NOT room IN_LIST PADDLE_CASE_FOLDERS)
+    list(APPEND patterns ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   if(sources)
     paddle_add_test(test_${name} unit "${sources}" paddle_${name})
   endif()
 endforeach()
 
-foreach(folder op grad ir model cli interop dist slow gpu)
+foreach(folder IN LISTS PADDLE_CASE_FOLDERS)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*_test.cc)
   if(sources)
     paddle_add_test(test_${folder}_cases ${folder} "${sources}" paddle_engine)

@@ -10,7 +10,7 @@
 #include "formats/onnx/model.h"
 #include "formats/safetensors.h"
 #include "infer/predictor.h"
-#include "onnx/evaluator.h"
+#include "onnx/graph/evaluator.h"
 
 namespace paddle::convert {
 namespace {

@@ -20,7 +20,7 @@ CsvParser::CsvParser(std::string_view text, std::string name, CsvOptions options
 size_t CsvParser::record_end(size_t at, int64_t line) const {
   size_t end = std::min(text_.find('\n', at), text_.size());
   if (!options_.quote || text_.substr(at, end - at).find(options_.quote) == text_.npos) return end;
-  // Field by field: a quote opens only at a field's start, and line breaks inside do not count.
+  // A quote opens only at the start of a field; line breaks inside quotes do not end a record.
   while (true) {
     if (at < text_.size() && text_[at] == options_.quote) {
       do {
@@ -117,7 +117,7 @@ bool parse_integer(std::string_view text, int64_t& out) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error == std::errc{} && end == text.data() + text.size()) return true;
-  // "3.0" is an integer as spreadsheets write it.
+  // Spreadsheets write integers as "3.0".
   double number = 0;
   if (!parse_number(text, number) || !(std::abs(number) <= 0x1p53) || number != std::trunc(number))
     return false;

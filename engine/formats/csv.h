@@ -1,7 +1,7 @@
 #pragma once
 // Delimited text (CSV, TSV; RFC 4180): quoted fields, doubled quotes, line breaks in quotes, LF or
-// CRLF, an optional byte-order mark. One record is parsed at a time, without copies of fields that
-// need none, so that files larger than memory can be mapped and read anywhere.
+// CRLF, optional byte-order mark. Parses one record at a time without copying plain fields, so that
+// files larger than memory can be mapped and read at random.
 
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ struct CsvOptions {
   char quote = '"';  ///< '\0' for none
 };
 
-/// Where a record starts, and its line (from 1; quoted line breaks count).
+/// Offset and line number (from 1, counting quoted line breaks) of a record.
 struct CsvRecord {
   uint64_t offset = 0;
   int64_t line = 0;
@@ -25,13 +25,13 @@ struct CsvRecord {
 
 class CsvParser {
  public:
-  /// `text` must outlive the parser; `name` stands in errors.
+  /// `text` must outlive the parser; `name` is used in errors.
   CsvParser(std::string_view text, std::string name, CsvOptions options = {});
 
-  /// All records, blank lines left out. Fails on a quote that is never closed.
+  /// All records except blank lines. Fails on an unterminated quote.
   std::vector<CsvRecord> index() const;
-  /// The fields of the record at `record`. Fields without quotes are views of the text; others
-  /// live in `scratch`. Fails on text after a closing quote.
+  /// The fields of a record. Unquoted fields are views of the text; others are stored in `scratch`.
+  /// Fails on text after a closing quote.
   void fields(const CsvRecord& record, std::vector<std::string_view>& out,
               std::string& scratch) const;
   const std::string& name() const { return name_; }
@@ -43,11 +43,11 @@ class CsvParser {
   CsvOptions options_;
 };
 
-/// A decimal number, "nan" or "inf", surrounding blanks allowed; false if the text is none.
+/// Parses a decimal number, "nan" or "inf" with surrounding blanks; false if the text is not one.
 bool parse_number(std::string_view text, double& out);
 bool parse_integer(std::string_view text, int64_t& out);
 
-/// The field as CSV needs it, quoted where it must be.
+/// Quotes the field if CSV requires it.
 std::string csv_quote(std::string_view field, const CsvOptions& options = {});
 
 }  // namespace paddle::formats

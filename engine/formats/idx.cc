@@ -10,7 +10,7 @@
 namespace paddle::formats {
 namespace {
 
-constexpr uint64_t kMaxRatio = 1032;  // of deflate
+constexpr uint64_t kMaxRatio = 1032;  // maximum of deflate
 
 DType type_of(uint8_t code, const std::string& path) {
   switch (code) {
@@ -31,7 +31,7 @@ DType type_of(uint8_t code, const std::string& path) {
   }
 }
 
-/// Bytes one after the other from a mapped file, inflated if it is gzip.
+/// A stream over a mapped file, inflated if it is gzip.
 class Source {
  public:
   explicit Source(const std::string& path) : file_(MappedFile::open(path)) {
@@ -47,13 +47,13 @@ class Source {
 
   bool gzip() const { return gzip_; }
   const std::shared_ptr<MappedFile>& file() const { return file_; }
-  /// False for gzip data whose end, with the checksum, has not been reached.
+  /// False until the gzip trailer with the checksum has been read.
   bool at_end() const { return gzip_ ? ended_ : at_ == file_->size(); }
-  /// The most bytes that the file can hold.
+  /// Upper bound of the decompressed size.
   uint64_t bound() const {
     return gzip_ ? (file_->size() + 1) * kMaxRatio : static_cast<uint64_t>(file_->size());
   }
-  /// Fills as much of `out` as there is and says how much that was.
+  /// Reads up to `count` bytes; returns how many.
   size_t read(std::byte* out, size_t count) {
     if (!gzip_) {
       const size_t got = std::min(count, file_->size() - at_);
@@ -77,7 +77,7 @@ class Source {
       if (result == Z_STREAM_END)
         ended_ = true;
       else if (result == Z_BUF_ERROR)
-        return done;  // the file is cut short
+        return done;  // truncated file
       else if (result != Z_OK)
         fail(ErrorCode::kData, file_->path(), ": bad gzip data");
     }

@@ -1,6 +1,6 @@
 #pragma once
-// IDX files, the format of MNIST (http://yann.lecun.com/exdb/mnist): an element type, up to 255
-// sizes, and big-endian elements. Plain files of bytes are mapped; gzip files are inflated.
+// IDX files, the format of MNIST (http://yann.lecun.com/exdb/mnist): element type, up to 255 sizes,
+// big-endian elements. Plain byte files are mapped; gzip files are inflated.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace paddle::formats {
 
-/// Reads a plain or gzip file (told apart by content). The declared sizes must fill the file
-/// exactly; they are checked before any memory is taken.
+/// Reads a plain or gzip file (detected by content). The declared sizes must match the file
+/// exactly; they are checked before memory is allocated.
 Array read_idx(const std::string& path);
 
 }  // namespace paddle::formats

@@ -41,7 +41,7 @@ std::vector<T> with_channels(const std::vector<T>& from, size_t given, size_t wa
   return out;
 }
 
-/// Turns a picture upright, as EXIF defines orientations 2 to 8.
+/// Applies EXIF orientations 2 to 8.
 template <class T>
 void apply_orientation(int orientation, Image& image, std::vector<T>& pixels) {
   if (orientation == 1 || pixels.empty()) return;

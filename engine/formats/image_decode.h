@@ -1,5 +1,5 @@
 #pragma once
-// The decoders behind decode_image, and what they share.
+// Shared interface of the decoders behind decode_image.
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace paddle::formats {
 
-/// A file as it was decoded, before its channels and orientation are changed.
+/// A decoded file before conversion of channels and orientation.
 struct DecodedImage {
   Image image;
   int orientation = 1;  ///< EXIF
@@ -16,11 +16,11 @@ struct DecodedImage {
 
 /// Grey, RGB or CMYK (inverted, as Adobe writes it), 8 bits.
 DecodedImage decode_jpeg(std::span<const std::byte> content, bool grey, const std::string& name);
-/// Grey and alpha, or RGBA; of 8 or 16 bits, as the file has them.
+/// Grey and alpha, or RGBA, with 8 or 16 bits as stored.
 DecodedImage decode_png(std::span<const std::byte> content, const std::string& name);
 
-/// The most pixels that a file of so many bytes can hold, at `per_byte` in the best case. Small
-/// pictures are always fine.
+/// Upper bound of the pixels that a file of this size can hold, at `per_byte` in the best case,
+/// with a minimum for small images.
 inline int64_t most_pixels(size_t bytes, int64_t per_byte) {
   const int64_t by_file = static_cast<int64_t>(bytes) * per_byte + (int64_t{1} << 20);
   return std::min(kMaxImagePixels, by_file);

@@ -13,7 +13,7 @@
 namespace paddle::formats {
 namespace {
 
-/// At least a bit is spent on a block of 64 pixels.
+/// A block of 64 pixels takes at least one bit.
 constexpr int64_t kPixelsPerByte = 512;
 constexpr int kExifMarker = JPEG_APP0 + 1;
 constexpr unsigned kMaxExifBytes = 0xFFFF;
@@ -31,8 +31,8 @@ struct JpegErrors {
   std::longjmp(errors->escape, 1);
 }
 
-/// Warnings about damaged data (a file cut short would be filled with grey) are errors here. Those
-/// that leave the pixels as they are, are kept as a warning.
+/// Warnings about damaged data (libjpeg fills truncated files with grey) are errors; warnings that
+/// do not affect pixels are recorded.
 void on_jpeg_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   const int code = info->err->msg_code;
@@ -53,8 +53,8 @@ int orientation_of(const jpeg_decompress_struct& info) {
   return 1;
 }
 
-/// The part that libjpeg may leave by longjmp: holds nothing with a destructor. Returns false, with
-/// the reason in `errors`, on failure.
+/// libjpeg may leave this function by longjmp, so it owns nothing with a destructor. Returns false,
+/// with the reason in `errors`, on failure.
 bool decode_unprotected(std::span<const std::byte> content, bool grey, jpeg_decompress_struct& info,
                         JpegErrors& errors, DecodedImage& out, bool& too_large) {
   if (setjmp(errors.escape)) return false;

@@ -153,13 +153,13 @@ class HeaderParser {
   ErrorCode code_;
 };
 
-/// Bytes of one element.
+/// Bytes per element.
 uint64_t element_bytes(const NpyHeader& header) {
   if (header.dtype != DType::kString) return static_cast<uint64_t>(item_size(header.dtype));
   return header.string_width * (header.string_bytes ? 1 : 4);
 }
 
-/// Bytes of the elements, or nullopt if strides or bytes would not fit 62 bits.
+/// Total bytes of the elements; nullopt if strides or bytes exceed 62 bits.
 std::optional<uint64_t> bytes_of(const NpyHeader& header) {
   uint64_t extent = std::max<uint64_t>(element_bytes(header), 1), count = element_bytes(header);
   for (const int64_t d : header.shape) {
@@ -171,17 +171,17 @@ std::optional<uint64_t> bytes_of(const NpyHeader& header) {
   return count;
 }
 
-/// The bytes that the header promises, which must be there.
+/// The byte size declared by the header, checked against the bytes present.
 uint64_t checked_bytes(const NpyHeader& header, size_t found, const std::string& name,
                        ErrorCode code) {
   const uint64_t needed = header.data_bytes();
   if (found < needed)
     fail(code, name, ": cut short: shape ", str(header.shape), " of ", text(header.dtype),
-         " needs ", needed, " bytes, ", found, " are there");
+         " needs ", needed, " bytes, found ", found);
   return needed;
 }
 
-/// The code points of UTF-8; nullopt if it is none.
+/// Code points of UTF-8; nullopt if it is invalid.
 std::optional<std::vector<uint32_t>> code_points(const std::string& text) {
   std::vector<uint32_t> out;
   for (size_t at = 0; at < text.size();) {
@@ -193,7 +193,7 @@ std::optional<std::vector<uint32_t>> code_points(const std::string& text) {
   return out;
 }
 
-/// The text of a header of version 1, padded so that the elements are 64-byte aligned.
+/// A header of version 1, padded so that the elements are 64-byte aligned.
 std::string header_text(const std::string& type, const Dims& sizes) {
   std::string shape;
   for (const int64_t d : sizes) shape += str(d, sizes.size() == 1 ? "," : ", ");
@@ -209,7 +209,7 @@ std::string header_text(const std::string& type, const Dims& sizes) {
   return out + text;
 }
 
-/// Reverses the bytes of each scalar (a complex number is two).
+/// Swaps the bytes of each scalar (a complex number is two).
 void swap_bytes(Array& array) {
   const int64_t scalars = is_complex(array.dtype) ? 2 : 1;
   const size_t width = static_cast<size_t>(item_size(array.dtype) / scalars);
@@ -227,7 +227,7 @@ size_t npy_data_offset(std::span<const std::byte> start, const std::string& name
     fail(code, name, ": not an NPY file");
   const auto byte = [&](size_t at) { return static_cast<size_t>(start[at]); };
   const size_t version = byte(6);
-  if (version < 1 || version > 3) fail(code, name, ": NPY version ", version, " is not known");
+  if (version < 1 || version > 3) fail(code, name, ": NPY version ", version, " is not supported");
   const size_t length = version == 1 ? byte(8) | byte(9) << 8
                                      : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
   if (length > kMaxHeader) fail(code, name, ": NPY header of ", length, " bytes");
@@ -248,7 +248,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& 
 
 Array npy_array(const NpyHeader& header, std::span<std::byte> elements, std::shared_ptr<void> owner,
                 const std::string& name, ErrorCode code) {
-  if (header.dtype == DType::kString) fail(code, name, ": holds strings, numbers are needed");
+  if (header.dtype == DType::kString) fail(code, name, ": contains strings, expected numbers");
   const uint64_t needed = checked_bytes(header, elements.size(), name, code);
   Array array;
   array.dtype = header.dtype;
@@ -268,7 +268,7 @@ Array npy_array(const NpyHeader& header, std::span<std::byte> elements, std::sha
     array.storage = Storage::allocate(needed);
     std::memcpy(array.storage->data(), elements.data(), needed);
   }
-  if (header.dtype == DType::kBool)  // any other byte would be no valid bool
+  if (header.dtype == DType::kBool)  // other bytes are not valid bools
     for (std::byte& each : std::span(array.storage->data(), needed))
       if (static_cast<uint8_t>(each) > 1) each = std::byte{1};
   array = array.contiguous();
@@ -289,11 +289,11 @@ NpyStrings npy_strings(const NpyHeader& header, std::span<const std::byte> eleme
     fail(code, name, ": holds ", text(header.dtype), ", strings are needed");
   checked_bytes(header, elements.size(), name, code);
   const int64_t count = element_count(std::span<const int64_t>(header.shape));
-  // Empty strings of no width take no bytes in the file, so its size says nothing of their number.
+  // Zero-width strings take no bytes, so the file size does not bound their number.
   const int64_t most = header.string_width == 0
                            ? int64_t{1} << 20
                            : limits().memory / static_cast<int64_t>(sizeof(std::string));
-  if (count > most) fail(code, name, ": ", count, " strings are more than the memory holds");
+  if (count > most) fail(code, name, ": ", count, " strings are too many for the memory");
   NpyStrings out{header.shape, std::vector<std::string>(static_cast<size_t>(count))};
   const std::byte* at = elements.data();
   const size_t width = header.string_width, step = header.string_bytes ? 1 : 4;
@@ -303,7 +303,7 @@ NpyStrings npy_strings(const NpyHeader& header, std::span<const std::byte> eleme
     std::memcpy(&c, at + i * 4, 4);
     return header.big_endian ? __builtin_bswap32(c) : c;
   };
-  // Fortran order: place i of the file is the element with the reversed coordinates.
+  // Fortran order: element i of the file has the reversed coordinates.
   const Dims strides = contiguous_strides(header.shape);
   Dims index(header.shape.size(), 0);
   for (int64_t i = 0; i < count; ++i, at += width * step) {
@@ -323,7 +323,8 @@ NpyStrings npy_strings(const NpyHeader& header, std::span<const std::byte> eleme
     for (size_t k = 0; k < length; ++k) {
       const uint32_t c = character(k);
       if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        fail(code, name, ": element ", i, " holds the code point ", c, ", which is no character");
+        fail(code, name, ": element ", i, " holds the code point ", c,
+             ", which is not a character");
       append_utf8(text, c);
     }
   }
@@ -343,7 +344,7 @@ std::string npy_file(const NpyStrings& strings, const std::string& name) {
   }
   if (all.size() * width > static_cast<size_t>(limits().memory) / 4)
     fail(ErrorCode::kDevice, "'", name, "': ", all.size(), " strings of up to ", width,
-         " characters are more than the memory holds");
+         " characters are too many for the memory");
   std::string out = header_text(str("<U", width), strings.shape);
   const size_t start = out.size();
   out.resize(start + all.size() * width * 4, '\0');

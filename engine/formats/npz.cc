@@ -30,7 +30,8 @@ NpyHeader NpzReader::header(const std::string& name) const {
   const NpyHeader header = parse_npy_header(start, place(name), code_);
   if (header.data_bytes() > from.bytes - header.data_offset)
     fail(code_, place(name), ": cut short: shape ", str(header.shape), " of ", text(header.dtype),
-         " needs ", header.data_bytes(), " bytes, ", from.bytes - header.data_offset, " are there");
+         " needs ", header.data_bytes(), " bytes, ", from.bytes - header.data_offset,
+         " are present");
   return header;
 }
 

@@ -21,9 +21,9 @@ class NpzReader {
   /// In the order of the archive.
   const std::vector<std::string>& names() const { return names_; }
   bool contains(const std::string& name) const { return index_.contains(name); }
-  /// dtype and shape alone.
+  /// Only dtype and shape.
   NpyHeader header(const std::string& name) const;
-  /// Fails, with the nearest name, if there is no such array, and where it holds strings.
+  /// Fails, with the nearest name, if there is no such array, or if it holds strings.
   Array read(const std::string& name) const;
   NpyStrings read_strings(const std::string& name) const;
 
@@ -50,7 +50,7 @@ class NpzWriter {
       : zip_(path), deflate_(deflate) {}
   void add(const std::string& name, const Array& array);
   void add(const std::string& name, const NpyStrings& strings);
-  /// The file appears only now.
+  /// Publishes the file.
   void close() { zip_.close(); }
 
  private:

@@ -10,10 +10,10 @@
 namespace paddle::formats {
 namespace {
 
-/// Eight pixels are packed into a byte, and deflate shrinks 1032 times.
+/// Eight pixels fit into a byte, and deflate compresses by at most 1032.
 constexpr int64_t kPixelsPerByte = 8256;
 
-/// What libpng's callbacks reach: where to read, and what went wrong.
+/// State of libpng's callbacks: the input, and the error.
 struct PngState {
   std::span<const std::byte> content;
   size_t at = 0;
@@ -35,7 +35,7 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
   state->at += count;
 }
 
-/// Samples as they are stored (palettes and fewer than 8 bits expanded), with alpha.
+/// Requests samples as stored (palettes and sub-byte samples expanded), with alpha.
 void request_stored_samples(png_structp png, png_infop info) {
   png_set_expand(png);
   png_set_add_alpha(png, 0xFFFF, PNG_FILLER_AFTER);
@@ -44,8 +44,8 @@ void request_stored_samples(png_structp png, png_infop info) {
   png_read_update_info(png, info);
 }
 
-/// The part that libpng may leave by longjmp: holds nothing with a destructor. Returns false, with
-/// the reason in `state`, on failure.
+/// libpng may leave this function by longjmp, so it owns nothing with a destructor. Returns false,
+/// with the reason in `state`, on failure.
 bool decode_unprotected(png_structp png, png_infop info, PngState& state, DecodedImage& out,
                         std::vector<png_bytep>& rows, bool& too_large) {
   if (setjmp(png_jmpbuf(png))) return false;

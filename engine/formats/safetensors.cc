@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMaxHeader = 100'000'000;  // as the reference implementation has it
+constexpr uint64_t kMaxHeader = 100'000'000;  // limit of the reference implementation
 constexpr size_t kMaxRank = 64;
 
 struct TypeName {
@@ -53,7 +53,7 @@ std::string_view name_of(DType dtype) {
   return {};
 }
 
-/// Another format that the file's first bytes show, or "".
+/// Another format recognized by the first bytes, or "".
 std::string known_format(std::string_view bytes) {
   if (bytes.starts_with("PK\003\004")) return "a ZIP archive (such as PyTorch's .pt or NPZ)";
   if (bytes.starts_with("\x80\x02") || bytes.starts_with("\x80\x04"))
@@ -63,7 +63,7 @@ std::string known_format(std::string_view bytes) {
   return "";
 }
 
-/// Parses the header with bounds on depth and no repeated keys; nullopt if it is not such JSON.
+/// Parses the header with bounded depth and unique keys; nullopt if it is invalid.
 std::optional<json> parse_bounded(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   bool good = true;
@@ -103,13 +103,14 @@ SafetensorsReader::SafetensorsReader(const std::string& path, ErrorCode code)
 void SafetensorsReader::parse_header(std::string_view text) {
   const auto bad = [&](const auto&... parts) { fail(code_, path(), ": bad header: ", parts...); };
   const std::optional<json> header = text.starts_with('{') ? parse_bounded(text) : std::nullopt;
-  if (!header || !header->is_object()) fail(code_, path(), ": the header is no valid JSON object");
+  if (!header || !header->is_object())
+    fail(code_, path(), ": the header is not a valid JSON object");
   const uint64_t available = file_->size() - data_offset_;
   for (const auto& [name, value] : header->items()) {
     if (name == "__metadata__") {
-      if (!value.is_object()) bad("'__metadata__' is no map");
+      if (!value.is_object()) bad("'__metadata__' is not a map");
       for (const auto& [key, item] : value.items()) {
-        if (!item.is_string()) bad("metadata '", key, "' is no string");
+        if (!item.is_string()) bad("metadata '", key, "' is not a string");
         metadata_[key] = item.get<std::string>();
       }
       continue;
@@ -155,11 +156,11 @@ void SafetensorsReader::parse_header(std::string_view text) {
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].begin != covered)
       bad("tensor '", entries_[i].name, "' starts at byte ", entries_[i].begin,
-          covered > entries_[i].begin ? ", inside another tensor" : ", after a hole");
+          covered > entries_[i].begin ? ", overlapping another tensor" : ", after a gap");
     covered = entries_[i].end;
     index_[entries_[i].name] = i;
   }
-  if (covered != available) bad("the tensors take ", covered, " bytes, the file holds ", available);
+  if (covered != available) bad("the tensors take ", covered, " bytes, the file has ", available);
 }
 
 const SafetensorsEntry* SafetensorsReader::find(const std::string& name) const {
@@ -192,7 +193,7 @@ Array SafetensorsReader::read(const SafetensorsEntry& entry) const {
     array.storage = Storage::allocate(bytes);
     std::memcpy(array.storage->data(), at, bytes);
   }
-  if (entry.dtype == DType::kBool)  // any other byte would be no valid bool
+  if (entry.dtype == DType::kBool)  // other bytes are not valid bools
     for (std::byte& each : std::span(array.storage->data(), bytes))
       if (static_cast<uint8_t>(each) > 1) each = std::byte{1};
   return array;

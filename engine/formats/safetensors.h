@@ -1,7 +1,7 @@
 #pragma once
-// Safetensors files: named tensors behind a JSON header, which can be mapped and used without a
-// copy. The reader holds the file to the format's rules: sizes agree with shapes, offsets lie in
-// the file, tensors cover the data without overlap or holes, names are unique.
+// Safetensors files: named tensors behind a JSON header, mapped and used without a copy. The reader
+// enforces the format: sizes match shapes, offsets are in range, tensors cover the data without
+// overlap or gaps, names are unique.
 // Format: https://github.com/huggingface/safetensors
 
 #include <map>
@@ -26,13 +26,13 @@ class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::string& path, ErrorCode code = ErrorCode::kModel);
   const std::string& path() const { return file_->path(); }
-  /// In the order of their data.
+  /// In order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   /// The file's "__metadata__".
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   const SafetensorsEntry* find(const std::string& name) const;
-  /// The tensor in the mapped file (copied only where it is misaligned); writes to it stay in
-  /// memory. Fails, with the nearest name, if there is none of that name.
+  /// The tensor in the mapped file (copied only if misaligned); writes to it stay in memory. Fails,
+  /// with the nearest name, if there is no such tensor.
   Array read(const std::string& name) const;
   Array read(const SafetensorsEntry& entry) const;
 
@@ -46,17 +46,17 @@ class SafetensorsReader {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Whether the format has a name for this type.
+/// Whether the format has this dtype.
 bool safetensors_has(DType dtype);
 
-/// Writes a file tensor by tensor, atomically: it appears at `close`. Larger item sizes come first,
-/// then names in order, so that every tensor is aligned and equal content gives equal files.
+/// Writes a file tensor by tensor, atomically: it appears at `close`. Sorted by descending item
+/// size, then by name, so that every tensor is aligned and equal content gives equal files.
 class SafetensorsWriter {
  public:
-  /// Names, types and shapes of all tensors; places in the data are decided here.
+  /// Declares names, types and shapes of all tensors and assigns their offsets.
   SafetensorsWriter(const std::string& path, std::vector<SafetensorsEntry> entries,
                     const std::map<std::string, std::string>& metadata = {});
-  /// In the order in which tensors must come.
+  /// The order in which tensors must be added.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   /// The next tensor, of the type and shape of its entry.
   void add(const Array& array);
@@ -68,7 +68,7 @@ class SafetensorsWriter {
   size_t next_ = 0;
 };
 
-/// The same at once.
+/// Writes all tensors at once.
 void write_safetensors(const std::string& path,
                        const std::vector<std::pair<std::string, Array>>& tensors,
                        const std::map<std::string, std::string>& metadata = {});

@@ -30,7 +30,7 @@ void append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// zlib's inflater, released on every way out.
+/// RAII wrapper of zlib's inflate.
 struct Inflater {
   z_stream stream{};
   Inflater() {
@@ -92,7 +92,7 @@ void ZipReader::read_directory() {
       (load<uint32_t>(all.data()) != kLocal && load<uint32_t>(all.data()) != kEnd))
     bad("not a zip (NPZ) archive");
   if (all.size() < 22) bad("zip archive is cut short");
-  // The end record stands before a comment of at most 65,535 bytes.
+  // The end record precedes a comment of at most 65,535 bytes.
   size_t end = all.size() - 22;
   const size_t lowest = end > 65535 ? end - 65535 : 0;
   while (load<uint32_t>(&all[end]) != kEnd ||
@@ -128,7 +128,7 @@ void ZipReader::read_directory() {
     entry.compressed_bytes = load<uint32_t>(at + 20);
     entry.bytes = load<uint32_t>(at + 24);
     uint64_t header = load<uint32_t>(at + 42);
-    // 64-bit values stand in an extra field, in this order, for those that are all ones.
+    // 64-bit values are in an extra field, in this order, for those that are all ones.
     for (size_t e = 0; e + 4 <= extra_bytes;) {
       const std::byte* field = at + 46 + name_bytes + e;
       const size_t length = load<uint16_t>(field + 2);
@@ -172,7 +172,7 @@ void ZipReader::inflate(const ZipEntry& entry, std::span<std::byte> out, bool wh
   uint64_t in_left = entry.compressed_bytes;
   size_t done = 0;
   int result = Z_OK;
-  std::byte spare;  // shows whether anything follows the last declared byte
+  std::byte spare;  // detects data after the declared size
   while (result != Z_STREAM_END) {
     if (z.avail_in == 0) {
       z.avail_in = static_cast<uInt>(std::min<uint64_t>(in_left, uint64_t{1} << 30));
@@ -230,7 +230,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
                     bool deflate) {
   if (name.size() > 0xffff)
     fail(ErrorCode::kUsage, path_, ": a name of ", name.size(),
-         " bytes does not fit a zip archive");
+         " bytes is too long for a zip archive");
   Written written{{.name = name, .deflated = deflate}, file_.written()};
   ZipEntry& entry = written.entry;
   for (const auto& part : parts) {
@@ -252,8 +252,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
   append<uint32_t>(header, static_cast<uint32_t>(wide ? kLimit32 : entry.compressed_bytes));
   append<uint32_t>(header, static_cast<uint32_t>(wide ? kLimit32 : entry.bytes));
   append<uint16_t>(header, static_cast<uint16_t>(name.size()));
-  // Padding, in a field that readers skip, puts stored content on a 64-byte boundary, so that it
-  // can be mapped.
+  // Padding in an extra field aligns stored content to 64 bytes, so that it can be mapped.
   const size_t fixed = header.size() + 2 + name.size() + (wide ? 20 : 0) + 4;
   const size_t padding = (64 - (written.header_offset + fixed) % 64) % 64;
   append<uint16_t>(header, static_cast<uint16_t>((wide ? 20 : 0) + 4 + padding));

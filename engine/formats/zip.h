@@ -1,6 +1,6 @@
 #pragma once
-// Zip archives as NPZ files use them: entries stored or deflated, with the 64-bit extension. The
-// reader maps the file, believes no size that the file cannot hold, and checks every CRC.
+// Zip archives for NPZ files: stored or deflated entries, with the 64-bit extension. The reader
+// maps the file, rejects impossible sizes, and checks every CRC.
 
 #include <cstddef>
 #include <cstdint>

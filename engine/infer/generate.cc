@@ -2,39 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "tensor/random.h"
 
 namespace paddle::infer {
-
-int64_t sample_token(const std::vector<double>& logits, const GenerateOptions& o, double random) {
-  std::vector<int64_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  if (o.temperature <= 0) return order[0];
-  if (o.top_k > 0 && o.top_k < static_cast<int64_t>(order.size()))
-    order.resize(static_cast<size_t>(o.top_k));
-  std::vector<double> weight;
-  const double top = logits[static_cast<size_t>(order[0])];
-  double total = 0;
-  for (const int64_t i : order) {
-    weight.push_back(std::exp((logits[static_cast<size_t>(i)] - top) / o.temperature));
-    total += weight.back();
-  }
-  // The smallest set of tokens whose probability reaches top_p.
-  double kept = 0;
-  size_t count = 0;
-  while (count < weight.size() && (count == 0 || kept < o.top_p * total)) kept += weight[count++];
-  double at = random * kept;
-  for (size_t i = 0; i < count; ++i) {
-    at -= weight[i];
-    if (at < 0) return order[i];
-  }
-  return order[count - 1];
-}
 
 namespace {
 
@@ -58,8 +29,8 @@ void generate(Predictor& model, const GenerateOptions& options,
       model.inputs()[0].second.shape.size() != 2)
     fail(ErrorCode::kUsage, "'", model.name(),
          "' takes more than one array of tokens; it generates no text");
-  if (options.length < 0 || !(options.temperature >= 0) || options.top_k < 0 ||
-      !(options.top_p > 0 && options.top_p <= 1))
+  if (options.length < 0 || !(options.sampling.temperature >= 0) || options.sampling.top_k < 0 ||
+      !(options.sampling.top_p > 0 && options.sampling.top_p <= 1))
     fail(ErrorCode::kUsage,
          "length, temperature and top-k must be at least 0, top-p above 0 and at most 1");
   const int64_t context = context_of(model, options);
@@ -87,7 +58,8 @@ void generate(Predictor& model, const GenerateOptions& options,
       if (std::isnan(last[static_cast<size_t>(w)]))
         fail(ErrorCode::kModel, "the model's logits are NaN; its weights are not usable");
     }
-    const int64_t token = sample_token(last, options, random.uniform(static_cast<uint64_t>(i)));
+    const int64_t token =
+        decoding::sample_token(last, options.sampling, random.uniform(static_cast<uint64_t>(i)));
     tokens.push_back(token);
     if (!emit(vocabulary->token(token))) return;
   }

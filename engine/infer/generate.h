@@ -1,30 +1,25 @@
 #pragma once
-// Text generation: token by token from a language model, by temperature, top-k and top-p. The
-// tokens drawn are a function of the prompt, the options and the seed alone.
+// Text generation from a language model. The generated text depends only on the prompt, the options
+// and the seed.
 
 #include <functional>
 #include <string>
 
+#include "decoding/sampling.h"
 #include "infer/predictor.h"
 
 namespace paddle::infer {
 
 struct GenerateOptions {
   std::string prompt;
-  int64_t length = 200;    ///< tokens to add
-  double temperature = 1;  ///< 0: always the most likely token
-  int64_t top_k = 0;       ///< 0: no bound
-  double top_p = 1;
+  int64_t length = 200;  ///< tokens to add
+  decoding::SamplingOptions sampling;
   uint64_t seed = 0;
-  int64_t context = 0;  ///< tokens the model may look back on; 0: from the run's config
+  int64_t context = 0;  ///< tokens the model sees at most; 0: from the run's config
 };
 
-/// Calls `emit` with each piece of text as it comes; stops early when it returns false.
+/// Calls `emit` with the text of each generated token; stops when it returns false.
 void generate(Predictor& model, const GenerateOptions& options,
               const std::function<bool(const std::string&)>& emit);
-
-/// Draws a token from logits; `random` lies in [0, 1).
-int64_t sample_token(const std::vector<double>& logits, const GenerateOptions& options,
-                     double random);
 
 }  // namespace paddle::infer

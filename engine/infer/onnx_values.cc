@@ -223,10 +223,11 @@ void Predictor::open_onnx(const std::string& path, const LoadOptions& options) {
   if (!options.overrides.empty() || !options.weights.empty() || options.function != "model")
     fail(ErrorCode::kUsage, "params, --weights and --function belong to model files in YAML; ",
          path, " has its own weights and one graph");
-  onnx_ = std::make_unique<onnx::Session>(path, onnx::SessionOptions{.profile = options.profile,
-                                                                     .compile = options.compile,
-                                                                     .observe = options.observe,
-                                                                     .given = options.given});
+  onnx_ =
+      std::make_unique<onnx::Session>(path, onnx::SessionOptions{.profile = options.profile,
+                                                                 .compile = options.compile,
+                                                                 .observe = options.observe,
+                                                                 .provided_inputs = options.given});
   onnx_->set_seed(options.seed);
   name_ = onnx_->model().graph.name;
   const auto shapes = onnx_->opened().input_shapes();

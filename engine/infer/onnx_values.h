@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/npz.h"
-#include "onnx/session.h"
+#include "onnx/graph/session.h"
 
 namespace paddle::infer {
 

@@ -16,7 +16,7 @@
 #include "ir/module.h"
 #include "model/document.h"
 #include "model/program.h"
-#include "onnx/session.h"
+#include "onnx/graph/session.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/checkpoint.h"

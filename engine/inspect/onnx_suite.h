@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inspect/isolate.h"
-#include "onnx/session.h"
+#include "onnx/graph/session.h"
 
 namespace paddle::inspect {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "model/evaluator.h"
-#include "onnx/network.h"
+#include "onnx/graph/network.h"
 #include "runtime/execute.h"
 
 namespace paddle::train {

@@ -111,7 +111,7 @@ expect 4 "index_select: index 99 is out of range for 3 elements" "$infer" "$fold
 weights() { expect 5 "$1" "$infer" models/lenet.yaml --weights "$folder/$2" --benchmark 1 --batch 1; }
 weights "cut short" cut.safetensors
 weights "not a safetensors file" huge_header.safetensors
-weights "no valid JSON" text.safetensors
+weights "not a valid JSON" text.safetensors
 weights "impossible shape" huge_shape.safetensors
 weights "do not fit" other.safetensors
 finish

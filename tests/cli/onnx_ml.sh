@@ -21,7 +21,7 @@ grep -qF 'y: ' "$folder/out" || fail "what a graph without inputs gives is not l
 quiet 0 "$infer" "$folder/constant.onnx" --benchmark 2
 expect 4 "has no array 'x'; the model takes 'x' float32[n, 2]" "$infer" "$folder/zip_map.onnx" --input "$folder/words.npz"
 expect 4 "Python objects are not supported" "$infer" "$folder/mapper.onnx" --input "$folder/objects.npz"
-expect 4 "'y' is float32[1], the model takes string" "$infer" "$folder/mapper.onnx" --input "$folder/floats.npz"
+expect 4 "'y' is float32[1], expected string" "$infer" "$folder/mapper.onnx" --input "$folder/floats.npz"
 expect 4 "has no array 'y'" "$infer" "$folder/mapper.onnx" --input "$folder/x.npz"
 expect 2 ".npz" "$infer" "$folder/words.onnx" --input "$folder/numbers.npz" --output "$folder/y.csv"
 finish

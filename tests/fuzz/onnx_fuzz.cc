@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/parallel.h"
 #include "fuzz/fuzz_target.h"
-#include "onnx/session.h"
+#include "onnx/graph/session.h"
 
 namespace {
 
@@ -65,6 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)small;
   const std::string path = fuzz::input_file({data, size}, "model.onnx");
   fuzz::expect_documented_end([&] { run(path, onnx::Mode::kAutomatic); });
-  fuzz::expect_documented_end([&] { run(path, onnx::Mode::kSections); });
+  fuzz::expect_documented_end([&] { run(path, onnx::Mode::kPartitions); });
   return 0;
 }

@@ -110,7 +110,7 @@ def estimators():
 
 
 def columns():
-    """Columns of strings, integers and floats, as a table has them."""
+    """String, integer and float columns of a table."""
     colour = random.choice(["red", "green", "blue", "grün"], 80).astype(object)
     size = random.choice([1, 2, 5, 9], 80).astype(np.int64)
     weight = random.randn(80).astype(np.float32)
@@ -133,7 +133,7 @@ def columns():
 
 
 def node(name, kind, inputs, outputs, domain="ai.onnx.ml", **attributes):
-    """One operator with attributes that no exporter combines so."""
+    """One operator with a combination of attributes that no exporter writes."""
     types = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float64): TensorProto.DOUBLE, np.dtype(np.int64): TensorProto.INT64, np.dtype(np.int32): TensorProto.INT32, np.dtype(object): TensorProto.STRING, np.dtype(bool): TensorProto.BOOL}
     graph = helper.make_graph(
         [helper.make_node(kind, [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(len(outputs))], domain=domain, **attributes)], "g",
@@ -197,7 +197,7 @@ def nodes():
 
 
 def texts():
-    """What exporters of text features need beside ai.onnx.ml."""
+    """Operators outside of ai.onnx.ml that exporters of text features write."""
     STRING = TensorProto.STRING
     words = np.array([["Hello World", "ab,c;ünï  ok"], ["", " a\tb1_x 22 "]], dtype=object)
     ways = {"separators": {"separators": [" ", "[,;]"]}, "pattern": {"tokenexp": "[[:alpha:]]+|\\d\\d"}, "words": {"tokenexp": "\\w\\w+"},
@@ -208,8 +208,8 @@ def texts():
     node("murmur_hash", "MurmurHash3", [words], [TensorProto.UINT32], "com.microsoft", seed=3)
 
 
-def moved_strings():
-    """Operators that move or compare elements, with strings."""
+def string_passthrough():
+    """Operators that only move or compare elements, on strings."""
     STRING, INT64, BOOL = TensorProto.STRING, TensorProto.INT64, TensorProto.BOOL
     words = np.array([["b", "a", "ünï"], ["", "b", "zz"]], dtype=object)
     node("strings_concat", "Concat", [words, words[:, :1]], [STRING], "", axis=1)
@@ -223,7 +223,7 @@ def moved_strings():
 
 
 def leaves():
-    """Where the classes of a tree give a leaf several weights for one target."""
+    """Several weights of a leaf for one target, as class ids allow."""
     iris = load_iris()
     x = iris.data.astype(np.float32)
     tree = DecisionTreeClassifier(max_depth=3, random_state=1).fit(x, iris.target)
@@ -234,5 +234,5 @@ def leaves():
 estimators()
 nodes()
 texts()
-moved_strings()
+string_passthrough()
 leaves()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the ONNX project's own test suite, planned, in sections and node by node, against the lists
-# of known failures beside this file. The wheel that holds it is installed into a virtual environment
+# Runs the ONNX project's own test suite, planned, partitioned and node by node, against the
+# lists of known failures beside this file. The onnx wheel is installed into a virtual environment
 # in the build tree, which needs the network once; without it the test is skipped (77).
 #
 #   onnx_suite.sh [FOLDER OF PROGRAMS] [options of paddle-onnx check]
@@ -32,8 +32,8 @@ known=(--known tests/interop/onnx_known_failures.txt)
 status=0
 echo "-- planned where possible"
 "$bin/paddle-onnx" check "${cases[@]}" "${known[@]}" --by-operator "$@" || status=1
-echo "-- in sections"
-"$bin/paddle-onnx" check "${cases[@]}" "${known[@]}" --sections "$@" || status=1
+echo "-- partitioned"
+"$bin/paddle-onnx" check "${cases[@]}" "${known[@]}" --partitions "$@" || status=1
 echo "-- node by node"
 known+=(--known tests/interop/onnx_known_failures_eager.txt)
 "$bin/paddle-onnx" check "${cases[@]}" "${known[@]}" --eager "$@" || status=1

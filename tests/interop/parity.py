@@ -17,7 +17,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from safetensors.numpy import save_file
 
-sys.dont_write_bytecode = True  # the tree is no place for caches
+sys.dont_write_bytecode = True  # no caches in the source tree
 from torch_nets import DeepFM, GPT, LSTM, LeNet, SparseAdam, token_loss
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -219,7 +219,7 @@ class Exported(nn.Module):
         self.patch, self.norm1, self.norm2 = nn.Conv2d(1, 32, 7, 7), nn.LayerNorm(32), nn.LayerNorm(32)
         self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
         self.up, self.down, self.head = nn.Linear(32, 64), nn.Linear(64, 32), nn.Linear(32, 10)
-        for norm in (self.norm1, self.norm2):  # the exporter makes equal weights one
+        for norm in (self.norm1, self.norm2):  # the exporter merges equal weights
             nn.init.normal_(norm.weight, 1, 0.1), nn.init.normal_(norm.bias, 0, 0.1)
 
     def forward(self, image):

@@ -1,8 +1,7 @@
 #pragma once
-// ONNX models as plain data: graphs of nodes with their attributes, initialisers and types, read
-// from a file without trusting it. Payloads of tensors lie where they are in the mapped file (or
-// in the external files that it names) and are copied only where they are misaligned. What the
-// operators mean is not known here; see onnx/.
+// ONNX models as plain data: graphs of nodes with attributes, initializers and types, read from
+// untrusted files. Tensor payloads stay in the mapped file (or in the external files that it names)
+// and are copied only if misaligned. The meaning of operators is defined in onnx/.
 // Format: https://onnx.ai/onnx/repo-docs/IR.html
 
 #include <map>
@@ -15,27 +14,27 @@
 
 namespace paddle::formats::onnx {
 
-/// A tensor as a file gives it: an array, or strings with a shape.
+/// A tensor of a file: an array, or strings with a shape.
 struct TensorData {
   std::string name;
   DType dtype = DType::kF32;
   Dims shape;
   Array array;                       ///< unless dtype is kString
-  std::vector<std::string> strings;  ///< if it is
+  std::vector<std::string> strings;  ///< if dtype is kString
 };
 
-/// A tensor that holds `values` at `indices` (flat ones, or a row of coordinates each) and else 0.
+/// A sparse tensor: `values` at `indices` (flat, or one row of coordinates each), 0 elsewhere.
 struct SparseData {
   TensorData values, indices;
   Dims shape;
 };
 
-/// The type that a graph declares for a value.
+/// The declared type of a value.
 struct ValueType {
   enum class Kind : uint8_t { kUnknown, kTensor, kSequence, kOptional, kMap, kSparse };
   Kind kind = Kind::kUnknown;
   std::optional<DType> dtype;          ///< of tensors
-  std::optional<Shape> shape;          ///< absent: not even the rank is known
+  std::optional<Shape> shape;          ///< nullopt: unknown rank
   std::shared_ptr<ValueType> element;  ///< of sequences and optionals
   std::string text() const;            ///< "float32[batch, 3]", "sequence of float32[...]"
 };
@@ -68,7 +67,8 @@ enum class AttributeKind : uint8_t {
 struct Attribute {
   std::string name;
   AttributeKind kind = AttributeKind::kUndefined;
-  std::string reference;  ///< inside a function: the function's attribute that gives the value
+  /// Inside a function: the attribute of the function to take the value from.
+  std::string reference;
   float f = 0;
   int64_t i = 0;
   std::string s;
@@ -83,7 +83,7 @@ struct Attribute {
 
 struct Node {
   std::string name, op_type, domain, overload;
-  std::vector<std::string> inputs, outputs;  ///< "" where an optional one is absent
+  std::vector<std::string> inputs, outputs;  ///< "" for absent optional inputs and outputs
   std::vector<Attribute> attributes;
   const Attribute* find(std::string_view attribute) const;
 };
@@ -107,29 +107,29 @@ struct Function {
 struct Model {
   std::string path, producer;
   int64_t ir_version = 0;
-  std::map<std::string, int64_t> opsets;  ///< version by domain; "" is ONNX's own
+  std::map<std::string, int64_t> opsets;  ///< version by domain; "" is the default domain
   Graph graph;
   std::vector<Function> functions;
 };
 
-/// Reads and checks a model file; kModel with one line if it is none.
+/// Reads and checks a model file; kModel if it is invalid.
 Model read_model(const std::string& path);
 
-/// The symbol of ours for a dim's name in a file: exporters write expressions and spaces.
+/// Converts a dim's name to a symbol: exporters write expressions and spaces.
 std::string symbol_of(const std::string& name);
 
-/// A value on its own: a tensor, a sequence of values, or an optional one.
+/// A value outside of a graph: a tensor, a sequence or an optional.
 struct ValueData {
   ValueType::Kind kind = ValueType::Kind::kTensor;
   TensorData tensor;
   std::vector<ValueData> elements;  ///< of a sequence; one or none of an optional
 };
-/// Reads a `.pb` file that holds a value of the kind of `type`.
+/// Reads a `.pb` file with a value of the kind of `type`.
 ValueData read_value(const std::string& path, const ValueType& type);
 
-/// The dtype with a number of ONNX's table; nullopt if there is none.
+/// The dtype for a TensorProto.DataType; nullopt if it is unknown.
 std::optional<DType> dtype_of_number(int64_t number);
-/// The number of a dtype in ONNX's table.
+/// The TensorProto.DataType of a dtype.
 int64_t number_of_dtype(DType dtype);
 
 }  // namespace paddle::formats::onnx

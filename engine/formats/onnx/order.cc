@@ -7,11 +7,11 @@
 namespace paddle::formats::onnx {
 namespace {
 
-/// For each node the ones that read what it gives, and for each node how many it waits for.
+/// Consumers of each node, and the number of its pending producers.
 struct Dependences {
   std::vector<std::vector<size_t>> readers;
   std::vector<size_t> waits;
-  bool sorted = true;  ///< nobody waits for a later one
+  bool sorted = true;  ///< no node precedes its producers
 };
 
 Dependences dependences(const std::vector<Node>& nodes) {

@@ -1,5 +1,5 @@
 #pragma once
-// The order of a graph's nodes.
+// Topological order of graph nodes.
 
 #include <string>
 #include <unordered_set>
@@ -9,11 +9,11 @@
 
 namespace paddle::formats::onnx {
 
-/// Adds the names that a node reads, those of graphs inside it included.
+/// Adds the names that a node reads, including those read by its subgraphs.
 void add_reads(const Node& node, std::unordered_set<std::string>& names);
 
-/// Brings nodes behind those that give what they read, as the standard asks for and some writers do
-/// not do; others keep their places. Nodes that wait for each other stay as they are.
+/// Sorts nodes topologically, as the standard requires and some exporters do not; otherwise keeps
+/// the order. Nodes on cycles stay where they are.
 void sort_nodes(std::vector<Node>& nodes);
 
 }  // namespace paddle::formats::onnx

@@ -7,9 +7,9 @@
 namespace paddle::formats::onnx {
 namespace {
 
-constexpr int kMaxDepth = 90;            // protobuf itself stops at 100
+constexpr int kMaxDepth = 90;            // protobuf's own limit is 100
 constexpr size_t kSmallPayload = 256;    // stays in the message
-constexpr uint64_t kMaxSlim = 1u << 30;  // what is left to parse, at most
+constexpr uint64_t kMaxSlim = 1u << 30;  // limit on what remains to be parsed
 constexpr uint64_t kPayloadOffset = 100001, kPayloadSize = 100002, kRawData = 9;
 
 struct Child {
@@ -98,7 +98,7 @@ class Slimmer {
         default:
           bad(begin);
       }
-      // A file cannot name places itself.
+      // A file must not set our own offset fields.
       if (kind == MessageKind::kTensor && (field == kPayloadOffset || field == kPayloadSize))
         continue;
       append(out, bytes_.substr(begin, at - begin));

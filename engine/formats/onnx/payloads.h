@@ -1,17 +1,16 @@
 #pragma once
-// Takes the large payloads out of the bytes of a protobuf message before it is parsed: `raw_data`
-// of a tensor is replaced by its place in the file. So models of any size are parsed from few
-// bytes, and their weights are mapped instead of copied. Nesting is bounded here, before the
-// parser sees the message.
+// Strips large payloads from a protobuf message before parsing: `raw_data` of a tensor is replaced
+// by its offset in the file. Models of any size are thus parsed from few bytes, and weights are
+// mapped instead of copied. Nesting is bounded here, before the parser sees the message.
 
 #include <string>
 #include <string_view>
 
 namespace paddle::formats::onnx {
 
-/// What a message is, as far as it may hold tensors.
+/// Message kinds, as far as they can contain tensors.
 enum class MessageKind : int {
-  kPlain,  ///< holds none
+  kPlain,  ///< contains none
   kModel,
   kGraph,
   kNode,
@@ -24,7 +23,7 @@ enum class MessageKind : int {
   kType
 };
 
-/// The message without its payloads. `path` stands in errors (kModel).
+/// The message without its payloads. `path` is used in errors (kModel).
 std::string without_payloads(std::string_view bytes, MessageKind kind, const std::string& path);
 
 }  // namespace paddle::formats::onnx

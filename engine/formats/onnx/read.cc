@@ -119,7 +119,7 @@ class ModelReader {
     if (m.has_shape()) {
       out.shape.emplace();
       for (const auto& d : m.shape().dim()) {
-        // Some exporters write -1 for a size that is not known.
+        // Some exporters write -1 for an unknown size.
         if (d.has_dim_value() && d.dim_value() < -1)
           fail(code_, path_, ": a declared shape has the negative size ", d.dim_value());
         if (d.has_dim_value() && d.dim_value() >= 0)
@@ -174,7 +174,7 @@ class ModelReader {
     return out;
   }
 
-  /// Files of the first IR versions leave the type out.
+  /// Files of the first IR versions omit the attribute type.
   static AttributeKind kind_by_content(const onnx_wire::Attribute& m) {
     if (m.has_f()) return AttributeKind::kFloat;
     if (m.has_i()) return AttributeKind::kInt;
@@ -205,7 +205,7 @@ class ModelReader {
     std::set<std::string> names;
     for (const auto& t : m.initializer()) {
       if (!names.insert(t.name()).second)
-        fail(code_, path_, ": two initialisers are called '", t.name(), "'");
+        fail(code_, path_, ": two initializers are called '", t.name(), "'");
       out.initializers.push_back(tensors_.read(t));
     }
     for (const auto& s : m.sparse_initializer())

@@ -18,15 +18,15 @@ constexpr DType kTypes[] = {
     DType::kU4,   DType::kI4,       DType::kF4E2M1,     DType::kF8E8M0, DType::kU2,
     DType::kI2};
 
-/// Elements of `values`, which hold numbers for float types and bits for the small ones, narrowed
-/// to `Stored` elements.
+/// Narrows typed field values to `Stored` elements: numbers for float types, raw bits for small
+/// types.
 template <class Stored, class Field>
 void copy_as(const Field& values, Array& out) {
   Stored* const target = reinterpret_cast<Stored*>(out.raw());
   for (int i = 0; i < values.size(); ++i) target[i] = static_cast<Stored>(values[i]);
 }
 
-/// The typed field of the message for this dtype: how many values it has, and how they are copied.
+/// The typed message field of a dtype: number of values and how to copy them.
 struct Field {
   int count = 0;
   void (*copy)(const onnx_wire::Tensor&, Array&) = nullptr;
@@ -62,22 +62,21 @@ Field field_of(const onnx_wire::Tensor& m, DType dtype) {
               [](Message t, Array& a) { copy_as<uint16_t>(t.int32_data(), a); }};
     case DType::kBool:
       return {m.int32_data_size(), [](Message t, Array& a) { copy_as<bool>(t.int32_data(), a); }};
-    default:  // 8 bits, or several packed in 8
+    default:  // 8-bit types, or packed sub-byte types
       return {m.int32_data_size(),
               [](Message t, Array& a) { copy_as<uint8_t>(t.int32_data(), a); }};
   }
 }
 
-/// Values of the typed field that an array has: complex numbers take two, small types share one.
+/// Field values per array: complex numbers take two, packed types share one.
 int64_t field_values(DType dtype, int64_t count) {
   if (is_complex(dtype)) return 2 * count;
   return info(dtype).bits < 8 ? storage_bytes(dtype, count) : count;
 }
 
-constexpr size_t kSmall = size_t{4} << 10;  // copied at once where it is not aligned
+constexpr size_t kSmall = size_t{4} << 10;  // copied immediately if misaligned
 
-/// The array on these bytes, shared where they are aligned; else copied at the latest when they are
-/// first read as numbers.
+/// Wraps these bytes: shared if aligned, otherwise copied at the latest on first access.
 Array array_on(std::byte* data, DType dtype, const Dims& shape, std::shared_ptr<void> owner,
                ArrayPool& pool) {
   const int64_t count = element_count(std::span<const int64_t>(shape));
@@ -97,7 +96,7 @@ Array array_on(std::byte* data, DType dtype, const Dims& shape, std::shared_ptr<
   Array out = pool.empty(dtype, shape);
   if (bytes > 0) std::memcpy(out.storage->data(), data, bytes);
   forget_mapped(data, bytes);
-  if (dtype == DType::kBool)  // any byte but 0 is true
+  if (dtype == DType::kBool)  // any non-zero byte is true
     for (size_t i = 0; i < bytes; ++i)
       out.storage->data()[i] = std::byte{out.storage->data()[i] != std::byte{0}};
   return out;
@@ -136,7 +135,7 @@ TensorData TensorReader::read(const onnx_wire::Tensor& m) {
   }
   if (*dtype == DType::kString) {
     if (m.string_data_size() != count)
-      bad(what, ": the shape ", str(out.shape), " has ", count, " elements, the file gives ",
+      bad(what, ": the shape ", str(out.shape), " has ", count, " elements, the file has ",
           m.string_data_size(), " strings");
     out.strings.assign(m.string_data().begin(), m.string_data().end());
     return out;
@@ -144,7 +143,7 @@ TensorData TensorReader::read(const onnx_wire::Tensor& m) {
   const auto bytes = static_cast<uint64_t>(storage_bytes(*dtype, count));
   const auto check = [&](uint64_t found) {
     if (found != bytes)
-      bad(what, ": ", text(*dtype), str(out.shape), " needs ", bytes, " bytes, the file gives ",
+      bad(what, ": ", text(*dtype), str(out.shape), " needs ", bytes, " bytes, the file has ",
           found);
   };
   if (m.data_location() == 1) {
@@ -165,7 +164,7 @@ TensorData TensorReader::read(const onnx_wire::Tensor& m) {
     const Field field = field_of(m, *dtype);
     if (field.count != field_values(*dtype, count))
       bad(what, ": ", text(*dtype), str(out.shape), " needs ", field_values(*dtype, count),
-          " values, the file gives ", field.count);
+          " values, the file has ", field.count);
     out.array = Array::empty(*dtype, out.shape);
     field.copy(m, out.array);
   }
@@ -190,7 +189,7 @@ SparseData TensorReader::read(const onnx_wire::SparseTensor& m) {
   if (out.values.shape.size() != 1 || out.indices.dtype != DType::kI64 || rank < 1 || rank > 2 ||
       out.indices.shape[0] != out.values.shape[0] ||
       (rank == 2 && out.indices.shape[1] != static_cast<int64_t>(out.shape.size())))
-    bad("the sparse tensor '", m.values().name(), "' has values and indices that do not fit");
+    bad("the sparse tensor '", m.values().name(), "' has values and indices of different sizes");
   return out;
 }
 
@@ -202,7 +201,7 @@ TensorReader::External TensorReader::find_external(const onnx_wire::Tensor& m,
   const auto number = [&](const std::string& text, const char* key) {
     if (text.empty() || text.size() > 18 ||
         text.find_first_not_of("0123456789") != std::string::npos)
-      bad(what, ": the ", key, " '", text, "' of its external data is no size");
+      bad(what, ": the ", key, " '", text, "' of its external data is not a number");
     return std::stoull(text);
   };
   for (const onnx_wire::Entry& e : m.external_data()) {
@@ -213,7 +212,7 @@ TensorReader::External TensorReader::find_external(const onnx_wire::Tensor& m,
   out.file = open_external(location, what);
   if (out.offset > out.file->size() || length.value_or(needed) > out.file->size() - out.offset)
     bad(what, ": its ", length.value_or(needed), " bytes at ", out.offset, " of '", location,
-        "' do not lie in that file, which has ", out.file->size());
+        "' exceed that file, which has ", out.file->size());
   out.size = length.value_or(needed);
   return out;
 }
@@ -221,21 +220,21 @@ TensorReader::External TensorReader::find_external(const onnx_wire::Tensor& m,
 std::shared_ptr<MappedFile> TensorReader::open_external(const std::string& location,
                                                         const std::string& what) {
   if (const auto it = external_.find(location); it != external_.end()) return it->second;
-  if (location.empty()) bad(what, ": its external data names no file");
+  if (location.empty()) bad(what, ": its external data has no location");
   std::string path = folder_;
   for (const std::string& part : split(location, '/')) {
     if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
-      bad(what, ": the external data '", location, "' must be a file below the model's folder");
+      bad(what, ": the external data '", location, "' must be a file inside the model's folder");
     path += "/" + part;
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0)
-      bad(what, ": its external data '", location, "' is not there");
+      bad(what, ": its external data '", location, "' does not exist");
     if (S_ISLNK(status.st_mode))
       bad(what, ": the external data '", location, "' goes through a symbolic link");
   }
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
-    bad(what, ": the external data '", location, "' is no ordinary file");
+    bad(what, ": the external data '", location, "' is not a regular file");
   return external_.emplace(location, MappedFile::open(path, code_)).first->second;
 }
 

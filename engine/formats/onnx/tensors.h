@@ -1,7 +1,7 @@
 #pragma once
-// Tensors of ONNX files as arrays: from fields of the message, from the place of a payload in the
-// mapped file, or from an external file in the model's folder. Everything is checked against the
-// declared shape before memory is taken.
+// Builds arrays from tensors of ONNX files: from typed fields, from payloads in the mapped file, or
+// from external files in the model's folder. Everything is checked against the declared shape
+// before memory is allocated.
 
 #include <map>
 #include <string>
@@ -19,7 +19,7 @@ namespace paddle::formats::onnx {
 
 class TensorReader {
  public:
-  /// `folder` is that of the model, where external data lies.
+  /// `folder` is the model's, for external data.
   TensorReader(std::shared_ptr<MappedFile> file, std::string folder, ErrorCode code);
   TensorData read(const onnx_wire::Tensor& message);
   SparseData read(const onnx_wire::SparseTensor& message);
@@ -40,7 +40,7 @@ class TensorReader {
   std::shared_ptr<MappedFile> file_;
   std::string folder_;
   ErrorCode code_;
-  ArrayPool pool_;  ///< for payloads that cannot stay where they are
+  ArrayPool pool_;  ///< for payloads that must be copied
   std::map<std::string, std::shared_ptr<MappedFile>> external_;
 };
 

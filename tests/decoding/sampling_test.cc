@@ -1,0 +1,76 @@
+#include "decoding/sampling.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace paddle::decoding {
+namespace {
+
+const std::vector<double> kLogits = {1.0, 3.0, 2.0, -4.0, 2.5};
+
+SamplingOptions with(double temperature, int64_t top_k = 0, double top_p = 1) {
+  return {.temperature = temperature, .top_k = top_k, .top_p = top_p};
+}
+
+/// Relative frequencies of the tokens sampled on a fine grid of random numbers.
+std::map<int64_t, double> shares(const SamplingOptions& options) {
+  constexpr int kDraws = 20000;
+  std::map<int64_t, double> out;
+  for (int i = 0; i < kDraws; ++i)
+    out[sample_token(kLogits, options, (i + 0.5) / kDraws)] += 1.0 / kDraws;
+  return out;
+}
+
+double softmax(int64_t token, double temperature, const std::set<int64_t>& among) {
+  double total = 0;
+  for (const int64_t t : among) total += std::exp(kLogits[static_cast<size_t>(t)] / temperature);
+  return std::exp(kLogits[static_cast<size_t>(token)] / temperature) / total;
+}
+
+void expect_shares(const SamplingOptions& options, const std::set<int64_t>& tokens) {
+  const auto drawn = shares(options);
+  ASSERT_EQ(drawn.size(), tokens.size());
+  for (const auto& [token, share] : drawn) {
+    ASSERT_TRUE(tokens.contains(token)) << token;
+    EXPECT_NEAR(share, softmax(token, options.temperature, tokens), 2e-4) << token;
+  }
+}
+
+TEST(SampleToken, TemperatureZeroIsGreedy) {
+  for (const double random : {0.0, 0.3, 0.999})
+    EXPECT_EQ(sample_token(kLogits, with(0), random), 1);
+  EXPECT_EQ(sample_token(std::vector<double>{2, 2, 2}, with(0), 0.9), 0);  // the first of equals
+}
+
+TEST(SampleToken, FollowsSoftmaxWithTemperature) {
+  for (const double temperature : {1.0, 2.0, 5.0})
+    expect_shares(with(temperature), {0, 1, 2, 3, 4});
+  EXPECT_EQ(shares(with(1e-6)).size(), 1u);
+}
+
+TEST(SampleToken, TopKKeepsTheMostLikely) {
+  expect_shares(with(1, 1), {1});
+  expect_shares(with(1, 3), {1, 4, 2});
+  expect_shares(with(1, 99), {0, 1, 2, 3, 4});
+}
+
+TEST(SampleToken, TopPKeepsTheSmallestSufficientSet) {
+  // Probabilities in order: 0.467 (1), 0.283 (4), 0.172 (2), 0.063 (0), 0.0004 (3).
+  expect_shares(with(1, 0, 0.4), {1});
+  expect_shares(with(1, 0, 0.5), {1, 4});
+  expect_shares(with(1, 0, 0.9), {1, 4, 2});
+  expect_shares(with(1, 0, 1), {0, 1, 2, 3, 4});
+  expect_shares(with(1, 2, 0.9), {1, 4});
+}
+
+TEST(SampleToken, LargeLogitsDoNotOverflow) {
+  const std::vector<double> large = {1e6, 1e6 - 1, -1e6};
+  EXPECT_EQ(sample_token(large, with(1), 0.1), 0);
+  EXPECT_EQ(sample_token(large, with(1), 0.999999), 1);
+}
+
+}  // namespace
+}  // namespace paddle::decoding
