@@ -16,7 +16,7 @@
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "base/phase.h"
-#include "model/overrides.h"
+#include "config/overrides.h"
 
 namespace paddle::cli {
 namespace {
@@ -128,7 +128,7 @@ std::optional<int> read_command_line(CLI::App& app, int argc, char** argv) {
 std::vector<std::string> take_overrides(std::vector<std::string>& arguments) {
   std::vector<std::string> overrides, rest;
   for (std::string& a : arguments)
-    (model::is_override(a) ? overrides : rest).push_back(std::move(a));
+    (config::is_override(a) ? overrides : rest).push_back(std::move(a));
   arguments = std::move(rest);
   return overrides;
 }

@@ -197,7 +197,7 @@ int run(int argc, char** argv) {
   app.add_option("--allow-unused", load.allow_unused,
                  "weights that the model may not use (pattern)");
   auto* prompt =
-      app.add_option("--prompt", generation.prompt, "generate text that goes on from here");
+      app.add_option("--prompt", generation.prompt, "generate text that continues this one");
   app.add_option("--length", generation.length, "tokens to generate");
   app.add_option("--temperature", generation.sampling.temperature,
                  "0: always the most likely token");
@@ -219,7 +219,8 @@ int run(int argc, char** argv) {
   app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  if (benchmark > 0 || prompt->count() > 0 || !input.data.empty()) restart_with_short_waits(argv);
+  if (benchmark > 0 || prompt->count() > 0 || !input.data.empty())
+    restart_with_short_spin_waits(argv);
   for (auto it = arguments.begin(); it != arguments.end();) {
     if (it->starts_with("params.")) {
       load.overrides.push_back(*it);
@@ -320,7 +321,7 @@ int run(int argc, char** argv) {
     results->add(*batch, units.restored(outputs));
     rows += batch->rows;
     if (!batch->labels.empty()) {
-      const auto ignored = model->meaning().ignore_index;
+      const auto ignored = model->metadata().ignore_index;
       const auto decisions = infer::decide(*model, outputs[0]);
       for (size_t i = 0; i < decisions.size(); ++i) {
         const auto& label = batch->labels[i];

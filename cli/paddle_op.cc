@@ -103,8 +103,7 @@ int run(int argc, char** argv) {
       ->add_option("--backend", checks.backend,
                    "take this one's kernels wherever it has one: cpu or onednn")
       ->check(CLI::IsMember({"cpu", "onednn"}));
-  check_command->add_flag("--strided", checks.strided,
-                          "inputs lie in memory with their axes turned round");
+  check_command->add_flag("--strided", checks.strided, "inputs are transposed in memory");
   check_command->add_flag("--numeric", checks.numeric,
                           "every gradient against finite differences in float64");
   check_command->add_option("--order", checks.order, "highest order of the differences: 1 or 2");

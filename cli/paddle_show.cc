@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
-#include "model/overrides.h"
-#include "model/summary.h"
+#include "config/overrides.h"
+#include "lang/eval/summary.h"
 #include "onnx/graph/summary.h"
 #include "train/config.h"
 
@@ -17,8 +17,8 @@ using namespace paddle;
 
 /// A config states data; a model file states inputs.
 bool is_config(const std::string& file) {
-  model::Diagnostics diagnostics;
-  const model::Node document = model::read_document(file, diagnostics);
+  config::Diagnostics diagnostics;
+  const config::Node document = config::read_document(file, diagnostics);
   return document.is_map() && document.find("data") != nullptr;
 }
 
@@ -54,24 +54,24 @@ int run(int argc, char** argv) {
   const auto overrides = cli::take_overrides(arguments);
   if (arguments.size() != 1)
     fail(ErrorCode::kUsage, "one model is expected (see paddle-show --help)");
-  const auto [file, variant] = model::split_variant(arguments[0]);
+  const auto [file, variant] = lang::split_variant(arguments[0]);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file");
   if (file.ends_with(".onnx")) {
     cli::print(onnx::summarize(file, read_dims(dims)));
     return 0;
   }
-  std::shared_ptr<const model::Program> program;
+  std::shared_ptr<const lang::Program> program;
   if (is_config(file)) {
     program = train::read_config(file, overrides).program;
   } else {
-    model::ProgramOptions options;
+    lang::ProgramOptions options;
     options.variant = variant;
-    for (const std::string& o : overrides) options.overrides.push_back(model::parse_override(o));
-    program = model::read_program(file, options);
+    for (const std::string& o : overrides) options.overrides.push_back(config::parse_override(o));
+    program = lang::read_program(file, options);
   }
-  const model::EntryPoint* entry = program->find_entry(function);
+  const lang::EntryPoint* entry = program->find_entry(function);
   if (!entry) fail(ErrorCode::kUsage, file, ": has no function '", function, "'");
-  cli::print(model::text(model::summarize(*program, *entry, read_dims(dims), training), depth));
+  cli::print(lang::text(lang::summarize(*program, *entry, read_dims(dims), training), depth));
   return 0;
 }
 

@@ -12,9 +12,9 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
+#include "config/document.h"
 #include "data/report.h"
 #include "ir/module.h"
-#include "model/document.h"
 #include "profile/report.h"
 #include "train/open_data.h"
 #include "train/trainer.h"
@@ -180,7 +180,7 @@ int run(int argc, char** argv) {
   bool dry_run = false, only_data = false, dump_config = false, origin = false;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("--output", output, "run folder (default: runs/<config name>)");
-  app.add_option("--resume", resume, "go on from the newest checkpoint of this run folder");
+  app.add_option("--resume", resume, "continue from the newest checkpoint of this run folder");
   app.add_flag("--overwrite", options.overwrite, "replace a run that is in the output folder");
   app.add_flag("--eager", options.eager, "run operation by operation, without compiling the step");
   app.add_flag("--dry-run", dry_run,
@@ -199,7 +199,7 @@ int run(int argc, char** argv) {
   app.add_flag("--profile", options.profile,
                "print where the time goes, per operation, and write a timeline");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  restart_with_short_waits(argv);
+  restart_with_short_spin_waits(argv);
   if (!resume.empty() && (!output.empty() || options.overwrite))
     fail(ErrorCode::kUsage,
          "--resume goes on in its own folder; it takes neither --output nor "
@@ -226,7 +226,7 @@ int run(int argc, char** argv) {
   phase.reset();
   for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
   if (dump_config || origin) {
-    cli::print(model::dump_yaml(config.document, {origin}));
+    cli::print(config::dump_yaml(config.document, {origin}));
     return 0;
   }
   if (only_data) return check_data(config);
@@ -237,7 +237,7 @@ int run(int argc, char** argv) {
   watch_for_interrupts();
   if (options.benchmark > 0) {
     train::RunConfig shown;
-    shown.wide = config.wide;
+    shown.use_float64 = config.use_float64;
     shown.mixed = config.mixed;
     train::Trainer trainer(std::move(config), options, console);
     const train::TrainResult result = trainer.run();
@@ -251,7 +251,7 @@ int run(int argc, char** argv) {
   if (!dry_run) trainer.claim_folder();
   const train::MemoryPlan plan = trainer.prepare();
   console.note(str(name, ": ", trainer.parameter_count(), " parameters"));
-  for (const std::string& line : trainer.derivation()) console.note("  " + line);
+  for (const std::string& line : trainer.run_summary()) console.note("  " + line);
   if (dry_run) {
     for (const ir::Slot& p : trainer.module().parameters)
       console.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));

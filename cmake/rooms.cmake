@@ -2,8 +2,8 @@
 # underscores), made of all .cc files in its folder, and links the rooms before it; a room without
 # sources is an empty target. scripts/check-includes checks every #include against the same order.
 set(PADDLE_ROOMS
-  base tensor ops ir kernels comm autograd passes codegen runtime
-  metrics optim formats decoding onnx model data profile train infer convert inspect quant tune dist ps plugin)
+  base config tensor ops ir kernels comm autograd passes codegen runtime
+  metrics optim formats decoding onnx lang data profile train infer convert inspect quant tune dist ps plugin)
 
 # What each room links beside the rooms before it.
 set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
@@ -14,7 +14,7 @@ set(PADDLE_LINKS_kernels paddle_highway paddle_dnnl Eigen3::Eigen m)
 set(PADDLE_LINKS_optim yaml-cpp)
 set(PADDLE_LINKS_formats ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json
   protobuf::libprotobuf-lite)
-set(PADDLE_LINKS_model yaml-cpp nlohmann_json::nlohmann_json)
+set(PADDLE_LINKS_config yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_data nlohmann_json::nlohmann_json yaml-cpp)
 set(PADDLE_LINKS_profile nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_train yaml-cpp nlohmann_json::nlohmann_json)

@@ -17,7 +17,7 @@ void lower(std::optional<T>& limit, T value) {
   limit = limit ? std::min(*limit, value) : value;
 }
 
-/// A number in a file of its own; nothing for "max" and for files that are not there.
+/// The number in a single-value file; nullopt for "max" and missing files.
 std::optional<double> number_in(const fs::path& file) {
   std::ifstream in(file);
   double value = 0;
@@ -44,8 +44,8 @@ void read_group(const fs::path& folder, CgroupLimits& limits) {
              limits);
 }
 
-/// A group and those around it, up to the mount. In a container the group's path may be that of the
-/// host, which is not there; the mount itself is then the group.
+/// A group and its ancestors up to the mount. In a container the group's path may be that of the
+/// host and not exist; the mount itself is then the group.
 void read_upwards(const fs::path& mount, const std::string& group, CgroupLimits& limits) {
   fs::path inside = fs::path(group).relative_path().lexically_normal();
   if (!inside.empty() && *inside.begin() == "..") inside.clear();

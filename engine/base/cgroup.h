@@ -1,6 +1,6 @@
 #pragma once
 // The limits that a container or service manager sets on this process: control groups of version 1
-// and 2, from the process's own group up to the root, the smallest counting.
+// and 2, from the process's own group up to the root; the smallest limit applies.
 
 #include <cstdint>
 #include <optional>
@@ -13,10 +13,10 @@ struct CgroupLimits {
   std::optional<uint64_t> memory;  ///< bytes
 };
 
-/// Those of this process, as they were when first asked for: reading them takes a millisecond.
+/// The limits of this process, cached on first use: reading them takes a millisecond.
 const CgroupLimits& cgroup_limits();
 
-/// Reads them from the files that the kernel has at `membership` and under `mount`.
+/// Reads the limits from the membership file and the cgroup file system mounted at `mount`.
 CgroupLimits read_cgroup_limits(const std::string& membership, const std::string& mount);
 
 }  // namespace paddle

@@ -2,7 +2,7 @@
 
 namespace paddle {
 
-std::string Place::text() const {
+std::string SourceLocation::text() const {
   std::string out = file;
   if (line > 0) {
     if (!out.empty()) out += ':';
@@ -14,7 +14,7 @@ std::string Place::text() const {
 
 namespace {
 
-/// Names from files may hold line ends and what steers a terminal.
+/// Names from files may contain line breaks and terminal control sequences.
 std::string printable(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -31,8 +31,8 @@ std::string printable(const std::string& text) {
 
 }  // namespace
 
-Error::Error(ErrorCode code, std::string message, Place place)
-    : code_(code), message_(printable(message)), place_(std::move(place)) {
+Error::Error(ErrorCode code, std::string message, SourceLocation place)
+    : code_(code), message_(printable(message)), location_(std::move(place)) {
   compose();
 }
 
@@ -43,7 +43,7 @@ Error& Error::note(std::string line) {
 }
 
 void Error::compose() {
-  what_ = place_.text();
+  what_ = location_.text();
   if (!what_.empty()) what_ += ": ";
   what_ += message_;
   for (const std::string& line : notes_) what_ += "\n" + line;

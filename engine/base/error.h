@@ -1,6 +1,6 @@
 #pragma once
 // The one exception type of the engine. An error has a code (which the tools turn into their exit
-// status), a one-line message, and, where a file is to blame, the place in it.
+// status), a one-line message and, if a file is at fault, the location in it.
 
 #include <exception>
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace paddle {
 
-/// What went wrong; the values are the exit statuses of the tools (docs: "Exit codes").
+/// Kinds of errors; the values are the exit statuses of the tools.
 enum class ErrorCode : int {
   kDifference = 1,  ///< a check found differences
-  kUsage = 2,       ///< command line, or a call with arguments that it must refuse
-  kConfig = 3,      ///< a YAML or JSON file says something wrong
+  kUsage = 2,       ///< command line, or a call with invalid arguments
+  kConfig = 3,      ///< a YAML or JSON file
   kData = 4,        ///< a dataset, or an input given at run time
-  kModel = 5,       ///< weights or a model file that do not fit
+  kModel = 5,       ///< weights or a model file
   kDevice = 6,      ///< device, memory or disk
   kPeer = 7,        ///< another process of the run was lost
-  kInternal = 70,   ///< a defect of ours
+  kInternal = 70,   ///< a bug
 };
 
 /// A position in a text file. Lines and columns count from 1; 0 means unknown.
-struct Place {
+struct SourceLocation {
   std::string file;
   int line = 0;
   int column = 0;
@@ -32,22 +32,22 @@ struct Place {
 
 class Error : public std::exception {
  public:
-  Error(ErrorCode code, std::string message, Place place = {});
+  Error(ErrorCode code, std::string message, SourceLocation place = {});
 
   ErrorCode code() const { return code_; }
-  const std::string& message() const { return message_; }  ///< without the place
-  const Place& place() const { return place_; }
+  const std::string& message() const { return message_; }  ///< without the location
+  const SourceLocation& location() const { return location_; }
   /// Further lines: callers ("called from FILE:LINE:COLUMN") or further errors of the same file.
   const std::vector<std::string>& notes() const { return notes_; }
   Error& note(std::string line);
-  /// "place: message", with notes on further lines.
+  /// "location: message", with notes on further lines.
   const char* what() const noexcept override { return what_.c_str(); }
 
  private:
   void compose();
   ErrorCode code_;
   std::string message_;
-  Place place_;
+  SourceLocation location_;
   std::vector<std::string> notes_;
   std::string what_;
 };
@@ -58,7 +58,7 @@ template <class... Parts>
   throw Error(code, str(parts...));
 }
 
-/// For conditions that only a defect of ours can violate.
+/// For conditions that only a bug can violate.
 template <class... Parts>
 void ensure(bool condition, const Parts&... parts) {
   if (!condition) fail(ErrorCode::kInternal, parts...);

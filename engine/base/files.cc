@@ -25,7 +25,7 @@ namespace {
 
 std::string cause(int number) { return std::generic_category().message(number); }
 
-/// An open descriptor that is closed on every way out.
+/// Closes a file descriptor on scope exit.
 struct Descriptor {
   int value = -1;
   ~Descriptor() {
@@ -33,7 +33,7 @@ struct Descriptor {
   }
 };
 
-/// Opens a regular file for reading and gives its size.
+/// Opens a regular file for reading and returns its size.
 uint64_t open_regular(const std::string& path, ErrorCode code, Descriptor& out) {
   out.value = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (out.value < 0) fail(code, "cannot open '", path, "': ", cause(errno));
@@ -76,7 +76,7 @@ std::string read_file(const std::string& path, uint64_t max_bytes, ErrorCode cod
 
 namespace {
 
-/// Where files are mapped: begin and end of each range.
+/// Address ranges of mapped files.
 struct MappedRanges {
   std::mutex mutex;
   std::map<uintptr_t, uintptr_t> ends;
@@ -190,7 +190,7 @@ void ensure_directory(const std::string& path) {
 
 void sync_directory(const std::string& path) {
   Descriptor folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  // Some file systems refuse to sync a folder; the rename itself has then happened already.
+  // Some file systems cannot sync a folder; the rename has happened all the same.
   if (folder.value >= 0 && ::fsync(folder.value) != 0 && errno == EIO)
     fail(ErrorCode::kDevice, "cannot sync the folder '", path, "': ", cause(errno));
 }
@@ -240,7 +240,7 @@ std::string join_path(const std::string& folder, const std::string& path) {
 }
 
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t previous) {
-  // Eight tables, eight bytes a turn ("slicing by 8").
+  // Slicing-by-8: eight tables, eight bytes per iteration.
   static const auto kTables = [] {
     std::array<std::array<uint32_t, 256>, 8> tables{};
     for (uint32_t i = 0; i < 256; ++i) {

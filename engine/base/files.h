@@ -15,7 +15,7 @@
 
 namespace paddle {
 
-/// Where the running program lies; empty if that cannot be told.
+/// Path of the running program; empty if it is unknown.
 std::string program_path();
 
 /// The whole file as bytes. A file above `max_bytes` is refused before anything is read.
@@ -46,13 +46,13 @@ class MappedFile {
   size_t size_;
 };
 
-/// Gives back the memory of the whole pages in this range if it lies in a mapped file; they are
-/// read again when next touched, and what was written to them is lost. Other memory stays as it is.
+/// Releases the whole pages in this range if it is part of a mapped file; they are read again on
+/// the next access, and anything written to them is lost. Other memory is not affected.
 void forget_mapped(const void* data, size_t bytes);
 
 /// A file that appears whole or not at all: bytes go to a temporary file beside it, and `commit`
 /// syncs that to the disk, renames it over `path` and syncs the folder. Without `commit` the
-/// temporary file is removed and what stood at `path` stays.
+/// temporary file is removed and an existing file at `path` is kept.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -90,7 +90,7 @@ std::vector<std::string> list_directory(const std::string& path, ErrorCode code 
 /// `path` itself if it is absolute, else seen from `folder`; `.` and `..` are resolved textually.
 std::string join_path(const std::string& folder, const std::string& path);
 
-/// CRC-32 (ISO-HDLC, as in zip and PNG); pass the last result to go on.
+/// CRC-32 (ISO-HDLC, as in zip and PNG); pass the previous result to continue.
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t previous = 0);
 
 }  // namespace paddle

@@ -1,6 +1,5 @@
 #pragma once
-// A hash that is the same on every machine and in every run, of texts that nobody chooses to
-// collide.
+// A hash that is stable across machines and runs, for trusted text.
 
 #include <cstdint>
 #include <string_view>

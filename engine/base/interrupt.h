@@ -4,7 +4,7 @@
 
 namespace paddle {
 
-/// Installs the handlers; without it signals keep their default meaning.
+/// Installs the handlers; without it signals keep their default disposition.
 void watch_for_interrupts();
 /// The signal that asked to stop, or 0.
 int pending_interrupt();

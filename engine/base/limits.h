@@ -1,19 +1,18 @@
 #pragma once
-// What this process may use while it runs files that nobody vouches for. The memory is that of the
-// machine or of the control group, whichever is less; tests and fuzzing set smaller numbers before
-// the first use.
+// Resource limits for running untrusted files. The memory limit is that of the machine or of the
+// control group, whichever is smaller; tests and fuzzers set lower limits before the first use.
 
 #include <cstdint>
 
 namespace paddle {
 
 struct Limits {
-  int64_t memory;                             ///< bytes of a plan's values; one result: half
-  int64_t loop_turns = int64_t{1} << 20;      ///< of all loops of one run of an imported graph
-  int64_t expanded_nodes = int64_t{1} << 24;  ///< of an imported graph, its functions expanded
+  int64_t memory;  ///< bytes of a plan's values; a single result may take half
+  int64_t loop_turns = int64_t{1} << 20;      ///< of all loops in one run of an imported graph
+  int64_t expanded_nodes = int64_t{1} << 24;  ///< of an imported graph after inlining functions
 };
 
-/// The limits of this process; what is written here holds from then on.
+/// The limits of this process; assignments apply from then on.
 Limits& limits();
 
 }  // namespace paddle

@@ -75,7 +75,7 @@ SerialScope::~SerialScope() {
 #endif
 }
 
-void restart_with_short_waits([[maybe_unused]] char** argv) {
+void restart_with_short_spin_waits([[maybe_unused]] char** argv) {
 #ifdef PADDLE_USE_OPENMP
   if (thread_count() == 1 || std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT"))
     return;

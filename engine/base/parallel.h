@@ -14,14 +14,13 @@ int thread_count();
 void set_thread_count(int threads);
 int available_cores();
 
-/// Starts the program anew, with the same arguments, so that threads that wait for each other spin
-/// for a tenth of a millisecond and then sleep; returns where that is so, or cannot be. libgomp,
-/// which reads its settings before a program begins, spins for milliseconds. Beside other programs
-/// the thread that is waited for may be on the core of the one that spins, and gets it only when
-/// the scheduler's slice ends, at every region: twenty times the time of all the work. For programs
-/// that work for long; nothing may have been read or written. OMP_WAIT_POLICY and GOMP_SPINCOUNT
-/// are left as they are.
-void restart_with_short_waits(char** argv);
+/// Re-executes the program with the same arguments so that OpenMP threads spin for a tenth of a
+/// millisecond before they sleep; returns if that is already so or not possible. libgomp reads its
+/// settings before main() and spins for milliseconds by default. On a busy machine the awaited
+/// thread may be queued behind the spinning one on the same core, at every parallel region, which
+/// was measured to take twenty times the time. Call it before anything is read or written.
+/// OMP_WAIT_POLICY and GOMP_SPINCOUNT are respected.
+void restart_with_short_spin_waits(char** argv);
 
 /// Marks the calling thread as one that must not open parallel regions (loader workers).
 void forbid_parallel_regions_on_this_thread();

@@ -1,6 +1,6 @@
 #pragma once
-// What a program is doing, as a stack of named phases with their times, so that a tool can say
-// after a failure how it came there. A phase is an object on the stack of the main thread:
+// A stack of named, timed phases that records what a program is doing, for reports after a failure.
+// A phase is an object on the stack of the main thread:
 //
 //   const Phase phase("planning memory");
 
@@ -30,8 +30,7 @@ struct PhaseRecord {
   bool failed = false;  ///< left by an exception
 };
 
-/// The phases that ended on this thread, in the order of their ends; the first hundred, and those
-/// that failed.
+/// The phases that ended on this thread, in order: the first hundred, and all that failed.
 const std::vector<PhaseRecord>& phase_records();
 
 }  // namespace paddle

@@ -1,9 +1,10 @@
 #pragma once
-// Work that is too small for several threads: waking and awaiting them would take longer.
+// Serial execution of work that is too small to be worth waking threads.
 
 namespace paddle {
 
-/// Parallel regions of this thread run serially in this scope, those of libraries too, if `serial`.
+/// If `serial`, parallel regions opened by this thread in this scope run serially, including those
+/// of libraries.
 class SerialScope {
  public:
   explicit SerialScope(bool serial);

@@ -1,6 +1,6 @@
 #pragma once
-// Whether a caller that could go on without what failed must still pass an internal error on. Set
-// in tests, by PADDLE_STRICT in the environment, so that no defect hides behind a slower path.
+// Strict mode (PADDLE_STRICT in the environment, set in tests): internal errors propagate even
+// where the caller has a slower fallback, so that a fallback cannot hide a bug.
 
 namespace paddle {
 

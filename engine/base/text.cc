@@ -23,7 +23,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      // Two neighbours swapped are one mistake.
+      // A transposition counts as one edit.
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         row[j] = std::min(row[j], before[j - 2] + 1);
     }
@@ -71,7 +71,7 @@ bool starts_with_any(std::string_view text, std::span<const std::string> prefixe
 }
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
-  // Greedy with one point of return, linear for practical patterns.
+  // Greedy with a single backtracking point; linear for practical patterns.
   size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {
     if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t]) && pattern[p] != '*') {
@@ -104,7 +104,7 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
     if (lower_case(word) == lower_case(candidate)) return candidate;
   for (const std::string& candidate : candidates) {
     size_t distance = edit_distance(word, candidate);
-    // A word that was cut short or extended is near as well.
+    // A prefix or an extension counts as near.
     if (word.size() >= 3 && (candidate.starts_with(word) || word.starts_with(candidate)))
       distance = std::min<size_t>(distance, 2);
     if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {

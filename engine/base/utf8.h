@@ -1,5 +1,5 @@
 #pragma once
-// Characters as bytes: UTF-8 of code points, and back.
+// UTF-8 encoding and decoding of code points.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace paddle {
 void append_utf8(std::string& out, uint32_t code);
 
 struct Utf8Character {
-  size_t length = 0;  ///< bytes that it takes; 0 if they are not well-formed
+  size_t length = 0;  ///< in bytes; 0 if the sequence is malformed
   uint32_t code = 0;
 };
-/// The character that begins at `text[i]`. Overlong forms and surrogates are not well-formed.
+/// The character that begins at `text[i]`. Overlong forms and surrogates are malformed.
 Utf8Character utf8_character(std::string_view text, size_t i);
 
 }  // namespace paddle

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kDefaultShard = 5'000'000'000;  // as Hugging Face's tools have it
 
-/// What becomes of one tensor of the source.
+/// The conversion of one tensor.
 struct Planned {
   size_t source = 0;
   StoredTensor before, after;
@@ -203,11 +203,11 @@ void write(const TargetOptions& target_options, const Source& source,
 std::string type_text(const StoredTensor& t) { return text(t.dtype) + str(t.shape); }
 
 void list(const std::vector<Planned>& plan, const Printer& printer) {
-  size_t wide = 0;
-  for (const Planned& p : plan) wide = std::max(wide, std::min<size_t>(p.before.name.size(), 48));
+  size_t width = 0;
+  for (const Planned& p : plan) width = std::max(width, std::min<size_t>(p.before.name.size(), 48));
   for (const Planned& p : plan) {
     std::string line = p.before.name;
-    if (line.size() < wide) line.resize(wide, ' ');
+    if (line.size() < width) line.resize(width, ' ');
     if (p.after.name != p.before.name) line += " → " + p.after.name;
     line += "  " + type_text(p.before);
     if (p.after.dtype != p.before.dtype || p.after.shape != p.before.shape)

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <set>
 
-#include "model/document.h"
+#include "config/document.h"
 
 namespace paddle::convert {
 namespace {
 
-using model::Node;
+using config::Node;
 
 /// Longer names are not put to expressions: their matcher recurses once a character.
 constexpr size_t kMaxName = 1000;
 
 [[noreturn]] void wrong(const Node& node, const std::string& why) {
-  throw Error(ErrorCode::kConfig, why, node.place());
+  throw Error(ErrorCode::kConfig, why, node.location());
 }
 
 std::regex expression_of(const Node& node) {
@@ -57,15 +57,15 @@ std::vector<int64_t> permutation_of(const Node& node) {
 }  // namespace
 
 Rules Rules::read(const std::string& path) {
-  model::Diagnostics diagnostics;
-  const Node document = model::read_document(path, diagnostics);
+  config::Diagnostics diagnostics;
+  const Node document = config::read_document(path, diagnostics);
   Rules out;
   const auto read_rule = [&](const Node& node) {
     if (!node.is_map())
       wrong(node, "expected a rule such as {match: …, rename: …}, found " + node.describe());
     static const std::vector<std::string> kKeys = {"match", "name",      "rename",
                                                    "drop",  "transpose", "perm"};
-    for (const model::Entry& e : node.entries)
+    for (const config::Entry& e : node.entries)
       if (std::find(kKeys.begin(), kKeys.end(), e.key.text) == kKeys.end())
         wrong(e.key, "unknown key '" + e.key.text + "'" + did_you_mean(e.key.text, kKeys) +
                          "; a rule has " + join(kKeys, ", "));
@@ -80,7 +80,7 @@ Rules Rules::read(const std::string& path) {
     const Node& pattern = match ? *match : name ? *name : drop ? *drop : *transpose;
     Rule rule;
     rule.kind = drop ? Rule::Kind::kDrop : transpose ? Rule::Kind::kTranspose : Rule::Kind::kRename;
-    rule.place = pattern.place();
+    rule.place = pattern.location();
     rule.pattern = pattern.as_string();
     rule.exact = name != nullptr;
     if (!rule.exact) rule.expression = expression_of(pattern);

@@ -42,7 +42,7 @@ class Rules {
   struct Rule {
     enum class Kind { kRename, kDrop, kTranspose };
     Kind kind = Kind::kRename;
-    Place place;
+    SourceLocation place;
     std::string pattern;  ///< the text of the expression, or the exact name
     bool exact = false;
     std::regex expression;

@@ -23,7 +23,7 @@ std::map<std::string, std::string> weight_map(const std::string& index) {
                                           nullptr, /*allow_exceptions=*/false);
   const auto bad = [&](const auto&... why) { fail(ErrorCode::kModel, index, ": ", why...); };
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
-    bad("is no index of shards (a JSON object with a 'weight_map')");
+    bad("is not a shard index (a JSON object with a 'weight_map')");
   std::map<std::string, std::string> out;
   for (const auto& [name, file] : json["weight_map"].items()) {
     if (!file.is_string()) bad("the file of '", name, "' is no string");
@@ -121,7 +121,7 @@ class OnnxSource final : public Source {
       add(name, sparse.values.dtype, sparse.shape,
           [&data = sparse] { return onnx::dense_value(data).tensor().array(); });
     if (const size_t inner = inner_initializers(graph.nodes))
-      notes_.push_back(str(inner, " initialisers of graphs inside nodes are left out"));
+      notes_.push_back(str(inner, " initializers of graphs inside nodes are left out"));
   }
   Array read(size_t index) const override { return readers_.at(index)(); }
 
@@ -153,7 +153,7 @@ std::unique_ptr<Source> open_file(const std::string& path) {
 }
 
 std::unique_ptr<Source> open_folder(const std::string& path) {
-  if (!is_directory(path)) fail(ErrorCode::kUsage, path, ": is no folder");
+  if (!is_directory(path)) fail(ErrorCode::kUsage, path, ": is not a folder");
   for (const std::string name : {"model.safetensors", "model.safetensors.index.json"})
     if (file_exists(path + "/" + name))
       return name.ends_with(".json") ? open_shards(path + "/" + name)

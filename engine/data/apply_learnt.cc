@@ -1,4 +1,4 @@
-// Gives validation data and data to predict what the training data learnt.
+// Gives validation data and data to predict what the training data fitted.
 
 #include "data/options.h"
 
@@ -9,7 +9,7 @@ bool has_vocabulary(const CsvField& field) {
   return field.kind == ColumnKind::kCategorical && field.buckets == 0;
 }
 
-void apply_to_field(CsvField& field, const Learnt& known) {
+void apply_to_field(CsvField& field, const Fitted& known) {
   if (field.kind == ColumnKind::kNumeric) {
     if (!field.shift.empty()) return;
     if (known.shift.empty() && field.scaling != Scaling::kNone)
@@ -31,30 +31,30 @@ void apply_to_field(CsvField& field, const Learnt& known) {
 
 }  // namespace
 
-void apply_learnt(DatasetOptions& options, const std::vector<Learnt>& learnt) {
+void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted) {
   if (auto* csv = std::get_if<CsvFileOptions>(&options.source)) {
     for (CsvField& field : csv->fields)
-      if (const Learnt* known = find_learnt(learnt, field.name)) apply_to_field(field, *known);
+      if (const Fitted* known = find_fitted(fitted, field.name)) apply_to_field(field, *known);
   } else if (auto* text = std::get_if<TextOptions>(&options.source)) {
-    const Learnt* known = find_learnt(learnt, text->token_field);
+    const Fitted* known = find_fitted(fitted, text->token_field);
     if (!known) return;
     text->level = known->bytes ? TextLevel::kBytes : TextLevel::kCharacters;
     text->vocabulary = known->tokens;
     text->vocabulary_file.clear();
   } else if (auto* images = std::get_if<ImageFolderOptions>(&options.source)) {
-    const Learnt* known = find_learnt(learnt, images->label_field);
+    const Fitted* known = find_fitted(fitted, images->label_field);
     if (known && images->files.empty()) images->known_classes = known->tokens;
   } else {
-    for (const Learnt& each : learnt)
+    for (const Fitted& each : fitted)
       if (!each.shift.empty() || each.log) options.scales.push_back(each);
   }
 }
 
-std::vector<Learnt> stated_learnt(const DatasetOptions& options) {
-  std::vector<Learnt> out;
+std::vector<Fitted> stated_learnt(const DatasetOptions& options) {
+  std::vector<Fitted> out;
   if (const auto* csv = std::get_if<CsvFileOptions>(&options.source)) {
     for (const CsvField& field : csv->fields) {
-      Learnt& each = out.emplace_back();
+      Fitted& each = out.emplace_back();
       each.field = field.name;
       each.shift = field.shift;
       each.factor = field.factor;
@@ -66,7 +66,7 @@ std::vector<Learnt> stated_learnt(const DatasetOptions& options) {
       each.unknown_shares_zero = field.unknown_is_zero;
     }
   } else if (const auto* text = std::get_if<TextOptions>(&options.source)) {
-    Learnt& each = out.emplace_back();
+    Fitted& each = out.emplace_back();
     each.field = text->token_field;
     each.bytes = text->level == TextLevel::kBytes;
     if (!each.bytes && !text->vocabulary_file.empty())

@@ -67,7 +67,7 @@ class ArrayDataset : public Dataset {
       copy_elements(from, array.dtype, out[i], columns_[i].origin);
     }
   }
-  std::string place(int64_t index, int64_t field, int64_t element) const override {
+  std::string location(int64_t index, int64_t field, int64_t element) const override {
     const Column& column = columns_[static_cast<size_t>(std::max<int64_t>(field, 0))];
     std::string out = str(column.origin, ": sample ", index);
     if (field >= 0) out += str(", field '", column.field.name, "'");

@@ -7,7 +7,7 @@
 namespace paddle::data {
 namespace {
 
-/// Splits "I12" into "I" and 12; false if there is no number at the end.
+/// Splits "I12" into "I" and 12; false if there is not a number at the end.
 bool split_number(const std::string& name, std::string& stem, int64_t& number) {
   size_t at = name.size();
   while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9') --at;
@@ -30,7 +30,7 @@ size_t column(const std::string& name, const CsvField& field, const std::vector<
 }  // namespace
 
 void check_csv_header(const std::vector<std::string>& names, const std::vector<CsvField>& fields,
-                      const Place& place) {
+                      const SourceLocation& place) {
   double number = 0;
   bool counted = true;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -67,7 +67,7 @@ std::vector<size_t> csv_columns_of(const CsvField& field, const std::vector<std:
           (stem != last_stem && !last_stem.empty()) || last < first ||
           last - first >= static_cast<int64_t>(names.size()))
         fail(ErrorCode::kConfig, "field '", field.name, "': '", text,
-             "' is no run of columns; write it as I1..I13");
+             "' is not a range of columns; write it as I1..I13");
       for (int64_t i = first; i <= last; ++i)
         out.push_back(column(str(stem, i), field, names, path));
     } else if (!named && text.find_first_of("*?") != text.npos) {

@@ -11,7 +11,7 @@ namespace paddle::data {
 /// Refuses a header that is a row of data: all of its cells are numbers. It is a header if it
 /// counts the columns from 0 (as pandas names them) or the fields name their columns by it.
 void check_csv_header(const std::vector<std::string>& names, const std::vector<CsvField>& fields,
-                      const Place& place);
+                      const SourceLocation& place);
 /// The columns of a field, by number. kData, with the file, for a column that is not there.
 std::vector<size_t> csv_columns_of(const CsvField& field, const std::vector<std::string>& names,
                                    const std::string& path);

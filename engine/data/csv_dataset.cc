@@ -92,7 +92,7 @@ class CsvDataset : public LearningDataset {
       }
     }
   }
-  std::string place(int64_t index, int64_t field, int64_t element) const override {
+  std::string location(int64_t index, int64_t field, int64_t element) const override {
     std::string out = str(options_.path, ":", records_[static_cast<size_t>(index)].line);
     if (field >= 0) {
       const FieldPlan& each = plans_[static_cast<size_t>(field)];
@@ -120,10 +120,10 @@ class CsvDataset : public LearningDataset {
       return std::nullopt;
     }
   }
-  std::vector<Learnt> learnt() const override {
-    std::vector<Learnt> out;
+  std::vector<Fitted> fitted() const override {
+    std::vector<Fitted> out;
     for (const FieldPlan& each : plans_) {
-      Learnt& field = out.emplace_back();
+      Fitted& field = out.emplace_back();
       field.field = each.options.name;
       field.log = each.options.log;
       field.unknown_is_zero = each.options.unknown_is_zero;
@@ -316,7 +316,7 @@ class CsvDataset : public LearningDataset {
           return std::numeric_limits<double>::quiet_NaN();
       }
     } else if (!formats::parse_number(cell, x)) {
-      bad_cell(each, c, index, str(quoted(cell), " is no number", header_hint(index)));
+      bad_cell(each, c, index, str(quoted(cell), " is not a number", header_hint(index)));
     }
     x = transformed(each, x);
     return each.scales.empty() ? x : (x - each.scales[c].shift) * each.scales[c].factor;

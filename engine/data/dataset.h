@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/learnt.h"
+#include "data/fitted.h"
 #include "data/vocabulary.h"
 #include "tensor/random.h"
 #include "tensor/tensor.h"
@@ -75,12 +75,12 @@ class Dataset {
   virtual void read(int64_t index, const ReadContext& context, Sample& out) const = 0;
   /// Where sample `index` comes from, for messages: "train.csv:17". With a field and an element of
   /// it, that too: "train.csv:17, column 'price'".
-  virtual std::string place(int64_t index, int64_t field = -1, int64_t element = -1) const = 0;
+  virtual std::string location(int64_t index, int64_t field = -1, int64_t element = -1) const = 0;
   /// Resolved paths of the files that are read.
   virtual std::vector<std::string> paths() const { return {}; }
   /// The vocabulary of a field of tokens or categories, or null.
   virtual const Vocabulary* vocabulary(int64_t /*field*/) const { return nullptr; }
-  virtual std::vector<Learnt> learnt() const { return {}; }
+  virtual std::vector<Fitted> fitted() const { return {}; }
   /// The number of a sample in the files; another one where only some of them are used.
   virtual int64_t source_index(int64_t index) const { return index; }
   /// Where samples come from: two datasets of the same source have the same samples at the same
@@ -117,12 +117,12 @@ class Subset : public Dataset {
   void read(int64_t index, const ReadContext& context, Sample& out) const override {
     base_->read(at(index), context, out);
   }
-  std::string place(int64_t index, int64_t field, int64_t element) const override {
-    return base_->place(at(index), field, element);
+  std::string location(int64_t index, int64_t field, int64_t element) const override {
+    return base_->location(at(index), field, element);
   }
   std::vector<std::string> paths() const override { return base_->paths(); }
   const Vocabulary* vocabulary(int64_t field) const override { return base_->vocabulary(field); }
-  std::vector<Learnt> learnt() const override { return base_->learnt(); }
+  std::vector<Fitted> fitted() const override { return base_->fitted(); }
   int64_t source_index(int64_t index) const override { return base_->source_index(at(index)); }
   std::string source() const override { return base_->source(); }
   std::vector<bool> used_sources() const override;

@@ -69,7 +69,7 @@ class RandomDataset : public Dataset {
       });
     }
   }
-  std::string place(int64_t index, int64_t, int64_t) const override {
+  std::string location(int64_t index, int64_t, int64_t) const override {
     return str("random sample ", index);
   }
 
@@ -121,7 +121,9 @@ class DigitsDataset : public Dataset {
     RandomSequence random(Random(options_.seed, kStream, static_cast<uint64_t>(index)));
     return static_cast<int64_t>(random.below(10));
   }
-  std::string place(int64_t index, int64_t, int64_t) const override { return str("digit ", index); }
+  std::string location(int64_t index, int64_t, int64_t) const override {
+    return str("digit ", index);
+  }
   std::string source() const override { return str("digits of seed ", options_.seed); }
 
  private:

@@ -96,16 +96,16 @@ class ImageFolder : public Dataset {
       out[1].data<int64_t>()[0] = item.label;
     }
   }
-  std::string place(int64_t index, int64_t, int64_t) const override {
+  std::string location(int64_t index, int64_t, int64_t) const override {
     return items_[static_cast<size_t>(index)].path;
   }
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     if (field != 1) return std::nullopt;
     return items_[static_cast<size_t>(index)].label;
   }
-  std::vector<Learnt> learnt() const override {
+  std::vector<Fitted> fitted() const override {
     if (fields_.size() < 2) return {};
-    Learnt classes;
+    Fitted classes;
     classes.field = fields_[1].name;
     classes.tokens = fields_[1].classes;
     return {classes};

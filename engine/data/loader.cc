@@ -298,7 +298,7 @@ class Loader::Impl {
       const Dims& shape = sample[f].shape();
       if (!std::equal(shape.begin(), shape.end(), array.shape.begin() + 1, array.shape.end())) {
         const Dims first(array.shape.begin() + 1, array.shape.end());
-        fail(ErrorCode::kData, dataset_->place(index), ": field '", fields()[f].name,
+        fail(ErrorCode::kData, dataset_->location(index), ": field '", fields()[f].name,
              "' has shape ", str(shape), ", others of its batch have ", str(first),
              "; give all the same size (transform resize, crop or pad)");
       }

@@ -42,7 +42,7 @@ struct LoaderOptions {
   int workers = 0;  ///< threads; 0: batches are made in `next`
   uint64_t prefetch_bytes = uint64_t{256}
                             << 20;  ///< at most so much is made ahead (one batch is always)
-  int64_t epochs = 0;               ///< stop after so many; 0: go on for ever
+  int64_t epochs = 0;               ///< number of epochs; 0: without end
   BadSamplePolicy on_bad_sample = BadSamplePolicy::kError;
   double max_bad_rate = 0.01;  ///< skipping a larger share of an epoch is an error
   NanPolicy nan = NanPolicy::kError;
@@ -98,7 +98,7 @@ class Loader {
   std::vector<Dims> sample_shapes() const;
   /// Checks integers against these ranges from the current position on.
   void require(std::vector<ValueRange> ranges);
-  /// Goes on from a saved position, or from the start of an epoch.
+  /// Continues from a saved position, or from the start of an epoch.
   void seek(LoaderPosition position);
   /// Samples skipped so far: their number, and a list of the first thousand.
   int64_t skipped_count() const;

@@ -71,7 +71,7 @@ struct CsvField {
   /// A string outside the vocabulary has id 0 and token i has id i + 1; false: it is an error and
   /// token i has id i.
   bool unknown_is_zero = false;
-  bool unknown_shares_zero = false;  ///< see Learnt: for models of older versions
+  bool unknown_shares_zero = false;  ///< see Fitted: for models of older versions
 };
 
 struct CsvFileOptions {
@@ -155,8 +155,8 @@ struct DatasetOptions {
   std::string part = {};
   bool split_in_order = false;
   uint64_t split_seed = 0;
-  /// Scaling that the training data learnt, for kinds that have none of their own (npz, npy).
-  std::vector<Learnt> scales = {};
+  /// Scaling that the training data fitted, for kinds that have none of their own (npz, npy).
+  std::vector<Fitted> scales = {};
 };
 
 /// The kind as configs name it: digits, idx, csv, text, images, npy, npz, random.
@@ -164,13 +164,13 @@ std::string kind_of(const DatasetOptions& options);
 /// Opens the files, checks them and gives the dataset. kData for what the files lack, kConfig for
 /// options that contradict each other; an empty dataset is an error.
 DatasetPtr make_dataset(const DatasetOptions& options);
-/// Makes a dataset (validation, or data to predict) use what the training data learnt: scaling,
+/// Makes a dataset (validation, or data to predict) use what the training data fitted: scaling,
 /// vocabularies, class lists. Fields are matched by name. An explicit `shift` and `factor` stays.
 /// kConfig where the options ask for statistics that the training data does not have.
-void apply_learnt(DatasetOptions& options, const std::vector<Learnt>& learnt);
+void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted);
 /// What the options of a training dataset say without opening it: statistics and vocabularies that
-/// are written there. For models that were saved without `learnt.json`.
-std::vector<Learnt> stated_learnt(const DatasetOptions& options);
+/// are written there. For models that were saved without `fitted.json`.
+std::vector<Fitted> stated_learnt(const DatasetOptions& options);
 
 /// [begin, end) of `size` samples that range and split leave, and whether these are places in the
 /// random order.

@@ -104,7 +104,7 @@ DataReport check_data(const Dataset& dataset) {
       lines = {str("bad: ", error.what())};
       report.bad.emplace_back(error.what());
     }
-    report.examples.emplace_back(dataset.place(index), std::move(lines));
+    report.examples.emplace_back(dataset.location(index), std::move(lines));
   }
   return report;
 }

@@ -49,7 +49,7 @@ void SampleReader::read(int64_t index, const ReadContext& context, Workspace& wo
   try {
     pipeline_.apply(workspace.sample, index, context, workspace.scratch);
   } catch (const Error& error) {
-    const std::string reason = str(dataset_->place(index), ": ", error.message());
+    const std::string reason = str(dataset_->location(index), ": ", error.message());
     if (may_skip && error.code() == ErrorCode::kData) throw BadSample{reason};
     fail(error.code(), reason);
   }
@@ -66,7 +66,7 @@ void SampleReader::check_finite(int64_t index, const Sample& sample) const {
   for (size_t f = 0; f < sample.size(); ++f) {
     const int64_t element = first_not_finite(sample[f]);
     if (element < 0) continue;
-    const std::string where = dataset_->place(index, static_cast<int64_t>(f), element);
+    const std::string where = dataset_->location(index, static_cast<int64_t>(f), element);
     const char* what = std::isnan(sample[f].number(element)) ? "NaN" : "infinity";
     if (nan_ == NanPolicy::kSkip) throw BadSample{str(where, ": ", what)};
     fail(ErrorCode::kData, where, ": ", what,
@@ -86,7 +86,7 @@ void SampleReader::check_ranges(int64_t index, const Sample& sample) const {
       const double number = value.number(i);
       if (range.also && number == static_cast<double>(*range.also)) continue;
       if (number < static_cast<double>(range.low) || number >= static_cast<double>(range.high))
-        fail(ErrorCode::kData, dataset_->place(index, field, same_elements ? i : -1), ": ",
+        fail(ErrorCode::kData, dataset_->location(index, field, same_elements ? i : -1), ": ",
              range.field, " ", static_cast<int64_t>(number), " is outside ", range.low, "..",
              range.high - 1, ", which the model takes");
     }

@@ -1,4 +1,4 @@
-// Scaling that was learnt elsewhere, applied to a dataset of arrays.
+// Scaling that was fitted elsewhere, applied to a dataset of arrays.
 
 #include <algorithm>
 #include <cmath>
@@ -10,18 +10,18 @@ namespace {
 
 class ScaledDataset : public Dataset {
  public:
-  ScaledDataset(DatasetPtr base, const std::vector<Learnt>& scales)
+  ScaledDataset(DatasetPtr base, const std::vector<Fitted>& scales)
       : base_(std::move(base)), fields_(base_->fields()) {
     for (size_t f = 0; f < fields_.size(); ++f) {
-      const Learnt* scale = find_learnt(scales, fields_[f].name);
-      scales_.push_back(scale ? *scale : Learnt());
+      const Fitted* scale = find_fitted(scales, fields_[f].name);
+      scales_.push_back(scale ? *scale : Fitted());
       scaled_.push_back(scale != nullptr);
       if (!scale) continue;
       Field& field = fields_[f];
       const int64_t columns = field.shape.empty() ? 1 : field.shape.back();
       const auto known = static_cast<int64_t>(scale->shift.size());
       if (known > 0 && columns != known)
-        fail(ErrorCode::kData, base_->place(0, static_cast<int64_t>(f)), ": ", field,
+        fail(ErrorCode::kData, base_->location(0, static_cast<int64_t>(f)), ": ", field,
              " has other columns than in training, which has statistics for ", known);
       if (!is_float(field.dtype)) field.dtype = DType::kF32;
       field.class_count = 0;
@@ -34,13 +34,13 @@ class ScaledDataset : public Dataset {
     for (size_t f = 0; f < fields_.size(); ++f)
       if (scaled_[f]) apply(scales_[f], fields_[f].dtype, out[f]);
   }
-  std::string place(int64_t index, int64_t field, int64_t element) const override {
-    return base_->place(index, field, element);
+  std::string location(int64_t index, int64_t field, int64_t element) const override {
+    return base_->location(index, field, element);
   }
   std::vector<std::string> paths() const override { return base_->paths(); }
   const Vocabulary* vocabulary(int64_t field) const override { return base_->vocabulary(field); }
-  std::vector<Learnt> learnt() const override {
-    std::vector<Learnt> out = base_->learnt();
+  std::vector<Fitted> fitted() const override {
+    std::vector<Fitted> out = base_->fitted();
     for (size_t f = 0; f < fields_.size(); ++f)
       if (scaled_[f]) out.push_back(scales_[f]);
     return out;
@@ -56,7 +56,7 @@ class ScaledDataset : public Dataset {
   std::vector<std::pair<std::string, std::string>> facts() const override { return base_->facts(); }
 
  private:
-  static void apply(const Learnt& scale, DType dtype, Value& value) {
+  static void apply(const Fitted& scale, DType dtype, Value& value) {
     Value raw = std::move(value);
     value = Value();
     value.reset(dtype, raw.shape());
@@ -75,13 +75,13 @@ class ScaledDataset : public Dataset {
 
   DatasetPtr base_;
   std::vector<Field> fields_;
-  std::vector<Learnt> scales_;
+  std::vector<Fitted> scales_;
   std::vector<bool> scaled_;
 };
 
 }  // namespace
 
-DatasetPtr make_scaled(DatasetPtr base, const std::vector<Learnt>& scales) {
+DatasetPtr make_scaled(DatasetPtr base, const std::vector<Fitted>& scales) {
   return std::make_shared<ScaledDataset>(std::move(base), scales);
 }
 

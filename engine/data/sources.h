@@ -19,7 +19,7 @@ class LearningDataset : public Dataset {
 };
 std::shared_ptr<LearningDataset> make_csv(const CsvFileOptions& options);
 /// `(x - shift) * factor` for the fields that `scales` names; integers become float32.
-DatasetPtr make_scaled(DatasetPtr base, const std::vector<Learnt>& scales);
+DatasetPtr make_scaled(DatasetPtr base, const std::vector<Fitted>& scales);
 DatasetPtr make_text(const TextOptions& options, const DatasetOptions& part);
 DatasetPtr make_image_folder(const ImageFolderOptions& options);
 DatasetPtr make_random(const RandomOptions& options);

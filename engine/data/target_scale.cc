@@ -5,10 +5,10 @@
 
 namespace paddle::data {
 
-TargetScale::TargetScale(const std::string& field, std::span<const Learnt> learnt,
+TargetScale::TargetScale(const std::string& field, std::span<const Fitted> fitted,
                          std::span<const TransformOptions> transforms)
     : field_(field) {
-  if (const Learnt* known = find_learnt(learnt, field)) {
+  if (const Fitted* known = find_fitted(fitted, field)) {
     log_ = known->log;
     if (!known->shift.empty()) {
       Affine step{known->factor, {}};

@@ -1,12 +1,12 @@
 #pragma once
 // Brings values of a scaled target back to the units of the data files: the inverse of the scaling
-// that was learnt and of the `scale` and `normalize` transforms of the field.
+// that was fitted and of the `scale` and `normalize` transforms of the field.
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "data/learnt.h"
+#include "data/fitted.h"
 #include "data/transforms.h"
 
 namespace paddle::data {
@@ -14,7 +14,7 @@ namespace paddle::data {
 class TargetScale {
  public:
   /// `transforms` are those of validation, in order.
-  TargetScale(const std::string& field, std::span<const Learnt> learnt,
+  TargetScale(const std::string& field, std::span<const Fitted> fitted,
               std::span<const TransformOptions> transforms);
   bool is_identity() const { return !log_ && steps_.empty(); }
   /// Values as the model sees them, [...] or [..., columns], floating; a copy in the units of the

@@ -103,19 +103,19 @@ class TextDataset : public Dataset {
       for (int64_t i = 0; i < options_.context; ++i) ids[i] = tokens_[start + shift + i];
     }
   }
-  std::string place(int64_t index, int64_t, int64_t) const override {
+  std::string location(int64_t index, int64_t, int64_t) const override {
     return str(options_.path, ": window ", index);
   }
   std::vector<std::string> paths() const override {
     return {std::filesystem::absolute(options_.path).lexically_normal().string()};
   }
   const Vocabulary* vocabulary(int64_t) const override { return &vocabulary_; }
-  std::vector<Learnt> learnt() const override {
-    Learnt learnt;
-    learnt.field = options_.token_field;
-    learnt.bytes = vocabulary_.is_bytes();
-    if (!learnt.bytes) learnt.tokens = vocabulary_.tokens();
-    return {learnt};
+  std::vector<Fitted> fitted() const override {
+    Fitted fitted;
+    fitted.field = options_.token_field;
+    fitted.bytes = vocabulary_.is_bytes();
+    if (!fitted.bytes) fitted.tokens = vocabulary_.tokens();
+    return {fitted};
   }
   std::vector<bool> used_sources() const override {
     std::vector<bool> used(static_cast<size_t>(tokens_.count()));

@@ -109,7 +109,7 @@ Vocabulary Vocabulary::read(const std::string& path) {
   if (tokens.empty()) fail(ErrorCode::kData, path, ": the vocabulary is empty");
   std::set<std::string_view> seen;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const Place place{path, json ? 0 : static_cast<int>(i + 1)};
+    const SourceLocation place{path, json ? 0 : static_cast<int>(i + 1)};
     if (invalid_utf8(tokens[i]))
       throw Error(ErrorCode::kData, str("token '", printable(tokens[i]), "' is not UTF-8"), place);
     if (!seen.insert(tokens[i]).second)

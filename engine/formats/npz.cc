@@ -19,19 +19,19 @@ const ZipEntry& NpzReader::entry(const std::string& name) const {
   return zip_.entries()[found->second];
 }
 
-std::string NpzReader::place(const std::string& name) const {
+std::string NpzReader::location(const std::string& name) const {
   return str(path(), ": array '", name, "'");
 }
 
 NpyHeader NpzReader::header(const std::string& name) const {
   const ZipEntry& from = entry(name);
   const auto preamble = zip_.head(from, kNpyPreamble);
-  const auto start = zip_.head(from, npy_data_offset(preamble, place(name), code_));
-  const NpyHeader header = parse_npy_header(start, place(name), code_);
+  const auto start = zip_.head(from, npy_data_offset(preamble, location(name), code_));
+  const NpyHeader header = parse_npy_header(start, location(name), code_);
   if (header.data_bytes() > from.bytes - header.data_offset)
-    fail(code_, place(name), ": cut short: shape ", str(header.shape), " of ", text(header.dtype),
-         " needs ", header.data_bytes(), " bytes, ", from.bytes - header.data_offset,
-         " are present");
+    fail(code_, location(name), ": cut short: shape ", str(header.shape), " of ",
+         text(header.dtype), " needs ", header.data_bytes(), " bytes, ",
+         from.bytes - header.data_offset, " are present");
   return header;
 }
 
@@ -54,12 +54,12 @@ NpzReader::Content NpzReader::content(const std::string& name) const {
 
 Array NpzReader::read(const std::string& name) const {
   const Content from = content(name);
-  return npy_array(from.header, from.elements, from.owner, place(name), code_);
+  return npy_array(from.header, from.elements, from.owner, location(name), code_);
 }
 
 NpyStrings NpzReader::read_strings(const std::string& name) const {
   const Content from = content(name);
-  return npy_strings(from.header, from.elements, place(name), code_);
+  return npy_strings(from.header, from.elements, location(name), code_);
 }
 
 NamedArrays read_npz(const std::string& path, ErrorCode code) {

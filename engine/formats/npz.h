@@ -35,7 +35,7 @@ class NpzReader {
   };
   Content content(const std::string& name) const;
   const ZipEntry& entry(const std::string& name) const;
-  std::string place(const std::string& name) const;
+  std::string location(const std::string& name) const;
   ZipReader zip_;
   ErrorCode code_;
   std::vector<std::string> names_;

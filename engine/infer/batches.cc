@@ -31,18 +31,18 @@ data::LoaderOptions prediction_loader(data::LoaderOptions loader, int64_t batch)
   return loader;
 }
 
-/// What the run learnt. Models saved without `learnt.json` say it in their config.
-std::vector<data::Learnt> learnt_of(const Predictor& model,
+/// What the run fitted. Models saved without `fitted.json` say it in their config.
+std::vector<data::Fitted> learnt_of(const Predictor& model,
                                     const std::optional<train::DataConfig>& run) {
-  const Meaning& meaning = model.meaning();
-  if (!meaning.learnt.empty() || !run) return meaning.learnt;
-  std::vector<data::Learnt> learnt = data::stated_learnt(run->train);
+  const ModelMetadata& metadata = model.metadata();
+  if (!metadata.fitted.empty() || !run) return metadata.fitted;
+  std::vector<data::Fitted> fitted = data::stated_learnt(run->train);
   if (std::holds_alternative<data::ImageFolderOptions>(run->train.source)) {
-    data::Learnt& classes = learnt.emplace_back();
-    classes.field = meaning.label_field;
-    classes.tokens = meaning.classes;
+    data::Fitted& classes = fitted.emplace_back();
+    classes.field = metadata.label_field;
+    classes.tokens = metadata.classes;
   }
-  return learnt;
+  return fitted;
 }
 
 bool is_image(const std::string& path) {
@@ -74,14 +74,14 @@ std::set<std::string> given_arrays(const std::string& model, const InputOptions&
 }
 
 std::optional<train::DataConfig> run_data(const Predictor& model) {
-  if (!model.meaning().config) return std::nullopt;
-  model::Node document = *model.meaning().config;
-  model::Diagnostics diagnostics;
-  model::Node* section = document.find("data");
+  if (!model.metadata().config) return std::nullopt;
+  config::Node document = *model.metadata().config;
+  config::Diagnostics diagnostics;
+  config::Node* section = document.find("data");
   if (!section) return std::nullopt;
   train::data_schema().resolve(*section, "data", diagnostics);
   diagnostics.raise();
-  train::DataConfig data = train::read_data(model::Section(*section), 0, diagnostics);
+  train::DataConfig data = train::read_data(config::Section(*section), 0, diagnostics);
   diagnostics.raise();
   return data;
 }
@@ -108,9 +108,9 @@ std::unique_ptr<Batches> open_section(const Predictor& model, const InputOptions
     fail(ErrorCode::kUsage, "--data: the config has no validation data");
   data::DatasetOptions source = part == "valid" ? *data.valid : data.train;
   if (run)
-    data::apply_learnt(source, learnt_of(model, run));
+    data::apply_fitted(source, learnt_of(model, run));
   else if (part == "valid")  // as in a training of that config
-    data::apply_learnt(source, data::make_dataset(data.train)->learnt());
+    data::apply_fitted(source, data::make_dataset(data.train)->fitted());
   return dataset_batches(model, data::make_dataset(source),
                          prediction_loader(data.valid_loader, options.batch), source);
 }
@@ -127,8 +127,8 @@ std::unique_ptr<Batches> open_arrays(const Predictor& model, const InputOptions&
   };
   const bool arrays = std::holds_alternative<data::NpzOptions>(run->train.source) ||
                       std::holds_alternative<data::NpyOptions>(run->train.source);
-  std::vector<data::Learnt> scales;
-  for (const data::Learnt& each : learnt_of(model, run))
+  std::vector<data::Fitted> scales;
+  for (const data::Fitted& each : learnt_of(model, run))
     if (is_input(each.field) && (!each.shift.empty() || each.log)) scales.push_back(each);
   std::vector<data::TransformOptions> transforms;
   for (const data::TransformOptions& t : run->valid_loader.transforms) {
@@ -160,7 +160,7 @@ std::unique_ptr<Batches> open_arrays(const Predictor& model, const InputOptions&
     npz.arrays.emplace_back(name, name);
   }
   for (const std::string& name : names) {
-    const bool scaled = data::find_learnt(scales, name) != nullptr;
+    const bool scaled = data::find_fitted(scales, name) != nullptr;
     if (scaled && transforms.empty()) {
       const auto& type =
           std::find_if(model.inputs().begin(), model.inputs().end(), [&](const auto& input) {
@@ -198,7 +198,7 @@ data::ImageFolderOptions image_options(const Predictor& model, const InputOption
     images.channels = shape.size() == 4 && shape[1].is_constant() && shape[1].value() == 1 ? 1 : 3;
     if (type.dtype == DType::kU16) images.dtype = DType::kU16;
     images.label_field =
-        model.meaning().label_field.empty() ? "label" : model.meaning().label_field;
+        model.metadata().label_field.empty() ? "label" : model.metadata().label_field;
   }
   images.image_field = name;
   images.path.clear();
@@ -269,7 +269,7 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
     fail(ErrorCode::kUsage, first,
          ": expected .npz, .csv, .tsv, .txt, images or a folder of images");
   }
-  data::apply_learnt(source, learnt_of(model, run));
+  data::apply_fitted(source, learnt_of(model, run));
   const data::DatasetOptions with_label = source;
   if (auto* csv = std::get_if<data::CsvFileOptions>(&source.source))
     // Only what the model takes; a file to predict need not have labels.

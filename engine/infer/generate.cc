@@ -11,10 +11,10 @@ namespace {
 
 int64_t context_of(const Predictor& model, const GenerateOptions& options) {
   if (options.context > 0) return options.context;
-  if (const auto& config = model.meaning().config)
-    if (const model::Node* data = config->find("data"))
-      if (const model::Node* train = data->find("train"))
-        if (const model::Node* context = train->find("context")) return context->as_int();
+  if (const auto& config = model.metadata().config)
+    if (const config::Node* data = config->find("data"))
+      if (const config::Node* train = data->find("train"))
+        if (const config::Node* context = train->find("context")) return context->as_int();
   return 256;
 }
 
@@ -22,7 +22,7 @@ int64_t context_of(const Predictor& model, const GenerateOptions& options) {
 
 void generate(Predictor& model, const GenerateOptions& options,
               const std::function<bool(const std::string&)>& emit) {
-  const auto& vocabulary = model.meaning().vocabulary;
+  const auto& vocabulary = model.metadata().vocabulary;
   if (!vocabulary)
     fail(ErrorCode::kUsage, "'", model.name(), "' has no vocabulary; it generates no text");
   if (model.inputs().size() != 1 || !is_integer(model.inputs()[0].second.dtype) ||

@@ -23,9 +23,9 @@ std::string expected_inputs(const Predictor& model) {
 }
 
 std::string label_field(const Predictor& model) {
-  const Meaning& meaning = model.meaning();
-  if (!meaning.label_field.empty()) return meaning.label_field;
-  return meaning.targets.size() == 1 ? meaning.targets[0].field : "";
+  const ModelMetadata& metadata = model.metadata();
+  if (!metadata.label_field.empty()) return metadata.label_field;
+  return metadata.targets.size() == 1 ? metadata.targets[0].field : "";
 }
 
 namespace {
@@ -182,7 +182,7 @@ class DatasetBatches final : public Batches {
     const data::Field& field = loader_.fields()[static_cast<size_t>(at - names.begin())];
     if (field.shape.empty() || field.shape == Dims{1}) {
       label_ = static_cast<int>(at - names.begin());
-      label_scale_.emplace(label, model.meaning().learnt, options.transforms);
+      label_scale_.emplace(label, model.metadata().fitted, options.transforms);
     }
   }
   bool may_skip() const override { return may_skip_; }
@@ -207,7 +207,7 @@ class DatasetBatches final : public Batches {
       const int64_t index = batch->indices[static_cast<size_t>(row)];
       add_skipped(index, out);
       ++next_;
-      out.places.push_back(dataset_->place(index));
+      out.places.push_back(dataset_->location(index));
       if (labels_)
         out.labels.push_back(labels_->read(index));
       else if (label_ >= 0)
@@ -224,7 +224,7 @@ class DatasetBatches final : public Batches {
       const auto& listed = loader_.skipped();
       const auto it = std::find_if(listed.begin(), listed.end(),
                                    [&](const auto& each) { return each.index == next_; });
-      out.skipped.push_back({next_, dataset_->place(next_),
+      out.skipped.push_back({next_, dataset_->location(next_),
                              it == listed.end() ? "the sample cannot be read" : it->reason});
     }
   }

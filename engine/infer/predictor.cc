@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "config/overrides.h"
 #include "formats/safetensors.h"
 #include "infer/onnx_values.h"
-#include "model/evaluator.h"
-#include "model/overrides.h"
+#include "lang/eval/evaluator.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 #include "train/config.h"
@@ -30,15 +30,15 @@ train::Scores scores_of(const std::string& kind) {
                                        : train::Scores::kUnknown;
 }
 
-Meaning read_meaning(const fs::path& folder) {
-  Meaning m;
+ModelMetadata read_metadata(const fs::path& folder) {
+  ModelMetadata m;
   if (file_exists((folder / "config.yaml").string())) {
-    model::Diagnostics diagnostics;
-    m.config = model::read_document((folder / "config.yaml").string(), diagnostics);
+    config::Diagnostics diagnostics;
+    m.config = config::read_document((folder / "config.yaml").string(), diagnostics);
     diagnostics.raise();
   }
-  if (const std::string learnt = (folder / "learnt.json").string(); file_exists(learnt))
-    m.learnt = data::read_learnt(learnt);
+  if (const std::string fitted = (folder / "fitted.json").string(); file_exists(fitted))
+    m.fitted = data::read_fitted(fitted);
   const std::string file = (folder / "model.json").string();
   if (file_exists((folder / "vocabulary.json").string()))
     m.vocabulary = data::Vocabulary::read((folder / "vocabulary.json").string());
@@ -75,7 +75,7 @@ Meaning read_meaning(const fs::path& folder) {
 
 /// Parameters, and states that no run changes, are constants: passes may fold them, and kernels
 /// bring them into their own layouts once.
-void bind_weights(ir::Function& function, const train::Store& store) {
+void bind_weights(ir::Function& function, const train::ParameterStore& store) {
   for (size_t i = function.inputs.size(); i-- > 0;) {
     const ir::Port port = function.inputs[i];
     const bool changes = std::any_of(
@@ -131,7 +131,7 @@ void Predictor::open_folder(const std::string& path) {
   ir::verify(module);
   name_ = module.name;
   const fs::path inference = folder / "inference";  // of a checkpoint
-  meaning_ = read_meaning(is_directory(inference.string()) ? inference : folder);
+  meaning_ = read_metadata(is_directory(inference.string()) ? inference : folder);
   const auto weights =
       std::make_shared<formats::SafetensorsReader>((folder / "model.safetensors").string());
   std::shared_ptr<ir::Function> found;
@@ -160,23 +160,23 @@ void Predictor::open_folder(const std::string& path) {
   const train::RunConfig config = train::read_config((folder / "config.yaml").string(), {});
   program_ = config.program;
   entry_ = &program_->model;
-  wide_ = config.wide;
+  use_float64_ = config.use_float64;
   trace({});
 }
 
 void Predictor::open_program(const std::string& path, const LoadOptions& options) {
-  model::ProgramOptions program_options;
-  const auto [file, variant] = model::split_variant(path);
+  lang::ProgramOptions program_options;
+  const auto [file, variant] = lang::split_variant(path);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file or folder");
   program_options.variant = variant;
   for (const std::string& o : options.overrides)
-    program_options.overrides.push_back(model::parse_override(o));
-  const auto program = model::read_program(file, program_options);
-  model::check_program(*program);
-  const model::EntryPoint* entry = program->find_entry(options.function);
+    program_options.overrides.push_back(config::parse_override(o));
+  const auto program = lang::read_program(file, program_options);
+  lang::check_program(*program);
+  const lang::EntryPoint* entry = program->find_entry(options.function);
   if (!entry) {
     std::vector<std::string> names = {"model"};
-    for (const model::EntryPoint& f : program->functions) names.push_back(f.name);
+    for (const lang::EntryPoint& f : program->functions) names.push_back(f.name);
     fail(ErrorCode::kUsage, file, ": has no function '", options.function, "'",
          did_you_mean(options.function, names), "; it has ", join(names, ", "));
   }
@@ -188,8 +188,8 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
   if (!options.weights.empty()) {
     fill_store_ = [this, options](const ir::Function&) { load_weights(options); };
     const auto file = std::make_shared<formats::SafetensorsReader>(options.weights);
-    store_.given = [file](const std::string& parameter, const Dims& shape,
-                          DType dtype) -> std::optional<Array> {
+    store_.preset = [file](const std::string& parameter, const Dims& shape,
+                           DType dtype) -> std::optional<Array> {
       const formats::SafetensorsEntry* entry = file->find(parameter);
       if (!entry || entry->shape != shape || entry->dtype != dtype) return std::nullopt;
       return file->read(*entry);
@@ -200,13 +200,13 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
 
 void Predictor::load_weights(const LoadOptions& options) {
   // Weights that belong to another entry of the same file are no surplus.
-  train::Store whole = store_;
-  const auto collect = [&](const model::EntryPoint& entry) {
+  train::ParameterStore whole = store_;
+  const auto collect = [&](const lang::EntryPoint& entry) {
     train::StaticDims dims;
     if (&entry != entry_) train::trace_prediction(*program_, entry, whole, false, &dims);
   };
   collect(program_->model);
-  for (const model::EntryPoint& entry : program_->functions) collect(entry);
+  for (const lang::EntryPoint& entry : program_->functions) collect(entry);
   train::LoadReport report = train::load_weights(options.weights, store_, false);
   std::erase_if(report.unused, [&](const std::string& n) {
     return whole.parameters.count(n) || whole.states.count(n);
@@ -217,15 +217,15 @@ void Predictor::load_weights(const LoadOptions& options) {
 
 bool Predictor::trace(const std::map<std::string, int64_t>& known) {
   train::StaticDims dims{known, {}};
-  const auto function = train::trace_prediction(*program_, *entry_, store_, wide_, &dims);
+  const auto function = train::trace_prediction(*program_, *entry_, store_, use_float64_, &dims);
   if (function) {
     add(function, dims.fixed);
     return true;
   }
-  inputs_ = model::input_types(*program_, *entry_);
-  outputs_ = model::output_names(*entry_);
+  inputs_ = lang::input_types(*program_, *entry_);
+  outputs_ = lang::output_names(*entry_);
   for (auto& [name, type] : inputs_)
-    if (wide_ && type.dtype == DType::kF32) type.dtype = DType::kF64;
+    if (use_float64_ && type.dtype == DType::kF32) type.dtype = DType::kF64;
   return false;
 }
 

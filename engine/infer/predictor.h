@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "config/document.h"
 #include "data/vocabulary.h"
 #include "ir/module.h"
-#include "model/document.h"
-#include "model/program.h"
+#include "lang/syntax/program.h"
 #include "onnx/graph/session.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/checkpoint.h"
-#include "train/index_ranges.h"
+#include "train/field_use.h"
 #include "train/predict.h"
 
 namespace paddle::infer {
@@ -40,7 +40,7 @@ struct LoadOptions {
 };
 
 /// What a model's folder says of its data beside the types.
-struct Meaning {
+struct ModelMetadata {
   std::vector<std::string> classes;  ///< names, if it is a classifier with names
   int64_t class_count = 0;           ///< 0 if it is no classifier
   std::string label_field;
@@ -48,9 +48,9 @@ struct Meaning {
   std::string scored_output;            ///< the output that the loss takes as class scores
   train::Scores scores = train::Scores::kUnknown;
   std::vector<train::TargetUse> targets;  ///< fields that the loss compares with outputs
-  std::vector<data::Learnt> learnt;       ///< from the run's training rows
+  std::vector<data::Fitted> fitted;       ///< from the run's training rows
   std::optional<data::Vocabulary> vocabulary;
-  std::optional<model::Node> config;  ///< the run's resolved config
+  std::optional<config::Node> config;  ///< the run's resolved config
 };
 
 /// The folder with the module and the weights: a run folder stands for its model, a folder of
@@ -65,7 +65,7 @@ class Predictor {
   const std::string& name() const { return name_; }
   const std::vector<std::pair<std::string, TensorType>>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
-  const Meaning& meaning() const { return meaning_; }
+  const ModelMetadata& metadata() const { return meaning_; }
   int64_t parameter_count() const;
   const std::optional<train::LoadReport>& load_report() const { return report_; }
 
@@ -109,14 +109,14 @@ class Predictor {
   std::vector<std::pair<std::string, TensorType>> inputs_;
   std::vector<std::string> outputs_;
   std::vector<train::OutputScale> scales_;  ///< per output, of the last trace
-  Meaning meaning_;
-  train::Store store_;
+  ModelMetadata meaning_;
+  train::ParameterStore store_;
   std::map<std::string, Array> live_states_;  ///< of the running sequence
   std::list<Trace> traces_;                   ///< most recently used first
   std::vector<Array> results_;                ///< of the last call
-  std::shared_ptr<const model::Program> program_;
-  const model::EntryPoint* entry_ = nullptr;
-  bool wide_ = false;
+  std::shared_ptr<const lang::Program> program_;
+  const lang::EntryPoint* entry_ = nullptr;
+  bool use_float64_ = false;
   std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
   std::optional<train::LoadReport> report_;
   std::shared_ptr<runtime::Profile> profile_;

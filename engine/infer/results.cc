@@ -34,12 +34,12 @@ std::vector<double> probabilities(const Predictor& model, const Array& scores, i
 }
 
 bool is_classification(const Predictor& model, const Array& output) {
-  return output.ndim() == 2 && is_float(output.dtype) && model.meaning().class_count > 1 &&
-         output.shape[1] == model.meaning().class_count;
+  return output.ndim() == 2 && is_float(output.dtype) && model.metadata().class_count > 1 &&
+         output.shape[1] == model.metadata().class_count;
 }
 
 std::string class_name(const Predictor& model, int64_t index) {
-  const auto& names = model.meaning().classes;
+  const auto& names = model.metadata().classes;
   return index < static_cast<int64_t>(names.size()) ? names[static_cast<size_t>(index)]
                                                     : std::to_string(index);
 }
@@ -212,8 +212,8 @@ class RowResults final : public ResultWriter {
   }
   /// The name of a class, or a number; null without a label.
   nlohmann::ordered_json label_of(const std::vector<Array>& outputs, const Row& row) const {
-    if (!row.label || (model_.meaning().ignore_index &&
-                       *row.label == static_cast<double>(*model_.meaning().ignore_index)))
+    if (!row.label || (model_.metadata().ignore_index &&
+                       *row.label == static_cast<double>(*model_.metadata().ignore_index)))
       return {};
     if (is_classification(model_, outputs[0]))
       return class_name(model_, static_cast<int64_t>(*row.label));
@@ -336,12 +336,12 @@ std::vector<Decision> decide(const Predictor& model, const Array& output) {
 }
 
 OutputUnits::OutputUnits(const Predictor& model) {
-  const Meaning& meaning = model.meaning();
-  if (meaning.targets.empty()) return;
+  const ModelMetadata& metadata = model.metadata();
+  if (metadata.targets.empty()) return;
   const auto run = run_data(model);
   if (!run) return;
-  for (const train::TargetUse& target : meaning.targets) {
-    data::TargetScale scale(target.field, meaning.learnt, run->valid_loader.transforms);
+  for (const train::TargetUse& target : metadata.targets) {
+    data::TargetScale scale(target.field, metadata.fitted, run->valid_loader.transforms);
     const auto& names = model.outputs();
     const auto at = std::find(names.begin(), names.end(), target.output) - names.begin();
     if (!scale.is_identity()) scales_.emplace_back(static_cast<size_t>(at), std::move(scale));

@@ -61,7 +61,7 @@ class ArgumentReader {
     if (value.is_array() && op_.operand_index(parameter_name(op_, name)) >= 0) {
       Tensors list;
       for (const Json& item : value) {
-        if (!is_array(item)) fail(ErrorCode::kData, name, ": ", item.dump(), " is no tensor");
+        if (!is_array(item)) fail(ErrorCode::kData, name, ": ", item.dump(), " is not a tensor");
         list.emplace_back(array(item));
       }
       return list;
@@ -233,7 +233,7 @@ std::string expect_refusal(const Op& op, const Json& json, const formats::NpzRea
 CaseTable read_case_table(const std::string& path) {
   CaseTable table;
   const std::string text = read_file(path, uint64_t{1} << 30, ErrorCode::kUsage);
-  Place place{path, 0, 1};
+  SourceLocation place{path, 0, 1};
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line(trim(std::string_view(text).substr(begin, end - begin)));

@@ -29,7 +29,7 @@ CaseTable read_case_table(const std::string& path);
 
 struct CaseOptions {
   std::vector<Mode> modes = {Mode::kEager, Mode::kCompiled};
-  bool strided = false;  ///< inputs lie in memory with their axes turned round
+  bool strided = false;  ///< inputs are transposed in memory
 };
 
 /// Runs a case in each mode; "" if all agree, else what failed.

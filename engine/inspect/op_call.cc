@@ -95,7 +95,7 @@ double number_of(const std::string& word) {
   if (word == "false") return 0;
   const AttrValue v = AttrValue::parse(word);
   if (!v.is_float() && !(v.is_int() && v.as_dim().is_constant()))
-    fail(ErrorCode::kUsage, "'", word, "' is no number");
+    fail(ErrorCode::kUsage, "'", word, "' is not a number");
   return v.as_double();
 }
 
@@ -200,7 +200,7 @@ Argument parse_argument(const Op& op, const std::string& name, const std::string
     Tensors list;
     for (const std::string& item : split_items(std::string_view(word).substr(1, word.size() - 2))) {
       auto t = parse_tensor(str(name, list.size()), item);
-      if (!t) fail(ErrorCode::kUsage, "'", item, "' is no tensor");
+      if (!t) fail(ErrorCode::kUsage, "'", item, "' is not a tensor");
       list.push_back(*t);
     }
     return list;

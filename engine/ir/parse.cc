@@ -39,7 +39,7 @@ class Parser {
 
  private:
   [[noreturn]] void bad(const std::string& what) const {
-    Place place{file_, 1, 1};
+    SourceLocation place{file_, 1, 1};
     for (size_t i = 0; i < at_ && i < text_.size(); ++i) {
       ++place.column;
       if (text_[i] == '\n') {
@@ -54,7 +54,7 @@ class Parser {
     try {
       return f();
     } catch (const Error& e) {
-      if (!e.place().file.empty()) throw;
+      if (!e.location().file.empty()) throw;
       bad(e.message());
     }
   }

@@ -24,7 +24,7 @@ Tensors replay_region(const Region& region, ValueMap& values, RunTimeSizes sizes
 Tensors replay_operation(const Operation& operation, ValueMap& values, RunTimeSizes sizes) {
   Tensors operands;
   for (const Value* v : operation.operands) operands.push_back(lookup(values, v));
-  const PlaceScope place(operation.place);
+  const LocationScope place(operation.place);
   if (!operation.op->has(kControlFlow)) {
     Inferred inferred = infer(*operation.op, operation.attrs, operands);
     if (sizes == RunTimeSizes::kSame && operation.op->has(kRunTimeShape))

@@ -8,17 +8,18 @@ namespace {
 
 constexpr int64_t kMaxOperations = 1'000'000;
 
-thread_local PlaceScope* current_place = nullptr;
+thread_local LocationScope* current_place = nullptr;
 
 }  // namespace
 
-PlaceScope::PlaceScope(std::string place) : place_(std::move(place)), previous_(current_place) {
+LocationScope::LocationScope(std::string place)
+    : place_(std::move(place)), previous_(current_place) {
   current_place = this;
 }
 
-PlaceScope::~PlaceScope() { current_place = previous_; }
+LocationScope::~LocationScope() { current_place = previous_; }
 
-const std::string& PlaceScope::current() {
+const std::string& LocationScope::current() {
   static const std::string kNone;
   return current_place ? current_place->place_ : kNone;
 }
@@ -70,7 +71,7 @@ Tensors Tracer::apply(const OpCall& call) {
   for (const Tensor& t : call.operands) operands.push_back(t.defined() ? value_of(t) : nullptr);
   Operation* operation =
       function_.append(*region_, call.op, std::move(operands), call.attrs, call.results);
-  operation->place = PlaceScope::current();
+  operation->place = LocationScope::current();
   function_.constraints.insert(function_.constraints.end(), call.constraints.begin(),
                                call.constraints.end());
   Tensors results;
@@ -124,7 +125,7 @@ Tensors Tracer::branch(const Tensor& condition, const TensorFn& then_fn, const T
     types.push_back(join(then_region->results[i]->type, else_region->results[i]->type, "if"));
   Operation* operation =
       function_.append(*region_, op, {value_of(condition)}, default_attrs(op), types);
-  operation->place = PlaceScope::current();
+  operation->place = LocationScope::current();
   operation->regions.push_back(std::move(then_region));
   operation->regions.push_back(std::move(else_region));
   Tensors results;
@@ -157,7 +158,7 @@ Tensors Tracer::loop(const TensorFn& condition, const TensorFn& body, const Tens
   attrs.list_sizes = {static_cast<int32_t>(operands.size())};
   Operation* operation =
       function_.append(*region_, op, std::move(operands), std::move(attrs), types);
-  operation->place = PlaceScope::current();
+  operation->place = LocationScope::current();
   operation->regions.push_back(std::move(condition_region));
   operation->regions.push_back(std::move(body_region));
   Tensors results;

@@ -48,17 +48,17 @@ class Tracer final : public Interpreter {
 };
 
 /// Names the part of the model's text that operations traced in this scope come from.
-class PlaceScope {
+class LocationScope {
  public:
-  explicit PlaceScope(std::string place);
-  ~PlaceScope();
-  PlaceScope(const PlaceScope&) = delete;
-  PlaceScope& operator=(const PlaceScope&) = delete;
+  explicit LocationScope(std::string place);
+  ~LocationScope();
+  LocationScope(const LocationScope&) = delete;
+  LocationScope& operator=(const LocationScope&) = delete;
   static const std::string& current();
 
  private:
   std::string place_;
-  PlaceScope* previous_;
+  LocationScope* previous_;
 };
 
 }  // namespace paddle::ir

@@ -51,7 +51,7 @@ ScoreLayout score_layout(const std::string& metric, const Shape& scores, const S
                          std::optional<int64_t> axis, bool multilabel, ErrorCode code) {
   const auto rank = static_cast<int64_t>(scores.size());
   if (multilabel) {
-    if (axis) fail(code, metric, ": axis has no meaning with multilabel=true");
+    if (axis) fail(code, metric, ": axis has no metadata with multilabel=true");
     if (match(scores, labels) == Match::kNo)
       fail(code, metric, ": with multilabel=true input and label must have the same shape, found ",
            text(scores), " and ", text(labels));

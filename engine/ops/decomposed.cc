@@ -44,7 +44,7 @@ void infer_decomposed(InferContext& c) {
     // An inner operation names itself; the caller's name says more.
     const std::string own = str(c.op().name(), ": ");
     if (error.code() != ErrorCode::kUsage || error.message().rfind(own, 0) == 0) throw;
-    throw Error(error.code(), own + error.message(), error.place());
+    throw Error(error.code(), own + error.message(), error.location());
   }
 }
 

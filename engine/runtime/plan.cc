@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "base/place.h"
+#include "base/source_location.h"
 #include "ops/call.h"
 #include "ops/cost.h"
 #include "runtime/execute.h"
@@ -225,8 +225,9 @@ namespace {
 /// What an operation refused while it ran is the data's fault, and happened at a place of the text.
 Error refused_at(const Error& error, const ir::Operation* operation) {
   const ErrorCode code = error.code() == ErrorCode::kUsage ? ErrorCode::kData : error.code();
-  Place place = error.place();
-  if (place.line == 0 && place.file.empty() && operation) place = parse_place(operation->place);
+  SourceLocation place = error.location();
+  if (place.line == 0 && place.file.empty() && operation)
+    place = parse_source_location(operation->place);
   Error out(code, error.message(), place);
   for (const std::string& note : error.notes()) out.note(note);
   return out;

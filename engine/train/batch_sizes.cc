@@ -39,7 +39,7 @@ Tensors NormWatch::apply(const OpCall& call) {
     for (size_t i = 1; i < x.size(); ++i)
       if (i != channels) values = values * x[i];
     if (group) values = values * floor_divide(x[channels], find_attr(call, "num_groups")->as_int());
-    calls_.push_back({std::string(name), ir::PlaceScope::current(),
+    calls_.push_back({std::string(name), ir::LocationScope::current(),
                       batch   ? "channel"
                       : group ? "group of a sample's channels"
                               : "channel of a sample",

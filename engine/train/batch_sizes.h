@@ -17,7 +17,7 @@ struct NormCall {
   std::string operation;
   std::string place;  ///< "model.yaml:6:5"
   std::string over;   ///< what a mean and a variance are of: "channel"
-  Dim values;         ///< of which there are so many
+  Dim values;         ///< number of values
 };
 
 /// Passes all calls on and notes those that normalise by statistics of the batch. Install it above
@@ -37,7 +37,7 @@ struct BatchSizes {
   int64_t last = 0;     ///< 0: the last one is full
   int64_t samples = 0;  ///< of an epoch
 };
-/// `batches`: so many are read at most.
+/// `batches`: largest number that is read.
 BatchSizes batch_sizes(const data::Loader& loader, int64_t batch, int64_t batches);
 /// The sizes that a batch of `samples` is split into.
 std::set<int64_t> micro_batch_sizes(int64_t samples, int64_t accumulate);

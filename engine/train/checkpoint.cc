@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using Named = std::vector<std::pair<std::string, Array>>;
 
-Named weights_of(const Store& store) {
+Named weights_of(const ParameterStore& store) {
   Named out;
   for (const auto& [name, p] : store.parameters) {
     const Array* master = store.master(name);
@@ -30,7 +30,7 @@ Named weights_of(const Store& store) {
   return out;
 }
 
-Named optimizer_of(const Store& store) {
+Named optimizer_of(const ParameterStore& store) {
   Named out;
   for (const auto& [name, value] : store.states)
     if (!is_model_state(name) && !is_master(name) && !is_accumulated(name))
@@ -117,8 +117,9 @@ struct Staged {
                         path + ": " + why + "; this is a checkpoint of another model");
 }
 
-Staged stage(const std::string& path, Store& store, const formats::SafetensorsReader& weights,
-             const formats::SafetensorsReader& optimizer, bool updated) {
+Staged stage(const std::string& path, ParameterStore& store,
+             const formats::SafetensorsReader& weights, const formats::SafetensorsReader& optimizer,
+             bool updated) {
   Staged staged;
   const auto replace = [&](const std::string& name, Array& target, Array value) {
     if (target.shape != value.shape || target.dtype != value.dtype)
@@ -163,7 +164,7 @@ Staged stage(const std::string& path, Store& store, const formats::SafetensorsRe
 
 }  // namespace
 
-std::string write_checkpoint(const std::string& folder, const Store& store,
+std::string write_checkpoint(const std::string& folder, const ParameterStore& store,
                              const CheckpointContent& content) {
   ensure_directory(folder);
   const Named weights = weights_of(store), optimizer = optimizer_of(store);
@@ -258,7 +259,7 @@ void set_aside(const std::string& folder, int64_t step) {
   fs::rename(from, from.string() + ".damaged", ignored);
 }
 
-RunState read_checkpoint(const std::string& path, Store& store) {
+RunState read_checkpoint(const std::string& path, ParameterStore& store) {
   const auto file = [&](const char* name) { return (fs::path(path) / name).string(); };
   RunState s;
   const std::string raw = read_file(file("state.json"), 1 << 20, ErrorCode::kModel);
@@ -287,7 +288,7 @@ RunState read_checkpoint(const std::string& path, Store& store) {
   Staged staged = stage(path, store, weights, optimizer, s.step > 0);
   for (auto& [target, value] : staged.replaced) *target = std::move(value);
   for (auto& [name, value] : staged.added) store.states[name] = std::move(value);
-  for (const auto& [name, p] : store.parameters) store.round(name);
+  for (const auto& [name, p] : store.parameters) store.round_from_master(name);
   store.seed = seed;
   return s;
 }
@@ -307,7 +308,7 @@ std::string LoadReport::text() const {
   return out;
 }
 
-LoadReport load_weights(const std::string& file, Store& store, bool copied) {
+LoadReport load_weights(const std::string& file, ParameterStore& store, bool copied) {
   const formats::SafetensorsReader reader(file);
   LoadReport report;
   const auto load = [&](const std::string& name, Array& target) {
@@ -328,7 +329,7 @@ LoadReport load_weights(const std::string& file, Store& store, bool copied) {
   for (auto& [name, p] : store.parameters) {
     Array* master = store.master(name);
     load(name, master ? *master : p.value);
-    store.round(name);
+    store.round_from_master(name);
   }
   for (auto& [name, value] : store.states)
     if (is_model_state(name)) load(name, value);
@@ -360,7 +361,7 @@ void check_report(const LoadReport& report, const std::string& file,
   fail(ErrorCode::kModel, file, ": the weights do not fit the model: ", shown);
 }
 
-void write_weights(const std::string& file, const Store& store) {
+void write_weights(const std::string& file, const ParameterStore& store) {
   formats::write_safetensors(file, weights_of(store));
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "train/store.h"
+#include "train/parameter_store.h"
 
 namespace paddle::train {
 
@@ -35,7 +35,7 @@ struct CheckpointContent {
 
 /// Writes `folder/<step>` and points `folder/latest` at it. Free space is checked first.
 /// kDevice with path and cause if the disk refuses; what was there stays.
-std::string write_checkpoint(const std::string& folder, const Store& store,
+std::string write_checkpoint(const std::string& folder, const ParameterStore& store,
                              const CheckpointContent& content);
 /// Removes all but the newest `keep` and those named in `spare`.
 void prune_checkpoints(const std::string& folder, int64_t keep, const std::vector<int64_t>& spare);
@@ -57,7 +57,7 @@ class OtherModelError : public Error {
 
 /// Reads a checkpoint into the store; kModel if it is damaged (sizes and checksums of its files are
 /// checked) or of another model, and the store is then as before.
-RunState read_checkpoint(const std::string& path, Store& store);
+RunState read_checkpoint(const std::string& path, ParameterStore& store);
 /// Weights alone, by name, from a safetensors file. Returns a report.
 struct LoadReport {
   std::vector<std::string> matched, mismatched, missing, unused;
@@ -65,13 +65,13 @@ struct LoadReport {
 };
 /// Loads into parameters and model states that the store already has. Unless `copied`, values of
 /// the wanted type stay where they lie in the file, for readers only.
-LoadReport load_weights(const std::string& file, Store& store, bool copied = true);
+LoadReport load_weights(const std::string& file, ParameterStore& store, bool copied = true);
 /// Throws kModel unless what is missing or unused is allowed by pattern.
 void check_report(const LoadReport& report, const std::string& file,
                   const std::vector<std::string>& allow_missing,
                   const std::vector<std::string>& allow_unused);
 
 /// Weights and model states as a safetensors file.
-void write_weights(const std::string& file, const Store& store);
+void write_weights(const std::string& file, const ParameterStore& store);
 
 }  // namespace paddle::train

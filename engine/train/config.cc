@@ -10,9 +10,9 @@
 namespace paddle::train {
 namespace {
 
-using model::Schema;
-using model::Section;
-using model::Spec;
+using config::Schema;
+using config::Section;
+using config::Spec;
 
 Schema group_schema() {
   Schema s;
@@ -202,7 +202,7 @@ Interval read_interval(const Section& s, const std::string& key) {
       !(unit.empty() || unit == "epoch" || unit == "epochs" || unit == "steps" || unit == "step"))
     throw Error(ErrorCode::kConfig,
                 "train." + key + ": expected 'N', 'N epochs' or 'never', found '" + text + "'",
-                s.place(key));
+                s.location(key));
   return unit.starts_with("epoch") ? Interval{0, count} : Interval{count, 0};
 }
 
@@ -267,10 +267,10 @@ optim::ScheduleOptions read_schedule(const Section& s) {
 
 /// The operations that a list of `amp` names.
 std::set<const Op*> read_operations(const Section& amp, const char* key,
-                                    model::Diagnostics& diagnostics) {
+                                    config::Diagnostics& diagnostics) {
   std::set<const Op*> out;
-  const model::Node& node = amp.at(key);
-  const auto read = [&](const model::Node& item) {
+  const config::Node& node = amp.at(key);
+  const auto read = [&](const config::Node& item) {
     if (const Op* op = find_op(item.text)) {
       out.insert(op);
       return;
@@ -279,17 +279,17 @@ std::set<const Op*> read_operations(const Section& amp, const char* key,
     diagnostics.add(ErrorCode::kConfig,
                     str("amp.", key, ": there is no operation '", item.text, "'",
                         did_you_mean(item.text, names)),
-                    item.place());
+                    item.location());
   };
   if (node.is_sequence())
-    for (const model::Node& item : node.items) read(item);
+    for (const config::Node& item : node.items) read(item);
   else
     read(node);
   return out;
 }
 
 /// What `precision` and `amp` ask for; nothing in float32 and float64.
-std::optional<MixedPrecision> read_mixed(const Section& s, model::Diagnostics& diagnostics) {
+std::optional<MixedPrecision> read_mixed(const Section& s, config::Diagnostics& diagnostics) {
   const std::string& precision = s.text("precision");
   const Section amp = s.section("amp");
   MixedPrecision mixed;
@@ -299,11 +299,11 @@ std::optional<MixedPrecision> read_mixed(const Section& s, model::Diagnostics& d
     if (mixed.cast.custom_low.contains(op))
       diagnostics.add(ErrorCode::kConfig,
                       str("amp: '", op->name(), "' is in custom_low and in custom_full"),
-                      amp.place("custom_full"));
+                      amp.location("custom_full"));
   if (precision.starts_with("float32") || precision.starts_with("float64")) {
     if (amp.text("level") == "O2" || amp.has("loss_scale") || !mixed.cast.custom_low.empty() ||
         !mixed.cast.custom_full.empty())
-      diagnostics.warn("amp has no effect with precision: " + precision, s.place("amp"));
+      diagnostics.warn("amp has no effect with precision: " + precision, s.location("amp"));
     return std::nullopt;
   }
   const bool brain = precision.starts_with("b");
@@ -336,7 +336,7 @@ void scale_rates(const Section& optimizer, RunConfig& config) {
 }  // namespace
 
 std::string precision_name(const RunConfig& config) {
-  return config.wide ? "float64" : config.mixed ? text(config.mixed->cast.low) : "float32";
+  return config.use_float64 ? "float64" : config.mixed ? text(config.mixed->cast.low) : "float32";
 }
 
 const Schema& run_schema() {
@@ -345,15 +345,15 @@ const Schema& run_schema() {
 }
 
 RunConfig read_config(const std::string& path, const std::vector<std::string>& overrides) {
-  model::Diagnostics diagnostics;
+  config::Diagnostics diagnostics;
   RunConfig config;
   config.file = path;
-  model::Node document = model::read_extended(path, diagnostics);
+  config::Node document = config::read_extended(path, diagnostics);
   for (const std::string& text : overrides)
-    model::apply_override(document, model::parse_override(text));
-  model::resolve_references(document, diagnostics);
+    config::apply_override(document, config::parse_override(text));
+  config::resolve_references(document, diagnostics);
   run_schema().resolve(document, "", diagnostics);
-  if (model::Node* data = document.find("data"); data && data->is_map())
+  if (config::Node* data = document.find("data"); data && data->is_map())
     make_data_paths_absolute(*data, diagnostics);
   place_model(document, diagnostics);
   diagnostics.raise();
@@ -366,21 +366,22 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
       config.name.find('/') != std::string::npos)
     diagnostics.add(ErrorCode::kConfig,
                     "'name': expected the name of a folder, found '" + config.name + "'",
-                    s.place("name"));
+                    s.location("name"));
   diagnostics.guard([&] { config.program = read_model(config.document); });
   if (s.has("step") == s.has("loss")) {
     diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",
-                    config.document.place());
+                    config.document.location());
   } else if (s.has("step")) {
     diagnostics.guard([&] {
-      config.loss = model::read_code(s.at("step"), diagnostics);
+      config.loss = lang::read_code(s.at("step"), diagnostics);
       const auto& sites = config.loss.sites;
       if (std::none_of(sites.begin(), sites.end(),
-                       [](const model::CallSite& site) { return site.callee == "update"; }))
-        throw Error(ErrorCode::kConfig, "step: the body never calls update(loss)", s.place("step"));
+                       [](const lang::CallSite& site) { return site.callee == "update"; }))
+        throw Error(ErrorCode::kConfig, "step: the body never calls update(loss)",
+                    s.location("step"));
     });
   } else {
-    diagnostics.guard([&] { config.loss = model::read_code(s.at("loss"), diagnostics); });
+    diagnostics.guard([&] { config.loss = lang::read_code(s.at("loss"), diagnostics); });
   }
   if (s.has("metrics"))
     diagnostics.guard([&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
@@ -401,13 +402,13 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
           config.clip.global_norm.has_value() >
       1)
     diagnostics.add(ErrorCode::kConfig, "clip: give one of value, norm and global_norm",
-                    s.place("clip"));
+                    s.location("clip"));
 
   const Section train = s.section("train");
   config.epochs = train.integer("epochs");
   config.steps = train.integer("steps");
   if (config.epochs == 0 && config.steps == 0)
-    diagnostics.add(ErrorCode::kConfig, "train: give epochs or steps", s.place("train"));
+    diagnostics.add(ErrorCode::kConfig, "train: give epochs or steps", s.location("train"));
   config.accumulate = train.integer("accumulate");
   config.log_every = train.integer("log_every");
   diagnostics.guard([&] { config.evaluate = read_interval(train, "evaluate_every"); });
@@ -426,23 +427,23 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
       diagnostics.add(ErrorCode::kConfig,
                       "train.best: '" + config.best_metric + "' is neither 'loss' nor a metric" +
                           did_you_mean(config.best_metric, names),
-                      train.place("best"));
+                      train.location("best"));
     else if (direction == metrics::Direction::kUnknown && mode == "auto")
       diagnostics.add(ErrorCode::kConfig,
                       "train.best: '" + config.best_metric +
                           "' may be better when higher or lower; give train.best_mode: max or min",
-                      train.place("best"));
+                      train.location("best"));
     else if (direction != metrics::Direction::kUnknown && mode != "auto" &&
              (mode == "max") != (direction == metrics::Direction::kHigher))
       diagnostics.add(ErrorCode::kConfig,
                       "train.best_mode: '" + config.best_metric + "' is better when " +
                           (mode == "max" ? "lower" : "higher"),
-                      train.place("best_mode"));
+                      train.location("best_mode"));
     config.best_is_larger =
         mode == "auto" ? direction == metrics::Direction::kHigher : mode == "max";
   }
   config.seed = static_cast<uint64_t>(s.integer("seed"));
-  config.wide = s.text("precision") == "float64";
+  config.use_float64 = s.text("precision") == "float64";
   config.mixed = read_mixed(s, diagnostics);
   config.deterministic = s.boolean("deterministic");
   const Section compile = s.section("compile");
@@ -454,7 +455,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.compile.slices = compile.boolean("slices");
   if (compile.has("rules"))
     diagnostics.guard([&] {
-      config.compile.rules = passes::read_rules(model::resolve_path(compile.at("rules")));
+      config.compile.rules = passes::read_rules(config::resolve_path(compile.at("rules")));
     });
   diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });
   diagnostics.guard([&] { scale_rates(s.section("optimizer"), config); });
@@ -462,14 +463,14 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
       (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0))
     diagnostics.add(ErrorCode::kConfig,
                     "train.best needs data.valid and train.evaluate_every: it is decided there",
-                    train.place("best"));
+                    train.location("best"));
   diagnostics.raise();
   config.warnings = diagnostics.warnings();
   if (config.data.loader.batch_size % config.accumulate != 0)
     throw Error(ErrorCode::kConfig,
                 str("train.accumulate: the batch of ", config.data.loader.batch_size,
                     " does not divide into ", config.accumulate, " micro-batches"),
-                train.place("accumulate"));
+                train.location("accumulate"));
   return config;
 }
 

@@ -1,14 +1,14 @@
 #pragma once
 // A run as its YAML config states it: strictly checked, completed with defaults, and turned into
-// the structs that the jobs take. docs/training_config.md explains every key.
+// the structs that the jobs take. docs/guide/training.md explains every key.
 
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "model/config_schema.h"
-#include "model/overrides.h"
+#include "config/overrides.h"
+#include "config/schema.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "runtime/compile.h"
@@ -26,10 +26,10 @@ struct Interval {
 struct RunConfig {
   std::string name;
   std::string file;
-  model::Node document;  ///< resolved, for --dump-config and checkpoints
+  config::Node document;  ///< resolved, for --dump-config and checkpoints
   std::vector<std::string> warnings;
-  std::shared_ptr<const model::Program> program;
-  model::Code loss;
+  std::shared_ptr<const lang::Program> program;
+  lang::Code loss;
   std::vector<MetricDefinition> metrics;
   optim::OptimizerOptions optimizer;
   double rate_factor = 1;  ///< what optimizer.base_batch multiplied the rates by; they include it
@@ -44,7 +44,7 @@ struct RunConfig {
   std::string best_metric;  ///< "loss" or a metric; "" for none
   bool best_is_larger = false;
   uint64_t seed = 0;
-  bool wide = false;                    ///< precision: float64
+  bool use_float64 = false;             ///< precision: float64
   std::optional<MixedPrecision> mixed;  ///< precision: bfloat16 or float16
   bool deterministic = false;           ///< refuse operations whose bits differ between runs
   runtime::CompileOptions compile;
@@ -53,7 +53,7 @@ struct RunConfig {
 /// "float32", "float64", "bfloat16" or "float16", for records of the run.
 std::string precision_name(const RunConfig& config);
 /// The schema of the whole document.
-const model::Schema& run_schema();
+const config::Schema& run_schema();
 /// Reads a config with its overrides. All errors are thrown as one kConfig.
 RunConfig read_config(const std::string& path, const std::vector<std::string>& overrides);
 

@@ -4,16 +4,16 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "model/overrides.h"
+#include "config/overrides.h"
 #include "train/transform_config.h"
 
 namespace paddle::train {
 namespace {
 
-using model::Node;
-using model::Schema;
-using model::Section;
-using model::Spec;
+using config::Node;
+using config::Schema;
+using config::Section;
+using config::Spec;
 
 Schema with_part(Schema s) {
   s.add(
@@ -40,7 +40,7 @@ Schema csv_field() {
   s.add("shift", Spec::list(Spec::real()).fallback("[]").doc("known statistics, one per column"));
   s.add("factor", Spec::list(Spec::real()).fallback("[]").doc("(x - shift) * factor"));
   s.add("buckets",
-        Spec::integer().at_least(0).fallback("0").doc("hash into so many; 0: by vocabulary"));
+        Spec::integer().at_least(0).fallback("0").doc("number of hash buckets; 0: by vocabulary"));
   s.add("per_column", Spec::boolean().fallback("false"));
   s.add("vocabulary", Spec::list(Spec::text()).fallback("[]"));
   s.add("vocabulary_file", Spec::text());
@@ -109,14 +109,14 @@ Spec dataset_spec() {
 /// PADDLE_TEST_DATA points, or `shared/data` beside the project.
 std::string resolved(const Node& node) {
   const std::string& text = node.text;
-  if (trim(text).empty()) throw Error(ErrorCode::kConfig, "an empty path", node.place());
+  if (trim(text).empty()) throw Error(ErrorCode::kConfig, "an empty path", node.location());
   constexpr std::string_view kScheme = "data://";
-  if (!text.starts_with(kScheme)) return model::resolve_path(node);
+  if (!text.starts_with(kScheme)) return config::resolve_path(node);
   const std::string rest = text.substr(kScheme.size());
   namespace fs = std::filesystem;
   if (const char* root = std::getenv("PADDLE_TEST_DATA"))
     return (fs::path(root) / rest).lexically_normal().string();
-  const std::string file = node.source ? node.place().file : "";
+  const std::string file = node.source ? node.location().file : "";
   const fs::path folder = fs::absolute(file).parent_path();
   for (fs::path at = folder;; at = at.parent_path()) {
     if (is_directory((at / "shared" / "data").string()))
@@ -124,9 +124,9 @@ std::string resolved(const Node& node) {
     if (at == at.parent_path()) break;
   }
   throw Error(ErrorCode::kData,
-              "'" + text + "': there is no folder shared/data above " + folder.string() +
+              "'" + text + "': no such folder: shared/data above " + folder.string() +
                   " and PADDLE_TEST_DATA is not set",
-              node.place());
+              node.location());
 }
 
 std::string path_of(const Section& s, const char* key) {
@@ -137,7 +137,7 @@ std::vector<std::pair<std::string, std::string>> text_map(const Section& s, cons
                                                           bool paths) {
   std::vector<std::pair<std::string, std::string>> out;
   if (!s.has(key)) return out;
-  for (const model::Entry& e : s.at(key).entries)
+  for (const config::Entry& e : s.at(key).entries)
     out.push_back({e.key.text, paths ? resolved(e.value) : e.value.text});
   return out;
 }
@@ -189,7 +189,8 @@ data::DatasetOptions read_dataset(const Section& s) {
         target = t[0];
       else
         throw Error(ErrorCode::kConfig,
-                    std::string(key) + ": expected one character, found '" + t + "'", s.place(key));
+                    std::string(key) + ": expected one character, found '" + t + "'",
+                    s.location(key));
     };
     character("delimiter", c.delimiter);
     character("quote", c.quote);
@@ -223,7 +224,7 @@ data::DatasetOptions read_dataset(const Section& s) {
     i.dtype = s.text("dtype") == "uint16" ? DType::kU16 : DType::kU8;
     i.reduce_16_bit = s.boolean("reduce_16_bit");
     if (i.path.empty() == i.files.empty())
-      throw Error(ErrorCode::kConfig, "images: give either path or files", s.node().place());
+      throw Error(ErrorCode::kConfig, "images: give either path or files", s.node().location());
     o.source = i;
   } else if (kind == "npy") {
     o.source = data::NpyOptions{text_map(s, "files", true)};
@@ -250,7 +251,7 @@ data::DatasetOptions read_dataset(const Section& s) {
     o.end = range[1];
   }
   if (s.has("split"))
-    for (const model::Entry& e : s.at("split").entries)
+    for (const config::Entry& e : s.at("split").entries)
       o.split.push_back({e.key.text, e.value.as_double()});
   if (s.has("part")) o.part = s.text("part");
   o.split_in_order = s.boolean("split_in_order");
@@ -283,7 +284,7 @@ Schema data_schema() {
   return s;
 }
 
-void make_data_paths_absolute(Node& section, model::Diagnostics& diagnostics) {
+void make_data_paths_absolute(Node& section, config::Diagnostics& diagnostics) {
   const auto absolute = [&](Node& node) {
     if (node.is_scalar() && !node.text.empty())
       diagnostics.guard([&] { node.text = resolved(node); });
@@ -295,7 +296,7 @@ void make_data_paths_absolute(Node& section, model::Diagnostics& diagnostics) {
       if (Node* n = dataset->find(key)) absolute(*n);
     if (Node* files = dataset->find("files")) {
       for (Node& item : files->items) absolute(item);
-      for (model::Entry& e : files->entries) absolute(e.value);
+      for (config::Entry& e : files->entries) absolute(e.value);
     }
     if (Node* fields = dataset->find("fields"))
       for (Node& field : fields->items)
@@ -303,7 +304,7 @@ void make_data_paths_absolute(Node& section, model::Diagnostics& diagnostics) {
   }
 }
 
-DataConfig read_data(const Section& s, uint64_t seed, model::Diagnostics& diagnostics) {
+DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagnostics) {
   DataConfig c;
   diagnostics.guard([&] { c.train = read_dataset(s.section("train")); });
   if (s.has("valid")) diagnostics.guard([&] { c.valid = read_dataset(s.section("valid")); });

@@ -4,9 +4,9 @@
 
 #include <optional>
 
+#include "config/schema.h"
 #include "data/loader.h"
 #include "data/options.h"
-#include "model/config_schema.h"
 
 namespace paddle::train {
 
@@ -19,12 +19,13 @@ struct DataConfig {
   data::LoaderOptions valid_loader;
 };
 
-model::Schema data_schema();
+config::Schema data_schema();
 /// Replaces the paths of a `data:` section by absolute ones, so that the resolved config means the
 /// same wherever it is read.
-void make_data_paths_absolute(model::Node& section, model::Diagnostics& diagnostics);
+void make_data_paths_absolute(config::Node& section, config::Diagnostics& diagnostics);
 /// Paths are resolved relative to the file that states them; a path below `$PADDLE_TEST_DATA` or
 /// `../shared/data` may be written as `data://mnist/…`.
-DataConfig read_data(const model::Section& section, uint64_t seed, model::Diagnostics& diagnostics);
+DataConfig read_data(const config::Section& section, uint64_t seed,
+                     config::Diagnostics& diagnostics);
 
 }  // namespace paddle::train

@@ -9,8 +9,8 @@ auto at_metric(const MetricDefinition& metric, F&& part) {
   try {
     return part();
   } catch (const Error& e) {
-    if (!e.place().text().empty()) throw;
-    throw Error(e.code(), "metric '" + metric.name + "': " + e.message(), metric.where.place());
+    if (!e.location().text().empty()) throw;
+    throw Error(e.code(), "metric '" + metric.name + "': " + e.message(), metric.where.location());
   }
 }
 
@@ -59,7 +59,7 @@ std::vector<std::string> Evaluator::doubts() const {
   for (const MetricDefinition& metric : definitions_)
     for (size_t i = 0; i < metric.calls.size(); ++i)
       if (const std::string doubt = accumulators_[at++]->doubt(); !doubt.empty())
-        out.push_back(metric.where.place().text() + ": " + doubt);
+        out.push_back(metric.where.location().text() + ": " + doubt);
   return out;
 }
 

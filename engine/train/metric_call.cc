@@ -5,7 +5,7 @@
 
 #include "ir/tracer.h"
 #include "ops/op.h"
-#include "train/index_ranges.h"
+#include "train/field_use.h"
 #include "train/loss_form.h"
 
 namespace paddle::train {
@@ -23,26 +23,26 @@ std::vector<std::string> metric_names() {
 }
 
 /// The metric that an expression calls, or null.
-const MetricInfo* called_metric(const model::Expr& e) {
-  const bool is_call = e.kind == model::ExprKind::kCall && !e.children.empty() &&
-                       e.children[0]->kind == model::ExprKind::kName;
+const MetricInfo* called_metric(const lang::Expr& e) {
+  const bool is_call = e.kind == lang::ExprKind::kCall && !e.children.empty() &&
+                       e.children[0]->kind == lang::ExprKind::kName;
   return is_call ? metrics::find_metric(e.children[0]->text) : nullptr;
 }
 
 template <class Visit>
-void visit_children(model::Expr& e, const Visit& visit) {
-  for (model::ExprPtr& child : e.children)
+void visit_children(lang::Expr& e, const Visit& visit) {
+  for (lang::ExprPtr& child : e.children)
     if (child) visit(child);
-  for (model::Argument& argument : e.arguments)
+  for (lang::Argument& argument : e.arguments)
     if (argument.value) visit(argument.value);
 }
 
-void refuse_calls_in(model::Expr& e, const std::string& outer) {
-  visit_children(e, [&](model::ExprPtr& child) {
+void refuse_calls_in(lang::Expr& e, const std::string& outer) {
+  visit_children(e, [&](lang::ExprPtr& child) {
     if (const MetricInfo* inner = called_metric(*child))
       throw Error(ErrorCode::kConfig,
                   "metric '" + inner->name + "' cannot be an argument of '" + outer + "'",
-                  child->where.place());
+                  child->where.location());
     refuse_calls_in(*child, outer);
   });
 }
@@ -51,39 +51,39 @@ void refuse_calls_in(model::Expr& e, const std::string& outer) {
 std::string result_name(size_t call) { return str("result ", call); }
 
 /// Moves the calls of metrics out of an expression and leaves names of their results.
-void extract_calls(model::ExprPtr& e, const model::Code& code, MetricDefinition& metric) {
+void extract_calls(lang::ExprPtr& e, const lang::Code& code, MetricDefinition& metric) {
   if (const MetricInfo* info = called_metric(*e)) {
     refuse_calls_in(*e, info->name);
-    auto name = std::make_unique<model::Expr>();
-    name->kind = model::ExprKind::kName;
+    auto name = std::make_unique<lang::Expr>();
+    name->kind = lang::ExprKind::kName;
     name->where = e->where;
     name->text = result_name(metric.calls.size());
     MetricCall& call = metric.calls.emplace_back();
     call.metric = info->name;
     call.code.where = e->where;
     call.code.sites = code.sites;
-    model::Stmt& statement = call.code.statements.emplace_back();
-    statement.kind = model::StmtKind::kExpression;
+    lang::Stmt& statement = call.code.statements.emplace_back();
+    statement.kind = lang::StmtKind::kExpression;
     statement.where = e->where;
     statement.value = std::exchange(e, std::move(name));
     return;
   }
-  visit_children(*e, [&](model::ExprPtr& child) { extract_calls(child, code, metric); });
+  visit_children(*e, [&](lang::ExprPtr& child) { extract_calls(child, code, metric); });
 }
 
-MetricDefinition read_metric(const std::string& name, const model::Node& node) {
+MetricDefinition read_metric(const std::string& name, const config::Node& node) {
   MetricDefinition metric;
-  metric.where = model::where_of(node);
+  metric.where = lang::where_of(node);
   const auto refuse = [&](const std::string& message) {
-    throw Error(ErrorCode::kConfig, message, node.place());
+    throw Error(ErrorCode::kConfig, message, node.location());
   };
   if (!node.is_scalar())
     refuse("a metric is an expression such as accuracy(logits, label), found " + node.describe());
   metric.text = node.text;
-  model::Diagnostics errors;
-  model::Code code = model::read_code(node, errors);
+  config::Diagnostics errors;
+  lang::Code code = lang::read_code(node, errors);
   errors.raise();
-  if (code.statements.size() != 1 || code.statements[0].kind != model::StmtKind::kExpression)
+  if (code.statements.size() != 1 || code.statements[0].kind != lang::StmtKind::kExpression)
     refuse("a metric is one expression such as accuracy(logits, label)");
   extract_calls(code.statements[0].value, code, metric);
   if (metric.calls.empty()) {
@@ -92,7 +92,7 @@ MetricDefinition read_metric(const std::string& name, const model::Node& node) {
            "; metrics are " + join(metric_names(), ", ") +
            "; the mean of any value is average(value)");
   }
-  if (code.statements[0].value->kind != model::ExprKind::kName) metric.arithmetic = std::move(code);
+  if (code.statements[0].value->kind != lang::ExprKind::kName) metric.arithmetic = std::move(code);
   metric.name = name.empty() ? metric.calls[0].metric : name;
   // Names of tensors outside of the calls are found here.
   metric.value(std::vector<double>(metric.calls.size(), 0.5));
@@ -100,7 +100,7 @@ MetricDefinition read_metric(const std::string& name, const model::Node& node) {
 }
 
 OptionValue option_value(const MetricInfo& metric, const OptionInfo& option,
-                         const model::Value& value) {
+                         const lang::Value& value) {
   if (value.is_none()) return {};
   const auto expected = [&](const std::string& what) {
     fail(ErrorCode::kConfig, metric.name, ": ", option.name, " must be ", what, ", found ",
@@ -128,21 +128,21 @@ OptionValue option_value(const MetricInfo& metric, const OptionInfo& option,
 }
 
 /// Arguments by position and by name in the order of the signature.
-BoundMetric bind_arguments(const MetricInfo& info, const std::vector<model::Value>& positional,
-                           const model::NamedValues& named) {
+BoundMetric bind_arguments(const MetricInfo& info, const std::vector<lang::Value>& positional,
+                           const lang::NamedValues& named) {
   std::vector<std::string> names = info.operands;
   for (const OptionInfo& option : info.options) names.push_back(option.name);
   if (positional.size() > names.size())
     fail(ErrorCode::kConfig, info.name, " takes ", join(names, ", "), "; found ", positional.size(),
          " arguments");
-  std::vector<const model::Value*> arguments(names.size(), nullptr);
+  std::vector<const lang::Value*> arguments(names.size(), nullptr);
   for (size_t i = 0; i < positional.size(); ++i) arguments[i] = &positional[i];
   for (const auto& [name, value] : named) {
     const auto at = std::find(names.begin(), names.end(), name);
     if (at == names.end())
       fail(ErrorCode::kConfig, info.name, ": unknown option '", name, "'",
            did_you_mean(name, names), "; it takes ", join(names, ", "));
-    const model::Value*& argument = arguments[static_cast<size_t>(at - names.begin())];
+    const lang::Value*& argument = arguments[static_cast<size_t>(at - names.begin())];
     if (argument) fail(ErrorCode::kConfig, info.name, ": '", name, "' is given twice");
     argument = &value;
   }
@@ -165,14 +165,13 @@ BoundMetric bind_arguments(const MetricInfo& info, const std::vector<model::Valu
 }
 
 /// For arithmetic on numbers.
-class NoParameters final : public model::ParameterStore {
+class NoParameters final : public lang::ParameterProvider {
  public:
-  Tensor parameter(const std::string& path, const Dims&, DType,
-                   const model::Initialiser&) override {
+  Tensor parameter(const std::string& path, const Dims&, DType, const lang::Initializer&) override {
     refuse(path);
   }
-  Tensor state(const std::string& path, const Dims&, DType, const model::Initialiser&,
-               model::StateScope) override {
+  Tensor state(const std::string& path, const Dims&, DType, const lang::Initializer&,
+               lang::StateScope) override {
     refuse(path);
   }
   void update(const std::string& path, const Tensor&) override { refuse(path); }
@@ -238,63 +237,64 @@ metrics::Direction MetricDefinition::direction() const {
 
 double MetricDefinition::value(std::span<const double> results) const {
   if (arithmetic.statements.empty()) return results[0];
-  model::NamedValues names;
+  lang::NamedValues names;
   for (size_t i = 0; i < results.size(); ++i)
-    names.push_back({result_name(i), model::Value(results[i])});
+    names.push_back({result_name(i), lang::Value(results[i])});
   NoParameters none;
-  model::EvaluationOptions options;
+  lang::EvaluationOptions options;
   options.store = &none;
-  const model::Value out = model::run_code(arithmetic, names, options);
+  const lang::Value out = lang::run_code(arithmetic, names, options);
   if (!out.is_number())
     throw Error(ErrorCode::kConfig,
                 "metric '" + name + "': expected a number around the calls of metrics, found " +
                     out.describe(),
-                where.place());
+                where.location());
   return out.number();
 }
 
-std::vector<MetricDefinition> read_metrics(const model::Node& node,
-                                           model::Diagnostics& diagnostics) {
+std::vector<MetricDefinition> read_metrics(const config::Node& node,
+                                           config::Diagnostics& diagnostics) {
   static const std::set<std::string, std::less<>> kReserved = {
       "kind",          "step",       "epoch",           "loss",
       "learning_rate", "loss_scale", "skipped_updates", "samples_per_second",
       "seconds"};
   std::vector<MetricDefinition> out;
-  const auto add = [&](const std::string& name, const model::Node& value,
-                       const model::Node& place) {
+  const auto add = [&](const std::string& name, const config::Node& value,
+                       const config::Node& place) {
     diagnostics.guard([&] {
       MetricDefinition metric = read_metric(name, value);
       const std::string where = "metric '" + metric.name + "'";
       if (kReserved.contains(metric.name))
         throw Error(ErrorCode::kConfig,
-                    where + ": the name is a key of metrics.jsonl; choose another", place.place());
+                    where + ": the name is a key of metrics.jsonl; choose another",
+                    place.location());
       if (std::any_of(out.begin(), out.end(),
                       [&](const MetricDefinition& m) { return m.name == metric.name; }))
         throw Error(ErrorCode::kConfig,
                     where + " is given twice; name each: metrics: {name: expression}",
-                    place.place());
+                    place.location());
       out.push_back(std::move(metric));
     });
   };
   if (node.is_map())
-    for (const model::Entry& e : node.entries) add(e.key.text, e.value, e.key);
+    for (const config::Entry& e : node.entries) add(e.key.text, e.value, e.key);
   else if (node.is_sequence())
-    for (const model::Node& item : node.items) add("", item, item);
+    for (const config::Node& item : node.items) add("", item, item);
   else if (node.is_scalar())
     add("", node, node);
   return out;
 }
 
-BoundMetric bind_metric(const MetricCall& call, const model::NamedValues& names,
-                        const model::EvaluationOptions& options) {
+BoundMetric bind_metric(const MetricCall& call, const lang::NamedValues& names,
+                        const lang::EvaluationOptions& options) {
   BoundMetric bound;
-  model::EvaluationOptions inside = options;
-  inside.functions[call.metric] = [&](std::vector<model::Value> positional,
-                                      model::NamedValues named, const model::Where&) {
+  lang::EvaluationOptions inside = options;
+  inside.functions[call.metric] = [&](std::vector<lang::Value> positional, lang::NamedValues named,
+                                      const config::SourcePosition&) {
     bound = bind_arguments(*metrics::find_metric(call.metric), positional, named);
-    return model::Value(int64_t{0});
+    return lang::Value(int64_t{0});
   };
-  model::run_code(call.code, names, inside);
+  lang::run_code(call.code, names, inside);
   return bound;
 }
 

@@ -10,28 +10,28 @@
 #include <string>
 #include <vector>
 
+#include "config/diagnostics.h"
+#include "lang/eval/evaluator.h"
+#include "lang/eval/values.h"
+#include "lang/syntax/program.h"
 #include "metrics/metric.h"
-#include "model/diagnostics.h"
-#include "model/evaluator.h"
-#include "model/program.h"
-#include "model/values.h"
 
 namespace paddle::train {
 
 /// One call of a metric.
 struct MetricCall {
   std::string metric;  ///< one of metrics::metric_infos
-  model::Code code;    ///< the call alone
+  lang::Code code;     ///< the call alone
 };
 
 /// One entry of `metrics:`.
 struct MetricDefinition {
   std::string name;  ///< key in metrics.jsonl
   std::string text;  ///< the expression
-  model::Where where;
+  config::SourcePosition where;
   std::vector<MetricCall> calls;
   /// The expression with its calls replaced by names of their results; empty for a single call.
-  model::Code arithmetic;
+  lang::Code arithmetic;
 
   /// Of the metric, if the expression is one call; otherwise unknown.
   metrics::Direction direction() const;
@@ -40,8 +40,8 @@ struct MetricDefinition {
 };
 
 /// Reads `metrics:`: a map from names to expressions, or a list of calls, named by their metric.
-std::vector<MetricDefinition> read_metrics(const model::Node& node,
-                                           model::Diagnostics& diagnostics);
+std::vector<MetricDefinition> read_metrics(const config::Node& node,
+                                           config::Diagnostics& diagnostics);
 
 /// A call with its arguments.
 struct BoundMetric {
@@ -51,8 +51,8 @@ struct BoundMetric {
 };
 /// Runs the call's arguments with `names`; kConfig, with the place, for arguments that the metric
 /// does not take.
-BoundMetric bind_metric(const MetricCall& call, const model::NamedValues& names,
-                        const model::EvaluationOptions& options);
+BoundMetric bind_metric(const MetricCall& call, const lang::NamedValues& names,
+                        const lang::EvaluationOptions& options);
 /// What the accumulator of a traced call must know of its operands: whether scores are
 /// probabilities, and whether values belong to single samples, by the symbol or size of the batch
 /// axis. kConfig if the metric is not defined for them.

@@ -3,15 +3,15 @@
 
 #include <memory>
 
-#include "model/diagnostics.h"
-#include "model/document.h"
-#include "model/program.h"
+#include "config/diagnostics.h"
+#include "config/document.h"
+#include "lang/syntax/program.h"
 
 namespace paddle::train {
 
 /// Makes the paths under `model:` absolute, and checks its form.
-void place_model(model::Node& document, model::Diagnostics& diagnostics);
+void place_model(config::Node& document, config::Diagnostics& diagnostics);
 /// The program that a placed config means. kConfig, kUsage, or kModel for a bad ONNX file.
-std::shared_ptr<const model::Program> read_model(const model::Node& document);
+std::shared_ptr<const lang::Program> read_model(const config::Node& document);
 
 }  // namespace paddle::train

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "model/evaluator.h"
+#include "lang/eval/evaluator.h"
 #include "onnx/graph/network.h"
 #include "runtime/execute.h"
 
@@ -12,29 +12,30 @@ namespace paddle::train {
 namespace {
 
 /// The network as an entry: weights come from the store, statistics are states.
-class NetworkEntry final : public model::ForeignEntry {
+class NetworkEntry final : public lang::ExternalEntry {
  public:
   explicit NetworkEntry(const std::string& path)
       : file_(std::make_shared<const std::string>(path)), network_(path) {}
 
-  Tensors run(const Tensors& inputs, model::ParameterStore& store, bool training,
-              const std::function<void(const model::CallRecord&)>& observer) const override {
-    const bool wide = store.kept_type(DType::kF32) == DType::kF64;
-    if (wide && !wide_) wide_ = std::make_unique<onnx::Network>(*file_, true);
+  Tensors run(const Tensors& inputs, lang::ParameterProvider& store, bool training,
+              const std::function<void(const lang::CallRecord&)>& observer) const override {
+    const bool use_float64 = store.stored_dtype(DType::kF32) == DType::kF64;
+    if (use_float64 && !float64_network_)
+      float64_network_ = std::make_unique<onnx::Network>(*file_, true);
     const auto value = [&](const onnx::Weight& weight) {
-      model::Initialiser init;
-      init.kind = model::Initialiser::Kind::kArray;
+      lang::Initializer init;
+      init.kind = lang::Initializer::Kind::kArray;
       init.array = weight.data->array;
       const DType dtype = weight.data->dtype;
       return weight.trainable ? store.parameter(weight.name(), weight.data->shape, dtype, init)
                               : store.state(weight.name(), weight.data->shape, dtype, init,
-                                            model::StateScope::kModel);
+                                            lang::StateScope::kModel);
     };
     onnx::Network::Observer watch;
     if (observer)
       watch = [&](const formats::onnx::Node& node, const std::vector<const onnx::Weight*>& weights,
                   const onnx::Values& taken, const onnx::Values& given) {
-        model::CallRecord record;
+        lang::CallRecord record;
         record.path = node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name;
         record.callee = node.op_type;
         record.where.file = file_;
@@ -53,7 +54,7 @@ class NetworkEntry final : public model::ForeignEntry {
         .frozen = [&](const onnx::Weight& weight) { return store.is_frozen(weight.name()); },
         .update = [&](const onnx::Weight& weight,
                       const Tensor& next) { store.update(weight.name(), next); }};
-    return (wide ? *wide_ : network_).run(inputs, value, mode, watch);
+    return (use_float64 ? *float64_network_ : network_).run(inputs, value, mode, watch);
   }
 
   const onnx::Network& network() const { return network_; }
@@ -61,7 +62,8 @@ class NetworkEntry final : public model::ForeignEntry {
  private:
   std::shared_ptr<const std::string> file_;
   onnx::Network network_;
-  mutable std::unique_ptr<onnx::Network> wide_;  ///< for runs in float64, made when needed
+  mutable std::unique_ptr<onnx::Network>
+      float64_network_;  ///< for runs in float64, made when needed
 };
 
 /// The program's names for these names of the file, in the file's order.
@@ -86,14 +88,14 @@ std::vector<std::string> names_of(const std::vector<formats::onnx::ValueInfo>& v
   return out;
 }
 
-model::ExprPtr size_expression(const Dim& dim, const model::Where& where) {
-  auto out = std::make_unique<model::Expr>();
+lang::ExprPtr size_expression(const Dim& dim, const config::SourcePosition& where) {
+  auto out = std::make_unique<lang::Expr>();
   out->where = where;
   if (dim.is_constant()) {
-    out->kind = model::ExprKind::kInteger;
+    out->kind = lang::ExprKind::kInteger;
     out->integer = dim.value();
   } else {
-    out->kind = model::ExprKind::kName;
+    out->kind = lang::ExprKind::kName;
     out->text = dim.text();
   }
   return out;
@@ -101,23 +103,23 @@ model::ExprPtr size_expression(const Dim& dim, const model::Where& where) {
 
 }  // namespace
 
-std::shared_ptr<const model::Program> read_onnx_program(const std::string& path,
-                                                        const OnnxNames& names) {
+std::shared_ptr<const lang::Program> read_onnx_program(const std::string& path,
+                                                       const OnnxNames& names) {
   runtime::register_backends();
   const auto entry = std::make_shared<const NetworkEntry>(path);
   const onnx::OpenModel& opened = entry->network().opened();
-  const auto program = std::make_shared<model::Program>();
+  const auto program = std::make_shared<lang::Program>();
   program->name = std::filesystem::path(path).stem().string();
   program->file = path;
-  model::Where where;
+  config::SourcePosition where;
   where.file = std::make_shared<const std::string>(path);
   program->model.name = "model";
   program->model.where = program->model.code.where = where;
-  program->model.foreign = entry;
+  program->model.external = entry;
   const auto inputs = names_of(opened.inputs, names.inputs, path, "input");
   const auto types = opened.input_types();
   for (size_t i = 0; i < inputs.size(); ++i) {
-    model::Input input;
+    lang::Input input;
     input.name = {inputs[i], where};
     input.dtype = types[i].dtype;
     for (const Dim& d : types[i].shape) {

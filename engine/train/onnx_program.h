@@ -1,12 +1,12 @@
 #pragma once
-// A model in an ONNX file as a program that can be trained: its floating initialisers are
+// A model in an ONNX file as a program that can be trained: its floating initializers are
 // parameters that begin with the file's values.
 
 #include <map>
 #include <memory>
 #include <string>
 
-#include "model/program.h"
+#include "lang/syntax/program.h"
 
 namespace paddle::train {
 
@@ -17,7 +17,7 @@ struct OnnxNames {
 };
 
 /// kModel if the file is no model that can be trained, kConfig if a name is not in it.
-std::shared_ptr<const model::Program> read_onnx_program(const std::string& path,
-                                                        const OnnxNames& names = {});
+std::shared_ptr<const lang::Program> read_onnx_program(const std::string& path,
+                                                       const OnnxNames& names = {});
 
 }  // namespace paddle::train

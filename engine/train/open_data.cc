@@ -8,18 +8,18 @@ namespace paddle::train {
 namespace {
 
 /// Files and folders that do not exist are reported at the key that names them.
-void check_paths(const model::Node* part) {
+void check_paths(const config::Node* part) {
   if (!part) return;
-  const auto check = [](const model::Node& node) {
+  const auto check = [](const config::Node& node) {
     if (node.is_scalar() && !node.text.empty() && !file_exists(node.text) &&
         !is_directory(node.text))
-      throw Error(ErrorCode::kData, "No such file or folder: " + node.text, node.place());
+      throw Error(ErrorCode::kData, "No such file or folder: " + node.text, node.location());
   };
   for (const char* key : {"path", "images", "labels", "vocabulary_file", "files"})
-    if (const model::Node* node = part->find(key)) {
+    if (const config::Node* node = part->find(key)) {
       check(*node);
-      for (const model::Node& item : node->items) check(item);
-      for (const model::Entry& entry : node->entries) check(entry.value);
+      for (const config::Node& item : node->items) check(item);
+      for (const config::Entry& entry : node->entries) check(entry.value);
     }
 }
 
@@ -62,12 +62,12 @@ void warn_overlap(const OpenData& data, std::vector<std::string>& warnings) {
 
 }  // namespace
 
-OpenData open_data(const model::Node& document, const DataConfig& config) {
-  const model::Node* section = document.find("data");
+OpenData open_data(const config::Node& document, const DataConfig& config) {
+  const config::Node* section = document.find("data");
   const auto node = [&](const char* key) { return section ? section->find(key) : nullptr; };
-  const model::Node* transforms = node("transforms");
-  if (transforms && transforms->source_kind() == model::SourceKind::kDefault) transforms = nullptr;
-  const auto loader = [&](const model::Node* part, const data::DatasetPtr& dataset,
+  const config::Node* transforms = node("transforms");
+  if (transforms && transforms->source_kind() == config::SourceKind::kDefault) transforms = nullptr;
+  const auto loader = [&](const config::Node* part, const data::DatasetPtr& dataset,
                           const data::LoaderOptions& options) {
     return placed(transforms ? transforms : part,
                   [&] { return std::make_unique<data::Loader>(dataset, options); });
@@ -81,7 +81,7 @@ OpenData open_data(const model::Node& document, const DataConfig& config) {
   if (!config.valid) return out;
   data::DatasetOptions valid = *config.valid;
   placed(node("valid"), [&] {
-    data::apply_learnt(valid, out.train->learnt());
+    data::apply_fitted(valid, out.train->fitted());
     out.valid = data::make_dataset(valid);
     return 0;
   });

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "model/document.h"
+#include "config/document.h"
 #include "train/data_config.h"
 
 namespace paddle::train {
@@ -11,13 +11,13 @@ namespace paddle::train {
 /// Calls `part` and gives errors of the config that it throws without a place that of `node`. What
 /// a call refuses there (a size that overflows) came from the config, too.
 template <class F>
-auto placed(const model::Node* node, F&& part) {
+auto placed(const config::Node* node, F&& part) {
   try {
     return part();
   } catch (const Error& e) {
     const bool mine = e.code() == ErrorCode::kConfig || e.code() == ErrorCode::kUsage;
-    if (!mine || !node || !e.place().text().empty()) throw;
-    Error with_place(ErrorCode::kConfig, e.message(), node->place());
+    if (!mine || !node || !e.location().text().empty()) throw;
+    Error with_place(ErrorCode::kConfig, e.message(), node->location());
     for (const std::string& line : e.notes()) with_place.note(line);
     throw with_place;
   }
@@ -32,6 +32,6 @@ struct OpenData {
 
 /// Validation uses what the training data taught (scaling, vocabularies, classes), and must have
 /// the same fields. `document` is the resolved config, for the places of errors.
-OpenData open_data(const model::Node& document, const DataConfig& config);
+OpenData open_data(const config::Node& document, const DataConfig& config);
 
 }  // namespace paddle::train

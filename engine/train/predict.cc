@@ -3,18 +3,18 @@
 #include <set>
 
 #include "autograd/autograd.h"
-#include "model/evaluator.h"
+#include "lang/eval/evaluator.h"
 #include "ops/call.h"
 #include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
-#include "train/ports.h"
+#include "train/parameter_binding.h"
 
 namespace paddle::train {
 
-std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
-                                               const model::EntryPoint& entry, Store& store,
-                                               bool wide, StaticDims* dims) {
+std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
+                                               const lang::EntryPoint& entry, ParameterStore& store,
+                                               bool use_float64, StaticDims* dims) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("predict");
   {
@@ -22,21 +22,21 @@ std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
     const InterpreterScope scope(tracer);
     const autograd::NoGradScope no_grad;
     Tensors inputs;
-    for (auto& [name, type] : model::input_types(program, entry)) {
+    for (auto& [name, type] : lang::input_types(program, entry)) {
       TensorType wanted = type;
-      if (wide && wanted.dtype == DType::kF32) wanted.dtype = DType::kF64;
+      if (use_float64 && wanted.dtype == DType::kF32) wanted.dtype = DType::kF64;
       inputs.push_back(tracer.input({ir::PortKind::kValue, name}, wanted));
     }
     const Tensor random =
         tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
     const RandomScope random_scope(random);
-    TracePorts ports(store, wide, tracer);
-    model::EvaluationOptions options;
+    TraceBinding ports(store, use_float64, tracer);
+    lang::EvaluationOptions options;
     options.training = false;
     options.store = &ports;
     if (dims) ports.known_dims = dims->known;
     try {
-      for (model::NamedTensor& out : model::run_entry(program, entry, inputs, options))
+      for (lang::NamedTensor& out : lang::run_entry(program, entry, inputs, options))
         tracer.output({ir::PortKind::kValue, out.name}, out.tensor);
     } catch (const Error&) {
       if (dims && ports.lacks_dims) return nullptr;
@@ -65,7 +65,7 @@ OutputScale output_scale(const ir::Function& function, size_t output) {
 }
 
 ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
-                             const Store& store) {
+                             const ParameterStore& store) {
   ir::Module module;
   module.name = name;
   for (const auto& [path, p] : store.parameters)

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "ir/module.h"
-#include "model/program.h"
-#include "train/store.h"
+#include "lang/syntax/program.h"
+#include "train/parameter_store.h"
 
 namespace paddle::train {
 
@@ -20,9 +20,9 @@ struct StaticDims {
 
 /// Traces an entry in evaluation mode. Makes parameters that the store lacks. With `dims`, gives
 /// null if the model asks for the value of a dim that is not known.
-std::shared_ptr<ir::Function> trace_prediction(const model::Program& program,
-                                               const model::EntryPoint& entry, Store& store,
-                                               bool wide, StaticDims* dims = nullptr);
+std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
+                                               const lang::EntryPoint& entry, ParameterStore& store,
+                                               bool use_float64, StaticDims* dims = nullptr);
 /// What an output of a function of prediction is, as far as the operation that makes it tells.
 enum class OutputScale { kUnknown, kSoftmax, kLogSoftmax, kSigmoid };
 /// `output` counts the results of the function.
@@ -30,6 +30,6 @@ OutputScale output_scale(const ir::Function& function, size_t output);
 
 /// A module with this one function (or none) and the store's parameters and model states.
 ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
-                             const Store& store);
+                             const ParameterStore& store);
 
 }  // namespace paddle::train

@@ -7,7 +7,7 @@
 namespace paddle::train {
 namespace {
 
-using model::Node;
+using config::Node;
 
 struct Leaf {
   std::string path;
@@ -17,7 +17,7 @@ struct Leaf {
 void collect(const Node& node, const std::string& path, std::vector<Leaf>& out) {
   const auto inside = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
   if (node.is_map() && !node.entries.empty()) {
-    for (const model::Entry& e : node.entries) collect(e.value, inside(e.key.text), out);
+    for (const config::Entry& e : node.entries) collect(e.value, inside(e.key.text), out);
   } else if (node.is_sequence() && !node.items.empty()) {
     for (size_t i = 0; i < node.items.size(); ++i)
       collect(node.items[i], inside(std::to_string(i)), out);
@@ -102,18 +102,18 @@ std::vector<ConfigChange> config_changes(const Node& before, const Node& after) 
   for (const Leaf& leaf : new_leaves) {
     const auto it = old_values.find(leaf.path);
     const bool is_new = it == old_values.end();
-    // A key that a later version of the program added has the meaning of its absence as default.
+    // A key that a later version of the program added defaults to what its absence meant.
     const bool default_of_later_version =
-        is_new && leaf.node->source_kind() == model::SourceKind::kDefault;
+        is_new && leaf.node->source_kind() == config::SourceKind::kDefault;
     if (!default_of_later_version &&
         (is_new ? !value_of(*leaf.node).empty() : !same_value(*it->second, *leaf.node)))
       changes.push_back({leaf.path, is_new ? "" : value_of(*it->second), value_of(*leaf.node),
-                         leaf.node->place()});
+                         leaf.node->location()});
     if (!is_new) old_values.erase(it);
   }
   for (const Leaf& leaf : old_leaves)
     if (old_values.contains(leaf.path) && !value_of(*leaf.node).empty())
-      changes.push_back({leaf.path, value_of(*leaf.node), "", after.place()});
+      changes.push_back({leaf.path, value_of(*leaf.node), "", after.location()});
   return changes;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/document.h"
+#include "config/document.h"
 
 namespace paddle::train {
 
@@ -15,15 +15,15 @@ struct ConfigChange {
   std::string path;    ///< "optimizer.lr"
   std::string before;  ///< "" if it was absent
   std::string after;
-  Place place;
+  SourceLocation place;
 };
 
-/// Patterns of the keys that may change on resume, for messages and docs/training_config.md.
+/// Patterns of the keys that may change on resume, for messages and docs/guide/training.md.
 const std::vector<std::string>& changeable_keys();
 
 /// All differences between two resolved configs, in the order of the new one.
-std::vector<ConfigChange> config_changes(const model::Node& before, const model::Node& after);
+std::vector<ConfigChange> config_changes(const config::Node& before, const config::Node& after);
 /// Throws kConfig, naming each, if some may not change; gives the others.
-std::vector<ConfigChange> check_changes(const model::Node& before, const model::Node& after);
+std::vector<ConfigChange> check_changes(const config::Node& before, const config::Node& after);
 
 }  // namespace paddle::train

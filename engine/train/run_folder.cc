@@ -21,12 +21,12 @@ namespace fs = std::filesystem;
 /// A killed process may take a moment to go.
 constexpr auto kLockPatience = std::chrono::seconds(5);
 
-std::vector<ConfigChange> check_config(const std::string& checkpoint, const model::Node& config,
+std::vector<ConfigChange> check_config(const std::string& checkpoint, const config::Node& config,
                                        const std::function<void(const std::string&)>& note) {
-  model::Diagnostics diagnostics;
-  model::Node before;
+  config::Diagnostics diagnostics;
+  config::Node before;
   try {
-    before = model::read_document((fs::path(checkpoint) / "config.yaml").string(), diagnostics);
+    before = config::read_document((fs::path(checkpoint) / "config.yaml").string(), diagnostics);
     diagnostics.raise();
   } catch (const Error& e) {  // a file of ours that does not read is damaged
     fail(ErrorCode::kModel, e.what());
@@ -75,7 +75,8 @@ void RunFolder::clear() {
 }
 
 std::optional<RunFolder::Restored> RunFolder::restore(
-    Store& store, const model::Node& config, const std::function<void(const std::string&)>& note,
+    ParameterStore& store, const config::Node& config,
+    const std::function<void(const std::string&)>& note,
     const std::function<void(const std::string&)>& warn) {
   remove_leftovers(checkpoints());
   auto steps = list_checkpoints(checkpoints());

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "model/document.h"
+#include "config/document.h"
 #include "train/checkpoint.h"
 #include "train/resume.h"
 
@@ -35,8 +35,8 @@ class RunFolder {
   };
   /// Reads the newest whole checkpoint into the store; nullopt if there is none. Damaged ones are
   /// passed over, told to `warn` and set aside. kConfig if `config` differs from the checkpoint's
-  /// in a key that may not change; the changes that may be are told to `note`.
-  std::optional<Restored> restore(Store& store, const model::Node& config,
+  /// in a key that may not change; allowed changes are reported through `note`.
+  std::optional<Restored> restore(ParameterStore& store, const config::Node& config,
                                   const std::function<void(const std::string&)>& note,
                                   const std::function<void(const std::string&)>& warn);
 

@@ -109,7 +109,7 @@ uint32_t digest_of(const std::vector<std::string>& files) {
 void write_run_record(const std::string& file, const RunConfig& config, bool eager,
                       const data::Dataset& train, const data::Dataset* valid,
                       uint32_t model_digest) {
-  const std::string resolved = model::dump_yaml(config.document);
+  const std::string resolved = config::dump_yaml(config.document);
   ordered_json record = {
       {"version", 1},
       {"program", PADDLE_VERSION},

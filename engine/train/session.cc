@@ -24,8 +24,8 @@ struct Session::Compiled {
   std::map<std::string, int64_t> fixed;  ///< dims that the trace is good for
 };
 
-Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, Store& store,
-                 SessionOptions options)
+Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields,
+                 ParameterStore& store, SessionOptions options)
     : step_(std::move(step)),
       fields_(std::move(fields)),
       store_(store),
@@ -56,10 +56,11 @@ void Session::bind_sizes(const std::vector<Array>& batch) {
 
 Session::~Session() = default;
 
-std::vector<FieldType> Session::field_types(const model::Program& program,
-                                            const std::vector<FieldType>& samples, bool wide) {
+std::vector<FieldType> Session::field_types(const lang::Program& program,
+                                            const std::vector<FieldType>& samples,
+                                            bool use_float64) {
   std::vector<FieldType> out = samples;
-  const auto inputs = model::input_types(program, program.model);
+  const auto inputs = lang::input_types(program, program.model);
   Dim batch = Dim::symbol("batch");
   std::map<int64_t, Dim> symbol_of_size;
   for (const auto& [name, type] : inputs)
@@ -74,8 +75,9 @@ std::vector<FieldType> Session::field_types(const model::Program& program,
     if (it == out.end()) {
       std::vector<std::string> names;
       for (const FieldType& f : samples) names.push_back(f.name);
-      fail(ErrorCode::kConfig, "the model's input '", name, "' is no field of the data, which has ",
-           join(names, ", "), did_you_mean(name, names));
+      fail(ErrorCode::kConfig, "the model's input '", name,
+           "' is not a field of the data, which has ", join(names, ", "),
+           did_you_mean(name, names));
     }
     const Shape& sample = it->type.shape;
     if (type.shape.size() != sample.size() + 1)
@@ -108,7 +110,7 @@ std::vector<FieldType> Session::field_types(const model::Program& program,
         }
       field.type.shape.insert(field.type.shape.begin(), batch);
     }
-    if (wide && field.type.dtype == DType::kF32) field.type.dtype = DType::kF64;
+    if (use_float64 && field.type.dtype == DType::kF32) field.type.dtype = DType::kF64;
   }
   return out;
 }
@@ -119,7 +121,7 @@ std::function<bool(const std::string&)> Session::frozen() const {
   };
 }
 
-StepOutputs Session::run_part(Part part, Ports& ports, const StepInputs& inputs) const {
+StepOutputs Session::run_part(Part part, ParameterBinding& ports, const StepInputs& inputs) const {
   switch (part) {
     case Part::kTrain:
       return step_->train(ports, inputs);
@@ -160,24 +162,24 @@ void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interp
   const RandomScope random_scope(random);
   std::optional<InterpreterScope> watching;
   if (watch) watching.emplace(*watch);
-  TracePorts ports(store_, options_.wide, tracer);
+  TraceBinding ports(store_, options_.use_float64, tracer);
   ports.known_dims = sizes_;
   ports.frozen = frozen();
   use(tracer, ports, run_part(part, ports, inputs));
 }
 
-IndexUse Session::index_use() {
+FieldUse Session::field_use() {
   ir::Function f("ranges");
-  IndexWatch watch;
-  IndexUse use;
+  FieldUseWatch watch;
+  FieldUse use;
   trace_part(
       f, Part::kEvaluate,
-      [&](ir::Tracer&, TracePorts&, const StepOutputs& out) {
-        const model::EntryPoint& entry = step_->definition().program->model;
-        const std::vector<std::string> names = model::output_names(entry);
+      [&](ir::Tracer&, TraceBinding&, const StepOutputs& out) {
+        const lang::EntryPoint& entry = step_->definition().program->model;
+        const std::vector<std::string> names = lang::output_names(entry);
         std::vector<std::pair<std::string, Tensor>> outputs;
         std::vector<std::string> inputs;
-        for (const model::Input& input : entry.inputs) inputs.push_back(input.name.text);
+        for (const lang::Input& input : entry.inputs) inputs.push_back(input.name.text);
         for (const auto& [name, value] : out.names)
           if (value.is_tensor() && std::find(names.begin(), names.end(), name) != names.end())
             outputs.push_back({name, value.tensor()});
@@ -190,7 +192,7 @@ IndexUse Session::index_use() {
 std::vector<MetricBinding> Session::bind_metrics(int64_t ignored_label) {
   ir::Function f("metrics");
   std::vector<MetricBinding> bindings;
-  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TracePorts&, const StepOutputs& out) {
+  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TraceBinding&, const StepOutputs& out) {
     size_t at = 0;
     for (const MetricDefinition& metric : step_->definition().metrics)
       for ([[maybe_unused]] const MetricCall& call : metric.calls) try {
@@ -198,7 +200,7 @@ std::vector<MetricBinding> Session::bind_metrics(int64_t ignored_label) {
               metric_binding(out.metrics[at++], fields_[0].type.shape[0], ignored_label));
         } catch (const Error& e) {
           throw Error(e.code(), "metric '" + metric.name + "': " + e.message(),
-                      metric.where.place());
+                      metric.where.location());
         }
   });
   return bindings;
@@ -219,7 +221,7 @@ uint32_t Session::forward_digest() {
   Tensor random;
   const StepInputs inputs = trace_inputs(tracer, Part::kForward, random);
   const RandomScope random_scope(random);
-  TracePorts ports(store_, options_.wide, tracer);
+  TraceBinding ports(store_, options_.use_float64, tracer);
   ports.known_dims = sizes_;
   tracer.output({ir::PortKind::kValue, "loss"}, step_->forward(ports, inputs, true).loss);
   std::istringstream lines(ir::print(f));
@@ -256,7 +258,7 @@ std::optional<int64_t> Session::size_of(const Dim& dim, int64_t samples,
 LossForm Session::loss_form() {
   ir::Function f("loss");
   LossForm form;
-  trace_part(f, Part::kEvaluate, [&](ir::Tracer& tracer, TracePorts&, const StepOutputs& out) {
+  trace_part(f, Part::kEvaluate, [&](ir::Tracer& tracer, TraceBinding&, const StepOutputs& out) {
     form = train::loss_form(f, *tracer.value_of(out.loss));
   });
   form.divisor = nullptr;
@@ -276,7 +278,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   ir::Function& f = *c->function;
-  trace_part(f, part, [&](ir::Tracer& tracer, TracePorts& ports, const StepOutputs& out) {
+  trace_part(f, part, [&](ir::Tracer& tracer, TraceBinding& ports, const StepOutputs& out) {
     c->fixed = ports.fixed_dims;
     if (part == Part::kDivisor) {
       const LossForm form = train::loss_form(f, *tracer.value_of(out.loss));
@@ -370,7 +372,7 @@ void Session::put_input(Array& to, const Array& array, size_t field) const {
 }
 
 const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<Array>& batch,
-                                                const StepNumbers& numbers, double weight,
+                                                const StepScalars& numbers, double weight,
                                                 uint64_t counter) {
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     if (const auto field = static_cast<size_t>(c.field[i]); c.field[i] >= 0)
@@ -379,7 +381,7 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
   }
   if (c.learning_rate >= 0) {
     Array& rate = c.inputs[static_cast<size_t>(c.learning_rate)];
-    if (options_.wide)
+    if (options_.use_float64)
       *rate.data<double>() = numbers.learning_rate;
     else
       *rate.data<float>() = static_cast<float>(numbers.learning_rate);
@@ -398,13 +400,13 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
 // ---------------------------------------------------------------------------------------
 
 StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
-                               const StepNumbers& numbers, double weight, uint64_t counter) {
+                               const StepScalars& numbers, double weight, uint64_t counter) {
   runtime::EagerExecutor executor;
   const InterpreterScope eager(executor);
   autograd::Tape tape;
   const InterpreterScope recording(tape);
   const RandomScope random(Tensor(Array::from<uint64_t>({options_.seed, counter}, {2})));
-  EagerPorts ports(store_, options_.wide);
+  EagerBinding ports(store_, options_.use_float64);
   ports.frozen = frozen();
   StepInputs inputs;
   if (part != Part::kApply)
@@ -414,8 +416,8 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
       inputs.fields[fields_[i].name] = Tensor(std::move(array));
     }
   inputs.learning_rate =
-      Tensor(options_.wide ? Array::scalar(numbers.learning_rate)
-                           : Array::scalar(static_cast<float>(numbers.learning_rate)));
+      Tensor(options_.use_float64 ? Array::scalar(numbers.learning_rate)
+                                  : Array::scalar(static_cast<float>(numbers.learning_rate)));
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(weight));
   const StepOutputs out = run_part(part, ports, inputs);
@@ -442,11 +444,11 @@ void Session::decorate() {
   if (!mixed->cast.all_low) return;
   // A trace makes the parameters and tells which of them are wanted in float32.
   ir::Function f("parameters");
-  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TracePorts& ports, const StepOutputs&) {
+  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TraceBinding& ports, const StepOutputs&) {
     for (const auto& [name, parameter] : store_.parameters)
       if (parameter.value.dtype == DType::kF32 && !ports.kept.contains(name) &&
           !store_.master(name))
-        store_.lower(name, mixed->cast.low);
+        store_.keep_in_16_bits(name, mixed->cast.low);
   });
 }
 
@@ -462,7 +464,7 @@ void Session::prepare() {
 }
 
 double Session::train(std::span<const std::vector<Array>> micro_batches,
-                      std::span<const double> weights, const StepNumbers& numbers) {
+                      std::span<const double> weights, const StepScalars& numbers) {
   const bool single = options_.accumulate <= 1;
   double loss = 0;
   for (size_t i = 0; i < micro_batches.size(); ++i) {

@@ -14,9 +14,9 @@
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/batch_sizes.h"
-#include "train/index_ranges.h"
+#include "train/field_use.h"
 #include "train/loss_form.h"
-#include "train/ports.h"
+#include "train/parameter_binding.h"
 #include "train/step.h"
 
 namespace paddle::train {
@@ -29,7 +29,7 @@ struct FieldType {
 
 struct SessionOptions {
   bool eager = false;
-  bool wide = false;  ///< float64 throughout
+  bool use_float64 = false;  ///< float64 throughout
   runtime::CompileOptions compile;
   uint64_t seed = 0;
   int64_t accumulate = 1;
@@ -43,7 +43,7 @@ struct SessionOptions {
 };
 
 /// What stays the same over a step's micro-batches.
-struct StepNumbers {
+struct StepScalars {
   int64_t step = 1;  ///< counts updates from 1
   double learning_rate = 0;
 };
@@ -55,25 +55,26 @@ struct EvaluationResult {
 
 class Session {
  public:
-  Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, Store& store,
+  Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, ParameterStore& store,
           SessionOptions options);
   ~Session();
 
   /// Symbolic types of the fields from the model's inputs and the samples' shapes (-1: varies).
-  static std::vector<FieldType> field_types(const model::Program& program,
-                                            const std::vector<FieldType>& samples, bool wide);
+  static std::vector<FieldType> field_types(const lang::Program& program,
+                                            const std::vector<FieldType>& samples,
+                                            bool use_float64);
 
   /// Makes all parameters and states, and traces the training function.
   void prepare();
   /// One update from micro-batches (arrays in the order of the fields), each with its weight:
   /// its share in the batch, or 1 where the loss is a sum. Gives the loss of the batch.
   double train(std::span<const std::vector<Array>> micro_batches, std::span<const double> weights,
-               const StepNumbers& numbers);
+               const StepScalars& numbers);
   /// Loss and metric operands of a batch; the arrays are valid until the next call.
   EvaluationResult evaluate(const std::vector<Array>& batch);
 
   /// Which integers of the fields the model and the loss take.
-  IndexUse index_use();
+  FieldUse field_use();
   /// What the accumulators of the metrics' calls must know of their operands. `ignored_label`:
   /// labels that the loss does not count. kConfig, with the place, if a metric is not defined.
   std::vector<MetricBinding> bind_metrics(int64_t ignored_label);
@@ -84,7 +85,7 @@ class Session {
   uint32_t forward_digest();
   /// The only number of samples that the model takes, if it states one.
   std::optional<int64_t> stated_batch() const;
-  /// A size of a batch of so many samples: where it depends on what varies from batch to batch,
+  /// A dim for a batch of `samples`: where it depends on what varies from batch to batch,
   /// nothing.
   std::optional<int64_t> size_of(const Dim& dim, int64_t samples,
                                  const std::vector<data::Field>& fields) const;
@@ -107,7 +108,7 @@ class Session {
  private:
   struct Compiled;
   enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kForward };
-  StepOutputs run_part(Part part, Ports& ports, const StepInputs& inputs) const;
+  StepOutputs run_part(Part part, ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Which parameters and states a step leaves alone.
   std::function<bool(const std::string&)> frozen() const;
@@ -117,7 +118,7 @@ class Session {
   StepInputs trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const;
   /// Traces a part into `f` and calls `use` while the tracer is still active; `watch`, if there is
   /// one, sees the calls before it.
-  using UseTrace = std::function<void(ir::Tracer&, TracePorts&, const StepOutputs&)>;
+  using UseTrace = std::function<void(ir::Tracer&, TraceBinding&, const StepOutputs&)>;
   void trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch = nullptr);
   std::unique_ptr<Compiled> trace(Part part);
   /// Takes the sizes of dims from a batch of these shapes.
@@ -125,18 +126,18 @@ class Session {
   /// The same of a batch; at no cost if its shapes are those of the last one.
   void bind_sizes(const std::vector<Array>& batch);
   const std::vector<Array>& run_compiled(Compiled& c, const std::vector<Array>& batch,
-                                         const StepNumbers& numbers, double weight,
+                                         const StepScalars& numbers, double weight,
                                          uint64_t counter);
-  StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepNumbers& numbers,
+  StepOutputs run_eager(Part part, const std::vector<Array>& batch, const StepScalars& numbers,
                         double weight, uint64_t counter);
   runtime::Plan& plan(Part part, const std::vector<Dims>& shapes);
-  DType rate_type() const { return options_.wide ? DType::kF64 : DType::kF32; }
+  DType rate_type() const { return options_.use_float64 ? DType::kF64 : DType::kF32; }
   /// Makes `to` this array in the field's dtype, in one piece.
   void put_input(Array& to, const Array& array, size_t field) const;
 
   std::shared_ptr<const Step> step_;
   std::vector<FieldType> fields_;
-  Store& store_;
+  ParameterStore& store_;
   SessionOptions options_;
   ir::Module module_;
   std::vector<std::string> accumulated_;  ///< parameters with accumulated gradients

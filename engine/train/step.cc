@@ -10,33 +10,34 @@
 namespace paddle::train {
 namespace {
 
-bool calls(const model::Code& code, std::string_view word) {
+bool calls(const lang::Code& code, std::string_view word) {
   return std::any_of(code.sites.begin(), code.sites.end(),
-                     [&](const model::CallSite& site) { return site.callee == word; });
+                     [&](const lang::CallSite& site) { return site.callee == word; });
 }
 
 /// The model's outputs for inputs by name.
-model::NamedValues run_model(const model::Program& program,
-                             const std::map<std::string, Tensor>& inputs,
-                             const model::EvaluationOptions& options) {
+lang::NamedValues run_model(const lang::Program& program,
+                            const std::map<std::string, Tensor>& inputs,
+                            const lang::EvaluationOptions& options) {
   Tensors operands;
-  for (const model::Input& input : program.model.inputs)
+  for (const lang::Input& input : program.model.inputs)
     operands.push_back(inputs.at(input.name.text));
-  model::NamedValues out;
-  for (model::NamedTensor& output : model::run_entry(program, program.model, operands, options))
-    out.push_back({output.name, model::Value(output.tensor)});
+  lang::NamedValues out;
+  for (lang::NamedTensor& output : lang::run_entry(program, program.model, operands, options))
+    out.push_back({output.name, lang::Value(output.tensor)});
   return out;
 }
 
 /// `model(image)` in a step: another call over the same parameters. Inputs that are not given are
 /// the data's fields of their names.
-model::HostFunction model_function(const model::Program& program,
-                                   const std::map<std::string, Tensor>& fields,
-                                   const model::EvaluationOptions& options) {
-  return [&](std::vector<model::Value> positional, model::NamedValues named, const model::Where&) {
+lang::HostFunction model_function(const lang::Program& program,
+                                  const std::map<std::string, Tensor>& fields,
+                                  const lang::EvaluationOptions& options) {
+  return [&](std::vector<lang::Value> positional, lang::NamedValues named,
+             const config::SourcePosition&) {
     const auto& declared = program.model.inputs;
     std::vector<std::string> names;
-    for (const model::Input& input : declared) names.push_back(input.name.text);
+    for (const lang::Input& input : declared) names.push_back(input.name.text);
     if (positional.size() > names.size())
       fail(ErrorCode::kConfig, "model: at most ", names.size(), " inputs, found ",
            positional.size());
@@ -51,49 +52,49 @@ model::HostFunction model_function(const model::Program& program,
              value.describe());
       inputs[name] = value.tensor();
     }
-    model::ValueList values;
+    lang::ValueList values;
     for (const auto& [name, value] : run_model(program, inputs, options)) values.push_back(value);
-    return values.size() == 1 ? values[0] : model::Value::tuple(std::move(values));
+    return values.size() == 1 ? values[0] : lang::Value::tuple(std::move(values));
   };
 }
 
 /// `grad(y, x)`: the gradient of the sum of y, by a tensor or a list of them.
-model::Value gradient(std::vector<model::Value> positional, model::NamedValues named,
-                      const model::Where&) {
+lang::Value gradient(std::vector<lang::Value> positional, lang::NamedValues named,
+                     const config::SourcePosition&) {
   if (positional.size() != 2 || !named.empty() || !positional[0].is_tensor())
     fail(ErrorCode::kConfig, "grad takes a tensor and what to differentiate it by: grad(y, x)");
   const bool list = positional[1].items() != nullptr;
-  const model::ValueList by = list ? *positional[1].items() : model::ValueList{positional[1]};
+  const lang::ValueList by = list ? *positional[1].items() : lang::ValueList{positional[1]};
   Tensors inputs;
-  for (const model::Value& value : by) {
+  for (const lang::Value& value : by) {
     if (!value.is_tensor())
       fail(ErrorCode::kConfig, "grad: expected a tensor, found ", value.describe());
     inputs.push_back(value.tensor());
   }
   const Tensors gradients = autograd::grad({positional[0].tensor()}, inputs);
-  model::ValueList out;
+  lang::ValueList out;
   for (size_t i = 0; i < inputs.size(); ++i)
     out.push_back(gradients[i].defined() ? gradients[i] : zeros_like(inputs[i]));
-  return list ? model::Value::list(std::move(out)) : out[0];
+  return list ? lang::Value::list(std::move(out)) : out[0];
 }
 
 /// Runs a `step:` body and gives what its `update(loss)` minimises. `names` gains what the body
 /// assigned.
 Tensor run_step(const StepDefinition& definition, std::map<std::string, Tensor> fields,
-                const model::EvaluationOptions& options, model::NamedValues& names) {
+                const lang::EvaluationOptions& options, lang::NamedValues& names) {
   // What `grad` may ask for.
   for (auto& [name, tensor] : fields)
     if (is_differentiable(tensor.dtype())) tensor = autograd::variable(tensor);
   names.clear();
-  for (const auto& [name, tensor] : fields) names.push_back({name, model::Value(tensor)});
+  for (const auto& [name, tensor] : fields) names.push_back({name, lang::Value(tensor)});
   if (!calls(definition.loss, "model"))
     for (auto& output : run_model(*definition.program, fields, options)) names.push_back(output);
   Tensor loss;
-  model::EvaluationOptions inside = options;
+  lang::EvaluationOptions inside = options;
   inside.functions["model"] = model_function(*definition.program, fields, options);
   inside.functions["grad"] = gradient;
-  inside.functions["update"] = [&](std::vector<model::Value> positional, model::NamedValues named,
-                                   const model::Where&) {
+  inside.functions["update"] = [&](std::vector<lang::Value> positional, lang::NamedValues named,
+                                   const config::SourcePosition&) {
     if (!named.empty())
       fail(ErrorCode::kConfig, "update: '", named[0].first,
            "' is for steps with several optimizers, which are not supported: a step has one "
@@ -106,11 +107,11 @@ Tensor run_step(const StepDefinition& definition, std::map<std::string, Tensor> 
     loss = positional[0].tensor();
     return positional[0];
   };
-  std::map<std::string, model::Value> assigned;
-  model::run_code(definition.loss, names, inside, &assigned);
+  std::map<std::string, lang::Value> assigned;
+  lang::run_code(definition.loss, names, inside, &assigned);
   if (!loss.defined())
     throw Error(ErrorCode::kConfig, "step: update(loss) was not reached",
-                definition.loss.where.place());
+                definition.loss.where.location());
   for (const auto& [name, value] : assigned) names.push_back({name, value});
   return loss;
 }
@@ -128,15 +129,15 @@ Tensor in_full(const Tensor& g) {
   return !g.defined() || full_type(g) == g.dtype() ? g : ops::cast(g, DType::kF32);
 }
 
-Tensor loss_scale(Ports& ports) { return ports.slot("amp/scale", {}, DType::kF32, 1); }
+Tensor loss_scale(ParameterBinding& ports) { return ports.slot("amp/scale", {}, DType::kF32, 1); }
 
-optim::ScalerState scaler_state(Ports& ports) {
+optim::ScalerState scaler_state(ParameterBinding& ports) {
   const auto counter = [&](const char* name) { return ports.slot(name, {}, DType::kI64, 0); };
   return {loss_scale(ports), counter("amp/good"), counter("amp/bad"), counter("amp/updates"),
           counter("amp/skipped")};
 }
 
-void set_scaler_state(Ports& ports, const optim::ScalerState& state) {
+void set_scaler_state(ParameterBinding& ports, const optim::ScalerState& state) {
   ports.set_slot("amp/scale", state.scale);
   ports.set_slot("amp/good", state.good);
   ports.set_slot("amp/bad", state.bad);
@@ -146,37 +147,37 @@ void set_scaler_state(Ports& ports, const optim::ScalerState& state) {
 
 }  // namespace
 
-StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training) const {
+StepOutputs Step::forward(ParameterBinding& ports, const StepInputs& inputs, bool training) const {
   std::optional<autograd::Autocast> autocast;
   std::optional<InterpreterScope> casting;
   if (d_.mixed)
     casting.emplace(
         autocast.emplace(d_.mixed->cast, [&](const Tensor& operand) { ports.note_kept(operand); }));
-  model::EvaluationOptions options;
+  lang::EvaluationOptions options;
   options.training = training;
   options.store = &ports;
-  const model::Program& program = *d_.program;
-  model::NamedValues names;
-  for (const auto& [name, tensor] : inputs.fields) names.push_back({name, model::Value(tensor)});
+  const lang::Program& program = *d_.program;
+  lang::NamedValues names;
+  for (const auto& [name, tensor] : inputs.fields) names.push_back({name, lang::Value(tensor)});
   StepOutputs out;
   if (calls(d_.loss, "update")) {
     out.loss = run_step(d_, inputs.fields, options, names);
   } else {
     for (auto& output : run_model(program, inputs.fields, options)) names.push_back(output);
-    const model::Value loss = model::run_code(d_.loss, names, options);
+    const lang::Value loss = lang::run_code(d_.loss, names, options);
     if (!loss.is_tensor())
       throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(),
-                  d_.loss.where.place());
+                  d_.loss.where.location());
     out.loss = loss.tensor();
   }
   if (out.loss.ndim() != 0)
     throw Error(
         ErrorCode::kConfig,
         str("loss: expected one number, found ", out.loss.type(), "; reduce it with mean or sum"),
-        d_.loss.where.place());
+        d_.loss.where.location());
   if (!is_float(out.loss.dtype()))
     throw Error(ErrorCode::kConfig, str("loss: expected a floating value, found ", out.loss.type()),
-                d_.loss.where.place());
+                d_.loss.where.location());
   if (training) return out;
   out.names = names;
   for (const MetricDefinition& metric : d_.metrics)
@@ -185,14 +186,14 @@ StepOutputs Step::forward(Ports& ports, const StepInputs& inputs, bool training)
   return out;
 }
 
-std::vector<std::string> Step::trainable(const Ports& ports) const {
+std::vector<std::string> Step::trainable(const ParameterBinding& ports) const {
   std::vector<std::string> names;
   for (const std::string& name : ports.used())
     if (!d_.optimizer->is_frozen(name)) names.push_back(name);
   return names;
 }
 
-Tensors Step::gradients(Ports& ports, const Tensor& loss,
+Tensors Step::gradients(ParameterBinding& ports, const Tensor& loss,
                         const std::vector<std::string>& names) const {
   Tensors parameters;
   for (const std::string& name : names) parameters.push_back(ports.existing(name));
@@ -202,8 +203,9 @@ Tensors Step::gradients(Ports& ports, const Tensor& loss,
   return autograd::grad({loss}, parameters, {scale}, true);
 }
 
-void Step::update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
-                  const Tensors& gradients, bool unscaled) const {
+void Step::update(ParameterBinding& ports, const StepInputs& inputs,
+                  const std::vector<std::string>& names, const Tensors& gradients,
+                  bool unscaled) const {
   const autograd::NoGradScope no_grad;
   optim::UpdateInputs update{
       .lr = inputs.learning_rate, .step = inputs.step, .bound = d_.clip.value};
@@ -239,7 +241,7 @@ void Step::update(Ports& ports, const StepInputs& inputs, const std::vector<std:
   }
 }
 
-StepOutputs Step::train(Ports& ports, const StepInputs& inputs) const {
+StepOutputs Step::train(ParameterBinding& ports, const StepInputs& inputs) const {
   StepOutputs out = forward(ports, inputs, true);
   const auto names = trainable(ports);
   update(ports, inputs, names, gradients(ports, out.loss, names), false);
@@ -253,14 +255,15 @@ std::string touched_slot(const std::string& parameter) { return "touched_rows/" 
 
 }  // namespace
 
-void Step::note_touched_rows(Ports& ports, const std::string& name, const RowSparse& rows) const {
+void Step::note_touched_rows(ParameterBinding& ports, const std::string& name,
+                             const RowSparse& rows) const {
   const int64_t count = concrete(ports.existing(name).shape())[0];
   const Tensor touched = ports.slot(touched_slot(name), {count, 1}, DType::kF32, 0);
   const Tensor ones = full_of({rows.indices.dim(0), Dim(1)}, 1, DType::kF32);
   ports.set_slot(touched_slot(name), touched + ops::embedding_grad(rows.indices, ones, Dim(count)));
 }
 
-Tensor Step::accumulated(Ports& ports, const std::string& name) const {
+Tensor Step::accumulated(ParameterBinding& ports, const std::string& name) const {
   const Tensor parameter = ports.existing(name);
   const Dims shape = concrete(parameter.shape());
   const Tensor sum = ports.slot(sum_slot(name), shape, full_type(parameter), 0);
@@ -273,7 +276,7 @@ Tensor Step::accumulated(Ports& ports, const std::string& name) const {
   return make_row_sparse(indices, sum, Dim(shape[0]));
 }
 
-StepOutputs Step::accumulate(Ports& ports, const StepInputs& inputs) const {
+StepOutputs Step::accumulate(ParameterBinding& ports, const StepInputs& inputs) const {
   StepOutputs out = forward(ports, inputs, true);
   const auto names = trainable(ports);
   const Tensors grads = gradients(ports, out.loss, names);
@@ -293,7 +296,7 @@ StepOutputs Step::accumulate(Ports& ports, const StepInputs& inputs) const {
   return out;
 }
 
-void Step::apply(Ports& ports, const StepInputs& inputs,
+void Step::apply(ParameterBinding& ports, const StepInputs& inputs,
                  const std::vector<std::string>& parameters) const {
   Tensors sums;
   for (const std::string& name : parameters) sums.push_back(accumulated(ports, name));
@@ -308,7 +311,7 @@ void Step::apply(Ports& ports, const StepInputs& inputs,
   }
 }
 
-StepOutputs Step::evaluate(Ports& ports, const StepInputs& inputs) const {
+StepOutputs Step::evaluate(ParameterBinding& ports, const StepInputs& inputs) const {
   const autograd::NoGradScope no_grad;
   return forward(ports, inputs, false);
 }

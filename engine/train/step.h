@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "autograd/autocast.h"
-#include "model/evaluator.h"
-#include "model/program.h"
+#include "lang/eval/evaluator.h"
+#include "lang/syntax/program.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
 #include "train/metric_call.h"
-#include "train/ports.h"
+#include "train/parameter_binding.h"
 
 namespace paddle {
 struct RowSparse;
@@ -32,8 +32,8 @@ struct MixedPrecision {
 };
 
 struct StepDefinition {
-  std::shared_ptr<const model::Program> program;
-  model::Code loss;
+  std::shared_ptr<const lang::Program> program;
+  lang::Code loss;
   std::vector<MetricDefinition> metrics;
   std::shared_ptr<const optim::Optimizer> optimizer;
   optim::ClipOptions clip;
@@ -50,7 +50,7 @@ struct StepInputs {
 struct StepOutputs {
   Tensor loss;                       ///< 0-D
   std::vector<BoundMetric> metrics;  ///< of all metrics' calls, in order
-  model::NamedValues names;          ///< what the loss could name: fields and outputs
+  lang::NamedValues names;           ///< what the loss could name: fields and outputs
 };
 
 class Step {
@@ -59,27 +59,29 @@ class Step {
   const StepDefinition& definition() const { return d_; }
 
   /// The loss alone, without metrics in training.
-  StepOutputs forward(Ports& ports, const StepInputs& inputs, bool training) const;
+  StepOutputs forward(ParameterBinding& ports, const StepInputs& inputs, bool training) const;
   /// A whole update from one batch.
-  StepOutputs train(Ports& ports, const StepInputs& inputs) const;
+  StepOutputs train(ParameterBinding& ports, const StepInputs& inputs) const;
   /// Adds the gradients of a micro-batch, times its weight, to the accumulated ones.
-  StepOutputs accumulate(Ports& ports, const StepInputs& inputs) const;
+  StepOutputs accumulate(ParameterBinding& ports, const StepInputs& inputs) const;
   /// Updates from the accumulated gradients and clears them. `parameters`: all that have some.
-  void apply(Ports& ports, const StepInputs& inputs,
+  void apply(ParameterBinding& ports, const StepInputs& inputs,
              const std::vector<std::string>& parameters) const;
-  StepOutputs evaluate(Ports& ports, const StepInputs& inputs) const;
+  StepOutputs evaluate(ParameterBinding& ports, const StepInputs& inputs) const;
 
  private:
-  std::vector<std::string> trainable(const Ports& ports) const;
-  Tensors gradients(Ports& ports, const Tensor& loss, const std::vector<std::string>& names) const;
+  std::vector<std::string> trainable(const ParameterBinding& ports) const;
+  Tensors gradients(ParameterBinding& ports, const Tensor& loss,
+                    const std::vector<std::string>& names) const;
   /// Counts the reads of each row of a table whose gradient is row-sparse: the update from several
   /// micro-batches leaves the same rows alone as the one from the whole batch.
-  void note_touched_rows(Ports& ports, const std::string& name, const RowSparse& rows) const;
+  void note_touched_rows(ParameterBinding& ports, const std::string& name,
+                         const RowSparse& rows) const;
   /// The accumulated gradient, row-sparse where touched rows were counted.
-  Tensor accumulated(Ports& ports, const std::string& name) const;
+  Tensor accumulated(ParameterBinding& ports, const std::string& name) const;
   /// `unscaled`: the gradients are those of the loss itself, not of the scaled one.
-  void update(Ports& ports, const StepInputs& inputs, const std::vector<std::string>& names,
-              const Tensors& gradients, bool unscaled) const;
+  void update(ParameterBinding& ports, const StepInputs& inputs,
+              const std::vector<std::string>& names, const Tensors& gradients, bool unscaled) const;
   const optim::LossScaling* scaling() const {
     return d_.mixed && d_.mixed->scaling ? &*d_.mixed->scaling : nullptr;
   }

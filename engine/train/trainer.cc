@@ -75,7 +75,7 @@ double Trainer::Impl::train_batch(const data::Batch& batch) {
 }
 
 double Trainer::Impl::train_parts(const data::Batch& batch) {
-  StepNumbers numbers;
+  StepScalars numbers;
   numbers.step = state_.step + 1;
   numbers.learning_rate = learning_rate(state_.step);
   const int64_t parts = std::min(config_.accumulate, batch.samples);
@@ -108,15 +108,15 @@ bool Trainer::Impl::overflowed() {
   if (!skipped) return false;
   const double before = std::exchange(last_scale_, scaling("scale")->number(0));
   if (std::exchange(skipped_updates_, skipped->integer(0)) == skipped->integer(0)) {
-    hopeless_ = 0;
+    futile_overflows_ = 0;
     return false;
   }
-  constexpr int64_t kHopeless = 20;
+  constexpr int64_t kMaxFutileOverflows = 20;
   const bool can_fall = config_.mixed->scaling->dynamic && before > optim::LossScaling::kMinimum;
-  hopeless_ = can_fall ? 0 : hopeless_ + 1;
-  if (hopeless_ == kHopeless)
+  futile_overflows_ = can_fall ? 0 : futile_overflows_ + 1;
+  if (futile_overflows_ == kMaxFutileOverflows)
     fail(ErrorCode::kData, "gradients overflow in ", text(config_.mixed->cast.low), " in ",
-         kHopeless, " updates in a row, even at the loss scale ", format_double(before),
+         kMaxFutileOverflows, " updates in a row, even at the loss scale ", format_double(before),
          config_.mixed->scaling->dynamic ? ", the smallest" : "",
          "; training stopped, the last checkpoint is unchanged. precision: bfloat16 has the range "
          "of float32; amp.custom_full names operations that stay in float32; a lower optimizer.lr "
@@ -197,11 +197,11 @@ std::string Trainer::Impl::checkpoint() {
   state_.position = loader_->position();
   state_.seconds = seconds_before_ + seconds_since(started_);
   CheckpointContent content;
-  content.config = model::dump_yaml(config_.document);
+  content.config = config::dump_yaml(config_.document);
   content.module = ir::print(session_->module());
   content.state = state_;
   content.further = [&](const std::string& folder) {
-    write_meaning(folder, config_, loader_->fields(), loader_->dataset(), use_);
+    write_metadata(folder, config_, loader_->fields(), loader_->dataset(), use_);
   };
   write_checkpoint(folder_.checkpoints(), store_, content);
   written_ = true;
@@ -211,7 +211,7 @@ std::string Trainer::Impl::checkpoint() {
 }
 
 /// `skipped.jsonl`: the samples that on_bad_sample left out, each once.
-void Trainer::Impl::list_skipped() const {
+void Trainer::Impl::write_skipped() const {
   std::set<std::string> reasons;
   std::string lines;
   for (const auto* loader : {loader_.get(), valid_loader_.get()}) {
@@ -258,7 +258,7 @@ void Trainer::Impl::report_progress(bool always) {
 }
 
 /// Evaluates, and keeps a checkpoint if the result is the best so far.
-void Trainer::Impl::evaluate_now() {
+void Trainer::Impl::run_evaluation() {
   if (!valid_loader_) return;
   log_train();
   state_.evaluation_due = true;
@@ -301,7 +301,7 @@ TrainResult Trainer::Impl::run() {
   }
   started_ = window_start_ = last_progress_ = Clock::now();
   const Phase phase("training");
-  if (state_.evaluation_due) evaluate_now();
+  if (state_.evaluation_due) run_evaluation();
   const int64_t total = total_steps();
   while (state_.step < total && !pending_interrupt()) {
     const auto before = Clock::now();
@@ -331,7 +331,7 @@ TrainResult Trainer::Impl::run() {
     const bool last = state_.step == total;
     if (due(config_.evaluate, batch->last_of_epoch) ||
         (last && (config_.evaluate.steps || config_.evaluate.epochs)))
-      evaluate_now();
+      run_evaluation();
     if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
   }
   result.steps = state_.step;
@@ -343,7 +343,7 @@ TrainResult Trainer::Impl::run() {
 void Trainer::Impl::finish(TrainResult& result) {
   if (!result.stopped_by) log_train();
   result.checkpoint = checkpoint();
-  list_skipped();
+  write_skipped();
   for (const data::Loader* loader : {loader_.get(), valid_loader_.get()})
     if (loader)
       for (const std::string& line : loader->dataset().warnings()) observer_.warn(line);
@@ -352,7 +352,7 @@ void Trainer::Impl::finish(TrainResult& result) {
   result.last_valid = last_valid_;
   result.model_folder = folder_.file("model");
   write_model(result.model_folder, config_, store_);
-  write_meaning(result.model_folder, config_, loader_->fields(), loader_->dataset(), use_);
+  write_metadata(result.model_folder, config_, loader_->fields(), loader_->dataset(), use_);
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
                 seconds_before_ + seconds_since(started_), loader_->skipped_count(),
                 scaling("skipped") ? std::optional(skipped_updates_) : std::nullopt);
@@ -366,6 +366,6 @@ MemoryPlan Trainer::prepare() { return impl_->prepare(); }
 TrainResult Trainer::run() { return impl_->run(); }
 int64_t Trainer::parameter_count() const { return impl_->parameter_count(); }
 const ir::Module& Trainer::module() const { return impl_->module(); }
-std::vector<std::string> Trainer::derivation() const { return impl_->derivation(); }
+std::vector<std::string> Trainer::run_summary() const { return impl_->run_summary(); }
 
 }  // namespace paddle::train

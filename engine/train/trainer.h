@@ -14,7 +14,7 @@ namespace paddle::train {
 
 struct TrainOptions {
   std::string output;      ///< run folder
-  bool resume = false;     ///< go on from the newest valid checkpoint of `output`
+  bool resume = false;     ///< continue from the newest valid checkpoint of `output`
   bool overwrite = false;  ///< a folder with checkpoints may be replaced
   bool eager = false;
   std::string initial_weights;  ///< safetensors file, or ""
@@ -83,7 +83,7 @@ class Trainer {
   MemoryPlan prepare();
   /// What the config's numbers come to, after `prepare`: batch and micro-batches, updates, the
   /// learning rate over them, seed and threads. One line each.
-  std::vector<std::string> derivation() const;
+  std::vector<std::string> run_summary() const;
   int64_t parameter_count() const;
   const ir::Module& module() const;
   TrainResult run();

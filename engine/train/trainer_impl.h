@@ -39,7 +39,7 @@ class Trainer::Impl {
   TrainResult run();
   int64_t parameter_count() const { return store_.parameter_count(); }
   const ir::Module& module() const { return session_->module(); }
-  std::vector<std::string> derivation() const;
+  std::vector<std::string> run_summary() const;
 
  private:
   struct PartTimes {
@@ -47,7 +47,7 @@ class Trainer::Impl {
   };
   void open_loaders();
   void start_folder();
-  void evaluate_now();
+  void run_evaluation();
   void finish(TrainResult& result);
   void load_initial_weights();
   void examine_loss();
@@ -58,13 +58,13 @@ class Trainer::Impl {
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   int64_t total_steps() const;
   double weight_of(const std::vector<Array>& batch);
-  /// Of the update that follows so many.
+  /// Learning rate after `updates` updates.
   double learning_rate(int64_t updates) const;
   double train_batch(const data::Batch& batch);
   double train_parts(const data::Batch& batch);
   /// The loss scale and its counters; null without loss scaling.
   const Array* scaling(const char* name) const;
-  /// Whether the last update was skipped because gradients overflowed; tells of it. kData if that
+  /// Whether the last update was skipped because gradients overflowed; reports it. kData if that
   /// goes on where the scale cannot fall.
   bool overflowed();
   Evaluator make_evaluator() const;
@@ -75,7 +75,7 @@ class Trainer::Impl {
   void log(LogLine line);
   void log_train();
   std::string checkpoint();
-  void list_skipped() const;
+  void write_skipped() const;
   void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
   BenchmarkResult benchmark();
@@ -83,7 +83,7 @@ class Trainer::Impl {
   RunConfig config_;
   TrainOptions options_;
   TrainObserver& observer_;
-  Store store_;
+  ParameterStore store_;
   std::shared_ptr<Step> step_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<data::Loader> loader_, valid_loader_;
@@ -96,10 +96,11 @@ class Trainer::Impl {
   Clock::time_point started_, last_progress_, window_start_;
   int64_t window_samples_ = 0;
   double seconds_before_ = 0, last_loss_ = 0;
-  int64_t skipped_updates_ = 0, hopeless_ = 0;  ///< overflows in a row that no scale can help
+  int64_t skipped_updates_ = 0,
+          futile_overflows_ = 0;  ///< overflows in a row that no scale can help
   double last_scale_ = 0;
   std::optional<MemoryPlan> plan_;
-  IndexUse use_;
+  FieldUse use_;
   LossForm loss_form_;
   RunFolder folder_;
   std::shared_ptr<runtime::Profile> profile_;

@@ -1,5 +1,5 @@
-// Setting up a run: data, the traced step, the memory plan, the run folder, and what is told of
-// them.
+// Setting up a run: data, the traced step, the memory plan, the run folder, and the lines that
+// describe them.
 
 #include <algorithm>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/parallel.h"
 #include "base/phase.h"
-#include "base/place.h"
+#include "base/source_location.h"
 #include "runtime/dump.h"
 #include "train/open_data.h"
 #include "train/predict.h"
@@ -32,9 +32,9 @@ std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
 }
 
 /// Images whose size the data does not declare must come in the size that the model takes.
-void check_image_sizes(const model::Program& program, const data::Loader& loader) {
+void check_image_sizes(const lang::Program& program, const data::Loader& loader) {
   const std::vector<Dims> shapes = loader.sample_shapes();
-  for (const auto& [name, type] : model::input_types(program, program.model)) {
+  for (const auto& [name, type] : lang::input_types(program, program.model)) {
     const int64_t field = loader.dataset().find_field(name);
     if (field < 0 || !type.ranked) continue;
     const Dims& declared = loader.fields()[static_cast<size_t>(field)].shape;
@@ -42,8 +42,8 @@ void check_image_sizes(const model::Program& program, const data::Loader& loader
     if (declared == sample || type.shape.size() != sample.size() + 1) continue;
     for (size_t d = 0; d < sample.size(); ++d)
       if (const auto size = type.shape[d + 1].constant(); size && *size != sample[d])
-        fail(ErrorCode::kData, loader.dataset().place(0), ": '", name, "' has shape ", str(sample),
-             " after the transforms, the model takes ", type,
+        fail(ErrorCode::kData, loader.dataset().location(0), ": '", name, "' has shape ",
+             str(sample), " after the transforms, the model takes ", type,
              "; add a transform, such as resize, or declare another input");
   }
 }
@@ -54,7 +54,7 @@ void Trainer::Impl::claim_folder() {
   if (std::exchange(claimed_, true)) return;
   folder_.claim(options_.resume, options_.overwrite);
   if (!folder_.has_checkpoints() && !options_.resume)
-    write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
+    write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
 }
 
 void Trainer::Impl::open_loaders() {
@@ -91,7 +91,7 @@ MemoryPlan Trainer::Impl::prepare() {
   step_ = std::make_shared<Step>(std::move(definition));
   SessionOptions options;
   options.eager = options_.eager;
-  options.wide = config_.wide;
+  options.use_float64 = config_.use_float64;
   options.seed = config_.seed;
   options.accumulate = config_.accumulate;
   options.compile = config_.compile;
@@ -101,16 +101,17 @@ MemoryPlan Trainer::Impl::prepare() {
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.program->name);
   auto types = placed(config_.document.find("data")->find("train"), [&] {
-    return Session::field_types(*config_.program, sample_types(loader_->fields()), config_.wide);
+    return Session::field_types(*config_.program, sample_types(loader_->fields()),
+                                config_.use_float64);
   });
-  store_.draws = !options_.dry_run;
+  store_.initializes_random = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
   std::vector<std::string> names;
   for (const auto& [name, p] : store_.parameters) names.push_back(name);
   for (const std::string& line : step_->definition().optimizer->warnings(names))
     observer_.warn(line);
-  use_ = session_->index_use();
+  use_ = session_->field_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
   if (valid_loader_) {
@@ -147,7 +148,7 @@ MemoryPlan Trainer::Impl::prepare() {
 void Trainer::Impl::try_first_batches() {
   const Phase phase("trying prediction and validation");
   StaticDims dims;
-  trace_prediction(*config_.program, config_.program->model, store_, config_.wide, &dims);
+  trace_prediction(*config_.program, config_.program->model, store_, config_.use_float64, &dims);
   if (options_.dry_run) {
     loader_->next();
     loader_->seek({});
@@ -165,7 +166,7 @@ void Trainer::Impl::try_first_batches() {
 }
 
 Evaluator Trainer::Impl::make_evaluator() const {
-  const std::vector<data::Learnt> learnt = loader_->dataset().learnt();
+  const std::vector<data::Fitted> fitted = loader_->dataset().fitted();
   std::vector<data::TargetScale> scales;
   for (const MetricBinding& binding : metric_bindings_) {
     // Pictures and other arrays are compared as the model sees them.
@@ -173,7 +174,7 @@ Evaluator Trainer::Impl::make_evaluator() const {
     const auto field = std::find_if(fields.begin(), fields.end(), [&](const data::Field& f) {
       return f.name == binding.target && f.shape.size() <= 1;
     });
-    scales.emplace_back(field == fields.end() ? "" : binding.target, learnt,
+    scales.emplace_back(field == fields.end() ? "" : binding.target, fitted,
                         config_.data.valid_loader.transforms);
   }
   return Evaluator(step_->definition().metrics, metric_bindings_, std::move(scales));
@@ -181,9 +182,9 @@ Evaluator Trainer::Impl::make_evaluator() const {
 
 void Trainer::Impl::check_batches() {
   const auto place_of = [&](const char* key) {
-    const model::Node* data = config_.document.find("data");
-    const model::Node* node = data ? data->find(key) : nullptr;
-    return node ? node->place() : Place{};
+    const config::Node* data = config_.document.find("data");
+    const config::Node* node = data ? data->find(key) : nullptr;
+    return node ? node->location() : SourceLocation{};
   };
   const int64_t batch = config_.data.loader.batch_size;
   const int64_t batches = options_.benchmark > 0 ? 1 : total_steps();
@@ -243,7 +244,7 @@ void Trainer::Impl::check_batches() {
                 last                        ? "set data.drop_last to true"
                 : norm.values.is_constant() ? "remove the call"
                                             : "set a larger data.batch_size"),
-            parse_place(norm.place));
+            parse_source_location(norm.place));
       }
     }
   }
@@ -261,7 +262,7 @@ void Trainer::Impl::examine_loss() {
                 "loss: " + loss_form_.reason + at +
                     "; train.accumulate needs such a loss, for the micro-batches to have the "
                     "gradient of the whole batch: set train.accumulate to 1",
-                step_->definition().loss.where.place());
+                step_->definition().loss.where.location());
   if (valid_loader_->batches_per_epoch() > 1)
     observer_.warn("loss: " + loss_form_.reason + at +
                    "; the validation loss is the mean over data.valid_batch_size samples at a "
@@ -293,7 +294,7 @@ void Trainer::Impl::start_folder() {
   }
   metrics_ = std::make_unique<MetricsLog>(
       folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
-  write_file_atomically(folder_.file("config.yaml"), model::dump_yaml(config_.document));
+  write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
   write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
                    valid_loader_ ? &valid_loader_->dataset() : nullptr, session_->forward_digest());
 }
@@ -304,17 +305,17 @@ void Trainer::Impl::keep_learnt() {
   auto steps = list_checkpoints(folder_.checkpoints());
   for (; !steps.empty(); steps.pop_back()) {
     const fs::path folder = fs::path(folder_.checkpoints()) / std::to_string(steps.back());
-    const std::string file = (folder / "inference" / "learnt.json").string();
+    const std::string file = (folder / "inference" / "fitted.json").string();
     if (!fs::exists(file)) continue;
-    std::vector<data::Learnt> learnt;
+    std::vector<data::Fitted> fitted;
     try {
-      learnt = data::read_learnt(file);
+      fitted = data::read_fitted(file);
     } catch (const Error& e) {
       if (e.code() != ErrorCode::kModel || steps.size() == 1) throw;
       continue;  // restoring passes the checkpoint over, too
     }
     placed(config_.document.find("data")->find("train"), [&] {
-      data::apply_learnt(config_.data.train, learnt);
+      data::apply_fitted(config_.data.train, fitted);
       return 0;
     });
     return;
@@ -352,7 +353,7 @@ void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
   state_.best_step = 0;
 }
 
-std::vector<std::string> Trainer::Impl::derivation() const {
+std::vector<std::string> Trainer::Impl::run_summary() const {
   std::vector<std::string> lines;
   const int64_t batch = config_.data.loader.batch_size, total = total_steps();
   const auto rate = [&](int64_t step) {

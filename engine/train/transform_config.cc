@@ -3,10 +3,10 @@
 namespace paddle::train {
 namespace {
 
-using model::Node;
-using model::Schema;
-using model::Section;
-using model::Spec;
+using config::Node;
+using config::Schema;
+using config::Section;
+using config::Spec;
 
 Schema transform_schema(data::TransformKind kind) {
   using K = data::TransformKind;
@@ -71,27 +71,28 @@ DType dtype_of_key(const Section& s, const char* key) {
   const std::string& name = s.text(key);
   if (const auto d = parse_dtype(name)) return *d;
   const auto names = dtype_names();
-  throw Error(ErrorCode::kConfig, "'" + name + "' is no dtype" + did_you_mean(name, names),
-              s.place(key));
+  throw Error(ErrorCode::kConfig, "'" + name + "' is not a dtype" + did_you_mean(name, names),
+              s.location(key));
 }
 
 data::TransformOptions read_transform(Node& item, const std::string& path,
-                                      model::Diagnostics& diagnostics) {
+                                      config::Diagnostics& diagnostics) {
   if (!item.is_map() || item.entries.size() != 1)
     throw Error(ErrorCode::kConfig,
-                "a transform reads `- name: {fields: …}`, found " + item.describe(), item.place());
-  model::Entry& entry = item.entries[0];
+                "a transform reads `- name: {fields: …}`, found " + item.describe(),
+                item.location());
+  config::Entry& entry = item.entries[0];
   const auto kind = data::parse_transform(entry.key.text);
   const auto names = data::transform_names();
   if (!kind)
     throw Error(ErrorCode::kConfig,
                 "unknown transform '" + entry.key.text + "'" + did_you_mean(entry.key.text, names),
-                entry.key.place());
+                entry.key.location());
   if (!entry.value.is_map())
     throw Error(ErrorCode::kConfig,
                 entry.key.text + ": expected a map, found " + entry.value.describe(),
-                entry.value.place());
-  model::Diagnostics own;
+                entry.value.location());
+  config::Diagnostics own;
   transform_schema(*kind).resolve(entry.value, path + "." + entry.key.text, own);
   for (const Error& e : own.errors()) diagnostics.add(e);
   own.raise();

@@ -34,7 +34,7 @@ with 3 "optimizer.lr" optimizer.lr=.inf
 with 3 "did you mean 'batch_size'" data.batchsize=3
 with 3 "did you mean 'adam" optimizer.name=adamv
 with 3 "did you mean 'random_crop'" 'data.augment=[{random_corp: {fields: image}}]'
-with 3 "'flaot' is no dtype" 'data.transforms=[{cast: {fields: image, dtype: flaot}}]'
+with 3 "'flaot' is not a dtype" 'data.transforms=[{cast: {fields: image, dtype: flaot}}]'
 with 3 "has no window" 'data.augment=[{random_crop: {fields: image, height: 40, width: 40}}]'
 with 3 "no field 'imag'" 'data.augment=[{horizontal_flip: {fields: imag}}]'
 with 3 "logit" 'loss=cross_entropy(logit, label)'
@@ -81,7 +81,7 @@ with 3 "'optimizer.lr'" optimizer.lr=x train.epochs=y data.batch_size=z seed=-1
 most_lines=4
 with 3 "'model': expected a model file" model=
 with 3 "'model': an empty path" "model=''"
-with 3 "'model': there is no file" model=configs/quickstart
+with 3 "'model': there is not a file" model=configs/quickstart
 with 3 "an empty path" "data.train={kind: idx, images: ''}"
 with 3 "overflows" 'data.train={kind: random, size: 8, fields: [{name: image, shape: [99999999999, 99999999999]}]}'
 with 5 "nowhere.safetensors" --init "$folder/nowhere.safetensors"
@@ -139,7 +139,7 @@ expect 6 "" "$train" "$good" "${small[@]}" --output /proc/nowhere/run
 expect 6 "" "$infer" "$folder/whole/model" --data train --output /proc/nowhere/out.npz
 
 # A disk that fills up while a checkpoint is written: the checkpoint before it stays whole, and the
-# run can go on from it. The model has 215,370 parameters, so a limit of 600 blocks of 1,024 bytes
+# run can continue from it. The model has 215,370 parameters, so a limit of 600 blocks of 1,024 bytes
 # to a file stops the weights of the second run's first checkpoint.
 "$train" "$good" "${small[@]}" train.epochs=3 train.checkpoint_every=4 train.log_every=1 --output "$folder/full_whole" > /dev/null
 "$train" "$good" "${small[@]}" train.epochs=1 train.checkpoint_every=4 train.log_every=1 --output "$folder/full" > /dev/null

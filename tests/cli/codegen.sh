@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 export PADDLE_CACHE_DIR="$folder/cache"
 said="warning: operations are not compiled to machine code: /nonexistent/module.so"
 
-# train NAME TIMES [OVERRIDE…]: the run has the weights of the first one, and warns so many times.
+# train NAME TIMES [OVERRIDE…]: the run has the weights of the first one, and warns TIMES times.
 train() {
   local name="$1" times="$2"
   shift 2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Text generation with a small GPT trained for a moment: the same seed gives the same text, another
 # seed another one; temperature 0 is the most likely text; characters that the model has never seen
-# are told with their position; models that write no text say so.
+# are reported with their position; models that write no text say so.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 for _ in $(seq 200); do printf 'the quick brown fox jumps over the lazy dog\n'; done > "$folder/text.txt"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Training in float16 and bfloat16 at both levels: against float32, overflows that are provoked,
-# resuming bit for bit, what the files hold, and what bad configs are told.
+# resuming bit for bit, what the files hold, and errors of bad configs.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"

@@ -111,11 +111,11 @@ def judge(number, source, text, mode):
         return None
     told = [line for line in lines if not line.startswith("warning: ")]
     if not told or not told[0].startswith("error: ") or len(told[0]) < 15:
-        return f"no error is told: {errors[:500]}"
+        return f"no error is reported: {errors[:500]}"
     if done.returncode == 3 and not re.search(r"error: [^ ]*\.yaml(:\d+)?|error: command line|error: default", told[0]):
         return f"no place: {errors[:500]}"
     if len(lines) > MOST_LINES or max(map(len, lines)) > 1000:
-        return f"too much is told: {errors[:500]}"
+        return f"too much is reported: {errors[:500]}"
     return None
 
 

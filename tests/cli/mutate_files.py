@@ -133,9 +133,9 @@ def judge(number, base, task, content):
     if done.returncode not in (0, 2, 3, 4, 5, 6):
         return f"status {done.returncode}: {errors[:400]}"
     if done.returncode and not any(line.startswith("error: ") for line in errors.split("\n")):
-        return f"no error is told: {errors[:400]}"
+        return f"no error is reported: {errors[:400]}"
     if done.returncode and len(errors.split("\n")) > MOST_LINES:
-        return f"too much is told: {errors[:400]}"
+        return f"too much is reported: {errors[:400]}"
     return None
 
 

@@ -28,7 +28,7 @@ same_accuracy() {
 }
 
 # ---- scaling and categories of CSV ---------------------------------------------------------------
-# The label is x > 50, turned round for one category. Validation rows lie between 40 and 60 and have
+# The label is x > 50, inverted for one category. Validation rows lie between 40 and 60 and have
 # two of the four categories, so statistics and a vocabulary of their own would be others.
 for scaling in standard min_max; do
   sed "s/SCALING/$scaling/" "$folder/csv.template" > "$folder/csv_$scaling.yaml"
@@ -41,8 +41,8 @@ for scaling in standard min_max; do
   same_accuracy "csv_$scaling" --input "$folder/valid.csv"
   same_accuracy "csv_$scaling" --input "$folder/valid.tsv"
   same_accuracy "csv_$scaling" --input "$folder/valid.npz"
-  # As versions without learnt.json wrote it: the statistics stand in the config.
-  rm "$folder/csv_$scaling/model/learnt.json"
+  # As versions without fitted.json wrote it: the statistics stand in the config.
+  rm "$folder/csv_$scaling/model/fitted.json"
   same_accuracy "csv_$scaling" --data valid
   same_accuracy "csv_$scaling" --input "$folder/valid.csv"
 done

@@ -56,7 +56,7 @@ TEST(Csv, Errors) {
       FAIL() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kData);
-      EXPECT_EQ(error.place().line, 2);
+      EXPECT_EQ(error.location().line, 2);
     }
   }
 }

@@ -63,8 +63,7 @@ std::vector<std::string> lines_of(const fs::path& file) {
   return lines;
 }
 
-// ---- good models
-// ---------------------------------------------------------------------------------
+// --- good models ---
 
 void expect_close(const Array& got, const Array& wanted, const std::string& what) {
   ASSERT_EQ(text(got.dtype), text(wanted.dtype)) << what;
@@ -113,8 +112,7 @@ TEST(Corpus, GoodModelsAgreeWithPyTorch) {
   EXPECT_GE(count, 60u);
 }
 
-// ---- wrong models
-// --------------------------------------------------------------------------------
+// --- wrong models ---
 
 struct Wrong {
   std::string name, arguments, expected, text;
@@ -172,8 +170,7 @@ TEST(Corpus, WrongModelsAreRefusedWithOnePlacedLine) {
   EXPECT_GE(count, 120u);
 }
 
-// ---- hostile models
-// ------------------------------------------------------------------------------
+// --- hostile models ---
 
 std::string repeated(const std::string& text, int count) {
   std::string out;

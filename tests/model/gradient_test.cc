@@ -4,7 +4,7 @@
 
 #include "autograd/autograd.h"
 #include "ir/tracer.h"
-#include "model/evaluator.h"
+#include "lang/eval/evaluator.h"
 #include "ops/call.h"
 #include "ops/operators.h"
 #include "passes/passes.h"
@@ -18,19 +18,18 @@ namespace {
 constexpr DType kType = DType::kF64;
 
 /// Parameters that are handed in.
-class GivenStore final : public model::ParameterStore {
+class GivenStore final : public lang::ParameterProvider {
  public:
   explicit GivenStore(std::map<std::string, Tensor>& values) : values_(values) {}
-  Tensor parameter(const std::string& path, const Dims&, DType,
-                   const model::Initialiser&) override {
+  Tensor parameter(const std::string& path, const Dims&, DType, const lang::Initializer&) override {
     return values_.at(path);
   }
-  Tensor state(const std::string& path, const Dims&, DType, const model::Initialiser&,
-               model::StateScope) override {
+  Tensor state(const std::string& path, const Dims&, DType, const lang::Initializer&,
+               lang::StateScope) override {
     return values_.at(path);
   }
   void update(const std::string&, const Tensor&) override {}
-  DType kept_type(DType) const override { return kType; }
+  DType stored_dtype(DType) const override { return kType; }
 
  private:
   std::map<std::string, Tensor>& values_;
@@ -38,7 +37,7 @@ class GivenStore final : public model::ParameterStore {
 
 /// Loss and gradients of x and of the parameter w for a body over x: [3] and k: int64[].
 struct Case {
-  std::shared_ptr<const model::Program> program;
+  std::shared_ptr<const lang::Program> program;
   Array x, w;
 
   explicit Case(const std::string& body)
@@ -47,17 +46,16 @@ struct Case {
     std::string text = "inputs: {x: 'float64[3]', k: 'int64[]'}\nmodel: |\n";
     text += "  w = param('w', [3], dtype='float64')\n";
     for (const std::string& line : split(body, '\n')) text += "  " + line + "\n";
-    program = model::read_program(model::parse_document(text, "m.yaml"));
+    program = lang::read_program(config::parse_document(text, "m.yaml"));
   }
 
   Tensors compute(const Tensor& x_tensor, const Tensor& w_tensor, const Tensor& k) const {
     std::map<std::string, Tensor> values = {{"w", w_tensor}};
     GivenStore store(values);
-    model::EvaluationOptions options;
+    lang::EvaluationOptions options;
     options.training = true;
     options.store = &store;
-    const Tensor loss =
-        model::run_entry(*program, program->model, {x_tensor, k}, options)[0].tensor;
+    const Tensor loss = lang::run_entry(*program, program->model, {x_tensor, k}, options)[0].tensor;
     Tensors out = autograd::grad({loss}, {x_tensor, w_tensor});
     out.insert(out.begin(), loss);
     return out;

@@ -111,7 +111,7 @@ def _(w, image):
         from: [skip, _]                # _ is the current value
       - max_pool2d: {kernel_size: 2, return_mask: true}
         as: [pooled, places]
-      - from: skip                     # alone: go on from there
+      - from: skip                     # alone: continue from there
       - mean: {axis: [2, 3]}
     outputs: [pooled, places, last]
     """, {"x": (2, 4, 8, 8)})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Operations against reference values of other frameworks (made by make_cases.py), in both modes, with
-# inputs that lie contiguously in memory and with inputs whose axes are turned round.
+# inputs that are contiguous in memory and with transposed inputs.
 set -uo pipefail
 status=0
 for table in tests/op/cases/*.jsonl; do

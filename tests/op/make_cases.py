@@ -75,7 +75,7 @@ def flatten(result):
 
 
 def plain(value):
-    """A parameter that is no tensor, as JSON."""
+    """A parameter that is not a tensor, as JSON."""
     if isinstance(value, float) and not np.isfinite(value):
         return "nan" if value != value else ("inf" if value > 0 else "-inf")
     if isinstance(value, (list, tuple)):

@@ -26,7 +26,7 @@ std::string refusal(const std::string& yaml) {
     rules_of(yaml);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kConfig);
-    EXPECT_GT(error.place().line, 0);
+    EXPECT_GT(error.location().line, 0);
     return error.message();
   }
   ADD_FAILURE() << "accepted: " << yaml;

@@ -76,7 +76,7 @@ TEST_F(CsvDatasetTest, RunsPatternsAndScalars) {
   EXPECT_EQ(sample[2].data<float>()[1], 6);
   EXPECT_EQ(sample[3].data<int64_t>()[0], 1);
   EXPECT_EQ(data->fields()[3].classes, (std::vector<std::string>{"a", "b"}));
-  EXPECT_TRUE(has(data->place(1, 1, 2), ":3, column 'I3'"));
+  EXPECT_TRUE(has(data->location(1, 1, 2), ":3, column 'I3'"));
 }
 
 TEST_F(CsvDatasetTest, WithoutFieldsEveryColumnIsANumber) {
@@ -227,12 +227,12 @@ TEST_F(CsvDatasetTest, ValidationTakesWhatTheTrainingDataLearnt) {
   x.scaling = Scaling::kStandard;
   c.unknown_is_zero = true;
   const auto train = make("x,c\n1,a\n3,b\n", {x, c});
-  const std::vector<Learnt> learnt = train->learnt();
+  const std::vector<Fitted> fitted = train->fitted();
   const auto valid = [&](CsvField number, CsvField category) {
     DatasetOptions options;
     options.source =
         CsvFileOptions{.path = path_, .column_names = {}, .fields = {number, category}};
-    apply_learnt(options, learnt);
+    apply_fitted(options, fitted);
     return make_dataset(options);
   };
   write_file_atomically(path_, "x,c\n5,b\n5,z\n");
@@ -248,21 +248,21 @@ TEST_F(CsvDatasetTest, ValidationTakesWhatTheTrainingDataLearnt) {
   own.shift = {0}, own.factor = {1};
   EXPECT_EQ(read(valid(own, c), 0)[0].number(0), 5);
   CsvField plain = numeric("x");
-  const auto unscaled = make("x,c\n1,a\n3,b\n", {plain, c})->learnt();
+  const auto unscaled = make("x,c\n1,a\n3,b\n", {plain, c})->fitted();
   DatasetOptions options;
   options.source = CsvFileOptions{.path = path_, .column_names = {}, .fields = {x, c}};
   EXPECT_TRUE(
-      has(error_of([&] { apply_learnt(options, unscaled); }, ErrorCode::kConfig), "not scaled"));
+      has(error_of([&] { apply_fitted(options, unscaled); }, ErrorCode::kConfig), "not scaled"));
 }
 
 TEST_F(CsvDatasetTest, LearntSurvivesItsFile) {
-  Learnt scaled{.field = "x", .shift = {0.1, 2}, .factor = {1.0 / 3, 1e-300}};
+  Fitted scaled{.field = "x", .shift = {0.1, 2}, .factor = {1.0 / 3, 1e-300}};
   scaled.log = true;
-  Learnt words{.field = "c"};
+  Fitted words{.field = "c"};
   words.tokens = {"", "\xc3\xb6", "a\"b"};
   words.unknown_is_zero = true;
   write_file_atomically(path_, learnt_json(std::vector{scaled, words}));
-  const auto read_back = read_learnt(path_);
+  const auto read_back = read_fitted(path_);
   ASSERT_EQ(read_back.size(), 2u);
   EXPECT_EQ(read_back[0].shift, scaled.shift);
   EXPECT_EQ(read_back[0].factor, scaled.factor);
@@ -270,12 +270,12 @@ TEST_F(CsvDatasetTest, LearntSurvivesItsFile) {
   EXPECT_EQ(read_back[1].tokens, words.tokens);
   EXPECT_TRUE(read_back[1].unknown_is_zero);
   write_file_atomically(path_, "{\"version\": 1}");
-  error_of([&] { read_learnt(path_); }, ErrorCode::kModel);
+  error_of([&] { read_fitted(path_); }, ErrorCode::kModel);
 }
 
 TEST_F(CsvDatasetTest, ErrorsHaveAPlace) {
   EXPECT_TRUE(has(error_of([&] { read(make("a,b\n1,2\n3\n", {}), 1); }), ".csv:3: this row has 1"));
-  EXPECT_TRUE(has(error_of([&] { read(make("a\nx\n", {}), 0); }), "'x' is no number"));
+  EXPECT_TRUE(has(error_of([&] { read(make("a\nx\n", {}), 0); }), "'x' is not a number"));
   CsvField label = numeric("a");
   label.dtype = DType::kI64;
   EXPECT_TRUE(has(error_of([&] { read(make("a\n1.5\n", {label}), 0); }), "'1.5' is no integer"));
@@ -333,7 +333,7 @@ TEST_F(CsvDatasetTest, ScalingComesFromTheTrainingRowsAndValidationSharesIt) {
                   1e-6);
     DatasetOptions valid = train;
     valid.begin = 3, valid.end = 5;
-    apply_learnt(valid, data->learnt());
+    apply_fitted(valid, data->fitted());
     const auto held_out = make_dataset(valid);
     EXPECT_NEAR(read(held_out, 0)[0].number(0), (100 - shift) * factor, 1e-5);
     EXPECT_NEAR(read(held_out, 1)[0].number(0), (-50 - shift) * factor, 1e-5);
@@ -343,7 +343,7 @@ TEST_F(CsvDatasetTest, ScalingComesFromTheTrainingRowsAndValidationSharesIt) {
     DatasetOptions elsewhere = train;
     elsewhere.begin.reset(), elsewhere.end.reset();
     std::get<CsvFileOptions>(elsewhere.source).path = other;
-    apply_learnt(elsewhere, data->learnt());
+    apply_fitted(elsewhere, data->fitted());
     const auto second = make_dataset(elsewhere);
     EXPECT_NEAR(read(second, 0)[0].number(0), (3 - shift) * factor, 1e-6);
     EXPECT_EQ(read(second, 0)[1].number(0), 2);

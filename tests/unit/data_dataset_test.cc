@@ -115,7 +115,7 @@ TEST(IdxDataset, Mnist) {
   const auto data = make_dataset(options);
   EXPECT_EQ(data->size(), 2000);
   options.begin = -2000;
-  EXPECT_EQ(make_dataset(options)->place(0), data->place(0));
+  EXPECT_EQ(make_dataset(options)->location(0), data->location(0));
   EXPECT_EQ(data->fields()[1].class_count, 10);
 }
 
@@ -127,7 +127,7 @@ TEST(NpzDataset, FieldsAndPlaces) {
   EXPECT_EQ(data->size(), 3);
   EXPECT_EQ(read(*data, 2)[0].number(1), 6);
   EXPECT_EQ(read(*data, 2)[1].data<int32_t>()[0], 9);
-  EXPECT_TRUE(data->place(2, 0, 1).find("sample 2") != std::string::npos);
+  EXPECT_TRUE(data->location(2, 0, 1).find("sample 2") != std::string::npos);
   data = make(NpzOptions{.path = path, .arrays = {{"target", "y"}}});
   EXPECT_EQ(data->fields()[0].name, "target");
   EXPECT_TRUE(mentions(error_of([&] {
@@ -271,7 +271,7 @@ TEST(ImageFolder, NestedFoldersUnreadFilesAndEmptyClasses) {
   formats::write_png(root + "/loose.png", image);
   const auto data = make(ImageFolderOptions{.path = root});
   EXPECT_EQ(data->size(), 4);
-  EXPECT_EQ(data->place(1), root + "/cat/indoors/1.png");
+  EXPECT_EQ(data->location(1), root + "/cat/indoors/1.png");
   EXPECT_EQ(data->class_of(2, 1), 0);
   EXPECT_EQ(data->class_of(3, 1), 1);
   const std::string report = check_data(*data).text();
@@ -295,9 +295,9 @@ TEST(ImageFolder, KnownClassesNumberTheLabels) {
   }
   DatasetOptions options;
   options.source = ImageFolderOptions{.path = root, .classes = {"c"}};
-  Learnt classes{.field = "label"};
+  Fitted classes{.field = "label"};
   classes.tokens = {"a", "b", "c"};
-  apply_learnt(options, {classes});
+  apply_fitted(options, {classes});
   const auto data = make_dataset(options);
   EXPECT_EQ(data->size(), 1);
   EXPECT_EQ(read(*data, 0)[1].number(0), 2);
@@ -334,8 +334,8 @@ TEST(LearntScaling, AppliesToArrays) {
                             {"y", Array::from<int64_t>({7, 8}, {2})}});
   DatasetOptions options;
   options.source = NpzOptions{.path = path};
-  Learnt x{.field = "x", .shift = {1, 10}, .factor = {0.5, 0.1}};
-  apply_learnt(options, {x});
+  Fitted x{.field = "x", .shift = {1, 10}, .factor = {0.5, 0.1}};
+  apply_fitted(options, {x});
   const auto data = make_dataset(options);
   const Sample sample = read(*data, 1);
   EXPECT_EQ(sample[0].number(0), 1);
@@ -348,7 +348,7 @@ TEST(LearntScaling, AppliesToArrays) {
 }
 
 TEST(TargetScale, InvertsWhatWasAppliedInOrder) {
-  Learnt y{.field = "y", .shift = {2}, .factor = {0.25}};
+  Fitted y{.field = "y", .shift = {2}, .factor = {0.25}};
   y.log = true;
   TransformOptions scale, normalize;
   scale.kind = TransformKind::kScale;
@@ -380,7 +380,7 @@ TEST(Split, TheOrderOfNamesDoesNotMatter) {
   const auto second = make_dataset(options);
   ASSERT_EQ(first->size(), 20);
   ASSERT_EQ(second->size(), 20);
-  for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(first->place(i), second->place(i));
+  for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(first->location(i), second->location(i));
   options.split.clear();
   EXPECT_TRUE(mentions(error_of([&] { make_dataset(options); }), "without `split`"));
 }
@@ -397,14 +397,14 @@ TEST(Split, SharesAreDisjointAndWhole) {
     options.part = part;
     const auto data = make_dataset(options);
     total += data->size();
-    for (int64_t i = 0; i < data->size(); ++i) places.insert(data->place(i));
+    for (int64_t i = 0; i < data->size(); ++i) places.insert(data->location(i));
   }
   EXPECT_EQ(total, 101);
   EXPECT_EQ(places.size(), 101u);
   options.part = "train";
-  EXPECT_NE(make_dataset(options)->place(0), "random sample 0");
+  EXPECT_NE(make_dataset(options)->location(0), "random sample 0");
   options.split_in_order = true;
-  EXPECT_EQ(make_dataset(options)->place(0), "random sample 0");
+  EXPECT_EQ(make_dataset(options)->location(0), "random sample 0");
   options.part = "tset";
   EXPECT_TRUE(mentions(error_of([&] { make_dataset(options); }), "did you mean 'test'"));
   options.part = "test";

@@ -30,7 +30,7 @@ class Numbers : public Dataset {
   void read(int64_t index, const ReadContext&, Sample& out) const override {
     ++reads;
     if (slow && index % 7 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (bad.contains(index)) fail(ErrorCode::kData, place(index, -1, -1), ": broken");
+    if (bad.contains(index)) fail(ErrorCode::kData, location(index, -1, -1), ": broken");
     out.resize(2);
     out[0].reset(DType::kF32, Dims{wide.contains(index) ? 3 : 2});
     out[0].data<float>()[0] =
@@ -39,7 +39,7 @@ class Numbers : public Dataset {
     out[1].reset(DType::kI64, Dims{});
     out[1].data<int64_t>()[0] = index;
   }
-  std::string place(int64_t index, int64_t, int64_t element) const override {
+  std::string location(int64_t index, int64_t, int64_t element) const override {
     return element < 0 ? str("row ", index) : str("row ", index, ", column ", element);
   }
   std::set<int64_t> bad, nan, wide;

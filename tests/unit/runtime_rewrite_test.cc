@@ -214,8 +214,8 @@ TEST(Rules, RefuseWhatIsWrongWithItsPlace) {
       passes::parse_rules(text, "my.rules");
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kConfig);
-      EXPECT_EQ(error.place().file, "my.rules");
-      return str(error.place().line, ": ", error.message());
+      EXPECT_EQ(error.location().file, "my.rules");
+      return str(error.location().line, ": ", error.message());
     }
     return std::string("nothing");
   };

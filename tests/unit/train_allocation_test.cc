@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
-#include "model/diagnostics.h"
-#include "model/document.h"
+#include "config/diagnostics.h"
+#include "config/document.h"
 #include "support/allocations.h"
 #include "train/session.h"
 
@@ -20,11 +20,11 @@ model: |
 )";
 
 StepDefinition definition() {
-  model::Diagnostics diagnostics;
+  config::Diagnostics diagnostics;
   StepDefinition d;
-  d.program = model::read_program(model::parse_document(kModel, "model.yaml"), {});
+  d.program = lang::read_program(config::parse_document(kModel, "model.yaml"), {});
   d.loss =
-      model::read_code(model::parse_document("mean(square(output - x))", "loss.yaml"), diagnostics);
+      lang::read_code(config::parse_document("mean(square(output - x))", "loss.yaml"), diagnostics);
   diagnostics.raise();
   d.optimizer = std::make_shared<optim::Optimizer>(optim::OptimizerOptions{});
   return d;
@@ -34,14 +34,14 @@ TEST(SteadyTraining, AllocatesNothing) {
 #ifdef __SANITIZE_THREAD__
   set_thread_count(1);  // the threads of this form are made anew for each region
 #endif
-  Store store;
+  ParameterStore store;
   Session session(std::make_shared<Step>(definition()),
                   {{"x", {DType::kF32, {Dim::symbol("n"), 64}}}}, store, {});
   session.prepare();
   std::vector<Array> batches[2];
   for (auto& batch : batches) batch = {Array::from(std::vector<float>(32 * 64, 0.5f), {32, 64})};
   constexpr double kWhole = 1;
-  StepNumbers numbers{1, 1e-3};
+  StepScalars numbers{1, 1e-3};
   double first = 0, last = 0;
   const auto step = [&] {
     last = session.train({&batches[numbers.step % 2], 1}, {&kWhole, 1}, numbers);

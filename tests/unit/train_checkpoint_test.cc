@@ -22,8 +22,8 @@ class Checkpoints : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  static Store store(float value, int64_t rows = 2) {
-    Store s;
+  static ParameterStore store(float value, int64_t rows = 2) {
+    ParameterStore s;
     s.seed = 11;
     s.parameters["w"] = {
         Array::from<float>(std::vector<float>(static_cast<size_t>(rows), value), {rows}), "0"};
@@ -48,7 +48,7 @@ class Checkpoints : public testing::Test {
 
 TEST_F(Checkpoints, ComeBackWithAllThatTheyHold) {
   const std::string path = write(7, 1.5f);
-  Store s = store(0);
+  ParameterStore s = store(0);
   s.seed = 0;
   const RunState state = read_checkpoint(path, s);
   EXPECT_EQ(state.step, 7);
@@ -78,7 +78,7 @@ TEST_F(Checkpoints, ADamagedFileIsFoundAndChangesNothing) {
       else
         bad = "{}";
       write_file_atomically(file, bad);
-      Store s = store(0);
+      ParameterStore s = store(0);
       try {
         read_checkpoint(path, s);
         ADD_FAILURE() << name << " " << cut;
@@ -90,20 +90,20 @@ TEST_F(Checkpoints, ADamagedFileIsFoundAndChangesNothing) {
       EXPECT_EQ(s.states["optimizer/w/moment"].data<float>()[0], 2);
     }
     fs::remove(file);
-    Store s = store(0);
+    ParameterStore s = store(0);
     EXPECT_THROW(read_checkpoint(path, s), Error) << name;
   }
 }
 
 TEST_F(Checkpoints, OfAnotherModelAreToldFromDamagedOnes) {
   const std::string path = write(7, 1.5f);
-  Store other = store(0, 3);
+  ParameterStore other = store(0, 3);
   EXPECT_THROW(read_checkpoint(path, other), OtherModelError);
   EXPECT_EQ(other.states["norm.mean"].data<float>()[0], 1);  // untouched
-  Store more = store(0);
+  ParameterStore more = store(0);
   more.parameters["v"] = more.parameters["w"];
   EXPECT_THROW(read_checkpoint(path, more), OtherModelError);
-  Store fewer = store(0);
+  ParameterStore fewer = store(0);
   fewer.parameters.erase("w");
   EXPECT_THROW(read_checkpoint(path, fewer), OtherModelError);
 }
@@ -111,7 +111,7 @@ TEST_F(Checkpoints, OfAnotherModelAreToldFromDamagedOnes) {
 TEST_F(Checkpoints, OneOfTheSameStepIsReplaced) {
   write(7, 1);
   const std::string path = write(7, 2);
-  Store s = store(0);
+  ParameterStore s = store(0);
   read_checkpoint(path, s);
   EXPECT_EQ(s.parameters["w"].value.data<float>()[0], 2);
   EXPECT_EQ(list_checkpoints(folder_), (std::vector<int64_t>{7}));
@@ -144,7 +144,7 @@ TEST_F(Checkpoints, LoadReportsNameWhatDoesNotFit) {
   fs::create_directories(folder_);
   const std::string file = folder_ + "/w.safetensors";
   write_weights(file, store(1.5f));
-  Store s = store(0);
+  ParameterStore s = store(0);
   s.parameters["v"] = {Array::zeros(DType::kF32, {1}), "0"};
   s.parameters["w"].value = Array::zeros(DType::kF32, {5});
   s.states.erase("norm.mean");

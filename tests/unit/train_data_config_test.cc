@@ -9,11 +9,11 @@ namespace {
 
 /// Reads a `data:` section given in YAML, with a seed of 5.
 DataConfig read(const std::string& yaml) {
-  model::Node document = model::parse_document(yaml, "data.yaml");
-  model::Diagnostics diagnostics;
+  config::Node document = config::parse_document(yaml, "data.yaml");
+  config::Diagnostics diagnostics;
   data_schema().resolve(document, "data", diagnostics);
   diagnostics.raise();
-  DataConfig config = read_data(model::Section(document), 5, diagnostics);
+  DataConfig config = read_data(config::Section(document), 5, diagnostics);
   diagnostics.raise();
   return config;
 }
@@ -114,7 +114,7 @@ TEST(OpenData, ReportsValidationSamplesThatAreTrainedOn) {
   const auto warnings_of = [](const std::string& train, const std::string& valid) {
     const std::string head = "{kind: digits, size: 100, split: {a: 0.8, b: 0.2}, ";
     const DataConfig c = read("train: " + head + train + "}\nvalid: " + head + valid + "}\n");
-    return open_data(model::Node(), c).warnings;
+    return open_data(config::Node(), c).warnings;
   };
   EXPECT_TRUE(warnings_of("part: a", "part: b").empty());
   EXPECT_TRUE(warnings_of("part: a", "part: a, seed: 1").empty());

@@ -1,4 +1,4 @@
-// ONNX files as programs to train: which initialisers are parameters, what they begin with, names.
+// ONNX files as programs to train: which initializers are parameters, what they begin with, names.
 #include "train/onnx_program.h"
 
 #include <unistd.h>
@@ -11,11 +11,11 @@
 
 #include "base/files.h"
 #include "ir/tracer.h"
-#include "model/evaluator.h"
+#include "lang/eval/evaluator.h"
 #include "ops/call.h"
 #include "runtime/execute.h"
 #include "support/onnx_bytes.h"
-#include "train/ports.h"
+#include "train/parameter_binding.h"
 #include "train/predict.h"
 
 namespace paddle::train {
@@ -54,12 +54,12 @@ TEST_F(OnnxProgram, WeightsAreParametersStatisticsAreStates) {
   EXPECT_EQ(program->model.inputs[0].name.text, "x_1");
   EXPECT_EQ(program->model.outputs[0].text, "d7");
   EXPECT_EQ(program->dims, std::vector<std::string>{"batch"});
-  Store store;
+  ParameterStore store;
   const auto function = trace_prediction(*program, program->model, store, false);
   std::vector<std::string> parameters, states;
   for (const auto& [name, p] : store.parameters) parameters.push_back(name);
   for (const auto& [name, s] : store.states) states.push_back(name);
-  // 0-D initialisers and bounds are constants.
+  // 0-D initializers and bounds are constants.
   EXPECT_EQ(parameters, (std::vector<std::string>{"gain", "scale", "shift"}));
   EXPECT_EQ(states, (std::vector<std::string>{"mean", "variance"}));
   EXPECT_EQ(store.parameters.at("gain").value.number(1), 5);
@@ -69,17 +69,18 @@ TEST_F(OnnxProgram, WeightsAreParametersStatisticsAreStates) {
 
 TEST_F(OnnxProgram, ComputesWhatTheFileSays) {
   const auto program = read_onnx_program(path_);
-  for (const bool wide : {false, true}) {
-    Store store;
+  for (const bool use_float64 : {false, true}) {
+    ParameterStore store;
     runtime::EagerExecutor eager;
     const InterpreterScope scope(eager);
-    EagerPorts ports(store, wide);
-    model::EvaluationOptions options;
+    EagerBinding ports(store, use_float64);
+    lang::EvaluationOptions options;
     options.store = &ports;
-    const Tensor x(wide ? Array::from<double>({3, 5}, {1, 2}) : Array::from<float>({3, 5}, {1, 2}));
-    const auto out = model::run_entry(*program, program->model, {x}, options);
+    const Tensor x(use_float64 ? Array::from<double>({3, 5}, {1, 2})
+                               : Array::from<float>({3, 5}, {1, 2}));
+    const auto out = lang::run_entry(*program, program->model, {x}, options);
     ASSERT_EQ(out.size(), 1u);
-    EXPECT_EQ(out[0].tensor.dtype(), wide ? DType::kF64 : DType::kF32);
+    EXPECT_EQ(out[0].tensor.dtype(), use_float64 ? DType::kF64 : DType::kF32);
     const Array y = out[0].tensor.array().contiguous();
     EXPECT_NEAR(y.number(0), 2 * 3 * ((3 - 1) / std::sqrt(4 + 1e-5)), 1e-5);
     EXPECT_NEAR(y.number(1), 2 * 5 * (2 * (5 - 1) / std::sqrt(4 + 1e-5) + 1), 1e-4);
@@ -111,18 +112,18 @@ TEST_F(OnnxProgram, RefusesInputsThatAreNoTensors) {
 }
 
 /// What the program computes for x [2, 1] as a step of training or evaluation runs it.
-std::vector<double> outputs_of(const model::Program& program, Store& store, bool training,
+std::vector<double> outputs_of(const lang::Program& program, ParameterStore& store, bool training,
                                const std::function<bool(const std::string&)>& frozen = nullptr) {
   runtime::EagerExecutor executor;
   const InterpreterScope scope(executor);
   const RandomScope random(Tensor(Array::from<uint64_t>({7, 1}, {2})));
-  EagerPorts ports(store, false);
+  EagerBinding ports(store, false);
   ports.frozen = frozen;
-  model::EvaluationOptions options;
+  lang::EvaluationOptions options;
   options.training = training;
   options.store = &ports;
-  const auto out = model::run_entry(program, program.model,
-                                    {Tensor(Array::from<float>({2, 4}, {2, 1}))}, options);
+  const auto out = lang::run_entry(program, program.model,
+                                   {Tensor(Array::from<float>({2, 4}, {2, 1}))}, options);
   ports.finish();
   const Array values = out[0].tensor.array().contiguous();
   return {values.number(0), values.number(1)};
@@ -140,7 +141,7 @@ TEST_F(OnnxProgram, TrainingModeIsThatOfTheStep) {
                     floats("variance", {1}, {9}), floats("ratio", {}, {0.5}),
                     onnx_tensor("training", 9, {}, std::string(1, 1))}));
   const auto program = read_onnx_program(path_);
-  Store store;
+  ParameterStore store;
   // (2 - 7) / 3 * 2 + 10 and (4 - 7) / 3 * 2 + 10, and nothing dropped.
   const std::vector<double> inferred = outputs_of(*program, store, false);
   EXPECT_NEAR(inferred[0], 20.0 / 3, 1e-5);

@@ -5,7 +5,7 @@
 namespace paddle::train {
 namespace {
 
-model::Node config(const std::string& yaml) { return model::parse_document(yaml, "run.yaml"); }
+config::Node config(const std::string& yaml) { return config::parse_document(yaml, "run.yaml"); }
 
 const std::string kRun = R"(
 model: /a/models/net.yaml

@@ -5,7 +5,7 @@
 //   opgen schema/*.yaml --out DIR
 //
 // Each entry: `name: {signature: "(x:T, axis:int=-1, dtype:dtype?) -> out", doc: …, infer: …}`;
-// docs/new_operator.md explains every key.
+// docs/design/new_operator.md explains every key.
 
 #include <filesystem>
 #include <fstream>

@@ -1,0 +1,435 @@
+#include "config/schema.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/overrides.h"
+
+namespace paddle::config {
+namespace {
+
+Node default_node(const std::string& yaml) {
+  auto source = std::make_shared<SourceText>(SourceKind::kDefault, "default", yaml);
+  Diagnostics diagnostics;
+  Node node = parse_yaml(source, diagnostics);
+  ensure(diagnostics.empty(), "a default that is no YAML: ", yaml);
+  return node;
+}
+
+std::string inner_path(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+template <class T>
+std::vector<std::string> names_of(const std::vector<std::pair<std::string, T>>& pairs) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : pairs) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+Spec Spec::word(std::vector<std::string> words) {
+  Spec spec(Type::kWord);
+  spec.words_ = std::move(words);
+  return spec;
+}
+
+Spec Spec::list(Spec element) {
+  Spec spec(Type::kList);
+  spec.inner_.push_back(std::move(element));
+  return spec;
+}
+
+Spec Spec::map(Schema schema) {
+  Spec spec(Type::kMap);
+  spec.schemas_.emplace_back("", std::make_shared<Schema>(std::move(schema)));
+  return spec;
+}
+
+Spec Spec::map_of(Spec value) {
+  Spec spec(Type::kMapOf);
+  spec.inner_.push_back(std::move(value));
+  return spec;
+}
+
+Spec Spec::choice(std::string key, std::vector<std::pair<std::string, Schema>> schemas) {
+  Spec spec(Type::kChoice);
+  spec.key_ = std::move(key);
+  for (auto& [name, schema] : schemas) {
+    spec.schemas_.emplace_back(name, std::make_shared<Schema>(std::move(schema)));
+  }
+  return spec;
+}
+
+Spec& Spec::required() {
+  required_ = true;
+  return *this;
+}
+Spec& Spec::fallback(std::string yaml) {
+  fallback_ = std::move(yaml);
+  return *this;
+}
+Spec& Spec::at_least(double bound) {
+  low_ = bound;
+  low_open_ = false;
+  return *this;
+}
+Spec& Spec::at_most(double bound) {
+  high_ = bound;
+  high_open_ = false;
+  return *this;
+}
+Spec& Spec::above(double bound) {
+  low_ = bound;
+  low_open_ = true;
+  return *this;
+}
+Spec& Spec::below(double bound) {
+  high_ = bound;
+  high_open_ = true;
+  return *this;
+}
+Spec& Spec::length(size_t least, size_t most) {
+  least_ = least;
+  most_ = most;
+  return *this;
+}
+Spec& Spec::doc(std::string line) {
+  doc_ = std::move(line);
+  return *this;
+}
+Spec& Spec::or_else(Spec other) {
+  others_.push_back(std::move(other));
+  return *this;
+}
+
+std::string Spec::expectation() const {
+  std::string out;
+  switch (type_) {
+    case Type::kInt:
+      out = "an integer";
+      break;
+    case Type::kFloat:
+      out = "a number";
+      break;
+    case Type::kBool:
+      out = "true or false";
+      break;
+    case Type::kText:
+      out = "text";
+      break;
+    case Type::kPath:
+      out = "a path";
+      break;
+    case Type::kWord:
+      out = "one of " + join(words_, ", ");
+      break;
+    case Type::kList:
+      out = "a list";
+      break;
+    case Type::kMap:
+    case Type::kMapOf:
+      out = "a map";
+      break;
+    case Type::kChoice:
+      out = "a map with '" + key_ + "'";
+      break;
+    case Type::kAny:
+      out = "a value";
+      break;
+  }
+  if (low_) out += str(low_open_ ? " above " : " of at least ", *low_);
+  if (high_) out += str(low_ ? " and " : " ", high_open_ ? "below " : "at most ", *high_);
+  for (const Spec& other : others_) out += " or " + other.expectation();
+  return out;
+}
+
+bool Spec::fits_kind(const Node& node) const {
+  switch (type_) {
+    case Type::kInt:
+      return node.try_int().has_value();
+    case Type::kFloat:
+      return node.try_double().has_value();
+    case Type::kBool:
+      return node.try_bool().has_value();
+    case Type::kText:
+    case Type::kPath:
+      return node.is_scalar();
+    case Type::kWord:
+      return node.is_scalar() && std::find(words_.begin(), words_.end(), node.text) != words_.end();
+    case Type::kList:
+      return node.is_sequence();
+    case Type::kMap:
+    case Type::kMapOf:
+      return node.is_map();
+    case Type::kChoice:
+      return node.is_map() || node.is_scalar();
+    case Type::kAny:
+      return true;
+  }
+  return false;
+}
+
+bool Spec::needs_value() const {
+  const bool section = type_ == Type::kMap || type_ == Type::kMapOf || type_ == Type::kAny ||
+                       (type_ == Type::kChoice && !fallback_);
+  return !section && !required_;
+}
+
+void Spec::resolve(Node& node, const std::string& path, Diagnostics& diagnostics) const {
+  if (!fits_kind(node)) {
+    for (const Spec& other : others_) {
+      if (other.fits_kind(node)) return other.resolve(node, path, diagnostics);
+    }
+  }
+  switch (type_) {
+    case Type::kAny:
+      return;
+    case Type::kMap:
+      return schemas_.front().second->resolve(node, path, diagnostics);
+    case Type::kChoice:
+      return resolve_choice(node, path, diagnostics);
+    default:
+      break;
+  }
+  if (!fits_kind(node)) {
+    std::string hint;
+    if (type_ == Type::kWord && node.is_scalar()) hint = did_you_mean(node.text, words_);
+    if (node.is_quoted() && type_ != Type::kWord) {
+      Node plain = node;
+      plain.quote = Node::Quote::kPlain;
+      if (fits_kind(plain)) hint = " in quotes, which is text";
+    }
+    return diagnostics.add(
+        ErrorCode::kConfig,
+        str("'", path, "': expected ", expectation(), ", found ", node.describe(), hint),
+        node.location());
+  }
+  if (type_ == Type::kList) {
+    if (node.items.size() < least_ || node.items.size() > most_) {
+      diagnostics.add(ErrorCode::kConfig,
+                      str("'", path, "': expected ",
+                          least_ == most_     ? str(least_)
+                          : most_ == SIZE_MAX ? str("at least ", least_)
+                                              : str(least_, " to ", most_),
+                          " items, found ", node.items.size()),
+                      node.location());
+    }
+    for (size_t i = 0; i < node.items.size(); ++i) {
+      inner_.front().resolve(node.items[i], str(path, ".", i), diagnostics);
+    }
+  } else if (type_ == Type::kMapOf) {
+    for (Entry& entry : node.entries) {
+      inner_.front().resolve(entry.value, inner_path(path, entry.key.text), diagnostics);
+    }
+  } else {
+    resolve_scalar(node, path, diagnostics);
+  }
+}
+
+void Spec::resolve_scalar(Node& node, const std::string& path, Diagnostics& diagnostics) const {
+  if (type_ == Type::kInt) {
+    check_range(node, static_cast<double>(*node.try_int()), path, diagnostics);
+  } else if (type_ == Type::kFloat) {
+    if (!std::isfinite(*node.try_double())) {
+      return diagnostics.add(ErrorCode::kConfig,
+                             str("'", path, "': expected ", expectation(), ", found ", node.text),
+                             node.location());
+    }
+    check_range(node, *node.try_double(), path, diagnostics);
+  } else if (type_ == Type::kPath) {
+    if (node.text.empty()) {
+      diagnostics.add(ErrorCode::kConfig, str("'", path, "': an empty path"), node.location());
+    } else {
+      node.text = resolve_path(node);
+    }
+  }
+}
+
+void Spec::check_range(const Node& node, double value, const std::string& path,
+                       Diagnostics& diagnostics) const {
+  const bool too_low = low_ && (low_open_ ? !(value > *low_) : !(value >= *low_));
+  const bool too_high = high_ && (high_open_ ? !(value < *high_) : !(value <= *high_));
+  if (too_low || too_high) {
+    diagnostics.add(ErrorCode::kConfig,
+                    str("'", path, "': expected ", expectation(), ", found ", node.text),
+                    node.location());
+  }
+}
+
+void Spec::resolve_choice(Node& node, const std::string& path, Diagnostics& diagnostics) const {
+  const std::vector<std::string> names = names_of(schemas_);
+  if (node.is_scalar()) {
+    Node map = make_map(node.source);
+    map.offset = node.offset;
+    map.set(key_, node);
+    node = std::move(map);
+  }
+  const auto refuse = [&](const Node& at, const std::string& message) {
+    diagnostics.add(ErrorCode::kConfig, str("'", path, "': ", message), at.location());
+  };
+  if (!node.is_map()) {
+    return refuse(node, str("expected ", expectation(), ", found ", node.describe()));
+  }
+  const Node* chosen = node.find(key_);
+  if (!chosen) return refuse(node, str("'", key_, "' is missing: one of ", join(names, ", ")));
+  for (const auto& [name, schema] : schemas_) {
+    if (!chosen->is_scalar() || chosen->text != name) continue;
+    Schema with_key = *schema;
+    with_key.accept(key_);
+    return with_key.resolve(node, path, diagnostics);
+  }
+  const std::string hint = chosen->is_scalar() ? did_you_mean(chosen->text, names) : "";
+  refuse(*chosen, str("expected one of ", join(names, ", "), " as '", key_, "', found ",
+                      chosen->describe(), hint));
+}
+
+Schema& Schema::add(std::string name, Spec spec) {
+  keys_.push_back({std::move(name), std::move(spec)});
+  return *this;
+}
+
+Schema& Schema::renamed(std::string old_name, std::string new_name) {
+  renamed_.emplace_back(std::move(old_name), std::move(new_name));
+  return *this;
+}
+
+Schema& Schema::accept(std::string name) {
+  accepted_.push_back(std::move(name));
+  return *this;
+}
+
+const Spec* Schema::find(const std::string& name) const {
+  for (const Key& key : keys_) {
+    if (key.name == name) return &key.spec;
+  }
+  return nullptr;
+}
+
+void Schema::resolve(Node& map, const std::string& path, Diagnostics& diagnostics) const {
+  const std::string in = path.empty() ? "" : " in '" + path + "'";
+  if (map.is_null()) {
+    map.kind = Node::Kind::kMap;
+  } else if (!map.is_map()) {
+    return diagnostics.add(
+        ErrorCode::kConfig,
+        str(path.empty() ? "" : "'" + path + "': ", "expected a map, found ", map.describe()),
+        map.location());
+  }
+  std::vector<std::string> names;
+  for (const Key& key : keys_) names.push_back(key.name);
+  std::vector<std::string> aliases;  // of keys that are given under their own names as well
+  for (Entry& entry : map.entries) {
+    for (const auto& [old_name, new_name] : renamed_) {
+      if (entry.key.text != old_name) continue;
+      diagnostics.warn(str("'", old_name, "' is now called '", new_name, "'"),
+                       entry.key.location());
+      if (Node* other = map.find(new_name)) {
+        // One of them may override the other from the command line.
+        const bool over = entry.value.source_kind() == SourceKind::kCommandLine;
+        const bool under = other->source_kind() == SourceKind::kCommandLine;
+        if (over == under)
+          diagnostics.add(ErrorCode::kConfig,
+                          str("'", old_name, "' is another name of '", new_name,
+                              "', which is given too; remove one of them"),
+                          entry.key.location());
+        if (over && !under) *other = entry.value;
+        aliases.push_back(entry.key.text);
+      } else {
+        entry.key.text = new_name;
+      }
+      break;
+    }
+    if (std::find(aliases.begin(), aliases.end(), entry.key.text) != aliases.end()) continue;
+    const Spec* spec = find(entry.key.text);
+    if (spec) {
+      if (entry.value.is_empty() && spec->needs_value())
+        diagnostics.add(
+            ErrorCode::kConfig,
+            str("'", inner_path(path, entry.key.text), "': the value is empty; expected ",
+                spec->expectation(), ", or leave the key out"),
+            entry.value.location());
+      const bool absent = entry.value.is_null() && !spec->is_required();
+      if (absent && spec->fallback() && *spec->fallback() != "null") {
+        entry.value = default_node(*spec->fallback());
+      }
+      if (!entry.value.is_null() || spec->is_required()) {
+        spec->resolve(entry.value, inner_path(path, entry.key.text), diagnostics);
+      }
+    } else if (std::find(accepted_.begin(), accepted_.end(), entry.key.text) == accepted_.end()) {
+      diagnostics.add(
+          ErrorCode::kConfig,
+          str("unknown key '", entry.key.text, "'", in, did_you_mean(entry.key.text, names)),
+          entry.key.location());
+    }
+  }
+  for (const std::string& alias : aliases) map.erase(alias);
+  for (const Key& key : keys_) {
+    if (map.find(key.name)) continue;
+    if (key.spec.is_required()) {
+      diagnostics.add(ErrorCode::kConfig,
+                      str("'", key.name, "' is missing", in, " (", key.spec.expectation(),
+                          key.spec.doc().empty() ? "" : ": " + key.spec.doc(), ")"),
+                      map.location());
+    } else if (key.spec.fallback()) {
+      Node value = default_node(*key.spec.fallback());
+      if (!value.is_null()) key.spec.resolve(value, inner_path(path, key.name), diagnostics);
+      map.set(key.name, std::move(value));
+    } else if (key.spec.type() == Spec::Type::kMap) {
+      // A section that is left out has the defaults of its keys, unless one of them is required.
+      Node value = make_map(default_node("{}").source);
+      Diagnostics inner;
+      key.spec.resolve(value, inner_path(path, key.name), inner);
+      if (inner.empty()) map.set(key.name, std::move(value));
+    }
+  }
+}
+
+bool Section::has(const std::string& key) const {
+  const Node* value = node_->find(key);
+  return value && !value->is_null();
+}
+
+const Node& Section::at(const std::string& key) const {
+  const Node* value = node_->find(key);
+  ensure(value != nullptr, "the section has no key '", key, "'");
+  return *value;
+}
+
+SourceLocation Section::location(const std::string& key) const {
+  const Node* value = node_->find(key);
+  return value ? value->location() : node_->location();
+}
+
+std::vector<int64_t> Section::integers(const std::string& key) const {
+  const Node& value = at(key);
+  if (!value.is_sequence()) return {value.as_int()};
+  std::vector<int64_t> out;
+  for (const Node& item : value.items) out.push_back(item.as_int());
+  return out;
+}
+
+std::vector<double> Section::reals(const std::string& key) const {
+  const Node& value = at(key);
+  if (!value.is_sequence()) return {value.as_double()};
+  std::vector<double> out;
+  for (const Node& item : value.items) out.push_back(item.as_double());
+  return out;
+}
+
+std::vector<std::string> Section::texts(const std::string& key) const {
+  const Node& value = at(key);
+  if (!value.is_sequence()) return {value.as_string()};
+  std::vector<std::string> out;
+  for (const Node& item : value.items) out.push_back(item.as_string());
+  return out;
+}
+
+std::vector<Section> Section::sections(const std::string& key) const {
+  std::vector<Section> out;
+  for (const Node& item : at(key).items) out.emplace_back(item);
+  return out;
+}
+
+}  // namespace paddle::config

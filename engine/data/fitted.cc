@@ -1,0 +1,58 @@
+#include "data/fitted.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace paddle::data {
+
+std::string learnt_json(std::span<const Fitted> fitted) {
+  nlohmann::ordered_json out = {{"version", 1}, {"fields", nlohmann::ordered_json::array()}};
+  for (const Fitted& each : fitted) {
+    nlohmann::ordered_json field = {{"name", each.field}};
+    if (!each.shift.empty()) field["shift"] = each.shift, field["factor"] = each.factor;
+    if (each.log) field["log"] = true;
+    if (!each.tokens.empty()) field["tokens"] = each.tokens;
+    if (each.bytes) field["bytes"] = true;
+    if (each.unknown_is_zero) field["unknown_is_zero"] = true;
+    out["fields"].push_back(std::move(field));
+  }
+  return out.dump(1) + "\n";
+}
+
+std::vector<Fitted> read_fitted(const std::string& path) {
+  const auto json =
+      nlohmann::json::parse(read_file(path, uint64_t{1} << 30, ErrorCode::kModel), nullptr, false);
+  std::vector<Fitted> out;
+  try {
+    if (json.at("version").get<int>() != 1)
+      fail(ErrorCode::kModel, path, ": written by a newer version of this program");
+    for (const auto& field : json.at("fields")) {
+      Fitted& each = out.emplace_back();
+      each.field = field.at("name").get<std::string>();
+      each.shift = field.value("shift", std::vector<double>());
+      each.factor = field.value("factor", std::vector<double>());
+      each.log = field.value("log", false);
+      each.tokens = field.value("tokens", std::vector<std::string>());
+      each.bytes = field.value("bytes", false);
+      each.unknown_is_zero = field.value("unknown_is_zero", false);
+      if (each.shift.size() != each.factor.size())
+        fail(ErrorCode::kModel, path, ": field '", each.field, "' has ", each.shift.size(),
+             " shifts and ", each.factor.size(), " factors");
+    }
+  } catch (const nlohmann::json::exception&) {
+    fail(ErrorCode::kModel, path, ": not the JSON that a run writes; copy it again from the run");
+  }
+  return out;
+}
+
+const Fitted* find_fitted(std::span<const Fitted> fitted, const std::string& field) {
+  const auto it = std::find_if(fitted.begin(), fitted.end(),
+                               [&](const Fitted& each) { return each.field == field; });
+  return it == fitted.end() ? nullptr : &*it;
+}
+
+}  // namespace paddle::data

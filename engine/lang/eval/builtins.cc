@@ -1,0 +1,250 @@
+// The closed list of built-in functions, on numbers, dims and lists. A call that holds a tensor
+// means the operation of that name.
+#include <cmath>
+
+#include "lang/eval/evaluation.h"
+
+namespace paddle::lang {
+namespace {
+
+[[noreturn]] void refuse_value(std::string_view callee, std::string_view expected,
+                               const Value& value) {
+  fail(ErrorCode::kConfig, callee, ": expected ", expected, ", found ", value.describe());
+}
+
+void need(std::string_view callee, const ValueList& values, size_t least, size_t most) {
+  if (values.size() >= least && values.size() <= most) return;
+  fail(ErrorCode::kConfig, callee, ": expected ",
+       least == most ? str(least) : str(least, " to ", most), " arguments, found ", values.size());
+}
+
+int64_t integer_of(std::string_view callee, const Value& value) {
+  if (const auto* dim = value.get<Dim>()) {
+    fail(ErrorCode::kConfig, callee, ": the dim '", *dim, "' is not known while tracing (static(",
+         *dim, ") traces once for each value)");
+  }
+  if (!value.is_integer()) refuse_value(callee, "an integer", value);
+  return value.integer();
+}
+
+double number_of(std::string_view callee, const Value& value) {
+  if (const auto* dim = value.get<Dim>()) {
+    fail(ErrorCode::kConfig, callee, ": the dim '", *dim, "' is not known while tracing (static(",
+         *dim, ") traces once for each value)");
+  }
+  if (!value.is_number()) refuse_value(callee, "a number", value);
+  return value.number();
+}
+
+const ValueList& list_of(std::string_view callee, const Value& value) {
+  const ValueList* items = value.items();
+  if (!items) refuse_value(callee, "a list", value);
+  return *items;
+}
+
+Value range(const ValueList& args) {
+  need("range", args, 1, 3);
+  const int64_t start = args.size() > 1 ? integer_of("range", args[0]) : 0;
+  const int64_t stop = integer_of("range", args[args.size() > 1 ? 1 : 0]);
+  const int64_t stride = args.size() > 2 ? integer_of("range", args[2]) : 1;
+  if (stride == 0) fail(ErrorCode::kConfig, "range: the step is 0");
+  ValueList out;
+  for (int64_t i = start; stride > 0 ? i < stop : i > stop;) {
+    if (out.size() >= kMaxListItems) fail(ErrorCode::kConfig, "range: more than a million numbers");
+    out.emplace_back(i);
+    if (__builtin_add_overflow(i, stride, &i)) break;
+  }
+  return Value::list(std::move(out));
+}
+
+Value enumerate(const ValueList& args) {
+  need("enumerate", args, 1, 2);
+  int64_t i = args.size() > 1 ? integer_of("enumerate", args[1]) : 0;
+  ValueList out;
+  for (const Value& item : list_of("enumerate", args[0])) {
+    out.push_back(Value::tuple({Value(i), item}));
+    if (__builtin_add_overflow(i, int64_t{1}, &i) && out.size() < args[0].items()->size())
+      fail(ErrorCode::kConfig, "enumerate: the numbers do not fit in 64 bits");
+  }
+  return Value::list(std::move(out));
+}
+
+Value zip(const ValueList& args) {
+  if (args.empty()) fail(ErrorCode::kConfig, "zip needs a list");
+  size_t length = SIZE_MAX;
+  for (const Value& arg : args) length = std::min(length, list_of("zip", arg).size());
+  ValueList out;
+  for (size_t i = 0; i < length; ++i) {
+    ValueList row;
+    for (const Value& arg : args) row.push_back((*arg.items())[i]);
+    out.push_back(Value::tuple(std::move(row)));
+  }
+  return Value::list(std::move(out));
+}
+
+Value extremum(const std::string& name, const ValueList& args) {
+  const ValueList& values = args.size() == 1 ? list_of(name, args[0]) : args;
+  if (values.empty()) fail(ErrorCode::kConfig, name, " of nothing");
+  Value best = values[0];
+  for (const Value& value : values) {
+    if (best.is_dim() || value.is_dim()) {
+      if (!(value.is_integer() || value.is_dim()) || !(best.is_integer() || best.is_dim())) {
+        refuse_value(name, "integers beside a dim", value.is_dim() ? best : value);
+      }
+      const Dim a = best.is_dim() ? *best.get<Dim>() : Dim(best.integer());
+      const Dim b = value.is_dim() ? *value.get<Dim>() : Dim(value.integer());
+      best = Value(name == "max" ? maximum(a, b) : minimum(a, b));
+    } else {
+      const double a = number_of(name, best), b = number_of(name, value);
+      if (name == "max" ? b > a : b < a) best = value;
+    }
+  }
+  return best;
+}
+
+int64_t to_integer(std::string_view callee, double value) {
+  if (!(std::abs(value) < 9.2e18))
+    fail(ErrorCode::kConfig, callee, ": ", value, " does not fit in 64 bits");
+  return static_cast<int64_t>(value);
+}
+
+/// Half to even, as Python rounds.
+Value round_number(const ValueList& args) {
+  need("round", args, 1, 2);
+  if (args[0].is_integer()) return args[0];
+  const double x = number_of("round", args[0]);
+  if (args.size() == 2) {
+    const int64_t digits = integer_of("round", args[1]);
+    if (std::abs(digits) > 300) return x;
+    const double scale = std::pow(10.0, static_cast<double>(digits));
+    return std::nearbyint(x * scale) / scale;
+  }
+  return to_integer("round", std::nearbyint(x));
+}
+
+Value absolute(const Value& value) {
+  if (const auto* dim = value.get<Dim>()) {
+    if (dim->lower_bound().value_or(-1) >= 0) return value;
+    fail(ErrorCode::kConfig, "abs: the sign of ", *dim, " depends on the input");
+  }
+  if (value.is_integer()) {
+    if (value.integer() == INT64_MIN)
+      fail(ErrorCode::kConfig, "abs: the result does not fit in 64 bits");
+    return std::abs(value.integer());
+  }
+  return std::abs(number_of("abs", value));
+}
+
+Value convert(const std::string& name, const Value& value) {
+  if (name == "bool") return truth(value);
+  if (name == "int") {
+    if (value.is_dim()) return value;
+    if (value.is_integer()) return value.integer();
+    return to_integer(name, number_of(name, value));
+  }
+  return number_of(name, value);
+}
+
+Value real_function(const std::string& name, double x) {
+  if (name == "exp") return std::exp(x);
+  if (name == "log") {
+    if (!(x > 0)) fail(ErrorCode::kConfig, "log of ", x);
+    return std::log(x);
+  }
+  if (name == "sqrt") {
+    if (!(x >= 0)) fail(ErrorCode::kConfig, "sqrt of ", x);
+    return std::sqrt(x);
+  }
+  return to_integer(name, name == "floor" ? std::floor(x) : std::ceil(x));
+}
+
+Value length(const Value& value) {
+  if (value.is_tensor()) {
+    if (value.tensor().ndim() == 0) fail(ErrorCode::kConfig, "len of a 0-D tensor");
+    return value.tensor().dim(0);
+  }
+  if (const ValueList* items = value.items()) return static_cast<int64_t>(items->size());
+  if (const auto* map = value.get<Value::Map>()) return static_cast<int64_t>(map->entries->size());
+  if (const auto* text = value.get<std::string>()) return static_cast<int64_t>(text->size());
+  refuse_value("len", "a list", value);
+}
+
+bool any_tensor(const Arguments& arguments) {
+  for (const Value& value : arguments.positional) {
+    if (holds_tensor(value)) return true;
+  }
+  for (const auto& [name, value] : arguments.named) {
+    if (holds_tensor(value)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Value Evaluation::call_builtin(const std::string& name, Arguments arguments, const Site& site,
+                               Frame& frame) {
+  const SourcePosition& where = site.where;
+  if (name == "param") return call_param(arguments, where, frame);
+  if (name == "state") return call_state(arguments, where, frame);
+  if (name == "update") return call_update(arguments, where);
+  if (name == "get") return call_get(arguments, where);
+  auto& args = arguments.positional;
+  if (name == "len" && args.size() == 1)
+    return with_location_scope(where, [&] { return length(args[0]); });
+  const bool loops = name == "range" || name == "enumerate" || name == "zip" || name == "static";
+  if (any_tensor(arguments) && !loops) {
+    if (name == "sum" && !args.empty() && args[0].items()) {
+      const ValueList items = *args[0].items();
+      Value total = args.size() > 1 ? args[1] : items[0];
+      for (size_t i = args.size() > 1 ? 0 : 1; i < items.size(); ++i) {
+        total = binary("+", total, items[i], where);
+      }
+      return total;
+    }
+    if (name == "int" || name == "float" || name == "bool") {
+      if (args.size() != 1 || !args[0].is_tensor()) refuse(where, str(name, " takes one value"));
+      const char* dtype = name == "int" ? "int64" : name == "float" ? "float32" : "bool";
+      return op("cast", {args[0], Value(dtype)}, where);
+    }
+    if ((name == "max" || name == "min") &&
+        (args.size() > 1 && (args[1].is_tensor() || !args[0].is_tensor()))) {
+      refuse(where, str(name, " of several tensors: write ", name, "imum(x, y)"));
+    }
+    const Op* operation = find_op(name);
+    if (!operation) refuse(where, str("'", name, "' does not take a tensor"));
+    return call_op(*operation, std::move(arguments), site, frame);
+  }
+  if (!arguments.named.empty()) {
+    const bool start = name == "enumerate" && arguments.named.size() == 1 &&
+                       arguments.named[0].first == "start" && args.size() == 1;
+    if (!start) refuse(where, str("'", name, "' has no argument '", arguments.named[0].first, "'"));
+    args.push_back(arguments.named[0].second);
+  }
+  return with_location_scope(where, [&]() -> Value {
+    if (name == "range") return range(args);
+    if (name == "enumerate") return enumerate(args);
+    if (name == "zip") return zip(args);
+    if (name == "max" || name == "min") return extremum(name, args);
+    if (name == "round") return round_number(args);
+    if (name == "sum") {
+      need("sum", args, 1, 2);
+      Value total = args.size() > 1 ? args[1] : Value(int64_t{0});
+      const ValueList items = list_of("sum", args[0]);
+      for (const Value& item : items) total = binary("+", total, item, where);
+      return total;
+    }
+    need(name, args, 1, 1);
+    if (name == "len") return length(args[0]);
+    if (name == "abs") return absolute(args[0]);
+    if (name == "int" || name == "float" || name == "bool") return convert(name, args[0]);
+    if (name == "static") {
+      if (const auto* dim = args[0].get<Dim>()) return options_.store->static_value(*dim);
+      return integer_of(name, args[0]);
+    }
+    if ((name == "floor" || name == "ceil") && (args[0].is_integer() || args[0].is_dim()))
+      return args[0];
+    return real_function(name, number_of(name, args[0]));
+  });
+}
+
+}  // namespace paddle::lang

@@ -1,0 +1,227 @@
+#include "lang/eval/evaluation.h"
+
+#include <algorithm>
+
+#include "lang/eval/assigned_values.h"
+#include "lang/syntax/lexer.h"
+
+namespace paddle::lang {
+
+const Value* Arguments::find(std::string_view name) const {
+  for (const auto& [key, value] : named) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+std::optional<Value> Arguments::take(std::string_view name) {
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (named[i].first != name) continue;
+    Value value = std::move(named[i].second);
+    named.erase(named.begin() + static_cast<std::ptrdiff_t>(i));
+    return value;
+  }
+  return std::nullopt;
+}
+
+Evaluation::Evaluation(const Program* program, const EvaluationOptions& options)
+    : program_(program), options_(options) {
+  ensure(options.store != nullptr, "Evaluation without a parameter store");
+}
+
+void Evaluation::refuse(const SourcePosition& where, std::string message) const {
+  throw Error(ErrorCode::kConfig, std::move(message), where.location());
+}
+
+void Evaluation::step(const SourcePosition& where) {
+  // Runs on types alone come on top, and have a bound of their own.
+  if (is_abstract() ? ++abstract_steps_ > 4 * kMaxTraceSteps : ++steps_ > kMaxTraceSteps) {
+    refuse(where, "more than a million operations and loop turns in one trace");
+  }
+}
+
+std::optional<Dim> Evaluation::bound_dim(const std::string& name) const {
+  const auto found = dims_.find(name);
+  if (found == dims_.end()) return std::nullopt;
+  return found->second;
+}
+
+void Evaluation::record(CallRecord record) {
+  if (!options_.observer || is_abstract()) return;
+  record.depth = static_cast<int>(open_blocks_.size());
+  options_.observer(record);
+}
+
+Frame Evaluation::make_frame(const Code& code, const std::string& file) {
+  Frame frame;
+  frame.code = &code;
+  frame.file = file;
+  const auto [entry, fresh] = bound_names_.try_emplace(&code);
+  if (fresh) {
+    auto& names = entry->second;
+    visit_bound_names(code.statements,
+                      [&](const std::string& name, const SourcePosition&) { names.insert(name); });
+    for (const ChainItem& item : code.chain) {
+      for (const Name& name : item.as) names.insert(name.text);
+    }
+  }
+  frame.bound = &entry->second;
+  return frame;
+}
+
+// --- statements ---
+
+Outcome Evaluation::run(const std::vector<Stmt>& statements, Frame& frame, size_t from) {
+  const DepthGuard guard(depth_);
+  for (size_t i = from; i < statements.size(); ++i) {
+    const Stmt& statement = statements[i];
+    if (guard.too_deep()) refuse(statement.where, "more than 200 levels of nesting");
+    const Continuation rest{statements, i + 1};
+    Outcome outcome = with_location(statement.where, [&] {
+      if (statement.kind != StmtKind::kIf) return run_statement(statement, frame);
+      return run_if(statement, 0, other_branches_jump(statement) ? &rest : nullptr, frame);
+    });
+    if (outcome.continued) {
+      outcome.continued = false;
+      return outcome;
+    }
+    if (outcome.flow != Flow::kNormal) return run_continuation(std::move(outcome), rest, frame);
+  }
+  return {};
+}
+
+Value Evaluation::run_body(const std::vector<Stmt>& statements, Frame& frame) {
+  Outcome outcome = run(statements, frame);
+  if (outcome.flow == Flow::kMixed) {
+    refuse(find_jump(statements)->where,
+           "'return' on one side of a condition on a tensor needs a 'return' on the other");
+  }
+  return std::move(outcome.value);
+}
+
+Outcome Evaluation::run_statement(const Stmt& statement, Frame& frame) {
+  switch (statement.kind) {
+    case StmtKind::kExpression:
+      evaluate(*statement.value, frame);
+      return {};
+    case StmtKind::kAssign: {
+      const Value value = evaluate(*statement.value, frame);
+      for (const ExprPtr& target : statement.targets) assign(*target, value, frame);
+      return {};
+    }
+    case StmtKind::kAugment:
+      augment(statement, frame);
+      return {};
+    case StmtKind::kIf:
+      return run_if(statement, 0, nullptr, frame);
+    case StmtKind::kFor:
+      return run_for(statement, frame);
+    case StmtKind::kWhile:
+      return run_while(statement, frame);
+    case StmtKind::kBreak:
+      return {Flow::kBreak, {}};
+    case StmtKind::kContinue:
+      return {Flow::kContinue, {}};
+    case StmtKind::kReturn:
+      return {Flow::kReturn, statement.value ? evaluate(*statement.value, frame) : Value()};
+    case StmtKind::kPass:
+      return {};
+  }
+  return {};
+}
+
+void Evaluation::augment(const Stmt& statement, Frame& frame) {
+  const Expr& target = *statement.targets[0];
+  const Value before = evaluate(target, frame);
+  const Value other = evaluate(*statement.value, frame);
+  Value result = binary(statement.text, before, other, statement.where);
+  assign(target, std::move(result), frame);
+}
+
+// --- names ---
+
+void Evaluation::assign(const Expr& target, Value value, Frame& frame) {
+  switch (target.kind) {
+    case ExprKind::kName:
+      frame.unavailable.erase(target.text);
+      if (const auto* reference = value.get<Callable>())
+        frame.references[target.text].insert(reference->name);
+      frame.locals[target.text] = std::move(value);
+      return;
+    case ExprKind::kIndex:
+      return assign_index(target, value, frame);
+    case ExprKind::kTuple:
+    case ExprKind::kList:
+      return unpack(target, value, frame);
+    default:
+      refuse(target.where, "this cannot be assigned");
+  }
+}
+
+void Evaluation::unpack(const Expr& target, const Value& value, Frame& frame) {
+  const ValueList* items = value.items();
+  const size_t wanted = target.children.size();
+  if (!items) {
+    refuse(target.where, str("expected ", wanted, " values to unpack, found ", value.describe()));
+  }
+  if (items->size() != wanted) {
+    refuse(target.where, str("expected ", wanted, " values to unpack, found ", items->size()));
+  }
+  const ValueList copy = *items;
+  for (size_t i = 0; i < wanted; ++i) assign(*target.children[i], copy[i], frame);
+}
+
+Value Evaluation::evaluate_name(const Expr& name, Frame& frame) {
+  const auto local = frame.locals.find(name.text);
+  if (local != frame.locals.end()) return local->second;
+  if (frame.bound && frame.bound->count(name.text)) {
+    const auto reason = frame.unavailable.find(name.text);
+    refuse(name.where, reason != frame.unavailable.end()
+                           ? reason->second
+                           : str("'", name.text, "' is read before it is assigned"));
+  }
+  if (program_ && frame.sees_program) {
+    if (const Param* found = program_->find_param(name.text)) return param(*found, name.where);
+    const auto dim = dims_.find(name.text);
+    if (dim != dims_.end()) return Value(dim->second);
+    if (program_->is_dim(name.text)) {
+      refuse(name.where, str("the dim '", name.text, "' is no part of this function's inputs"));
+    }
+  }
+  if (name.text == "training") return Value(options_.training);
+  if (const auto callable = find_callable(name.text, frame)) return Value(*callable);
+  unknown_name(name, frame);
+}
+
+void Evaluation::unknown_name(const Expr& name, const Frame& frame) const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : frame.locals) names.push_back(key);
+  if (program_) {
+    for (const Param& p : program_->params) names.push_back(p.name.text);
+    names.insert(names.end(), program_->dims.begin(), program_->dims.end());
+    for (const auto& block : program_->blocks) names.push_back(block->signature.name);
+  }
+  std::sort(names.begin(), names.end());
+  std::string near = nearest(name.text, names);
+  if (near.empty() && name.text.size() > 2) near = nearest(name.text, op_names());
+  refuse(name.where, str("unknown name '", name.text, "' (",
+                         near.empty() ? "" : "did you mean '" + near + "'? ",
+                         "text needs quotes: \"", name.text, "\")"));
+}
+
+Value Evaluation::param(const Param& wanted, const SourcePosition& where) {
+  const std::string& name = wanted.name.text;
+  const auto known = params_.find(name);
+  if (known != params_.end()) return known->second;
+  if (!open_params_.insert(name).second) {
+    refuse(where, str("the param '", name, "' is defined by itself"));
+  }
+  static const Code kNoCode;
+  Frame frame = make_frame(kNoCode, program_->file);
+  Value value = evaluate_yaml(wanted.value, frame, true);
+  open_params_.erase(name);
+  params_[name] = value;
+  return value;
+}
+
+}  // namespace paddle::lang

@@ -1,0 +1,52 @@
+#pragma once
+// How code on tensors goes on after control flow: what control_flow.cc and loops.cc share. Not for
+// use outside the room.
+
+#include <set>
+#include <string>
+
+#include "lang/eval/evaluation.h"
+
+namespace paddle::lang {
+
+/// Locals that no text can name: the number of the Flow that happened, what was returned, and the
+/// value of a conditional expression.
+inline constexpr const char* kJump = "%jump";
+inline constexpr const char* kReturned = "%value";
+inline constexpr const char* kChosen = "%chosen";
+
+/// Gives a name its value after control flow. A list or cell that has other names as well, and is
+/// not in `bound`, changes in place, as it would have without the control flow.
+void store_local(Frame& frame, const std::string& name, const Value& value, const Names& bound);
+/// What an ended piece of code returned, or null if it cannot have.
+const Value* returned_value(const Outcome& outcome, const Frame& frame);
+/// The number of the flow that happened.
+Value flow_number(const Outcome& outcome, const Frame& frame);
+/// The outcome for a set of flows that are possible; the frame's locals say which and what.
+Outcome mixed_outcome(unsigned flows, Frame& frame);
+
+/// A side of control flow, or a turn of a loop, while it is written: states go back at its end.
+class RegionScope {
+ public:
+  explicit RegionScope(Evaluation& evaluation);
+  ~RegionScope();
+  RegionScope(const RegionScope&) = delete;
+  RegionScope& operator=(const RegionScope&) = delete;
+
+ private:
+  Evaluation& evaluation_;
+  std::map<std::string, Evaluation::StateSlot> states_;
+};
+
+/// Paths of the states that were updated between two moments.
+template <class States>
+std::set<std::string> changed_states(const States& before, const States& after) {
+  std::set<std::string> out;
+  for (const auto& [path, slot] : after) {
+    const auto old = before.find(path);
+    if (slot.writes != (old == before.end() ? 0 : old->second.writes)) out.insert(path);
+  }
+  return out;
+}
+
+}  // namespace paddle::lang

@@ -1,0 +1,158 @@
+#include "train/parameter_binding.h"
+
+#include <utility>
+
+#include "autograd/autograd.h"
+#include "ops/operators.h"
+
+namespace paddle::train {
+
+DType ParameterBinding::stored_dtype(const std::string& path, DType declared) const {
+  return store_.master(path) ? store_.parameters.at(path).value.dtype : widened(declared);
+}
+
+Array ParameterBinding::first_value(const std::string& path, const Dims& shape, DType dtype,
+                                    const lang::Initializer& init) const {
+  if (store_.preset)
+    if (auto value = store_.preset(path, shape, dtype)) return *value;
+  if (!store_.initializes(element_count(std::span<const int64_t>(shape))))
+    return Array::reserve(dtype, shape);
+  const bool left_out = !store_.initializes_random && init.is_random();
+  return lang::initial_value(left_out ? lang::Initializer::constant(0) : init, path, shape, dtype,
+                             store_.seed);
+}
+
+Tensor ParameterBinding::parameter(const std::string& path, const Dims& shape, DType dtype,
+                                   const lang::Initializer& init) {
+  auto [it, inserted] = parameters_.try_emplace(path);
+  if (inserted) {
+    const DType wanted = stored_dtype(path, dtype);
+    auto stored = store_.parameters.find(path);
+    if (stored == store_.parameters.end())
+      stored = store_.parameters
+                   .emplace(path, Parameter{first_value(path, shape, wanted, init), init.text()})
+                   .first;
+    Array& value = stored->second.value;
+    if (value.shape != shape || value.dtype != wanted)
+      fail(ErrorCode::kModel, "parameter '", path, "' is ", text(value.dtype), str(value.shape),
+           ", the model needs ", text(wanted), str(shape));
+    it->second.value = open(ir::PortKind::kParameter, path, value);
+    used_.push_back(path);
+  }
+  return it->second.value;
+}
+
+ParameterBinding::Slot& ParameterBinding::open_state(const std::string& name, const Dims& shape,
+                                                     DType dtype,
+                                                     const std::function<Array()>& make) {
+  auto [it, inserted] = states_.try_emplace(name);
+  if (inserted) {
+    auto stored = store_.states.find(name);
+    if (stored == store_.states.end()) stored = store_.states.emplace(name, make()).first;
+    const Array& value = stored->second;
+    if (value.shape != shape || value.dtype != dtype)
+      fail(ErrorCode::kModel, "state '", name, "' is ", text(value.dtype), str(value.shape),
+           ", the model needs ", text(dtype), str(shape));
+    it->second.value = open(ir::PortKind::kState, name, value);
+  }
+  return it->second;
+}
+
+Tensor ParameterBinding::state(const std::string& path, const Dims& shape, DType dtype,
+                               const lang::Initializer& init, lang::StateScope) {
+  const DType wanted = widened(dtype);
+  return open_state(path, shape, wanted, [&] { return first_value(path, shape, wanted, init); })
+      .value;
+}
+
+void ParameterBinding::update(const std::string& path, const Tensor& value) {
+  Slot& slot = states_.at(path);
+  // What mixed precision computed in 16 bits.
+  const DType kept = slot.value.dtype();
+  slot.value = value.dtype() == kept ? value : ops::cast(value, kept);
+  slot.changed = true;
+}
+
+int64_t ParameterBinding::static_value(const Dim& dim) {
+  if (dim.is_constant()) return dim.value();
+  const auto value = dim.evaluate([&](const std::string& name) -> std::optional<int64_t> {
+    const auto it = known_dims.find(name);
+    if (it == known_dims.end()) return std::nullopt;
+    fixed_dims[name] = it->second;
+    return it->second;
+  });
+  if (!value) {
+    lacks_dims = true;
+    fail(ErrorCode::kUsage, "static: the dim '", dim, "' has no value here");
+  }
+  return *value;
+}
+
+Tensor ParameterBinding::slot(const std::string& name, const Dims& shape, DType dtype,
+                              double initial) {
+  return open_state(
+             name, shape, dtype,
+             [&] { return first_value(name, shape, dtype, lang::Initializer::constant(initial)); })
+      .value;
+}
+
+void ParameterBinding::set_slot(const std::string& name, const Tensor& value) {
+  update(name, value);
+}
+
+void ParameterBinding::set_parameter(const std::string& path, const Tensor& value) {
+  Slot& slot = parameters_.at(path);
+  slot.value = value;
+  slot.changed = true;
+}
+
+Tensor ParameterBinding::existing(const std::string& path) {
+  auto [it, inserted] = parameters_.try_emplace(path);
+  if (inserted) {
+    it->second.value = open(ir::PortKind::kParameter, path, store_.parameters.at(path).value);
+    used_.push_back(path);
+  }
+  return it->second.value;
+}
+
+Tensor ParameterBinding::master(const std::string& path) {
+  const Array* exact = store_.master(path);
+  return exact ? slot("master/" + path, exact->shape, exact->dtype, 0) : Tensor();
+}
+
+void ParameterBinding::set_master(const std::string& path, const Tensor& value) {
+  set_slot("master/" + path, value);
+}
+
+void ParameterBinding::note_kept(const Tensor& tensor) {
+  for (const auto& [name, slot] : parameters_)
+    if (tensor.is_same_cell(slot.value)) kept.insert(name);
+}
+
+void ParameterBinding::finish() {
+  for (auto& [name, slot] : parameters_)
+    if (slot.changed) close(ir::PortKind::kParameter, name, slot.value);
+  for (auto& [name, slot] : states_)
+    if (slot.changed) close(ir::PortKind::kState, name, slot.value);
+}
+
+Tensor TraceBinding::open(ir::PortKind kind, const std::string& name, const Array& value) {
+  return tracer_.input({kind, name}, {value.dtype, to_shape(value.shape)});
+}
+
+void TraceBinding::close(ir::PortKind kind, const std::string& name, const Tensor& value) {
+  tracer_.output({kind, name}, value);
+}
+
+Tensor EagerBinding::open(ir::PortKind kind, const std::string&, const Array& value) {
+  const Tensor tensor(value);
+  return kind == ir::PortKind::kParameter ? autograd::variable(tensor) : tensor;
+}
+
+void EagerBinding::close(ir::PortKind kind, const std::string& name, const Tensor& value) {
+  Array& target =
+      kind == ir::PortKind::kParameter ? store_.parameters.at(name).value : store_.states.at(name);
+  target = value.array().contiguous();
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,101 @@
+#pragma once
+// How a step reaches the values of the store. The step's code is written once; under a tracer the
+// values are arguments and results of the function, eagerly they are arrays.
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/tracer.h"
+#include "lang/eval/host.h"
+#include "train/parameter_store.h"
+
+namespace paddle::train {
+
+class ParameterBinding : public lang::ParameterProvider {
+ public:
+  /// `use_float64` makes float32 parameters and states float64.
+  ParameterBinding(ParameterStore& store, bool use_float64)
+      : store_(store), use_float64_(use_float64) {}
+
+  Tensor parameter(const std::string& path, const Dims& shape, DType dtype,
+                   const lang::Initializer& init) override;
+  Tensor state(const std::string& path, const Dims& shape, DType dtype,
+               const lang::Initializer& init, lang::StateScope scope) override;
+  void update(const std::string& path, const Tensor& value) override;
+  int64_t static_value(const Dim& dim) override;
+  DType stored_dtype(DType declared) const override { return widened(declared); }
+  DType stored_dtype(const std::string& path, DType declared) const override;
+  bool is_frozen(const std::string& path) const override { return frozen && frozen(path); }
+
+  /// A state of the optimizer, made of `initial` if it is new.
+  Tensor slot(const std::string& name, const Dims& shape, DType dtype, double initial);
+  void set_slot(const std::string& name, const Tensor& value);
+  void set_parameter(const std::string& path, const Tensor& value);
+  /// The parameter in float32 where it is kept in 16 bits, else undefined.
+  Tensor master(const std::string& path);
+  void set_master(const std::string& path, const Tensor& value);
+  /// Notes a parameter that an operation wants in float32; other tensors are passed over.
+  void note_kept(const Tensor& tensor);
+  /// A parameter that exists.
+  Tensor existing(const std::string& path);
+  /// Parameters that were asked for, in order.
+  const std::vector<std::string>& used() const { return used_; }
+  const ParameterStore& store() const { return store_; }
+  /// Which parameters and states the optimizer leaves alone; null: none.
+  std::function<bool(const std::string& path)> frozen;
+  /// Values that `static(dim)` may take, by the dim's name; those asked for are noted.
+  std::map<std::string, int64_t> known_dims;
+  std::map<std::string, int64_t> fixed_dims;
+  std::set<std::string> kept;  ///< parameters that `note_kept` met
+  bool lacks_dims = false;     ///< a value was asked for that is not known
+
+  /// Hands new versions over: to the function's results, or into the store.
+  void finish();
+
+ protected:
+  virtual Tensor open(ir::PortKind kind, const std::string& name, const Array& value) = 0;
+  virtual void close(ir::PortKind kind, const std::string& name, const Tensor& value) = 0;
+  ParameterStore& store_;
+
+ private:
+  struct Slot {
+    Tensor value;
+    bool changed = false;
+  };
+  Slot& open_state(const std::string& name, const Dims& shape, DType dtype,
+                   const std::function<Array()>& make);
+  Array first_value(const std::string& path, const Dims& shape, DType dtype,
+                    const lang::Initializer& init) const;
+  DType widened(DType dtype) const {
+    return use_float64_ && dtype == DType::kF32 ? DType::kF64 : dtype;
+  }
+
+  bool use_float64_;
+  std::map<std::string, Slot> parameters_, states_;
+  std::vector<std::string> used_;
+};
+
+class TraceBinding final : public ParameterBinding {
+ public:
+  TraceBinding(ParameterStore& store, bool use_float64, ir::Tracer& tracer)
+      : ParameterBinding(store, use_float64), tracer_(tracer) {}
+
+ private:
+  Tensor open(ir::PortKind kind, const std::string& name, const Array& value) override;
+  void close(ir::PortKind kind, const std::string& name, const Tensor& value) override;
+  ir::Tracer& tracer_;
+};
+
+class EagerBinding final : public ParameterBinding {
+ public:
+  using ParameterBinding::ParameterBinding;
+
+ private:
+  Tensor open(ir::PortKind kind, const std::string& name, const Array& value) override;
+  void close(ir::PortKind kind, const std::string& name, const Tensor& value) override;
+};
+
+}  // namespace paddle::train

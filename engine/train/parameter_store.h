@@ -1,0 +1,57 @@
+#pragma once
+// The values that live from step to step: parameters, model states and the optimizer's states.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace paddle::train {
+
+struct Parameter {
+  Array value;
+  std::string initializer;  ///< as the model language writes it
+};
+
+/// Parameters and states by logical path. States of the model carry their path; the optimizer's are
+/// "optimizer/<parameter>/<slot>", accumulated gradients "gradient/<parameter>", the number of
+/// reads of each row of a table "touched_rows/<parameter>", the loss scale and its counters
+/// "amp/<name>". A parameter may be kept in 16 bits beside its float32 master weight, the state
+/// "master/<parameter>": files then hold the master, and the parameter is its rounded copy.
+struct ParameterStore {
+  uint64_t seed = 0;
+  std::map<std::string, Parameter> parameters;
+  std::map<std::string, Array> states;
+  /// Initial values that replace initializers, for example the weights of a file.
+  std::function<std::optional<Array>(const std::string& name, const Dims& shape, DType dtype)>
+      preset;
+  /// False for a dry run: random and large initial values stay zero, which takes no memory.
+  bool initializes_random = true;
+  /// Whether initial values of this many elements are computed.
+  bool initializes(int64_t elements) const;
+
+  int64_t parameter_count() const;  ///< elements of all parameters
+  /// Keeps the parameter in `low` from now on, beside a float32 master.
+  void keep_in_16_bits(const std::string& parameter, DType low);
+  /// The master weight; null if the parameter is kept in full precision.
+  const Array* master(const std::string& parameter) const;
+  Array* master(const std::string& parameter);
+  /// Updates the 16-bit copy from the master.
+  void round_from_master(const std::string& parameter);
+  /// The same values with all parameters in full precision; arrays are shared.
+  ParameterStore in_full_precision() const;
+};
+
+inline bool is_master(const std::string& name) { return name.starts_with("master/"); }
+/// Sums over micro-batches: zero between updates, and not part of checkpoints.
+inline bool is_accumulated(const std::string& name) {
+  return name.starts_with("gradient/") || name.starts_with("touched_rows/");
+}
+inline bool is_model_state(const std::string& name) {
+  return !name.starts_with("optimizer/") && !name.starts_with("amp/") && !is_accumulated(name) &&
+         !is_master(name);
+}
+
+}  // namespace paddle::train

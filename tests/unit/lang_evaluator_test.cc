@@ -1,0 +1,552 @@
+// Models on types alone: names and sizes of parameters, numbers, dims, control flow, errors.
+#include "lang/eval/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include "lang/eval/shape_interpreter.h"
+#include "ops/call.h"
+
+namespace paddle::lang {
+namespace {
+
+class MapStore final : public ParameterProvider {
+ public:
+  Tensor parameter(const std::string& path, const Dims& shape, DType dtype,
+                   const Initializer& init) override {
+    return slot(path, shape, dtype, "", init);
+  }
+  Tensor state(const std::string& path, const Dims& shape, DType dtype, const Initializer& init,
+               StateScope scope) override {
+    return slot(path, shape, dtype, scope == StateScope::kModel ? "state " : "sequence ", init);
+  }
+  void update(const std::string& path, const Tensor&) override { updated += path + " "; }
+  int64_t static_value(const Dim&) override { return 7; }
+
+  std::string text() const {
+    std::string out;
+    for (const auto& [path, type] : types) out += path + " " + kinds.at(path) + type.text() + "\n";
+    return out;
+  }
+  std::map<std::string, TensorType> types;
+  std::map<std::string, std::string> kinds, inits;
+  std::string updated;
+
+ private:
+  Tensor slot(const std::string& path, const Dims& shape, DType dtype, const std::string& kind,
+              const Initializer& init) {
+    TensorType type;
+    type.dtype = dtype;
+    type.shape = to_shape(shape);
+    const auto [entry, fresh] = types.emplace(path, type);
+    if (!fresh && !same_type(entry->second, type)) {
+      fail(ErrorCode::kModel, "'", path, "' is ", entry->second, ", here it is ", type);
+    }
+    kinds[path] = kind;
+    inits[path] = init.text();
+    return abstract_tensor(type);
+  }
+};
+
+struct Result {
+  MapStore store;
+  std::vector<NamedTensor> outputs;
+  std::string error;
+  std::string types() const {
+    std::string out;
+    for (const NamedTensor& o : outputs) out += o.name + " " + o.tensor.type().text() + "\n";
+    return out;
+  }
+};
+
+Result run_text(const std::string& text, bool training = false, const std::string& file = "m.yaml",
+                const ProgramOptions& program_options = {}) {
+  Result run;
+  try {
+    const auto program = read_program(config::parse_document(text, file), program_options);
+    ShapeInterpreter interpreter;
+    const InterpreterScope scope(interpreter);
+    const RandomScope random(Tensor(Array::zeros(DType::kU64, {2})));
+    EvaluationOptions options;
+    options.training = training;
+    options.store = &run.store;
+    check_program(*program, options);
+    Tensors inputs;
+    for (const auto& [name, type] : input_types(*program, program->model)) {
+      inputs.push_back(abstract_tensor(type));
+    }
+    run.outputs = run_entry(*program, program->model, inputs, options);
+  } catch (const Error& error) {
+    run.error = error.what();
+    EXPECT_TRUE(error.code() == ErrorCode::kConfig || error.code() == ErrorCode::kUsage)
+        << error.what();
+  }
+  return run;
+}
+
+/// A model with input x: float32[n, 4] and some params around a body.
+Result run_body(const std::string& body, bool training = false) {
+  std::string text =
+      "inputs: {x: 'float32[n, 4]', k: 'int64[]'}\nparams: {width: 8, sizes: [3, 5], cfg: {depth: "
+      "2, act: relu}}\nmodel: |\n";
+  for (const std::string& line : split(body, '\n')) text += "  " + line + "\n";
+  return run_text(text, training);
+}
+
+TEST(Evaluator, LeNetChain) {
+  const Result run = run_text(R"(
+name: lenet
+inputs:
+  image: float32[batch, 1, 28, 28]
+model:
+  - conv2d: {out_channels: 6, kernel_size: 3, padding: 1}
+  - relu
+  - max_pool2d: 2
+  - conv2d: {out_channels: 16, kernel_size: 5}
+  - relu
+  - max_pool2d: 2
+  - flatten: {start_axis: 1}
+  - linear: 120
+  - linear: 84
+  - linear: 10
+outputs: [logits]
+)");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "logits float32[batch, 10]\n");
+  EXPECT_EQ(run.store.text(),
+            "conv2d.bias float32[6]\nconv2d.weight float32[6, 1, 3, 3]\nconv2d_2.bias float32[16]\n"
+            "conv2d_2.weight float32[16, 6, 5, 5]\nlinear.bias float32[120]\n"
+            "linear.weight float32[400, 120]\nlinear_2.bias float32[84]\n"
+            "linear_2.weight float32[120, 84]\nlinear_3.bias float32[10]\n"
+            "linear_3.weight float32[84, 10]\n");
+  EXPECT_EQ(run.store.inits.at("linear.weight"), "xavier_uniform");
+}
+
+TEST(Evaluator, ResnetNames) {
+  const Result run = run_text(R"(
+params: {depth: [3, 4, 6, 3], width: 64, classes: 1000}
+inputs:
+  image: float32[batch, 3, rows, columns]
+blocks:
+  conv_bn(x, channels, kernel, stride=1): |
+    return batch_norm(conv2d(x, channels, kernel, stride=stride, padding=kernel // 2, bias=false))
+  bottleneck(x, mid, stride=1): |
+    y = relu(conv_bn(x, mid, 1))
+    y = relu(conv_bn(y, mid, 3, stride))
+    y = conv_bn(y, 4 * mid, 1)
+    if stride != 1 or x.shape[1] != 4 * mid:
+      x = conv_bn(x, 4 * mid, 1, stride)
+    return relu(x + y)
+model: |
+  x = max_pool2d(relu(conv_bn(image, width, 7, 2)), 3, 2, padding=1)
+  for stage, count in enumerate(depth):
+    for i in range(count):
+      x = bottleneck(x, width * 2 ** stage, stride=2 if i == 0 and stage > 0 else 1)
+  logits = linear(mean(x, [2, 3]), classes)
+outputs: [logits]
+)",
+                              true);
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "logits float32[batch, 1000]\n");
+  EXPECT_TRUE(run.store.types.count("conv_bn.conv2d.weight"));
+  EXPECT_TRUE(run.store.types.count("bottleneck.2.0.conv_bn_2.batch_norm.weight"));
+  EXPECT_TRUE(run.store.types.count("bottleneck.3.0.conv_bn_4.conv2d.weight"));
+  EXPECT_FALSE(run.store.types.count("bottleneck.3.1.conv_bn_4.conv2d.weight"));
+  EXPECT_EQ(run.store.kinds.at("conv_bn.batch_norm.running_mean"), "state ");
+  int64_t parameters = 0;
+  for (const auto& [path, type] : run.store.types) {
+    if (run.store.kinds.at(path).empty())
+      parameters += element_count(std::span<const Dim>(type.shape)).value();
+  }
+  EXPECT_EQ(parameters, 25557032);
+  EXPECT_NE(run.store.updated.find("bottleneck.0.0.conv_bn.batch_norm.running_var"),
+            std::string::npos);
+}
+
+TEST(Evaluator, GptBody) {
+  const Result run = run_text(R"(
+params: {layers: 4, heads: 4, width: 128, vocabulary: 65, context: 64}
+inputs:
+  tokens: int64[batch, seq]
+blocks:
+  attention(x): |
+    b, s, w = x.shape
+    qkv = linear(x, 3 * width).reshape([b, s, 3, heads, width // heads])
+    q = qkv[:, :, 0]
+    k = qkv[:, :, 1]
+    v = qkv[:, :, 2]
+    y = scaled_dot_product_attention(q, k, v, is_causal=true)
+    return linear(y.reshape([b, s, width]), width)
+  mlp(x): return linear(gelu(linear(x, 4 * width), approximate=true), width)
+  layer(x): |
+    x = x + attention(layer_norm(x))
+    return x + mlp(layer_norm(x))
+model: |
+  pos = param("pos", [context, width], init=normal(0, 0.02))
+  x = embedding(tokens, vocabulary, width, name="tok") + pos[:tokens.shape[1]]
+  for i in range(layers):
+    x = layer(x)
+  x = layer_norm(x)
+  logits = matmul(x, get("tok.weight"), transpose_y=true)
+outputs: [logits]
+)");
+  EXPECT_EQ(run.error, "");
+  EXPECT_TRUE(run.store.types.count("layer.3.mlp.linear_2.weight"));
+  EXPECT_TRUE(run.store.types.count("layer.0.layer_norm_2.bias"));
+  EXPECT_TRUE(run.store.types.count("tok.weight"));
+  EXPECT_EQ(run.store.inits.at("pos"), "normal(0, 0.02)");
+}
+
+TEST(Evaluator, NamesOfParameters) {
+  Result run = run_body(R"(for i in range(2):
+  x = linear(linear(x, 4), 4, name="q")
+  g = param("gain", [4])
+y = linear(x, 4, share="tied") + linear(x, 4, share="tied")
+f = linear
+z = f(x, 3)
+return z)");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(
+      run.store.text(),
+      "gain.0 float32[4]\ngain.1 float32[4]\nlinear_2.0.bias float32[4]\nlinear_2.0.weight "
+      "float32[4, 4]\n"
+      "linear_2.1.bias float32[4]\nlinear_2.1.weight float32[4, 4]\nlinear_5.bias float32[3]\n"
+      "linear_5.weight float32[4, 3]\nq.0.bias float32[4]\nq.0.weight float32[4, 4]\nq.1.bias "
+      "float32[4]\n"
+      "q.1.weight float32[4, 4]\ntied.bias float32[4]\ntied.weight float32[4, 4]\n");
+}
+
+TEST(Evaluator, NamingErrors) {
+  EXPECT_NE(run_body("return linear(x, 4, name='a') + linear(x, 4, name='a')")
+                .error.find("two different layers are called 'a'"),
+            std::string::npos);
+  EXPECT_NE(run_body("return relu(x, name='a')").error.find("this operation has none"),
+            std::string::npos);
+  EXPECT_NE(run_body("return linear(x, 4, share='a') + linear(x, 4, share='b', name='c')")
+                .error.find("exclude"),
+            std::string::npos);
+  EXPECT_NE(
+      run_body("return linear(x, 4, share='a') + layer_norm(x, share='a')").error.find("share"),
+      std::string::npos);
+  EXPECT_NE(run_body("a = linear(x, 4, share='t')\nreturn linear(x, 5, share='t')").error, "");
+  EXPECT_NE(run_body("return get('nope.weight')").error.find("no parameter 'nope.weight'"),
+            std::string::npos);
+  EXPECT_NE(run_body("w = param('w', [x.shape[0], 3])\nreturn w").error.find("the dim 'n'"),
+            std::string::npos);
+  EXPECT_NE(run_body("return linear(x.transpose([1, 0]), 3)").error.find("the dim 'n'"),
+            std::string::npos);
+  EXPECT_NE(run_body("a = param('w', [3])\nb = param('w', [4])\nreturn b").error.find("elsewhere"),
+            std::string::npos);
+}
+
+TEST(Evaluator, LayersWithGivenWeights) {
+  Result run = run_body("w = param('w', [4, 5])\nreturn linear(x, weight=w)");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "output float32[n, 5]\n");
+  EXPECT_EQ(run.store.text(), "w float32[4, 5]\n");
+  run = run_body("return linear(x, 3, bias=false, weight_init=normal(0, 1))");
+  EXPECT_EQ(run.store.text(), "linear.weight float32[4, 3]\n");
+  EXPECT_EQ(run.store.inits.at("linear.weight"), "normal(0, 1)");
+  EXPECT_NE(run_body("return linear(x)").error.find("'out_features' is missing"),
+            std::string::npos);
+  EXPECT_NE(run_body("return linear(x, 3, bais=false)")
+                .error.find("m.yaml:4:23: linear: unknown argument 'bais' (did you mean 'bias'"),
+            std::string::npos);
+  EXPECT_NE(run_body("return linear(x, 3, true, 4)").error.find("at most 3 arguments"),
+            std::string::npos);
+}
+
+TEST(Evaluator, NumbersAndLists) {
+  // Each line must hold: the model returns a shape built from the check.
+  for (const char* truth : {"7 // 2 == 3 and -7 // 2 == -4 and -7 % 3 == 2",
+                            "7 / 2 == 3.5",
+                            "2 ** 10 == 1024",
+                            "2 ** -1 == 0.5",
+                            "1 < 2 < 3",
+                            "not (1 < 2 > 3)",
+                            "[1, 2] + [3] == [1, 2, 3]",
+                            "[0] * 3 == [0, 0, 0]",
+                            "len([1, 2]) == 2",
+                            "max(1, 5, 3) == 5 and min([4, 2]) == 2",
+                            "round(2.5) == 2 and round(3.5) == 4",
+                            "sum([1, 2, 3]) == 6",
+                            "int(3.9) == 3 and float(2) == 2.0",
+                            "abs(-3) == 3",
+                            "2 in [1, 2]",
+                            "'a' + 'b' == 'ab'",
+                            "none is none",
+                            "x is not none",
+                            "[1, 2, 3][-1] == 3",
+                            "[1, 2, 3][::-1] == [3, 2, 1]",
+                            "[1, 2, 3, 4][1:3] == [2, 3]",
+                            "(1, 2) == (1, 2)",
+                            "x.ndim == 2",
+                            "x.dtype == 'float32'",
+                            "x.shape[1] == 4",
+                            "cfg.depth == 2",
+                            "cfg.act == relu",
+                            "width == 8 and sizes[1] == 5",
+                            "x.shape[0] == n",
+                            "n * 2 // 2 == n",
+                            "(n + 1) * 2 == 2 * n + 2",
+                            "n >= 1",
+                            "floor(2.7) == 2 and ceil(2.1) == 3",
+                            "exp(0) == 1",
+                            "bool(3)",
+                            "list_test()[0] == 1",
+                            "static(n) == 7",
+                            "range(5)[2] == 2",
+                            "zip([1], [2])[0] == (1, 2)",
+                            "(3 if true else 4) == 3",
+                            "0x10 == 16 and 1_000 == 1000",
+                            "none == none and not none",
+                            "not training",
+                            "round(1.25, 1) == 1.2",
+                            "sqrt(16) == 4 and log(1) == 0",
+                            "[] or [1]",
+                            "x.shape == [n, 4]"}) {
+    const std::string text = std::string(
+                                 "inputs: {x: 'float32[n, 4]'}\nparams: {width: 8, sizes: [3, 5], "
+                                 "cfg: {depth: 2, act: relu}}\n") +
+                             "blocks:\n  list_test(): |\n    l = []\n    l.append(1)\n    "
+                             "l.append(2)\n    y = l.pop()\n    return l\n" +
+                             "model: |\n  if " + truth + ":\n    y = relu(x)\n  return y\n";
+    EXPECT_EQ(run_text(text).error, "") << truth;
+  }
+}
+
+TEST(Evaluator, NumberErrors) {
+  for (const auto& [source, part] : std::vector<std::pair<const char*, const char*>>{
+           {"y = 9223372036854775807 + 1", "64 bits"},
+           {"y = 2 ** 64", "64 bits"},
+           {"y = 1 // 0", "division by zero"},
+           {"y = 1 / 0", "division by zero"},
+           {"y = n / 2", "use '//'"},
+           {"y = x[9]", ""},
+           {"if n > 3:\n  y = x", "depends on the input"},
+           {"for i in range(n):\n  y = x", "static(n)"},
+           {"for i in x:\n  y = x", "'for' over a tensor"},
+           {"y = z\nz = x", "read before it is assigned"},
+           {"if false:\n  y = x\nz = y", "read before it is assigned"},
+           {"y = [1, 2][5]", "index 5 of a list of 2"},
+           {"a, b = [1, 2, 3]\ny = x", "expected 2 values to unpack, found 3"},
+           {"y = 'a' + 1", "'+'"},
+           {"y = relu(x, 3, 4, 5)", "relu"},
+           {"y = conv2d(x)", "'out_channels' is missing"},
+           {"y = nosuch(x)", "unknown operation"},
+           {"y = x.nosuch()", "no 'nosuch'"},
+           {"y = x.shap", "did you mean 'shape'"},
+           {"y = cfg.dept", "did you mean 'depth'"},
+           {"y = width(x)", "cannot be called"},
+           {"y = range(10000000)", "million"},
+           {"i = 0\nwhile true:\n  i += 1\ny = x", "million"},
+           {"y = [0] * 2000000", "million"},
+           {"l = []\nl.append(l)\ny = x", "cannot hold itself"},
+           {"y = x[0, 0, 0]", "an index of 3 axes"},
+           {"y = concat([x], 7)", "concat"},
+           {"return x, x", "'outputs' must name"},
+           {"y = x", "returns nothing"},
+           {"y = x @ none", "none"},
+           {"return relu", "output"},
+           {"y = int('3')", "int"},
+           {"y = x.shape[7]", "index 7"},
+           {"y = update(x, x)", "what state"},
+           {"y = static(x)", "tensor"}}) {
+    const Result run = run_body(source);
+    EXPECT_TRUE(run.error.starts_with("m.yaml:")) << source << " gave " << run.error;
+    EXPECT_NE(run.error.find(part), std::string::npos) << source << " gave " << run.error;
+  }
+}
+
+TEST(Evaluator, CalledFrom) {
+  const Result run = run_text(
+      "inputs: {x: 'float32[n, 4]'}\nblocks:\n  g(x): return concat([x], 7)\n  f(x): return "
+      "g(x)\nmodel: |\n  return f(x)\n");
+  EXPECT_TRUE(run.error.starts_with("m.yaml:3:16: concat:")) << run.error;
+  EXPECT_NE(run.error.find("\n  called from m.yaml:4:16\n  called from m.yaml:6:10"),
+            std::string::npos)
+      << run.error;
+}
+
+TEST(Evaluator, Recursion) {
+  EXPECT_NE(run_text("inputs: {x: 'float32[n]'}\nblocks:\n  f(x): return g(x)\n  g(x): return "
+                     "f(x)\nmodel: return f(x)\n")
+                .error.find("calls itself (f → g → f)"),
+            std::string::npos);
+}
+
+TEST(Evaluator, ControlFlowOnTensors) {
+  EXPECT_EQ(run_body("if x.sum() > 0:\n  y = x * 2\nelse:\n  y = x\nreturn y").types(),
+            "output float32[n, 4]\n");
+  EXPECT_EQ(run_body("s = 0\nwhile s < x.sum():\n  s = s + 1\nreturn s").types(),
+            "output int64[]\n");
+  EXPECT_EQ(run_body("s = 0\nwhile s < 10:\n  s = s + x.sum()\nreturn s").types(),
+            "output float32[]\n");
+  EXPECT_EQ(run_body("y = x if k > 0 else -x\nreturn y").types(), "output float32[n, 4]\n");
+  EXPECT_EQ(run_body("c = 0\nif k > 0:\n  c = 1\nreturn x * c").types(), "output float32[n, 4]\n");
+  EXPECT_EQ(run_body("while k > 0:\n  x = linear(x, 4)\n  k = k - 1\nreturn x").store.text(),
+            "linear.bias float32[4]\nlinear.weight float32[4, 4]\n");
+  EXPECT_NE(
+      run_body("if k > 0:\n  y = x\nreturn y").error.find("only one branch of the 'if' in line 4"),
+      std::string::npos);
+  EXPECT_EQ(run_body("if k > 0:\n  return x\nreturn -x").types(), "output float32[n, 4]\n");
+  EXPECT_EQ(run_body("if k > 0:\n  if k > 1: return x\n  y = 2\nelif k < -1:\n  y = 3\nelse:\n  "
+                     "return x\nreturn y * x")
+                .types(),
+            "output float32[n, 4]\n");
+  EXPECT_NE(run_body("if k > 0:\n  return x\ny = x").error.find("needs a 'return' on the other"),
+            std::string::npos);
+  EXPECT_EQ(run_body("for i in range(2):\n  if k > i:\n    return x * 2\nreturn x").types(),
+            "output float32[n, 4]\n");
+  EXPECT_EQ(run_body("i = 0\nwhile true:\n  if k < i: break\n  i += 1\n  if k == 7: continue\n"
+                     "  if k == 9: return i, x\nreturn -1, x * i\n")
+                .error.find("'outputs' must name"),
+            std::string("m.yaml:3:1: the model returns a tuple of 2: ").size());
+  EXPECT_NE(run_body("if x > 0:\n  y = x\nelse:\n  y = -x\nreturn y").error.find("one element"),
+            std::string::npos);
+  EXPECT_NE(run_body("l = [x]\nwhile k > 0:\n  l.append(x)\n  k -= 1\nreturn l[0]")
+                .error.find("in one case"),
+            std::string::npos);
+  EXPECT_NE(run_body("if k > 0:\n  y = x\nelse:\n  y = 'a'\nreturn y").error.find("in one case"),
+            std::string::npos);
+  EXPECT_EQ(run_body("return not (x > 0 and x < 1)").types(), "output bool[n, 4]\n");
+}
+
+TEST(Evaluator, States) {
+  Result run = run_body(
+      "s = state('mean', [4], init=0)\nif training:\n  update(s, 0.9 * s + 0.1 * "
+      "x.mean(0))\nreturn x - get('mean')",
+      true);
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.store.updated, "mean ");
+  EXPECT_NE(run_body("s = state('m', [4])\nupdate(s, s)\nreturn x").error.find("if training:"),
+            std::string::npos);
+  EXPECT_EQ(run_body("s = state('m', [4], scope='sequence')\nupdate(s, s + 1)\nreturn x").error,
+            "");
+  EXPECT_NE(run_body("s = state('m', [4], scope='seqence')\nreturn x")
+                .error.find("did you mean 'sequence'"),
+            std::string::npos);
+  EXPECT_NE(
+      run_body("s = state('m', [4])\nupdate(s, x)\nreturn x", true).error.find("the new value"),
+      std::string::npos);
+}
+
+TEST(Evaluator, Indexing) {
+  for (const auto& [source, type] :
+       std::vector<std::pair<const char*, const char*>>{{"x[:, 0]", "float32[n]"},
+                                                        {"x[0]", "float32[4]"},
+                                                        {"x[-1]", "float32[4]"},
+                                                        {"x[..., 1:3]", "float32[n, 2]"},
+                                                        {"x[:, none]", "float32[n, 1, 4]"},
+                                                        {"x[:, ::2]", "float32[n, 2]"},
+                                                        {"x[:, ::-1]", "float32[n, 4]"},
+                                                        {"x[none, ..., -1]", "float32[1, n]"},
+                                                        {"x[:, -1]", "float32[n]"}}) {
+    const Result run = run_body(std::string("return ") + source);
+    EXPECT_EQ(run.error, "") << source;
+    EXPECT_EQ(run.types(), std::string("output ") + type + "\n") << source;
+  }
+  EXPECT_EQ(run_body("x[:, 0] = 1\nx[0] = x[0] * 2\nx[:, 1] += 3\nreturn x").error, "");
+  EXPECT_NE(run_body("return x[:, 4]").error.find("index 4 is outside the axis of size 4"),
+            std::string::npos);
+}
+
+TEST(Evaluator, IndexingByTensors) {
+  for (const auto& [source, type] : std::vector<std::pair<const char*, const char*>>{
+           {"x[k]", "float32[4]"},
+           {"x[[0, 2]]", "float32[2, 4]"},
+           {"x[:, [[0, 1], [2, 3]]]", "float32[n, 2, 2]"},
+           {"x[[0, 1], [2, 3]]", "float32[2]"},
+           {"x[x[:, 0] > 0].sum(0)", "float32[4]"}}) {
+    const Result run = run_body(std::string("return ") + source);
+    EXPECT_EQ(run.error, "") << source;
+    EXPECT_EQ(run.types(), std::string("output ") + type + "\n") << source;
+  }
+  EXPECT_EQ(run_body("x[x > 0] = 0\nx[:, [0, 2]] = 7\nx[[0, 1]] += 1\nreturn x").error, "");
+}
+
+TEST(Evaluator, ChainsAndReferences) {
+  Result run = run_text(R"(
+params: {act: relu, classes: 3}
+inputs: {x: "float32[batch, 8]"}
+blocks:
+  twice(x, size, act=relu):
+    - linear: size
+    - act
+    - linear: {out_features: size, name: out}
+model:
+  - twice: 16
+    as: first
+  - twice: {size: 16, act: act}
+  - add:
+    from: [first, _]
+  - concat: {axis: 1}
+    from: [first, _, x]
+  - linear: {out_features: classes, bias: false}
+)");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "output float32[batch, 3]\n");
+  EXPECT_TRUE(run.store.types.count("twice_2.out.weight"));
+  EXPECT_TRUE(run.store.types.count("twice.linear.weight"));
+  run = run_text("inputs: {x: 'float32[n, 3]'}\nmodel: [conv3d: 3]\n");
+  EXPECT_NE(run.error, "");
+  run = run_text(
+      "inputs: {x: 'float32[n, 1, 8, 8]'}\nmodel:\n  - conv2d: {out_channels: 4, kernel_size: 3, "
+      "padding: SAME}\n");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "output float32[n, 4, 8, 8]\n");
+  run = run_text("inputs: {a: 'float32[n]', b: 'float32[n]'}\nmodel: [relu]\n");
+  EXPECT_NE(run.error.find("'from:'"), std::string::npos);
+}
+
+TEST(Evaluator, JsonModels) {
+  const Result run = run_text(
+      R"({"params": {"width": "2 * 8", "mode": "'SAME'"}, "inputs": {"x": "float32[n, 1, 8, 8]"},
+ "model": "y = conv2d(x, width, 3, padding=mode)\nreturn y"})",
+      false, "m.json");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "output float32[n, 16, 8, 8]\n");
+}
+
+TEST(Evaluator, DropoutFollowsTheMode) {
+  EXPECT_EQ(run_body("return dropout(x, 0.1)", true).types(), "output float32[n, 4]\n");
+  EXPECT_EQ(run_body("return dropout(x, 0.1)", false).types(), "output float32[n, 4]\n");
+}
+
+TEST(Evaluator, InitialValues) {
+  const Array a =
+      initial_value({Initializer::Kind::kXavierUniform, 0, 0, {}}, "w", {100, 50}, DType::kF32, 1);
+  double low = 0, high = 0;
+  for (int64_t i = 0; i < a.size(); ++i)
+    low = std::min(low, a.number(i)), high = std::max(high, a.number(i));
+  EXPECT_NEAR(high, 0.2, 0.001);
+  EXPECT_NEAR(low, -0.2, 0.001);
+  const Array q =
+      initial_value({Initializer::Kind::kOrthogonal, 0, 0, {}}, "w", {3, 5}, DType::kF64, 1);
+  double dot = 0, norm = 0;
+  for (int64_t i = 0; i < 5; ++i)
+    dot += q.number(i) * q.number(5 + i), norm += q.number(i) * q.number(i);
+  EXPECT_NEAR(dot, 0, 1e-12);
+  EXPECT_NEAR(norm, 1, 1e-12);
+}
+
+TEST(Evaluator, LossBodies) {
+  MapStore store;
+  ShapeInterpreter interpreter;
+  const InterpreterScope scope(interpreter);
+  EvaluationOptions options;
+  options.store = &store;
+  TensorType logits, label;
+  logits.shape = {Dim::symbol("batch", 1), Dim(10)};
+  label.dtype = DType::kI64;
+  label.shape = {Dim::symbol("batch", 1)};
+  const Node node = config::parse_document("loss: cross_entropy(logits, label)\n", "c.yaml");
+  Diagnostics diagnostics;
+  const Code code = read_code(*node.find("loss"), diagnostics);
+  const Value loss = run_code(
+      code, {{"logits", abstract_tensor(logits)}, {"label", abstract_tensor(label)}}, options);
+  ASSERT_TRUE(loss.is_tensor());
+  EXPECT_EQ(loss.tensor().ndim(), 0);
+}
+
+}  // namespace
+}  // namespace paddle::lang

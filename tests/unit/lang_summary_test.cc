@@ -1,0 +1,49 @@
+// The summary of a model: layers, sizes and operations without running anything.
+#include "lang/eval/summary.h"
+
+#include <gtest/gtest.h>
+
+namespace paddle::lang {
+namespace {
+
+TEST(Summary, CountsLeNet) {
+  const auto program = read_program(config::parse_document(R"(
+name: lenet
+inputs: {image: "float32[batch, 1, 28, 28]"}
+blocks:
+  head(x, size):
+    - linear: size
+    - relu
+model:
+  - conv2d: {out_channels: 6, kernel_size: 3, padding: 1}
+  - relu
+  - max_pool2d: 2
+  - conv2d: {out_channels: 16, kernel_size: 5}
+  - relu
+  - max_pool2d: 2
+  - flatten
+  - head: 120
+  - head: 84
+  - linear: 10
+outputs: [logits]
+)",
+                                                           "lenet.yaml"));
+  const Summary summary = summarize(*program, program->model, {{"batch", 2}});
+  EXPECT_EQ(summary.parameter_count, 61610);
+  ASSERT_EQ(summary.lines.size(), 14u);
+  EXPECT_EQ(summary.lines[0].path, "conv2d");
+  EXPECT_EQ(summary.lines[0].parameters, 60);
+  EXPECT_EQ(summary.lines[0].flops, 2.0 * 2 * 6 * 28 * 28 * 9);
+  EXPECT_EQ(summary.lines[7].path, "head");
+  EXPECT_TRUE(summary.lines[7].is_block);
+  EXPECT_EQ(summary.lines[7].parameters, 48120);
+  EXPECT_EQ(summary.lines[8].path, "head.linear");
+  EXPECT_EQ(summary.lines[8].depth, 1);
+  EXPECT_EQ(summary.lines[13].output, "float32[batch, 10]");
+  const std::string printed = text(summary);
+  EXPECT_NE(printed.find("parameters: 61,610"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("for batch=2"), std::string::npos) << printed;
+}
+
+}  // namespace
+}  // namespace paddle::lang
