@@ -101,7 +101,7 @@ class NpzSource final : public Source {
   formats::NpzReader reader_;
 };
 
-/// Initialisers that lie in graphs inside nodes.
+/// Initializers that lie in graphs inside nodes.
 size_t inner_initializers(const std::vector<formats::onnx::Node>& nodes) {
   size_t count = 0;
   for (const auto& node : nodes)

@@ -14,7 +14,7 @@ namespace paddle::data {
 /// that is. Lives in a shared_ptr, which arrays may outlive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
-  Array array(DType dtype, Dims shape);  ///< contiguous, uninitialised
+  Array array(DType dtype, Dims shape);  ///< contiguous, uninitialized
 
  private:
   std::shared_ptr<Storage> take(size_t bytes);

@@ -7,7 +7,7 @@
 namespace paddle::data {
 namespace {
 
-/// Splits "I12" into "I" and 12; false if there is not a number at the end.
+/// Splits "I12" into "I" and 12; false if it does not end in a number.
 bool split_number(const std::string& name, std::string& stem, int64_t& number) {
   size_t at = name.size();
   while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9') --at;

@@ -81,7 +81,7 @@ struct Array : Content {
   int64_t offset = 0;
   std::shared_ptr<Storage> storage;
 
-  static Array empty(DType dtype, Dims shape);  ///< contiguous, uninitialised
+  static Array empty(DType dtype, Dims shape);  ///< contiguous, uninitialized
   static Array zeros(DType dtype, Dims shape);
   static Array reserve(DType dtype, Dims shape);  ///< see Storage::reserve
   template <class T>

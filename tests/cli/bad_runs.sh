@@ -81,7 +81,7 @@ with 3 "'optimizer.lr'" optimizer.lr=x train.epochs=y data.batch_size=z seed=-1
 most_lines=4
 with 3 "'model': expected a model file" model=
 with 3 "'model': an empty path" "model=''"
-with 3 "'model': there is not a file" model=configs/quickstart
+with 3 "'model': no such file" model=configs/quickstart
 with 3 "an empty path" "data.train={kind: idx, images: ''}"
 with 3 "overflows" 'data.train={kind: random, size: 8, fields: [{name: image, shape: [99999999999, 99999999999]}]}'
 with 5 "nowhere.safetensors" --init "$folder/nowhere.safetensors"

@@ -99,7 +99,7 @@ def onnx_tensor(name, number, dims, raw=None, more=b""):
 
 
 def write_onnx(path):
-    """Initialisers in every form: raw, in a typed field, in another file, and strings."""
+    """Initializers in every form: raw, in a typed field, in another file, and strings."""
     external = struct.pack("<3f", 7, 8, 9)
     with open(os.path.join(os.path.dirname(path), "outside.bin"), "wb") as f:
         f.write(b"\0" * 64 + external)

@@ -9,7 +9,7 @@ namespace paddle::lang {
 namespace {
 
 /// Words that mean initializers in `init=` and `*_init=`.
-bool takes_initialiser(std::string_view argument) {
+bool takes_initializer(std::string_view argument) {
   return argument == "init" || argument.ends_with("_init");
 }
 
@@ -122,7 +122,7 @@ class NameCheck {
       expression(target, false);
     }
     for (const Argument& argument : expr.arguments) {
-      if (!takes_initialiser(argument.name)) expression(*argument.value, true);
+      if (!takes_initializer(argument.name)) expression(*argument.value, true);
     }
   }
 
