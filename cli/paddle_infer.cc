@@ -16,8 +16,8 @@
 #include "common.h"
 #include "formats/onnx/model.h"
 #include "infer/generate.h"
-#include "infer/onnx_values.h"
 #include "infer/results.h"
+#include "onnx/graph/value_io.h"
 #include "profile/report.h"
 #include "runtime/dump.h"
 #include "runtime/execute.h"
@@ -28,7 +28,7 @@ namespace {
 using namespace paddle;
 
 /// Sizes of symbolic dims from `name=value`, and the batch for first dims that are not named.
-std::map<std::string, int64_t> dim_sizes(const infer::Predictor& model, int64_t batch,
+std::map<std::string, int64_t> dim_sizes(const program::Model& model, int64_t batch,
                                          const std::vector<std::string>& given) {
   std::map<std::string, int64_t> sizes;
   std::vector<std::string> symbols;
@@ -55,7 +55,7 @@ std::map<std::string, int64_t> dim_sizes(const infer::Predictor& model, int64_t 
 }
 
 /// Random arrays of the declared shapes; `sizes` gives the symbolic dims.
-std::vector<Array> random_inputs(const infer::Predictor& model,
+std::vector<Array> random_inputs(const program::Model& model,
                                  const std::map<std::string, int64_t>& sizes) {
   std::vector<Array> out;
   for (const auto& [name, type] : model.inputs()) {
@@ -88,7 +88,7 @@ std::vector<Array> random_inputs(const infer::Predictor& model,
 double rows_of(const Dims& first) { return first.empty() ? 1.0 : static_cast<double>(first[0]); }
 
 /// Times `once` and prints a line; `flops` of one run.
-void run_benchmark(const infer::Predictor& model, int64_t steps, double rows,
+void run_benchmark(const program::Model& model, int64_t steps, double rows,
                    const std::function<void()>& once, const std::function<double()>& flops) {
   std::vector<double> times;
   for (int64_t i = 0; i < steps + 3; ++i) {
@@ -124,7 +124,7 @@ void read_result(const Array& result, const std::vector<Array>& inputs) {
     runtime::copied(result);
 }
 
-void run_benchmark(infer::Predictor& model, int64_t steps, const std::vector<Array>& inputs) {
+void run_benchmark(program::Model& model, int64_t steps, const std::vector<Array>& inputs) {
   run_benchmark(
       model, steps, rows_of(inputs.empty() ? Dims() : inputs[0].shape),
       [&] {
@@ -134,7 +134,7 @@ void run_benchmark(infer::Predictor& model, int64_t steps, const std::vector<Arr
 }
 
 /// The same for a model of ONNX on values of any kind.
-void run_benchmark(infer::Predictor& model, int64_t steps, const onnx::Values& inputs) {
+void run_benchmark(program::Model& model, int64_t steps, const onnx::Values& inputs) {
   onnx::Session& session = *model.onnx();
   const bool rows =
       !inputs.empty() && (inputs[0].is_tensor() || inputs[0].kind() == onnx::Value::Kind::kStrings);
@@ -152,8 +152,8 @@ void run_benchmark(infer::Predictor& model, int64_t steps, const onnx::Values& i
 
 /// Runs a model of ONNX on values of any kind; outputs go to an NPZ file or are listed.
 void run_values(onnx::Session& model, const onnx::Values& inputs, const std::string& output) {
-  const auto outputs = infer::onnx_outputs(model, model.run(inputs));
-  if (output.ends_with(".npz")) return infer::write_onnx_outputs(output, outputs);
+  const auto outputs = onnx::named_outputs(model, model.run(inputs));
+  if (output.ends_with(".npz")) return onnx::write_outputs(output, outputs);
   if (!output.empty())
     fail(ErrorCode::kUsage, "--output: the values of this model go to a .npz file, not to '",
          output, "'");
@@ -167,15 +167,15 @@ void run_values(onnx::Session& model, const onnx::Values& inputs, const std::str
 /// Whether the inputs are read as values of any kind: from a folder of them, or from an NPZ file
 /// for a model that has strings, sequences or maps.
 bool takes_values(const onnx::Session& model, const std::string& input) {
-  return infer::has_onnx_inputs(input) ||
-         (input.ends_with(".npz") && file_exists(input) && infer::needs_values(model));
+  return onnx::has_input_files(input) ||
+         (input.ends_with(".npz") && file_exists(input) && onnx::needs_values(model));
 }
 
 int run(int argc, char** argv) {
   CLI::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments, inputs, dims;
   std::string output, data, dump_ir, rules, trace;
-  infer::LoadOptions load;
+  program::LoadOptions load;
   infer::InputOptions input;
   infer::GenerateOptions generation;
   int64_t benchmark = 0;
@@ -241,11 +241,11 @@ int run(int argc, char** argv) {
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
   load.compile.policy.skip_prepack = benchmark == 0 && prompt->count() == 0 && input.data.empty() &&
                                      infer::is_one_batch(arguments[0], input);
-  load.given = infer::given_arrays(arguments[0], input);
+  load.provided = infer::provided_arrays(arguments[0], input);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
   std::optional<Phase> phase(std::in_place, "loading the model");
   // Kept to the end of the process, when the system takes all of its memory back at once.
-  static infer::Predictor* const model = infer::Predictor::load(arguments[0], load).release();
+  static program::Model* const model = program::load_model(arguments[0], load).release();
   phase.emplace("predicting");
   // After a run: plans, and with them machine code, are made at the first one.
   const auto report_end = [&] {
@@ -260,9 +260,9 @@ int run(int argc, char** argv) {
   // A model that asks for the values of dims takes its weights with the first batch.
   bool reported = false;
   const auto report_weights = [&] {
-    if (!reported && model->load_report())
+    if (!reported && model->load_report() != nullptr)
       cli::print_error("weights: " + model->load_report()->text());
-    reported = model->load_report().has_value();
+    reported = model->load_report() != nullptr;
   };
   report_weights();
   if (!dims.empty() && benchmark == 0)
@@ -275,7 +275,7 @@ int run(int argc, char** argv) {
     if (input.paths.empty() && input.data.empty()) {
       run_benchmark(*model, benchmark, random_inputs(*model, dim_sizes(*model, input.batch, dims)));
     } else if (of_values) {
-      run_benchmark(*model, benchmark, infer::read_onnx_inputs(*model->onnx(), input.paths[0]));
+      run_benchmark(*model, benchmark, onnx::read_inputs(*model->onnx(), input.paths[0]));
     } else {
       const auto batch = infer::open_inputs(*model, input)->next();
       if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
@@ -296,10 +296,9 @@ int run(int argc, char** argv) {
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
   if (of_values || of_nothing) {
-    run_values(
-        *model->onnx(),
-        of_nothing ? onnx::Values{} : infer::read_onnx_inputs(*model->onnx(), input.paths[0]),
-        output);
+    run_values(*model->onnx(),
+               of_nothing ? onnx::Values{} : onnx::read_inputs(*model->onnx(), input.paths[0]),
+               output);
     report_end();
     return 0;
   }

@@ -13,10 +13,10 @@
 #include "base/phase.h"
 #include "common.h"
 #include "config/document.h"
+#include "data/open_data.h"
 #include "data/report.h"
 #include "ir/module.h"
 #include "profile/report.h"
-#include "train/open_data.h"
 #include "train/trainer.h"
 
 namespace {
@@ -141,12 +141,12 @@ void print_profile(const runtime::Profile& profile, const std::string& folder) {
 }
 
 int check_data(const train::RunConfig& config) {
-  train::DataConfig data = config.data;
+  data::DataConfig data = config.data;
   for (data::LoaderOptions* options : {&data.loader, &data.valid_loader}) {
     options->workers = 0;
     options->shuffle = false;
   }
-  const train::OpenData opened = train::open_data(config.document, data);
+  const data::OpenData opened = data::open_data(config.document, data);
   for (const std::string& line : opened.warnings) cli::print_error("warning: " + line);
   const bool skips = data.loader.on_bad_sample == data::BadSamplePolicy::kSkip;
   const auto show = [&](const char* part, const data::Dataset& dataset, data::Loader& loader) {

@@ -3,7 +3,7 @@
 # sources is an empty target. scripts/check-includes checks every #include against the same order.
 set(PADDLE_ROOMS
   base config tensor ops ir kernels comm autograd passes codegen runtime
-  metrics optim formats decoding onnx lang data profile train infer convert inspect quant tune dist ps plugin)
+  metrics optim formats decoding onnx lang data profile program train infer convert inspect quant tune dist ps plugin)
 
 # What each room links beside the rooms before it.
 set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
@@ -17,6 +17,7 @@ set(PADDLE_LINKS_formats ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_
 set(PADDLE_LINKS_config yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_data nlohmann_json::nlohmann_json yaml-cpp)
 set(PADDLE_LINKS_profile nlohmann_json::nlohmann_json)
+set(PADDLE_LINKS_program yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_train yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_infer yaml-cpp nlohmann_json::nlohmann_json)
 set(PADDLE_LINKS_convert nlohmann_json::nlohmann_json)

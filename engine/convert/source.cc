@@ -9,8 +9,8 @@
 #include "formats/npz.h"
 #include "formats/onnx/model.h"
 #include "formats/safetensors.h"
-#include "infer/predictor.h"
 #include "onnx/graph/evaluator.h"
+#include "program/model.h"
 
 namespace paddle::convert {
 namespace {
@@ -158,7 +158,7 @@ std::unique_ptr<Source> open_folder(const std::string& path) {
     if (file_exists(path + "/" + name))
       return name.ends_with(".json") ? open_shards(path + "/" + name)
                                      : open_file(path + "/" + name);
-  return open_file(infer::find_model_folder(path) + "/model.safetensors");
+  return open_file(program::find_model_folder(path) + "/model.safetensors");
 }
 
 }  // namespace

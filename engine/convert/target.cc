@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
-#include "infer/predictor.h"
+#include "program/model.h"
 
 namespace paddle::convert {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMaxShards = 500;
 
 std::string weights_of(const std::string& folder) {
-  return infer::find_model_folder(folder) + "/model.safetensors";
+  return program::find_model_folder(folder) + "/model.safetensors";
 }
 
 class NpzTarget final : public Target {
@@ -172,7 +172,7 @@ std::vector<std::string> target_files(const TargetOptions& options,
 }
 
 void check_folder(const std::string& folder, const std::vector<StoredTensor>& tensors) {
-  const std::string place = infer::find_model_folder(folder);
+  const std::string place = program::find_model_folder(folder);
   if (file_exists(place + "/optimizer.safetensors"))
     fail(ErrorCode::kUsage, place, ": is a checkpoint, whose weights belong to its optimizer's ",
          "state; write a file and start a run from it with paddle-train --init");

@@ -50,7 +50,7 @@ void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted) {
   }
 }
 
-std::vector<Fitted> stated_learnt(const DatasetOptions& options) {
+std::vector<Fitted> stated_fitted(const DatasetOptions& options) {
   std::vector<Fitted> out;
   if (const auto* csv = std::get_if<CsvFileOptions>(&options.source)) {
     for (const CsvField& field : csv->fields) {

@@ -9,7 +9,7 @@
 
 namespace paddle::data {
 
-std::string learnt_json(std::span<const Fitted> fitted) {
+std::string fitted_json(std::span<const Fitted> fitted) {
   nlohmann::ordered_json out = {{"version", 1}, {"fields", nlohmann::ordered_json::array()}};
   for (const Fitted& each : fitted) {
     nlohmann::ordered_json field = {{"name", each.field}};

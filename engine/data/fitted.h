@@ -23,8 +23,8 @@ struct Fitted {
 };
 
 /// JSON: {"version": 1, "fields": [...]}. Tokens must be UTF-8.
-std::string learnt_json(std::span<const Fitted> fitted);
-/// Reads what `learnt_json` wrote; kModel if the file is damaged or from a newer version.
+std::string fitted_json(std::span<const Fitted> fitted);
+/// Reads what `fitted_json` wrote; kModel if the file is damaged or from a newer version.
 std::vector<Fitted> read_fitted(const std::string& path);
 
 /// The entry of a field, or null.

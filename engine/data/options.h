@@ -170,7 +170,7 @@ DatasetPtr make_dataset(const DatasetOptions& options);
 void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted);
 /// What the options of a training dataset say without opening it: statistics and vocabularies that
 /// are written there. For models that were saved without `fitted.json`.
-std::vector<Fitted> stated_learnt(const DatasetOptions& options);
+std::vector<Fitted> stated_fitted(const DatasetOptions& options);
 
 /// [begin, end) of `size` samples that range and split leave, and whether these are places in the
 /// random order.

@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "config/overrides.h"
+#include "data/data_config.h"
 #include "formats/npz.h"
 #include "infer/input_batches.h"
-#include "infer/onnx_values.h"
-#include "train/config.h"
-#include "train/data_config.h"
+#include "onnx/graph/value_io.h"
 
 namespace paddle::infer {
 namespace {
@@ -32,11 +32,11 @@ data::LoaderOptions prediction_loader(data::LoaderOptions loader, int64_t batch)
 }
 
 /// What the run fitted. Models saved without `fitted.json` say it in their config.
-std::vector<data::Fitted> learnt_of(const Predictor& model,
-                                    const std::optional<train::DataConfig>& run) {
-  const ModelMetadata& metadata = model.metadata();
+std::vector<data::Fitted> fitted_of(const program::Model& model,
+                                    const std::optional<data::DataConfig>& run) {
+  const program::ModelMetadata& metadata = model.metadata();
   if (!metadata.fitted.empty() || !run) return metadata.fitted;
-  std::vector<data::Fitted> fitted = data::stated_learnt(run->train);
+  std::vector<data::Fitted> fitted = data::stated_fitted(run->train);
   if (std::holds_alternative<data::ImageFolderOptions>(run->train.source)) {
     data::Fitted& classes = fitted.emplace_back();
     classes.field = metadata.label_field;
@@ -63,33 +63,36 @@ const std::string* only_path(const InputOptions& options) {
 bool is_one_batch(const std::string& model, const InputOptions& options) {
   const std::string* const path = only_path(options);
   if (!path) return false;
-  return is_image(*path) || (is_onnx(model) && (is_npz(*path) || has_onnx_inputs(*path)));
+  return is_image(*path) || (is_onnx(model) && (is_npz(*path) || onnx::has_input_files(*path)));
 }
 
-std::set<std::string> given_arrays(const std::string& model, const InputOptions& options) {
+std::set<std::string> provided_arrays(const std::string& model, const InputOptions& options) {
   const std::string* const path = only_path(options);
   if (!path || !is_onnx(model) || !is_npz(*path) || !file_exists(*path)) return {};
   const formats::NpzReader reader(*path);
   return {reader.names().begin(), reader.names().end()};
 }
 
-std::optional<train::DataConfig> run_data(const Predictor& model) {
+std::optional<data::DataConfig> run_data(const program::Model& model) {
   if (!model.metadata().config) return std::nullopt;
-  config::Node document = *model.metadata().config;
-  config::Diagnostics diagnostics;
-  config::Node* section = document.find("data");
-  if (!section) return std::nullopt;
-  train::data_schema().resolve(*section, "data", diagnostics);
-  diagnostics.raise();
-  train::DataConfig data = train::read_data(config::Section(*section), 0, diagnostics);
-  diagnostics.raise();
-  return data;
+  const config::Node& document = *model.metadata().config;
+  if (!document.find("data")) return std::nullopt;
+  return data::read_data_section(document);
 }
 
 namespace {
 
+/// The data section of a config that the user names.
+data::DataConfig read_config_data(const std::string& path) {
+  config::Diagnostics diagnostics;
+  config::Node document = config::read_extended(path, diagnostics);
+  config::resolve_references(document, diagnostics);
+  diagnostics.raise();
+  return data::read_data_section(std::move(document));
+}
+
 /// `--data`: a section of the run's own config or of another one.
-std::unique_ptr<Batches> open_section(const Predictor& model, const InputOptions& options) {
+std::unique_ptr<Batches> open_section(const program::Model& model, const InputOptions& options) {
   std::string config = options.data, part = "valid";
   if (config == "train" || config == "valid") {
     part = config;
@@ -100,15 +103,15 @@ std::unique_ptr<Batches> open_section(const Predictor& model, const InputOptions
   }
   if (part != "train" && part != "valid")
     fail(ErrorCode::kUsage, "--data: expected 'train' or 'valid', found '", part, "'");
-  const std::optional<train::DataConfig> run = run_data(model);
-  const train::DataConfig data = !config.empty() ? train::read_config(config, {}).data
-                                 : run           ? *run
-                                                 : train::DataConfig();
+  const std::optional<data::DataConfig> run = run_data(model);
+  const data::DataConfig data = !config.empty() ? read_config_data(config)
+                                : run           ? *run
+                                                : data::DataConfig();
   if (part == "valid" && !data.valid)
     fail(ErrorCode::kUsage, "--data: the config has no validation data");
   data::DatasetOptions source = part == "valid" ? *data.valid : data.train;
   if (run)
-    data::apply_fitted(source, learnt_of(model, run));
+    data::apply_fitted(source, fitted_of(model, run));
   else if (part == "valid")  // as in a training of that config
     data::apply_fitted(source, data::make_dataset(data.train)->fitted());
   return dataset_batches(model, data::make_dataset(source),
@@ -117,8 +120,8 @@ std::unique_ptr<Batches> open_section(const Predictor& model, const InputOptions
 
 /// One NPZ file. Its arrays are read as the run's own arrays are if the run was trained on arrays
 /// (npz, npy) or on scaled columns; otherwise they are what the model takes.
-std::unique_ptr<Batches> open_arrays(const Predictor& model, const InputOptions& options,
-                                     const std::optional<train::DataConfig>& run) {
+std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOptions& options,
+                                     const std::optional<data::DataConfig>& run) {
   const std::string& path = options.paths[0];
   if (!run) return array_batches(model, path, options.batch, {});
   const std::vector<std::string> names = input_names(model);
@@ -128,7 +131,7 @@ std::unique_ptr<Batches> open_arrays(const Predictor& model, const InputOptions&
   const bool arrays = std::holds_alternative<data::NpzOptions>(run->train.source) ||
                       std::holds_alternative<data::NpyOptions>(run->train.source);
   std::vector<data::Fitted> scales;
-  for (const data::Fitted& each : learnt_of(model, run))
+  for (const data::Fitted& each : fitted_of(model, run))
     if (is_input(each.field) && (!each.shift.empty() || each.log)) scales.push_back(each);
   std::vector<data::TransformOptions> transforms;
   for (const data::TransformOptions& t : run->valid_loader.transforms) {
@@ -185,8 +188,8 @@ std::unique_ptr<Batches> open_arrays(const Predictor& model, const InputOptions&
   return dataset_batches(model, data::make_dataset(source), loader, source);
 }
 
-data::ImageFolderOptions image_options(const Predictor& model, const InputOptions& options,
-                                       const std::optional<train::DataConfig>& run) {
+data::ImageFolderOptions image_options(const program::Model& model, const InputOptions& options,
+                                       const std::optional<data::DataConfig>& run) {
   data::ImageFolderOptions images;
   const auto& [name, type] = model.inputs().at(0);
   const auto* trained = run ? std::get_if<data::ImageFolderOptions>(&run->train.source) : nullptr;
@@ -212,7 +215,7 @@ data::ImageFolderOptions image_options(const Predictor& model, const InputOption
 
 }  // namespace
 
-std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options) {
+std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOptions& options) {
   if (options.batch < 1)
     fail(ErrorCode::kUsage, "--batch: expected at least 1, found ", options.batch);
   if (!options.data.empty()) return open_section(model, options);
@@ -222,7 +225,7 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
   for (const std::string& path : options.paths)
     if (!file_exists(path) && !is_directory(path))
       fail(ErrorCode::kUsage, path, ": there is no such file or folder");
-  const std::optional<train::DataConfig> run = run_data(model);
+  const std::optional<data::DataConfig> run = run_data(model);
   const auto one_file = [&] {
     if (options.paths.size() > 1)
       fail(ErrorCode::kUsage, first, ": expected one file of this kind, found ",
@@ -269,7 +272,7 @@ std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions&
     fail(ErrorCode::kUsage, first,
          ": expected .npz, .csv, .tsv, .txt, images or a folder of images");
   }
-  data::apply_fitted(source, learnt_of(model, run));
+  data::apply_fitted(source, fitted_of(model, run));
   const data::DatasetOptions with_label = source;
   if (auto* csv = std::get_if<data::CsvFileOptions>(&source.source))
     // Only what the model takes; a file to predict need not have labels.

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "data/data_config.h"
 #include "data/loader.h"
-#include "infer/predictor.h"
-#include "train/data_config.h"
+#include "program/model.h"
 
 namespace paddle::infer {
 
@@ -56,11 +56,11 @@ bool is_one_batch(const std::string& model, const InputOptions& options);
 
 /// Names of the arrays that an ONNX file will be given; none for other models, and for other inputs
 /// than one NPZ file.
-std::set<std::string> given_arrays(const std::string& model, const InputOptions& options);
+std::set<std::string> provided_arrays(const std::string& model, const InputOptions& options);
 
 /// The data section of the run that the model comes from; empty for other models.
-std::optional<train::DataConfig> run_data(const Predictor& model);
+std::optional<data::DataConfig> run_data(const program::Model& model);
 
-std::unique_ptr<Batches> open_inputs(const Predictor& model, const InputOptions& options);
+std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOptions& options);
 
 }  // namespace paddle::infer

@@ -9,7 +9,7 @@ namespace paddle::infer {
 
 namespace {
 
-int64_t context_of(const Predictor& model, const GenerateOptions& options) {
+int64_t context_of(const program::Model& model, const GenerateOptions& options) {
   if (options.context > 0) return options.context;
   if (const auto& config = model.metadata().config)
     if (const config::Node* data = config->find("data"))
@@ -20,7 +20,7 @@ int64_t context_of(const Predictor& model, const GenerateOptions& options) {
 
 }  // namespace
 
-void generate(Predictor& model, const GenerateOptions& options,
+void generate(program::Model& model, const GenerateOptions& options,
               const std::function<bool(const std::string&)>& emit) {
   const auto& vocabulary = model.metadata().vocabulary;
   if (!vocabulary)

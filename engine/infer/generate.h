@@ -6,7 +6,7 @@
 #include <string>
 
 #include "decoding/sampling.h"
-#include "infer/predictor.h"
+#include "program/model.h"
 
 namespace paddle::infer {
 
@@ -19,7 +19,7 @@ struct GenerateOptions {
 };
 
 /// Calls `emit` with the text of each generated token; stops when it returns false.
-void generate(Predictor& model, const GenerateOptions& options,
+void generate(program::Model& model, const GenerateOptions& options,
               const std::function<bool(const std::string&)>& emit);
 
 }  // namespace paddle::infer

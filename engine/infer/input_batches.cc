@@ -5,25 +5,25 @@
 
 #include "data/target_scale.h"
 #include "formats/npz.h"
-#include "infer/onnx_values.h"
+#include "onnx/graph/value_io.h"
 
 namespace paddle::infer {
 
-std::vector<std::string> input_names(const Predictor& model) {
+std::vector<std::string> input_names(const program::Model& model) {
   std::vector<std::string> names;
   for (const auto& [name, type] : model.inputs()) names.push_back(name);
   return names;
 }
 
-std::string expected_inputs(const Predictor& model) {
+std::string expected_inputs(const program::Model& model) {
   std::string out;
   for (const auto& [name, type] : model.inputs())
     out += (out.empty() ? "'" : ", '") + name + "' " + type.text();
   return out.empty() ? "no inputs" : out;
 }
 
-std::string label_field(const Predictor& model) {
-  const ModelMetadata& metadata = model.metadata();
+std::string label_field(const program::Model& model) {
+  const program::ModelMetadata& metadata = model.metadata();
   if (!metadata.label_field.empty()) return metadata.label_field;
   return metadata.targets.size() == 1 ? metadata.targets[0].field : "";
 }
@@ -33,7 +33,7 @@ namespace {
 /// Arrays by the model's input names, all at once or in slices of the first axis.
 class ArrayBatches final : public Batches {
  public:
-  ArrayBatches(const Predictor& model, const std::string& path, int64_t batch,
+  ArrayBatches(const program::Model& model, const std::string& path, int64_t batch,
                std::vector<std::string> warnings)
       : batch_(batch), warnings_(std::move(warnings)) {
     const formats::NpzReader reader(path);
@@ -42,8 +42,8 @@ class ArrayBatches final : public Batches {
         fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
              expected_inputs(model), did_you_mean(name, reader.names()));
       Array a = reader.read(name);
-      if (model.onnx() && type.dtype != a.dtype && needs_cast(a.dtype, type.dtype))
-        a = cast_given(a, type.dtype, str(path, ": array '", name, "'"));
+      if (model.onnx() && type.dtype != a.dtype && onnx::needs_cast(a.dtype, type.dtype))
+        a = onnx::cast_provided(a, type.dtype, str(path, ": array '", name, "'"));
       if (a.dtype != type.dtype || (type.ranked && a.shape.size() != type.shape.size()))
         fail(ErrorCode::kData, path, ": '", name, "' is ", text(a.dtype), str(a.shape),
              ", the model takes ", type);
@@ -156,7 +156,7 @@ class Labels {
 /// Batches of a dataset with the run's transforms.
 class DatasetBatches final : public Batches {
  public:
-  DatasetBatches(const Predictor& model, data::DatasetPtr dataset,
+  DatasetBatches(const program::Model& model, data::DatasetPtr dataset,
                  const data::LoaderOptions& options, std::optional<Labels> labels)
       : dataset_(std::move(dataset)),
         labels_(std::move(labels)),
@@ -241,12 +241,12 @@ class DatasetBatches final : public Batches {
 
 }  // namespace
 
-std::unique_ptr<Batches> array_batches(const Predictor& model, const std::string& path,
+std::unique_ptr<Batches> array_batches(const program::Model& model, const std::string& path,
                                        int64_t batch, std::vector<std::string> warnings) {
   return std::make_unique<ArrayBatches>(model, path, batch, std::move(warnings));
 }
 
-std::unique_ptr<Batches> dataset_batches(const Predictor& model, data::DatasetPtr dataset,
+std::unique_ptr<Batches> dataset_batches(const program::Model& model, data::DatasetPtr dataset,
                                          const data::LoaderOptions& loader,
                                          const data::DatasetOptions& source) {
   return std::make_unique<DatasetBatches>(model, std::move(dataset), loader,

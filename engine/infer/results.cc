@@ -15,14 +15,14 @@ namespace paddle::infer {
 namespace {
 
 /// Probabilities of a row of class scores, which may be logits or probabilities already.
-std::vector<double> probabilities(const Predictor& model, const Array& scores, int64_t row,
+std::vector<double> probabilities(const program::Model& model, const Array& scores, int64_t row,
                                   int64_t classes) {
   std::vector<double> p(static_cast<size_t>(classes));
   for (int64_t c = 0; c < classes; ++c)
     p[static_cast<size_t>(c)] = scores.number(row * classes + c);
-  const train::Scores kind = model.scores(0);
-  if (model.is_sigmoid(0) || kind == train::Scores::kProbabilities) return p;
-  if (kind == train::Scores::kLogProbabilities) {
+  const program::Scores kind = model.scores(0);
+  if (model.is_sigmoid(0) || kind == program::Scores::kProbabilities) return p;
+  if (kind == program::Scores::kLogProbabilities) {
     for (double& v : p) v = std::exp(v);
     return p;
   }
@@ -33,12 +33,12 @@ std::vector<double> probabilities(const Predictor& model, const Array& scores, i
   return p;
 }
 
-bool is_classification(const Predictor& model, const Array& output) {
+bool is_classification(const program::Model& model, const Array& output) {
   return output.ndim() == 2 && is_float(output.dtype) && model.metadata().class_count > 1 &&
          output.shape[1] == model.metadata().class_count;
 }
 
-std::string class_name(const Predictor& model, int64_t index) {
+std::string class_name(const program::Model& model, int64_t index) {
   const auto& names = model.metadata().classes;
   return index < static_cast<int64_t>(names.size()) ? names[static_cast<size_t>(index)]
                                                     : std::to_string(index);
@@ -48,7 +48,8 @@ std::string class_name(const Predictor& model, int64_t index) {
 /// `skipped` lists their numbers.
 class NpzResults final : public ResultWriter {
  public:
-  NpzResults(const Predictor& model, std::string path) : model_(model), path_(std::move(path)) {}
+  NpzResults(const program::Model& model, std::string path)
+      : model_(model), path_(std::move(path)) {}
   void add(const InputBatch& batch, const std::vector<Array>& outputs) override {
     for (const SkippedRow& row : batch.skipped) skipped_.push_back(row.index);
     if (outputs.empty()) return;
@@ -124,7 +125,7 @@ class NpzResults final : public ResultWriter {
     }
     return out;
   }
-  const Predictor& model_;
+  const program::Model& model_;
   std::string path_;
   std::vector<std::vector<Array>> parts_;
   std::vector<int64_t> skipped_;
@@ -149,7 +150,7 @@ nlohmann::ordered_json json_value(const Array& a, int64_t begin, const Dims& sha
 class RowResults final : public ResultWriter {
  public:
   enum class Form { kJson, kCsv, kPlain };
-  RowResults(const Predictor& model, Form form, std::string path, ShownColumns shown,
+  RowResults(const program::Model& model, Form form, std::string path, ShownColumns shown,
              std::function<void(const std::string&)> line)
       : model_(model), form_(form), line_(std::move(line)), shown_(shown) {
     if (!path.empty()) file_ = std::make_unique<AtomicFile>(path);
@@ -311,7 +312,7 @@ class RowResults final : public ResultWriter {
     return head + ": " + class_name(model_, best) + "  (" + format_double(rounded) + ")";
   }
 
-  const Predictor& model_;
+  const program::Model& model_;
   Form form_;
   std::function<void(const std::string&)> line_;
   ShownColumns shown_;
@@ -323,7 +324,7 @@ class RowResults final : public ResultWriter {
 
 }  // namespace
 
-std::vector<Decision> decide(const Predictor& model, const Array& output) {
+std::vector<Decision> decide(const program::Model& model, const Array& output) {
   std::vector<Decision> out;
   if (!is_classification(model, output)) return out;
   const Array scores = output.contiguous();
@@ -335,12 +336,12 @@ std::vector<Decision> decide(const Predictor& model, const Array& output) {
   return out;
 }
 
-OutputUnits::OutputUnits(const Predictor& model) {
-  const ModelMetadata& metadata = model.metadata();
+OutputUnits::OutputUnits(const program::Model& model) {
+  const program::ModelMetadata& metadata = model.metadata();
   if (metadata.targets.empty()) return;
   const auto run = run_data(model);
   if (!run) return;
-  for (const train::TargetUse& target : metadata.targets) {
+  for (const program::TargetUse& target : metadata.targets) {
     data::TargetScale scale(target.field, metadata.fitted, run->valid_loader.transforms);
     const auto& names = model.outputs();
     const auto at = std::find(names.begin(), names.end(), target.output) - names.begin();
@@ -355,7 +356,7 @@ std::vector<Array> OutputUnits::restored(const std::vector<Array>& outputs) cons
   return out;
 }
 
-std::unique_ptr<ResultWriter> open_results(const Predictor& model, const std::string& path,
+std::unique_ptr<ResultWriter> open_results(const program::Model& model, const std::string& path,
                                            ShownColumns shown,
                                            const std::function<void(const std::string&)>& line) {
   using Form = RowResults::Form;

@@ -9,7 +9,7 @@
 
 #include "data/target_scale.h"
 #include "infer/batches.h"
-#include "infer/predictor.h"
+#include "program/model.h"
 
 namespace paddle::infer {
 
@@ -20,12 +20,12 @@ struct Decision {
   double probability = 0;
 };
 /// Decisions for the rows of [rows, classes]; empty if that is not what the first output is.
-std::vector<Decision> decide(const Predictor& model, const Array& scores);
+std::vector<Decision> decide(const program::Model& model, const Array& scores);
 
 /// Brings outputs that the loss compares with a scaled field to the units of the data files.
 class OutputUnits {
  public:
-  explicit OutputUnits(const Predictor& model);
+  explicit OutputUnits(const program::Model& model);
   std::vector<Array> restored(const std::vector<Array>& outputs) const;
 
  private:
@@ -47,7 +47,7 @@ class ResultWriter {
 };
 
 /// By the file's ending: .npz, .csv or .jsonl. "" gives lines by `line`.
-std::unique_ptr<ResultWriter> open_results(const Predictor& model, const std::string& path,
+std::unique_ptr<ResultWriter> open_results(const program::Model& model, const std::string& path,
                                            ShownColumns shown,
                                            const std::function<void(const std::string&)>& line);
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "train/model_config.h"
+#include "program/model_config.h"
 
 namespace paddle::train {
 namespace {
@@ -145,7 +145,7 @@ Schema make_schema() {
       .add("norm", Spec::real().above(0))
       .add("global_norm", Spec::real().above(0));
   s.add("clip", Spec::map(clip).fallback("{}").doc("bounds on gradients"));
-  s.add("data", Spec::map(data_schema()).required());
+  s.add("data", Spec::map(data::data_schema()).required());
   Schema train;
   train.add("epochs",
             Spec::integer().at_least(0).fallback("0").doc("passes over the data; 0: no bound"));
@@ -354,8 +354,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config::resolve_references(document, diagnostics);
   run_schema().resolve(document, "", diagnostics);
   if (config::Node* data = document.find("data"); data && data->is_map())
-    make_data_paths_absolute(*data, diagnostics);
-  place_model(document, diagnostics);
+    data::make_data_paths_absolute(*data, diagnostics);
+  program::resolve_model_path(document, diagnostics);
   diagnostics.raise();
   config.document = document;
   config.warnings = diagnostics.warnings();
@@ -367,7 +367,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.add(ErrorCode::kConfig,
                     "'name': expected the name of a folder, found '" + config.name + "'",
                     s.location("name"));
-  diagnostics.guard([&] { config.program = read_model(config.document); });
+  diagnostics.guard([&] { config.program = program::read_model(config.document); });
   if (s.has("step") == s.has("loss")) {
     diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",
                     config.document.location());
@@ -457,7 +457,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.guard([&] {
       config.compile.rules = passes::read_rules(config::resolve_path(compile.at("rules")));
     });
-  diagnostics.guard([&] { config.data = read_data(s.section("data"), config.seed, diagnostics); });
+  diagnostics.guard(
+      [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
   diagnostics.guard([&] { scale_rates(s.section("optimizer"), config); });
   if (!config.best_metric.empty() &&
       (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0))

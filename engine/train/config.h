@@ -9,10 +9,10 @@
 
 #include "config/overrides.h"
 #include "config/schema.h"
+#include "data/data_config.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "runtime/compile.h"
-#include "train/data_config.h"
 #include "train/step.h"
 
 namespace paddle::train {
@@ -35,7 +35,7 @@ struct RunConfig {
   double rate_factor = 1;  ///< what optimizer.base_batch multiplied the rates by; they include it
   optim::ScheduleOptions schedule;
   optim::ClipOptions clip;
-  DataConfig data;
+  data::DataConfig data;
   int64_t epochs = 0, steps = 0;  ///< whichever ends first; 0: no bound
   int64_t accumulate = 1;
   int64_t log_every = 50;

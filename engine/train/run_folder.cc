@@ -75,11 +75,11 @@ void RunFolder::clear() {
 }
 
 std::optional<RunFolder::Restored> RunFolder::restore(
-    ParameterStore& store, const config::Node& config,
+    program::ParameterStore& store, const config::Node& config,
     const std::function<void(const std::string&)>& note,
     const std::function<void(const std::string&)>& warn) {
-  remove_leftovers(checkpoints());
-  auto steps = list_checkpoints(checkpoints());
+  program::remove_leftovers(checkpoints());
+  auto steps = program::list_checkpoints(checkpoints());
   std::vector<int64_t> damaged;
   while (!steps.empty()) {
     const int64_t step = steps.back();
@@ -88,12 +88,12 @@ std::optional<RunFolder::Restored> RunFolder::restore(
     try {
       Restored restored;
       restored.changes = check_config(path, config, note);
-      restored.state = read_checkpoint(path, store);
+      restored.state = program::read_checkpoint(path, store);
       note(str("resumed from ", path, " (step ", restored.state.step, ")"));
-      for (const int64_t bad : damaged) set_aside(checkpoints(), bad);
-      if (!damaged.empty()) point_latest(checkpoints(), step);
+      for (const int64_t bad : damaged) program::set_aside(checkpoints(), bad);
+      if (!damaged.empty()) program::point_latest(checkpoints(), step);
       return restored;
-    } catch (const OtherModelError&) {
+    } catch (const program::OtherModelError&) {
       throw;
     } catch (const Error& e) {
       if (steps.empty() || e.code() != ErrorCode::kModel) throw;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "config/document.h"
-#include "train/checkpoint.h"
+#include "program/checkpoint.h"
 #include "train/resume.h"
 
 namespace paddle::train {
@@ -22,7 +22,7 @@ class RunFolder {
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const;
   std::string checkpoints() const { return file("checkpoints"); }
-  bool has_checkpoints() const { return !list_checkpoints(checkpoints()).empty(); }
+  bool has_checkpoints() const { return !program::list_checkpoints(checkpoints()).empty(); }
 
   /// Makes the folder and locks it for this process. kUsage if it has checkpoints and neither
   /// `resume` nor `overwrite` is given, or if another process trains into it.
@@ -30,13 +30,13 @@ class RunFolder {
   /// Removes what an earlier run left.
   void clear();
   struct Restored {
-    RunState state;
+    program::RunState state;
     std::vector<ConfigChange> changes;  ///< of the config, against the checkpoint's
   };
   /// Reads the newest whole checkpoint into the store; nullopt if there is none. Damaged ones are
   /// passed over, told to `warn` and set aside. kConfig if `config` differs from the checkpoint's
   /// in a key that may not change; allowed changes are reported through `note`.
-  std::optional<Restored> restore(ParameterStore& store, const config::Node& config,
+  std::optional<Restored> restore(program::ParameterStore& store, const config::Node& config,
                                   const std::function<void(const std::string&)>& note,
                                   const std::function<void(const std::string&)>& warn);
 

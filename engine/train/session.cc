@@ -25,7 +25,7 @@ struct Session::Compiled {
 };
 
 Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields,
-                 ParameterStore& store, SessionOptions options)
+                 program::ParameterStore& store, SessionOptions options)
     : step_(std::move(step)),
       fields_(std::move(fields)),
       store_(store),
@@ -121,7 +121,8 @@ std::function<bool(const std::string&)> Session::frozen() const {
   };
 }
 
-StepOutputs Session::run_part(Part part, ParameterBinding& ports, const StepInputs& inputs) const {
+StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
+                              const StepInputs& inputs) const {
   switch (part) {
     case Part::kTrain:
       return step_->train(ports, inputs);
@@ -162,19 +163,19 @@ void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interp
   const RandomScope random_scope(random);
   std::optional<InterpreterScope> watching;
   if (watch) watching.emplace(*watch);
-  TraceBinding ports(store_, options_.use_float64, tracer);
+  program::TraceBinding ports(store_, options_.use_float64, tracer);
   ports.known_dims = sizes_;
   ports.frozen = frozen();
   use(tracer, ports, run_part(part, ports, inputs));
 }
 
-FieldUse Session::field_use() {
+program::FieldUse Session::field_use() {
   ir::Function f("ranges");
-  FieldUseWatch watch;
-  FieldUse use;
+  program::FieldUseWatch watch;
+  program::FieldUse use;
   trace_part(
       f, Part::kEvaluate,
-      [&](ir::Tracer&, TraceBinding&, const StepOutputs& out) {
+      [&](ir::Tracer&, program::TraceBinding&, const StepOutputs& out) {
         const lang::EntryPoint& entry = step_->definition().program->model;
         const std::vector<std::string> names = lang::output_names(entry);
         std::vector<std::pair<std::string, Tensor>> outputs;
@@ -192,7 +193,7 @@ FieldUse Session::field_use() {
 std::vector<MetricBinding> Session::bind_metrics(int64_t ignored_label) {
   ir::Function f("metrics");
   std::vector<MetricBinding> bindings;
-  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TraceBinding&, const StepOutputs& out) {
+  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, program::TraceBinding&, const StepOutputs& out) {
     size_t at = 0;
     for (const MetricDefinition& metric : step_->definition().metrics)
       for ([[maybe_unused]] const MetricCall& call : metric.calls) try {
@@ -221,7 +222,7 @@ uint32_t Session::forward_digest() {
   Tensor random;
   const StepInputs inputs = trace_inputs(tracer, Part::kForward, random);
   const RandomScope random_scope(random);
-  TraceBinding ports(store_, options_.use_float64, tracer);
+  program::TraceBinding ports(store_, options_.use_float64, tracer);
   ports.known_dims = sizes_;
   tracer.output({ir::PortKind::kValue, "loss"}, step_->forward(ports, inputs, true).loss);
   std::istringstream lines(ir::print(f));
@@ -258,9 +259,10 @@ std::optional<int64_t> Session::size_of(const Dim& dim, int64_t samples,
 LossForm Session::loss_form() {
   ir::Function f("loss");
   LossForm form;
-  trace_part(f, Part::kEvaluate, [&](ir::Tracer& tracer, TraceBinding&, const StepOutputs& out) {
-    form = train::loss_form(f, *tracer.value_of(out.loss));
-  });
+  trace_part(f, Part::kEvaluate,
+             [&](ir::Tracer& tracer, program::TraceBinding&, const StepOutputs& out) {
+               form = train::loss_form(f, *tracer.value_of(out.loss));
+             });
   form.divisor = nullptr;
   return form;
 }
@@ -278,28 +280,29 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   auto c = std::make_unique<Compiled>();
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   ir::Function& f = *c->function;
-  trace_part(f, part, [&](ir::Tracer& tracer, TraceBinding& ports, const StepOutputs& out) {
-    c->fixed = ports.fixed_dims;
-    if (part == Part::kDivisor) {
-      const LossForm form = train::loss_form(f, *tracer.value_of(out.loss));
-      ensure(form.divisor != nullptr, "the loss has no divisor");
-      f.add_output({ir::PortKind::kValue, "divisor"}, const_cast<ir::Value*>(form.divisor));
-      return;
-    }
-    if (part == Part::kAccumulate) {
-      accumulated_.clear();
-      for (const auto& [name, array] : store_.states)
-        if (name.starts_with("gradient/")) accumulated_.push_back(name.substr(9));
-    }
-    if (out.loss.defined()) tracer.output({ir::PortKind::kValue, "loss"}, out.loss);
-    for (size_t m = 0; m < out.metrics.size(); ++m) {
-      const Tensors& operands = out.metrics[m].operands;
-      c->metric_sizes.push_back(operands.size());
-      for (size_t i = 0; i < operands.size(); ++i)
-        tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, operands[i]);
-    }
-    ports.finish();
-  });
+  trace_part(
+      f, part, [&](ir::Tracer& tracer, program::TraceBinding& ports, const StepOutputs& out) {
+        c->fixed = ports.fixed_dims;
+        if (part == Part::kDivisor) {
+          const LossForm form = train::loss_form(f, *tracer.value_of(out.loss));
+          ensure(form.divisor != nullptr, "the loss has no divisor");
+          f.add_output({ir::PortKind::kValue, "divisor"}, const_cast<ir::Value*>(form.divisor));
+          return;
+        }
+        if (part == Part::kAccumulate) {
+          accumulated_.clear();
+          for (const auto& [name, array] : store_.states)
+            if (name.starts_with("gradient/")) accumulated_.push_back(name.substr(9));
+        }
+        if (out.loss.defined()) tracer.output({ir::PortKind::kValue, "loss"}, out.loss);
+        for (size_t m = 0; m < out.metrics.size(); ++m) {
+          const Tensors& operands = out.metrics[m].operands;
+          c->metric_sizes.push_back(operands.size());
+          for (size_t i = 0; i < operands.size(); ++i)
+            tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, operands[i]);
+        }
+        ports.finish();
+      });
   ++traces_;
   c->executable = runtime::optimized(
       c->function, options_.compile,
@@ -406,7 +409,7 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
   autograd::Tape tape;
   const InterpreterScope recording(tape);
   const RandomScope random(Tensor(Array::from<uint64_t>({options_.seed, counter}, {2})));
-  EagerBinding ports(store_, options_.use_float64);
+  program::EagerBinding ports(store_, options_.use_float64);
   ports.frozen = frozen();
   StepInputs inputs;
   if (part != Part::kApply)
@@ -444,12 +447,13 @@ void Session::decorate() {
   if (!mixed->cast.all_low) return;
   // A trace makes the parameters and tells which of them are wanted in float32.
   ir::Function f("parameters");
-  trace_part(f, Part::kEvaluate, [&](ir::Tracer&, TraceBinding& ports, const StepOutputs&) {
-    for (const auto& [name, parameter] : store_.parameters)
-      if (parameter.value.dtype == DType::kF32 && !ports.kept.contains(name) &&
-          !store_.master(name))
-        store_.keep_in_16_bits(name, mixed->cast.low);
-  });
+  trace_part(f, Part::kEvaluate,
+             [&](ir::Tracer&, program::TraceBinding& ports, const StepOutputs&) {
+               for (const auto& [name, parameter] : store_.parameters)
+                 if (parameter.value.dtype == DType::kF32 && !ports.kept.contains(name) &&
+                     !store_.master(name))
+                   store_.keep_in_16_bits(name, mixed->cast.low);
+             });
 }
 
 void Session::prepare() {

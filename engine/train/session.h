@@ -11,12 +11,12 @@
 
 #include "ir/module.h"
 #include "passes/passes.h"
+#include "program/field_use.h"
+#include "program/parameter_binding.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "train/batch_sizes.h"
-#include "train/field_use.h"
 #include "train/loss_form.h"
-#include "train/parameter_binding.h"
 #include "train/step.h"
 
 namespace paddle::train {
@@ -55,8 +55,8 @@ struct EvaluationResult {
 
 class Session {
  public:
-  Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields, ParameterStore& store,
-          SessionOptions options);
+  Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields,
+          program::ParameterStore& store, SessionOptions options);
   ~Session();
 
   /// Symbolic types of the fields from the model's inputs and the samples' shapes (-1: varies).
@@ -74,7 +74,7 @@ class Session {
   EvaluationResult evaluate(const std::vector<Array>& batch);
 
   /// Which integers of the fields the model and the loss take.
-  FieldUse field_use();
+  program::FieldUse field_use();
   /// What the accumulators of the metrics' calls must know of their operands. `ignored_label`:
   /// labels that the loss does not count. kConfig, with the place, if a metric is not defined.
   std::vector<MetricBinding> bind_metrics(int64_t ignored_label);
@@ -108,7 +108,7 @@ class Session {
  private:
   struct Compiled;
   enum class Part { kTrain, kAccumulate, kApply, kEvaluate, kDivisor, kForward };
-  StepOutputs run_part(Part part, ParameterBinding& ports, const StepInputs& inputs) const;
+  StepOutputs run_part(Part part, program::ParameterBinding& ports, const StepInputs& inputs) const;
   Compiled& compiled(Part part);
   /// Which parameters and states a step leaves alone.
   std::function<bool(const std::string&)> frozen() const;
@@ -118,7 +118,7 @@ class Session {
   StepInputs trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const;
   /// Traces a part into `f` and calls `use` while the tracer is still active; `watch`, if there is
   /// one, sees the calls before it.
-  using UseTrace = std::function<void(ir::Tracer&, TraceBinding&, const StepOutputs&)>;
+  using UseTrace = std::function<void(ir::Tracer&, program::TraceBinding&, const StepOutputs&)>;
   void trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch = nullptr);
   std::unique_ptr<Compiled> trace(Part part);
   /// Takes the sizes of dims from a batch of these shapes.
@@ -137,7 +137,7 @@ class Session {
 
   std::shared_ptr<const Step> step_;
   std::vector<FieldType> fields_;
-  ParameterStore& store_;
+  program::ParameterStore& store_;
   SessionOptions options_;
   ir::Module module_;
   std::vector<std::string> accumulated_;  ///< parameters with accumulated gradients

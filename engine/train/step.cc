@@ -129,15 +129,17 @@ Tensor in_full(const Tensor& g) {
   return !g.defined() || full_type(g) == g.dtype() ? g : ops::cast(g, DType::kF32);
 }
 
-Tensor loss_scale(ParameterBinding& ports) { return ports.slot("amp/scale", {}, DType::kF32, 1); }
+Tensor loss_scale(program::ParameterBinding& ports) {
+  return ports.slot("amp/scale", {}, DType::kF32, 1);
+}
 
-optim::ScalerState scaler_state(ParameterBinding& ports) {
+optim::ScalerState scaler_state(program::ParameterBinding& ports) {
   const auto counter = [&](const char* name) { return ports.slot(name, {}, DType::kI64, 0); };
   return {loss_scale(ports), counter("amp/good"), counter("amp/bad"), counter("amp/updates"),
           counter("amp/skipped")};
 }
 
-void set_scaler_state(ParameterBinding& ports, const optim::ScalerState& state) {
+void set_scaler_state(program::ParameterBinding& ports, const optim::ScalerState& state) {
   ports.set_slot("amp/scale", state.scale);
   ports.set_slot("amp/good", state.good);
   ports.set_slot("amp/bad", state.bad);
@@ -147,7 +149,8 @@ void set_scaler_state(ParameterBinding& ports, const optim::ScalerState& state) 
 
 }  // namespace
 
-StepOutputs Step::forward(ParameterBinding& ports, const StepInputs& inputs, bool training) const {
+StepOutputs Step::forward(program::ParameterBinding& ports, const StepInputs& inputs,
+                          bool training) const {
   std::optional<autograd::Autocast> autocast;
   std::optional<InterpreterScope> casting;
   if (d_.mixed)
@@ -186,14 +189,14 @@ StepOutputs Step::forward(ParameterBinding& ports, const StepInputs& inputs, boo
   return out;
 }
 
-std::vector<std::string> Step::trainable(const ParameterBinding& ports) const {
+std::vector<std::string> Step::trainable(const program::ParameterBinding& ports) const {
   std::vector<std::string> names;
   for (const std::string& name : ports.used())
     if (!d_.optimizer->is_frozen(name)) names.push_back(name);
   return names;
 }
 
-Tensors Step::gradients(ParameterBinding& ports, const Tensor& loss,
+Tensors Step::gradients(program::ParameterBinding& ports, const Tensor& loss,
                         const std::vector<std::string>& names) const {
   Tensors parameters;
   for (const std::string& name : names) parameters.push_back(ports.existing(name));
@@ -203,7 +206,7 @@ Tensors Step::gradients(ParameterBinding& ports, const Tensor& loss,
   return autograd::grad({loss}, parameters, {scale}, true);
 }
 
-void Step::update(ParameterBinding& ports, const StepInputs& inputs,
+void Step::update(program::ParameterBinding& ports, const StepInputs& inputs,
                   const std::vector<std::string>& names, const Tensors& gradients,
                   bool unscaled) const {
   const autograd::NoGradScope no_grad;
@@ -241,7 +244,7 @@ void Step::update(ParameterBinding& ports, const StepInputs& inputs,
   }
 }
 
-StepOutputs Step::train(ParameterBinding& ports, const StepInputs& inputs) const {
+StepOutputs Step::train(program::ParameterBinding& ports, const StepInputs& inputs) const {
   StepOutputs out = forward(ports, inputs, true);
   const auto names = trainable(ports);
   update(ports, inputs, names, gradients(ports, out.loss, names), false);
@@ -255,7 +258,7 @@ std::string touched_slot(const std::string& parameter) { return "touched_rows/" 
 
 }  // namespace
 
-void Step::note_touched_rows(ParameterBinding& ports, const std::string& name,
+void Step::note_touched_rows(program::ParameterBinding& ports, const std::string& name,
                              const RowSparse& rows) const {
   const int64_t count = concrete(ports.existing(name).shape())[0];
   const Tensor touched = ports.slot(touched_slot(name), {count, 1}, DType::kF32, 0);
@@ -263,7 +266,7 @@ void Step::note_touched_rows(ParameterBinding& ports, const std::string& name,
   ports.set_slot(touched_slot(name), touched + ops::embedding_grad(rows.indices, ones, Dim(count)));
 }
 
-Tensor Step::accumulated(ParameterBinding& ports, const std::string& name) const {
+Tensor Step::accumulated(program::ParameterBinding& ports, const std::string& name) const {
   const Tensor parameter = ports.existing(name);
   const Dims shape = concrete(parameter.shape());
   const Tensor sum = ports.slot(sum_slot(name), shape, full_type(parameter), 0);
@@ -276,7 +279,7 @@ Tensor Step::accumulated(ParameterBinding& ports, const std::string& name) const
   return make_row_sparse(indices, sum, Dim(shape[0]));
 }
 
-StepOutputs Step::accumulate(ParameterBinding& ports, const StepInputs& inputs) const {
+StepOutputs Step::accumulate(program::ParameterBinding& ports, const StepInputs& inputs) const {
   StepOutputs out = forward(ports, inputs, true);
   const auto names = trainable(ports);
   const Tensors grads = gradients(ports, out.loss, names);
@@ -296,7 +299,7 @@ StepOutputs Step::accumulate(ParameterBinding& ports, const StepInputs& inputs) 
   return out;
 }
 
-void Step::apply(ParameterBinding& ports, const StepInputs& inputs,
+void Step::apply(program::ParameterBinding& ports, const StepInputs& inputs,
                  const std::vector<std::string>& parameters) const {
   Tensors sums;
   for (const std::string& name : parameters) sums.push_back(accumulated(ports, name));
@@ -311,7 +314,7 @@ void Step::apply(ParameterBinding& ports, const StepInputs& inputs,
   }
 }
 
-StepOutputs Step::evaluate(ParameterBinding& ports, const StepInputs& inputs) const {
+StepOutputs Step::evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const {
   const autograd::NoGradScope no_grad;
   return forward(ports, inputs, false);
 }

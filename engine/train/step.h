@@ -14,8 +14,8 @@
 #include "lang/syntax/program.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
+#include "program/parameter_binding.h"
 #include "train/metric_call.h"
-#include "train/parameter_binding.h"
 
 namespace paddle {
 struct RowSparse;
@@ -59,28 +59,29 @@ class Step {
   const StepDefinition& definition() const { return d_; }
 
   /// The loss alone, without metrics in training.
-  StepOutputs forward(ParameterBinding& ports, const StepInputs& inputs, bool training) const;
+  StepOutputs forward(program::ParameterBinding& ports, const StepInputs& inputs,
+                      bool training) const;
   /// A whole update from one batch.
-  StepOutputs train(ParameterBinding& ports, const StepInputs& inputs) const;
+  StepOutputs train(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// Adds the gradients of a micro-batch, times its weight, to the accumulated ones.
-  StepOutputs accumulate(ParameterBinding& ports, const StepInputs& inputs) const;
+  StepOutputs accumulate(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// Updates from the accumulated gradients and clears them. `parameters`: all that have some.
-  void apply(ParameterBinding& ports, const StepInputs& inputs,
+  void apply(program::ParameterBinding& ports, const StepInputs& inputs,
              const std::vector<std::string>& parameters) const;
-  StepOutputs evaluate(ParameterBinding& ports, const StepInputs& inputs) const;
+  StepOutputs evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const;
 
  private:
-  std::vector<std::string> trainable(const ParameterBinding& ports) const;
-  Tensors gradients(ParameterBinding& ports, const Tensor& loss,
+  std::vector<std::string> trainable(const program::ParameterBinding& ports) const;
+  Tensors gradients(program::ParameterBinding& ports, const Tensor& loss,
                     const std::vector<std::string>& names) const;
   /// Counts the reads of each row of a table whose gradient is row-sparse: the update from several
   /// micro-batches leaves the same rows alone as the one from the whole batch.
-  void note_touched_rows(ParameterBinding& ports, const std::string& name,
+  void note_touched_rows(program::ParameterBinding& ports, const std::string& name,
                          const RowSparse& rows) const;
   /// The accumulated gradient, row-sparse where touched rows were counted.
-  Tensor accumulated(ParameterBinding& ports, const std::string& name) const;
+  Tensor accumulated(program::ParameterBinding& ports, const std::string& name) const;
   /// `unscaled`: the gradients are those of the loss itself, not of the scaled one.
-  void update(ParameterBinding& ports, const StepInputs& inputs,
+  void update(program::ParameterBinding& ports, const StepInputs& inputs,
               const std::vector<std::string>& names, const Tensors& gradients, bool unscaled) const;
   const optim::LossScaling* scaling() const {
     return d_.mixed && d_.mixed->scaling ? &*d_.mixed->scaling : nullptr;

@@ -12,7 +12,7 @@
 #include "base/interrupt.h"
 #include "base/phase.h"
 #include "codegen/group.h"
-#include "train/model_folder.h"
+#include "program/saved_model.h"
 #include "train/trainer_impl.h"
 
 namespace paddle::train {
@@ -196,17 +196,18 @@ std::string Trainer::Impl::checkpoint() {
   const Phase phase("writing a checkpoint");
   state_.position = loader_->position();
   state_.seconds = seconds_before_ + seconds_since(started_);
-  CheckpointContent content;
+  program::CheckpointContent content;
   content.config = config::dump_yaml(config_.document);
   content.module = ir::print(session_->module());
   content.state = state_;
   content.further = [&](const std::string& folder) {
-    write_metadata(folder, config_, loader_->fields(), loader_->dataset(), use_);
+    program::write_metadata(folder, config_.name, config_.document, loader_->fields(),
+                            loader_->dataset(), use_);
   };
-  write_checkpoint(folder_.checkpoints(), store_, content);
+  program::write_checkpoint(folder_.checkpoints(), store_, content);
   written_ = true;
-  prune_checkpoints(folder_.checkpoints(), config_.keep_checkpoints,
-                    {state_.best_step, state_.step});
+  program::prune_checkpoints(folder_.checkpoints(), config_.keep_checkpoints,
+                             {state_.best_step, state_.step});
   return path;
 }
 
@@ -351,8 +352,10 @@ void Trainer::Impl::finish(TrainResult& result) {
   const Phase phase("writing the model");
   result.last_valid = last_valid_;
   result.model_folder = folder_.file("model");
-  write_model(result.model_folder, config_, store_);
-  write_metadata(result.model_folder, config_, loader_->fields(), loader_->dataset(), use_);
+  program::write_model(result.model_folder, config_.name, *config_.program, config_.use_float64,
+                       store_);
+  program::write_metadata(result.model_folder, config_.name, config_.document, loader_->fields(),
+                          loader_->dataset(), use_);
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
                 seconds_before_ + seconds_since(started_), loader_->skipped_count(),
                 scaling("skipped") ? std::optional(skipped_updates_) : std::nullopt);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/checkpoint.h"
+#include "program/checkpoint.h"
 #include "train/config.h"
 #include "train/memory_plan.h"
 

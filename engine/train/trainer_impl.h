@@ -83,14 +83,14 @@ class Trainer::Impl {
   RunConfig config_;
   TrainOptions options_;
   TrainObserver& observer_;
-  ParameterStore store_;
+  program::ParameterStore store_;
   std::shared_ptr<Step> step_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<data::Loader> loader_, valid_loader_;
   std::vector<MetricBinding> metric_bindings_;
   std::set<std::string> doubts_;  ///< that were shown
   std::unique_ptr<MetricsLog> metrics_;
-  RunState state_;
+  program::RunState state_;
   std::optional<LogLine> last_valid_;
   PartTimes times_;
   Clock::time_point started_, last_progress_, window_start_;
@@ -100,7 +100,7 @@ class Trainer::Impl {
           futile_overflows_ = 0;  ///< overflows in a row that no scale can help
   double last_scale_ = 0;
   std::optional<MemoryPlan> plan_;
-  FieldUse use_;
+  program::FieldUse use_;
   LossForm loss_form_;
   RunFolder folder_;
   std::shared_ptr<runtime::Profile> profile_;

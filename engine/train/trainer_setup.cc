@@ -8,9 +8,9 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "base/source_location.h"
+#include "data/open_data.h"
+#include "program/prediction.h"
 #include "runtime/dump.h"
-#include "train/open_data.h"
-#include "train/predict.h"
 #include "train/resume.h"
 #include "train/run_record.h"
 #include "train/trainer_impl.h"
@@ -60,7 +60,7 @@ void Trainer::Impl::claim_folder() {
 void Trainer::Impl::open_loaders() {
   const Phase phase("opening the data");
   if (options_.benchmark) config_.data.valid.reset();
-  OpenData opened = open_data(config_.document, config_.data);
+  data::OpenData opened = data::open_data(config_.document, config_.data);
   loader_ = std::move(opened.train_loader);
   valid_loader_ = std::move(opened.valid_loader);
   for (const std::string& line : opened.warnings) observer_.warn(line);
@@ -100,7 +100,7 @@ MemoryPlan Trainer::Impl::prepare() {
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.program->name);
-  auto types = placed(config_.document.find("data")->find("train"), [&] {
+  auto types = data::with_location(config_.document.find("data")->find("train"), [&] {
     return Session::field_types(*config_.program, sample_types(loader_->fields()),
                                 config_.use_float64);
   });
@@ -147,8 +147,9 @@ MemoryPlan Trainer::Impl::prepare() {
 
 void Trainer::Impl::try_first_batches() {
   const Phase phase("trying prediction and validation");
-  StaticDims dims;
-  trace_prediction(*config_.program, config_.program->model, store_, config_.use_float64, &dims);
+  program::StaticDims dims;
+  program::trace_prediction(*config_.program, config_.program->model, store_, config_.use_float64,
+                            &dims);
   if (options_.dry_run) {
     loader_->next();
     loader_->seek({});
@@ -271,8 +272,9 @@ void Trainer::Impl::examine_loss() {
 
 void Trainer::Impl::load_initial_weights() {
   if (options_.initial_weights.empty()) return;
-  const LoadReport report = load_weights(options_.initial_weights, store_);
-  check_report(report, options_.initial_weights, options_.allow_missing, options_.allow_unused);
+  const program::LoadReport report = load_weights(options_.initial_weights, store_);
+  program::check_report(report, options_.initial_weights, options_.allow_missing,
+                        options_.allow_unused);
   observer_.note("initial weights: " + report.text());
 }
 
@@ -302,7 +304,7 @@ void Trainer::Impl::start_folder() {
 /// What the training rows taught the run stays what its weights were trained with, whatever the
 /// files hold now.
 void Trainer::Impl::keep_learnt() {
-  auto steps = list_checkpoints(folder_.checkpoints());
+  auto steps = program::list_checkpoints(folder_.checkpoints());
   for (; !steps.empty(); steps.pop_back()) {
     const fs::path folder = fs::path(folder_.checkpoints()) / std::to_string(steps.back());
     const std::string file = (folder / "inference" / "fitted.json").string();
@@ -314,7 +316,7 @@ void Trainer::Impl::keep_learnt() {
       if (e.code() != ErrorCode::kModel || steps.size() == 1) throw;
       continue;  // restoring passes the checkpoint over, too
     }
-    placed(config_.document.find("data")->find("train"), [&] {
+    data::with_location(config_.document.find("data")->find("train"), [&] {
       data::apply_fitted(config_.data.train, fitted);
       return 0;
     });

@@ -261,7 +261,7 @@ TEST_F(CsvDatasetTest, LearntSurvivesItsFile) {
   Fitted words{.field = "c"};
   words.tokens = {"", "\xc3\xb6", "a\"b"};
   words.unknown_is_zero = true;
-  write_file_atomically(path_, learnt_json(std::vector{scaled, words}));
+  write_file_atomically(path_, fitted_json(std::vector{scaled, words}));
   const auto read_back = read_fitted(path_);
   ASSERT_EQ(read_back.size(), 2u);
   EXPECT_EQ(read_back[0].shift, scaled.shift);

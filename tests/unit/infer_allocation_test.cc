@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
-#include "infer/predictor.h"
+#include "program/model.h"
 #include "support/allocations.h"
 
 namespace paddle::infer {
@@ -24,7 +24,7 @@ TEST(SteadyPrediction, AllocatesNothing) {
       testing::TempDir() + "/paddle_steady_" + std::to_string(::getpid()) + ".yaml";
   std::ofstream(path) << "inputs: {x: 'float32[n, 64]'}\n"
                          "model: return tanh(x * param('gain', [64], init=0.5))\n";
-  const auto model = Predictor::load(path, {});
+  const auto model = program::load_model(path, {});
   std::filesystem::remove(path);
   const std::vector<Array> inputs[2] = {{Array::from(std::vector<float>(32 * 64, 1), {32, 64})},
                                         {Array::from(std::vector<float>(32 * 64, 2), {32, 64})}};

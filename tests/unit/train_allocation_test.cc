@@ -34,7 +34,7 @@ TEST(SteadyTraining, AllocatesNothing) {
 #ifdef __SANITIZE_THREAD__
   set_thread_count(1);  // the threads of this form are made anew for each region
 #endif
-  ParameterStore store;
+  program::ParameterStore store;
   Session session(std::make_shared<Step>(definition()),
                   {{"x", {DType::kF32, {Dim::symbol("n"), 64}}}}, store, {});
   session.prepare();

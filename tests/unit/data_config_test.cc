@@ -1,10 +1,10 @@
-#include "train/data_config.h"
+#include "data/data_config.h"
 
 #include <gtest/gtest.h>
 
-#include "train/open_data.h"
+#include "data/open_data.h"
 
-namespace paddle::train {
+namespace paddle::data {
 namespace {
 
 /// Reads a `data:` section given in YAML, with a seed of 5.
@@ -37,8 +37,8 @@ TEST(DataConfig, DefaultsOfTheLoader) {
   EXPECT_FALSE(c.loader.drop_last);
   EXPECT_EQ(c.loader.seed, 5u);
   EXPECT_EQ(c.loader.workers, 1);
-  EXPECT_EQ(c.loader.on_bad_sample, data::BadSamplePolicy::kError);
-  EXPECT_EQ(c.loader.nan, data::NanPolicy::kError);
+  EXPECT_EQ(c.loader.on_bad_sample, BadSamplePolicy::kError);
+  EXPECT_EQ(c.loader.nan, NanPolicy::kError);
   EXPECT_EQ(c.loader.epochs, 0);
   ASSERT_TRUE(c.valid);
   EXPECT_FALSE(c.valid_loader.shuffle);
@@ -65,9 +65,9 @@ nan: keep
   EXPECT_FALSE(c.valid_loader.drop_last);
   EXPECT_EQ(c.loader.workers, 3);
   EXPECT_EQ(c.loader.prefetch_bytes, 1000u);
-  EXPECT_EQ(c.loader.on_bad_sample, data::BadSamplePolicy::kSkip);
+  EXPECT_EQ(c.loader.on_bad_sample, BadSamplePolicy::kSkip);
   EXPECT_EQ(c.loader.max_bad_rate, 0.25);
-  EXPECT_EQ(c.loader.nan, data::NanPolicy::kKeep);
+  EXPECT_EQ(c.loader.nan, NanPolicy::kKeep);
   EXPECT_FALSE(c.valid);
 }
 
@@ -85,7 +85,7 @@ train:
   split_in_order: true
   split_seed: 9
 )");
-  const auto& digits = std::get<data::DigitsOptions>(c.train.source);
+  const auto& digits = std::get<DigitsOptions>(c.train.source);
   EXPECT_EQ(digits.size, 100);
   EXPECT_EQ(digits.seed, 3u);
   EXPECT_EQ(digits.image_field, "x");
@@ -104,10 +104,10 @@ TEST(DataConfig, ImageDepth) {
 train: {kind: images, path: /d/a, dtype: uint16}
 valid: {kind: images, path: /d/b, reduce_16_bit: true}
 )");
-  EXPECT_EQ(std::get<data::ImageFolderOptions>(c.train.source).dtype, DType::kU16);
-  EXPECT_FALSE(std::get<data::ImageFolderOptions>(c.train.source).reduce_16_bit);
-  EXPECT_EQ(std::get<data::ImageFolderOptions>(c.valid->source).dtype, DType::kU8);
-  EXPECT_TRUE(std::get<data::ImageFolderOptions>(c.valid->source).reduce_16_bit);
+  EXPECT_EQ(std::get<ImageFolderOptions>(c.train.source).dtype, DType::kU16);
+  EXPECT_FALSE(std::get<ImageFolderOptions>(c.train.source).reduce_16_bit);
+  EXPECT_EQ(std::get<ImageFolderOptions>(c.valid->source).dtype, DType::kU8);
+  EXPECT_TRUE(std::get<ImageFolderOptions>(c.valid->source).reduce_16_bit);
 }
 
 TEST(OpenData, ReportsValidationSamplesThatAreTrainedOn) {
@@ -129,7 +129,7 @@ TEST(OpenData, ReportsValidationSamplesThatAreTrainedOn) {
 TEST(DataConfig, Idx) {
   const DataConfig c =
       read("train: {kind: idx, images: /d/i.gz, labels: /d/l.gz, classes: [a, b]}\n");
-  const auto& idx = std::get<data::IdxOptions>(c.train.source);
+  const auto& idx = std::get<IdxOptions>(c.train.source);
   EXPECT_EQ(idx.images, "/d/i.gz");
   EXPECT_EQ(idx.labels, "/d/l.gz");
   EXPECT_EQ(idx.classes, (std::vector<std::string>{"a", "b"}));
@@ -152,27 +152,27 @@ train:
     - {name: v, kind: categorical, vocabulary: [x, y], unknown_is_zero: true}
     - {name: f, kind: categorical, vocabulary_file: /d/words.txt}
 )");
-  const auto& csv = std::get<data::CsvFileOptions>(c.train.source);
+  const auto& csv = std::get<CsvFileOptions>(c.train.source);
   EXPECT_EQ(csv.path, "/d/t.csv");
   EXPECT_EQ(csv.delimiter, '\t');
   EXPECT_EQ(csv.quote, '\'');
   EXPECT_FALSE(csv.header);
   EXPECT_EQ(csv.column_names, (std::vector<std::string>{"p", "q"}));
   ASSERT_EQ(csv.fields.size(), 5u);
-  const data::CsvField& n = csv.fields[0];
+  const CsvField& n = csv.fields[0];
   EXPECT_EQ(n.columns, (std::vector<std::string>{"I1..I13"}));
-  EXPECT_EQ(n.missing, data::MissingPolicy::kFill);
+  EXPECT_EQ(n.missing, MissingPolicy::kFill);
   EXPECT_EQ(n.fill, 2);
   EXPECT_TRUE(n.log);
-  EXPECT_EQ(n.scaling, data::Scaling::kStandard);
+  EXPECT_EQ(n.scaling, Scaling::kStandard);
   EXPECT_EQ(n.dtype, DType::kF64);
-  const data::CsvField& m = csv.fields[1];
+  const CsvField& m = csv.fields[1];
   EXPECT_TRUE(m.scalar);
-  EXPECT_EQ(m.missing, data::MissingPolicy::kNan);
-  EXPECT_EQ(m.scaling, data::Scaling::kMinMax);
+  EXPECT_EQ(m.missing, MissingPolicy::kNan);
+  EXPECT_EQ(m.scaling, Scaling::kMinMax);
   EXPECT_EQ(m.shift, (std::vector<double>{1}));
   EXPECT_EQ(m.factor, (std::vector<double>{0.5}));
-  EXPECT_EQ(csv.fields[2].kind, data::ColumnKind::kCategorical);
+  EXPECT_EQ(csv.fields[2].kind, ColumnKind::kCategorical);
   EXPECT_EQ(csv.fields[2].buckets, 10);
   EXPECT_TRUE(csv.fields[2].per_column);
   EXPECT_EQ(csv.fields[3].vocabulary, (std::vector<std::string>{"x", "y"}));
@@ -181,28 +181,28 @@ train:
 }
 
 TEST(DataConfig, TextAndImagesAndArraysAndRandom) {
-  const auto text = std::get<data::TextOptions>(
+  const auto text = std::get<TextOptions>(
       read("train: {kind: text, path: /d/t.txt, level: bytes, context: 8, windows: consecutive, "
            "samples: 5, stride: 4, token_field: a, target_field: b}\n")
           .train.source);
-  EXPECT_EQ(text.level, data::TextLevel::kBytes);
-  EXPECT_EQ(text.windows, data::TextWindows::kConsecutive);
+  EXPECT_EQ(text.level, TextLevel::kBytes);
+  EXPECT_EQ(text.windows, TextWindows::kConsecutive);
   EXPECT_EQ(text.context, 8);
   EXPECT_EQ(text.samples, 5);
   EXPECT_EQ(text.stride, 4);
   EXPECT_EQ(text.token_field, "a");
   EXPECT_EQ(text.target_field, "b");
-  const auto images = std::get<data::ImageFolderOptions>(
+  const auto images = std::get<ImageFolderOptions>(
       read("train: {kind: images, files: [/d/a.png, /d/b.png], channels: 1}\n").train.source);
   EXPECT_EQ(images.files, (std::vector<std::string>{"/d/a.png", "/d/b.png"}));
   EXPECT_EQ(images.channels, 1);
   const auto npy =
-      std::get<data::NpyOptions>(read("train: {kind: npy, files: {x: /d/x.npy}}\n").train.source);
+      std::get<NpyOptions>(read("train: {kind: npy, files: {x: /d/x.npy}}\n").train.source);
   EXPECT_EQ(npy.files[0].second, "/d/x.npy");
-  const auto npz = std::get<data::NpzOptions>(
+  const auto npz = std::get<NpzOptions>(
       read("train: {kind: npz, path: /d/a.npz, arrays: {x: images}}\n").train.source);
   EXPECT_EQ(npz.arrays[0], (std::pair<std::string, std::string>("x", "images")));
-  const auto random = std::get<data::RandomOptions>(
+  const auto random = std::get<RandomOptions>(
       read("train: {kind: random, size: 4, seed: 2, fields: [{name: t, dtype: int64, shape: [3], "
            "low: 0, high: 7}]}\n")
           .train.source);
@@ -228,7 +228,7 @@ transforms:
   - resize: {fields: image, height: 5, width: 6}
   - pad: {fields: image, pad: [1, 2, 3, 4], value: 9}
 )");
-  using K = data::TransformKind;
+  using K = TransformKind;
   std::vector<K> kinds;
   for (const auto& t : c.loader.transforms) kinds.push_back(t.kind);
   EXPECT_EQ(kinds, (std::vector<K>{K::kRandomResizedCrop, K::kRandomRotation, K::kHorizontalFlip,
@@ -268,4 +268,4 @@ TEST(DataConfig, ErrorsHavePlacesAndSuggestions) {
 }
 
 }  // namespace
-}  // namespace paddle::train
+}  // namespace paddle::data

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "train/parameter_store.h"
+#include "program/parameter_store.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 struct RunState {
   int64_t step = 0;  ///< updates done
@@ -74,4 +74,4 @@ void check_report(const LoadReport& report, const std::string& file,
 /// Weights and model states as a safetensors file.
 void write_weights(const std::string& file, const ParameterStore& store);
 
-}  // namespace paddle::train
+}  // namespace paddle::program

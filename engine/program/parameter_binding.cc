@@ -1,11 +1,11 @@
-#include "train/parameter_binding.h"
+#include "program/parameter_binding.h"
 
 #include <utility>
 
 #include "autograd/autograd.h"
 #include "ops/operators.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 DType ParameterBinding::stored_dtype(const std::string& path, DType declared) const {
   return store_.master(path) ? store_.parameters.at(path).value.dtype : widened(declared);
@@ -155,4 +155,4 @@ void EagerBinding::close(ir::PortKind kind, const std::string& name, const Tenso
   target = value.array().contiguous();
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::program

@@ -8,9 +8,9 @@
 
 #include "ir/module.h"
 #include "lang/syntax/program.h"
-#include "train/parameter_store.h"
+#include "program/parameter_store.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 /// Values of dims that `static(dim)` may take in a trace, and those that it took: the trace is good
 /// for these alone.
@@ -32,4 +32,4 @@ OutputScale output_scale(const ir::Function& function, size_t output);
 ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::string& name,
                              const ParameterStore& store);
 
-}  // namespace paddle::train
+}  // namespace paddle::program

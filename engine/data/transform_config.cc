@@ -1,6 +1,6 @@
-#include "train/transform_config.h"
+#include "data/transform_config.h"
 
-namespace paddle::train {
+namespace paddle::data {
 namespace {
 
 using config::Node;
@@ -8,8 +8,8 @@ using config::Schema;
 using config::Section;
 using config::Spec;
 
-Schema transform_schema(data::TransformKind kind) {
-  using K = data::TransformKind;
+Schema transform_schema(TransformKind kind) {
+  using K = TransformKind;
   Schema s;
   s.add("fields",
         Spec::list(Spec::text()).or_else(Spec::text()).required().doc("fields it works on"));
@@ -75,15 +75,15 @@ DType dtype_of_key(const Section& s, const char* key) {
               s.location(key));
 }
 
-data::TransformOptions read_transform(Node& item, const std::string& path,
-                                      config::Diagnostics& diagnostics) {
+TransformOptions read_transform(Node& item, const std::string& path,
+                                config::Diagnostics& diagnostics) {
   if (!item.is_map() || item.entries.size() != 1)
     throw Error(ErrorCode::kConfig,
                 "a transform reads `- name: {fields: …}`, found " + item.describe(),
                 item.location());
   config::Entry& entry = item.entries[0];
-  const auto kind = data::parse_transform(entry.key.text);
-  const auto names = data::transform_names();
+  const auto kind = parse_transform(entry.key.text);
+  const auto names = transform_names();
   if (!kind)
     throw Error(ErrorCode::kConfig,
                 "unknown transform '" + entry.key.text + "'" + did_you_mean(entry.key.text, names),
@@ -97,7 +97,7 @@ data::TransformOptions read_transform(Node& item, const std::string& path,
   for (const Error& e : own.errors()) diagnostics.add(e);
   own.raise();
   const Section s(entry.value);
-  data::TransformOptions o;
+  TransformOptions o;
   o.kind = *kind;
   o.fields = s.texts("fields");
   const auto has = [&](const char* key) { return s.node().find(key) && s.has(key); };
@@ -120,4 +120,4 @@ data::TransformOptions read_transform(Node& item, const std::string& path,
   return o;
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::data

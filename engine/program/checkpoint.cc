@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "program/checkpoint.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "formats/safetensors.h"
 #include "runtime/execute.h"
 
-namespace paddle::train {
+namespace paddle::program {
 namespace {
 
 namespace fs = std::filesystem;
@@ -365,4 +365,4 @@ void write_weights(const std::string& file, const ParameterStore& store) {
   formats::write_safetensors(file, weights_of(store));
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::program

@@ -6,14 +6,14 @@
 #include "config/schema.h"
 #include "data/transforms.h"
 
-namespace paddle::train {
+namespace paddle::data {
 
 /// Checks and completes `{name: {fields: …, …}}`; `path` is the dotted path of its list, for
 /// messages. Errors of its keys are added to `diagnostics` and the first is thrown.
-data::TransformOptions read_transform(config::Node& item, const std::string& path,
-                                      config::Diagnostics& diagnostics);
+TransformOptions read_transform(config::Node& item, const std::string& path,
+                                config::Diagnostics& diagnostics);
 
 /// The dtype that a key names; kConfig with its place if there is no such one.
 DType dtype_of_key(const config::Section& section, const char* key);
 
-}  // namespace paddle::train
+}  // namespace paddle::data

@@ -7,11 +7,11 @@
 #include "config/document.h"
 #include "lang/syntax/program.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 /// Makes the paths under `model:` absolute, and checks its form.
-void place_model(config::Node& document, config::Diagnostics& diagnostics);
+void resolve_model_path(config::Node& document, config::Diagnostics& diagnostics);
 /// The program that a placed config means. kConfig, kUsage, or kModel for a bad ONNX file.
 std::shared_ptr<const lang::Program> read_model(const config::Node& document);
 
-}  // namespace paddle::train
+}  // namespace paddle::program

@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "program/checkpoint.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-namespace paddle::train {
+namespace paddle::program {
 namespace {
 
 namespace fs = std::filesystem;
@@ -159,4 +159,4 @@ TEST_F(Checkpoints, LoadReportsNameWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace paddle::train
+}  // namespace paddle::program

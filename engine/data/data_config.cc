@@ -1,13 +1,13 @@
-#include "train/data_config.h"
+#include "data/data_config.h"
 
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
 #include "config/overrides.h"
-#include "train/transform_config.h"
+#include "data/transform_config.h"
 
-namespace paddle::train {
+namespace paddle::data {
 namespace {
 
 using config::Node;
@@ -142,22 +142,21 @@ std::vector<std::pair<std::string, std::string>> text_map(const Section& s, cons
   return out;
 }
 
-data::CsvField read_csv_field(const Section& s) {
-  data::CsvField f;
+CsvField read_csv_field(const Section& s) {
+  CsvField f;
   f.name = s.text("name");
   if (s.has("columns")) f.columns = s.texts("columns");
   f.scalar = s.boolean("scalar");
-  f.kind =
-      s.text("kind") == "numeric" ? data::ColumnKind::kNumeric : data::ColumnKind::kCategorical;
+  f.kind = s.text("kind") == "numeric" ? ColumnKind::kNumeric : ColumnKind::kCategorical;
   if (s.has("dtype")) f.dtype = dtype_of_key(s, "dtype");
-  f.missing = s.text("missing") == "fill"  ? data::MissingPolicy::kFill
-              : s.text("missing") == "nan" ? data::MissingPolicy::kNan
-                                           : data::MissingPolicy::kError;
+  f.missing = s.text("missing") == "fill"  ? MissingPolicy::kFill
+              : s.text("missing") == "nan" ? MissingPolicy::kNan
+                                           : MissingPolicy::kError;
   f.fill = s.real("fill");
   f.log = s.boolean("log");
-  f.scaling = s.text("scaling") == "min_max"    ? data::Scaling::kMinMax
-              : s.text("scaling") == "standard" ? data::Scaling::kStandard
-                                                : data::Scaling::kNone;
+  f.scaling = s.text("scaling") == "min_max"    ? Scaling::kMinMax
+              : s.text("scaling") == "standard" ? Scaling::kStandard
+                                                : Scaling::kNone;
   f.shift = s.reals("shift");
   f.factor = s.reals("factor");
   f.buckets = s.integer("buckets");
@@ -168,17 +167,17 @@ data::CsvField read_csv_field(const Section& s) {
   return f;
 }
 
-data::DatasetOptions read_dataset(const Section& s) {
-  data::DatasetOptions o;
+DatasetOptions read_dataset(const Section& s) {
+  DatasetOptions o;
   const std::string& kind = s.text("kind");
   if (kind == "digits") {
-    o.source = data::DigitsOptions{s.integer("size"), static_cast<uint64_t>(s.integer("seed")),
-                                   s.text("image_field"), s.text("label_field")};
+    o.source = DigitsOptions{s.integer("size"), static_cast<uint64_t>(s.integer("seed")),
+                             s.text("image_field"), s.text("label_field")};
   } else if (kind == "idx") {
-    o.source = data::IdxOptions{path_of(s, "images"), path_of(s, "labels"), s.text("image_field"),
-                                s.text("label_field"), s.texts("classes")};
+    o.source = IdxOptions{path_of(s, "images"), path_of(s, "labels"), s.text("image_field"),
+                          s.text("label_field"), s.texts("classes")};
   } else if (kind == "csv") {
-    data::CsvFileOptions c;
+    CsvFileOptions c;
     c.path = path_of(s, "path");
     const auto character = [&](const char* key, char& target) {
       if (!s.has(key)) return;
@@ -199,12 +198,11 @@ data::DatasetOptions read_dataset(const Section& s) {
     for (const Section& f : s.sections("fields")) c.fields.push_back(read_csv_field(f));
     o.source = c;
   } else if (kind == "text") {
-    data::TextOptions t;
+    TextOptions t;
     t.path = path_of(s, "path");
-    t.level = s.text("level") == "bytes" ? data::TextLevel::kBytes : data::TextLevel::kCharacters;
+    t.level = s.text("level") == "bytes" ? TextLevel::kBytes : TextLevel::kCharacters;
     t.context = s.integer("context");
-    t.windows = s.text("windows") == "random" ? data::TextWindows::kRandom
-                                              : data::TextWindows::kConsecutive;
+    t.windows = s.text("windows") == "random" ? TextWindows::kRandom : TextWindows::kConsecutive;
     t.samples = s.integer("samples");
     t.stride = s.integer("stride");
     t.token_field = s.text("token_field");
@@ -213,7 +211,7 @@ data::DatasetOptions read_dataset(const Section& s) {
     t.vocabulary_file = path_of(s, "vocabulary_file");
     o.source = t;
   } else if (kind == "images") {
-    data::ImageFolderOptions i;
+    ImageFolderOptions i;
     i.path = path_of(s, "path");
     if (s.has("files"))
       for (const Node& n : s.at("files").items) i.files.push_back(resolved(n));
@@ -227,15 +225,15 @@ data::DatasetOptions read_dataset(const Section& s) {
       throw Error(ErrorCode::kConfig, "images: give either path or files", s.node().location());
     o.source = i;
   } else if (kind == "npy") {
-    o.source = data::NpyOptions{text_map(s, "files", true)};
+    o.source = NpyOptions{text_map(s, "files", true)};
   } else if (kind == "npz") {
-    o.source = data::NpzOptions{path_of(s, "path"), text_map(s, "arrays", false)};
+    o.source = NpzOptions{path_of(s, "path"), text_map(s, "arrays", false)};
   } else {
-    data::RandomOptions r;
+    RandomOptions r;
     r.size = s.integer("size");
     r.seed = static_cast<uint64_t>(s.integer("seed"));
     for (const Section& f : s.sections("fields")) {
-      data::RandomField field;
+      RandomField field;
       field.name = f.text("name");
       field.dtype = dtype_of_key(f, "dtype");
       field.shape = f.integers("shape");
@@ -308,19 +306,19 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
   DataConfig c;
   diagnostics.guard([&] { c.train = read_dataset(s.section("train")); });
   if (s.has("valid")) diagnostics.guard([&] { c.valid = read_dataset(s.section("valid")); });
-  data::LoaderOptions& l = c.loader;
+  LoaderOptions& l = c.loader;
   l.batch_size = s.integer("batch_size");
   l.shuffle = s.boolean("shuffle");
   l.drop_last = s.boolean("drop_last");
   l.seed = seed;
   l.workers = static_cast<int>(s.integer("workers"));
   l.prefetch_bytes = static_cast<uint64_t>(s.integer("prefetch_bytes"));
-  l.on_bad_sample = s.text("on_bad_sample") == "skip" ? data::BadSamplePolicy::kSkip
-                                                      : data::BadSamplePolicy::kError;
+  l.on_bad_sample =
+      s.text("on_bad_sample") == "skip" ? BadSamplePolicy::kSkip : BadSamplePolicy::kError;
   l.max_bad_rate = s.real("max_bad_rate");
-  l.nan = s.text("nan") == "skip"   ? data::NanPolicy::kSkip
-          : s.text("nan") == "keep" ? data::NanPolicy::kKeep
-                                    : data::NanPolicy::kError;
+  l.nan = s.text("nan") == "skip"   ? NanPolicy::kSkip
+          : s.text("nan") == "keep" ? NanPolicy::kKeep
+                                    : NanPolicy::kError;
   c.valid_loader = l;
   c.valid_loader.shuffle = false;
   c.valid_loader.drop_last = false;
@@ -331,7 +329,7 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
     Node items = s.at(list);
     for (Node& item : items.items)
       diagnostics.guard([&] {
-        const data::TransformOptions t = read_transform(item, str("data.", list), diagnostics);
+        const TransformOptions t = read_transform(item, str("data.", list), diagnostics);
         l.transforms.push_back(t);
         if (std::string_view(list) == "transforms") c.valid_loader.transforms.push_back(t);
       });
@@ -339,4 +337,18 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
   return c;
 }
 
-}  // namespace paddle::train
+DataConfig read_data_section(Node document) {
+  config::Diagnostics diagnostics;
+  Node* section = document.find("data");
+  if (!section) throw Error(ErrorCode::kConfig, "the config has no 'data'", document.location());
+  data_schema().resolve(*section, "data", diagnostics);
+  if (section->is_map()) make_data_paths_absolute(*section, diagnostics);
+  diagnostics.raise();
+  const Node* seed = document.find("seed");
+  DataConfig data =
+      read_data(Section(*section), seed ? static_cast<uint64_t>(seed->as_int()) : 0, diagnostics);
+  diagnostics.raise();
+  return data;
+}
+
+}  // namespace paddle::data

@@ -10,7 +10,7 @@
 #include "ir/module.h"
 #include "tensor/interpreter.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 /// What the class scores are that a loss takes.
 enum class Scores { kUnknown, kLogits, kProbabilities, kLogProbabilities };
@@ -64,4 +64,4 @@ class FieldUseWatch final : public Interpreter {
   std::vector<Comparison> comparisons_;
 };
 
-}  // namespace paddle::train
+}  // namespace paddle::program

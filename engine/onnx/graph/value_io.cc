@@ -1,26 +1,22 @@
-#include "infer/onnx_values.h"
+#include "onnx/graph/value_io.h"
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
 #include "base/files.h"
-#include "infer/predictor.h"
 #include "ops/operators.h"
 #include "runtime/execute.h"
 
-namespace paddle::infer {
+namespace paddle::onnx {
 
-using onnx::Value;
-using onnx::Values;
-
-Values onnx_values(const std::vector<Array>& arrays) {
+Values to_values(const std::vector<Array>& arrays) {
   Values out;
   for (const Array& a : arrays) out.emplace_back(Tensor(a));
   return out;
 }
 
-bool has_onnx_inputs(const std::string& folder) {
+bool has_input_files(const std::string& folder) {
   if (!is_directory(folder)) return false;
   for (const std::string& name : list_directory(folder))
     if (name.ends_with(".pb")) return true;
@@ -34,7 +30,7 @@ bool needs_cast(DType given, DType wanted) {
   return given == (info(wanted).kind == DTypeKind::kSigned ? DType::kI8 : DType::kU8);
 }
 
-Array cast_given(const Array& a, DType wanted, const std::string& what) {
+Array cast_provided(const Array& a, DType wanted, const std::string& what) {
   const DTypeInfo& type = info(wanted);
   if (type.kind == DTypeKind::kSigned || type.kind == DTypeKind::kUnsigned) {
     const bool is_signed = type.kind == DTypeKind::kSigned;
@@ -68,7 +64,7 @@ Value read_npz_tensor(const NpzReader& file, const std::string& name, std::optio
   }
   const Array a = file.read(name);
   return Value(Tensor(wanted && needs_cast(a.dtype, *wanted)
-                          ? cast_given(a, *wanted, str("array '", name, "'"))
+                          ? cast_provided(a, *wanted, str("array '", name, "'"))
                           : a));
 }
 
@@ -95,7 +91,7 @@ Value read_npz_value(const NpzReader& file, const std::string& name, const Value
 
 }  // namespace
 
-Values read_onnx_inputs(const onnx::Session& model, const std::string& path) {
+Values read_inputs(const Session& model, const std::string& path) {
   std::optional<NpzReader> file;
   if (!is_directory(path)) file.emplace(path);
   Values out;
@@ -117,7 +113,7 @@ Values read_onnx_inputs(const onnx::Session& model, const std::string& path) {
   return out;
 }
 
-bool needs_values(const onnx::Session& model) {
+bool needs_values(const Session& model) {
   const auto other = [](const auto& info) {
     return info.type.kind != ValueType::Kind::kTensor || info.type.dtype == DType::kString;
   };
@@ -193,22 +189,22 @@ void add_outputs(std::vector<NamedOutput>& out, const std::string& name, const V
 
 }  // namespace
 
-std::vector<NamedOutput> onnx_outputs(const onnx::Session& model, const Values& outputs) {
+std::vector<NamedOutput> named_outputs(const Session& model, const Values& outputs) {
   std::vector<NamedOutput> out;
   for (size_t i = 0; i < outputs.size(); ++i) add_outputs(out, model.outputs()[i].name, outputs[i]);
   return out;
 }
 
-void write_onnx_outputs(const std::string& path, const std::vector<NamedOutput>& outputs) {
+void write_outputs(const std::string& path, const std::vector<NamedOutput>& outputs) {
   formats::NpzWriter writer(path);
   for (const auto& [name, content] : outputs)
     std::visit([&, &name = name](const auto& c) { writer.add(name, c); }, content);
   writer.close();
 }
 
-formats::NamedArrays onnx_arrays(const onnx::Session& model, const Values& outputs) {
+formats::NamedArrays plain_arrays(const Session& model, const Values& outputs) {
   formats::NamedArrays out;
-  for (const auto& [name, content] : onnx_outputs(model, outputs)) {
+  for (const auto& [name, content] : named_outputs(model, outputs)) {
     const auto* array = std::get_if<Array>(&content);
     if (!array)
       fail(ErrorCode::kData, "the output '", name,
@@ -218,37 +214,4 @@ formats::NamedArrays onnx_arrays(const onnx::Session& model, const Values& outpu
   return out;
 }
 
-void Predictor::open_onnx(const std::string& path, const LoadOptions& options) {
-  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
-  if (!options.overrides.empty() || !options.weights.empty() || options.function != "model")
-    fail(ErrorCode::kUsage, "params, --weights and --function belong to model files in YAML; ",
-         path, " has its own weights and one graph");
-  onnx_ =
-      std::make_unique<onnx::Session>(path, onnx::SessionOptions{.profile = options.profile,
-                                                                 .compile = options.compile,
-                                                                 .observe = options.observe,
-                                                                 .provided_inputs = options.given});
-  onnx_->set_seed(options.seed);
-  name_ = onnx_->model().graph.name;
-  const auto shapes = onnx_->opened().input_shapes();
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const auto& input = onnx_->inputs()[i];
-    TensorType type{input.type.dtype.value_or(DType::kF32), shapes[i].value_or(Shape())};
-    type.ranked = shapes[i].has_value();
-    inputs_.emplace_back(input.name, type);
-  }
-  for (const auto& output : onnx_->outputs()) outputs_.push_back(output.name);
-}
-
-std::vector<Array> Predictor::run_onnx(const std::vector<Array>& inputs) {
-  const auto arrays = onnx_arrays(*onnx_, onnx_->run(onnx_values(inputs)));
-  std::vector<Array> out;
-  outputs_.clear();
-  for (const auto& [name, array] : arrays) {
-    outputs_.push_back(name);
-    out.push_back(array);
-  }
-  return out;
-}
-
-}  // namespace paddle::infer
+}  // namespace paddle::onnx

@@ -8,24 +8,27 @@
 #include "data/loader.h"
 #include "data/options.h"
 
-namespace paddle::train {
+namespace paddle::data {
 
 struct DataConfig {
-  data::DatasetOptions train;
-  std::optional<data::DatasetOptions> valid;
+  DatasetOptions train;
+  std::optional<DatasetOptions> valid;
   /// For training; batch_size is the global batch, the seed is the run's.
-  data::LoaderOptions loader;
+  LoaderOptions loader;
   /// For validation: no shuffling, no random transforms, short last batch kept.
-  data::LoaderOptions valid_loader;
+  LoaderOptions valid_loader;
 };
 
 config::Schema data_schema();
 /// Replaces the paths of a `data:` section by absolute ones, so that the resolved config means the
 /// same wherever it is read.
 void make_data_paths_absolute(config::Node& section, config::Diagnostics& diagnostics);
+/// The `data:` section of a whole config, which need not be valid otherwise; paths must be absolute
+/// or are resolved relative to the file that states them. kConfig if there is none.
+DataConfig read_data_section(config::Node document);
 /// Paths are resolved relative to the file that states them; a path below `$PADDLE_TEST_DATA` or
 /// `../shared/data` may be written as `data://mnist/…`.
 DataConfig read_data(const config::Section& section, uint64_t seed,
                      config::Diagnostics& diagnostics);
 
-}  // namespace paddle::train
+}  // namespace paddle::data

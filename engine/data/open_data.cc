@@ -1,10 +1,10 @@
-#include "train/open_data.h"
+#include "data/open_data.h"
 
 #include <algorithm>
 
 #include "base/files.h"
 
-namespace paddle::train {
+namespace paddle::data {
 namespace {
 
 /// Files and folders that do not exist are reported at the key that names them.
@@ -24,12 +24,11 @@ void check_paths(const config::Node* part) {
 }
 
 /// The step takes batches of either alike.
-void check_same_fields(const std::vector<data::Field>& train,
-                       const std::vector<data::Field>& valid) {
+void check_same_fields(const std::vector<Field>& train, const std::vector<Field>& valid) {
   for (size_t i = 0; i < train.size(); ++i) {
-    const data::Field& wanted = train[i];
+    const Field& wanted = train[i];
     const auto it = std::find_if(valid.begin(), valid.end(),
-                                 [&](const data::Field& f) { return f.name == wanted.name; });
+                                 [&](const Field& f) { return f.name == wanted.name; });
     if (it == valid.end())
       fail(ErrorCode::kConfig, "data.valid has no field '", wanted.name, "', which data.train has");
     if (it != valid.begin() + static_cast<ptrdiff_t>(i) || it->dtype != wanted.dtype ||
@@ -39,7 +38,7 @@ void check_same_fields(const std::vector<data::Field>& train,
   }
 }
 
-void warn_passed_over(const char* part, const data::Dataset& dataset,
+void warn_passed_over(const char* part, const Dataset& dataset,
                       std::vector<std::string>& warnings) {
   for (const std::string& line : dataset.passed_over())
     warnings.push_back(str("data.", part, ": ", line));
@@ -67,26 +66,26 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
   const auto node = [&](const char* key) { return section ? section->find(key) : nullptr; };
   const config::Node* transforms = node("transforms");
   if (transforms && transforms->source_kind() == config::SourceKind::kDefault) transforms = nullptr;
-  const auto loader = [&](const config::Node* part, const data::DatasetPtr& dataset,
-                          const data::LoaderOptions& options) {
-    return placed(transforms ? transforms : part,
-                  [&] { return std::make_unique<data::Loader>(dataset, options); });
+  const auto loader = [&](const config::Node* part, const DatasetPtr& dataset,
+                          const LoaderOptions& options) {
+    return with_location(transforms ? transforms : part,
+                         [&] { return std::make_unique<Loader>(dataset, options); });
   };
   check_paths(node("train"));
   if (config.valid) check_paths(node("valid"));
   OpenData out;
-  out.train = placed(node("train"), [&] { return data::make_dataset(config.train); });
+  out.train = with_location(node("train"), [&] { return make_dataset(config.train); });
   out.train_loader = loader(node("train"), out.train, config.loader);
   warn_passed_over("train", *out.train, out.warnings);
   if (!config.valid) return out;
-  data::DatasetOptions valid = *config.valid;
-  placed(node("valid"), [&] {
-    data::apply_fitted(valid, out.train->fitted());
-    out.valid = data::make_dataset(valid);
+  DatasetOptions valid = *config.valid;
+  with_location(node("valid"), [&] {
+    apply_fitted(valid, out.train->fitted());
+    out.valid = make_dataset(valid);
     return 0;
   });
   out.valid_loader = loader(node("valid"), out.valid, config.valid_loader);
-  placed(node("valid"), [&] {
+  with_location(node("valid"), [&] {
     check_same_fields(out.train_loader->fields(), out.valid_loader->fields());
     return 0;
   });
@@ -95,4 +94,4 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
   return out;
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::data

@@ -8,7 +8,7 @@
 
 #include "tensor/tensor.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 struct Parameter {
   Array value;
@@ -54,4 +54,4 @@ inline bool is_model_state(const std::string& name) {
          !is_master(name);
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::program

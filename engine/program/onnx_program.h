@@ -8,7 +8,7 @@
 
 #include "lang/syntax/program.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 /// Names for inputs and outputs of the file: the program's name first, the file's second. Those
 /// that are left out keep the file's name, with `_` for what a name cannot hold.
@@ -20,4 +20,4 @@ struct OnnxNames {
 std::shared_ptr<const lang::Program> read_onnx_program(const std::string& path,
                                                        const OnnxNames& names = {});
 
-}  // namespace paddle::train
+}  // namespace paddle::program

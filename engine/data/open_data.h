@@ -4,14 +4,14 @@
 #include <memory>
 
 #include "config/document.h"
-#include "train/data_config.h"
+#include "data/data_config.h"
 
-namespace paddle::train {
+namespace paddle::data {
 
-/// Calls `part` and gives errors of the config that it throws without a place that of `node`. What
-/// a call refuses there (a size that overflows) came from the config, too.
+/// Calls `part` and adds the location of `node` to errors of the config that have none. What a call
+/// refuses there (a size that overflows) came from the config, too.
 template <class F>
-auto placed(const config::Node* node, F&& part) {
+auto with_location(const config::Node* node, F&& part) {
   try {
     return part();
   } catch (const Error& e) {
@@ -24,8 +24,8 @@ auto placed(const config::Node* node, F&& part) {
 }
 
 struct OpenData {
-  data::DatasetPtr train, valid;  ///< `valid` is null if the config has none
-  std::unique_ptr<data::Loader> train_loader, valid_loader;
+  DatasetPtr train, valid;  ///< `valid` is null if the config has none
+  std::unique_ptr<Loader> train_loader, valid_loader;
   /// Files that are not read, and validation samples that are trained on, too.
   std::vector<std::string> warnings;
 };
@@ -34,4 +34,4 @@ struct OpenData {
 /// the same fields. `document` is the resolved config, for the places of errors.
 OpenData open_data(const config::Node& document, const DataConfig& config);
 
-}  // namespace paddle::train
+}  // namespace paddle::data

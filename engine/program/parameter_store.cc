@@ -1,8 +1,8 @@
-#include "train/parameter_store.h"
+#include "program/parameter_store.h"
 
 #include <utility>
 
-namespace paddle::train {
+namespace paddle::program {
 
 int64_t ParameterStore::parameter_count() const {
   int64_t count = 0;
@@ -44,4 +44,4 @@ ParameterStore ParameterStore::in_full_precision() const {
   return out;
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::program

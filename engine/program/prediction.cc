@@ -1,4 +1,4 @@
-#include "train/predict.h"
+#include "program/prediction.h"
 
 #include <set>
 
@@ -6,11 +6,11 @@
 #include "lang/eval/evaluator.h"
 #include "ops/call.h"
 #include "passes/passes.h"
+#include "program/parameter_binding.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
-#include "train/parameter_binding.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
                                                const lang::EntryPoint& entry, ParameterStore& store,
@@ -78,4 +78,4 @@ ir::Module prediction_module(std::shared_ptr<ir::Function> function, const std::
   return module;
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::program

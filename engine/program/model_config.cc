@@ -1,12 +1,12 @@
-#include "train/model_config.h"
+#include "program/model_config.h"
 
 #include "base/files.h"
 #include "base/text.h"
 #include "config/overrides.h"
 #include "config/schema.h"
-#include "train/onnx_program.h"
+#include "program/onnx_program.h"
 
-namespace paddle::train {
+namespace paddle::program {
 namespace {
 
 /// Moves `params.*` into overrides of the model's params.
@@ -60,7 +60,7 @@ std::map<std::string, std::string> names_in(const config::Node& map) {
 
 }  // namespace
 
-void place_model(config::Node& document, config::Diagnostics& diagnostics) {
+void resolve_model_path(config::Node& document, config::Diagnostics& diagnostics) {
   config::Node* m = document.find("model");
   if (!m) return;
   if (is_onnx_map(*m)) {
@@ -80,7 +80,9 @@ void place_model(config::Node& document, config::Diagnostics& diagnostics) {
 }
 
 std::shared_ptr<const lang::Program> read_model(const config::Node& document) {
-  const config::Node& m = *document.find("model");
+  const config::Node* found = document.find("model");
+  if (!found) throw Error(ErrorCode::kConfig, "the config has no 'model'", document.location());
+  const config::Node& m = *found;
   if (is_onnx_map(m)) {
     const config::Node& file = *m.find("onnx");
     return read_onnx(document, config::resolve_path(file), file,
@@ -97,4 +99,4 @@ std::shared_ptr<const lang::Program> read_model(const config::Node& document) {
   return lang::read_program(file, options);
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::program

@@ -1,4 +1,4 @@
-#include "train/onnx_program.h"
+#include "program/onnx_program.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include "onnx/graph/network.h"
 #include "runtime/execute.h"
 
-namespace paddle::train {
+namespace paddle::program {
 namespace {
 
 /// The network as an entry: weights come from the store, statistics are states.
@@ -134,4 +134,4 @@ std::shared_ptr<const lang::Program> read_onnx_program(const std::string& path,
   return program;
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::program

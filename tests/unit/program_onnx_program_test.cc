@@ -1,5 +1,5 @@
 // ONNX files as programs to train: which initializers are parameters, what they begin with, names.
-#include "train/onnx_program.h"
+#include "program/onnx_program.h"
 
 #include <unistd.h>
 
@@ -13,12 +13,12 @@
 #include "ir/tracer.h"
 #include "lang/eval/evaluator.h"
 #include "ops/call.h"
+#include "program/parameter_binding.h"
+#include "program/prediction.h"
 #include "runtime/execute.h"
 #include "support/onnx_bytes.h"
-#include "train/parameter_binding.h"
-#include "train/predict.h"
 
-namespace paddle::train {
+namespace paddle::program {
 namespace {
 
 using namespace testing_support;
@@ -160,4 +160,4 @@ TEST_F(OnnxProgram, TrainingModeIsThatOfTheStep) {
 }
 
 }  // namespace
-}  // namespace paddle::train
+}  // namespace paddle::program

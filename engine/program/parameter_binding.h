@@ -10,9 +10,9 @@
 
 #include "ir/tracer.h"
 #include "lang/eval/host.h"
-#include "train/parameter_store.h"
+#include "program/parameter_store.h"
 
-namespace paddle::train {
+namespace paddle::program {
 
 class ParameterBinding : public lang::ParameterProvider {
  public:
@@ -98,4 +98,4 @@ class EagerBinding final : public ParameterBinding {
   void close(ir::PortKind kind, const std::string& name, const Tensor& value) override;
 };
 
-}  // namespace paddle::train
+}  // namespace paddle::program

@@ -1,4 +1,4 @@
-#include "train/field_use.h"
+#include "program/field_use.h"
 
 #include <algorithm>
 #include <set>
@@ -6,7 +6,7 @@
 #include "ir/tracer.h"
 #include "ops/op.h"
 
-namespace paddle::train {
+namespace paddle::program {
 namespace {
 
 /// The input of the function that a value is, seen through operations that keep its numbers.
@@ -140,4 +140,4 @@ Tensors FieldUseWatch::loop(const TensorFn& condition, const TensorFn& body, con
   return next().loop(condition, body, carried, max_steps);
 }
 
-}  // namespace paddle::train
+}  // namespace paddle::program

@@ -1,21 +1,18 @@
-#include "infer/predictor.h"
+#include "program/native_model.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "base/files.h"
 #include "config/overrides.h"
 #include "formats/safetensors.h"
-#include "infer/onnx_values.h"
 #include "lang/eval/evaluator.h"
+#include "program/model_config.h"
+#include "program/prediction.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
-#include "train/config.h"
-#include "train/predict.h"
 
-namespace paddle::infer {
+namespace paddle::program {
 namespace {
 
 namespace fs = std::filesystem;
@@ -23,59 +20,9 @@ namespace fs = std::filesystem;
 /// Traces that are kept, of a model that asks for `static(dim)`.
 constexpr size_t kMaxTraces = 8;
 
-train::Scores scores_of(const std::string& kind) {
-  return kind == "logits"              ? train::Scores::kLogits
-         : kind == "probabilities"     ? train::Scores::kProbabilities
-         : kind == "log_probabilities" ? train::Scores::kLogProbabilities
-                                       : train::Scores::kUnknown;
-}
-
-ModelMetadata read_metadata(const fs::path& folder) {
-  ModelMetadata m;
-  if (file_exists((folder / "config.yaml").string())) {
-    config::Diagnostics diagnostics;
-    m.config = config::read_document((folder / "config.yaml").string(), diagnostics);
-    diagnostics.raise();
-  }
-  if (const std::string fitted = (folder / "fitted.json").string(); file_exists(fitted))
-    m.fitted = data::read_fitted(fitted);
-  const std::string file = (folder / "model.json").string();
-  if (file_exists((folder / "vocabulary.json").string()))
-    m.vocabulary = data::Vocabulary::read((folder / "vocabulary.json").string());
-  if (!file_exists(file)) return m;
-  const auto json =
-      nlohmann::json::parse(read_file(file, 1 << 24, ErrorCode::kModel), nullptr, false);
-  try {
-    if (json.at("version").get<int>() != 1)
-      fail(ErrorCode::kModel, file, ": needs a newer version of this program");
-    const std::string label = json.value("label", "");
-    for (const auto& field : json.at("fields")) {
-      if (!field.contains("class_count")) continue;
-      if (!label.empty() && field.at("name") != label) continue;
-      m.class_count = field.at("class_count").get<int64_t>();
-      m.label_field = field.at("name").get<std::string>();
-      if (field.contains("classes"))
-        m.classes = field.at("classes").get<std::vector<std::string>>();
-    }
-    if (json.contains("ignore_index")) m.ignore_index = json.at("ignore_index").get<int64_t>();
-    if (json.contains("scores")) {
-      m.scored_output = json.at("scores").at("output").get<std::string>();
-      m.scores = scores_of(json.at("scores").at("kind").get<std::string>());
-    }
-    if (json.contains("targets"))
-      for (const auto& target : json.at("targets"))
-        m.targets.push_back(
-            {target.at("field").get<std::string>(), target.at("output").get<std::string>()});
-    if (json.value("vocabulary_level", "") == "bytes") m.vocabulary = data::Vocabulary::bytes();
-  } catch (const nlohmann::json::exception&) {
-    fail(ErrorCode::kModel, file, ": is damaged");
-  }
-  return m;
-}
-
 /// Parameters, and states that no run changes, are constants: passes may fold them, and kernels
 /// bring them into their own layouts once.
-void bind_weights(ir::Function& function, const train::ParameterStore& store) {
+void bind_weights(ir::Function& function, const ParameterStore& store) {
   for (size_t i = function.inputs.size(); i-- > 0;) {
     const ir::Port port = function.inputs[i];
     const bool changes = std::any_of(
@@ -91,47 +38,32 @@ void bind_weights(ir::Function& function, const train::ParameterStore& store) {
 
 }  // namespace
 
-std::string find_model_folder(const std::string& path) {
-  if (file_exists((fs::path(path) / "module.txt").string())) return path;
-  for (const char* inside : {"model", "checkpoints/latest", "latest"}) {
-    const fs::path candidate = fs::path(path) / inside;
-    if (file_exists((candidate / "module.txt").string())) return candidate.string();
-  }
-  fail(ErrorCode::kUsage, path, ": is no model folder (there is no module.txt in it)");
+NativeModel::NativeModel(const LoadOptions& options)
+    : profile_(options.profile), observe_(options.observe), compile_(options.compile) {
+  store_.seed = options.seed;
 }
 
-std::unique_ptr<Predictor> Predictor::load(const std::string& path, const LoadOptions& options) {
-  auto p = std::make_unique<Predictor>();
-  p->store_.seed = options.seed;
-  p->profile_ = options.profile;
-  p->observe_ = options.observe;
-  p->compile_ = options.compile;
-  if (is_directory(path)) {
-    if (!options.overrides.empty())
-      fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
-           " is a trained model");
-    if (!options.weights.empty())
-      fail(ErrorCode::kUsage, "--weights belongs to model files; ", path, " has its own weights");
-    if (options.function != "model")
-      fail(ErrorCode::kUsage, "--function belongs to model files; ", path,
-           " is a trained model with one function");
-    p->open_folder(find_model_folder(path));
-  } else if (path.ends_with(".onnx")) {
-    p->open_onnx(path, options);
-  } else {
-    p->open_program(path, options);
-  }
-  return p;
+std::unique_ptr<Model> NativeModel::open_folder(const std::string& path,
+                                                const LoadOptions& options) {
+  std::unique_ptr<NativeModel> model(new NativeModel(options));
+  model->read_model_folder(path);
+  return model;
 }
 
-void Predictor::open_folder(const std::string& path) {
+std::unique_ptr<Model> NativeModel::open_file(const std::string& path, const LoadOptions& options) {
+  std::unique_ptr<NativeModel> model(new NativeModel(options));
+  model->read_model_file(path, options);
+  return model;
+}
+
+void NativeModel::read_model_folder(const std::string& path) {
   const fs::path folder(path);
   const std::string file = (folder / "module.txt").string();
   const ir::Module module = ir::parse(read_file(file, uint64_t{1} << 30, ErrorCode::kModel), file);
   ir::verify(module);
   name_ = module.name;
   const fs::path inference = folder / "inference";  // of a checkpoint
-  meaning_ = read_metadata(is_directory(inference.string()) ? inference : folder);
+  metadata_ = read_metadata(is_directory(inference.string()) ? inference : folder);
   const auto weights =
       std::make_shared<formats::SafetensorsReader>((folder / "model.safetensors").string());
   std::shared_ptr<ir::Function> found;
@@ -153,18 +85,18 @@ void Predictor::open_folder(const std::string& path) {
         store_.states[port.name] = value;
     }
   };
-  if (found) return add(found, {});
+  if (found) return add_trace(found, {});
   // A checkpoint holds the functions of training, and a model that asks for the values of dims has
   // a function for each of them; the config says how to predict.
-  if (!meaning_.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
-  const train::RunConfig config = train::read_config((folder / "config.yaml").string(), {});
-  program_ = config.program;
+  if (!metadata_.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
+  program_ = read_model(*metadata_.config);
   entry_ = &program_->model;
-  use_float64_ = config.use_float64;
+  const config::Node* precision = metadata_.config->find("precision");
+  use_float64_ = precision && precision->text == "float64";
   trace({});
 }
 
-void Predictor::open_program(const std::string& path, const LoadOptions& options) {
+void NativeModel::read_model_file(const std::string& path, const LoadOptions& options) {
   lang::ProgramOptions program_options;
   const auto [file, variant] = lang::split_variant(path);
   if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file or folder");
@@ -198,28 +130,28 @@ void Predictor::open_program(const std::string& path, const LoadOptions& options
   trace({});
 }
 
-void Predictor::load_weights(const LoadOptions& options) {
+void NativeModel::load_weights(const LoadOptions& options) {
   // Weights that belong to another entry of the same file are no surplus.
-  train::ParameterStore whole = store_;
+  ParameterStore whole = store_;
   const auto collect = [&](const lang::EntryPoint& entry) {
-    train::StaticDims dims;
-    if (&entry != entry_) train::trace_prediction(*program_, entry, whole, false, &dims);
+    StaticDims dims;
+    if (&entry != entry_) trace_prediction(*program_, entry, whole, false, &dims);
   };
   collect(program_->model);
   for (const lang::EntryPoint& entry : program_->functions) collect(entry);
-  train::LoadReport report = train::load_weights(options.weights, store_, false);
+  LoadReport report = program::load_weights(options.weights, store_, false);
   std::erase_if(report.unused, [&](const std::string& n) {
     return whole.parameters.count(n) || whole.states.count(n);
   });
-  train::check_report(report, options.weights, options.allow_missing, options.allow_unused);
+  check_report(report, options.weights, options.allow_missing, options.allow_unused);
   report_ = report;
 }
 
-bool Predictor::trace(const std::map<std::string, int64_t>& known) {
-  train::StaticDims dims{known, {}};
-  const auto function = train::trace_prediction(*program_, *entry_, store_, use_float64_, &dims);
+bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
+  StaticDims dims{known, {}};
+  const auto function = trace_prediction(*program_, *entry_, store_, use_float64_, &dims);
   if (function) {
-    add(function, dims.fixed);
+    add_trace(function, dims.fixed);
     return true;
   }
   inputs_ = lang::input_types(*program_, *entry_);
@@ -229,7 +161,8 @@ bool Predictor::trace(const std::map<std::string, int64_t>& known) {
   return false;
 }
 
-void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string, int64_t> fixed) {
+void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
+                            std::map<std::string, int64_t> fixed) {
   if (fill_store_) fill_store_(*function);
   Trace trace;
   trace.fixed = std::move(fixed);
@@ -237,7 +170,7 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   scales_.clear();
   for (size_t i = 0; i < function->outputs.size(); ++i)
     if (function->outputs[i].kind == ir::PortKind::kValue)
-      scales_.push_back(train::output_scale(*function, i));
+      scales_.push_back(output_scale(*function, i));
   bind_weights(*function, store_);
   trace.executable =
       runtime::optimized(function, compile_, {.plan = {.profile = profile_}}, observe_);
@@ -275,7 +208,7 @@ void Predictor::add(std::shared_ptr<ir::Function> function, std::map<std::string
   if (traces_.size() > kMaxTraces) traces_.pop_back();
 }
 
-Predictor::Trace& Predictor::trace_for(const std::vector<Array>& inputs) {
+NativeModel::Trace& NativeModel::trace_for(const std::vector<Array>& inputs) {
   if (!traces_.empty() && traces_.front().fixed.empty()) return traces_.front();
   std::map<std::string, int64_t> known;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -295,11 +228,7 @@ Predictor::Trace& Predictor::trace_for(const std::vector<Array>& inputs) {
   return traces_.front();
 }
 
-int64_t Predictor::parameter_count() const {
-  return onnx_ ? onnx_->parameter_count() : store_.parameter_count();
-}
-
-void Predictor::Trace::take(const std::vector<Array>& inputs) {
+void NativeModel::Trace::set_inputs(const std::vector<Array>& inputs) {
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (user_input[i] < 0) continue;
     const Array& input = inputs[static_cast<size_t>(user_input[i])];
@@ -310,37 +239,35 @@ void Predictor::Trace::take(const std::vector<Array>& inputs) {
   }
 }
 
-const std::vector<Array>& Predictor::run(const std::vector<Array>& inputs) {
-  if (onnx_) return results_ = run_onnx(inputs);
+const std::vector<Array>& NativeModel::run(const std::vector<Array>& inputs) {
   Trace& trace = trace_for(inputs);
-  trace.take(inputs);
+  trace.set_inputs(inputs);
   const std::vector<Array>& results = trace.executable->run(trace.arrays);
   results_.resize(trace.user_output.size());
   for (size_t i = 0; i < results_.size(); ++i) results_[i] = results[trace.user_output[i]];
   return results_;
 }
 
-train::Scores Predictor::scores(size_t i) const {
-  const auto scale = i < scales_.size() ? scales_[i] : train::OutputScale::kUnknown;
-  if (scale == train::OutputScale::kSoftmax) return train::Scores::kProbabilities;
-  if (scale == train::OutputScale::kLogSoftmax) return train::Scores::kLogProbabilities;
-  return outputs_[i] == meaning_.scored_output ? meaning_.scores : train::Scores::kUnknown;
+Scores NativeModel::scores(size_t i) const {
+  const auto scale = i < scales_.size() ? scales_[i] : OutputScale::kUnknown;
+  if (scale == OutputScale::kSoftmax) return Scores::kProbabilities;
+  if (scale == OutputScale::kLogSoftmax) return Scores::kLogProbabilities;
+  return outputs_[i] == metadata_.scored_output ? metadata_.scores : Scores::kUnknown;
 }
 
-bool Predictor::is_sigmoid(size_t i) const {
-  return i < scales_.size() && scales_[i] == train::OutputScale::kSigmoid;
+bool NativeModel::is_sigmoid(size_t i) const {
+  return i < scales_.size() && scales_[i] == OutputScale::kSigmoid;
 }
 
-double Predictor::flops(const std::vector<Array>& inputs) {
-  if (onnx_) return onnx_->flops(onnx_values(inputs));
+double NativeModel::flops(const std::vector<Array>& inputs) {
   Trace& trace = trace_for(inputs);
-  trace.take(inputs);
+  trace.set_inputs(inputs);
   std::vector<Layout> layouts;
   for (const Array& array : trace.arrays) layouts.push_back(Layout::of(array));
   return trace.executable->plan(layouts).flops();
 }
 
-void Predictor::reset() {
+void NativeModel::reset() {
   for (auto& [name, state] : live_states_) {
     const Array begin = store_.states.at(name).contiguous();
     std::memcpy(state.raw(), begin.raw(),
@@ -348,4 +275,4 @@ void Predictor::reset() {
   }
 }
 
-}  // namespace paddle::infer
+}  // namespace paddle::program

@@ -1,0 +1,25 @@
+#include "program/model.h"
+
+#include "base/files.h"
+#include "program/native_model.h"
+#include "program/onnx_model.h"
+
+namespace paddle::program {
+
+std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& options) {
+  if (is_directory(path)) {
+    if (!options.overrides.empty())
+      fail(ErrorCode::kUsage, "'", options.overrides[0], "': params belong to model files; ", path,
+           " is a trained model");
+    if (!options.weights.empty())
+      fail(ErrorCode::kUsage, "--weights belongs to model files; ", path, " has its own weights");
+    if (options.function != "model")
+      fail(ErrorCode::kUsage, "--function belongs to model files; ", path,
+           " is a trained model with one function");
+    return NativeModel::open_folder(find_model_folder(path), options);
+  }
+  if (path.ends_with(".onnx")) return std::make_unique<OnnxModel>(path, options);
+  return NativeModel::open_file(path, options);
+}
+
+}  // namespace paddle::program

@@ -1,0 +1,71 @@
+#pragma once
+// A loaded model: a function of named inputs to named outputs with its weights. load_model opens a
+// run's `model/` folder, a checkpoint of a run, a model file, or an ONNX file.
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "onnx/graph/session.h"
+#include "program/checkpoint.h"
+#include "program/saved_model.h"
+#include "runtime/compile.h"
+
+namespace paddle::program {
+
+struct LoadOptions {
+  std::vector<std::string> overrides;  ///< params.x=value, for model files
+  std::string weights;                 ///< safetensors, for model files; "" for random ones
+  std::string function = "model";      ///< entry of a model file
+  std::vector<std::string> allow_missing, allow_unused;
+  uint64_t seed = 0;
+  /// Times the plan's instructions when set.
+  std::shared_ptr<runtime::Profile> profile;
+  passes::Observer observe;  ///< called with functions after each pass when set
+  runtime::CompileOptions compile;
+  /// Arrays that the caller will provide: inputs of an ONNX graph take them even where the graph
+  /// has an initializer of that name.
+  std::set<std::string> provided;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  const std::string& name() const { return name_; }
+  const std::vector<std::pair<std::string, TensorType>>& inputs() const { return inputs_; }
+  const std::vector<std::string>& outputs() const { return outputs_; }
+  const ModelMetadata& metadata() const { return metadata_; }
+  virtual int64_t parameter_count() const = 0;
+
+  /// One array per input, in order; they must fit the declared types. Results are valid until the
+  /// next call.
+  virtual const std::vector<Array>& run(const std::vector<Array>& inputs) = 0;
+  /// Floating-point operations for inputs of these shapes.
+  virtual double flops(const std::vector<Array>& inputs) = 0;
+  /// Restores the initial values of states that live for one sequence.
+  virtual void reset() {}
+  /// What the class scores of output `i` are.
+  virtual Scores scores(size_t) const { return Scores::kUnknown; }
+  /// Whether output `i` is a sigmoid, so that each of its values is a probability.
+  virtual bool is_sigmoid(size_t) const { return false; }
+  /// Which of the model's weights the file of LoadOptions::weights provided.
+  virtual const LoadReport* load_report() const { return nullptr; }
+  /// The session of an ONNX model, for values that are not plain arrays; null for other models.
+  virtual onnx::Session* onnx() const { return nullptr; }
+
+ protected:
+  std::string name_;
+  std::vector<std::pair<std::string, TensorType>> inputs_;
+  std::vector<std::string> outputs_;
+  ModelMetadata metadata_;
+};
+
+/// kUsage for a path or options that do not fit, kModel for damaged files, kConfig for a model file
+/// with errors.
+std::unique_ptr<Model> load_model(const std::string& path, const LoadOptions& options);
+
+}  // namespace paddle::program

@@ -1,0 +1,71 @@
+#pragma once
+// The model of a model file, a run or a checkpoint: traced, compiled and run batch by batch.
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "lang/syntax/program.h"
+#include "program/model.h"
+#include "program/prediction.h"
+#include "runtime/executable.h"
+
+namespace paddle::program {
+
+class NativeModel final : public Model {
+ public:
+  /// The folder of a saved model or a checkpoint, as find_model_folder returns it.
+  static std::unique_ptr<Model> open_folder(const std::string& path, const LoadOptions& options);
+  /// A model file, `file.yaml[:variant]`.
+  static std::unique_ptr<Model> open_file(const std::string& path, const LoadOptions& options);
+
+  int64_t parameter_count() const override { return store_.parameter_count(); }
+  const std::vector<Array>& run(const std::vector<Array>& inputs) override;
+  double flops(const std::vector<Array>& inputs) override;
+  void reset() override;
+  Scores scores(size_t i) const override;
+  bool is_sigmoid(size_t i) const override;
+  const LoadReport* load_report() const override { return report_ ? &*report_ : nullptr; }
+
+ private:
+  /// A traced function, ready to run. A model that asks for `static(dim)` has one for each value.
+  struct Trace {
+    std::map<std::string, int64_t> fixed;  ///< dims that it is good for
+    std::shared_ptr<ir::Function> function;
+    std::unique_ptr<runtime::Executable> executable;
+    std::vector<Array> arrays;    ///< one per function input
+    std::vector<int> user_input;  ///< per function input: number of the user's input, or -1
+    std::vector<size_t> user_output;
+    /// Puts the user's inputs into `arrays`.
+    void set_inputs(const std::vector<Array>& inputs);
+  };
+  explicit NativeModel(const LoadOptions& options);
+  void read_model_folder(const std::string& path);
+  void read_model_file(const std::string& path, const LoadOptions& options);
+  void load_weights(const LoadOptions& options);
+  /// Traces the program with these values for `static(dim)`; false if it asks for more.
+  bool trace(const std::map<std::string, int64_t>& known);
+  void add_trace(std::shared_ptr<ir::Function> function, std::map<std::string, int64_t> fixed);
+  Trace& trace_for(const std::vector<Array>& inputs);
+
+  std::vector<OutputScale> scales_;  ///< per output, of the last trace
+  ParameterStore store_;
+  std::map<std::string, Array> live_states_;  ///< of the running sequence
+  std::list<Trace> traces_;                   ///< most recently used first
+  std::vector<Array> results_;                ///< of the last call
+  std::shared_ptr<const lang::Program> program_;
+  const lang::EntryPoint* entry_ = nullptr;
+  bool use_float64_ = false;
+  std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
+  std::optional<LoadReport> report_;
+  std::shared_ptr<runtime::Profile> profile_;
+  passes::Observer observe_;
+  runtime::CompileOptions compile_;
+};
+
+}  // namespace paddle::program

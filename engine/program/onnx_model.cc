@@ -1,0 +1,45 @@
+#include "program/onnx_model.h"
+
+#include "base/files.h"
+#include "onnx/graph/value_io.h"
+
+namespace paddle::program {
+
+OnnxModel::OnnxModel(const std::string& path, const LoadOptions& options) {
+  if (!file_exists(path)) fail(ErrorCode::kUsage, path, ": there is no such file");
+  if (!options.overrides.empty() || !options.weights.empty() || options.function != "model")
+    fail(ErrorCode::kUsage, "params, --weights and --function belong to model files in YAML; ",
+         path, " has its own weights and one graph");
+  session_ = std::make_unique<onnx::Session>(
+      path, onnx::SessionOptions{.profile = options.profile,
+                                 .compile = options.compile,
+                                 .observe = options.observe,
+                                 .provided_inputs = options.provided});
+  session_->set_seed(options.seed);
+  name_ = session_->model().graph.name;
+  const auto shapes = session_->opened().input_shapes();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const auto& input = session_->inputs()[i];
+    TensorType type{input.type.dtype.value_or(DType::kF32), shapes[i].value_or(Shape())};
+    type.ranked = shapes[i].has_value();
+    inputs_.emplace_back(input.name, type);
+  }
+  for (const auto& output : session_->outputs()) outputs_.push_back(output.name);
+}
+
+const std::vector<Array>& OnnxModel::run(const std::vector<Array>& inputs) {
+  const auto arrays = onnx::plain_arrays(*session_, session_->run(onnx::to_values(inputs)));
+  results_.clear();
+  outputs_.clear();
+  for (const auto& [name, array] : arrays) {
+    outputs_.push_back(name);
+    results_.push_back(array);
+  }
+  return results_;
+}
+
+double OnnxModel::flops(const std::vector<Array>& inputs) {
+  return session_->flops(onnx::to_values(inputs));
+}
+
+}  // namespace paddle::program

@@ -1,0 +1,168 @@
+#include "program/saved_model.h"
+
+#include <filesystem>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "data/vocabulary.h"
+#include "program/checkpoint.h"
+#include "program/prediction.h"
+
+namespace paddle::program {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Node;
+
+Node list_of(const std::vector<double>& numbers, const Node& like) {
+  Node list;
+  list.kind = Node::Kind::kSequence;
+  list.source = like.source;
+  for (const double x : numbers)
+    list.items.push_back(config::make_scalar(format_double(x), like.source));
+  return list;
+}
+
+/// Puts what the training data taught into the config's field of that name, so that the config in
+/// the model's folder says the whole preprocessing. Vocabularies become files beside it.
+void write_fitted_into(const fs::path& folder, Node& document, const data::Fitted& fitted) {
+  Node* data = document.find("data");
+  Node* train = data ? data->find("train") : nullptr;
+  Node* fields = train ? train->find("fields") : nullptr;
+  if (!fields) return;
+  for (Node& field : fields->items) {
+    const Node* name = field.find("name");
+    if (!name || name->text != fitted.field) continue;
+    if (!fitted.shift.empty()) {
+      field.set("shift", list_of(fitted.shift, field));
+      field.set("factor", list_of(fitted.factor, field));
+    }
+    const Node* buckets = field.find("buckets");
+    if (!fitted.tokens.empty() && buckets && buckets->text == "0") {
+      const std::string file =
+          "vocabulary_" + std::to_string(&field - fields->items.data()) + ".json";
+      write_file_atomically((folder / file).string(), data::Vocabulary(fitted.tokens).json());
+      field.set("vocabulary_file", config::make_scalar(file, field.source));
+      field.erase("vocabulary");
+    }
+  }
+}
+
+Scores scores_of(const std::string& kind) {
+  return kind == "logits"              ? Scores::kLogits
+         : kind == "probabilities"     ? Scores::kProbabilities
+         : kind == "log_probabilities" ? Scores::kLogProbabilities
+                                       : Scores::kUnknown;
+}
+
+}  // namespace
+
+std::string find_model_folder(const std::string& path) {
+  if (file_exists((fs::path(path) / "module.txt").string())) return path;
+  for (const char* inside : {"model", "checkpoints/latest", "latest"}) {
+    const fs::path candidate = fs::path(path) / inside;
+    if (file_exists((candidate / "module.txt").string())) return candidate.string();
+  }
+  fail(ErrorCode::kUsage, path, ": is no model folder (there is no module.txt in it)");
+}
+
+ModelMetadata read_metadata(const std::string& path) {
+  const fs::path folder(path);
+  ModelMetadata m;
+  if (file_exists((folder / "config.yaml").string())) {
+    config::Diagnostics diagnostics;
+    m.config = config::read_document((folder / "config.yaml").string(), diagnostics);
+    diagnostics.raise();
+  }
+  if (const std::string fitted = (folder / "fitted.json").string(); file_exists(fitted))
+    m.fitted = data::read_fitted(fitted);
+  const std::string file = (folder / "model.json").string();
+  if (file_exists((folder / "vocabulary.json").string()))
+    m.vocabulary = data::Vocabulary::read((folder / "vocabulary.json").string());
+  if (!file_exists(file)) return m;
+  const auto json =
+      nlohmann::json::parse(read_file(file, 1 << 24, ErrorCode::kModel), nullptr, false);
+  try {
+    if (json.at("version").get<int>() != 1)
+      fail(ErrorCode::kModel, file, ": needs a newer version of this program");
+    const std::string label = json.value("label", "");
+    for (const auto& field : json.at("fields")) {
+      if (!field.contains("class_count")) continue;
+      if (!label.empty() && field.at("name") != label) continue;
+      m.class_count = field.at("class_count").get<int64_t>();
+      m.label_field = field.at("name").get<std::string>();
+      if (field.contains("classes"))
+        m.classes = field.at("classes").get<std::vector<std::string>>();
+    }
+    if (json.contains("ignore_index")) m.ignore_index = json.at("ignore_index").get<int64_t>();
+    if (json.contains("scores")) {
+      m.scored_output = json.at("scores").at("output").get<std::string>();
+      m.scores = scores_of(json.at("scores").at("kind").get<std::string>());
+    }
+    if (json.contains("targets"))
+      for (const auto& target : json.at("targets"))
+        m.targets.push_back(
+            {target.at("field").get<std::string>(), target.at("output").get<std::string>()});
+    if (json.value("vocabulary_level", "") == "bytes") m.vocabulary = data::Vocabulary::bytes();
+  } catch (const nlohmann::json::exception&) {
+    fail(ErrorCode::kModel, file, ": is damaged");
+  }
+  return m;
+}
+
+void write_model(const std::string& path, const std::string& name, const lang::Program& program,
+                 bool use_float64, const ParameterStore& kept) {
+  ParameterStore store = kept.in_full_precision();
+  const fs::path folder(path);
+  ensure_directory(path);
+  // A model that asks for the values of dims is traced when they are known.
+  StaticDims dims;
+  auto function = trace_prediction(program, program.model, store, use_float64, &dims);
+  write_weights((folder / "model.safetensors").string(), store);
+  write_file_atomically((folder / "module.txt").string(),
+                        ir::print(prediction_module(function, name, store)));
+}
+
+void write_metadata(const std::string& path, const std::string& name, const config::Node& config,
+                    const std::vector<data::Field>& fields, const data::Dataset& dataset,
+                    const FieldUse& use) {
+  const fs::path folder(path);
+  ensure_directory(path);
+  Node document = config;
+  for (const data::Fitted& fitted : dataset.fitted()) write_fitted_into(folder, document, fitted);
+  write_file_atomically((folder / "config.yaml").string(), config::dump_yaml(document));
+  write_file_atomically((folder / "fitted.json").string(), data::fitted_json(dataset.fitted()));
+  nlohmann::json metadata = {{"version", 1}, {"name", name}, {"fields", nlohmann::json::array()}};
+  for (const data::Field& f : fields) {
+    nlohmann::json field = {{"name", f.name}, {"dtype", text(f.dtype)}, {"shape", f.shape}};
+    const int64_t classes = f.name == use.label ? use.classes : f.class_count;
+    if (classes > 0) field["class_count"] = classes;
+    if (!f.classes.empty()) field["classes"] = f.classes;
+    metadata["fields"].push_back(field);
+  }
+  if (!use.label.empty()) metadata["label"] = use.label;
+  if (use.ignored) metadata["ignore_index"] = *use.ignored;
+  if (!use.scored_output.empty() && use.scores != Scores::kUnknown) {
+    static const std::map<Scores, const char*> kNames = {
+        {Scores::kLogits, "logits"},
+        {Scores::kProbabilities, "probabilities"},
+        {Scores::kLogProbabilities, "log_probabilities"}};
+    metadata["scores"] = {{"output", use.scored_output}, {"kind", kNames.at(use.scores)}};
+  }
+  for (const TargetUse& target : use.targets)
+    metadata["targets"].push_back({{"field", target.field}, {"output", target.output}});
+  for (size_t i = 0; i < dataset.fields().size(); ++i)
+    if (const data::Vocabulary* v = dataset.vocabulary(static_cast<int64_t>(i))) {
+      write_file_atomically((folder / "vocabulary.json").string(), v->json());
+      metadata["vocabulary_field"] = dataset.fields()[i].name;
+      metadata["vocabulary_level"] = v->is_bytes() ? "bytes" : "characters";
+      break;
+    }
+  write_file_atomically(
+      (folder / "model.json").string(),
+      metadata.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace paddle::program

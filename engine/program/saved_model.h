@@ -1,0 +1,47 @@
+#pragma once
+// The folder `model/` at the end of a run: the traced function, the weights, and what inputs and
+// outputs mean (preprocessing with the statistics of the training rows, vocabularies, class names),
+// all that prediction needs. A checkpoint holds the same files.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/document.h"
+#include "data/dataset.h"
+#include "data/vocabulary.h"
+#include "lang/syntax/program.h"
+#include "program/field_use.h"
+#include "program/parameter_store.h"
+
+namespace paddle::program {
+
+/// What a model's folder says about its data beside the types.
+struct ModelMetadata {
+  std::vector<std::string> classes;  ///< names, if it is a classifier with names
+  int64_t class_count = 0;           ///< 0 if it is not a classifier
+  std::string label_field;
+  std::optional<int64_t> ignore_index;  ///< marks samples without a label
+  std::string scored_output;            ///< the output that the loss uses as class scores
+  Scores scores = Scores::kUnknown;
+  std::vector<TargetUse> targets;    ///< fields that the loss compares with outputs
+  std::vector<data::Fitted> fitted;  ///< from the run's training rows
+  std::optional<data::Vocabulary> vocabulary;
+  std::optional<config::Node> config;  ///< the run's resolved config
+};
+
+/// The folder with the function and the weights: for a run its model, for a folder of checkpoints
+/// the newest one. kUsage if there is none.
+std::string find_model_folder(const std::string& path);
+/// kModel if the files are damaged.
+ModelMetadata read_metadata(const std::string& folder);
+/// Writes config, vocabularies and names. `config` is the run's resolved document, `fields` are
+/// those of a batch, `dataset` is the training data, `use` names the field of class numbers.
+void write_metadata(const std::string& folder, const std::string& name, const config::Node& config,
+                    const std::vector<data::Field>& fields, const data::Dataset& dataset,
+                    const FieldUse& use);
+/// Writes the function of prediction and the weights; those kept in 16 bits as their masters.
+void write_model(const std::string& folder, const std::string& name, const lang::Program& program,
+                 bool use_float64, const ParameterStore& store);
+
+}  // namespace paddle::program
