@@ -1,29 +1,6 @@
-# The rooms of engine/, lowest first. A room is the target paddle_<room> (slashes become
-# underscores), made of all .cc files in its folder, and links the rooms before it; a room without
-# sources is an empty target. scripts/check-includes checks every #include against the same order.
-set(PADDLE_ROOMS
-  base config tensor ops ir kernels comm autograd passes codegen runtime
-  metrics optim formats decoding onnx lang data profile program train infer convert inspect quant tune dist ps plugin)
+# The libraries of engine/: generated sources, precompiled headers, and one library per room.
 
-# What each room links beside the rooms before it.
-set(PADDLE_LINKS_base Threads::Threads fmt::fmt spdlog::spdlog)
-if(PADDLE_USE_OPENMP)
-  list(APPEND PADDLE_LINKS_base OpenMP::OpenMP_CXX)
-endif()
-set(PADDLE_LINKS_kernels paddle_highway paddle_dnnl Eigen3::Eigen m)
-set(PADDLE_LINKS_optim yaml-cpp)
-set(PADDLE_LINKS_formats ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json
-  protobuf::libprotobuf-lite)
-set(PADDLE_LINKS_config yaml-cpp nlohmann_json::nlohmann_json)
-set(PADDLE_LINKS_data nlohmann_json::nlohmann_json yaml-cpp)
-set(PADDLE_LINKS_profile nlohmann_json::nlohmann_json)
-set(PADDLE_LINKS_program yaml-cpp nlohmann_json::nlohmann_json)
-set(PADDLE_LINKS_train yaml-cpp nlohmann_json::nlohmann_json)
-set(PADDLE_LINKS_infer yaml-cpp nlohmann_json::nlohmann_json)
-set(PADDLE_LINKS_convert nlohmann_json::nlohmann_json)
-set(PADDLE_LINKS_inspect nlohmann_json::nlohmann_json)
-
-# ---- opgen: the host tool that reads the operation schema ----------------------------------------
+# --- opgen: the host tool that reads the operation schema ---
 
 set(PADDLE_GENERATED_ROOT ${CMAKE_BINARY_DIR}/generated)
 set(PADDLE_GENERATED_OPS_SOURCES ${PADDLE_GENERATED_ROOT}/ops/generated/table.cc)
@@ -55,7 +32,7 @@ function(paddle_add_opgen)
   add_custom_target(paddle_generated DEPENDS ${PADDLE_GENERATED_ROOT}/opgen.stamp)
 endfunction()
 
-# ---- protoc: the wire format of ONNX --------------------------------------------------------------
+# --- protoc: the wire format of ONNX ---
 
 set(PADDLE_WIRE_DIR ${PADDLE_GENERATED_ROOT}/formats/generated/onnx)
 set(PADDLE_WIRE_SOURCES ${PADDLE_WIRE_DIR}/wire.pb.cc)
@@ -69,7 +46,7 @@ add_custom_command(
   VERBATIM)
 set_source_files_properties(${PADDLE_WIRE_SOURCES} PROPERTIES COMPILE_OPTIONS -w)
 
-# ---- the standard rewrites, as text in the program -------------------------------------------------
+# --- the standard rewrites, as text in the program ---
 
 set(PADDLE_RULES ${CMAKE_SOURCE_DIR}/engine/passes/rules/standard.rules)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PADDLE_RULES})
@@ -82,7 +59,7 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 }  // namespace paddle::passes
 ]=])
 
-# ---- the headers of most files, compiled once ------------------------------------------------------
+# --- the headers of most files, compiled once ---
 
 # They were a third of the compiler's time. Only optimised builds by g++ use them: in the other
 # builds each file sees what it includes, so that nothing is missing unseen. Kernels have compiler
@@ -104,78 +81,97 @@ function(paddle_use_common_headers target room)
   target_compile_options(${target} PRIVATE -fpch-preprocess)
 endfunction()
 
-# ---- the rooms -----------------------------------------------------------------------------------
+# --- rooms ---
 
-set(previous "")
-foreach(room IN LISTS PADDLE_ROOMS)
-  string(REPLACE "/" "_" name ${room})
+# paddle_room(NAME DEPENDS room... LIBRARIES target... SOURCES file... EXCLUDE regex)
+# Makes the library paddle_NAME of all .cc files in engine/NAME. DEPENDS lists every room whose headers
+# the room includes; a room must be declared after the rooms it depends on, so there are no cycles.
+# scripts/check-includes reads these declarations and checks each #include against them. LIBRARIES
+# are third-party, SOURCES are generated files, EXCLUDE leaves out files that other targets compile.
+set(PADDLE_ROOMS "")
+function(paddle_room room)
+  cmake_parse_arguments(arg "" "EXCLUDE" "DEPENDS;LIBRARIES;SOURCES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/${room}/*.cc)
-  if(room STREQUAL "ops")
-    list(FILTER sources EXCLUDE REGEX "/engine/ops/opgen/")
-    if(opgen_sources AND schema_files)
-      paddle_add_opgen()
-      list(APPEND sources ${PADDLE_GENERATED_OPS_SOURCES})
-    endif()
-  elseif(room STREQUAL "kernels" AND TARGET paddle_generated)
-    list(APPEND sources ${PADDLE_GENERATED_KERNEL_SOURCES})
-  elseif(room STREQUAL "codegen")
-    list(FILTER sources EXCLUDE REGEX "/engine/codegen/llvm/")
-  elseif(room STREQUAL "formats" AND sources)
-    list(APPEND sources ${PADDLE_WIRE_SOURCES})
+  if(arg_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${arg_EXCLUDE})
   endif()
-
-  if(sources)
-    add_library(paddle_${name} ${sources})
-    # As a shared library, a room must not take the name of the module codegen opens.
-    set_target_properties(paddle_${name} PROPERTIES OUTPUT_NAME paddle_room_${name})
-    set(scope PUBLIC)
-    target_link_libraries(paddle_${name} PRIVATE paddle_flags ${PADDLE_LINKS_${name}})
-    paddle_use_common_headers(paddle_${name} ${room})
-    if(TARGET paddle_generated)
-      add_dependencies(paddle_${name} paddle_generated)
-    endif()
-  else()
-    add_library(paddle_${name} INTERFACE)
-    set(scope INTERFACE)
-  endif()
-  target_include_directories(paddle_${name} ${scope}
+  add_library(paddle_${room} ${sources} ${arg_SOURCES})
+  # As a shared library, a room must not take the name of the module that codegen opens.
+  set_target_properties(paddle_${room} PROPERTIES OUTPUT_NAME paddle_room_${room})
+  target_include_directories(paddle_${room} PUBLIC
     ${CMAKE_SOURCE_DIR}/engine ${PADDLE_GENERATED_ROOT})
-  if(previous)
-    target_link_libraries(paddle_${name} ${scope} paddle_${previous})
+  target_link_libraries(paddle_${room} PRIVATE paddle_flags ${arg_LIBRARIES})
+  foreach(other IN LISTS arg_DEPENDS)
+    if(NOT other IN_LIST PADDLE_ROOMS)
+      message(FATAL_ERROR "the room ${room} depends on ${other}, which is not declared before it")
+    endif()
+    target_link_libraries(paddle_${room} PUBLIC paddle_${other})
+  endforeach()
+  paddle_use_common_headers(paddle_${room} ${room})
+  if(TARGET paddle_generated)
+    add_dependencies(paddle_${room} paddle_generated)
   endif()
-  set(previous ${name})
-endforeach()
+  set(PADDLE_ROOMS ${PADDLE_ROOMS} ${room} PARENT_SCOPE)
+endfunction()
+
+paddle_room(base LIBRARIES Threads::Threads fmt::fmt spdlog::spdlog
+  $<$<BOOL:${PADDLE_USE_OPENMP}>:OpenMP::OpenMP_CXX>)
+paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+paddle_room(tensor DEPENDS base)
+paddle_add_opgen()
+paddle_room(ops DEPENDS base tensor
+  SOURCES ${PADDLE_GENERATED_OPS_SOURCES} EXCLUDE "/engine/ops/opgen/")
+paddle_room(ir DEPENDS tensor ops)
+paddle_room(kernels DEPENDS base tensor ops
+  LIBRARIES paddle_highway paddle_dnnl Eigen3::Eigen m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
+paddle_room(autograd DEPENDS tensor ops ir)
+paddle_room(passes DEPENDS base tensor ops ir)
+paddle_room(codegen DEPENDS base ops kernels
+  LIBRARIES ${CMAKE_DL_LIBS} EXCLUDE "/engine/codegen/llvm/")
+paddle_room(runtime DEPENDS base tensor ops ir kernels passes codegen)
+paddle_room(metrics DEPENDS base tensor)
+paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)
+paddle_room(formats DEPENDS base tensor
+  LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
+  SOURCES ${PADDLE_WIRE_SOURCES})
+paddle_room(decoding)
+paddle_room(onnx DEPENDS base tensor ops ir autograd passes runtime formats decoding)
+paddle_room(lang DEPENDS base config tensor ops ir runtime
+  LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+paddle_room(data DEPENDS base config tensor formats
+  LIBRARIES nlohmann_json::nlohmann_json yaml-cpp)
+paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(program
+  DEPENDS base config tensor ops ir autograd passes runtime formats onnx lang data
+  LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+paddle_room(train
+  DEPENDS base config tensor ops ir autograd passes codegen runtime metrics optim lang data program
+  LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+paddle_room(infer DEPENDS base config tensor formats decoding onnx data program
+  LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+paddle_room(convert DEPENDS base config tensor runtime formats onnx program
+  LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(inspect DEPENDS base tensor ops ir autograd passes runtime formats onnx profile
+  LIBRARIES nlohmann_json::nlohmann_json)
+
 add_library(paddle_engine INTERFACE)
-target_link_libraries(paddle_engine INTERFACE paddle_${previous})
+foreach(room IN LISTS PADDLE_ROOMS)
+  target_link_libraries(paddle_engine INTERFACE paddle_${room})
+endforeach()
 
-get_target_property(codegen_type paddle_codegen TYPE)
-if(NOT codegen_type STREQUAL "INTERFACE_LIBRARY")
-  target_compile_definitions(paddle_codegen PRIVATE PADDLE_GENERATOR="${PADDLE_GENERATOR}"
-    $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
-  target_link_libraries(paddle_codegen PRIVATE ${CMAKE_DL_LIBS})
-  if(PADDLE_WITH_LLVM)
-    add_dependencies(paddle_codegen paddle_codegen_module)
-  endif()
+target_compile_definitions(paddle_codegen PRIVATE PADDLE_GENERATOR="${PADDLE_GENERATOR}"
+  $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
+if(PADDLE_WITH_LLVM)
+  add_dependencies(paddle_codegen paddle_codegen_module)
 endif()
-
-get_target_property(train_type paddle_train TYPE)
-if(NOT train_type STREQUAL "INTERFACE_LIBRARY")
-  target_compile_definitions(paddle_train PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
-endif()
-
+target_compile_definitions(paddle_train PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 if(PADDLE_USE_OPENMP)
-  get_target_property(base_type paddle_base TYPE)
-  if(NOT base_type STREQUAL "INTERFACE_LIBRARY")
-    target_compile_definitions(paddle_base PRIVATE PADDLE_USE_OPENMP=1)
-  endif()
+  target_compile_definitions(paddle_base PRIVATE PADDLE_USE_OPENMP=1)
 endif()
 
 # Kernels rely on the auto-vectorizer, and Highway compiles each *_simd.cc for three instruction
 # sets: the x86-64 baseline, AVX2 and AVX-512.
-get_target_property(kernels_type paddle_kernels TYPE)
-if(NOT kernels_type STREQUAL "INTERFACE_LIBRARY")
-  target_compile_options(paddle_kernels PRIVATE
-    $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
-  target_compile_definitions(paddle_kernels PRIVATE
-    HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL\))
-endif()
+target_compile_options(paddle_kernels PRIVATE
+  $<$<CONFIG:Release>:-O3> -fno-math-errno -fno-trapping-math)
+target_compile_definitions(paddle_kernels PRIVATE
+  HWY_DISABLED_TARGETS=\(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL\))

@@ -31,6 +31,8 @@ endfunction()
 
 set(PADDLE_CASE_FOLDERS op grad ir model cli interop dist slow gpu)
 
+# Rooms that the tests of a room use beside those that it depends on.
+set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
 foreach(room IN LISTS PADDLE_ROOMS)
   string(REPLACE "/" "_" name ${room})
   set(patterns ${CMAKE_SOURCE_DIR}/tests/unit/${name}_*_test.cc)
@@ -39,7 +41,7 @@ foreach(room IN LISTS PADDLE_ROOMS)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   if(sources)
-    paddle_add_test(test_${name} unit "${sources}" paddle_${name})
+    paddle_add_test(test_${name} unit "${sources}" paddle_${name} ${PADDLE_TEST_ROOMS_${name}})
   endif()
 endforeach()
 
