@@ -116,6 +116,9 @@ Arguments Evaluation::chain_arguments(const ChainItem& item, const Callable& tar
   } else {
     out.positional = std::move(operands);
   }
+  // A builtin such as `sum` calls the operation of that name for tensors; its attributes say which
+  // arguments are words.
+  const Op* const same_named = op || target.block || target.host ? nullptr : find_op(target.name);
   for (const ChainArgument& argument : item.arguments) {
     const std::string& name = argument.name.text;
     if (!name.empty()) out.places[name] = argument.name.where;
@@ -125,6 +128,8 @@ Arguments Evaluation::chain_arguments(const ChainItem& item, const Callable& tar
       Value value = naming ? as_text(argument.value)
                     : init && argument.value.expression
                         ? evaluate_initializer(*argument.value.expression, frame)
+                    : same_named && same_named->attr_index(name) >= 0
+                        ? chain_value(*same_named, name, argument.value, frame)
                         : evaluate_yaml(argument.value, frame, true);
       if (name.empty()) {
         out.positional.push_back(std::move(value));

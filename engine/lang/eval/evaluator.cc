@@ -139,10 +139,12 @@ std::vector<NamedTensor> collect_outputs(Evaluation& evaluation, const EntryPoin
       add(name.text, result, name.where);
     } else {
       const auto reason = frame.unavailable.find(name.text);
-      evaluation.refuse(name.where,
-                        reason != frame.unavailable.end()
-                            ? reason->second
-                            : str("the model never assigns its output '", name.text, "'"));
+      std::vector<std::string> assigned;
+      for (const auto& [local, value] : frame.locals) assigned.push_back(local);
+      evaluation.refuse(name.where, reason != frame.unavailable.end()
+                                        ? reason->second
+                                        : str("the model never assigns its output '", name.text,
+                                              "'", did_you_mean(name.text, assigned)));
     }
   }
   return out;

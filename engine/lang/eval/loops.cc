@@ -212,14 +212,34 @@ class Evaluation::Loop {
       }
       const Value next = ev_.with_location_scope(
           where_, [&] { return join("'" + carried_[i] + "'", forms_[i], now->second, "while"); });
-      check_shape(carried_[i], forms_[i], now->second);
+      check_type(carried_[i], forms_[i], now->second, next);
       resolve_flow = resolve_flow && same_types(forms_[i], next);
       forms_[i] = with_tensor_leaves(next);
     }
     return resolve_flow;
   }
 
-  void check_shape(const std::string& name, const Value& form, const Value& now) {
+  /// The last assignment of a name in the body, for messages.
+  SourcePosition assignment_of(const std::string& name) const {
+    SourcePosition found = where_;
+    visit_bound_names(body_, [&](const std::string& bound, const SourcePosition& where) {
+      if (bound == name) found = where;
+    });
+    return found;
+  }
+
+  /// Shapes are fixed, and so is the dtype of a tensor; numbers widen to what the body makes of
+  /// them. `joined` is what holds both the value before and the value after an iteration.
+  void check_type(const std::string& name, const Value& form, const Value& now,
+                  const Value& joined) {
+    const Value& start = frame_.locals.at(name);
+    if (start.is_tensor() && !start.tensor().type().weak && joined.is_tensor() &&
+        joined.tensor().dtype() != start.tensor().dtype()) {
+      ev_.refuse(assignment_of(name),
+                 str("while: '", name, "' changes its dtype from ", text(start.tensor().dtype()),
+                     " to ", text(joined.tensor().dtype()),
+                     ": a value that a loop on tensors carries keeps its dtype (cast it)"));
+    }
     if (!form.is_tensor() || !now.is_tensor()) return;
     const TensorType &before = form.tensor().type(), &after = now.tensor().type();
     // A number may become a tensor, which the next round takes for granted.
@@ -228,8 +248,9 @@ class Evaluation::Loop {
     for (size_t i = 0; i < before.shape.size(); ++i)
       differs = differs || !before.shape[i].same(after.shape[i]);
     if (!differs) return;
-    ev_.refuse(where_, str("while: '", name, "' changes its shape from ", before, " to ", after,
-                           ": what a loop on tensors carries keeps its shape"));
+    ev_.refuse(assignment_of(name),
+               str("while: '", name, "' changes its shape from ", before, " to ", after,
+                   ": a value that a loop on tensors carries keeps its shape"));
   }
 
   /// The frame and the states at the start of a turn; gives the place after them in `flat`.
