@@ -171,6 +171,12 @@ std::string config_of_run(const std::string& folder) {
   fail(ErrorCode::kUsage, folder, ": holds no run (there is no config.yaml in it)");
 }
 
+bool is_same_path(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
@@ -200,10 +206,11 @@ int run(int argc, char** argv) {
                "print where the time goes, per operation, and write a timeline");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   restart_with_short_spin_waits(argv);
-  if (!resume.empty() && (!output.empty() || options.overwrite))
-    fail(ErrorCode::kUsage,
-         "--resume goes on in its own folder; it takes neither --output nor "
-         "--overwrite");
+  if (!resume.empty() && options.overwrite)
+    fail(ErrorCode::kUsage, "--resume continues a run; --overwrite would replace it");
+  if (!resume.empty() && !output.empty() && !is_same_path(resume, output))
+    fail(ErrorCode::kUsage, "--resume continues in its own folder, ", resume,
+         "; --output names another one, ", output);
   if (!resume.empty() && options.benchmark > 0)
     fail(ErrorCode::kUsage, "--benchmark times a new run; it cannot be given with --resume");
   if (options.profile && options.eager)

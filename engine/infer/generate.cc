@@ -33,6 +33,7 @@ void generate(program::Model& model, const GenerateOptions& options,
       !(options.sampling.top_p > 0 && options.sampling.top_p <= 1))
     fail(ErrorCode::kUsage,
          "length, temperature and top-k must be at least 0, top-p above 0 and at most 1");
+  model.reset();
   const int64_t context = context_of(model, options);
   std::vector<int64_t> tokens = vocabulary->encode(options.prompt);
   // Without a prompt the text begins as a line does, or with the first token.

@@ -26,7 +26,10 @@ Named weights_of(const ParameterStore& store) {
     out.push_back({name, master ? *master : p.value});
   }
   for (const auto& [name, value] : store.states)
-    if (is_model_state(name)) out.push_back({name, value});
+    if (is_model_state(name)) {
+      const auto start = store.sequence_starts.find(name);
+      out.push_back({name, start == store.sequence_starts.end() ? value : start->second});
+    }
   return out;
 }
 
@@ -35,6 +38,8 @@ Named optimizer_of(const ParameterStore& store) {
   for (const auto& [name, value] : store.states)
     if (!is_model_state(name) && !is_master(name) && !is_accumulated(name))
       out.push_back({name, value});
+  for (const auto& [name, start] : store.sequence_starts)
+    out.push_back({str(kSequencePrefix, name), store.states.at(name)});
   return out;
 }
 
@@ -133,22 +138,27 @@ Staged stage(const std::string& path, ParameterStore& store,
     Array* master = store.master(entry.name);
     if (parameter != store.parameters.end())
       replace(entry.name, master ? *master : parameter->second.value, weights.read(entry));
-    else if (state != store.states.end())
+    else if (state != store.states.end()) {
       replace(entry.name, state->second, weights.read(entry));
-    else
+      const auto start = store.sequence_starts.find(entry.name);
+      if (start != store.sequence_starts.end())
+        replace(entry.name, start->second, weights.read(entry));
+    } else
       refuse_other_model(path, "'" + entry.name + "' is no parameter of this model");
   }
   for (const auto& [name, p] : store.parameters)
     if (!weights.find(name)) refuse_other_model(path, "it lacks the parameter '" + name + "'");
   for (const auto& entry : optimizer.entries()) {
-    const auto state = store.states.find(entry.name);
+    const bool is_sequence = entry.name.starts_with(kSequencePrefix);
+    const auto state =
+        store.states.find(is_sequence ? entry.name.substr(kSequencePrefix.size()) : entry.name);
     if (state != store.states.end()) {
       replace(entry.name, state->second, optimizer.read(entry));
       continue;
     }
     // An eager run makes the optimizer's states in its first step.
     const auto owner = store.parameters.find(parameter_of(entry.name));
-    if (is_model_state(entry.name) || owner == store.parameters.end() ||
+    if (is_sequence || is_model_state(entry.name) || owner == store.parameters.end() ||
         owner->second.value.shape != entry.shape)
       refuse_other_model(path, "'" + entry.name + "' is no state of this run");
     staged.added.emplace_back(entry.name, runtime::copied(optimizer.read(entry)));
@@ -332,7 +342,11 @@ LoadReport load_weights(const std::string& file, ParameterStore& store, bool cop
     store.round_from_master(name);
   }
   for (auto& [name, value] : store.states)
-    if (is_model_state(name)) load(name, value);
+    if (is_model_state(name)) {
+      load(name, value);
+      const auto start = store.sequence_starts.find(name);
+      if (start != store.sequence_starts.end()) start->second = runtime::copied(value);
+    }
   for (const auto& entry : reader.entries())
     if (!store.parameters.count(entry.name) && !store.states.count(entry.name))
       report.unused.push_back(entry.name);

@@ -59,8 +59,10 @@ ParameterBinding::Slot& ParameterBinding::open_state(const std::string& name, co
 }
 
 Tensor ParameterBinding::state(const std::string& path, const Dims& shape, DType dtype,
-                               const lang::Initializer& init, lang::StateScope) {
+                               const lang::Initializer& init, lang::StateScope scope) {
   const DType wanted = widened(dtype);
+  if (scope == lang::StateScope::kSequence && !store_.sequence_starts.contains(path))
+    store_.sequence_starts[path] = first_value(path, shape, wanted, init);
   return open_state(path, shape, wanted, [&] { return first_value(path, shape, wanted, init); })
       .value;
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/execute.h"
+
 namespace paddle::program {
 
 int64_t ParameterStore::parameter_count() const {
@@ -15,6 +17,18 @@ void ParameterStore::keep_in_16_bits(const std::string& parameter, DType low) {
   states["master/" + parameter] = value;
   value =
       initializes(value.size()) ? value.cast(low).contiguous() : Array::reserve(low, value.shape);
+}
+
+void ParameterStore::reset_sequences() { restore_sequences(sequence_starts); }
+
+std::map<std::string, Array> ParameterStore::sequence_states() const {
+  std::map<std::string, Array> out;
+  for (const auto& [name, start] : sequence_starts) out[name] = runtime::copied(states.at(name));
+  return out;
+}
+
+void ParameterStore::restore_sequences(const std::map<std::string, Array>& saved) {
+  for (const auto& [name, value] : saved) states.at(name) = runtime::copied(value);
 }
 
 bool ParameterStore::initializes(int64_t elements) const {

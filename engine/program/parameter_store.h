@@ -24,6 +24,9 @@ struct ParameterStore {
   uint64_t seed = 0;
   std::map<std::string, Parameter> parameters;
   std::map<std::string, Array> states;
+  /// Initial values of the states that live for one sequence (`scope="sequence"`), by path. Files
+  /// of weights hold these; a checkpoint has the current values beside them.
+  std::map<std::string, Array> sequence_starts;
   /// Initial values that replace initializers, for example the weights of a file.
   std::function<std::optional<Array>(const std::string& name, const Dims& shape, DType dtype)>
       preset;
@@ -40,8 +43,29 @@ struct ParameterStore {
   Array* master(const std::string& parameter);
   /// Updates the 16-bit copy from the master.
   void round_from_master(const std::string& parameter);
+  /// Sets the states of the current sequence to their initial values.
+  void reset_sequences();
+  /// The current values of these states; arrays are copied.
+  std::map<std::string, Array> sequence_states() const;
+  void restore_sequences(const std::map<std::string, Array>& saved);
   /// The same values with all parameters in full precision; arrays are shared.
   ParameterStore in_full_precision() const;
+};
+
+/// While it lives, states of sequences start from their initial values; then the current sequence
+/// continues where it was.
+class NewSequence {
+ public:
+  explicit NewSequence(ParameterStore& store) : store_(store), saved_(store.sequence_states()) {
+    store_.reset_sequences();
+  }
+  ~NewSequence() { store_.restore_sequences(saved_); }
+  NewSequence(const NewSequence&) = delete;
+  NewSequence& operator=(const NewSequence&) = delete;
+
+ private:
+  ParameterStore& store_;
+  std::map<std::string, Array> saved_;
 };
 
 inline bool is_master(const std::string& name) { return name.starts_with("master/"); }
@@ -49,9 +73,11 @@ inline bool is_master(const std::string& name) { return name.starts_with("master
 inline bool is_accumulated(const std::string& name) {
   return name.starts_with("gradient/") || name.starts_with("touched_rows/");
 }
+/// A checkpoint's name for the current value of a sequence state.
+inline constexpr std::string_view kSequencePrefix = "sequence/";
 inline bool is_model_state(const std::string& name) {
-  return !name.starts_with("optimizer/") && !name.starts_with("amp/") && !is_accumulated(name) &&
-         !is_master(name);
+  return !name.starts_with(kSequencePrefix) && !name.starts_with("optimizer/") &&
+         !name.starts_with("amp/") && !is_accumulated(name) && !is_master(name);
 }
 
 }  // namespace paddle::program

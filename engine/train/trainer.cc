@@ -161,6 +161,7 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
   const auto begun = Clock::now();
   Evaluator metrics = make_evaluator();
   valid_loader_->seek({0, 0});
+  const program::NewSequence sequence(store_);
   double loss = 0, counted = 0;
   int64_t samples = 0;
   while (auto batch = valid_loader_->next()) {
@@ -310,6 +311,7 @@ TrainResult Trainer::Impl::run() {
     if (!batch) break;
     const auto loaded = Clock::now();
     last_loss_ = train_batch(*batch);
+    if (batch->last_of_epoch) store_.reset_sequences();
     times_.data += std::chrono::duration<double>(loaded - before).count();
     times_.compute += seconds_since(loaded);
     ++state_.step;
