@@ -23,6 +23,16 @@ std::string NpzReader::location(const std::string& name) const {
   return str(path(), ": array '", name, "'");
 }
 
+std::string NpzReader::what_it_has(const std::string& wanted) const {
+  const std::vector<std::string> all = names();
+  if (all.empty()) return "; it has none";
+  constexpr size_t kShown = 8;
+  std::string out = did_you_mean(wanted, all) + "; it has ";
+  for (size_t i = 0; i < std::min(all.size(), kShown); ++i) out += (i ? ", '" : "'") + all[i] + "'";
+  if (all.size() > kShown) out += str(" and ", all.size() - kShown, " more");
+  return out;
+}
+
 NpyHeader NpzReader::header(const std::string& name) const {
   const ZipEntry& from = entry(name);
   const auto preamble = zip_.head(from, kNpyPreamble);

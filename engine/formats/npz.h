@@ -20,6 +20,8 @@ class NpzReader {
   const std::string& path() const { return zip_.path(); }
   /// In the order of the archive.
   const std::vector<std::string>& names() const { return names_; }
+  /// "; it has 'a', 'b'", for messages about an array that is missing: the likely name first.
+  std::string what_it_has(const std::string& wanted) const;
   bool contains(const std::string& name) const { return index_.contains(name); }
   /// Only dtype and shape.
   NpyHeader header(const std::string& name) const;

@@ -159,7 +159,7 @@ std::unique_ptr<Batches> open_arrays(const program::Model& model, const InputOpt
   for (const std::string& name : names) {
     if (!reader.contains(name))
       fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
-           expected_inputs(model), did_you_mean(name, reader.names()));
+           expected_inputs(model), reader.what_it_has(name));
     npz.arrays.emplace_back(name, name);
   }
   for (const std::string& name : names) {

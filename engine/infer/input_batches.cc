@@ -40,7 +40,7 @@ class ArrayBatches final : public Batches {
     for (const auto& [name, type] : model.inputs()) {
       if (!reader.contains(name))
         fail(ErrorCode::kData, path, ": has no array '", name, "'; the model takes ",
-             expected_inputs(model), did_you_mean(name, reader.names()));
+             expected_inputs(model), reader.what_it_has(name));
       Array a = reader.read(name);
       if (model.onnx() && type.dtype != a.dtype && onnx::needs_cast(a.dtype, type.dtype))
         a = onnx::cast_provided(a, type.dtype, str(path, ": array '", name, "'"));

@@ -408,7 +408,10 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.epochs = train.integer("epochs");
   config.steps = train.integer("steps");
   if (config.epochs == 0 && config.steps == 0)
-    diagnostics.add(ErrorCode::kConfig, "train: give epochs or steps", s.location("train"));
+    diagnostics.add(ErrorCode::kConfig, "train: give epochs or steps",
+                    s.at("train").source_kind() == config::SourceKind::kDefault
+                        ? config.document.location()
+                        : s.location("train"));
   config.accumulate = train.integer("accumulate");
   config.log_every = train.integer("log_every");
   diagnostics.guard([&] { config.evaluate = read_interval(train, "evaluate_every"); });

@@ -108,7 +108,7 @@ Values read_inputs(const Session& model, const std::string& path) {
       all += (all.empty() ? "'" : ", '") + input.name + "' " + input.type.text();
     fail(ErrorCode::kData, path, ": has no array '", name,
          type.kind == ValueType::Kind::kMap ? "' with '" + name + ".keys" : "",
-         "'; the model takes ", all, did_you_mean(name, file->names()));
+         "'; the model takes ", all, file->what_it_has(name));
   }
   return out;
 }
