@@ -19,6 +19,7 @@
 namespace paddle::config {
 
 class Schema;
+class JsonSchemaWriter;
 
 /// What one value may be.
 class Spec {
@@ -69,6 +70,7 @@ class Spec {
   void resolve(Node& node, const std::string& path, Diagnostics& diagnostics) const;
 
  private:
+  friend class JsonSchemaWriter;
   explicit Spec(Type type) : type_(type) {}
   bool fits_kind(const Node& node) const;
   void resolve_scalar(Node& node, const std::string& path, Diagnostics& diagnostics) const;
@@ -109,6 +111,7 @@ class Schema {
   void resolve(Node& map, const std::string& path, Diagnostics& diagnostics) const;
 
  private:
+  friend class JsonSchemaWriter;
   std::vector<Key> keys_;
   std::vector<std::pair<std::string, std::string>> renamed_;
   std::vector<std::string> accepted_;

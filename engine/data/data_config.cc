@@ -21,80 +21,105 @@ Schema with_part(Schema s) {
       Spec::list(Spec::integer()).length(2, 2).doc("samples [begin, end); negative from the end"));
   s.add("split", Spec::map_of(Spec::real().above(0).at_most(1)).doc("named shares of the samples"));
   s.add("part", Spec::text().doc("which share is used"));
-  s.add("split_in_order", Spec::boolean().fallback("false"));
-  s.add("split_seed", Spec::integer().at_least(0).fallback("0"));
+  s.add("split_in_order",
+        Spec::boolean().fallback("false").doc("split by position instead of at random"));
+  s.add("split_seed", Spec::integer().at_least(0).fallback("0").doc("of a random split"));
   return s;
 }
 
 Schema csv_field() {
   Schema s;
-  s.add("name", Spec::text().required());
+  s.add("name", Spec::text().required().doc("name of the field"));
   s.add("columns", Spec::list(Spec::text()).or_else(Spec::text()).doc("names, 'I1..I13' or 'C*'"));
-  s.add("kind", Spec::word({"numeric", "categorical"}).fallback("numeric"));
-  s.add("scalar", Spec::boolean().fallback("false"));
-  s.add("dtype", Spec::text());
-  s.add("missing", Spec::word({"error", "fill", "nan"}).fallback("error"));
-  s.add("fill", Spec::real().fallback("0"));
-  s.add("log", Spec::boolean().fallback("false"));
-  s.add("scaling", Spec::word({"none", "min_max", "standard"}).fallback("none"));
+  s.add("kind", Spec::word({"numeric", "categorical"})
+                    .fallback("numeric")
+                    .doc("numbers as they are, or values looked up in a vocabulary"));
+  s.add("scalar",
+        Spec::boolean().fallback("false").doc("one number per sample instead of a vector of one"));
+  s.add("dtype", Spec::text().doc("dtype of the field"));
+  s.add("missing",
+        Spec::word({"error", "fill", "nan"}).fallback("error").doc("what an empty cell means"));
+  s.add("fill", Spec::real().fallback("0").doc("value for missing cells"));
+  s.add("log", Spec::boolean().fallback("false").doc("take log(1 + x)"));
+  s.add("scaling", Spec::word({"none", "min_max", "standard"})
+                       .fallback("none")
+                       .doc("scale with statistics of the training rows"));
   s.add("shift", Spec::list(Spec::real()).fallback("[]").doc("known statistics, one per column"));
   s.add("factor", Spec::list(Spec::real()).fallback("[]").doc("(x - shift) * factor"));
   s.add("buckets",
         Spec::integer().at_least(0).fallback("0").doc("number of hash buckets; 0: by vocabulary"));
-  s.add("per_column", Spec::boolean().fallback("false"));
-  s.add("vocabulary", Spec::list(Spec::text()).fallback("[]"));
-  s.add("vocabulary_file", Spec::text());
-  s.add("unknown_is_zero", Spec::boolean().fallback("false"));
+  s.add("per_column", Spec::boolean().fallback("false").doc("statistics per column"));
+  s.add("vocabulary", Spec::list(Spec::text()).fallback("[]").doc("the categories or tokens"));
+  s.add("vocabulary_file", Spec::text().doc("file with the vocabulary"));
+  s.add("unknown_is_zero", Spec::boolean().fallback("false").doc(
+                               "map unknown categories to 0 instead of refusing them"));
   return s;
 }
 
 Schema random_field() {
   Schema s;
-  s.add("name", Spec::text().required());
-  s.add("dtype", Spec::text().fallback("float32"));
-  s.add("shape", Spec::list(Spec::integer().at_least(0)).fallback("[]"));
-  s.add("low", Spec::real());
-  s.add("high", Spec::real());
+  s.add("name", Spec::text().required().doc("name of the field"));
+  s.add("dtype", Spec::text().fallback("float32").doc("dtype of the field"));
+  s.add("shape", Spec::list(Spec::integer().at_least(0)).fallback("[]").doc("shape of one sample"));
+  s.add("low", Spec::real().doc("smallest value"));
+  s.add("high", Spec::real().doc("largest value"));
   return s;
 }
 
 Spec dataset_spec() {
   Schema digits, idx, csv, text, images, npy, npz, random;
   const Spec words = Spec::list(Spec::text()).fallback("[]");
-  digits.add("size", Spec::integer().at_least(1).fallback("20000"));
-  digits.add("seed", Spec::integer().at_least(0).fallback("0"));
-  digits.add("image_field", Spec::text().fallback("image"))
-      .add("label_field", Spec::text().fallback("label"));
-  idx.add("images", Spec::text().required()).add("labels", Spec::text());
-  idx.add("image_field", Spec::text().fallback("image"))
-      .add("label_field", Spec::text().fallback("label"));
-  idx.add("classes", words);
-  csv.add("path", Spec::text().required())
-      .add("delimiter", Spec::text())
-      .add("quote", Spec::text());
-  csv.add("header", Spec::boolean().fallback("true")).add("column_names", words);
-  csv.add("fields", Spec::list(Spec::map(csv_field())).fallback("[]"));
-  text.add("path", Spec::text().required());
-  text.add("level", Spec::word({"characters", "bytes"}).fallback("characters"));
-  text.add("context", Spec::integer().at_least(1).fallback("64"));
-  text.add("windows", Spec::word({"random", "consecutive"}).fallback("random"));
-  text.add("samples", Spec::integer().at_least(0).fallback("0"));
-  text.add("stride", Spec::integer().at_least(0).fallback("0"));
-  text.add("token_field", Spec::text().fallback("tokens"))
-      .add("target_field", Spec::text().fallback("targets"));
-  text.add("vocabulary", words).add("vocabulary_file", Spec::text());
-  images.add("path", Spec::text()).add("files", words);
-  images.add("channels", Spec::integer().at_least(1).at_most(3).fallback("3"));
-  images.add("image_field", Spec::text().fallback("image"))
-      .add("label_field", Spec::text().fallback("label"));
-  images.add("classes", words);
-  images.add("dtype", Spec::word({"uint8", "uint16"}).fallback("uint8"));
-  images.add("reduce_16_bit", Spec::boolean().fallback("false"));
-  npy.add("files", Spec::map_of(Spec::text()).required());
-  npz.add("path", Spec::text().required()).add("arrays", Spec::map_of(Spec::text()).fallback("{}"));
-  random.add("size", Spec::integer().at_least(1).fallback("1024"))
-      .add("seed", Spec::integer().at_least(0).fallback("0"));
-  random.add("fields", Spec::list(Spec::map(random_field())).required());
+  digits.add("size", Spec::integer().at_least(1).fallback("20000").doc("samples"));
+  digits.add("seed", Spec::integer().at_least(0).fallback("0").doc("of the samples"));
+  digits.add("image_field", Spec::text().fallback("image").doc("name of the field with the image"))
+      .add("label_field", Spec::text().fallback("label").doc("name of the field with the class"));
+  idx.add("images", Spec::text().required().doc("file of images (IDX, also gzipped)"))
+      .add("labels", Spec::text().doc("file of labels"));
+  idx.add("image_field", Spec::text().fallback("image").doc("name of the field with the image"))
+      .add("label_field", Spec::text().fallback("label").doc("name of the field with the class"));
+  idx.add("classes", Spec(words).doc("class names in the order of their numbers"));
+  csv.add("path", Spec::text().required().doc("file or folder"))
+      .add("delimiter", Spec::text().doc("character between columns; default: by the file name"))
+      .add("quote", Spec::text().doc("character around text"));
+  csv.add("header",
+          Spec::boolean().fallback("true").doc("whether the first line names the columns"))
+      .add("column_names", Spec(words).doc("names of the columns of a file without a header"));
+  csv.add("fields",
+          Spec::list(Spec::map(csv_field())).fallback("[]").doc("fields made of columns"));
+  text.add("path", Spec::text().required().doc("file or folder"));
+  text.add("level",
+           Spec::word({"characters", "bytes"}).fallback("characters").doc("what a token is"));
+  text.add("context", Spec::integer().at_least(1).fallback("64").doc("tokens per sample"));
+  text.add("windows",
+           Spec::word({"random", "consecutive"}).fallback("random").doc("where samples begin"));
+  text.add("samples", Spec::integer().at_least(0).fallback("0").doc(
+                          "samples per epoch; 0: the length of the text decides"));
+  text.add("stride", Spec::integer().at_least(0).fallback("0").doc(
+                         "tokens between the starts of consecutive windows; 0: context"));
+  text.add("token_field", Spec::text().fallback("tokens").doc("name of the field with the tokens"))
+      .add("target_field",
+           Spec::text().fallback("targets").doc("name of the field with the next tokens"));
+  text.add("vocabulary", Spec(words).doc("the categories or tokens"))
+      .add("vocabulary_file", Spec::text().doc("file with the vocabulary"));
+  images.add("path", Spec::text().doc("file or folder"))
+      .add("files", Spec(words).doc("single files instead of a folder"));
+  images.add("channels",
+             Spec::integer().at_least(1).at_most(3).fallback("3").doc("1: grayscale, 3: RGB"));
+  images.add("image_field", Spec::text().fallback("image").doc("name of the field with the image"))
+      .add("label_field", Spec::text().fallback("label").doc("name of the field with the class"));
+  images.add("classes", Spec(words).doc("class names in the order of their numbers"));
+  images.add("dtype", Spec::word({"uint8", "uint16"}).fallback("uint8").doc("dtype of the field"));
+  images.add("reduce_16_bit",
+             Spec::boolean().fallback("false").doc("read 16-bit images as 8-bit ones"));
+  npy.add("files", Spec::map_of(Spec::text()).required().doc("single files instead of a folder"));
+  npz.add("path", Spec::text().required().doc("file or folder"))
+      .add("arrays", Spec::map_of(Spec::text())
+                         .fallback("{}")
+                         .doc("fields by the names of the arrays in the file"));
+  random.add("size", Spec::integer().at_least(1).fallback("1024").doc("samples"))
+      .add("seed", Spec::integer().at_least(0).fallback("0").doc("of the samples"));
+  random.add("fields",
+             Spec::list(Spec::map(random_field())).required().doc("fields made of columns"));
   return Spec::choice("kind", {{"digits", with_part(digits)},
                                {"idx", with_part(idx)},
                                {"csv", with_part(csv)},
@@ -263,22 +288,31 @@ Schema data_schema() {
   Schema s;
   s.add("batch_size", Spec::integer().at_least(1).at_most(1 << 24).fallback("32").doc(
                           "samples of one update, over all micro-batches and processes"));
-  s.add("train", dataset_spec().required());
-  s.add("valid", dataset_spec());
-  s.add("transforms", Spec::list(Spec::any()).fallback("[]"));
+  s.add("train", dataset_spec().required().doc("the data to train on"));
+  s.add("valid", dataset_spec().doc("the data to validate on"));
+  s.add("transforms",
+        Spec::list(Spec::any()).fallback("[]").doc("preprocessing of samples, in order"));
   s.add("augment", Spec::list(Spec::any())
                        .fallback("[]")
                        .doc("transforms for training alone, before the others"));
-  s.add("shuffle", Spec::boolean().fallback("true"));
-  s.add("drop_last", Spec::boolean().fallback("false"));
+  s.add("shuffle", Spec::boolean().fallback("true").doc("a new order in every epoch"));
+  s.add("drop_last",
+        Spec::boolean().fallback("false").doc("leave out a last batch that is not full"));
   s.add("workers",
         Spec::integer().at_least(0).at_most(256).fallback("1").doc("threads that load ahead"));
-  s.add("prefetch_bytes", Spec::integer().at_least(1).fallback("268435456"));
+  s.add("prefetch_bytes", Spec::integer()
+                              .at_least(1)
+                              .fallback("268435456")
+                              .doc("memory for batches that are loaded ahead"));
   s.add("valid_batch_size",
         Spec::integer().at_least(1).at_most(1 << 24).doc("default: batch_size"));
-  s.add("on_bad_sample", Spec::word({"error", "skip"}).fallback("error"));
-  s.add("max_bad_rate", Spec::real().at_least(0).at_most(1).fallback("0.01"));
-  s.add("nan", Spec::word({"error", "skip", "keep"}).fallback("error"));
+  s.add("on_bad_sample", Spec::word({"error", "skip"})
+                             .fallback("error")
+                             .doc("what a sample that cannot be read does"));
+  s.add("max_bad_rate", Spec::real().at_least(0).at_most(1).fallback("0.01").doc(
+                            "share of skipped samples above which training stops"));
+  s.add("nan",
+        Spec::word({"error", "skip", "keep"}).fallback("error").doc("what a sample with NaN does"));
   return s;
 }
 

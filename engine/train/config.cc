@@ -21,7 +21,8 @@ Schema group_schema() {
       Spec::list(Spec::text()).or_else(Spec::text()).required().doc("patterns of parameter names"));
   s.add("lr", Spec::real().at_least(0).doc("rate in place of the base rate"));
   s.add("lr_scale", Spec::real().at_least(0).doc("factor on the base rate"));
-  s.add("weight_decay", Spec::real().at_least(0));
+  s.add("weight_decay",
+        Spec::real().at_least(0).doc("L2 penalty; decoupled from the gradient with adamw"));
   s.add("frozen", Spec::boolean().fallback("false").doc("no updates"));
   return s;
 }
@@ -34,7 +35,8 @@ Schema optimizer_base(const char* lr) {
   s.add("batch_scaling", Spec::word({"linear", "sqrt"})
                              .fallback("linear")
                              .doc("how lr grows with data.batch_size over base_batch"));
-  s.add("weight_decay", Spec::real().at_least(0).fallback("0"));
+  s.add("weight_decay", Spec::real().at_least(0).fallback("0").doc(
+                            "L2 penalty; decoupled from the gradient with adamw"));
   s.add("groups",
         Spec::list(Spec::map(group_schema())).fallback("[]").doc("settings by parameter name"));
   s.renamed("learning_rate", "lr");
@@ -45,17 +47,24 @@ Spec optimizer_spec() {
   Schema sgd = optimizer_base("0.01"), momentum = optimizer_base("0.01"),
          adam = optimizer_base("0.001"), adagrad = optimizer_base("0.01"),
          rmsprop = optimizer_base("0.01");
-  momentum.add("momentum", Spec::real().at_least(0).below(1).fallback("0.9"));
-  momentum.add("nesterov", Spec::boolean().fallback("false"));
-  adam.add("beta1", Spec::real().at_least(0).below(1).fallback("0.9"));
-  adam.add("beta2", Spec::real().at_least(0).below(1).fallback("0.999"));
-  adam.add("epsilon", Spec::real().above(0).fallback("1e-8"));
-  adagrad.add("epsilon", Spec::real().above(0).fallback("1e-6"));
-  adagrad.add("initial_accumulator", Spec::real().at_least(0).fallback("0"));
-  rmsprop.add("rho", Spec::real().at_least(0).below(1).fallback("0.95"));
-  rmsprop.add("epsilon", Spec::real().above(0).fallback("1e-6"));
-  rmsprop.add("momentum", Spec::real().at_least(0).below(1).fallback("0"));
-  rmsprop.add("centered", Spec::boolean().fallback("false"));
+  momentum.add("momentum", Spec::real().at_least(0).below(1).fallback("0.9").doc(
+                               "share of the last update that the next one keeps"));
+  momentum.add("nesterov", Spec::boolean().fallback("false").doc("look ahead along the momentum"));
+  adam.add("beta1",
+           Spec::real().at_least(0).below(1).fallback("0.9").doc("decay of the mean of gradients"));
+  adam.add("beta2", Spec::real().at_least(0).below(1).fallback("0.999").doc(
+                        "decay of the mean of squared gradients"));
+  adam.add("epsilon", Spec::real().above(0).fallback("1e-8").doc("added to the denominator"));
+  adagrad.add("epsilon", Spec::real().above(0).fallback("1e-6").doc("added to the denominator"));
+  adagrad.add("initial_accumulator",
+              Spec::real().at_least(0).fallback("0").doc("initial sum of squared gradients"));
+  rmsprop.add("rho", Spec::real().at_least(0).below(1).fallback("0.95").doc(
+                         "decay of the mean of squared gradients"));
+  rmsprop.add("epsilon", Spec::real().above(0).fallback("1e-6").doc("added to the denominator"));
+  rmsprop.add("momentum", Spec::real().at_least(0).below(1).fallback("0").doc(
+                              "share of the last update that the next one keeps"));
+  rmsprop.add("centered", Spec::boolean().fallback("false").doc(
+                              "divide by the variance instead of the second moment"));
   return Spec::choice("name", {{"sgd", sgd},
                                {"momentum", momentum},
                                {"adam", adam},
@@ -69,7 +78,8 @@ Spec optimizer_spec() {
 Spec schedule_spec() {
   const auto with_warmup = [](Schema s) {
     s.add("warmup", Spec::integer().at_least(0).fallback("0").doc("updates of linear warm-up"));
-    s.add("warmup_start", Spec::real().at_least(0).at_most(1).fallback("0"));
+    s.add("warmup_start", Spec::real().at_least(0).at_most(1).fallback("0").doc(
+                              "factor of the rate at the first update"));
     return s;
   };
   const auto to_end = [&](Schema s) {
@@ -78,12 +88,15 @@ Spec schedule_spec() {
     return with_warmup(s);
   };
   Schema step, multi, exponential, polynomial;
-  step.add("step_size", Spec::integer().at_least(1).required())
-      .add("gamma", Spec::real().at_least(0).fallback("0.1"));
-  multi.add("milestones", Spec::list(Spec::integer().at_least(0)).required())
-      .add("gamma", Spec::real().at_least(0).fallback("0.1"));
-  exponential.add("gamma", Spec::real().at_least(0).required());
-  polynomial.add("power", Spec::real().above(0).fallback("1"));
+  step.add("step_size", Spec::integer().at_least(1).required().doc("updates between changes"))
+      .add("gamma", Spec::real().at_least(0).fallback("0.1").doc("factor of each change"));
+  multi
+      .add("milestones", Spec::list(Spec::integer().at_least(0))
+                             .required()
+                             .doc("updates at which the rate changes"))
+      .add("gamma", Spec::real().at_least(0).fallback("0.1").doc("factor of each change"));
+  exponential.add("gamma", Spec::real().at_least(0).required().doc("factor of each change"));
+  polynomial.add("power", Spec::real().above(0).fallback("1").doc("exponent of the polynomial"));
   return Spec::choice("name", {{"constant", with_warmup({})},
                                {"step", with_warmup(step)},
                                {"multi_step", with_warmup(multi)},
@@ -107,8 +120,10 @@ Schema amp_schema() {
             .doc("'dynamic' or a number; default: dynamic for float16, none for bfloat16"));
   s.add("init_loss_scale",
         Spec::real().at_least(1).fallback("65536").doc("the dynamic scale of the first update"));
-  s.add("growth_factor", Spec::real().above(1).fallback("2"));
-  s.add("backoff_factor", Spec::real().above(0).below(1).fallback("0.5"));
+  s.add("growth_factor", Spec::real().above(1).fallback("2").doc(
+                             "of the loss scale after growth_interval updates without overflow"));
+  s.add("backoff_factor",
+        Spec::real().above(0).below(1).fallback("0.5").doc("of the loss scale after an overflow"));
   s.add("growth_interval", Spec::integer().at_least(1).fallback("2000").doc(
                                "updates in a row without an overflow before the scale grows"));
   s.add("backoff_interval", Spec::integer().at_least(1).fallback("1").doc(
@@ -127,7 +142,7 @@ Schema amp_schema() {
 Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
-  s.add("extends", Spec::any());
+  s.add("extends", Spec::any().doc("a config that this one completes and overrides"));
   s.add("model",
         Spec::any().required().doc("a model file[:variant] or ONNX file, or a model in place"));
   s.add("params", Spec::any().doc("values for the model's params"));
@@ -141,11 +156,11 @@ Schema make_schema() {
   s.add("optimizer", optimizer_spec());
   s.add("schedule", schedule_spec());
   Schema clip;
-  clip.add("value", Spec::real().above(0))
-      .add("norm", Spec::real().above(0))
-      .add("global_norm", Spec::real().above(0));
+  clip.add("value", Spec::real().above(0).doc("largest magnitude of an element"))
+      .add("norm", Spec::real().above(0).doc("largest norm of the gradient of one parameter"))
+      .add("global_norm", Spec::real().above(0).doc("largest norm of all gradients together"));
   s.add("clip", Spec::map(clip).fallback("{}").doc("bounds on gradients"));
-  s.add("data", Spec::map(data::data_schema()).required());
+  s.add("data", Spec::map(data::data_schema()).required().doc("what is trained and validated on"));
   Schema train;
   train.add("epochs",
             Spec::integer().at_least(0).fallback("0").doc("passes over the data; 0: no bound"));
@@ -165,14 +180,16 @@ Schema make_schema() {
             Spec::word({"auto", "max", "min"})
                 .fallback("auto")
                 .doc("whether a higher or lower train.best is better; auto: as the metric says"));
-  s.add("train", Spec::map(train).fallback("{}"));
+  s.add("train", Spec::map(train).fallback("{}").doc("length of the run, evaluation, checkpoints"));
   s.add("precision",
         Spec::word({"float32", "float64", "bfloat16", "bf16", "float16", "f16", "fp16"})
-            .fallback("float32"));
+            .fallback("float32")
+            .doc("dtype of the computation; 16-bit types train in mixed precision"));
   s.add("amp", Spec::map(amp_schema()).fallback("{}").doc("with bfloat16 or float16"));
   s.add("deterministic",
         Spec::boolean().fallback("false").doc("the same bits in every run; every kernel complies"));
-  s.add("seed", Spec::integer().at_least(0).fallback("0"));
+  s.add("seed", Spec::integer().at_least(0).fallback("0").doc(
+                    "of initial weights, random operations and shuffling"));
   Schema compile;
   compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
   compile.add("fusion", Spec::boolean().fallback("true").doc("elementwise operations in one pass"));
@@ -183,7 +200,7 @@ Schema make_schema() {
                             "validation computes large values in parts that fit in the cache"));
   compile.add("rewrites", Spec::boolean().fallback("true").doc("declared rewrites"));
   compile.add("rules", Spec::path().doc("a file of rewrites beside the standard ones"));
-  s.add("compile", Spec::map(compile).fallback("{}"));
+  s.add("compile", Spec::map(compile).fallback("{}").doc("what the compiler may do"));
   return s;
 }
 

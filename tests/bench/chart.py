@@ -1,4 +1,4 @@
-"""Draws docs/images/speed.svg from docs/benchmarks.md: how many times as fast as a peer.
+"""Draws docs/images/speed.svg from docs/performance/benchmarks.md: how many times as fast as a peer.
 
 usage: python3 tests/bench/chart.py [PAGE [PICTURE]]
 """
@@ -69,7 +69,7 @@ def draw(known):
 
 
 def main():
-    page = sys.argv[1] if len(sys.argv) > 1 else "docs/benchmarks.md"
+    page = sys.argv[1] if len(sys.argv) > 1 else "docs/performance/benchmarks.md"
     picture = sys.argv[2] if len(sys.argv) > 2 else "docs/images/speed.svg"
     known = ratios(page)
     if not known:
