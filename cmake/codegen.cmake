@@ -1,7 +1,7 @@
-# lib/libpaddle_codegen.so: engine/codegen/llvm, opened by the room codegen when there is a group to
-# compile. It links LLVM and nothing of ours.
-file(GLOB PADDLE_GENERATOR_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/codegen/llvm/*)
-# What is kept on disk is good for the generator that made it: any change of its sources counts.
+# lib/libpaddle_codegen.so: engine/compiler/codegen/llvm, opened by the room compiler when there is a
+# fusion group to compile. It links LLVM and nothing of ours.
+file(GLOB PADDLE_GENERATOR_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/compiler/codegen/llvm/*)
+# Cached code is valid only for the generator that produced it, so the key includes its sources.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PADDLE_GENERATOR_FILES})
 set(generator_hashes ${LLVM_LIBRARY})
 foreach(file IN LISTS PADDLE_GENERATOR_FILES)

@@ -46,13 +46,13 @@ add_custom_command(
   VERBATIM)
 set_source_files_properties(${PADDLE_WIRE_SOURCES} PROPERTIES COMPILE_OPTIONS -w)
 
-# --- the standard rewrites, as text in the program ---
+# --- the standard rewrite rules, as text in the program ---
 
-set(PADDLE_RULES ${CMAKE_SOURCE_DIR}/engine/passes/rules/standard.rules)
+set(PADDLE_RULES ${CMAKE_SOURCE_DIR}/engine/compiler/passes/rules/standard.rules)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PADDLE_RULES})
 file(READ ${PADDLE_RULES} PADDLE_RULES_TEXT)
-file(CONFIGURE OUTPUT ${PADDLE_GENERATED_ROOT}/passes/generated/standard_rules.h @ONLY CONTENT [=[
-// Made of engine/passes/rules/standard.rules.
+file(CONFIGURE OUTPUT ${PADDLE_GENERATED_ROOT}/compiler/generated/standard_rules.h @ONLY CONTENT [=[
+// Made of engine/compiler/passes/rules/standard.rules.
 #pragma once
 namespace paddle::passes {
 inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
@@ -125,33 +125,32 @@ paddle_room(ir DEPENDS tensor ops)
 paddle_room(kernels DEPENDS base tensor ops
   LIBRARIES paddle_highway paddle_dnnl Eigen3::Eigen m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
 paddle_room(autograd DEPENDS tensor ops ir)
-paddle_room(passes DEPENDS base tensor ops ir)
-paddle_room(codegen DEPENDS base ops kernels
-  LIBRARIES ${CMAKE_DL_LIBS} EXCLUDE "/engine/codegen/llvm/")
-paddle_room(runtime DEPENDS base tensor ops ir kernels passes codegen)
+paddle_room(compiler DEPENDS base tensor ops ir kernels
+  LIBRARIES ${CMAKE_DL_LIBS} EXCLUDE "/engine/compiler/codegen/llvm/")
+paddle_room(runtime DEPENDS base tensor ops ir kernels compiler)
 paddle_room(metrics DEPENDS base tensor)
 paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)
 paddle_room(formats DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
   SOURCES ${PADDLE_WIRE_SOURCES})
 paddle_room(decoding)
-paddle_room(onnx DEPENDS base tensor ops ir autograd passes runtime formats decoding)
+paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats decoding)
 paddle_room(lang DEPENDS base config tensor ops ir runtime
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(data DEPENDS base config tensor formats
   LIBRARIES nlohmann_json::nlohmann_json yaml-cpp)
 paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(program
-  DEPENDS base config tensor ops ir autograd passes runtime formats onnx lang data
+  DEPENDS base config tensor ops ir autograd compiler runtime formats onnx lang data
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(train
-  DEPENDS base config tensor ops ir autograd passes codegen runtime metrics optim lang data program
+  DEPENDS base config tensor ops ir autograd compiler runtime metrics optim lang data program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(infer DEPENDS base config tensor formats decoding onnx data program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(convert DEPENDS base config tensor runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
-paddle_room(inspect DEPENDS base tensor ops ir autograd passes runtime formats onnx profile
+paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)
 
 add_library(paddle_engine INTERFACE)
@@ -159,10 +158,10 @@ foreach(room IN LISTS PADDLE_ROOMS)
   target_link_libraries(paddle_engine INTERFACE paddle_${room})
 endforeach()
 
-target_compile_definitions(paddle_codegen PRIVATE PADDLE_GENERATOR="${PADDLE_GENERATOR}"
+target_compile_definitions(paddle_compiler PRIVATE PADDLE_GENERATOR="${PADDLE_GENERATOR}"
   $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
 if(PADDLE_WITH_LLVM)
-  add_dependencies(paddle_codegen paddle_codegen_module)
+  add_dependencies(paddle_compiler paddle_codegen_module)
 endif()
 target_compile_definitions(paddle_train PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 if(PADDLE_USE_OPENMP)

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/parallel.h"
+#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
-#include "passes/passes.h"
 #include "profile/peaks.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

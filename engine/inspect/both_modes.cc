@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "autograd/autograd.h"
+#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/call.h"
-#include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

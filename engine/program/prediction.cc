@@ -3,9 +3,9 @@
 #include <set>
 
 #include "autograd/autograd.h"
+#include "compiler/passes/passes.h"
 #include "lang/eval/evaluator.h"
 #include "ops/call.h"
-#include "passes/passes.h"
 #include "program/parameter_binding.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "passes/passes.h"
+#include "compiler/passes/passes.h"
 #include "runtime/executable.h"
 
 namespace paddle::runtime {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "passes/passes.h"
+#include "compiler/passes/passes.h"
 
 namespace paddle::runtime {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "codegen/group.h"
+#include "compiler/codegen/group.h"
 #include "kernels/fusion/block_interpreter.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/quantized/onednn.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/passes/passes.h"
 #include "ir/module.h"
-#include "passes/passes.h"
 #include "program/field_use.h"
 #include "program/parameter_binding.h"
 #include "runtime/compile.h"

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
+#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "lang/eval/evaluator.h"
 #include "ops/call.h"
 #include "ops/operators.h"
-#include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

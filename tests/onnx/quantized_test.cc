@@ -5,11 +5,11 @@
 
 #include <cmath>
 
+#include "compiler/passes/passes.h"
 #include "formats/npz.h"
 #include "ir/module.h"
 #include "onnx/graph/session.h"
 #include "ops/quantized.h"
-#include "passes/passes.h"
 #include "runtime/compile.h"
 
 namespace paddle::onnx {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
+#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/operators.h"
-#include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

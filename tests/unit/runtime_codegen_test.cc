@@ -17,8 +17,8 @@
 #include <set>
 
 #include "base/parallel.h"
-#include "codegen/compiler.h"
-#include "codegen/group.h"
+#include "compiler/codegen/compiler.h"
+#include "compiler/codegen/group.h"
 #include "kernels/elementwise/loops.h"
 #include "kernels/fusion/block_interpreter.h"
 #include "ops/call.h"

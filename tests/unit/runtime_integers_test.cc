@@ -7,11 +7,11 @@
 #include <cstring>
 #include <tuple>
 
+#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/kernel.h"
 #include "ops/operators.h"
 #include "ops/quantized.h"
-#include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

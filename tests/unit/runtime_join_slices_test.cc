@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "passes/passes.h"
+#include "compiler/passes/passes.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 

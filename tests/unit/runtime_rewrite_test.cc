@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 
+#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/call.h"
-#include "passes/passes.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 

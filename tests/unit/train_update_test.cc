@@ -12,12 +12,12 @@
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
+#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/call.h"
 #include "ops/operators.h"
 #include "ops/row_sparse.h"
 #include "optim/optimizer.h"
-#include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

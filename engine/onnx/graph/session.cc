@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "base/strict.h"
+#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "onnx/graph/constant_folding.h"
 #include "onnx/graph/partitions.h"
 #include "ops/call.h"
-#include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 

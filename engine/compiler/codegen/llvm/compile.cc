@@ -1,0 +1,413 @@
+// The module's one function: a program to LLVM's instructions, those to an object, and that to code
+// without relocations.
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+
+#include "compiler/codegen/llvm/interface.h"
+#include "compiler/codegen/llvm/link.h"
+#include "compiler/codegen/llvm/vectors.h"
+
+namespace paddle::codegen {
+namespace {
+
+constexpr char kEntry[] = "group";
+
+/// What Highway asks of a machine for the same vectors.
+const char* features(int vector_bytes) {
+  return vector_bytes == 64
+             ? "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+avx512f,+avx512vl,+avx512dq,+avx512bw"
+             : "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt";
+}
+
+struct ContextDeleter {
+  void operator()(LLVMContextRef c) const { LLVMContextDispose(c); }
+};
+struct ModuleDeleter {
+  void operator()(LLVMModuleRef m) const { LLVMDisposeModule(m); }
+};
+struct BuilderDeleter {
+  void operator()(LLVMBuilderRef b) const { LLVMDisposeBuilder(b); }
+};
+struct MachineDeleter {
+  void operator()(LLVMTargetMachineRef m) const { LLVMDisposeTargetMachine(m); }
+};
+struct BufferDeleter {
+  void operator()(LLVMMemoryBufferRef b) const { LLVMDisposeMemoryBuffer(b); }
+};
+template <class Ref, class Deleter>
+using Owned = std::unique_ptr<std::remove_pointer_t<Ref>, Deleter>;
+
+/// Writes the function of a program: rows, and in each whole vectors and one that is cut off.
+class FunctionWriter {
+ public:
+  FunctionWriter(LLVMContextRef context, LLVMModuleRef module, LLVMBuilderRef builder,
+                 const Program& program, int vector_bytes)
+      : context_(context),
+        module_(module),
+        builder_(builder),
+        program_(program),
+        vectors_(context, module, builder, vector_bytes),
+        i64_(LLVMInt64TypeInContext(context)),
+        pointer_(LLVMPointerTypeInContext(context, 0)),
+        values_(program.nodes.size()) {}
+
+  void write() {
+    declare();
+    const auto block = [&](const char* name) {
+      return LLVMAppendBasicBlockInContext(context_, function_, name);
+    };
+    const LLVMBasicBlockRef entry = block("entry"), start = block("start"), row = block("row"),
+                            whole = block("whole"), rest = block("rest"), tail = block("tail"),
+                            next = block("next"), done = block("done");
+    const Value rows = LLVMGetParam(function_, 2), n = LLVMGetParam(function_, 3);
+    // Lanes of folds are two vectors of elements wide.
+    const bool lanes_fold = std::any_of(program_.folds.begin(), program_.folds.end(),
+                                        [](const Fold& fold) { return fold.lanes; });
+    const uint64_t vectors = lanes_fold ? 2 : 1, step = vectors * vectors_.lanes();
+    const Value zero = number(0);
+
+    at(entry);
+    const Value some =
+        LLVMBuildAnd(builder_, compare(LLVMIntSGT, rows, zero), compare(LLVMIntSGT, n, zero), "");
+    LLVMBuildCondBr(builder_, some, start, done);
+
+    at(start);
+    const size_t count =
+        static_cast<size_t>(program_.reads) + program_.stores.size() + program_.folds.size();
+    std::vector<Value> first, strides;
+    for (size_t i = 0; i < count; ++i) {
+      first.push_back(load(pointer_, element(LLVMGetParam(function_, 0), pointer_, number(i))));
+      strides.push_back(load(i64_, element(LLVMGetParam(function_, 1), i64_, number(i))));
+    }
+    pointers_ = first;
+    const Value covered = LLVMBuildAnd(builder_, n, LLVMConstInt(i64_, ~(step - 1), 0), "");
+    const Value left = LLVMBuildSub(builder_, n, covered, "");
+    std::vector<Value> masks;
+    for (uint64_t v = 0; v < vectors; ++v) masks.push_back(mask_of(left, v * vectors_.lanes()));
+    write_nodes(Level::kScalar, nullptr, nullptr);
+    LLVMBuildBr(builder_, row);
+
+    at(row);
+    const Value r = LLVMBuildPhi(builder_, i64_, "");
+    for (size_t i = 0; i < count; ++i) pointers_[i] = LLVMBuildPhi(builder_, pointer_, "");
+    write_nodes(Level::kRow, nullptr, nullptr);
+    const std::vector<Value> before = load_lanes(vectors);
+    LLVMBuildCondBr(builder_, compare(LLVMIntSGT, covered, zero), whole, rest);
+
+    at(whole);
+    const Value i = LLVMBuildPhi(builder_, i64_, "");
+    const std::vector<Value> carried = lanes_phi();
+    for (uint64_t v = 0; v < vectors; ++v)
+      write_vector(LLVMBuildAdd(builder_, i, number(v * vectors_.lanes()), ""), nullptr, v,
+                   vectors);
+    const std::vector<Value> folded = lanes_;
+    const Value after = LLVMBuildAdd(builder_, i, number(step), "");
+    LLVMBuildCondBr(builder_, compare(LLVMIntSLT, after, covered), whole, rest);
+    enter(i, {zero, after}, {row, whole});
+    for (size_t k = 0; k < carried.size(); ++k)
+      enter(carried[k], {before[k], folded[k]}, {row, whole});
+
+    at(rest);
+    const std::vector<Value> so_far = lanes_phi();
+    for (size_t k = 0; k < so_far.size(); ++k)
+      enter(so_far[k], {before[k], folded[k]}, {row, whole});
+    LLVMBuildCondBr(builder_, compare(LLVMIntSGT, left, zero), tail, next);
+
+    at(tail);
+    for (uint64_t v = 0; v < vectors; ++v)
+      write_vector(LLVMBuildAdd(builder_, covered, number(v * vectors_.lanes()), ""), masks[v], v,
+                   vectors);
+    const std::vector<Value> last = lanes_;
+    LLVMBuildBr(builder_, next);
+
+    at(next);
+    const std::vector<Value> total = lanes_phi();
+    for (size_t k = 0; k < total.size(); ++k) enter(total[k], {so_far[k], last[k]}, {rest, tail});
+    store_lanes(vectors);
+    const Value r_after = LLVMBuildAdd(builder_, r, number(1), "");
+    for (size_t k = 0; k < count; ++k)
+      enter(pointers_[k],
+            {first[k], element(pointers_[k], LLVMInt8TypeInContext(context_), strides[k])},
+            {start, next});
+    enter(r, {zero, r_after}, {start, next});
+    LLVMBuildCondBr(builder_, compare(LLVMIntSLT, r_after, rows), row, done);
+
+    at(done);
+    LLVMBuildRetVoid(builder_);
+  }
+
+  const std::vector<std::string>& function_names() const { return vectors_.function_names(); }
+
+ private:
+  void declare() {
+    LLVMTypeRef parameters[] = {pointer_, pointer_, i64_, i64_, pointer_};
+    function_ = LLVMAddFunction(
+        module_, kEntry,
+        LLVMFunctionType(LLVMVoidTypeInContext(context_), parameters, std::size(parameters), 0));
+    set_attribute("nounwind", 0);
+    // Vectors that wait on the stack while a function is called must not straddle cache lines.
+    set_attribute("alignstack", 64);
+    vectors_.set_functions(LLVMGetParam(function_, 4));
+  }
+
+  void set_attribute(std::string_view name, uint64_t value) {
+    const unsigned kind = LLVMGetEnumAttributeKindForName(name.data(), name.size());
+    LLVMAddAttributeAtIndex(function_, static_cast<LLVMAttributeIndex>(LLVMAttributeFunctionIndex),
+                            LLVMCreateEnumAttribute(context_, kind, value));
+  }
+  Value number(uint64_t value) { return LLVMConstInt(i64_, value, 0); }
+  void at(LLVMBasicBlockRef block) { LLVMPositionBuilderAtEnd(builder_, block); }
+  Value compare(LLVMIntPredicate p, Value a, Value b) {
+    return LLVMBuildICmp(builder_, p, a, b, "");
+  }
+  Value element(Value base, LLVMTypeRef type, Value index) {
+    return LLVMBuildGEP2(builder_, type, base, &index, 1, "");
+  }
+  Value load(LLVMTypeRef type, Value address) {
+    return LLVMBuildLoad2(builder_, type, address, "");
+  }
+  void enter(Value phi, std::vector<Value> values, std::vector<LLVMBasicBlockRef> from) {
+    LLVMAddIncoming(phi, values.data(), from.data(), static_cast<unsigned>(values.size()));
+  }
+
+  /// The lanes below `count`, the first one being `from`.
+  Value mask_of(Value count, uint64_t from) {
+    const LLVMTypeRef i32 = LLVMInt32TypeInContext(context_);
+    std::vector<Value> lanes;
+    for (unsigned i = 0; i < vectors_.lanes(); ++i) lanes.push_back(LLVMConstInt(i32, from + i, 0));
+    const Value numbers = LLVMConstVector(lanes.data(), vectors_.lanes());
+    return compare(LLVMIntULT, numbers, vectors_.splat(LLVMBuildTrunc(builder_, count, i32, "")));
+  }
+
+  Value align_of(Type memory) {
+    return LLVMConstInt(LLVMInt32TypeInContext(context_), bytes_of(memory), 0);
+  }
+  unsigned bytes_of(Type memory) {
+    return memory == Type::kBool ? 1 : static_cast<unsigned>(bits_of(memory)) / 8;
+  }
+
+  Value read(const Node& node, Value i, Value mask) {
+    const LLVMTypeRef type = vectors_.stored(node.memory), vector = vectors_.vector(type);
+    const Value pointer = pointers_[static_cast<size_t>(node.pointer)];
+    Value v = nullptr;
+    if (node.level != Level::kVector) {
+      v = vectors_.splat(load(type, pointer));
+    } else if (mask) {
+      v = vectors_.intrinsic(
+          "llvm.masked.load", {vector, pointer_},
+          {element(pointer, type, i), align_of(node.memory), mask, LLVMConstNull(vector)});
+    } else {
+      v = load(vector, element(pointer, type, i));
+      LLVMSetAlignment(v, bytes_of(node.memory));
+    }
+    return vectors_.convert(node.memory, node.type, vectors_.from_memory(node.memory, v));
+  }
+
+  void write_nodes(Level level, Value i, Value mask) {
+    for (size_t k = 0; k < program_.nodes.size(); ++k) {
+      const Node& node = program_.nodes[k];
+      if (node.level != level) continue;
+      const auto input = [&](size_t n) { return static_cast<size_t>(node.inputs[n]); };
+      switch (node.kind) {
+        case Node::Kind::kRead:
+          values_[k] = read(node, i, mask);
+          break;
+        case Node::Kind::kConvert:
+          values_[k] =
+              vectors_.convert(program_.nodes[input(0)].type, node.type, values_[input(0)]);
+          break;
+        case Node::Kind::kApply: {
+          std::vector<Value> x;
+          for (size_t n = 0; n < node.inputs.size(); ++n) x.push_back(values_[input(n)]);
+          if (x.empty()) throw std::runtime_error(node.loop + " of nothing");
+          // The operands' type is that of the last one: a selection's first one is the condition.
+          values_[k] = vectors_.apply(node.loop, program_.nodes[input(x.size() - 1)].type,
+                                      node.type, x, node.parameters);
+          break;
+        }
+      }
+    }
+  }
+
+  void write_stores(Value i, Value mask) {
+    for (size_t k = 0; k < program_.stores.size(); ++k) {
+      const Store& store = program_.stores[k];
+      const size_t node = static_cast<size_t>(store.node);
+      const Value v = vectors_.to_memory(
+          store.memory, vectors_.convert(program_.nodes[node].type, store.memory, values_[node]));
+      const Value address = element(pointers_[static_cast<size_t>(program_.reads) + k],
+                                    vectors_.stored(store.memory), i);
+      if (mask) {
+        vectors_.intrinsic("llvm.masked.store", {LLVMTypeOf(v), pointer_},
+                           {v, address, align_of(store.memory), mask});
+      } else {
+        LLVMSetAlignment(LLVMBuildStore(builder_, v, address), bytes_of(store.memory));
+      }
+    }
+  }
+
+  // ---- folds
+
+  LLVMTypeRef doubles() { return vectors_.vector(vectors_.element(Type::kF64)); }
+  Value fold_pointer(size_t k) {
+    return pointers_[static_cast<size_t>(program_.reads) + program_.stores.size() + k];
+  }
+  Value load_doubles(Value address, Value mask) {
+    if (mask)
+      return vectors_.intrinsic("llvm.masked.load", {doubles(), pointer_},
+                                {address, align_of(Type::kF64), mask, LLVMConstNull(doubles())});
+    const Value v = load(doubles(), address);
+    LLVMSetAlignment(v, bytes_of(Type::kF64));
+    return v;
+  }
+  void store_doubles(Value v, Value address, Value mask) {
+    if (mask)
+      vectors_.intrinsic("llvm.masked.store", {doubles(), pointer_},
+                         {v, address, align_of(Type::kF64), mask});
+    else
+      LLVMSetAlignment(LLVMBuildStore(builder_, v, address), bytes_of(Type::kF64));
+  }
+  /// The addresses of the lanes of a row, by fold and vector of a step.
+  std::vector<Value> lane_addresses(uint64_t vectors) {
+    std::vector<Value> addresses;
+    for (size_t k = 0; k < program_.folds.size(); ++k)
+      for (uint64_t v = 0; program_.folds[k].lanes && v < vectors; ++v)
+        addresses.push_back(element(fold_pointer(k), doubles(), number(v)));
+    return addresses;
+  }
+  std::vector<Value> load_lanes(uint64_t vectors) {
+    lanes_.clear();
+    for (const Value address : lane_addresses(vectors))
+      lanes_.push_back(load_doubles(address, nullptr));
+    return lanes_;
+  }
+  void store_lanes(uint64_t vectors) {
+    const std::vector<Value> addresses = lane_addresses(vectors);
+    for (size_t k = 0; k < addresses.size(); ++k) store_doubles(lanes_[k], addresses[k], nullptr);
+  }
+  std::vector<Value> lanes_phi() {
+    for (Value& lane : lanes_) lane = LLVMBuildPhi(builder_, doubles(), "");
+    return lanes_;
+  }
+
+  /// All that is done to the elements from i on, the v-th of `vectors` in a step.
+  void write_vector(Value i, Value mask, uint64_t v, uint64_t vectors) {
+    write_nodes(Level::kVector, i, mask);
+    write_stores(i, mask);
+    uint64_t lane = v;
+    for (size_t k = 0; k < program_.folds.size(); ++k) {
+      const Fold& fold = program_.folds[k];
+      const Type type = program_.nodes[static_cast<size_t>(fold.node)].type;
+      const Value x = values_[static_cast<size_t>(fold.node)];
+      if (fold.lanes) {
+        lanes_[lane] = vectors_.fold(fold.kind, lanes_[lane], type, x, mask);
+        lane += vectors;
+      } else {
+        const Value address = element(fold_pointer(k), vectors_.element(Type::kF64), i);
+        const Value a = load_doubles(address, mask);
+        store_doubles(vectors_.fold(fold.kind, a, type, x, nullptr), address, mask);
+      }
+    }
+  }
+
+  LLVMContextRef context_;
+  LLVMModuleRef module_;
+  LLVMBuilderRef builder_;
+  const Program& program_;
+  Vectors vectors_;
+  LLVMTypeRef i64_, pointer_;
+  Value function_ = nullptr;
+  std::vector<Value> values_, pointers_;
+  std::vector<Value> lanes_;  ///< accumulators of folds in registers, as they stand
+};
+
+LLVMTargetRef target() {
+  static const LLVMTargetRef found = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMTargetRef result = nullptr;
+    char* message = nullptr;
+    if (LLVMGetTargetFromTriple("x86_64-unknown-linux-gnu", &result, &message) != 0) {
+      const std::string text = message ? message : "no target";
+      LLVMDisposeMessage(message);
+      throw std::runtime_error(text);
+    }
+    return result;
+  }();
+  return found;
+}
+
+/// Throws std::runtime_error with LLVM's message if a call of its C interface failed.
+void check(int failed, char* message) {
+  const std::string text = message ? message : "";
+  if (message) LLVMDisposeMessage(message);
+  if (failed) throw std::runtime_error(text);
+}
+
+void compile(const char* text, int vector_bytes, paddle_codegen_receive receive, void* context) {
+  if (vector_bytes != 32 && vector_bytes != 64)
+    throw std::runtime_error("vectors of " + std::to_string(vector_bytes) + " bytes");
+  const Program program = parse_program(text);
+  const Owned<LLVMContextRef, ContextDeleter> llvm(LLVMContextCreate());
+  const Owned<LLVMModuleRef, ModuleDeleter> module(
+      LLVMModuleCreateWithNameInContext("group", llvm.get()));
+  const Owned<LLVMBuilderRef, BuilderDeleter> builder(LLVMCreateBuilderInContext(llvm.get()));
+  const Owned<LLVMTargetMachineRef, MachineDeleter> machine(LLVMCreateTargetMachine(
+      target(), "x86_64-unknown-linux-gnu", "x86-64", features(vector_bytes),
+      LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall));
+  LLVMSetTarget(module.get(), "x86_64-unknown-linux-gnu");
+  const LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine.get());
+  LLVMSetModuleDataLayout(module.get(), layout);
+  LLVMDisposeTargetData(layout);
+
+  FunctionWriter writer(llvm.get(), module.get(), builder.get(), program, vector_bytes);
+  writer.write();
+  char* message = nullptr;
+  int failed = LLVMVerifyModule(module.get(), LLVMReturnStatusAction, &message);
+  check(failed, message);
+  message = nullptr;
+  LLVMMemoryBufferRef made = nullptr;
+  failed = LLVMTargetMachineEmitToMemoryBuffer(machine.get(), module.get(), LLVMObjectFile,
+                                               &message, &made);
+  const Owned<LLVMMemoryBufferRef, BufferDeleter> object(made);
+  check(failed, message);
+  const LinkedCode code = link_object(
+      {reinterpret_cast<const unsigned char*>(LLVMGetBufferStart(made)), LLVMGetBufferSize(made)},
+      kEntry);
+  std::string names;
+  for (const std::string& name : writer.function_names()) names += name + "\n";
+  receive(context, code.bytes.data(), code.bytes.size(), code.entry, names.c_str());
+}
+
+}  // namespace
+}  // namespace paddle::codegen
+
+extern "C" __attribute__((visibility("default"))) int paddle_codegen_compile(
+    const char* program, int vector_bytes, paddle_codegen_receive receive, void* context,
+    char* message, size_t message_size) {
+  static std::mutex mutex;
+  try {
+    const std::lock_guard lock(mutex);
+    paddle::codegen::compile(program, vector_bytes, receive, context);
+    return 0;
+  } catch (const std::exception& e) {
+    if (message_size > 0) {
+      std::strncpy(message, e.what(), message_size - 1);
+      message[message_size - 1] = 0;
+    }
+    return 1;
+  }
+}
