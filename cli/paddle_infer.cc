@@ -179,7 +179,8 @@ int run(int argc, char** argv) {
   infer::InputOptions input;
   infer::GenerateOptions generation;
   int64_t benchmark = 0;
-  bool quiet = false, profile = false, no_codegen = false, no_slices = false, no_winograd = false;
+  bool quiet = false, profile = false, no_codegen = false, no_batch_tiling = false,
+       no_winograd = false;
   app.add_option(
       "MODEL", arguments,
       "a run's model/, a checkpoint, a model file[:variant] with params.x=value, or an ONNX file; "
@@ -214,7 +215,8 @@ int run(int argc, char** argv) {
                  "with a file's name: also write a timeline there (JSON), for a trace viewer");
   app.add_option("--rules", rules, "a file of rewrites, tried before the standard ones");
   app.add_flag("--no-codegen", no_codegen, "run groups of operations without machine code");
-  app.add_flag("--no-slices", no_slices, "run every operation on whole batches");
+  app.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling,
+               "run every layer on the whole batch");
   app.add_flag("--no-winograd", no_winograd, "sum over the windows of every convolution");
   app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
   app.add_flag("--quiet", quiet, "no line for each sample");
@@ -235,7 +237,7 @@ int run(int argc, char** argv) {
   if (profile) load.profile = std::make_shared<runtime::Profile>();
   if (!rules.empty()) load.compile.rules = passes::read_rules(rules);
   load.compile.codegen = !no_codegen;
-  load.compile.slices = !no_slices;
+  load.compile.batch_tiling = !no_batch_tiling;
   load.compile.policy.allow_winograd = !no_winograd;
   input.paths.assign(arguments.begin() + 1, arguments.end());
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());

@@ -2,8 +2,8 @@
 
 #include "ops/fused.h"
 #include "ops/quantized.h"
+#include "runtime/batch_tiling.h"
 #include "runtime/execute.h"
-#include "runtime/row_slices.h"
 
 namespace paddle::runtime {
 namespace {
@@ -65,7 +65,7 @@ std::unique_ptr<Executable> optimized(std::shared_ptr<ir::Function> function,
   options.plan.codegen = compile.codegen;
   options.plan.policy = compile.policy;
   if (compile.exact) options.plan.policy.allow_winograd = false;
-  options.plan.slice_bytes = compile.slices && !compile.exact ? cache_share() : 0;
+  options.plan.tile_bytes = compile.batch_tiling && !compile.exact ? tile_working_set() : 0;
   return std::make_unique<Executable>(std::move(function), std::move(options));
 }
 

@@ -15,10 +15,11 @@ struct CompileOptions {
   bool layout = true;    ///< images with channels last, norms in parts that fuse, epilogues, int8
   bool rewrites = true;  ///< rules
   bool codegen = true;   ///< groups as machine code (PlanOptions::codegen)
-  bool slices = true;    ///< large values in parts that fit in the cache (PlanOptions::slice_bytes)
+  bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
   ExecutionPolicy policy = {.allow_winograd = true};
-  /// Only what gives the bits of the operations one by one: no layouts, no rewrites, no slices, no
-  /// transformed convolutions, and no groups that keep values between 16-bit operations in float32.
+  /// Only what gives the bits of the operations one by one: no layouts, no rewrites, no batch
+  /// tiling, no transformed convolutions, and no groups that keep values between 16-bit operations
+  /// in float32.
   bool exact = false;
   std::vector<passes::Rule> rules = {};  ///< beside the standard ones
 };

@@ -129,7 +129,7 @@ double Plan::flops() const {
                         double times) -> void {
     for (const Instruction& i : block) {
       total += flops_of(i) * times;
-      for (const auto& nested : i.blocks) self(self, nested, times * static_cast<double>(i.slices));
+      for (const auto& nested : i.blocks) self(self, nested, times * static_cast<double>(i.tiles));
     }
   };
   walk(walk, instructions_, 1);
@@ -244,8 +244,8 @@ void Plan::execute(Instruction& instruction, const RunContext& context) {
     case Instruction::Kind::kDynamic:
       run_dynamic(instruction);
       break;
-    case Instruction::Kind::kSlices:
-      run_slices(instruction);
+    case Instruction::Kind::kTiles:
+      run_tiles(instruction);
       break;
     case Instruction::Kind::kBranch: {
       const size_t taken = truth(instruction.operands[0]) ? 0 : 1;
@@ -299,13 +299,14 @@ void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*&
   }
 }
 
-void Plan::run_slices(Instruction& instruction) {
+void Plan::run_tiles(Instruction& instruction) {
   std::vector<Instruction>& block = instruction.blocks[0];
-  for (int64_t slice = 0; slice < instruction.slices; ++slice) {
+  for (int64_t tile = 0; tile < instruction.tiles; ++tile) {
     const auto move = [&](const std::vector<int>& ids, std::vector<void*>& data) {
       for (size_t i = 0; i < ids.size(); ++i) {
-        const int64_t advance = ids[i] < 0 ? 0 : placements_[static_cast<size_t>(ids[i])].advance;
-        if (advance != 0) data[i] = static_cast<std::byte*>(address(ids[i])) + slice * advance;
+        const int64_t stride =
+            ids[i] < 0 ? 0 : placements_[static_cast<size_t>(ids[i])].tile_stride;
+        if (stride != 0) data[i] = static_cast<std::byte*>(address(ids[i])) + tile * stride;
       }
     };
     for (Instruction& i : block) {

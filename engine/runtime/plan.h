@@ -32,12 +32,12 @@ struct Placement {
   bool planned = false;  ///< false: dynamic, or not seen
   bool dynamic = false;
   int buffer = -1;
-  Layout layout;        ///< offset in elements from the buffer's start
-  int64_t advance = 0;  ///< bytes to the same value of the next slice, while rows are cut
+  Layout layout;            ///< offset in elements from the buffer's start
+  int64_t tile_stride = 0;  ///< bytes to the same value of the next tile, under batch tiling
 };
 
 struct Instruction {
-  enum class Kind : uint8_t { kKernel, kBranch, kLoop, kSlices, kDynamic };
+  enum class Kind : uint8_t { kKernel, kBranch, kLoop, kTiles, kDynamic };
   Kind kind = Kind::kKernel;
   const ir::Operation* operation = nullptr;
   std::unique_ptr<Kernel> kernel;
@@ -49,8 +49,8 @@ struct Instruction {
   std::vector<std::vector<std::pair<int, int>>> joins;  ///< per block: (from value, to value)
   std::vector<std::pair<int, int>> entry;               ///< loops: initial copies
   int64_t max_steps = -1;
-  int64_t slices = 1;  ///< parts of the rows for which the block of kSlices runs
-  int profile = -1;    ///< number in the profile, if one is kept
+  int64_t tiles = 1;  ///< runs of the block of kTiles, one per tile of the batch
+  int profile = -1;   ///< number in the profile, if one is kept
 };
 
 constexpr size_t kGuard = 64;  ///< bytes on each side of a buffer that is watched
@@ -73,9 +73,8 @@ struct PlanOptions {
   bool codegen = true;
   /// For all kernels of the plan; kernels inside loops and batch tiles always prepack.
   ExecutionPolicy policy = {};
-  /// Operations whose values take more bytes than this are computed for a part of their rows at a
-  /// time, where that is possible (runtime/row_slices.h); 0: never.
-  int64_t slice_bytes = 0;
+  /// Working set of batch tiling in bytes (runtime/batch_tiling.h); 0: no batch tiling.
+  int64_t tile_bytes = 0;
 };
 
 /// Watches the memory of a plan while it runs (PlanOptions::check_memory).
@@ -127,7 +126,7 @@ class Plan {
   void run_block(std::vector<Instruction>& block);
   void run_instructions(std::vector<Instruction>& block, const Instruction*& current);
   void run_dynamic(Instruction& instruction);
-  void run_slices(Instruction& instruction);
+  void run_tiles(Instruction& instruction);
   void copy_value(int from, int to);
   void* address(int value) const;
   Array array_of(int value) const;

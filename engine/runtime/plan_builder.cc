@@ -49,7 +49,7 @@ void PlanBuilder::build() {
       p.layout.offset =
           0;  // counts from where the constant starts, which may be inside its storage
     }
-  find_runs();
+  find_tilings();
   number(function_.body);
   const int copies = ++positions_, end = positions_ + 1;
   for (size_t i = 0; i < function_.outputs.size(); ++i) {
@@ -181,7 +181,7 @@ std::optional<Layout> PlanBuilder::static_layout(const TensorType& type) const {
   Dims& dims = *bound;
   for (const int64_t size : dims)
     if (size < 0) fail(ErrorCode::kData, "a size would be negative: ", type);
-  if (run_) dims[0] = run_->slices.rows / run_->slices.slices;  // all that it gives is cut
+  if (tiling_) dims[0] = tiling_->tiling.batch / tiling_->tiling.tiles;  // all that it gives is cut
   return Layout::contiguous(type.dtype, dims);
 }
 
@@ -194,9 +194,9 @@ void PlanBuilder::count_use(const ir::Value* value, int position) {
 }
 
 void PlanBuilder::number(const ir::Region& region) {
-  auto run = &region == &function_.body ? runs_.begin() : runs_.end();
+  auto run = &region == &function_.body ? tilings_.begin() : tilings_.end();
   for (const auto& operation : region.operations) {
-    if (run != runs_.end() && run->slices.operations.front() == operation.get())
+    if (run != tilings_.end() && run->tiling.operations.front() == operation.get())
       run->begin = ++positions_;
     const int own = ++positions_;
     span_[operation.get()] = {own, own};
@@ -220,7 +220,8 @@ void PlanBuilder::number(const ir::Region& region) {
       // Written at the end, whether anyone reads them or not.
       for (const ir::Value* v : operation->results) count_use(v, end);
     }
-    if (run != runs_.end() && run->slices.operations.back() == operation.get()) end_run(*run++);
+    if (run != tilings_.end() && run->tiling.operations.back() == operation.get())
+      end_tiling(*run++);
   }
 }
 
@@ -248,10 +249,10 @@ void PlanBuilder::place_new(const ir::Value* value, int first, const std::string
   }
   p.layout = *layout;
   auto bytes = static_cast<size_t>(storage_bytes(layout->dtype, layout->size()));
-  if (gives_.count(value) > 0) {
-    p.advance = static_cast<int64_t>(bytes);
-    bytes *= static_cast<size_t>(run_->slices.slices);
-    first = run_->begin;
+  if (tile_outputs_.count(value) > 0) {
+    p.tile_stride = static_cast<int64_t>(bytes);
+    bytes *= static_cast<size_t>(tiling_->tiling.tiles);
+    first = tiling_->begin;
   }
   p.buffer = new_buffer(bytes, first, label);
 }
@@ -287,14 +288,14 @@ void PlanBuilder::extend_buffers() {
 // --------------------------------------------------------------------------------
 
 void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction>& out) {
-  auto run = &region == &function_.body ? runs_.begin() : runs_.end();
+  auto run = &region == &function_.body ? tilings_.begin() : tilings_.end();
   for (auto it = region.operations.begin(); it != region.operations.end();) {
-    if (run == runs_.end() || run->slices.operations.front() != it->get()) {
+    if (run == tilings_.end() || run->tiling.operations.front() != it->get()) {
       build_operation(**it++, out);
       continue;
     }
-    std::advance(it, run->slices.operations.size());
-    build_slices(*run++, out);
+    std::advance(it, run->tiling.operations.size());
+    build_tiles(*run++, out);
   }
 }
 
@@ -316,7 +317,7 @@ Layout PlanBuilder::operand_layout(int id) const {
   const Placement& p = plan_.placements_[static_cast<size_t>(id)];
   Layout layout = p.layout;
   layout.offset = 0;
-  if (p.buffer < 0 || p.advance != 0) return layout;
+  if (p.buffer < 0 || p.tile_stride != 0) return layout;
   const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
   if (buffer.kind == BufferKind::kConstant)
     layout.constant = static_cast<const std::byte*>(buffer.constant->source()) +
@@ -348,7 +349,7 @@ int PlanBuilder::copied_to_temporary(const ir::Value* value, int position,
 bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, size_t result) {
   const ir::Value* from = operation.operands[operand];
   const ir::Value* to = operation.results[result];
-  if (!from || from->constant || gives_.count(to) > gives_.count(from)) return false;
+  if (!from || from->constant || tile_outputs_.count(to) > tile_outputs_.count(from)) return false;
   const Placement p = at(from);
   const auto layout = static_layout(to->type);
   if (p.dynamic || !p.layout.is_contiguous() || p.layout.offset != 0 || !layout) return false;
@@ -372,7 +373,7 @@ bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, 
   target.planned = true;
   target.buffer = p.buffer;
   target.layout = *layout;
-  target.advance = p.advance;
+  target.tile_stride = p.tile_stride;
   return true;
 }
 
@@ -390,7 +391,7 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
       p.planned = true;
       p.buffer = base.buffer;
       p.layout = layout;
-      p.advance = base.advance;
+      p.tile_stride = base.tile_stride;
       return;
     }
   }

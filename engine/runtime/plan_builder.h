@@ -1,8 +1,8 @@
 #pragma once
 // Builds a Plan: binds dims, places values, prepares kernels, and finds lifetimes.
 
+#include "runtime/batch_tiling.h"
 #include "runtime/plan.h"
-#include "runtime/row_slices.h"
 
 namespace paddle::runtime {
 
@@ -13,17 +13,17 @@ class PlanBuilder {
 
  private:
   /// Operations that are computed in parts, and where they stand among the positions.
-  struct Run {
-    RowSlices slices;
+  struct TiledRun {
+    BatchTiling tiling;
     int begin = 0, end = 0;
   };
 
   void bind_inputs();
   void check_constraints() const;
   std::optional<Layout> static_layout(const TensorType& type) const;
-  void find_runs();
+  void find_tilings();
   void number(const ir::Region& region);
-  void end_run(Run& run);
+  void end_tiling(TiledRun& run);
   void count_use(const ir::Value* value, int position);
   void build_region(const ir::Region& region, std::vector<Instruction>& out);
   void build_operation(const ir::Operation& operation, std::vector<Instruction>& out);
@@ -42,7 +42,7 @@ class PlanBuilder {
   void build_branch(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_loop(const ir::Operation& operation, std::vector<Instruction>& out);
   const ir::Value* ends_in(const ir::Operation& operation, const ir::Value& result) const;
-  void build_slices(const Run& run, std::vector<Instruction>& out);
+  void build_tiles(const TiledRun& run, std::vector<Instruction>& out);
   void build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out);
   int new_buffer(size_t bytes, int first, std::string label);
   void place_new(const ir::Value* value, int first, const std::string& label);
@@ -60,7 +60,7 @@ class PlanBuilder {
   /// The plan's policy; kernels inside loops and batch tiles run often, so they prepack constants.
   ExecutionPolicy policy() const {
     ExecutionPolicy policy = plan_.options_.policy;
-    policy.skip_prepack = policy.skip_prepack && !run_ && loops_ == 0;
+    policy.skip_prepack = policy.skip_prepack && !tiling_ && loops_ == 0;
     return policy;
   }
   Placement& at(const ir::Value* value) {
@@ -73,10 +73,10 @@ class PlanBuilder {
   std::map<const ir::Operation*, std::pair<int, int>> span_;  ///< own position, end of regions
   std::vector<int> last_use_;                                 ///< by value id
   int positions_ = 0;
-  std::vector<Run> runs_;
-  const Run* run_ = nullptr;          ///< the one whose operations are being built
-  int loops_ = 0;                     ///< around what is being built
-  std::set<const ir::Value*> gives_;  ///< values of `run_` that are needed whole after it
+  std::vector<TiledRun> tilings_;
+  const TiledRun* tiling_ = nullptr;         ///< the one whose operations are being built
+  int loops_ = 0;                            ///< around what is being built
+  std::set<const ir::Value*> tile_outputs_;  ///< values of `tiling_` that are needed whole after it
   std::vector<std::optional<size_t>> replaced_;  ///< by output: the input it is a new version of
 };
 

@@ -192,14 +192,17 @@ Schema make_schema() {
                     "of initial weights, random operations and shuffling"));
   Schema compile;
   compile.add("exact", Spec::boolean().fallback("false").doc("bit for bit as --eager"));
-  compile.add("fusion", Spec::boolean().fallback("true").doc("elementwise operations in one pass"));
+  compile.add("fusion", Spec::boolean().fallback("true").doc("fuse elementwise operations"));
   compile.add("layout", Spec::boolean().fallback("true").doc(
-                            "images with channels last, norms and activations in other kernels"));
-  compile.add("codegen", Spec::boolean().fallback("true").doc("groups as machine code"));
-  compile.add("slices", Spec::boolean().fallback("true").doc(
-                            "validation computes large values in parts that fit in the cache"));
-  compile.add("rewrites", Spec::boolean().fallback("true").doc("declared rewrites"));
-  compile.add("rules", Spec::path().doc("a file of rewrites beside the standard ones"));
+                            "channels last; norms and activations fused into other kernels"));
+  compile.add("codegen",
+              Spec::boolean().fallback("true").doc("compile fusion groups to machine code"));
+  compile.add("batch_tiling",
+              Spec::boolean().fallback("true").doc(
+                  "validation runs layers on tiles of the batch that fit in the cache"));
+  compile.renamed("slices", "batch_tiling");
+  compile.add("rewrites", Spec::boolean().fallback("true").doc("rewrite rules"));
+  compile.add("rules", Spec::path().doc("a file of rewrite rules, tried before the standard ones"));
   s.add("compile", Spec::map(compile).fallback("{}").doc("what the compiler may do"));
   return s;
 }
@@ -472,7 +475,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.compile.layout = compile.boolean("layout");
   config.compile.rewrites = compile.boolean("rewrites");
   config.compile.codegen = compile.boolean("codegen");
-  config.compile.slices = compile.boolean("slices");
+  config.compile.batch_tiling = compile.boolean("batch_tiling");
   if (compile.has("rules"))
     diagnostics.guard([&] {
       config.compile.rules = passes::read_rules(config::resolve_path(compile.at("rules")));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Each optimisation has a switch in the config, also several at once as a mapping: a run without it
-# has the losses of the run with all of them, within 1e-4, and where the switch takes a pass away,
-# --dump-ir no longer shows that pass.
+# Each optimization has a switch in the config, also several at once as a mapping: a run without it
+# has the losses of the run with all of them, within 1e-4, and if the switch disables a pass,
+# --dump-ir does not show that pass. A switch that was renamed is still accepted, with a warning.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 
@@ -39,9 +39,11 @@ train layout compile.layout=false
 gone layout channels_last lower
 train rewrites compile.rewrites=false
 gone rewrites rewrite
-for switch in slices codegen; do train "$switch" "compile.$switch=false"; done
-train mapping "compile={fusion: false, layout: false, rewrites: false, slices: false, codegen: false}"
+for switch in batch_tiling codegen; do train "$switch" "compile.$switch=false"; done
+train mapping "compile={fusion: false, layout: false, rewrites: false, batch_tiling: false, codegen: false}"
 gone mapping fuse channels_last rewrite
+train renamed compile.slices=false
+grep -q "'slices' is now called 'batch_tiling'" "$folder/error" || fail "no warning for compile.slices"
 expect 3 "unknown key 'layouts' in 'compile' (did you mean 'layout'?)" "$bin/paddle-train" configs/quickstart/digits.yaml \
   compile.layouts=false --output "$folder/typo"
 finish

@@ -1,14 +1,14 @@
-// Operations computed for some rows at a time: which ones may be, and that the results are those
-// of whole batches, within guarded memory.
+// Batch tiling: which operations are tiled, and that results equal those of whole batches, with
+// guarded memory.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "runtime/batch_tiling.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
-#include "runtime/row_slices.h"
 #include "support/numbers.h"
 
 namespace paddle {
@@ -16,27 +16,27 @@ namespace {
 
 ir::Module module_of(const std::string& inputs, const std::string& body) {
   return ir::parse("module 'm' {\n  func 'f'(\n" + inputs + ") {\n" + body + "  }\n}\n",
-                   "row_slices_test.txt");
+                   "batch_tiling_test.txt");
 }
 
-/// Names of the operations in each run, and its parts: "relu relu /4".
+/// The operations of each tiled run and its number of tiles: "relu relu /4".
 std::vector<std::string> runs(const ir::Module& module, int64_t batch, int64_t cache) {
   const SymbolLookup symbols = [&](const std::string& name) {
     return name == "batch" ? std::optional<int64_t>(batch) : std::nullopt;
   };
   std::vector<std::string> out;
-  for (const auto& run : runtime::find_row_slices(module.functions[0]->body, symbols, cache)) {
+  for (const auto& run : runtime::find_batch_tilings(module.functions[0]->body, symbols, cache)) {
     std::string text;
     for (const ir::Operation* o : run.operations) text += str(o->op->name(), " ");
-    out.push_back(text + str("/", run.slices));
+    out.push_back(text + str("/", run.tiles));
   }
   return out;
 }
 
-const char* const kX = "      %0 : float32[batch, 8, 8] 'x'";  // 256 bytes a row
+const char* const kX = "      %0 : float32[batch, 8, 8] 'x'";  // 256 bytes per sample
 using Texts = std::vector<std::string>;
 
-TEST(RowSlices, TakesOperationsOfLargeValuesInTheFewestPartsThatFit) {
+TEST(BatchTiling, UsesTheFewestTilesThatFit) {
   const ir::Module m = module_of(kX,
                                  "    %1 = relu(%0) : float32[batch, 8, 8]\n"
                                  "    %2 = exp(%1) : float32[batch, 8, 8]\n"
@@ -46,11 +46,11 @@ TEST(RowSlices, TakesOperationsOfLargeValuesInTheFewestPartsThatFit) {
   EXPECT_EQ(runs(m, 12, 4 * 512), Texts{"relu exp /3"});
   EXPECT_EQ(runs(m, 12, 3 * 512 - 1), Texts{"relu exp /6"});
   EXPECT_EQ(runs(m, 7, 2 * 512), Texts{"relu exp /7"});
-  EXPECT_EQ(runs(m, 12, 511), Texts{});  // one row does not
+  EXPECT_EQ(runs(m, 12, 511), Texts{});  // not even one sample fits
   EXPECT_EQ(runs(m, 12, 0), Texts{});
 }
 
-TEST(RowSlices, EndsWhereRowsDependOnEachOther) {
+TEST(BatchTiling, EndsWhereSamplesDependOnEachOther) {
   const std::string begin =
       "    %1 = relu(%0) : float32[batch, 8, 8]\n"
       "    %2 = exp(%1) : float32[batch, 8, 8]\n";
@@ -64,7 +64,7 @@ TEST(RowSlices, EndsWhereRowsDependOnEachOther) {
   EXPECT_EQ(with("    %3 = flip(%2) {axis = [0]} : float32[batch, 8, 8]\n    return %3 'y'\n"),
             two);
   EXPECT_EQ(with("    %3 = matmul(%2, %2) : float32[batch, 8, 8]\n    return %3 'y'\n"), two);
-  // Sums within rows do not.
+  // Sums within samples do not end a run.
   EXPECT_EQ(with("    %3 = sum(%2) {axis = [1, 2]} : float32[batch]\n    return %3 'y'\n"),
             Texts{"relu exp sum /4"});
   EXPECT_EQ(with("    %3 = sum(%2) {axis = [-1], keepdim = true} : float32[batch, 8, 1]\n"
@@ -72,7 +72,7 @@ TEST(RowSlices, EndsWhereRowsDependOnEachOther) {
             Texts{"relu exp sum subtract /8"});
 }
 
-TEST(RowSlices, FollowsViewsThatKeepRows) {
+TEST(BatchTiling, FollowsViewsThatKeepTheBatch) {
   const auto with = [&](const std::string& view, const std::string& type) {
     return runs(module_of(kX, "    %1 = relu(%0) : float32[batch, 8, 8]\n    %2 = " + view + " : " +
                                   type + "\n    %3 = exp(%2) : " + type + "\n    return %3 'y'\n"),
@@ -82,14 +82,14 @@ TEST(RowSlices, FollowsViewsThatKeepRows) {
             Texts{"relu transpose exp /4"});
   EXPECT_EQ(with("reshape(%1) {shape = [batch, 64]}", "float32[batch, 64]"),
             Texts{"relu reshape exp /4"});
-  // With a batch of 8 these have 8 rows as well, but others.
+  // With a batch of 8 these have a first axis of 8 as well, which is not the batch.
   EXPECT_EQ(with("transpose(%1) {perm = [1, 0, 2]}", "float32[8, batch, 8]"), Texts{});
   EXPECT_EQ(with("reshape(%1) {shape = [64, batch]}", "float32[64, batch]"), Texts{});
   EXPECT_EQ(with("reshape(%1) {shape = [8, batch, 8]}", "float32[8, batch, 8]"),
-            Texts{"relu reshape exp /4"});  // of these sizes it is no change
+            Texts{"relu reshape exp /4"});  // for these sizes it changes nothing
 }
 
-TEST(RowSlices, ReadsWeightsWholeAndWithinTheCache) {
+TEST(BatchTiling, ReadsWeightsWholeAndWithinTheCache) {
   const ir::Module m = module_of(
       "      %0 : float32[batch, 4, 4, 4] 'x',\n      %1 : float32[4, 4, 3, 3] 'w'",  // 576 bytes
       "    %2 = conv2d(%0, %1, _) {padding = 1} : float32[batch, 4, 4, 4]\n"
@@ -98,7 +98,7 @@ TEST(RowSlices, ReadsWeightsWholeAndWithinTheCache) {
       "    return %4 'y'\n");
   EXPECT_EQ(runs(m, 6, 1800), Texts{"conv2d conv2d conv2d /2"});
   EXPECT_EQ(runs(m, 8, 1200), Texts{"conv2d conv2d /4"});
-  // The second result of training's norm belongs to no image.
+  // The statistics of a batch norm in training depend on all samples.
   EXPECT_EQ(runs(module_of("      %0 : float32[batch, 4, 4, 4] 'x',\n      %1 : float32[4] 'm',\n"
                            "      %2 : float32[4] 'v'",
                            "    %3 = relu(%0) : float32[batch, 4, 4, 4]\n"
@@ -140,15 +140,14 @@ const char* const kNetInputs =
     "      %2 : float32[16, 16, 3, 3] 'w2',\n"
     "      %3 : float32[16] 'bias'";
 
-TEST(RowSlices, GivesTheResultsOfWholeBatches) {
+TEST(BatchTiling, GivesTheResultsOfWholeBatches) {
   for (const bool passes : {false, true})
     for (const bool check : {true, false}) {
       ir::Module cut = module_of(kNetInputs, kNet), whole = module_of(kNetInputs, kNet);
       if (passes)
-        for (const ir::Module* m : {&cut, &whole})
-          passes::run_standard(*m->functions[0], runtime::pass_options());
+        for (const ir::Module* m : {&cut, &whole}) runtime::optimize(*m->functions[0]);
       const runtime::ExecutableOptions parts{
-          8, {.check_memory = check, .profile = nullptr, .slice_bytes = 24000}};
+          8, {.check_memory = check, .profile = nullptr, .tile_bytes = 24000}};
       runtime::Executable a(cut.functions[0], parts), b(whole.functions[0]);
       for (const int64_t batch : {12, 1, 7, 16, 12}) {
         const std::vector<Array> inputs = {values({batch, 3, 10, 6}, 1), values({16, 3, 3, 3}, 0.3),
@@ -157,7 +156,7 @@ TEST(RowSlices, GivesTheResultsOfWholeBatches) {
         for (const auto& i : a.plan({Layout::of(inputs[0]), Layout::of(inputs[1]),
                                      Layout::of(inputs[2]), Layout::of(inputs[3])})
                                  .instructions())
-          runs += i.kind == runtime::Instruction::Kind::kSlices ? 1 : 0;
+          runs += i.kind == runtime::Instruction::Kind::kTiles ? 1 : 0;
         EXPECT_EQ(runs > 0, batch > 1);
         for (int turn = 0; turn < 2; ++turn) {
           const std::vector<Array> ya = a.run(inputs), yb = b.run(inputs);
@@ -170,7 +169,7 @@ TEST(RowSlices, GivesTheResultsOfWholeBatches) {
     }
 }
 
-TEST(RowSlices, CountsTheSameWorkInLessMemory) {
+TEST(BatchTiling, CountsTheSameWorkInLessMemory) {
   const ir::Module m = module_of(kNetInputs, kNet);
   const auto plan = [&](int64_t bytes) {
     return runtime::Plan(
@@ -178,13 +177,13 @@ TEST(RowSlices, CountsTheSameWorkInLessMemory) {
         {Layout::contiguous(DType::kF32, {16, 3, 10, 6}),
          Layout::contiguous(DType::kF32, {16, 3, 3, 3}),
          Layout::contiguous(DType::kF32, {16, 16, 3, 3}), Layout::contiguous(DType::kF32, {16})},
-        {.slice_bytes = bytes});
+        {.tile_bytes = bytes});
   };
   EXPECT_EQ(plan(0).flops(), plan(24000).flops());
   EXPECT_LT(plan(24000).memory().arena, plan(0).memory().arena);
 }
 
-TEST(RowSlices, AreNotMadeOfAStepThatWritesParameters) {
+TEST(BatchTiling, AreNotMadeOfAStepThatWritesParameters) {
   ir::Module m = module_of("      %0 : float32[batch, 64] 'x',\n      %1 : float32[] parameter 'w'",
                            "    %2 = relu(%0) : float32[batch, 64]\n"
                            "    %3 = mul(%2, %1) : float32[batch, 64]\n"
@@ -193,8 +192,8 @@ TEST(RowSlices, AreNotMadeOfAStepThatWritesParameters) {
   const runtime::Plan plan(
       *m.functions[0],
       {Layout::contiguous(DType::kF32, {16, 64}), Layout::contiguous(DType::kF32, {})},
-      {.slice_bytes = 2048});
-  for (const auto& i : plan.instructions()) EXPECT_NE(i.kind, runtime::Instruction::Kind::kSlices);
+      {.tile_bytes = 2048});
+  for (const auto& i : plan.instructions()) EXPECT_NE(i.kind, runtime::Instruction::Kind::kTiles);
 }
 
 }  // namespace
