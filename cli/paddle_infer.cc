@@ -13,7 +13,7 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
-#include "compiler/codegen/group.h"
+#include "compiler/codegen/compiled_fusion.h"
 #include "formats/onnx/model.h"
 #include "infer/generate.h"
 #include "infer/results.h"

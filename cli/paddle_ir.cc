@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/rules/rule.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
 #include "ir/module.h"
@@ -23,18 +23,18 @@ struct Options {
 };
 
 ir::Module load(const Options& o) {
-  if (!file_exists(o.file)) fail(ErrorCode::kUsage, o.file, ": there is no such file");
+  if (!file_exists(o.file)) fail(ErrorCode::kUsage, o.file, ": no such file");
   return ir::parse(read_file(o.file, uint64_t{1} << 30, ErrorCode::kModel), o.file);
 }
 
-/// The passes named by `--passes`, or all of the compiled mode.
-std::vector<passes::Pass> chosen_passes(const Options& o) {
-  runtime::CompileOptions compile;
+/// The passes named by `--passes`, or the whole pipeline.
+std::vector<compiler::Pass> chosen_passes(const Options& o) {
+  compiler::CompileOptions compile;
   if (!o.rules.empty()) compile.rules = passes::read_rules(o.rules);
-  auto all = passes::standard_passes(runtime::pass_options(compile));
+  auto all = runtime::pass_pipeline(compile);
   if (o.passes.empty()) return all;
-  std::vector<passes::Pass> out;
-  const auto names = passes::pass_names();
+  std::vector<compiler::Pass> out;
+  const auto names = compiler::pass_names();
   for (const std::string& name : split(o.passes, ',')) {
     const auto it =
         std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.name == name; });
@@ -57,7 +57,8 @@ std::shared_ptr<ir::Function> chosen_function(const ir::Module& module, const Op
        did_you_mean(o.function, names), "; it has ", join(names, ", "));
 }
 
-/// Arrays for every input: by name from the NPZ file, weights and states from the safetensors file.
+/// Runs a function on arrays: values by name from the NPZ file, parameters and states from the
+/// safetensors file.
 int run_function(const Options& o) {
   const ir::Module module = load(o);
   ir::verify(module);
@@ -77,7 +78,7 @@ int run_function(const Options& o) {
       inputs.push_back(Array::zeros(DType::kU64, {2}));
     else
       fail(ErrorCode::kData, "the function takes '", name, "' ", function->body.arguments[i]->type,
-           ", which neither --input nor --weights gives");
+           ", which is in neither --input nor --weights");
   }
   runtime::Executable executable(function);
   const auto& results = executable.run(inputs);
@@ -85,7 +86,7 @@ int run_function(const Options& o) {
   for (size_t i = 0; i < function->outputs.size(); ++i) {
     const ir::Port& port = function->outputs[i];
     if (port.kind == ir::PortKind::kValue) out.push_back({port.name, results[i]});
-    for (size_t in = 0; in < function->inputs.size(); ++in)  // new versions are written in place
+    for (size_t in = 0; in < function->inputs.size(); ++in)  // updated in place
       if (port.kind != ir::PortKind::kValue && function->inputs[in].kind == port.kind &&
           function->inputs[in].name == port.name)
         out.push_back({port.name, inputs[in]});
@@ -107,13 +108,13 @@ int run(int argc, char** argv) {
     sub->add_option("FILE", o.file, "a module's text")->required();
     return sub;
   };
-  CLI::App* show = command("show", "read and print it");
+  CLI::App* show = command("show", "parse and print it");
   CLI::App* verify = command("verify", "check types, definitions and ports");
   CLI::App* opt = command("opt", "run passes and print the result");
   CLI::App* execute = command("run", "run a function on arrays");
   opt->add_option("--passes", o.passes,
-                  "names, separated by commas (default: those of the compiled mode)");
-  opt->add_option("--rules", o.rules, "a file of rewrites, tried before the standard ones");
+                  "names, separated by commas (default: the pipeline of the compiled mode)");
+  opt->add_option("--rules", o.rules, "a file of rewrite rules, tried before the standard ones");
   opt->add_option("--output", o.output, "write here instead of printing");
   execute->add_option("--function", o.function, "name (default: the first)");
   execute->add_option("--input", o.input, "NPZ with arrays by input name");
@@ -134,9 +135,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (*opt) {
-    runtime::register_backends();
     for (const auto& f : module.functions)
-      for (const passes::Pass& pass : chosen_passes(o)) pass.run(*f);
+      for (const compiler::Pass& pass : chosen_passes(o)) pass.run(*f);
     if (o.output.empty())
       cli::print(ir::print(module));
     else

@@ -37,19 +37,18 @@ PrecisionClass Autocast::class_of(const Op& op) const {
   return op.def->precision;
 }
 
-/// The parts of an operation. If it takes 16-bit operands and gives float32 (`wide`), nothing is
-/// rounded between them.
-Tensors Autocast::parts(const OpCall& c, bool wide) {
+/// Calls the decomposition of an operation. With `widening`, intermediate values stay in float32.
+Tensors Autocast::decomposed(const OpCall& c, bool widening) {
   const Within outer(outer_, promoted_.size());
-  if (!wide) return decompose(c);
+  if (!widening) return decompose(c);
   std::vector<TensorType> results = c.results;
   for (TensorType& type : results)
     if (is_half(type.dtype)) type.dtype = DType::kF32;
-  const Within inside(widened_, true);
+  const Within inside(in_widening_, true);
   return decompose({c.op, c.operands, c.attrs, results, c.constraints});
 }
 
-/// x in the 16-bit type; what was promoted from it a moment ago is taken as it was.
+/// x in the 16-bit type; the operand before promotion if x was promoted from that type.
 Tensor Autocast::lowered(const Tensor& x) const {
   for (const auto& [before, after] : promoted_)
     if (after.is_same_cell(x)) return before;
@@ -87,32 +86,33 @@ Tensors Autocast::loop(const TensorFn& condition, const TensorFn& body, const Te
                        int64_t max_steps) {
   std::vector<DType> types;
   for (const Tensor& t : carried) types.push_back(t.dtype());
-  const TensorFn kept = [body, types](const Tensors& inputs) {
+  const TensorFn keep_types = [body, types](const Tensors& inputs) {
     Tensors results = body(inputs);
     for (size_t i = 0; i < std::min(results.size(), types.size()); ++i)
       if (is_float(types[i]) && is_float(results[i].dtype()) && results[i].dtype() != types[i])
         results[i] = ops::cast(results[i], types[i]);
     return results;
   };
-  return PassingInterpreter::loop(condition, kept, carried, max_steps);
+  return PassingInterpreter::loop(condition, keep_types, carried, max_steps);
 }
 
 Tensors Autocast::cast_and_call(const OpCall& c) {
   const PrecisionClass precision = class_of(c.op);
-  // What is made of other operations is cast where those are called, unless all of it is to be full
-  // or the user says what it is.
+  // Decomposed operations are cast at the operations they consist of, unless the whole operation is
+  // full precision or overridden by the user.
   if (c.op.def->decompose && !has_kernel(c.op)) {
     const bool whole = precision == PrecisionClass::kFull || options_.custom_low.contains(&c.op);
-    if (!whole) return parts(c, precision == PrecisionClass::kWide);
+    if (!whole) return decomposed(c, precision == PrecisionClass::kWidening);
   }
-  const bool lowers = options_.all_low && !widened_;
+  const bool lowers = options_.all_low && !in_widening_;
   const auto wanted = [&](size_t operand, DType dtype) {
     const bool low = precision == PrecisionClass::kLow ||
                      (precision == PrecisionClass::kFollow && lowers && !moves_only(c.op)) ||
                      (precision == PrecisionClass::kFirst && lowers && operand == 0);
     const bool full =
         precision == PrecisionClass::kFull || (precision == PrecisionClass::kFirst && operand > 0);
-    if (full && (is_half(dtype) || dtype == DType::kF32) && kept_) kept_(c.operands[operand]);
+    if (full && (is_half(dtype) || dtype == DType::kF32) && on_full_precision_)
+      on_full_precision_(c.operands[operand]);
     if (low && dtype == DType::kF32) return options_.low;
     if (full && is_half(dtype)) return DType::kF32;
     return dtype;

@@ -1,9 +1,9 @@
 #pragma once
-// Automatic mixed precision: while it is installed, operations of the class `low` (products,
-// convolutions, attention) compute in a 16-bit type and those of the class `full` (normalisation,
-// losses, sums, exponentials) in float32. At level O1 all others compute in the type that their
-// operands promote to; at level O2 they compute in the 16-bit type. The casts are operations like
-// any other, so gradients come back through them. Install it above the tape or the tracer.
+// Automatic mixed precision. Operations of the class `low` (matrix products, convolutions,
+// attention) compute in a 16-bit type and those of the class `full` (normalization, losses, sums,
+// exponentials) in float32. All others compute in the type that their operands promote to at level
+// O1, and in the 16-bit type at level O2. Casts are ordinary operations, so gradients flow through
+// them. Installed above the tape or the tracer.
 
 #include <functional>
 #include <set>
@@ -18,20 +18,20 @@ namespace paddle::autograd {
 struct AutocastOptions {
   DType low = DType::kBF16;
   bool all_low = false;  ///< level O2
-  /// Operations whose class differs from the schema's.
+  /// Operations whose class overrides that of the schema.
   std::set<const Op*> custom_low, custom_full;
 };
 
 class Autocast final : public PassingInterpreter {
  public:
-  /// `kept`, if given, is told every operand that an operation wants in float32.
+  /// `on_full_precision`, if set, is called for every operand that an operation needs in float32.
   explicit Autocast(const AutocastOptions& options,
-                    std::function<void(const Tensor&)> kept = nullptr)
-      : options_(options), kept_(std::move(kept)) {}
+                    std::function<void(const Tensor&)> on_full_precision = nullptr)
+      : options_(options), on_full_precision_(std::move(on_full_precision)) {}
 
   Tensors apply(const OpCall& call) override;
-  /// Branches give float32 where either may have computed in 16 bits, and what a loop carries keeps
-  /// its type.
+  /// Branches return float32 where one of them may have computed in 16 bits; values carried by a
+  /// loop keep their type.
   Tensors branch(const Tensor& condition, const TensorFn& then_fn,
                  const TensorFn& else_fn) override;
   Tensors loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
@@ -39,17 +39,16 @@ class Autocast final : public PassingInterpreter {
 
  private:
   PrecisionClass class_of(const Op& op) const;
-  Tensors parts(const OpCall& call, bool wide);
+  Tensors decomposed(const OpCall& call, bool widening);
   Tensors cast_and_call(const OpCall& call);
   Tensor lowered(const Tensor& x) const;
 
   const AutocastOptions& options_;
-  std::function<void(const Tensor&)> kept_;
-  bool widened_ = false;  ///< inside the parts of operations of the class `wide`
-  /// What the operands of the operation at hand were before they were promoted to float32, each
-  /// with what it became.
+  std::function<void(const Tensor&)> on_full_precision_;
+  bool in_widening_ = false;  ///< inside the decomposition of an operation of the class `widening`
+  /// Operands of the current operation before and after promotion to float32.
   std::vector<std::pair<Tensor, Tensor>> promoted_;
-  size_t outer_ = 0;  ///< so many of them belong to operations whose parts are being called
+  size_t outer_ = 0;  ///< number of entries that belong to enclosing decompositions
 };
 
 }  // namespace paddle::autograd

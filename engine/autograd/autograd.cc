@@ -8,7 +8,7 @@ namespace paddle::autograd {
 
 namespace {
 
-/// Proved to differ; sizes known only at run time may be anything.
+/// True if the shapes are known to differ; run-time dims can be anything.
 bool differ(const Shape& a, const Shape& b) {
   if (a.size() != b.size()) return true;
   for (size_t i = 0; i < a.size(); ++i)

@@ -1,8 +1,8 @@
 #pragma once
-// Gradients. Eagerly, a Tape (an interpreter) records what was computed; in a trace, the function
-// under construction is itself the record. Both are walked backwards by one engine, which calls
-// each operation's vjp rule; what the rules compute is recorded again, so gradients of any order
-// work in both modes.
+// Reverse-mode automatic differentiation. In eager mode a Tape (an interpreter) records operations;
+// in a trace the function under construction is the record. One engine walks both backwards and
+// calls the vjp rule of each operation. What the rules compute is recorded again, so gradients of
+// any order work in both modes.
 
 #include <memory>
 
@@ -10,14 +10,14 @@
 
 namespace paddle::autograd {
 
-/// Records every call on tensors that require a gradient. Install it above the eager executor.
+/// Records every call on tensors that require a gradient. Installed above the eager executor.
 class Tape final : public Interpreter {
  public:
   Tensors apply(const OpCall& call) override;
   bool traces() const override { return next().traces(); }
 };
 
-/// No recording on this thread for a scope.
+/// Disables recording on this thread in a scope.
 class NoGradScope {
  public:
   NoGradScope();
@@ -29,24 +29,23 @@ class NoGradScope {
   bool previous_;
 };
 
-/// The same value as a leaf whose gradient can be asked for (eager mode; a traced tensor is given
-/// back as it is).
+/// The value as a leaf that requires a gradient (in eager mode; a traced tensor is returned as is).
 Tensor variable(const Tensor& value);
 
-/// Gradients of sum(outputs * cotangents) for each input; undefined where an input has no part in
-/// the outputs. Cotangents default to ones; an output that is not floating is skipped.
-/// Throws kUsage if an operation on the way has no gradient, naming it.
-/// Row-sparse gradients (ops/row_sparse.h) become dense unless `keep_row_sparse`.
+/// Gradients of sum(outputs * cotangents) for each input; undefined if the outputs do not depend on
+/// it. Cotangents default to ones; non-floating outputs are skipped. Throws kUsage, naming the
+/// operation, if one in between has no gradient. Row-sparse gradients (ops/row_sparse.h) become
+/// dense unless `keep_row_sparse`.
 Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents = {},
              bool keep_row_sparse = false);
 
-/// Product of cotangents with the Jacobian of `fn` at `inputs`, zeros where not connected.
+/// Vector-Jacobian product of `fn` at `inputs`; zeros for inputs that do not matter.
 Tensors vjp(const TensorFn& fn, const Tensors& inputs, const Tensors& cotangents);
-/// Product of the Jacobian with tangents, as the vjp of the vjp.
+/// Jacobian-vector product, computed as the vjp of the vjp.
 Tensors jvp(const TensorFn& fn, const Tensors& inputs, const Tensors& tangents);
-/// Jacobian of one output by one input: [outputs, inputs], both flattened.
+/// Jacobian [outputs, inputs] of one output for one input, both flattened.
 Tensor jacobian(const TensorFn& fn, const Tensor& input);
-/// Hessian of a scalar function of one tensor: [n, n].
+/// Hessian [n, n] of a scalar function of one tensor.
 Tensor hessian(const TensorFn& fn, const Tensor& input);
 
 }  // namespace paddle::autograd

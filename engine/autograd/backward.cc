@@ -12,35 +12,35 @@ namespace {
 using Key = History::Key;
 
 /// Gradients for the operands of one call.
-Tensors step_vjp(History& history, const Step& step, const Tensors& cotangents,
+Tensors call_vjp(History& history, const RecordedCall& call, const Tensors& cotangents,
                  const std::vector<bool>& needed) {
-  const Op& op = *step.op;
-  if (op.has(kControlFlow)) return control_flow_vjp(step, cotangents, needed);
+  const Op& op = *call.op;
+  if (op.has(kControlFlow)) return control_flow_vjp(call, cotangents, needed);
   if (op.def->vjp) {
-    VjpContext context(op, *step.attrs, step.operands, step.results, cotangents, needed);
+    VjpContext context(op, *call.attrs, call.operands, call.results, cotangents, needed);
     Tensors out = op.def->vjp(context);
-    out.resize(step.operands.size());
+    out.resize(call.operands.size());
     return out;
   }
-  if (op.has(kStopGradient)) return Tensors(step.operands.size());
+  if (op.has(kStopGradient)) return Tensors(call.operands.size());
   if (!op.def->decompose || *op.def->no_gradient)
     fail(ErrorCode::kUsage, op.name(), ": has no gradient", *op.def->no_gradient ? ": " : "",
          op.def->no_gradient);
   // Through the decomposition: compute it again from the operands, and go back through that.
-  const Inferred inferred = infer(op, *step.attrs, step.operands);
+  const Inferred inferred = infer(op, *call.attrs, call.operands);
   const Tensors again =
-      decompose({op, step.operands, *step.attrs, inferred.results, inferred.constraints});
+      decompose({op, call.operands, *call.attrs, inferred.results, inferred.constraints});
   Tensors inputs;
   for (size_t i = 0; i < needed.size(); ++i)
-    if (needed[i]) inputs.push_back(step.operands[i]);
+    if (needed[i]) inputs.push_back(call.operands[i]);
   const Tensors partial = backward(history, again, cotangents, inputs);
-  Tensors out(step.operands.size());
+  Tensors out(call.operands.size());
   for (size_t i = 0, p = 0; i < needed.size(); ++i)
     if (needed[i]) out[i] = partial[p++];
   return out;
 }
 
-/// The part of the computation that lies between outputs and inputs.
+/// The part of the computation between inputs and outputs.
 class Subgraph {
  public:
   Subgraph(History& history, const Tensors& outputs, const std::set<Key>& wanted)
@@ -52,16 +52,16 @@ class Subgraph {
       const Key key = stack.back();
       stack.pop_back();
       if (!key.node || key.leaf) continue;
-      auto [it, inserted] = steps_.try_emplace(key.node);
+      auto [it, inserted] = calls_.try_emplace(key.node);
       if (!inserted) continue;
-      it->second = history.step(key);
+      it->second = history.call(key);
       order_.push_back({history.sequence(key), key.node});
       for (const Tensor& t : it->second.operands)
         if (t.defined()) stack.push_back(history.key(t));
     }
     std::sort(order_.begin(), order_.end());
     for (const auto& [sequence, node] : order_)
-      for (const Tensor& t : steps_.at(node).operands)
+      for (const Tensor& t : calls_.at(node).operands)
         if (t.defined() && leads_to_input(history.key(t))) {
           relevant_.insert(node);
           break;
@@ -72,13 +72,13 @@ class Subgraph {
     return key.node && (wanted_.count(key) || relevant_.count(key.node));
   }
   bool is_relevant(const void* node) const { return relevant_.count(node) > 0; }
-  const Step& step(const void* node) const { return steps_.at(node); }
+  const RecordedCall& call(const void* node) const { return calls_.at(node); }
   const std::vector<std::pair<int64_t, const void*>>& order() const { return order_; }
 
  private:
   History& history_;
   const std::set<Key>& wanted_;
-  std::map<const void*, Step> steps_;
+  std::map<const void*, RecordedCall> calls_;
   std::vector<std::pair<int64_t, const void*>> order_;
   std::set<const void*> relevant_;
 };
@@ -105,25 +105,25 @@ Tensors backward(History& history, const Tensors& outputs, const Tensors& cotang
   for (auto it = graph.order().rbegin(); it != graph.order().rend(); ++it) {
     const void* node = it->second;
     if (!graph.is_relevant(node)) continue;
-    const Step& step = graph.step(node);
-    Tensors received(step.results.size());
+    const RecordedCall& call = graph.call(node);
+    Tensors received(call.results.size());
     bool any = false;
     for (size_t i = 0; i < received.size(); ++i) {
-      const auto found = gradient.find(history.key(step.results[i]));
+      const auto found = gradient.find(history.key(call.results[i]));
       if (found == gradient.end()) continue;
       received[i] = found->second;
       any = true;
     }
     if (!any) continue;
-    std::vector<bool> needed(step.operands.size());
+    std::vector<bool> needed(call.operands.size());
     for (size_t i = 0; i < needed.size(); ++i) {
-      const Tensor& t = step.operands[i];
+      const Tensor& t = call.operands[i];
       needed[i] =
           t.defined() && is_differentiable(t.dtype()) && graph.leads_to_input(history.key(t));
     }
-    const Tensors partial = step_vjp(history, step, received, needed);
+    const Tensors partial = call_vjp(history, call, received, needed);
     for (size_t i = 0; i < needed.size(); ++i)
-      if (needed[i] && partial[i].defined()) accumulate(history.key(step.operands[i]), partial[i]);
+      if (needed[i] && partial[i].defined()) accumulate(history.key(call.operands[i]), partial[i]);
   }
 
   Tensors out;

@@ -1,6 +1,6 @@
 #pragma once
-// What the backward engine needs to know of a computation that happened: which call produced a
-// tensor, with which operands and results. The tape and the traced function both answer it.
+// The record that the backward engine walks: which call produced a tensor, with which operands and
+// results. Implemented by the tape and by traced functions.
 
 #include <cstdint>
 
@@ -9,8 +9,8 @@
 
 namespace paddle::autograd {
 
-/// A call in the past.
-struct Step {
+/// A recorded call.
+struct RecordedCall {
   const Op* op = nullptr;
   const Attrs* attrs = nullptr;
   Tensors operands;
@@ -20,30 +20,30 @@ struct Step {
 
 class History {
  public:
-  /// Identity of a value: who made it (null for what has no past), and which result it is.
+  /// Identity of a value: its producer (null if there is none) and the index among its results.
   struct Key {
     const void* node = nullptr;
     size_t index = 0;
-    bool leaf = false;  ///< a value whose making is not recorded
+    bool leaf = false;  ///< a value whose producer is not recorded
     auto operator<=>(const Key&) const = default;
   };
   virtual ~History() = default;
   virtual Key key(const Tensor& tensor) = 0;
-  /// For a key that is no leaf:
-  virtual Step step(const Key& key) = 0;
-  /// Grows along every path of the computation.
+  /// The call that produced a value that is not a leaf.
+  virtual RecordedCall call(const Key& key) = 0;
+  /// Increases along every path of the computation.
   virtual int64_t sequence(const Key& key) = 0;
 };
 
-/// The history that knows this tensor: its function's if it is traced, else the tape's.
+/// The history of a tensor: that of its function if it is traced, else the tape.
 std::unique_ptr<History> history_of(const Tensor& tensor);
 
-/// The engine: gradients of outputs (with given cotangents, undefined ones skipped) for inputs.
+/// The backward engine: gradients of outputs for inputs, given cotangents (undefined ones skipped).
 Tensors backward(History& history, const Tensors& outputs, const Tensors& cotangents,
                  const Tensors& inputs);
 
-/// Gradient of a cf.if or cf.while in a traced function, one per operand of its Step.
-Tensors control_flow_vjp(const Step& step, const Tensors& cotangents,
+/// Gradients of a cf.if or cf.while in a traced function, one per operand.
+Tensors control_flow_vjp(const RecordedCall& call, const Tensors& cotangents,
                          const std::vector<bool>& needed);
 
 }  // namespace paddle::autograd

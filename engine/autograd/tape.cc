@@ -1,6 +1,5 @@
-// The eager record: each tensor that requires a gradient carries a reference to the call that made
-// it, which holds the operands as they were (values are immutable, so later writes cannot reach
-// them).
+// The tape: each tensor that requires a gradient refers to the call that produced it, which holds
+// its operands. Values are immutable, so later writes cannot change them.
 
 #include <atomic>
 
@@ -16,7 +15,7 @@ struct Node : std::enable_shared_from_this<Node> {
   const Op* op = nullptr;  ///< null for a leaf
   Attrs attrs;
   Tensors operands;
-  Tensors results;  ///< without records, so that no node refers to itself
+  Tensors results;  ///< detached, so that no node refers to itself
   int64_t sequence = 0;
 };
 
@@ -47,9 +46,9 @@ class TapeHistory final : public History {
     const auto* record = static_cast<const Record*>(tensor.record().get());
     return record ? Key{record->node.get(), record->index, record->node->op == nullptr} : Key{};
   }
-  Step step(const Key& key) override {
+  RecordedCall call(const Key& key) override {
     auto node = const_cast<Node*>(static_cast<const Node*>(key.node))->shared_from_this();
-    Step out{node->op, &node->attrs, node->operands, {}, nullptr};
+    RecordedCall out{node->op, &node->attrs, node->operands, {}, nullptr};
     for (size_t i = 0; i < node->results.size(); ++i)
       out.results.push_back(recorded(node->results[i], node, i));
     return out;
@@ -83,7 +82,7 @@ Tensors Tape::apply(const OpCall& call) {
     const BelowScope scope(below);
     return below.apply(call);
   }
-  // Without a rule of its own, the operation is recorded as what it is made of.
+  // An operation without a vjp rule is recorded as its decomposition.
   if (!call.op.def->vjp && call.op.def->decompose && !*call.op.def->no_gradient)
     return decompose(call);
 

@@ -38,9 +38,9 @@ class TraceHistory final : public History {
     if (!value->producer) return {value, 0, true};
     return {value->producer, value->index, false};
   }
-  Step step(const Key& key) override {
+  RecordedCall call(const Key& key) override {
     const auto& operation = *static_cast<const ir::Operation*>(key.node);
-    Step out{operation.op, &operation.attrs, {}, {}, nullptr};
+    RecordedCall out{operation.op, &operation.attrs, {}, {}, nullptr};
     for (ir::Value* v : operation.operands)
       out.operands.push_back(v ? tensor_of(function_, v) : Tensor());
     if (operation.op->has(kControlFlow)) {
@@ -72,10 +72,11 @@ std::unique_ptr<History> history_of(const Tensor& tensor) {
 namespace {
 
 /// cf.if: the same choice between the gradients of the two regions, each computed again.
-Tensors branch_vjp(const Step& step, const Tensors& cotangents, const std::vector<bool>& needed) {
-  const ir::Operation& operation = *step.operation;
+Tensors branch_vjp(const RecordedCall& call, const Tensors& cotangents,
+                   const std::vector<bool>& needed) {
+  const ir::Operation& operation = *call.operation;
   const auto outer = region_captures(operation);
-  std::vector<size_t> wanted;  // positions among the step's operands, after the condition
+  std::vector<size_t> wanted;  // indices of the call's operands, after the condition
   for (size_t i = 1; i < needed.size(); ++i)
     if (needed[i]) wanted.push_back(i);
   const auto gradients_of = [&](size_t which) {
@@ -83,44 +84,44 @@ Tensors branch_vjp(const Step& step, const Tensors& cotangents, const std::vecto
       ir::ValueMap values;
       Tensors inputs;
       for (size_t i = 0; i < outer.size(); ++i) {
-        // A fresh name inside the region, so that only what the region does is walked back.
-        values[outer[i]] = ops::assign(step.operands[i + 1]);
+        // A new value inside the region, so that backward stops at its boundary.
+        values[outer[i]] = ops::assign(call.operands[i + 1]);
       }
       for (const size_t i : wanted) inputs.push_back(values[outer[i - 1]]);
       const Tensors results = ir::replay(*operation.regions[which], values);
-      Tensors grads = backward(*history_of(step.results[0]), results, cotangents, inputs);
+      Tensors grads = backward(*history_of(call.results[0]), results, cotangents, inputs);
       for (size_t i = 0; i < grads.size(); ++i)
         if (!grads[i].defined()) grads[i] = zeros_like(inputs[i]);
       return grads;
     };
   };
   const Tensors partial =
-      current_interpreter().branch(step.operands[0], gradients_of(0), gradients_of(1));
-  Tensors out(step.operands.size());
+      current_interpreter().branch(call.operands[0], gradients_of(0), gradients_of(1));
+  Tensors out(call.operands.size());
   for (size_t i = 0; i < wanted.size(); ++i) out[wanted[i]] = partial[i];
   return out;
 }
 
-/// The gradient of a cf.while. The carried values of its turns are stacked by running it again, and
-/// a loop over the turns in reverse takes the body's gradient at each. With a bound, one stack
-/// holds all turns. Without, chunks of turns are stacked one after the other, the last ones first,
-/// each by running again from the start to where it begins: memory stays that of one chunk.
+/// The gradient of a cf.while. Runs the loop again to stack the carried values of each iteration,
+/// then loops over the iterations in reverse with the gradient of the body. With a bound, one stack
+/// holds all iterations. Without, iterations are processed in chunks, last chunk first, and each
+/// chunk is recomputed from the start of the loop, so memory is that of one chunk.
 class LoopGradient {
  public:
-  LoopGradient(const Step& step, const Tensors& cotangents, const std::vector<bool>& needed)
-      : step_(step),
-        operation_(*step.operation),
+  LoopGradient(const RecordedCall& call, const Tensors& cotangents, const std::vector<bool>& needed)
+      : call_(call),
+        operation_(*call.operation),
         outer_(region_captures(operation_)),
         carried_(operation_.operands.size()) {
-    const auto begin = step.operands.begin();
+    const auto begin = call.operands.begin();
     start_.assign(begin, begin + static_cast<ptrdiff_t>(carried_));
-    captured_.assign(begin + static_cast<ptrdiff_t>(carried_), step.operands.end());
+    captured_.assign(begin + static_cast<ptrdiff_t>(carried_), call.operands.end());
     for (size_t i = carried_; i < needed.size(); ++i)
       if (needed[i]) wanted_.push_back(i - carried_);
     for (size_t i = 0; i < carried_; ++i)
-      if (is_differentiable(step.operands[i].dtype())) floating_.push_back(i);
+      if (is_differentiable(call.operands[i].dtype())) floating_.push_back(i);
     for (const size_t i : floating_)
-      back_.push_back(cotangents[i].defined() ? cotangents[i] : zeros_like(step.results[i]));
+      back_.push_back(cotangents[i].defined() ? cotangents[i] : zeros_like(call.results[i]));
     for (const size_t i : wanted_) back_.push_back(zeros_like(captured_[i]));
   }
 
@@ -130,7 +131,7 @@ class LoopGradient {
         bound >= 0 ? through(
                          start_, bound, [&](const Tensors& s) { return holds(s); }, back_)
                    : in_chunks();
-    Tensors out(step_.operands.size());
+    Tensors out(call_.operands.size());
     for (size_t i = 0; i < floating_.size(); ++i) out[floating_[i]] = result[i];
     for (size_t i = 0; i < wanted_.size(); ++i)
       out[carried_ + wanted_[i]] = result[floating_.size() + i];
@@ -139,7 +140,7 @@ class LoopGradient {
 
  private:
   using Test = std::function<Tensor(const Tensors&)>;
-  static constexpr int64_t kChunk = 64;  ///< turns
+  static constexpr int64_t kChunk = 64;  ///< iterations
 
   static Tensor integer(int64_t value) {
     return full_of({}, static_cast<double>(value), DType::kI64);
@@ -149,7 +150,7 @@ class LoopGradient {
                                       start, bound);
   }
 
-  /// The carried values in front of a list.
+  /// The carried values at the start of a list.
   Tensors state(const Tensors& values) const {
     return Tensors(values.begin(), values.begin() + static_cast<ptrdiff_t>(carried_));
   }
@@ -162,19 +163,19 @@ class LoopGradient {
   Tensor holds(const Tensors& values) {
     return replayed(*operation_.regions[0], state(values), captured_)[0];
   }
-  Tensors turned(const Tensors& values) {
+  Tensors iterate(const Tensors& values) {
     return replayed(*operation_.regions[1], state(values), captured_);
   }
 
-  /// One-hot over a stack of `size` turns, shaped to choose among its rows of this rank.
-  static Tensor place(const Tensor& turn, int64_t size, size_t rank) {
+  /// One-hot over a stack of `size` iterations, shaped to select rows of this rank.
+  static Tensor one_hot(const Tensor& iteration, int64_t size, size_t rank) {
     Shape shape(rank + 1, Dim(1));
     shape[0] = Dim(size);
-    return ops::reshape(ops::equal(ops::arange(AttrValue(size)), turn), shape);
+    return ops::reshape(ops::equal(ops::arange(AttrValue(size)), iteration), shape);
   }
 
-  /// Takes gradients `back` through at most `bound` turns from `start` on, while `more` (of the
-  /// carried values, the stacks and the number of turns done) holds.
+  /// Propagates gradients `back` through at most `bound` iterations from `start`, while `more` (of
+  /// the carried values, the stacks and the number of iterations) holds.
   Tensors through(const Tensors& start, int64_t bound, const Test& more, Tensors back) {
     Tensors forward = start;
     for (size_t i = 0; i < carried_; ++i) {
@@ -186,9 +187,9 @@ class LoopGradient {
     const Tensors after = loop(
         more,
         [&](const Tensors& s) {
-          Tensors out = turned(s);
+          Tensors out = iterate(s);
           for (size_t i = 0; i < carried_; ++i)
-            out.push_back(ops::where(place(s.back(), bound, s[i].shape().size()),
+            out.push_back(ops::where(one_hot(s.back(), bound, s[i].shape().size()),
                                      ops::unsqueeze(s[i], {0}), s[carried_ + i]));
           out.push_back(s.back() + Tensor::number(int64_t{1}));
           return out;
@@ -198,16 +199,16 @@ class LoopGradient {
     Tensors result = loop(
         [](const Tensors& s) { return ops::greater_than(s.back(), Tensor::number(int64_t{0})); },
         [&](const Tensors& s) {
-          const Tensor turn = s.back() - Tensor::number(int64_t{1});
+          const Tensor iteration = s.back() - Tensor::number(int64_t{1});
           Tensors now;
           for (size_t i = 0; i < carried_; ++i) {
             const Tensor& stack = after[carried_ + i];
             const Tensor mask =
-                ops::cast(place(turn, bound, start[i].shape().size()), stack.dtype());
+                ops::cast(one_hot(iteration, bound, start[i].shape().size()), stack.dtype());
             now.push_back(ops::sum(stack * mask, std::vector<int64_t>{0}, stack.dtype()));
           }
-          Tensors out = turn_gradient(now, s);
-          out.push_back(turn);
+          Tensors out = iteration_gradient(now, s);
+          out.push_back(iteration);
           return out;
         },
         back, bound);
@@ -215,8 +216,9 @@ class LoopGradient {
     return result;
   }
 
-  /// The gradient of one turn from the carried values `now`; `back` holds what comes from behind.
-  Tensors turn_gradient(const Tensors& now, const Tensors& back) {
+  /// The gradient of one iteration at the carried values `now`; `back` are the gradients from later
+  /// iterations.
+  Tensors iteration_gradient(const Tensors& now, const Tensors& back) {
     Tensors own;
     for (const Tensor& c : captured_) own.push_back(ops::assign(c));
     const Tensors results = replayed(*operation_.regions[1], now, own);
@@ -235,15 +237,15 @@ class LoopGradient {
 
   Tensors in_chunks() {
     const Tensor one = Tensor::number(int64_t{1});
-    const auto count_turn = [&](const Tensors& s) {
-      Tensors out = turned(s);
+    const auto count_iteration = [&](const Tensors& s) {
+      Tensors out = iterate(s);
       out.push_back(s.back() + one);
       return out;
     };
     Tensors counting = start_;
     counting.push_back(integer(0));
     const Tensors counted =
-        loop([&](const Tensors& s) { return holds(s); }, count_turn, counting, -1);
+        loop([&](const Tensors& s) { return holds(s); }, count_iteration, counting, -1);
     Tensors back = back_;
     back.push_back(counted.back());
     Tensors result = loop(
@@ -251,14 +253,14 @@ class LoopGradient {
         [&](const Tensors& s) {
           const Tensor size = Tensor::number(kChunk);
           const Tensor first = ops::floor_divide(s.back() - one, size) * size;
-          const Tensor turns = s.back() - first;
+          const Tensor iterations = s.back() - first;
           const Tensors reached =
-              loop([&](const Tensors& r) { return ops::less_than(r.back(), first); }, count_turn,
-                   counting, -1);
+              loop([&](const Tensors& r) { return ops::less_than(r.back(), first); },
+                   count_iteration, counting, -1);
           Tensors gradients(s.begin(), s.end() - 1);
           Tensors out = through(
               state(reached), kChunk,
-              [&](const Tensors& r) { return ops::less_than(r.back(), turns); }, gradients);
+              [&](const Tensors& r) { return ops::less_than(r.back(), iterations); }, gradients);
           out.push_back(first);
           return out;
         },
@@ -267,7 +269,7 @@ class LoopGradient {
     return result;
   }
 
-  const Step& step_;
+  const RecordedCall& call_;
   const ir::Operation& operation_;
   const std::vector<ir::Value*> outer_;
   const size_t carried_;
@@ -279,11 +281,10 @@ class LoopGradient {
 
 }  // namespace
 
-Tensors control_flow_vjp(const Step& step, const Tensors& cotangents,
+Tensors control_flow_vjp(const RecordedCall& call, const Tensors& cotangents,
                          const std::vector<bool>& needed) {
-  return step.operation->regions[0]->arguments.empty() && step.op->name() == "cf.if"
-             ? branch_vjp(step, cotangents, needed)
-             : LoopGradient(step, cotangents, needed).run();
+  return ir::is_loop(*call.operation) ? LoopGradient(call, cotangents, needed).run()
+                                      : branch_vjp(call, cotangents, needed);
 }
 
 }  // namespace paddle::autograd

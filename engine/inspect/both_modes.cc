@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "autograd/autograd.h"
-#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/call.h"
 #include "runtime/compile.h"
@@ -52,7 +51,7 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
       defined.push_back(t.defined());
     }
   }
-  passes::run_standard(*function, runtime::pass_options());
+  runtime::optimize(*function);
   ir::verify(*function);
   runtime::Executable executable(function, {1, {.check_memory = true, .profile = nullptr}});
   std::vector<Array> packed;

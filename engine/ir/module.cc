@@ -73,23 +73,17 @@ int64_t Function::operation_count() const {
   return count;
 }
 
-Function& Module::add_function(std::string function_name) {
-  functions.push_back(std::make_shared<Function>(std::move(function_name)));
-  return *functions.back();
-}
-
-Function* Module::find_function(std::string_view function_name) const {
-  for (const auto& f : functions)
-    if (f->name == function_name) return f.get();
-  return nullptr;
-}
-
 std::unordered_map<const Value*, int> count_uses(const Function& function) {
   std::unordered_map<const Value*, int> uses;
   const auto count = [&](const Value* v) { ++uses[v]; };
   for (const auto& o : function.body.operations) for_each_read(*o, count);
   for (const Value* v : function.body.results) count(v);
   return uses;
+}
+
+bool is_loop(const Operation& operation) {
+  static const Op& op = get_op("cf.while");
+  return operation.op == &op;
 }
 
 }  // namespace paddle::ir

@@ -1,7 +1,7 @@
 #pragma once
-// Modules as data: named functions over shared parameters and states. A function is a list of
-// operations in SSA form whose values have types with symbolic dims; operations of control flow
-// own regions, which may use values of the function around them.
+// The IR: modules of named functions over shared parameters and states. A function is a list of
+// operations in SSA form whose values have types with symbolic dims. Control flow operations own
+// regions, which can use values of the enclosing function.
 
 #include <deque>
 #include <limits>
@@ -30,7 +30,7 @@ struct Value {
   std::optional<Array> constant;  ///< set for constants
 };
 
-/// A list of operations with arguments; what it gives back are `results`.
+/// A list of operations with arguments and results.
 struct Region {
   std::vector<Value*> arguments;
   std::list<std::unique_ptr<Operation>> operations;
@@ -44,14 +44,17 @@ struct Operation {
   std::vector<Value*> results;
   std::vector<std::unique_ptr<Region>> regions;
   int64_t sequence = 0;  ///< order of creation
-  std::string place;     ///< where in the model's text it came from, if known
+  std::string location;  ///< source location in the model, if known
 };
 
-/// What an argument or result of a function stands for.
+/// True for cf.while; other operations with two regions are cf.if.
+bool is_loop(const Operation& operation);
+
+/// The role of an argument or result of a function.
 enum class PortKind : uint8_t {
   kValue,      ///< an input or output, by name
-  kParameter,  ///< a parameter of the module (as result: its new version)
-  kState,      ///< a state slot of the module (as result: its new version)
+  kParameter,  ///< a parameter of the module (as a result: its updated value)
+  kState,      ///< a state of the module (as a result: its updated value)
   kRandom,     ///< uint64[2]: seed and step
 };
 
@@ -76,9 +79,9 @@ class Function {
   Value* add_argument(Region& region, TensorType type);
   Value* add_input(Port port, TensorType type);
   Value* add_constant(Array array);
-  /// Makes an input the constant `array`, of its type; the inputs after it move up.
+  /// Replaces an input by a constant of its type; the index of later inputs decreases.
   void bind_input(size_t input, Array array);
-  /// Appends an operation to a region; result values are made from `types`.
+  /// Appends an operation to a region and creates its results from `types`.
   Operation* append(Region& region, const Op& op, std::vector<Value*> operands, Attrs attrs,
                     const std::vector<TensorType>& types);
   void add_output(Port port, Value* value);
@@ -93,11 +96,11 @@ class Function {
   int64_t next_sequence_ = 0;
 };
 
-/// A parameter or state slot: its type and, for parameters, how it begins.
+/// A parameter or state of a module.
 struct Slot {
   std::string name;
   TensorType type;
-  std::string initializer;  ///< as the model language writes it, such as "xavier_uniform"
+  std::string initializer;  ///< of a parameter, in the model language, such as "xavier_uniform"
   bool trainable = true;
 };
 
@@ -107,9 +110,6 @@ class Module {
   std::vector<Slot> parameters;
   std::vector<Slot> states;
   std::vector<std::shared_ptr<Function>> functions;
-
-  Function& add_function(std::string function_name);
-  Function* find_function(std::string_view function_name) const;
 };
 
 /// Calls `visit(operation)` for every operation of a region and its nested ones, in order.
@@ -121,7 +121,7 @@ void for_each_operation(const Region& region, Visit&& visit) {
   }
 }
 
-/// Calls `visit(value)` for every value that an operation reads, in its regions too.
+/// Calls `visit(value)` for every value that an operation or one in its regions reads.
 template <class Visit>
 void for_each_read(const Operation& operation, Visit&& visit) {
   for (const Value* v : operation.operands)
@@ -132,20 +132,18 @@ void for_each_read(const Operation& operation, Visit&& visit) {
   }
 }
 
-/// How often each value is read, by operations and as a result; those that nothing reads are not in
-/// it.
+/// The number of uses of each value, by operations and as a result. Unused values are absent.
 std::unordered_map<const Value*, int> count_uses(const Function& function);
 
-/// The module's text form; `parse` reads it back to the same module.
+/// The text form of a module, which `parse` reads back to the same module.
 std::string print(const Module& module);
 std::string print(const Function& function);
-/// The text of a module that holds this function alone, with the slots that its ports name.
-/// Constants of more elements than `longest` are named without them; such a text does not read
-/// back.
+/// The text of a module of this function only, with the parameters and states that its ports name.
+/// Constants of more than `longest` elements are elided; such a text cannot be parsed again.
 std::string print_module(const Function& function, const std::string& module_name,
                          int64_t longest = std::numeric_limits<int64_t>::max());
 Module parse(std::string_view text, const std::string& file);
-/// Checks types against inference, definitions before uses, ports and regions; throws kModel.
+/// Checks types against shape inference, definitions before uses, ports and regions; kModel.
 void verify(const Module& module);
 void verify(const Function& function);
 

@@ -72,7 +72,7 @@ class Parser {
       }
     }
   }
-  /// Blanks alone: what follows `//` on an operation's line is its place.
+  /// Skips blanks only: the text after `//` on an operation's line is its source location.
   void blanks() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
   }
@@ -142,7 +142,7 @@ class Parser {
       if (open == 0 && ends.find(c) != std::string_view::npos) break;
       if (c == '(' || c == '[') ++open;
       if (c == ')' || c == ']') --open;
-      if (c == '\n') bad("the line ends too early");
+      if (c == '\n') bad("unexpected end of line");
     }
     return trim(text_.substr(start, std::min(at_, text_.size()) - start));
   }
@@ -152,7 +152,7 @@ class Parser {
     TensorType t;
     const std::string name = read_word();
     const auto dtype = parse_dtype(name);
-    if (!dtype) bad("'" + name + "' is no dtype");
+    if (!dtype) bad("'" + name + "' is not a dtype");
     t.dtype = *dtype;
     expect("[");
     if (take("...]")) {
@@ -377,7 +377,7 @@ class Parser {
     blanks();
     if (text_.substr(std::min(at_, text_.size())).starts_with("// ")) {
       const size_t end = std::min(text_.find('\n', at_), text_.size());
-      made->place = std::string(trim(text_.substr(at_ + 3, end - at_ - 3)));
+      made->location = std::string(trim(text_.substr(at_ + 3, end - at_ - 3)));
       at_ = end;
     }
   }

@@ -155,7 +155,7 @@ class Printer {
           out_ += (i ? ", " : "") + reference(nested->results[i]);
         out_ += "\n" + pad + "}";
       }
-      if (!o->place.empty()) out_ += "  // " + o->place;
+      if (!o->location.empty()) out_ += "  // " + o->location;
       out_ += "\n";
     }
   }

@@ -15,8 +15,8 @@ Tensor lookup(ValueMap& values, const Value* value) {
   return values[value] = Tensor(*value->constant);
 }
 
-/// What becomes of sizes that are known only at run time: new ones each time, or the same where the
-/// copy takes the place of the operations, whose attributes and constraints name them.
+/// Run-time dims of replayed operations: new ones, or the same ones if the copy replaces the
+/// original, since attributes and constraints refer to them.
 enum class RunTimeSizes : uint8_t { kNew, kSame };
 
 Tensors replay_region(const Region& region, ValueMap& values, RunTimeSizes sizes);
@@ -24,7 +24,7 @@ Tensors replay_region(const Region& region, ValueMap& values, RunTimeSizes sizes
 Tensors replay_operation(const Operation& operation, ValueMap& values, RunTimeSizes sizes) {
   Tensors operands;
   for (const Value* v : operation.operands) operands.push_back(lookup(values, v));
-  const LocationScope place(operation.place);
+  const LocationScope location(operation.location);
   if (!operation.op->has(kControlFlow)) {
     Inferred inferred = infer(*operation.op, operation.attrs, operands);
     if (sizes == RunTimeSizes::kSame && operation.op->has(kRunTimeShape))
@@ -41,10 +41,9 @@ Tensors replay_operation(const Operation& operation, ValueMap& values, RunTimeSi
     };
   };
   if (operation.regions.size() == 1) return nested(0)(operands);
-  if (operation.regions.size() == 2 && operation.regions[0]->arguments.empty() &&
-      operation.op->name() == "cf.if")
-    return current_interpreter().branch(operands[0], nested(0), nested(1));
-  return current_interpreter().loop(nested(0), nested(1), operands, operation.attrs[0].as_int());
+  if (is_loop(operation))
+    return current_interpreter().loop(nested(0), nested(1), operands, operation.attrs[0].as_int());
+  return current_interpreter().branch(operands[0], nested(0), nested(1));
 }
 
 Tensors replay_region(const Region& region, ValueMap& values, RunTimeSizes sizes) {
@@ -77,11 +76,11 @@ Tensors replay(const Function& function, const Tensors& inputs) {
   return replay_function(function, inputs, RunTimeSizes::kNew);
 }
 
-void rewrite(Function& function, Interpreter& rewriter) {
+void retrace(Function& function, Interpreter& interpreter) {
   Function fresh(function.name);
   {
     Tracer tracer(fresh);
-    const InterpreterScope below(tracer), above(rewriter);
+    const InterpreterScope below(tracer), above(interpreter);
     Tensors inputs;
     for (size_t i = 0; i < function.inputs.size(); ++i)
       inputs.push_back(tracer.input(function.inputs[i], function.body.arguments[i]->type));

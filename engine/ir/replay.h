@@ -1,6 +1,6 @@
 #pragma once
-// Running a function's operations again under the current interpreter: to evaluate it eagerly, to
-// clone it into another trace, or to differentiate a region.
+// Replays the operations of a function under the current interpreter: to evaluate it eagerly, to
+// clone it into another trace, to differentiate a region, or to transform it (`retrace`).
 
 #include <unordered_map>
 
@@ -10,17 +10,17 @@ namespace paddle::ir {
 
 using ValueMap = std::unordered_map<const Value*, Tensor>;
 
-/// Replays a region's operations. `values` maps arguments (and values from outside) to tensors and
-/// is extended by every result. Constants need no entry. Gives the region's results.
+/// Replays the operations of a region and returns its results. `values` maps arguments and captured
+/// values to tensors and is extended by every result; constants need no entry.
 Tensors replay(const Region& region, ValueMap& values);
 /// Replays a function on one tensor per input.
 Tensors replay(const Function& function, const Tensors& inputs);
 
-/// Replays the function under `rewriter`, which passes on what it leaves as it is; what is traced
-/// below it takes the place of the function's operations. Inputs, outputs and constraints stay.
-void rewrite(Function& function, Interpreter& rewriter);
+/// Transforms a function by replaying it under `interpreter` with a tracer below: what is traced
+/// replaces the operations of the function. Inputs, outputs and constraints stay.
+void retrace(Function& function, Interpreter& interpreter);
 
-/// Values that a region (nested ones included) uses but does not define, constants left out.
+/// Values that a region, nested ones included, uses but does not define, except constants.
 std::vector<Value*> captures(const Region& region);
 
 }  // namespace paddle::ir

@@ -8,20 +8,20 @@ namespace {
 
 constexpr int64_t kMaxOperations = 1'000'000;
 
-thread_local LocationScope* current_place = nullptr;
+thread_local LocationScope* current_location = nullptr;
 
 }  // namespace
 
-LocationScope::LocationScope(std::string place)
-    : place_(std::move(place)), previous_(current_place) {
-  current_place = this;
+LocationScope::LocationScope(std::string location)
+    : location_(std::move(location)), previous_(current_location) {
+  current_location = this;
 }
 
-LocationScope::~LocationScope() { current_place = previous_; }
+LocationScope::~LocationScope() { current_location = previous_; }
 
 const std::string& LocationScope::current() {
   static const std::string kNone;
-  return current_place ? current_place->place_ : kNone;
+  return current_location ? current_location->location_ : kNone;
 }
 
 Value* traced_value(const Tensor& tensor) {
@@ -71,7 +71,7 @@ Tensors Tracer::apply(const OpCall& call) {
   for (const Tensor& t : call.operands) operands.push_back(t.defined() ? value_of(t) : nullptr);
   Operation* operation =
       function_.append(*region_, call.op, std::move(operands), call.attrs, call.results);
-  operation->place = LocationScope::current();
+  operation->location = LocationScope::current();
   function_.constraints.insert(function_.constraints.end(), call.constraints.begin(),
                                call.constraints.end());
   Tensors results;
@@ -125,7 +125,7 @@ Tensors Tracer::branch(const Tensor& condition, const TensorFn& then_fn, const T
     types.push_back(join(then_region->results[i]->type, else_region->results[i]->type, "if"));
   Operation* operation =
       function_.append(*region_, op, {value_of(condition)}, default_attrs(op), types);
-  operation->place = LocationScope::current();
+  operation->location = LocationScope::current();
   operation->regions.push_back(std::move(then_region));
   operation->regions.push_back(std::move(else_region));
   Tensors results;
@@ -158,7 +158,7 @@ Tensors Tracer::loop(const TensorFn& condition, const TensorFn& body, const Tens
   attrs.list_sizes = {static_cast<int32_t>(operands.size())};
   Operation* operation =
       function_.append(*region_, op, std::move(operands), std::move(attrs), types);
-  operation->place = LocationScope::current();
+  operation->location = LocationScope::current();
   operation->regions.push_back(std::move(condition_region));
   operation->regions.push_back(std::move(body_region));
   Tensors results;

@@ -1,6 +1,6 @@
 #pragma once
-// The tracer: an interpreter that writes each call down as an operation of a function instead of
-// running it. A traced tensor's content is an SSA value.
+// The tracer: an interpreter that records each call as an operation of a function instead of
+// executing it. The content of a traced tensor is an SSA value.
 
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ class Tracer final : public Interpreter {
   /// A tensor for an argument of the function.
   Tensor input(Port port, TensorType type);
   void output(Port port, const Tensor& tensor);
-  /// The value of a tensor in this function; an array becomes a constant.
+  /// The SSA value of a tensor in this function; an array becomes a constant.
   Value* value_of(const Tensor& tensor);
   Tensor tensor_of(Value* value) const;
   Function& function() { return function_; }
@@ -43,21 +43,21 @@ class Tracer final : public Interpreter {
  private:
   Function& function_;
   Region* region_;
-  /// Cells whose arrays became constants, kept so that each becomes one constant only.
+  /// Arrays that became constants, so that each becomes a single one.
   std::map<const Content*, std::pair<std::shared_ptr<const Content>, Value*>> constants_;
 };
 
-/// Names the part of the model's text that operations traced in this scope come from.
+/// Sets the source location of operations that are traced in this scope.
 class LocationScope {
  public:
-  explicit LocationScope(std::string place);
+  explicit LocationScope(std::string location);
   ~LocationScope();
   LocationScope(const LocationScope&) = delete;
   LocationScope& operator=(const LocationScope&) = delete;
   static const std::string& current();
 
  private:
-  std::string place_;
+  std::string location_;
   LocationScope* previous_;
 };
 

@@ -1,4 +1,4 @@
-// Checks of a module: what a reader of the text form, or a pass, could have got wrong.
+// The verifier: checks a module that was parsed or transformed.
 
 #include <unordered_set>
 
@@ -28,9 +28,9 @@ class Verifier {
         if (function_.inputs[in].kind == out.kind && function_.inputs[in].name == out.name) {
           found = true;
           if (!same_type(function_.body.arguments[in]->type, function_.body.results[i]->type))
-            refuse("the new version of '", out.name, "' has another type");
+            refuse("the updated value of '", out.name, "' has another type");
         }
-      if (!found) refuse("a new version of '", out.name, "' is given, which is no input");
+      if (!found) refuse("'", out.name, "' is updated but is not an input");
     }
   }
 
@@ -44,7 +44,7 @@ class Verifier {
     for (const Value* v : r.arguments) known_.insert(v);
     for (const auto& o : r.operations) operation(*o);
     for (const Value* v : r.results)
-      if (!known_.count(v)) refuse("%", v->id, " is given back but not defined");
+      if (!known_.count(v)) refuse("%", v->id, " is returned but not defined");
   }
 
   void operation(const Operation& o) {
@@ -53,13 +53,13 @@ class Verifier {
     if (o.op->has(kControlFlow)) {
       control(o);
     } else {
-      if (!o.regions.empty()) refuse(o.op->name(), " takes no regions");
+      if (!o.regions.empty()) refuse(o.op->name(), " has no regions");
       types(o);
     }
     for (const Value* v : o.results) known_.insert(v);
   }
 
-  /// Inference over operands of these types must give these results.
+  /// Checks result types against shape inference.
   void types(const Operation& o) {
     const OperandMap map(*o.op, o.attrs);
     if (map.flat_count() != o.operands.size()) refuse(o.op->name(), ": operand count");
@@ -79,19 +79,18 @@ class Verifier {
       refuse(e.message());
     }
     if (inferred.results.size() != o.results.size())
-      refuse(o.op->name(), " gives ", inferred.results.size(), " results, ", o.results.size(),
-             " are named");
+      refuse(o.op->name(), " has ", inferred.results.size(), " results, found ", o.results.size());
     for (size_t i = 0; i < o.results.size(); ++i) {
       const TensorType &is = o.results[i]->type, &should = inferred.results[i];
       if (is.dtype != should.dtype || is.shape.size() != should.shape.size())
-        refuse(o.op->name(), ": result ", i, " is ", is, ", inference gives ", should);
+        refuse(o.op->name(), ": result ", i, " is ", is, ", expected ", should);
       for (size_t d = 0; d < is.shape.size(); ++d)
         if (is.shape[d].equals(should.shape[d]) == std::optional<bool>(false))
-          refuse(o.op->name(), ": result ", i, " is ", is, ", inference gives ", should);
+          refuse(o.op->name(), ": result ", i, " is ", is, ", expected ", should);
     }
   }
 
-  /// One region over the operands alone; it gives the results.
+  /// Checks a fusion group: one region that reads only its arguments and computes the results.
   void group(const Operation& o) {
     const Region& inner = *o.regions[0];
     if (inner.arguments.size() != o.operands.size() || inner.results.size() != o.results.size())
@@ -105,7 +104,7 @@ class Verifier {
     known_ = outer;
     for (size_t i = 0; i < o.results.size(); ++i)
       if (!same_type(o.results[i]->type, inner.results[i]->type))
-        refuse(o.op->name(), ": result ", i, " has another type than the region gives");
+        refuse(o.op->name(), ": result ", i, " has another type than in the region");
   }
 
   void control(const Operation& o) {
@@ -117,12 +116,12 @@ class Verifier {
       region(*r);
       known_ = outer;
     }
-    const bool loop = o.op->name() == "cf.while";
     const Region& last = *o.regions[1];
     if (last.results.size() != o.results.size())
       refuse(o.op->name(), ": region and result counts differ");
-    if (loop) {
-      if (o.regions[0]->results.size() != 1) refuse("cf.while: the condition gives one value");
+    if (is_loop(o)) {
+      if (o.regions[0]->results.size() != 1)
+        refuse("cf.while: the condition must return one value");
       if (o.operands.size() != last.arguments.size() ||
           o.operands.size() != o.regions[0]->arguments.size())
         refuse("cf.while: carried values and arguments differ in number");
@@ -131,7 +130,7 @@ class Verifier {
             last.results[i]->type.dtype != last.arguments[i]->type.dtype)
           refuse("cf.while: carried value ", i, " changes its type");
     } else if (o.regions[0]->results.size() != o.results.size()) {
-      refuse("cf.if: the regions give different numbers of values");
+      refuse("cf.if: the regions return different numbers of values");
     }
   }
 

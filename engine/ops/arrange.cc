@@ -15,7 +15,7 @@ Tensors split_at(const Tensor& x, int64_t axis, const std::vector<Dim>& cuts) {
   Dim start = 0;
   for (size_t i = 0; i <= cuts.size(); ++i) {
     const Dim end = i < cuts.size() ? cuts[i] : x.dim(axis);
-    out.push_back(part(x, axis, start, end));
+    out.push_back(slice_axis(x, axis, start, end));
     start = end;
   }
   return out;
@@ -28,10 +28,10 @@ Tensors split_tensor(const char* op, const Tensor& x, const AttrValue& how, int6
     Tensors out;
     Dim start = 0;
     for (const int64_t at : how.as_ints()) {
-      out.push_back(part(x, axis, start, at));
+      out.push_back(slice_axis(x, axis, start, at));
       start = at;
     }
-    out.push_back(part(x, axis, start, x.dim(axis)));
+    out.push_back(slice_axis(x, axis, start, x.dim(axis)));
     return out;
   }
   const int64_t n = how.as_int(), size = x.dim(axis).value();
@@ -46,7 +46,7 @@ Tensors slices_along(const char* op, const Tensor& x, int64_t given) {
   const int64_t axis = axis_of(op, given, x.ndim());
   Tensors out;
   for (int64_t i = 0; i < x.dim(axis).value(); ++i)
-    out.push_back(ops::squeeze(part(x, axis, i, i + 1), Axes{axis}));
+    out.push_back(ops::squeeze(slice_axis(x, axis, i, i + 1), Axes{axis}));
   return out;
 }
 
@@ -72,8 +72,7 @@ Tensor exchanged(const Tensor& x, int64_t a, int64_t b) {
 
 }  // namespace
 
-// ---- turning and repeating
-// -----------------------------------------------------------------------
+// --- flip, rotate and repeat ---
 
 Tensors decompose_flip(CallContext& c) {
   const Tensor& x = c.operand(0);
@@ -105,7 +104,7 @@ Tensors decompose_roll(CallContext& c) {
     if (n.constant() == 0) continue;
     const Dim cut = modulo(Dim(-a.shifts[i]), n);
     if (cut.constant() == 0) continue;
-    out = ops::concat({part(out, axis, cut, n), part(out, axis, 0, cut)}, axis);
+    out = ops::concat({slice_axis(out, axis, cut, n), slice_axis(out, axis, 0, cut)}, axis);
   }
   return {out.is_same_cell(x) ? ops::assign(x) : out};
 }
@@ -173,8 +172,8 @@ Tensors decompose_repeat_interleave(CallContext& c) {
   for (size_t i = 0; i < repeats.size(); ++i) {
     Shape wide = x.shape();
     wide[static_cast<size_t>(axis)] = repeats[i];
-    pieces.push_back(
-        ops::expand(part(x, axis, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), wide));
+    pieces.push_back(ops::expand(
+        slice_axis(x, axis, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), wide));
   }
   return {ops::concat(pieces, axis)};
 }
@@ -260,8 +259,7 @@ Tensors decompose_unflatten(CallContext& c) {
   return {ops::reshape(x, shape)};
 }
 
-// ---- parts and joins
-// -----------------------------------------------------------------------------
+// --- split and concatenate ---
 
 Tensors decompose_unbind(CallContext& c) {
   return slices_along("unbind", c.operand(0), c.attrs_as<UnbindAttrs>().axis);
@@ -377,8 +375,7 @@ Tensors decompose_block_diag(CallContext& c) {
   return {ops::concat(rows, 0)};
 }
 
-// ---- windows
-// -------------------------------------------------------------------------------------
+// --- windows ---
 
 void infer_unfold_axis(InferContext& c) {
   const auto a = c.attrs_as<UnfoldAxisAttrs>();
@@ -404,7 +401,7 @@ Layout view_unfold_axis(const Layout& x, const Attrs& attrs, const Dims& shape) 
   return out;
 }
 
-// Each place of the axis gets the sum over the windows that hold it.
+// Each index of the axis gets the sum over the windows that contain it.
 Tensors vjp_unfold_axis(VjpContext& c) {
   const auto a = c.attrs_as<UnfoldAxisAttrs>();
   const Tensor &x = c.operand(0), &g = c.cotangent();

@@ -69,8 +69,8 @@ Tensors vjp_diagonal(VjpContext& c) {
       ops::diagonal_scatter(zeros_like(c.operand(0)), c.cotangent(), a.offset, a.axis1, a.axis2)};
 }
 
-// y lies along the rows (or, below the main diagonal, the columns) of its diagonal: it is padded to
-// their length and chosen where the diagonal is.
+// y runs along the rows of its diagonal (below the main diagonal, the columns): pads it to their
+// length and selects it on the diagonal.
 Tensors decompose_diagonal_scatter(CallContext& c) {
   const auto a = c.attrs_as<DiagonalScatterAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);

@@ -163,8 +163,8 @@ Tensors decompose_rotary_embedding(CallContext& c) {
   const auto whole = [&](const Tensor& angles) {
     return angles.dim(-1).equals(n).value_or(false) ? angles : joined(angles, angles);
   };
-  const Tensor a = neighbours ? part(x, axis, 0, n, 2) : part(x, axis, 0, half),
-               b = neighbours ? part(x, axis, 1, n, 2) : part(x, axis, half, n);
+  const Tensor a = neighbours ? slice_axis(x, axis, 0, n, 2) : slice_axis(x, axis, 0, half),
+               b = neighbours ? slice_axis(x, axis, 1, n, 2) : slice_axis(x, axis, half, n);
   return {x * whole(c.operand(1)) + joined(ops::neg(b), a) * whole(c.operand(2))};
 }
 

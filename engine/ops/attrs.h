@@ -1,7 +1,7 @@
 #pragma once
-// Attributes of an operation: the values that are fixed when it is called (axis, stride, dtype).
-// They are stored in the order of the schema, so that the IR, the model language and the tables
-// treat every operation alike; `opgen` makes a typed struct per operation for hand-written rules.
+// Attributes of an operation: compile-time parameters such as axis, stride and dtype. They are
+// stored in schema order, so that IR, model language and tables handle all operations generically;
+// opgen generates a typed struct per operation for hand-written rules.
 
 #include <complex>
 #include <optional>
@@ -47,7 +47,7 @@ class AttrValue {
   bool is_dtype() const { return std::holds_alternative<DType>(value_); }
   bool is_list() const { return std::holds_alternative<List>(value_); }
 
-  // Conversions; each throws kUsage, saying what came, if the value is of another kind.
+  // Conversions; each throws kUsage with the value if it is of another kind.
   bool as_bool() const;
   int64_t as_int() const;
   const Dim& as_dim() const;
@@ -64,7 +64,7 @@ class AttrValue {
   bool operator==(const AttrValue& other) const;
   std::string text()
       const;  ///< as in the IR's text form: `[1, 2]`, `'SAME'`, `1.0`, `batch`, `none`
-  /// Reads what `text` prints. Bare words are dtypes if they name one, else dims.
+  /// Parses the output of `text`. Bare words are dtypes if they name one, else dims.
   static AttrValue parse(std::string_view text);
 
  private:

@@ -70,7 +70,7 @@ void check_present(const Op& op, const OperandMap& map, const Tensors& operands)
   }
 }
 
-/// Weak numbers that met no tensor become ordinary ones of the default dtype.
+/// Weak scalars that were not promoted by a tensor get the default dtype.
 void settle_weak(Tensors& operands) {
   for (Tensor& t : operands)
     if (t.defined() && t.type().weak) t = cast_to(t, default_of_weak(t.dtype()));
@@ -139,7 +139,7 @@ Tensors decompose(const OpCall& c) {
   return results;
 }
 
-// ---- binding ------------------------------------------------------------------------------------
+// --- binding ---
 
 Attrs default_attrs(const Op& op) {
   Attrs attrs;
@@ -177,7 +177,7 @@ AttrValue convert_attr(const AttrDef& def, const AttrValue& value, const std::st
         if (value.is_string()) {
           if (const auto dtype = parse_dtype(value.as_string())) return *dtype;
           const auto names = dtype_names();
-          fail(ErrorCode::kUsage, "'", value.as_string(), "' is no dtype",
+          fail(ErrorCode::kUsage, "'", value.as_string(), "' is not a dtype",
                did_you_mean(value.as_string(), names));
         }
         return value.as_dtype();
@@ -280,9 +280,9 @@ std::string parameter_name(const Op& op, const std::string& name) {
 
 namespace {
 
-/// Parameters of PaddlePaddle's functions that say where and how a result is kept, not what it is:
-/// accepted wherever the operation has none of that name, if they ask for nothing.
-bool asks_for_nothing(const std::string& name, const Argument& value) {
+/// Parameters of PaddlePaddle's functions that do not affect the values of results: accepted, if
+/// they have no effect, by operations without a parameter of that name.
+bool has_no_effect(const std::string& name, const Argument& value) {
   constexpr std::string_view kNames[] = {"name",          "out",        "output", "device",
                                          "requires_grad", "pin_memory", "inplace"};
   const auto* v = std::get_if<AttrValue>(&value);
@@ -294,7 +294,7 @@ bool asks_for_nothing(const std::string& name, const Argument& value) {
 Bound bind_form(const Op& op, std::vector<Argument> positional,
                 std::vector<std::pair<std::string, Argument>> named) {
   std::vector<std::optional<Argument>> given(op.params().size());
-  size_t callable = 0;  // hidden parameters stand last and are not counted
+  size_t callable = 0;  // hidden parameters come last and are not counted
   std::vector<std::string> names;
   for (const ParamDef& p : op.params()) {
     const auto i = static_cast<size_t>(p.index);
@@ -308,7 +308,7 @@ Bound bind_form(const Op& op, std::vector<Argument> positional,
   for (size_t i = 0; i < positional.size(); ++i) given[i] = std::move(positional[i]);
   for (auto& [name, value] : named) {
     const auto it = std::find(names.begin(), names.end(), parameter_name(op, name));
-    if (it == names.end() && asks_for_nothing(name, value)) continue;
+    if (it == names.end() && has_no_effect(name, value)) continue;
     if (it == names.end())
       fail(ErrorCode::kUsage, op.name(), ": unknown argument '", name, "'",
            did_you_mean(name, std::span(names).subspan(0, callable)));
@@ -424,7 +424,7 @@ Bound bind_arguments(const Op& op, std::vector<Argument> positional,
   }
 }
 
-// ---- random state -------------------------------------------------------------------------------
+// --- random state ---
 
 RandomScope::RandomScope(Tensor seed_and_step)
     : state_(std::move(seed_and_step)), previous_(current_random) {

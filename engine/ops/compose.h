@@ -1,6 +1,6 @@
 #pragma once
-// The small pieces that decompositions are written with: parts of an axis, flat indices, refusals
-// in the operation's name. Include it in the .cc files of rules.
+// Helpers for decompositions: slices of an axis, checks, errors in the operation's name. For the
+// .cc files of rules.
 
 #include <string_view>
 #include <vector>
@@ -13,7 +13,7 @@ namespace paddle::rules {
 
 using Axes = std::vector<int64_t>;
 
-/// Throws kUsage with the operation's name in front.
+/// Throws kUsage with the operation's name as prefix.
 template <class... Parts>
 [[noreturn]] void refuse(std::string_view op, const Parts&... parts) {
   fail(ErrorCode::kUsage, op, ": ", parts...);
@@ -25,20 +25,20 @@ inline int64_t axis_of(std::string_view op, int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
-/// [start, end) of one axis.
-inline Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end,
-                   int64_t stride = 1) {
+/// x[start:end:stride] along one axis.
+inline Tensor slice_axis(const Tensor& x, int64_t axis, const Dim& start, const Dim& end,
+                         int64_t stride = 1) {
   return ops::strided_slice(x, {axis}, {start}, {end}, {stride});
 }
 
-/// The shape of a matrix product of the first two operands, by NumPy's rules.
+/// The shape of the matrix product of the first two operands, as in NumPy.
 Shape matmul_shape(InferContext& c, bool transpose_x, bool transpose_y);
 
-/// Throws kUsage unless two operands of an elementwise loss have one shape or the second is a
-/// single number: [n, 1] and [n] would broadcast to all pairs of samples.
+/// Throws kUsage unless the operands of an elementwise loss have the same shape or the second is a
+/// scalar: [n, 1] and [n] would broadcast to all pairs of samples.
 void require_same_shape(std::string_view op, std::string_view x_name, const Tensor& x,
                         std::string_view y_name, const Tensor& y);
-/// Throws kUsage if `factor` times a loss of each element is larger than the loss.
+/// Throws kUsage if multiplying by `factor` would broadcast the loss to a larger shape.
 void require_no_expansion(std::string_view op, std::string_view name, const Tensor& factor,
                           const Tensor& loss);
 

@@ -85,7 +85,7 @@ Tensors decompose_narrow(CallContext& c) {
   const Dim start = a.start < 0 ? size + a.start : Dim(a.start);
   if (a.length < 0 || start.less(0).value_or(false) || size.less(start + a.length).value_or(false))
     refuse("narrow", a.length, " elements from ", a.start, " do not lie in an axis of ", size);
-  return {part(x, a.dim < 0 ? a.dim + x.ndim() : a.dim, start, start + a.length)};
+  return {slice_axis(x, a.dim < 0 ? a.dim + x.ndim() : a.dim, start, start + a.length)};
 }
 
 Tensors decompose_ravel(CallContext& c) { return {ops::reshape(c.operand(0), Shape{-1})}; }
@@ -190,8 +190,7 @@ Tensors decompose_sequence_mask(CallContext& c) {
       ops::cast(ops::less_than(counted(a.maxlen, x.dtype()), ops::unsqueeze(x, {-1})), a.dtype)};
 }
 
-// ---- random numbers
-// ------------------------------------------------------------------------------
+// --- random numbers ---
 
 Tensors decompose_rand_like(CallContext& c) {
   const Tensor& x = c.operand(0);
@@ -208,8 +207,7 @@ Tensors decompose_log_normal(CallContext& c) {
   return {ops::exp(ops::normal(a.mean, a.std, a.shape))};
 }
 
-// ---- losses
-// --------------------------------------------------------------------------------------
+// --- losses ---
 
 Tensors decompose_softmax_with_cross_entropy(CallContext& c) {
   const auto a = c.attrs_as<SoftmaxWithCrossEntropyAttrs>();
@@ -267,8 +265,7 @@ Tensors decompose_npair_loss(CallContext& c) {
   return {penalty + ops::mean(ops::sum(share * rows, Axes{0}))};
 }
 
-// ---- images
-// --------------------------------------------------------------------------------------
+// --- spatial transforms ---
 
 Tensors decompose_temporal_shift(CallContext& c) {
   const auto a = c.attrs_as<TemporalShiftAttrs>();
@@ -286,9 +283,9 @@ Tensors decompose_temporal_shift(CallContext& c) {
   const Tensor frames = ops::reshape(
       x, {floor_divide(x.dim(0), a.seg_num), Dim(a.seg_num), x.dim(1), x.dim(2), x.dim(3)});
   const Tensor bordered = ops::pad(frames, {0, 0, 1, 1, 0, 0, 0, 0, 0, 0});
-  const Tensor before = part(part(bordered, 1, 0, a.seg_num), 2, 0, first);
-  const Tensor after = part(part(bordered, 1, 2, a.seg_num + 2), 2, first, second);
-  const Tensor kept = part(frames, 2, second, x.dim(1));
+  const Tensor before = slice_axis(slice_axis(bordered, 1, 0, a.seg_num), 2, 0, first);
+  const Tensor after = slice_axis(slice_axis(bordered, 1, 2, a.seg_num + 2), 2, first, second);
+  const Tensor kept = slice_axis(frames, 2, second, x.dim(1));
   const Tensor y = ops::reshape(ops::concat({before, after, kept}, 2), x.shape());
   return {last ? ops::transpose(y, {0, 2, 3, 1}) : y};
 }
@@ -314,7 +311,7 @@ Tensors decompose_affine_grid(CallContext& c) {
     }
     axes.push_back(ops::cast(Tensor(Array::from(places, {size})), theta.dtype()));
   }
-  // Rows of (x, y[, z], 1): the last axis of the image is the first coordinate.
+  // Rows of (x, y[, z], 1): the first coordinate is the last axis.
   const Tensors grid = ops::meshgrid(axes);
   Tensors columns;
   for (size_t i = n; i-- > 0;) columns.push_back(ops::reshape(grid[i], Shape{-1}));
@@ -326,8 +323,7 @@ Tensors decompose_affine_grid(CallContext& c) {
   return {ops::reshape(places, shape)};
 }
 
-// ---- distances
-// -----------------------------------------------------------------------------------
+// --- distances ---
 
 Tensors decompose_cdist(CallContext& c) {
   const auto a = c.attrs_as<CdistAttrs>();
@@ -377,8 +373,7 @@ Tensors decompose_renorm(CallContext& c) {
   return {ops::reshape(wide * factor, x.shape())};
 }
 
-// ---- fused forms
-// ---------------------------------------------------------------------------------
+// --- fused forms ---
 
 namespace {
 

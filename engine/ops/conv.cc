@@ -1,4 +1,4 @@
-// Rules of the convolutions in schema/nn.yaml, and the shape of those in schema/volume.yaml.
+// Rules of the convolutions in schema/nn.yaml, and the result shape of those in schema/volume.yaml.
 
 #include "ops/conv.h"
 
@@ -25,8 +25,8 @@ Conv read_conv(const A& a, const Shape& x, const Shape& w, const std::string& na
   conv.channel_axis = conv.channels_last ? n + 1 : 1;
   conv.first_spatial = conv.channels_last ? 1 : 2;
   for (size_t i = 0; i < n; ++i) conv.kernel.push_back(w[2 + i].value());
-  conv.stride = window_numbers(a.stride, n, name + ": stride");
-  conv.dilation = window_numbers(a.dilation, n, name + ": dilation");
+  conv.stride = window_sizes(a.stride, n, name + ": stride");
+  conv.dilation = window_sizes(a.dilation, n, name + ": dilation");
   const auto first = x.begin() + static_cast<ptrdiff_t>(conv.first_spatial);
   conv.padding = window_padding(a.padding, Shape(first, first + static_cast<ptrdiff_t>(n)),
                                 conv.kernel, conv.stride, conv.dilation, conv.channels_last, name);

@@ -1,5 +1,5 @@
 #pragma once
-// Floating-point operations of calls, for reports: multiplications and additions counted apart.
+// FLOPs of calls, for reports. A multiply-add counts as two.
 
 #include "ops/op.h"
 

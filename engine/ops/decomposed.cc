@@ -7,10 +7,11 @@
 namespace paddle::rules {
 namespace {
 
-/// Gives tensors without values, and collects what could not be decided about dims.
-class TypeInterpreter final : public Interpreter {
+/// Shape inference for decompositions: runs them on tensors without values and collects constraints
+/// on dims.
+class ShapeInterpreter final : public Interpreter {
  public:
-  explicit TypeInterpreter(std::vector<DimConstraint>& constraints) : constraints_(constraints) {}
+  explicit ShapeInterpreter(std::vector<DimConstraint>& constraints) : constraints_(constraints) {}
 
   Tensors apply(const OpCall& call) override {
     constraints_.insert(constraints_.end(), call.constraints.begin(), call.constraints.end());
@@ -34,7 +35,7 @@ class TypeInterpreter final : public Interpreter {
 
 /// The rule `infer: decomposed`. The decomposition must not ask for its result types.
 void infer_decomposed(InferContext& c) {
-  TypeInterpreter types(c.constraints());
+  ShapeInterpreter types(c.constraints());
   const InterpreterScope scope(types);
   const std::vector<TensorType> none;
   CallContext call(c.op(), c.attrs(), c.operands(), none);

@@ -93,7 +93,7 @@ Tensors vjp_fmax(VjpContext& c) {
 
 /// A small whole power as the product that it is: the general function is slow, above all at zero.
 /// In 16 bits the product would be rounded at each step.
-Tensors lower_pow(CallContext& c) {
+Tensors decompose_for_fusion_pow(CallContext& c) {
   const Tensor &x = c.operand(0), &exponent = c.operand(1);
   const bool wide = x.dtype() == DType::kF32 || x.dtype() == DType::kF64;
   if (!wide || !exponent.is_concrete() || exponent.array().size() != 1 ||

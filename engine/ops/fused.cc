@@ -8,8 +8,8 @@ std::vector<PrepareFusedFn>& backends() {
   return list;
 }
 
-std::vector<TakesAlongFn>& takers() {
-  static std::vector<TakesAlongFn> list;
+std::vector<CanFuseEpilogueFn>& epilogue_queries() {
+  static std::vector<CanFuseEpilogueFn> list;
   return list;
 }
 
@@ -23,10 +23,12 @@ std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request) {
   return nullptr;
 }
 
-void register_takes_along(TakesAlongFn function) { takers().push_back(function); }
+void register_can_fuse_epilogue(CanFuseEpilogueFn function) {
+  epilogue_queries().push_back(function);
+}
 
-bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype) {
-  for (const TakesAlongFn function : takers())
+bool can_fuse_epilogue(std::span<const FusionMember> group, const FusionMember& next, DType dtype) {
+  for (const CanFuseEpilogueFn function : epilogue_queries())
     if (function(group, next, dtype)) return true;
   return false;
 }

@@ -1,8 +1,8 @@
 #pragma once
-// Groups of operations that run in one pass over memory: elementwise ones and reductions of what
-// they give, or a convolution or matrix product with what is done to its result. A pass forms the
-// groups, the runtime asks a backend for a kernel that computes a whole group; a backend that can't
-// declines, and the operations run one by one.
+// Fusion groups: operations that one kernel computes in one pass over memory, either elementwise
+// operations with reductions of their results, or a convolution or matrix product with its
+// epilogue. Passes form the groups and the runtime asks the backends for a kernel; if all of them
+// decline, the operations run one by one.
 
 #include "ops/kernel.h"
 
@@ -12,7 +12,7 @@ namespace paddle {
 struct FusedStep {
   const Op* op = nullptr;
   Attrs attrs;
-  /// Values are numbered: the group's operands first, then each step's result; -1 for an absent
+  /// Values are indexed: the group's operands first, then the result of each step; -1 for an absent
   /// operand.
   std::vector<int> inputs;
   DType result = DType::kF32;
@@ -20,13 +20,13 @@ struct FusedStep {
 
 struct FusedRequest {
   std::vector<FusedStep> steps;
-  Dims shape;  ///< of what all steps but reductions give
-  /// Of any strides; each broadcasts to the shape.
+  Dims shape;  ///< of the results of all steps but reductions
+  /// Of any strides; each broadcasts to `shape`.
   std::vector<Layout> operands;
-  /// Contiguous, of the shape or what reductions make of it.
+  /// Contiguous, of `shape` or reduced from it.
   std::vector<Layout> results;
-  std::vector<int> result_values;  ///< per result: the value that it takes
-  bool compile = false;            ///< machine code may be generated for it
+  std::vector<int> result_values;  ///< by result: the index of its value
+  bool compile = false;            ///< may be compiled to machine code
   ExecutionPolicy policy = {};
 };
 
@@ -34,22 +34,23 @@ struct FusedRequest {
 using PrepareFusedFn = std::unique_ptr<Kernel> (*)(const FusedRequest& request);
 
 void register_fused(PrepareFusedFn prepare);
-/// A kernel for the group. A result that is not reduced may share the memory of an operand that has
-/// its type, its shape and contiguous layout. Null if no backend computes the group as one.
+/// A kernel for the group; null if all backends decline. An elementwise result may share the memory
+/// of a contiguous operand of its shape and dtype.
 std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request);
-/// One operation of a group that begins with a convolution or product.
-struct GroupMember {
+
+/// One operation of a group that starts with a convolution or matrix product.
+struct FusionMember {
   const Op* op;
   const Attrs* attrs;
 };
-/// True if a backend's kernel for `group` can compute `next`, on the group's result, along with it.
-using TakesAlongFn = bool (*)(std::span<const GroupMember> group, const GroupMember& next,
-                              DType dtype);
-void register_takes_along(TakesAlongFn takes_along);
-bool takes_along(std::span<const GroupMember> group, const GroupMember& next, DType dtype);
+/// True if a backend's kernel for `group` can also compute `next`, an operation on its result.
+using CanFuseEpilogueFn = bool (*)(std::span<const FusionMember> group, const FusionMember& next,
+                                   DType dtype);
+void register_can_fuse_epilogue(CanFuseEpilogueFn function);
+bool can_fuse_epilogue(std::span<const FusionMember> group, const FusionMember& next, DType dtype);
 
-/// True if an elementwise operation or reduction of these types, on tensors of this rank, can be
-/// part of a group.
+/// True if a fusion group can contain this elementwise operation or reduction, for operands of
+/// these types and this rank.
 bool can_fuse(const Op& op, const Attrs& attrs, size_t rank, std::span<const DType> operands,
               DType result);
 

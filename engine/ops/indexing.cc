@@ -7,8 +7,7 @@
 #include "ops/generated/rules.h"
 
 namespace paddle::rules {
-// ---- along an axis
-// -------------------------------------------------------------------------------
+// --- along an axis ---
 
 void infer_gather_along(InferContext& c) {
   c.require_integer(1);
@@ -54,7 +53,7 @@ Tensors vjp_scatter_along(VjpContext& c) {
   const auto at = [&](const Tensor& t) { return ops::gather_along(t, index, a.axis); };
   Tensor dx, dv;
   if (a.reduce == "assign") {
-    // Of values written to one place, the last one counts.
+    // Of values with the same index, the last one is written.
     const Tensor order = ops::reshape(
         ops::cumsum(ops::cast(ops::assign(flat(ones_like(none))), DType::kI64), int64_t{0}),
         values.shape());
@@ -142,7 +141,7 @@ Tensors decompose_put_along_axis(CallContext& c) {
     fail(ErrorCode::kUsage, "put_along_axis: values are ", values.type(), ", indices ",
          index.type());
   if (!same_shape(values.shape(), index.shape())) {
-    // Values that are larger than the indices give their first part.
+    // Of values larger than the indices, only the leading part is used.
     bool larger = values.ndim() == index.ndim();
     for (size_t i = 0; larger && i < values.shape().size(); ++i)
       larger = !values.shape()[i].less(index.shape()[i]).value_or(true);
@@ -166,8 +165,7 @@ Tensors decompose_put_along_axis(CallContext& c) {
   return {ops::scatter_along(x, index, values, axis, reduce, a.include_self)};
 }
 
-// ---- slices by index
-// -----------------------------------------------------------------------------
+// --- slices by index ---
 
 void infer_index_select(InferContext& c) {
   c.require_integer(1);
@@ -251,8 +249,7 @@ Tensors decompose_take(CallContext& c) {
   return {ops::reshape(ops::index_select(x, ops::cast(at, index.dtype()), 0), index.shape())};
 }
 
-// ---- slices
-// --------------------------------------------------------------------------------------
+// --- slices ---
 
 Tensors decompose_select_scatter(CallContext& c) {
   const auto a = c.attrs_as<SelectScatterAttrs>();

@@ -8,8 +8,7 @@
 
 namespace paddle::rules {
 
-// ---- by coordinates
-// ------------------------------------------------------------------------------
+// --- by coordinates ---
 
 void infer_gather_nd(InferContext& c) {
   c.require_integer(1);
@@ -57,7 +56,7 @@ Tensors vjp_scatter_nd_put(VjpContext& c) {
   const Tensor &g = c.cotangent(), &updates = c.operand(2);
   if (c.needs(0)) out[0] = ops::scatter_nd_put(g, c.operand(1), zeros_like(updates));
   if (c.needs(2)) {
-    // Of updates to one place, the last one counts.
+    // Of updates with the same index, the last one is written.
     const Tensor order = ops::reshape(
         ops::cumsum(full_of({element_count(std::span<const Dim>(updates.shape()))}, 1, DType::kI64),
                     int64_t{0}),
@@ -129,8 +128,7 @@ Tensors decompose_index_put(CallContext& c) {
                        : ops::scatter_nd_put(x, coordinates, values)};
 }
 
-// ---- by mask
-// -------------------------------------------------------------------------------------
+// --- by mask ---
 
 void infer_nonzero_rows(InferContext& c) {
   c.result(DType::kI64, {c.run_time_dim(), Dim(c.rank(0))});
@@ -165,7 +163,7 @@ Tensors vjp_masked_select(VjpContext& c) {
   const Tensor& x = c.operand(0);
   Tensors out = c.gradients();
   if (!c.needs(0)) return out;
-  // The gradient at each true place is the one with its number.
+  // The gradient at each true element is that of its position among the selected ones.
   const Tensor mask =
       ops::add(ops::cast(c.operand(1), DType::kI64), full_of(x.shape(), 0, DType::kI64));
   const Tensor taken = ops::concat({c.cotangent(), full_of({Dim(1)}, 0, c.cotangent().dtype())}, 0);

@@ -1,7 +1,7 @@
 #pragma once
 // How an operation runs on a backend, in two phases. `prepare` sees concrete layouts once: it
-// picks the algorithm, creates primitives and says how much scratch it needs. `run` only
-// computes: it must not allocate, look anything up or synchronise.
+// selects the algorithm, creates primitives and determines the scratch size. `run` only computes:
+// it must not allocate, look anything up or synchronize.
 
 #include <memory>
 #include <span>
@@ -31,18 +31,18 @@ struct ExecutionPolicy {
 struct KernelRequest {
   const Op& op;
   const Attrs& attrs;
-  /// Flat, like OpCall::operands. Contiguous unless the operation has the trait kStrided; with it,
-  /// strides may be anything, zero (broadcast) and negative included. Pointers given to `run`
-  /// already include the offset.
+  /// Flat, like OpCall::operands. Contiguous unless the operation has the trait kStrided; with it
+  /// any strides are possible, including zero (broadcast) and negative ones. The pointers that
+  /// `run` receives include the offset.
   std::span<const Layout> operands;
-  /// Contiguous. For operations of the trait kRunTimeShape the shapes are not known yet and empty.
-  /// For those of the trait kSkipsUnread, results after the first that nobody reads have their
-  /// shape but present = false, and a null pointer in `run`. Eager mode reads every result.
+  /// Contiguous. With the trait kRunTimeShape, shapes are unknown and empty. With the trait
+  /// kSkipsUnusedResults, unused results after the first have present = false and a null pointer in
+  /// `run`; eager mode uses every result.
   std::span<const Layout> results;
   ExecutionPolicy policy = {};
 };
 
-/// Gives memory to a kernel whose result shapes are known only while it runs.
+/// Allocates results of a kernel whose shapes are known only at run time.
 class ResultAllocator {
  public:
   virtual ~ResultAllocator() = default;
@@ -62,9 +62,9 @@ class Kernel {
   virtual void run(const RunContext& context, void* const* operands,
                    void* const* results) const = 0;
   virtual size_t scratch_bytes() const { return 0; }
-  /// False if runs do not look at operand `i`, such as a constant that was packed before.
+  /// False if `run` does not read operand `i`, such as a constant that was prepacked.
   virtual bool reads(size_t /*i*/) const { return true; }
-  /// What `paddle op bench` and profiles print, such as "onednn:brg:avx512_core".
+  /// Name of the algorithm for `paddle op bench` and profiles, such as "onednn:brg:avx512_core".
   virtual std::string implementation() const { return "cpu"; }
 };
 
@@ -97,12 +97,12 @@ inline std::unique_ptr<Kernel> nothing_to_do() {
   return make_kernel([](const RunContext&, void* const*, void* const*) {});
 }
 
-/// Registers a kernel; backends registered later are asked first.
+/// Registers a kernel; backends registered later take precedence.
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare);
-/// Prepares the first kernel that does not decline; null if none is there.
+/// Prepares the first kernel that does not decline; null if there is none.
 std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request);
-/// While it lives, kernels prepared on this thread come from `backend` wherever it can compute
-/// them, be another faster or not. For measurements and tests.
+/// While active, kernels prepared on this thread come from `backend` wherever it can compute them,
+/// even if another one is faster. For measurements and tests.
 class BackendScope {
  public:
   explicit BackendScope(std::string backend);

@@ -48,7 +48,7 @@ Tensors vjp_matmul(VjpContext& c) {
     out[0] = x_vector ? ops::reshape(summed, c.operand(0).shape()) : summed;
   }
   if (c.needs(1)) {
-    // A shared right operand takes all rows of the batch in one product.
+    // A right operand without batch is multiplied by all rows of the batch at once.
     if (y.ndim() == 2 && x.ndim() > 2 && !tx) {
       const Dim rows =
           element_count(std::span<const Dim>(x.shape()).subspan(0, x.shape().size() - 1));

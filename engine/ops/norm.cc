@@ -108,7 +108,7 @@ Tensors decompose_layer_norm_grad(CallContext& c) {
   const Tensor centred = x - mean_over(x, axes);
   const Tensor saved = ops::unsqueeze(ops::square(c.operand(3)),
                                       [&] { return std::vector<int64_t>(rank - lead, -1); }());
-  // rstd^-2 = variance + epsilon: epsilon is what the saved value has beyond the variance.
+  // rstd^-2 = variance + epsilon, so epsilon is the saved value minus the variance.
   const Tensor variance = mean_over(ops::square(centred), axes);
   const Tensor epsilon = ops::detach(ops::reciprocal(saved) - variance);
   const Tensor rstd = ops::rsqrt(variance + epsilon);
@@ -154,10 +154,9 @@ void infer_batch_norm_statistics(InferContext& c) {
   c.result(statistics);
 }
 
-/// The statistics as an operation, and a chain of elementwise ones that fusion joins with what
-/// comes before and after. Where channels do not lie together, whole planes share a number and the
-/// one kernel is as good.
-Tensors lower_batch_norm(CallContext& c) {
+/// One operation for the statistics, then an elementwise chain that fuses with its neighbours. Not
+/// for channels first, where a scale per plane makes the single kernel as fast.
+Tensors decompose_for_fusion_batch_norm(CallContext& c) {
   const auto a = c.attrs_as<BatchNormAttrs>();
   const Tensor& x = c.operand(0);
   if (channel_axis(a.data_format, x.shape().size()) + 1 != x.shape().size()) return {};
@@ -208,7 +207,7 @@ void infer_batch_norm_grad_statistics(InferContext& c) {
 }
 
 /// As lower_batch_norm does it.
-Tensors lower_batch_norm_grad(CallContext& c) {
+Tensors decompose_for_fusion_batch_norm_grad(CallContext& c) {
   const auto a = c.attrs_as<BatchNormGradAttrs>();
   const Tensor &g = c.operand(0), &x = c.operand(1), &mean = c.operand(2);
   if (channel_axis(a.data_format, x.shape().size()) + 1 != x.shape().size()) return {};

@@ -1,6 +1,6 @@
 #pragma once
-// Arithmetic on tensors in rules and layers: `x * 2.0 + y`. Numbers are weak: they never widen a
-// tensor. Also the few helpers that many gradient rules share.
+// Arithmetic on tensors in rules and layers: `x * 2.0 + y`. Numbers are weak scalars: they never
+// widen a tensor. Also helpers that many gradient rules share.
 
 #include "ops/generated/ops.h"
 #include "tensor/tensor.h"
@@ -21,23 +21,23 @@ inline Tensor operator*(double a, const Tensor& b) { return ops::multiply(Tensor
 inline Tensor operator/(const Tensor& a, double b) { return ops::divide(a, Tensor::number(b)); }
 inline Tensor operator/(double a, const Tensor& b) { return ops::divide(Tensor::number(a), b); }
 
-/// `x` summed over the axes that broadcasting to its shape had added or stretched.
+/// Sums `x` over the axes that broadcasting from `shape` added or expanded.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 /// Zeros of the shape and dtype of `x`.
 Tensor zeros_like(const Tensor& x);
 Tensor ones_like(const Tensor& x);
 Tensor full_of(const Shape& shape, double value, DType dtype);
-/// A reduced tensor with the reduced axes back as size 1.
+/// Restores reduced axes with size 1, unless `kept`.
 Tensor restore_axes(const Tensor& reduced, const std::vector<int64_t>& axes, bool kept);
-/// Number of elements along the axes as a 0-D tensor of `dtype`; symbolic dims included.
+/// Number of elements along the axes as a 0-D tensor of `dtype`, for symbolic dims too.
 Tensor count_of(const Shape& shape, const std::vector<int64_t>& axes, DType dtype);
 /// The axes of an optional attribute, counted from 0; none or [] means all.
 std::vector<int64_t> normal_axes(const std::optional<std::vector<int64_t>>& axes, int64_t rank);
 /// "mean", "sum" or "none" over all elements.
 Tensor reduce_loss(const Tensor& loss, const std::string& reduction);
-/// 0-D bool and integer comparisons give masks; this is the mask as the dtype of `like`.
+/// A condition as a mask of the dtype of `like`.
 Tensor mask_of(const Tensor& condition, const Tensor& like);
-/// The value of a dim as a 0-D tensor of `dtype`, also when it is symbolic.
+/// The value of a dim as a 0-D tensor of `dtype`, for a symbolic dim too.
 Tensor dim_value(const Dim& dim, DType dtype);
 
 }  // namespace paddle

@@ -5,8 +5,8 @@
 namespace paddle::rules {
 namespace {
 
-/// The states and the master follow the gradient; each that is there gives a result. What says how
-/// the gradient is taken comes behind them.
+/// States and the master weight follow the gradient, and each one present has a result. Scalars of
+/// the update come after them.
 void add_states(InferContext& c) {
   const auto master = static_cast<size_t>(c.op().operand_index("master"));
   for (size_t i = 2; i <= master; ++i)

@@ -13,9 +13,9 @@ Shape pooled_shape(InferContext& c, const Shape& x, const AttrValue& kernel_size
                    bool channels_last) {
   c.check(x.size() == 4, "x must have 4 dimensions, not ", text(x));
   const std::string name(c.op().name());
-  const auto kernel = window_numbers(kernel_size, 2, name + ": kernel_size");
+  const auto kernel = window_sizes(kernel_size, 2, name + ": kernel_size");
   const auto stride =
-      stride_size.is_none() ? kernel : window_numbers(stride_size, 2, name + ": stride");
+      stride_size.is_none() ? kernel : window_sizes(stride_size, 2, name + ": stride");
   const size_t first = channels_last ? 1 : 2;
   const Shape spatial(x.begin() + static_cast<ptrdiff_t>(first),
                       x.begin() + static_cast<ptrdiff_t>(first) + 2);
@@ -50,7 +50,7 @@ Tensors vjp_max_pool2d(VjpContext& c) {
 
 namespace {
 
-/// A plane of results and the places in it or for it: what the gradients of pooling take.
+/// Checks the operands of pooling gradients: the gradient of the result and the indices of maxima.
 void check_planes(InferContext& c, size_t grad, size_t mask, const Shape& input) {
   c.check(c.rank(grad) == 4 && input.size() == 4, "expected planes [n, c, rows, columns], found ",
           c.type(grad), " for ", text(input));

@@ -297,8 +297,7 @@ Tensors decompose_corrcoef(CallContext& c) {
   return {ops::clip(out, AttrValue(-1.0), AttrValue(1.0))};
 }
 
-// ---- einsum
-// --------------------------------------------------------------------------------------
+// --- einsum ---
 
 namespace {
 
@@ -394,7 +393,7 @@ Lettered multiply(Lettered a, Lettered b, const std::string& kept) {
   return {ops::reshape(ops::matmul(x, y), shape), out};
 }
 
-/// The letters of one term, its ellipsis replaced by as many of "…" as it stands for.
+/// The letters of a term, with its ellipsis expanded to the axes that it covers.
 std::string expand_ellipsis(const std::string& term, int64_t rank, const std::string& ellipsis) {
   const auto dots = term.find("...");
   if (dots == std::string::npos) return term;
@@ -442,7 +441,7 @@ Tensors decompose_einsum(CallContext& c) {
   }
   std::string out;
   if (arrow == std::string::npos) {
-    // By default, the ellipsis and then the letters that stand once, in alphabetical order.
+    // Implicit output: the ellipsis, then the letters that occur once, in alphabetical order.
     out = ellipsis;
     for (const auto& [letter, count] : seen)
       if (count == 1 && !has(ellipsis, letter)) out += letter;

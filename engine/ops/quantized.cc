@@ -1,4 +1,4 @@
-// Rules of schema/quantized.yaml: values that integers stand for.
+// Rules of schema/quantized.yaml: quantize, dequantize and the int8 operations.
 
 #include "ops/quantized.h"
 
@@ -11,23 +11,25 @@
 
 namespace paddle::quantized {
 namespace {
-TakesIntegersFn& taker() {
-  static TakesIntegersFn function = nullptr;
+HasInt8KernelFn& int8_kernel_fn() {
+  static HasInt8KernelFn function = nullptr;
   return function;
 }
-TakesValuesFn& value_taker() {
-  static TakesValuesFn function = nullptr;
+HasInt8MatmulFn& int8_matmul_fn() {
+  static HasInt8MatmulFn function = nullptr;
   return function;
 }
 }  // namespace
 
-void register_takes_integers(TakesIntegersFn function) { taker() = function; }
-bool takes_integers(DType x, const Array& weight) { return taker() && taker()(x, weight); }
-void register_takes_values(TakesValuesFn function) { value_taker() = function; }
-bool takes_values() { return value_taker() && value_taker()(); }
+void register_has_int8_kernel(HasInt8KernelFn function) { int8_kernel_fn() = function; }
+bool has_int8_kernel(DType x, const Array& weight) {
+  return int8_kernel_fn() && int8_kernel_fn()(x, weight);
+}
+void register_has_int8_matmul(HasInt8MatmulFn function) { int8_matmul_fn() = function; }
+bool has_int8_matmul() { return int8_matmul_fn() && int8_matmul_fn()(); }
 
-std::vector<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel) {
-  // A few numbers broadcast to many are no weights.
+std::vector<Array> centered_weights(const Array& weights, const Array& zero, int64_t channel) {
+  // A value that broadcasts to more elements is not a weight.
   if (weights.size() > static_cast<int64_t>(weights.storage->bytes())) return {};
   const Array packed = weights.contiguous();
   const int64_t channels = packed.shape[static_cast<size_t>(channel)];
@@ -202,14 +204,15 @@ DType type_for_sums(const Dim& terms) {
   return few ? DType::kF32 : DType::kF64;
 }
 
-Tensor centred(CallContext& c, DType work, size_t values = q::kX, size_t zero = q::kXZero) {
+Tensor centered(CallContext& c, DType work, size_t values = q::kX, size_t zero = q::kXZero) {
   const Tensor x = ops::cast(c.operand(values), work);
   return c.has(zero) ? x - ops::cast(c.operand(zero), work) : x;
 }
 
-/// What follows the sums; `per_channel` brings a value per out channel into their shape.
+/// The epilogue on the accumulators `sums`; `per_channel` reshapes a value per output channel to
+/// broadcast over them.
 template <class Attrs, class PerChannel>
-Tensor finished(CallContext& c, const Attrs& a, Tensor sums, const PerChannel& per_channel) {
+Tensor epilogue(CallContext& c, const Attrs& a, Tensor sums, const PerChannel& per_channel) {
   const bool whole = c.has(q::kBias) && c.operand(q::kBias).dtype() == DType::kI32;
   if (whole)
     sums = ops::cast(sums, DType::kF64) + ops::cast(per_channel(c.operand(q::kBias)), DType::kF64);
@@ -250,10 +253,10 @@ Tensors decompose_quantized_conv(CallContext& c) {
   }
   const DType work = type_for_sums(terms);
   const auto convolution = weight.ndim() == 4 ? &ops::conv2d : &ops::conv3d;
-  const Tensor sums = convolution(centred(c, work), ops::cast(weight, work), {}, a.stride,
+  const Tensor sums = convolution(centered(c, work), ops::cast(weight, work), {}, a.stride,
                                   a.padding, a.dilation, a.groups, a.data_format);
   const bool last = a.data_format.ends_with('C');
-  return {finished(c, a, sums, [&](const Tensor& v) {
+  return {epilogue(c, a, sums, [&](const Tensor& v) {
     return last || v.ndim() == 0 ? v : ops::reshape(v, per_channel);
   })};
 }
@@ -275,8 +278,8 @@ Tensors decompose_quantized_linear(CallContext& c) {
   const auto a = c.attrs_as<QuantizedLinearAttrs>();
   const Tensor& weight = c.operand(q::kWeight);
   const DType work = type_for_sums(weight.dim(0));
-  const Tensor sums = ops::matmul(centred(c, work), ops::cast(weight, work));
-  return {finished(c, a, sums, [](const Tensor& v) { return v; })};
+  const Tensor sums = ops::matmul(centered(c, work), ops::cast(weight, work));
+  return {epilogue(c, a, sums, [](const Tensor& v) { return v; })};
 }
 
 void infer_quantized_matmul(InferContext& c) {
@@ -297,9 +300,9 @@ Tensors decompose_quantized_matmul(CallContext& c) {
   const auto a = c.attrs_as<QuantizedMatmulAttrs>();
   const Tensor& x = c.operand(q::kX);
   const DType work = type_for_sums(x.dim(a.transpose_x ? -2 : -1));
-  const Tensor sums = ops::matmul(centred(c, work), centred(c, work, q::kWeight, q::kYZero),
+  const Tensor sums = ops::matmul(centered(c, work), centered(c, work, q::kWeight, q::kYZero),
                                   a.transpose_x, a.transpose_y);
-  return {finished(c, a, sums, [](const Tensor& v) { return v; })};
+  return {epilogue(c, a, sums, [](const Tensor& v) { return v; })};
 }
 
 }  // namespace paddle::rules

@@ -1,7 +1,6 @@
 #pragma once
-// The operands of quantized_conv, quantized_linear and quantized_matmul (schema/quantized.yaml)
-// by position, for the pass that makes such operations and the kernels that run them, and what the
-// pass asks of those kernels.
+// The operands of quantized_conv, quantized_linear and quantized_matmul (schema/quantized.yaml) by
+// index, and queries for the kernels of these operations. For QDQ lowering and the kernels.
 
 #include <cstddef>
 #include <vector>
@@ -27,20 +26,20 @@ enum Operand : size_t {
   kYZero = kOperandCount,  ///< quantized_matmul alone
 };
 
-/// 8-bit weights minus their zero point (one, or one per place of the axis `channel`) as int8.
-/// Where they do not all fit there are two arrays whose sum they are; none if the zero points do
-/// not fit.
-std::vector<Array> centred_weights(const Array& weights, const Array& zero, int64_t channel);
+/// 8-bit weights minus their zero point (per tensor, or per channel along the axis `channel`) as
+/// int8. Two arrays, to be summed, if the differences do not fit into int8; empty if the zero
+/// points have another shape.
+std::vector<Array> centered_weights(const Array& weights, const Array& zero, int64_t channel);
 
-/// True if a backend multiplies integers of type `x` with these int8 weights exactly and faster
+/// True if a backend multiplies 8-bit values of type `x` by these int8 weights exactly, and faster
 /// than floats.
-using TakesIntegersFn = bool (*)(DType x, const Array& weight);
-void register_takes_integers(TakesIntegersFn takes_integers);
-bool takes_integers(DType x, const Array& weight);
-/// True if a backend multiplies matrices of bytes that are both values, whatever their zero points,
-/// exactly and faster than floats.
-using TakesValuesFn = bool (*)();
-void register_takes_values(TakesValuesFn takes_values);
-bool takes_values();
+using HasInt8KernelFn = bool (*)(DType x, const Array& weight);
+void register_has_int8_kernel(HasInt8KernelFn function);
+bool has_int8_kernel(DType x, const Array& weight);
+/// True if a backend multiplies two 8-bit activations exactly, whatever their zero points, and
+/// faster than floats.
+using HasInt8MatmulFn = bool (*)();
+void register_has_int8_matmul(HasInt8MatmulFn function);
+bool has_int8_matmul();
 
 }  // namespace paddle::quantized

@@ -12,7 +12,7 @@ int64_t gates_of(const std::string& cell) { return cell == "lstm" ? 4 : cell == 
 /// Values that the gradient needs: [i, f, g, o, c], [r, z, n, hidden share of n], or none.
 int64_t saved_of(const std::string& cell) { return cell == "lstm" ? 5 : cell == "gru" ? 4 : 0; }
 
-/// What lstm, gru and simple_rnn share; attributes are read by name.
+/// Shared by lstm, gru and simple_rnn; attributes are read by name.
 struct Recurrent {
   std::string cell;
   int64_t layers;
@@ -261,7 +261,7 @@ Tensors decompose_recurrent_scan_grad(CallContext& c) {
     const Tensor& before = k > 0 ? run[static_cast<size_t>(k - 1)].h : h0;
     const auto place = static_cast<size_t>(order[static_cast<size_t>(k)]);
     dh = dh + at(grad_out, order[static_cast<size_t>(k)]);
-    Tensor passed;  // what reaches the state before other than through the weight
+    Tensor passed;  // gradient of the previous state that does not pass through the weight
     if (a.cell == "lstm") {
       const Tensor& old = k > 0 ? run[static_cast<size_t>(k - 1)].c : c0;
       const Tensor d = dc + dh * s.o * (1.0 - s.t * s.t);

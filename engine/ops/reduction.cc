@@ -201,7 +201,7 @@ void infer_cumulative(InferContext& c) {
 }
 
 Tensors vjp_cumsum(VjpContext& c) {
-  // The sum over what follows: the total minus the running sum before each element.
+  // The reversed cumulative sum: the total minus the running sum before each element.
   const auto a = c.attrs_as<CumsumAttrs>();
   const Tensor& x = c.operand(0);
   const Tensor g = ops::cast(c.cotangent(), x.dtype());

@@ -31,7 +31,7 @@ Tensor with_rows(const Tensor& like, const RowSparse& sparse, const Tensor& rows
   return make_row_sparse(sparse.indices, rows, like.dim(0));
 }
 
-/// Rows that stand several times are summed into their first place, the others become zero.
+/// Sums duplicate rows into the first one; the others become zero.
 RowSparse merged(const RowSparse& sparse) {
   RowSparse out;
   out.indices = sparse.indices;

@@ -16,7 +16,7 @@ OperandMap::OperandMap(const Op& op, const Attrs& attrs) {
   starts_.push_back(at);
 }
 
-// ---- inference ----------------------------------------------------------------------------------
+// --- inference ---
 
 InferContext::InferContext(const Op& op, const Attrs& attrs, const Tensors& operands)
     : op_(op), attrs_(attrs), operands_(operands), map_(op, attrs) {}
@@ -100,7 +100,7 @@ void InferContext::require_integer(size_t declared) const {
            text(dtype(declared)));
 }
 
-// ---- gradients ----------------------------------------------------------------------------------
+// --- gradients ---
 
 const Tensor& VjpContext::operand(size_t declared) const {
   static const Tensor kAbsent;

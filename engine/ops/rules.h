@@ -1,7 +1,7 @@
 #pragma once
-// What the hand-written rules of an operation see: InferContext for shape and dtype inference,
-// VjpContext for gradients, CallContext for decompositions. Operands are numbered flat, as in
-// OpCall; for a declared operand that is a list use `list(i)`.
+// The arguments of an operation's hand-written rules: InferContext for shape and dtype inference,
+// VjpContext for gradients, CallContext for decompositions. Operands are indexed as declared; use
+// `list(i)` for one that is a list.
 
 #include <string>
 #include <vector>
@@ -46,7 +46,7 @@ class InferContext {
   void result(TensorType type) { results_.push_back(std::move(type)); }
   void result(DType dtype, Shape shape) { results_.push_back({dtype, std::move(shape)}); }
 
-  /// Throws kUsage with the operation's name in front.
+  /// Throws kUsage with the operation's name as prefix.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts&... parts) const {
     fail(ErrorCode::kUsage, op_.name(), ": ", parts...);
@@ -55,16 +55,16 @@ class InferContext {
   void check(bool condition, const Parts&... parts) const {
     if (!condition) refuse(parts...);
   }
-  /// a == b must hold: refused if it cannot, checked when dims are bound if that is not known yet.
-  /// Returns the more definite of the two.
+  /// Requires a == b: kUsage if they differ, a constraint that is checked when dims are bound if
+  /// that is unknown. Returns the more specific of the two.
   Dim require_equal(const Dim& a, const Dim& b, const std::string& what);
-  /// The axis counted from 0; refused if out of range for `rank`.
+  /// The axis counted from 0; kUsage if out of range for `rank`.
   int64_t axis(int64_t axis, int64_t rank) const;
-  /// Axes counted from 0, sorted, duplicates refused; an empty list means all.
+  /// Axes counted from 0, sorted; kUsage for duplicates. An empty list means all.
   std::vector<int64_t> axes(const std::vector<int64_t>& axes, int64_t rank) const;
-  /// Shape that broadcasting gives; refused if the shapes do not broadcast.
+  /// The broadcast shape; kUsage if the shapes do not broadcast.
   Shape broadcast(const Shape& a, const Shape& b);
-  /// A dim whose value is known only after the operation ran.
+  /// A new dim whose value is known only after the operation has run.
   Dim run_time_dim();
   void require_float(size_t declared) const;
   void require_integer(size_t declared) const;
@@ -81,8 +81,8 @@ class InferContext {
   std::vector<DimConstraint> constraints_;
 };
 
-/// Operands, results and cotangents of a call whose gradient is wanted. The rule returns one tensor
-/// per flat operand; undefined means zero (or not differentiable).
+/// Operands, results and cotangents of a call to differentiate. The rule returns one gradient per
+/// flat operand; undefined means zero or not differentiable.
 class VjpContext {
  public:
   VjpContext(const Op& op, const Attrs& attrs, const Tensors& operands, const Tensors& results,
@@ -106,14 +106,14 @@ class VjpContext {
   Tensors list(size_t declared) const;
   const Tensor& result(size_t i) const { return results_[i]; }
   size_t result_count() const { return results_.size(); }
-  /// Undefined if nothing flows into result i.
+  /// Undefined if the output does not depend on result i.
   const Tensor& cotangent(size_t i = 0) const { return cotangents_[i]; }
-  /// Zeros in place of an undefined one.
+  /// Likewise, with zeros for undefined.
   Tensor cotangent_or_zeros(size_t i) const;
   bool needs(size_t declared) const;
   bool needs_flat(size_t flat) const { return needed_[flat]; }
   const OperandMap& map() const { return map_; }
-  /// All-undefined gradients, to be filled in by `map().begin(declared)`.
+  /// Undefined gradients for all flat operands, to be set at `map().begin(declared)`.
   Tensors gradients() const { return Tensors(operands_.size()); }
 
  private:

@@ -108,7 +108,7 @@ Tensors decompose_alpha_dropout(CallContext& c) {
     fail(ErrorCode::kUsage, "alpha_dropout: p must lie in [0, 1], not ", a.p);
   if (!a.training || a.p == 0) return {ops::assign(x)};
   if (a.p == 1) return {x * 0.0};
-  // Dropped elements take the activation's lower limit; scale and shift restore the statistics.
+  // Dropped elements become the lower limit of SELU; scale and shift restore mean and variance.
   const double limit = -1.0507009873554805 * 1.6732632423543772;
   const double scale = 1 / std::sqrt((1 - a.p) * (1 + a.p * limit * limit)),
                shift = -scale * limit * a.p;

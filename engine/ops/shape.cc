@@ -9,12 +9,11 @@
 
 namespace paddle::rules {
 
-// ---- reshape, squeeze, unsqueeze, flatten
-// --------------------------------------------------------
+// --- reshape, squeeze, unsqueeze, flatten ---
 
 namespace {
 
-/// What -1 stands for where both shapes hold a 0: the sizes other than 0 decide.
+/// The size of -1 if both shapes contain a 0: computed from the sizes other than 0.
 Dim quotient_of_nonzero(const Shape& from, const Shape& to) {
   int64_t have = 1, known = 1;
   for (const Dim& d : from)
@@ -163,8 +162,7 @@ Tensor write_reshape(const Tensor& base, const Tensor& value, const Attrs&) {
 
 Tensors vjp_reshape(VjpContext& c) { return {ops::reshape(c.cotangent(), c.operand(0).shape())}; }
 
-// ---- transpose
-// -----------------------------------------------------------------------------------
+// --- transpose ---
 
 void infer_transpose(InferContext& c) {
   const auto a = c.attrs_as<TransposeAttrs>();
@@ -216,8 +214,7 @@ Tensors vjp_transpose(VjpContext& c) {
   return {ops::transpose(c.cotangent(), inverse_perm(c.attrs(), c.operand(0).shape().size()))};
 }
 
-// ---- expand
-// --------------------------------------------------------------------------------------
+// --- expand ---
 
 void infer_expand(InferContext& c) {
   const auto a = c.attrs_as<ExpandAttrs>();
@@ -253,8 +250,7 @@ Layout view_expand(const Layout& x, const Attrs&, const Dims& shape) {
 
 Tensors vjp_expand(VjpContext& c) { return {sum_to(c.cotangent(), c.operand(0).shape())}; }
 
-// ---- slices
-// --------------------------------------------------------------------------------------
+// --- slices ---
 
 namespace {
 
@@ -264,7 +260,7 @@ Dim bound(const Dim& at, const Dim& size, bool negative) {
   const auto less_than_zero = at.less(0);
   const Dim from_end = less_than_zero.value_or(false) ? at + size : at;
   if (!negative) return maximum(0, minimum(from_end, size));
-  // Backwards, -1 is the place before the first element.
+  // With a negative stride, -1 is the position before the first element.
   return maximum(-1, minimum(from_end, size - 1));
 }
 

@@ -8,8 +8,7 @@
 
 namespace paddle::rules {
 
-// ---- joins and splits
-// ----------------------------------------------------------------------------
+// --- joins and splits ---
 
 void infer_concat(InferContext& c) {
   const auto a = c.attrs_as<ConcatAttrs>();
@@ -37,7 +36,7 @@ Tensors vjp_concat(VjpContext& c) {
   Dim at = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Dim next = at + parts[i].dim(a.axis);
-    if (c.needs_flat(i)) out[i] = part(c.cotangent(), a.axis, at, next);
+    if (c.needs_flat(i)) out[i] = slice_axis(c.cotangent(), a.axis, at, next);
     at = next;
   }
   return out;
@@ -45,7 +44,7 @@ Tensors vjp_concat(VjpContext& c) {
 
 namespace {
 
-/// Sizes of the parts; one given as -1 takes the rest.
+/// Sizes of the sections; -1 stands for the rest.
 Shape split_sizes(const Op& op, const AttrValue& how, const Dim& size) {
   if (how.is_int()) {
     const int64_t count = how.as_int();
@@ -96,7 +95,7 @@ Tensors decompose_split(CallContext& c) {
   Tensors out;
   Dim at = 0;
   for (const Dim& size : split_sizes(c.op(), a.num_or_sections, x.dim(a.axis))) {
-    out.push_back(part(x, a.axis, at, at + size));
+    out.push_back(slice_axis(x, a.axis, at, at + size));
     at = at + size;
   }
   return out;
@@ -133,8 +132,7 @@ Tensors decompose_stack(CallContext& c) {
   return {ops::concat(parts, axis)};
 }
 
-// ---- padding
-// -------------------------------------------------------------------------------------
+// --- padding ---
 
 namespace {
 
@@ -203,7 +201,7 @@ Tensors vjp_pad(VjpContext& c) {
     const Dim n = x.dim(axis);
     if (before == 0 && after == 0) continue;
     const auto of_gradient = [&](const Dim& start, const Dim& end) {
-      return part(g, axis, start, end);
+      return slice_axis(g, axis, start, end);
     };
     // Negative borders cut; their gradient is zero outside.
     const int64_t cut_before = std::max<int64_t>(0, -before),
@@ -217,7 +215,7 @@ Tensors vjp_pad(VjpContext& c) {
       core = ops::pad(core, sizes);
     }
     const auto add_at = [&](const Tensor& value, const Dim& start, const Dim& end) {
-      const Tensor now = part(core, axis, start, end);
+      const Tensor now = slice_axis(core, axis, start, end);
       core = ops::strided_slice_scatter(core, now + value, {axis}, {start}, {end}, {1});
     };
     const auto flipped = [&](const Tensor& t) {

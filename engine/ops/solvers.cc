@@ -12,7 +12,7 @@ Tensor transposed(const Tensor& x) { return ops::matrix_transpose(x); }
 void check_square(InferContext& c, size_t operand) {
   const Shape& x = c.shape(operand);
   c.check(x.size() >= 2, "expected matrices, found ", c.type(operand));
-  // Kernels are for float32 and float64; mixed precision casts what has 16 bits.
+  // Kernels exist for float32 and float64; mixed precision casts 16-bit operands.
   c.require_float(operand);
   c.require_equal(x[x.size() - 2], x.back(), str("expected square matrices: ", c.type(operand)));
 }

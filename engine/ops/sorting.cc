@@ -70,7 +70,7 @@ Flattened flatten_axes(const char* op, const Tensor& x, const AttrValue& axis) {
 DType statistic_dtype(DType d) { return is_float(d) ? d : DType::kF32; }
 
 /// The quantile q of rows sorted along their last axis, of which the first `count` elements (a
-/// tensor with a last axis of 1) are numbers.
+/// tensor with a last axis of 1) are not NaN.
 Tensor sorted_quantile(const Tensor& sorted, const Tensor& count, double q,
                        const std::string& how) {
   const Tensor position = (ops::cast(count, DType::kF64) - 1.0) * q;
@@ -119,7 +119,7 @@ Tensors medians(CallContext& c, const char* op, const AttrValue& axis, bool keep
   const Tensor bad = ops::sum(nan, std::vector<int64_t>{-1}, std::nullopt, true);
   const Tensor valid = dim_value(f.x.dim(-1), DType::kI64) - bad;
   const Tensor middle = ops::maximum(ops::floor_divide(valid - integer(1), integer(2)), integer(0));
-  // The first NaN where there is one that counts: it stands behind all numbers.
+  // NaN propagates unless ignored; it is sorted behind all numbers.
   const Tensor place =
       ignore_nan ? middle : ops::where(ops::greater_than(bad, integer(0)), valid, middle);
   const auto take = [&](const Tensor& t) {
@@ -132,8 +132,7 @@ Tensors medians(CallContext& c, const char* op, const AttrValue& axis, bool keep
 
 }  // namespace
 
-// ---- sorting
-// -------------------------------------------------------------------------------------
+// --- sorting ---
 
 void infer_sort_pairs(InferContext& c) {
   const auto a = c.attrs_as<SortPairsAttrs>();
@@ -225,8 +224,7 @@ Tensors decompose_nanquantile(CallContext& c) {
   return quantiles(c, "nanquantile", a.q, a.axis, a.keepdim, a.interpolation, true);
 }
 
-// ---- running products and extrema
-// ----------------------------------------------------------------
+// --- running products and extrema ---
 
 namespace {
 
@@ -236,7 +234,7 @@ Shape scanned_shape(InferContext& c, const std::optional<int64_t>& axis) {
   return c.shape(0);
 }
 
-/// Σ of what stands at and behind each place along an axis.
+/// The reversed cumulative sum along an axis.
 Tensor sum_behind(const Tensor& x, int64_t axis) {
   if (x.ndim() == 0) return x;
   return ops::sum(x, std::vector<int64_t>{axis}, std::nullopt, true) - ops::cumsum(x, axis) + x;
@@ -308,8 +306,7 @@ Tensors vjp_logcumsumexp(VjpContext& c) {
   return {a.axis ? dx : ops::reshape(dx, given.shape())};
 }
 
-// ---- searching and counting
-// ----------------------------------------------------------------------
+// --- searching and counting ---
 
 void infer_searchsorted(InferContext& c) {
   const auto a = c.attrs_as<SearchsortedAttrs>();

@@ -62,7 +62,7 @@ Tensor part(const Tensor& x, int64_t axis, const Dim& start, const Dim& end) {
   return ops::strided_slice(x, {axis}, {start}, {end}, {1});
 }
 
-/// Products of the widths and the mean heights of neighbouring places.
+/// Trapezoids: widths times mean heights of neighbouring samples.
 Tensor trapezoids(const char* op, const Tensor& y, const Tensor& x, const AttrValue& dx,
                   int64_t axis) {
   if (x.defined() && !dx.is_none()) fail(ErrorCode::kUsage, op, ": x and dx cannot both be given");

@@ -53,7 +53,7 @@ AttrValue pair_of(int64_t a, int64_t b) { return AttrValue(std::vector<int64_t>{
 
 /// 1-D windows as 2-D ones of height 1: the same attributes with a leading 1 or 0.
 AttrValue beside_one(const AttrValue& value, const char* what) {
-  return pair_of(1, window_numbers(value, 1, what)[0]);
+  return pair_of(1, window_sizes(value, 1, what)[0]);
 }
 
 /// Padding of a 1-D operation for its 2-D form, [0, 0, before, after].
@@ -102,7 +102,7 @@ Tensor adaptive_mean(const char* op, Tensor x, const AttrValue& size, int64_t fi
   return x;
 }
 
-/// Largest elements of windows that divide the planes of [n, c, rows, columns], and their places.
+/// Adaptive max pooling of [n, c, rows, columns] with the indices of the maxima.
 Tensors adaptive_max(const char* op, const Tensor& x, const std::vector<int64_t>& out) {
   const int64_t rows = x.dim(2).value(), columns = x.dim(3).value();
   if (rows % out[0] == 0 && columns % out[1] == 0)
@@ -113,7 +113,7 @@ Tensors adaptive_max(const char* op, const Tensor& x, const std::vector<int64_t>
     for (int64_t j = 0; j < out[1]; ++j) {
       const int64_t top = i * rows / out[0], bottom = ((i + 1) * rows + out[0] - 1) / out[0];
       const int64_t left = j * columns / out[1], right = ((j + 1) * columns + out[1] - 1) / out[1];
-      const Tensor window = part(part(x, 2, top, bottom), 3, left, right);
+      const Tensor window = slice_axis(slice_axis(x, 2, top, bottom), 3, left, right);
       const Tensor flat =
           ops::reshape(window, {x.dim(0), x.dim(1), Dim((bottom - top) * (right - left))});
       const Tensor at = ops::argmax(flat, 2, true);
@@ -129,8 +129,7 @@ Tensors adaptive_max(const char* op, const Tensor& x, const std::vector<int64_t>
 
 }  // namespace
 
-// ---- convolutions
-// --------------------------------------------------------------------------------
+// --- convolutions ---
 
 Tensors decompose_conv1d(CallContext& c) {
   const auto a = c.attrs_as<Conv1dAttrs>();
@@ -138,8 +137,8 @@ Tensors decompose_conv1d(CallContext& c) {
   check_rank("conv1d", x, 3);
   if (w.ndim() != 3) refuse("conv1d", "weight must have 3 dimensions, not ", w.type());
   const bool last = a.data_format == "NLC";
-  const int64_t stride = window_numbers(a.stride, 1, "conv1d: stride")[0];
-  const int64_t dilation = window_numbers(a.dilation, 1, "conv1d: dilation")[0];
+  const int64_t stride = window_sizes(a.stride, 1, "conv1d: stride")[0];
+  const int64_t dilation = window_sizes(a.dilation, 1, "conv1d: dilation")[0];
   const AttrValue padding =
       line_padding(a.padding, x, last ? 1 : 2, w.dim(2).value(), stride, dilation, last, "conv1d");
   const Tensor y = ops::conv2d(ops::unsqueeze(x, {last ? 1 : 2}), ops::unsqueeze(w, {2}),
@@ -160,9 +159,9 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
     refuse(op, "x has ", x.dim(channel), " channels, weight ", w.type(), " takes ", w.dim(0));
   if (a.groups < 1 || modulo(w.dim(0), a.groups).constant().value_or(0) != 0)
     refuse(op, w.dim(0), " channels do not divide into ", a.groups, " groups");
-  const auto stride = window_numbers(a.stride, 2, "conv2d_transpose: stride");
-  const auto dilation = window_numbers(a.dilation, 2, "conv2d_transpose: dilation");
-  const auto extra = window_numbers(a.output_padding, 2, "conv2d_transpose: output_padding");
+  const auto stride = window_sizes(a.stride, 2, "conv2d_transpose: stride");
+  const auto dilation = window_sizes(a.dilation, 2, "conv2d_transpose: dilation");
+  const auto extra = window_sizes(a.output_padding, 2, "conv2d_transpose: output_padding");
   const Axes kernel = {w.dim(2).value(), w.dim(3).value()};
   Axes padding(4, 0);
   if (a.padding.is_string() &&
@@ -185,7 +184,7 @@ Tensors decompose_conv2d_transpose(CallContext& c) {
   shape[static_cast<size_t>(channel)] = w.dim(1) * a.groups;
   std::vector<int64_t> wanted;
   if (!a.output_size.is_none())
-    wanted = window_numbers(a.output_size, 2, "conv2d_transpose: output_size");
+    wanted = window_sizes(a.output_size, 2, "conv2d_transpose: output_size");
   for (size_t i = 0; i < 2; ++i) {
     if (stride[i] < 1 || dilation[i] < 1) refuse(op, "stride and dilation must be positive");
     if (extra[i] < 0 || extra[i] >= std::max(stride[i], dilation[i]))
@@ -215,7 +214,7 @@ Tensors decompose_conv1d_transpose(CallContext& c) {
   if (!padding.is_string())
     padding =
         line_padding(a.padding, x, last ? 1 : 2, w.dim(2).value(), 1, 1, last, "conv1d_transpose");
-  const int64_t extra = window_numbers(a.output_padding, 1, "conv1d_transpose: output_padding")[0];
+  const int64_t extra = window_sizes(a.output_padding, 1, "conv1d_transpose: output_padding")[0];
   AttrValue size;
   if (!a.output_size.is_none()) size = beside_one(a.output_size, "conv1d_transpose: output_size");
   const Tensor y = ops::conv2d_transpose(
@@ -225,16 +224,15 @@ Tensors decompose_conv1d_transpose(CallContext& c) {
   return {ops::squeeze(y, Axes{last ? 1 : 2})};
 }
 
-// ---- pooling
-// -------------------------------------------------------------------------------------
+// --- pooling ---
 
 Tensors decompose_max_pool1d(CallContext& c) {
   const auto a = c.attrs_as<MaxPool1dAttrs>();
   const Tensor& x = c.operand(0);
   check_rank("max_pool1d", x, 3);
-  const int64_t kernel = window_numbers(a.kernel_size, 1, "max_pool1d: kernel_size")[0];
+  const int64_t kernel = window_sizes(a.kernel_size, 1, "max_pool1d: kernel_size")[0];
   const int64_t stride =
-      a.stride.is_none() ? kernel : window_numbers(a.stride, 1, "max_pool1d: stride")[0];
+      a.stride.is_none() ? kernel : window_sizes(a.stride, 1, "max_pool1d: stride")[0];
   const Tensors pooled = ops::max_pool2d(
       ops::unsqueeze(x, {2}), pair_of(1, kernel), pair_of(1, stride),
       line_padding(a.padding, x, 2, kernel, stride, 1, false, "max_pool1d"), true, a.ceil_mode);
@@ -247,9 +245,9 @@ Tensors decompose_avg_pool1d(CallContext& c) {
   const auto a = c.attrs_as<AvgPool1dAttrs>();
   const Tensor& x = c.operand(0);
   check_rank("avg_pool1d", x, 3);
-  const int64_t kernel = window_numbers(a.kernel_size, 1, "avg_pool1d: kernel_size")[0];
+  const int64_t kernel = window_sizes(a.kernel_size, 1, "avg_pool1d: kernel_size")[0];
   const int64_t stride =
-      a.stride.is_none() ? kernel : window_numbers(a.stride, 1, "avg_pool1d: stride")[0];
+      a.stride.is_none() ? kernel : window_sizes(a.stride, 1, "avg_pool1d: stride")[0];
   const Tensor pooled =
       ops::avg_pool2d(ops::unsqueeze(x, {2}), pair_of(1, kernel), pair_of(1, stride),
                       line_padding(a.padding, x, 2, kernel, stride, 1, false, "avg_pool1d"),

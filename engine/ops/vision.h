@@ -1,5 +1,5 @@
 #pragma once
-// What the rules of schema/vision.yaml share; vision*.cc include it.
+// Shared by the rules of schema/vision.yaml.
 
 #include <string>
 #include <vector>
@@ -11,12 +11,12 @@ namespace paddle::rules {
 void check_rank(const char* op, const Tensor& x, int64_t rank);
 /// Whether a data format has its channels last.
 bool channels_last(const std::string& format);
-/// Channels to axis 1, and back to the end.
+/// Transposes channels last to channels first, and back.
 Tensor first_channels(const Tensor& x);
 Tensor last_channels(const Tensor& x);
-/// One number for each channel, broadcast over a tensor of `rank`.
+/// A vector of one value per channel, reshaped to broadcast over a tensor of `rank`.
 Tensor per_channel(const Tensor& v, int64_t rank, bool last);
-/// A linear map along an axis: matrix is [out, in].
+/// Multiplies an axis by a matrix [out, in].
 Tensor map_axis(const Tensor& x, int64_t axis, const std::vector<double>& matrix, int64_t out,
                 int64_t in);
 

@@ -94,7 +94,7 @@ Tensors decompose_local_response_norm(CallContext& c) {
   const Tensor squares = ops::pad(ops::square(x), border);
   Tensor sum;
   for (int64_t i = 0; i < a.size; ++i) {
-    const Tensor moved = part(squares, axis, i, x.dim(axis) + i);
+    const Tensor moved = slice_axis(squares, axis, i, x.dim(axis) + i);
     sum = sum.defined() ? sum + moved : moved;
   }
   return {x /

@@ -12,8 +12,7 @@
 
 namespace paddle::rules {
 
-// ---- rearranging pixels
-// --------------------------------------------------------------------------
+// --- rearranging pixels ---
 
 namespace {
 
@@ -76,8 +75,7 @@ Tensors decompose_zeropad2d(CallContext& c) {
                                       : Axes{0, 0, 0, 0, p[2], p[3], p[0], p[1]})};
 }
 
-// ---- patches
-// -------------------------------------------------------------------------------------
+// --- patches ---
 
 namespace {
 
@@ -87,9 +85,9 @@ struct Patches {
 
   Patches(const char* op, const AttrValue& k, const AttrValue& s, const AttrValue& p,
           const AttrValue& d, const Dim& height, const Dim& width)
-      : kernel(window_numbers(k, 2, op)),
-        stride(window_numbers(s, 2, op)),
-        dilation(window_numbers(d, 2, op)) {
+      : kernel(window_sizes(k, 2, op)),
+        stride(window_sizes(s, 2, op)),
+        dilation(window_sizes(d, 2, op)) {
     for (size_t i = 0; i < 2; ++i)
       if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)
         refuse(op, "kernel sizes, strides and dilations must be positive");
@@ -107,7 +105,7 @@ struct Patches {
   Tensor bordered(const Tensor& x) const {
     return ops::pad(x, {0, 0, 0, 0, padding[0], padding[1], padding[2], padding[3]});
   }
-  /// Where place (i, j) of the window lies in a bordered image, for all patches.
+  /// The index of window element (i, j) in the padded input, for all patches.
   Shape starts(int64_t i, int64_t j) const { return {Dim(i * dilation[0]), Dim(j * dilation[1])}; }
   Shape ends(int64_t i, int64_t j) const {
     return {(rows - 1) * stride[0] + i * dilation[0] + 1,
@@ -138,7 +136,7 @@ Tensors decompose_fold(CallContext& c) {
   const auto a = c.attrs_as<FoldAttrs>();
   const Tensor& x = c.operand(0);
   check_rank("fold", x, 3);
-  const auto size = window_numbers(a.output_sizes, 2, "fold: output_sizes");
+  const auto size = window_sizes(a.output_sizes, 2, "fold: output_sizes");
   const Patches p("fold", a.kernel_sizes, a.strides, a.paddings, a.dilations, size[0], size[1]);
   const int64_t window = p.kernel[0] * p.kernel[1];
   const Dim channels = divided("fold", x.dim(1), window);
@@ -152,16 +150,15 @@ Tensors decompose_fold(CallContext& c) {
   for (int64_t i = 0; i < p.kernel[0]; ++i)
     for (int64_t j = 0; j < p.kernel[1]; ++j) {
       const int64_t at = i * p.kernel[1] + j;
-      const Tensor place = ops::squeeze(part(apart, 2, at, at + 1), Axes{2});
+      const Tensor place = ops::squeeze(slice_axis(apart, 2, at, at + 1), Axes{2});
       sum = sum + ops::strided_slice_scatter(empty, place, {2, 3}, p.starts(i, j), p.ends(i, j),
                                              p.stride);
     }
-  return {part(part(sum, 2, p.padding[0], p.padding[0] + size[0]), 3, p.padding[2],
-               p.padding[2] + size[1])};
+  return {slice_axis(slice_axis(sum, 2, p.padding[0], p.padding[0] + size[0]), 3, p.padding[2],
+                     p.padding[2] + size[1])};
 }
 
-// ---- resampling
-// ----------------------------------------------------------------------------------
+// --- resampling ---
 
 namespace {
 
@@ -204,8 +201,8 @@ std::vector<double> resampling(const std::string& mode, int64_t in, int64_t out,
   return matrix;
 }
 
-/// Resampling whose filter is as wide as the step, so that what a smaller image cannot show is
-/// averaged away: triangles, or Keys' cubic with a = -0.5.
+/// Antialiased resampling: the filter is as wide as the step when downsampling. Triangle filter, or
+/// Keys' cubic with a = -0.5.
 std::vector<double> smooth_resampling(const std::string& mode, int64_t in, int64_t out,
                                       double step) {
   const bool cubic_filter = mode == "bicubic";
@@ -257,7 +254,7 @@ Tensors decompose_interpolate(CallContext& c) {
     int64_t out;
     double ratio;
     if (!a.size.is_none()) {
-      out = window_numbers(a.size, n, "interpolate: size")[i];
+      out = window_sizes(a.size, n, "interpolate: size")[i];
       ratio = static_cast<double>(in) / static_cast<double>(out);
     } else {
       const auto factors = a.scale_factor.is_list()

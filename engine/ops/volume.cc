@@ -1,5 +1,5 @@
-// Rules of schema/volume.yaml. A convolution of volumes is a sum of convolutions of planes over the
-// kernel's depth; pooling takes the planes first and then the lines across them.
+// Rules of schema/volume.yaml: 3-D convolution, as a sum of 2-D convolutions over the depth of the
+// kernel, and 3-D pooling, first within planes and then along the depth.
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace paddle::rules {
 namespace {
 
-/// A volume with its channels at axis 1.
+/// Transposes NDHWC to NCDHW.
 Tensor channels_first(const Tensor& x, const std::string& format) {
   return format == "NDHWC" ? ops::transpose(x, {0, 4, 1, 2, 3}) : x;
 }
@@ -51,12 +51,12 @@ Window window_of(const std::string& op, const Tensor& weight, const AttrValue& s
                  const AttrValue& dilation) {
   if (weight.ndim() != 5) refuse(op, "weight must have 5 dimensions, not ", weight.type());
   return {{weight.dim(2).value(), weight.dim(3).value(), weight.dim(4).value()},
-          window_numbers(stride, 3, op + ": stride"),
-          window_numbers(dilation, 3, op + ": dilation")};
+          window_sizes(stride, 3, op + ": stride"),
+          window_sizes(dilation, 3, op + ": dilation")};
 }
 
 Tensor slice_of_weight(const Tensor& w, int64_t depth) {
-  return ops::squeeze(part(w, 2, depth, depth + 1), Axes{2});
+  return ops::squeeze(slice_axis(w, 2, depth, depth + 1), Axes{2});
 }
 
 }  // namespace
@@ -77,7 +77,8 @@ Tensors decompose_conv3d(CallContext& c) {
   Tensor sum;
   for (int64_t k = 0; k < kernel[0]; ++k) {
     const int64_t first = k * dilation[0];
-    const Tensor met = part(bordered, 2, first, (depth - 1) * stride[0] + first + 1, stride[0]);
+    const Tensor met =
+        slice_axis(bordered, 2, first, (depth - 1) * stride[0] + first + 1, stride[0]);
     const Tensor y =
         ops::conv2d(planes_of(met), slice_of_weight(w, k), {}, list({stride[1], stride[2]}),
                     list({border[2], border[3], border[4], border[5]}),
@@ -117,7 +118,7 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
   const Op& op = c.op();
   const std::string name(op.name());
   const auto [kernel, stride, dilation] = window_of(name, w, a.stride, a.dilation);
-  const auto extra = window_numbers(a.output_padding, 3, name + ": output_padding");
+  const auto extra = window_sizes(a.output_padding, 3, name + ": output_padding");
   if (stride[0] < 1 || dilation[0] < 1) refuse(op.name(), "stride and dilation must be positive");
   if (extra[0] < 0 || extra[0] >= std::max(stride[0], dilation[0]))
     refuse(op.name(), "output_padding ", extra[0], " must be below stride ", stride[0]);
@@ -128,7 +129,7 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
   Dim depth = least + extra[0];
   AttrValue plane_size;
   if (!a.output_size.is_none()) {
-    const auto size = window_numbers(a.output_size, 3, name + ": output_size");
+    const auto size = window_sizes(a.output_size, 3, name + ": output_size");
     depth = size[0];
     plane_size = list({size[1], size[2]});
     if (depth.less(least).value_or(false) || !depth.less(least + stride[0]).value_or(true))
@@ -136,7 +137,7 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
              ")");
   }
   if (depth.less(1).value_or(false)) refuse(op.name(), "the result would be empty");
-  // Every slice of the kernel puts its planes at their places in the whole, which is then cut.
+  // Each depth slice of the kernel adds its planes to the full result, which is then cropped.
   const Dim reach = (x.dim(2) - 1) * stride[0] + (kernel[0] - 1) * dilation[0] + 1;
   const Dim whole = maximum(reach, depth + border[0]);
   const Tensor planes = planes_of(x);
@@ -157,22 +158,22 @@ Tensors decompose_conv3d_transpose(CallContext& c) {
     sum = sum.defined() ? sum + placed : placed;
   }
   if (!sum.defined()) refuse(op.name(), "the kernel ", w.type(), " is empty");
-  const Tensor cut = part(sum, 2, border[0], depth + border[0]);
+  const Tensor cut = slice_axis(sum, 2, border[0], depth + border[0]);
   return {back_to(with_bias(cut, c.operand(2)), a.data_format)};
 }
 
-// ---- pooling ------------------------------------------------------------------------------------
+// --- pooling ---
 
 namespace {
 
-/// Windows of a pooling of volumes.
+/// Windows of 3-D pooling.
 struct Windows {
   Axes kernel, stride, border;
 
   Windows(const Op& op, const AttrValue& kernel_size, const AttrValue& step,
           const AttrValue& padding, const Tensor& x, bool last)
-      : kernel(window_numbers(kernel_size, 3, str(op.name(), ": kernel_size"))),
-        stride(step.is_none() ? kernel : window_numbers(step, 3, str(op.name(), ": stride"))) {
+      : kernel(window_sizes(kernel_size, 3, str(op.name(), ": kernel_size"))),
+        stride(step.is_none() ? kernel : window_sizes(step, 3, str(op.name(), ": stride"))) {
     for (size_t i = 0; i < 3; ++i)
       if (kernel[i] < 1 || stride[i] < 1)
         refuse(op.name(), "kernel_size and stride must be positive");
@@ -191,7 +192,7 @@ Tensor lines_of(const Tensor& planes, const Tensor& x) {
   return ops::reshape(ops::transpose(apart, {0, 1, 3, 2}), {x.dim(0), x.dim(1) * pixels, x.dim(2)});
 }
 
-/// Lines back in a volume whose planes are as large as `planes`.
+/// The inverse of `lines_of`, for the plane size of `planes`.
 Tensor volume_of_lines(const Tensor& lines, const Tensor& planes, const Tensor& x) {
   const Dim pixels = planes.dim(2) * planes.dim(3);
   const Tensor apart = ops::reshape(lines, {x.dim(0), x.dim(1), pixels, lines.dim(2)});
@@ -203,7 +204,7 @@ Tensor stacked_planes(const Tensor& x) {
   return ops::reshape(x, {x.dim(0), x.dim(1) * x.dim(2), x.dim(3), x.dim(4)});
 }
 
-/// The largest elements and their places in the volume, from those of the planes and the lines.
+/// Maxima and their flat indices, from max pooling within planes and along the depth.
 Tensors joined(const Tensor& x, const Tensors& planes, const Tensors& lines) {
   const Tensor depth = ops::cast(lines[1], DType::kI64);
   const Tensor in_plane = ops::gather_along(lines_of(planes[1], x), depth, 2);
@@ -219,8 +220,7 @@ Tensors asked(Tensors pooled, bool mask, const std::string& format) {
   return pooled;
 }
 
-/// The largest elements alone, of a volume with channels last: its planes are images, and so are
-/// the lines across them.
+/// Max pooling of NDHWC without indices, as two 2-D poolings: of the planes, and of (depth, pixel).
 Tensor largest(const Tensor& x, const Windows& w, bool ceil_mode) {
   const Tensor planes = ops::max_pool2d(
       ops::reshape(x, {x.dim(0) * x.dim(1), x.dim(2), x.dim(3), x.dim(4)}), w.plane(w.kernel),
@@ -311,7 +311,7 @@ Tensors decompose_avg_pool3d(CallContext& c) {
   return {back_to(mean, a.data_format)};
 }
 
-// ---- pooling undone -----------------------------------------------------------------------------
+// --- pooling undone ---
 
 namespace {
 
@@ -325,9 +325,9 @@ Tensors unpooled(CallContext& c, size_t n, const AttrValue& kernel_size, const A
   if (!is_integer(places.dtype()) || !same_shape(places.shape(), x.shape()))
     refuse(op.name(), "indices must be integers in the shape of x ", x.type(), ", not ",
            places.type());
-  const auto kernel = window_numbers(kernel_size, n, name + ": kernel_size");
-  const auto stride = step.is_none() ? kernel : window_numbers(step, n, name + ": stride");
-  const auto border = window_numbers(padding, n, name + ": padding");
+  const auto kernel = window_sizes(kernel_size, n, name + ": kernel_size");
+  const auto stride = step.is_none() ? kernel : window_sizes(step, n, name + ": stride");
+  const auto border = window_sizes(padding, n, name + ": padding");
   Shape shape = x.shape();
   Dim from = 1, to = 1;
   Axes wanted;
@@ -386,9 +386,9 @@ Tensors decompose_lp_pool1d(CallContext& c) {
   const bool last = a.data_format == "NLC";
   const Tensor x = last ? ops::transpose(given, {0, 2, 1}) : given;
   const std::string name(c.op().name());
-  const int64_t kernel = window_numbers(a.kernel_size, 1, name + ": kernel_size")[0];
+  const int64_t kernel = window_sizes(a.kernel_size, 1, name + ": kernel_size")[0];
   const int64_t stride =
-      a.stride.is_none() ? kernel : window_numbers(a.stride, 1, name + ": stride")[0];
+      a.stride.is_none() ? kernel : window_sizes(a.stride, 1, name + ": stride")[0];
   Tensor y;
   if (std::isinf(a.norm_type.as_double())) {
     y = ops::max_pool1d(x, list({kernel}), list({stride}), a.padding, false, a.ceil_mode)[0];

@@ -4,7 +4,7 @@
 
 namespace paddle {
 
-std::vector<int64_t> window_numbers(const AttrValue& value, size_t n, const std::string& what) {
+std::vector<int64_t> window_sizes(const AttrValue& value, size_t n, const std::string& what) {
   std::vector<int64_t> out = value.as_ints();
   if (out.size() == 1) out.assign(n, out[0]);
   if (out.size() != n)
@@ -46,7 +46,7 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
     for (size_t i = 0; i < pairs.size(); ++i) {
       const auto pair = pairs[i].as_ints();
       if (pair.size() != 2)
-        fail(ErrorCode::kUsage, what, ": padding ", padding, " is no list of pairs");
+        fail(ErrorCode::kUsage, what, ": padding ", padding, " is not a list of pairs");
       if (i >= first && i < first + n) {
         out[2 * (i - first)] = pair[0];
         out[2 * (i - first) + 1] = pair[1];

@@ -1,18 +1,18 @@
 #pragma once
-// Geometry of sliding windows (convolution, pooling): strides, dilations and the many forms of
-// padding that the public functions take, brought to one.
+// Geometry of sliding windows (convolution, pooling): normalizes strides, dilations and the forms
+// of padding that the operations accept.
 
 #include "ops/attrs.h"
 #include "tensor/dim.h"
 
 namespace paddle {
 
-/// `n` numbers from one or a list. Throws kUsage, naming `what`.
-std::vector<int64_t> window_numbers(const AttrValue& value, size_t n, const std::string& what);
+/// `n` values from a single one or a list. Throws kUsage, naming `what`.
+std::vector<int64_t> window_sizes(const AttrValue& value, size_t n, const std::string& what);
 
-/// Borders of the spatial axes: [before_0, after_0, before_1, after_1, …]. Accepts a number, one
-/// per axis, two per axis, pairs for every axis of the tensor, "SAME" and "VALID" (`SAME` needs
-/// known sizes when a stride is above 1).
+/// Padding of the spatial axes: [before_0, after_0, before_1, after_1, …]. Accepts a number, one or
+/// two per spatial axis, pairs for every axis of the tensor, "SAME" and "VALID" ("SAME" needs
+/// constant sizes if a stride is above 1).
 std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spatial,
                                     const std::vector<int64_t>& kernel,
                                     const std::vector<int64_t>& stride,

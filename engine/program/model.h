@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/pipeline.h"
 #include "onnx/graph/session.h"
 #include "program/checkpoint.h"
 #include "program/saved_model.h"
-#include "runtime/compile.h"
+#include "runtime/profile.h"
 
 namespace paddle::program {
 
@@ -24,8 +25,8 @@ struct LoadOptions {
   uint64_t seed = 0;
   /// Times the plan's instructions when set.
   std::shared_ptr<runtime::Profile> profile;
-  passes::Observer observe;  ///< called with functions after each pass when set
-  runtime::CompileOptions compile;
+  compiler::Observer observe;  ///< called with functions after each pass when set
+  compiler::CompileOptions compile;
   /// Arrays that the caller will provide: inputs of an ONNX graph take them even where the graph
   /// has an initializer of that name.
   std::set<std::string> provided;

@@ -173,7 +173,7 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
       scales_.push_back(output_scale(*function, i));
   bind_weights(*function, store_);
   trace.executable =
-      runtime::optimized(function, compile_, {.plan = {.profile = profile_}}, observe_);
+      runtime::compile(function, compile_, {.plan = {.profile = profile_}}, observe_);
   trace.arrays.resize(function->inputs.size());
   inputs_.clear();
   outputs_.clear();

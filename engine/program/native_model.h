@@ -64,8 +64,8 @@ class NativeModel final : public Model {
   std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
   std::optional<LoadReport> report_;
   std::shared_ptr<runtime::Profile> profile_;
-  passes::Observer observe_;
-  runtime::CompileOptions compile_;
+  compiler::Observer observe_;
+  compiler::CompileOptions compile_;
 };
 
 }  // namespace paddle::program

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "autograd/autograd.h"
-#include "compiler/passes/passes.h"
 #include "lang/eval/evaluator.h"
 #include "ops/call.h"
 #include "program/parameter_binding.h"
@@ -46,7 +45,7 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
     if (dims) dims->fixed = ports.fixed_dims;
   }
   // Saved with the model: what a machine can fuse is decided where it runs.
-  passes::run_standard(*function, runtime::pass_options({.fusion = false}));
+  runtime::optimize(*function, {.fusion = false});
   return function;
 }
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "ops/images.h"
+#include "ops/data_format.h"
 #include "runtime/execute.h"
 
 namespace paddle::runtime {
@@ -135,7 +135,7 @@ class TileAnalysis {
   /// the operands with a data format. Shapes in attributes would have to be tiled as well.
   static TiledOperands tile_data_format(const ir::Operation& operation) {
     const Op& op = *operation.op;
-    const auto layout = images_of(op);
+    const auto layout = data_format_operands(op);
     if (!layout || layout->results.size() != op.results().size() || !layout->attrs.empty() ||
         operation.operands.size() != op.operands().size())
       return std::nullopt;

@@ -1,36 +1,26 @@
 #pragma once
-// The runtime's side of the passes: how they evaluate constants, and which operations its kernels
-// can compute as a group. From a traced function to one that runs.
+// From a traced function to one that runs: the pass pipeline with this runtime's kernels, then an
+// executable that plans it for the shapes of each call.
 
 #include <memory>
 
-#include "compiler/passes/passes.h"
+#include "compiler/pipeline.h"
 #include "runtime/executable.h"
 
 namespace paddle::runtime {
 
-/// Which optimisations run; each can be left out, to compare.
-struct CompileOptions {
-  bool fusion = true;    ///< elementwise operations in one pass over memory
-  bool layout = true;    ///< images with channels last, norms in parts that fuse, epilogues, int8
-  bool rewrites = true;  ///< rules
-  bool codegen = true;   ///< groups as machine code (PlanOptions::codegen)
-  bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
-  ExecutionPolicy policy = {.allow_winograd = true};
-  /// Only what gives the bits of the operations one by one: no layouts, no rewrites, no batch
-  /// tiling, no transformed convolutions, and no groups that keep values between 16-bit operations
-  /// in float32.
-  bool exact = false;
-  std::vector<passes::Rule> rules = {};  ///< beside the standard ones
-};
+/// The passes for these options. Registers the kernels that they query.
+std::vector<compiler::Pass> pass_pipeline(const compiler::CompileOptions& options = {});
 
-/// Options for `passes::standard_passes` with this runtime's answers.
-passes::PassOptions pass_options(const CompileOptions& options = {});
+/// Runs the pass pipeline on the function.
+void optimize(ir::Function& function, const compiler::CompileOptions& options = {},
+              const compiler::Observer& observe = {});
 
-/// The function, brought into another form by the standard passes, ready to run. What `compile`
-/// says of plans goes before `options.plan`.
-std::unique_ptr<Executable> optimized(std::shared_ptr<ir::Function> function,
-                                      const CompileOptions& compile, ExecutableOptions options = {},
-                                      const passes::Observer& observe = {});
+/// Optimizes the function and wraps it in an executable. `compile` overrides those plan options
+/// that it has as well.
+std::unique_ptr<Executable> compile(std::shared_ptr<ir::Function> function,
+                                    const compiler::CompileOptions& compile,
+                                    ExecutableOptions options = {},
+                                    const compiler::Observer& observe = {});
 
 }  // namespace paddle::runtime

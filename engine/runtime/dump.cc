@@ -8,12 +8,12 @@ namespace paddle::runtime {
 
 namespace {
 
-/// The weights of an imported model are constants; their numbers would bury the operations.
-constexpr int64_t kLongestConstant = 1 << 10;
+/// Imported models have their weights as constants, which would bury the operations.
+constexpr int64_t kMaxConstantElements = 1 << 10;
 
 }  // namespace
 
-passes::Observer dump_stages(const std::string& folder, const std::string& module_name) {
+compiler::Observer dump_stages(const std::string& folder, const std::string& module_name) {
   ensure_directory(folder);
   return [folder, module_name, index = 0](const ir::Function& function,
                                           const std::string& stage) mutable {
@@ -22,7 +22,7 @@ passes::Observer dump_stages(const std::string& folder, const std::string& modul
     write_file_atomically(
         (std::filesystem::path(folder) / (function.name + "." + number + "." + stage + ".txt"))
             .string(),
-        ir::print_module(function, module_name, kLongestConstant));
+        ir::print_module(function, module_name, kMaxConstantElements));
   };
 }
 

@@ -1,15 +1,15 @@
 #pragma once
-// Functions as files, as passes change them.
+// Dumps a function as text after each pass (`--dump-ir`).
 
 #include <string>
 
-#include "compiler/passes/passes.h"
+#include "compiler/pipeline.h"
 
 namespace paddle::runtime {
 
-/// Writes each function it is told of into `folder` (made if absent) as a module's text:
-/// `predict.03.rewrite.txt`. The text says of constants of over 1024 elements only that they were
-/// left out; without those it reads back. kDevice where that cannot be written.
-passes::Observer dump_stages(const std::string& folder, const std::string& module_name);
+/// Returns an observer that writes each stage as a module into `folder` (created if absent), for
+/// example `predict.04.rewrite.txt`. Constants of more than 1024 elements are elided; a module
+/// without such constants can be parsed again. kDevice if a file cannot be written.
+compiler::Observer dump_stages(const std::string& folder, const std::string& module_name);
 
 }  // namespace paddle::runtime

@@ -50,8 +50,8 @@ Plan& Executable::plan(const std::vector<Layout>& inputs) {
 }
 
 const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
-  ensure(inputs.size() == function_->inputs.size(), "run: ", function_->name, " takes ",
-         function_->inputs.size(), " inputs, ", inputs.size(), " given");
+  ensure(inputs.size() == function_->inputs.size(), "run: ", function_->name, " expects ",
+         function_->inputs.size(), " inputs, got ", inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].dtype != function_->body.arguments[i]->type.dtype)
       fail(ErrorCode::kData, "input '", function_->inputs[i].name, "' is ", text(inputs[i].dtype),

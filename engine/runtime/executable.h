@@ -1,5 +1,5 @@
 #pragma once
-// An executable function: plans by binding of its dims, kept in a small cache, over one arena.
+// An executable function: a small cache of plans, one per binding of the dims, over one arena.
 
 #include <list>
 #include <memory>
@@ -17,12 +17,12 @@ class Executable {
  public:
   explicit Executable(std::shared_ptr<const ir::Function> function, ExecutableOptions options = {});
 
-  /// Runs on one contiguous array per input. Parameters and states of which the function gives a
-  /// new version are overwritten in place. Outputs are valid until the next run.
+  /// Runs on one contiguous array per input. Parameters and states that the function updates are
+  /// overwritten in place. Outputs are valid until the next run.
   const std::vector<Array>& run(const std::vector<Array>& inputs);
-  /// The plan for inputs like these, made if there is none; throws as `Plan` does.
+  /// The plan for inputs of these shapes, created if needed; throws as `Plan` does.
   Plan& prepare(const std::vector<Array>& inputs) { return *entry(inputs).plan; }
-  /// The plan for inputs of these layouts, made if needed.
+  /// The plan for inputs of these layouts, created if needed.
   Plan& plan(const std::vector<Layout>& inputs);
   const ir::Function& function() const { return *function_; }
   int64_t plans_made() const { return plans_made_; }

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "compiler/codegen/group.h"
+#include "compiler/codegen/compiled_fusion.h"
 #include "kernels/fusion/block_interpreter.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/quantized/onednn.h"
@@ -35,9 +35,9 @@ void register_backends() {
     register_fused(cpu::prepare_fused_group);
     register_fused(codegen::prepare_compiled_group);
     register_fused(onednn::prepare_with_epilogue);
-    register_takes_along(onednn::can_fuse_epilogue);
-    quantized::register_takes_integers(onednn::int8_weights_are_faster);
-    quantized::register_takes_values(onednn::int8_matmul_is_faster);
+    register_can_fuse_epilogue(onednn::can_fuse_epilogue);
+    quantized::register_has_int8_kernel(onednn::has_int8_kernel);
+    quantized::register_has_int8_matmul(onednn::has_int8_matmul);
   });
 }
 
@@ -46,7 +46,7 @@ namespace {
 AttrValue bind_value(const AttrValue& value, const SymbolLookup& lookup) {
   if (value.is_int() && !value.as_dim().is_constant()) {
     const auto bound = value.as_dim().evaluate(lookup);
-    if (!bound) fail(ErrorCode::kData, "the dim '", value.as_dim(), "' has no value");
+    if (!bound) fail(ErrorCode::kData, "the dim '", value.as_dim(), "' is unbound");
     return *bound;
   }
   if (!value.is_list()) return value;
@@ -129,7 +129,7 @@ namespace {
 
 thread_local bool single_runs = false;
 
-/// None if no kernel takes the call.
+/// None if no kernel accepts the call.
 std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
                                               const std::vector<const Array*>& operands,
                                               const std::vector<TensorType>& types) {
@@ -202,8 +202,7 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
 SingleRunScope::SingleRunScope(bool active) : before_(std::exchange(single_runs, active)) {}
 SingleRunScope::~SingleRunScope() { single_runs = before_; }
 
-// ---- the eager executor
-// --------------------------------------------------------------------------
+// --- the eager executor ---
 
 Tensors EagerExecutor::apply(const OpCall& call) {
   if (!has_kernel(call.op) && call.op.def->decompose) return decompose(call);

@@ -1,6 +1,6 @@
 #pragma once
-// Running one operation on concrete arrays: what the eager executor does for each call, and the
-// compiled runtime for instructions whose sizes are known only while it runs.
+// Runs one operation on concrete arrays: every call of the eager executor, and those instructions
+// of a plan whose sizes are known only at run time.
 
 #include <memory>
 #include <vector>
@@ -10,15 +10,15 @@
 
 namespace paddle::runtime {
 
-/// Makes all built-in kernels known; called by every executor, does its work once.
+/// Registers all built-in kernels, once; every executor calls it.
 void register_backends();
 
-/// Symbolic dims inside attributes replaced by their values; throws if one has none.
+/// Replaces symbolic dims in attributes by their values; kData if one is unbound.
 Attrs bind_attrs(const Attrs& attrs, const SymbolLookup& lookup);
 bool has_symbols(const Attrs& attrs);
-/// The sizes of these dims, none if one has no value.
+/// The values of these dims; none if one is unbound.
 std::optional<Dims> bind_shape(const Shape& shape, const SymbolLookup& lookup);
-/// Whether all dims in attributes have a value.
+/// True if all dims in attributes are bound.
 bool can_bind(const Attrs& attrs, const SymbolLookup& lookup);
 
 /// Runs `op` on arrays (null where absent). `results` are the inferred types; their dims must be
@@ -27,17 +27,17 @@ std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
                            const std::vector<TensorType>& results);
 
-/// A contiguous array of its own memory.
+/// A contiguous copy that owns its memory.
 Array copied(const Array& array);
-/// The array's numbers in another type.
+/// A copy of the array in another dtype.
 Array cast_array(const Array& array, DType to);
 
-/// The layout that a view of `operand` has, or present = false if the operation is no view here.
+/// The layout of the result as a view of `operand`; present = false if a copy is needed.
 Layout view_layout(const Op& op, const Attrs& attrs, const Layout& operand, const Dims& result);
 
-/// While one lives, kernels that this thread prepares to execute a call at once are chosen for a
-/// single run (KernelRequest::single_run): for code whose shapes change all the time, such as the
-/// body of a loop that appends to a tensor.
+/// While active, eager calls on this thread choose kernels for a single run
+/// (KernelRequest::single_run): for code whose shapes change all the time, such as the body of a
+/// loop that appends to a tensor.
 class SingleRunScope {
  public:
   explicit SingleRunScope(bool active);
@@ -49,7 +49,7 @@ class SingleRunScope {
   bool before_;
 };
 
-/// The interpreter that computes each call at once.
+/// The interpreter that executes each call immediately.
 class EagerExecutor final : public Interpreter {
  public:
   EagerExecutor() { register_backends(); }

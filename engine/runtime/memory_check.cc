@@ -1,4 +1,5 @@
-// Guards around live buffers and NaN in dead ones.
+// Detects reads of dead memory and writes out of bounds: guards around live buffers, NaN in dead
+// ones.
 
 #include <algorithm>
 #include <cstring>
@@ -8,8 +9,8 @@
 namespace paddle::runtime {
 namespace {
 
-constexpr auto kPattern = std::byte{0xa5};  // of guards
-constexpr int kDead = 0xff;                 // in every byte a NaN of each float type
+constexpr auto kPattern = std::byte{0xa5};  // bytes of guards
+constexpr int kDead = 0xff;                 // a NaN in every float type
 
 }  // namespace
 
@@ -34,8 +35,8 @@ void MemoryCheck::before(const Instruction& instruction, std::byte* arena,
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
     const bool alive = b.first <= instruction.position && instruction.position <= b.last;
-    // Dead: in a further turn of a loop what its body defined later in the turn before, and what
-    // was last read by an operation that needed no instruction.
+    // Dead values: those that the previous iteration of a loop defined later in its body, and those
+    // whose last reader (a view) needed no instruction.
     if (!alive) armed_[i] = false;
     if (armed_[i] || !alive || b.kind != BufferKind::kArena || b.bytes == 0) continue;
     std::fill_n(arena + b.offset - kGuard, kGuard, kPattern);
@@ -56,7 +57,7 @@ void MemoryCheck::expect_guard(const std::byte* at, size_t bytes, const Instruct
 }
 
 void MemoryCheck::after(const Instruction& instruction, std::byte* arena, bool last) {
-  const bool nested = !instruction.blocks.empty();  // has been watched inside
+  const bool nested = !instruction.blocks.empty();  // its blocks were checked already
   for (size_t i = 0; !nested && i < buffers_.size(); ++i) {
     if (!armed_[i]) continue;
     const Buffer& b = buffers_[i];
@@ -65,7 +66,7 @@ void MemoryCheck::after(const Instruction& instruction, std::byte* arena, bool l
   }
   if (!nested)
     expect_guard(beyond_.data(), beyond_.size(), instruction,
-                 "beyond the scratch that it asked for");
+                 "beyond the scratch that it requested");
   if (!last) return;
   for (const int i : dying_[static_cast<size_t>(instruction.position)]) {
     const Buffer& b = buffers_[static_cast<size_t>(i)];

@@ -1,5 +1,5 @@
-// Offsets in the arena: large buffers first, each at the lowest place that is free for its whole
-// life.
+// Memory planning: assigns offsets in the arena greedily, largest buffer first, each at the lowest
+// offset that is free for its whole lifetime.
 
 #include <algorithm>
 #include <numeric>

@@ -56,7 +56,7 @@ std::vector<std::pair<std::string, size_t>> Plan::largest(size_t count) const {
 
 namespace {
 
-/// Those reductions of a group that are among the results of an instruction.
+/// The reductions of a fusion group that are results of an instruction.
 std::vector<const ir::Operation*> reductions_of(const ir::Operation& group,
                                                 const std::vector<int>& results) {
   std::vector<const ir::Operation*> out;
@@ -69,8 +69,8 @@ std::vector<const ir::Operation*> reductions_of(const ir::Operation& group,
   return out;
 }
 
-/// A group that begins with a convolution or product is told by its members, another one by the
-/// reductions among what it gives.
+/// Name of an operation in a profile: all members of a group that starts with a convolution or
+/// matrix product, only the reductions of an elementwise group.
 std::string described(const ir::Operation& operation, const std::vector<int>& results) {
   std::string names(operation.op->name());
   if (operation.regions.size() != 1) return names;
@@ -100,10 +100,10 @@ double Plan::flops_of(const Instruction& i) const {
   const auto dims = [&](const std::vector<int>& ids) {
     std::vector<Dims> out;
     for (const int id : ids)
-      out.push_back(id < 0 ? Dims{0} : placements_[static_cast<size_t>(id)].layout.shape);
+      out.push_back(id < 0 ? Dims{0} : value_buffers_[static_cast<size_t>(id)].layout.shape);
     return out;
   };
-  if (i.operation->regions.size() == 1) {  // a group: a step costs its elements, or what it says
+  if (i.operation->regions.size() == 1) {  // a group: one FLOP per element for elementwise members
     const std::vector<Dims> operands = dims(i.operands), results = dims(i.results);
     double total = 0;
     for (const ir::Operation* reduction : reductions_of(*i.operation, i.results))
@@ -149,7 +149,7 @@ void Plan::describe(std::vector<Instruction>& block) {
       std::string out;
       for (const int id : ids) {
         if (id < 0) continue;
-        const Layout& l = placements_[static_cast<size_t>(id)].layout;
+        const Layout& l = value_buffers_[static_cast<size_t>(id)].layout;
         info.bytes += static_cast<double>(storage_bytes(l.dtype, l.size()));
         out += str(out.empty() ? "" : " x ", text(l.dtype), str(l.shape));
       }
@@ -162,7 +162,7 @@ void Plan::describe(std::vector<Instruction>& block) {
 }
 
 void* Plan::address(int value) const {
-  const Placement& p = placements_[static_cast<size_t>(value)];
+  const ValueBuffer& p = value_buffers_[static_cast<size_t>(value)];
   const Buffer& b = buffers_[static_cast<size_t>(p.buffer)];
   std::byte* base = nullptr;
   switch (b.kind) {
@@ -185,7 +185,7 @@ void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
     data.resize(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] < 0) continue;
-      const Placement& p = placements_[static_cast<size_t>(ids[i])];
+      const ValueBuffer& p = value_buffers_[static_cast<size_t>(ids[i])];
       if (p.buffer < 0) continue;
       const BufferKind kind = buffers_[static_cast<size_t>(p.buffer)].kind;
       if (inputs_only && kind != BufferKind::kInput) continue;
@@ -222,13 +222,14 @@ void Plan::run(const std::vector<void*>& inputs) {
 
 namespace {
 
-/// What an operation refused while it ran is the data's fault, and happened at a place of the text.
-Error refused_at(const Error& error, const ir::Operation* operation) {
+/// An error of a running operation with its source location. Arguments that were valid at compile
+/// time are invalid because of the data, so kUsage becomes kData.
+Error with_location(const Error& error, const ir::Operation* operation) {
   const ErrorCode code = error.code() == ErrorCode::kUsage ? ErrorCode::kData : error.code();
-  SourceLocation place = error.location();
-  if (place.line == 0 && place.file.empty() && operation)
-    place = parse_source_location(operation->place);
-  Error out(code, error.message(), place);
+  SourceLocation location = error.location();
+  if (location.line == 0 && location.file.empty() && operation)
+    location = parse_source_location(operation->location);
+  Error out(code, error.message(), location);
   for (const std::string& note : error.notes()) out.note(note);
   return out;
 }
@@ -250,22 +251,23 @@ void Plan::execute(Instruction& instruction, const RunContext& context) {
     case Instruction::Kind::kBranch: {
       const size_t taken = truth(instruction.operands[0]) ? 0 : 1;
       run_block(instruction.blocks[taken]);
-      for (const auto& [from, to] : instruction.joins[taken]) copy_value(from, to);
+      for (const auto& [from, to] : instruction.copies[taken]) copy_value(from, to);
       break;
     }
     case Instruction::Kind::kLoop:
-      for (const auto& [from, to] : instruction.entry) copy_value(from, to);
-      for (int64_t turn = 0; instruction.max_steps < 0 || turn < instruction.max_steps; ++turn) {
+      for (const auto& [from, to] : instruction.initial_copies) copy_value(from, to);
+      for (int64_t iteration = 0; instruction.max_steps < 0 || iteration < instruction.max_steps;
+           ++iteration) {
         run_block(instruction.blocks[0]);
         if (!truth(instruction.operands[0])) break;
         run_block(instruction.blocks[1]);
-        for (const auto& [from, to] : instruction.joins[1]) copy_value(from, to);
-        for (const auto& [from, to] : instruction.joins[2]) copy_value(from, to);
+        for (const auto& [from, to] : instruction.copies[1]) copy_value(from, to);
+        for (const auto& [from, to] : instruction.copies[2]) copy_value(from, to);
       }
       for (size_t i = 0; i < instruction.results.size(); ++i)
-        if (placements_[static_cast<size_t>(instruction.results[i])].dynamic)
+        if (value_buffers_[static_cast<size_t>(instruction.results[i])].dynamic)
           store_dynamic(instruction.results[i],
-                        dynamic_[static_cast<size_t>(instruction.entry[i].second)]);
+                        dynamic_[static_cast<size_t>(instruction.initial_copies[i].second)]);
       break;
   }
 }
@@ -275,7 +277,7 @@ void Plan::run_block(std::vector<Instruction>& block) {
   try {
     run_instructions(block, current);
   } catch (const Error& error) {
-    throw refused_at(error, current ? current->operation : nullptr);
+    throw with_location(error, current ? current->operation : nullptr);
   }
 }
 
@@ -292,7 +294,7 @@ void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*&
       execute(instruction, context);
       options_.profile->record(instruction.profile, begin, now());
     }
-    // Copies that pack operands stand at the position of the operation that reads them.
+    // Copies that pack operands have the position of the operation that reads them.
     const bool last =
         &instruction == &block.back() || (&instruction)[1].position != instruction.position;
     if (check_) check_->after(instruction, arena_, last);
@@ -304,9 +306,10 @@ void Plan::run_tiles(Instruction& instruction) {
   for (int64_t tile = 0; tile < instruction.tiles; ++tile) {
     const auto move = [&](const std::vector<int>& ids, std::vector<void*>& data) {
       for (size_t i = 0; i < ids.size(); ++i) {
-        const int64_t stride =
-            ids[i] < 0 ? 0 : placements_[static_cast<size_t>(ids[i])].tile_stride;
-        if (stride != 0) data[i] = static_cast<std::byte*>(address(ids[i])) + tile * stride;
+        const int64_t tile_stride =
+            ids[i] < 0 ? 0 : value_buffers_[static_cast<size_t>(ids[i])].tile_stride;
+        if (tile_stride != 0)
+          data[i] = static_cast<std::byte*>(address(ids[i])) + tile * tile_stride;
       }
     };
     for (Instruction& i : block) {
@@ -318,13 +321,13 @@ void Plan::run_tiles(Instruction& instruction) {
 }
 
 Array Plan::array_of(int value) const {
-  const Placement& p = placements_[static_cast<size_t>(value)];
+  const ValueBuffer& p = value_buffers_[static_cast<size_t>(value)];
   if (p.dynamic) return dynamic_[static_cast<size_t>(value)];
   Array out;
   out.dtype = p.layout.dtype;
   out.shape = p.layout.shape;
   out.strides = p.layout.strides;
-  // Borrowed from where the value starts; negative strides may reach below.
+  // Borrowed from the first element; negative strides may address memory before it.
   out.storage = Storage::borrow(address(value), 0, nullptr);
   return out;
 }
@@ -340,7 +343,7 @@ void Plan::store_dynamic(int value, Array array) {
 }
 
 void Plan::copy_value(int from, int to) {
-  const Placement& target = placements_[static_cast<size_t>(to)];
+  const ValueBuffer& target = value_buffers_[static_cast<size_t>(to)];
   const Array source = array_of(from).contiguous();
   if (target.dynamic) {
     Array own = Array::empty(source.dtype, source.shape);
@@ -350,7 +353,7 @@ void Plan::copy_value(int from, int to) {
     return;
   }
   if (source.shape != target.layout.shape)
-    fail(ErrorCode::kUsage, "a value of shape ", str(source.shape), " meets one of ",
+    fail(ErrorCode::kUsage, "a value of shape ", str(source.shape), " does not fit one of shape ",
          str(target.layout.shape));
   std::memmove(address(to), source.raw(),
                static_cast<size_t>(storage_bytes(source.dtype, source.size())));
@@ -382,8 +385,8 @@ void Plan::run_dynamic(Instruction& instruction) {
   std::vector<Array> results = runtime::execute(*operation.op, attrs, operands, inferred.results);
   for (size_t i = 0; i < results.size(); ++i) {
     const int id = instruction.results[i];
-    // Views of planned memory must not outlive it.
-    if (placements_[static_cast<size_t>(id)].dynamic) {
+    // A view of planned memory must not outlive the buffer, so it is copied.
+    if (value_buffers_[static_cast<size_t>(id)].dynamic) {
       if (operation.op->def->view) {
         Array own = Array::empty(results[i].dtype, results[i].shape);
         const Array packed = results[i].contiguous();
@@ -401,7 +404,7 @@ void Plan::run_dynamic(Instruction& instruction) {
 }
 
 bool Plan::output_moves(size_t i) const {
-  const Placement& p = placements_[static_cast<size_t>(outputs_[i])];
+  const ValueBuffer& p = value_buffers_[static_cast<size_t>(outputs_[i])];
   return p.dynamic || buffers_[static_cast<size_t>(p.buffer)].kind == BufferKind::kInput;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// A plan: a function made concrete for one binding of its dims. Every value has a buffer and a
-// layout, every operation a prepared kernel, and the buffers share one arena by their lifetimes.
-// Running a plan is a walk over its instructions.
+// A plan: a function for one binding of its dims. Every value has a buffer and a layout, every
+// operation a prepared kernel, and buffers whose lifetimes do not overlap share memory in one
+// arena. Running a plan executes its instructions in order.
 
 #include <map>
 #include <memory>
@@ -24,12 +24,12 @@ struct Buffer {
   const Array* constant = nullptr;
   int first = 0, last = 0;  ///< positions of definition and last use
   size_t offset = 0;        ///< in the arena
-  std::string label;        ///< operation or port that made it, for reports
+  std::string label;        ///< the operation or port it was created for, for reports
 };
 
-/// Where a value lies. Values with sizes known only at run time are `dynamic`.
-struct Placement {
-  bool planned = false;  ///< false: dynamic, or not seen
+/// The buffer of a value. Values whose size is known only at run time are `dynamic`.
+struct ValueBuffer {
+  bool planned = false;  ///< false: not built yet
   bool dynamic = false;
   int buffer = -1;
   Layout layout;            ///< offset in elements from the buffer's start
@@ -44,32 +44,32 @@ struct Instruction {
   std::vector<int> operands, results;  ///< value ids, -1 for absent
   std::vector<void*> operand_data, result_data;
   int position = 0;
-  // Control flow: bodies run in place; copies join their values with the outer ones.
+  // Control flow: blocks run in place, then copies move their results to the outer values.
   std::vector<std::vector<Instruction>> blocks;
-  std::vector<std::vector<std::pair<int, int>>> joins;  ///< per block: (from value, to value)
-  std::vector<std::pair<int, int>> entry;               ///< loops: initial copies
+  std::vector<std::vector<std::pair<int, int>>> copies;  ///< per block: (from value, to value)
+  std::vector<std::pair<int, int>> initial_copies;       ///< loops: of the carried values
   int64_t max_steps = -1;
   int64_t tiles = 1;  ///< runs of the block of kTiles, one per tile of the batch
-  int profile = -1;   ///< number in the profile, if one is kept
+  int profile = -1;   ///< index in the profile, if there is one
 };
 
-constexpr size_t kGuard = 64;  ///< bytes on each side of a buffer that is watched
+constexpr size_t kGuard = 64;  ///< guard bytes on each side of a checked buffer
 
 struct MemoryReport {
   size_t arena = 0;    ///< activations, gradients and temporaries
-  size_t scratch = 0;  ///< largest kernel's work space
+  size_t scratch = 0;  ///< the largest of all kernels
   size_t inputs = 0;   ///< parameters, states and data
   size_t constants = 0;
   size_t total() const { return arena + scratch + inputs + constants; }
 };
 
 struct PlanOptions {
-  /// Fill buffers with NaN bytes before and after their lives, and put guards around buffers and
-  /// scratch that no kernel may change: to find reads of dead memory and writes beyond a result.
+  /// Fills buffers with NaN outside their lifetimes and puts guards around buffers and scratch, to
+  /// detect reads of dead memory and writes out of bounds.
   bool check_memory = false;
-  /// Times instructions when set; must outlive the plan.
+  /// Instructions are timed if set.
   std::shared_ptr<Profile> profile = {};
-  /// Groups are compiled to machine code, where there is a compiler.
+  /// Fusion groups are compiled to machine code if the code generator is available.
   bool codegen = true;
   /// For all kernels of the plan; kernels inside loops and batch tiles always prepack.
   ExecutionPolicy policy = {};
@@ -77,12 +77,12 @@ struct PlanOptions {
   int64_t tile_bytes = 0;
 };
 
-/// Watches the memory of a plan while it runs (PlanOptions::check_memory).
+/// Checks the memory of a plan while it runs (PlanOptions::check_memory).
 class MemoryCheck {
  public:
   MemoryCheck(const std::vector<Buffer>& buffers, int positions);
   void begin(std::byte* arena, size_t bytes);
-  /// Puts guards around what the instruction defines, and behind the scratch that it asked for.
+  /// Writes guards around the results of the instruction and behind the scratch that it requested.
   void before(const Instruction& instruction, std::byte* arena, std::span<std::byte> scratch);
   /// kInternal naming the operation and the value if a guard changed; fills what dies here with NaN
   /// if the instruction is the last of its position.
@@ -92,33 +92,33 @@ class MemoryCheck {
   void expect_guard(const std::byte* at, size_t bytes, const Instruction& instruction,
                     const std::string& where) const;
   const std::vector<Buffer>& buffers_;
-  std::vector<std::vector<int>> dying_;  ///< buffers by position of their end
+  std::vector<std::vector<int>> dying_;  ///< buffers by position of their last use
   std::vector<bool> armed_;              ///< by buffer
-  std::span<std::byte> beyond_;          ///< scratch that the instruction may not use
+  std::span<std::byte> beyond_;          ///< scratch that the instruction did not request
 };
 
 class Plan {
  public:
-  /// Throws kData if inputs do not fit the function's declared types or constraints.
+  /// Throws kData if inputs do not match the declared types or violate a constraint.
   Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options);
 
   /// Bytes that `run` needs in the arena (scratch included).
   size_t arena_bytes() const { return arena_bytes_ + scratch_bytes_ + (check_ ? kGuard : 0); }
   MemoryReport memory() const;
-  /// Fixes the arena; must be called before `run` and after the arena moved.
+  /// Sets the arena's address; required before the first `run` and whenever the arena moved.
   void set_arena(std::byte* base);
   std::byte* arena() const { return arena_; }
-  /// Runs on these input pointers. Parameters and states with a new version are written in place.
+  /// Runs on these input pointers. Updated parameters and states are written in place.
   void run(const std::vector<void*>& inputs);
   /// Output i of kind kValue, valid until the next run.
   Array output(size_t i) const;
-  /// True if output i may lie elsewhere after each run.
+  /// True if the address of output i can change from run to run.
   bool output_moves(size_t i) const;
   const std::vector<Instruction>& instructions() const { return instructions_; }
   /// Floating-point operations of one run (branches and loop bodies counted once).
   double flops() const;
   std::optional<int64_t> symbol(const std::string& name) const;
-  /// Peak buffers for reports: the largest that are alive at the worst moment.
+  /// The largest buffers of the arena, for reports.
   std::vector<std::pair<std::string, size_t>> largest(size_t count) const;
 
  private:
@@ -140,7 +140,8 @@ class Plan {
   const ir::Function& function_;
   PlanOptions options_;
   std::vector<const ir::Value*> values_;
-  std::vector<Placement> placements_;  ///< by value id; temporaries stand behind the function's
+  std::vector<ValueBuffer>
+      value_buffers_;  ///< by value id; temporaries follow the function's values
   std::vector<Buffer> buffers_;
   std::vector<Instruction> instructions_;
   std::map<std::string, int64_t> symbols_;
@@ -155,7 +156,7 @@ class Plan {
 };
 
 /// Chooses offsets for arena buffers so that buffers alive at the same time do not overlap.
-/// Returns the arena's size. Around each buffer lie `guard` bytes of nobody's.
+/// Returns the arena's size. `guard` bytes on each side of a buffer stay unused.
 size_t assign_offsets(std::vector<Buffer>& buffers, size_t guard = 0);
 
 }  // namespace paddle::runtime

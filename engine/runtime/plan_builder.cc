@@ -8,7 +8,7 @@
 namespace paddle::runtime {
 namespace {
 
-/// Strided copies are the kernel of `assign`.
+/// The kernel of `assign` copies between any strides.
 const Op& copy_op() {
   static const Op& op = get_op("assign");
   return op;
@@ -26,7 +26,7 @@ std::unique_ptr<Kernel> copy_kernel(const Layout& from, const Layout& to) {
 PlanBuilder::PlanBuilder(Plan& plan, const std::vector<Layout>& inputs)
     : plan_(plan), function_(plan.function_), inputs_(inputs) {
   const size_t count = static_cast<size_t>(function_.value_count());
-  plan_.placements_.resize(count);
+  plan_.value_buffers_.resize(count);
   plan_.dynamic_.resize(count);
   last_use_.assign(count, -1);
   for (const ir::Value& v : function_.values()) plan_.values_.push_back(&v);
@@ -42,12 +42,11 @@ void PlanBuilder::build() {
       b.constant = &*v.constant;
       b.bytes = static_cast<size_t>(storage_bytes(v.constant->dtype, v.constant->size()));
       plan_.buffers_.push_back(b);
-      Placement& p = at(&v);
+      ValueBuffer& p = at(&v);
       p.planned = true;
       p.buffer = static_cast<int>(plan_.buffers_.size()) - 1;
       p.layout = Layout::of(*v.constant);
-      p.layout.offset =
-          0;  // counts from where the constant starts, which may be inside its storage
+      p.layout.offset = 0;  // relative to the constant, which may start inside its storage
     }
   find_tilings();
   number(function_.body);
@@ -64,10 +63,9 @@ void PlanBuilder::build() {
   if (check) plan_.check_ = std::make_unique<MemoryCheck>(plan_.buffers_, end + 2);
 }
 
-// ---- outputs
-// -------------------------------------------------------------------------------------
+// --- outputs ---
 
-/// The input that this output is the new version of: a parameter's or state's of the same name.
+/// The input that this output updates: the parameter or state of the same name.
 std::optional<size_t> PlanBuilder::replaced_input(const ir::Port& output) const {
   if (output.kind != ir::PortKind::kParameter && output.kind != ir::PortKind::kState)
     return std::nullopt;
@@ -77,21 +75,21 @@ std::optional<size_t> PlanBuilder::replaced_input(const ir::Port& output) const 
   return std::nullopt;
 }
 
-/// One value may be the new version of several inputs, after equal values were merged.
+/// A value can update several inputs, since CSE merges equal values.
 bool PlanBuilder::replaces(const ir::Value* value, size_t input) const {
   for (size_t i = 0; i < replaced_.size(); ++i)
     if (function_.body.results[i] == value && replaced_[i] == input) return true;
   return false;
 }
 
-/// Lists the new versions that were not computed in place, to be written back after the last
-/// instruction. An output that is (a view of) the old version of another input is copied first:
-/// that input may be overwritten before the output is read.
+/// Lists updates that were not computed in place, to be written back after the last instruction. An
+/// output that is (a view of) the old value of another updated input is copied first, because that
+/// input may be overwritten before the output is read.
 void PlanBuilder::place_outputs(int copies, int end) {
   std::map<const ir::Value*, int> copied;
   for (size_t i = 0; i < replaced_.size(); ++i) {
     const ir::Value* value = function_.body.results[i];
-    const Placement p = at(value);
+    const ValueBuffer p = at(value);
     int id = value->id;
     if (p.buffer >= 0) {
       const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
@@ -119,8 +117,7 @@ void PlanBuilder::place_outputs(int copies, int end) {
   }
 }
 
-// ---- dims
-// ----------------------------------------------------------------------------------------
+// --- dims ---
 
 void PlanBuilder::bind_inputs() {
   auto& symbols = plan_.symbols_;
@@ -142,7 +139,7 @@ void PlanBuilder::bind_inputs() {
       const auto value = type.shape[d].evaluate(lookup);
       if (!value)
         fail(ErrorCode::kData, "input '", function_.inputs[i].name, "': the dim '", type.shape[d],
-             "' is bound nowhere");
+             "' is unbound");
       if (*value != inputs_[i].shape[d]) {
         std::string bound;
         std::vector<std::string> names;
@@ -159,7 +156,7 @@ void PlanBuilder::bind_inputs() {
     b.bytes = static_cast<size_t>(storage_bytes(type.dtype, inputs_[i].size()));
     b.label = function_.inputs[i].name;
     plan_.buffers_.push_back(b);
-    Placement& p = at(function_.body.arguments[i]);
+    ValueBuffer& p = at(function_.body.arguments[i]);
     p.planned = true;
     p.buffer = static_cast<int>(plan_.buffers_.size()) - 1;
     p.layout = Layout::contiguous(type.dtype, inputs_[i].shape);
@@ -181,12 +178,12 @@ std::optional<Layout> PlanBuilder::static_layout(const TensorType& type) const {
   Dims& dims = *bound;
   for (const int64_t size : dims)
     if (size < 0) fail(ErrorCode::kData, "a size would be negative: ", type);
-  if (tiling_) dims[0] = tiling_->tiling.batch / tiling_->tiling.tiles;  // all that it gives is cut
+  if (tiling_)
+    dims[0] = tiling_->tiling.batch / tiling_->tiling.tiles;  // all results of the run are tiled
   return Layout::contiguous(type.dtype, dims);
 }
 
-// ---- lifetimes
-// -----------------------------------------------------------------------------------
+// --- lifetimes ---
 
 void PlanBuilder::count_use(const ir::Value* value, int position) {
   int& last = last_use_[static_cast<size_t>(value->id)];
@@ -203,7 +200,7 @@ void PlanBuilder::number(const ir::Region& region) {
     for (const ir::Value* v : operation->operands)
       if (v) count_use(v, own);
     for (const auto& nested : operation->regions) number(*nested);
-    // What a region reads from outside, and what it gives, lives until the whole operation ends.
+    // Values that a region reads from outside and its results live until the operation ends.
     if (!operation->regions.empty()) {
       const int end = ++positions_;
       span_[operation.get()].second = end;
@@ -217,7 +214,7 @@ void PlanBuilder::number(const ir::Region& region) {
       }
       for (const ir::Value* v : operation->operands)
         if (v) count_use(v, end);
-      // Written at the end, whether anyone reads them or not.
+      // Written at the end even if unused.
       for (const ir::Value* v : operation->results) count_use(v, end);
     }
     if (run != tilings_.end() && run->tiling.operations.back() == operation.get())
@@ -226,8 +223,8 @@ void PlanBuilder::number(const ir::Region& region) {
 }
 
 int PlanBuilder::new_buffer(size_t bytes, int first, std::string label) {
-  constexpr size_t kMostBytes = size_t{1} << 48;  // the sums of a plan stay far from overflow
-  if (bytes > kMostBytes)
+  constexpr size_t kMaxBytes = size_t{1} << 48;  // keeps sums of buffer sizes far from overflow
+  if (bytes > kMaxBytes)
     fail(ErrorCode::kDevice, label, ": a value of ", human_bytes(bytes),
          " is more than any memory");
   Buffer b;
@@ -241,7 +238,7 @@ int PlanBuilder::new_buffer(size_t bytes, int first, std::string label) {
 
 void PlanBuilder::place_new(const ir::Value* value, int first, const std::string& label) {
   const auto layout = static_layout(value->type);
-  Placement& p = at(value);
+  ValueBuffer& p = at(value);
   p.planned = true;
   if (!layout) {
     p.dynamic = true;
@@ -257,16 +254,16 @@ void PlanBuilder::place_new(const ir::Value* value, int first, const std::string
   p.buffer = new_buffer(bytes, first, label);
 }
 
-int PlanBuilder::add_value(Placement placement, int last_use) {
-  plan_.placements_.push_back(std::move(placement));
+int PlanBuilder::add_value(ValueBuffer buffer, int last_use) {
+  plan_.value_buffers_.push_back(std::move(buffer));
   plan_.values_.push_back(nullptr);
   plan_.dynamic_.emplace_back();
   last_use_.push_back(last_use);
-  return static_cast<int>(plan_.placements_.size()) - 1;
+  return static_cast<int>(plan_.value_buffers_.size()) - 1;
 }
 
 int PlanBuilder::temporary(const Layout& layout, int position) {
-  Placement p;
+  ValueBuffer p;
   p.planned = true;
   p.layout = Layout::contiguous(layout.dtype, layout.shape);
   p.buffer =
@@ -274,18 +271,17 @@ int PlanBuilder::temporary(const Layout& layout, int position) {
   return add_value(std::move(p), position);
 }
 
-/// A buffer lives as long as the last use of any value that lies in it.
+/// A buffer lives until the last use of any value in it.
 void PlanBuilder::extend_buffers() {
-  for (size_t id = 0; id < plan_.placements_.size(); ++id) {
-    const Placement& p = plan_.placements_[id];
+  for (size_t id = 0; id < plan_.value_buffers_.size(); ++id) {
+    const ValueBuffer& p = plan_.value_buffers_[id];
     if (p.buffer < 0) continue;
     Buffer& b = plan_.buffers_[static_cast<size_t>(p.buffer)];
     b.last = std::max(b.last, last_use_[id]);
   }
 }
 
-// ---- instructions
-// --------------------------------------------------------------------------------
+// --- instructions ---
 
 void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction>& out) {
   auto run = &region == &function_.body ? tilings_.begin() : tilings_.end();
@@ -302,8 +298,7 @@ void PlanBuilder::build_region(const ir::Region& region, std::vector<Instruction
 void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<Instruction>& out) {
   if (operation.regions.size() == 1) return build_fused(operation, out);
   if (operation.regions.size() == 2)
-    return operation.op->name() == "cf.if" ? build_branch(operation, out)
-                                           : build_loop(operation, out);
+    return ir::is_loop(operation) ? build_loop(operation, out) : build_branch(operation, out);
   bool dynamic = operation.op->has(kRunTimeShape);
   for (const ir::Value* v : operation.operands) dynamic = dynamic || (v && at(v).dynamic);
   for (const ir::Value* v : operation.results) dynamic = dynamic || !static_layout(v->type);
@@ -312,9 +307,9 @@ void PlanBuilder::build_operation(const ir::Operation& operation, std::vector<In
   dynamic ? build_dynamic(operation, out) : build_kernel(operation, out);
 }
 
-/// What a kernel is told of an operand; its pointer will include the offset.
+/// The layout of an operand as kernels see it: their pointer includes the offset.
 Layout PlanBuilder::operand_layout(int id) const {
-  const Placement& p = plan_.placements_[static_cast<size_t>(id)];
+  const ValueBuffer& p = plan_.value_buffers_[static_cast<size_t>(id)];
   Layout layout = p.layout;
   layout.offset = 0;
   if (p.buffer < 0 || p.tile_stride != 0) return layout;
@@ -337,7 +332,7 @@ int PlanBuilder::copied_to_temporary(const ir::Value* value, int position,
   Instruction copy;
   Layout source = from;
   source.offset = 0;
-  copy.kernel = copy_kernel(source, plan_.placements_[static_cast<size_t>(id)].layout);
+  copy.kernel = copy_kernel(source, plan_.value_buffers_[static_cast<size_t>(id)].layout);
   copy.operands = {value->id};
   copy.results = {id};
   copy.position = position;
@@ -346,11 +341,12 @@ int PlanBuilder::copied_to_temporary(const ir::Value* value, int position,
   return id;
 }
 
-bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, size_t result) {
+bool PlanBuilder::reuse_operand_buffer(const ir::Operation& operation, size_t operand,
+                                       size_t result) {
   const ir::Value* from = operation.operands[operand];
   const ir::Value* to = operation.results[result];
   if (!from || from->constant || tile_outputs_.count(to) > tile_outputs_.count(from)) return false;
-  const Placement p = at(from);
+  const ValueBuffer p = at(from);
   const auto layout = static_layout(to->type);
   if (p.dynamic || !p.layout.is_contiguous() || p.layout.offset != 0 || !layout) return false;
   if (p.layout.dtype != layout->dtype || p.layout.shape != layout->shape) return false;
@@ -358,18 +354,18 @@ bool PlanBuilder::take_in_place(const ir::Operation& operation, size_t operand, 
   const Buffer& buffer = plan_.buffers_[static_cast<size_t>(p.buffer)];
   if (buffer.kind == BufferKind::kConstant) return false;
   if (buffer.kind == BufferKind::kInput) {
-    // Only the new version of that very parameter or state may overwrite it.
+    // Only the update of this very parameter or state may overwrite it.
     if (!replaces(to, buffer.input)) return false;
   }
-  // No value in this buffer may be read later, and no other operand may share it.
-  for (size_t id = 0; id < plan_.placements_.size(); ++id)
-    if (plan_.placements_[id].buffer == p.buffer && last_use_[id] > position) return false;
+  // No value in this buffer may be read later, and no other operand or result may share it.
+  for (size_t id = 0; id < plan_.value_buffers_.size(); ++id)
+    if (plan_.value_buffers_[id].buffer == p.buffer && last_use_[id] > position) return false;
   for (size_t i = 0; i < operation.operands.size(); ++i)
     if (i != operand && operation.operands[i] && at(operation.operands[i]).buffer == p.buffer)
       return false;
   for (const ir::Value* v : operation.results)
     if (v != to && at(v).buffer == p.buffer) return false;
-  Placement& target = at(to);
+  ValueBuffer& target = at(to);
   target.planned = true;
   target.buffer = p.buffer;
   target.layout = *layout;
@@ -383,11 +379,11 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
   const Attrs attrs =
       bind_attrs(operation.attrs, [&](const std::string& n) { return plan_.symbol(n); });
   if (op.def->view && operation.operands[0]) {
-    const Placement& base = at(operation.operands[0]);
+    const ValueBuffer& base = at(operation.operands[0]);
     const Layout layout =
         view_layout(op, attrs, base.layout, static_layout(operation.results[0]->type)->shape);
     if (layout.present) {
-      Placement& p = at(operation.results[0]);
+      ValueBuffer& p = at(operation.results[0]);
       p.planned = true;
       p.buffer = base.buffer;
       p.layout = layout;
@@ -411,7 +407,7 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
   }
   for (size_t i = 0; i < operation.results.size(); ++i) {
     const ir::Value* v = operation.results[i];
-    if (i > 0 && op.has(kSkipsUnread) && last_use_[static_cast<size_t>(v->id)] < 0) {
+    if (i > 0 && op.has(kSkipsUnusedResults) && last_use_[static_cast<size_t>(v->id)] < 0) {
       instruction.results.push_back(-1);
       result_layouts.push_back(*static_layout(v->type));
       result_layouts.back().present = false;
@@ -419,9 +415,9 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
     }
     bool placed = false;
     if (op.has(kOptimizerUpdate))
-      placed = take_in_place(operation, i == 0 ? 0 : i + 1, i);
+      placed = reuse_operand_buffer(operation, i == 0 ? 0 : i + 1, i);
     else if (i == 0 && op.def->in_place >= 0)
-      placed = take_in_place(operation, static_cast<size_t>(op.def->in_place), 0);
+      placed = reuse_operand_buffer(operation, static_cast<size_t>(op.def->in_place), 0);
     if (!placed) place_new(v, position, std::string(op.name()));
     instruction.results.push_back(v->id);
     result_layouts.push_back(at(v).layout);
@@ -439,9 +435,8 @@ void PlanBuilder::build_kernel(const ir::Operation& operation, std::vector<Instr
   out.push_back(std::move(instruction));
 }
 
-/// One kernel for the group if a backend has it. Else the reductions that it ends with read what
-/// the rest has computed; or its operations run one by one. The pass that makes groups leaves out
-/// what has sizes that are known only at run time.
+/// Builds one kernel for the whole group if a backend accepts it; else one for the elementwise part
+/// followed by the reductions; else one kernel per operation. Groups have no dynamic values.
 void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instruction>& out) {
   const ir::Region& region = *operation.regions[0];
   std::vector<const ir::Operation*> all, rest, reductions;
@@ -449,28 +444,28 @@ void PlanBuilder::build_fused(const ir::Operation& operation, std::vector<Instru
     all.push_back(inner.get());
     (inner->op->has(kReduction) ? reductions : rest).push_back(inner.get());
   }
-  std::vector<GroupResult> results, of_rest;
+  std::vector<FusedResult> results, of_rest;
   for (size_t r = 0; r < region.results.size(); ++r) {
     results.push_back({region.results[r], operation.results[r]});
     if (!region.results[r]->producer->op->has(kReduction)) of_rest.push_back(results.back());
   }
-  if (build_group(operation, all, results, span_[&operation].second, out)) return;
+  if (build_fused_kernel(operation, all, results, span_[&operation].second, out)) return;
   for (size_t i = 0; i < operation.operands.size(); ++i)
     at(region.arguments[i]) = at(operation.operands[i]);
   for (const ir::Operation* reduction : reductions) {
     const ir::Value* read = reduction->operands[0];
     if (std::none_of(of_rest.begin(), of_rest.end(),
-                     [&](const GroupResult& result) { return result.inside == read; }))
+                     [&](const FusedResult& result) { return result.inside == read; }))
       of_rest.push_back({read, read});
   }
   if (!reductions.empty() && rest.size() > 1 &&
-      build_group(operation, rest, of_rest, span_[&operation].first, out)) {
-    for (const GroupResult& result : of_rest) at(result.inside) = at(result.outside);
+      build_fused_kernel(operation, rest, of_rest, span_[&operation].first, out)) {
+    for (const FusedResult& result : of_rest) at(result.inside) = at(result.outside);
     for (const ir::Operation* reduction : reductions) build_kernel(*reduction, out);
   } else {
     build_region(region, out);
   }
-  for (const GroupResult& result : results) at(result.outside) = at(result.inside);
+  for (const FusedResult& result : results) at(result.outside) = at(result.inside);
 }
 
 bool PlanBuilder::reads_whole(const ir::Operation& first, const ir::Value* argument) {
@@ -478,16 +473,17 @@ bool PlanBuilder::reads_whole(const ir::Operation& first, const ir::Value* argum
          std::find(first.operands.begin(), first.operands.end(), argument) != first.operands.end();
 }
 
-/// Steps of a group as one kernel that gives `results`; false if no backend has it.
-bool PlanBuilder::build_group(const ir::Operation& operation,
-                              const std::vector<const ir::Operation*>& steps,
-                              const std::vector<GroupResult>& results, int position,
-                              std::vector<Instruction>& out) {
+/// Builds one kernel for `steps` of a group that produces `results`; false if no backend accepts
+/// it.
+bool PlanBuilder::build_fused_kernel(const ir::Operation& operation,
+                                     const std::vector<const ir::Operation*>& steps,
+                                     const std::vector<FusedResult>& results, int position,
+                                     std::vector<Instruction>& out) {
   const ir::Region& region = *operation.regions[0];
   FusedRequest request;
   std::map<const ir::Value*, int> number;
   for (size_t i = 0; i < operation.operands.size(); ++i) {
-    const Placement& p = at(operation.operands[i]);
+    const ValueBuffer& p = at(operation.operands[i]);
     if (p.dynamic) fail(ErrorCode::kModel, "fused: an operand's size is known only at run time");
     number[region.arguments[i]] = static_cast<int>(request.operands.size());
     request.operands.push_back(operand_layout(operation.operands[i]->id));
@@ -498,7 +494,7 @@ bool PlanBuilder::build_group(const ir::Operation& operation,
     return *layout;
   };
   request.shape = layout_of(steps[0]->results[0]).shape;
-  for (const GroupResult& result : results) request.results.push_back(layout_of(result.inside));
+  for (const FusedResult& result : results) request.results.push_back(layout_of(result.inside));
   for (const ir::Operation* inner : steps) {
     FusedStep step;
     step.op = inner->op;
@@ -508,9 +504,9 @@ bool PlanBuilder::build_group(const ir::Operation& operation,
     number[inner->results[0]] = static_cast<int>(request.operands.size() + request.steps.size());
     request.steps.push_back(std::move(step));
   }
-  for (const GroupResult& result : results)
+  for (const FusedResult& result : results)
     request.result_values.push_back(number.at(result.inside));
-  // What is read whole may be wanted packed.
+  // The first operation may need its operands packed.
   const FusedStep& first = request.steps[0];
   const auto read_whole = [&](size_t operand) {
     return reads_whole(*steps[0], region.arguments[operand]);
@@ -536,11 +532,11 @@ bool PlanBuilder::build_group(const ir::Operation& operation,
     instruction.operands.push_back(wants_packed(i) ? packed(v, position, out) : v->id);
   }
   for (const auto& [inside, outside] : results) {
-    // What is reduced is written while operands are still read.
+    // Reductions are written while operands are still read, so they need buffers of their own.
     const bool own = outside->producer != &operation || inside->producer->op->has(kReduction);
     bool placed = false;
     for (size_t i = 0; !placed && !own && i < operation.operands.size(); ++i)
-      placed = !read_whole(i) && take_in_place(operation, i, outside->index);
+      placed = !read_whole(i) && reuse_operand_buffer(operation, i, outside->index);
     if (!placed) place_new(outside, position, "fused");
     instruction.results.push_back(outside->id);
   }
@@ -574,12 +570,12 @@ void PlanBuilder::build_branch(const ir::Operation& operation, std::vector<Instr
     instruction.results.push_back(v->id);
   }
   instruction.blocks.resize(2);
-  instruction.joins.resize(2);
+  instruction.copies.resize(2);
   for (size_t b = 0; b < 2; ++b) {
     const ir::Region& region = *operation.regions[b];
     build_region(region, instruction.blocks[b]);
     for (size_t i = 0; i < region.results.size(); ++i)
-      instruction.joins[b].push_back({region.results[i]->id, operation.results[i]->id});
+      instruction.copies[b].push_back({region.results[i]->id, operation.results[i]->id});
   }
   out.push_back(std::move(instruction));
 }
@@ -592,22 +588,22 @@ void PlanBuilder::build_loop(const ir::Operation& operation, std::vector<Instruc
   const auto [first, end] = span_[&operation];
   instruction.position = end;
   const ir::Region &condition = *operation.regions[0], &body = *operation.regions[1];
-  // The carried values live in one buffer each, which condition, body and result share.
+  // Each carried value has one buffer, which condition, body and result share.
   for (size_t i = 0; i < body.arguments.size(); ++i) {
     place_new(body.arguments[i], first, "while");
     at(condition.arguments[i]) = at(body.arguments[i]);
     at(operation.results[i]) = at(body.arguments[i]);
-    instruction.entry.push_back({operation.operands[i]->id, body.arguments[i]->id});
+    instruction.initial_copies.push_back({operation.operands[i]->id, body.arguments[i]->id});
     instruction.results.push_back(operation.results[i]->id);
   }
   instruction.blocks.resize(2);
-  instruction.joins.resize(3);
+  instruction.copies.resize(3);
   ++loops_;
   build_region(condition, instruction.blocks[0]);
   instruction.operands = {condition.results[0]->id};
   build_region(body, instruction.blocks[1]);
   --loops_;
-  // New values that lie where carried ones do are moved aside before those are overwritten.
+  // New values that share a buffer with carried ones are moved aside before those are overwritten.
   const auto shares = [&](const ir::Value* v) {
     for (const ir::Value* a : body.arguments)
       if (at(v).dynamic || (at(a).buffer >= 0 && at(a).buffer == at(v).buffer)) return true;
@@ -619,9 +615,9 @@ void PlanBuilder::build_loop(const ir::Operation& operation, std::vector<Instruc
     if (!at(v).dynamic && shares(v)) {
       from = temporary(at(v).layout, first);
       last_use_[static_cast<size_t>(from)] = end;
-      instruction.joins[1].push_back({v->id, from});
+      instruction.copies[1].push_back({v->id, from});
     }
-    instruction.joins[2].push_back({from, body.arguments[i]->id});
+    instruction.copies[2].push_back({from, body.arguments[i]->id});
   }
   out.push_back(std::move(instruction));
 }

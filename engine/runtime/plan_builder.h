@@ -12,7 +12,7 @@ class PlanBuilder {
   void build();
 
  private:
-  /// Operations that are computed in parts, and where they stand among the positions.
+  /// A batch tiling and the positions that it spans.
   struct TiledRun {
     BatchTiling tiling;
     int begin = 0, end = 0;
@@ -29,30 +29,31 @@ class PlanBuilder {
   void build_operation(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_kernel(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_fused(const ir::Operation& operation, std::vector<Instruction>& out);
-  /// True if a group's first step reads all of this argument for each element that it gives, as a
-  /// convolution or product does.
+  /// True if the first member of a group reads all of this argument for each element of its result,
+  /// as a convolution or matrix product does.
   static bool reads_whole(const ir::Operation& first, const ir::Value* argument);
-  /// A value that a group computes, and the one that stands for it outside.
-  struct GroupResult {
+  /// A value inside a group and the corresponding result of the group.
+  struct FusedResult {
     const ir::Value *inside, *outside;
   };
-  bool build_group(const ir::Operation& operation, const std::vector<const ir::Operation*>& steps,
-                   const std::vector<GroupResult>& results, int position,
-                   std::vector<Instruction>& out);
+  bool build_fused_kernel(const ir::Operation& operation,
+                          const std::vector<const ir::Operation*>& steps,
+                          const std::vector<FusedResult>& results, int position,
+                          std::vector<Instruction>& out);
   void build_branch(const ir::Operation& operation, std::vector<Instruction>& out);
   void build_loop(const ir::Operation& operation, std::vector<Instruction>& out);
-  const ir::Value* ends_in(const ir::Operation& operation, const ir::Value& result) const;
+  const ir::Value* reusable_operand(const ir::Operation& operation, const ir::Value& result) const;
   void build_tiles(const TiledRun& run, std::vector<Instruction>& out);
   void build_dynamic(const ir::Operation& operation, std::vector<Instruction>& out);
   int new_buffer(size_t bytes, int first, std::string label);
   void place_new(const ir::Value* value, int first, const std::string& label);
-  /// A value that only the plan knows, and its number.
-  int add_value(Placement placement, int last_use);
+  /// Adds a value that exists only in the plan; returns its id.
+  int add_value(ValueBuffer buffer, int last_use);
   int temporary(const Layout& layout, int position);
   Layout operand_layout(int id) const;
   int packed(const ir::Value* value, int position, std::vector<Instruction>& out);
   int copied_to_temporary(const ir::Value* value, int position, std::vector<Instruction>& out);
-  bool take_in_place(const ir::Operation& operation, size_t operand, size_t result);
+  bool reuse_operand_buffer(const ir::Operation& operation, size_t operand, size_t result);
   std::optional<size_t> replaced_input(const ir::Port& output) const;
   bool replaces(const ir::Value* value, size_t input) const;
   void place_outputs(int copies, int end);
@@ -63,8 +64,8 @@ class PlanBuilder {
     policy.skip_prepack = policy.skip_prepack && !tiling_ && loops_ == 0;
     return policy;
   }
-  Placement& at(const ir::Value* value) {
-    return plan_.placements_[static_cast<size_t>(value->id)];
+  ValueBuffer& at(const ir::Value* value) {
+    return plan_.value_buffers_[static_cast<size_t>(value->id)];
   }
 
   Plan& plan_;
@@ -75,9 +76,9 @@ class PlanBuilder {
   int positions_ = 0;
   std::vector<TiledRun> tilings_;
   const TiledRun* tiling_ = nullptr;         ///< the one whose operations are being built
-  int loops_ = 0;                            ///< around what is being built
-  std::set<const ir::Value*> tile_outputs_;  ///< values of `tiling_` that are needed whole after it
-  std::vector<std::optional<size_t>> replaced_;  ///< by output: the input it is a new version of
+  int loops_ = 0;                            ///< loops around the operation being built
+  std::set<const ir::Value*> tile_outputs_;  ///< values of `tiling_` that must be complete after it
+  std::vector<std::optional<size_t>> replaced_;  ///< by output: the input that it updates
 };
 
 }  // namespace paddle::runtime

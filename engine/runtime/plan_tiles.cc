@@ -27,8 +27,8 @@ void PlanBuilder::end_tiling(TiledRun& run) {
 }
 
 /// The operand whose buffer the result may take: one of the same type that is last read here.
-const ir::Value* PlanBuilder::ends_in(const ir::Operation& operation,
-                                      const ir::Value& result) const {
+const ir::Value* PlanBuilder::reusable_operand(const ir::Operation& operation,
+                                               const ir::Value& result) const {
   const auto fits = [&](const ir::Value* v) {
     return v && same_type(v->type, result.type) &&
            last_use_[static_cast<size_t>(v->id)] <= span_.at(&operation).second;
@@ -64,13 +64,13 @@ void PlanBuilder::build_tiles(const TiledRun& run, std::vector<Instruction>& out
       if ((*it)->op->def->view && produced.count((*it)->operands[0]) > 0)
         tile_outputs_.insert((*it)->operands[0]);
       if (!(*it)->regions.empty()) tile_outputs_.insert((*it)->regions[0]->results[i]);
-      const ir::Value* reused = ends_in(**it, *v);
+      const ir::Value* reused = reusable_operand(**it, *v);
       if (reused && produced.count(reused) > 0) tile_outputs_.insert(reused);
     }
-  std::vector<std::pair<const ir::Value*, Placement>> whole;
+  std::vector<std::pair<const ir::Value*, ValueBuffer>> whole;
   for (const ir::Value* v : run.tiling.tiled) {
     if (produced.count(v) > 0) continue;
-    Placement& p = at(v);
+    ValueBuffer& p = at(v);
     whole.push_back({v, p});
     p.tile_stride = p.layout.strides[0] * samples * item_size(p.layout.dtype);
     p.layout.shape[0] = samples;
@@ -87,7 +87,7 @@ void PlanBuilder::build_tiles(const TiledRun& run, std::vector<Instruction>& out
 
   for (const ir::Value* v : tile_outputs_) {
     if (produced.count(v) == 0) continue;
-    Placement p = at(v);
+    ValueBuffer p = at(v);
     p.tile_stride = 0;
     p.layout.shape[0] = run.tiling.batch;
     whole.push_back({v, p});

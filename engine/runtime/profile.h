@@ -1,6 +1,6 @@
 #pragma once
-// What the instructions of plans cost. A plan that is given a profile describes its instructions
-// there and records when each began and ended; profile/report.h makes tables of it.
+// The cost of a plan's instructions. A plan with a profile describes its instructions in it and
+// records when each began and ended; profile/report.h turns that into tables.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ struct InstructionInfo {
 };
 
 struct Profile {
-  /// Beyond this many nothing more is recorded.
+  /// Further events are dropped.
   static constexpr size_t kMaxEvents = size_t{1} << 20;
 
   struct Event {
@@ -27,7 +27,7 @@ struct Profile {
   std::vector<Event> events;
   bool recording = true;
 
-  /// Describes an instruction; gives its number.
+  /// Adds an instruction and returns its index.
   int add(InstructionInfo info) {
     instructions.push_back(std::move(info));
     return static_cast<int>(instructions.size()) - 1;

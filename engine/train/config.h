@@ -47,7 +47,7 @@ struct RunConfig {
   bool use_float64 = false;             ///< precision: float64
   std::optional<MixedPrecision> mixed;  ///< precision: bfloat16 or float16
   bool deterministic = false;           ///< refuse operations whose bits differ between runs
-  runtime::CompileOptions compile;
+  compiler::CompileOptions compile;
 };
 
 /// "float32", "float64", "bfloat16" or "float16", for records of the run.

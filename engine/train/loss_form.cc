@@ -8,7 +8,7 @@ namespace {
 LossForm unknown(std::string reason, const ir::Operation* origin = nullptr) {
   LossForm out;
   out.reason = std::move(reason);
-  if (origin) out.place = origin->place;
+  if (origin) out.place = origin->location;
   return out;
 }
 

@@ -304,7 +304,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
         ports.finish();
       });
   ++traces_;
-  c->executable = runtime::optimized(
+  c->executable = runtime::compile(
       c->function, options_.compile,
       {options_.max_plans, {.check_memory = options_.check_memory, .profile = options_.profile}},
       options_.observe);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/passes/passes.h"
+#include "compiler/pipeline.h"
 #include "ir/module.h"
 #include "program/field_use.h"
 #include "program/parameter_binding.h"
@@ -30,7 +30,7 @@ struct FieldType {
 struct SessionOptions {
   bool eager = false;
   bool use_float64 = false;  ///< float64 throughout
-  runtime::CompileOptions compile;
+  compiler::CompileOptions compile;
   uint64_t seed = 0;
   int64_t accumulate = 1;
   size_t max_plans = 8;
@@ -39,7 +39,7 @@ struct SessionOptions {
   /// Shapes of the fields of a first batch, for a model that asks for the values of dims.
   std::vector<Dims> shapes;
   /// Called with (function, pass) before the first ("trace") and after each pass.
-  passes::Observer observe;
+  compiler::Observer observe;
 };
 
 /// What stays the same over a step's micro-batches.

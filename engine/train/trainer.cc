@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/phase.h"
-#include "compiler/codegen/group.h"
+#include "compiler/codegen/compiled_fusion.h"
 #include "program/saved_model.h"
 #include "train/trainer_impl.h"
 

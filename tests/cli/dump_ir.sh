@@ -57,7 +57,7 @@ for clip in value norm global_norm; do
     read -ra options <<< "$mode"
     "$train" "$folder/clipped.yaml" "clip.$clip=0.5" "${options[@]}" --output "$folder/run" --overwrite \
       --dump-ir "$folder/ir.clip" > "$folder/out" 2> "$folder/error" || fail "training with clip.$clip"
-    found="$(sed -n 's/^ *%.* = \([a-z_0-9]*\)([^)]*)[^:]* : [^(]*\[24, 48\].*/\1/p' "$folder"/ir.clip/train.*.schedule.txt |
+    found="$(sed -n 's/^ *%.* = \([a-z_0-9]*\)([^)]*)[^:]* : [^(]*\[24, 48\].*/\1/p' "$folder"/ir.clip/train.*.schedule_updates_early.txt |
       sort | tr '\n' ' ')"
     low=""
     [[ $mode != precision=f16 ]] || low="cast "  # of the weight

@@ -34,14 +34,14 @@ gone() {
 
 train all
 train fusion compile.fusion=false
-gone fusion fuse epilogue
+gone fusion fuse_elementwise fuse_epilogues
 train layout compile.layout=false
-gone layout channels_last lower
+gone layout assign_layouts decompose_for_fusion
 train rewrites compile.rewrites=false
 gone rewrites rewrite
 for switch in batch_tiling codegen; do train "$switch" "compile.$switch=false"; done
 train mapping "compile={fusion: false, layout: false, rewrites: false, batch_tiling: false, codegen: false}"
-gone mapping fuse channels_last rewrite
+gone mapping fuse_elementwise assign_layouts rewrite
 train renamed compile.slices=false
 grep -q "'slices' is now called 'batch_tiling'" "$folder/error" || fail "no warning for compile.slices"
 expect 3 "unknown key 'layouts' in 'compile' (did you mean 'layout'?)" "$bin/paddle-train" configs/quickstart/digits.yaml \

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "lang/eval/evaluator.h"
 #include "ops/call.h"
@@ -89,7 +88,7 @@ struct Case {
                       t.defined() ? t : zeros_like(x_tensor));
     }
     ir::verify(*function);
-    passes::run_standard(*function, runtime::pass_options());
+    runtime::optimize(*function);
     runtime::Executable executable(function, {8, {true, nullptr}});
     // Results lie in the executable's memory.
     std::vector<Array> out;

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "compiler/passes/passes.h"
 #include "formats/npz.h"
 #include "ir/module.h"
 #include "onnx/graph/session.h"
@@ -53,7 +52,7 @@ TEST_P(QuantizedModel, RunsInInt8) {
   Shape shape = to_shape(arrays.header("x").shape);
   shape[0] = Dim::symbol("batch");
   const auto function = session.trace({{DType::kF32, shape}});
-  passes::run_standard(*function, runtime::pass_options());
+  runtime::optimize(*function);
   int convolutions = 0, products = 0, values = 0, floats = 0;
   ir::for_each_operation(function->body, [&](const ir::Operation& o) {
     convolutions += o.op->name() == "quantized_conv";
@@ -64,13 +63,13 @@ TEST_P(QuantizedModel, RunsInInt8) {
   });
   Array extremes = Array::empty(DType::kI8, {1});
   *extremes.data<int8_t>() = 127;
-  if (!quantized::takes_integers(DType::kI8, extremes)) {
+  if (!quantized::has_int8_kernel(DType::kI8, extremes)) {
     EXPECT_LE(convolutions, GetParam().convolutions);
     return;  // this processor has no exact int8 products of these kinds
   }
   EXPECT_EQ(convolutions, GetParam().convolutions);
   EXPECT_EQ(products, GetParam().products);
-  if (!quantized::takes_values()) {
+  if (!quantized::has_int8_matmul()) {
     EXPECT_EQ(values, 0);
     return;
   }

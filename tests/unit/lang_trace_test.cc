@@ -65,7 +65,7 @@ std::string trace(const std::string& body, bool training = false) {
   const std::function<void(const ir::Region&)> walk = [&](const ir::Region& region) {
     for (const auto& operation : region.operations) {
       names += std::string(operation->op->name()) + " ";
-      EXPECT_NE(operation->place, "") << operation->op->name();
+      EXPECT_NE(operation->location, "") << operation->op->name();
       for (const auto& inner : operation->regions) {
         names += "{ ";
         walk(*inner);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
-#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/operators.h"
 #include "runtime/compile.h"
@@ -34,7 +33,7 @@ TEST(SteadyStep, AllocatesNothing) {
     tracer.output({ir::PortKind::kParameter, "p"},
                   ops::sgd_update(p, ops::sum(y * x, std::vector<int64_t>{0}), {}, lr)[0]);
   }
-  passes::run_standard(*function, runtime::pass_options());
+  runtime::optimize(*function);
   runtime::Executable executable(function);
   const std::vector<Array> inputs = {Array::zeros(DType::kF32, {32, 64}),
                                      Array::zeros(DType::kF32, {64}), Array::scalar(0.1f)};

@@ -51,9 +51,7 @@ std::vector<Array> weights() {
           values({32}, 1, 0)};
 }
 
-void run_passes(ir::Function& f, bool exact) {
-  passes::run_standard(f, runtime::pass_options({.exact = exact}));
-}
+void run_passes(ir::Function& f, bool exact) { runtime::optimize(f, {.exact = exact}); }
 
 TEST(Inference, FoldsPacksAndJoins) {
   ir::Module fixed = ir::parse(kNet, "inference_test.txt");

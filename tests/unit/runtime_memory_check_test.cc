@@ -56,11 +56,11 @@ std::string outcome(Fault wanted, bool check) {
 TEST(MemoryCheck, FindsWritesOutsideOfResults) {
   EXPECT_EQ(outcome(Fault::kNone, true), "done");
   EXPECT_EQ(outcome(Fault::kNone, false), "done");
-  // relu takes the place of what it reads.
+  // relu is computed in place, in the buffer of cumsum.
   EXPECT_EQ(outcome(Fault::kBefore, true), "relu (faulty) wrote before 'cumsum'");
   EXPECT_EQ(outcome(Fault::kBeyond, true), "relu (faulty) wrote beyond 'cumsum'");
   EXPECT_EQ(outcome(Fault::kScratch, true),
-            "relu (faulty) wrote beyond the scratch that it asked for");
+            "relu (faulty) wrote beyond the scratch that it requested");
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/operators.h"
 #include "runtime/compile.h"
@@ -44,7 +43,7 @@ Values after_two_runs(const Fn& fn, std::vector<Array> states) {
                     out[i]);
     }
   }
-  passes::run_standard(*function, runtime::pass_options());
+  runtime::optimize(*function);
   runtime::Executable executable(function, {4, {.check_memory = true, .profile = nullptr}});
   executable.run(states);
   const std::vector<Array>& outputs = executable.run(states);

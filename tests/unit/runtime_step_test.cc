@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/call.h"
 #include "ops/operators.h"
@@ -49,7 +48,7 @@ std::vector<Array> compiled(const Fn& fn, const std::vector<Array>& inputs, bool
     for (const Tensor& t : fn(traced))
       tracer.output({ir::PortKind::kValue, "y" + std::to_string(i++)}, t);
   }
-  passes::run_standard(*function, runtime::pass_options());
+  runtime::optimize(*function);
   runtime::Executable executable(function, {4, {.check_memory = check, .profile = nullptr}});
   executable.run(inputs);
   std::vector<Array> out;

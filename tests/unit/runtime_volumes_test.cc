@@ -78,7 +78,7 @@ std::shared_ptr<ir::Function> compiled(const char* text, const std::vector<Array
                                        bool exact) {
   const ir::Module module = ir::parse(text, "volumes_test.txt");
   for (size_t i = given.size(); i-- > 0;) module.functions[0]->bind_input(i + 1, given[i]);
-  passes::run_standard(*module.functions[0], runtime::pass_options({.exact = exact}));
+  runtime::optimize(*module.functions[0], {.exact = exact});
   ir::verify(*module.functions[0]);
   return module.functions[0];
 }

@@ -34,7 +34,7 @@ std::string net(const std::string& dtype) {
 TEST(Widened, GivesTheNumbersOfFloat32) {
   const Array w = drawn({24, 8, 3, 3}, 1), b = drawn({24}, 2);
   ir::Module wide = ir::parse(net("float32"), "widened_test.txt");
-  const auto reference = runtime::optimized(wide.functions[0], {});
+  const auto reference = runtime::compile(wide.functions[0], {});
   struct Form {
     bool constant, once;
   };
@@ -44,7 +44,7 @@ TEST(Widened, GivesTheNumbersOfFloat32) {
       module.functions[0]->bind_input(2, misplaced(b));
       module.functions[0]->bind_input(1, misplaced(w));
     }
-    const auto f = runtime::optimized(
+    const auto f = runtime::compile(
         module.functions[0], {.policy = {.allow_winograd = true, .skip_prepack = form.once}});
     for (const int64_t batch : {1, 3}) {
       const Array x = drawn({batch, 24, 9, 10}, 3);

@@ -12,7 +12,6 @@
 #include <gtest/gtest.h>
 
 #include "base/parallel.h"
-#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "ops/call.h"
 #include "ops/operators.h"
@@ -52,7 +51,7 @@ std::vector<Array> compiled(const Fn& fn, const std::vector<Array>& inputs) {
     for (const Tensor& t : fn(given))
       tracer.output({ir::PortKind::kValue, "y" + std::to_string(i++)}, t);
   }
-  passes::run_standard(*function, runtime::pass_options());
+  runtime::optimize(*function);
   runtime::Executable executable(function);
   std::vector<Array> out;
   for (const Array& a : executable.run(inputs)) {  // which lie in the executable's memory
@@ -435,7 +434,7 @@ Written written(bool low, bool exact) {
     const Optimizer plain({.kind = OptimizerKind::kSgd});
     tracer.output({ir::PortKind::kValue, "b"}, plain.update("b", b, gradients[1], {}, inputs)[0]);
   }
-  passes::run_standard(function, runtime::pass_options({.exact = exact}));
+  runtime::optimize(function, {.exact = exact});
   Written out;
   std::istringstream lines(ir::print(function));
   bool behind = false;

@@ -39,7 +39,8 @@ class File {
   int descriptor_;
 };
 
-/// "" if the file can't be read or others may have written it: it is code that will run.
+/// "" if the file cannot be read, or if other users could have written it, since it will be
+/// executed.
 std::string read_own_file(const std::string& path) {
   const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat status;
@@ -147,7 +148,7 @@ CodeCache::CodeCache(std::string folder, uint64_t limit)
     : folder_(std::move(folder)), limit_(limit) {}
 
 std::string CodeCache::path(const std::string& key) const {
-  // The file holds the key itself: two keys of one hash displace each other, no more.
+  // The file contains the key, so keys with the same hash merely replace each other.
   constexpr char kDigits[] = "0123456789abcdef";
   std::string name;
   for (uint64_t value = fnv1a(key); name.size() < 16; value >>= 4) name += kDigits[value & 15];
@@ -164,8 +165,8 @@ void CodeCache::keep(const std::string& key, const CodeImage& image) {
   const std::lock_guard lock(mutex_);
   if (!make_folders(folder_)) return;
   const std::string target = path(key);
-  // Beside it and renamed, so that readers and other writers only ever see whole files. A crash of
-  // the machine may still leave one cut short, which its checksum tells.
+  // Written to a temporary name and renamed, so that other processes only see complete files. The
+  // checksum detects a file that a crash of the machine has truncated.
   const std::string temporary = str(target, ".", getpid());
   {
     const File file(

@@ -1,7 +1,6 @@
 #pragma once
-// Compiled code on disk, one file per program, so that a process compiles nothing that an earlier
-// one has compiled. A file that is damaged, of somebody else or of another program is as good as
-// none; so is a folder that can't be written.
+// Cache of compiled code on disk, one file per program. A file that is damaged, of another program
+// or writable by other users is ignored; so is a folder that cannot be written.
 
 #include <cstdint>
 #include <mutex>
@@ -14,10 +13,10 @@ namespace paddle::codegen {
 
 class CodeCache {
  public:
-  /// `folder` "": nothing is kept. Files beyond `limit` bytes are removed, oldest first.
+  /// With `folder` "" nothing is cached. Beyond `limit` bytes the oldest files are removed.
   explicit CodeCache(std::string folder, uint64_t limit = uint64_t{64} << 20);
 
-  /// `key` is all that the code depends on.
+  /// `key` contains everything that the code depends on.
   std::optional<CodeImage> find(const std::string& key) const;
   void keep(const std::string& key, const CodeImage& image);
 
@@ -34,7 +33,7 @@ class CodeCache {
 };
 
 /// `$PADDLE_CACHE_DIR/codegen`, `$XDG_CACHE_HOME/paddle/codegen` or `~/.cache/paddle/codegen`; ""
-/// if PADDLE_CACHE_DIR is set to nothing, or none is known.
+/// if PADDLE_CACHE_DIR is empty or none of them is set.
 std::string default_cache_folder();
 
 }  // namespace paddle::codegen

@@ -13,7 +13,7 @@ std::shared_ptr<const Code> Code::load(const CodeImage& image) {
   if (image.entry >= image.bytes.size()) return nullptr;
   const std::shared_ptr<Code> code(new Code);
   for (const std::string& name : image.functions) {
-    // Of libmvec, which the kernels are linked to.
+    // Functions of libmvec, which the kernels are linked to.
     void* const address = dlsym(RTLD_DEFAULT, name.c_str());
     if (!address) return nullptr;
     code->functions_.push_back(address);

@@ -1,5 +1,5 @@
 #pragma once
-// Machine code of a group: as bytes that can be kept, and as a function that runs.
+// Machine code of a fusion group: as an image that can be cached, and as an executable function.
 
 #include <cstdint>
 #include <memory>
@@ -8,24 +8,24 @@
 
 namespace paddle::codegen {
 
-/// Position-independent code and the names of the functions that it calls.
+/// Position-independent code and the names of functions that it calls.
 struct CodeImage {
   std::string bytes;
   uint64_t entry = 0;
   std::vector<std::string> functions;
 };
 
-/// An image in memory that is executable and can't be written.
+/// An image in memory that is executable and not writable.
 class Code {
  public:
-  /// Null if the system allows no such memory or a function is not there.
+  /// Null if the system denies executable memory or a function does not exist.
   static std::shared_ptr<const Code> load(const CodeImage& image);
   ~Code();
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
 
-  /// Computes `rows` rows of n elements. `pointers`: the first row of operands, then of results;
-  /// `strides`: bytes from row to row.
+  /// Computes `rows` rows of n elements. `pointers`: to the first rows of operands, then of
+  /// results; `strides`: in bytes from row to row.
   void run(void* const* pointers, const int64_t* strides, int64_t rows, int64_t n) const;
 
  private:

@@ -19,7 +19,7 @@ std::string default_module() {
   return folder + "../lib/libpaddle_codegen.so";
 }
 
-/// What code depends on beside its program: the generator's sources and the vectors.
+/// What code depends on besides its program: the sources of the generator and the vector width.
 std::string key_of(const std::string& program, int vector_bytes) {
   return str(PADDLE_GENERATOR " ", vector_bytes, "\n", program);
 }
@@ -30,7 +30,7 @@ Compiler::Compiler(std::string cache_folder, std::string module)
     : cache_(std::move(cache_folder)), module_path_(std::move(module)) {}
 
 Compiler& Compiler::of_process() {
-  // Never destroyed: kernels that hold code may outlive everything else.
+  // Never destroyed, since kernels that hold code may outlive it.
   static Compiler& compiler = *new Compiler(default_cache_folder(), default_module());
   return compiler;
 }
@@ -64,7 +64,7 @@ std::shared_ptr<const Code> Compiler::make(const std::string& program, int vecto
   char message[256] = {};
   const auto function = reinterpret_cast<decltype(&paddle_codegen_compile)>(compile_);
   if (function(program.c_str(), vector_bytes, receive, &image, message, sizeof message) != 0)
-    return nullptr;  // an operation or a type that it does not know
+    return nullptr;  // an operation or a type that the generator does not support
   auto code = Code::load(image);
   if (code) cache_.keep(key_of(program, vector_bytes), image);
   return code;

@@ -1,6 +1,6 @@
 #pragma once
-// Programs of groups to code: from memory, from the disk, or from LLVM, which is opened only when
-// something is in neither.
+// Compiles programs of fusion groups, with caches in memory and on disk. LLVM is loaded on the
+// first miss in both.
 
 #include <map>
 #include <memory>
@@ -16,14 +16,14 @@ class Compiler {
  public:
   /// `module` is the path of libpaddle_codegen.so.
   Compiler(std::string cache_folder, std::string module);
-  /// The one of this process: where default_cache_folder says; the module lies in `../lib` of the
-  /// program, or where PADDLE_CODEGEN_MODULE says.
+  /// The compiler of this process, with default_cache_folder and the module in `../lib` of the
+  /// program or at PADDLE_CODEGEN_MODULE.
   static Compiler& of_process();
 
-  /// Null if there is no code for the program. Any thread.
+  /// Null if the program cannot be compiled. Thread-safe.
   std::shared_ptr<const Code> compile(const std::string& program, int vector_bytes);
-  /// Why the module can't be used, once something asked for it; "" if it can. Without the module
-  /// groups run as they do without a compiler.
+  /// Why the module could not be loaded when it was needed; else "". Without it, fusion groups run
+  /// in the interpreter.
   std::string problem() const;
 
   struct Counts {

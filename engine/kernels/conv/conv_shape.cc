@@ -28,8 +28,8 @@ ConvShape ConvShape::of(const Op& op, const Attrs& attrs, const Dims& input, con
   };
   const auto size = spatial(input, first), out = spatial(output, first),
              kernel = spatial(weight, 2);
-  const auto stride = window_numbers(attr("stride"), rank, what);
-  const auto dilation = window_numbers(attr("dilation"), rank, what);
+  const auto stride = window_sizes(attr("stride"), rank, what);
+  const auto dilation = window_sizes(attr("dilation"), rank, what);
   const auto padding = window_padding(attr("padding"), to_shape(size), kernel, stride, dilation,
                                       s.channels_last, what);
   const size_t row = rank - 2, column = rank - 1;

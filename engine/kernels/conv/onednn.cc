@@ -11,7 +11,7 @@
 #include "kernels/conv/onednn_descriptors.h"
 #include "kernels/elementwise/loops.h"
 #include "kernels/onednn/post_ops.h"
-#include "ops/images.h"
+#include "ops/data_format.h"
 
 namespace paddle::onednn {
 namespace {
@@ -27,8 +27,9 @@ using Tag = dnnl::memory::format_tag;
 /// tensors are never moved, is a tenth faster that way. So do grouped and 3-D convolutions.
 bool prefers_nhwc(const ConvShape& s) {
   if (s.is_3d() || s.groups != 1 || cpu::vector_bytes() < 32) return false;
-  if (std::max(s.in_channels, s.out_channels) >= kManyChannels) return true;
-  return s.out_channels >= kSomeChannels && (s.in_channels >= kSomeChannels || s.in_channels <= 4);
+  if (std::max(s.in_channels, s.out_channels) >= kChannelsLastThreshold) return true;
+  return s.out_channels >= kChannelsLastSecondaryThreshold &&
+         (s.in_channels >= kChannelsLastSecondaryThreshold || s.in_channels <= 4);
 }
 
 /// True for oneDNN's implementation that gathers all windows into a matrix first.

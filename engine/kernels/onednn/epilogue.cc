@@ -20,7 +20,7 @@ Prepare prepare_function(std::string_view op) {
 
 }  // namespace
 
-bool can_fuse_epilogue(std::span<const GroupMember> group, const GroupMember& next, DType dtype) {
+bool can_fuse_epilogue(std::span<const FusionMember> group, const FusionMember& next, DType dtype) {
   if (!supports(dtype) || !prepare_function(group[0].op->name())) return false;
   const bool has_residual = group.size() == 2 && group[1].op->name() == "add";
   if (next.op->name() == "add") {

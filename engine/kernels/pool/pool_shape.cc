@@ -17,8 +17,8 @@ PoolShape::PoolShape(const Dims& input, const Dims& output, bool last) : channel
 void PoolShape::windows(const AttrValue& kernel_size, const AttrValue& stride,
                         const AttrValue& padding, std::string_view op) {
   const std::string what(op);
-  const auto kernel = window_numbers(kernel_size, 2, what);
-  const auto step = stride.is_none() ? kernel : window_numbers(stride, 2, what);
+  const auto kernel = window_sizes(kernel_size, 2, what);
+  const auto step = stride.is_none() ? kernel : window_sizes(stride, 2, what);
   const auto pads = window_padding(padding, to_shape(Dims{height, width}), kernel, step, {1, 1},
                                    channels_last, what);
   kernel_height = kernel[0];

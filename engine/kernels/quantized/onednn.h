@@ -7,9 +7,9 @@ namespace paddle::onednn {
 
 /// True if activations of dtype `x` are multiplied with these int8 weights exactly, and faster than
 /// float.
-bool int8_weights_are_faster(DType x, const Array& weight);
+bool has_int8_kernel(DType x, const Array& weight);
 /// True if there is generated code for matmuls of two int8 activations with zero points on both
 /// sides.
-bool int8_matmul_is_faster();
+bool has_int8_matmul();
 
 }  // namespace paddle::onednn

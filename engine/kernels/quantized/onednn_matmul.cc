@@ -11,7 +11,7 @@
 
 namespace paddle::onednn {
 
-bool int8_matmul_is_faster() {
+bool has_int8_matmul() {
   static const bool kGenerated = [] {
     if (!has_vnni()) return false;
     dnnl::primitive_attr attributes = user_scratchpad();

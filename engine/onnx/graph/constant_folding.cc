@@ -62,7 +62,7 @@ int64_t checked_bytes(const OpCall& call) {
 
 bool ConstantFolder::should_fold(const OpCall& call) {
   const int64_t bytes = checked_bytes(call);
-  if (call.op.has(kRandom) || call.op.has(kEffect) || call.op.has(kUnpacks)) return false;
+  if (call.op.has(kRandom) || call.op.has(kEffect) || call.op.has(kKeepPacked)) return false;
   for (const Tensor& t : call.operands)
     if (t && !t.is_concrete()) return false;
   for (const TensorType& t : call.results)

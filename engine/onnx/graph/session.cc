@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/strict.h"
-#include "compiler/passes/passes.h"
 #include "ir/tracer.h"
 #include "onnx/graph/constant_folding.h"
 #include "onnx/graph/partitions.h"

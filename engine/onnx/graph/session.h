@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/pipeline.h"
 #include "ir/module.h"
 #include "onnx/graph/checked_executor.h"
 #include "onnx/graph/evaluator.h"
@@ -27,8 +28,8 @@ enum class Mode : uint8_t {
 struct SessionOptions {
   Mode mode = Mode::kAutomatic;
   std::shared_ptr<runtime::Profile> profile = {};  ///< profiles the instructions of plans if set
-  runtime::CompileOptions compile = {};
-  passes::Observer observe = {};  ///< called after each pass if set
+  compiler::CompileOptions compile = {};
+  compiler::Observer observe = {};  ///< called after each pass if set
   /// Inputs that the caller provides despite their initializers.
   std::set<std::string> provided_inputs = {};
 };
@@ -36,8 +37,8 @@ struct SessionOptions {
 /// Runs the passes on a traced function and prepares it for execution.
 inline std::unique_ptr<runtime::Executable> make_executable(std::shared_ptr<ir::Function> function,
                                                             const SessionOptions& options) {
-  return runtime::optimized(std::move(function), options.compile,
-                            {.plan = {.profile = options.profile}}, options.observe);
+  return runtime::compile(std::move(function), options.compile,
+                          {.plan = {.profile = options.profile}}, options.observe);
 }
 
 class Session {

@@ -27,12 +27,12 @@ Tensors int8_tensors(const Tensor& x, const Tensor& w, const Tensor& zero, int64
   };
   if (!is_byte(x) || !is_byte(w) || !w.is_concrete()) return {};
   if (zero && (!zero.is_concrete() || zero.ndim() > 1)) return {};
-  const auto parts = quantized::centred_weights(
+  const auto parts = quantized::centered_weights(
       w.array(), zero ? zero.array() : Array::scalar<float>(0.0f), channel);
   Tensors out;
   for (const Array& part : parts) {
     // Two tensors only pay off with int8 instructions.
-    if (parts.size() > 1 && !quantized::takes_integers(x.dtype(), part)) return {};
+    if (parts.size() > 1 && !quantized::has_int8_kernel(x.dtype(), part)) return {};
     out.emplace_back(part);
   }
   return out;

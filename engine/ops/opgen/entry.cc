@@ -15,17 +15,18 @@ namespace {
 const std::set<std::string> kAttrTypes = {"bool",  "int",    "float", "str",  "word",
                                           "dtype", "dim",    "ints",  "dims", "floats",
                                           "strs",  "number", "any"};
-const std::set<std::string> kKeys = {"signature", "doc",     "infer",     "vjp",    "decompose",
-                                     "view",      "write",   "kernel",    "onednn", "in_place",
-                                     "cost",      "traits",  "layer",     "alias",  "precision",
-                                     "version",   "samples", "overloads", "images", "lower"};
+const std::set<std::string> kKeys = {"signature", "doc",       "infer",     "vjp",
+                                     "decompose", "view",      "write",     "kernel",
+                                     "onednn",    "in_place",  "cost",      "traits",
+                                     "layer",     "alias",     "precision", "version",
+                                     "samples",   "overloads", "images",    "decompose_for_fusion"};
 const std::map<std::string, std::string> kTraits = {
     {"elementwise", "kElementwise"},
     {"commutative", "kCommutative"},
     {"float_inputs", "kFloatInputs"},
     {"double_inputs", "kDoubleInputs"},
     {"same_elements", "kSameElements"},
-    {"skips_unread", "kSkipsUnread"},
+    {"skips_unused_results", "kSkipsUnusedResults"},
     {"strided", "kStrided"},
     {"random", "kRandom"},
     {"reduction", "kReduction"},
@@ -38,8 +39,8 @@ const std::map<std::string, std::string> kTraits = {
     {"optimizer_update", "kOptimizerUpdate"},
     {"stop_gradient", "kStopGradient"},
     {"prefers_channels_last", "kPrefersChannelsLast"},
-    {"unpacks", "kUnpacks"},
-    {"permutable", "kPermutable"}};
+    {"keep_packed", "kKeepPacked"},
+    {"layout_transparent", "kLayoutTransparent"}};
 
 std::string trimmed(const std::string& s) {
   const auto begin = s.find_first_not_of(" \n\t");
@@ -159,7 +160,7 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.samples = list_of(node, "samples");
   e.overloads = list_of(node, "overloads");
   e.images = list_of(node, "images");
-  e.lower = text_of(node, "lower");
+  e.decompose_for_fusion = text_of(node, "decompose_for_fusion");
   e.has_samples = static_cast<bool>(node["samples"]);
   if (node["version"]) e.version = node["version"].as<int>();
   if (e.vjp.rfind("none", 0) == 0) {

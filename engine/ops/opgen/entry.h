@@ -30,8 +30,8 @@ struct Entry {
   std::string name, file, family, signature, doc, layer, precision;
   std::vector<Param> params;
   std::vector<Result> results;
-  std::string infer, cost, vjp, no_gradient, decompose, lower, view, write, kernel, onednn,
-      in_place;
+  std::string infer, cost, vjp, no_gradient, decompose, decompose_for_fusion, view, write, kernel,
+      onednn, in_place;
   std::vector<std::string> traits, aliases, samples, overloads, images;
   bool has_samples = false;
   int version = 1;

@@ -172,12 +172,12 @@ void write_attrs(const std::vector<Entry>& entries, const std::string& out) {
 }
 
 void write_rules(const std::vector<Entry>& entries, const std::string& out) {
-  std::set<std::string> infer, vjp, decompose, lower, view, write, cost;
+  std::set<std::string> infer, vjp, decompose, fusion, view, write, cost;
   for (const Entry& e : entries) {
     infer.insert(e.infer);
     if (!e.vjp.empty() && e.vjp != "decomposition") vjp.insert(e.vjp);
     if (!e.decompose.empty()) decompose.insert(e.decompose);
-    if (!e.lower.empty()) lower.insert(e.lower);
+    if (!e.decompose_for_fusion.empty()) fusion.insert(e.decompose_for_fusion);
     if (!e.view.empty()) view.insert(e.view);
     if (!e.write.empty()) write.insert(e.write);
     if (!e.cost.empty()) cost.insert(e.cost);
@@ -187,7 +187,7 @@ void write_rules(const std::vector<Entry>& entries, const std::string& out) {
   for (const auto& n : infer) h << "void infer_" << n << "(InferContext& c);\n";
   for (const auto& n : vjp) h << "Tensors vjp_" << n << "(VjpContext& c);\n";
   for (const auto& n : decompose) h << "Tensors decompose_" << n << "(CallContext& c);\n";
-  for (const auto& n : lower) h << "Tensors lower_" << n << "(CallContext& c);\n";
+  for (const auto& n : fusion) h << "Tensors decompose_for_fusion_" << n << "(CallContext& c);\n";
   for (const auto& n : view)
     h << "Layout view_" << n
       << "(const Layout& operand, const Attrs& attrs, const Dims& result_shape);\n";
@@ -278,11 +278,11 @@ void write_row(const Entry& e, std::ostringstream& c) {
   const auto table = [&](const char* what, size_t n) {
     return n ? "k_" + id + "_" + what : std::string("nullptr");
   };
-  const std::string precision = e.precision == "low"     ? "kLow"
-                                : e.precision == "full"  ? "kFull"
-                                : e.precision == "wide"  ? "kWide"
-                                : e.precision == "first" ? "kFirst"
-                                                         : "kFollow";
+  const std::string precision = e.precision == "low"        ? "kLow"
+                                : e.precision == "full"     ? "kFull"
+                                : e.precision == "widening" ? "kWidening"
+                                : e.precision == "first"    ? "kFirst"
+                                                            : "kFollow";
   c << "    {sizeof(OpDef), " << e.version << ", " << quoted(e.name) << ", " << quoted(e.family)
     << ", " << quoted(e.doc) << ",\n     " << quoted(e.signature) << ", " << quoted(e.layer) << ", "
     << quoted(e.no_gradient) << ",\n     " << table("operands", operands) << ", " << operands
@@ -292,8 +292,8 @@ void write_row(const Entry& e, std::ostringstream& c) {
     << in_place << ",\n     " << rule("infer_", e.infer) << ", " << rule("vjp_", e.vjp) << ", "
     << rule("decompose_", e.decompose) << ", " << rule("view_", e.view) << ", "
     << rule("write_", e.write) << ", " << rule("cost_", e.cost) << ",\n     " << samples_of(e)
-    << ", " << quoted(overloads) << ", " << quoted(images) << ", " << rule("lower_", e.lower)
-    << "},\n";
+    << ", " << quoted(overloads) << ", " << quoted(images) << ", "
+    << rule("decompose_for_fusion_", e.decompose_for_fusion) << "},\n";
 }
 
 void write_function(const Entry& e, size_t index, std::ostringstream& c) {

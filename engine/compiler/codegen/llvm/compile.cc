@@ -1,5 +1,5 @@
-// The module's one function: a program to LLVM's instructions, those to an object, and that to code
-// without relocations.
+// The entry point of the module: compiles a program to LLVM IR, that to an object file, and links
+// it to position-independent code.
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kEntry[] = "group";
 
-/// What Highway asks of a machine for the same vectors.
+/// The CPU features that Highway requires for the same vector width.
 const char* features(int vector_bytes) {
   return vector_bytes == 64
              ? "+avx2,+fma,+f16c,+bmi,+bmi2,+lzcnt,+avx512f,+avx512vl,+avx512dq,+avx512bw"
@@ -48,7 +48,8 @@ struct BufferDeleter {
 template <class Ref, class Deleter>
 using Owned = std::unique_ptr<std::remove_pointer_t<Ref>, Deleter>;
 
-/// Writes the function of a program: rows, and in each whole vectors and one that is cut off.
+/// Emits the function of a program: a loop over rows with full vectors and a masked one for the
+/// rest.
 class FunctionWriter {
  public:
   FunctionWriter(LLVMContextRef context, LLVMModuleRef module, LLVMBuilderRef builder,
@@ -71,7 +72,7 @@ class FunctionWriter {
                             whole = block("whole"), rest = block("rest"), tail = block("tail"),
                             next = block("next"), done = block("done");
     const Value rows = LLVMGetParam(function_, 2), n = LLVMGetParam(function_, 3);
-    // Lanes of folds are two vectors of elements wide.
+    // Lane reductions step by two vectors.
     const bool lanes_fold = std::any_of(program_.folds.begin(), program_.folds.end(),
                                         [](const Fold& fold) { return fold.lanes; });
     const uint64_t vectors = lanes_fold ? 2 : 1, step = vectors * vectors_.lanes();
@@ -156,7 +157,7 @@ class FunctionWriter {
         module_, kEntry,
         LLVMFunctionType(LLVMVoidTypeInContext(context_), parameters, std::size(parameters), 0));
     set_attribute("nounwind", 0);
-    // Vectors that wait on the stack while a function is called must not straddle cache lines.
+    // Vectors that are spilled around calls must not straddle cache lines.
     set_attribute("alignstack", 64);
     vectors_.set_functions(LLVMGetParam(function_, 4));
   }
@@ -181,7 +182,7 @@ class FunctionWriter {
     LLVMAddIncoming(phi, values.data(), from.data(), static_cast<unsigned>(values.size()));
   }
 
-  /// The lanes below `count`, the first one being `from`.
+  /// A mask of the lanes below `count`, where the first lane is `from`.
   Value mask_of(Value count, uint64_t from) {
     const LLVMTypeRef i32 = LLVMInt32TypeInContext(context_);
     std::vector<Value> lanes;
@@ -231,7 +232,8 @@ class FunctionWriter {
           std::vector<Value> x;
           for (size_t n = 0; n < node.inputs.size(); ++n) x.push_back(values_[input(n)]);
           if (x.empty()) throw std::runtime_error(node.loop + " of nothing");
-          // The operands' type is that of the last one: a selection's first one is the condition.
+          // The operand type is that of the last operand: the first one of a select is the
+          // condition.
           values_[k] = vectors_.apply(node.loop, program_.nodes[input(x.size() - 1)].type,
                                       node.type, x, node.parameters);
           break;
@@ -257,7 +259,7 @@ class FunctionWriter {
     }
   }
 
-  // ---- folds
+  // --- folds ---
 
   LLVMTypeRef doubles() { return vectors_.vector(vectors_.element(Type::kF64)); }
   Value fold_pointer(size_t k) {
@@ -278,7 +280,7 @@ class FunctionWriter {
     else
       LLVMSetAlignment(LLVMBuildStore(builder_, v, address), bytes_of(Type::kF64));
   }
-  /// The addresses of the lanes of a row, by fold and vector of a step.
+  /// Addresses of the accumulators of a row, by fold and vector of a step.
   std::vector<Value> lane_addresses(uint64_t vectors) {
     std::vector<Value> addresses;
     for (size_t k = 0; k < program_.folds.size(); ++k)
@@ -301,7 +303,7 @@ class FunctionWriter {
     return lanes_;
   }
 
-  /// All that is done to the elements from i on, the v-th of `vectors` in a step.
+  /// Emits the computation of the elements at i, the v-th of `vectors` in a step.
   void write_vector(Value i, Value mask, uint64_t v, uint64_t vectors) {
     write_nodes(Level::kVector, i, mask);
     write_stores(i, mask);
@@ -329,7 +331,7 @@ class FunctionWriter {
   LLVMTypeRef i64_, pointer_;
   Value function_ = nullptr;
   std::vector<Value> values_, pointers_;
-  std::vector<Value> lanes_;  ///< accumulators of folds in registers, as they stand
+  std::vector<Value> lanes_;  ///< current accumulators of folds in registers
 };
 
 LLVMTargetRef target() {

@@ -1,8 +1,8 @@
 #pragma once
-// The C interface of the module that compiles groups (libpaddle_codegen.so). It stands alone: the
-// engine opens it when there is something to compile, and the module knows nothing of the engine.
+// The C interface of the module that compiles fusion groups (libpaddle_codegen.so). The engine
+// loads the module on first use, and the module does not depend on the engine.
 //
-// A program is text, a line per step; nodes are numbered from 0 in their order:
+// A program is text, one step per line; nodes are numbered from 0:
 //
 //   read <memory type> <type> <access>     operand in memory, converted; pointer in order of lines
 //   convert <type> <node>
@@ -22,19 +22,19 @@
 
 extern "C" {
 
-/// What a program becomes. Operands and results come as addresses of the first row; `strides` are
-/// the bytes from row to row, per pointer; a row has n elements. `functions` are the addresses of
-/// the functions that the code names.
+/// The compiled program. `pointers` are the first rows of operands and results; `strides` are in
+/// bytes from row to row, per pointer; a row has n elements. `functions` are the addresses of the
+/// functions that the code calls.
 typedef void (*paddle_codegen_function)(void* const* pointers, const int64_t* strides, int64_t rows,
                                         int64_t n, void* const* functions);
 
-/// Position-independent code (with its constants) that is entered at `entry`. `functions`: names,
-/// each followed by a newline.
+/// Receives position-independent code, with its constants and entry point. `functions`: names, each
+/// followed by a newline.
 typedef void (*paddle_codegen_receive)(void* context, const void* code, size_t size, size_t entry,
                                        const char* functions);
 
-/// Compiles for vectors of 32 (AVX2) or 64 bytes (AVX-512). Returns 0 and calls `receive`; else
-/// writes why to `message`, which is cut to its size.
+/// Compiles for vectors of 32 (AVX2) or 64 bytes (AVX-512). Returns 0 and calls `receive`;
+/// otherwise writes the reason, truncated, to `message`.
 int paddle_codegen_compile(const char* program, int vector_bytes, paddle_codegen_receive receive,
                            void* context, char* message, size_t message_size);
 }

@@ -50,7 +50,7 @@ class Linker {
     return value;
   }
 
-  /// Sections that are part of the program, in their order, each at its alignment.
+  /// Lays out the loaded sections in order, each at its alignment.
   void place() {
     for (size_t i = 0; i < sections_.size(); ++i) {
       const Elf64_Shdr& s = sections_[i];

@@ -1,5 +1,5 @@
 #pragma once
-// The sections of a relocatable object, laid one after the other and bound to each other.
+// Links the sections of a relocatable object into one block of code.
 
 #include <cstddef>
 #include <span>
@@ -13,8 +13,8 @@ struct LinkedCode {
   size_t entry = 0;
 };
 
-/// `object` is an ELF object for x86-64 whose code refers to nothing outside it; `entry` is the
-/// name of its function. Throws std::runtime_error for what it does not know.
+/// `object` is an ELF object for x86-64 without external references; `entry` is the name of its
+/// function. Throws std::runtime_error for unsupported relocations.
 LinkedCode link_object(std::span<const unsigned char> object, const std::string& entry);
 
 }  // namespace paddle::codegen

@@ -28,7 +28,7 @@ class Line {
       throw std::runtime_error("no such node: " + text);
     return value;
   }
-  /// Which of the words comes.
+  /// Parses one of these words and returns its index.
   size_t one_of(std::span<const std::string_view> words) {
     const std::string text = word();
     const auto found = std::find(words.begin(), words.end(), text);
@@ -70,7 +70,7 @@ Program parse_program(std::string_view text) {
       const auto kind = static_cast<Fold::Kind>(line.one_of(kFolds));
       const int node = line.number(made);
       if (!is_float(program.nodes[static_cast<size_t>(node)].type))
-        throw std::runtime_error("a fold of what is no float");
+        throw std::runtime_error("fold of a value that is not a float");
       program.folds.push_back({kind, node, line.one_of(kForms) == 1});
       continue;
     }

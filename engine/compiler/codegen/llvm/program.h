@@ -1,5 +1,5 @@
 #pragma once
-// The program of a group as the module reads it (interface.h has its form).
+// The parsed program of a fusion group; interface.h describes its text.
 
 #include <string>
 #include <string_view>
@@ -52,7 +52,7 @@ struct Program {
   int reads = 0;
 };
 
-/// Throws std::runtime_error for text that is no program.
+/// Throws std::runtime_error for invalid text.
 Program parse_program(std::string_view text);
 
 }  // namespace paddle::codegen

@@ -16,7 +16,7 @@ namespace {
   throw std::runtime_error("not known here: " + what);
 }
 
-/// Functions of libmvec that loops call as they are.
+/// Functions of libmvec that loops call directly.
 const char* const kUnaryFunctions[] = {
     "expm1", "exp2", "log",  "log2", "log10", "log1p", "sin",   "cos", "tan",  "asin", "acos",
     "atan",  "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt"};
@@ -24,7 +24,7 @@ const char* const kBinaryFunctions[] = {"pow", "atan2", "hypot"};
 
 }  // namespace
 
-// ---- types and constants
+// --- types and constants ---
 
 LLVMTypeRef Vectors::element(Type type) const {
   if (type == Type::kF32) return LLVMFloatTypeInContext(context_);
@@ -58,7 +58,7 @@ Value Vectors::integer(Type type, uint64_t value) {
   return LLVMConstVector(lanes.data(), lanes_);
 }
 
-// ---- memory and conversions
+// --- memory and conversions ---
 
 Value Vectors::from_memory(Type type, Value v) {
   if (type != Type::kBool) return v;
@@ -113,7 +113,7 @@ Value Vectors::convert(Type from, Type to, Value v) {
                                                     : LLVMBuildSIToFP(builder_, v, target, "");
   if (is_float(from)) {
     if (to == Type::kU64) unknown("floats to u64");
-    // What 64 bits do not hold becomes their least value.
+    // Values out of range become INT64_MIN.
     const Value fits = LLVMBuildAnd(builder_, compare(LLVMRealOGE, v, constant(from, -0x1p63)),
                                     lt(v, constant(from, 0x1p63)), "");
     const LLVMTypeRef i64 = vector(element(Type::kI64));
@@ -127,7 +127,7 @@ Value Vectors::convert(Type from, Type to, Value v) {
                                                   : LLVMBuildSExt(builder_, v, target, "");
 }
 
-// ---- instructions and functions
+// --- instructions and functions ---
 
 Value Vectors::add(Value a, Value b) { return LLVMBuildFAdd(builder_, a, b, ""); }
 Value Vectors::sub(Value a, Value b) { return LLVMBuildFSub(builder_, a, b, ""); }
@@ -219,16 +219,17 @@ Value Vectors::call(const std::string& name, Type type, const std::vector<Value>
   return LLVMBuildShuffleVector(builder_, halves[0], halves[1], numbers(0, lanes_), "");
 }
 
-// ---- loops
+// --- loops ---
 
-/// x within [least, greatest], NaN kept.
-Value Vectors::limited(Type t, Value x, double least, double greatest) {
-  const Value low = constant(t, least), high = constant(t, greatest);
+/// x clamped to [low, high]; NaN stays NaN.
+Value Vectors::limited(Type t, Value x, double low_value, double high_value) {
+  const Value low = constant(t, low_value), high = constant(t, high_value);
   x = select(lt(x, low), low, x);
   return select(gt(x, high), high, x);
 }
 
-/// libmvec computes numbers whose exp is no normal number one by one: as v_exp, without those.
+/// libmvec computes lanes whose exp is not a normal number one by one, so these are masked out, as
+/// in v_exp.
 Value Vectors::exp(Type t, Value x) {
   const bool f32 = t == Type::kF32;
   const Value zero = constant(t, 0),

@@ -1,9 +1,9 @@
 #pragma once
-// Vectors of one element per lane as LLVM values, and what operations do to them. Bools are vectors
-// of one bit; 16-bit floats are held as their bits and converted, never computed with.
+// Emits LLVM IR for operations on vectors of one element per lane. Bools are vectors of i1; 16-bit
+// floats are kept as bits and converted, never computed with.
 //
-// What is emitted rounds as the loops of kernels/ do: no contraction, no reordering, comparisons
-// that say what NaN gives, and the vector functions of libmvec for the same width.
+// Emitted code rounds like the loops of kernels/: no contraction, no reordering, ordered or
+// unordered comparisons as there, and the vector functions of libmvec of the same width.
 
 #include <cstdint>
 #include <string>
@@ -34,7 +34,7 @@ class Vectors {
         lanes_(static_cast<unsigned>(vector_bytes) / 4) {}
 
   unsigned lanes() const { return lanes_; }
-  /// Where the addresses of functions lie; set before anything is emitted.
+  /// The table of function addresses; set before anything is emitted.
   void set_functions(Value pointer) { functions_ = pointer; }
   const std::vector<std::string>& function_names() const { return names_; }
 
@@ -46,7 +46,7 @@ class Vectors {
   Value constant(Type type, double value);
   Value integer(Type type, uint64_t value);
 
-  /// From and to the form in memory.
+  /// Conversion from and to the type in memory.
   Value from_memory(Type type, Value v);
   Value to_memory(Type type, Value v);
   Value convert(Type from, Type to, Value v);
@@ -55,7 +55,7 @@ class Vectors {
   Value apply(const std::string& loop, Type operand, Type result, const std::vector<Value>& x,
               const std::vector<double>& parameters);
 
-  /// Accumulators of doubles after they took the elements of v, those in `mask` if there is one.
+  /// Double accumulators updated with the elements of v (only those in `mask`, if set).
   Value fold(Fold::Kind kind, Value accumulators, Type type, Value v, Value mask);
 
   Value intrinsic(const char* name, const std::vector<ValueType>& types,
@@ -66,7 +66,7 @@ class Vectors {
                     const std::vector<double>& p);
   Value apply_integer(const std::string& loop, Type type, const std::vector<Value>& x,
                       const std::vector<double>& p);
-  /// Null for what is no arithmetic of bools.
+  /// Null for operations that bools do not have.
   Value apply_bool(const std::string& loop, const std::vector<Value>& x);
   Value apply_predicate(const std::string& loop, Type type, const std::vector<Value>& x);
 
@@ -87,7 +87,7 @@ class Vectors {
   Value unary(const char* name, Value x);
   /// A function of libmvec.
   Value call(const std::string& name, Type type, const std::vector<Value>& x);
-  Value limited(Type type, Value x, double least, double greatest);
+  Value limited(Type type, Value x, double low, double high);
   Value exp(Type t, Value x);
   Value softplus(Type type, Value x);
 

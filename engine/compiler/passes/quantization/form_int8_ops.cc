@@ -1,0 +1,167 @@
+// Second step of QDQ lowering: replaces convolutions and matrix products of dequantized operands by
+// integer operations with an output scale.
+
+#include <algorithm>
+
+#include "compiler/passes/pattern_rewriter.h"
+#include "compiler/passes/quantization/qdq.h"
+#include "ops/call.h"
+
+namespace paddle::passes::qdq {
+namespace {
+
+using ir::Operation;
+using ir::Value;
+namespace q = quantized;
+
+/// Symmetric int8 weights and their scale, per tensor or per output channel.
+struct Weights {
+  Array values, scale;
+};
+
+/// The weights that a dequantize of constants produces; `channel` is the axis of output channels.
+std::optional<Weights> weights_of(const Value* v, int channel) {
+  const Operation* const from = produced_by(v, known_ops().dequantize);
+  if (!from) return std::nullopt;
+  const Value &x = *from->operands[0], &scale = *from->operands[1], &zero = *from->operands[2];
+  if (!x.constant || !scale.constant || !zero.constant || !is_8_bit(x.type.dtype) ||
+      x.constant->size() == 0)
+    return std::nullopt;
+  const int rank = static_cast<int>(x.type.shape.size());
+  const int scale_axis = varying_axis(&scale, rank), zero_axis = varying_axis(&zero, rank);
+  const auto fits = [&](int axis) { return axis == -1 || axis == channel; };
+  if (channel >= rank || !fits(scale_axis) || !fits(zero_axis)) return std::nullopt;
+  const std::vector<Array> values = q::centered_weights(*x.constant, *zero.constant, channel);
+  if (values.size() != 1) return std::nullopt;
+  Weights w;
+  w.values = values[0];
+  const int64_t channels = w.values.shape[static_cast<size_t>(channel)];
+  const Array scales = scale.constant->contiguous();
+  const int64_t count = scale_axis == -1 ? 1 : channels;
+  w.scale = Array::empty(DType::kF32, count == 1 ? Dims{} : Dims{count});
+  std::copy_n(scales.data<float>(), count, w.scale.data<float>());
+  return w;
+}
+
+Array transposed(const Array& matrix) {
+  Array out = Array::empty(DType::kI8, {matrix.shape[1], matrix.shape[0]});
+  const int8_t* const from = matrix.data<int8_t>();
+  int8_t* const to = out.data<int8_t>();
+  for (int64_t r = 0; r < matrix.shape[0]; ++r)
+    for (int64_t c = 0; c < matrix.shape[1]; ++c)
+      to[c * matrix.shape[0] + r] = from[r * matrix.shape[1] + c];
+  return out;
+}
+
+class Int8Former final : public PatternRewriter {
+ public:
+  Int8Former(ir::Function& function, const HasInt8Kernel& has_int8_kernel)
+      : PatternRewriter(function), has_int8_kernel_(has_int8_kernel) {}
+
+ private:
+  /// Replaces a convolution, linear layer or matmul of dequantized operands.
+  void visit(Iterator at) override {
+    Operation& o = **at;
+    const bool conv = o.op == &known_ops().conv2d || o.op == &known_ops().conv3d;
+    const bool layer = o.op == &known_ops().linear;
+    const bool matmul = o.op == &known_ops().matmul;
+    if (!(conv || layer || matmul) || o.results[0]->type.dtype != DType::kF32 ||
+        has_run_time_size(o.results[0]->type))
+      return;
+    const Operation* const input = per_tensor_dequantize(o.operands[0]);
+    if (!input || has_run_time_size(input->operands[0]->type)) return;
+    if (matmul && form_matmul_of_activations(at, *input)) return;
+    const bool transposed_y = matmul && attribute(o, "transpose_y").as_bool();
+    if (matmul && (attribute(o, "transpose_x").as_bool() || o.operands[0]->type.shape.size() < 2 ||
+                   o.operands[1]->type.shape.size() != 2))
+      return;
+    auto weights = weights_of(o.operands[1], conv || transposed_y ? 0 : 1);
+    if (!weights) return;
+    if (transposed_y) weights->values = transposed(weights->values);
+    if (!has_int8_kernel_(input->operands[0]->type.dtype, weights->values)) return;
+    Value* const given_bias = matmul ? nullptr : o.operands[2];
+    if (given_bias && given_bias->type.shape.size() != 1) return;
+
+    std::vector<Value*> operands(q::kOperandCount, nullptr);
+    operands[q::kX] = input->operands[0];
+    operands[q::kWeight] = function_.add_constant(weights->values);
+    operands[q::kXZero] = input->operands[2];
+    operands[q::kScale] = scale_product(at, input->operands[1], weights->scale);
+    const Attrs before = o.attrs;
+    const Op& plain = *o.op;
+    o.op = conv ? &known_ops().quantized_conv : &known_ops().quantized_linear;
+    o.attrs = default_attrs(*o.op);
+    if (conv)
+      for (const char* name : {"stride", "padding", "dilation", "groups", "data_format"})
+        set_attribute(o, name, before[static_cast<size_t>(plain.attr_index(name))]);
+    set_attribute(o, "dtype", DType::kF32);
+    o.operands = std::move(operands);
+    if (given_bias) o.operands[q::kBias] = accumulator_bias(function_, o, given_bias);
+  }
+
+  /// Replaces a matmul of two activations, or one whose right operand has no constant int8 weights.
+  bool form_matmul_of_activations(Iterator at, const Operation& x) {
+    Operation& o = **at;
+    const Operation* const y = per_tensor_dequantize(o.operands[1]);
+    if (!y || !has_int8_matmul(has_int8_kernel_) || has_run_time_size(y->operands[0]->type) ||
+        o.operands[0]->type.shape.size() < 2 || o.operands[1]->type.shape.size() < 2)
+      return false;
+    const bool transposed_y = attribute(o, "transpose_y").as_bool();
+    if (!attribute(o, "transpose_x").as_bool() && o.operands[1]->type.shape.size() == 2 &&
+        weights_of(o.operands[1], transposed_y ? 0 : 1))
+      return false;
+    std::vector<Value*> operands(q::kYZero + 1, nullptr);
+    operands[q::kX] = x.operands[0];
+    operands[q::kWeight] = y->operands[0];
+    operands[q::kXZero] = x.operands[2];
+    operands[q::kYZero] = y->operands[2];
+    operands[q::kScale] = scale_product(at, x.operands[1], y->operands[1]);
+    const Attrs before = o.attrs;
+    forget_uses(o);
+    o.op = &known_ops().quantized_matmul;
+    o.attrs = default_attrs(*o.op);
+    set_attribute(o, "transpose_x", before[0]);
+    set_attribute(o, "transpose_y", before[1]);
+    set_attribute(o, "dtype", DType::kF32);
+    o.operands = std::move(operands);
+    note_uses(o);
+    return true;
+  }
+
+  /// The product of the scales of two values.
+  Value* scale_product(Iterator before, Value* x_scale, Value* y_scale) {
+    if (y_scale->constant) {
+      Array scalar = Array::scalar<float>(static_cast<float>(y_scale->constant->number()));
+      return scale_product(before, x_scale, scalar);
+    }
+    if (x_scale->constant) return scale_product(before, y_scale, x_scale);
+    Value* const result = function_.new_value(x_scale->type);
+    insert(before, **before, known_ops().multiply, {x_scale, y_scale}, {}, result);
+    return result;
+  }
+
+  /// The product of the input's scale and the weights'.
+  Value* scale_product(Iterator before, Value* input_scale, const Array& weight_scale) {
+    if (input_scale->constant) {
+      Array both = Array::empty(DType::kF32, weight_scale.shape);
+      const auto first = static_cast<float>(input_scale->constant->number());
+      for (int64_t i = 0; i < both.size(); ++i)
+        both.data<float>()[i] = first * weight_scale.data<float>()[i];
+      return function_.add_constant(both);
+    }
+    Value* const constant = function_.add_constant(weight_scale);
+    Value* const result = function_.new_value(constant->type);
+    insert(before, **before, known_ops().multiply, {constant, input_scale}, {}, result);
+    return result;
+  }
+
+  const HasInt8Kernel& has_int8_kernel_;
+};
+
+}  // namespace
+
+void form_int8_ops(ir::Function& function, const HasInt8Kernel& has_int8_kernel) {
+  Int8Former(function, has_int8_kernel).run();
+}
+
+}  // namespace paddle::passes::qdq

@@ -1,0 +1,115 @@
+#include "compiler/pipeline.h"
+
+#include "ops/fused.h"
+#include "ops/quantized.h"
+
+namespace paddle::compiler {
+namespace {
+
+using ir::Function;
+using ir::Operation;
+
+/// Dims in attributes do not decide whether an operation can be fused: any value will do.
+AttrValue with_constant_dims(const AttrValue& value) {
+  const auto one = [](const std::string&) { return std::optional<int64_t>(1); };
+  if (value.is_int()) return value.as_dim().evaluate(one).value_or(1);
+  if (!value.is_list()) return value;
+  AttrValue::List items;
+  for (const AttrValue& v : value.as_list()) items.push_back(with_constant_dims(v));
+  return items;
+}
+
+bool can_fuse_operation(const Operation& operation) {
+  Attrs attrs = operation.attrs;
+  for (AttrValue& v : attrs.values) v = with_constant_dims(v);
+  std::vector<DType> operands;
+  for (const ir::Value* v : operation.operands) operands.push_back(v->type.dtype);
+  return can_fuse(*operation.op, attrs, operation.operands[0]->type.shape.size(), operands,
+                  operation.results[0]->type.dtype);
+}
+
+/// True if the result is rounded to fewer bits than it is computed in.
+bool rounds_result(const Operation& operation) {
+  const DType result = operation.results[0]->type.dtype;
+  return result == DType::kF16 || result == DType::kBF16;
+}
+
+bool can_fuse_exactly(const Operation& operation) {
+  return !rounds_result(operation) && can_fuse_operation(operation);
+}
+
+bool can_fuse_next(const std::vector<const Operation*>& group, const Operation& next) {
+  const TensorType& type = group.back()->results[0]->type;
+  for (const ir::Value* v : next.operands)
+    if (!v || !same_type(v->type, type)) return false;
+  for (const ir::Value* v : group[0]->operands)
+    if (v && v->type.dtype != type.dtype) return false;
+  std::vector<FusionMember> members;
+  for (const Operation* o : group) members.push_back({o->op, &o->attrs});
+  return can_fuse_epilogue(members, {next.op, &next.attrs}, type.dtype);
+}
+
+/// Passes receive functions that shape inference accepted, so an error is a defect of the pass,
+/// except for errors in the user's rules and for lack of memory.
+void run_pass(const Pass& pass, Function& function) {
+  try {
+    pass.run(function);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kConfig || e.code() == ErrorCode::kDevice) throw;
+    fail(ErrorCode::kInternal, "the pass '", pass.name, "' failed on the function '", function.name,
+         "': ", e.what());
+  }
+}
+
+}  // namespace
+
+std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate) {
+  const bool fuse = options.fusion;
+  const bool layout = fuse && options.layout && !options.exact;
+  const bool rewrites = fuse && options.rewrites && !options.exact;
+
+  std::vector<Pass> pipeline;
+  const auto add = [&](bool enabled, std::string name, std::function<void(Function&)> run) {
+    if (enabled) pipeline.push_back({std::move(name), std::move(run)});
+  };
+  add(true, "fold_constants", [=](Function& f) { passes::fold_constants(f, evaluate); });
+  add(true, "canonicalize", passes::canonicalize);
+  add(true, "merge_slice_grads", passes::merge_slice_grads);
+  // Without layouts quantized operations are decomposed to float ones.
+  add(true, "lower_qdq", [=](Function& f) {
+    passes::lower_qdq(f, layout ? quantized::has_int8_kernel : nullptr, evaluate);
+  });
+  add(rewrites, "rewrite", [rules = options.rules](Function& f) {
+    passes::apply_rules(f, rules, passes::standard_rules());
+  });
+  add(true, "fold_batch_norm", passes::fold_batch_norm);
+  add(layout, "assign_layouts", passes::assign_layouts);
+  add(true, "cse", passes::merge_common_subexpressions);
+  // After CSE: merging the parts that forward and backward have in common would keep them alive
+  // in between, where each can recompute them inside its fusion groups.
+  add(layout, "decompose_for_fusion", passes::decompose_for_fusion);
+  add(true, "dce", passes::remove_dead_code);
+  add(layout, "fuse_epilogues", [](Function& f) { passes::fuse_epilogues(f, can_fuse_next); });
+  add(fuse, "fuse_elementwise", [exact = options.exact](Function& f) {
+    passes::fuse_elementwise(f, exact ? can_fuse_exactly : can_fuse_operation);
+  });
+  add(true, "schedule_updates_early", passes::schedule_updates_early);
+  return pipeline;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const Pass& p : pass_pipeline({}, nullptr)) names.push_back(p.name);
+  return names;
+}
+
+void run_pipeline(Function& function, const CompileOptions& options,
+                  const passes::Evaluate& evaluate, const Observer& observe) {
+  if (observe) observe(function, "trace");
+  for (const Pass& pass : pass_pipeline(options, evaluate)) {
+    run_pass(pass, function);
+    if (observe) observe(function, pass.name);
+  }
+}
+
+}  // namespace paddle::compiler

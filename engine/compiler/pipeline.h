@@ -1,0 +1,46 @@
+#pragma once
+// The pass pipeline of the compiled mode: which passes run, in which order, under which options.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/passes.h"
+#include "ops/kernel.h"
+
+namespace paddle::compiler {
+
+/// Which optimizations run. Each can be disabled, to compare.
+struct CompileOptions {
+  bool fusion = true;        ///< fusion groups, and all that layout and rewrites enable
+  bool layout = true;        ///< channels last, decompositions for fusion, epilogues, int8
+  bool rewrites = true;      ///< rewrite rules
+  bool codegen = true;       ///< fusion groups are compiled to machine code
+  bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
+  /// What kernels may do beyond the operation's formula, such as Winograd convolutions.
+  ExecutionPolicy policy = {.allow_winograd = true};
+  /// Only transformations that keep the results of op-by-op execution bit for bit: no layouts, no
+  /// rewrite rules, no batch tiling, no Winograd, and no fusion group that keeps a value in
+  /// float32 between 16-bit operations.
+  bool exact = false;
+  std::vector<passes::Rule> rules = {};  ///< tried before the standard rules
+};
+
+/// A pass, by the name that `--passes` and `--dump-ir` use.
+struct Pass {
+  std::string name;
+  std::function<void(ir::Function&)> run;
+};
+/// The passes for these options, in order. Kernels must be registered when they run (runtime's
+/// `register_backends`), since passes ask the backends what they can fuse.
+std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate);
+/// Names of the passes that run by default.
+std::vector<std::string> pass_names();
+
+/// Called with the traced function ("trace") and after each pass, with the pass's name.
+using Observer = std::function<void(const ir::Function& function, const std::string& stage)>;
+/// Runs the pipeline. kInternal, naming the pass, if one fails.
+void run_pipeline(ir::Function& function, const CompileOptions& options,
+                  const passes::Evaluate& evaluate, const Observer& observe = nullptr);
+
+}  // namespace paddle::compiler
