@@ -124,7 +124,7 @@ paddle_room(ops DEPENDS base tensor
 paddle_room(ir DEPENDS tensor ops)
 paddle_room(kernels DEPENDS base tensor ops
   LIBRARIES paddle_highway paddle_dnnl Eigen3::Eigen m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
-paddle_room(autograd DEPENDS tensor ops ir)
+paddle_room(autograd DEPENDS base tensor ops ir)
 paddle_room(compiler DEPENDS base tensor ops ir kernels
   LIBRARIES ${CMAKE_DL_LIBS} EXCLUDE "/engine/compiler/codegen/llvm/")
 paddle_room(runtime DEPENDS base tensor ops ir kernels compiler)

@@ -32,6 +32,7 @@ endfunction()
 set(PADDLE_CASE_FOLDERS op grad ir passes model cli interop dist slow gpu)
 
 # Rooms that the tests of a room use beside those that it depends on.
+set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
 set(PADDLE_TEST_ROOMS_compiler paddle_runtime)
 set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
 foreach(room IN LISTS PADDLE_ROOMS)

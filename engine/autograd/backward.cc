@@ -3,6 +3,8 @@
 #include <set>
 
 #include "autograd/history.h"
+#include "base/source_location.h"
+#include "ir/tracer.h"
 #include "ops/call.h"
 #include "ops/operators.h"
 
@@ -38,6 +40,22 @@ Tensors call_vjp(History& history, const RecordedCall& call, const Tensors& cota
   for (size_t i = 0, p = 0; i < needed.size(); ++i)
     if (needed[i]) out[i] = partial[p++];
   return out;
+}
+
+/// Calls `f` at the source location of the call: the operations of its gradient are traced with
+/// that location, and errors without one get it.
+template <class F>
+void at_location_of(const RecordedCall& call, F&& f) {
+  if (call.location.empty()) return f();
+  const ir::LocationScope scope(call.location);
+  try {
+    f();
+  } catch (const Error& e) {
+    if (!e.location().file.empty()) throw;
+    Error located(e.code(), e.message(), parse_source_location(call.location));
+    for (const std::string& note : e.notes()) located.note(note);
+    throw located;
+  }
 }
 
 /// The part of the computation between inputs and outputs.
@@ -121,9 +139,12 @@ Tensors backward(History& history, const Tensors& outputs, const Tensors& cotang
       needed[i] =
           t.defined() && is_differentiable(t.dtype()) && graph.leads_to_input(history.key(t));
     }
-    const Tensors partial = call_vjp(history, call, received, needed);
-    for (size_t i = 0; i < needed.size(); ++i)
-      if (needed[i] && partial[i].defined()) accumulate(history.key(call.operands[i]), partial[i]);
+    at_location_of(call, [&] {
+      const Tensors partial = call_vjp(history, call, received, needed);
+      for (size_t i = 0; i < needed.size(); ++i)
+        if (needed[i] && partial[i].defined())
+          accumulate(history.key(call.operands[i]), partial[i]);
+    });
   }
 
   Tensors out;

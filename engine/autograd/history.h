@@ -15,6 +15,7 @@ struct RecordedCall {
   const Attrs* attrs = nullptr;
   Tensors operands;
   Tensors results;
+  std::string location;                      ///< source location in the model, if known
   const ir::Operation* operation = nullptr;  ///< set for control flow in a traced function
 };
 

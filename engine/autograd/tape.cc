@@ -5,6 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/history.h"
+#include "ir/tracer.h"
 #include "ops/call.h"
 #include "ops/kernel.h"
 
@@ -17,6 +18,7 @@ struct Node : std::enable_shared_from_this<Node> {
   Tensors operands;
   Tensors results;  ///< detached, so that no node refers to itself
   int64_t sequence = 0;
+  std::string location;  ///< source location in the model, if known
 };
 
 struct Record : Content {
@@ -48,7 +50,7 @@ class TapeHistory final : public History {
   }
   RecordedCall call(const Key& key) override {
     auto node = const_cast<Node*>(static_cast<const Node*>(key.node))->shared_from_this();
-    RecordedCall out{node->op, &node->attrs, node->operands, {}, nullptr};
+    RecordedCall out{node->op, &node->attrs, node->operands, {}, node->location, nullptr};
     for (size_t i = 0; i < node->results.size(); ++i)
       out.results.push_back(recorded(node->results[i], node, i));
     return out;
@@ -96,6 +98,7 @@ Tensors Tape::apply(const OpCall& call) {
   node->attrs = call.attrs;
   for (const Tensor& t : call.operands) node->operands.push_back(t.defined() ? t.fresh_cell() : t);
   node->sequence = next_sequence();
+  node->location = ir::LocationScope::current();
   Tensors out;
   for (size_t i = 0; i < node->results.size(); ++i) {
     const Tensor& result = node->results[i];

@@ -40,7 +40,7 @@ class TraceHistory final : public History {
   }
   RecordedCall call(const Key& key) override {
     const auto& operation = *static_cast<const ir::Operation*>(key.node);
-    RecordedCall out{operation.op, &operation.attrs, {}, {}, nullptr};
+    RecordedCall out{operation.op, &operation.attrs, {}, {}, operation.location, nullptr};
     for (ir::Value* v : operation.operands)
       out.operands.push_back(v ? tensor_of(function_, v) : Tensor());
     if (operation.op->has(kControlFlow)) {
