@@ -50,7 +50,7 @@ class Parser {
     throw Error(ErrorCode::kModel, what, place);
   }
   template <class F>
-  auto placed(F&& f) -> decltype(f()) {
+  auto with_location(F&& f) -> decltype(f()) {
     try {
       return f();
     } catch (const Error& e) {
@@ -59,7 +59,7 @@ class Parser {
     }
   }
 
-  // ---- tokens
+  // --- tokens ---
   void space() {
     while (at_ < text_.size()) {
       const char c = text_[at_];
@@ -147,7 +147,7 @@ class Parser {
     return trim(text_.substr(start, std::min(at_, text_.size()) - start));
   }
 
-  // ---- types and names
+  // --- types and names ---
   TensorType type() {
     TensorType t;
     const std::string name = read_word();
@@ -162,7 +162,7 @@ class Parser {
     if (take("]")) return t;
     while (true) {
       const std::string_view dim = until(",]");
-      t.shape.push_back(placed([&] { return Dim::parse(dim); }));
+      t.shape.push_back(with_location([&] { return Dim::parse(dim); }));
       if (take("]")) return t;
       expect(",");
       space();
@@ -205,7 +205,7 @@ class Parser {
     return number();
   }
 
-  // ---- functions
+  // --- functions ---
   std::shared_ptr<Function> function() {
     values_.clear();
     auto f = std::make_shared<Function>(string());
@@ -243,9 +243,9 @@ class Parser {
       const size_t middle = text_.find("==", at_);
       const size_t quote = middle == std::string_view::npos ? middle : text_.find('\'', middle);
       if (quote == std::string_view::npos) bad("expected 'require DIM == DIM 'what''");
-      c.left = placed([&] { return Dim::parse(trim(text_.substr(start, middle - start))); });
-      c.right =
-          placed([&] { return Dim::parse(trim(text_.substr(middle + 2, quote - middle - 2))); });
+      c.left = with_location([&] { return Dim::parse(trim(text_.substr(start, middle - start))); });
+      c.right = with_location(
+          [&] { return Dim::parse(trim(text_.substr(middle + 2, quote - middle - 2))); });
       at_ = quote;
       c.what = string();
       function_->constraints.push_back(std::move(c));
@@ -263,25 +263,46 @@ class Parser {
       return false;
     }
     const TensorType t = type();
-    if (!is_constant(t.shape) || !info(t.dtype).has_kernels)
+    if (!is_constant(t.shape) || t.dtype == DType::kString)
       bad("a constant of the type " + t.text());
-    if (take_word("left_out")) bad("the elements of this constant were left out");
+    if (take_word("elided")) bad("the elements of this constant were elided");
     const Dims dims = concrete(t.shape);
-    const int64_t count = placed([&] { return element_count(std::span<const int64_t>(dims)); });
+    const int64_t count =
+        with_location([&] { return element_count(std::span<const int64_t>(dims)); });
     // Each element takes at least two characters ("1,"), which bounds what is allocated.
     if (count < 0 || static_cast<uint64_t>(count) > text_.size() - at_)
       bad("the constant is longer than the file");
     Array a = Array::empty(t.dtype, dims);
+    if (!info(t.dtype).has_kernels) {
+      word("bytes");
+      store_bytes(a, string());
+      define(id, function_->add_constant(std::move(a)));
+      return true;
+    }
     expect("[");
     for (int64_t i = 0; i < count; ++i) {
       if (i) expect(",");
       space();
       const std::string_view token = until(",]");
-      placed([&] { store(a, i, AttrValue::parse(token)); });
+      with_location([&] { store(a, i, AttrValue::parse(token)); });
     }
     expect("]");
     define(id, function_->add_constant(std::move(a)));
     return true;
+  }
+
+  void store_bytes(Array& a, const std::string& digits) {
+    const auto size = static_cast<size_t>(storage_bytes(a.dtype, a.size()));
+    if (digits.size() != 2 * size)
+      bad(str("expected ", 2 * size, " hexadecimal digits, found ", digits.size()));
+    const auto digit = [&](char c) {
+      if (c >= '0' && c <= '9') return c - '0';
+      if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+      bad(str("'", c, "' is not a hexadecimal digit"));
+    };
+    auto* bytes = static_cast<uint8_t*>(a.raw());
+    for (size_t i = 0; i < size; ++i)
+      bytes[i] = static_cast<uint8_t>(digit(digits[2 * i]) * 16 + digit(digits[2 * i + 1]));
   }
 
   static void store(Array& a, int64_t i, const AttrValue& v) {
@@ -355,7 +376,7 @@ class Parser {
         expect("=");
         space();
         const std::string_view value = until(",}");
-        attrs[static_cast<size_t>(index)] = placed([&] {
+        attrs[static_cast<size_t>(index)] = with_location([&] {
           return convert_attr(op->attrs()[static_cast<size_t>(index)], AttrValue::parse(value), "");
         });
       } while (take(","));

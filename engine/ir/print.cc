@@ -23,9 +23,21 @@ std::string port_text(const Port& port) {
   return {};
 }
 
+/// The memory of an array of a storage type, whose elements may have fewer than 8 bits.
+std::string hexadecimal(const Array& a) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  const auto* bytes = static_cast<const uint8_t*>(a.raw());
+  for (int64_t i = 0; i < storage_bytes(a.dtype, a.size()); ++i) {
+    out += kDigits[bytes[i] >> 4];
+    out += kDigits[bytes[i] & 15];
+  }
+  return out;
+}
+
 class Printer {
  public:
-  /// Constants of more elements than `longest` are named without them.
+  /// Constants of more than `longest` elements are elided.
   explicit Printer(int64_t longest = std::numeric_limits<int64_t>::max()) : longest_(longest) {}
 
   void module(const Module& m) {
@@ -82,7 +94,11 @@ class Printer {
     out_ += "    " + reference(&v) + " = constant " + v.type.text();
     const Array& a = *v.constant;
     if (a.size() > longest_) {
-      out_ += " left_out\n";
+      out_ += " elided\n";
+      return;
+    }
+    if (!info(a.dtype).has_kernels) {
+      out_ += " bytes '" + hexadecimal(a.contiguous()) + "'\n";
       return;
     }
     out_ += " [";

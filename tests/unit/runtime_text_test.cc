@@ -65,18 +65,54 @@ TEST(ModuleText, PassesKeepTheResultAndTheDimsNames) {
   EXPECT_NE(ir::print(module).find("float32[batch, 4]"), std::string::npos);
 }
 
-TEST(ModuleText, LongConstantsCanBeLeftOut) {
+TEST(ModuleText, ElidesLongConstants) {
   ir::Function function("f");
   ir::Value* constant = function.add_constant(Array::from<float>({1, 2, 3}, {3}));
   function.add_output({ir::PortKind::kValue, "y"}, constant);
   EXPECT_NE(ir::print_module(function, "m", 3).find("constant float32[3] [1"), std::string::npos);
   const std::string text = ir::print_module(function, "m", 2);
-  EXPECT_NE(text.find("constant float32[3] left_out\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("constant float32[3] elided\n"), std::string::npos) << text;
   try {
     ir::parse(text, "test.txt");
     ADD_FAILURE() << "accepted";
   } catch (const Error& e) {
-    EXPECT_NE(e.message().find("left out"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("elided"), std::string::npos) << e.message();
+  }
+}
+
+// int4 elements 1, 2, -1: two to a byte, the first in its lower half.
+TEST(ModuleText, HoldsConstantsOfStorageTypes) {
+  runtime::register_backends();
+  const std::string text =
+      "module 'm' {\n"
+      "  func 'f'() {\n"
+      "    %0 = constant int4[3] bytes '210f'\n"
+      "    %1 = constant float8_e4m3fn[1] bytes '38'\n"
+      "    %2 = cast(%0) {dtype = float32} : float32[3]\n"
+      "    %3 = cast(%1) {dtype = float32} : float32[1]\n"
+      "    return %2 'x', %3 'y'\n"
+      "  }\n"
+      "}\n";
+  const ir::Module module = ir::parse(text, "test.txt");
+  ir::verify(module);
+  EXPECT_EQ(ir::print(module), text);
+  runtime::Executable executable(module.functions[0]);
+  const auto& results = executable.run({});
+  EXPECT_EQ(results[0].number(0), 1);
+  EXPECT_EQ(results[0].number(1), 2);
+  EXPECT_EQ(results[0].number(2), -1);
+  EXPECT_EQ(results[1].number(0), 1);
+
+  for (const auto& [bytes, message] : {std::pair{"'210'", "expected 4 hexadecimal digits, found 3"},
+                                       std::pair{"'210g'", "'g' is not a hexadecimal digit"}}) {
+    try {
+      ir::parse(std::string("module 'm' { func 'f'() { %0 = constant int4[3] bytes ") + bytes +
+                    " return %0 'x' } }",
+                "test.txt");
+      ADD_FAILURE() << bytes << " was accepted";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.message(), message);
+    }
   }
 }
 
