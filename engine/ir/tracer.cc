@@ -101,11 +101,12 @@ namespace {
 /// The type of a value that comes from either of two branches.
 TensorType join(const TensorType& a, const TensorType& b, const char* what) {
   if (a.dtype != b.dtype)
-    fail(ErrorCode::kUsage, what, ": the branches give ", a, " and ", b,
-         " where one dtype is needed");
+    fail(ErrorCode::kUsage, what, ": the branches return ", a, " and ", b,
+         "; they must have the same dtype");
   TensorType out = a;
   if (a.shape.size() != b.shape.size())
-    fail(ErrorCode::kUsage, what, ": the branches give ", a, " and ", b, " of different ranks");
+    fail(ErrorCode::kUsage, what, ": the branches return ", a, " and ", b,
+         "; they must have the same rank");
   for (size_t i = 0; i < out.shape.size(); ++i)
     if (!a.shape[i].same(b.shape[i])) out.shape[i] = Dim::unknown();
   return out;
@@ -119,7 +120,7 @@ Tensors Tracer::branch(const Tensor& condition, const TensorFn& then_fn, const T
   auto then_region = region(then_fn, {});
   auto else_region = region(else_fn, {});
   if (then_region->results.size() != else_region->results.size())
-    fail(ErrorCode::kUsage, "if: the branches give different numbers of values");
+    fail(ErrorCode::kUsage, "if: the branches return different numbers of values");
   std::vector<TensorType> types;
   for (size_t i = 0; i < then_region->results.size(); ++i)
     types.push_back(join(then_region->results[i]->type, else_region->results[i]->type, "if"));
@@ -147,7 +148,7 @@ Tensors Tracer::loop(const TensorFn& condition, const TensorFn& body, const Tens
     fail(ErrorCode::kUsage, "while: the condition must be one value");
   auto body_region = region(body, types);
   if (body_region->results.size() != types.size())
-    fail(ErrorCode::kUsage, "while: the body gives ", body_region->results.size(), " values for ",
+    fail(ErrorCode::kUsage, "while: the body returns ", body_region->results.size(), " values for ",
          types.size(), " carried ones");
   for (size_t i = 0; i < types.size(); ++i)
     if (!same_type(types[i], body_region->results[i]->type))

@@ -1,4 +1,4 @@
-// Quantised graphs on integer kernels: the same numbers as in floats, up to one step where a value
+// Quantized graphs on integer kernels: the same numbers as in floats, up to one step where a value
 // lies between two, and none of the floats left where the integers serve.
 
 #include <gtest/gtest.h>
@@ -323,7 +323,7 @@ TEST(LowerQdq, MatmulsMatchFloats) {
         }
 }
 
-/// A residual block as quantisers write it: each operation between dequantize and quantize.
+/// A residual block as quantizers write it: each operation between dequantize and quantize.
 Tensor block(const Tensor& x) {
   const Tensor scale = number(0.05f), zero = number(120);
   const auto conv = [&](const Tensor& in, int seed, int64_t size, float out_scale, float out_zero) {
@@ -408,7 +408,7 @@ TEST(LowerQdq, Conv1dMatchesFloats) {
   }
 }
 
-/// A residual block of lines as quantisers write it.
+/// A residual block of lines as quantizers write it.
 Tensor line_block(const Tensor& x) {
   const Tensor scale = number(0.05f), zero = number(120);
   const auto conv = [&](const Tensor& in, int seed, int64_t size, float out_scale, float out_zero) {

@@ -60,7 +60,7 @@ void assign_layouts(ir::Function& function);
 
 // --- fusion/ ---
 
-/// Decomposes operations into parts that fuse with their neighbours, where the schema has such a
+/// Decomposes operations into parts that fuse with their neighbors, where the schema has such a
 /// decomposition.
 void decompose_for_fusion(ir::Function& function);
 /// True if a fusion group can contain this elementwise operation or reduction.

@@ -1,5 +1,5 @@
 // Decomposes operations whose schema entry has `decompose_for_fusion`, such as batch normalization,
-// into parts that fusion can merge with their neighbours.
+// into parts that fusion can merge with their neighbors.
 
 #include "compiler/passes/passes.h"
 #include "ir/replay.h"
