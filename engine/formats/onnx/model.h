@@ -83,6 +83,7 @@ struct Attribute {
 
 struct Node {
   std::string name, op_type, domain, overload;
+  std::string source;  ///< where the model's text has it; written as metadata, not read
   std::vector<std::string> inputs, outputs;  ///< "" for absent optional inputs and outputs
   std::vector<Attribute> attributes;
   const Attribute* find(std::string_view attribute) const;
@@ -110,6 +111,7 @@ struct Model {
   std::map<std::string, int64_t> opsets;  ///< version by domain; "" is the default domain
   Graph graph;
   std::vector<Function> functions;
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< written, not read
 };
 
 /// Reads and checks a model file; kModel if it is invalid.

@@ -1,0 +1,342 @@
+#include "formats/onnx/write.h"
+
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <variant>
+
+#include "base/files.h"
+
+namespace paddle::formats::onnx {
+namespace {
+
+/// The largest protobuf message, less some room for what is not weights.
+constexpr uint64_t kMaxModelBytes = (uint64_t{1} << 31) - (uint64_t{1} << 16);
+/// Smaller tensors stay in the model even when weights are external.
+constexpr uint64_t kLeastExternal = 1024;
+/// Offsets in the data file; page-aligned data can be mapped.
+constexpr uint64_t kDataAlignment = 4096;
+
+/// A protobuf message under construction: encoded bytes with the payloads of tensors by reference,
+/// so that weights are never copied.
+class Message {
+ public:
+  void integer(int field, int64_t value) {
+    tag(field, 0);
+    varint(static_cast<uint64_t>(value));
+  }
+  void real(int field, float value) {
+    tag(field, 5);
+    fixed(value);
+  }
+  void bytes(int field, std::string_view value) {
+    tag(field, 2);
+    varint(value.size());
+    append(value);
+  }
+  /// As `bytes`, but left out when empty.
+  void text(int field, std::string_view value) {
+    if (!value.empty()) bytes(field, value);
+  }
+  void payload(int field, const Array& array, uint64_t size) {
+    tag(field, 2);
+    varint(size);
+    if (size == 0) return;
+    segments_.emplace_back(Payload{array, size});
+    size_ += size;
+  }
+  void message(int field, Message&& inner) {
+    tag(field, 2);
+    varint(inner.size_);
+    for (Segment& segment : inner.segments_) {
+      if (const auto* text = std::get_if<std::string>(&segment)) {
+        append(*text);
+      } else {
+        size_ += std::get<Payload>(segment).size;
+        segments_.push_back(std::move(segment));
+      }
+    }
+  }
+  void integers(int field, const std::vector<int64_t>& values) {
+    for (const int64_t value : values) integer(field, value);
+  }
+  uint64_t size() const { return size_; }
+  void write(AtomicFile& file) const {
+    for (const Segment& segment : segments_) {
+      if (const auto* text = std::get_if<std::string>(&segment)) {
+        file.write(text->data(), text->size());
+      } else {
+        const Payload& payload = std::get<Payload>(segment);
+        file.write(payload.array.raw(), static_cast<size_t>(payload.size));
+      }
+    }
+  }
+
+ private:
+  struct Payload {
+    Array array;
+    uint64_t size = 0;
+  };
+  using Segment = std::variant<std::string, Payload>;
+
+  void append(std::string_view bytes) {
+    if (segments_.empty() || !std::holds_alternative<std::string>(segments_.back()))
+      segments_.emplace_back(std::string());
+    std::get<std::string>(segments_.back()).append(bytes);
+    size_ += bytes.size();
+  }
+  void tag(int field, int wire) {
+    varint(static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire));
+  }
+  void varint(uint64_t value) {
+    std::string out;
+    for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+    out += static_cast<char>(value);
+    append(out);
+  }
+  void fixed(float value) {
+    char raw[sizeof value];
+    std::memcpy(raw, &value, sizeof value);
+    append({raw, sizeof value});
+  }
+
+  std::vector<Segment> segments_;
+  uint64_t size_ = 0;
+};
+
+static_assert(std::endian::native == std::endian::little, "ONNX stores raw data little-endian");
+
+class Writer {
+ public:
+  Writer(std::string data_name, bool external)
+      : data_name_(std::move(data_name)), external_(external) {}
+
+  Message model(const Model& model) {
+    Message out;
+    out.integer(1, model.ir_version);
+    out.text(2, model.producer);
+    out.message(7, graph(model.graph));
+    for (const auto& [domain, version] : model.opsets) out.message(8, opset(domain, version));
+    for (const auto& [key, value] : model.metadata) out.message(14, entry(key, value));
+    for (const Function& each : model.functions) out.message(25, function(each));
+    return out;
+  }
+
+  /// The external payloads with their offsets, in the order of the file.
+  const std::vector<std::pair<Array, uint64_t>>& external() const { return payloads_; }
+  uint64_t data_bytes() const { return offset_; }
+
+ private:
+  static Message entry(const std::string& key, const std::string& value) {
+    Message out;
+    out.bytes(1, key);
+    out.bytes(2, value);
+    return out;
+  }
+
+  static Message opset(const std::string& domain, int64_t version) {
+    Message out;
+    out.text(1, domain);
+    out.integer(2, version);
+    return out;
+  }
+
+  /// Only initializers may be external: runtimes read attributes before they resolve data files.
+  Message tensor(const TensorData& t, bool may_be_external) {
+    Message out;
+    out.integers(1, t.shape);
+    out.integer(2, number_of_dtype(t.dtype));
+    if (t.dtype == DType::kString) {
+      for (const std::string& each : t.strings) out.bytes(6, each);
+      out.text(8, t.name);
+      return out;
+    }
+    out.text(8, t.name);
+    const Array packed = t.array.contiguous();
+    const auto size = static_cast<uint64_t>(storage_bytes(t.dtype, packed.size()));
+    if (!external_ || !may_be_external || size < kLeastExternal) {
+      out.payload(9, packed, size);
+      return out;
+    }
+    offset_ = (offset_ + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+    out.message(13, entry("location", data_name_));
+    out.message(13, entry("offset", std::to_string(offset_)));
+    out.message(13, entry("length", std::to_string(size)));
+    out.integer(14, 1);
+    payloads_.emplace_back(packed, offset_);
+    offset_ += size;
+    return out;
+  }
+
+  static Message type(const ValueType& t) {
+    Message out;
+    switch (t.kind) {
+      case ValueType::Kind::kTensor: {
+        Message tensor;
+        if (t.dtype) tensor.integer(1, number_of_dtype(*t.dtype));
+        if (t.shape) {
+          Message shape;
+          for (const Dim& dim : *t.shape) {
+            Message each;
+            if (dim.is_constant())
+              each.integer(1, dim.value());
+            else if (!dim.is_unknown())
+              each.bytes(2, dim.text());
+            shape.message(1, std::move(each));
+          }
+          tensor.message(2, std::move(shape));
+        }
+        out.message(1, std::move(tensor));
+        break;
+      }
+      case ValueType::Kind::kSequence:
+      case ValueType::Kind::kOptional: {
+        Message element;
+        if (t.element) element.message(1, type(*t.element));
+        out.message(t.kind == ValueType::Kind::kSequence ? 4 : 9, std::move(element));
+        break;
+      }
+      default:
+        break;
+    }
+    return out;
+  }
+
+  static Message info(const ValueInfo& value) {
+    Message out;
+    out.bytes(1, value.name);
+    if (value.type.kind != ValueType::Kind::kUnknown) out.message(2, type(value.type));
+    return out;
+  }
+
+  Message attribute(const Attribute& a) {
+    Message out;
+    out.bytes(1, a.name);
+    int64_t kind = 0;
+    switch (a.kind) {
+      case AttributeKind::kFloat:
+        kind = 1;
+        if (a.reference.empty()) out.real(2, a.f);
+        break;
+      case AttributeKind::kInt:
+        kind = 2;
+        if (a.reference.empty()) out.integer(3, a.i);
+        break;
+      case AttributeKind::kString:
+        kind = 3;
+        if (a.reference.empty()) out.bytes(4, a.s);
+        break;
+      case AttributeKind::kTensor:
+        kind = 4;
+        out.message(5, tensor(a.tensors.at(0), false));
+        break;
+      case AttributeKind::kGraph:
+        kind = 5;
+        out.message(6, graph(*a.graphs.at(0)));
+        break;
+      case AttributeKind::kFloats:
+        kind = 6;
+        for (const float value : a.floats) out.real(7, value);
+        break;
+      case AttributeKind::kInts:
+        kind = 7;
+        out.integers(8, a.ints);
+        break;
+      case AttributeKind::kStrings:
+        kind = 8;
+        for (const std::string& value : a.strings) out.bytes(9, value);
+        break;
+      default:
+        fail(ErrorCode::kInternal, "the attribute '", a.name, "' is of a kind that is not written");
+    }
+    out.integer(20, kind);
+    out.text(21, a.reference);
+    return out;
+  }
+
+  Message node(const Node& n) {
+    Message out;
+    for (const std::string& name : n.inputs) out.bytes(1, name);
+    for (const std::string& name : n.outputs) out.bytes(2, name);
+    out.text(3, n.name);
+    out.bytes(4, n.op_type);
+    for (const Attribute& each : n.attributes) out.message(5, attribute(each));
+    out.text(7, n.domain);
+    out.text(8, n.overload);
+    if (!n.source.empty()) out.message(9, entry("source", n.source));
+    return out;
+  }
+
+  Message graph(const Graph& g) {
+    Message out;
+    for (const Node& each : g.nodes) out.message(1, node(each));
+    out.bytes(2, g.name);
+    for (const TensorData& each : g.initializers) out.message(5, tensor(each, true));
+    for (const ValueInfo& each : g.inputs) out.message(11, info(each));
+    for (const ValueInfo& each : g.outputs) out.message(12, info(each));
+    for (const ValueInfo& each : g.values) out.message(13, info(each));
+    return out;
+  }
+
+  Message function(const Function& f) {
+    Message out;
+    out.bytes(1, f.name);
+    for (const std::string& each : f.inputs) out.bytes(4, each);
+    for (const std::string& each : f.outputs) out.bytes(5, each);
+    for (const std::string& each : f.attributes) out.bytes(6, each);
+    for (const Node& each : f.nodes) out.message(7, node(each));
+    for (const auto& [domain, version] : f.opsets) out.message(9, opset(domain, version));
+    out.bytes(10, f.domain);
+    for (const Attribute& each : f.defaults) out.message(11, attribute(each));
+    out.text(13, f.overload);
+    return out;
+  }
+
+  std::string data_name_;
+  bool external_;
+  std::vector<std::pair<Array, uint64_t>> payloads_;
+  uint64_t offset_ = 0;
+};
+
+void write_data(const std::string& path, const Writer& writer) {
+  AtomicFile file(path);
+  const std::string zeros(kDataAlignment, '\0');
+  uint64_t at = 0;
+  for (const auto& [array, offset] : writer.external()) {
+    file.write(zeros.data(), static_cast<size_t>(offset - at));
+    const auto size = static_cast<uint64_t>(storage_bytes(array.dtype, array.size()));
+    file.write(array.raw(), static_cast<size_t>(size));
+    at = offset + size;
+  }
+  file.commit();
+}
+
+}  // namespace
+
+WrittenModel write_model(const Model& model, const std::string& path, const WriteOptions& options) {
+  using External = WriteOptions::External;
+  const std::string data_path = path + ".data";
+  const std::string data_name = std::filesystem::path(data_path).filename().string();
+  auto writer = std::make_unique<Writer>(data_name, options.external == External::kAlways);
+  Message message = writer->model(model);
+  if (message.size() > kMaxModelBytes) {
+    if (options.external == External::kNever)
+      fail(ErrorCode::kUsage, path, ": the model is ", human_bytes(message.size()),
+           "; a file of more than 2 GiB needs external data");
+    writer = std::make_unique<Writer>(data_name, true);
+    message = writer->model(model);
+  }
+  WrittenModel out;
+  if (!writer->external().empty()) {
+    write_data(data_path, *writer);
+    out.data_file = data_path;
+    out.data_bytes = writer->data_bytes();
+  }
+  AtomicFile file(path);
+  message.write(file);
+  file.commit();
+  out.model_bytes = message.size();
+  return out;
+}
+
+}  // namespace paddle::formats::onnx
