@@ -76,19 +76,22 @@ Tensors replay(const Function& function, const Tensors& inputs) {
   return replay_function(function, inputs, RunTimeSizes::kNew);
 }
 
+std::unique_ptr<Function> retraced(const Function& function, Interpreter& interpreter) {
+  auto fresh = std::make_unique<Function>(function.name);
+  Tracer tracer(*fresh);
+  const InterpreterScope below(tracer), above(interpreter);
+  Tensors inputs;
+  for (size_t i = 0; i < function.inputs.size(); ++i)
+    inputs.push_back(tracer.input(function.inputs[i], function.body.arguments[i]->type));
+  const Tensors results = replay_function(function, inputs, RunTimeSizes::kSame);
+  for (size_t i = 0; i < results.size(); ++i) tracer.output(function.outputs[i], results[i]);
+  return fresh;
+}
+
 void retrace(Function& function, Interpreter& interpreter) {
-  Function fresh(function.name);
-  {
-    Tracer tracer(fresh);
-    const InterpreterScope below(tracer), above(interpreter);
-    Tensors inputs;
-    for (size_t i = 0; i < function.inputs.size(); ++i)
-      inputs.push_back(tracer.input(function.inputs[i], function.body.arguments[i]->type));
-    const Tensors results = replay_function(function, inputs, RunTimeSizes::kSame);
-    for (size_t i = 0; i < results.size(); ++i) tracer.output(function.outputs[i], results[i]);
-  }
-  fresh.constraints = std::move(function.constraints);
-  function.swap(fresh);
+  const auto fresh = retraced(function, interpreter);
+  fresh->constraints = std::move(function.constraints);
+  function.swap(*fresh);
 }
 
 std::vector<Value*> captures(const Region& region) {

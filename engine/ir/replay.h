@@ -19,6 +19,8 @@ Tensors replay(const Function& function, const Tensors& inputs);
 /// Transforms a function by replaying it under `interpreter` with a tracer below: what is traced
 /// replaces the operations of the function. Inputs, outputs and constraints stay.
 void retrace(Function& function, Interpreter& interpreter);
+/// The same as a new function, without the constraints.
+std::unique_ptr<Function> retraced(const Function& function, Interpreter& interpreter);
 
 /// Values that a region, nested ones included, uses but does not define, except constants.
 std::vector<Value*> captures(const Region& region);

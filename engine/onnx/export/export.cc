@@ -1,0 +1,81 @@
+#include "onnx/export/export.h"
+
+#include <unordered_map>
+
+#include "ir/replay.h"
+#include "onnx/export/graph_writer.h"
+#include "ops/call.h"
+
+namespace paddle::onnx {
+namespace {
+
+const std::unordered_map<std::string_view, ExportRule>& rules() {
+  static const auto all = [] {
+    std::unordered_map<std::string_view, ExportRule> out;
+    for (const auto table :
+         {elementwise_export_rules, activation_export_rules, reduction_export_rules,
+          shape_export_rules, creation_export_rules, indexing_export_rules, nn_export_rules,
+          recurrent_export_rules, quantization_export_rules, control_flow_export_rules})
+      for (const ExportRuleEntry& entry : table()) {
+        ensure(find_op(entry.op) != nullptr, "an export rule for '", entry.op,
+               "', which is not an operation");
+        out[find_op(entry.op)->name()] = entry.rule;
+      }
+    return out;
+  }();
+  return all;
+}
+
+/// Decomposes operations without a rule, as far as they go.
+class ExportDecomposer final : public PassingInterpreter {
+ public:
+  Tensors apply(const OpCall& call) override {
+    if (rules().contains(call.op.name()) || !call.op.def->decompose) return next().apply(call);
+    return decompose(call);
+  }
+};
+
+std::unique_ptr<ir::Function> decomposed(const ir::Function& function) {
+  ExportDecomposer decomposer;
+  return ir::retraced(function, decomposer);
+}
+
+std::vector<Unsupported> without_rule(const ir::Function& function) {
+  std::vector<Unsupported> out;
+  ir::for_each_operation(function.body, [&](const ir::Operation& operation) {
+    if (!rules().contains(operation.op->name()))
+      out.push_back({std::string(operation.op->name()), operation.location,
+                     export_support(*operation.op).note});
+  });
+  return out;
+}
+
+}  // namespace
+
+ExportRule find_export_rule(std::string_view op) {
+  const auto found = rules().find(op);
+  return found == rules().end() ? nullptr : found->second;
+}
+
+ExportSupport export_support(const Op& op) {
+  if (rules().contains(op.name())) return {ExportForm::kNative, ""};
+  if (op.def->decompose) return {ExportForm::kDecomposed, ""};
+  if (op.has(kOptimizerUpdate)) return {ExportForm::kNone, "an optimizer update"};
+  if (op.has(kEffect)) return {ExportForm::kNone, "it has an effect"};
+  return {ExportForm::kNone, "no ONNX operator computes it"};
+}
+
+std::vector<Unsupported> unsupported_operations(const ir::Function& function) {
+  return without_rule(*decomposed(function));
+}
+
+ExportedModel export_function(const ir::Function& function, const WeightLookup& weights,
+                              const ExportOptions& options) {
+  const auto lowered = decomposed(function);
+  if (const auto missing = without_rule(*lowered); !missing.empty())
+    fail(ErrorCode::kUsage, missing[0].source, missing[0].source.empty() ? "" : ": ",
+         missing[0].operation, ": has no ONNX form: ", missing[0].note);
+  return GraphWriter(options, weights).write(*lowered);
+}
+
+}  // namespace paddle::onnx

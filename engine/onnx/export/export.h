@@ -1,0 +1,59 @@
+#pragma once
+// Exports functions of the IR as ONNX graphs. An operation has a native form (a rule of one of the
+// rules_*.cc files), or is decomposed into operations that have one.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/onnx/model.h"
+#include "ir/module.h"
+
+namespace paddle::onnx {
+
+struct ExportOptions {
+  /// The opset to write for; 0: the lowest, from 17 on, that has every operator used.
+  int64_t opset = 0;
+  std::string name = "model";
+  std::string producer;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  /// Values of symbolic dims that are fixed in the file.
+  std::map<std::string, int64_t> dims;
+};
+
+/// How an operation is written.
+enum class ExportForm { kNative, kDecomposed, kNone };
+/// `note` says why there is none.
+struct ExportSupport {
+  ExportForm form = ExportForm::kNone;
+  std::string note;
+};
+ExportSupport export_support(const Op& op);
+
+/// An operation of the function that has no ONNX form.
+struct Unsupported {
+  std::string operation, source, note;
+};
+
+/// A value for a parameter or an unchanging state of the function.
+using WeightLookup = std::function<Array(const std::string& name)>;
+
+struct ExportedModel {
+  formats::onnx::Model model;
+  int64_t opset = 0;
+  std::string opset_reason;  ///< the operator that needs it, "" for the least opset
+  std::map<std::string, std::string> states;  ///< states by the names of their inputs
+  std::map<std::string, int64_t> native;  ///< operations of the function that were written, counted
+};
+
+/// What of the function has no ONNX form, after decomposition; empty if all has.
+std::vector<Unsupported> unsupported_operations(const ir::Function& function);
+/// Inputs and outputs keep the names of the function's ports; a state that changes becomes an input
+/// `NAME` and an output `NAME.next`. kUsage if an operation has no form at the wanted opset.
+ExportedModel export_function(const ir::Function& function, const WeightLookup& weights,
+                              const ExportOptions& options);
+
+}  // namespace paddle::onnx

@@ -1,0 +1,11 @@
+#pragma once
+// Cleans up an exported graph: equal nodes once, a slice of one element and its squeeze as a
+// gather, nothing that no output needs. Values are not computed, so a graph never grows.
+
+#include "formats/onnx/model.h"
+
+namespace paddle::onnx {
+
+void simplify(formats::onnx::Graph& graph);
+
+}  // namespace paddle::onnx
