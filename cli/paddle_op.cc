@@ -7,6 +7,7 @@
 #include "common.h"
 #include "inspect/bench.h"
 #include "inspect/check.h"
+#include "inspect/export_cases.h"
 #include "inspect/reference.h"
 #include "inspect/run_op.h"
 #include "ops/kernel.h"
@@ -109,7 +110,28 @@ int run(int argc, char** argv) {
   check_command->add_option("--order", checks.order, "highest order of the differences: 1 or 2");
   check_command->add_option("--timeout", checks.timeout, "seconds that one case may take");
 
+  std::string table, folder;
+  inspect::ExportCaseOptions exporting;
+  auto* export_command =
+      app.add_subcommand("export", "write an ONNX file for each case of a table");
+  export_command->add_option("FILE", table, "cases, as for check")->required();
+  export_command->add_option("-o,--output", folder, "folder for the files")->required();
+  export_command->add_option("--filter", exporting.filter,
+                             "only names that match this regular expression");
+  export_command
+      ->add_option("--opset", exporting.opset, "opset to write for (default: the lowest that fits)")
+      ->check(CLI::Range(int64_t{17}, int64_t{26}));
+  export_command->add_flag("--check", exporting.check,
+                           "read the files back, run them and compare with the operation");
+
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (*export_command) {
+    const auto report = [](const std::string& line) { cli::print(line + "\n"); };
+    const auto counts = inspect::export_cases(table, folder, exporting, report);
+    cli::print(str(counts.exported, " exported, ", counts.no_form, " without ONNX form, ",
+                   counts.failed, " failed\n"));
+    return counts.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
+  }
   if (*list) {
     cli::print(json ? inspect::list_json() : inspect::list_text());
     return 0;

@@ -12,7 +12,8 @@
 namespace paddle::inspect {
 namespace {
 
-using Json = nlohmann::json;
+/// Arguments keep the order of the table.
+using Json = nlohmann::ordered_json;
 
 /// Turns a case's JSON into arguments.
 class ArgumentReader {
@@ -252,6 +253,18 @@ CaseTable read_case_table(const std::string& path) {
   const std::string archive = path.substr(0, dot == std::string::npos ? path.size() : dot) + ".npz";
   if (file_exists(archive)) table.arrays = std::make_shared<formats::NpzReader>(archive);
   return table;
+}
+
+std::optional<NamedCall> read_case_call(const Case& c, const formats::NpzReader* arrays) {
+  const Op& op = get_op(c.op);
+  try {
+    const Json json = Json::parse(c.json);
+    if (json.value("error", false)) return std::nullopt;
+    const ArgumentReader reader(op, arrays, /*strided=*/false);
+    return NamedCall(op, reader.read(json.value("args", Json::object())));
+  } catch (const Json::exception& e) {
+    fail(ErrorCode::kData, "malformed case: ", e.what());
+  }
 }
 
 std::string run_case(const Case& c, const formats::NpzReader* arrays, const CaseOptions& options) {

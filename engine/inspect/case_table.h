@@ -9,6 +9,7 @@
 
 #include "formats/npz.h"
 #include "inspect/both_modes.h"
+#include "inspect/op_call.h"
 
 namespace paddle::inspect {
 
@@ -31,6 +32,9 @@ struct CaseOptions {
   std::vector<Mode> modes = {Mode::kEager, Mode::kCompiled};
   bool strided = false;  ///< inputs are transposed in memory
 };
+
+/// The call that a case states; nullopt for one that must be refused.
+std::optional<NamedCall> read_case_call(const Case& c, const formats::NpzReader* arrays);
 
 /// Runs a case in each mode; "" if all agree, else what failed.
 std::string run_case(const Case& c, const formats::NpzReader* arrays, const CaseOptions& options);
