@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"ir", "print, check, transform and run modules"},
     {"convert", "convert weights between safetensors, NPZ, ONNX and model folders"},
     {"show", "layers, shapes, parameters and FLOPs of a model"},
+    {"export", "write a model as an ONNX file"},
     {"schema", "the JSON Schema of configs, for editors"},
     {"onnx", "check ONNX models against the outputs that come with them"},
 };

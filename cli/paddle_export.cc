@@ -1,0 +1,166 @@
+// paddle-export MODEL -o FILE.onnx: writes a model as an ONNX file that computes the same.
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "common.h"
+#include "exporter/export_job.h"
+
+namespace {
+
+using namespace paddle;
+using Json = nlohmann::ordered_json;
+
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& words) {
+  std::map<std::string, int64_t> out;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (name.empty() || value.empty() || value.size() > 18 ||
+        value.find_first_not_of("0123456789") != std::string::npos)
+      fail(ErrorCode::kUsage, "--dim: expected NAME=SIZE, found '", word, "'");
+    const auto [at, inserted] = out.emplace(name, std::stoll(value));
+    if (!inserted && at->second != std::stoll(value))
+      fail(ErrorCode::kUsage, "--dim: ", name, " is given twice, as ", at->second, " and ", value);
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> parse_metadata(
+    const std::vector<std::string>& words) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      fail(ErrorCode::kUsage, "--metadata: expected KEY=VALUE, found '", word, "'");
+    out.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  return out;
+}
+
+std::vector<std::string> read_labels(const std::string& path) {
+  std::vector<std::string> out;
+  for (const std::string& line : split(read_file(path, 1 << 24, ErrorCode::kUsage), '\n'))
+    if (const std::string_view name = trim(line); !name.empty()) out.emplace_back(name);
+  return out;
+}
+
+std::string sizes_text(const std::map<std::string, int64_t>& sizes) {
+  std::string out;
+  for (const auto& [name, size] : sizes) out += str(out.empty() ? "" : ", ", name, "=", size);
+  return out.empty() ? "fixed sizes" : out;
+}
+
+int list(const exporter::ExportJob& job, bool json) {
+  const auto forms = exporter::list_operations(job);
+  bool all = true;
+  Json lines = Json::array();
+  for (const auto& each : forms) {
+    all = all && each.form != "none";
+    if (json)
+      lines.push_back({{"operation", each.operation},
+                       {"form", each.form},
+                       {"count", each.count},
+                       {"source", each.source},
+                       {"note", each.note}});
+    else
+      cli::print(str(each.form, std::string(12 - each.form.size(), ' '), each.operation, "  x",
+                     each.count, each.note.empty() ? "" : "  " + each.note,
+                     each.form == "none" && !each.source.empty() ? "  " + each.source : "", "\n"));
+  }
+  if (json) cli::print(lines.dump() + "\n");
+  return all ? 0 : static_cast<int>(ErrorCode::kDifference);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Exports a model as an ONNX file and checks that the file computes the same."};
+  app.footer(
+      "MODEL is a run folder, a checkpoint, a model file (file.yaml[:variant] params.x=…) or an "
+      "ONNX "
+      "file.");
+  std::vector<std::string> arguments, dims, metadata;
+  std::string external = "auto", labels;
+  exporter::ExportJob job;
+  bool no_check = false, dry_run = false, list_ops = false, json = false;
+  app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
+  app.add_option("-o,--output", job.output, "the file to write (default: NAME.onnx)");
+  app.add_option("--opset", job.opset, "ONNX opset (default: the lowest from 17 on that fits)")
+      ->check(CLI::Range(int64_t{17}, int64_t{26}));
+  app.add_option("--function", job.load.function, "an entry of a model file (default: model)");
+  app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
+  app.add_option("--allow-missing", job.load.allow_missing,
+                 "with --weights: parameters that the file may lack (pattern)");
+  app.add_option("--allow-unused", job.load.allow_unused,
+                 "with --weights: tensors that the model may not use (pattern)");
+  app.add_option("--seed", job.load.seed, "of random weights");
+  app.add_option("--dim", dims, "NAME=SIZE: fix a symbolic dim; others stay symbolic")
+      ->allow_extra_args(false);
+  app.add_option("--external-data", external,
+                 "weights in FILE.data: auto (above 2 GiB), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_option("--labels", labels, "file with a class name a line, for the metadata");
+  app.add_option("--metadata", metadata, "KEY=VALUE for the file's metadata")
+      ->allow_extra_args(false);
+  app.add_option("--check", job.checks, "bindings of the symbolic dims to compare on")
+      ->check(CLI::Range(1, 100));
+  app.add_flag("--no-check", no_check, "do not run the file");
+  app.add_flag("--overwrite", job.overwrite, "replace an existing file");
+  app.add_flag("--dry-run", dry_run, "say how each operation is exported, write nothing");
+  app.add_flag("--list-ops", list_ops, "the same");
+  app.add_flag("--json", json, "one JSON object (or, with --list-ops, an array) on the last line");
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  job.load.overrides = cli::take_overrides(arguments);
+  if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-export --help)");
+  if (arguments.size() > 1)
+    fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '", arguments[1],
+         "'");
+  job.model = arguments[0];
+  job.dims = parse_dims(dims);
+  job.metadata = parse_metadata(metadata);
+  if (!labels.empty()) job.labels = read_labels(labels);
+  using External = formats::onnx::WriteOptions::External;
+  job.write.external = external == "always"  ? External::kAlways
+                       : external == "never" ? External::kNever
+                                             : External::kAuto;
+  if (no_check) job.checks = 0;
+  job.producer = cli::version_text();
+  job.producer = "paddle " + job.producer.substr(0, job.producer.find('\n'));
+  if (dry_run || list_ops) return list(job, json);
+  if (job.output.empty()) fail(ErrorCode::kUsage, "no file is given: -o FILE.onnx");
+  if (!job.output.ends_with(".onnx"))
+    fail(ErrorCode::kUsage, job.output, ": expected a name that ends in .onnx");
+
+  const auto note = [](const std::string& line) { cli::print_error("note: " + line); };
+  const exporter::ExportResult result = exporter::run_export(job, note);
+  if (json) {
+    cli::print(Json{{"file", result.file},
+                    {"opset", result.opset},
+                    {"nodes", result.nodes},
+                    {"bytes", result.written.model_bytes + result.written.data_bytes},
+                    {"passed", result.passed()}}
+                   .dump() +
+               "\n");
+  } else {
+    cli::print(str(result.file, ": opset ", result.opset,
+                   result.opset_reason.empty() ? "" : " (for " + result.opset_reason + ")", ", ",
+                   result.nodes, " nodes, ",
+                   human_bytes(result.written.model_bytes + result.written.data_bytes), "\n"));
+    for (const auto& check : result.checks)
+      if (check.ran)
+        cli::print(str(check.difference.empty() ? "agrees with the model: " : "differs: ",
+                       sizes_text(check.dims),
+                       check.difference.empty() ? "" : ": " + check.difference, "\n"));
+  }
+  if (result.passed()) return 0;
+  cli::print_error("error: the file does not compute what the model does; it is kept as " +
+                   result.file);
+  return static_cast<int>(ErrorCode::kDifference);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

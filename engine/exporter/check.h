@@ -1,0 +1,26 @@
+#pragma once
+// Compares an exported file with the model that it was made of.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exporter/export_job.h"
+
+namespace paddle::exporter {
+
+/// Runs model and file on random inputs with different values of the symbolic dims. A binding that
+/// the model itself refuses is replaced by a larger one; if it takes none, `note` says so.
+/// `initial` is the first value of a state, which is an input of the file.
+std::vector<CheckResult> check_export(const ExportJob& job, const std::string& file,
+                                      const onnx::WeightLookup& initial,
+                                      const std::function<void(const std::string&)>& note);
+
+/// Removes a written model and its data file.
+void remove_model(const std::string& file);
+/// Gives a written model its final name. A model with external data is written again, because it
+/// holds the name of its data file.
+void move_model(const formats::onnx::Model& model, const std::string& from, const std::string& to,
+                const formats::onnx::WriteOptions& options, formats::onnx::WrittenModel& written);
+
+}  // namespace paddle::exporter

@@ -1,0 +1,59 @@
+#pragma once
+// paddle-export: writes a model as an ONNX file, runs the file on several bindings of its symbolic
+// dims and compares it with its source before it takes its place.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/onnx/write.h"
+#include "onnx/export/export.h"
+#include "program/model.h"
+
+namespace paddle::exporter {
+
+struct ExportJob {
+  std::string model, output;
+  program::LoadOptions load;
+  int64_t opset = 0;  ///< 0: the lowest that fits
+  std::map<std::string, int64_t> dims;
+  formats::onnx::WriteOptions write;
+  std::vector<std::string> labels;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  int checks = 3;  ///< bindings to compare on; 0: none
+  bool overwrite = false;
+  std::string producer;
+};
+
+/// How the operations of a model are exported.
+struct OperationForm {
+  std::string operation, form, note, source;
+  int64_t count = 0;
+};
+
+struct CheckResult {
+  std::map<std::string, int64_t> dims;
+  bool ran = false;
+  std::string difference;    ///< "" if the outputs agree
+  double largest_error = 0;  ///< relative to the tolerance
+};
+
+struct ExportResult {
+  std::string file;  ///< what was written; FILE.failed if a check failed
+  formats::onnx::WrittenModel written;
+  int64_t opset = 0, nodes = 0;
+  std::string opset_reason;
+  std::map<std::string, int64_t> operations;
+  std::vector<CheckResult> checks;
+  bool passed() const;
+};
+
+/// How each operation of the model is exported, without writing anything.
+std::vector<OperationForm> list_operations(const ExportJob& job);
+/// Exports, writes FILE.report.json beside the file, and checks. Throws kUsage with all operations
+/// that have no ONNX form as notes.
+ExportResult run_export(const ExportJob& job, const std::function<void(const std::string&)>& note);
+
+}  // namespace paddle::exporter
