@@ -30,6 +30,7 @@ constexpr Command kCommands[] = {
     {"convert", "convert weights between safetensors, NPZ, ONNX and model folders"},
     {"show", "layers, shapes, parameters and FLOPs of a model"},
     {"export", "write a model as an ONNX file"},
+    {"quant", "quantize a model to int8 and measure what that costs"},
     {"schema", "the JSON Schema of configs, for editors"},
     {"onnx", "check ONNX models against the outputs that come with them"},
 };

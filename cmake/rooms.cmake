@@ -156,6 +156,9 @@ paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats
 paddle_room(exporter DEPENDS base tensor ops formats onnx program inspect
   LIBRARIES nlohmann_json::nlohmann_json)
 
+paddle_room(quant DEPENDS base tensor ops ir compiler runtime formats onnx program infer
+  LIBRARIES nlohmann_json::nlohmann_json)
+
 add_library(paddle_engine INTERFACE)
 foreach(room IN LISTS PADDLE_ROOMS)
   target_link_libraries(paddle_engine INTERFACE paddle_${room})

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# paddle-quant: a trained classifier keeps its accuracy in int8, the report agrees with predictions of
+# the written models, layers can stay float, ONNX files are quantized, and bad input is refused.
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+quant="$bin/paddle-quant"
+ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
+
+ok "$train" configs/quickstart/digits.yaml --output "$folder/run" train.epochs=1 \
+  "data.train={kind: digits, size: 6000, seed: 1, range: [0, 5000]}" \
+  "data.valid={kind: digits, size: 6000, seed: 1, range: [5000, 6000]}"
+ok "$quant" "$folder/run" -o "$folder/int8" --observer mse --json
+cp "$folder/out" "$folder/line.json"
+python3 - "$folder" <<'P' || fail "the report"
+import json, sys
+folder = sys.argv[1]
+report = json.load(open(folder + "/int8/report.json"))
+assert json.loads(open(folder + "/line.json").read().strip().split("\n")[-1]) == report, "the line differs"
+accuracy = report["metrics"]["accuracy"]
+assert accuracy["float"] > 0.8, accuracy
+assert accuracy["float"] - accuracy["quantized"] <= 0.01, accuracy
+assert report["evaluation_samples"] == 1000 and report["calibration_samples"] == 256, report
+assert report["bytes"]["quantized"] * 3 < report["bytes"]["float"], report["bytes"]
+assert [l["decision"] for l in report["layers"]] == ["int8"] * len(report["layers"]), report["layers"]
+assert all(l["sqnr_db"] > 20 and l["place"] for l in report["layers"]), report["layers"]
+P
+# Both written forms predict alike, with the accuracy of the report.
+ok "$infer" "$folder/int8/model" --data valid --output "$folder/native.jsonl"
+python3 - "$folder" <<'P' || fail "predictions of the model folder"
+import json, sys
+folder = sys.argv[1]
+rows = [json.loads(line) for line in open(folder + "/native.jsonl")]
+right = sum(r["label"] == r["class"] for r in rows)
+expected = json.load(open(folder + "/int8/report.json"))["metrics"]["accuracy"]["quantized"]
+assert len(rows) == 1000 and abs(right / 1000 - expected) <= 0.002, (right, expected)
+P
+ok "$quant" "$folder/run" -o "$folder/partly" --keep-float "conv2d*"
+python3 - "$folder/partly/report.json" <<'P' || fail "--keep-float"
+import json, sys
+layers = json.load(open(sys.argv[1]))["layers"]
+kept = [l for l in layers if l["decision"] == "float32"]
+assert kept and all(l["name"].startswith("conv2d") and "keep-float" in l["why"] for l in kept), layers
+assert any(l["decision"] == "int8" for l in layers), layers
+P
+
+# An ONNX file with arrays, and a model file of random weights with layers in loops and sequences.
+ok "$bin/paddle-export" models/resnet.yaml "params.depth=[1,1,1,1]" params.width=8 params.classes=10 \
+  -o "$folder/resnet.onnx"
+python3 - "$folder" <<'P'
+import random, struct, sys, zipfile
+random.seed(3)
+shape = (40, 3, 32, 32)
+header = str({"descr": "<f4", "fortran_order": False, "shape": shape}).encode()
+header += b" " * (-(10 + len(header) + 1) % 64) + b"\n"
+def save(name, values):
+    data = struct.pack(f"<{len(values)}f", *values)
+    with zipfile.ZipFile(f"{sys.argv[1]}/{name}.npz", "w") as z:
+        z.writestr("image.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+values = [random.gauss(0, 1) for _ in range(40 * 3 * 32 * 32)]
+save("images", values)
+values[1234] = float("nan")
+save("nan", values)
+P
+ok "$quant" "$folder/resnet.onnx" --data "$folder/images.npz" -o "$folder/resnet_int8.onnx"
+grep -q "output_sqnr_db" "$folder/resnet_int8.onnx.report.json" || fail "no report beside the file"
+ok "$quant" models/lenet.yaml --data configs/quickstart/digits.yaml:valid -o "$folder/lenet.onnx" --dry-run
+
+expect 2 "is there already" "$quant" "$folder/run" -o "$folder/int8"
+expect 2 "no model is given" "$quant"
+expect 2 "did you mean 'min_max'?" "$quant" "$folder/run" -o "$folder/x" --observer min_mx
+expect 2 "give --data" "$quant" models/lenet.yaml -o "$folder/x"
+expect 3 "no layer matches 'conv9*'" "$quant" "$folder/run" -o "$folder/x" --keep-float "conv9*"
+expect 2 "expected a share" "$quant" "$folder/run" -o "$folder/x" --max-drop lots
+expect 2 "int8" "$quant" "$folder/run" -o "$folder/x" --scheme int3
+expect 4 "NaN or infinite" "$quant" "$folder/resnet.onnx" --data "$folder/nan.npz" -o "$folder/x"
+expect 2 "" "$quant" "$folder/run" --data "$folder/nowhere.npz" -o "$folder/x"
+[[ ! -e "$folder/x/model.onnx" ]] || fail "a refused call left a model"
+finish
