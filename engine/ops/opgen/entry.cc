@@ -137,6 +137,33 @@ std::vector<std::string> list_of(const YAML::Node& node, const char* key) {
   return out;
 }
 
+/// A rule by name: `true` is the entry's own name, `none` is no rule, a missing key `fallback`.
+std::string rule_of(const YAML::Node& node, const char* key, const std::string& own_name,
+                    const std::string& fallback) {
+  const std::string text = text_of(node, key);
+  if (text.empty()) return fallback;
+  if (text == "none") return "";
+  return text == "true" ? own_name : text;
+}
+
+/// Reads the names of the rules. An entry with a decomposition takes its shapes and its gradient
+/// from there and needs no kernel; any other has rules and a kernel of its own name.
+void parse_rules(Entry& e, const YAML::Node& node) {
+  e.decompose = rule_of(node, "decompose", e.name, "");
+  const bool composed = !e.decompose.empty();
+  e.infer = rule_of(node, "infer", e.name, composed ? "decomposed" : e.name);
+  e.kernel = rule_of(node, "kernel", e.name, composed ? "" : e.name);
+  e.vjp = text_of(node, "vjp");
+  if (e.vjp.rfind("none", 0) == 0) {
+    e.no_gradient = trimmed(e.vjp.substr(e.vjp.find(':') + 1));
+    if (e.vjp.find(':') == std::string::npos || e.no_gradient.empty())
+      throw std::runtime_error("vjp: 'none' needs a reason: 'none: reason'");
+    e.vjp.clear();
+  } else {
+    e.vjp = rule_of(node, "vjp", e.name, composed ? "decomposition" : e.name);
+  }
+}
+
 Entry parse_entry(const std::string& name, const YAML::Node& node) {
   Entry e;
   e.name = name;
@@ -145,13 +172,9 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
       throw std::runtime_error("unknown key '" + pair.first.as<std::string>() + "'");
   e.signature = text_of(node, "signature");
   e.doc = text_of(node, "doc");
-  e.infer = text_of(node, "infer");
   e.cost = text_of(node, "cost");
-  e.vjp = text_of(node, "vjp");
-  e.decompose = text_of(node, "decompose");
   e.view = text_of(node, "view");
   e.write = text_of(node, "write");
-  e.kernel = text_of(node, "kernel");
   e.onednn = text_of(node, "onednn");
   e.in_place = text_of(node, "in_place");
   e.layer = text_of(node, "layer");
@@ -163,12 +186,7 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.decompose_for_fusion = text_of(node, "decompose_for_fusion");
   e.has_samples = static_cast<bool>(node["samples"]);
   if (node["version"]) e.version = node["version"].as<int>();
-  if (e.vjp.rfind("none", 0) == 0) {
-    e.no_gradient = trimmed(e.vjp.substr(e.vjp.find(':') + 1));
-    if (e.vjp.find(':') == std::string::npos || e.no_gradient.empty())
-      throw std::runtime_error("vjp: 'none' needs a reason: 'none: reason'");
-    e.vjp.clear();
-  }
+  parse_rules(e, node);
   parse_signature(e);
   for (const std::string& trait : list_of(node, "traits")) {
     const auto it = kTraits.find(trait);
@@ -249,13 +267,11 @@ void check(const std::vector<Entry>& entries) {
         refuse("images: it has no parameter or result '" + image + "'");
     }
     if (e.doc.empty()) refuse("has no doc");
-    if (e.infer.empty()) refuse("has no inference rule");
+    if (e.infer.empty()) refuse("needs an inference rule");
     const bool control =
         std::find(e.traits.begin(), e.traits.end(), "kControlFlow") != e.traits.end();
     if (e.kernel.empty() && e.decompose.empty() && !control)
       refuse("has neither kernel nor decomposition");
-    if (e.vjp.empty() && e.no_gradient.empty())
-      refuse("says nothing of its gradient (vjp: RULE | decomposition | none: reason)");
     if (e.vjp == "decomposition" && e.decompose.empty()) refuse("has no decomposition");
   }
 }

@@ -4,8 +4,7 @@
 //
 //   opgen schema/*.yaml --out DIR
 //
-// Each entry: `name: {signature: "(x:T, axis:int=-1, dtype:dtype?) -> out", doc: …, infer: …}`;
-// docs/design/new_operator.md explains every key.
+// docs/design/new_operator.md explains the keys of an entry and their defaults.
 
 #include <filesystem>
 #include <fstream>
