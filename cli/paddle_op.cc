@@ -10,7 +10,7 @@
 #include "inspect/export_cases.h"
 #include "inspect/reference.h"
 #include "inspect/run_op.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace {
 

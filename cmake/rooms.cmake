@@ -13,7 +13,7 @@ set(PADDLE_GENERATED_HEADERS
   ${PADDLE_GENERATED_ROOT}/ops/generated/rules.h)
 
 file(GLOB opgen_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/opgen/*.cc)
-file(GLOB schema_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/schema/*.yaml)
+file(GLOB schema_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/*/*.yaml)
 function(paddle_add_opgen)
   add_executable(opgen ${opgen_sources})
   target_include_directories(opgen PRIVATE ${CMAKE_SOURCE_DIR}/engine)
@@ -27,7 +27,7 @@ function(paddle_add_opgen)
     COMMAND opgen ${schema_files} --out ${PADDLE_GENERATED_ROOT}
     COMMAND ${CMAKE_COMMAND} -E touch ${PADDLE_GENERATED_ROOT}/opgen.stamp
     DEPENDS opgen ${schema_files}
-    COMMENT "opgen: operations from engine/ops/schema"
+    COMMENT "opgen: operations from engine/ops/*/*.yaml"
     VERBATIM)
   add_custom_target(paddle_generated DEPENDS ${PADDLE_GENERATED_ROOT}/opgen.stamp)
 endfunction()

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/call.h"
+#include "ops/core/call.h"
+#include "ops/core/kernel.h"
 #include "ops/generated/ops.h"
-#include "ops/kernel.h"
 
 namespace paddle::autograd {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::autograd {

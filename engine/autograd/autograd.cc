@@ -1,8 +1,8 @@
 #include "autograd/autograd.h"
 
 #include "autograd/history.h"
-#include "ops/operators.h"
-#include "ops/row_sparse.h"
+#include "ops/core/operators.h"
+#include "ops/core/row_sparse.h"
 
 namespace paddle::autograd {
 

@@ -5,8 +5,8 @@
 #include "autograd/history.h"
 #include "base/source_location.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
-#include "ops/operators.h"
+#include "ops/core/call.h"
+#include "ops/core/operators.h"
 
 namespace paddle::autograd {
 namespace {

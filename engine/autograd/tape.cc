@@ -6,8 +6,8 @@
 #include "autograd/autograd.h"
 #include "autograd/history.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
-#include "ops/kernel.h"
+#include "ops/core/call.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::autograd {
 namespace {

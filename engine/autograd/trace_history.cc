@@ -6,8 +6,8 @@
 
 #include "ir/replay.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
-#include "ops/operators.h"
+#include "ops/core/call.h"
+#include "ops/core/operators.h"
 
 namespace paddle::autograd {
 namespace {

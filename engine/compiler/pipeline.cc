@@ -1,7 +1,7 @@
 #include "compiler/pipeline.h"
 
-#include "ops/fused.h"
-#include "ops/quantized.h"
+#include "ops/core/fused.h"
+#include "ops/quantization/quantized.h"
 
 namespace paddle::compiler {
 namespace {

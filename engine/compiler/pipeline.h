@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/passes/passes.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::compiler {
 

@@ -5,7 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

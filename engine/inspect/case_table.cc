@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "inspect/compare.h"
 #include "inspect/op_call.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 
 namespace paddle::inspect {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "inspect/op_call.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 #include "tensor/random.h"
 
 namespace paddle::inspect {

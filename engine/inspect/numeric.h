@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "inspect/both_modes.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace paddle::inspect {
 

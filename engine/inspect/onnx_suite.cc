@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "inspect/compare.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 #include "runtime/execute.h"
 
 namespace paddle::inspect {

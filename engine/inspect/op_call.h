@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::inspect {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "onnx/export/export.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 #include "runtime/execute.h"
 
 namespace paddle::inspect {

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::ir {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "ir/module.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::ir {
 namespace {

@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "ir/tracer.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::ir {
 namespace {

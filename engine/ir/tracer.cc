@@ -1,7 +1,7 @@
 #include "ir/tracer.h"
 
-#include "ops/call.h"
-#include "ops/kernel.h"
+#include "ops/core/call.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::ir {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "ir/module.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::ir {
 namespace {

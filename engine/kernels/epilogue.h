@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "kernels/elementwise/elementwise_step.h"
-#include "ops/fused.h"
+#include "ops/core/fused.h"
 
 namespace paddle::cpu {
 

@@ -1,7 +1,7 @@
 #include "optim/loss_scaler.h"
 
-#include "ops/operators.h"
-#include "ops/row_sparse.h"
+#include "ops/core/operators.h"
+#include "ops/core/row_sparse.h"
 
 namespace paddle::optim {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 
 namespace paddle::optim {
 namespace {

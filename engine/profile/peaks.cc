@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "base/parallel.h"
+#include "ops/core/kernel.h"
 #include "ops/generated/attrs.h"
-#include "ops/kernel.h"
 #include "runtime/execute.h"
 
 namespace paddle::profile {

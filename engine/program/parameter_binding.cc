@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "autograd/autograd.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 
 namespace paddle::program {
 

@@ -4,7 +4,7 @@
 
 #include "autograd/autograd.h"
 #include "lang/eval/evaluator.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "program/parameter_binding.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"

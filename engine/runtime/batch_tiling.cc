@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "ops/data_format.h"
+#include "ops/core/data_format.h"
 #include "runtime/execute.h"
 
 namespace paddle::runtime {

@@ -8,9 +8,9 @@
 #include "kernels/fusion/block_interpreter.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/quantized/onednn.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "ops/generated/ops.h"
-#include "ops/quantized.h"
+#include "ops/quantization/quantized.h"
 
 namespace paddle {
 namespace cpu {

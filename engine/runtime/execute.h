@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::runtime {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/source_location.h"
-#include "ops/call.h"
-#include "ops/cost.h"
+#include "ops/core/call.h"
+#include "ops/core/cost.h"
 #include "runtime/execute.h"
 #include "runtime/plan_builder.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 #include "runtime/profile.h"
 
 namespace paddle::runtime {

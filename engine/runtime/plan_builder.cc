@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/fused.h"
+#include "ops/core/fused.h"
 #include "runtime/execute.h"
 
 namespace paddle::runtime {

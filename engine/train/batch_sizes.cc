@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/tracer.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace paddle::train {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "ir/tracer.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "program/field_use.h"
 #include "train/loss_form.h"
 

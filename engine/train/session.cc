@@ -6,7 +6,7 @@
 
 #include "autograd/autograd.h"
 #include "base/files.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 

@@ -4,8 +4,8 @@
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
-#include "ops/operators.h"
-#include "ops/row_sparse.h"
+#include "ops/core/operators.h"
+#include "ops/core/row_sparse.h"
 
 namespace paddle::train {
 namespace {

@@ -8,7 +8,7 @@
 #include "formats/npz.h"
 #include "ir/module.h"
 #include "onnx/graph/session.h"
-#include "ops/quantized.h"
+#include "ops/quantization/quantized.h"
 #include "runtime/compile.h"
 
 namespace paddle::onnx {

@@ -11,7 +11,7 @@
 #include "inspect/both_modes.h"
 #include "inspect/numeric.h"
 #include "inspect/op_call.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 #include "runtime/execute.h"
 
 namespace paddle::inspect {

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "ir/tracer.h"
-#include "ops/call.h"
-#include "ops/operators.h"
+#include "ops/core/call.h"
+#include "ops/core/operators.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

@@ -8,7 +8,7 @@
 
 #include "autograd/autograd.h"
 #include "ir/tracer.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 #include "runtime/execute.h"
 
 namespace paddle {

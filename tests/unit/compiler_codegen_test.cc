@@ -21,7 +21,7 @@
 #include "compiler/codegen/compiler.h"
 #include "kernels/elementwise/loops.h"
 #include "kernels/fusion/block_interpreter.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "runtime/execute.h"
 #include "support/numbers.h"
 

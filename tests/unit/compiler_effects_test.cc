@@ -4,7 +4,7 @@
 
 #include "compiler/pipeline.h"
 #include "ir/module.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 

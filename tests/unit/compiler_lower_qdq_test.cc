@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "ir/tracer.h"
-#include "ops/kernel.h"
-#include "ops/operators.h"
-#include "ops/quantized.h"
+#include "ops/core/kernel.h"
+#include "ops/core/operators.h"
+#include "ops/quantization/quantized.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

@@ -8,7 +8,7 @@
 
 #include "compiler/passes/passes.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 

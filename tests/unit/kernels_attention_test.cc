@@ -9,8 +9,8 @@
 
 #include "base/parallel.h"
 #include "kernels/linalg/gemm.h"
-#include "ops/call.h"
-#include "ops/kernel.h"
+#include "ops/core/call.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

@@ -8,8 +8,8 @@
 #include "hwy/targets.h"
 
 #include "kernels/pool/pool_simd.h"
-#include "ops/call.h"
-#include "ops/kernel.h"
+#include "ops/core/call.h"
+#include "ops/core/kernel.h"
 #include "support/numbers.h"
 
 namespace paddle {

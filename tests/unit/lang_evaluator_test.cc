@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lang/eval/shape_interpreter.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::lang {
 namespace {

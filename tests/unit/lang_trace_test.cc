@@ -3,7 +3,7 @@
 
 #include "ir/tracer.h"
 #include "lang/eval/evaluator.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::lang {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "ir/tracer.h"
 #include "lang/eval/evaluator.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "program/parameter_binding.h"
 #include "program/prediction.h"
 #include "runtime/execute.h"

@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "ir/tracer.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

@@ -7,7 +7,7 @@
 
 #include "ir/module.h"
 #include "kernels/elementwise/loops.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
 #include "support/numbers.h"

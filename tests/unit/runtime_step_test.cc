@@ -5,8 +5,8 @@
 
 #include "autograd/autograd.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
-#include "ops/operators.h"
+#include "ops/core/call.h"
+#include "ops/core/operators.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/tracer.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

@@ -13,9 +13,9 @@
 
 #include "base/parallel.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
-#include "ops/operators.h"
-#include "ops/row_sparse.h"
+#include "ops/core/call.h"
+#include "ops/core/operators.h"
+#include "ops/core/row_sparse.h"
 #include "optim/optimizer.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"

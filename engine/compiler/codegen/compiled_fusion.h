@@ -3,7 +3,7 @@
 // results. Results equal those of the block interpreter (kernels/cpu/fused.h) bit for bit, except
 // for the payload of NaN.
 
-#include "ops/fused.h"
+#include "ops/core/fused.h"
 
 namespace paddle::codegen {
 

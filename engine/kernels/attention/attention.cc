@@ -14,8 +14,8 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/linalg/gemm.h"
 #include "kernels/reduce/reduce_simd.h"
+#include "ops/core/kernel.h"
 #include "ops/generated/attrs.h"
-#include "ops/kernel.h"
 
 namespace paddle::cpu {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Constant operands as arrays.
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace paddle::cpu {
 

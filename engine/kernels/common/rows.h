@@ -11,7 +11,7 @@
 #include "kernels/common/rounding.h"
 #include "kernels/common/workers.h"
 #include "kernels/elementwise/elementwise.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

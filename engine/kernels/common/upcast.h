@@ -2,7 +2,7 @@
 // Runs float16 operations with their float32 kernels, which is several times faster than kernels
 // that convert every element they read.
 
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

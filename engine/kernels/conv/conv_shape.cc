@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kernels/common/rounding.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 namespace paddle::cpu {
 

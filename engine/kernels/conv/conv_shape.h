@@ -2,7 +2,7 @@
 // The geometry of a 2-D or 3-D convolution, read once from attributes and layouts. All algorithms
 // start from it.
 
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

@@ -11,7 +11,7 @@
 #include "kernels/conv/onednn_descriptors.h"
 #include "kernels/elementwise/loops.h"
 #include "kernels/onednn/post_ops.h"
-#include "ops/data_format.h"
+#include "ops/core/data_format.h"
 
 namespace paddle::onednn {
 namespace {

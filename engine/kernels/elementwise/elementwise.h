@@ -12,7 +12,7 @@
 
 #include "kernels/common/convert.h"
 #include "kernels/elementwise/loops.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/elementwise/loops.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

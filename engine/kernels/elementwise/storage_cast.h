@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

@@ -2,7 +2,7 @@
 // Interprets a fusion group block by block: each step's vector loop runs over a block that stays in
 // the L1 cache, so memory is read and written once for the whole group.
 
-#include "ops/fused.h"
+#include "ops/core/fused.h"
 
 namespace paddle::cpu {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/elementwise/elementwise_step.h"
 #include "kernels/reduce/reduce.h"
-#include "ops/fused.h"
+#include "ops/core/fused.h"
 
 namespace paddle::cpu {
 

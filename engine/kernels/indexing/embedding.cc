@@ -5,8 +5,8 @@
 
 #include "base/parallel.h"
 #include "kernels/common/convert.h"
+#include "ops/core/kernel.h"
 #include "ops/generated/attrs.h"
-#include "ops/kernel.h"
 
 namespace paddle::cpu {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "kernels/common/convert.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace paddle::cpu {
 

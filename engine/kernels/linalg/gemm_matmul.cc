@@ -10,8 +10,8 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/linalg/gemm.h"
 #include "kernels/linalg/matmul_shape.h"
+#include "ops/core/kernel.h"
 #include "ops/generated/attrs.h"
-#include "ops/kernel.h"
 
 namespace paddle::cpu {
 namespace {

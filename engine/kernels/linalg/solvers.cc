@@ -4,8 +4,8 @@
 #include <Eigen/Dense>
 
 #include "base/parallel.h"
+#include "ops/core/kernel.h"
 #include "ops/generated/attrs.h"
-#include "ops/kernel.h"
 
 namespace paddle::cpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "ops/fused.h"
+#include "ops/core/fused.h"
 
 namespace paddle::onednn {
 

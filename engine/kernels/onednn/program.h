@@ -10,7 +10,7 @@
 
 #include "oneapi/dnnl/dnnl.hpp"
 
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::onednn {
 

@@ -10,8 +10,8 @@
 #include "kernels/common/convert.h"
 #include "kernels/optimizer/update_operands.h"
 #include "kernels/optimizer/update_simd.h"
+#include "ops/core/kernel.h"
 #include "ops/generated/attrs.h"
-#include "ops/kernel.h"
 
 namespace paddle::cpu {
 namespace {

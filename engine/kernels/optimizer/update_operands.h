@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "kernels/common/convert.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

@@ -1,6 +1,6 @@
 #include "kernels/pool/pool_shape.h"
 
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 namespace paddle::cpu {
 

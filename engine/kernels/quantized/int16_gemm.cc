@@ -20,7 +20,7 @@
 #include "kernels/elementwise/loops.h"
 #include "kernels/quantized/int16_gemm_simd.h"
 #include "ops/generated/attrs.h"
-#include "ops/quantized.h"
+#include "ops/quantization/quantized.h"
 
 namespace paddle::cpu {
 namespace {

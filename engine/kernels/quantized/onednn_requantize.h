@@ -10,7 +10,7 @@
 #include "kernels/onednn/program.h"
 #include "kernels/onednn/strided_operand.h"
 #include "kernels/quantized/int16_gemm.h"
-#include "ops/quantized.h"
+#include "ops/quantization/quantized.h"
 
 namespace paddle::onednn {
 

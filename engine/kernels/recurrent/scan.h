@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

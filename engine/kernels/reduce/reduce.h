@@ -10,7 +10,7 @@
 
 #include "kernels/common/convert.h"
 #include "kernels/reduce/reduce_simd.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 

@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "kernels/indexing/sorted_rows.h"
 #include "kernels/optimizer/update_simd.h"
-#include "ops/kernel.h"
+#include "ops/core/kernel.h"
 
 namespace paddle::cpu {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "ir/tracer.h"
 #include "lang/eval/evaluator.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace paddle::lang {
 

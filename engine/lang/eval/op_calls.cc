@@ -2,7 +2,7 @@
 // values. The only file, with layers.cc, that knows how operations are called.
 #include "lang/eval/evaluation.h"
 
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::lang {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "lang/eval/shape_interpreter.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::lang {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/quantization.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::onnx {
 namespace {

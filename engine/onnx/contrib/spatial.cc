@@ -9,7 +9,7 @@
 #include "onnx/ops/conv.h"
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/window.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 namespace paddle::onnx {
 namespace {

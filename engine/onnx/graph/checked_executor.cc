@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "onnx/graph/constant_folding.h"
-#include "ops/cost.h"
+#include "ops/core/cost.h"
 
 namespace paddle::onnx {
 namespace {

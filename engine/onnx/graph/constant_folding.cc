@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/limits.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::onnx {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "onnx/graph/value.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 
 namespace paddle::onnx {
 

@@ -7,7 +7,7 @@
 #include "formats/onnx/order.h"
 #include "ir/tracer.h"
 #include "onnx/graph/constant_folding.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "runtime/execute.h"
 
 namespace paddle::onnx {

@@ -6,7 +6,7 @@
 #include "ir/tracer.h"
 #include "onnx/graph/constant_folding.h"
 #include "onnx/graph/partitions.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 

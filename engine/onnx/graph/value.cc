@@ -1,7 +1,7 @@
 #include "onnx/graph/value.h"
 
 #include "base/limits.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 
 namespace paddle::onnx {
 

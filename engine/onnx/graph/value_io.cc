@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/files.h"
-#include "ops/operators.h"
+#include "ops/core/operators.h"
 #include "runtime/execute.h"
 
 namespace paddle::onnx {

@@ -4,7 +4,7 @@
 
 #include "onnx/graph/evaluator.h"
 #include "onnx/ops/helpers.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::onnx {
 namespace {

@@ -5,7 +5,7 @@
 #include "onnx/ops/conv.h"
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/quantization.h"
-#include "ops/quantized.h"
+#include "ops/quantization/quantized.h"
 
 namespace paddle::onnx {
 

@@ -236,7 +236,7 @@ std::string Entry::struct_name() const {
 
 void read_schema(const std::string& file, std::vector<Entry>& entries) {
   const YAML::Node root = YAML::LoadFile(file);
-  const std::string family = std::filesystem::path(file).stem().string();
+  const std::string family = std::filesystem::path(file).parent_path().filename().string();
   for (const auto& pair : root) {
     const std::string name = pair.first.as<std::string>();
     try {

@@ -1,8 +1,8 @@
-// opgen: reads the operation schema (schema/*.yaml) and writes the typed attribute structs, the
-// C++ functions, the declarations of the hand-written rules and the registration tables.
-// A rule or kernel that the schema names and nobody wrote is a link error.
+// opgen: reads the operation schema (engine/ops/<family>/*.yaml) and writes the typed attribute
+// structs, the C++ functions, the declarations of the hand-written rules and the registration
+// tables. A rule or kernel that the schema names and nobody wrote is a link error.
 //
-//   opgen schema/*.yaml --out DIR
+//   opgen engine/ops/*/*.yaml --out DIR
 //
 // docs/design/new_operator.md explains the keys of an entry and their defaults.
 

@@ -4,7 +4,7 @@
 
 #include "compiler/passes/canonicalize/replacement.h"
 #include "compiler/passes/passes.h"
-#include "ops/rules.h"
+#include "ops/core/rules.h"
 
 namespace paddle::passes {
 namespace {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "compiler/passes/passes.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "ops/generated/attrs.h"
 
 namespace paddle::passes {

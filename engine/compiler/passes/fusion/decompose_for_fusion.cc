@@ -3,7 +3,7 @@
 
 #include "compiler/passes/passes.h"
 #include "ir/replay.h"
-#include "ops/rules.h"
+#include "ops/core/rules.h"
 
 namespace paddle::passes {
 namespace {

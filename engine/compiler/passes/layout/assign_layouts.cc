@@ -11,11 +11,11 @@
 #include "compiler/passes/passes.h"
 #include "ir/replay.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
-#include "ops/data_format.h"
+#include "ops/core/call.h"
+#include "ops/core/data_format.h"
+#include "ops/core/rules.h"
 #include "ops/generated/attrs.h"
 #include "ops/generated/ops.h"
-#include "ops/rules.h"
 
 namespace paddle::passes {
 namespace {

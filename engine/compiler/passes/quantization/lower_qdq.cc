@@ -5,7 +5,7 @@
 
 #include "compiler/passes/quantization/qdq.h"
 #include "ir/replay.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::passes {
 namespace {

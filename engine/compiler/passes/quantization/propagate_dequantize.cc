@@ -5,7 +5,7 @@
 
 #include "compiler/passes/pattern_rewriter.h"
 #include "compiler/passes/quantization/qdq.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::passes::qdq {
 namespace {

@@ -4,7 +4,7 @@
 // integer operations.
 
 #include "compiler/passes/passes.h"
-#include "ops/quantized.h"
+#include "ops/quantization/quantized.h"
 
 namespace paddle::passes::qdq {
 

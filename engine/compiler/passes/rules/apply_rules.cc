@@ -11,7 +11,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rules/rule.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::passes {
 namespace {

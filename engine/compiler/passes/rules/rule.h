@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/core/op.h"
 
 namespace paddle::passes {
 

@@ -1,0 +1,11 @@
+// Rules of control.yaml. Result types come from the regions, so the interpreters never ask.
+
+#include "ops/generated/rules.h"
+
+namespace paddle::rules {
+
+void infer_control_flow(InferContext& c) {
+  c.refuse("control flow is made by an interpreter, not called as an operation");
+}
+
+}  // namespace paddle::rules

@@ -1,0 +1,443 @@
+#include "ops/core/call.h"
+
+#include <algorithm>
+
+#include "ops/core/row_sparse.h"
+
+namespace paddle {
+namespace {
+
+thread_local RandomScope* current_random = nullptr;
+
+const Op& cast_op() {
+  static const Op& op = get_op("cast");
+  return op;
+}
+
+Tensor cast_to(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype && !x.type().weak) return x;
+  if (x.type().weak && x.is_concrete()) return Tensor(x.array().cast(dtype));
+  return call_single(cast_op(), {x}, Attrs{{AttrValue(dtype)}, {}});
+}
+
+DType default_of_weak(DType d) { return d == DType::kF64 ? DType::kF32 : d; }
+
+/// Casts the promoting operands to their common dtype.
+void promote_operands(const Op& op, const OperandMap& map, Tensors& operands) {
+  std::optional<DType> common;
+  const auto each = [&](auto&& visit) {
+    for (size_t d = 0; d < op.operands().size(); ++d)
+      if (op.operands()[d].promotes)
+        for (size_t i = map.begin(d); i < map.end(d); ++i)
+          if (operands[i].defined()) visit(operands[i]);
+  };
+  each([&](const Tensor& t) {
+    if (!t.type().weak) common = common ? promote(*common, t.dtype()) : t.dtype();
+  });
+  const bool all_weak = !common;
+  each([&](const Tensor& t) {
+    if (!t.type().weak) return;
+    if (all_weak)
+      common = common ? promote(*common, default_of_weak(t.dtype())) : default_of_weak(t.dtype());
+    else
+      common = promote_weak(*common, t.dtype());
+  });
+  if (!common) return;
+  if (op.has(kFloatInputs) && !is_differentiable(*common)) common = DType::kF32;
+  if (op.has(kDoubleInputs) && !is_differentiable(*common)) common = DType::kF64;
+  each([&](Tensor& t) { t = cast_to(t, *common); });
+}
+
+void fill_random_state(const Op& op, const OperandMap& map, Tensors& operands, Attrs& attrs) {
+  const int state = op.operand_index("rng");
+  const int stream = op.attr_index("stream");
+  ensure(state >= 0 && stream >= 0, "random operation without state: ", op.name());
+  Tensor& slot = operands[map.begin(static_cast<size_t>(state))];
+  if (slot.defined()) return;
+  slot = RandomScope::state();
+  attrs[static_cast<size_t>(stream)] = RandomScope::next_stream();
+}
+
+void check_present(const Op& op, const OperandMap& map, const Tensors& operands) {
+  for (size_t d = 0; d < op.operands().size(); ++d) {
+    const OperandDef& def = op.operands()[d];
+    if (def.optional) continue;
+    if (def.kind == OperandKind::kList && map.begin(d) == map.end(d) && !op.has(kControlFlow))
+      fail(ErrorCode::kUsage, op.name(), ": '", def.name, "' is an empty list");
+    for (size_t i = map.begin(d); i < map.end(d); ++i)
+      if (!operands[i].defined())
+        fail(ErrorCode::kUsage, op.name(), ": '", def.name, "' is missing");
+  }
+}
+
+/// Weak scalars that were not promoted by a tensor get the default dtype.
+void settle_weak(Tensors& operands) {
+  for (Tensor& t : operands)
+    if (t.defined() && t.type().weak) t = cast_to(t, default_of_weak(t.dtype()));
+}
+
+void link_view(const Op& op, const Attrs& attrs, const Tensor& base, const Tensor& view) {
+  const WriteFn write = op.def->write;
+  Tensor(view).set_view(
+      base, [&op, attrs](const Tensor& b) { return call_single(op, {b}, attrs); },
+      [write, attrs](const Tensor& b, const Tensor& v) { return write(b, v, attrs); });
+}
+
+}  // namespace
+
+Inferred infer(const Op& op, const Attrs& attrs, const Tensors& operands) {
+  InferContext context(op, attrs, operands);
+  op.def->infer(context);
+  for (const TensorType& t : context.results())
+    for (const Dim& d : t.shape)
+      if (d.is_constant() && d.value() < 0)
+        fail(ErrorCode::kUsage, op.name(), ": the result would have a negative size: ", t);
+  return {std::move(context.results()), std::move(context.constraints())};
+}
+
+Tensors call(const Op& op, Tensors operands, Attrs attrs) {
+  const OperandMap map(op, attrs);
+  ensure(operands.size() == map.flat_count(), op.name(), ": ", operands.size(),
+         " operands given, expected ", map.flat_count());
+  if (std::any_of(operands.begin(), operands.end(),
+                  [](const Tensor& t) { return row_sparse(t) != nullptr; })) {
+    if (Tensors passed = row_sparse_call(op, operands, attrs); !passed.empty()) return passed;
+    for (Tensor& t : operands) t = densify(t);
+  }
+  if (op.has(kRandom)) fill_random_state(op, map, operands, attrs);
+  check_present(op, map, operands);
+  promote_operands(op, map, operands);
+  settle_weak(operands);
+  const Inferred inferred = infer(op, attrs, operands);
+  Tensors results =
+      current_interpreter().apply({op, operands, attrs, inferred.results, inferred.constraints});
+  if (op.def->view && op.def->write && !results.empty() && !results[0].is_same_cell(operands[0]))
+    link_view(op, attrs, operands[0], results[0]);
+  return results;
+}
+
+Tensors call_visible(const Op& op, Tensors operands, Attrs attrs) {
+  Tensors results = call(op, std::move(operands), std::move(attrs));
+  size_t hidden = 0;
+  for (const ResultDef& r : op.results()) hidden += r.hidden;
+  if (hidden) results.resize(results.size() - hidden);
+  return results;
+}
+
+Tensor call_single(const Op& op, Tensors operands, Attrs attrs) {
+  Tensors results = call(op, std::move(operands), std::move(attrs));
+  ensure(!results.empty(), op.name(), ": no result");
+  return results[0];
+}
+
+Tensors decompose(const OpCall& c) {
+  ensure(c.op.def->decompose != nullptr, c.op.name(), ": no kernel and no decomposition");
+  CallContext context(c.op, c.attrs, c.operands, c.results);
+  Tensors results = c.op.def->decompose(context);
+  ensure(results.size() == c.results.size(), c.op.name(), ": the decomposition gives ",
+         results.size(), " results, inference ", c.results.size());
+  return results;
+}
+
+// --- binding ---
+
+Attrs default_attrs(const Op& op) {
+  Attrs attrs;
+  attrs.values = op.defaults;
+  return attrs;
+}
+
+AttrValue convert_attr(const AttrDef& def, const AttrValue& value, const std::string& where) {
+  try {
+    if (value.is_none()) {
+      if (!def.optional && !(def.type == AttrType::kAny))
+        fail(ErrorCode::kUsage, "none is not allowed");
+      return value;
+    }
+    switch (def.type) {
+      case AttrType::kBool:
+        return value.as_bool();
+      case AttrType::kInt:
+        return value.as_int();
+      case AttrType::kDim:
+        return value.as_dim();
+      case AttrType::kFloat:
+        return value.as_double();
+      case AttrType::kString:
+        return value.as_string();
+      case AttrType::kWord: {
+        const auto words = split(def.words, '|');
+        const std::string& word = value.as_string();
+        if (std::find(words.begin(), words.end(), word) == words.end())
+          fail(ErrorCode::kUsage, "'", word, "' is none of ", join(words, ", "),
+               did_you_mean(word, words));
+        return value;
+      }
+      case AttrType::kDType:
+        if (value.is_string()) {
+          if (const auto dtype = parse_dtype(value.as_string())) return *dtype;
+          const auto names = dtype_names();
+          fail(ErrorCode::kUsage, "'", value.as_string(), "' is not a dtype",
+               did_you_mean(value.as_string(), names));
+        }
+        return value.as_dtype();
+      case AttrType::kInts:
+        return value.as_ints();
+      case AttrType::kDims:
+        return value.as_dims();
+      case AttrType::kFloats:
+        return value.as_doubles();
+      case AttrType::kStrings:
+        return value.as_strings();
+      case AttrType::kNumber:
+        if (value.is_bool() || value.is_int() || value.is_float() || value.is_complex())
+          return value;
+        fail(ErrorCode::kUsage, "expected a number, found ", value);
+      case AttrType::kAny:
+        return value;
+    }
+  } catch (const Error& e) {
+    fail(ErrorCode::kUsage, where, def.name, ": ", e.message());
+  }
+  return value;
+}
+
+namespace {
+
+AttrValue value_of(const Tensor& t, const std::string& where) {
+  if (!t.is_concrete())
+    fail(ErrorCode::kUsage, where, "a tensor is given whose value is not known while tracing");
+  const Array& a = t.array();
+  const auto element = [&](int64_t i) {
+    if (is_bool(a.dtype)) return AttrValue(a.integer(i) != 0);
+    return is_float(a.dtype) ? AttrValue(a.number(i)) : AttrValue(a.integer(i));
+  };
+  if (a.ndim() == 0) return element(0);
+  if (a.ndim() > 1 || a.size() > 1000000)
+    fail(ErrorCode::kUsage, where, "expected a number or a list, found ", t.type());
+  AttrValue::List items;
+  for (int64_t i = 0; i < a.size(); ++i) items.push_back(element(i));
+  return items;
+}
+
+Tensor number_operand(const AttrValue& v, const std::string& where) {
+  if (v.is_bool()) return Tensor::boolean(v.as_bool());
+  if (v.is_int() && v.as_dim().is_constant()) return Tensor::number(v.as_int());
+  if (v.is_float()) return Tensor::number(v.as_double());
+  fail(ErrorCode::kUsage, where, "expected a tensor, found ", v);
+}
+
+}  // namespace
+
+std::string parameter_name(const Op& op, const std::string& name) {
+  constexpr std::pair<std::string_view, const char*> kSynonyms[] = {
+      {"input", "x"},
+      {"input", "arr"},
+      {"input", "values"},
+      {"x", "input"},
+      {"self", "x"},
+      {"A", "x"},
+      {"tensors", "x"},
+      {"elements", "x"},
+      {"other", "y"},
+      {"exponent", "y"},
+      {"vec2", "y"},
+      {"B", "y"},
+      {"target", "label"},
+      {"test_elements", "test_x"},
+      {"dim", "axis"},
+      {"dim", "axes"},
+      {"dimension", "axis"},
+      {"keepdims", "keepdim"},
+      {"start_dim", "start_axis"},
+      {"end_dim", "stop_axis"},
+      {"size", "shape"},
+      {"sizes", "shape"},
+      {"dims", "repeat_times"},
+      {"ord", "p"},
+      {"eps", "epsilon"},
+      {"epsilon", "eps"},
+      {"lambd", "threshold"},
+      {"boundaries", "sorted_sequence"},
+      {"type", "dtype"},
+      {"return_indices", "return_mask"},
+      {"end", "stop"},
+      {"steps", "num"},
+      {"n", "num_rows"},
+      {"m", "num_columns"},
+      {"shape_or_dtype", "shape"},
+      {"dim0", "axis0"},
+      {"dim1", "axis1"},
+      {"dims", "perm"}};
+  const auto has = [&](const std::string& n) {
+    return op.operand_index(n) >= 0 || op.attr_index(n) >= 0;
+  };
+  if (has(name)) return name;
+  for (const auto& [synonym, declared] : kSynonyms)
+    if (name == synonym && has(declared)) return declared;
+  return name;
+}
+
+namespace {
+
+/// Parameters of PaddlePaddle's functions that do not affect the values of results: accepted, if
+/// they have no effect, by operations without a parameter of that name.
+bool has_no_effect(const std::string& name, const Argument& value) {
+  constexpr std::string_view kNames[] = {"name",          "out",        "output", "device",
+                                         "requires_grad", "pin_memory", "inplace"};
+  const auto* v = std::get_if<AttrValue>(&value);
+  if (v && v->is_bool() && name == "inplace") return true;  // the memory plan decides
+  return v && (v->is_none() || (v->is_bool() && !v->as_bool())) &&
+         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+Bound bind_form(const Op& op, std::vector<Argument> positional,
+                std::vector<std::pair<std::string, Argument>> named) {
+  std::vector<std::optional<Argument>> given(op.params().size());
+  size_t callable = 0;  // hidden parameters come last and are not counted
+  std::vector<std::string> names;
+  for (const ParamDef& p : op.params()) {
+    const auto i = static_cast<size_t>(p.index);
+    const bool hidden = p.is_operand ? op.operands()[i].hidden : op.attrs()[i].hidden;
+    names.emplace_back(p.is_operand ? op.operands()[i].name : op.attrs()[i].name);
+    if (!hidden) callable = names.size();
+  }
+  if (positional.size() > callable)
+    fail(ErrorCode::kUsage, op.name(), ": ", positional.size(), " arguments given, at most ",
+         callable, " expected");
+  for (size_t i = 0; i < positional.size(); ++i) given[i] = std::move(positional[i]);
+  for (auto& [name, value] : named) {
+    const auto it = std::find(names.begin(), names.end(), parameter_name(op, name));
+    if (it == names.end() && has_no_effect(name, value)) continue;
+    if (it == names.end())
+      fail(ErrorCode::kUsage, op.name(), ": unknown argument '", name, "'",
+           did_you_mean(name, std::span(names).subspan(0, callable)));
+    auto& slot = given[static_cast<size_t>(it - names.begin())];
+    if (slot) fail(ErrorCode::kUsage, op.name(), ": '", name, "' is given twice");
+    slot = std::move(value);
+  }
+
+  Bound bound;
+  bound.op = &op;
+  bound.attrs = default_attrs(op);
+  std::vector<Tensors> per_operand(op.operands().size());
+  const std::string prefix = str(op.name(), ": ");
+  for (size_t i = 0; i < given.size(); ++i) {
+    const ParamDef& p = op.params()[i];
+    const auto index = static_cast<size_t>(p.index);
+    auto& value = given[i];
+    if (!p.is_operand) {
+      const AttrDef& def = op.attrs()[index];
+      if (!value) {
+        if (def.required) fail(ErrorCode::kUsage, prefix, "'", def.name, "' is missing");
+        continue;
+      }
+      const std::string where = str(prefix, def.name, ": ");
+      if (const auto* t = std::get_if<Tensor>(&*value)) {
+        AttrValue v = value_of(*t, where);
+        const bool one = def.type == AttrType::kInt || def.type == AttrType::kFloat ||
+                         def.type == AttrType::kNumber || def.type == AttrType::kBool ||
+                         def.type == AttrType::kDim;
+        if (one && v.is_list() && v.as_list().size() == 1) v = AttrValue(v.as_list()[0]);
+        bound.attrs[index] = convert_attr(def, v, prefix);
+      } else if (const auto* ts = std::get_if<Tensors>(&*value)) {
+        AttrValue::List items;
+        for (const Tensor& t : *ts) items.push_back(value_of(t, where));
+        bound.attrs[index] = convert_attr(def, items, prefix);
+      } else {
+        bound.attrs[index] = convert_attr(def, std::get<AttrValue>(*value), prefix);
+      }
+      continue;
+    }
+    const OperandDef& def = op.operands()[index];
+    const std::string where = str(prefix, def.name, ": ");
+    Tensors& slot = per_operand[index];
+    if (!value ||
+        (std::holds_alternative<AttrValue>(*value) && std::get<AttrValue>(*value).is_none())) {
+      if (!def.optional && !def.hidden)
+        fail(ErrorCode::kUsage, prefix, "'", def.name, "' is missing");
+      if (def.kind == OperandKind::kTensor) slot.push_back(Tensor());
+    } else if (def.kind == OperandKind::kList) {
+      if (auto* ts = std::get_if<Tensors>(&*value)) {
+        slot = std::move(*ts);
+      } else if (auto* t = std::get_if<Tensor>(&*value)) {
+        slot.push_back(std::move(*t));
+      } else {
+        const AttrValue& list = std::get<AttrValue>(*value);
+        if (!list.is_list()) fail(ErrorCode::kUsage, where, "expected a list of tensors");
+        for (const AttrValue& v : list.as_list()) slot.push_back(number_operand(v, where));
+      }
+    } else {
+      if (auto* t = std::get_if<Tensor>(&*value))
+        slot.push_back(std::move(*t));
+      else if (const auto* v = std::get_if<AttrValue>(&*value))
+        slot.push_back(number_operand(*v, where));
+      else
+        fail(ErrorCode::kUsage, where, "expected one tensor, found a list");
+    }
+  }
+  for (size_t d = 0; d < per_operand.size(); ++d) {
+    if (op.operands()[d].kind == OperandKind::kList)
+      bound.attrs.list_sizes.push_back(static_cast<int32_t>(per_operand[d].size()));
+    for (Tensor& t : per_operand[d]) bound.operands.push_back(std::move(t));
+  }
+  return bound;
+}
+
+bool is_none(const Argument& value) {
+  const auto* v = std::get_if<AttrValue>(&value);
+  return v && v->is_none();
+}
+
+}  // namespace
+
+Bound bind_arguments(const Op& op, std::vector<Argument> positional,
+                     std::vector<std::pair<std::string, Argument>> named) {
+  if (*op.def->overloads == 0) return bind_form(op, std::move(positional), std::move(named));
+  std::vector<const Op*> forms = {&op};
+  for (const std::string& name : split(op.def->overloads, '|')) forms.push_back(&get_op(name));
+  const auto takes = [](const Op& form, const std::string& given) {
+    const std::string name = parameter_name(form, given);
+    return form.operand_index(name) >= 0 || form.attr_index(name) >= 0;
+  };
+  const auto bind_to = [&](const Op& form) {
+    // None for a parameter that another form has asks for nothing.
+    auto kept = named;
+    std::erase_if(kept, [&](const auto& argument) {
+      return is_none(argument.second) && !takes(form, argument.first) &&
+             std::any_of(forms.begin(), forms.end(),
+                         [&](const Op* other) { return takes(*other, argument.first); });
+    });
+    return bind_form(form, positional, std::move(kept));
+  };
+  try {
+    return bind_to(op);
+  } catch (const Error& first) {
+    for (size_t i = 1; i < forms.size(); ++i) {
+      try {
+        return bind_to(*forms[i]);
+      } catch (const Error&) {
+        continue;  // the caller wrote the plain form's name: its error says more
+      }
+    }
+    throw;
+  }
+}
+
+// --- random state ---
+
+RandomScope::RandomScope(Tensor seed_and_step)
+    : state_(std::move(seed_and_step)), previous_(current_random) {
+  current_random = this;
+}
+
+RandomScope::~RandomScope() { current_random = previous_; }
+
+const Tensor& RandomScope::state() {
+  if (!current_random) fail(ErrorCode::kUsage, "a random operation needs a seed here");
+  return current_random->state_;
+}
+
+int64_t RandomScope::next_stream() { return current_random->streams_++; }
+
+}  // namespace paddle

@@ -1,0 +1,12 @@
+#pragma once
+// FLOPs of calls, for reports. A multiply-add counts as two.
+
+#include "ops/core/op.h"
+
+namespace paddle {
+
+/// By the operation's cost rule, or one per element of its results.
+double call_flops(const Op& op, const Attrs& attrs, const std::vector<Dims>& operands,
+                  const std::vector<Dims>& results);
+
+}  // namespace paddle

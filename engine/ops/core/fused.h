@@ -1,0 +1,57 @@
+#pragma once
+// Fusion groups: operations that one kernel computes in one pass over memory, either elementwise
+// operations with reductions of their results, or a convolution or matrix product with its
+// epilogue. Passes form the groups and the runtime asks the backends for a kernel; if all of them
+// decline, the operations run one by one.
+
+#include "ops/core/kernel.h"
+
+namespace paddle {
+
+/// One operation of a group.
+struct FusedStep {
+  const Op* op = nullptr;
+  Attrs attrs;
+  /// Values are indexed: the group's operands first, then the result of each step; -1 for an absent
+  /// operand.
+  std::vector<int> inputs;
+  DType result = DType::kF32;
+};
+
+struct FusedRequest {
+  std::vector<FusedStep> steps;
+  Dims shape;  ///< of the results of all steps but reductions
+  /// Of any strides; each broadcasts to `shape`.
+  std::vector<Layout> operands;
+  /// Contiguous, of `shape` or reduced from it.
+  std::vector<Layout> results;
+  std::vector<int> result_values;  ///< by result: the index of its value
+  bool compile = false;            ///< may be compiled to machine code
+  ExecutionPolicy policy = {};
+};
+
+/// Returns null to decline.
+using PrepareFusedFn = std::unique_ptr<Kernel> (*)(const FusedRequest& request);
+
+void register_fused(PrepareFusedFn prepare);
+/// A kernel for the group; null if all backends decline. An elementwise result may share the memory
+/// of a contiguous operand of its shape and dtype.
+std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request);
+
+/// One operation of a group that starts with a convolution or matrix product.
+struct FusionMember {
+  const Op* op;
+  const Attrs* attrs;
+};
+/// True if a backend's kernel for `group` can also compute `next`, an operation on its result.
+using CanFuseEpilogueFn = bool (*)(std::span<const FusionMember> group, const FusionMember& next,
+                                   DType dtype);
+void register_can_fuse_epilogue(CanFuseEpilogueFn function);
+bool can_fuse_epilogue(std::span<const FusionMember> group, const FusionMember& next, DType dtype);
+
+/// True if a fusion group can contain this elementwise operation or reduction, for operands of
+/// these types and this rank.
+bool can_fuse(const Op& op, const Attrs& attrs, size_t rank, std::span<const DType> operands,
+              DType result);
+
+}  // namespace paddle

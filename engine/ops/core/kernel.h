@@ -1,0 +1,120 @@
+#pragma once
+// How an operation runs on a backend, in two phases. `prepare` sees concrete layouts once: it
+// selects the algorithm, creates primitives and determines the scratch size. `run` only computes:
+// it must not allocate, look anything up or synchronize.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/core/op.h"
+
+namespace paddle {
+
+/// How kernels are chosen and prepared. Compile options carry one, and every request of a plan gets
+/// it whole.
+struct ExecutionPolicy {
+  /// Constant 3 × 3 convolutions may use the Winograd transform, which costs some of the last bits.
+  bool allow_winograd = false;
+  /// Few runs are expected: do not prepack constants, which takes memory and as long as a run.
+  bool skip_prepack = false;
+  /// The kernel runs once and its shapes may never come again: decline what takes longer to prepare
+  /// than another kernel takes to run.
+  bool single_run = false;
+  /// This backend was asked for (BackendScope): decline only what cannot be computed, not what
+  /// another backend computes faster.
+  bool backend_pinned = false;
+};
+
+struct KernelRequest {
+  const Op& op;
+  const Attrs& attrs;
+  /// Flat, like OpCall::operands. Contiguous unless the operation has the trait kStrided; with it
+  /// any strides are possible, including zero (broadcast) and negative ones. The pointers that
+  /// `run` receives include the offset.
+  std::span<const Layout> operands;
+  /// Contiguous. With the trait kRunTimeShape, shapes are unknown and empty. With the trait
+  /// kSkipsUnusedResults, unused results after the first have present = false and a null pointer in
+  /// `run`; eager mode uses every result.
+  std::span<const Layout> results;
+  ExecutionPolicy policy = {};
+};
+
+/// Allocates results of a kernel whose shapes are known only at run time.
+class ResultAllocator {
+ public:
+  virtual ~ResultAllocator() = default;
+  /// Contiguous memory for result `index` with these dims; called once per result.
+  virtual void* allocate(size_t index, const Dims& shape) = 0;
+};
+
+struct RunContext {
+  std::byte* scratch = nullptr;          ///< 64-byte aligned, of `scratch_bytes()`
+  ResultAllocator* allocator = nullptr;  ///< only for operations of the trait kRunTimeShape
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// One pointer per flat operand and per result, null where absent.
+  virtual void run(const RunContext& context, void* const* operands,
+                   void* const* results) const = 0;
+  virtual size_t scratch_bytes() const { return 0; }
+  /// False if `run` does not read operand `i`, such as a constant that was prepacked.
+  virtual bool reads(size_t /*i*/) const { return true; }
+  /// Name of the algorithm for `paddle op bench` and profiles, such as "onednn:brg:avx512_core".
+  virtual std::string implementation() const { return "cpu"; }
+};
+
+/// Returns null to decline (another backend, or the decomposition, is used then).
+using PrepareFn = std::unique_ptr<Kernel> (*)(const KernelRequest& request);
+
+/// A kernel from a callable `f(const RunContext&, void* const* operands, void* const* results)`.
+template <class F>
+std::unique_ptr<Kernel> make_kernel(F f, size_t scratch = 0, std::string name = "cpu") {
+  class FunctionKernel final : public Kernel {
+   public:
+    FunctionKernel(F fn, size_t bytes, std::string label)
+        : f_(std::move(fn)), scratch_(bytes), name_(std::move(label)) {}
+    void run(const RunContext& c, void* const* operands, void* const* results) const override {
+      f_(c, operands, results);
+    }
+    size_t scratch_bytes() const override { return scratch_; }
+    std::string implementation() const override { return name_; }
+
+   private:
+    F f_;
+    size_t scratch_;
+    std::string name_;
+  };
+  return std::make_unique<FunctionKernel>(std::move(f), scratch, std::move(name));
+}
+
+/// For results without elements.
+inline std::unique_ptr<Kernel> nothing_to_do() {
+  return make_kernel([](const RunContext&, void* const*, void* const*) {});
+}
+
+/// Registers a kernel; backends registered later take precedence.
+void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare);
+/// Prepares the first kernel that does not decline; null if there is none.
+std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request);
+/// While active, kernels prepared on this thread come from `backend` wherever it can compute them,
+/// even if another one is faster. For measurements and tests.
+class BackendScope {
+ public:
+  explicit BackendScope(std::string backend);
+  ~BackendScope();
+  BackendScope(const BackendScope&) = delete;
+  BackendScope& operator=(const BackendScope&) = delete;
+
+ private:
+  std::string before_;
+};
+/// Names of the backends that have a kernel for the operation.
+std::vector<std::string> kernel_backends(const Op& op);
+bool has_kernel(const Op& op);
+
+}  // namespace paddle

@@ -1,0 +1,13 @@
+#pragma once
+// Shared by the rules of float and quantized convolutions.
+
+#include "ops/core/rules.h"
+#include "ops/generated/attrs.h"
+
+namespace paddle {
+
+/// The result shape of quantized_conv for x (operand 0) and weight (operand 1), of the rank that
+/// data_format implies; kUsage if they do not match.
+Shape quantized_conv_shape(InferContext& c, const QuantizedConvAttrs& a);
+
+}  // namespace paddle

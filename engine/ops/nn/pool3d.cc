@@ -1,0 +1,160 @@
+// Rules of pool.yaml: 3-D pooling, planes first and then the lines across them.
+
+#include <algorithm>
+
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+#include "ops/nn/channels.h"
+#include "ops/nn/window.h"
+
+namespace paddle::rules {
+namespace {
+
+/// Windows of 3-D pooling.
+struct Windows {
+  Axes kernel, stride, border;
+
+  Windows(const Op& op, const AttrValue& kernel_size, const AttrValue& step,
+          const AttrValue& padding, const Tensor& x, bool last)
+      : kernel(window_sizes(kernel_size, 3, str(op.name(), ": kernel_size"))),
+        stride(step.is_none() ? kernel : window_sizes(step, 3, str(op.name(), ": stride"))) {
+    for (size_t i = 0; i < 3; ++i)
+      if (kernel[i] < 1 || stride[i] < 1)
+        refuse(op.name(), "kernel_size and stride must be positive");
+    border = window_padding(padding, {x.dim(2), x.dim(3), x.dim(4)}, kernel, stride, {1, 1, 1},
+                            last, std::string(op.name()));
+  }
+  AttrValue plane(const Axes& of) const { return int_list({of[1], of[2]}); }
+  AttrValue plane_border() const { return int_list({border[2], border[3], border[4], border[5]}); }
+  AttrValue line_border() const { return int_list({border[0], border[1]}); }
+};
+
+/// [n, c * d, h, w] as lines across the planes, [n, c * h * w, d].
+Tensor lines_of(const Tensor& planes, const Tensor& x) {
+  const Dim pixels = planes.dim(2) * planes.dim(3);
+  const Tensor apart = ops::reshape(planes, {x.dim(0), x.dim(1), x.dim(2), pixels});
+  return ops::reshape(ops::transpose(apart, {0, 1, 3, 2}), {x.dim(0), x.dim(1) * pixels, x.dim(2)});
+}
+
+/// The inverse of `lines_of`, for the plane size of `planes`.
+Tensor volume_of_lines(const Tensor& lines, const Tensor& planes, const Tensor& x) {
+  const Dim pixels = planes.dim(2) * planes.dim(3);
+  const Tensor apart = ops::reshape(lines, {x.dim(0), x.dim(1), pixels, lines.dim(2)});
+  return ops::reshape(ops::transpose(apart, {0, 1, 3, 2}),
+                      {x.dim(0), x.dim(1), lines.dim(2), planes.dim(2), planes.dim(3)});
+}
+
+Tensor stacked_planes(const Tensor& x) {
+  return ops::reshape(x, {x.dim(0), x.dim(1) * x.dim(2), x.dim(3), x.dim(4)});
+}
+
+/// Maxima and their flat indices, from max pooling within planes and along the depth.
+Tensors joined(const Tensor& x, const Tensors& planes, const Tensors& lines) {
+  const Tensor depth = ops::cast(lines[1], DType::kI64);
+  const Tensor in_plane = ops::gather_along(lines_of(planes[1], x), depth, 2);
+  const Dim pixels = x.dim(3) * x.dim(4);
+  const Tensor place = depth * dim_value(pixels, DType::kI64) + ops::cast(in_plane, DType::kI64);
+  return {volume_of_lines(lines[0], planes[0], x),
+          volume_of_lines(ops::cast(place, DType::kI32), planes[0], x)};
+}
+
+Tensors asked(Tensors pooled, bool mask, const std::string& format) {
+  if (!mask) pooled.resize(1);
+  for (Tensor& t : pooled) t = from_channels_first(t, format);
+  return pooled;
+}
+
+/// Max pooling of NDHWC without indices, as two 2-D poolings: of the planes, and of (depth, pixel).
+Tensor largest(const Tensor& x, const Windows& w, bool ceil_mode) {
+  const Tensor planes = ops::max_pool2d(
+      ops::reshape(x, {x.dim(0) * x.dim(1), x.dim(2), x.dim(3), x.dim(4)}), w.plane(w.kernel),
+      w.plane(w.stride), w.plane_border(), false, ceil_mode, "NHWC")[0];
+  const Dim height = planes.dim(1), width = planes.dim(2);
+  Tensor lines = ops::reshape(planes, {x.dim(0), x.dim(1), height * width, x.dim(4)});
+  if (w.kernel[0] != 1 || w.stride[0] != 1 || w.border[0] + w.border[1] != 0)
+    lines =
+        ops::max_pool2d(lines, int_list({w.kernel[0], 1}), int_list({w.stride[0], 1}),
+                        int_list({w.border[0], w.border[1], 0, 0}), false, ceil_mode, "NHWC")[0];
+  return ops::reshape(lines, {x.dim(0), lines.dim(1), height, width, x.dim(4)});
+}
+
+}  // namespace
+
+Tensors decompose_max_pool3d(CallContext& c) {
+  const auto a = c.attrs_as<MaxPool3dAttrs>();
+  const Tensor x = volume_operand(c, a.data_format);
+  const bool last = a.data_format == "NDHWC";
+  const Windows w(c.op(), a.kernel_size, a.stride, a.padding, x, last);
+  if (!a.return_mask) {
+    const Tensor y =
+        largest(last ? c.operand(0) : ops::transpose(x, {0, 2, 3, 4, 1}), w, a.ceil_mode);
+    return {last ? y : ops::transpose(y, {0, 4, 1, 2, 3})};
+  }
+  const Tensors planes = ops::max_pool2d(stacked_planes(x), w.plane(w.kernel), w.plane(w.stride),
+                                         w.plane_border(), true, a.ceil_mode);
+  const Tensors lines =
+      ops::max_pool1d(lines_of(planes[0], x), int_list({w.kernel[0]}), int_list({w.stride[0]}),
+                      w.line_border(), true, a.ceil_mode);
+  return asked(joined(x, planes, lines), true, a.data_format);
+}
+
+Tensors decompose_adaptive_max_pool3d(CallContext& c) {
+  const auto a = c.attrs_as<AdaptiveMaxPool3dAttrs>();
+  const Tensor x = volume_operand(c, "NCDHW");
+  AttrValue::List size =
+      a.output_size.is_list() ? a.output_size.as_list() : AttrValue::List(3, a.output_size);
+  if (size.size() != 3)
+    refuse(c.op().name(), "output_size must be a number or 3, not ", a.output_size);
+  const Tensors planes =
+      ops::adaptive_max_pool2d(stacked_planes(x), AttrValue::List{size[1], size[2]}, true);
+  const Tensors lines =
+      ops::adaptive_max_pool1d(lines_of(planes[0], x), AttrValue::List{size[0]}, true);
+  return asked(joined(x, planes, lines), a.return_mask, "NCDHW");
+}
+
+Tensors decompose_adaptive_avg_pool3d(CallContext& c) {
+  const auto a = c.attrs_as<AdaptiveAvgPool3dAttrs>();
+  const Tensor x = volume_operand(c, a.data_format);
+  AttrValue::List size =
+      a.output_size.is_list() ? a.output_size.as_list() : AttrValue::List(3, a.output_size);
+  if (size.size() != 3)
+    refuse(c.op().name(), "output_size must be a number or 3, not ", a.output_size);
+  const Tensor planes =
+      ops::adaptive_avg_pool2d(stacked_planes(x), AttrValue::List{size[1], size[2]});
+  const Tensor lines = ops::adaptive_avg_pool1d(lines_of(planes, x), AttrValue::List{size[0]});
+  return {from_channels_first(volume_of_lines(lines, planes, x), a.data_format)};
+}
+
+Tensors decompose_avg_pool3d(CallContext& c) {
+  const auto a = c.attrs_as<AvgPool3dAttrs>();
+  const Tensor x = volume_operand(c, a.data_format);
+  const Windows w(c.op(), a.kernel_size, a.stride, a.padding, x, a.data_format == "NDHWC");
+  // Sums over planes and lines, divided by the number of elements in each window.
+  const Tensor planes = ops::avg_pool2d(stacked_planes(x), w.plane(w.kernel), w.plane(w.stride),
+                                        w.plane_border(), a.ceil_mode, false, 1.0);
+  const Tensor lines = ops::unsqueeze(lines_of(planes, x), {2});
+  const Tensor sums = ops::squeeze(
+      ops::avg_pool2d(lines, int_list({1, w.kernel[0]}), int_list({1, w.stride[0]}),
+                      int_list({0, 0, w.border[0], w.border[1]}), a.ceil_mode, false, 1.0),
+      Axes{2});
+  const Tensor total = volume_of_lines(sums, planes, x);
+  if (a.divisor_override) return {from_channels_first(total / *a.divisor_override, a.data_format)};
+  Tensor mean = total;
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t axis = static_cast<int64_t>(i) + 2, size = x.dim(axis).value();
+    const int64_t count = total.dim(axis).value();
+    std::vector<double> inside;
+    for (int64_t o = 0; o < count; ++o) {
+      const int64_t begin = o * w.stride[i] - w.border[2 * i];
+      const int64_t end = std::min(begin + w.kernel[i], size + w.border[2 * i + 1]);
+      const int64_t held = std::min(end, size) - std::max<int64_t>(begin, 0);
+      inside.push_back(static_cast<double>(a.exclusive ? held : end - begin));
+    }
+    Dims shape(5, 1);
+    shape[i + 2] = count;
+    mean = mean / ops::cast(Tensor(Array::from(inside, shape)), x.dtype());
+  }
+  return {from_channels_first(mean, a.data_format)};
+}
+
+}  // namespace paddle::rules

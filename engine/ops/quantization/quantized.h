@@ -1,0 +1,45 @@
+#pragma once
+// The operands of quantized_conv, quantized_linear and quantized_matmul (the schema's operations)
+// by index, and queries for the kernels of these operations. For QDQ lowering and the kernels.
+
+#include <cstddef>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace paddle::quantized {
+
+enum Operand : size_t {
+  kX,
+  kWeight,  ///< quantized_matmul: y
+  kXZero,
+  kScale,
+  kBias,
+  kStepScale,
+  kStepZero,
+  kResidual,
+  kResidualScale,
+  kResidualZero,
+  kOutScale,
+  kOutZero,
+  kOperandCount,
+  kYZero = kOperandCount,  ///< quantized_matmul alone
+};
+
+/// 8-bit weights minus their zero point (per tensor, or per channel along the axis `channel`) as
+/// int8. Two arrays, to be summed, if the differences do not fit into int8; empty if the zero
+/// points have another shape.
+std::vector<Array> centered_weights(const Array& weights, const Array& zero, int64_t channel);
+
+/// True if a backend multiplies 8-bit values of type `x` by these int8 weights exactly, and faster
+/// than floats.
+using HasInt8KernelFn = bool (*)(DType x, const Array& weight);
+void register_has_int8_kernel(HasInt8KernelFn function);
+bool has_int8_kernel(DType x, const Array& weight);
+/// True if a backend multiplies two 8-bit activations exactly, whatever their zero points, and
+/// faster than floats.
+using HasInt8MatmulFn = bool (*)();
+void register_has_int8_matmul(HasInt8MatmulFn function);
+bool has_int8_matmul();
+
+}  // namespace paddle::quantized

@@ -1,0 +1,176 @@
+// Rules of attention.yaml.
+
+#include <cmath>
+#include <limits>
+
+#include "ops/core/compose.h"
+#include "ops/generated/attrs.h"
+#include "ops/generated/ops.h"
+#include "ops/generated/rules.h"
+
+namespace paddle::rules {
+namespace {
+
+const std::vector<int64_t> kHeadsFirst = {0, 2, 1, 3};
+
+/// Scores [batch, heads, queries, keys] with -inf where mask or causal limit exclude a key.
+Tensor masked(Tensor scores, const Tensor& mask, bool is_causal) {
+  const Tensor excluded = Tensor::number(-std::numeric_limits<double>::infinity());
+  if (mask.defined())
+    scores = is_bool(mask.dtype()) ? ops::where(mask, scores, excluded) : scores + mask;
+  if (is_causal) {
+    const auto places = [&](const Dim& count) {
+      return ops::cumsum(full_of({count}, 1, DType::kI64), 0);
+    };
+    const Tensor row = ops::unsqueeze(places(scores.dim(-2)), {1});
+    const Tensor column = ops::unsqueeze(places(scores.dim(-1)), {0});
+    scores = ops::where(ops::greater_equal(row, column), scores, excluded);
+  }
+  return scores;
+}
+
+/// Gradients for query, key, value and the scores, from the formula.
+struct Parts {
+  Tensor query, key, value, scores;
+};
+
+Parts written_out(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+                  const Tensor& mask, double scale, bool is_causal) {
+  const Tensor q = ops::transpose(query, kHeadsFirst), k = ops::transpose(key, kHeadsFirst),
+               v = ops::transpose(value, kHeadsFirst), g = ops::transpose(grad, kHeadsFirst);
+  const Tensor weights =
+      ops::softmax(masked(ops::matmul(q, k, false, true) * scale, mask, is_causal), -1);
+  const Tensor dweights = ops::matmul(g, v, false, true);
+  const Tensor mixed = weights * dweights;
+  Parts out;
+  out.scores = mixed - weights * ops::sum(mixed, std::vector<int64_t>{-1}, {}, true);
+  out.value = ops::transpose(ops::matmul(weights, g, true, false), kHeadsFirst);
+  out.query = ops::transpose(ops::matmul(out.scores, k) * scale, kHeadsFirst);
+  out.key = ops::transpose(ops::matmul(out.scores, q, true, false) * scale, kHeadsFirst);
+  return out;
+}
+
+}  // namespace
+
+void infer_attention(InferContext& c) {
+  const Shape &q = c.shape(0), &k = c.shape(1), &v = c.shape(2);
+  c.check(q.size() == 4 && k.size() == 4 && v.size() == 4,
+          "operands must be [batch, sequence, heads, dim], not ", c.type(0), ", ", c.type(1), ", ",
+          c.type(2));
+  c.require_equal(q[0], k[0], "batch sizes of query and key differ");
+  c.require_equal(k[0], v[0], "batch sizes of key and value differ");
+  c.require_equal(k[1], v[1], "lengths of key and value differ");
+  c.require_equal(q[2], k[2], "heads of query and key differ");
+  c.require_equal(k[2], v[2], "heads of key and value differ");
+  c.require_equal(q[3], k[3], "widths of query and key differ");
+  c.result(c.dtype(0), {q[0], q[1], q[2], v[3]});
+}
+
+Tensors decompose_attention(CallContext& c) {
+  const auto a = c.attrs_as<ScaledDotProductAttentionAttrs>();
+  const bool drops = a.dropout_p > 0 && a.training;
+  const Dim& width_of_heads = c.operand(0).dim(3);
+  if (!drops && width_of_heads.is_constant() && width_of_heads.value() > 0)
+    return {
+        ops::attention(c.operand(0), c.operand(1), c.operand(2), c.has(3) ? c.operand(3) : Tensor(),
+                       1 / std::sqrt(static_cast<double>(width_of_heads.value())), a.is_causal)};
+  const Tensor q = ops::transpose(c.operand(0), kHeadsFirst);
+  const Tensor k = ops::transpose(c.operand(1), kHeadsFirst);
+  const Tensor v = ops::transpose(c.operand(2), kHeadsFirst);
+  const Tensor width = ops::rsqrt(dim_value(q.dim(3), q.dtype()));
+  const Tensor scores = masked(ops::matmul(q * width, k, false, true),
+                               c.has(3) ? c.operand(3) : Tensor(), a.is_causal);
+  Tensor weights = ops::softmax(scores, -1);
+  if (drops) weights = ops::dropout(weights, a.dropout_p);
+  return {ops::transpose(ops::matmul(weights, v), kHeadsFirst)};
+}
+
+void infer_attention_kernel(InferContext& c) {
+  infer_attention(c);
+  const Shape q = c.shape(0), k = c.shape(1);
+  if (c.has(3)) c.broadcast(c.shape(3), {q[0], q[2], q[1], k[1]});
+  c.result(c.dtype(0) == DType::kF64 ? DType::kF64 : DType::kF32, {q[0], q[2], q[1]});
+}
+
+Tensors vjp_attention(VjpContext& c) {
+  const auto a = c.attrs_as<AttentionAttrs>();
+  Tensors out = c.gradients();
+  const Tensor grad = c.cotangent_or_zeros(0);
+  if (c.needs(3)) {
+    const Parts parts = written_out(grad, c.operand(0), c.operand(1), c.operand(2), c.operand(3),
+                                    a.scale, a.is_causal);
+    out[0] = parts.query;
+    out[1] = parts.key;
+    out[2] = parts.value;
+    out[3] = sum_to(parts.scores, c.operand(3).shape());
+    return out;
+  }
+  const Tensors all =
+      ops::attention_grad(grad, c.operand(0), c.operand(1), c.operand(2), c.operand(3), c.result(0),
+                          c.result(1), a.scale, a.is_causal);
+  std::copy(all.begin(), all.end(), out.begin());
+  return out;
+}
+
+void infer_attention_grad(InferContext& c) {
+  for (size_t i = 1; i <= 3; ++i) c.result(c.dtype(i), c.shape(i));
+}
+
+Tensors decompose_attention_grad(CallContext& c) {
+  const auto a = c.attrs_as<AttentionGradAttrs>();
+  const Parts parts = written_out(c.operand(0), c.operand(1), c.operand(2), c.operand(3),
+                                  c.has(4) ? c.operand(4) : Tensor(), a.scale, a.is_causal);
+  return {parts.query, parts.key, parts.value};
+}
+
+void infer_rotary_embedding(InferContext& c) {
+  const Shape& x = c.shape(0);
+  c.check(!x.empty(), "x must have an axis of features");
+  const Dim n = x.back();
+  c.check(!n.is_constant() || n.value() % 2 == 0, "the last axis of x, ", n, ", is odd");
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    Shape angles = c.shape(i);
+    c.check(!angles.empty() && angles.size() <= x.size(), i == 1 ? "cos " : "sin ", c.type(i),
+            " does not broadcast to ", c.type(0));
+    const Dim width = angles.back();
+    if (!width.equals(n).value_or(false))
+      c.require_equal(
+          width * 2, n,
+          i == 1 ? "cos has neither n nor n/2 features" : "sin has neither n nor n/2 features");
+    angles.back() = n;
+    const Shape both = c.broadcast(angles, x);
+    for (size_t k = 0; k < x.size(); ++k)
+      c.require_equal(both[k], x[k],
+                      i == 1 ? "cos does not broadcast to x" : "sin does not broadcast to x");
+  }
+  c.result(c.dtype(0), x);
+}
+
+Tensors decompose_rotary_embedding(CallContext& c) {
+  const bool neighbours = c.attrs_as<RotaryEmbeddingAttrs>().interleaved;
+  const Tensor& x = c.operand(0);
+  const int64_t axis = x.ndim() - 1;
+  const Dim n = x.dim(-1), half = floor_divide(n, 2);
+  const auto joined = [&](const Tensor& a, const Tensor& b) {
+    if (!neighbours) return ops::concat({a, b}, -1);
+    Shape shape = a.shape();
+    shape.back() = shape.back() * 2;
+    return ops::reshape(ops::stack({a, b}, a.ndim()), shape);
+  };
+  const auto whole = [&](const Tensor& angles) {
+    return angles.dim(-1).equals(n).value_or(false) ? angles : joined(angles, angles);
+  };
+  const Tensor a = neighbours ? slice_axis(x, axis, 0, n, 2) : slice_axis(x, axis, 0, half),
+               b = neighbours ? slice_axis(x, axis, 1, n, 2) : slice_axis(x, axis, half, n);
+  return {x * whole(c.operand(1)) + joined(ops::neg(b), a) * whole(c.operand(2))};
+}
+
+Tensors decompose_sequence_mask(CallContext& c) {
+  const auto a = c.attrs_as<SequenceMaskAttrs>();
+  const Tensor& x = c.operand(0);
+  if (a.maxlen < 1) refuse("sequence_mask", "maxlen must be positive, not ", a.maxlen);
+  return {
+      ops::cast(ops::less_than(range_of(a.maxlen, x.dtype()), ops::unsqueeze(x, {-1})), a.dtype)};
+}
+
+}  // namespace paddle::rules

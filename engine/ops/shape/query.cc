@@ -1,0 +1,28 @@
+// Rules of query.yaml.
+
+#include "ops/core/compose.h"
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+
+namespace paddle::rules {
+
+Tensors decompose_shape(CallContext& c) {
+  const Shape& shape = c.operand(0).shape();
+  if (shape.empty()) return {full_of({Dim(0)}, 0, DType::kI64)};
+  Tensors sizes;
+  for (const Dim& d : shape) sizes.push_back(dim_value(d, DType::kI64));
+  return {ops::stack(sizes, 0)};
+}
+
+Tensors decompose_numel(CallContext& c) {
+  return {dim_value(element_count(std::span<const Dim>(c.operand(0).shape())), DType::kI64)};
+}
+
+Tensors decompose_rank(CallContext& c) { return {dim_value(c.operand(0).ndim(), DType::kI32)}; }
+
+Tensors decompose_is_empty(CallContext& c) {
+  const Dim count = element_count(std::span<const Dim>(c.operand(0).shape()));
+  return {ops::equal(dim_value(count, DType::kI64), integer(0))};
+}
+
+}  // namespace paddle::rules

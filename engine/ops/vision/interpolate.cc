@@ -1,0 +1,172 @@
+// Rules of interpolate.yaml: resampling.
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/limits.h"
+#include "ops/core/compose.h"
+#include "ops/generated/attrs.h"
+#include "ops/generated/rules.h"
+#include "ops/nn/channels.h"
+#include "ops/nn/window.h"
+
+namespace paddle::rules {
+namespace {
+
+/// Keys' cubic convolution with a = -0.75.
+double cubic(double t) {
+  constexpr double a = -0.75;
+  t = std::abs(t);
+  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
+  return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
+}
+
+std::vector<double> resampling(const std::string& mode, int64_t in, int64_t out, double ratio,
+                               bool corners, int64_t align_mode) {
+  std::vector<double> matrix(static_cast<size_t>(out * in), 0.0);
+  const auto add = [&](int64_t o, int64_t k, double w) {
+    matrix[static_cast<size_t>(o * in + std::clamp<int64_t>(k, 0, in - 1))] += w;
+  };
+  const double step =
+      corners ? (out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0)
+              : ratio;
+  for (int64_t o = 0; o < out; ++o) {
+    const double at = static_cast<double>(o);
+    if (mode == "nearest") {
+      add(o, corners ? static_cast<int64_t>(step * at + 0.5) : static_cast<int64_t>(step * at), 1);
+    } else if (mode == "area") {
+      const int64_t begin = o * in / out, end = ((o + 1) * in + out - 1) / out;
+      for (int64_t k = begin; k < end; ++k) add(o, k, 1.0 / static_cast<double>(end - begin));
+    } else if (mode == "bicubic") {
+      const double place = corners ? step * at : step * (at + 0.5) - 0.5, base = std::floor(place);
+      for (int64_t k = -1; k <= 2; ++k)
+        add(o, static_cast<int64_t>(base) + k, cubic(place - base - static_cast<double>(k)));
+    } else {
+      double place = corners || align_mode == 1 ? step * at : step * (at + 0.5) - 0.5;
+      place = std::max(place, 0.0);
+      const int64_t base = std::min(static_cast<int64_t>(place), in - 1);
+      add(o, base, 1 - (place - static_cast<double>(base)));
+      add(o, base + 1, place - static_cast<double>(base));
+    }
+  }
+  return matrix;
+}
+
+/// Antialiased resampling: the filter is as wide as the step when downsampling. Triangle filter, or
+/// Keys' cubic with a = -0.5.
+std::vector<double> smooth_resampling(const std::string& mode, int64_t in, int64_t out,
+                                      double step) {
+  const bool cubic_filter = mode == "bicubic";
+  const double width = std::max(step, 1.0), reach = (cubic_filter ? 2 : 1) * width;
+  const auto filter = [&](double t) {
+    t = std::abs(t);
+    if (!cubic_filter) return std::max(0.0, 1 - t);
+    if (t < 1) return (1.5 * t - 2.5) * t * t + 1;
+    return t < 2 ? ((-0.5 * t + 2.5) * t - 4) * t + 2 : 0;
+  };
+  std::vector<double> matrix(static_cast<size_t>(out * in), 0.0);
+  for (int64_t o = 0; o < out; ++o) {
+    const double center = step * (static_cast<double>(o) + 0.5);
+    const int64_t begin = std::max<int64_t>(static_cast<int64_t>(center - reach + 0.5), 0),
+                  end = std::min<int64_t>(static_cast<int64_t>(center + reach + 0.5), in);
+    double* const row = matrix.data() + o * in;
+    double total = 0;
+    for (int64_t k = begin; k < end; ++k) {
+      row[k] = filter((static_cast<double>(k) - center + 0.5) / width);
+      total += row[k];
+    }
+    for (int64_t k = begin; k < end; ++k) row[k] /= total;
+  }
+  return matrix;
+}
+
+}  // namespace
+
+Tensors decompose_interpolate(CallContext& c) {
+  const auto a = c.attrs_as<InterpolateAttrs>();
+  Tensor x = c.operand(0);
+  const char* op = "interpolate";
+  if (x.ndim() < 3 || x.ndim() > 5) refuse(op, "x must have 3 to 5 dimensions, not ", x.type());
+  const auto n = static_cast<size_t>(x.ndim() - 2);
+  const bool last = a.data_format && channels_last(*a.data_format);
+  if (a.size.is_none() == a.scale_factor.is_none())
+    refuse(op, "one of size and scale_factor must be given");
+  const size_t planes = a.mode == "bilinear" || a.mode == "bicubic" ? 2
+                        : a.mode == "linear"                        ? 1
+                        : a.mode == "trilinear"                     ? 3
+                                                                    : n;
+  if (planes != n) refuse(op, "mode '", a.mode, "' is not for ", x.type());
+  if (a.antialias && a.mode != "bilinear" && a.mode != "bicubic")
+    refuse(op, "antialias is for the modes bilinear and bicubic, not ", a.mode);
+  const int64_t first = last ? 1 : 2;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t axis = first + static_cast<int64_t>(i), in = x.dim(axis).value();
+    if (in < 1) refuse(op, "axis ", axis, " of ", x.type(), " is empty");
+    int64_t out;
+    double ratio;
+    if (!a.size.is_none()) {
+      out = window_sizes(a.size, n, "interpolate: size")[i];
+      ratio = static_cast<double>(in) / static_cast<double>(out);
+    } else {
+      const auto factors = a.scale_factor.is_list()
+                               ? a.scale_factor.as_doubles()
+                               : std::vector<double>(n, a.scale_factor.as_double());
+      if (factors.size() != n && factors.size() != 1)
+        refuse(op, "scale_factor must have ", n, " numbers");
+      const double factor = factors[factors.size() == 1 ? 0 : i];
+      if (!(factor > 0)) refuse(op, "scale_factor must be positive, not ", factor);
+      const double size = static_cast<double>(in) * factor;
+      if (!(size < 0x1p31)) refuse(op, "scale_factor ", factor, " makes the result too large");
+      out = static_cast<int64_t>(size);
+      ratio = 1 / factor;
+    }
+    if (out < 1) refuse(op, "the result would be empty");
+    if (in > limits().memory / 16 / out)
+      refuse(op, "weights for ", out, " places of ", in,
+             " each would take more than half of the memory");
+    if (a.recompute_scale_factor.value_or(false))
+      ratio = static_cast<double>(in) / static_cast<double>(out);
+    const double corner_step =
+        out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
+    const auto matrix =
+        a.antialias ? smooth_resampling(a.mode, in, out, a.align_corners ? corner_step : ratio)
+                    : resampling(a.mode, in, out, ratio, a.align_corners, a.align_mode);
+    x = map_axis(x, axis, matrix, out, in);
+  }
+  return {x};
+}
+
+Tensors decompose_affine_grid(CallContext& c) {
+  const auto a = c.attrs_as<AffineGridAttrs>();
+  const Tensor& theta = c.operand(0);
+  const size_t n = a.out_shape.size() - 2;
+  if ((a.out_shape.size() != 4 && a.out_shape.size() != 5) || theta.ndim() != 3 ||
+      theta.dim(1).equals(static_cast<int64_t>(n)) == false ||
+      theta.dim(2).equals(static_cast<int64_t>(n) + 1) == false)
+    refuse("affine_grid", "theta ", theta.type(), " does not fit the shape ", text(a.out_shape));
+  Tensors axes;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t size = a.out_shape[i + 2].value();
+    if (size < 1) refuse("affine_grid", "out_shape ", text(a.out_shape), " is empty");
+    std::vector<double> places;
+    for (int64_t k = 0; k < size; ++k) {
+      const auto at = static_cast<double>(k), whole = static_cast<double>(size);
+      places.push_back(!a.align_corners ? (2 * at + 1) / whole - 1
+                       : size == 1      ? 0.0
+                                        : 2 * at / (whole - 1) - 1);
+    }
+    axes.push_back(ops::cast(Tensor(Array::from(places, {size})), theta.dtype()));
+  }
+  // Rows of (x, y[, z], 1): the first coordinate is the last axis.
+  const Tensors grid = ops::meshgrid(axes);
+  Tensors columns;
+  for (size_t i = n; i-- > 0;) columns.push_back(ops::reshape(grid[i], Shape{-1}));
+  columns.push_back(ones_like(columns[0]));
+  const Tensor places = ops::matmul(ops::stack(columns, 1), ops::matrix_transpose(theta));
+  Shape shape = {theta.dim(0)};
+  shape.insert(shape.end(), a.out_shape.begin() + 2, a.out_shape.end());
+  shape.push_back(static_cast<int64_t>(n));
+  return {ops::reshape(places, shape)};
+}
+
+}  // namespace paddle::rules
