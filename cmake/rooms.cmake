@@ -3,17 +3,22 @@
 # --- opgen: the host tool that reads the operation schema ---
 
 set(PADDLE_GENERATED_ROOT ${CMAKE_BINARY_DIR}/generated)
+file(GLOB schema_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/*/*.yaml)
 set(PADDLE_GENERATED_OPS_SOURCES ${PADDLE_GENERATED_ROOT}/ops/generated/table.cc)
-set(PADDLE_GENERATED_KERNEL_SOURCES
-  ${PADDLE_GENERATED_ROOT}/kernels/generated/cpu_table.cc
-  ${PADDLE_GENERATED_ROOT}/kernels/generated/onednn_table.cc)
-set(PADDLE_GENERATED_HEADERS
-  ${PADDLE_GENERATED_ROOT}/ops/generated/ops.h
-  ${PADDLE_GENERATED_ROOT}/ops/generated/attrs.h
-  ${PADDLE_GENERATED_ROOT}/ops/generated/rules.h)
+set(PADDLE_GENERATED_HEADERS ${PADDLE_GENERATED_ROOT}/ops/generated/ops.h)
+set(PADDLE_GENERATED_KERNEL_SOURCES ${PADDLE_GENERATED_ROOT}/kernels/generated/cpu_table.cc)
+set(families ${schema_files})
+list(FILTER families EXCLUDE REGEX "/core/")
+list(TRANSFORM families REPLACE ".*/([^/]+)/[^/]+$" "\\1")
+list(REMOVE_DUPLICATES families)
+foreach(family IN LISTS families)
+  list(APPEND PADDLE_GENERATED_OPS_SOURCES ${PADDLE_GENERATED_ROOT}/ops/generated/${family}.cc)
+  list(APPEND PADDLE_GENERATED_HEADERS
+    ${PADDLE_GENERATED_ROOT}/ops/generated/${family}.h
+    ${PADDLE_GENERATED_ROOT}/ops/generated/${family}_rules.h)
+endforeach()
 
 file(GLOB opgen_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/opgen/*.cc)
-file(GLOB schema_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/engine/ops/*/*.yaml)
 function(paddle_add_opgen)
   add_executable(opgen ${opgen_sources})
   target_include_directories(opgen PRIVATE ${CMAKE_SOURCE_DIR}/engine)

@@ -5,7 +5,7 @@
 
 #include "ops/core/call.h"
 #include "ops/core/kernel.h"
-#include "ops/generated/ops.h"
+#include "ops/generated/math.h"
 
 namespace paddle::autograd {
 namespace {

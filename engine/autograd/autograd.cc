@@ -3,6 +3,7 @@
 #include "autograd/history.h"
 #include "ops/core/operators.h"
 #include "ops/core/row_sparse.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::autograd {
 

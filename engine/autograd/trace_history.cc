@@ -8,6 +8,10 @@
 #include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/math.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::autograd {
 namespace {

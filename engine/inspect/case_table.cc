@@ -8,6 +8,7 @@
 #include "inspect/compare.h"
 #include "inspect/op_call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
 
 namespace paddle::inspect {
 namespace {

@@ -6,6 +6,8 @@
 #include "autograd/autograd.h"
 #include "inspect/op_call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
+#include "ops/generated/reduce.h"
 #include "tensor/random.h"
 
 namespace paddle::inspect {

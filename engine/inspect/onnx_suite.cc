@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "inspect/compare.h"
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
 #include "runtime/execute.h"
 
 namespace paddle::inspect {

@@ -2,6 +2,8 @@
 
 #include "ops/core/operators.h"
 #include "ops/core/row_sparse.h"
+#include "ops/generated/math.h"
+#include "ops/generated/optimizer.h"
 
 namespace paddle::optim {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
+#include "ops/generated/optimizer.h"
 
 namespace paddle::optim {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "base/parallel.h"
 #include "ops/core/kernel.h"
-#include "ops/generated/attrs.h"
 #include "runtime/execute.h"
 
 namespace paddle::profile {

@@ -4,6 +4,7 @@
 
 #include "autograd/autograd.h"
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
 
 namespace paddle::program {
 

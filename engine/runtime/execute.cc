@@ -9,7 +9,7 @@
 #include "kernels/onednn/epilogue.h"
 #include "kernels/quantized/onednn.h"
 #include "ops/core/call.h"
-#include "ops/generated/ops.h"
+#include "ops/generated/math.h"
 #include "ops/quantization/quantized.h"
 
 namespace paddle {

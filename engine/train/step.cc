@@ -6,6 +6,10 @@
 #include "autograd/autograd.h"
 #include "ops/core/operators.h"
 #include "ops/core/row_sparse.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::train {
 namespace {

@@ -12,6 +12,7 @@
 #include "inspect/numeric.h"
 #include "inspect/op_call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/ops.h"
 #include "runtime/execute.h"
 
 namespace paddle::inspect {

@@ -10,6 +10,7 @@
 #include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/ops.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

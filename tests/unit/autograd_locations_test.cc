@@ -9,6 +9,7 @@
 #include "autograd/autograd.h"
 #include "ir/tracer.h"
 #include "ops/core/operators.h"
+#include "ops/generated/ops.h"
 #include "runtime/execute.h"
 
 namespace paddle {

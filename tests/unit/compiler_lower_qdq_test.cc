@@ -10,6 +10,7 @@
 #include "ir/tracer.h"
 #include "ops/core/kernel.h"
 #include "ops/core/operators.h"
+#include "ops/generated/ops.h"
 #include "ops/quantization/quantized.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "ir/tracer.h"
 #include "ops/core/operators.h"
+#include "ops/generated/ops.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

@@ -5,6 +5,7 @@
 
 #include "ir/tracer.h"
 #include "ops/core/operators.h"
+#include "ops/generated/ops.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"

@@ -16,6 +16,7 @@
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
 #include "ops/core/row_sparse.h"
+#include "ops/generated/ops.h"
 #include "optim/optimizer.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"

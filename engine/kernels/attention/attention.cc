@@ -15,7 +15,7 @@
 #include "kernels/linalg/gemm.h"
 #include "kernels/reduce/reduce_simd.h"
 #include "ops/core/kernel.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/sequence.h"
 
 namespace paddle::cpu {
 namespace {

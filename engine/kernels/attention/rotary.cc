@@ -4,7 +4,7 @@
 #include "base/parallel.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/norm/norm_types.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/sequence.h"
 
 namespace paddle::cpu {
 namespace {

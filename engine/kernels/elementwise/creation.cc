@@ -10,7 +10,8 @@
 #include "base/parallel.h"
 #include "kernels/common/convert.h"
 #include "ops/core/kernel.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/random.h"
 #include "tensor/random.h"
 
 namespace paddle::cpu {

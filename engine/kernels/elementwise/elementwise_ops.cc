@@ -8,7 +8,8 @@
 #include "base/parallel.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/storage_cast.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::cpu {
 namespace {

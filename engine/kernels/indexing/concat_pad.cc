@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "kernels/elementwise/elementwise.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::cpu {
 namespace {

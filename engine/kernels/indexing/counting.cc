@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/common/rows.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/sorting.h"
 
 namespace paddle::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "kernels/common/convert.h"
 #include "ops/core/kernel.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "kernels/common/convert.h"
 #include "kernels/elementwise/elementwise.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/indexing.h"
 
 namespace paddle::cpu {
 namespace {

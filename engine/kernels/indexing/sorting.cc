@@ -6,7 +6,8 @@
 #include <numeric>
 
 #include "kernels/common/rows.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/sorting.h"
 
 namespace paddle::cpu {
 namespace {

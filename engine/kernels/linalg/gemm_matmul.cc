@@ -11,7 +11,7 @@
 #include "kernels/linalg/gemm.h"
 #include "kernels/linalg/matmul_shape.h"
 #include "ops/core/kernel.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/linalg.h"
 
 namespace paddle::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/linalg/matmul_shape.h"
 #include "kernels/onednn/post_ops.h"
 #include "kernels/onednn/strided_operand.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/linalg.h"
 
 namespace paddle::onednn {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "ops/core/kernel.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/linalg.h"
 
 namespace paddle::cpu {
 namespace {

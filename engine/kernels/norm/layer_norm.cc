@@ -6,7 +6,7 @@
 #include "kernels/common/rows.h"
 #include "kernels/norm/norm_types.h"
 #include "kernels/reduce/reduce_simd.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::cpu {
 namespace {

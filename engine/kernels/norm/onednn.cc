@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "kernels/onednn/program.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::onednn {
 namespace {

@@ -4,7 +4,8 @@
 
 #include "kernels/common/rows.h"
 #include "kernels/reduce/reduce_simd.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/loss.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::cpu {
 namespace {

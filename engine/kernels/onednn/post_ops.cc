@@ -1,7 +1,7 @@
 #include "kernels/onednn/post_ops.h"
 
 #include "base/parallel_copy.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::onednn {
 

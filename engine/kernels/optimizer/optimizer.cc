@@ -11,7 +11,7 @@
 #include "kernels/optimizer/update_operands.h"
 #include "kernels/optimizer/update_simd.h"
 #include "ops/core/kernel.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/optimizer.h"
 
 namespace paddle::cpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "kernels/onednn/program.h"
 #include "kernels/pool/pool_shape.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::onednn {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/common/upcast.h"
 #include "kernels/pool/pool_shape.h"
 #include "kernels/pool/pool_simd.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::cpu {
 namespace {

@@ -19,7 +19,7 @@
 #include "kernels/conv/conv_shape.h"
 #include "kernels/elementwise/loops.h"
 #include "kernels/quantized/int16_gemm_simd.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/quantization.h"
 #include "ops/quantization/quantized.h"
 
 namespace paddle::cpu {

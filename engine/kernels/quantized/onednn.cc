@@ -9,7 +9,7 @@
 #include "kernels/conv/onednn_descriptors.h"
 #include "kernels/quantized/int16_gemm.h"
 #include "kernels/quantized/onednn_requantize.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/quantization.h"
 
 namespace paddle::onednn {
 namespace {

@@ -7,7 +7,7 @@
 #include "kernels/linalg/matmul_shape.h"
 #include "kernels/quantized/onednn.h"
 #include "kernels/quantized/onednn_requantize.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/quantization.h"
 
 namespace paddle::onednn {
 

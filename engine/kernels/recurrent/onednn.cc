@@ -5,7 +5,7 @@
 #include "kernels/common/rounding.h"
 #include "kernels/onednn/program.h"
 #include "kernels/recurrent/scan.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/sequence.h"
 
 namespace paddle::onednn {
 namespace {

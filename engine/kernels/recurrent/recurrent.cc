@@ -14,7 +14,7 @@
 #include "kernels/common/rounding.h"
 #include "kernels/recurrent/recurrent_simd.h"
 #include "kernels/recurrent/scan.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/sequence.h"
 
 namespace paddle::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/rows.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/reduce.h"
 
 namespace paddle::cpu {
 namespace {

@@ -3,6 +3,10 @@
 #include "onnx/contrib/attention_common.h"
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/quantization.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

@@ -4,6 +4,9 @@
 
 #include "onnx/graph/evaluator.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

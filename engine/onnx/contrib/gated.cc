@@ -3,6 +3,11 @@
 #include <cmath>
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

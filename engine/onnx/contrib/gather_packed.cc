@@ -3,6 +3,9 @@
 #include "base/limits.h"
 #include "formats/gguf/blocks.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

@@ -11,6 +11,9 @@
 #include "decoding/sampling.h"
 #include "onnx/contrib/decoder_graphs.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/shape.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::onnx {

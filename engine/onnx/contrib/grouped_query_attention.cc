@@ -2,6 +2,10 @@
 
 #include "onnx/contrib/attention_common.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

@@ -6,6 +6,8 @@
 #include "onnx/graph/evaluator.h"
 #include "onnx/ops/conv.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

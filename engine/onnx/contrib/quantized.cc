@@ -7,6 +7,14 @@
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/quantization.h"
 #include "ops/core/call.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/quantization.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

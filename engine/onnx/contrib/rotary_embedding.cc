@@ -5,6 +5,10 @@
 
 #include "onnx/contrib/attention_common.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/sequence.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

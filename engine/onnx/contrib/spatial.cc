@@ -9,6 +9,8 @@
 #include "onnx/ops/conv.h"
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/window.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/window.h"
 
 namespace paddle::onnx {

@@ -11,6 +11,7 @@
 #include "decoding/logits_processor.h"
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/regex.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

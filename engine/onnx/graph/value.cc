@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "ops/core/operators.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "ops/core/operators.h"
+#include "ops/generated/shape.h"
 #include "runtime/execute.h"
 
 namespace paddle::onnx {

@@ -6,6 +6,8 @@
 
 #include "onnx/ml/classifier.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/linalg.h"
 
 namespace paddle::onnx {
 namespace {

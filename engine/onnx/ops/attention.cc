@@ -4,6 +4,14 @@
 #include <limits>
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/sequence.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

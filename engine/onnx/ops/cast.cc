@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

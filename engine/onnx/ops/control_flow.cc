@@ -7,6 +7,8 @@
 #include "base/limits.h"
 #include "onnx/graph/evaluator.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/shape.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::onnx {

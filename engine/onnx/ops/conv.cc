@@ -7,6 +7,10 @@
 
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/window.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 

@@ -2,6 +2,8 @@
 // Caffe2. ONNX Runtime runs them up to opset 9.
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
 
 namespace paddle::onnx {
 namespace {

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "base/limits.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "onnx/operator_tables.h"
+#include "ops/generated/math.h"
 
 namespace paddle::onnx {
 

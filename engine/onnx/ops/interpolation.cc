@@ -1,6 +1,10 @@
 #include "onnx/ops/interpolation.h"
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

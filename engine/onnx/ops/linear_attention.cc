@@ -4,6 +4,10 @@
 #include <cmath>
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

@@ -1,5 +1,10 @@
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

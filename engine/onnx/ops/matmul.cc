@@ -1,6 +1,8 @@
 // Matrix products.
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
 
 namespace paddle::onnx {
 namespace {

@@ -5,6 +5,12 @@
 
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/window.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/window.h"
 
 namespace paddle::onnx {

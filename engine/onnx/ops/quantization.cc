@@ -5,6 +5,11 @@
 #include "onnx/ops/conv.h"
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/quantization.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/quantization.h"
+#include "ops/generated/shape.h"
 #include "ops/quantization/quantized.h"
 
 namespace paddle::onnx {

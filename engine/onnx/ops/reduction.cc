@@ -5,6 +5,10 @@
 #include <limits>
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/math.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

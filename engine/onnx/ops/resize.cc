@@ -6,6 +6,9 @@
 
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/resize_coordinates.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

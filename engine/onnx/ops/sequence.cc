@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/shape.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::onnx {

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

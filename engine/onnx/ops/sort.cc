@@ -3,6 +3,9 @@
 #include <numeric>
 
 #include "onnx/ops/helpers.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/sorting.h"
 
 namespace paddle::onnx {
 namespace {

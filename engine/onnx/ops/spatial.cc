@@ -6,6 +6,11 @@
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/interpolation.h"
 #include "onnx/ops/window.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {

@@ -3,6 +3,8 @@
 #include "autograd/autograd.h"
 #include "onnx/graph/evaluator.h"
 #include "onnx/ops/helpers.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/math.h"
 
 namespace paddle::onnx {
 namespace {

@@ -2,6 +2,7 @@
 // Window attributes shared by convolution and pooling: kernel, strides, dilations, pads.
 
 #include "onnx/graph/node_call.h"
+#include "ops/core/attrs.h"
 
 namespace paddle::onnx {
 

@@ -1,6 +1,6 @@
 // Rules of control.yaml. Result types come from the regions, so the interpreters never ask.
 
-#include "ops/generated/rules.h"
+#include "ops/generated/control_rules.h"
 
 namespace paddle::rules {
 

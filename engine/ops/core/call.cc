@@ -230,50 +230,11 @@ Tensor number_operand(const AttrValue& v, const std::string& where) {
 }  // namespace
 
 std::string parameter_name(const Op& op, const std::string& name) {
-  constexpr std::pair<std::string_view, const char*> kSynonyms[] = {
-      {"input", "x"},
-      {"input", "arr"},
-      {"input", "values"},
-      {"x", "input"},
-      {"self", "x"},
-      {"A", "x"},
-      {"tensors", "x"},
-      {"elements", "x"},
-      {"other", "y"},
-      {"exponent", "y"},
-      {"vec2", "y"},
-      {"B", "y"},
-      {"target", "label"},
-      {"test_elements", "test_x"},
-      {"dim", "axis"},
-      {"dim", "axes"},
-      {"dimension", "axis"},
-      {"keepdims", "keepdim"},
-      {"start_dim", "start_axis"},
-      {"end_dim", "stop_axis"},
-      {"size", "shape"},
-      {"sizes", "shape"},
-      {"dims", "repeat_times"},
-      {"ord", "p"},
-      {"eps", "epsilon"},
-      {"epsilon", "eps"},
-      {"lambd", "threshold"},
-      {"boundaries", "sorted_sequence"},
-      {"type", "dtype"},
-      {"return_indices", "return_mask"},
-      {"end", "stop"},
-      {"steps", "num"},
-      {"n", "num_rows"},
-      {"m", "num_columns"},
-      {"shape_or_dtype", "shape"},
-      {"dim0", "axis0"},
-      {"dim1", "axis1"},
-      {"dims", "perm"}};
   const auto has = [&](const std::string& n) {
     return op.operand_index(n) >= 0 || op.attr_index(n) >= 0;
   };
   if (has(name)) return name;
-  for (const auto& [synonym, declared] : kSynonyms)
+  for (const auto& [synonym, declared] : generated::synonym_table())
     if (name == synonym && has(declared)) return declared;
   return name;
 }
@@ -283,12 +244,11 @@ namespace {
 /// Parameters of PaddlePaddle's functions that do not affect the values of results: accepted, if
 /// they have no effect, by operations without a parameter of that name.
 bool has_no_effect(const std::string& name, const Argument& value) {
-  constexpr std::string_view kNames[] = {"name",          "out",        "output", "device",
-                                         "requires_grad", "pin_memory", "inplace"};
+  const auto names = generated::ignored_parameters();
   const auto* v = std::get_if<AttrValue>(&value);
   if (v && v->is_bool() && name == "inplace") return true;  // the memory plan decides
   return v && (v->is_none() || (v->is_bool() && !v->as_bool())) &&
-         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+         std::find(names.begin(), names.end(), name) != names.end();
 }
 
 Bound bind_form(const Op& op, std::vector<Argument> positional,

@@ -26,10 +26,8 @@ inline int64_t axis_of(std::string_view op, int64_t axis, int64_t rank) {
 }
 
 /// x[start:end:stride] along one axis.
-inline Tensor slice_axis(const Tensor& x, int64_t axis, const Dim& start, const Dim& end,
-                         int64_t stride = 1) {
-  return ops::strided_slice(x, {axis}, {start}, {end}, {stride});
-}
+Tensor slice_axis(const Tensor& x, int64_t axis, const Dim& start, const Dim& end,
+                  int64_t stride = 1);
 
 /// The shape of the matrix product of the first two operands, as in NumPy.
 Shape matmul_shape(InferContext& c, bool transpose_x, bool transpose_y);
@@ -50,7 +48,7 @@ inline void check_vector(std::string_view op, const Tensor& x) {
 }
 
 inline bool is_one(const Dim& d) { return d.is_constant() && d.value() == 1; }
-inline Tensor flat(const Tensor& x) { return ops::reshape(x, Shape{-1}); }
+Tensor flat(const Tensor& x);
 inline Tensor integer(int64_t value) { return Tensor::number(value); }
 inline Tensor number(double value) { return Tensor::number(value); }
 

@@ -9,4 +9,7 @@ namespace paddle {
 double call_flops(const Op& op, const Attrs& attrs, const std::vector<Dims>& operands,
                   const std::vector<Dims>& results);
 
+/// The product of dims as a floating-point number, which cannot overflow.
+double element_product(const Dims& dims);
+
 }  // namespace paddle

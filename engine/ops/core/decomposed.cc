@@ -1,7 +1,7 @@
 // Inference for operations that are nothing but their decomposition: the decomposition runs under
 // an interpreter that knows types alone.
 
-#include "ops/generated/rules.h"
+#include "ops/core/rules.h"
 #include "tensor/interpreter.h"
 
 namespace paddle::rules {

@@ -10,7 +10,8 @@ namespace {
 class Registry {
  public:
   Registry() {
-    for (const OpDef& def : generated::op_table()) add(def);
+    for (const auto& table : generated::op_tables())
+      for (const OpDef& def : table) add(def);
     for (const auto& [alias, name] : generated::alias_table()) by_name_[alias] = by_name_.at(name);
   }
 

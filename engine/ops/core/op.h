@@ -65,6 +65,14 @@ struct ResultDef {
   bool hidden;    ///< saved for the gradient, invisible to callers
 };
 
+/// A parameter or state that a layer makes if its caller passes none.
+struct WeightDef {
+  const char* name;
+  const char* init;   ///< "xavier_uniform", "zeros", "ones" or "constant(ARGUMENT)"
+  const char* sizes;  ///< "out_channels, channels / groups": lang/layers/layer_weights.h
+  const char* state;  ///< for a state: the result that updates it, "" for a parameter
+};
+
 /// The order of parameters in calls.
 struct ParamDef {
   bool is_operand;
@@ -170,6 +178,9 @@ struct OpDef {
   /// Decomposition into parts that fuse with their neighbours, for compiled functions. Returns {}
   /// to keep the operation; null if it is always kept.
   DecomposeFn decompose_for_fusion;
+  /// What a layer of this operation makes, states last.
+  const WeightDef* weights;
+  uint32_t weight_count;
 };
 
 /// A registered operation. Pointers stay valid for the life of the process.
@@ -184,6 +195,7 @@ struct Op {
   std::span<const AttrDef> attrs() const { return {def->attrs, def->attr_count}; }
   std::span<const ResultDef> results() const { return {def->results, def->result_count}; }
   std::span<const ParamDef> params() const { return {def->params, def->param_count}; }
+  std::span<const WeightDef> weights() const { return {def->weights, def->weight_count}; }
   int operand_index(std::string_view name) const;  ///< -1 if there is none
   int attr_index(std::string_view name) const;
   bool differentiable() const { return def->vjp || (def->decompose && !*def->no_gradient); }
@@ -202,12 +214,20 @@ void register_alias(const char* alias, const char* name);
 const Op& op_at(int id);
 
 namespace generated {
-std::span<const OpDef> op_table();
+std::vector<std::span<const OpDef>> op_tables();  ///< one per family
 struct Alias {
   const char* alias;
   const char* name;
 };
 std::span<const Alias> alias_table();
+/// A name that callers may use for a declared parameter.
+struct Synonym {
+  const char* name;
+  const char* declared;
+};
+std::span<const Synonym> synonym_table();
+/// Parameters that any call may have with a value that asks for nothing.
+std::span<const std::string_view> ignored_parameters();
 }  // namespace generated
 
 }  // namespace paddle

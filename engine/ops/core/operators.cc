@@ -1,8 +1,27 @@
 #include "ops/core/operators.h"
 
+#include "ops/generated/creation.h"
+#include "ops/generated/math.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
+
 #include <algorithm>
 
 namespace paddle {
+
+Tensor operator+(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
+Tensor operator-(const Tensor& a, const Tensor& b) { return ops::subtract(a, b); }
+Tensor operator*(const Tensor& a, const Tensor& b) { return ops::multiply(a, b); }
+Tensor operator/(const Tensor& a, const Tensor& b) { return ops::divide(a, b); }
+Tensor operator-(const Tensor& a) { return ops::neg(a); }
+Tensor operator+(const Tensor& a, double b) { return ops::add(a, Tensor::number(b)); }
+Tensor operator+(double a, const Tensor& b) { return ops::add(Tensor::number(a), b); }
+Tensor operator-(const Tensor& a, double b) { return ops::subtract(a, Tensor::number(b)); }
+Tensor operator-(double a, const Tensor& b) { return ops::subtract(Tensor::number(a), b); }
+Tensor operator*(const Tensor& a, double b) { return ops::multiply(a, Tensor::number(b)); }
+Tensor operator*(double a, const Tensor& b) { return ops::multiply(Tensor::number(a), b); }
+Tensor operator/(const Tensor& a, double b) { return ops::divide(a, Tensor::number(b)); }
+Tensor operator/(double a, const Tensor& b) { return ops::divide(Tensor::number(a), b); }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (same_shape(x.shape(), shape)) return x;

@@ -2,24 +2,27 @@
 // Arithmetic on tensors in rules and layers: `x * 2.0 + y`. Numbers are weak scalars: they never
 // widen a tensor. Also helpers that many gradient rules share.
 
-#include "ops/generated/ops.h"
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "tensor/tensor.h"
 
 namespace paddle {
 
-inline Tensor operator+(const Tensor& a, const Tensor& b) { return ops::add(a, b); }
-inline Tensor operator-(const Tensor& a, const Tensor& b) { return ops::subtract(a, b); }
-inline Tensor operator*(const Tensor& a, const Tensor& b) { return ops::multiply(a, b); }
-inline Tensor operator/(const Tensor& a, const Tensor& b) { return ops::divide(a, b); }
-inline Tensor operator-(const Tensor& a) { return ops::neg(a); }
-inline Tensor operator+(const Tensor& a, double b) { return ops::add(a, Tensor::number(b)); }
-inline Tensor operator+(double a, const Tensor& b) { return ops::add(Tensor::number(a), b); }
-inline Tensor operator-(const Tensor& a, double b) { return ops::subtract(a, Tensor::number(b)); }
-inline Tensor operator-(double a, const Tensor& b) { return ops::subtract(Tensor::number(a), b); }
-inline Tensor operator*(const Tensor& a, double b) { return ops::multiply(a, Tensor::number(b)); }
-inline Tensor operator*(double a, const Tensor& b) { return ops::multiply(Tensor::number(a), b); }
-inline Tensor operator/(const Tensor& a, double b) { return ops::divide(a, Tensor::number(b)); }
-inline Tensor operator/(double a, const Tensor& b) { return ops::divide(Tensor::number(a), b); }
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a);
+Tensor operator+(const Tensor& a, double b);
+Tensor operator+(double a, const Tensor& b);
+Tensor operator-(const Tensor& a, double b);
+Tensor operator-(double a, const Tensor& b);
+Tensor operator*(const Tensor& a, double b);
+Tensor operator*(double a, const Tensor& b);
+Tensor operator/(const Tensor& a, double b);
+Tensor operator/(double a, const Tensor& b);
 
 /// Sums `x` over the axes that broadcasting from `shape` added or expanded.
 Tensor sum_to(const Tensor& x, const Shape& shape);

@@ -4,6 +4,10 @@
 
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/optimizer.h"
+#include "ops/generated/shape.h"
 
 namespace paddle {
 

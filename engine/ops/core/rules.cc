@@ -1,9 +1,9 @@
 #include "ops/core/rules.h"
 
+#include "ops/generated/creation.h"
+
 #include <algorithm>
 #include <atomic>
-
-#include "ops/generated/ops.h"
 
 namespace paddle {
 

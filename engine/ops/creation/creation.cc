@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/creation_rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 namespace {

@@ -1,8 +1,11 @@
 // Rules of matmul.yaml.
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/core/cost.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/linalg_rules.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 
@@ -112,6 +115,21 @@ Tensors decompose_fused_linear_activation(CallContext& c) {
   const Tensor y = product(c.operand(0), c.operand(1), c.operand(2), a.trans_x, a.trans_y);
   const std::string act = a.activation.value_or("none");
   return {act == "gelu" ? ops::gelu(y) : act == "relu" ? ops::relu(y) : y};
+}
+
+// --- cost ---
+
+double cost_matmul(const Attrs& attrs, const std::vector<Dims>& operands,
+                   const std::vector<Dims>& results) {
+  const Dims& x = operands[0];
+  const bool transposed = attrs[0].as_bool() && x.size() > 1;
+  const int64_t inner = transposed ? x[x.size() - 2] : x.back();
+  return 2 * element_product(results[0]) * static_cast<double>(inner);
+}
+
+double cost_linear(const Attrs&, const std::vector<Dims>& operands,
+                   const std::vector<Dims>& results) {
+  return 2 * element_product(results[0]) * static_cast<double>(operands[0].back());
 }
 
 }  // namespace paddle::rules

@@ -5,8 +5,12 @@
 #include <map>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/linalg_rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 namespace {

@@ -1,8 +1,11 @@
 // Rules of solvers.yaml.
 
 #include "ops/core/operators.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/linalg_rules.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 namespace {

@@ -1,8 +1,12 @@
 // Rules of cross_entropy.yaml.
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/loss.h"
+#include "ops/generated/loss_rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 namespace {

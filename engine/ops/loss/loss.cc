@@ -4,8 +4,14 @@
 #include <numbers>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/loss.h"
+#include "ops/generated/loss_rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 namespace {

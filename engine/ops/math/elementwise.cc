@@ -1,8 +1,8 @@
 // Rules of elementwise.yaml.
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/math_rules.h"
 
 namespace paddle::rules {
 

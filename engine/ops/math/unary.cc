@@ -4,8 +4,9 @@
 
 #include "ops/core/call.h"
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/math_rules.h"
+#include "ops/generated/nn_rules.h"
 
 namespace paddle::rules {
 

@@ -1,7 +1,11 @@
 // Rules of pool.yaml: adaptive pooling.
 
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/nn_rules.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/channels.h"
 
 namespace paddle::rules {

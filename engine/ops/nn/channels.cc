@@ -1,7 +1,8 @@
 #include "ops/nn/channels.h"
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/window.h"
 
 namespace paddle::rules {

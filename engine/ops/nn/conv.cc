@@ -2,8 +2,13 @@
 
 #include "ops/nn/conv.h"
 
+#include "ops/core/cost.h"
 #include "ops/core/operators.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/nn_rules.h"
+#include "ops/generated/quantization.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/window.h"
 
 namespace paddle {
@@ -169,6 +174,33 @@ Tensors vjp_conv2d_weight_grad(VjpContext& c) {
   if (c.needs(1))
     out[1] = ops::conv2d(x, gg, {}, a.stride, a.padding, a.dilation, a.groups, a.data_format);
   return out;
+}
+
+// --- cost ---
+
+namespace {
+
+/// Output elements times the products that each one sums.
+double convolution(const Dims& output, const Dims& weight) {
+  return 2 * element_product(output) * element_product(weight) /
+         static_cast<double>(std::max<int64_t>(1, weight[0]));
+}
+
+}  // namespace
+
+double cost_conv(const Attrs&, const std::vector<Dims>& operands,
+                 const std::vector<Dims>& results) {
+  return convolution(results[0], operands[1]);
+}
+
+double cost_conv_input_grad(const Attrs&, const std::vector<Dims>& operands,
+                            const std::vector<Dims>&) {
+  return convolution(operands[1], operands[0]);
+}
+
+double cost_conv_weight_grad(const Attrs&, const std::vector<Dims>& operands,
+                             const std::vector<Dims>& results) {
+  return convolution(operands[1], results[0]);
 }
 
 }  // namespace rules

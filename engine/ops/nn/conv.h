@@ -2,7 +2,7 @@
 // Shared by the rules of float and quantized convolutions.
 
 #include "ops/core/rules.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/quantization.h"
 
 namespace paddle {
 

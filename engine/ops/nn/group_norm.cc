@@ -1,7 +1,10 @@
 // Rules of norm.yaml: normalization in terms of other operations.
 
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/nn_rules.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/channels.h"
 
 namespace paddle::rules {

@@ -1,8 +1,11 @@
 // Rules of norm.yaml.
 
 #include "ops/core/operators.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/nn_rules.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 namespace {

@@ -1,8 +1,8 @@
 // Rules of pool.yaml: 2-D pooling.
 
 #include "ops/core/operators.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/nn_rules.h"
 #include "ops/nn/window.h"
 
 namespace paddle::rules {

@@ -1,7 +1,8 @@
 // Rules of pool.yaml: 1-D pooling, in terms of the 2-D operations.
 
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/nn_rules.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/channels.h"
 #include "ops/nn/window.h"
 

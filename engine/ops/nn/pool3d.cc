@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/nn_rules.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/channels.h"
 #include "ops/nn/window.h"
 

@@ -15,11 +15,10 @@ namespace {
 const std::set<std::string> kAttrTypes = {"bool",  "int",    "float", "str",  "word",
                                           "dtype", "dim",    "ints",  "dims", "floats",
                                           "strs",  "number", "any"};
-const std::set<std::string> kKeys = {"signature", "doc",       "infer",     "vjp",
-                                     "decompose", "view",      "write",     "kernel",
-                                     "onednn",    "in_place",  "cost",      "traits",
-                                     "layer",     "alias",     "precision", "version",
-                                     "samples",   "overloads", "images",    "decompose_for_fusion"};
+const std::set<std::string> kKeys = {
+    "signature", "doc",       "infer",   "vjp",     "decompose", "view",    "write",
+    "kernel",    "in_place",  "cost",    "traits",  "layer",     "weights", "states",
+    "alias",     "precision", "version", "samples", "overloads", "images",  "decompose_for_fusion"};
 const std::map<std::string, std::string> kTraits = {
     {"elementwise", "kElementwise"},
     {"commutative", "kCommutative"},
@@ -164,6 +163,34 @@ void parse_rules(Entry& e, const YAML::Node& node) {
   }
 }
 
+/// Reads `weights` or `states`: lines `NAME: INIT [SIZES]`, of a state followed by `<- RESULT`.
+void parse_weights(Entry& e, const YAML::Node& node, bool states) {
+  for (const auto& pair : node) {
+    Weight w;
+    w.name = pair.first.as<std::string>();
+    std::string text = pair.second.as<std::string>();
+    const auto refuse = [&](const std::string& why) {
+      throw std::runtime_error(w.name + ": '" + text + "': " + why);
+    };
+    const auto arrow = text.find("<-");
+    if (states != (arrow != std::string::npos))
+      refuse(states ? "a state ends in '<- RESULT'" : "only states end in '<- RESULT'");
+    if (states) w.state = trimmed(text.substr(arrow + 2));
+    const std::string value = trimmed(text.substr(0, arrow));
+    const auto open = value.find('[');
+    if (open == std::string::npos || value.back() != ']') refuse("expected 'INIT [SIZES]'");
+    w.init = trimmed(value.substr(0, open));
+    w.sizes = value.substr(open + 1, value.size() - open - 2);
+    if (w.init != "zeros" && w.init != "ones" && w.init != "xavier_uniform" &&
+        w.init.rfind("constant(", 0) != 0)
+      refuse("the initializer is zeros, ones, xavier_uniform or constant(ARGUMENT)");
+    const auto updates = [&](const Result& r) { return r.name == w.state; };
+    if (states && std::none_of(e.results.begin(), e.results.end(), updates))
+      refuse("it has no result '" + w.state + "'");
+    e.weights.push_back(w);
+  }
+}
+
 Entry parse_entry(const std::string& name, const YAML::Node& node) {
   Entry e;
   e.name = name;
@@ -175,7 +202,6 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.cost = text_of(node, "cost");
   e.view = text_of(node, "view");
   e.write = text_of(node, "write");
-  e.onednn = text_of(node, "onednn");
   e.in_place = text_of(node, "in_place");
   e.layer = text_of(node, "layer");
   e.precision = text_of(node, "precision");
@@ -188,6 +214,8 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   if (node["version"]) e.version = node["version"].as<int>();
   parse_rules(e, node);
   parse_signature(e);
+  parse_weights(e, node["weights"], false);
+  parse_weights(e, node["states"], true);
   for (const std::string& trait : list_of(node, "traits")) {
     const auto it = kTraits.find(trait);
     if (it == kTraits.end()) throw std::runtime_error("unknown trait '" + trait + "'");
@@ -234,15 +262,33 @@ std::string Entry::struct_name() const {
   return out + "Attrs";
 }
 
-void read_schema(const std::string& file, std::vector<Entry>& entries) {
+Parameters read_parameters(const std::string& file) {
+  Parameters out;
   const YAML::Node root = YAML::LoadFile(file);
-  const std::string family = std::filesystem::path(file).parent_path().filename().string();
+  for (const auto& pair : root["synonyms"]) {
+    const std::string name = pair.first.as<std::string>();
+    for (const std::string& declared : list_of(root["synonyms"], name.c_str()))
+      out.synonyms.emplace_back(name, declared);
+  }
+  out.ignored = list_of(root, "ignored");
+  if (out.synonyms.empty() || out.ignored.empty())
+    throw std::runtime_error(file + ": expected 'synonyms' and 'ignored'");
+  return out;
+}
+
+void read_schema(const std::string& file, std::vector<Family>& families) {
+  const YAML::Node root = YAML::LoadFile(file);
+  const std::string name_of_family = std::filesystem::path(file).parent_path().filename().string();
+  auto family = std::find_if(families.begin(), families.end(),
+                             [&](const Family& f) { return f.name == name_of_family; });
+  if (family == families.end()) family = families.insert(families.end(), {name_of_family, {}});
   for (const auto& pair : root) {
     const std::string name = pair.first.as<std::string>();
     try {
-      entries.push_back(parse_entry(name, pair.second));
-      entries.back().file = file;
-      entries.back().family = family;
+      Entry entry = parse_entry(name, pair.second);
+      entry.file = file;
+      entry.family = family->name;
+      family->entries.push_back(std::move(entry));
     } catch (const std::exception& error) {
       throw std::runtime_error(file + ":" + std::to_string(pair.first.Mark().line + 1) + ": " +
                                name + ": " + error.what());
@@ -250,30 +296,38 @@ void read_schema(const std::string& file, std::vector<Entry>& entries) {
   }
 }
 
-void check(const std::vector<Entry>& entries) {
-  std::set<std::string> names, all;
-  for (const Entry& e : entries) all.insert(e.name);
-  for (const Entry& e : entries) {
-    const auto refuse = [&](const std::string& why) {
-      throw std::runtime_error(e.file + ": " + e.name + ": " + why);
-    };
-    if (!names.insert(e.name).second) refuse("declared twice");
-    for (const std::string& o : e.overloads)
-      if (!all.count(o)) refuse("its overload '" + o + "' is not there");
-    for (const std::string& image : e.images) {
-      const auto named = [&](const auto& x) { return x.name == image; };
-      if (std::none_of(e.params.begin(), e.params.end(), named) &&
-          std::none_of(e.results.begin(), e.results.end(), named))
-        refuse("images: it has no parameter or result '" + image + "'");
-    }
-    if (e.doc.empty()) refuse("has no doc");
-    if (e.infer.empty()) refuse("needs an inference rule");
-    const bool control =
-        std::find(e.traits.begin(), e.traits.end(), "kControlFlow") != e.traits.end();
-    if (e.kernel.empty() && e.decompose.empty() && !control)
-      refuse("has neither kernel nor decomposition");
-    if (e.vjp == "decomposition" && e.decompose.empty()) refuse("has no decomposition");
+namespace {
+
+void check_entry(const Entry& e, const std::set<std::string>& all, std::set<std::string>& names) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::runtime_error(e.file + ": " + e.name + ": " + why);
+  };
+  if (!names.insert(e.name).second) refuse("declared twice");
+  for (const std::string& o : e.overloads)
+    if (!all.count(o)) refuse("its overload '" + o + "' is not there");
+  for (const std::string& image : e.images) {
+    const auto named = [&](const auto& x) { return x.name == image; };
+    if (std::none_of(e.params.begin(), e.params.end(), named) &&
+        std::none_of(e.results.begin(), e.results.end(), named))
+      refuse("images: it has no parameter or result '" + image + "'");
   }
+  if (e.doc.empty()) refuse("has no doc");
+  if (e.infer.empty()) refuse("needs an inference rule");
+  const bool control =
+      std::find(e.traits.begin(), e.traits.end(), "kControlFlow") != e.traits.end();
+  if (e.kernel.empty() && e.decompose.empty() && !control)
+    refuse("has neither kernel nor decomposition");
+  if (e.vjp == "decomposition" && e.decompose.empty()) refuse("has no decomposition");
+}
+
+}  // namespace
+
+void check(const std::vector<Family>& families) {
+  std::set<std::string> names, all;
+  for (const Family& family : families)
+    for (const Entry& e : family.entries) all.insert(e.name);
+  for (const Family& family : families)
+    for (const Entry& e : family.entries) check_entry(e, all, names);
 }
 
 }  // namespace opgen

@@ -2,6 +2,7 @@
 // One operation as the schema declares it, after parsing its signature.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace opgen {
@@ -26,12 +27,19 @@ struct Result {
   bool variadic = false, optional = false, hidden = false;
 };
 
+/// A parameter or state of a layer: `xavier_uniform [features, out_features]`.
+struct Weight {
+  std::string name, init, sizes;
+  std::string state;  ///< the result that updates a state, "" for a parameter
+};
+
 struct Entry {
   std::string name, file, family, signature, doc, layer, precision;
   std::vector<Param> params;
   std::vector<Result> results;
+  std::vector<Weight> weights;
   std::string infer, cost, vjp, no_gradient, decompose, decompose_for_fusion, view, write, kernel,
-      onednn, in_place;
+      in_place;
   std::vector<std::string> traits, aliases, samples, overloads, images;
   bool has_samples = false;
   int version = 1;
@@ -39,9 +47,22 @@ struct Entry {
   std::string struct_name() const;  ///< "LogSoftmaxAttrs"
 };
 
-void read_schema(const std::string& file, std::vector<Entry>& entries);
-/// Throws if an entry is incomplete: no inference, neither kernel nor decomposition, no word on
-/// its gradient.
-void check(const std::vector<Entry>& entries);
+/// The operations of one folder.
+struct Family {
+  std::string name;
+  std::vector<Entry> entries;
+};
+
+/// Names that calls may use beside the declared ones (ops/core/parameters.yaml).
+struct Parameters {
+  std::vector<std::pair<std::string, std::string>> synonyms;  ///< the name used, the name declared
+  std::vector<std::string> ignored;
+};
+
+Parameters read_parameters(const std::string& file);
+/// Adds the entries of a file to the family named like its folder.
+void read_schema(const std::string& file, std::vector<Family>& families);
+/// Throws if an entry is incomplete or names what does not exist.
+void check(const std::vector<Family>& families);
 
 }  // namespace opgen

@@ -4,6 +4,8 @@
 //
 //   opgen engine/ops/*/*.yaml --out DIR
 //
+// ops/core/parameters.yaml is no family: it holds synonyms of parameters.
+//
 // docs/design/new_operator.md explains the keys of an entry and their defaults.
 
 #include <filesystem>
@@ -29,10 +31,16 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    std::vector<opgen::Entry> entries;
-    for (const std::string& file : files) opgen::read_schema(file, entries);
-    opgen::check(entries);
-    opgen::write_all(entries, out);
+    std::vector<opgen::Family> families;
+    opgen::Parameters parameters;
+    for (const std::string& file : files) {
+      if (std::filesystem::path(file).filename() == "parameters.yaml")
+        parameters = opgen::read_parameters(file);
+      else
+        opgen::read_schema(file, families);
+    }
+    opgen::check(families);
+    opgen::write_all(families, parameters, out);
   } catch (const std::exception& e) {
     std::cerr << "opgen: " << e.what() << "\n";
     return 3;

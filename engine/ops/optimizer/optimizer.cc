@@ -1,6 +1,6 @@
 // Rules of optimizer.yaml: every result has the type of the operand it replaces.
 
-#include "ops/generated/rules.h"
+#include "ops/generated/optimizer_rules.h"
 
 namespace paddle::rules {
 namespace {

@@ -6,7 +6,13 @@
 #include <cmath>
 
 #include "ops/core/compose.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/quantization.h"
+#include "ops/generated/quantization_rules.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
 #include "ops/nn/conv.h"
 
 namespace paddle::quantized {

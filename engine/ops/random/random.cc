@@ -1,8 +1,12 @@
 // Rules of random.yaml.
 
+#include "ops/generated/random.h"
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/random_rules.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/sorting.h"
 
 namespace paddle::rules {
 

@@ -4,9 +4,14 @@
 #include <limits>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/ops.h"
-#include "ops/generated/rules.h"
+#include "ops/core/cost.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/sequence.h"
+#include "ops/generated/sequence_rules.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 namespace {
@@ -171,6 +176,20 @@ Tensors decompose_sequence_mask(CallContext& c) {
   if (a.maxlen < 1) refuse("sequence_mask", "maxlen must be positive, not ", a.maxlen);
   return {
       ops::cast(ops::less_than(range_of(a.maxlen, x.dtype()), ops::unsqueeze(x, {-1})), a.dtype)};
+}
+
+// --- cost ---
+
+/// Two products of [queries, dim] and [keys, dim]; a causal limit is not taken off, as elsewhere.
+double cost_attention(const Attrs&, const std::vector<Dims>& operands, const std::vector<Dims>&) {
+  const Dims &q = operands[0], &k = operands[1], &v = operands[2];
+  return 2 * element_product({q[0], q[2], q[1], k[1]}) * static_cast<double>(q[3] + v[3]);
+}
+
+double cost_attention_grad(const Attrs&, const std::vector<Dims>& operands,
+                           const std::vector<Dims>&) {
+  const Dims &q = operands[1], &k = operands[2], &v = operands[3];
+  return 2 * element_product({q[0], q[2], q[1], k[1]}) * static_cast<double>(2 * q[3] + 2 * v[3]);
 }
 
 }  // namespace paddle::rules

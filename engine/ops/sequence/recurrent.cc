@@ -1,8 +1,14 @@
 // Rules of recurrent.yaml.
 
+#include "ops/core/cost.h"
 #include "ops/core/operators.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/sequence.h"
+#include "ops/generated/sequence_rules.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::rules {
 namespace {
@@ -287,6 +293,19 @@ Tensors decompose_recurrent_scan_grad(CallContext& c) {
     if (passed.defined()) dh = dh + passed;
   }
   return {ops::stack(dgates, 1), ops::stack(dhidden, 1), dh, dc};
+}
+
+// --- cost ---
+
+/// The hidden states' products with the weight; the inputs' share comes in as gates.
+double cost_recurrent_scan(const Attrs&, const std::vector<Dims>& operands,
+                           const std::vector<Dims>&) {
+  return 2 * element_product(operands[0]) * static_cast<double>(operands[1].back());
+}
+
+double cost_recurrent_scan_grad(const Attrs&, const std::vector<Dims>& operands,
+                                const std::vector<Dims>&) {
+  return 2 * element_product(operands[3]) * static_cast<double>(operands[4].back());
 }
 
 }  // namespace paddle::rules

@@ -4,8 +4,10 @@
 #include <numeric>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/shape_rules.h"
 
 namespace paddle::rules {
 namespace {

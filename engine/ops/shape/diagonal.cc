@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/shape_rules.h"
 
 namespace paddle::rules {
 namespace {

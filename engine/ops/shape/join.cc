@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/shape_rules.h"
 
 namespace paddle::rules {
 

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/shape_rules.h"
 
 namespace paddle::rules {
 namespace {

@@ -4,8 +4,12 @@
 #include <limits>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/math.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/sorting.h"
+#include "ops/generated/sorting_rules.h"
 
 namespace paddle::rules {
 namespace {

@@ -5,8 +5,11 @@
 
 #include "base/limits.h"
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/vision.h"
+#include "ops/generated/vision_rules.h"
 #include "ops/nn/channels.h"
 #include "ops/nn/window.h"
 

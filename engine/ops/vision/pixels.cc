@@ -3,8 +3,9 @@
 #include <functional>
 
 #include "ops/core/compose.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/rules.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/vision.h"
+#include "ops/generated/vision_rules.h"
 #include "ops/nn/channels.h"
 #include "ops/nn/window.h"
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "compiler/passes/passes.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/nn.h"
 #include "tensor/array_pool.h"
 
 namespace paddle::passes {

@@ -7,7 +7,7 @@
 
 #include "compiler/passes/passes.h"
 #include "ops/core/call.h"
-#include "ops/generated/attrs.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::passes {
 namespace {

@@ -14,8 +14,7 @@
 #include "ops/core/call.h"
 #include "ops/core/data_format.h"
 #include "ops/core/rules.h"
-#include "ops/generated/attrs.h"
-#include "ops/generated/ops.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::passes {
 namespace {
