@@ -1,8 +1,6 @@
 #pragma once
-// One call of a layer while its parameters are made: what layer_rules.cc works with. Not for use
-// outside the room.
+// One call of a layer while its parameters are made, for the files of this folder.
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -42,6 +40,7 @@ class LayerCall {
   const Op& op;
   const Site& site;
   Frame& frame;
+  const LayerForm& form;
   std::map<std::string, Value> values;           ///< by parameter: given, default, or made
   std::map<std::string, SourcePosition> places;  ///< of the named arguments
   Arguments naming;                              ///< `name` and `share`
@@ -57,6 +56,8 @@ class LayerCall {
   int64_t known(const Dim& dim, std::string_view what) const;
   /// One size for each axis of a window.
   Dims window(const std::string& key, size_t axes) const;
+  /// The sizes of a list, or one size.
+  Dims sizes(const std::string& key) const;
   const std::string& path();
   /// Whether a flag such as `bias` asks for a parameter (false if it is given as a tensor).
   bool wants(const std::string& key, bool by_default) const;
@@ -65,13 +66,13 @@ class LayerCall {
             const std::string& init_key);
   /// Makes a state of the model and gives its path.
   std::string make_state(const std::string& key, const Dims& shape, double start);
+  /// kConfig unless all arguments without a default are there.
+  void check_required() const;
   /// Calls the operation with what `values` holds of its parameters.
   Value run(Tensors* all = nullptr);
 };
 
-/// Makes the parameters of a layer. May call the operation itself and give the result.
-using LayerRule = std::function<std::optional<Value>(LayerCall&)>;
-/// The rule of an operation that has weights, or null.
-const LayerRule* layer_rule(std::string_view op);
+/// Makes the parameters of a layer, calls its operation and returns the results.
+Value call_with_weights(LayerCall& call);
 
 }  // namespace paddle::lang

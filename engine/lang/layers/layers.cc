@@ -1,5 +1,5 @@
-// Layers: operations called with their weights left out. The schema declares a layer's signature;
-// what its parameters are called, how large they are and how they start is declared here.
+// Layers: operations called without their weights. The schema declares a layer's signature and its
+// parameters with sizes and initializers (layer_weights.h).
 #include <algorithm>
 #include <map>
 
@@ -118,6 +118,29 @@ Dims LayerCall::window(const std::string& key, size_t axes) const {
   return out;
 }
 
+Dims LayerCall::sizes(const std::string& key) const {
+  const Value* value = find(key);
+  if (!value) fail(ErrorCode::kConfig, op.name(), ": '", key, "' is missing");
+  const ValueList single{*value};
+  Dims out;
+  for (const Value& item : value->items() ? *value->items() : single) {
+    if (item.is_dim()) known(*item.get<Dim>(), key);
+    if (!item.is_integer() || item.integer() < 1) {
+      fail(ErrorCode::kConfig, op.name(), ": ", key, ": expected sizes, found ", item.describe());
+    }
+    out.push_back(item.integer());
+  }
+  return out;
+}
+
+void LayerCall::check_required() const {
+  for (const LayerForm::Item& item : form.items) {
+    if (!item.has_fallback && op_has(op, item.name) && !values.count(item.name)) {
+      fail(ErrorCode::kConfig, op.name(), ": '", item.name, "' is missing");
+    }
+  }
+}
+
 const std::string& LayerCall::path() {
   if (path_.empty()) path_ = evaluation.layer_path(std::string(op.name()), naming, site, frame);
   return path_;
@@ -154,8 +177,8 @@ std::optional<Value> Evaluation::call_layer(const Op& op, Arguments& arguments, 
                                             Frame& frame) {
   const LayerForm* form = layer_form(op);
   if (!form) return std::nullopt;
-  const LayerRule* rule = layer_rule(op.name());
-  LayerCall call{*this, op, site, frame, {}, arguments.places, {}, {}};
+  const bool has_weights = !op.weights().empty();
+  LayerCall call{*this, op, site, frame, *form, {}, arguments.places, {}, {}};
   return with_location_scope(site.where, [&]() -> Value {
     return with_argument_location(arguments.places, [&]() -> Value {
       if (arguments.positional.size() > form->items.size()) {
@@ -169,7 +192,7 @@ std::optional<Value> Evaluation::call_layer(const Op& op, Arguments& arguments, 
         if (form->has(word) || op_has(op, word)) continue;
         auto value = arguments.take(word);
         if (!value) continue;
-        if (!rule) {
+        if (!has_weights) {
           fail(ErrorCode::kConfig, op.name(), ": '", word,
                "' names parameters, and this operation has none");
         }
@@ -177,7 +200,7 @@ std::optional<Value> Evaluation::call_layer(const Op& op, Arguments& arguments, 
       }
       for (auto& [name, value] : arguments.named) {
         const bool init =
-            rule && name.ends_with("_init") && op_has(op, name.substr(0, name.size() - 5));
+            has_weights && name.ends_with("_init") && op_has(op, name.substr(0, name.size() - 5));
         if (!form->has(name) && !op_has(op, name) && !init) {
           std::vector<std::string> names = form->names();
           for (const OperandDef& operand : op.operands()) names.emplace_back(operand.name);
@@ -194,24 +217,16 @@ std::optional<Value> Evaluation::call_layer(const Op& op, Arguments& arguments, 
       const bool mode = op_has(op, "training") && !call.values.count("training");
       if (mode) call.values["training"] = Value(options_.training);
       call.weight_given = call.find("weight") && call.find("weight")->is_tensor();
-      if (rule && !call.find("x") && form->has("x")) {
+      if (has_weights && !call.find("x") && form->has("x")) {
         fail(ErrorCode::kConfig, op.name(), ": 'x' is missing");
       }
-      std::set<std::string> given;
-      for (const auto& [name, value] : call.values) given.insert(name);
       for (const LayerForm::Item& item : form->items) {
         // A flag that makes a weight stays open: with a given weight its default is another.
-        const bool flag = rule && op.operand_index(item.name) >= 0;
+        const bool flag = has_weights && op.operand_index(item.name) >= 0;
         if (item.has_fallback && !flag) call.values.emplace(item.name, item.fallback);
       }
-      if (rule) {
-        if (const auto result = (*rule)(call)) return *result;
-      }
-      for (const LayerForm::Item& item : form->items) {
-        if (!item.has_fallback && op_has(op, item.name) && !call.values.count(item.name)) {
-          fail(ErrorCode::kConfig, op.name(), ": '", item.name, "' is missing");
-        }
-      }
+      if (has_weights) return call_with_weights(call);
+      call.check_required();
       return call.run();
     });
   });
@@ -223,7 +238,7 @@ Value LayerCall::run(Tensors* all) {
   for (auto& [name, value] : values) {
     if (!op_has(op, name)) continue;
     // A flag that asked for no weight.
-    if (op.operand_index(name) >= 0 && value.is<bool>() && layer_rule(op.name())) continue;
+    if (op.operand_index(name) >= 0 && value.is<bool>() && !op.weights().empty()) continue;
     bound.named.emplace_back(name, value);
   }
   return evaluation.invoke(op, bound, site.where, all);
