@@ -32,9 +32,8 @@ Tensor per_channel(const Tensor& v, int64_t rank, bool last) {
   return ops::reshape(v, shape);
 }
 
-Tensor map_axis(const Tensor& x, int64_t axis, const std::vector<double>& matrix, int64_t out,
-                int64_t in) {
-  const Tensor weights = ops::cast(Tensor(Array::from(matrix, {out, in})), x.dtype());
+Tensor map_axis(const Tensor& x, int64_t axis, const Tensor& matrix) {
+  const Tensor weights = ops::cast(matrix, x.dtype());
   Axes perm, back(x.shape().size());
   for (int64_t i = 0; i < x.ndim(); ++i)
     if (i != axis) perm.push_back(i);
@@ -44,6 +43,11 @@ Tensor map_axis(const Tensor& x, int64_t axis, const std::vector<double>& matrix
   const bool last = axis + 1 == x.ndim();
   const Tensor mapped = ops::matmul(last ? x : ops::transpose(x, perm), weights, false, true);
   return last ? mapped : ops::transpose(mapped, back);
+}
+
+Tensor map_axis(const Tensor& x, int64_t axis, const std::vector<double>& matrix, int64_t out,
+                int64_t in) {
+  return map_axis(x, axis, Tensor(Array::from(matrix, {out, in})));
 }
 
 AttrValue pair_of(int64_t a, int64_t b) { return AttrValue(std::vector<int64_t>{a, b}); }

@@ -20,6 +20,8 @@ Tensor per_channel(const Tensor& v, int64_t rank, bool last);
 /// Multiplies an axis by a matrix [out, in].
 Tensor map_axis(const Tensor& x, int64_t axis, const std::vector<double>& matrix, int64_t out,
                 int64_t in);
+/// The same with a matrix that depends on sizes known at run time.
+Tensor map_axis(const Tensor& x, int64_t axis, const Tensor& matrix);
 
 /// [a, b], for 1-D operations in terms of 2-D ones of height 1.
 AttrValue pair_of(int64_t a, int64_t b);

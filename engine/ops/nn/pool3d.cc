@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/generated/creation.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
 #include "ops/generated/nn.h"
@@ -81,6 +82,29 @@ Tensor largest(const Tensor& x, const Windows& w, bool ceil_mode) {
   return ops::reshape(lines, {x.dim(0), lines.dim(1), height, width, x.dim(4)});
 }
 
+/// The number of elements in each window along one axis, padding included unless `exclusive`.
+Tensor window_counts(const Windows& w, size_t i, const Dim& size, const Dim& count,
+                     bool exclusive) {
+  const int64_t before = w.border[2 * i], after = w.border[2 * i + 1];
+  if (!size.is_constant()) {
+    const auto number_of = [](const Dim& d) { return dim_value(d, DType::kF64); };
+    const Tensor index = ops::arange(AttrValue(0), AttrValue(count), AttrValue(1), DType::kF64);
+    const Tensor begin = index * static_cast<double>(w.stride[i]) - static_cast<double>(before);
+    const Tensor end =
+        ops::minimum(begin + static_cast<double>(w.kernel[i]), number_of(size + after));
+    if (!exclusive) return end - begin;
+    return ops::minimum(end, number_of(size)) - ops::maximum(begin, number(0.0));
+  }
+  std::vector<double> inside;
+  for (int64_t o = 0; o < count.value(); ++o) {
+    const int64_t begin = o * w.stride[i] - before;
+    const int64_t end = std::min(begin + w.kernel[i], size.value() + after);
+    const int64_t held = std::min(end, size.value()) - std::max<int64_t>(begin, 0);
+    inside.push_back(static_cast<double>(exclusive ? held : end - begin));
+  }
+  return Tensor(Array::from(inside, {count.value()}));
+}
+
 }  // namespace
 
 Tensors decompose_max_pool3d(CallContext& c) {
@@ -144,18 +168,11 @@ Tensors decompose_avg_pool3d(CallContext& c) {
   if (a.divisor_override) return {from_channels_first(total / *a.divisor_override, a.data_format)};
   Tensor mean = total;
   for (size_t i = 0; i < 3; ++i) {
-    const int64_t axis = static_cast<int64_t>(i) + 2, size = x.dim(axis).value();
-    const int64_t count = total.dim(axis).value();
-    std::vector<double> inside;
-    for (int64_t o = 0; o < count; ++o) {
-      const int64_t begin = o * w.stride[i] - w.border[2 * i];
-      const int64_t end = std::min(begin + w.kernel[i], size + w.border[2 * i + 1]);
-      const int64_t held = std::min(end, size) - std::max<int64_t>(begin, 0);
-      inside.push_back(static_cast<double>(a.exclusive ? held : end - begin));
-    }
-    Dims shape(5, 1);
-    shape[i + 2] = count;
-    mean = mean / ops::cast(Tensor(Array::from(inside, shape)), x.dtype());
+    const int64_t axis = static_cast<int64_t>(i) + 2;
+    Shape shape(5, 1);
+    shape[i + 2] = total.dim(axis);
+    const Tensor counts = window_counts(w, i, x.dim(axis), total.dim(axis), a.exclusive);
+    mean = mean / ops::cast(ops::reshape(counts, shape), x.dtype());
   }
   return {from_channels_first(mean, a.data_format)};
 }

@@ -12,6 +12,7 @@
 #include "ops/generated/vision_rules.h"
 #include "ops/nn/channels.h"
 #include "ops/nn/window.h"
+#include "ops/vision/symbolic_resampling.h"
 
 namespace paddle::rules {
 namespace {
@@ -55,8 +56,8 @@ std::vector<double> resampling(const std::string& mode, int64_t in, int64_t out,
   return matrix;
 }
 
-/// Antialiased resampling: the filter is as wide as the step when downsampling. Triangle filter, or
-/// Keys' cubic with a = -0.5.
+/// Resampling whose filter is as wide as the step, so that what a smaller image cannot show is
+/// averaged away: triangles, or Keys' cubic with a = -0.5.
 std::vector<double> smooth_resampling(const std::string& mode, int64_t in, int64_t out,
                                       double step) {
   const bool cubic_filter = mode == "bicubic";
@@ -83,6 +84,59 @@ std::vector<double> smooth_resampling(const std::string& mode, int64_t in, int64
   return matrix;
 }
 
+/// Weights [out, in] of known sizes; `factor` is 0 if the size of the result was given.
+Tensor resampling_weights(const InterpolateAttrs& a, int64_t in, int64_t out, double factor) {
+  if (in > limits().memory / 16 / out)
+    refuse("interpolate", "weights for ", out, " places of ", in,
+           " each would take more than half of the memory");
+  const auto quotient = static_cast<double>(in) / static_cast<double>(out);
+  const double ratio =
+      factor == 0 || a.recompute_scale_factor.value_or(false) ? quotient : 1 / factor;
+  const double corner_step =
+      out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
+  return Tensor(Array::from(
+      a.antialias ? smooth_resampling(a.mode, in, out, a.align_corners ? corner_step : ratio)
+                  : resampling(a.mode, in, out, ratio, a.align_corners, a.align_mode),
+      {out, in}));
+}
+
+/// floor(size * factor). A factor of a symbolic size must be a fraction whose denominator is a
+/// power of two, so that the product is exact.
+Dim scaled_size(const Dim& size, double factor) {
+  if (size.is_constant()) {
+    const double scaled = static_cast<double>(size.value()) * factor;
+    if (!(scaled < 0x1p31))
+      refuse("interpolate", "scale_factor ", factor, " makes the result too large");
+    return static_cast<int64_t>(scaled);
+  }
+  for (int64_t denominator = 1; denominator <= 1024; denominator *= 2) {
+    const double numerator = factor * static_cast<double>(denominator);
+    if (numerator == std::floor(numerator) && numerator < 0x1p31)
+      return floor_divide(size * static_cast<int64_t>(numerator), denominator);
+  }
+  refuse("interpolate", "scale_factor ", factor, " of the symbolic size '", size,
+         "' must be a multiple of 1/1024; give the size of the result instead");
+}
+
+/// Size of the result along spatial axis i of n, and the scale factor, 0 if the size was given.
+std::pair<Dim, double> result_size(const InterpolateAttrs& a, size_t i, size_t n, const Dim& in) {
+  if (!a.size.is_none()) {
+    const bool list = a.size.is_list();
+    if (list && a.size.as_list().size() != n && a.size.as_list().size() != 1)
+      refuse("interpolate", "size must be a number or ", n, " numbers, not ", a.size);
+    const AttrValue& each = list ? a.size.as_list()[a.size.as_list().size() == n ? i : 0] : a.size;
+    return {each.as_dim(), 0.0};
+  }
+  const auto factors = a.scale_factor.is_list()
+                           ? a.scale_factor.as_doubles()
+                           : std::vector<double>(n, a.scale_factor.as_double());
+  if (factors.size() != n && factors.size() != 1)
+    refuse("interpolate", "scale_factor must have ", n, " numbers");
+  const double factor = factors[factors.size() == 1 ? 0 : i];
+  if (!(factor > 0)) refuse("interpolate", "scale_factor must be positive, not ", factor);
+  return {scaled_size(in, factor), factor};
+}
+
 }  // namespace
 
 Tensors decompose_interpolate(CallContext& c) {
@@ -103,38 +157,15 @@ Tensors decompose_interpolate(CallContext& c) {
     refuse(op, "antialias is for the modes bilinear and bicubic, not ", a.mode);
   const int64_t first = last ? 1 : 2;
   for (size_t i = 0; i < n; ++i) {
-    const int64_t axis = first + static_cast<int64_t>(i), in = x.dim(axis).value();
-    if (in < 1) refuse(op, "axis ", axis, " of ", x.type(), " is empty");
-    int64_t out;
-    double ratio;
-    if (!a.size.is_none()) {
-      out = window_sizes(a.size, n, "interpolate: size")[i];
-      ratio = static_cast<double>(in) / static_cast<double>(out);
-    } else {
-      const auto factors = a.scale_factor.is_list()
-                               ? a.scale_factor.as_doubles()
-                               : std::vector<double>(n, a.scale_factor.as_double());
-      if (factors.size() != n && factors.size() != 1)
-        refuse(op, "scale_factor must have ", n, " numbers");
-      const double factor = factors[factors.size() == 1 ? 0 : i];
-      if (!(factor > 0)) refuse(op, "scale_factor must be positive, not ", factor);
-      const double size = static_cast<double>(in) * factor;
-      if (!(size < 0x1p31)) refuse(op, "scale_factor ", factor, " makes the result too large");
-      out = static_cast<int64_t>(size);
-      ratio = 1 / factor;
-    }
-    if (out < 1) refuse(op, "the result would be empty");
-    if (in > limits().memory / 16 / out)
-      refuse(op, "weights for ", out, " places of ", in,
-             " each would take more than half of the memory");
-    if (a.recompute_scale_factor.value_or(false))
-      ratio = static_cast<double>(in) / static_cast<double>(out);
-    const double corner_step =
-        out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0.0;
-    const auto matrix =
-        a.antialias ? smooth_resampling(a.mode, in, out, a.align_corners ? corner_step : ratio)
-                    : resampling(a.mode, in, out, ratio, a.align_corners, a.align_mode);
-    x = map_axis(x, axis, matrix, out, in);
+    const int64_t axis = first + static_cast<int64_t>(i);
+    const Dim in = x.dim(axis);
+    if (in.less(1).value_or(false)) refuse(op, "axis ", axis, " of ", x.type(), " is empty");
+    const auto [out, factor] = result_size(a, i, n, in);
+    if (out.less(1).value_or(false)) refuse(op, "the result would be empty");
+    x = map_axis(x, axis,
+                 in.is_constant() && out.is_constant()
+                     ? resampling_weights(a, in.value(), out.value(), factor)
+                     : symbolic_resampling_weights(a, in, out, factor));
   }
   return {x};
 }
@@ -149,8 +180,13 @@ Tensors decompose_affine_grid(CallContext& c) {
     refuse("affine_grid", "theta ", theta.type(), " does not fit the shape ", text(a.out_shape));
   Tensors axes;
   for (size_t i = 0; i < n; ++i) {
+    if (a.out_shape[i + 2].less(1).value_or(false))
+      refuse("affine_grid", "out_shape ", text(a.out_shape), " is empty");
+    if (!a.out_shape[i + 2].is_constant()) {
+      axes.push_back(ops::cast(symbolic_grid(a.out_shape[i + 2], a.align_corners), theta.dtype()));
+      continue;
+    }
     const int64_t size = a.out_shape[i + 2].value();
-    if (size < 1) refuse("affine_grid", "out_shape ", text(a.out_shape), " is empty");
     std::vector<double> places;
     for (int64_t k = 0; k < size; ++k) {
       const auto at = static_cast<double>(k), whole = static_cast<double>(size);
@@ -160,7 +196,7 @@ Tensors decompose_affine_grid(CallContext& c) {
     }
     axes.push_back(ops::cast(Tensor(Array::from(places, {size})), theta.dtype()));
   }
-  // Rows of (x, y[, z], 1): the first coordinate is the last axis.
+  // Rows of (x, y[, z], 1): the last axis of the image is the first coordinate.
   const Tensors grid = ops::meshgrid(axes);
   Tensors columns;
   for (size_t i = n; i-- > 0;) columns.push_back(ops::reshape(grid[i], Shape{-1}));
