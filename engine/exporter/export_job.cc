@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "exporter/check.h"
-#include "ops/op.h"
+#include "ops/core/op.h"
 #include "program/traced_model.h"
 
 namespace paddle::exporter {

@@ -11,7 +11,7 @@
 #include "onnx/export/export.h"
 #include "onnx/graph/session.h"
 #include "onnx/graph/value_io.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "runtime/execute.h"
 
 namespace paddle::inspect {

@@ -7,8 +7,9 @@
 #include "compiler/passes/passes.h"
 #include "ir/replay.h"
 #include "ir/tracer.h"
-#include "ops/call.h"
-#include "ops/operators.h"
+#include "ops/core/call.h"
+#include "ops/core/operators.h"
+#include "ops/generated/quantization.h"
 
 namespace paddle::quant {
 namespace {

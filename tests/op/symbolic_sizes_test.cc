@@ -10,7 +10,6 @@
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
 #include "ops/generated/ops.h"
-#include "passes/passes.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
@@ -53,7 +52,7 @@ class Compiled {
       for (size_t i = 0; i < results.size(); ++i)
         tracer.output({ir::PortKind::kValue, str("y", i)}, results[i]);
     }
-    passes::run_standard(*function, runtime::pass_options());
+    runtime::optimize(*function);
     ir::verify(*function);
     executable_ = std::make_unique<runtime::Executable>(
         function, runtime::ExecutableOptions{1, {.check_memory = true, .profile = nullptr}});

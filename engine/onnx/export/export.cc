@@ -4,7 +4,7 @@
 
 #include "ir/replay.h"
 #include "onnx/export/graph_writer.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 
 namespace paddle::onnx {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "onnx/export/simplify.h"
-#include "ops/call.h"
+#include "ops/core/call.h"
 #include "tensor/dim_expression.h"
 
 namespace paddle::onnx {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "onnx/export/graph_writer.h"
-#include "ops/window.h"
+#include "ops/nn/window.h"
 
 namespace paddle::onnx {
 namespace {
