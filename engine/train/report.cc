@@ -1,0 +1,239 @@
+#include "train/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace paddle::train {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Point {
+  double step = 0, value = 0;
+};
+struct Curve {
+  std::string name, color;
+  std::vector<Point> points;
+};
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+/// A step of 1, 2 or 5 times a power of ten that gives about five marks.
+double mark_distance(double range) {
+  if (!(range > 0)) return 1;
+  const double raw = range / 5, power = std::pow(10, std::floor(std::log10(raw)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (raw <= factor * power) return factor * power;
+  return 10 * power;
+}
+
+/// A line chart over steps as SVG.
+std::string chart(const std::string& title, const std::vector<Curve>& curves) {
+  constexpr double kWidth = 560, kHeight = 260, kLeft = 64, kRight = 12, kTop = 12, kBottom = 34;
+  double first = 1e300, last = -1e300, low = 1e300, high = -1e300;
+  for (const Curve& curve : curves)
+    for (const Point& p : curve.points) {
+      first = std::min(first, p.step);
+      last = std::max(last, p.step);
+      low = std::min(low, p.value);
+      high = std::max(high, p.value);
+    }
+  if (first > last) return "";
+  if (high == low) {
+    const double around = std::max(std::abs(high) * 0.1, 1e-6);
+    low -= around;
+    high += around;
+  }
+  if (last == first) last = first + 1;
+  const auto x_of = [&](double step) {
+    return kLeft + (step - first) / (last - first) * (kWidth - kLeft - kRight);
+  };
+  const auto y_of = [&](double value) {
+    return kTop + (high - value) / (high - low) * (kHeight - kTop - kBottom);
+  };
+  std::string out =
+      str("<figure><figcaption>", escaped(title), "</figcaption><svg viewBox=\"0 0 ", kWidth, " ",
+          kHeight, "\" role=\"img\" aria-label=\"", escaped(title), "\">");
+  const auto line = [&](double x1, double y1, double x2, double y2) {
+    out += str("<line class=\"grid\" x1=\"", short_number(x1), "\" y1=\"", short_number(y1),
+               "\" x2=\"", short_number(x2), "\" y2=\"", short_number(y2), "\"/>");
+  };
+  const auto label = [&](double x, double y, const char* anchor, const std::string& text) {
+    out += str("<text x=\"", short_number(x), "\" y=\"", short_number(y), "\" text-anchor=\"",
+               anchor, "\">", escaped(text), "</text>");
+  };
+  const double vertical = mark_distance(high - low), horizontal = mark_distance(last - first);
+  for (double v = std::ceil(low / vertical) * vertical; v <= high + vertical * 1e-9;
+       v += vertical) {
+    line(kLeft, y_of(v), kWidth - kRight, y_of(v));
+    label(kLeft - 6, y_of(v) + 4, "end", short_number(std::abs(v) < vertical * 1e-9 ? 0 : v));
+  }
+  for (double s = std::ceil(first / horizontal) * horizontal; s <= last + horizontal * 1e-9;
+       s += horizontal)
+    label(x_of(s), kHeight - kBottom + 16, "middle", short_number(s));
+  label((kLeft + kWidth) / 2, kHeight - 4, "middle", "step");
+  for (const Curve& curve : curves) {
+    std::string points;
+    for (const Point& p : curve.points)
+      points += str(short_number(x_of(p.step)), ",", short_number(y_of(p.value)), " ");
+    if (curve.points.size() > 1)
+      out += str("<polyline style=\"stroke:", curve.color, "\" points=\"", points, "\"/>");
+    if (curve.points.size() <= 40)
+      for (const Point& p : curve.points)
+        out += str("<circle style=\"fill:", curve.color, "\" cx=\"", short_number(x_of(p.step)),
+                   "\" cy=\"", short_number(y_of(p.value)), "\" r=\"2.5\"><title>",
+                   escaped(curve.name), ", step ", short_number(p.step), ": ",
+                   short_number(p.value), "</title></circle>");
+  }
+  out += "</svg><p class=\"legend\">";
+  for (const Curve& curve : curves)
+    out += str("<span style=\"color:", curve.color, "\">●</span> ", escaped(curve.name), "&ensp;");
+  return out + "</p></figure>\n";
+}
+
+const char* const kColors[] = {"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2"};
+
+/// Keys of a log line that are not metrics.
+bool is_record(const std::string& key) {
+  for (const char* each : {"kind", "step", "epoch", "loss", "learning_rate", "loss_scale",
+                           "skipped_updates", "samples_per_second", "seconds", "samples"})
+    if (key == each) return true;
+  return false;
+}
+
+struct Log {
+  std::map<std::string, std::vector<Point>> train, valid;  ///< by name of the value
+  Json last_train, last_valid, test, end;
+};
+
+Log read_log(const std::string& path) {
+  Log out;
+  for (const std::string& text : split(read_file(path), '\n')) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (!line.is_object()) continue;
+    const std::string kind = line.value("kind", "");
+    if (kind == "end") out.end = line;
+    if (kind == "test") out.test = line;
+    if (kind != "train" && kind != "valid") continue;
+    auto& curves = kind == "train" ? out.train : out.valid;
+    (kind == "train" ? out.last_train : out.last_valid) = line;
+    for (const auto& [key, value] : line.items())
+      if (value.is_number() && key != "step" && key != "epoch")
+        curves[key].push_back({line.value("step", 0.0), value.get<double>()});
+  }
+  return out;
+}
+
+std::string numbers_table(const Log& log) {
+  std::string out = "<table><tr><th></th>";
+  const std::vector<std::pair<const char*, const Json*>> columns = {
+      {"training", &log.last_train}, {"validation", &log.last_valid}, {"test", &log.test}};
+  std::vector<std::string> rows = {"loss"};
+  for (const auto& [name, line] : columns) {
+    if (!line->is_object()) continue;
+    out += str("<th>", name, "</th>");
+    for (const auto& [key, value] : line->items())
+      if (value.is_number() && !is_record(key) &&
+          std::find(rows.begin(), rows.end(), key) == rows.end())
+        rows.push_back(key);
+  }
+  rows.insert(rows.end(), {"step", "epoch", "learning_rate", "samples_per_second", "seconds"});
+  out += "</tr>\n";
+  for (const std::string& row : rows) {
+    out += "<tr><th>" + escaped(row) + "</th>";
+    for (const auto& [name, line] : columns) {
+      if (!line->is_object()) continue;
+      const auto value = line->find(row);
+      const bool has = value != line->end() && value->is_number();
+      out += str("<td>",
+                 !has                         ? ""
+                 : value->is_number_integer() ? std::to_string(value->get<int64_t>())
+                                              : short_number(value->get<double>()),
+                 "</td>");
+    }
+    out += "</tr>\n";
+  }
+  return out + "</table>\n";
+}
+
+constexpr const char* kStyle = R"(
+body{font:15px/1.5 system-ui,sans-serif;color:#1f2937;background:#fff;max-width:1180px;margin:24px auto;padding:0 16px}
+h1{font-size:22px}h2{font-size:17px;margin-top:28px}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:16px}
+figure{margin:0;border:1px solid #e5e7eb;border-radius:6px;padding:10px}
+figcaption{font-weight:600}svg{width:100%;height:auto}
+svg text{font:11px system-ui,sans-serif;fill:#6b7280}.grid{stroke:#e5e7eb}
+polyline{fill:none;stroke-width:1.6}.legend{margin:0;font-size:13px}
+table{border-collapse:collapse}th{text-align:left;font-weight:600}
+td,th{padding:3px 14px 3px 0;border-bottom:1px solid #e5e7eb}td{text-align:right;font-variant-numeric:tabular-nums}
+pre{background:#f8fafc;border:1px solid #e5e7eb;border-radius:6px;padding:10px;overflow:auto;font-size:13px}
+)";
+
+}  // namespace
+
+void write_run_report(const std::string& folder) {
+  const Log log = read_log(folder + "/metrics.jsonl");
+  const auto text = [&](const char* name) {
+    const std::string path = folder + "/" + name;
+    return file_exists(path) ? read_file(path) : std::string();
+  };
+  const Json run = Json::parse(text("run.json"), nullptr, false);
+  const std::string name = run.is_object() ? run.value("name", "") : "";
+  const std::string title = name.empty() ? folder : name;
+  std::string page = str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
+                         escaped(title), "</title><style>", kStyle, "</style></head><body>\n<h1>",
+                         escaped(title), "</h1>\n<h2>Last values</h2>\n", numbers_table(log),
+                         "<h2>Curves</h2>\n<div class=\"charts\">\n");
+  const auto curve = [](const std::map<std::string, std::vector<Point>>& curves,
+                        const std::string& key, const std::string& label, size_t color) {
+    const auto found = curves.find(key);
+    return Curve{label, kColors[color % std::size(kColors)],
+                 found == curves.end() ? std::vector<Point>() : found->second};
+  };
+  page += chart(
+      "loss", {curve(log.train, "loss", "training", 0), curve(log.valid, "loss", "validation", 1)});
+  for (const auto& [key, points] : log.valid)
+    if (!is_record(key)) page += chart(key, {curve(log.valid, key, "validation", 1)});
+  for (const char* key : {"learning_rate", "loss_scale", "samples_per_second"})
+    page += chart(key, {curve(log.train, key, key, 2)});
+  page += "</div>\n";
+  if (run.is_object()) page += "<h2>Run</h2>\n<pre>" + escaped(run.dump(2)) + "</pre>\n";
+  if (const std::string config = text("config.yaml"); !config.empty())
+    page += "<h2>Config</h2>\n<pre>" + escaped(config) + "</pre>\n";
+  write_file_atomically(folder + "/report.html", page + "</body></html>\n");
+}
+
+}  // namespace paddle::train
