@@ -1,0 +1,46 @@
+// paddle-new RECIPE --data PATH -o config.yaml: a commented config, filled in from the data.
+
+#include <CLI/CLI.hpp>
+
+#include "base/files.h"
+#include "common.h"
+#include "recipes/recipe.h"
+
+namespace {
+
+using namespace paddle;
+
+int run(int argc, char** argv) {
+  CLI::App app{"Writes a commented config for a task, filled in from a look at your data."};
+  recipes::RecipeRequest request;
+  bool list = false, overwrite = false;
+  app.add_option("RECIPE", request.recipe, "the task; --list shows all");
+  app.add_option("--data", request.data, "the data: a folder or a file");
+  app.add_option("-o,--output", request.output, "the config to write (default: RECIPE.yaml)");
+  app.add_flag("--overwrite", overwrite, "replace an existing file");
+  app.add_flag("--list", list, "list the recipes");
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (list) {
+    size_t width = 0;
+    for (const auto& each : recipes::list_recipes()) width = std::max(width, each.name.size());
+    for (const auto& each : recipes::list_recipes())
+      cli::print(each.name + std::string(width - each.name.size() + 2, ' ') + each.doc + "\n");
+    return 0;
+  }
+  if (request.recipe.empty())
+    fail(ErrorCode::kUsage, "no recipe is given; `paddle new --list` shows all");
+  if (request.output.empty()) request.output = request.recipe + ".yaml";
+  if (!overwrite && file_exists(request.output))
+    fail(ErrorCode::kUsage, request.output, ": is there already (--overwrite replaces it)");
+  const recipes::RecipeResult result = recipes::make_config(request);
+  write_file_atomically(request.output, result.config);
+  for (const std::string& line : result.found) cli::print(line + "\n");
+  cli::print(request.output + ": train with `paddle-train " + request.output + "`\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

@@ -1,0 +1,90 @@
+#include "recipes/recipe.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "recipes/recipes.h"
+
+namespace paddle::recipes {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Recipe {
+  RecipeInfo info;
+  RecipeResult (*make)(const RecipeRequest&);
+};
+
+const std::vector<Recipe>& recipes() {
+  static const std::vector<Recipe> all = {
+      {{"image-classification", "photos in a folder per class"}, image_classification},
+      {{"tabular-classification", "a CSV file whose last column is a class"},
+       [](const RecipeRequest& request) { return tabular(request, true); }},
+      {{"tabular-regression", "a CSV file whose last column is a number"},
+       [](const RecipeRequest& request) { return tabular(request, false); }},
+      {{"language-model", "a text file, continued character by character"},
+       character_language_model}};
+  return all;
+}
+
+}  // namespace
+
+std::vector<RecipeInfo> list_recipes() {
+  std::vector<RecipeInfo> out;
+  for (const Recipe& each : recipes()) out.push_back(each.info);
+  return out;
+}
+
+RecipeResult make_config(const RecipeRequest& request) {
+  std::vector<std::string> names;
+  for (const Recipe& each : recipes()) {
+    if (each.info.name == request.recipe) {
+      if (request.data.empty())
+        fail(ErrorCode::kUsage, "no data is given: --data PATH (", each.info.doc, ")");
+      if (!file_exists(request.data) && !is_directory(request.data))
+        fail(ErrorCode::kUsage, request.data, ": there is no such file or folder");
+      return each.make(request);
+    }
+    names.push_back(each.info.name);
+  }
+  fail(ErrorCode::kUsage, "there is no recipe '", request.recipe, "'",
+       did_you_mean(request.recipe, names), "; recipes are ", join(names, ", "));
+}
+
+std::string yaml_text(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](const char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/' ||
+           c == '-';
+  }) && std::isalpha(static_cast<unsigned char>(text[0]));
+  if (plain) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string data_path(const RecipeRequest& request) {
+  std::error_code error;
+  const fs::path data = fs::weakly_canonical(request.data, error);
+  const fs::path folder =
+      fs::weakly_canonical(fs::absolute(request.output, error).parent_path(), error);
+  const fs::path relative = data.lexically_relative(folder);
+  // A path that climbs far is clearer as an absolute one.
+  const std::string text = relative.string();
+  return yaml_text(text.empty() || text.starts_with("../../..") ? data.string() : text);
+}
+
+std::string run_name(const RecipeRequest& request) {
+  fs::path path = fs::path(request.data).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  std::string out;
+  for (const char c : path.stem().string())
+    out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ? c : '_';
+  return out.empty() || out == "_" ? request.recipe : out;
+}
+
+}  // namespace paddle::recipes

@@ -1,0 +1,29 @@
+#pragma once
+// Recipes: commented configs for a task, filled in from a look at the user's data.
+
+#include <string>
+#include <vector>
+
+namespace paddle::recipes {
+
+struct RecipeInfo {
+  std::string name, doc;
+};
+std::vector<RecipeInfo> list_recipes();
+
+struct RecipeRequest {
+  std::string recipe;
+  std::string data;    ///< file or folder
+  std::string output;  ///< where the config will be: paths in it are relative to its folder
+};
+
+struct RecipeResult {
+  std::string config;              ///< YAML with comments
+  std::vector<std::string> found;  ///< what the look at the data saw, one line each
+};
+
+/// kUsage for an unknown recipe or a path that does not exist, kData if the data does not fit the
+/// recipe, with what it expects.
+RecipeResult make_config(const RecipeRequest& request);
+
+}  // namespace paddle::recipes

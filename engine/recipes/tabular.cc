@@ -1,0 +1,161 @@
+// CSV files: numbers are standardized, categories are embedded, a small network predicts the last
+// column.
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "formats/csv.h"
+#include "recipes/recipes.h"
+
+namespace paddle::recipes {
+namespace {
+
+/// What the first records say of a column.
+struct Column {
+  std::string name;
+  bool is_number = true, has_missing = false;
+  std::set<std::string> values;  ///< at most kMostValues
+};
+constexpr size_t kMostValues = 1000;
+constexpr size_t kMostRecords = 20000;
+
+std::string columns_text(const std::vector<const Column*>& columns) {
+  std::string out;
+  for (const Column* each : columns) out += (out.empty() ? "" : ", ") + yaml_text(each->name);
+  return "[" + out + "]";
+}
+
+}  // namespace
+
+RecipeResult tabular(const RecipeRequest& request, bool classification) {
+  if (is_directory(request.data)) fail(ErrorCode::kData, request.data, ": expected a CSV file");
+  const auto file = MappedFile::open(request.data, ErrorCode::kData);
+  const auto bytes = file->bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const bool tabs = request.data.ends_with(".tsv") || request.data.ends_with(".tab");
+  const formats::CsvParser parser(text, request.data, {.delimiter = tabs ? '\t' : ','});
+  const auto records = parser.index();
+  if (records.size() < 3) fail(ErrorCode::kData, request.data, ": expected a header and some rows");
+  std::vector<std::string_view> cells;
+  std::string scratch;
+  parser.fields(records[0], cells, scratch);
+  std::vector<Column> columns;
+  for (const std::string_view name : cells) {
+    double ignored = 0;
+    if (name.empty() || formats::parse_number(name, ignored))
+      fail(ErrorCode::kData, request.data,
+           ":1: expected a header with the names of the columns, found '", name, "'");
+    columns.emplace_back().name = name;
+  }
+  if (columns.size() < 2) fail(ErrorCode::kData, request.data, ":1: expected at least two columns");
+  for (size_t r = 1; r < std::min(records.size(), kMostRecords); ++r) {
+    parser.fields(records[r], cells, scratch);
+    if (cells.size() != columns.size())
+      fail(ErrorCode::kData, request.data, ":", records[r].line, ": expected ", columns.size(),
+           " cells, found ", cells.size());
+    for (size_t c = 0; c < cells.size(); ++c) {
+      double ignored = 0;
+      if (cells[c].empty())
+        columns[c].has_missing = true;
+      else if (!formats::parse_number(cells[c], ignored))
+        columns[c].is_number = false;
+      if (columns[c].values.size() <= kMostValues) columns[c].values.emplace(cells[c]);
+    }
+  }
+  const Column& target = columns.back();
+  if (target.has_missing)
+    fail(ErrorCode::kData, request.data, ": the last column, '", target.name, "', has empty cells");
+  if (classification && (target.values.size() < 2 || target.values.size() > kMostValues))
+    fail(ErrorCode::kData, request.data, ": the last column, '", target.name, "', has ",
+         target.values.size() > kMostValues ? "over 1000" : "fewer than two",
+         " different values; it should be the class (tabular-regression predicts numbers)");
+  if (!classification && !target.is_number)
+    fail(ErrorCode::kData, request.data, ": the last column, '", target.name,
+         "', is not a number (tabular-classification predicts classes)");
+  std::vector<const Column*> numbers, categories;
+  bool missing = false;
+  for (size_t c = 0; c + 1 < columns.size(); ++c) {
+    (columns[c].is_number ? numbers : categories).push_back(&columns[c]);
+    missing = missing || (columns[c].is_number && columns[c].has_missing);
+  }
+  const auto rows = static_cast<int64_t>(records.size()) - 1;
+  const int64_t batch = std::clamp<int64_t>(rows / 50, 8, 256);
+  const int64_t buckets = 100;
+
+  std::string inputs, parts, fields;
+  if (!numbers.empty()) {
+    inputs += str(inputs.empty() ? "" : ", ", "numbers: \"float32[batch, ", numbers.size(), "]\"");
+    parts += "numbers";
+    fields +=
+        str("      - name: numbers                  # standardized with the training rows\n"
+            "        columns: ",
+            columns_text(numbers), "\n        scaling: standard\n",
+            missing ? "        missing: fill\n" : "");
+  }
+  if (!categories.empty()) {
+    inputs +=
+        str(inputs.empty() ? "" : ", ", "categories: \"int64[batch, ", categories.size(), "]\"");
+    parts += parts.empty() ? "e" : ", e";
+    fields += str("      - name: categories               # hashed into ", buckets,
+                  " rows a column\n        columns: ", columns_text(categories),
+                  "\n        kind: categorical\n        buckets: ", buckets,
+                  "\n        per_column: true\n");
+  }
+  fields += classification ? str("      - {name: label, columns: [", yaml_text(target.name),
+                                 "], kind: categorical, scalar: true}\n")
+                           : str("      - {name: label, columns: [", yaml_text(target.name),
+                                 "], scalar: true, scaling: standard}\n");
+  const int64_t outputs = classification ? static_cast<int64_t>(target.values.size()) : 1;
+
+  RecipeResult out;
+  out.found = {str(rows, " rows; ", numbers.size(), " columns of numbers, ", categories.size(),
+                   " of categories"),
+               classification ? str("'", target.name, "' has ", outputs, " classes")
+                              : str("'", target.name, "' is the number to predict")};
+  const std::string name = run_name(request);
+  out.config = str(
+      "# ", classification ? "Classification" : "Regression", " of '", target.name,
+      "' from the other columns of a CSV file.\n#   paddle-train ",
+      std::filesystem::path(request.output).filename().string(),
+      "        trains, paddle-eval runs/", name, " repeats the last numbers\nname: ", name,
+      "\n\nmodel:\n  params: {width: 64, dropout: 0.1}\n  inputs: {", inputs, "}\n  model: |\n");
+  if (!categories.empty())
+    out.config +=
+        str("    e = embedding(categories, ", buckets * static_cast<int64_t>(categories.size()),
+            ", 8)\n    e = reshape(e, [batch, ", 8 * categories.size(), "])\n");
+  out.config += str("    x = concat([", parts,
+                    "], 1)\n"
+                    "    for i in range(2):\n"
+                    "      x = dropout(relu(linear(x, width)), dropout)\n");
+  out.config += classification
+                    ? str("    logits = linear(x, ", outputs,
+                          ")\n  outputs: [logits]\n\nloss: cross_entropy(logits, label)\n"
+                          "metrics:\n  accuracy: accuracy(logits, label)\n")
+                    : std::string(
+                          "    value = squeeze(linear(x, 1), 1)\n  outputs: [value]\n\n"
+                          "loss: mse_loss(value, label)\n"
+                          "metrics:                              # in the units of the file\n"
+                          "  mae: mae(value, label)\n  rmse: rmse(value, label)\n");
+  const auto part = [&](const char* which) {
+    return str("  ", which, ":\n    kind: csv\n    path: ", data_path(request),
+               "\n    split: {train: 0.8, valid: 0.2}\n    part: ", which, "\n    fields:\n",
+               fields);
+  };
+  out.config +=
+      str("\noptimizer: {name: adamw, lr: 1e-3, weight_decay: 0.01}\n"
+          "schedule: {name: cosine, end_factor: 0.01}\n\n"
+          "data:\n  batch_size: ",
+          batch,
+          "\n  # Four fifths train, the rest validates; the split is the same in every "
+          "run.\n",
+          part("train"), part("valid"),
+          "\ntrain:\n  epochs: 30\n  log_every: 20\n  evaluate_every: 1 epochs\n  best: ",
+          classification ? "accuracy" : "rmse", "\n");
+  return out;
+}
+
+}  // namespace paddle::recipes
