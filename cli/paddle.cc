@@ -23,12 +23,14 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
+    {"new", "write a commented config for a task, filled in from your data"},
     {"train", "train a model as a config describes it"},
     {"infer", "predict with a model, or generate text"},
     {"op", "list, show, run, check and time operations"},
     {"ir", "print, check, transform and run modules"},
     {"convert", "convert weights between safetensors, NPZ, ONNX and model folders"},
     {"show", "layers, shapes, parameters and FLOPs of a model"},
+    {"eval", "the loss and the metrics of a trained model"},
     {"export", "write a model as an ONNX file"},
     {"quant", "quantize a model to int8 and measure what that costs"},
     {"schema", "the JSON Schema of configs, for editors"},

@@ -53,7 +53,7 @@ class Console final : public train::TrainObserver {
     cli::print_error("warning: " + line);
   }
   void log(const train::LogLine& l) override {
-    std::string line = str(l.kind == "valid" ? "valid  " : "train  ", "step ", l.step, "  epoch ",
+    std::string line = str(l.kind, std::string(7 - l.kind.size(), ' '), "step ", l.step, "  epoch ",
                            l.epoch, "  loss ", short_number(l.loss));
     for (const auto& [name, value] : l.metrics) line += str("  ", name, " ", short_number(value));
     if (l.kind == "train") line += str("  lr ", short_number(l.learning_rate));

@@ -164,6 +164,8 @@ paddle_room(exporter DEPENDS base tensor ops formats onnx program inspect
 paddle_room(quant DEPENDS base tensor ops ir compiler runtime formats onnx program infer
   LIBRARIES nlohmann_json::nlohmann_json)
 
+paddle_room(recipes DEPENDS base formats data)
+
 add_library(paddle_engine INTERFACE)
 foreach(room IN LISTS PADDLE_ROOMS)
   target_link_libraries(paddle_engine INTERFACE paddle_${room})

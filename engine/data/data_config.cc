@@ -290,6 +290,7 @@ Schema data_schema() {
                           "samples of one update, over all micro-batches and processes"));
   s.add("train", dataset_spec().required().doc("the data to train on"));
   s.add("valid", dataset_spec().doc("the data to validate on"));
+  s.add("test", dataset_spec().doc("the data to evaluate on once, at the end"));
   s.add("transforms",
         Spec::list(Spec::any()).fallback("[]").doc("preprocessing of samples, in order"));
   s.add("augment", Spec::list(Spec::any())
@@ -321,7 +322,7 @@ void make_data_paths_absolute(Node& section, config::Diagnostics& diagnostics) {
     if (node.is_scalar() && !node.text.empty())
       diagnostics.guard([&] { node.text = resolved(node); });
   };
-  for (const char* part : {"train", "valid"}) {
+  for (const char* part : {"train", "valid", "test"}) {
     Node* dataset = section.find(part);
     if (!dataset || !dataset->is_map()) continue;
     for (const char* key : {"path", "images", "labels", "vocabulary_file"})
@@ -340,6 +341,7 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
   DataConfig c;
   diagnostics.guard([&] { c.train = read_dataset(s.section("train")); });
   if (s.has("valid")) diagnostics.guard([&] { c.valid = read_dataset(s.section("valid")); });
+  if (s.has("test")) diagnostics.guard([&] { c.test = read_dataset(s.section("test")); });
   LoaderOptions& l = c.loader;
   l.batch_size = s.integer("batch_size");
   l.shuffle = s.boolean("shuffle");

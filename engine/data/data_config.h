@@ -13,6 +13,7 @@ namespace paddle::data {
 struct DataConfig {
   DatasetOptions train;
   std::optional<DatasetOptions> valid;
+  std::optional<DatasetOptions> test;  ///< evaluated once, at the end
   /// For training; batch_size is the global batch, the seed is the run's.
   LoaderOptions loader;
   /// For validation: no shuffling, no random transforms, short last batch kept.

@@ -23,17 +23,19 @@ void check_paths(const config::Node* part) {
     }
 }
 
-/// The step takes batches of either alike.
-void check_same_fields(const std::vector<Field>& train, const std::vector<Field>& valid) {
+/// The step takes batches of all parts alike.
+void check_same_fields(const std::vector<Field>& train, const std::vector<Field>& valid,
+                       const std::string& part) {
   for (size_t i = 0; i < train.size(); ++i) {
     const Field& wanted = train[i];
     const auto it = std::find_if(valid.begin(), valid.end(),
                                  [&](const Field& f) { return f.name == wanted.name; });
     if (it == valid.end())
-      fail(ErrorCode::kConfig, "data.valid has no field '", wanted.name, "', which data.train has");
+      fail(ErrorCode::kConfig, "data.", part, " has no field '", wanted.name,
+           "', which data.train has");
     if (it != valid.begin() + static_cast<ptrdiff_t>(i) || it->dtype != wanted.dtype ||
         it->shape.size() != wanted.shape.size())
-      fail(ErrorCode::kConfig, "data.valid gives ", *it, ", data.train gives ", wanted,
+      fail(ErrorCode::kConfig, "data.", part, " gives ", *it, ", data.train gives ", wanted,
            "; both must have the same fields in the same order");
   }
 }
@@ -44,18 +46,19 @@ void warn_passed_over(const char* part, const Dataset& dataset,
     warnings.push_back(str("data.", part, ": ", line));
 }
 
-/// A validation sample that is trained on tells nothing about new ones.
-void warn_overlap(const OpenData& data, std::vector<std::string>& warnings) {
-  const std::string source = data.train->source();
-  if (source.empty() || source != data.valid->source()) return;
-  const std::vector<bool> train = data.train->used_sources(), valid = data.valid->used_sources();
+/// A sample that is trained on says nothing about new ones.
+void warn_overlap(const Dataset& trained, const Dataset& other, const std::string& part,
+                  std::vector<std::string>& warnings) {
+  const std::string source = trained.source();
+  if (source.empty() || source != other.source()) return;
+  const std::vector<bool> train = trained.used_sources(), valid = other.used_sources();
   int64_t shared = 0, total = 0;
   for (size_t i = 0; i < valid.size(); ++i) {
     total += valid[i];
     shared += i < train.size() && train[i] && valid[i];
   }
   if (shared > 0)
-    warnings.push_back(str("data.valid: ", shared, " of ", total, " samples of ", source,
+    warnings.push_back(str("data.", part, ": ", shared, " of ", total, " samples of ", source,
                            " are also in data.train; give each its own `range` or `part`"));
 }
 
@@ -73,24 +76,30 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
   };
   check_paths(node("train"));
   if (config.valid) check_paths(node("valid"));
+  if (config.test) check_paths(node("test"));
   OpenData out;
   out.train = with_location(node("train"), [&] { return make_dataset(config.train); });
   out.train_loader = loader(node("train"), out.train, config.loader);
   warn_passed_over("train", *out.train, out.warnings);
-  if (!config.valid) return out;
-  DatasetOptions valid = *config.valid;
-  with_location(node("valid"), [&] {
-    apply_fitted(valid, out.train->fitted());
-    out.valid = make_dataset(valid);
-    return 0;
-  });
-  out.valid_loader = loader(node("valid"), out.valid, config.valid_loader);
-  with_location(node("valid"), [&] {
-    check_same_fields(out.train_loader->fields(), out.valid_loader->fields());
-    return 0;
-  });
-  warn_passed_over("valid", *out.valid, out.warnings);
-  warn_overlap(out, out.warnings);
+  const auto open_part = [&](const char* key, const std::optional<DatasetOptions>& given,
+                             DatasetPtr& dataset, std::unique_ptr<Loader>& opened) {
+    if (!given) return;
+    DatasetOptions options = *given;
+    with_location(node(key), [&] {
+      apply_fitted(options, out.train->fitted());
+      dataset = make_dataset(options);
+      return 0;
+    });
+    opened = loader(node(key), dataset, config.valid_loader);
+    with_location(node(key), [&] {
+      check_same_fields(out.train_loader->fields(), opened->fields(), key);
+      return 0;
+    });
+    warn_passed_over(key, *dataset, out.warnings);
+    warn_overlap(*out.train, *dataset, key, out.warnings);
+  };
+  open_part("valid", config.valid, out.valid, out.valid_loader);
+  open_part("test", config.test, out.test, out.test_loader);
   return out;
 }
 

@@ -24,8 +24,8 @@ auto with_location(const config::Node* node, F&& part) {
 }
 
 struct OpenData {
-  DatasetPtr train, valid;  ///< `valid` is null if the config has none
-  std::unique_ptr<Loader> train_loader, valid_loader;
+  DatasetPtr train, valid, test;  ///< `valid` is null if the config has none
+  std::unique_ptr<Loader> train_loader, valid_loader, test_loader;
   /// Files that are not read, and validation samples that are trained on, too.
   std::vector<std::string> warnings;
 };

@@ -13,6 +13,7 @@
 #include "base/phase.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "program/saved_model.h"
+#include "train/report.h"
 #include "train/trainer_impl.h"
 
 namespace paddle::train {
@@ -131,6 +132,18 @@ bool Trainer::Impl::overflowed() {
 void Trainer::Impl::log(LogLine line) {
   observer_.log(line);
   if (metrics_) metrics_->write(line);
+  if (!events_) return;
+  const auto scalar = [&](const std::string& name, double value) {
+    events_->scalar(line.kind + "/" + name, line.step, value);
+  };
+  scalar("loss", line.loss);
+  for (const auto& [name, value] : line.metrics) scalar(name, value);
+  if (line.kind == "train") {
+    scalar("learning_rate", line.learning_rate);
+    scalar("samples_per_second", line.samples_per_second);
+    if (line.loss_scale) scalar("loss_scale", *line.loss_scale);
+  }
+  events_->flush();
 }
 
 void Trainer::Impl::log_train() {
@@ -157,14 +170,18 @@ void Trainer::Impl::log_train() {
 }
 
 std::optional<LogLine> Trainer::Impl::evaluate() {
-  if (!valid_loader_) return std::nullopt;
+  started_ = window_start_ = Clock::now();
+  return valid_loader_ ? evaluate(*valid_loader_, "valid") : std::nullopt;
+}
+
+std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::string& kind) {
   const auto begun = Clock::now();
   Evaluator metrics = make_evaluator();
-  valid_loader_->seek({0, 0});
+  loader.seek({0, 0});
   const program::NewSequence sequence(store_);
   double loss = 0, counted = 0;
   int64_t samples = 0;
-  while (auto batch = valid_loader_->next()) {
+  while (auto batch = loader.next()) {
     const EvaluationResult r = session_->evaluate(batch->arrays);
     const double weight = weight_of(batch->arrays);
     if (weight != 0) loss += r.loss * weight;
@@ -174,7 +191,8 @@ std::optional<LogLine> Trainer::Impl::evaluate() {
     if (pending_interrupt()) return std::nullopt;
   }
   LogLine line;
-  line.kind = "valid";
+  line.kind = kind;
+  line.samples = samples;
   line.step = state_.step;
   line.epoch = state_.position.epoch;
   const bool sums = loss_form_.kind == LossForm::Kind::kSum;
@@ -264,7 +282,7 @@ void Trainer::Impl::run_evaluation() {
   if (!valid_loader_) return;
   log_train();
   state_.evaluation_due = true;
-  const auto line = evaluate();
+  const auto line = evaluate(*valid_loader_, "valid");
   if (!line) return;  // interrupted: done on resume
   state_.evaluation_due = false;
   written_ = false;
@@ -347,10 +365,17 @@ void Trainer::Impl::finish(TrainResult& result) {
   if (!result.stopped_by) log_train();
   result.checkpoint = checkpoint();
   write_skipped();
-  for (const data::Loader* loader : {loader_.get(), valid_loader_.get()})
+  for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
     if (loader)
       for (const std::string& line : loader->dataset().warnings()) observer_.warn(line);
   if (result.stopped_by) return;
+  if (test_loader_) {
+    result.test = evaluate(*test_loader_, "test");
+    if (!result.test) {
+      result.stopped_by = pending_interrupt();
+      return;
+    }
+  }
   const Phase phase("writing the model");
   result.last_valid = last_valid_;
   result.model_folder = folder_.file("model");
@@ -361,6 +386,7 @@ void Trainer::Impl::finish(TrainResult& result) {
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
                 seconds_before_ + seconds_since(started_), loader_->skipped_count(),
                 scaling("skipped") ? std::optional(skipped_updates_) : std::nullopt);
+  write_run_report(folder_.path());
 }
 
 Trainer::Trainer(RunConfig config, TrainOptions options, TrainObserver& observer)
@@ -369,6 +395,7 @@ Trainer::~Trainer() = default;
 void Trainer::claim_folder() { impl_->claim_folder(); }
 MemoryPlan Trainer::prepare() { return impl_->prepare(); }
 TrainResult Trainer::run() { return impl_->run(); }
+std::optional<LogLine> Trainer::evaluate() { return impl_->evaluate(); }
 int64_t Trainer::parameter_count() const { return impl_->parameter_count(); }
 const ir::Module& Trainer::module() const { return impl_->module(); }
 std::vector<std::string> Trainer::run_summary() const { return impl_->run_summary(); }

@@ -18,6 +18,7 @@ struct TrainOptions {
   bool overwrite = false;  ///< a folder with checkpoints may be replaced
   bool eager = false;
   std::string initial_weights;  ///< safetensors file, or ""
+  std::string fitted;           ///< what a finished run fitted (fitted.json); "": fitted anew
   std::vector<std::string> allow_missing, allow_unused;
   std::string dump_ir;    ///< folder for the module after each pass, or ""
   int64_t benchmark = 0;  ///< timed steps; nothing is written then
@@ -27,13 +28,14 @@ struct TrainOptions {
 
 /// One line of metrics.jsonl.
 struct LogLine {
-  std::string kind;  ///< "train" or "valid"
+  std::string kind;  ///< "train", "valid" or "test"
   int64_t step = 0, epoch = 0;
   double loss = 0, learning_rate = 0, samples_per_second = 0, seconds = 0;
   std::vector<std::pair<std::string, double>> metrics;
   /// With loss scaling, of a "train" line: the scale, and how many updates overflows have skipped.
   std::optional<double> loss_scale;
   int64_t skipped_updates = 0;
+  int64_t samples = 0;  ///< of an evaluation
 };
 
 struct Progress {
@@ -64,7 +66,7 @@ struct TrainResult {
   int stopped_by = 0;  ///< the signal, or 0
   std::string checkpoint;
   std::string model_folder;
-  std::optional<LogLine> last_valid;
+  std::optional<LogLine> last_valid, test;
   BenchmarkResult benchmark;
   std::shared_ptr<const runtime::Profile> profile;
 };
@@ -87,6 +89,9 @@ class Trainer {
   int64_t parameter_count() const;
   const ir::Module& module() const;
   TrainResult run();
+  /// After `prepare`, without training: the loss and the metrics on the validation data with the
+  /// weights of `TrainOptions::initial_weights`. nullopt if it was interrupted.
+  std::optional<LogLine> evaluate();
 
  private:
   class Impl;

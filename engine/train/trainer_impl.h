@@ -14,6 +14,7 @@
 #include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/session.h"
+#include "train/tensorboard.h"
 #include "train/trainer.h"
 
 namespace paddle::train {
@@ -37,6 +38,7 @@ class Trainer::Impl {
   void claim_folder();
   MemoryPlan prepare();
   TrainResult run();
+  std::optional<LogLine> evaluate();
   int64_t parameter_count() const { return store_.parameter_count(); }
   const ir::Module& module() const { return session_->module(); }
   std::vector<std::string> run_summary() const;
@@ -51,7 +53,7 @@ class Trainer::Impl {
   void finish(TrainResult& result);
   void load_initial_weights();
   void examine_loss();
-  void keep_learnt();
+  void keep_fitted();
   void check_record(const std::vector<ConfigChange>& changes);
   /// Refuses batches that occur in the run and that the model cannot take.
   void check_batches();
@@ -71,7 +73,7 @@ class Trainer::Impl {
   /// Runs validation, its metrics and prediction on one batch, so that what cannot work ends the
   /// run before the first step.
   void try_first_batches();
-  std::optional<LogLine> evaluate();
+  std::optional<LogLine> evaluate(data::Loader& loader, const std::string& kind);
   void log(LogLine line);
   void log_train();
   std::string checkpoint();
@@ -86,10 +88,11 @@ class Trainer::Impl {
   program::ParameterStore store_;
   std::shared_ptr<Step> step_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<data::Loader> loader_, valid_loader_;
+  std::unique_ptr<data::Loader> loader_, valid_loader_, test_loader_;
   std::vector<MetricBinding> metric_bindings_;
   std::set<std::string> doubts_;  ///< that were shown
   std::unique_ptr<MetricsLog> metrics_;
+  std::unique_ptr<EventWriter> events_;
   program::RunState state_;
   std::optional<LogLine> last_valid_;
   PartTimes times_;

@@ -59,13 +59,18 @@ void Trainer::Impl::claim_folder() {
 
 void Trainer::Impl::open_loaders() {
   const Phase phase("opening the data");
-  if (options_.benchmark) config_.data.valid.reset();
+  if (options_.benchmark) {
+    config_.data.valid.reset();
+    config_.data.test.reset();
+  }
   data::OpenData opened = data::open_data(config_.document, config_.data);
   loader_ = std::move(opened.train_loader);
   valid_loader_ = std::move(opened.valid_loader);
+  test_loader_ = std::move(opened.test_loader);
   for (const std::string& line : opened.warnings) observer_.warn(line);
   check_image_sizes(*config_.program, *loader_);
   if (valid_loader_) check_image_sizes(*config_.program, *valid_loader_);
+  if (test_loader_) check_image_sizes(*config_.program, *test_loader_);
 }
 
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
@@ -79,7 +84,11 @@ std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_
 }
 
 MemoryPlan Trainer::Impl::prepare() {
-  if (options_.resume) keep_learnt();
+  if (options_.resume) {
+    keep_fitted();
+  } else if (!options_.fitted.empty()) {
+    data::apply_fitted(config_.data.train, data::read_fitted(options_.fitted));
+  }
   open_loaders();
   std::optional<Phase> phase(std::in_place, "tracing the step");
   StepDefinition definition{config_.program,
@@ -114,9 +123,11 @@ MemoryPlan Trainer::Impl::prepare() {
   use_ = session_->field_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
-  if (valid_loader_) {
+  if (test_loader_) test_loader_->require(use_.ranges);
+  if (valid_loader_ || test_loader_) {
     metric_bindings_ = session_->bind_metrics(use_.ignored.value_or(-100));
-    if (valid_loader_->batches_per_epoch() > 1)
+    const data::Loader& evaluated = valid_loader_ ? *valid_loader_ : *test_loader_;
+    if (evaluated.batches_per_epoch() > 1)
       for (const MetricBinding& binding : metric_bindings_)
         if (!binding.warning.empty()) observer_.warn("metrics: " + binding.warning);
   }
@@ -255,7 +266,7 @@ void Trainer::Impl::check_batches() {
 /// How losses of micro-batches and of validation batches are summed up.
 void Trainer::Impl::examine_loss() {
   const bool by_parts = config_.accumulate > 1;
-  if (!by_parts && !valid_loader_) return;
+  if (!by_parts && !valid_loader_ && !test_loader_) return;
   loss_form_ = session_->loss_form();
   if (loss_form_.kind != LossForm::Kind::kUnknown) return;
   const std::string at = loss_form_.place.empty() ? "" : " (" + loss_form_.place + ")";
@@ -265,7 +276,8 @@ void Trainer::Impl::examine_loss() {
                     "; train.accumulate needs such a loss, for the micro-batches to have the "
                     "gradient of the whole batch: set train.accumulate to 1",
                 step_->definition().loss.where.location());
-  if (valid_loader_->batches_per_epoch() > 1)
+  const data::Loader& evaluated = valid_loader_ ? *valid_loader_ : *test_loader_;
+  if (evaluated.batches_per_epoch() > 1)
     observer_.warn("loss: " + loss_form_.reason + at +
                    "; the validation loss is the mean over data.valid_batch_size samples at a "
                    "time, and depends on that number");
@@ -297,6 +309,7 @@ void Trainer::Impl::start_folder() {
   }
   metrics_ = std::make_unique<MetricsLog>(
       folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
+  events_ = std::make_unique<EventWriter>(folder_.file("tensorboard"));
   write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
   write_run_record(folder_.file("run.json"), config_, options_.eager, loader_->dataset(),
                    valid_loader_ ? &valid_loader_->dataset() : nullptr, session_->forward_digest());
@@ -304,7 +317,7 @@ void Trainer::Impl::start_folder() {
 
 /// What the training rows taught the run stays what its weights were trained with, whatever the
 /// files hold now.
-void Trainer::Impl::keep_learnt() {
+void Trainer::Impl::keep_fitted() {
   auto steps = program::list_checkpoints(folder_.checkpoints());
   for (; !steps.empty(); steps.pop_back()) {
     const fs::path folder = fs::path(folder_.checkpoints()) / std::to_string(steps.back());
