@@ -18,7 +18,7 @@ using cpu::MatmulShape;
 
 /// True for large products that oneDNN computes faster with its second choice, which packs both
 /// sides: those with a large k and few columns, and those with a transposed left side of at most as
-/// many rows as columns. Measured on Zen 4 (docs/architecture.md).
+/// many rows as columns. Measured on Zen 4 (docs/performance/kernel_choices.md).
 bool prefers_repacking(const MatmulShape& s) {
   if (s.batches() != 1 || s.m * s.n * s.k < int64_t{1} << 29 || s.y_column != 1) return false;
   return s.x_column == 1 ? s.k >= 2 * s.n : s.n >= s.m && s.m >= 384;
@@ -65,7 +65,7 @@ constexpr int64_t kMinRows = 4;
 
 /// rows × constant as a pointwise convolution over an image of one row. Without AVX-512 oneDNN has
 /// prepacked code for convolutions only, while its matmul packs the right side in each run.
-/// Measured on Zen 3 (docs/architecture.md). Null if there is no such implementation.
+/// Measured on Zen 3 (docs/performance/kernel_choices.md). Null if there is no such implementation.
 std::unique_ptr<Kernel> matmul_as_pointwise_conv(const KernelRequest& request, const MatmulShape& s,
                                                  const OperandIndices& at, const Epilogue& epilogue,
                                                  bool biased) {
