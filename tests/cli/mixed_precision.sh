@@ -70,7 +70,7 @@ for level in O1 O2; do
     train "$run" "${provoked[@]}" "amp.level=$level" ${more:+"$more"} || { fail "$run"; cat "$folder/$run.log"; continue; }
     query "$run" 'end["skipped_updates"] > 0 and train[0]["loss_scale"] == 5e8 and train[-1]["loss_scale"] < 1e8' ||
       fail "$run: the scale did not fall"
-    grep -q 'step 1: gradients overflow in float16, the update is skipped; loss scale 1' "$folder/$run.log" || fail "$run: no line tells of the overflow"
+    grep -q 'step 1: gradients overflow in float16, the update is skipped; loss scale 1' "$folder/$run.log" || fail "$run: no line reports the overflow"
     query "$run" 'losses[-1] < losses[0]' || fail "$run: nothing was learnt"
   done
 done

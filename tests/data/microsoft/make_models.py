@@ -471,7 +471,7 @@ def single(name, op, inputs, outputs, constants=None, **attributes):
 
 
 def packed_sequences():
-    """Sequences of any lengths behind each other, with states that they go on from."""
+    """Sequences of any lengths behind each other, with states that they continue from."""
     ends = np.array([0, 1, 1, 6], np.int32)
     heads = {"q": floats(6, 2, 4), "k": floats(6, 2, 4), "v": floats(6, 4, 3)}
     more = {"decay": -np.abs(floats(6, 4, 4)), "beta": floats(6, 4), "state": floats(3, 4, 3, 4)}
