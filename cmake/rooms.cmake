@@ -121,8 +121,9 @@ endfunction()
 
 paddle_room(base LIBRARIES Threads::Threads fmt::fmt spdlog::spdlog
   $<$<BOOL:${PADDLE_USE_OPENMP}>:OpenMP::OpenMP_CXX>)
-paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+# tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
+paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_add_opgen()
 paddle_room(ops DEPENDS base tensor
   SOURCES ${PADDLE_GENERATED_OPS_SOURCES} EXCLUDE "/engine/ops/opgen/")
