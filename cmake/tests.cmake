@@ -1,5 +1,4 @@
 # tests/<room>/<subject>_test.cc       one program test_<room> that links that room only
-# tests/unit/<room>_<subject>_test.cc  the same program (the older layout)
 # tests/<folder>/*_test.cc             one program test_<folder> that links everything
 # tests/<folder>/*.sh                  one test each; PADDLE_BIN names the folder of the programs
 # tests/fuzz/<subject>_fuzz.cc         one program fuzz_<subject>; a test replays its seeds
@@ -29,21 +28,16 @@ function(paddle_add_test program label sources)
                ENVIRONMENT_MODIFICATION "${PADDLE_TEST_CACHE}")
 endfunction()
 
-set(PADDLE_CASE_FOLDERS op grad ir passes model cli interop dist slow gpu)
+set(PADDLE_CASE_FOLDERS op grad passes model cli interop dist slow gpu)
 
 # Rooms that the tests of a room use beside those that it depends on.
 set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
 set(PADDLE_TEST_ROOMS_compiler paddle_runtime)
 set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
 foreach(room IN LISTS PADDLE_ROOMS)
-  string(REPLACE "/" "_" name ${room})
-  set(patterns ${CMAKE_SOURCE_DIR}/tests/unit/${name}_*_test.cc)
-  if(NOT room IN_LIST PADDLE_CASE_FOLDERS)
-    list(APPEND patterns ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)
-  endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)
   if(sources)
-    paddle_add_test(test_${name} unit "${sources}" paddle_${name} ${PADDLE_TEST_ROOMS_${name}})
+    paddle_add_test(test_${room} unit "${sources}" paddle_${room} ${PADDLE_TEST_ROOMS_${room}})
   endif()
 endforeach()
 
