@@ -68,14 +68,15 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 
 # They were a third of the compiler's time. Only optimised builds by g++ use them: in the other
 # builds each file sees what it includes, so that nothing is missing unseen. Kernels have compiler
-# flags of their own, and so a compiled copy of their own; base is smaller than the copy.
+# flags of their own, and so a compiled copy of their own; base is smaller than the copy, and api
+# hides its symbols.
 set(PADDLE_COMMON_HEADERS OFF)
 if(PADDLE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release"
    AND NOT PADDLE_SANITIZE)
   set(PADDLE_COMMON_HEADERS ON)
 endif()
 function(paddle_use_common_headers target room)
-  if(NOT PADDLE_COMMON_HEADERS OR room STREQUAL "base")
+  if(NOT PADDLE_COMMON_HEADERS OR room MATCHES "^(base|api)$")
     return()
   elseif(room MATCHES "^(tensor|kernels)$")
     target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/common_headers.h)
@@ -119,7 +120,7 @@ function(paddle_room room)
   set(PADDLE_ROOMS ${PADDLE_ROOMS} ${room} PARENT_SCOPE)
 endfunction()
 
-paddle_room(base LIBRARIES Threads::Threads fmt::fmt spdlog::spdlog
+paddle_room(base LIBRARIES Threads::Threads
   $<$<BOOL:${PADDLE_USE_OPENMP}>:OpenMP::OpenMP_CXX>)
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
@@ -158,6 +159,16 @@ paddle_room(convert DEPENDS base config tensor runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(api DEPENDS base config tensor ops autograd runtime onnx program train)
+
+# The implementation of include/paddle; cmake/install.cmake makes the shared library of it.
+set_target_properties(paddle_api PROPERTIES CXX_VISIBILITY_PRESET hidden
+  VISIBILITY_INLINES_HIDDEN ON)
+target_compile_definitions(paddle_api PRIVATE PADDLE_BUILDING_LIBRARY)
+target_include_directories(paddle_api PUBLIC
+  ${CMAKE_SOURCE_DIR}/include ${PADDLE_GENERATED_ROOT}/include)
+configure_file(${CMAKE_SOURCE_DIR}/include/paddle/version.h.in
+  ${PADDLE_GENERATED_ROOT}/include/paddle/version.h @ONLY)
 
 paddle_room(exporter DEPENDS base tensor ops formats onnx program inspect
   LIBRARIES nlohmann_json::nlohmann_json)
@@ -173,6 +184,7 @@ foreach(room IN LISTS PADDLE_ROOMS)
 endforeach()
 
 target_compile_definitions(paddle_compiler PRIVATE PADDLE_GENERATOR="${PADDLE_GENERATOR}"
+  PADDLE_LIBDIR="${CMAKE_INSTALL_LIBDIR}"
   $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
 if(PADDLE_WITH_LLVM)
   add_dependencies(paddle_compiler paddle_codegen_module)

@@ -3,9 +3,10 @@
 file(GLOB cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/paddle*.cc)
 file(GLOB cli_common CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/common*.cc)
 add_custom_target(tools)
+set(PADDLE_PROGRAMS "")
 if(cli_common)
   add_library(paddle_cli_common STATIC ${cli_common})
-  target_link_libraries(paddle_cli_common PUBLIC paddle_engine CLI11::CLI11 yaml-cpp fmt::fmt
+  target_link_libraries(paddle_cli_common PUBLIC paddle_engine CLI11::CLI11 yaml-cpp
     nlohmann_json::nlohmann_json PRIVATE paddle_flags)
   target_compile_definitions(paddle_cli_common PRIVATE PADDLE_VERSION="${PROJECT_VERSION}"
     $<$<BOOL:${PADDLE_WITH_CUDA}>:PADDLE_WITH_CUDA> $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
@@ -15,9 +16,10 @@ foreach(source IN LISTS cli_sources)
   string(REPLACE "_" "-" program ${name})
   add_executable(${program} ${source})
   target_link_libraries(${program} PRIVATE
-    paddle_flags paddle_engine CLI11::CLI11 fmt::fmt yaml-cpp nlohmann_json::nlohmann_json)
+    paddle_flags paddle_engine CLI11::CLI11 yaml-cpp nlohmann_json::nlohmann_json)
   if(cli_common)
     target_link_libraries(${program} PRIVATE paddle_cli_common)
   endif()
   add_dependencies(tools ${program})
+  list(APPEND PADDLE_PROGRAMS ${program})
 endforeach()

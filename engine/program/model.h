@@ -39,6 +39,10 @@ class Model {
   const std::string& name() const { return name_; }
   const std::vector<std::pair<std::string, TensorType>>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
+  /// What is known of the outputs before a run; unranked where that is nothing but the name.
+  const std::vector<std::pair<std::string, TensorType>>& declared_outputs() const {
+    return declared_outputs_;
+  }
   const ModelMetadata& metadata() const { return metadata_; }
   virtual int64_t parameter_count() const = 0;
 
@@ -62,6 +66,7 @@ class Model {
   std::string name_;
   std::vector<std::pair<std::string, TensorType>> inputs_;
   std::vector<std::string> outputs_;
+  std::vector<std::pair<std::string, TensorType>> declared_outputs_;
   ModelMetadata metadata_;
 };
 

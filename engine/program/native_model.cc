@@ -156,6 +156,9 @@ bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
   }
   inputs_ = lang::input_types(*program_, *entry_);
   outputs_ = lang::output_names(*entry_);
+  declared_outputs_.clear();
+  for (const std::string& name : outputs_)
+    declared_outputs_.push_back({name, {.dtype = DType::kF32, .shape = {}, .ranked = false}});
   for (auto& [name, type] : inputs_)
     if (use_float64_ && type.dtype == DType::kF32) type.dtype = DType::kF64;
   return false;
@@ -168,9 +171,12 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
   trace.fixed = std::move(fixed);
   trace.function = function;
   scales_.clear();
+  declared_outputs_.clear();
   for (size_t i = 0; i < function->outputs.size(); ++i)
-    if (function->outputs[i].kind == ir::PortKind::kValue)
+    if (function->outputs[i].kind == ir::PortKind::kValue) {
       scales_.push_back(output_scale(*function, i));
+      declared_outputs_.push_back({function->outputs[i].name, function->body.results[i]->type});
+    }
   bind_weights(*function, store_);
   trace.executable =
       runtime::compile(function, compile_, {.plan = {.profile = profile_}}, observe_);

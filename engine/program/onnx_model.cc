@@ -24,7 +24,12 @@ OnnxModel::OnnxModel(const std::string& path, const LoadOptions& options) {
     type.ranked = shapes[i].has_value();
     inputs_.emplace_back(input.name, type);
   }
-  for (const auto& output : session_->outputs()) outputs_.push_back(output.name);
+  for (const auto& output : session_->outputs()) {
+    outputs_.push_back(output.name);
+    TensorType type{output.type.dtype.value_or(DType::kF32), output.type.shape.value_or(Shape())};
+    type.ranked = output.type.shape.has_value();
+    declared_outputs_.emplace_back(output.name, type);
+  }
 }
 
 const std::vector<Array>& OnnxModel::run(const std::vector<Array>& inputs) {

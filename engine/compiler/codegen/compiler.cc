@@ -11,12 +11,27 @@
 namespace paddle::codegen {
 namespace {
 
+/// The file that this code is in: the program, or a shared library that a program has loaded.
+std::string own_path() {
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<const void*>(&own_path), &found) != 0 && found.dli_fname) {
+    const std::string file = found.dli_fname;
+    const size_t name = file.rfind('/') + 1;
+    if (file.compare(name, 3, "lib") == 0) return file;
+  }
+  return program_path();
+}
+
+/// Beside the shared library that this is part of, or in the library folder beside the programs'.
 std::string default_module() {
   if (const char* const path = std::getenv("PADDLE_CODEGEN_MODULE")) return path;
-  std::string folder = program_path();
+  std::string folder = own_path();
   if (folder.empty()) return {};
   folder.resize(folder.rfind('/') + 1);
-  return folder + "../lib/libpaddle_codegen.so";
+  constexpr const char* kName = "libpaddle_codegen.so";
+  for (const char* place : {"", "../" PADDLE_LIBDIR "/"})
+    if (file_exists(folder + place + kName)) return folder + place + kName;
+  return folder + "../lib/" + kName;
 }
 
 /// What code depends on besides its program: the sources of the generator and the vector width.

@@ -1,0 +1,106 @@
+# lib/libpaddle.so, and `cmake --install`: programs, the library with its headers and CMake and
+# pkg-config files, models and configs, manual pages and shell completions. docs/guide/installing.md
+# describes the result.
+include(CMakePackageConfigHelpers)
+
+# Only the symbols of include/paddle are exported: the rooms' are hidden by the linker's version
+# script, so that a program may link other versions of what the engine links. The programs link the
+# rooms themselves: they start faster so, and the library need not export what they use.
+add_library(paddle_shared SHARED $<TARGET_OBJECTS:paddle_api>)
+add_library(paddle::paddle ALIAS paddle_shared)
+set_target_properties(paddle_shared PROPERTIES
+  OUTPUT_NAME paddle
+  EXPORT_NAME paddle
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/libpaddle.map)
+target_link_libraries(paddle_shared PRIVATE paddle_flags paddle_plugin)
+target_link_options(paddle_shared PRIVATE
+  -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libpaddle.map -Wl,--no-undefined)
+target_include_directories(paddle_shared INTERFACE
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+  $<BUILD_INTERFACE:${PADDLE_GENERATED_ROOT}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(paddle_shared INTERFACE cxx_std_20)
+
+# Rooms that are shared libraries themselves (sanitizer builds) are for testing only.
+if(BUILD_SHARED_LIBS)
+  return()
+endif()
+
+# ---- programs, library, headers ------------------------------------------------------------------
+
+install(TARGETS ${PADDLE_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS paddle_shared EXPORT paddle-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET paddle_codegen_module)
+  install(TARGETS paddle_codegen_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/paddle ${PADDLE_GENERATED_ROOT}/include/paddle
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+
+# ---- find_package and pkg-config -----------------------------------------------------------------
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/paddle)
+install(EXPORT paddle-targets NAMESPACE paddle:: DESTINATION ${package_folder})
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/paddle-config.cmake.in
+  ${CMAKE_BINARY_DIR}/package/paddle-config.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/paddle-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/package/paddle-config.cmake
+  ${CMAKE_BINARY_DIR}/package/paddle-config-version.cmake DESTINATION ${package_folder})
+# Relative to the file itself, so that the installed tree may be moved.
+file(RELATIVE_PATH PADDLE_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" PADDLE_PC_PREFIX "${PADDLE_PC_PREFIX}")
+configure_file(${CMAKE_SOURCE_DIR}/cmake/paddle.pc.in
+  ${CMAKE_BINARY_DIR}/package/paddle.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/package/paddle.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# ---- models, configs, documents ------------------------------------------------------------------
+
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs ${CMAKE_SOURCE_DIR}/models
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/paddle)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# ---- manual pages and completions, which the programs write themselves ----------------------------
+
+set(manual_folder ${CMAKE_BINARY_DIR}/manual)
+set(pages "")
+set(page_commands "")
+foreach(program IN LISTS PADDLE_PROGRAMS)
+  string(REGEX REPLACE "^paddle-?" "" command ${program})
+  list(APPEND pages ${manual_folder}/${program}.1)
+  list(APPEND page_commands COMMAND paddle man ${command} > ${manual_folder}/${program}.1)
+endforeach()
+set(completions "")
+set(completion_commands "")
+foreach(shell bash zsh fish)
+  list(APPEND completions ${manual_folder}/completion.${shell})
+  list(APPEND completion_commands
+    COMMAND paddle completion ${shell} > ${manual_folder}/completion.${shell})
+endforeach()
+file(MAKE_DIRECTORY ${manual_folder})
+add_custom_command(OUTPUT ${pages} ${completions}
+  ${page_commands} ${completion_commands}
+  DEPENDS ${PADDLE_PROGRAMS}
+  COMMENT "manual pages and shell completions"
+  VERBATIM)
+add_custom_target(manual ALL DEPENDS ${pages} ${completions})
+install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${manual_folder}/completion.bash
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME paddle)
+# bash-completion looks for a file of the command's name.
+foreach(program IN LISTS PADDLE_PROGRAMS)
+  if(NOT program STREQUAL "paddle")
+    install(CODE "file(CREATE_LINK paddle \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/bash-completion/completions/${program}\" SYMBOLIC)")
+  endif()
+endforeach()
+install(FILES ${manual_folder}/completion.zsh
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _paddle)
+install(FILES ${manual_folder}/completion.fish
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME paddle.fish)
+
+include(cmake/package.cmake)

@@ -1,0 +1,169 @@
+#include "paddle/model.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "api/access.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "onnx/graph/value_io.h"
+#include "program/model.h"
+#include "runtime/execute.h"
+
+namespace paddle::v0 {
+namespace {
+
+TensorInfo info_of(const std::string& name, const TensorType& type, const std::string& what) {
+  TensorInfo out;
+  out.name = name;
+  out.dtype = public_dtype(type.dtype, str(what, " '", name, "'"));
+  out.ranked = type.ranked;
+  for (const Dim& dim : type.shape) {
+    out.shape.push_back(dim.constant().value_or(-1));
+    out.dims.push_back(dim.text());
+  }
+  return out;
+}
+
+bool fits(const paddle::Array& array, const TensorType& type) {
+  if (array.dtype != type.dtype) return false;
+  if (!type.ranked) return true;
+  if (array.shape.size() != type.shape.size()) return false;
+  for (size_t d = 0; d < array.shape.size(); ++d)
+    if (type.shape[d].is_constant() && *type.shape[d].constant() != array.shape[d]) return false;
+  return true;
+}
+
+}  // namespace
+
+class Model::Impl {
+ public:
+  Impl(const std::string& path, const ModelOptions& options) {
+    program::LoadOptions load;
+    load.weights = options.weights;
+    load.function = options.function;
+    load.overrides = options.overrides;
+    load.seed = options.seed;
+    model_ = program::load_model(path, load);
+    // Types that an array cannot hold are refused here and not by the first prediction.
+    inputs();
+  }
+
+  const std::string& name() const { return model_->name(); }
+  const std::vector<std::string>& classes() const { return model_->metadata().classes; }
+  int64_t parameter_count() const { return model_->parameter_count(); }
+
+  std::vector<TensorInfo> inputs() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<TensorInfo> out;
+    for (const auto& [name, type] : model_->inputs())
+      out.push_back(info_of(name, type, "input"));
+    return out;
+  }
+
+  std::vector<TensorInfo> outputs() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<TensorInfo> out;
+    for (const auto& [name, type] : model_->declared_outputs())
+      out.push_back(info_of(name, type, "output"));
+    return out;
+  }
+
+  std::vector<Array> predict(const std::vector<Array>& inputs) {
+    const std::lock_guard lock(mutex_);
+    return run(inputs);
+  }
+
+  std::map<std::string, Array> predict(const std::map<std::string, Array>& inputs) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> names;
+    std::vector<Array> ordered;
+    for (const auto& [name, type] : model_->inputs()) {
+      names.push_back(name);
+      const auto it = inputs.find(name);
+      if (it == inputs.end())
+        fail(paddle::ErrorCode::kData, "predict: the input '", name, "' ", type, " is missing");
+      ordered.push_back(it->second);
+    }
+    for (const auto& [name, array] : inputs)
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        fail(paddle::ErrorCode::kData, "predict: the model has no input '", name, "'",
+             did_you_mean(name, names));
+    std::map<std::string, Array> out;
+    std::vector<Array> results = run(ordered);
+    for (size_t i = 0; i < results.size(); ++i)
+      out.emplace(model_->outputs()[i], std::move(results[i]));
+    return out;
+  }
+
+  void reset() {
+    const std::lock_guard lock(mutex_);
+    model_->reset();
+  }
+
+ private:
+  std::vector<Array> run(const std::vector<Array>& inputs) {
+    const auto& wanted = model_->inputs();
+    if (inputs.size() != wanted.size())
+      fail(paddle::ErrorCode::kData, "predict: the model takes ", wanted.size(), " inputs, ",
+           inputs.size(), " are given");
+    std::vector<paddle::Array> arrays;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto& [name, type] = wanted[i];
+      paddle::Array array = Access::engine(inputs[i]);
+      if (array.dtype != type.dtype && onnx::needs_cast(array.dtype, type.dtype))
+        array = onnx::cast_given(array, type.dtype, str("predict: input '", name, "'"));
+      if (!fits(array, type))
+        fail(paddle::ErrorCode::kData, "predict: input '", name, "' is ", paddle::text(array.dtype),
+             str(array.shape), ", expected ", type);
+      arrays.push_back(std::move(array));
+    }
+    std::vector<Array> out;
+    // The engine's results are overwritten by the next prediction, so the caller gets copies.
+    for (const paddle::Array& result : model_->run(arrays)) {
+      const DType held =
+          public_dtype(result.dtype, str("output '", model_->outputs()[out.size()], "'"));
+      out.push_back(Access::handle(engine_dtype(held) == result.dtype
+                                       ? runtime::copied(result)
+                                       : runtime::cast_array(result, engine_dtype(held))));
+    }
+    return out;
+  }
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<program::Model> model_;
+};
+
+Model::Model(const std::string& path, const ModelOptions& options)
+    : impl_(translated([&] { return std::make_unique<Impl>(path, options); })) {}
+Model::~Model() = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+
+const std::string& Model::name() const { return impl_->name(); }
+const std::vector<std::string>& Model::classes() const { return impl_->classes(); }
+int64_t Model::parameter_count() const { return impl_->parameter_count(); }
+std::vector<TensorInfo> Model::inputs() const {
+  return translated([&] { return impl_->inputs(); });
+}
+std::vector<TensorInfo> Model::outputs() const {
+  return translated([&] { return impl_->outputs(); });
+}
+std::vector<Array> Model::predict(const std::vector<Array>& inputs) {
+  return translated([&] { return impl_->predict(inputs); });
+}
+std::map<std::string, Array> Model::predict(const std::map<std::string, Array>& inputs) {
+  return translated([&] { return impl_->predict(inputs); });
+}
+void Model::reset() {
+  translated([&] { impl_->reset(); });
+}
+
+void set_threads(int threads) {
+  if (threads < 1 || threads > 1024)
+    throw UsageError(ErrorCode::kUsage, str("set_threads: expected 1 to 1024, found ", threads));
+  set_thread_count(threads);
+}
+int threads() { return thread_count(); }
+
+}  // namespace paddle::v0

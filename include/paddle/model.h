@@ -1,0 +1,75 @@
+#pragma once
+// Model: a trained model, ready to predict.
+//
+//   paddle::Model model("runs/digits/model");
+//   paddle::Array logits = model.predict({image})[0];
+//
+// Threads may share a Model: predictions on it run one at a time, each with all threads of the
+// process. For predictions side by side, open the model once a thread.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "paddle/array.h"
+#include "paddle/config.h"
+
+namespace paddle {
+PADDLE_INLINE namespace v0 {
+
+/// What is known of an input or output before a prediction.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  bool ranked = true;           ///< false: any number of axes, and `shape` is empty
+  std::vector<int64_t> shape;   ///< -1 for sizes that the inputs decide
+  std::vector<std::string> dims;  ///< per axis: its size or what it is called, "batch"
+};
+
+struct ModelOptions {
+  std::string weights;                 ///< safetensors file, for model files in YAML
+  std::string function = "model";      ///< entry of a model file
+  std::vector<std::string> overrides;  ///< "params.width=32", for model files
+  uint64_t seed = 0;                   ///< of random weights, where a model file gets none
+};
+
+class PADDLE_API Model {
+ public:
+  /// Opens a run folder, its `model/` folder, a checkpoint, an ONNX file (`.onnx`), or a model file
+  /// (`file.yaml[:variant]`). UsageError if there is nothing at `path`, ModelError if it is
+  /// damaged, ConfigError if a model file is wrong.
+  explicit Model(const std::string& path, const ModelOptions& options = {});
+  ~Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+
+  const std::string& name() const;
+  /// In the order of `predict`.
+  std::vector<TensorInfo> inputs() const;
+  std::vector<TensorInfo> outputs() const;
+  int64_t parameter_count() const;
+  /// Class names of a classifier trained on named classes, else empty.
+  const std::vector<std::string>& classes() const;
+
+  /// One array for each input, in order; one for each output comes back and is the caller's.
+  /// DataError if number, types or shapes do not fit.
+  std::vector<Array> predict(const std::vector<Array>& inputs);
+  /// The same by name. DataError for unknown and missing names.
+  std::map<std::string, Array> predict(const std::map<std::string, Array>& inputs);
+  /// Forgets what recurrent states a model carries from one prediction to the next.
+  void reset();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Threads that all computations of this process use; at first the cores it may use. Not while
+/// another thread computes. UsageError unless 1 to 1024.
+PADDLE_API void set_threads(int threads);
+PADDLE_API int threads();
+
+}  // namespace v0
+}  // namespace paddle

@@ -1,0 +1,12 @@
+#pragma once
+// Everything: models, training, operations. docs/guide/embedding.md shows each in use.
+//
+// The C++ interface needs the standard library that the library was built with (libstdc++ of g++ 12
+// or newer); paddle_c.h is a plain C interface for prediction from any language.
+
+#include "paddle/array.h"
+#include "paddle/error.h"
+#include "paddle/model.h"
+#include "paddle/ops.h"
+#include "paddle/trainer.h"
+#include "paddle/version.h"
