@@ -16,6 +16,7 @@
 #include "base/instruction_set.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "common_describe.h"
 #include "config/overrides.h"
 
 namespace paddle::cli {
@@ -110,6 +111,10 @@ std::optional<int> read_command_line(CLI::App& app, int argc, char** argv) {
     command->fallthrough();
   app.set_version_flag("--version", version_text, "print the version and what it supports");
   app.name(std::filesystem::path(argv[0]).filename().string());
+  if (argc == 2 && std::string_view(argv[1]) == "--describe") {
+    print(to_json(describe(app)) + "\n");
+    return 0;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

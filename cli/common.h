@@ -19,7 +19,8 @@ int run_tool(const std::function<int()>& body);
 
 /// Adds the options that every tool has (`--threads`, `--debug`), reads the command line and
 /// applies them. The status to end with where help was asked for; a kUsage Error for a command
-/// line that does not fit.
+/// line that does not fit. The hidden `--describe` prints the command line as JSON
+/// (common_describe.h).
 std::optional<int> read_command_line(CLI::App& app, int argc, char** argv);
 
 /// The version, and the devices and instruction sets that this build supports.

@@ -6,12 +6,15 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "common.h"
+#include "common_describe.h"
 
 namespace {
 
@@ -37,14 +40,89 @@ constexpr Command kCommands[] = {
     {"onnx", "check ONNX models against the outputs that come with them"},
 };
 
+/// Of this program itself.
+constexpr Command kOwnCommands[] = {
+    {"man", "print the manual page of a command, or of paddle itself, for `man -l -`"},
+    {"completion", "print the completion script of a shell: bash, zsh or fish"},
+};
+
 std::string usage() {
   std::string out = "usage: paddle COMMAND …\n\n";
-  for (const Command& c : kCommands) {
-    std::string name = c.name;
-    name.resize(10, ' ');
-    out += "  " + name + c.doc + "\n";
-  }
+  for (const std::span<const Command> commands :
+       {std::span<const Command>(kCommands), std::span<const Command>(kOwnCommands)})
+    for (const Command& c : commands) {
+      std::string name = c.name;
+      name.resize(12, ' ');
+      out += "  " + name + c.doc + "\n";
+    }
   return out + "\n`paddle COMMAND --help` describes a command, `paddle --version` this build.\n";
+}
+
+/// The program of a command, beside this one.
+std::string program_of(const std::string& command) {
+  const std::filesystem::path self = program_path();
+  return (self.parent_path() / ("paddle-" + command)).string();
+}
+
+/// What a program says of its command line.
+cli::CommandDescription description_of(const std::string& command) {
+  std::string shell_word = "'";
+  for (const char c : program_of(command)) shell_word += c == '\'' ? "'\\''" : std::string(1, c);
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((shell_word + "' --describe").c_str(), "r"),
+                                                   pclose);
+  if (!pipe) fail(ErrorCode::kDevice, program_of(command), ": cannot be started");
+  std::string text;
+  char buffer[4096];
+  while (const size_t got = std::fread(buffer, 1, sizeof buffer, pipe.get()))
+    text.append(buffer, got);
+  return cli::from_json(text);
+}
+
+/// `programs`: also the commands that are programs of their own.
+cli::CommandDescription own_description(bool programs) {
+  cli::CommandDescription out;
+  out.name = "paddle";
+  out.summary = "Deep learning from the command line.";
+  out.footer =
+      "Trains, evaluates and runs neural networks that are described in YAML, and runs ONNX "
+      "models. Every command is also a program: `paddle train` is `paddle-train`.";
+  out.options = {{{"-h", "--help"}, "", {}, "list the commands"},
+                 {{"--version"}, "", {}, "print the version and what it supports"}};
+  const auto add = [&](const Command& c) {
+    cli::CommandDescription command;
+    command.name = c.name;
+    command.summary = c.doc;
+    out.commands.push_back(std::move(command));
+  };
+  for (const Command& c : kCommands)
+    if (programs) add(c);
+  for (const Command& c : kOwnCommands) add(c);
+  return out;
+}
+
+int print_manual(const std::vector<std::string>& arguments) {
+  if (arguments.size() > 1)
+    fail(ErrorCode::kUsage, "man: one command is expected, found ", arguments.size());
+  if (arguments.empty() || arguments[0] == "paddle") {
+    cli::print(cli::manual_page(own_description(true)));
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Command& c : kCommands) names.emplace_back(c.name);
+  if (std::find(names.begin(), names.end(), arguments[0]) == names.end())
+    fail(ErrorCode::kUsage, "man: unknown command '", arguments[0], "'",
+         did_you_mean(arguments[0], names));
+  cli::print(cli::manual_page(description_of(arguments[0])));
+  return 0;
+}
+
+int print_completion(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1)
+    fail(ErrorCode::kUsage, "completion: the name of a shell is expected: bash, zsh or fish");
+  std::vector<cli::CommandDescription> programs;
+  for (const Command& c : kCommands) programs.push_back(description_of(c.name));
+  cli::print(cli::completion_script(arguments[0], own_description(false), programs));
+  return 0;
 }
 
 int run(int argc, char** argv) {
@@ -57,13 +135,15 @@ int run(int argc, char** argv) {
     cli::print(cli::version_text() + "\n");
     return 0;
   }
+  if (command == "man") return print_manual({argv + 2, argv + argc});
+  if (command == "completion") return print_completion({argv + 2, argv + argc});
   std::vector<std::string> names;
   for (const Command& c : kCommands) names.emplace_back(c.name);
+  for (const Command& c : kOwnCommands) names.emplace_back(c.name);
   if (std::find(names.begin(), names.end(), command) == names.end())
     fail(ErrorCode::kUsage, "unknown command '", command, "'", did_you_mean(command, names),
          "; `paddle --help` lists them");
-  const std::filesystem::path self = program_path();
-  const std::string program = (self.parent_path() / ("paddle-" + command)).string();
+  const std::string program = program_of(command);
   std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
   for (int i = 2; i <= argc; ++i) arguments.push_back(argv[i]);
   execvp(program.c_str(), arguments.data());
