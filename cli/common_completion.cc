@@ -109,14 +109,15 @@ std::string bash_script(const std::vector<Entry>& entries,
     for (const auto& [name, summary] : commands_of(e, programs)) names.push_back(name);
     if (!names.empty()) commands += arm + quoted(join(names, " ")) + " ;;\n";
   }
-  return str("# bash completion of the paddle tools; written by `paddle completion bash`.\n"
-             "_paddle_options() {\n  words=''\n  case \"$1\" in\n",
-             options, "  esac\n}\n_paddle_commands() {\n  words=''\n  case \"$1\" in\n", commands,
-             "  esac\n}\n_paddle_choices() {\n  words=''\n  case \"$1\" in\n",
-             choice_arms(entries, "words='", "'"), "    *) return 1 ;;\n  esac\n}\n",
-             "_paddle_takes_value() {\n  case \"$1\" in\n", value_options(entries),
-             ") return 0 ;;\n  esac\n  return 1\n}\n",
-             R"(_paddle() {
+  return str(
+      "# bash completion of the paddle tools; written by `paddle completion bash`.\n"
+      "_paddle_options() {\n  words=''\n  case \"$1\" in\n",
+      options, "  esac\n}\n_paddle_commands() {\n  words=''\n  case \"$1\" in\n", commands,
+      "  esac\n}\n_paddle_choices() {\n  words=''\n  case \"$1\" in\n",
+      choice_arms(entries, "words='", "'"), "    *) return 1 ;;\n  esac\n}\n",
+      "_paddle_takes_value() {\n  case \"$1\" in\n", value_options(entries),
+      ") return 0 ;;\n  esac\n  return 1\n}\n",
+      R"(_paddle() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"
   local words place i
   place="${COMP_WORDS[0]##*/}"
@@ -148,7 +149,7 @@ std::string bash_script(const std::vector<Entry>& entries,
   fi
 }
 )",
-             "complete -F _paddle ", program_names(programs), "\n");
+      "complete -F _paddle ", program_names(programs), "\n");
 }
 
 /// "--output:run folder" for zsh's _describe.

@@ -28,13 +28,11 @@ json json_of(const CommandDescription& c) {
     options.push_back(
         {{"names", o.names}, {"value", o.value}, {"choices", o.choices}, {"help", o.help}});
   for (const ArgumentDescription& a : c.arguments)
-    arguments.push_back({{"name", a.name},
-                         {"help", a.help},
-                         {"required", a.required},
-                         {"repeated", a.repeated}});
+    arguments.push_back(
+        {{"name", a.name}, {"help", a.help}, {"required", a.required}, {"repeated", a.repeated}});
   for (const CommandDescription& sub : c.commands) commands.push_back(json_of(sub));
-  return {{"name", c.name},           {"summary", c.summary}, {"footer", c.footer},
-          {"arguments", arguments},   {"options", options},   {"commands", commands}};
+  return {{"name", c.name},         {"summary", c.summary}, {"footer", c.footer},
+          {"arguments", arguments}, {"options", options},   {"commands", commands}};
 }
 
 CommandDescription command_of(const json& j) {

@@ -68,8 +68,8 @@ std::string program_of(const std::string& command) {
 cli::CommandDescription description_of(const std::string& command) {
   std::string shell_word = "'";
   for (const char c : program_of(command)) shell_word += c == '\'' ? "'\\''" : std::string(1, c);
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen((shell_word + "' --describe").c_str(), "r"),
-                                                   pclose);
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
+      popen((shell_word + "' --describe").c_str(), "r"), pclose);
   if (!pipe) fail(ErrorCode::kDevice, program_of(command), ": cannot be started");
   std::string text;
   char buffer[4096];

@@ -14,7 +14,8 @@ set_target_properties(paddle_shared PROPERTIES
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/libpaddle.map)
-target_link_libraries(paddle_shared PRIVATE paddle_flags paddle_plugin)
+get_target_property(api_rooms paddle_api LINK_LIBRARIES)
+target_link_libraries(paddle_shared PRIVATE ${api_rooms})
 target_link_options(paddle_shared PRIVATE
   -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libpaddle.map -Wl,--no-undefined)
 target_include_directories(paddle_shared INTERFACE

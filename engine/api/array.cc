@@ -24,8 +24,7 @@ constexpr int kDTypeCount = static_cast<int>(std::size(kDTypes));
 const std::vector<int64_t>& checked(DType dtype, const std::vector<int64_t>& shape) {
   int64_t limit = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(dtype_size(dtype));
   for (const int64_t size : shape)
-    if (size < 0)
-      refuse(str("Array: sizes must not be negative, found ", shape));
+    if (size < 0) refuse(str("Array: sizes must not be negative, found ", shape));
   for (const int64_t size : shape) {
     if (size == 0) return shape;
     limit /= size;
@@ -52,8 +51,8 @@ DType public_dtype(paddle::DType dtype, const std::string& what) {
   }
   for (int i = 0; i < kDTypeCount; ++i)
     if (kDTypes[i] == held) return static_cast<DType>(i);
-  throw ModelError(ErrorCode::kModel,
-                   str(what, " is ", paddle::text(dtype), "; arrays hold bool, integers and floats"));
+  throw ModelError(ErrorCode::kModel, str(what, " is ", paddle::text(dtype),
+                                          "; arrays hold bool, integers and floats"));
 }
 
 const char* dtype_name(DType dtype) { return info(engine_dtype(dtype)).name.data(); }
@@ -75,9 +74,8 @@ Array Access::handle(paddle::Array array) {
 Array::Array() = default;
 Array::Array(DType dtype, std::vector<int64_t> shape) {
   checked(dtype, shape);
-  *this = translated([&] {
-    return Access::handle(paddle::Array::zeros(engine_dtype(dtype), std::move(shape)));
-  });
+  *this = translated(
+      [&] { return Access::handle(paddle::Array::zeros(engine_dtype(dtype), std::move(shape))); });
 }
 Array::~Array() = default;
 Array::Array(const Array&) noexcept = default;
@@ -87,9 +85,8 @@ Array& Array::operator=(Array&&) noexcept = default;
 
 Array Array::copy(DType dtype, std::vector<int64_t> shape, const void* data) {
   checked(dtype, shape);
-  Array out = translated([&] {
-    return Access::handle(paddle::Array::empty(engine_dtype(dtype), std::move(shape)));
-  });
+  Array out = translated(
+      [&] { return Access::handle(paddle::Array::empty(engine_dtype(dtype), std::move(shape))); });
   if (out.bytes() == 0) return out;
   if (!data) refuse("Array::copy: the data is a null pointer");
   std::memcpy(out.raw(), data, out.bytes());
@@ -142,8 +139,8 @@ Array Array::reshape(std::vector<int64_t> to) const {
   out.strides = contiguous_strides(to);
   const std::vector<int64_t> from = std::exchange(out.shape, std::move(to));
   if (out.size() != size())
-    refuse(str("Array::reshape: ", from, " has ", size(), " elements, ",
-               out.shape, " has ", out.size()));
+    refuse(str("Array::reshape: ", from, " has ", size(), " elements, ", out.shape, " has ",
+               out.size()));
   return Access::handle(std::move(out));
 }
 
@@ -158,8 +155,8 @@ void Array::require_dtype(DType wanted) const {
 
 void Array::require_count(std::size_t count) const {
   if (static_cast<std::size_t>(size()) != count)
-    refuse(str("Array::from: ", shape(), " has ", size(), " elements, ", count,
-               " values are given"));
+    refuse(
+        str("Array::from: ", shape(), " has ", size(), " elements, ", count, " values are given"));
 }
 
 }  // namespace paddle::v0

@@ -119,8 +119,7 @@ T& required(T* pointer, const char* name) {
 
 void describe(const std::vector<TensorInfo>& tensors, size_t index, paddle_tensor_info* info) {
   required(info, "info");
-  if (index >= tensors.size())
-    throw BadCall{str("index ", index, " of ", tensors.size())};
+  if (index >= tensors.size()) throw BadCall{str("index ", index, " of ", tensors.size())};
   const TensorInfo& t = tensors[index];
   *info = {t.name.c_str(), static_cast<paddle_dtype>(t.dtype),
            t.ranked ? static_cast<int32_t>(t.shape.size()) : -1, t.shape.data()};
@@ -129,7 +128,9 @@ void describe(const std::vector<TensorInfo>& tensors, size_t index, paddle_tenso
 /// A copy: the engine may keep its inputs, and the caller's memory ends with the call.
 Array input_array(const paddle_array& from, size_t index) {
   constexpr int32_t kMaxRank = 64;
-  const auto refuse = [&](const std::string& why) { throw BadCall{str("input ", index, ": ", why)}; };
+  const auto refuse = [&](const std::string& why) {
+    throw BadCall{str("input ", index, ": ", why)};
+  };
   if (from.dtype < PADDLE_BOOL || from.dtype > PADDLE_FLOAT64)
     refuse(str("unknown dtype ", from.dtype));
   if (from.rank < 0 || from.rank > kMaxRank)

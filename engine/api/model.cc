@@ -112,7 +112,7 @@ class Model::Impl {
       const auto& [name, type] = wanted[i];
       paddle::Array array = Access::engine(inputs[i]);
       if (array.dtype != type.dtype && onnx::needs_cast(array.dtype, type.dtype))
-        array = onnx::cast_given(array, type.dtype, str("predict: input '", name, "'"));
+        array = onnx::cast_provided(array, type.dtype, str("predict: input '", name, "'"));
       if (!fits(array, type))
         fail(paddle::ErrorCode::kData, "predict: input '", name, "' is ", paddle::text(array.dtype),
              str(array.shape), ", expected ", type);

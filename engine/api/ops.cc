@@ -154,8 +154,8 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vec
                            str(weights[i].shape()), ", output ", i, " is ",
                            dtype_name(outputs[i].dtype()), str(outputs[i].shape())));
   return eagerly([&] {
-    return handles(autograd::grad(engine_tensors(outputs), engine_tensors(inputs),
-                                  engine_tensors(weights)));
+    return handles(
+        autograd::grad(engine_tensors(outputs), engine_tensors(inputs), engine_tensors(weights)));
   });
 }
 

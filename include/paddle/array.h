@@ -14,8 +14,7 @@
 
 #include "paddle/config.h"
 
-namespace paddle {
-PADDLE_INLINE namespace v0 {
+namespace paddle::v0 {
 
 /// Element types. The values never change.
 enum class DType : int {
@@ -133,5 +132,4 @@ class PADDLE_API Array {
   std::shared_ptr<Impl> impl_;
 };
 
-}  // namespace v0
-}  // namespace paddle
+}  // namespace paddle::v0

@@ -5,9 +5,8 @@
 
 #define PADDLE_API __attribute__((visibility("default")))
 
-/// The engine has types of the same names in namespace paddle, so v0 is not inline in its sources.
-#ifdef PADDLE_BUILDING_LIBRARY
-#define PADDLE_INLINE
-#else
-#define PADDLE_INLINE inline
+#ifndef PADDLE_BUILDING_LIBRARY  // the engine has types of the same names in namespace paddle
+namespace paddle {
+inline namespace v0 {}
+}  // namespace paddle
 #endif

@@ -8,8 +8,7 @@
 
 #include "paddle/config.h"
 
-namespace paddle {
-PADDLE_INLINE namespace v0 {
+namespace paddle::v0 {
 
 /// Kinds of errors. The values are the exit codes of the command-line tools and the status codes of
 /// the C interface.
@@ -76,5 +75,4 @@ class PADDLE_API InternalError : public Error {
   ~InternalError() override;
 };
 
-}  // namespace v0
-}  // namespace paddle
+}  // namespace paddle::v0

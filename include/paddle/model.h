@@ -16,15 +16,14 @@
 #include "paddle/array.h"
 #include "paddle/config.h"
 
-namespace paddle {
-PADDLE_INLINE namespace v0 {
+namespace paddle::v0 {
 
 /// What is known of an input or output before a prediction.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kFloat32;
-  bool ranked = true;           ///< false: any number of axes, and `shape` is empty
-  std::vector<int64_t> shape;   ///< -1 for sizes that the inputs decide
+  bool ranked = true;             ///< false: any number of axes, and `shape` is empty
+  std::vector<int64_t> shape;     ///< -1 for sizes that the inputs decide
   std::vector<std::string> dims;  ///< per axis: its size or what it is called, "batch"
 };
 
@@ -71,5 +70,4 @@ class PADDLE_API Model {
 PADDLE_API void set_threads(int threads);
 PADDLE_API int threads();
 
-}  // namespace v0
-}  // namespace paddle
+}  // namespace paddle::v0

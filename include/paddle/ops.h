@@ -20,8 +20,7 @@
 #include "paddle/array.h"
 #include "paddle/config.h"
 
-namespace paddle {
-PADDLE_INLINE namespace v0 {
+namespace paddle::v0 {
 
 /// A value and, if it depends on a variable, the record of how it was computed. Copies are cheap.
 class PADDLE_API Tensor {
@@ -52,22 +51,22 @@ class PADDLE_API Tensor {
 /// given as a DType or by name.
 class PADDLE_API Argument {
  public:
-  using Value = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
-                             std::vector<double>, std::vector<std::string>, Tensor,
-                             std::vector<Tensor>>;
-  Argument(bool value) : value_(value) {}                                      // NOLINT
-  Argument(int value) : value_(static_cast<int64_t>(value)) {}                 // NOLINT
-  Argument(int64_t value) : value_(value) {}                                   // NOLINT
-  Argument(double value) : value_(value) {}                                    // NOLINT
-  Argument(const char* value) : value_(std::string(value)) {}                  // NOLINT
-  Argument(std::string value) : value_(std::move(value)) {}                    // NOLINT
-  Argument(DType value) : value_(std::string(dtype_name(value))) {}            // NOLINT
-  Argument(std::vector<int64_t> value) : value_(std::move(value)) {}           // NOLINT
-  Argument(std::vector<double> value) : value_(std::move(value)) {}            // NOLINT
-  Argument(std::vector<std::string> value) : value_(std::move(value)) {}       // NOLINT
-  Argument(const Array& value) : value_(Tensor(value)) {}                      // NOLINT
-  Argument(Tensor value) : value_(std::move(value)) {}                         // NOLINT
-  Argument(std::vector<Tensor> value) : value_(std::move(value)) {}            // NOLINT
+  using Value =
+      std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                   std::vector<std::string>, Tensor, std::vector<Tensor>>;
+  Argument(bool value) : value_(value) {}                                 // NOLINT
+  Argument(int value) : value_(static_cast<int64_t>(value)) {}            // NOLINT
+  Argument(int64_t value) : value_(value) {}                              // NOLINT
+  Argument(double value) : value_(value) {}                               // NOLINT
+  Argument(const char* value) : value_(std::string(value)) {}             // NOLINT
+  Argument(std::string value) : value_(std::move(value)) {}               // NOLINT
+  Argument(DType value) : value_(std::string(dtype_name(value))) {}       // NOLINT
+  Argument(std::vector<int64_t> value) : value_(std::move(value)) {}      // NOLINT
+  Argument(std::vector<double> value) : value_(std::move(value)) {}       // NOLINT
+  Argument(std::vector<std::string> value) : value_(std::move(value)) {}  // NOLINT
+  Argument(const Array& value) : value_(Tensor(value)) {}                 // NOLINT
+  Argument(Tensor value) : value_(std::move(value)) {}                    // NOLINT
+  Argument(std::vector<Tensor> value) : value_(std::move(value)) {}       // NOLINT
   const Value& value() const { return value_; }
 
  private:
@@ -102,5 +101,4 @@ PADDLE_API std::string signature(const std::string& operation);
 /// on the calls since. Without it, the seed is 0.
 PADDLE_API void set_random_seed(uint64_t seed);
 
-}  // namespace v0
-}  // namespace paddle
+}  // namespace paddle::v0

@@ -20,8 +20,7 @@
 
 #include "paddle/config.h"
 
-namespace paddle {
-PADDLE_INLINE namespace v0 {
+namespace paddle::v0 {
 
 /// A line of the run's `metrics.jsonl`.
 struct LogLine {
@@ -51,8 +50,8 @@ struct TrainOptions {
 struct TrainResult {
   int64_t steps = 0;
   std::string run_folder, model_folder, checkpoint;
-  std::vector<LogLine> log;             ///< of this call, in order
-  std::optional<LogLine> last_valid;    ///< the last evaluation, if the config has `data.valid`
+  std::vector<LogLine> log;           ///< of this call, in order
+  std::optional<LogLine> last_valid;  ///< the last evaluation, if the config has `data.valid`
 };
 
 class PADDLE_API Trainer {
@@ -75,5 +74,4 @@ class PADDLE_API Trainer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace v0
-}  // namespace paddle
+}  // namespace paddle::v0

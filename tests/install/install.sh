@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Use without the source tree: installs into an empty prefix, moves it, runs the installed programs
+# from another folder, builds the examples against it and checks what they print.
+set -euo pipefail
+build="$(cd "${PADDLE_BIN:?}/.." && pwd)"
+source_folder="$PWD"
+generator="$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$build/CMakeCache.txt")"
+if grep -q '^BUILD_SHARED_LIBS:.*=ON' "$build/CMakeCache.txt"; then
+  echo "builds with shared rooms are not installed"
+  exit 77
+fi
+folder="$build/install-test"
+rm -rf "$folder"
+mkdir -p "$folder"
+trap 'rm -rf "$folder"' EXIT
+
+fail() {
+  echo "FAIL: $1"
+  exit 1
+}
+# near NUMBER WANTED TOLERANCE
+near() { awk -v x="$1" -v y="$2" -v t="$3" 'BEGIN { d = x - y; exit !(d <= t && d >= -t) }'; }
+
+cmake --install "$build" --prefix "$folder/first" > "$folder/install.log" 2>&1 ||
+  { cat "$folder/install.log"; fail "cmake --install"; }
+# Nothing in it may depend on where it was installed.
+mv "$folder/first" "$folder/prefix"
+prefix="$folder/prefix"
+if grep -rIl -e "$source_folder" -e "$folder/first" "$prefix"; then
+  fail "text files name the source tree or the prefix"
+fi
+
+# ---- programs ------------------------------------------------------------------------------------
+
+mkdir "$folder/elsewhere"
+cd "$folder/elsewhere"
+export PATH="$prefix/bin:/usr/bin:/bin" PADDLE_CACHE_DIR="$folder/cache"
+unset PADDLE_CODEGEN_MODULE PADDLE_BIN
+for page in "$prefix"/share/man/man1/*.1; do
+  [[ "$(head -c 3 "$page")" == .TH ]] || fail "$page is no manual page"
+done
+[[ -s "$prefix/share/man/man1/paddle-train.1" && -s "$prefix/share/man/man1/paddle.1" ]] ||
+  fail "manual pages"
+bash -n "$prefix/share/bash-completion/completions/paddle" || fail "bash completion"
+[[ -e "$prefix/share/bash-completion/completions/paddle-train" ]] || fail "completion of paddle-train"
+[[ -s "$prefix/share/zsh/site-functions/_paddle" ]] || fail "zsh completion"
+[[ -s "$prefix/share/fish/vendor_completions.d/paddle.fish" ]] || fail "fish completion"
+found="$(bash -c "source '$prefix/share/bash-completion/completions/paddle'
+  COMP_WORDS=(paddle op check --back) COMP_CWORD=3
+  _paddle 2> /dev/null; printf '%s' \"\${COMPREPLY[*]}\"
+  COMP_WORDS=(paddle-op check --backend '') COMP_CWORD=3
+  _paddle 2> /dev/null; printf ' %s' \"\${COMPREPLY[*]}\"")"
+[[ "$found" == "--backend cpu onednn" ]] || fail "bash completes '$found'"
+
+# y = 2 a - b + 0.5 exactly, so that is what a linear layer learns.
+awk 'BEGIN { print "a,b,y"; for (i = 0; i < 40; ++i) { a = (i % 7) / 7 - 0.4; b = (i % 5) / 5 - 0.4
+  printf "%.6f,%.6f,%.6f\n", a, b, 2 * a - b + 0.5 } }' > rows.csv
+cat > line.yaml <<'Y'
+model: {inputs: {x: "float32[batch, 2]"}, model: [{linear: 1}], outputs: [prediction]}
+loss: mse_loss(prediction, y)
+optimizer: {name: sgd, lr: 0.5}
+data:
+  batch_size: 8
+  train: &rows
+    kind: csv
+    path: rows.csv
+    fields: [{name: x, columns: [a, b]}, {name: y, columns: [y]}]
+  valid: *rows
+train: {epochs: 60, log_every: 100}
+Y
+paddle train line.yaml --output run > train.out || fail "paddle train"
+grep -q '^model: run/model$' train.out || fail "paddle train says no model folder"
+paddle-infer run/model --input rows.csv --output y.csv > /dev/null || fail "paddle-infer"
+paddle-show "$prefix/share/paddle/models/lenet.yaml" > /dev/null || fail "the installed models"
+paddle train "$prefix/share/paddle/configs/quickstart/digits.yaml" --dry-run > /dev/null ||
+  fail "the installed configs"
+
+# ---- examples ------------------------------------------------------------------------------------
+
+for language in cpp c; do
+  cp -r "$source_folder/examples/$language" "$folder/example-$language"
+  cmake -S "$folder/example-$language" -B "$folder/build-$language" -G "$generator" \
+    -DCMAKE_PREFIX_PATH="$prefix" > "$folder/log" 2>&1 &&
+    cmake --build "$folder/build-$language" -j 2 >> "$folder/log" 2>&1 ||
+    { cat "$folder/log"; fail "examples/$language do not build"; }
+done
+
+"$folder/build-cpp/train" line.yaml learned train.epochs=50 > out || fail "examples: train"
+grep -q '^valid step 250 loss 0.0000$' out || { cat out; fail "examples: the log of train"; }
+grep -qx '250 steps, model in learned/model' out || { cat out; fail "examples: the result of train"; }
+grep -qx '3 parameters' out || fail "examples: parameters"
+"$folder/build-cpp/predict" learned/model 1 2 > out || fail "examples: predict"
+grep -qx 'input x: float32 \[batch, 2\]' out || { cat out; fail "examples: inputs"; }
+grep -qx 'output prediction: float32 \[batch, 1\]' out || { cat out; fail "examples: outputs"; }
+near "$(tail -n 1 out | tr -d '[]')" 0.5 0.01 || { cat out; fail "2 * 1 - 2 + 0.5 is 0.5"; }
+"$folder/build-c/predict_c" learned/model 3 1 > out || fail "examples: predict_c"
+near "$(tail -n 1 out)" 5.5 0.02 || { cat out; fail "2 * 3 - 1 + 0.5 is 5.5"; }
+"$folder/build-cpp/gradients" > out || fail "examples: gradients"
+printf 'weights 2.000 -1.000\nderivatives 12.0 12.0\nsoftmax [[0.5, 0.5]]\n' | cmp - out ||
+  { cat out; fail "examples: what gradients prints"; }
+# Errors carry the exit codes of the tools.
+status=0
+"$folder/build-cpp/predict" nowhere 2> error || status=$?
+[[ $status == 2 && -s error ]] || fail "a model that is not there gives $status"
+status=0
+"$folder/build-c/predict_c" learned/model 1 2 3 2> error || status=$?
+[[ $status == 4 ]] && grep -q "'x'" error || fail "a row that is too long gives $status: $(cat error)"
+status=0
+"$folder/build-cpp/train" line.yaml wrong optimizer.lrr=1 2> error || status=$?
+[[ $status == 3 ]] && grep -q "lrr" error || fail "a wrong key gives $status: $(cat error)"
+
+# ---- pkg-config ----------------------------------------------------------------------------------
+
+if command -v pkg-config > /dev/null; then
+  export PKG_CONFIG_PATH="$(dirname "$(find "$prefix" -name paddle.pc)")"
+  # shellcheck disable=SC2046
+  cc "$folder/example-c/predict.c" -o with_pkg_config $(pkg-config --cflags --libs paddle) ||
+    fail "pkg-config"
+  LD_LIBRARY_PATH="$(pkg-config --variable=libdir paddle)" ./with_pkg_config learned/model 0 0 > out ||
+    fail "a program linked by pkg-config"
+  near "$(tail -n 1 out)" 0.5 0.01 || fail "the program linked by pkg-config"
+fi
+
+# ---- symbols -------------------------------------------------------------------------------------
+
+library="$(find "$prefix" -name libpaddle.so)"
+foreign="$(nm -D --defined-only -C "$library" | cut -d' ' -f3- |
+  grep -v -e 'paddle::v0::' -e '^paddle_' -e '^PADDLE_' || true)"
+[[ -z "$foreign" ]] || fail "the library exports symbols that are not its interface: $foreign"
+echo "the installed tree works"
