@@ -56,8 +56,7 @@ class Model::Impl {
   std::vector<TensorInfo> inputs() const {
     const std::lock_guard lock(mutex_);
     std::vector<TensorInfo> out;
-    for (const auto& [name, type] : model_->inputs())
-      out.push_back(info_of(name, type, "input"));
+    for (const auto& [name, type] : model_->inputs()) out.push_back(info_of(name, type, "input"));
     return out;
   }
 

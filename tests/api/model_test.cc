@@ -1,0 +1,223 @@
+// Models and training by the public C++ and C interfaces, against hand arithmetic.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "paddle/paddle.h"
+#include "paddle/paddle_c.h"
+
+namespace {
+
+using paddle::Array;
+using paddle::Model;
+
+/// y = 2 x + 1, and the sum of the rows; and a folder that is removed at the end.
+class ApiModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("paddle_api_" + std::to_string(::getpid()) + "_" +
+               testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+    write("double.yaml",
+          "name: double\n"
+          "inputs: {x: \"float32[batch, 2]\"}\n"
+          "model: |\n"
+          "  y = 2 * x + 1\n"
+          "  total = y.sum(0)\n"
+          "outputs: [y, total]\n");
+    write("rows.csv", "a,y\n0,1\n1,3\n2,5\n3,7\n");
+    write("line.yaml",
+          "model: {inputs: {x: \"float32[batch, 1]\"}, model: [{linear: 1}], outputs: [p]}\n"
+          "loss: mse_loss(p, y)\n"
+          "optimizer: {name: sgd, lr: 0.1}\n"
+          "data:\n"
+          "  batch_size: 4\n"
+          "  train: {kind: csv, path: rows.csv, fields: [{name: x, columns: [a]}, "
+          "{name: y, columns: [y]}]}\n"
+          "train: {epochs: 300, log_every: 100}\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(ApiModel, DescribesItselfAndPredicts) {
+  Model model(path("double.yaml"));
+  EXPECT_EQ(model.name(), "double");
+  ASSERT_EQ(model.inputs().size(), 1u);
+  EXPECT_EQ(model.inputs()[0].name, "x");
+  EXPECT_EQ(model.inputs()[0].shape, (std::vector<int64_t>{-1, 2}));
+  EXPECT_EQ(model.inputs()[0].dims, (std::vector<std::string>{"batch", "2"}));
+  ASSERT_EQ(model.outputs().size(), 2u);
+  EXPECT_EQ(model.outputs()[1].name, "total");
+  EXPECT_EQ(model.outputs()[1].shape, std::vector<int64_t>{2});
+  const auto first = model.predict({Array::from<float>({2, 2}, {1, 2, 3, 4})});
+  ASSERT_EQ(first.size(), 2u);
+  // The first results belong to the caller: the second call leaves them alone.
+  const auto second = model.predict({{"x", Array::from<float>({1, 2}, {0, 0})}});
+  EXPECT_EQ(first[0].to_vector<float>(), (std::vector<float>{3, 5, 7, 9}));
+  EXPECT_EQ(first[1].to_vector<float>(), (std::vector<float>{10, 14}));
+  EXPECT_EQ(second.at("total").to_vector<float>(), (std::vector<float>{1, 1}));
+}
+
+TEST_F(ApiModel, RefusesInputsThatDoNotFit) {
+  Model model(path("double.yaml"));
+  const std::vector<Array> none;
+  EXPECT_THROW(model.predict(none), paddle::DataError);
+  EXPECT_THROW(model.predict({Array::from<float>({2}, {1, 2})}), paddle::DataError);
+  EXPECT_THROW(model.predict({Array::from<float>({1, 3}, {1, 2, 3})}), paddle::DataError);
+  EXPECT_THROW(model.predict({Array::from<double>({1, 2}, {1, 2})}), paddle::DataError);
+  const Array x = Array::from<float>({1, 2}, {1, 2});
+  EXPECT_THROW(model.predict({{"X", x}}), paddle::DataError);
+  EXPECT_THROW(model.predict({{"x", x}, {"z", x}}), paddle::DataError);
+  EXPECT_EQ(model.predict({x})[0].to_vector<float>(), (std::vector<float>{3, 5}));
+}
+
+TEST_F(ApiModel, ErrorsHaveTypesAndPlaces) {
+  EXPECT_THROW(Model(path("nothing")), paddle::UsageError);
+  write("wrong.yaml", "inputs: {x: \"float32[batch, 2]\"}\nmodel:\n  - sofmax: {}\noutputs: [y]\n");
+  try {
+    Model model(path("wrong.yaml"));
+    FAIL();
+  } catch (const paddle::ConfigError& e) {
+    EXPECT_EQ(e.line(), 3) << e.what();
+    EXPECT_NE(e.file().find("wrong.yaml"), std::string::npos);
+  }
+}
+
+TEST_F(ApiModel, ThreadsShareAModel) {
+  Model model(path("double.yaml"));
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4);
+  for (size_t i = 0; i < wrong.size(); ++i)
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 25; ++k) {
+        const auto x = static_cast<float>(i);
+        const auto y = model.predict({Array::from<float>({1, 2}, {x, x})})[0].to_vector<float>();
+        wrong[i] += y != std::vector<float>{2 * x + 1, 2 * x + 1};
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, std::vector<int>(4));
+}
+
+TEST_F(ApiModel, TrainsAndPredicts) {
+  paddle::TrainOptions options;
+  options.output = path("run");
+  int lines = 0;
+  options.on_log = [&](const paddle::LogLine& line) {
+    ++lines;
+    EXPECT_EQ(line.kind, "train");
+  };
+  paddle::Trainer trainer(path("line.yaml"), options);
+  EXPECT_NE(trainer.resolved_config().find("mse_loss"), std::string::npos);
+  const paddle::TrainResult result = trainer.run();
+  EXPECT_EQ(result.steps, 300);
+  EXPECT_EQ(lines, 3);
+  EXPECT_EQ(result.log.size(), 3u);
+  EXPECT_FALSE(result.last_valid);
+  EXPECT_THROW(trainer.run(), paddle::UsageError);
+  Model model(result.model_folder);
+  EXPECT_EQ(model.parameter_count(), 2);
+  EXPECT_NEAR(model.predict({Array::from<float>({1, 1}, {10})})[0].to_vector<float>()[0], 21, 0.05);
+  // The run is not replaced unasked.
+  EXPECT_THROW(paddle::Trainer(path("line.yaml"), options).run(), paddle::UsageError);
+  options.resume = true;
+  options.overrides = {"train.epochs=310"};
+  EXPECT_EQ(paddle::Trainer(path("line.yaml"), options).run().steps, 310);
+}
+
+TEST_F(ApiModel, ExceptionsOfCallbacksPassThrough) {
+  paddle::TrainOptions options;
+  options.output = path("run");
+  options.on_log = [](const paddle::LogLine&) { throw std::runtime_error("enough"); };
+  try {
+    paddle::Trainer(path("line.yaml"), options).run();
+    FAIL();
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "enough");
+  }
+  options.overrides = {"optimizer.lrr=1"};
+  EXPECT_THROW(paddle::Trainer(path("line.yaml"), options), paddle::ConfigError);
+}
+
+TEST_F(ApiModel, CPredicts) {
+  paddle_model* model = nullptr;
+  ASSERT_EQ(paddle_model_open(path("double.yaml").c_str(), &model), PADDLE_OK);
+  size_t count = 0;
+  EXPECT_EQ(paddle_model_input_count(model, &count), PADDLE_OK);
+  EXPECT_EQ(count, 1u);
+  paddle_tensor_info info;
+  ASSERT_EQ(paddle_model_input(model, 0, &info), PADDLE_OK);
+  EXPECT_STREQ(info.name, "x");
+  EXPECT_EQ(info.dtype, PADDLE_FLOAT32);
+  ASSERT_EQ(info.rank, 2);
+  EXPECT_EQ(info.shape[0], -1);
+  const float row[] = {1, 2};
+  const int64_t shape[] = {1, 2};
+  const paddle_array input = {PADDLE_FLOAT32, 2, shape, row, sizeof row};
+  paddle_result* result = nullptr;
+  ASSERT_EQ(paddle_model_run(model, &input, 1, &result), PADDLE_OK) << paddle_last_error();
+  EXPECT_EQ(paddle_model_close(model), PADDLE_OK);
+  paddle_array output;
+  ASSERT_EQ(paddle_result_get(result, 0, &output), PADDLE_OK);
+  ASSERT_EQ(output.bytes, 2 * sizeof(float));
+  EXPECT_EQ(static_cast<const float*>(output.data)[1], 5);
+  EXPECT_EQ(paddle_result_free(result), PADDLE_OK);
+}
+
+TEST_F(ApiModel, CAnswersHostileArguments) {
+  paddle_model* model = nullptr;
+  EXPECT_EQ(paddle_model_open(nullptr, &model), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_open("x", nullptr), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_open(path("nothing").c_str(), &model), PADDLE_USAGE);
+  EXPECT_EQ(model, nullptr);
+  EXPECT_NE(std::string(paddle_last_error()).find("nothing"), std::string::npos);
+  ASSERT_EQ(paddle_model_open(path("double.yaml").c_str(), &model), PADDLE_OK);
+  paddle_tensor_info info;
+  size_t count = 0;
+  EXPECT_EQ(paddle_model_input(model, 7, &info), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_input(model, 0, nullptr), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_input_count(nullptr, &count), PADDLE_USAGE);
+  const float row[] = {1, 2};
+  const int64_t good[] = {1, 2}, negative[] = {-1, -2},
+                huge[] = {int64_t{1} << 40, int64_t{1} << 40};
+  paddle_result* result = nullptr;
+  const auto status = [&](const paddle_array& input) {
+    return paddle_model_run(model, &input, 1, &result);
+  };
+  EXPECT_EQ(status({99, 2, good, row, sizeof row}), PADDLE_USAGE);
+  EXPECT_EQ(status({-1, 2, good, row, sizeof row}), PADDLE_USAGE);
+  EXPECT_EQ(status({PADDLE_FLOAT32, -1, good, row, sizeof row}), PADDLE_USAGE);
+  EXPECT_EQ(status({PADDLE_FLOAT32, 1 << 30, good, row, sizeof row}), PADDLE_USAGE);
+  EXPECT_EQ(status({PADDLE_FLOAT32, 2, nullptr, row, sizeof row}), PADDLE_USAGE);
+  EXPECT_EQ(status({PADDLE_FLOAT32, 2, good, nullptr, sizeof row}), PADDLE_USAGE);
+  EXPECT_EQ(status({PADDLE_FLOAT32, 2, good, row, 4}), PADDLE_USAGE);
+  EXPECT_EQ(status({PADDLE_FLOAT32, 2, negative, row, sizeof row}), PADDLE_USAGE);
+  EXPECT_EQ(status({PADDLE_FLOAT32, 2, huge, row, sizeof row}), PADDLE_USAGE);
+  EXPECT_EQ(status({PADDLE_INT32, 2, good, row, sizeof row}), PADDLE_DATA);
+  const paddle_array input = {PADDLE_FLOAT32, 2, good, row, sizeof row};
+  EXPECT_EQ(paddle_model_run(model, &input, 2, &result), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_run(model, nullptr, 1, &result), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_run(model, &input, 1, nullptr), PADDLE_USAGE);
+  EXPECT_EQ(result, nullptr);
+  ASSERT_EQ(paddle_model_run(model, &input, 1, &result), PADDLE_OK);
+  paddle_array output;
+  EXPECT_EQ(paddle_result_get(result, 9, &output), PADDLE_USAGE);
+  EXPECT_EQ(paddle_result_get(result, 0, nullptr), PADDLE_USAGE);
+  EXPECT_EQ(paddle_result_free(result), PADDLE_OK);
+  EXPECT_EQ(paddle_result_free(result), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_close(model), PADDLE_OK);
+  EXPECT_EQ(paddle_model_close(model), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_run(model, &input, 1, &result), PADDLE_USAGE);
+  EXPECT_EQ(paddle_model_close(nullptr), PADDLE_OK);
+}
+
+}  // namespace
