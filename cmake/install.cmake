@@ -96,7 +96,10 @@ install(FILES ${manual_folder}/completion.bash
 # bash-completion looks for a file of the command's name.
 foreach(program IN LISTS PADDLE_PROGRAMS)
   if(NOT program STREQUAL "paddle")
-    install(CODE "file(CREATE_LINK paddle \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/bash-completion/completions/${program}\" SYMBOLIC)")
+    install(CODE "
+      set(link \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/bash-completion/completions/${program}\")
+      file(CREATE_LINK paddle \"\$ENV{DESTDIR}\${link}\" SYMBOLIC)
+      list(APPEND CMAKE_INSTALL_MANIFEST_FILES \${link})")
   endif()
 endforeach()
 install(FILES ${manual_folder}/completion.zsh

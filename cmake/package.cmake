@@ -1,9 +1,10 @@
 # A Debian package: `cpack -G DEB` in the build folder. Its dependencies are those of the programs
-# and libraries in it.
+# and libraries in it. Packagers set CPACK_PACKAGE_CONTACT to themselves.
 set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_NAME paddle-toolchain)
+set(CPACK_PACKAGE_NAME paddle)
 set(CPACK_PACKAGE_VENDOR "Paddle toolchain authors")
-set(CPACK_PACKAGE_CONTACT "Paddle toolchain authors <maintainers@example.invalid>")
+set(CPACK_PACKAGE_CONTACT "Paddle toolchain authors <maintainers@example.invalid>" CACHE STRING
+  "Maintainer of the packages that cpack makes")
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_PACKAGE_DESCRIPTION

@@ -75,6 +75,21 @@ paddle-show "$prefix/share/paddle/models/lenet.yaml" > /dev/null || fail "the in
 paddle train "$prefix/share/paddle/configs/quickstart/digits.yaml" --dry-run > /dev/null ||
   fail "the installed configs"
 
+# The code generator is found beside the library and beside the programs: a warning would say if not.
+cat > gelu.yaml <<'Y'
+extends: line.yaml
+model: {inputs: {x: "float32[batch, 2]"}, model: [{linear: 64}, {gelu: {}}, {linear: 1}], outputs: [prediction]}
+Y
+generated() {
+  # generated NAME COMMAND...: the command compiles operations to machine code, into an empty cache
+  local cache="$folder/cache-$1"
+  PADDLE_CACHE_DIR="$cache" "${@:2}" > out 2> error || { cat error; fail "$1"; }
+  grep -q "machine code" error && { cat error; fail "$1 does not find the code generator"; }
+  ! paddle --version | grep -q 'code generator: llvm' || [[ -n "$(ls -A "$cache/codegen" 2> /dev/null)" ]] ||
+    fail "$1 compiled nothing"
+}
+generated program paddle-train gelu.yaml --output gelu train.epochs=1
+
 # ---- examples ------------------------------------------------------------------------------------
 
 for language in cpp c; do
@@ -98,6 +113,7 @@ near "$(tail -n 1 out)" 5.5 0.02 || { cat out; fail "2 * 3 - 1 + 0.5 is 5.5"; }
 "$folder/build-cpp/gradients" > out || fail "examples: gradients"
 printf 'weights 2.000 -1.000\nderivatives 12.0 12.0\nsoftmax [[0.5, 0.5]]\n' | cmp - out ||
   { cat out; fail "examples: what gradients prints"; }
+generated library "$folder/build-cpp/train" gelu.yaml gelu_api train.epochs=1
 # Errors carry the exit codes of the tools.
 status=0
 "$folder/build-cpp/predict" nowhere 2> error || status=$?
