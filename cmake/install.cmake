@@ -17,7 +17,10 @@ set_target_properties(paddle_shared PROPERTIES
 get_target_property(api_rooms paddle_api LINK_LIBRARIES)
 target_link_libraries(paddle_shared PRIVATE ${api_rooms})
 target_link_options(paddle_shared PRIVATE
-  -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libpaddle.map -Wl,--no-undefined)
+  -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/libpaddle.map)
+if(NOT PADDLE_SANITIZE)  # clang's sanitizers are in the program, not in the library
+  target_link_options(paddle_shared PRIVATE -Wl,--no-undefined)
+endif()
 target_include_directories(paddle_shared INTERFACE
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
   $<BUILD_INTERFACE:${PADDLE_GENERATED_ROOT}/include>
