@@ -1,6 +1,6 @@
 #pragma once
-// Rewrite rules: a pattern of operations and its replacement, declared as text. docs/guide/rewrites.md
-// describes the syntax; standard.rules holds the rules of the compiled mode.
+// Rewrite rules: a pattern of operations and its replacement, declared as text.
+// docs/guide/rewrites.md describes the syntax; standard.rules holds the rules of the compiled mode.
 
 #include <memory>
 #include <string>
