@@ -18,7 +18,7 @@ struct ConfigChange {
   SourceLocation place;
 };
 
-/// Patterns of the keys that may change on resume, for messages and docs/guide/training.md.
+/// Patterns of the keys that may change on resume, for messages and docs/guide/resuming.md.
 const std::vector<std::string>& changeable_keys();
 
 /// All differences between two resolved configs, in the order of the new one.
