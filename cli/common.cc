@@ -40,7 +40,7 @@ std::string seconds_text(double seconds) {
 /// first one was reached, on lines of their own.
 void print_failure(const std::string& head, const std::string& what) { print_error(head + what); }
 
-/// What went before: phases with their times, the innermost unfinished one last.
+/// The phases before the error with their times, the innermost unfinished one last.
 void print_history() {
   if (!debug) return;
   for (const PhaseRecord& p : phase_records())

@@ -1,5 +1,5 @@
 #pragma once
-// What all tools share: reading the command line, running a body with the documented exit statuses,
+// Shared by all tools: reading the command line, running a body with the documented exit statuses,
 // thread counts, and quiet ends when standard output is closed.
 
 #include <functional>
@@ -13,7 +13,8 @@ class App;
 
 namespace paddle::cli {
 
-/// Runs `body`; prints an Error and gives its status. One line for each thing that is wrong; with
+/// Runs `body`; prints an Error and returns its exit status. One line for each thing that is wrong;
+/// with
 /// `--debug` also what the tool was doing and how long it took.
 int run_tool(const std::function<int()>& body);
 

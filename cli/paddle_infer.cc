@@ -49,12 +49,12 @@ std::map<std::string, int64_t> dim_sizes(const program::Model& model, int64_t ba
     int64_t& size = sizes[name];
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
     if (error != std::errc() || end != value.data() + value.size() || size < 0)
-      fail(ErrorCode::kUsage, "--dim: '", value, "' is no size");
+      fail(ErrorCode::kUsage, "--dim: '", value, "' is not a size");
   }
   return sizes;
 }
 
-/// Random arrays of the declared shapes; `sizes` gives the symbolic dims.
+/// Random arrays of the declared shapes; `sizes` are those of symbolic dims.
 std::vector<Array> random_inputs(const program::Model& model,
                                  const std::map<std::string, int64_t>& sizes) {
   std::vector<Array> out;
@@ -84,7 +84,7 @@ std::vector<Array> random_inputs(const program::Model& model,
   return out;
 }
 
-/// What a run takes at once: the first axis of its first input.
+/// Samples of one run: the first axis of its first input.
 double rows_of(const Dims& first) { return first.empty() ? 1.0 : static_cast<double>(first[0]); }
 
 /// Times `once` and prints a line; `flops` of one run.
@@ -259,7 +259,7 @@ int run(int argc, char** argv) {
     if (!trace.empty()) profile::write_trace(*load.profile, trace);
     cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
   };
-  // A model that asks for the values of dims takes its weights with the first batch.
+  // A model that needs the values of dims loads its weights with the first batch.
   bool reported = false;
   const auto report_weights = [&] {
     if (!reported && model->load_report() != nullptr)

@@ -32,7 +32,7 @@ std::map<std::string, int64_t> read_dims(const std::vector<std::string>& argumen
     } catch (const std::exception&) {
       fail(ErrorCode::kUsage, "--dim: expected name=value, found '", a, "'");
     }
-    if (value < 1) fail(ErrorCode::kUsage, "--dim: '", a, "' is no size");
+    if (value < 1) fail(ErrorCode::kUsage, "--dim: '", a, "' is not a size");
     dims[a.substr(0, equals)] = value;
   }
   return dims;

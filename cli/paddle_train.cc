@@ -269,7 +269,7 @@ int run(int argc, char** argv) {
   const train::TrainResult result = trainer.run();
   if (result.stopped_by) {
     console.note(str("stopped by signal ", result.stopped_by, " after step ", result.steps,
-                     "; to go on: paddle-train --resume ", options.output));
+                     "; to continue: paddle-train --resume ", options.output));
     return 128 + result.stopped_by;
   }
   if (result.profile) print_profile(*result.profile, options.output);

@@ -15,7 +15,7 @@ class Diagnostics {
   void add(ErrorCode code, std::string message, SourceLocation place) {
     add(Error(code, std::move(message), std::move(place)));
   }
-  /// Something worth telling that is no error (a renamed key).
+  /// A note that is not an error (a renamed key).
   void warn(std::string message, SourceLocation place);
 
   bool empty() const { return errors_.empty(); }

@@ -40,7 +40,7 @@ struct Node {
   SourceKind source_kind() const { return source ? source->kind() : SourceKind::kDefault; }
 
   SourceLocation location() const;
-  /// The value of a key of a map, or null if there is none (or this is no map).
+  /// The value of a key of a map, or null if there is none (or this is not a map).
   const Node* find(std::string_view key) const;
   Node* find(std::string_view key);
   const Entry* find_entry(std::string_view key) const;

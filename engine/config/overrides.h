@@ -45,7 +45,7 @@ Node read_extended(const std::string& path, Diagnostics& diagnostics);
 void resolve_references(Node& root, Diagnostics& diagnostics);
 
 /// A path in a document, relative to the document's own folder (the current one for values of the
-/// command line), absolute and normalised. kConfig if it is empty.
+/// command line), absolute and normalized. kConfig if it is empty.
 std::string resolve_path(const Node& scalar);
 
 }  // namespace paddle::config

@@ -70,7 +70,7 @@ void count(const Array& from, const Array& cast, CastLoss& loss) {
                                         b + static_cast<size_t>(i) * item, item) == 0;
     if (same) continue;
     ++loss.changed;
-    // What rounds to the largest value is rounding; what is cut to it is not.
+    // A value that rounds to the largest one is rounded; one that is clamped to it is not.
     const bool outside = before < low || before > high;
     loss.overflow += std::isfinite(before) && outside &&
                      (!std::isfinite(after) || !is_float(cast.dtype) ||

@@ -20,7 +20,7 @@ constexpr uint64_t kDefaultShard = 5'000'000'000;  // as Hugging Face's tools ha
 struct Planned {
   size_t source = 0;
   StoredTensor before, after;
-  std::vector<int64_t> perm;  ///< empty: as it lies
+  std::vector<int64_t> perm;  ///< empty: not transposed
 };
 
 struct DtypeChoice {
@@ -152,7 +152,7 @@ Array permuted(const Array& array, const std::vector<int64_t>& perm) {
   return out.contiguous();
 }
 
-/// What casts between two types have lost, over all tensors.
+/// Losses of the casts between two types, over all tensors.
 struct Losses {
   CastLoss loss;
   int64_t tensors = 0;

@@ -75,8 +75,8 @@ Rules Rules::read(const std::string& path) {
     if ((match != nullptr) + (name != nullptr) + (drop != nullptr) + (transpose != nullptr) != 1)
       wrong(node, "a rule has one of match, name, drop and transpose");
     if ((rename != nullptr) != (match || name))
-      wrong(node, rename ? "rename stands with match or name" : "rename is missing");
-    if (perm && !transpose) wrong(*perm, "perm stands with transpose");
+      wrong(node, rename ? "rename needs match or name" : "rename is missing");
+    if (perm && !transpose) wrong(*perm, "perm needs transpose");
     const Node& pattern = match ? *match : name ? *name : drop ? *drop : *transpose;
     Rule rule;
     rule.kind = drop ? Rule::Kind::kDrop : transpose ? Rule::Kind::kTranspose : Rule::Kind::kRename;

@@ -1,5 +1,5 @@
 #pragma once
-// Rules that give tensors new names, drop and transpose them, read from YAML:
+// Rules that rename, drop and transpose tensors, read from YAML:
 //
 //   - match: '^model\.layers\.(\d+)\.'     # every place in a name that the expression matches
 //     rename: 'blocks.$1.'                 # $1 … are its groups, $& the whole match

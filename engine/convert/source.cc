@@ -26,7 +26,7 @@ std::map<std::string, std::string> weight_map(const std::string& index) {
     bad("is not a shard index (a JSON object with a 'weight_map')");
   std::map<std::string, std::string> out;
   for (const auto& [name, file] : json["weight_map"].items()) {
-    if (!file.is_string()) bad("the file of '", name, "' is no string");
+    if (!file.is_string()) bad("the file of '", name, "' is not a string");
     const std::string& shard = file.get_ref<const std::string&>();
     if (shard.empty() || shard.find('/') != std::string::npos || shard == "." || shard == "..")
       bad("the file '", shard, "' of '", name, "' does not lie beside the index");
@@ -56,7 +56,7 @@ class SafetensorsSource final : public Source {
       places_.emplace_back(files_.size() - 1, &e);
     }
   }
-  /// What the index says must be what the files hold.
+  /// Checks that the index agrees with the files.
   void check(const std::string& index, const std::map<std::string, std::string>& map) const {
     std::set<std::string> found;
     for (size_t i = 0; i < tensors_.size(); ++i) {

@@ -28,7 +28,7 @@ class Source {
   /// In the order of the file.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  /// What the file holds beside numbers and is left out, a line each.
+  /// Contents that are not numbers and are left out, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
   /// kModel where the file is damaged.
   virtual Array read(size_t index) const = 0;

@@ -346,7 +346,7 @@ class CsvDataset : public LearningDataset {
     int64_t x = 0;
     if (trim(cell).empty()) return static_cast<int64_t>(number(each, c, cell, index));
     if (!formats::parse_integer(cell, x))
-      bad_cell(each, c, index, str(quoted(cell), " is no integer", header_hint(index)));
+      bad_cell(each, c, index, str(quoted(cell), " is not an integer", header_hint(index)));
     return x;
   }
 

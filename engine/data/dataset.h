@@ -18,12 +18,12 @@
 
 namespace paddle::data {
 
-/// What is known of a field before any sample is read.
+/// A field as it is known before any sample is read.
 struct Field {
   std::string name = {};
   DType dtype = DType::kF32;
   Dims shape = {};          ///< of one sample; -1 for sizes that differ by sample
-  int64_t class_count = 0;  ///< values are 0 … class_count - 1; 0 where it is no class
+  int64_t class_count = 0;  ///< values are 0 … class_count - 1; 0 if it is not a class
   std::vector<std::string> classes = {};  ///< their names, if they have any
   std::string text() const;               ///< "image: uint8[1, 28, 28]"
 };
@@ -59,7 +59,7 @@ class Value {
 
 using Sample = std::vector<Value>;  ///< one value per field
 
-/// What samples that are drawn anew (random windows, augmentation) depend on beside their index.
+/// Besides the index, what random samples (windows, augmentation) are a function of.
 struct ReadContext {
   uint64_t seed = 0;
   uint64_t epoch = 0;
@@ -95,7 +95,7 @@ class Dataset {
   }
   /// Files that are not read although they lie where the data is: one line for each kind of file.
   virtual std::vector<std::string> passed_over() const { return {}; }
-  /// What was wrong, but not fatal, with the samples read so far: one line each.
+  /// Warnings about the samples read so far: one line each.
   virtual std::vector<std::string> warnings() const { return {}; }
   /// Further facts for `--check-data`, as (name, value).
   virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
@@ -110,7 +110,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 class Subset : public Dataset {
  public:
   Subset(DatasetPtr base, int64_t begin, int64_t end);
-  /// Places [begin, end) of the permutation that `seed` gives.
+  /// Elements [begin, end) of the permutation of `seed`.
   Subset(DatasetPtr base, int64_t begin, int64_t end, uint64_t seed);
   int64_t size() const override { return end_ - begin_; }
   const std::vector<Field>& fields() const override { return base_->fields(); }

@@ -214,8 +214,8 @@ void draw_segment(Vertex a, Vertex b, double ra, double rb, Canvas& canvas) {
     }
 }
 
-/// Moves the content so that its centre of mass is in the middle of the canvas, by whole pixels.
-void centre(Canvas& canvas) {
+/// Moves the content so that its center of mass is in the middle of the canvas, by whole pixels.
+void center(Canvas& canvas) {
   double mass = 1e-9, mx = 0, my = 0;
   for (int y = 0; y < kDigitSide; ++y)
     for (int x = 0; x < kDigitSide; ++x) {
@@ -235,7 +235,7 @@ void centre(Canvas& canvas) {
   canvas = moved;
 }
 
-/// Softens edges as scanning and shrinking do: each pixel gives `share` to its neighbours.
+/// Softens edges as scanning and shrinking do: each pixel passes `share` on to its neighbors.
 void blur(Canvas& canvas, float share) {
   for (const int stride : {1, kDigitSide}) {
     const Canvas from = canvas;
@@ -292,7 +292,7 @@ void draw_digit(int label, RandomSequence& random,
       draw_segment(line[i], line[i + 1], pen(i), pen(i + 1), canvas);
   }
   blur(canvas, static_cast<float>(random.uniform(0.0, 0.3)));
-  centre(canvas);
+  center(canvas);
   const float contrast = static_cast<float>(random.uniform(1.05, 1.6));
   for (size_t i = 0; i < canvas.size(); ++i)
     image[i] = static_cast<uint8_t>(std::lround(std::min(1.f, canvas[i] * contrast) * 255));

@@ -3,7 +3,7 @@
 // (strokes through control points, as people in Europe and America write them); a drawing picks
 // one, moves its points, slants, turns, stretches and bends it, and renders it with a pen of
 // random width. The result is framed as MNIST frames its digits: 28 x 28 grey, the ink in a box of
-// 20 x 20, the centre of mass in the middle. A model trained on them reads real digits.
+// 20 x 20, the center of mass in the middle. A model trained on them reads real digits.
 
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@ namespace paddle::data {
 inline constexpr int kDigitSide = 28;
 
 /// Draws digit `label` (0 to 9) into 28 x 28 bytes, 0 for paper and 255 for ink. The drawing is a
-/// function of the label and the numbers that `random` gives.
+/// function of the label and the numbers that `random` draws.
 void draw_digit(int label, RandomSequence& random,
                 std::span<uint8_t, kDigitSide * kDigitSide> image);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a dataset learns from its training rows: scaling statistics, vocabularies, class lists.
+// Values fitted to the training rows: scaling statistics, vocabularies, class lists.
 // Validation, inference and every other reader of the same fields must use it. A run stores it as
 // `fitted.json` in the model folder.
 
@@ -9,7 +9,7 @@
 
 namespace paddle::data {
 
-/// What was fitted about one field.
+/// The fitted values of one field.
 struct Fitted {
   std::string field = {};
   std::vector<double> shift = {}, factor = {};  ///< per column: (x - shift) * factor

@@ -22,7 +22,7 @@ class Resize : public ImageTransform {
   }
 };
 
-/// Copies a window that lies inside the image.
+/// Copies a window inside the image.
 void copy_window(const Value& in, Value& out, int64_t top, int64_t left) {
   const Frame from = frame_of(in), to = frame_of(out);
   const auto item = static_cast<size_t>(item_size(in.dtype()));

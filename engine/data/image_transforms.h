@@ -15,7 +15,7 @@ std::unique_ptr<Transform> make_random_view(const TransformOptions& options);
 /// Pixels along an axis.
 inline constexpr int64_t kMaxSide = 1 << 16;
 
-/// What all of them share.
+/// Common to all of them.
 class ImageTransform : public Transform {
  public:
   explicit ImageTransform(const TransformOptions& options) : options_(options) {}

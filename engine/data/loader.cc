@@ -119,7 +119,7 @@ class Loader::Impl {
 
   void seek(LoaderPosition position) {
     if (position.epoch < 0 || position.sample < 0 || position.sample > dataset_->size())
-      fail(ErrorCode::kData, "cannot go on at sample ", position.sample, " of epoch ",
+      fail(ErrorCode::kData, "cannot continue at sample ", position.sample, " of epoch ",
            position.epoch, ": the dataset has ", dataset_->size(), " samples");
     stop();
     start(position);

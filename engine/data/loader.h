@@ -18,12 +18,12 @@
 
 namespace paddle::data {
 
-/// What happens to a sample that cannot be read or decoded.
+/// Handling of samples that cannot be read or decoded.
 enum class BadSamplePolicy {
   kError,
   kSkip,  ///< left out of its batch, which is then shorter, and listed
 };
-/// What happens to NaN and infinity in a floating field of the dataset, before transforms.
+/// Handling of NaN and infinity in a floating field of the dataset, before transforms.
 enum class NanPolicy { kError, kSkip, kKeep };
 
 /// Integers of a field, as the transforms leave it, that must lie in [low, high): labels against
@@ -91,7 +91,7 @@ class Loader {
   /// The next batch; nullopt after the last epoch. An error met while making a batch is thrown
   /// here, when its turn comes. Batches without any good sample are passed over.
   std::optional<Batch> next();
-  /// Where the batch that `next` will give starts: save it in a checkpoint.
+  /// Position of the batch that `next` will return: save it in a checkpoint.
   LoaderPosition position() const;
   /// Shapes of the fields of one sample. Sizes that differ by sample are those of the first sample
   /// that the policies accept; kData if there is none.

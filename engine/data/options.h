@@ -1,5 +1,5 @@
 #pragma once
-// What a config says about its data, as plain structs: one per kind of dataset, the transforms and
+// The data section of a config as plain structs: one per kind of dataset, the transforms and
 // the loader. `make_dataset` turns DatasetOptions into a Dataset; paths are already resolved.
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct NpyOptions {
   std::vector<std::pair<std::string, std::string>> files = {};  ///< field and path
 };
 
-/// What to do with an empty cell of a numeric column.
+/// Handling of an empty cell of a numeric column.
 enum class MissingPolicy { kError, kFill, kNan };
 enum class Scaling {
   kNone,
@@ -50,7 +50,7 @@ struct CsvField {
   /// Names, numbers from 0 ("0"), runs ("I1..I13") or patterns ("C*"). Empty: the column that is
   /// named as the field is.
   std::vector<std::string> columns = {};
-  bool scalar = false;  ///< true: one column gives shape [], not [1]
+  bool scalar = false;  ///< true: one column has shape [], not [1]
   ColumnKind kind = ColumnKind::kNumeric;
   std::optional<DType> dtype = {};  ///< default: float32 for numeric, int64 for categorical
 
@@ -161,15 +161,15 @@ struct DatasetOptions {
 
 /// The kind as configs name it: digits, idx, csv, text, images, npy, npz, random.
 std::string kind_of(const DatasetOptions& options);
-/// Opens the files, checks them and gives the dataset. kData for what the files lack, kConfig for
+/// Opens the files, checks them and returns the dataset. kData if files lack something, kConfig for
 /// options that contradict each other; an empty dataset is an error.
 DatasetPtr make_dataset(const DatasetOptions& options);
 /// Makes a dataset (validation, or data to predict) use what the training data fitted: scaling,
 /// vocabularies, class lists. Fields are matched by name. An explicit `shift` and `factor` stays.
 /// kConfig where the options ask for statistics that the training data does not have.
 void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted);
-/// What the options of a training dataset say without opening it: statistics and vocabularies that
-/// are written there. For models that were saved without `fitted.json`.
+/// Known from the options of a training dataset without opening it: statistics and vocabularies
+/// that are written there. For models that were saved without `fitted.json`.
 std::vector<Fitted> stated_fitted(const DatasetOptions& options);
 
 /// [begin, end) of `size` samples that range and split leave, and whether these are places in the

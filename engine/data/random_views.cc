@@ -1,4 +1,4 @@
-// Views of an image at random: a window resized to one size, and a rotation about the centre.
+// Views of an image at random: a window resized to one size, and a rotation about the center.
 
 #include <algorithm>
 #include <cmath>
@@ -61,7 +61,7 @@ class RandomResizedCrop : public ImageTransform {
   }
 };
 
-/// Turned about its centre by up to `degrees` either way, bilinear; outside is `value`.
+/// Rotated about its center by up to `degrees` either way, bilinear; outside is `value`.
 class RandomRotation : public ImageTransform {
  public:
   explicit RandomRotation(const TransformOptions& options) : ImageTransform(options) {

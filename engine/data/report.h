@@ -1,5 +1,5 @@
 #pragma once
-// What `--check-data` prints of a dataset: resolved paths, counts, classes and three samples.
+// The output of `--check-data` for a dataset: resolved paths, counts, classes and three samples.
 
 #include <string>
 #include <utility>

@@ -18,26 +18,26 @@ struct Taps {
   std::vector<float> weights;
 };
 
-/// Bilinear with half-pixel centres; when shrinking the triangle widens by the factor, so that
+/// Bilinear with half-pixel centers; when shrinking the triangle widens by the factor, so that
 /// every input pixel counts (as Pillow does it).
 Taps taps_of(int64_t from, int64_t to, bool nearest) {
   Taps taps;
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double support = std::max(scale, 1.0);
   for (int64_t i = 0; i < to; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * scale;
+    const double center = (static_cast<double>(i) + 0.5) * scale;
     const size_t begin = taps.weights.size();
     if (nearest) {
-      const int64_t at = std::min(static_cast<int64_t>(centre), from - 1);
+      const int64_t at = std::min(static_cast<int64_t>(center), from - 1);
       taps.pixels.push_back({at, begin, 1});
       taps.weights.push_back(1);
       continue;
     }
-    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(centre - support + 0.5));
-    const int64_t last = std::min<int64_t>(from, static_cast<int64_t>(centre + support + 0.5));
+    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
+    const int64_t last = std::min<int64_t>(from, static_cast<int64_t>(center + support + 0.5));
     double total = 0;
     for (int64_t j = first; j < last; ++j) {
-      const double distance = std::abs((static_cast<double>(j) + 0.5 - centre) / support);
+      const double distance = std::abs((static_cast<double>(j) + 0.5 - center) / support);
       const double weight = std::max(0.0, 1 - distance);
       taps.weights.push_back(static_cast<float>(weight));
       total += weight;

@@ -18,7 +18,7 @@ struct Window {
   int64_t top, left, height, width;
 };
 
-/// Resizes a window of an image to height x width, into `out`: bilinear with half-pixel centres and
+/// Resizes a window of an image to height x width, into `out`: bilinear with half-pixel centers and
 /// antialiasing, as Pillow does it, or nearest.
 void resize_window(const Value& in, const Window& window, int64_t height, int64_t width,
                    bool nearest, Value& out);

@@ -9,7 +9,7 @@
 
 namespace paddle::data {
 
-/// What one thread keeps from sample to sample.
+/// Buffers that one thread keeps from sample to sample.
 struct Workspace {
   Sample sample;
   Value scratch;

@@ -23,7 +23,7 @@ enum class TransformKind {
   kCenterCrop,  ///< the middle height x width; smaller images are an error
   kRandomCrop,  ///< a random height x width
   kRandomResizedCrop,  ///< a window of random area and ratio, resized to height x width
-  kRandomRotation,     ///< turned by up to `degrees` either way about the centre
+  kRandomRotation,     ///< rotated by up to `degrees` either way about the center
   kHorizontalFlip,     ///< left and right exchanged, with `probability`
   kVerticalFlip,
   kPad,  ///< `pad` pixels of `value` around: all, or left, right, top, bottom

@@ -28,7 +28,7 @@ enum class SampleDepth {
   kSixteen,  ///< 16 bits; 8-bit samples are multiplied by 257
 };
 
-/// Decodes JPEG or PNG (detected by content) to the stored sample values: no gamma or colour
+/// Decodes JPEG or PNG (detected by content) to the stored sample values: no gamma or color
 /// profile is applied, as in Pillow and OpenCV. EXIF orientation is applied. `channels` is 1
 /// (grey), 3 (RGB) or 4 (RGBA); an unrequested alpha channel is dropped. `name` is used in errors,
 /// which are kData.

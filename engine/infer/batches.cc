@@ -31,7 +31,7 @@ data::LoaderOptions prediction_loader(data::LoaderOptions loader, int64_t batch)
   return loader;
 }
 
-/// What the run fitted. Models saved without `fitted.json` say it in their config.
+/// The values that the run fitted. Models without `fitted.json` have them in their config.
 std::vector<data::Fitted> fitted_of(const program::Model& model,
                                     const std::optional<data::DataConfig>& run) {
   const program::ModelMetadata& metadata = model.metadata();

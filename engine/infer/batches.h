@@ -1,5 +1,5 @@
 #pragma once
-// What is to be predicted: NPZ arrays, CSV rows, images, text, or the data section of a config,
+// Inputs of predictions: NPZ arrays, CSV rows, images, text, or the data section of a config,
 // brought to batches of the model's inputs. Preprocessing is the run's own.
 
 #include <memory>
@@ -46,7 +46,7 @@ class Batches {
   virtual bool may_skip() const { return false; }
   /// Whether rows carry labels.
   virtual bool has_labels() const { return false; }
-  /// What was wrong, but not fatal, with the input: one line each.
+  /// Warnings about the input: one line each.
   virtual std::vector<std::string> warnings() const { return {}; }
 };
 

@@ -55,7 +55,7 @@ class ArrayBatches final : public Batches {
       if (info(labels.dtype).has_kernels) labels_ = labels.contiguous();
     }
     // Slices only where every input's first dim is the same symbol.
-    // What an ONNX graph does along it is not known, so it gets all rows.
+    // An ONNX graph may mix the rows of its batch, so it gets all of them at once.
     sliced_ = !arrays_.empty() && !model.onnx();
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const Shape& shape = model.inputs()[i].second.shape;

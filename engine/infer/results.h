@@ -1,6 +1,6 @@
 #pragma once
-// What comes out: all outputs as NPZ, or a row per sample as CSV or JSON lines, with class names
-// and probabilities where the model is a classifier.
+// Writers of predictions: all outputs as NPZ, or a row per sample as CSV or JSON lines, with class
+// names and probabilities where the model is a classifier.
 
 #include <memory>
 #include <string>
@@ -46,7 +46,7 @@ class ResultWriter {
   virtual void close() = 0;
 };
 
-/// By the file's ending: .npz, .csv or .jsonl. "" gives lines by `line`.
+/// By the file's ending: .npz, .csv or .jsonl. "" reports lines by `line`.
 std::unique_ptr<ResultWriter> open_results(const program::Model& model, const std::string& path,
                                            ShownColumns shown,
                                            const std::function<void(const std::string&)>& line);

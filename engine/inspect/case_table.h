@@ -24,7 +24,7 @@ struct CaseTable {
   std::shared_ptr<const formats::NpzReader> arrays;
 };
 
-/// Reads FILE.jsonl, and FILE.npz if a case needs it. Lines that are no case are kData, with the
+/// Reads FILE.jsonl, and FILE.npz if a case needs it. Lines that are not cases are kData, with the
 /// place.
 CaseTable read_case_table(const std::string& path);
 

@@ -13,7 +13,7 @@ class Filter {
     try {
       if (!all_) expression_ = std::regex(pattern);
     } catch (const std::regex_error& e) {
-      fail(ErrorCode::kUsage, "--filter: '", pattern, "' is no regular expression");
+      fail(ErrorCode::kUsage, "--filter: '", pattern, "' is not a regular expression");
     }
   }
   bool takes(const std::string& name) const { return all_ || std::regex_search(name, expression_); }

@@ -30,7 +30,7 @@ struct Worst {
   }
 };
 
-/// By how much `found` lies outside; 0 if it is near enough.
+/// Distance of `found` from the tolerated range; 0 if it is inside.
 double excess(double found, double expected, const Tolerance& t) {
   if (std::isnan(found) && std::isnan(expected)) return 0;
   if (found == expected) return 0;

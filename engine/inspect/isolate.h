@@ -13,9 +13,9 @@ struct IsolationOptions {
   double timeout_seconds = 120;  ///< for one job
 };
 
-/// Runs job(i) for i in [0, count). A job gives "" or one line that says what failed; a child that
-/// dies gives the line "crashed: …" for the job it was at. `report` gets each result, in order.
-/// Call it before this process has started threads of its own.
+/// Runs job(i) for i in [0, count). A job returns "" or one line that says what failed; a child
+/// that dies yields the line "crashed: …" for the job it was at. `report` gets each result, in
+/// order. Call it before this process has started threads of its own.
 void run_isolated(size_t count, const std::function<std::string(size_t)>& job,
                   const std::function<void(size_t, const std::string&)>& report,
                   const IsolationOptions& options);

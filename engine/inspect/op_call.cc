@@ -147,7 +147,7 @@ std::optional<Tensor> parse_tensor(const std::string& name, const std::string& w
     for (const std::string& d : split_items(*inside)) {
       const double size = number_of(d);
       if (size < 0 || size != std::floor(size) || size > static_cast<double>(kMaxElements))
-        fail(ErrorCode::kUsage, "'", d, "' is no size");
+        fail(ErrorCode::kUsage, "'", d, "' is not a size");
       shape->push_back(static_cast<int64_t>(size));
     }
     if (element_count(std::span<const int64_t>(*shape)) > kMaxElements)

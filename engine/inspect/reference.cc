@@ -118,7 +118,7 @@ std::vector<std::string> backends_of(const Op& op) {
   return out;
 }
 
-/// Parameters that callers give, in order.
+/// Parameters that callers pass, in order.
 template <class OnOperand, class OnAttr>
 void for_each_parameter(const Op& op, OnOperand&& on_operand, OnAttr&& on_attr) {
   for (const ParamDef& p : op.params()) {

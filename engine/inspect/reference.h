@@ -1,5 +1,5 @@
 #pragma once
-// What the operation table says of an operation, for people and for programs: `paddle op list` and
+// The reference of an operation, for people and for programs: `paddle op list` and
 // `paddle op show`.
 
 #include <string>

@@ -42,7 +42,7 @@ struct MetricInfo {
 const std::vector<MetricInfo>& metric_infos();
 const MetricInfo* find_metric(const std::string& name);
 
-/// What scores are, as far as the traced program tells. Decides the default threshold.
+/// The kind of scores, as far as the trace shows. Decides the default threshold.
 enum class ScoreKind { kLogits, kProbabilities, kLogProbabilities };
 
 /// How scores and labels correspond. Scores are read as [outer, classes, inner] and labels as

@@ -43,7 +43,7 @@ struct StateSlot {
   double initial = 0;
 };
 
-/// What an update reads besides the parameter, its gradient and its states.
+/// Operands of an update besides the parameter, its gradient and its states.
 struct UpdateInputs {
   Tensor lr = {};      ///< the scheduled base rate, 0-D float32 or float64
   Tensor step = {};    ///< 0-D int64, counts updates from 1
@@ -67,7 +67,7 @@ class Optimizer {
   /// The factor on the scheduled rate for this parameter, and its decay.
   double rate_factor(const std::string& parameter) const;
   double weight_decay(const std::string& parameter) const;
-  /// What the groups do to these parameters that their author hardly meant, a line each: patterns
+  /// Warnings about groups that are probably mistakes, a line each: patterns
   /// that match nothing, and that nothing is left to train.
   std::vector<std::string> warnings(const std::vector<std::string>& parameters) const;
 
@@ -81,7 +81,7 @@ struct ClipOptions {
   std::optional<double> norm = {};         ///< each gradient to this norm
   std::optional<double> global_norm = {};  ///< all together to this norm
 };
-/// What clipping by norms reads of gradients: each one's sum of squares, 0-D float64, which is
+/// The sum of squares of each gradient, which clipping by norms reads: 0-D float64, which is
 /// finite where all its elements are; undefined for undefined ones. Empty unless the options ask
 /// for norms.
 Tensors sums_of_squares(const Tensors& gradients, const ClipOptions& options);

@@ -1,5 +1,5 @@
 #pragma once
-// What this machine can do at most, measured: the yardstick of every "share of peak".
+// Measured peak rates of this machine, the reference of every "share of peak".
 
 namespace paddle::profile {
 

@@ -144,7 +144,7 @@ Staged stage(const std::string& path, ParameterStore& store,
       if (start != store.sequence_starts.end())
         replace(entry.name, start->second, weights.read(entry));
     } else
-      refuse_other_model(path, "'" + entry.name + "' is no parameter of this model");
+      refuse_other_model(path, "'" + entry.name + "' is not a parameter of this model");
   }
   for (const auto& [name, p] : store.parameters)
     if (!weights.find(name)) refuse_other_model(path, "it lacks the parameter '" + name + "'");
@@ -160,7 +160,7 @@ Staged stage(const std::string& path, ParameterStore& store,
     const auto owner = store.parameters.find(parameter_of(entry.name));
     if (is_sequence || is_model_state(entry.name) || owner == store.parameters.end() ||
         owner->second.value.shape != entry.shape)
-      refuse_other_model(path, "'" + entry.name + "' is no state of this run");
+      refuse_other_model(path, "'" + entry.name + "' is not a state of this run");
     staged.added.emplace_back(entry.name, runtime::copied(optimizer.read(entry)));
   }
   for (const auto& [name, value] : store.states) {

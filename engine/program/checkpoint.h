@@ -1,7 +1,7 @@
 #pragma once
 // Checkpoints: folders written beside their final place and renamed, so that a crash at any moment
-// leaves the previous one whole. A checkpoint lies on a boundary between updates and holds all
-// that the run needs to go on bit for bit.
+// leaves the previous one whole. A checkpoint is taken between updates and holds all that the run
+// needs to continue bit for bit.
 
 #include <functional>
 #include <map>

@@ -16,7 +16,7 @@ struct OnnxNames {
   std::map<std::string, std::string> inputs, outputs;
 };
 
-/// kModel if the file is no model that can be trained, kConfig if a name is not in it.
+/// kModel if the file is not a model that can be trained, kConfig if a name is not in it.
 std::shared_ptr<const lang::Program> read_onnx_program(const std::string& path,
                                                        const OnnxNames& names = {});
 

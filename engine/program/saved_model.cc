@@ -65,7 +65,7 @@ std::string find_model_folder(const std::string& path) {
     const fs::path candidate = fs::path(path) / inside;
     if (file_exists((candidate / "module.txt").string())) return candidate.string();
   }
-  fail(ErrorCode::kUsage, path, ": is no model folder (there is no module.txt in it)");
+  fail(ErrorCode::kUsage, path, ": is not a model folder (it has no module.txt)");
 }
 
 ModelMetadata read_metadata(const std::string& path) {

@@ -32,7 +32,7 @@ Storage::~Storage() {
 
 namespace {
 
-/// Large memory lies on whole huge pages: rows of big tables are then found without page walks.
+/// Large allocations use whole huge pages, so that rows of big tables need no page walks.
 constexpr size_t kHugePage = size_t{1} << 21;
 constexpr size_t kLarge = 4 * kHugePage;
 
@@ -240,7 +240,7 @@ int64_t Array::integer(int64_t flat) const {
       return static_cast<int64_t>(data<T>()[at]);
     } else {
       const double value = number(flat);
-      if (!(std::abs(value) < 0x1p63)) fail(ErrorCode::kUsage, value, " is no 64-bit integer");
+      if (!(std::abs(value) < 0x1p63)) fail(ErrorCode::kUsage, value, " is not a 64-bit integer");
       return static_cast<int64_t>(value);
     }
   });

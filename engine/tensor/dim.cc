@@ -59,7 +59,7 @@ void add_term(Polynomial& sum, Term term) {
 
 std::string polynomial_text(const std::vector<Term>& terms) {
   std::string out;
-  // The constant has the empty key and stands first in the order; print it last.
+  // The constant has the empty key and sorts first; print it last.
   const auto print = [&](const Term& term) {
     int64_t c = term.coefficient;
     if (!out.empty()) {
@@ -329,7 +329,7 @@ Dim floor_divide(const Dim& a, const Dim& b) {
     if (!quotient.empty())
       return DimAccess::make(std::move(quotient)) +
              floor_divide(DimAccess::make(std::move(rest)), b);
-    // 0 <= a < b gives 0.
+    // 0 if 0 <= a < b.
     const Interval bounds = bounds_of(a);
     if (b.is_constant() && bounds.low && bounds.high && *bounds.low >= 0 &&
         *bounds.high < b.value())

@@ -45,7 +45,7 @@ class Dim {
   std::optional<int64_t> upper_bound() const;
 
   std::optional<int64_t> evaluate(const SymbolLookup& lookup) const;
-  /// With symbols replaced where `replace` gives a dim.
+  /// With symbols replaced for which `replace` returns a dim.
   Dim substitute(const std::function<std::optional<Dim>(const std::string&)>& replace) const;
   void collect_symbols(std::vector<std::string>& names) const;
   std::string text() const;  ///< "4*batch + 1"; `parse` reads it back

@@ -1,5 +1,5 @@
 #pragma once
-// What an expression over symbols is made of: for dim.cc and dim_bounds.cc alone.
+// Terms of expressions over symbols: internal to dim.cc and dim_bounds.cc.
 
 #include <map>
 #include <memory>
@@ -34,7 +34,7 @@ struct Dim::Expr {
   std::string text;
 };
 
-/// What needs Dim's private parts.
+/// Access to the private members of Dim.
 struct DimAccess {
   static Dim make(Polynomial polynomial);
   static Polynomial terms(const Dim& d);

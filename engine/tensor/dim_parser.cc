@@ -18,7 +18,7 @@ class DimParser {
 
  private:
   [[noreturn]] void bad() {
-    fail(ErrorCode::kUsage, "'", text_, "' is no dim (at position ", at_ + 1, ")");
+    fail(ErrorCode::kUsage, "'", text_, "' is not a dim (at position ", at_ + 1, ")");
   }
   void space() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;

@@ -74,8 +74,8 @@ inline int64_t item_size(DType d) { return info(d).bits <= 8 ? 1 : info(d).bits 
 int64_t storage_bytes(DType d, int64_t count);
 
 /// The common type of two tensors, commutative and associative over kinds: bool < integers <
-/// floats < complex; a float wins over any integer; u64 with a signed integer gives f32;
-/// f16 with bf16 gives f32.
+/// floats < complex; a float wins over any integer; u64 with a signed integer is f32;
+/// f16 with bf16 is f32.
 DType promote(DType a, DType b);
 /// The same when `weak` comes from a number: its kind may lift, its width never does.
 DType promote_weak(DType tensor, DType weak);

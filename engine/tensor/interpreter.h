@@ -30,15 +30,15 @@ struct OpCall {
   const std::vector<DimConstraint>& constraints;
 };
 
-/// A part of a program given as code: takes tensors, gives tensors.
+/// A part of a program as code: a function from tensors to tensors.
 using TensorFn = std::function<Tensors(const Tensors&)>;
 
 class Interpreter {
  public:
   virtual ~Interpreter() = default;
   virtual Tensors apply(const OpCall& call) = 0;
-  /// Control flow on tensors: `condition` is a tensor of one element. Both branches give values of
-  /// the same number and dtypes. By default the condition's value decides which one is called.
+  /// Control flow on tensors: `condition` is a tensor of one element. Both branches return values
+  /// of the same number and dtypes. By default the condition's value decides which one is called.
   virtual Tensors branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn);
   /// Repeats `body` on the carried tensors while `condition` holds, at most `max_steps` times
   /// (negative: no bound). By default turn by turn, as the condition's values say.

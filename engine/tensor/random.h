@@ -41,7 +41,7 @@ inline uint64_t mix64(uint64_t x) {
 uint64_t stream_of(std::string_view name);
 
 /// The numbers of one (seed, stream, step). Element `i` of each kind of number can be asked for
-/// alone and in any order; the `fill` forms give elements first, first + 1, …
+/// alone and in any order; the `fill` forms write elements first, first + 1, …
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t step = 0);

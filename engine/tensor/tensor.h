@@ -20,7 +20,7 @@
 
 namespace paddle {
 
-/// What is known of a tensor without running anything.
+/// The type of a tensor: known without running anything.
 struct TensorType {
   DType dtype = DType::kF32;
   Shape shape;
@@ -68,7 +68,7 @@ class Storage {
   std::unique_ptr<Unaligned> unaligned_;
 };
 
-/// What a cell holds; each interpreter derives its own.
+/// The content of a cell; each interpreter derives its own.
 struct Content {
   virtual ~Content() = default;
 };
@@ -152,7 +152,7 @@ class Tensor {
   Tensor fresh_cell() const;
 
   /// Makes this cell a view of `base`: `read` recomputes its value from the base's and `write`
-  /// gives the base's new value for a new value of the view.
+  /// returns the base's new value for a new value of the view.
   using ReadView = std::function<Tensor(const Tensor& base)>;
   using WriteView = std::function<Tensor(const Tensor& base, const Tensor& value)>;
   void set_view(const Tensor& base, ReadView read, WriteView write);

@@ -8,7 +8,7 @@
 namespace paddle {
 
 /// Rounded towards zero, then the low bits that `To` holds. What 64 bits do not hold (NaN included)
-/// becomes their least value first, as x86 gives.
+/// becomes their least value first, as on x86.
 template <std::integral To, std::floating_point From>
 To to_integer(From value) {
   if constexpr (std::is_same_v<To, uint64_t>) {

@@ -1,6 +1,6 @@
 #pragma once
 // Which numbers of samples a run's batches have, and which of them its model cannot take: batches
-// of another size than a model states, and normalisation over a single value. Checked before the
+// of another size than a model states, and normalization over a single value. Checked before the
 // first step.
 
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace paddle::train {
 
-/// A call that normalises by the statistics of its batch.
+/// A call that normalizes by the statistics of its batch.
 struct NormCall {
   std::string operation;
   std::string place;  ///< "model.yaml:6:5"
@@ -20,7 +20,7 @@ struct NormCall {
   Dim values;         ///< number of values
 };
 
-/// Passes all calls on and notes those that normalise by statistics of the batch. Install it above
+/// Passes all calls on and notes those that normalize by statistics of the batch. Install it above
 /// a tracer.
 class NormWatch final : public PassingInterpreter {
  public:

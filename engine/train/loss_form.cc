@@ -50,7 +50,7 @@ LossForm loss_form(const ir::Function& function, const ir::Value& loss) {
   if (!out.additive && d.plus_fixed)
     return unknown(
         "a value that does not depend on the samples is added to a sum over a divisor "
-        "that is no sum",
+        "that is not a sum",
         loss.producer);
   return out;
 }

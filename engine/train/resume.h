@@ -1,7 +1,7 @@
 #pragma once
-// What may change when a run goes on. A resumed run repeats, bit for bit, what the run would have
-// done; settings that only say how long it goes, what it reports, where files lie, or that state a
-// rate anew may differ from the checkpoint's, everything else is refused.
+// Config changes that a resumed run accepts. It continues bit for bit as the run would have; only
+// settings of its length, its reports, the locations of files and its rates may differ from the
+// checkpoint's, everything else is refused.
 
 #include <string>
 #include <vector>

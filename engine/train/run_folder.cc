@@ -52,8 +52,8 @@ void RunFolder::claim(bool resume, bool overwrite) {
   if (resume && !is_directory(path_))
     fail(ErrorCode::kUsage, path_, ": there is no such run folder to resume");
   if (!resume && !overwrite && has_checkpoints())
-    fail(ErrorCode::kUsage, path_, ": has checkpoints of an earlier run; give --resume ", path_,
-         " to go on, --overwrite to start anew, or another --output");
+    fail(ErrorCode::kUsage, path_, ": has checkpoints of an earlier run; use --resume ", path_,
+         " to continue, --overwrite to start over, or another --output");
   ensure_directory(path_);
   lock_ = ::open(file(".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0)

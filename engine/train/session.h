@@ -78,7 +78,7 @@ class Session {
   /// What the accumulators of the metrics' calls must know of their operands. `ignored_label`:
   /// labels that the loss does not count. kConfig, with the place, if a metric is not defined.
   std::vector<MetricBinding> bind_metrics(int64_t ignored_label);
-  /// The calls of training that normalise by statistics of the batch.
+  /// The calls of training that normalize by statistics of the batch.
   std::vector<NormCall> norm_calls();
   /// A digest of what the forward pass and the loss compute in training, wherever their text is
   /// and whatever is frozen.

@@ -25,7 +25,7 @@ namespace paddle::train {
 
 /// Products and, at level O2 (`cast.all_low`), all but a few operations in 16 bits. At level O2 the
 /// parameters are kept in 16 bits too, beside masters in float32 that the optimizer updates; those
-/// of normalisation stay float32.
+/// of normalization stay float32.
 struct MixedPrecision {
   autograd::AutocastOptions cast;
   std::optional<optim::LossScaling> scaling;

@@ -66,8 +66,8 @@ class Trainer::Impl {
   double train_parts(const data::Batch& batch);
   /// The loss scale and its counters; null without loss scaling.
   const Array* scaling(const char* name) const;
-  /// Whether the last update was skipped because gradients overflowed; reports it. kData if that
-  /// goes on where the scale cannot fall.
+  /// Whether the last update was skipped because gradients overflowed; reports it. kData if this
+  /// repeats while the scale cannot fall.
   bool overflowed();
   Evaluator make_evaluator() const;
   /// Runs validation, its metrics and prediction on one batch, so that what cannot work ends the

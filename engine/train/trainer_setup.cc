@@ -253,7 +253,7 @@ void Trainer::Impl::check_batches() {
             str(norm.operation, ": one value for each ", norm.over, " in ",
                 config_.accumulate > 1 ? "a micro-batch" : "a batch", " of ", part,
                 part == 1 ? " sample" : " samples", last ? ", as " : "",
-                last ? short_batch(train, "data.train") : "", ": it would be normalised to 0; ",
+                last ? short_batch(train, "data.train") : "", ": it would be normalized to 0; ",
                 last                        ? "set data.drop_last to true"
                 : norm.values.is_constant() ? "remove the call"
                                             : "set a larger data.batch_size"),
@@ -304,7 +304,7 @@ void Trainer::Impl::start_folder() {
       seconds_before_ = state_.seconds;
       written_ = true;
     } else {
-      observer_.note(folder_.path() + ": has no checkpoint yet; the run begins anew");
+      observer_.note(folder_.path() + ": has no checkpoint yet; the run starts from the beginning");
     }
   }
   metrics_ = std::make_unique<MetricsLog>(

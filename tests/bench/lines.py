@@ -57,7 +57,7 @@ LINES = {
     "infer_bert_1": Line("models/bert.yaml", "bert_base", 1, 30, 1e-3, training=False, dims=("length=128",)),
     "onnx_resnet50_1": onnx("resnet50", 1, 30),
     "onnx_resnet50_16": onnx("resnet50", 16, 8),
-    # One step of the last quantised layer is 0.7% of the largest output, and roundings add up.
+    # One step of the last quantized layer is 0.7% of the largest output, and roundings add up.
     "onnx_resnet50_int8_1": onnx("resnet50_int8", 1, 60, 4e-2, "int8", turns=5),
     "onnx_resnet50_int8_16": onnx("resnet50_int8", 16, 15, 4e-2, "int8"),
     "onnx_bert_1": onnx("bert", 1, 25),

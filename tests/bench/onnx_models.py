@@ -3,8 +3,8 @@
   onnx_models.py NET FILE.onnx         one of the nets below; the batch is free
   onnx_models.py --inputs NET BATCH FILE.npz
 
-An `_int8` net is quantised by ONNX Runtime with QuantizeLinear and DequantizeLinear around each operator,
-calibrated on random images; a `_dynamic` net has dynamically quantised products.
+An `_int8` net is quantized by ONNX Runtime with QuantizeLinear and DequantizeLinear around each operator,
+calibrated on random images; a `_dynamic` net has dynamically quantized products.
 """
 import argparse
 import os
@@ -140,7 +140,7 @@ def export(net, path):
                           dynamic_axes=axes, opset_version=OPSET, dynamo=False)
 
 
-def quantise(plain, path, net):
+def quantize(plain, path, net):
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -168,7 +168,7 @@ def write(net, path):
     with tempfile.TemporaryDirectory() as folder:
         plain = os.path.join(folder, "plain.onnx")
         export(base, plain)
-        quantise(plain, path, net)
+        quantize(plain, path, net)
 
 
 def main():

@@ -134,7 +134,7 @@ def ort_session(path, threads):
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    # Without VNNI its default kernels let sums of two products of bytes overflow, and give other numbers.
+    # Without VNNI its default kernels let sums of two products of bytes overflow, and return wrong numbers.
     # With VNNI its sums are exact anyway, and the option would only take its fast kernels away.
     if not {"avx512_vnni", "avx_vnni"} & set(processor.flags()):
         options.add_session_config_entry("session.x64quantprecision", "1")
@@ -147,7 +147,7 @@ def ort_step(folder, keys, threads):
 
 
 def exported_step(path, inputs, threads):
-    """A function that runs the file on the inputs and gives all outputs by name."""
+    """A function that runs the file on the inputs and returns all outputs by name."""
     session = ort_session(path, threads)
     names = [output.name for output in session.get_outputs()]
     return lambda _: dict(zip(names, session.run(None, inputs)))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Several updates from micro-batches give the weights of updates from whole batches, compiled and
+# Several updates from micro-batches have the same weights as updates from whole batches, compiled and
 # eager, for every optimizer and way of clipping, over layers of equal shapes and over tables with
 # row-sparse and dense gradients, of which each batch reads few rows.
 set -uo pipefail

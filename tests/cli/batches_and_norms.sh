@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Before the first step: batches of a size that the model does not take, and normalisation over one
+# Before the first step: batches of a size that the model does not accept, and normalization over one
 # value, are refused. Frozen layers keep their statistics. A run in float64 takes its rates in
 # float64.
 set -uo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What --dump-ir writes are whole modules: each reads back, is valid, names the batch in its types,
-# and gives the same results after every pass, also printed and optimised once more: to the last bit
+# and has the same results after every pass, also printed and optimized once more: to the last bit
 # with compile.exact, else as near as sums in another order are.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
@@ -31,7 +31,7 @@ for exact in true false; do
     "${ir[@]}" run "$file" --input "$folder/x.npz" > "$folder/results" || fail "run of $file"
     grep -q '^loss: float32\[\] ' "$folder/results" || fail "no loss from $file"
     [[ "$file" != "$first" ]] || cp "$folder/results" "$folder/wanted"
-    $same "$folder/results" "$folder/wanted" || fail "$file gives other results"
+    $same "$folder/results" "$folder/wanted" || fail "$file has other results"
   done
   "${ir[@]}" opt "$first" --output "$folder/again.txt" || fail "opt"
   "${ir[@]}" run "$folder/again.txt" --input "$folder/x.npz" > "$folder/results" || fail "run after opt"

@@ -23,6 +23,6 @@ for operand in weight pos_weight; do
   quiet 0 "$op" run binary_cross_entropy_with_logits logit="f32[4,3]" label="f32[4,3]" $operand="f32[3]{1,2}"
 done
 expect 2 "does not broadcast to the shape of" "$op" run binary_cross_entropy input="f32[4,1]{0.1,0.9}" label="f32[4,1]{0.1,0.9}" weight="f32[4]{1,2}"
-# A number stands for all elements.
+# A number applies to all elements.
 quiet 0 "$op" run mse_loss input="f32[4,1]" label="f32[]"
 finish

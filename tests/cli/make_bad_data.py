@@ -139,7 +139,7 @@ write(
     + chunk(b"IDAT", zlib.compress(b"\0" * 100))
     + chunk(b"IEND", b""),
 )
-write("text_png/a/x.png", "this is no picture\n")
+write("text_png/a/x.png", "this is not an image\n")
 os.makedirs(os.path.join(out, "empty_folder/a"), exist_ok=True)
 
 

@@ -54,7 +54,7 @@ import json, sys
 print([json.loads(l)["m"] for l in open(sys.argv[1]) if '"valid"' in l][-1])
 P
 }
-gives() {
+expect_value() {
   local wanted="$1" expression="$2" found
   shift 2
   "$train" "$folder/run.yaml" "metrics={m: '$expression'}" --overwrite --output "$folder/run" "$@" > "$folder/out" 2> "$folder/error" \
@@ -81,23 +81,23 @@ P
 }
 top1="$(top_accuracy 1 label)"
 top2="$(top_accuracy 2 label)"
-gives "$top1" 'accuracy(logits, label)'
-gives "$top1" 'accuracy(logits, label)' --eager
-gives "$top2" 'accuracy(logits, label, 2)'
-gives "$top2" 'accuracy(label=label, input=logits, k=1 + 1)'
-gives "100 * $top2 - 1" '100 * accuracy(logits, label, k=2) - 1'
-gives "1 - $top1 / $top2" '1 - accuracy(logits, label) / accuracy(logits, label, k=2)'
-gives "$top1" 'accuracy(logits, argmax(one_hot, axis=-1))'
-gives 1.0 'accuracy(score, binary)'
-gives 1.0 'accuracy(score, signed > 0)'
+expect_value "$top1" 'accuracy(logits, label)'
+expect_value "$top1" 'accuracy(logits, label)' --eager
+expect_value "$top2" 'accuracy(logits, label, 2)'
+expect_value "$top2" 'accuracy(label=label, input=logits, k=1 + 1)'
+expect_value "100 * $top2 - 1" '100 * accuracy(logits, label, k=2) - 1'
+expect_value "1 - $top1 / $top2" '1 - accuracy(logits, label) / accuracy(logits, label, k=2)'
+expect_value "$top1" 'accuracy(logits, argmax(one_hot, axis=-1))'
+expect_value 1.0 'accuracy(score, binary)'
+expect_value 1.0 'accuracy(score, signed > 0)'
 # Probabilities are compared with 0.5, whatever they pass through.
-gives 1.0 'accuracy(sigmoid(score), binary)'
-gives 1.0 'f1(reshape(sigmoid(score), [-1, 1]), binary)'
-gives 0.6 'accuracy(sigmoid(score), binary, threshold=0)'
+expect_value 1.0 'accuracy(sigmoid(score), binary)'
+expect_value 1.0 'f1(reshape(sigmoid(score), [-1, 1]), binary)'
+expect_value 0.6 'accuracy(sigmoid(score), binary, threshold=0)'
 # A value of a whole batch counts by the batch's samples.
 for size in 3 4 10; do
-  gives "0.6" 'average(mean(cast(binary, "float32")))' data.valid_batch_size="$size"
-  gives "0.6" 'average(cast(binary, "float32"))' data.valid_batch_size="$size"
+  expect_value "0.6" 'average(mean(cast(binary, "float32")))' data.valid_batch_size="$size"
+  expect_value "0.6" 'average(cast(binary, "float32"))' data.valid_batch_size="$size"
 done
 
 refused "unknown option 'topk'" 'accuracy(logits, label, topk=3)'
@@ -114,12 +114,12 @@ refused "must have the same shape" 'rmse(logits, label)'
 refused "is a sum over the batch" 'average(sum(score))'
 refused "logits" 'accuracy(logits, label) + logits'
 refused "'label' is missing" 'accuracy(logits)'
-# Labels that are no classes: with the place of the metric, before the first step.
+# Labels that are not classes: with the location of the metric, before the first step.
 for mode in --dry-run "--output $folder/refused"; do
   # shellcheck disable=SC2086
   expect 4 "label -1 is neither 0 nor 1" "$train" "$folder/run.yaml" 'metrics={m: "accuracy(score, signed)"}' data.valid_batch_size=10 $mode
 done
-gives "$(top_accuracy 1 ignored)" 'accuracy(logits, ignored)' 'loss=cross_entropy(logits, ignored)'
+expect_value "$(top_accuracy 1 ignored)" 'accuracy(logits, ignored)' 'loss=cross_entropy(logits, ignored)'
 
 # The error of a scaled target is in the units of the file: the constant 0 predicts the mean of c,
 # whose mean absolute deviation python computes.
@@ -131,7 +131,7 @@ print(sum(abs(v - mean) for v in c) / len(c))
 P
 )"
 scaled="{kind: csv, path: $folder/rows.csv, fields: [{name: x, columns: [a]}, {name: c, columns: [c], scaling: standard}]}"
-gives "$expected" 'mae(guess, c)' 'model={inputs: {x: "float32[batch, 1]"}, model: "return x * param(\"w\", [1], init=0.0)", outputs: [guess]}' \
+expect_value "$expected" 'mae(guess, c)' 'model={inputs: {x: "float32[batch, 1]"}, model: "return x * param(\"w\", [1], init=0.0)", outputs: [guess]}' \
   'loss=mse_loss(guess, c)' "data.train=$scaled" "data.valid=$scaled"
 
 bad() { expect 3 "$1" "$train" "$folder/run.yaml" "$2" --dry-run "${@:3}"; }

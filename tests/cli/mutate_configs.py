@@ -87,7 +87,7 @@ def limits():
 
 
 def judge(number, source, text, mode):
-    """Runs one; gives what is wrong with its end, or nothing."""
+    """Runs one; returns what is wrong with its exit, or nothing."""
     # Beside the original, so that relative paths mean the same.
     path = os.path.join(os.path.dirname(source), f".mutated-{os.getpid()}-{number}.yaml")
     output = tempfile.mkdtemp(prefix="paddle_mutated_")

@@ -17,7 +17,7 @@ python3 tests/cli/onnx_ml_files.py check "$folder" || failures=1
 quiet 0 "$infer" "$folder/words.onnx" --input "$folder/numbers.npz"
 grep -qF 'y: [äb, b]' "$folder/out" || fail "strings are not listed:"
 quiet 0 "$infer" "$folder/constant.onnx"
-grep -qF 'y: ' "$folder/out" || fail "what a graph without inputs gives is not listed:"
+grep -qF 'y: ' "$folder/out" || fail "the outputs of a graph without inputs are not listed:"
 quiet 0 "$infer" "$folder/constant.onnx" --benchmark 2
 expect 4 "has no array 'x'; the model takes 'x' float32[n, 2]" "$infer" "$folder/zip_map.onnx" --input "$folder/words.npz"
 expect 4 "Python objects are not supported" "$infer" "$folder/mapper.onnx" --input "$folder/objects.npz"

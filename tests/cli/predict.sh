@@ -18,7 +18,7 @@ quiet 0 "$infer" "$model" --data valid --quiet --output "$folder/valid.jsonl" --
 quiet 0 "$infer" "$model" --data "$folder/digits/config.yaml:train" --quiet --output "$folder/train.npz"
 quiet 0 "$infer" "$folder/digits" --data valid --quiet --output "$folder/run.npz"
 quiet 0 "$infer" "$folder/digits/checkpoints/latest" --data valid --quiet --output "$folder/checkpoint.npz"
-cmp "$folder/valid.npz" "$folder/run.npz" || fail "a run folder stands for its model"
+cmp "$folder/valid.npz" "$folder/run.npz" || fail "a run folder is not the same as its model"
 cmp "$folder/valid.npz" "$folder/checkpoint.npz" || fail "the last checkpoint is the model"
 python3 "$here/compare_predictions.py" "$folder/valid" || fail "NPZ, CSV and JSONL differ"
 
@@ -67,7 +67,7 @@ folder = sys.argv[1]
 new = [json.loads(line) for line in open(folder + "/new.jsonl")]
 everything = [json.loads(line) for line in open(folder + "/all.jsonl")]
 assert len(new) == 6 and len(everything) == 240
-# One row gives one prediction, whatever stands beside it in the file.
+# The prediction of a row does not depend on the other rows of the file.
 for a, b in zip(new[:5], everything[:5]):
     assert a["class"] == b["class"] and abs(a["probability"] - b["probability"]) < 1e-6, (a, b)
 truth = [row["kind"] for row in csv.DictReader(open(folder + "/train.csv"))]
@@ -122,7 +122,7 @@ for name, row in flat.items():
         assert len(same) == 2 and all(same), name
 P
 expect 2 "there is no such file" "$infer" "$folder/look/model" "$folder/flat/none.png"
-printf 'no picture' > "$folder/flat/bad.png"
+printf 'not an image' > "$folder/flat/bad.png"
 expect 4 "bad.png" "$infer" "$folder/look/model" "$folder/flat"
 
 # ---- arrays --------------------------------------------------------------------------------------

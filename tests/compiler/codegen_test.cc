@@ -96,7 +96,7 @@ std::string difference(const Array& a, const Array& b) {
                      [&](auto tag) { return differing<typename decltype(tag)::type>(a, b); });
 }
 
-/// "" if both kernels give the same, also when a result takes an operand's memory.
+/// "" if both kernels agree, also when a result reuses the memory of an operand.
 std::string compare(const FusedRequest& request, const Kernel& expected, const Kernel& kernel,
                     const std::vector<Array>& operands) {
   std::vector<void*> in;
@@ -437,7 +437,7 @@ TEST_F(Codegen, DamagedFilesAreAsGoodAsNone) {
   put(file, good);
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write | fs::perms::others_write);
   EXPECT_FALSE(from_disk(cache()));
-  // What is damaged is made anew.
+  // A damaged file is replaced.
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
   put(file, good.substr(0, 100));
   Compiler again(cache(), module_path());

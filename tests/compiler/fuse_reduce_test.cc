@@ -333,7 +333,7 @@ TEST(FusedReduction, OperandsOfAnyForm) {
 }
 
 TEST(FusedReduction, IsFoldedWhereThatPays) {
-  // What a profile says of the group, by sizes: rows, columns, and runs that are too short to be
+  // The group in a profile, by sizes: rows, columns, and runs that are too short to be
   // computed one by one.
   struct Case {
     const char *axis, *result;

@@ -155,7 +155,7 @@ Tensor as_floats(const ConvCase& c, const Tensor& x) {
 const std::vector<ConvCase>& cases() {
   static const std::vector<ConvCase> kCases = {
       {.what = "1x1", .x = {2, 32, 5, 7}, .weight = {48, 32, 1, 1}},
-      {.what = "3x3 with padding that stands for zero",
+      {.what = "3x3 with padding by the zero point",
        .x = {1, 32, 9, 7},
        .weight = {40, 32, 3, 3},
        .x_zero = 117,
@@ -214,7 +214,7 @@ const std::vector<ConvCase>& cases() {
        .bias = 'f',
        .relu = true,
        .out = DType::kF32},
-      {.what = "volumes with padding that stands for zero",
+      {.what = "conv3d with padding by the zero point",
        .x = {2, 32, 5, 9, 7},
        .weight = {40, 32, 3, 3, 3},
        .x_zero = 117,
@@ -548,7 +548,7 @@ TEST(LowerQdq, OwnMatmulKernelsRequantizeAsDefined) {
       for (const DType residual_type : {DType::kBool, DType::kU8, DType::kI8, DType::kF32})
         for (const DType out : {DType::kU8, DType::kI8, DType::kF32})
           for (const bool whole : {false, true}) {
-            // A compiled graph takes a residual of the result's size.
+            // A compiled graph fuses a residual of the result's size.
             if (residual_type != DType::kBool && item_size(residual_type) != item_size(out))
               continue;
             const bool is_signed = x_type == DType::kI8;
@@ -558,7 +558,7 @@ TEST(LowerQdq, OwnMatmulKernelsRequantizeAsDefined) {
             const float size = 1.0f / (100 * std::sqrt(static_cast<float>(depth)));
             const Body body = [&, columns = columns](const Tensor& t) {
               Tensor residual, residual_scale, residual_zero;
-              // What makes the residual depends on x, so that it has the batch's rows.
+              // The residual is computed from x, so that it has the rows of the batch.
               if (residual_type != DType::kBool) {
                 const Tensor first = ops::slice(ops::cast(t, DType::kF32), {1}, {0}, {1});
                 const Tensor wide = first * 0.03 + Tensor(floats({columns}, 6, 3.0));
@@ -614,7 +614,7 @@ TEST(LowerQdq, QuantizeRoundsHalfToEvenAndSaturates) {
 TEST(LowerQdq, Im2colByPixels) {
   for (const int64_t channels : {2, 3, 5, 8, 9}) {
     const Array x = bytes(DType::kU8, {2, channels, 5, 21}, 3, 0, 255);
-    // A pool of single pixels takes its image packed.
+    // Pooling of single pixels reads its operand packed.
     const Body body = [](const Tensor& t) {
       return ops::max_pool2d(ops::transpose(t, {0, 2, 3, 1}), 1, 1, 0, false, false, "NHWC")[0];
     };

@@ -68,7 +68,7 @@ TEST(ConvertRules, RefuseWhatIsNoRule) {
   EXPECT_NE(refusal("a: b\n").find("list of rules"), std::string::npos);
   EXPECT_NE(refusal("- {match: a}\n").find("rename is missing"), std::string::npos);
   EXPECT_NE(refusal("- {match: a, drop: b, rename: c}\n").find("one of"), std::string::npos);
-  EXPECT_NE(refusal("- {drop: a, rename: b}\n").find("rename stands"), std::string::npos);
+  EXPECT_NE(refusal("- {drop: a, rename: b}\n").find("rename needs"), std::string::npos);
   EXPECT_NE(refusal("- {drop: '['}\n").find("regular expression"), std::string::npos);
   EXPECT_NE(refusal("- {match: '(a)(b)', rename: '$3'}\n").find("names a group"),
             std::string::npos);

@@ -278,7 +278,8 @@ TEST_F(CsvDatasetTest, ErrorsHaveAPlace) {
   EXPECT_TRUE(has(error_of([&] { read(make("a\nx\n", {}), 0); }), "'x' is not a number"));
   CsvField label = numeric("a");
   label.dtype = DType::kI64;
-  EXPECT_TRUE(has(error_of([&] { read(make("a\n1.5\n", {label}), 0); }), "'1.5' is no integer"));
+  EXPECT_TRUE(
+      has(error_of([&] { read(make("a\n1.5\n", {label}), 0); }), "'1.5' is not an integer"));
   EXPECT_TRUE(
       has(error_of([&] { make("price\n1\n", {numeric("prise")}); }), "did you mean 'price'"));
   EXPECT_TRUE(has(error_of([&] { make("a,a\n1,2\n", {}); }), "appears twice"));

@@ -87,7 +87,7 @@ TEST(Image, PngGammaIsNotApplied) {
             decode_image(bytes_of(png), 1, "x").pixels);
 }
 
-// What Pillow's ImageOps.exif_transpose makes of the pixels 1 2 3 / 4 5 6.
+// Results of Pillow's ImageOps.exif_transpose for the pixels 1 2 3 / 4 5 6.
 TEST(Image, ExifOrientationIsApplied) {
   const std::vector<std::vector<uint8_t>> upright = {
       {1, 2, 3, 4, 5, 6}, {3, 2, 1, 6, 5, 4}, {6, 5, 4, 3, 2, 1}, {4, 5, 6, 1, 2, 3},

@@ -10,7 +10,7 @@ import struct
 import sys
 import zipfile
 
-sys.dont_write_bytecode = True  # the tree is no place for caches
+sys.dont_write_bytecode = True  # keep the source tree free of caches
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
 from protobuf import field, varint
 

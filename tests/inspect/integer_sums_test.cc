@@ -1,4 +1,4 @@
-// The types of sums of integers, and that they hold the sums: what NumPy gives for the same arrays.
+// The types of sums of integers, and that they hold the sums: NumPy's results for the same arrays.
 
 #include <gtest/gtest.h>
 

@@ -38,7 +38,8 @@ class TracedStore final : public ParameterProvider {
   std::map<std::string, Tensor> slots_;
 };
 
-/// Traces a body over x: float32[n, 4] and k: int64[]; gives the operations' names in order.
+/// Traces a body over x: float32[n, 4] and k: int64[]; returns the names of its operations in
+/// order.
 std::string trace(const std::string& body, bool training = false) {
   std::string text = "inputs: {x: 'float32[n, 4]', k: 'int64[]'}\nmodel: |\n";
   for (const std::string& line : split(body, '\n')) text += "  " + line + "\n";

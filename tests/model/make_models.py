@@ -362,7 +362,7 @@ def _(w, sparse, dense):
       k //= 2
       k %= 2
       values = [1, 2,
-                3]                        # a line goes on inside brackets
+                3]                        # a line continues inside brackets
       total = 0
       for v in values:
         if v == 2:

@@ -111,7 +111,7 @@ TEST_F(OnnxProgram, RefusesInputsThatAreNoTensors) {
   }
 }
 
-/// What the program computes for x [2, 1] as a step of training or evaluation runs it.
+/// Outputs of the program for x [2, 1], run as in a training or evaluation step.
 std::vector<double> outputs_of(const lang::Program& program, ParameterStore& store, bool training,
                                const std::function<bool(const std::string&)>& frozen = nullptr) {
   runtime::EagerExecutor executor;
@@ -130,7 +130,7 @@ std::vector<double> outputs_of(const lang::Program& program, ParameterStore& sto
 }
 
 TEST_F(OnnxProgram, TrainingModeIsThatOfTheStep) {
-  // Batch normalisation and dropout that the file has in training mode.
+  // Batch normalization and dropout that the file has in training mode.
   write(onnx_graph({onnx_node("BatchNormalization", {"x", "scale", "shift", "mean", "variance"},
                               {"n", "next_mean", "next_variance"},
                               {int_attribute("training_mode", 1),

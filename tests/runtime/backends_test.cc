@@ -157,7 +157,7 @@ TEST(Backends, LayerNormalisationAndItsGradient) {
 }
 
 TEST(Backends, ConvolutionsWhoseWindowsEndBeyondTheEdge) {
-  // Sizes for which a code of oneDNN reads what lies behind a row: none of it may be summed.
+  // Sizes for which oneDNN code reads past the end of a row: nothing there may be summed.
   const auto lines = [](int64_t in, int64_t out, int64_t kernel, int64_t width, int64_t dilation) {
     const int64_t border = (kernel - 1) * dilation / 2;
     return Case{str("%0 : float32[1, ", in, ", 1, ", width, "] 'x', %1 : float32[", out, ", ", in,

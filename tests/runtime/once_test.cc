@@ -1,5 +1,5 @@
-// Plans that run once leave constants where they lie, at any address, and give what others do.
-// What is inside a loop runs many times and is prepared for that.
+// Plans that run once read constants in place, at any address, and return the same results.
+// Code inside a loop runs many times and is prepacked.
 
 #include <gtest/gtest.h>
 

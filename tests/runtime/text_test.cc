@@ -1,4 +1,4 @@
-// The text form of modules: printing, parsing and printing again gives the same text, the parsed
+// The text form of modules: printing, parsing and printing again yields the same text, the parsed
 // function computes the same, and damaged text is refused with a place.
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Results that nothing reads: a plan gives them no memory where the operation can do without, and
+// Results that nothing reads: a plan allocates no memory for them if the operation allows it, and
 // what is read stays the same bits.
 
 #include <gtest/gtest.h>

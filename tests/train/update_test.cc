@@ -1,4 +1,4 @@
-// What updates do with gradients, in both modes: loss scaling follows PaddlePaddle's GradScaler, a
+// Updates from gradients, in both modes: loss scaling follows PaddlePaddle's GradScaler, a
 // skipped update changes nothing, and scaling and clipping inside an update's pass are those of
 // gradients before it.
 
@@ -69,7 +69,7 @@ struct Row {
   int64_t good, bad;
 };
 
-/// What GradScaler's own rule gives with incr_every_n_steps=3 and decr_every_n_nan_or_inf=2,
+/// Scales by GradScaler's own rule with incr_every_n_steps=3 and decr_every_n_nan_or_inf=2,
 /// from 16.
 constexpr Row kTable[] = {{true, 16, 1, 0},  {true, 16, 2, 0},  {true, 32, 0, 0}, {false, 32, 0, 1},
                           {false, 16, 0, 0}, {true, 16, 1, 0},  {true, 16, 2, 0}, {false, 16, 0, 1},
@@ -358,7 +358,7 @@ TEST(SumOfSquares, OfEveryTypeSizeAndThreadCount) {
 }
 
 TEST(GradientScales, FollowTheNorms) {
-  // A dense gradient of norm 13, a table's whose row 4 stands twice: (3, 0) + (1, 3), norm 5, and
+  // A dense gradient of norm 13, a table's with row 4 twice: (3, 0) + (1, 3), norm 5, and
   // none; all times 8.
   const auto scales = [](const ClipOptions& clip) {
     return [clip](const Tensors& t) {

@@ -1,6 +1,6 @@
 #pragma once
 // Block-quantized weights of GGUF files, by their ggml type number. A block stores 32, 64 or 256
-// neighbouring values as integers with one float16 scale; K-quants add scales and minima per
+// neighboring values as integers with one float16 scale; K-quants add scales and minima per
 // sub-block, and IQ formats store indices into a codebook of vectors.
 // Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 

@@ -16,7 +16,7 @@ struct WriteOptions {
   External external = External::kAuto;
 };
 
-/// What was written.
+/// Statistics of the written file.
 struct WrittenModel {
   uint64_t model_bytes = 0;
   uint64_t data_bytes = 0;  ///< of FILE.data; 0 if there is none

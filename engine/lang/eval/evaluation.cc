@@ -185,7 +185,7 @@ Value Evaluation::evaluate_name(const Expr& name, Frame& frame) {
     const auto dim = dims_.find(name.text);
     if (dim != dims_.end()) return Value(dim->second);
     if (program_->is_dim(name.text)) {
-      refuse(name.where, str("the dim '", name.text, "' is no part of this function's inputs"));
+      refuse(name.where, str("the dim '", name.text, "' does not occur in this function's inputs"));
     }
   }
   if (name.text == "training") return Value(options_.training);

@@ -181,7 +181,7 @@ class Evaluation {
   /// Runs `rest` where nothing before it jumped away.
   Outcome run_unless_jumped(const Outcome& before, const SourcePosition& where,
                             const Changes& changes, Frame& frame, const Side& rest);
-  /// Takes `flow` for done: where it happened, things go on normally.
+  /// Clears `flow` and resumes normal control flow where it happened.
   Outcome resolve_flow(const Outcome& outcome, Flow flow, const SourcePosition& where,
                        Frame& frame);
 

@@ -1,6 +1,6 @@
 #pragma once
-// How code on tensors goes on after control flow: what control_flow.cc and loops.cc share. Not for
-// use outside the room.
+// Control flow on tensors: the part that control_flow.cc and loops.cc share. Internal to this
+// folder.
 
 #include <set>
 #include <string>

@@ -90,7 +90,7 @@ class ChainReader {
     for (const Entry& entry : value.entries) {
       if (!is_identifier(entry.key.text)) {
         const bool cut = entry.value.is_null() && entry.key.text.find(')') != std::string::npos;
-        refuse(entry.key, str("'", entry.key.text, "' is no parameter's name",
+        refuse(entry.key, str("'", entry.key.text, "' is not the name of a parameter",
                               cut ? " (text with commas needs quotes inside {…})" : ""));
       }
       item.arguments.push_back({name_of(entry.key), read_yaml_value(entry.value, &code_.sites)});

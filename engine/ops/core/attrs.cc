@@ -23,7 +23,7 @@ class Parser {
 
  private:
   [[noreturn]] void bad() const {
-    fail(ErrorCode::kUsage, "'", text_, "' is no attribute value (at position ", at_ + 1, ")");
+    fail(ErrorCode::kUsage, "'", text_, "' is not an attribute value (at position ", at_ + 1, ")");
   }
   void space() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;

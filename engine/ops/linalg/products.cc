@@ -438,7 +438,8 @@ Tensors decompose_einsum(CallContext& c) {
       refuse("einsum", str("the term '", terms[i], "' does not fit ", operands[i].type()));
     for (const char letter : letters) {
       if (!std::isalpha(static_cast<unsigned char>(letter)) && !has(ellipsis, letter))
-        refuse("einsum", str("'", std::string(1, letter), "' in '", a.equation, "' is no letter"));
+        refuse("einsum",
+               str("'", std::string(1, letter), "' in '", a.equation, "' is not a letter"));
       ++seen[letter];
     }
     inputs.push_back(without_repeats({operands[i], letters}));

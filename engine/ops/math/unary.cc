@@ -107,7 +107,7 @@ Tensors decompose_scale_act(CallContext& c) {
   const Op& act = get_op(*a.act);
   if (act.operands().size() != 1 || act.results().size() != 1 ||
       act.operands()[0].kind != OperandKind::kTensor)
-    fail(ErrorCode::kUsage, "scale: '", *a.act, "' is no activation");
+    fail(ErrorCode::kUsage, "scale: '", *a.act, "' is not an activation");
   return {call_single(act, {y}, default_attrs(act))};
 }
 

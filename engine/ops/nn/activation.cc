@@ -122,7 +122,7 @@ Tensors decompose_prelu(CallContext& c) {
   Tensor weight = c.operand(1);
   if (a.data_format.size() < 2 || a.data_format[0] != 'N' ||
       a.data_format.find('C') == std::string::npos)
-    fail(ErrorCode::kUsage, "prelu: data_format '", a.data_format, "' is no layout like NCHW");
+    fail(ErrorCode::kUsage, "prelu: data_format '", a.data_format, "' is not a layout like NCHW");
   if (weight.ndim() > 1)
     fail(ErrorCode::kUsage, "prelu: weight must have one dimension, not ", weight.type());
   const auto count = element_count(std::span<const Dim>(weight.shape()));

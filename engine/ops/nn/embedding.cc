@@ -42,7 +42,7 @@ void infer_embedding(InferContext& c) {
   const auto padding = c.attrs_as<EmbeddingAttrs>().padding_idx;
   const Dim& rows = c.shape(1)[0];
   c.check(!padding || !rows.is_constant() || (*padding >= -rows.value() && *padding < rows.value()),
-          "padding_idx ", padding.value_or(0), " is no row of ", c.type(1));
+          "padding_idx ", padding.value_or(0), " is not a row of ", c.type(1));
   Shape out = c.shape(0);
   out.push_back(c.shape(1)[1]);
   c.result(c.dtype(1), out);

@@ -136,7 +136,8 @@ std::vector<std::string> list_of(const YAML::Node& node, const char* key) {
   return out;
 }
 
-/// A rule by name: `true` is the entry's own name, `none` is no rule, a missing key `fallback`.
+/// A rule by name: `true` is the entry's own name, `none` means that there is no rule, a missing
+/// key `fallback`.
 std::string rule_of(const YAML::Node& node, const char* key, const std::string& own_name,
                     const std::string& fallback) {
   const std::string text = text_of(node, key);

@@ -4,7 +4,7 @@
 //
 //   opgen engine/ops/*/*.yaml --out DIR
 //
-// ops/core/parameters.yaml is no family: it holds synonyms of parameters.
+// ops/core/parameters.yaml is not a family: it holds synonyms of parameters.
 //
 // docs/design/new_operator.md explains the keys of an entry and their defaults.
 
