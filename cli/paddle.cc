@@ -64,7 +64,7 @@ std::string program_of(const std::string& command) {
   return (self.parent_path() / ("paddle-" + command)).string();
 }
 
-/// What a program says of its command line.
+/// The description that a program prints of its command line.
 cli::CommandDescription description_of(const std::string& command) {
   std::string shell_word = "'";
   for (const char c : program_of(command)) shell_word += c == '\'' ? "'\\''" : std::string(1, c);

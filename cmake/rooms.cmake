@@ -66,7 +66,7 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 
 # --- the headers of most files, compiled once ---
 
-# They were a third of the compiler's time. Only optimised builds by g++ use them: in the other
+# They were a third of the compiler's time. Only optimized builds by g++ use them: in the other
 # builds each file sees what it includes, so that nothing is missing unseen. Kernels have compiler
 # flags of their own, and so a compiled copy of their own; base is smaller than the copy, and api
 # hides its symbols.

@@ -31,7 +31,7 @@ struct paddle_result {
 
 namespace {
 
-/// What is wrong with a call.
+/// An error of the caller.
 struct BadCall {
   std::string why;
 };

@@ -17,7 +17,7 @@ struct CompileOptions {
   bool rewrites = true;      ///< rewrite rules
   bool codegen = true;       ///< fusion groups are compiled to machine code
   bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
-  /// What kernels may do beyond the operation's formula, such as Winograd convolutions.
+  /// Freedom of kernels beyond the operation's formula, such as Winograd convolutions.
   ExecutionPolicy policy = {.allow_winograd = true};
   /// Only transformations that keep the results of op-by-op execution bit for bit: no layouts, no
   /// rewrite rules, no batch tiling, no Winograd, and no fusion group that keeps a value in

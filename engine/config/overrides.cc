@@ -299,7 +299,7 @@ void merge(Node& base, const Node& over) {
       merge(*existing, entry.value);
     } else {
       base.entries.push_back(entry);
-      // What is new may itself hold `k+` keys; they start from nothing.
+      // A new value may itself hold `k+` keys; they start from nothing.
       if (entry.value.is_map()) {
         Node clean = make_map(entry.value.source);
         clean.offset = entry.value.offset;

@@ -12,7 +12,7 @@ Node default_node(const std::string& yaml) {
   auto source = std::make_shared<SourceText>(SourceKind::kDefault, "default", yaml);
   Diagnostics diagnostics;
   Node node = parse_yaml(source, diagnostics);
-  ensure(diagnostics.empty(), "a default that is no YAML: ", yaml);
+  ensure(diagnostics.empty(), "a default that is not YAML: ", yaml);
   return node;
 }
 

@@ -21,7 +21,7 @@ namespace paddle::config {
 class Schema;
 class JsonSchemaWriter;
 
-/// What one value may be.
+/// The values that a key accepts.
 class Spec {
  public:
   enum class Type { kInt, kFloat, kBool, kText, kWord, kPath, kList, kMap, kMapOf, kChoice, kAny };

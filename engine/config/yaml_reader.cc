@@ -216,7 +216,7 @@ class TreeBuilder : public YAML::EventHandler {
       refuse(*source_, key.offset, str("a key must be plain text, found ", key.describe()));
     }
     if (key.text == "<<" && key.quote == Quote::kPlain) {
-      refuse(*source_, key.offset, "merge keys (<<) are no part of YAML 1.2: repeat the keys");
+      refuse(*source_, key.offset, "merge keys (<<) are not part of YAML 1.2: repeat the keys");
     }
     parent.duplicate = !parent.keys.insert(key.text).second;
     if (parent.duplicate) {
@@ -239,7 +239,7 @@ class TreeBuilder : public YAML::EventHandler {
   size_t last_offset_ = 0;
 };
 
-/// What yaml-cpp says, in our words, with a hint for the usual slip: `[` inside a flow map.
+/// The message of yaml-cpp in our words, with a hint for the usual slip: `[` inside a flow map.
 std::string syntax_message(const SourceText& source, size_t offset, const std::string& message) {
   std::string out = "YAML syntax: " + message;
   if (message == "illegal map value") {

@@ -12,7 +12,7 @@
 
 namespace paddle::program {
 
-/// What the class scores are that a loss takes.
+/// The kind of class scores that a loss expects.
 enum class Scores { kUnknown, kLogits, kProbabilities, kLogProbabilities };
 
 /// A field that a loss compares with an output of the model, element by element.
@@ -47,7 +47,7 @@ class FieldUseWatch final : public Interpreter {
                int64_t max_steps) override;
   bool traces() const override { return true; }
 
-  /// After the trace. `outputs` are the model's, by name; `inputs` are fields that are no targets.
+  /// After the trace. `outputs` are the model's, by name; `inputs` are fields that are not targets.
   FieldUse use(const std::vector<std::pair<std::string, Tensor>>& outputs,
                const std::vector<std::string>& inputs) const;
 

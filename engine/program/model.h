@@ -39,7 +39,7 @@ class Model {
   const std::string& name() const { return name_; }
   const std::vector<std::pair<std::string, TensorType>>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
-  /// What is known of the outputs before a run; unranked where that is nothing but the name.
+  /// Types of the outputs as known before a run; unranked if only the name is known.
   const std::vector<std::pair<std::string, TensorType>>& declared_outputs() const {
     return declared_outputs_;
   }
@@ -53,7 +53,7 @@ class Model {
   virtual double flops(const std::vector<Array>& inputs) = 0;
   /// Restores the initial values of states that live for one sequence.
   virtual void reset() {}
-  /// What the class scores of output `i` are.
+  /// The kind of class scores in output `i`.
   virtual Scores scores(size_t) const { return Scores::kUnknown; }
   /// Whether output `i` is a sigmoid, so that each of its values is a probability.
   virtual bool is_sigmoid(size_t) const { return false; }

@@ -131,7 +131,7 @@ void NativeModel::read_model_file(const std::string& path, const LoadOptions& op
 }
 
 void NativeModel::load_weights(const LoadOptions& options) {
-  // Weights that belong to another entry of the same file are no surplus.
+  // Weights that belong to another entry of the same file are not unused.
   ParameterStore whole = store_;
   const auto collect = [&](const lang::EntryPoint& entry) {
     StaticDims dims;

@@ -70,7 +70,7 @@ Tensor ParameterBinding::state(const std::string& path, const Dims& shape, DType
 
 void ParameterBinding::update(const std::string& path, const Tensor& value) {
   Slot& slot = states_.at(path);
-  // What mixed precision computed in 16 bits.
+  // Mixed precision may have computed it in 16 bits.
   const DType kept = slot.value.dtype();
   slot.value = value.dtype() == kept ? value : ops::cast(value, kept);
   slot.changed = true;

@@ -23,7 +23,7 @@ struct StaticDims {
 std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
                                                const lang::EntryPoint& entry, ParameterStore& store,
                                                bool use_float64, StaticDims* dims = nullptr);
-/// What an output of a function of prediction is, as far as the operation that makes it tells.
+/// The scale of an output of a prediction function, derived from its producer.
 enum class OutputScale { kUnknown, kSoftmax, kLogSoftmax, kSigmoid };
 /// `output` counts the results of the function.
 OutputScale output_scale(const ir::Function& function, size_t output);

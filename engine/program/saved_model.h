@@ -16,7 +16,7 @@
 
 namespace paddle::program {
 
-/// What a model's folder says about its data beside the types.
+/// Metadata of a saved model: its data besides the types.
 struct ModelMetadata {
   std::vector<std::string> classes;  ///< names, if it is a classifier with names
   int64_t class_count = 0;           ///< 0 if it is not a classifier

@@ -14,7 +14,7 @@
 namespace paddle::recipes {
 namespace {
 
-/// What the first records say of a column.
+/// A column as inferred from the first records.
 struct Column {
   std::string name;
   bool is_number = true, has_missing = false;

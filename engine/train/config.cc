@@ -308,7 +308,7 @@ std::set<const Op*> read_operations(const Section& amp, const char* key,
   return out;
 }
 
-/// What `precision` and `amp` ask for; nothing in float32 and float64.
+/// Mixed precision as set by `precision` and `amp`; empty for float32 and float64.
 std::optional<MixedPrecision> read_mixed(const Section& s, config::Diagnostics& diagnostics) {
   const std::string& precision = s.text("precision");
   const Section amp = s.section("amp");

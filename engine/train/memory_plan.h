@@ -1,5 +1,5 @@
 #pragma once
-// What a run takes of memory, known before its first step, and whether this machine has it.
+// Memory that a run needs, known before its first step, and whether this machine has it.
 
 #include <cstdint>
 #include <optional>

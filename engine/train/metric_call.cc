@@ -182,7 +182,7 @@ class NoParameters final : public lang::ParameterProvider {
   }
 };
 
-/// What the scores of a trace are, by the operation that computes them.
+/// The kind of scores in a trace, by the operation that computes them.
 metrics::ScoreKind score_kind(const Tensor& scores) {
   static const std::set<std::string, std::less<>> kTransparent = {
       "cast",  "reshape", "squeeze", "unsqueeze",    "flatten",      "transpose", "copy",

@@ -53,7 +53,7 @@ struct BoundMetric {
 /// does not take.
 BoundMetric bind_metric(const MetricCall& call, const lang::NamedValues& names,
                         const lang::EvaluationOptions& options);
-/// What the accumulator of a traced call must know of its operands: whether scores are
+/// Properties of operands that the accumulator of a traced call needs: whether scores are
 /// probabilities, and whether values belong to single samples, by the symbol or size of the batch
 /// axis. kConfig if the metric is not defined for them.
 struct MetricBinding {

@@ -32,7 +32,7 @@ std::string value_of(const Node& node) {
   return node.is_null() ? "" : node.text;
 }
 
-/// Equal as text or as numbers: `1e-3` and `0.001` are no change.
+/// Equal as text or as numbers: `1e-3` and `0.001` are not a change.
 bool same_value(const Node& a, const Node& b) {
   if (value_of(a) == value_of(b)) return true;
   const auto x = a.try_double(), y = b.try_double();

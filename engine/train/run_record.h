@@ -17,7 +17,7 @@ void write_run_record(const std::string& file, const RunConfig& config, bool eag
                       const data::Dataset& train, const data::Dataset* valid,
                       uint32_t model_digest);
 
-/// What differs from the record of a run that is resumed.
+/// Differences to the record of a run that is resumed.
 struct RecordChanges {
   std::vector<std::string> train, valid;  ///< a line for each changed file of the data
   bool model = false;                     ///< the model or the loss computes something else

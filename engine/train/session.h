@@ -42,7 +42,7 @@ struct SessionOptions {
   compiler::Observer observe;
 };
 
-/// What stays the same over a step's micro-batches.
+/// Scalars that are the same for all micro-batches of a step.
 struct StepScalars {
   int64_t step = 1;  ///< counts updates from 1
   double learning_rate = 0;
@@ -75,7 +75,7 @@ class Session {
 
   /// Which integers of the fields the model and the loss take.
   program::FieldUse field_use();
-  /// What the accumulators of the metrics' calls must know of their operands. `ignored_label`:
+  /// Properties of operands that the accumulators of the metrics need. `ignored_label`:
   /// labels that the loss does not count. kConfig, with the place, if a metric is not defined.
   std::vector<MetricBinding> bind_metrics(int64_t ignored_label);
   /// The calls of training that normalize by statistics of the batch.

@@ -82,11 +82,11 @@ lang::Value gradient(std::vector<lang::Value> positional, lang::NamedValues name
   return list ? lang::Value::list(std::move(out)) : out[0];
 }
 
-/// Runs a `step:` body and gives what its `update(loss)` minimises. `names` gains what the body
+/// Runs a `step:` body and gives what its `update(loss)` minimizes. `names` gains what the body
 /// assigned.
 Tensor run_step(const StepDefinition& definition, std::map<std::string, Tensor> fields,
                 const lang::EvaluationOptions& options, lang::NamedValues& names) {
-  // What `grad` may ask for.
+  // Variables, so that `grad` can differentiate with respect to them.
   for (auto& [name, tensor] : fields)
     if (is_differentiable(tensor.dtype())) tensor = autograd::variable(tensor);
   names.clear();

@@ -1,5 +1,5 @@
 #pragma once
-// What one training step computes, written once against Tensor: forward, loss, backward, clipping
+// The code of a training step, written once against Tensor: forward, loss, backward, clipping
 // and update; the same in parts for gradient accumulation; and the evaluation. Under a tracer it
 // becomes a function of the module, eagerly it simply runs.
 

@@ -51,7 +51,7 @@ int64_t Trainer::Impl::total_steps() const {
   return total;
 }
 
-/// What the loss of a batch is counted by where losses of several batches are summed up.
+/// Weight of the loss of a batch in the sum over batches.
 double Trainer::Impl::weight_of(const std::vector<Array>& batch) {
   switch (loss_form_.kind) {
     case LossForm::Kind::kSum:

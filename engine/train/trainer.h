@@ -83,7 +83,7 @@ class Trainer {
   void claim_folder();
   /// Opens the data, traces the step and makes the memory plan; trains nothing and writes nothing.
   MemoryPlan prepare();
-  /// What the config's numbers come to, after `prepare`: batch and micro-batches, updates, the
+  /// Summary of the run, after `prepare`: batch and micro-batches, updates, the
   /// learning rate over them, seed and threads. One line each.
   std::vector<std::string> run_summary() const;
   int64_t parameter_count() const;

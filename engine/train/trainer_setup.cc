@@ -315,8 +315,8 @@ void Trainer::Impl::start_folder() {
                    valid_loader_ ? &valid_loader_->dataset() : nullptr, session_->forward_digest());
 }
 
-/// What the training rows taught the run stays what its weights were trained with, whatever the
-/// files hold now.
+/// Keeps the statistics and vocabularies that the weights were trained with, even if the files have
+/// changed.
 void Trainer::Impl::keep_fitted() {
   auto steps = program::list_checkpoints(folder_.checkpoints());
   for (; !steps.empty(); steps.pop_back()) {
@@ -338,7 +338,8 @@ void Trainer::Impl::keep_fitted() {
   }
 }
 
-/// What is not in the config and differs from when the run was last started.
+/// Handles changes outside of the config since the run was last started: warns of changed data,
+/// refuses a changed model.
 void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
   const RecordChanges record = changes_since(folder_.file("run.json"), loader_->dataset(),
                                              valid_loader_ ? &valid_loader_->dataset() : nullptr,

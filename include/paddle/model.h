@@ -18,7 +18,7 @@
 
 namespace paddle::v0 {
 
-/// What is known of an input or output before a prediction.
+/// An input or output as known before a prediction.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kFloat32;

@@ -47,8 +47,8 @@ class PADDLE_API Tensor {
   std::shared_ptr<Impl> impl_;
 };
 
-/// What an operation takes: tensors and lists of them, or the value of an attribute. A dtype may be
-/// given as a DType or by name.
+/// An argument of an operation: a tensor, a list of them, or the value of an attribute. A dtype may
+/// be passed as a DType or by name.
 class PADDLE_API Argument {
  public:
   using Value =

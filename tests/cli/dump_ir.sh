@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What --dump-ir writes are whole modules: each reads back, is valid, names the batch in its types,
+# --dump-ir writes whole modules: each reads back, is valid, names the batch in its types,
 # and has the same results after every pass, also printed and optimized once more: to the last bit
 # with compile.exact, else as near as sums in another order are.
 set -uo pipefail

@@ -16,7 +16,7 @@ expect 2 "expected equal shapes" "$op" run gaussian_nll_loss input="f32[4,1]" la
 expect 2 "expected equal shapes" "$op" run margin_ranking_loss input="f32[4,1]" other="f32[4]" label="f32[4]"
 expect 2 "expected equal shapes" "$op" run cosine_embedding_loss input1="f32[4,3]" input2="f32[4,3]" label="f32[4,1]"
 expect 2 "expected equal shapes" "$op" run triplet_margin_loss input="f32[4,3]" positive="f32[1,3]" negative="f32[4,3]"
-# What each loss is multiplied by does not make it larger either.
+# A weight does not broadcast a loss to a larger shape either.
 for operand in weight pos_weight; do
   expect 2 "does not broadcast to the shape of" "$op" run binary_cross_entropy_with_logits \
     logit="f32[4,1]" label="f32[4,1]" $operand="f32[4]{1,2}"

@@ -84,7 +84,7 @@ def npz(**arrays):
 
 labels = npy("<i8", (10,), struct.pack("<10q", *[i % 3 for i in range(10)]))
 good = npz(x=npy("<f4", (10, 2), floats(20)), label=labels)
-write("text.npz", "these are no arrays\n" * 10)
+write("text.npz", "these are not arrays\n" * 10)
 write("cut.npz", good[: len(good) - 30])
 write("huge_shape.npz", npz(x=npy("<f4", (1 << 30, 1 << 20), floats(20)), label=labels))
 entry = good.index(b"PK\x01\x02")

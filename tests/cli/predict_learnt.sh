@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a run learnt from its training rows (scaling, vocabularies, class lists, characters) is used
+# Values fitted to the training rows (scaling, vocabularies, class lists, characters) are used
 # by every way of predicting: `--data` with the run's sections or another config, and `--input` files
 # of every kind. The measure is the run's own last validation, or arithmetic.
 set -uo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the tools tell: threads by affinity, what batch and rate come to, the memory plan, where the
+# Reports of the tools: threads by affinity, batch and rate, the memory plan, where the
 # values of a config come from, what the data is, the record of a run, and what --debug adds.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a resumed run finds changed outside of its config: data files, the model file, the metric
+# Changes outside of the config that a resumed run detects: data files, the model file, the metric
 # that decides which checkpoint is best.
 set -uo pipefail
 command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }

@@ -37,7 +37,7 @@ cd "$folder/elsewhere"
 export PATH="$prefix/bin:/usr/bin:/bin" PADDLE_CACHE_DIR="$folder/cache"
 unset PADDLE_CODEGEN_MODULE PADDLE_BIN
 for page in "$prefix"/share/man/man1/*.1; do
-  [[ "$(head -c 3 "$page")" == .TH ]] || fail "$page is no manual page"
+  [[ "$(head -c 3 "$page")" == .TH ]] || fail "$page is not a manual page"
 done
 [[ -s "$prefix/share/man/man1/paddle-train.1" && -s "$prefix/share/man/man1/paddle.1" ]] ||
   fail "manual pages"

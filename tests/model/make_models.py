@@ -961,7 +961,7 @@ def _(w, x, image, cube):
     return {"y": y, "h": h, "z": simple(x)[0], "a": a, "b": b, "d": d}
 
 
-@case("layers_initialisers", """
+@case("layers_initializers", """
     inputs: {x: "float32[n, 2]"}
     model: |
       a = linear(x, 3, weight_init=ones, bias_init=0.5)

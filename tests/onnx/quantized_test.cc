@@ -14,13 +14,13 @@
 namespace paddle::onnx {
 namespace {
 
-struct Quantised {
+struct Quantized {
   std::string name;
   int convolutions, products,
       values = 0;  ///< that run in int8; values: products of two activations
 };
 
-class QuantizedModel : public testing::TestWithParam<Quantised> {};
+class QuantizedModel : public testing::TestWithParam<Quantized> {};
 
 std::string path_of(const std::string& name) { return "tests/data/quantized/" + name; }
 
@@ -79,15 +79,15 @@ TEST_P(QuantizedModel, RunsInInt8) {
 
 INSTANTIATE_TEST_SUITE_P(
     Tools, QuantizedModel,
-    testing::Values(Quantised{"images_qdq_u8", 3, 1}, Quantised{"images_qdq_s8", 3, 1},
-                    Quantised{"images_operators", 3, 1}, Quantised{"products_qdq", 0, 2},
-                    Quantised{"products_dynamic", 0, 2}, Quantised{"products_dynamic_u8", 0, 4},
-                    Quantised{"images_operators_u8", 6, 2}, Quantised{"lines_qdq", 3, 1},
-                    Quantised{"lines_operators", 3, 1}, Quantised{"lines_dynamic", 6, 2},
-                    Quantised{"attention_qdq_u8", 0, 4, 2}, Quantised{"attention_qdq_s8", 0, 4, 2},
-                    Quantised{"attention_operators", 0, 4, 2}, Quantised{"volumes_qdq_u8", 3, 1},
-                    Quantised{"volumes_qdq_s8", 3, 1}, Quantised{"volumes_operators", 3, 1},
-                    Quantised{"volumes_dynamic", 6, 2}),
+    testing::Values(Quantized{"images_qdq_u8", 3, 1}, Quantized{"images_qdq_s8", 3, 1},
+                    Quantized{"images_operators", 3, 1}, Quantized{"products_qdq", 0, 2},
+                    Quantized{"products_dynamic", 0, 2}, Quantized{"products_dynamic_u8", 0, 4},
+                    Quantized{"images_operators_u8", 6, 2}, Quantized{"lines_qdq", 3, 1},
+                    Quantized{"lines_operators", 3, 1}, Quantized{"lines_dynamic", 6, 2},
+                    Quantized{"attention_qdq_u8", 0, 4, 2}, Quantized{"attention_qdq_s8", 0, 4, 2},
+                    Quantized{"attention_operators", 0, 4, 2}, Quantized{"volumes_qdq_u8", 3, 1},
+                    Quantized{"volumes_qdq_s8", 3, 1}, Quantized{"volumes_operators", 3, 1},
+                    Quantized{"volumes_dynamic", 6, 2}),
     [](const auto& parameter) { return parameter.param.name; });
 
 }  // namespace

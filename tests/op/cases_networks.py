@@ -1,4 +1,4 @@
-"""Cases of the operations of neural networks: products, convolution, pooling, normalisation, losses."""
+"""Cases of the operations of neural networks: products, convolution, pooling, normalization, losses."""
 
 import itertools
 

@@ -113,7 +113,7 @@ TEST(Backends, WindowsThatOneDnnDividesOtherwiseStayWithOurLoops) {
   EXPECT_EQ(run(c, "onednn").implementation, "cpu");
 }
 
-TEST(Backends, BatchNormalisation) {
+TEST(Backends, BatchNormalization) {
   for (const std::string training : {"true", "false"})
     for (const auto& [shape, format] :
          {std::pair("[3, 32, 5, 4]", "NCHW"), {"[3, 5, 4, 32]", "NHWC"}, {"[7, 32]", "NCHW"}})
@@ -127,7 +127,7 @@ TEST(Backends, BatchNormalisation) {
              "%5 'y', %6 'nm', %7 'nv', %8 'mean', %9 'rstd'"});
 }
 
-TEST(Backends, GradientOfBatchNormalisation) {
+TEST(Backends, GradientOfBatchNormalization) {
   for (const std::string batch : {"true", "false"})
     for (const auto& [shape, format] :
          {std::pair("[3, 32, 5, 4]", "NCHW"), {"[3, 5, 4, 32]", "NHWC"}, {"[7, 32]", "NCHW"}})
@@ -141,7 +141,7 @@ TEST(Backends, GradientOfBatchNormalisation) {
              "%5 'dx', %6 'dw', %7 'db'"});
 }
 
-TEST(Backends, LayerNormalisationAndItsGradient) {
+TEST(Backends, LayerNormalizationAndItsGradient) {
   for (const std::string weights : {"%1, %2", "_, _"})
     expect_agreement({"%0 : float32[6, 5, 70] 'x', %1 : float32[70] 'w', %2 : float32[70] 'b'",
                       str("%3, %4, %5 = layer_norm(%0, ", weights,

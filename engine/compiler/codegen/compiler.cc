@@ -34,7 +34,7 @@ std::string default_module() {
   return folder + "../lib/" + kName;
 }
 
-/// What code depends on besides its program: the sources of the generator and the vector width.
+/// Cache key of a program: it includes the sources of the generator and the vector width.
 std::string key_of(const std::string& program, int vector_bytes) {
   return str(PADDLE_GENERATOR " ", vector_bytes, "\n", program);
 }

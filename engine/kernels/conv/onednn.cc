@@ -22,7 +22,7 @@ using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 
 /// True for NCHW tensors that are computed in NHWC. Layout assignment moves tensors with many
-/// channels, and those with some channels next to them; a kernel does not see its neighbours, so
+/// channels, and those with some channels next to them; a kernel does not see its neighbors, so
 /// this guesses. Convolutions with five to seven input channels stay in NCHW, because LeNet, whose
 /// tensors are never moved, is a tenth faster that way. So do grouped and 3-D convolutions.
 bool prefers_nhwc(const ConvShape& s) {

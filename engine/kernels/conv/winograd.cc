@@ -97,7 +97,7 @@ void pack(const ConvShape& s, int64_t tile, const void* weight, std::byte* packe
   });
 }
 
-/// What the prepacked weights depend on.
+/// Identifies prepacked weights.
 struct PrepackKey {
   int64_t tile;
   KernelRange planes;

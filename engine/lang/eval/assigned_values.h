@@ -1,19 +1,18 @@
 #pragma once
-// What pieces of text do to the names around them, found without running them. Not for use outside
-// the room.
+// Finds the names that code changes, without running it. Internal to this folder.
 
 #include "lang/eval/evaluation.h"
 
 namespace paddle::lang {
 
-/// What statements from number `from` on change.
+/// Changes by the statements from number `from` on.
 Changes changes_of(const std::vector<Stmt>& statements, size_t from = 0);
-/// What the branches of an `if` from number `from` on change, their conditions included (the first
-/// one's excluded).
+/// Changes by the branches of an `if` from number `from` on, including their conditions except the
+/// first.
 Changes changes_of_branches(const Stmt& statement, size_t from);
-/// What a loop changes: its targets, its condition and its body.
+/// Changes by a loop: its targets, its condition and its body.
 Changes changes_of(const Stmt& loop);
-/// What an expression changes (`list.pop()`).
+/// Changes by an expression (`list.pop()`).
 Changes changes_of(const Expr& expr);
 bool holds_call(const Expr& expr);
 /// A `return`, or a `break` or `continue` that leaves these statements; null if there is none.

@@ -61,7 +61,7 @@ struct Outcome {
 
 /// Names of locals, in order of appearance.
 using Names = std::vector<std::string>;
-/// What a piece of text changes.
+/// Changes that a piece of code makes.
 struct Changes {
   Names changed;  ///< names that are bound, written into, appended to or popped from
   Names bound;    ///< those that get a value of their own
@@ -229,7 +229,7 @@ class Evaluation {
     int64_t writes = 0;
   };
   using States = std::map<std::string, StateSlot>;
-  /// What one side of control flow left behind, by types.
+  /// Result of one branch of control flow, by types.
   struct BranchResult {
     Outcome outcome;
     Frame frame;
@@ -269,7 +269,7 @@ class Evaluation {
   const EvaluationOptions& options_;
   std::map<std::string, Dim> dims_;
   std::map<const Code*, std::unordered_set<std::string>> bound_names_;
-  /// What each call of a text was seen to mean, where its word does not say it.
+  /// The callees that each call had, for calls whose name alone does not identify one.
   std::map<const Code*, std::vector<std::set<std::string>>> called_;
   std::map<std::string, Value> params_;
   std::set<std::string> open_params_;

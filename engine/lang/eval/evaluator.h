@@ -45,7 +45,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-/// Names and declared types of an entry's inputs; names in shapes that are no params are symbols.
+/// Names and declared types of an entry's inputs; names in shapes that are not params are symbols.
 std::vector<std::pair<std::string, TensorType>> input_types(const Program& program,
                                                             const EntryPoint& entry);
 /// The output names: the declared ones, or "output".

@@ -18,7 +18,7 @@ inline constexpr const char* kChosen = "%chosen";
 /// Gives a name its value after control flow. A list or cell that has other names as well, and is
 /// not in `bound`, changes in place, as it would have without the control flow.
 void store_local(Frame& frame, const std::string& name, const Value& value, const Names& bound);
-/// What an ended piece of code returned, or null if it cannot have.
+/// The value that finished code returned, or null if it cannot have returned.
 const Value* returned_value(const Outcome& outcome, const Frame& frame);
 /// The number of the flow that happened.
 Value flow_number(const Outcome& outcome, const Frame& frame);

@@ -1,5 +1,5 @@
 #pragma once
-// What the model language needs from whoever runs it: a home for parameters and states. The
+// Interface of the model language to its host: the storage of parameters and states. The
 // trainer's is backed by the module under construction, an eager run's by arrays, a test's by a
 // map.
 

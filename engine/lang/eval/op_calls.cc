@@ -158,7 +158,7 @@ Value Evaluation::call_op(const Op& op, Arguments arguments, const Site& site, F
       refuse(site.where,
              str(op.name(), ": '", word, "' names parameters, and this operation has none"));
     }
-    // Operations with two behaviours follow the mode of the run.
+    // Operations with two behaviors follow the mode of the run.
     if (find_param(op, "training") && !arguments.find("training")) {
       bool given = false;
       for (size_t i = 0; i < arguments.positional.size() && i < op.params().size(); ++i) {

@@ -159,8 +159,8 @@ class Collector {
       owner_.push_back(kNobody);
       return;
     }
-    // What lies in the block stands at the end of the list, deeper than the block and in no
-    // other block of its depth.
+    // The lines of the block are at the end of the list, deeper than the block and not in another
+    // block of its depth.
     size_t first = lines.size();
     while (first > 0 && lines[first - 1].depth > record.depth && owner_[first - 1] > record.depth) {
       --first;

@@ -58,7 +58,7 @@ double cut_normal(const Random& random, uint64_t i) {
 
 /// Rows of `out` ([rows, columns], rows <= columns) made orthonormal by modified Gram-Schmidt,
 /// twice, which is enough for full precision (Giraud et al., 2005).
-void orthonormalise(std::vector<double>& out, int64_t rows, int64_t columns) {
+void orthonormalize(std::vector<double>& out, int64_t rows, int64_t columns) {
   const auto row = [&](int64_t r) { return out.data() + r * columns; };
   for (int64_t r = 0; r < rows; ++r) {
     for (int pass = 0; pass < 2; ++pass) {
@@ -85,7 +85,7 @@ std::vector<double> orthogonal_values(const Dims& shape, const Random& random) {
   const bool wide = rows <= columns;
   const int64_t r = wide ? rows : columns, c = wide ? columns : rows;
   for (size_t i = 0; i < out.size(); ++i) out[i] = random.normal(i);
-  orthonormalise(out, r, c);
+  orthonormalize(out, r, c);
   if (wide) return out;
   std::vector<double> turned(out.size());
   for (int64_t i = 0; i < r; ++i) {

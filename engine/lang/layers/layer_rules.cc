@@ -1,4 +1,4 @@
-// What a layer does beside making its parameters (layer_weights.h) and calling its operation:
+// Layers besides the creation of parameters (layer_weights.h) and the call of the operation:
 // padding modes, default shapes, running statistics, the weights of recurrent layers.
 #include <algorithm>
 

@@ -21,7 +21,7 @@
 
 namespace paddle::lang {
 
-/// Values of names that are no arguments, such as the features of an inner recurrent layer.
+/// Values of names that are not arguments, such as the features of an inner recurrent layer.
 using SizeNames = std::map<std::string, int64_t, std::less<>>;
 
 /// The shape of a parameter; kConfig, with the operation's name, for what has no known size.

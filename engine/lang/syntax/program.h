@@ -94,7 +94,7 @@ struct Program {
   std::vector<std::unique_ptr<Block>> blocks;
   EntryPoint model;
   std::vector<EntryPoint> functions;
-  std::vector<std::string> dims;  ///< names in shapes that are no params, in order of appearance
+  std::vector<std::string> dims;  ///< names in shapes that are not params, in order of appearance
 
   const Param* find_param(std::string_view name) const;
   bool is_dim(std::string_view name) const;
@@ -131,7 +131,7 @@ Name name_of(const Node& node);
 bool is_builtin(std::string_view name);
 std::span<const std::string_view> builtin_names();
 
-/// What names mean outside the program itself.
+/// Names that are defined outside of the program.
 struct KnownNames {
   std::function<bool(const std::string&)> is_operation;
   std::vector<std::string> operations;  ///< for suggestions

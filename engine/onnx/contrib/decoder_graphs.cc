@@ -28,7 +28,7 @@ Tokens last_tokens(const std::vector<Tokens>& rows) {
   return out;
 }
 
-/// What both kinds of decoders share.
+/// Base of both kinds of decoders.
 class DecoderGraph : public Decoder {
  public:
   explicit DecoderGraph(const NodeCall& c) : c_(c) {}

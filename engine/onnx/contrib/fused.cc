@@ -105,9 +105,9 @@ Normalized normalized(const NodeCall& c, const Tensor& x, const Tensor& gamma, c
   const Tensor wide = ops::cast(x, x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32);
   Normalized out;
   if (!simplified) out.mean = ops::mean(wide, last, true);
-  const Tensor centred = simplified ? wide : wide - out.mean;
-  out.inverse = ops::rsqrt(ops::mean(centred * centred, last, true) + epsilon);
-  out.y = ops::cast(centred * out.inverse, x.dtype()) * gamma;
+  const Tensor centered = simplified ? wide : wide - out.mean;
+  out.inverse = ops::rsqrt(ops::mean(centered * centered, last, true) + epsilon);
+  out.y = ops::cast(centered * out.inverse, x.dtype()) * gamma;
   if (beta) out.y = out.y + beta;
   return out;
 }

@@ -16,7 +16,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// Source coordinates of a crop along an axis of `size` pixels: corners aligned, or the centre for
+/// Source coordinates of a crop along an axis of `size` pixels: corners aligned, or the center for
 /// a single one.
 std::vector<float> crop_coordinates(float from, float to, int64_t count, int64_t size) {
   const auto last = static_cast<float>(size - 1);

@@ -49,7 +49,7 @@ struct ExportedModel {
   std::map<std::string, int64_t> native;  ///< operations of the function that were written, counted
 };
 
-/// What of the function has no ONNX form, after decomposition; empty if all has.
+/// Operations without an ONNX form after decomposition; empty if there are none.
 std::vector<Unsupported> unsupported_operations(const ir::Function& function);
 /// Inputs and outputs keep the names of the function's ports; a state that changes becomes an input
 /// `NAME` and an output `NAME.next`. kUsage if an operation has no form at the wanted opset.

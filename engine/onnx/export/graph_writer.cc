@@ -358,7 +358,7 @@ std::shared_ptr<Graph> GraphWriter::subgraph(const std::string& name,
   graph->name = fresh(name);
   graph->inputs = inputs;
   Graph* const outer = std::exchange(graph_, graph.get());
-  // What the subgraph computes is not seen outside of it.
+  // Values of the subgraph are not visible outside of it.
   const auto symbols = symbols_;
   const auto dims = dims_;
   for (const std::string& result : fill()) {

@@ -48,7 +48,7 @@ void scatter_along(Writer& w) {
     values = w.add("Expand", {values, w.add("Shape", {places})});
   std::string x = w.in("x");
   if (reduce != "assign" && !w.attr("include_self").as_bool()) {
-    // What is there is replaced by what does not change the result.
+    // Replaces the elements that are there by the neutral element of the reduction.
     const bool low = reduce == "amax";
     const double neutral = reduce == "add" ? 0
                            : reduce == "mul"

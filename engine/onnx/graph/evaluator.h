@@ -16,7 +16,7 @@ namespace paddle::onnx {
 class ProfileInstructions;
 class Partitions;
 
-/// What determines a value.
+/// The origin of a value.
 enum class Origin : uint8_t {
   kData,      ///< input data
   kTypes,     ///< dtypes and shapes of inputs

@@ -20,10 +20,10 @@ struct Box {
   double area() const { return (bottom - top) * (right - left); }
 };
 
-Box box_at(const Array& boxes, int64_t i, bool centred) {
+Box box_at(const Array& boxes, int64_t i, bool centered) {
   const double a = boxes.number(4 * i), b = boxes.number(4 * i + 1), p = boxes.number(4 * i + 2),
                q = boxes.number(4 * i + 3);
-  if (centred) return {b - q / 2, a - p / 2, b + q / 2, a + p / 2};  // x, y, width, height
+  if (centered) return {b - q / 2, a - p / 2, b + q / 2, a + p / 2};  // x, y, width, height
   return {std::min(a, p), std::min(b, q), std::max(a, p), std::max(b, q)};
 }
 
@@ -46,12 +46,12 @@ Values non_max_suppression(NodeCall& c) {
   const double threshold = c.has_input(3) ? c.constant_float(3) : 0;
   const bool has_least = c.has_input(4);
   const double min_score = has_least ? c.constant_float(4) : 0;
-  const bool centred = c.bool_attr("center_point_box", false);
+  const bool centered = c.bool_attr("center_point_box", false);
   const int64_t count = boxes.shape[1], classes = scores.shape[1];
   std::vector<int64_t> rows;
   for (int64_t b = 0; b < boxes.shape[0]; ++b) {
     std::vector<Box> all;
-    for (int64_t i = 0; i < count; ++i) all.push_back(box_at(boxes, b * count + i, centred));
+    for (int64_t i = 0; i < count; ++i) all.push_back(box_at(boxes, b * count + i, centered));
     for (int64_t k = 0; k < classes; ++k) {
       std::vector<std::pair<double, int64_t>> order;
       for (int64_t i = 0; i < count; ++i) {
@@ -75,7 +75,7 @@ Values non_max_suppression(NodeCall& c) {
   return {Tensor(Array::from(rows, {static_cast<int64_t>(rows.size()) / 3, 3}))};
 }
 
-/// Bilinear interpolation: the four neighbours of a point as indices into a plane, with weights.
+/// Bilinear interpolation: the four neighbors of a point as indices into a plane, with weights.
 struct Corners {
   int64_t index[4] = {0, 0, 0, 0};
   double weight[4] = {0, 0, 0, 0};

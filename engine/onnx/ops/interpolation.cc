@@ -9,9 +9,9 @@
 namespace paddle::onnx {
 namespace {
 
-constexpr size_t kMaxTaps = 4096;  // neighbours per point
+constexpr size_t kMaxTaps = 4096;  // neighbors per point
 
-/// Neighbour indices along one axis and their weights.
+/// Neighbor indices along one axis and their weights.
 struct AxisTaps {
   Tensors indices, weights;
 };
@@ -38,7 +38,7 @@ AxisTaps filter_taps(const Tensor& in, int64_t size, const InterpolationOptions&
   const auto last = static_cast<double>(size - 1);
   const double low = o.align_corners ? 0 : -0.5, high = o.align_corners ? last : last + 0.5;
   Tensor x = o.mode == "nearest" ? ops::round(in) : in;
-  // Cubic neighbours are clamped one by one.
+  // Cubic neighbors are clamped one by one.
   if (o.padding == "border" && o.mode != "cubic") x = ops::clip(x, 0.0, last);
   if (o.padding == "reflection") {
     const Tensor outside = ops::logical_or(ops::less_than(x, scalar(low, x.dtype())),

@@ -10,7 +10,7 @@ namespace paddle::onnx {
 struct InterpolationOptions {
   std::string mode = "linear";    ///< nearest, linear or cubic
   std::string padding = "zeros";  ///< zeros, border or reflection
-  bool align_corners = true;      ///< whether reflection is at pixel centres or edges
+  bool align_corners = true;      ///< whether reflection is at pixel centers or edges
 };
 
 /// Samples x [batch, channels, spatial...] at `coordinates`: one tensor [batch, points] per spatial

@@ -28,7 +28,7 @@ std::vector<int64_t> axes_but_channels(const Tensor& x) {
 }
 
 /// Normalization with running statistics.
-Tensor normalised(const NodeCall& c, double epsilon) {
+Tensor normalized(const NodeCall& c, double epsilon) {
   const Tensor &x = c.tensor(0), &scale = c.tensor(1), &bias = c.tensor(2), &mean = c.tensor(3),
                &variance = c.tensor(4);
   if (c.opset() < 9 && !c.bool_attr("spatial", true))  // per element of a sample
@@ -54,13 +54,13 @@ Values batch_normalization(NodeCall& c) {
   const bool in_file = c.opset() >= 14  ? c.bool_attr("training_mode", false)
                        : c.opset() >= 7 ? c.has_output(1)
                                         : !c.bool_attr("is_test", false) && c.has_output(1);
-  if (!in_file) return {normalised(c, epsilon)};
+  if (!in_file) return {normalized(c, epsilon)};
   if (!c.evaluator().is_training(c.node()))
-    return {normalised(c, epsilon), mean, variance, mean, variance};
+    return {normalized(c, epsilon), mean, variance, mean, variance};
   const Tensor now = ops::mean(x, axes_but_channels(x));
-  const Tensor centred = x - per_channel(now, x);
-  const Tensor spread = ops::mean(centred * centred, axes_but_channels(x));
-  const Tensor y = centred * ops::rsqrt(per_channel(spread, x) + epsilon) * per_channel(scale, x) +
+  const Tensor centered = x - per_channel(now, x);
+  const Tensor spread = ops::mean(centered * centered, axes_but_channels(x));
+  const Tensor y = centered * ops::rsqrt(per_channel(spread, x) + epsilon) * per_channel(scale, x) +
                    per_channel(bias, x);
   return {y, mean * momentum + now * (1 - momentum), variance * momentum + spread * (1 - momentum),
           now, spread};
@@ -105,9 +105,9 @@ Values layer_normalization(NodeCall& c) {
   }
   const Tensor wide = ops::cast(x, stash(c, x));
   const Tensor mean = ops::mean(wide, axes, true);
-  const Tensor centred = wide - mean;
-  const Tensor inverse = ops::rsqrt(ops::mean(centred * centred, axes, true) + epsilon);
-  Tensor y = ops::cast(centred * inverse, x.dtype()) * scale;
+  const Tensor centered = wide - mean;
+  const Tensor inverse = ops::rsqrt(ops::mean(centered * centered, axes, true) + epsilon);
+  Tensor y = ops::cast(centered * inverse, x.dtype()) * scale;
   if (bias) y = y + bias;
   return {y, mean, inverse};
 }
@@ -155,10 +155,10 @@ Values mean_variance_normalization(NodeCall& c) {
   const bool whole = c.opset() < 9 && c.bool_attr("across_channels", false);
   const auto axes =
       c.ints_attr("axes", whole ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0, 2, 3});
-  const Tensor centred = x - ops::mean(x, axes, true);
-  if (c.opset() < 9 && !c.bool_attr("normalize_variance", true)) return {centred};
-  const Tensor deviation = ops::sqrt(ops::mean(centred * centred, axes, true));
-  return {centred / (deviation + 1e-9)};
+  const Tensor centered = x - ops::mean(x, axes, true);
+  if (c.opset() < 9 && !c.bool_attr("normalize_variance", true)) return {centered};
+  const Tensor deviation = ops::sqrt(ops::mean(centered * centered, axes, true));
+  return {centered / (deviation + 1e-9)};
 }
 
 Values lrn(NodeCall& c) {

@@ -1,4 +1,4 @@
-// Resize and Upsample, separably: each axis is a weighted sum of a few neighbours per output.
+// Resize and Upsample, separably: each axis is a weighted sum of a few neighbors per output.
 
 #include <algorithm>
 #include <cmath>
@@ -63,10 +63,10 @@ Tensor resize_axis(const Tensor& x, const ResizeOptions& s, const AxisResize& a)
   if (a.output_size == 0) return slice_axis(x, a.axis, 0, 0);
   Tensor out;
   for (size_t k = 0; k < indices.size(); ++k) {
-    Tensor neighbours = ops::index_select(x, int_vector(indices[k]), a.axis);
+    Tensor neighbors = ops::index_select(x, int_vector(indices[k]), a.axis);
     if (s.mode != "nearest")
-      neighbours = neighbours * per_index(weights[k], a.axis, x.ndim(), x.dtype());
-    out = out ? out + neighbours : neighbours;
+      neighbors = neighbors * per_index(weights[k], a.axis, x.ndim(), x.dtype());
+    out = out ? out + neighbors : neighbors;
   }
   if (std::find(outside.begin(), outside.end(), 1.0) == outside.end()) return out;
   const Tensor beyond = per_index(outside, a.axis, x.ndim(), DType::kBool);

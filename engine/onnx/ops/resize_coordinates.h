@@ -1,5 +1,5 @@
 #pragma once
-// Source coordinates, neighbours and weights of a resized axis, as ONNX defines them for Resize.
+// Source coordinates, neighbors and weights of a resized axis, as ONNX defines them for Resize.
 
 #include <cstdint>
 #include <string>
@@ -39,7 +39,7 @@ double exact_source_coordinate(const ResizeOptions& s, const AxisResize& a, int6
 /// floor(size * scale) in float32, as in PyTorch and ONNX Runtime.
 int64_t scaled_size(int64_t size, double scale);
 
-/// Weights of consecutive neighbours from offset `first` relative to the left one; `ratio` in (0,
+/// Weights of consecutive neighbors from offset `first` relative to the left one; `ratio` in (0,
 /// 1].
 struct Taps {
   int64_t first = 0;

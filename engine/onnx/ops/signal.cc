@@ -159,12 +159,12 @@ Values mel_weight_matrix(NodeCall& c) {
   };
   for (int64_t i = 0; i < bins; ++i) {
     const auto at = static_cast<size_t>(i);
-    const int64_t left = edges[at], centre = edges[at + 1], right = edges[at + 2];
-    if (centre == left) put(centre, i, 1);
-    for (int64_t j = left; j <= centre && centre > left; ++j)
-      put(j, i, static_cast<double>(j - left) / static_cast<double>(centre - left));
-    for (int64_t j = centre; j < right; ++j)
-      put(j, i, static_cast<double>(right - j) / static_cast<double>(right - centre));
+    const int64_t left = edges[at], center = edges[at + 1], right = edges[at + 2];
+    if (center == left) put(center, i, 1);
+    for (int64_t j = left; j <= center && center > left; ++j)
+      put(j, i, static_cast<double>(j - left) / static_cast<double>(center - left));
+    for (int64_t j = center; j < right; ++j)
+      put(j, i, static_cast<double>(right - j) / static_cast<double>(right - center));
   }
   return {ops::cast(Tensor(out), c.dtype_attr("output_datatype", DType::kF32))};
 }

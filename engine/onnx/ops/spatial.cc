@@ -45,7 +45,7 @@ Values grid_sample(NodeCall& c) {
   return {ops::reshape(interpolate_at(x, coordinates, options), shape)};
 }
 
-/// Pixel centres (or corners) in [-1, 1].
+/// Pixel centers (or corners) in [-1, 1].
 Tensor normalized_coordinates(int64_t size, bool corners, DType dtype) {
   std::vector<double> values;
   const auto n = static_cast<double>(size);

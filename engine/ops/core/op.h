@@ -175,10 +175,10 @@ struct OpDef {
   const char* overloads;
   /// Operands, results and shapes ("x|out|input_shape") with the layout `data_format`.
   const char* images;
-  /// Decomposition into parts that fuse with their neighbours, for compiled functions. Returns {}
+  /// Decomposition into parts that fuse with their neighbors, for compiled functions. Returns {}
   /// to keep the operation; null if it is always kept.
   DecomposeFn decompose_for_fusion;
-  /// What a layer of this operation makes, states last.
+  /// Parameters and states of a layer of this operation, states last.
   const WeightDef* weights;
   uint32_t weight_count;
 };

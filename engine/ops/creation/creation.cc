@@ -73,7 +73,7 @@ Tensors decompose_eye(CallContext& c) {
   const auto a = c.attrs_as<EyeAttrs>();
   const Dim columns = a.num_columns.value_or(a.num_rows);
   if (a.num_rows.less(0).value_or(false) || columns.less(0).value_or(false))
-    fail(ErrorCode::kUsage, "eye: ", a.num_rows, " rows and ", columns, " columns are no size");
+    fail(ErrorCode::kUsage, "eye: ", a.num_rows, " rows and ", columns, " columns are not a size");
   const Tensor row = ops::arange(AttrValue(0), AttrValue(a.num_rows), AttrValue(1), DType::kI64);
   const Tensor column = ops::arange(AttrValue(0), AttrValue(columns), AttrValue(1), DType::kI64);
   return {ops::cast(ops::equal(ops::unsqueeze(row, {1}), ops::unsqueeze(column, {0})),

@@ -287,9 +287,9 @@ Tensors decompose_cov(CallContext& c) {
     divisor = total - 1.0;
     if (c.has(2)) divisor = total - ops::sum(weights * ops::cast(c.operand(2), x.dtype())) / total;
   }
-  const Tensor centred = x - mean;
-  const Tensor right = weights.defined() ? centred * weights : centred;
-  const Tensor out = ops::matmul(centred, right, false, true) / divisor;
+  const Tensor centered = x - mean;
+  const Tensor right = weights.defined() ? centered * weights : centered;
+  const Tensor out = ops::matmul(centered, right, false, true) / divisor;
   return {vector ? ops::reshape(out, Shape()) : out};
 }
 

@@ -12,7 +12,7 @@ namespace paddle::rules {
 namespace {
 
 /// Groups of channels to mean 0 and variance 1, then an affine map per channel.
-Tensor normalised_groups(const char* op, const Tensor& given, int64_t groups, double epsilon,
+Tensor normalized_groups(const char* op, const Tensor& given, int64_t groups, double epsilon,
                          const Tensor& weight, const Tensor& bias, const std::string& format) {
   if (given.ndim() < 2) refuse(op, "x must have at least 2 dimensions, not ", given.type());
   const bool last = given.ndim() > 2 && channels_last(format);
@@ -38,7 +38,7 @@ Tensor normalised_groups(const char* op, const Tensor& given, int64_t groups, do
 
 Tensors decompose_group_norm(CallContext& c) {
   const auto a = c.attrs_as<GroupNormAttrs>();
-  return {normalised_groups("group_norm", c.operand(0), a.num_groups, a.epsilon, c.operand(1),
+  return {normalized_groups("group_norm", c.operand(0), a.num_groups, a.epsilon, c.operand(1),
                             c.operand(2), a.data_format)};
 }
 
@@ -55,7 +55,7 @@ Tensors decompose_instance_norm(CallContext& c) {
     if (c.has(4)) y = y + per_channel(c.operand(4), x.ndim(), last);
     return {y};
   }
-  return {normalised_groups("instance_norm", x, x.dim(last ? -1 : 1).value(), a.eps, c.operand(3),
+  return {normalized_groups("instance_norm", x, x.dim(last ? -1 : 1).value(), a.eps, c.operand(3),
                             c.operand(4), a.data_format)};
 }
 
@@ -65,7 +65,7 @@ Tensors decompose_rms_norm(CallContext& c) {
   const auto count =
       static_cast<int64_t>(a.normalized_shape.is_list() ? a.normalized_shape.as_list().size() : 1);
   if (count < 1 || count > given.ndim())
-    refuse("rms_norm", "cannot normalise ", count, " axes of ", given.type());
+    refuse("rms_norm", "cannot normalize ", count, " axes of ", given.type());
   const auto sizes = a.normalized_shape.as_dims();
   for (int64_t i = 0; i < count; ++i)
     if (given.dim(i - count).equals(sizes[static_cast<size_t>(i)]) == false)

@@ -10,8 +10,8 @@
 namespace paddle::rules {
 namespace {
 
-/// Number of trailing axes that layer_norm normalises.
-size_t normalised_rank(const LayerNormAttrs& a) {
+/// Number of trailing axes that layer_norm normalizes.
+size_t normalized_rank(const LayerNormAttrs& a) {
   if (a.normalized_shape.is_none()) return 1;
   return a.normalized_shape.is_list() ? a.normalized_shape.as_list().size() : 1;
 }
@@ -56,9 +56,9 @@ std::vector<int64_t> other_axes(size_t rank, size_t axis) {
 void infer_layer_norm(InferContext& c) {
   const auto a = c.attrs_as<LayerNormAttrs>();
   const Shape& x = c.shape(0);
-  const size_t count = normalised_rank(a);
+  const size_t count = normalized_rank(a);
   c.require_float(0);
-  c.check(count >= 1 && count <= x.size(), "cannot normalise ", count, " axes of ", c.type(0));
+  c.check(count >= 1 && count <= x.size(), "cannot normalize ", count, " axes of ", c.type(0));
   const Shape normal(x.end() - static_cast<ptrdiff_t>(count), x.end());
   if (!a.normalized_shape.is_none()) {
     const Shape wanted = a.normalized_shape.as_dims();
@@ -71,7 +71,7 @@ void infer_layer_norm(InferContext& c) {
       c.require_equal(element_count(std::span<const Dim>(c.shape(operand))),
                       element_count(std::span<const Dim>(normal)),
                       str(c.op().operands()[operand].name, " is ", c.type(operand),
-                          ", the normalised axes are ", text(normal)));
+                          ", the normalized axes are ", text(normal)));
   const Shape rows(x.begin(), x.end() - static_cast<ptrdiff_t>(count));
   c.result(c.dtype(0), x);
   c.result(statistics_dtype(c.dtype(0)), rows);
@@ -108,14 +108,14 @@ Tensors decompose_layer_norm_grad(CallContext& c) {
   const size_t rank = x.shape().size(), lead = c.operand(2).shape().size();
   const auto axes = trailing_axes(rank, rank - lead);
   // The statistics are recomputed from x, so that gradients of higher order flow through them.
-  const Tensor centred = x - mean_over(x, axes);
+  const Tensor centered = x - mean_over(x, axes);
   const Tensor saved = ops::unsqueeze(ops::square(c.operand(3)),
                                       [&] { return std::vector<int64_t>(rank - lead, -1); }());
   // rstd^-2 = variance + epsilon, so epsilon is the saved value minus the variance.
-  const Tensor variance = mean_over(ops::square(centred), axes);
+  const Tensor variance = mean_over(ops::square(centered), axes);
   const Tensor epsilon = ops::detach(ops::reciprocal(saved) - variance);
   const Tensor rstd = ops::rsqrt(variance + epsilon);
-  const Tensor normal = centred * rstd;
+  const Tensor normal = centered * rstd;
   Tensor scaled = g;
   if (c.has(4)) {
     Shape shape(x.shape().begin() + static_cast<ptrdiff_t>(lead), x.shape().end());
@@ -157,7 +157,7 @@ void infer_batch_norm_statistics(InferContext& c) {
   c.result(statistics);
 }
 
-/// One operation for the statistics, then an elementwise chain that fuses with its neighbours. Not
+/// One operation for the statistics, then an elementwise chain that fuses with its neighbors. Not
 /// for channels first, where a scale per plane makes the single kernel as fast.
 Tensors decompose_for_fusion_batch_norm(CallContext& c) {
   const auto a = c.attrs_as<BatchNormAttrs>();
@@ -236,12 +236,12 @@ Tensors decompose_batch_norm_grad(CallContext& c) {
   const Tensor scaled = weight.defined() ? g * weight : g;
   Tensor normal, dx;
   if (a.batch_statistics) {
-    const Tensor centred = x - mean_over(x, axes);
-    const Tensor variance = mean_over(ops::square(centred), axes);
+    const Tensor centered = x - mean_over(x, axes);
+    const Tensor variance = mean_over(ops::square(centered), axes);
     const Tensor epsilon =
         ops::detach(ops::reciprocal(ops::square(spread(c.operand(3)))) - variance);
     const Tensor rstd = ops::rsqrt(variance + epsilon);
-    normal = centred * rstd;
+    normal = centered * rstd;
     dx = (scaled - mean_over(scaled, axes) - normal * mean_over(scaled * normal, axes)) * rstd;
   } else {
     const Tensor rstd = spread(c.operand(3));

@@ -42,8 +42,8 @@ std::vector<Array> centered_weights(const Array& weights, const Array& zero, int
   if (zero.size() != 1 && zero.size() != channels) return {};
   std::vector<int64_t> zeros;
   for (int64_t c = 0; c < zero.size(); ++c) zeros.push_back(std::llround(zero.number(c)));
-  const bool centred = std::all_of(zeros.begin(), zeros.end(), [](int64_t z) { return z == 0; });
-  if (packed.dtype == DType::kI8 && centred) return {packed};
+  const bool centered = std::all_of(zeros.begin(), zeros.end(), [](int64_t z) { return z == 0; });
+  if (packed.dtype == DType::kI8 && centered) return {packed};
   zeros.resize(static_cast<size_t>(channels), zeros[0]);
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(channel) + 1; i < packed.shape.size(); ++i)
@@ -100,7 +100,7 @@ void infer_quantize(InferContext& c) {
   const DType to = c.attrs_as<QuantizeAttrs>().dtype;
   c.check(c.dtype(0) == DType::kF32 && c.dtype(1) == DType::kF32,
           "x and scale must be float32, not ", c.type(0), " and ", c.type(1));
-  c.check(is_step_type(to), "values are quantised to integers of 8 or 16 bits, not ", text(to));
+  c.check(is_step_type(to), "values are quantized to integers of 8 or 16 bits, not ", text(to));
   check_zero_type(c, 2);
   check_fits(c, 1, "scale");
   check_fits(c, 2, "zero_point");
@@ -196,7 +196,7 @@ void finish_quantized(InferContext& c, const Attrs& a, const Shape& out, const D
                       str("residual ", c.type(q::kResidual), " does not fit ", text(out)));
   }
   if (c.has(q::kOutScale))
-    c.check(is_step_type(a.dtype), "values are quantised to integers of 8 or 16 bits, not ",
+    c.check(is_step_type(a.dtype), "values are quantized to integers of 8 or 16 bits, not ",
             text(a.dtype));
   else
     c.check(a.dtype == (scaled ? DType::kF32 : DType::kI32), "the result is ",

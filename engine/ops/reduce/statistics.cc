@@ -61,7 +61,7 @@ Tensor variance(const Tensor& x, const OptionalAxes& given, double correction, b
   return squares / count;
 }
 
-/// Trapezoids: widths times mean heights of neighbouring samples.
+/// Trapezoids: widths times mean heights of neighboring samples.
 Tensor trapezoids(const char* op, const Tensor& y, const Tensor& x, const AttrValue& dx,
                   int64_t axis) {
   if (x.defined() && !dx.is_none()) fail(ErrorCode::kUsage, op, ": x and dx cannot both be given");

@@ -152,12 +152,12 @@ void infer_rotary_embedding(InferContext& c) {
 }
 
 Tensors decompose_rotary_embedding(CallContext& c) {
-  const bool neighbours = c.attrs_as<RotaryEmbeddingAttrs>().interleaved;
+  const bool neighbors = c.attrs_as<RotaryEmbeddingAttrs>().interleaved;
   const Tensor& x = c.operand(0);
   const int64_t axis = x.ndim() - 1;
   const Dim n = x.dim(-1), half = floor_divide(n, 2);
   const auto joined = [&](const Tensor& a, const Tensor& b) {
-    if (!neighbours) return ops::concat({a, b}, -1);
+    if (!neighbors) return ops::concat({a, b}, -1);
     Shape shape = a.shape();
     shape.back() = shape.back() * 2;
     return ops::reshape(ops::stack({a, b}, a.ndim()), shape);
@@ -165,8 +165,8 @@ Tensors decompose_rotary_embedding(CallContext& c) {
   const auto whole = [&](const Tensor& angles) {
     return angles.dim(-1).equals(n).value_or(false) ? angles : joined(angles, angles);
   };
-  const Tensor a = neighbours ? slice_axis(x, axis, 0, n, 2) : slice_axis(x, axis, 0, half),
-               b = neighbours ? slice_axis(x, axis, 1, n, 2) : slice_axis(x, axis, half, n);
+  const Tensor a = neighbors ? slice_axis(x, axis, 0, n, 2) : slice_axis(x, axis, 0, half),
+               b = neighbors ? slice_axis(x, axis, 1, n, 2) : slice_axis(x, axis, half, n);
   return {x * whole(c.operand(1)) + joined(ops::neg(b), a) * whole(c.operand(2))};
 }
 

@@ -1,6 +1,6 @@
 """Writes models of ONNX Runtime's own operators, and what it computes with them (NAME.npz: the inputs `x.NAME` and
-the outputs `y.NAME`): graphs that its optimiser wrote, with channels in blocks (for processors with AVX-512) and
-quantised with channels last, and single operators, some of them in the forms of old opsets. Needs numpy, onnx,
+the outputs `y.NAME`): graphs that its optimizer wrote, with channels in blocks (for processors with AVX-512) and
+quantized with channels last, and single operators, some of them in the forms of old opsets. Needs numpy, onnx,
 onnxruntime.
 """
 import os
@@ -58,7 +58,7 @@ def kept(name, inputs, outputs):
                         **{"y." + k: v for k, v in outputs.items()})
 
 
-def optimised(path, name):
+def optimized(path, name):
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.optimized_model_filepath = os.path.join(HERE, name + ".onnx")
@@ -93,7 +93,7 @@ def in_blocks(weight, inner, block=8):
 
 
 def blocks_of_eight(folder):
-    """What the optimiser writes for processors without AVX-512."""
+    """What the optimizer writes for processors without AVX-512."""
     node, inputs = helper.make_node, {"x": floats(2, 3, 6, 5)}
     first, second, bias = floats(24, 3, 3, 3, scale=.3), floats(24, 24, 2, 2, scale=.2), floats(24)
     plain = [node("Conv", ["x", "w0"], ["a"], pads=[1] * 4), node("Relu", ["a"], ["r"]),
@@ -119,7 +119,7 @@ class Samples(CalibrationDataReader):
 
 def operator(name, op_type, inputs, outputs=1, constant=(), types=None, domain=DOMAIN, opset=17, judge=answers,
              **attributes):
-    """Inputs by position (None: absent); those of `constant` are initialisers."""
+    """Inputs by position (None: absent); those of `constant` are initializers."""
     inputs = [None if v is None else np.asarray(v) for v in inputs]
     names = ["" if v is None else f"i{k}" for k, v in enumerate(inputs)]
     given = {n: v for k, (n, v) in enumerate(zip(names, inputs)) if v is not None and k not in constant}
@@ -286,7 +286,7 @@ def tokens():
 
 
 def table_in_four_bits():
-    """Looked up along the axis that is quantised, with indices that are out of range."""
+    """Looked up along the axis that is quantized, with indices that are out of range."""
     shape, scales = (5, 32, 3), np.abs(floats(5, 2, 3))
     table = helper.make_tensor("t", TensorProto.INT4, shape, RNG.integers(-8, 8, 5 * 32 * 3))
     inputs = {"i": np.array([[0, -1], [31, 77]])}
@@ -560,13 +560,13 @@ def packed_tables():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs, path = image_net(folder, "HardSwish")
-        optimised(path, "blocks_of_sixteen")
+        optimized(path, "blocks_of_sixteen")
         kept("blocks_of_sixteen", inputs, answers(path, inputs))
         inputs, path = image_net(folder, "Relu")
         bytes_path = os.path.join(folder, "bytes.onnx")
         quantize_static(path, bytes_path, Samples([inputs, {"x": floats(1, 12, 7, 8)}]),
                         quant_format=QuantFormat.QOperator, weight_type=QuantType.QInt8)
-        optimised(bytes_path, "bytes_channels_last")
+        optimized(bytes_path, "bytes_channels_last")
         kept("bytes_channels_last", inputs, answers(bytes_path, inputs))
         blocks_of_eight(folder)
     attention()

@@ -1,4 +1,4 @@
-"""Writes the quantised models of this folder and what ONNX Runtime computes with them (NAME.npz: the input x
+"""Writes the quantized models of this folder and what ONNX Runtime computes with them (NAME.npz: the input x
 and the output y). Needs numpy, onnx, onnxruntime.
 """
 import os
@@ -103,12 +103,12 @@ class Samples(CalibrationDataReader):
         return None if x is None else {"x": x}
 
 
-def write(name, net, shape, quantise):
+def write(name, net, shape, quantize):
     path = os.path.join(HERE, name + ".onnx")
     with tempfile.TemporaryDirectory() as folder:
         plain = os.path.join(folder, "plain.onnx")
         net(plain)
-        quantise(plain, path, shape)
+        quantize(plain, path, shape)
     x = RNG.standard_normal((3, *shape)).astype(np.float32)
     y = InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
     np.savez_compressed(os.path.join(HERE, name + ".npz"), x=x, y=y)
