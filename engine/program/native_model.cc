@@ -1,21 +1,15 @@
 #include "program/native_model.h"
 
 #include <algorithm>
-#include <filesystem>
 
-#include "base/files.h"
-#include "config/overrides.h"
-#include "formats/safetensors.h"
 #include "lang/eval/evaluator.h"
-#include "program/model_config.h"
+#include "program/model_source.h"
 #include "program/prediction.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
 
 namespace paddle::program {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Traces that are kept, of a model that asks for `static(dim)`.
 constexpr size_t kMaxTraces = 8;
@@ -57,94 +51,31 @@ std::unique_ptr<Model> NativeModel::open_file(const std::string& path, const Loa
 }
 
 void NativeModel::read_model_folder(const std::string& path) {
-  const fs::path folder(path);
-  const std::string file = (folder / "module.txt").string();
-  const ir::Module module = ir::parse(read_file(file, uint64_t{1} << 30, ErrorCode::kModel), file);
-  ir::verify(module);
-  name_ = module.name;
-  const fs::path inference = folder / "inference";  // of a checkpoint
-  metadata_ = read_metadata(is_directory(inference.string()) ? inference : folder);
-  const auto weights =
-      std::make_shared<formats::SafetensorsReader>((folder / "model.safetensors").string());
-  std::shared_ptr<ir::Function> found;
-  for (const auto& f : module.functions)
-    if (f->name == "predict") found = f;
-  // Weights are used where they lie in the file.
-  fill_store_ = [this, weights](const ir::Function& function) {
-    for (size_t i = 0; i < function.inputs.size(); ++i) {
-      const ir::Port& port = function.inputs[i];
-      if (port.kind != ir::PortKind::kParameter && port.kind != ir::PortKind::kState) continue;
-      const TensorType& type = function.body.arguments[i]->type;
-      const Array value = weights->read(port.name);
-      if (value.dtype != type.dtype || value.shape != concrete(type.shape))
-        fail(ErrorCode::kModel, weights->path(), ": '", port.name, "' is ", text(value.dtype),
-             str(value.shape), ", the module needs ", type);
-      if (port.kind == ir::PortKind::kParameter)
-        store_.parameters[port.name].value = value;
-      else
-        store_.states[port.name] = value;
-    }
+  ModelFolder folder = open_model_folder(path);
+  name_ = folder.name;
+  metadata_ = std::move(folder.metadata);
+  fill_store_ = [this, weights = folder.weights](const ir::Function& function) {
+    read_weights(*weights, function, store_);
   };
-  if (found) return add_trace(found, {});
-  // A checkpoint holds the functions of training, and a model that asks for the values of dims has
-  // a function for each of them; the config says how to predict.
-  if (!metadata_.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
-  program_ = read_model(*metadata_.config);
+  if (folder.predict) return add_trace(folder.predict, {});
+  program_ = folder.program;
   entry_ = &program_->model;
-  const config::Node* precision = metadata_.config->find("precision");
-  use_float64_ = precision && precision->text == "float64";
+  use_float64_ = folder.use_float64;
   trace({});
 }
 
 void NativeModel::read_model_file(const std::string& path, const LoadOptions& options) {
-  lang::ProgramOptions program_options;
-  const auto [file, variant] = lang::split_variant(path);
-  if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file or folder");
-  program_options.variant = variant;
-  for (const std::string& o : options.overrides)
-    program_options.overrides.push_back(config::parse_override(o));
-  const auto program = lang::read_program(file, program_options);
-  lang::check_program(*program);
-  const lang::EntryPoint* entry = program->find_entry(options.function);
-  if (!entry) {
-    std::vector<std::string> names = {"model"};
-    for (const lang::EntryPoint& f : program->functions) names.push_back(f.name);
-    fail(ErrorCode::kUsage, file, ": has no function '", options.function, "'",
-         did_you_mean(options.function, names), "; it has ", join(names, ", "));
-  }
-  if (!options.weights.empty() && !file_exists(options.weights))
-    fail(ErrorCode::kUsage, options.weights, ": there is no such file");
-  name_ = program->name;
-  program_ = program;
-  entry_ = entry;
+  const ModelFile file = open_model_file(path, options);
+  name_ = file.program->name;
+  program_ = file.program;
+  entry_ = file.entry;
   if (!options.weights.empty()) {
-    fill_store_ = [this, options](const ir::Function&) { load_weights(options); };
-    const auto file = std::make_shared<formats::SafetensorsReader>(options.weights);
-    store_.preset = [file](const std::string& parameter, const Dims& shape,
-                           DType dtype) -> std::optional<Array> {
-      const formats::SafetensorsEntry* entry = file->find(parameter);
-      if (!entry || entry->shape != shape || entry->dtype != dtype) return std::nullopt;
-      return file->read(*entry);
+    fill_store_ = [this, file, options](const ir::Function&) {
+      report_ = load_file_weights(file, options, {}, store_);
     };
+    preset_weights(store_, options.weights);
   }
   trace({});
-}
-
-void NativeModel::load_weights(const LoadOptions& options) {
-  // Weights that belong to another entry of the same file are not unused.
-  ParameterStore whole = store_;
-  const auto collect = [&](const lang::EntryPoint& entry) {
-    StaticDims dims;
-    if (&entry != entry_) trace_prediction(*program_, entry, whole, false, &dims);
-  };
-  collect(program_->model);
-  for (const lang::EntryPoint& entry : program_->functions) collect(entry);
-  LoadReport report = program::load_weights(options.weights, store_, false);
-  std::erase_if(report.unused, [&](const std::string& n) {
-    return whole.parameters.count(n) || whole.states.count(n);
-  });
-  check_report(report, options.weights, options.allow_missing, options.allow_unused);
-  report_ = report;
 }
 
 bool NativeModel::trace(const std::map<std::string, int64_t>& known) {

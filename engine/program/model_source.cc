@@ -1,0 +1,104 @@
+#include "program/model_source.h"
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "config/overrides.h"
+#include "lang/eval/evaluator.h"
+#include "program/model_config.h"
+#include "program/prediction.h"
+
+namespace paddle::program {
+
+namespace fs = std::filesystem;
+
+ModelFolder open_model_folder(const std::string& path) {
+  const fs::path folder(path);
+  const std::string file = (folder / "module.txt").string();
+  const ir::Module module = ir::parse(read_file(file, uint64_t{1} << 30, ErrorCode::kModel), file);
+  ir::verify(module);
+  ModelFolder out;
+  out.name = module.name;
+  const std::string inference = (folder / "inference").string();  // of a checkpoint
+  out.metadata = read_metadata(is_directory(inference) ? inference : path);
+  out.weights =
+      std::make_shared<const formats::SafetensorsReader>((folder / "model.safetensors").string());
+  for (const auto& function : module.functions)
+    if (function->name == "predict") out.predict = function;
+  if (out.predict) return out;
+  if (!out.metadata.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
+  out.program = read_model(*out.metadata.config);
+  const config::Node* precision = out.metadata.config->find("precision");
+  out.use_float64 = precision && precision->text == "float64";
+  return out;
+}
+
+void read_weights(const formats::SafetensorsReader& weights, const ir::Function& function,
+                  ParameterStore& store) {
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    const ir::Port& port = function.inputs[i];
+    if (port.kind != ir::PortKind::kParameter && port.kind != ir::PortKind::kState) continue;
+    const TensorType& type = function.body.arguments[i]->type;
+    const Array value = weights.read(port.name);
+    if (value.dtype != type.dtype || value.shape != concrete(type.shape))
+      fail(ErrorCode::kModel, weights.path(), ": '", port.name, "' is ", text(value.dtype),
+           str(value.shape), ", the module needs ", type);
+    if (port.kind == ir::PortKind::kParameter)
+      store.parameters[port.name].value = value;
+    else
+      store.states[port.name] = value;
+    const auto start = store.sequence_starts.find(port.name);
+    if (start != store.sequence_starts.end()) start->second = value;
+  }
+}
+
+ModelFile open_model_file(const std::string& path, const LoadOptions& options) {
+  lang::ProgramOptions program_options;
+  const auto [file, variant] = lang::split_variant(path);
+  if (!file_exists(file)) fail(ErrorCode::kUsage, file, ": there is no such file or folder");
+  program_options.variant = variant;
+  for (const std::string& each : options.overrides)
+    program_options.overrides.push_back(config::parse_override(each));
+  ModelFile out;
+  out.program = lang::read_program(file, program_options);
+  lang::check_program(*out.program);
+  out.entry = out.program->find_entry(options.function);
+  if (!out.entry) {
+    std::vector<std::string> names = {"model"};
+    for (const lang::EntryPoint& each : out.program->functions) names.push_back(each.name);
+    fail(ErrorCode::kUsage, file, ": has no function '", options.function, "'",
+         did_you_mean(options.function, names), "; it has ", join(names, ", "));
+  }
+  if (!options.weights.empty() && !file_exists(options.weights))
+    fail(ErrorCode::kUsage, options.weights, ": there is no such file");
+  return out;
+}
+
+void preset_weights(ParameterStore& store, const std::string& weights) {
+  const auto file = std::make_shared<formats::SafetensorsReader>(weights);
+  store.preset = [file](const std::string& parameter, const Dims& shape,
+                        DType dtype) -> std::optional<Array> {
+    const formats::SafetensorsEntry* entry = file->find(parameter);
+    if (!entry || entry->shape != shape || entry->dtype != dtype) return std::nullopt;
+    return file->read(*entry);
+  };
+}
+
+LoadReport load_file_weights(const ModelFile& file, const LoadOptions& options,
+                             const std::map<std::string, int64_t>& dims, ParameterStore& store) {
+  ParameterStore whole = store;
+  const auto collect = [&](const lang::EntryPoint& entry) {
+    StaticDims any{dims, {}};
+    if (&entry != file.entry) trace_prediction(*file.program, entry, whole, false, &any);
+  };
+  collect(file.program->model);
+  for (const lang::EntryPoint& entry : file.program->functions) collect(entry);
+  LoadReport report = load_weights(options.weights, store, false);
+  std::erase_if(report.unused, [&](const std::string& name) {
+    return whole.parameters.contains(name) || whole.states.contains(name);
+  });
+  check_report(report, options.weights, options.allow_missing, options.allow_unused);
+  return report;
+}
+
+}  // namespace paddle::program
