@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "inspect/compare.h"
+#include "runtime/execute.h"
 #include "tensor/random.h"
 
 namespace paddle::exporter {
@@ -92,12 +93,8 @@ std::optional<Reference> run_source(program::Model& model, const ExportJob& job,
       out.inputs = random_inputs(model, out.sizes, static_cast<uint64_t>(binding), limit);
       try {
         model.reset();
-        for (const Array& each : model.run(out.inputs)) {
-          out.outputs.push_back(Array::empty(each.dtype, each.shape));
-          const Array packed = each.contiguous();
-          const auto bytes = static_cast<size_t>(storage_bytes(packed.dtype, packed.size()));
-          if (bytes > 0) std::memcpy(out.outputs.back().raw(), packed.raw(), bytes);
-        }
+        for (const Array& each : model.run(out.inputs))
+          out.outputs.push_back(runtime::copied(each));
         return out;
       } catch (const Error& e) {
         if (e.code() == ErrorCode::kInternal || e.code() == ErrorCode::kDevice) throw;

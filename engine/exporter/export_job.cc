@@ -103,10 +103,7 @@ std::vector<OperationForm> list_operations(const ExportJob& job) {
       return;
     }
     const onnx::ExportSupport support = onnx::export_support(*operation.op);
-    const char* form = support.form == onnx::ExportForm::kNative       ? "native"
-                       : support.form == onnx::ExportForm::kDecomposed ? "decomposed"
-                                                                       : "none";
-    out.push_back({name, form, support.note, operation.location, 1});
+    out.push_back({name, text(support.form), support.note, operation.location, 1});
   });
   return out;
 }

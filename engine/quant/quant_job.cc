@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "program/prediction.h"
 #include "program/traced_model.h"
 #include "runtime/compile.h"
+#include "runtime/execute.h"
 
 namespace paddle::quant {
 namespace {
@@ -43,7 +43,7 @@ class FunctionRunner {
       else if (port.kind == ir::PortKind::kRandom)
         arrays.push_back(Array::zeros(DType::kU64, {2}));
       else
-        arrays.push_back(own(weight_(port.name)));
+        arrays.push_back(runtime::copied(weight_(port.name)));
     }
     const std::vector<Array>& results = executable_->run(arrays);
     std::vector<Array> out;
@@ -52,14 +52,6 @@ class FunctionRunner {
   }
 
  private:
-  static Array own(const Array& array) {
-    Array out = Array::empty(array.dtype, array.shape);
-    const Array packed = array.contiguous();
-    const auto bytes = static_cast<size_t>(storage_bytes(packed.dtype, packed.size()));
-    if (bytes > 0) std::memcpy(out.raw(), packed.raw(), bytes);
-    return out;
-  }
-
   std::shared_ptr<ir::Function> function_;
   std::function<Array(const std::string&)> weight_;
   std::vector<size_t> values_;
@@ -262,12 +254,6 @@ void measure_layers(const QuantJob& job, Quantizable& model, const program::Mode
   }
 }
 
-int64_t file_bytes(const std::string& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  return error ? 0 : static_cast<int64_t>(size);
-}
-
 /// The quantized function as a model folder beside the ONNX file, with the metadata of its source.
 void write_folder(const std::string& folder, const std::string& source_folder,
                   const std::string& name, const QuantizedFunction& quantized) {
@@ -344,11 +330,7 @@ QuantReport run_quantization(const QuantJob& given,
   report.onnx_file = onnx_file;
   report.quantized_bytes = static_cast<int64_t>(written.model_bytes + written.data_bytes);
   const auto float_export = onnx::export_function(*traced.function, traced.weight, options);
-  const std::string float_file = onnx_file + ".float.onnx";
-  formats::onnx::write_model(float_export.model, float_file, {});
-  report.float_bytes = file_bytes(float_file) + file_bytes(float_file + ".data");
-  fs::remove(float_file);
-  fs::remove(float_file + ".data");
+  report.float_bytes = static_cast<int64_t>(formats::onnx::encoded_bytes(float_export.model));
   if (!only_file && is_directory(job.model)) {
     report.model_folder = job.output + "/model";
     write_folder(report.model_folder, program::find_model_folder(job.model), traced.name,

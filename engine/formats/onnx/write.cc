@@ -313,6 +313,8 @@ void write_data(const std::string& path, const Writer& writer) {
 
 }  // namespace
 
+uint64_t encoded_bytes(const Model& model) { return Writer("", false).model(model).size(); }
+
 WrittenModel write_model(const Model& model, const std::string& path, const WriteOptions& options) {
   using External = WriteOptions::External;
   const std::string data_path = path + ".data";

@@ -23,6 +23,9 @@ struct WrittenModel {
   std::string data_file;    ///< "" if there is none
 };
 
+/// Bytes of the model in one file, weights included, without writing it.
+uint64_t encoded_bytes(const Model& model);
+
 /// Writes beside the path and renames, so that a previous file stays whole until the new one is.
 /// kUsage if the model needs external data and may not have it; kDevice with path and cause if the
 /// disk refuses.
