@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "common.h"
-#include "config/overrides.h"
 #include "program/saved_model.h"
 #include "train/trainer.h"
 
@@ -32,21 +31,10 @@ std::string metadata_folder(const std::string& model) {
 /// Puts the wanted data in the place of the validation data.
 std::string choose_data(train::RunConfig& config, const std::string& words) {
   data::DataConfig& data = config.data;
-  std::string part = words;
+  const std::vector<std::string> parts = {"train", "valid", "test"};
+  const auto [file, part] = data::parse_data_name(words, parts);
   std::optional<data::DataConfig> other;
-  if (words != "train" && words != "valid" && words != "test") {
-    std::string file = words;
-    part = "valid";
-    if (const size_t colon = words.rfind(':'); colon != std::string::npos && colon > 1) {
-      part = words.substr(colon + 1);
-      file = words.substr(0, colon);
-    }
-    config::Diagnostics diagnostics;
-    config::Node document = config::read_extended(file, diagnostics);
-    config::resolve_references(document, diagnostics);
-    diagnostics.raise();
-    other = data::read_data_section(std::move(document));
-  }
+  if (!file.empty()) other = data::read_config_data(file);
   const data::DataConfig& from = other ? *other : data;
   std::optional<data::DatasetOptions> wanted;
   if (part == "train")
@@ -57,7 +45,7 @@ std::string choose_data(train::RunConfig& config, const std::string& words) {
     wanted = from.test;
   else
     fail(ErrorCode::kUsage, "--data: expected train, valid or test, found '", part, "'",
-         did_you_mean(part, std::vector<std::string>{"train", "valid", "test"}));
+         did_you_mean(part, parts));
   if (!wanted) fail(ErrorCode::kUsage, "--data: the config has no data.", part);
   data.valid = wanted;
   data.test.reset();

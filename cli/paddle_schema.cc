@@ -35,7 +35,7 @@ int run(int argc, char** argv) {
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   const auto found = documents().find(name);
   if (found == documents().end())
-    fail(ErrorCode::kUsage, "there is no schema '", name, "'", did_you_mean(name, names),
+    fail(ErrorCode::kUsage, "unknown schema '", name, "'", did_you_mean(name, names),
          "; there are ", join(names, ", "));
   cli::print(config::json_schema(found->second.schema(), found->second.title));
   return 0;

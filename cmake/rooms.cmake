@@ -153,7 +153,7 @@ paddle_room(program
 paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler runtime metrics optim lang data program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
-paddle_room(infer DEPENDS base config tensor formats decoding onnx data program
+paddle_room(infer DEPENDS base tensor formats decoding onnx data program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(convert DEPENDS base config tensor runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
@@ -170,7 +170,7 @@ target_include_directories(paddle_api PUBLIC
 configure_file(${CMAKE_SOURCE_DIR}/include/paddle/version.h.in
   ${PADDLE_GENERATED_ROOT}/include/paddle/version.h @ONLY)
 
-paddle_room(exporter DEPENDS base tensor ops formats onnx program inspect
+paddle_room(exporter DEPENDS base tensor ops runtime formats onnx program inspect
   LIBRARIES nlohmann_json::nlohmann_json)
 
 paddle_room(quant DEPENDS base tensor ops ir compiler runtime formats onnx program infer

@@ -1,5 +1,6 @@
 #include "data/data_config.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -385,6 +386,24 @@ DataConfig read_data_section(Node document) {
       read_data(Section(*section), seed ? static_cast<uint64_t>(seed->as_int()) : 0, diagnostics);
   diagnostics.raise();
   return data;
+}
+
+DataConfig read_config_data(const std::string& path) {
+  config::Diagnostics diagnostics;
+  Node document = config::read_extended(path, diagnostics);
+  config::resolve_references(document, diagnostics);
+  diagnostics.raise();
+  return read_data_section(std::move(document));
+}
+
+DataName parse_data_name(const std::string& text, const std::vector<std::string>& parts) {
+  if (std::find(parts.begin(), parts.end(), text) != parts.end()) return {"", text};
+  DataName out{text};
+  if (const size_t colon = text.rfind(':'); colon != std::string::npos && colon > 1) {
+    out.file = text.substr(0, colon);
+    out.part = text.substr(colon + 1);
+  }
+  return out;
 }
 
 }  // namespace paddle::data

@@ -27,6 +27,13 @@ void make_data_paths_absolute(config::Node& section, config::Diagnostics& diagno
 /// The `data:` section of a whole config, which need not be valid otherwise; paths must be absolute
 /// or are resolved relative to the file that states them. kConfig if there is none.
 DataConfig read_data_section(config::Node document);
+/// The same of a config file, with what it extends.
+DataConfig read_config_data(const std::string& path);
+/// "CONFIG.yaml[:part]", or the name of a part alone, of the run's own config (`file` is "" then).
+struct DataName {
+  std::string file, part = "valid";
+};
+DataName parse_data_name(const std::string& text, const std::vector<std::string>& parts);
 /// Paths are resolved relative to the file that states them; a path below `$PADDLE_TEST_DATA` or
 /// `../shared/data` may be written as `data://mnist/…`.
 DataConfig read_data(const config::Section& section, uint64_t seed,

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "config/overrides.h"
 #include "data/data_config.h"
 #include "formats/npz.h"
 #include "infer/input_batches.h"
@@ -82,29 +81,13 @@ std::optional<data::DataConfig> run_data(const program::Model& model) {
 
 namespace {
 
-/// The data section of a config that the user names.
-data::DataConfig read_config_data(const std::string& path) {
-  config::Diagnostics diagnostics;
-  config::Node document = config::read_extended(path, diagnostics);
-  config::resolve_references(document, diagnostics);
-  diagnostics.raise();
-  return data::read_data_section(std::move(document));
-}
-
 /// `--data`: a section of the run's own config or of another one.
 std::unique_ptr<Batches> open_section(const program::Model& model, const InputOptions& options) {
-  std::string config = options.data, part = "valid";
-  if (config == "train" || config == "valid") {
-    part = config;
-    config.clear();
-  } else if (const size_t colon = config.rfind(':'); colon != std::string::npos && colon > 1) {
-    part = config.substr(colon + 1);
-    config.resize(colon);
-  }
+  const auto [config, part] = data::parse_data_name(options.data, {"train", "valid"});
   if (part != "train" && part != "valid")
     fail(ErrorCode::kUsage, "--data: expected 'train' or 'valid', found '", part, "'");
   const std::optional<data::DataConfig> run = run_data(model);
-  const data::DataConfig data = !config.empty() ? read_config_data(config)
+  const data::DataConfig data = !config.empty() ? data::read_config_data(config)
                                 : run           ? *run
                                                 : data::DataConfig();
   if (part == "valid" && !data.valid)

@@ -103,14 +103,6 @@ std::vector<std::string> overloads_of(const Op& op) {
   return split(op.def->overloads, '|');
 }
 
-/// "native", "decomposed" or "none".
-std::string onnx_form(const Op& op) {
-  const onnx::ExportForm form = onnx::export_support(op).form;
-  return form == onnx::ExportForm::kNative       ? "native"
-         : form == onnx::ExportForm::kDecomposed ? "decomposed"
-                                                 : "none";
-}
-
 std::vector<std::string> backends_of(const Op& op) {
   runtime::register_backends();
   std::vector<std::string> out = kernel_backends(op);
@@ -145,11 +137,16 @@ Json entry(const Op& op) {
   std::vector<std::string> results;
   for (const ResultDef& r : op.results())
     if (!r.hidden) results.emplace_back(r.name);
-  Json out = {{"name", op.name()},        {"aliases", aliases_of(op)},
-              {"family", op.def->family}, {"signature", op.def->signature},
-              {"parameters", parameters}, {"results", results},
-              {"doc", op.def->doc},       {"backends", backends_of(op)},
-              {"onnx", onnx_form(op)},    {"differentiable", op.differentiable()},
+  Json out = {{"name", op.name()},
+              {"aliases", aliases_of(op)},
+              {"family", op.def->family},
+              {"signature", op.def->signature},
+              {"parameters", parameters},
+              {"results", results},
+              {"doc", op.def->doc},
+              {"backends", backends_of(op)},
+              {"onnx", text(onnx::export_support(op).form)},
+              {"differentiable", op.differentiable()},
               {"traits", trait_names(op)}};
   if (const auto forms = overloads_of(op); !forms.empty()) {
     out["overloads"] = Json::array();
@@ -208,7 +205,7 @@ std::string page(const Op& op) {
                                                : str("none: ", op.def->no_gradient));
   const auto backends = backends_of(op), traits = trait_names(op), aliases = aliases_of(op);
   out += row("runs by", join(backends, ", "));
-  out += row("ONNX export", onnx_form(op));
+  out += row("ONNX export", text(onnx::export_support(op).form));
   if (!traits.empty()) out += row("traits", join(traits, ", "));
   if (!aliases.empty()) out += row("also called", join(aliases, ", "));
   for (const std::string& form : overloads_of(op))

@@ -49,7 +49,7 @@ RecipeResult make_config(const RecipeRequest& request) {
     }
     names.push_back(each.info.name);
   }
-  fail(ErrorCode::kUsage, "there is no recipe '", request.recipe, "'",
+  fail(ErrorCode::kUsage, "unknown recipe '", request.recipe, "'",
        did_you_mean(request.recipe, names), "; recipes are ", join(names, ", "));
 }
 

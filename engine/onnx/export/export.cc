@@ -57,6 +57,18 @@ ExportRule find_export_rule(std::string_view op) {
   return found == rules().end() ? nullptr : found->second;
 }
 
+const char* text(ExportForm form) {
+  switch (form) {
+    case ExportForm::kNative:
+      return "native";
+    case ExportForm::kDecomposed:
+      return "decomposed";
+    case ExportForm::kNone:
+      break;
+  }
+  return "none";
+}
+
 ExportSupport export_support(const Op& op) {
   if (rules().contains(op.name())) return {ExportForm::kNative, ""};
   if (op.def->decompose) return {ExportForm::kDecomposed, ""};

@@ -26,6 +26,7 @@ struct ExportOptions {
 
 /// How an operation is written.
 enum class ExportForm { kNative, kDecomposed, kNone };
+const char* text(ExportForm form);  ///< "native", "decomposed" or "none"
 /// `note` says why there is none.
 struct ExportSupport {
   ExportForm form = ExportForm::kNone;

@@ -51,17 +51,21 @@ Attribute ints_attribute(std::string name, std::vector<int64_t> values) {
 
 namespace {
 
+/// The dim with the symbols that the options fix replaced by their sizes.
+Dim fixed_dim(const Dim& dim, const ExportOptions& options) {
+  return dim.substitute([&](const std::string& symbol) -> std::optional<Dim> {
+    const auto size = options.dims.find(symbol);
+    return size == options.dims.end() ? std::nullopt : std::optional(Dim(size->second));
+  });
+}
+
 ValueInfo info_of(const std::string& name, const TensorType& type, const ExportOptions& options) {
   ValueInfo out;
   out.name = name;
   out.type.kind = ValueType::Kind::kTensor;
   out.type.dtype = type.dtype;
   Shape shape;
-  for (const Dim& dim : type.shape)
-    shape.push_back(dim.substitute([&](const std::string& symbol) -> std::optional<Dim> {
-      const auto fixed = options.dims.find(symbol);
-      return fixed == options.dims.end() ? std::nullopt : std::optional(Dim(fixed->second));
-    }));
+  for (const Dim& dim : type.shape) shape.push_back(fixed_dim(dim, options));
   out.type.shape = std::move(shape);
   return out;
 }
@@ -219,12 +223,7 @@ std::string GraphWriter::cast(const std::string& name, DType from, DType to) {
   return add("Cast", {name}, {int_attribute("to", formats::onnx::number_of_dtype(to))});
 }
 
-Dim GraphWriter::fixed(const Dim& dim) const {
-  return dim.substitute([&](const std::string& symbol) -> std::optional<Dim> {
-    const auto value = options_.dims.find(symbol);
-    return value == options_.dims.end() ? std::nullopt : std::optional(Dim(value->second));
-  });
-}
+Dim GraphWriter::fixed(const Dim& dim) const { return fixed_dim(dim, options_); }
 
 std::string GraphWriter::dim(const Dim& given) {
   const Dim d = fixed(given);
