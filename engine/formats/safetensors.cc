@@ -56,7 +56,9 @@ std::string_view name_of(DType dtype) {
 /// Another format recognized by the first bytes, or "".
 std::string known_format(std::string_view bytes) {
   if (bytes.starts_with("PK\003\004")) return "a ZIP archive (such as PyTorch's .pt or NPZ)";
-  if (bytes.starts_with("\x80\x02") || bytes.starts_with("\x80\x04"))
+  // A header of 640 bytes begins like a pickle of protocol 2; JSON follows its size.
+  const bool is_pickle = bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+  if (is_pickle && !(bytes.size() > 8 && bytes[8] == '{'))
     return "a pickle (such as PyTorch's .pt or PaddlePaddle's .pdparams)";
   if (bytes.starts_with("\x89HDF")) return "an HDF5 file";
   if (bytes.starts_with("GGUF")) return "a GGUF file";

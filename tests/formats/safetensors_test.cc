@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -54,6 +55,22 @@ TEST(Safetensors, RoundTripKeepsValuesTypesAndMetadata) {
   const std::string first = read_file(path);
   write_safetensors(path, {tensors[2], tensors[0], tensors[3], tensors[1]}, {{"step", "12"}});
   EXPECT_EQ(read_file(path), first);
+  std::filesystem::remove(path);
+}
+
+TEST(Safetensors, HeaderSizesThatLookLikeOtherFormats) {
+  // Sizes of 640 and 1152 bytes begin with the first bytes of pickles (80 02, 80 04).
+  const std::string path = scratch("sizes");
+  std::set<uint64_t> seen;
+  for (size_t length = 1; length < 1200; length += 8) {
+    const std::string name(length, 'n');
+    write_safetensors(path, {{name, Array::from<uint8_t>({7}, {1})}}, {});
+    uint64_t size = 0;
+    std::memcpy(&size, read_file(path).data(), sizeof size);
+    seen.insert(size);
+    ASSERT_EQ(SafetensorsReader(path).read(name).integer(0), 7) << size;
+  }
+  EXPECT_TRUE(seen.contains(640) && seen.contains(1152));
   std::filesystem::remove(path);
 }
 
