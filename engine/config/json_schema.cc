@@ -51,6 +51,11 @@ class JsonSchemaWriter {
                                      {"description", "the old name of '" + new_name + "'"}};
     for (const std::string& name : schema.accepted_) out["properties"][name] = true;
     if (!required.empty()) out["required"] = required;
+    for (const std::vector<std::string>& keys : schema.alternatives_) {
+      Json one = Json::array();
+      for (const std::string& key : keys) one.push_back({{"required", {key}}});
+      out["allOf"].push_back({{"oneOf", one}});
+    }
     out["additionalProperties"] = false;
     return out;
   }

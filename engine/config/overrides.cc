@@ -76,7 +76,8 @@ Node read_one(const std::string& path, std::vector<std::string>& open, size_t& f
     if (std::find(open.begin(), open.end(), file) != open.end()) {
       throw Error(ErrorCode::kConfig, str("'", base.text, "' extends itself"), base.location());
     }
-    if (!std::filesystem::exists(file)) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored)) {
       throw Error(ErrorCode::kConfig, str("no such file: ", file), base.location());
     }
     merge(result, read_one(file, open, files, diagnostics));

@@ -290,6 +290,11 @@ Schema& Schema::add(std::string name, Spec spec) {
   return *this;
 }
 
+Schema& Schema::one_of(std::vector<std::string> keys) {
+  alternatives_.push_back(std::move(keys));
+  return *this;
+}
+
 Schema& Schema::renamed(std::string old_name, std::string new_name) {
   renamed_.emplace_back(std::move(old_name), std::move(new_name));
   return *this;
@@ -365,6 +370,7 @@ void Schema::resolve(Node& map, const std::string& path, Diagnostics& diagnostic
     }
   }
   for (const std::string& alias : aliases) map.erase(alias);
+  check_alternatives(map, path, diagnostics);
   for (const Key& key : keys_) {
     if (map.find(key.name)) continue;
     if (key.spec.is_required()) {
@@ -383,6 +389,29 @@ void Schema::resolve(Node& map, const std::string& path, Diagnostics& diagnostic
       key.spec.resolve(value, inner_path(path, key.name), inner);
       if (inner.empty()) map.set(key.name, std::move(value));
     }
+  }
+}
+
+void Schema::check_alternatives(const Node& map, const std::string& path,
+                                Diagnostics& diagnostics) const {
+  for (const std::vector<std::string>& keys : alternatives_) {
+    std::vector<const Node*> found;
+    bool empty = false;  // a key without a value is its owner's to report
+    for (const Entry& entry : map.entries) {
+      if (std::find(keys.begin(), keys.end(), entry.key.text) == keys.end()) continue;
+      if (entry.value.is_null())
+        empty = true;
+      else
+        found.push_back(&entry.key);
+    }
+    if (found.size() == 1 || (found.empty() && empty)) continue;
+    std::string names;
+    for (size_t i = 0; i < keys.size(); ++i)
+      names += str(i == 0 ? "'" : i + 1 == keys.size() ? "' or '" : "', '", keys[i]);
+    diagnostics.add(
+        ErrorCode::kConfig,
+        str(path.empty() ? "a config" : str("'", path, "'"), " has either ", names, "'"),
+        found.empty() ? map.location() : found[1]->location());
   }
 }
 

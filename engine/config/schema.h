@@ -100,6 +100,8 @@ class Schema {
   };
 
   Schema& add(std::string name, Spec spec);
+  /// Exactly one of these keys, which are optional by themselves, must be there.
+  Schema& one_of(std::vector<std::string> keys);
   /// An old name of a key: read as the new one, with a warning.
   Schema& renamed(std::string old_name, std::string new_name);
   /// A key of another tool's section: kept, not checked.
@@ -112,7 +114,10 @@ class Schema {
 
  private:
   friend class JsonSchemaWriter;
+  void check_alternatives(const Node& map, const std::string& path, Diagnostics& diagnostics) const;
+
   std::vector<Key> keys_;
+  std::vector<std::vector<std::string>> alternatives_;
   std::vector<std::pair<std::string, std::string>> renamed_;
   std::vector<std::string> accepted_;
 };

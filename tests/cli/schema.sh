@@ -13,7 +13,9 @@ def check(what, found, expected):
         sys.exit(f"{what}: expected {expected}, found {found}")
 keys = schema["properties"]
 check("draft", schema["$schema"], "https://json-schema.org/draft/2020-12/schema")
-check("required", set(schema["required"]), {"model", "optimizer", "data"})
+check("required", set(schema["required"]), {"data"})
+check("alternatives", [[form["required"] for form in each["oneOf"]] for each in schema["allOf"]],
+      [[["model"], ["models"]], [["loss"], ["step"]], [["optimizer"], ["optimizers"]]])
 check("other keys", schema["additionalProperties"], False)
 check("default of seed", keys["seed"]["default"], 0)
 batch = keys["data"]["properties"]["batch_size"]
