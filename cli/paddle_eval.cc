@@ -73,12 +73,19 @@ int run(int argc, char** argv) {
          " (see paddle-eval --help)");
   if (!is_directory(arguments[0]))
     fail(ErrorCode::kUsage, arguments[0], ": there is no such run or model folder");
-  const std::string model = program::find_model_folder(arguments[0]);
+  std::string model = program::find_model_folder(arguments[0]);
   const std::string metadata = metadata_folder(model);
   const std::string config_file = (fs::path(metadata) / "config.yaml").string();
   if (!file_exists(config_file))
     fail(ErrorCode::kModel, model, ": has no config.yaml, so its loss and metrics are not known");
   train::RunConfig config = train::read_config(config_file, overrides);
+  if (!config.models[0].name.empty() && !file_exists((fs::path(model) / "state.json").string())) {
+    // The loss of several models needs all of them, which checkpoints hold.
+    model = (fs::path(arguments[0]) / "checkpoints/latest").string();
+    if (!is_directory(model))
+      fail(ErrorCode::kUsage, arguments[0],
+           ": holds one of several models; give the run or one of its checkpoints");
+  }
   const std::string part = choose_data(config, words);
   config.best_metric.clear();
 

@@ -60,18 +60,22 @@ int run(int argc, char** argv) {
     cli::print(onnx::summarize(file, read_dims(dims)));
     return 0;
   }
-  std::shared_ptr<const lang::Program> program;
+  std::vector<program::NamedModel> models;
   if (is_config(file)) {
-    program = train::read_config(file, overrides).program;
+    models = train::read_config(file, overrides).models;
   } else {
     lang::ProgramOptions options;
     options.variant = variant;
     for (const std::string& o : overrides) options.overrides.push_back(config::parse_override(o));
-    program = lang::read_program(file, options);
+    models = {{"", lang::read_program(file, options)}};
   }
-  const lang::EntryPoint* entry = program->find_entry(function);
-  if (!entry) fail(ErrorCode::kUsage, file, ": has no function '", function, "'");
-  cli::print(lang::text(lang::summarize(*program, *entry, read_dims(dims), training), depth));
+  for (const auto& model : models) {
+    const lang::EntryPoint* entry = model.program->find_entry(function);
+    if (!entry) fail(ErrorCode::kUsage, file, ": has no function '", function, "'");
+    if (!model.name.empty()) cli::print(model.name + ":\n");
+    cli::print(
+        lang::text(lang::summarize(*model.program, *entry, read_dims(dims), training), depth));
+  }
   return 0;
 }
 

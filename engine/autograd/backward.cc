@@ -74,16 +74,19 @@ class Subgraph {
       if (!inserted) continue;
       it->second = history.call(key);
       order_.push_back({history.sequence(key), key.node});
+      if (stops(key.node)) continue;
       for (const Tensor& t : it->second.operands)
         if (t.defined()) stack.push_back(history.key(t));
     }
     std::sort(order_.begin(), order_.end());
-    for (const auto& [sequence, node] : order_)
-      for (const Tensor& t : calls_.at(node).operands)
-        if (t.defined() && leads_to_input(history.key(t))) {
-          relevant_.insert(node);
-          break;
-        }
+    for (const auto& [sequence, node] : order_) {
+      if (stops(node)) continue;
+      const Tensors& operands = calls_.at(node).operands;
+      if (std::any_of(operands.begin(), operands.end(), [&](const Tensor& t) {
+            return t.defined() && leads_to_input(history.key(t));
+          }))
+        relevant_.insert(node);
+    }
   }
 
   bool leads_to_input(const Key& key) const {
@@ -94,6 +97,9 @@ class Subgraph {
   const std::vector<std::pair<int64_t, const void*>>& order() const { return order_; }
 
  private:
+  /// No gradient flows through this call, so what is before it has no part.
+  bool stops(const void* node) const { return calls_.at(node).op->has(kStopGradient); }
+
   History& history_;
   const std::set<Key>& wanted_;
   std::map<const void*, RecordedCall> calls_;

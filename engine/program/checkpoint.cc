@@ -209,6 +209,7 @@ std::string write_checkpoint(const std::string& folder, const ParameterStore& st
                             {"evaluation_due", s.evaluation_due},
                             {"files", checksums(temporary)}};
     if (s.best) state["best"] = *s.best;
+    if (!s.loss_sums.empty()) state["loss_sums"] = s.loss_sums;
     write_file_atomically((temporary / "state.json").string(), state.dump(2) + "\n");
     sync_directory(temporary.string());
     put_in_place(temporary, final_path);
@@ -288,6 +289,7 @@ RunState read_checkpoint(const std::string& path, ParameterStore& store) {
     s.best_step = state.at("best_step").get<int64_t>();
     if (state.contains("best")) s.best = state.at("best").get<double>();
     s.evaluation_due = state.value("evaluation_due", false);
+    if (state.contains("loss_sums")) s.loss_sums = state.at("loss_sums").get<std::vector<double>>();
     seed = state.at("seed").get<uint64_t>();
     check_files(path, state);
   } catch (const nlohmann::json::exception&) {

@@ -21,7 +21,8 @@ struct RunState {
   double seconds = 0;         ///< of training so far
   double train_loss_sum = 0;  ///< since the last log line
   int64_t train_loss_count = 0;
-  std::optional<double> best;  ///< of the metric that decides
+  std::vector<double> loss_sums;  ///< the same of each optimizer with a name
+  std::optional<double> best;     ///< of the metric that decides
   int64_t best_step = 0;
   bool evaluation_due = false;  ///< at this step, and not done when the run was stopped
 };

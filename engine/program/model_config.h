@@ -1,7 +1,10 @@
 #pragma once
-// The `model:` of a config: a file of the model language or an ONNX file, or a model in place.
+// The `model:` or `models:` of a config: files of the model language or ONNX files, or models in
+// place.
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "config/diagnostics.h"
 #include "config/document.h"
@@ -9,9 +12,17 @@
 
 namespace paddle::program {
 
-/// Makes the paths under `model:` absolute, and checks its form.
-void resolve_model_path(config::Node& document, config::Diagnostics& diagnostics);
-/// The program that a placed config means. kConfig, kUsage, or kModel for a bad ONNX file.
-std::shared_ptr<const lang::Program> read_model(const config::Node& document);
+struct NamedModel {
+  std::string name;  ///< "" for `model:`; else its parameters are "<name>.<path>"
+  std::shared_ptr<const lang::Program> program;
+  std::string weights = {};  ///< a file with initial weights; "" for none
+  bool frozen = false;       ///< whether no update changes its parameters and states
+};
+
+/// Makes the paths under `model:` and `models:` absolute, and checks their form.
+void resolve_model_paths(config::Node& document, config::Diagnostics& diagnostics);
+/// The models of a resolved config, the one of `export:` first; a single one without a name for
+/// `model:`. kConfig, kUsage, or kModel for a bad ONNX file.
+std::vector<NamedModel> read_models(const config::Node& document);
 
 }  // namespace paddle::program

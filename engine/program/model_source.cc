@@ -27,7 +27,12 @@ ModelFolder open_model_folder(const std::string& path) {
     if (function->name == "predict") out.predict = function;
   if (out.predict) return out;
   if (!out.metadata.config) fail(ErrorCode::kModel, file, ": has no function 'predict'");
-  out.program = read_model(*out.metadata.config);
+  const std::vector<NamedModel> models = read_models(*out.metadata.config);
+  if (!models[0].name.empty())
+    fail(ErrorCode::kUsage, path,
+         ": is a checkpoint of several models; the run's model/ and models/ "
+         "hold each of them when it has ended");
+  out.program = models[0].program;
   const config::Node* precision = out.metadata.config->find("precision");
   out.use_float64 = precision && precision->text == "float64";
   return out;

@@ -58,4 +58,39 @@ ParameterStore ParameterStore::in_full_precision() const {
   return out;
 }
 
+namespace {
+
+/// The entries whose names begin with `prefix`, under the rest of their names.
+template <class T>
+std::map<std::string, T> below(const std::map<std::string, T>& all, const std::string& prefix) {
+  std::map<std::string, T> out;
+  for (auto it = all.lower_bound(prefix); it != all.end() && it->first.starts_with(prefix); ++it)
+    out.emplace(it->first.substr(prefix.size()), it->second);
+  return out;
+}
+
+}  // namespace
+
+ParameterStore ParameterStore::of_model(const std::string& name) const {
+  if (name.empty()) return *this;
+  ParameterStore out;
+  out.seed = seed;
+  out.initializes_random = initializes_random;
+  out.parameters = below(parameters, name + ".");
+  out.states = below(states, name + ".");
+  out.sequence_starts = below(sequence_starts, name + ".");
+  for (auto& [path, value] : below(states, "master/" + name + "."))
+    out.states["master/" + path] = value;
+  return out;
+}
+
+void ParameterStore::put_model(const std::string& name, const ParameterStore& model) {
+  const std::string prefix = name.empty() ? "" : name + ".";
+  for (const auto& [path, parameter] : model.parameters)
+    parameters.at(prefix + path).value = parameter.value;
+  for (const auto& [path, value] : model.states)
+    states.at(is_master(path) ? "master/" + prefix + path.substr(7) : prefix + path) = value;
+  for (const auto& [path, value] : model.sequence_starts) sequence_starts.at(prefix + path) = value;
+}
+
 }  // namespace paddle::program

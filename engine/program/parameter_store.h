@@ -16,10 +16,11 @@ struct Parameter {
 };
 
 /// Parameters and states by logical path. States of the model carry their path; the optimizer's are
-/// "optimizer/<parameter>/<slot>", accumulated gradients "gradient/<parameter>", the number of
-/// reads of each row of a table "touched_rows/<parameter>", the loss scale and its counters
-/// "amp/<name>". A parameter may be kept in 16 bits beside its float32 master weight, the state
-/// "master/<parameter>": files then hold the master, and the parameter is its rounded copy.
+/// "optimizer/<parameter>/<slot>" ("optimizer:<name>/…" of one with a name), accumulated gradients
+/// "gradient/<parameter>", the number of reads of each row of a table "touched_rows/<parameter>",
+/// the loss scale and its counters "amp/<name>". A parameter may be kept in 16 bits beside its
+/// float32 master weight, the state "master/<parameter>": files then hold the master, and the
+/// parameter is its rounded copy.
 struct ParameterStore {
   uint64_t seed = 0;
   std::map<std::string, Parameter> parameters;
@@ -50,6 +51,11 @@ struct ParameterStore {
   void restore_sequences(const std::map<std::string, Array>& saved);
   /// The same values with all parameters in full precision; arrays are shared.
   ParameterStore in_full_precision() const;
+  /// Parameters and states of one model among several, by their paths in that model; arrays are
+  /// shared. The whole store if the name is empty.
+  ParameterStore of_model(const std::string& name) const;
+  /// Takes over the values of what `of_model` gave.
+  void put_model(const std::string& name, const ParameterStore& model);
 };
 
 /// While it lives, states of sequences start from their initial values; then the current sequence
@@ -77,7 +83,8 @@ inline bool is_accumulated(const std::string& name) {
 inline constexpr std::string_view kSequencePrefix = "sequence/";
 inline bool is_model_state(const std::string& name) {
   return !name.starts_with(kSequencePrefix) && !name.starts_with("optimizer/") &&
-         !name.starts_with("amp/") && !is_accumulated(name) && !is_master(name);
+         !name.starts_with("optimizer:") && !name.starts_with("amp/") && !is_accumulated(name) &&
+         !is_master(name);
 }
 
 }  // namespace paddle::program

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 
 #include "base/files.h"
 #include "program/model_config.h"
@@ -43,7 +44,8 @@ Schema optimizer_base(const char* lr) {
   return s;
 }
 
-Spec optimizer_spec() {
+/// The keys that every entry has besides those of `base`.
+Spec optimizer_spec(const std::function<Schema(const char* lr)>& optimizer_base) {
   Schema sgd = optimizer_base("0.01"), momentum = optimizer_base("0.01"),
          adam = optimizer_base("0.001"), adagrad = optimizer_base("0.01"),
          rmsprop = optimizer_base("0.01");
@@ -70,9 +72,7 @@ Spec optimizer_spec() {
                                {"adam", adam},
                                {"adamw", adam},
                                {"adagrad", adagrad},
-                               {"rmsprop", rmsprop}})
-      .required()
-      .doc("how parameters are updated");
+                               {"rmsprop", rmsprop}});
 }
 
 Spec schedule_spec() {
@@ -104,8 +104,18 @@ Spec schedule_spec() {
                                {"polynomial", to_end(polynomial)},
                                {"cosine", to_end({})},
                                {"linear", to_end({})}})
-      .fallback("constant")
       .doc("learning rate over the run");
+}
+
+/// An entry of `optimizers:`, which may have a schedule of its own.
+Spec named_optimizer_spec() {
+  return optimizer_spec([](const char* lr) {
+    Schema s = optimizer_base(lr);
+    Spec schedule = schedule_spec();
+    schedule.doc("learning rate over the run; default: the config's schedule");
+    s.add("schedule", schedule);
+    return s;
+  });
 }
 
 Schema amp_schema() {
@@ -143,8 +153,13 @@ Schema make_schema() {
   Schema s;
   s.add("name", Spec::text().doc("name of the run; default: the file's stem"));
   s.add("extends", Spec::any().doc("a config that this one completes and overrides"));
-  s.add("model",
-        Spec::any().required().doc("a model file[:variant] or ONNX file, or a model in place"));
+  s.add("model", Spec::any().doc("a model file[:variant] or ONNX file, or a model in place"));
+  s.add("models",
+        Spec::any().doc(
+            "in place of 'model': several by name; each a model file[:variant], a model in "
+            "place, or {file, weights, frozen, params}"));
+  s.add("export", Spec::text().doc("which of the 'models' goes to model/; default: the first"));
+  s.one_of({"model", "models"});
   s.add("params", Spec::any().doc("values for the model's params"));
   s.add("frozen", Spec::list(Spec::text())
                       .or_else(Spec::text())
@@ -152,9 +167,16 @@ Schema make_schema() {
                       .doc("patterns of parameter names that get no updates"));
   s.add("loss", Spec::any().doc("an expression over outputs and data fields"));
   s.add("step", Spec::any().doc("a body with update(loss)"));
+  s.one_of({"loss", "step"});
   s.add("metrics", Spec::any().doc("what evaluation reports"));
-  s.add("optimizer", optimizer_spec());
-  s.add("schedule", schedule_spec());
+  Spec optimizer = optimizer_spec(optimizer_base);
+  s.add("optimizer", optimizer.doc("how parameters are updated"));
+  s.add("optimizers",
+        Spec::map_of(named_optimizer_spec())
+            .doc("in place of 'optimizer': several by name, for updates of a 'step'"));
+  s.one_of({"optimizer", "optimizers"});
+  Spec schedule = schedule_spec();
+  s.add("schedule", schedule.fallback("constant"));
   Schema clip;
   clip.add("value", Spec::real().above(0).doc("largest magnitude of an element"))
       .add("norm", Spec::real().above(0).doc("largest norm of the gradient of one parameter"))
@@ -226,7 +248,7 @@ Interval read_interval(const Section& s, const std::string& key) {
   return unit.starts_with("epoch") ? Interval{0, count} : Interval{count, 0};
 }
 
-optim::OptimizerOptions read_optimizer(const Section& s) {
+optim::OptimizerOptions read_optimizer(const Section& s, const std::string& section) {
   optim::OptimizerOptions o;
   static const std::map<std::string, optim::OptimizerKind> kKinds = {
       {"sgd", optim::OptimizerKind::kSgd},         {"momentum", optim::OptimizerKind::kMomentum},
@@ -251,7 +273,7 @@ optim::OptimizerOptions read_optimizer(const Section& s) {
   if (s.node().find("centered")) o.centered = s.boolean("centered");
   for (const Section& g : s.sections("groups")) {
     optim::ParameterGroup group;
-    group.key = str("optimizer.groups.", o.groups.size());
+    group.key = str(section, ".groups.", o.groups.size());
     group.match = g.texts("match");
     if (g.has("lr")) group.lr = g.real("lr");
     if (g.has("lr_scale")) group.lr_scale = g.real("lr_scale");
@@ -341,16 +363,75 @@ std::optional<MixedPrecision> read_mixed(const Section& s, config::Diagnostics& 
   return mixed;
 }
 
-/// The rates of a config that states them for another batch than its own.
-void scale_rates(const Section& optimizer, RunConfig& config) {
-  const int64_t base = optimizer.integer("base_batch");
+/// The rates of an optimizer that states them for another batch than the config's.
+void scale_rates(const Section& section, int64_t batch_size, OptimizerConfig& optimizer) {
+  const int64_t base = section.integer("base_batch");
   if (base == 0) return;
-  const double ratio =
-      static_cast<double>(config.data.loader.batch_size) / static_cast<double>(base);
-  config.rate_factor = optimizer.text("batch_scaling") == "sqrt" ? std::sqrt(ratio) : ratio;
-  config.optimizer.lr *= config.rate_factor;
-  for (optim::ParameterGroup& group : config.optimizer.groups)
-    if (group.lr) *group.lr *= config.rate_factor;
+  const double ratio = static_cast<double>(batch_size) / static_cast<double>(base);
+  optimizer.rate_factor = section.text("batch_scaling") == "sqrt" ? std::sqrt(ratio) : ratio;
+  optimizer.options.lr *= optimizer.rate_factor;
+  for (optim::ParameterGroup& group : optimizer.options.groups)
+    if (group.lr) *group.lr *= optimizer.rate_factor;
+}
+
+/// `optimizer:` or `optimizers:`, with the schedule of each.
+std::vector<OptimizerConfig> read_optimizers(const Section& s, config::Diagnostics& diagnostics) {
+  std::vector<OptimizerConfig> out;
+  const optim::ScheduleOptions schedule = read_schedule(s.section("schedule"));
+  const auto read = [&](const std::string& name, const Section& section, const std::string& key) {
+    OptimizerConfig& optimizer = out.emplace_back();
+    optimizer.name = name;
+    diagnostics.guard([&] {
+      optimizer.options = read_optimizer(section, key);
+      optimizer.schedule = schedule;
+      if (section.node().find("schedule") && section.has("schedule"))
+        optimizer.schedule = read_schedule(section.section("schedule"));
+    });
+  };
+  if (s.has("optimizer")) {
+    read("", s.section("optimizer"), "optimizer");
+    return out;
+  }
+  if (!s.has("step"))
+    throw Error(ErrorCode::kConfig,
+                "'optimizers' needs a 'step', whose updates name them: update(loss, optimizer=…)",
+                s.location("optimizers"));
+  for (const config::Entry& e : s.at("optimizers").entries)
+    read(e.key.text, Section(e.value), "optimizers." + e.key.text);
+  if (out.empty())
+    throw Error(ErrorCode::kConfig, "'optimizers' is empty", s.location("optimizers"));
+  return out;
+}
+
+/// Patterns of the config and whole models that no optimizer changes.
+void freeze(const Section& s, const std::vector<program::NamedModel>& models,
+            std::vector<OptimizerConfig>& optimizers) {
+  const auto add = [&](const std::string& key, const std::vector<std::string>& match) {
+    if (match.empty()) return;
+    optim::ParameterGroup group;
+    group.key = key;
+    group.match = match;
+    group.frozen = true;
+    for (OptimizerConfig& optimizer : optimizers) optimizer.options.groups.push_back(group);
+  };
+  add("frozen", s.texts("frozen"));
+  for (const program::NamedModel& model : models)
+    if (model.frozen) add("models." + model.name + ".frozen", {model.name + ".*"});
+}
+
+/// Refuses settings that a step with several updates does not have.
+void check_several(const Section& s, const RunConfig& config, config::Diagnostics& diagnostics) {
+  if (config.models.size() > 1 && !s.has("step"))
+    diagnostics.add(ErrorCode::kConfig, "'models' needs a 'step' that calls them",
+                    s.location("models"));
+  if (config.optimizers.empty() || config.optimizers[0].name.empty()) return;
+  if (config.accumulate > 1)
+    diagnostics.add(ErrorCode::kConfig, "train.accumulate: is not possible with 'optimizers'",
+                    s.section("train").location("accumulate"));
+  if (config.mixed && config.mixed->scaling)
+    diagnostics.add(ErrorCode::kConfig,
+                    "precision: a loss scale is not possible with 'optimizers'; use bfloat16",
+                    s.location("precision"));
 }
 
 }  // namespace
@@ -375,7 +456,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   run_schema().resolve(document, "", diagnostics);
   if (config::Node* data = document.find("data"); data && data->is_map())
     data::make_data_paths_absolute(*data, diagnostics);
-  program::resolve_model_path(document, diagnostics);
+  program::resolve_model_paths(document, diagnostics);
   diagnostics.raise();
   config.document = document;
   config.warnings = diagnostics.warnings();
@@ -387,11 +468,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.add(ErrorCode::kConfig,
                     "'name': expected the name of a folder, found '" + config.name + "'",
                     s.location("name"));
-  diagnostics.guard([&] { config.program = program::read_model(config.document); });
-  if (s.has("step") == s.has("loss")) {
-    diagnostics.add(ErrorCode::kConfig, "a config has either 'loss' or 'step'",
-                    config.document.location());
-  } else if (s.has("step")) {
+  diagnostics.guard([&] { config.models = program::read_models(config.document); });
+  if (s.has("step")) {
     diagnostics.guard([&] {
       config.loss = lang::read_code(s.at("step"), diagnostics);
       const auto& sites = config.loss.sites;
@@ -405,15 +483,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   }
   if (s.has("metrics"))
     diagnostics.guard([&] { config.metrics = read_metrics(s.at("metrics"), diagnostics); });
-  diagnostics.guard([&] { config.optimizer = read_optimizer(s.section("optimizer")); });
-  if (const auto frozen = s.texts("frozen"); !frozen.empty()) {
-    optim::ParameterGroup group;
-    group.key = "frozen";
-    group.match = frozen;
-    group.frozen = true;
-    config.optimizer.groups.push_back(group);
-  }
-  diagnostics.guard([&] { config.schedule = read_schedule(s.section("schedule")); });
+  diagnostics.guard([&] { config.optimizers = read_optimizers(s, diagnostics); });
+  freeze(s, config.models, config.optimizers);
   const Section clip = s.section("clip");
   if (clip.has("value")) config.clip.value = clip.real("value");
   if (clip.has("norm")) config.clip.norm = clip.real("norm");
@@ -482,7 +553,14 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     });
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
-  diagnostics.guard([&] { scale_rates(s.section("optimizer"), config); });
+  for (OptimizerConfig& optimizer : config.optimizers)
+    diagnostics.guard([&] {
+      const Section section = optimizer.name.empty()
+                                  ? s.section("optimizer")
+                                  : Section(*s.at("optimizers").find(optimizer.name));
+      scale_rates(section, config.data.loader.batch_size, optimizer);
+    });
+  check_several(s, config, diagnostics);
   if (!config.best_metric.empty() &&
       (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0))
     diagnostics.add(ErrorCode::kConfig,

@@ -12,6 +12,7 @@
 #include "data/data_config.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "program/model_config.h"
 #include "runtime/compile.h"
 #include "train/step.h"
 
@@ -23,17 +24,23 @@ struct Interval {
   int64_t epochs = 0;
 };
 
+/// `optimizer:`, or one of `optimizers:`.
+struct OptimizerConfig {
+  std::string name;  ///< "" for `optimizer:`
+  optim::OptimizerOptions options;
+  double rate_factor = 1;  ///< what base_batch multiplied the rates by; they include it
+  optim::ScheduleOptions schedule;
+};
+
 struct RunConfig {
   std::string name;
   std::string file;
   config::Node document;  ///< resolved, for --dump-config and checkpoints
   std::vector<std::string> warnings;
-  std::shared_ptr<const lang::Program> program;
+  std::vector<program::NamedModel> models;  ///< the first one is exported
   lang::Code loss;
   std::vector<MetricDefinition> metrics;
-  optim::OptimizerOptions optimizer;
-  double rate_factor = 1;  ///< what optimizer.base_batch multiplied the rates by; they include it
-  optim::ScheduleOptions schedule;
+  std::vector<OptimizerConfig> optimizers;
   optim::ClipOptions clip;
   data::DataConfig data;
   int64_t epochs = 0, steps = 0;  ///< whichever ends first; 0: no bound
@@ -48,6 +55,8 @@ struct RunConfig {
   std::optional<MixedPrecision> mixed;  ///< precision: bfloat16 or float16
   bool deterministic = false;           ///< refuse operations whose bits differ between runs
   compiler::CompileOptions compile;
+
+  const lang::Program& exported() const { return *models.front().program; }
 };
 
 /// "float32", "float64", "bfloat16" or "float16", for records of the run.

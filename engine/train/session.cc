@@ -16,12 +16,14 @@ namespace paddle::train {
 struct Session::Compiled {
   std::shared_ptr<ir::Function> function;
   std::unique_ptr<runtime::Executable> executable;
-  std::vector<Array> inputs;   ///< filled before each run
-  std::vector<int> field;      ///< per input: number of the field, or -1
-  std::vector<Array*> stored;  ///< per input: the store's array, or null
-  int learning_rate = -1, step = -1, weight = -1, random = -1;
-  std::vector<size_t> metric_sizes;      ///< operands per metric
-  std::map<std::string, int64_t> fixed;  ///< dims that the trace is good for
+  std::vector<Array> inputs;        ///< filled before each run
+  std::vector<int> field;           ///< per input: number of the field, or -1
+  std::vector<Array*> stored;       ///< per input: the store's array, or null
+  std::vector<int> learning_rates;  ///< inputs, in the order of the optimizers
+  int step = -1, weight = -1, random = -1;
+  std::vector<size_t> metric_sizes;         ///< operands per metric
+  std::map<std::string, int64_t> fixed;     ///< dims that the trace is valid for
+  std::vector<UpdateCondition> conditions;  ///< steps that the trace is valid for
 };
 
 Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields,
@@ -31,7 +33,9 @@ Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields
       store_(store),
       options_(std::move(options)) {
   store_.seed = options_.seed;
-  module_.name = step_->definition().program->name;
+  module_.name = step_->definition().exported().name;
+  for (const NamedOptimizer& each : step_->definition().optimizers)
+    if (!each.name.empty()) losses_.push_back(0);
   bind_sizes(options_.shapes);
   runtime::register_backends();
 }
@@ -56,11 +60,19 @@ void Session::bind_sizes(const std::vector<Array>& batch) {
 
 Session::~Session() = default;
 
-std::vector<FieldType> Session::field_types(const lang::Program& program,
+std::vector<FieldType> Session::field_types(const std::vector<program::NamedModel>& models,
                                             const std::vector<FieldType>& samples,
                                             bool use_float64) {
   std::vector<FieldType> out = samples;
-  const auto inputs = lang::input_types(program, program.model);
+  const auto is_field = [&](const std::string& name) {
+    return std::any_of(samples.begin(), samples.end(),
+                       [&](const FieldType& f) { return f.name == name; });
+  };
+  std::vector<std::pair<std::string, TensorType>> inputs;
+  for (const program::NamedModel& model : models)
+    for (auto& input : lang::input_types(*model.program, model.program->model))
+      // A step calls models by name with values that it computed.
+      if (model.name.empty() || is_field(input.first)) inputs.push_back(std::move(input));
   Dim batch = Dim::symbol("batch");
   std::map<int64_t, Dim> symbol_of_size;
   for (const auto& [name, type] : inputs)
@@ -116,9 +128,7 @@ std::vector<FieldType> Session::field_types(const lang::Program& program,
 }
 
 std::function<bool(const std::string&)> Session::frozen() const {
-  return [step = step_](const std::string& path) {
-    return step->definition().optimizer->is_frozen(path);
-  };
+  return [step = step_](const std::string& path) { return step->definition().is_frozen(path); };
 }
 
 StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
@@ -140,6 +150,15 @@ StepOutputs Session::run_part(Part part, program::ParameterBinding& ports,
   return {};
 }
 
+namespace {
+
+/// The input of a function with the rate of an optimizer.
+std::string rate_name(const std::string& optimizer) {
+  return optimizer.empty() ? "learning_rate" : "learning_rate." + optimizer;
+}
+
+}  // namespace
+
 // ---- compiled
 // ------------------------------------------------------------------------------------
 
@@ -148,9 +167,12 @@ StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) 
   if (part != Part::kApply)
     for (const FieldType& field : fields_)
       inputs.fields[field.name] = tracer.input({ir::PortKind::kValue, field.name}, field.type);
-  inputs.learning_rate = tracer.input({ir::PortKind::kValue, "learning_rate"}, {rate_type(), {}});
+  for (const NamedOptimizer& each : step_->definition().optimizers)
+    inputs.learning_rates.push_back(
+        tracer.input({ir::PortKind::kValue, rate_name(each.name)}, {rate_type(), {}}));
   inputs.step = tracer.input({ir::PortKind::kValue, "step"}, {DType::kI64, {}});
   inputs.weight = tracer.input({ir::PortKind::kValue, "weight"}, {DType::kF64, {}});
+  inputs.step_number = step_number_;
   random = tracer.input({ir::PortKind::kRandom, "seed_and_step"}, {DType::kU64, {Dim(2)}});
   return inputs;
 }
@@ -176,7 +198,7 @@ program::FieldUse Session::field_use() {
   trace_part(
       f, Part::kEvaluate,
       [&](ir::Tracer&, program::TraceBinding&, const StepOutputs& out) {
-        const lang::EntryPoint& entry = step_->definition().program->model;
+        const lang::EntryPoint& entry = step_->definition().exported().model;
         const std::vector<std::string> names = lang::output_names(entry);
         std::vector<std::pair<std::string, Tensor>> outputs;
         std::vector<std::string> inputs;
@@ -283,6 +305,7 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   trace_part(
       f, part, [&](ir::Tracer& tracer, program::TraceBinding& ports, const StepOutputs& out) {
         c->fixed = ports.fixed_dims;
+        c->conditions = out.conditions;
         if (part == Part::kDivisor) {
           const LossForm form = train::loss_form(f, *tracer.value_of(out.loss));
           ensure(form.divisor != nullptr, "the loss has no divisor");
@@ -295,6 +318,10 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
             if (name.starts_with("gradient/")) accumulated_.push_back(name.substr(9));
         }
         if (out.loss.defined()) tracer.output({ir::PortKind::kValue, "loss"}, out.loss);
+        if (part == Part::kTrain)
+          for (size_t i = 0; i < out.losses.size(); ++i)
+            tracer.output({ir::PortKind::kValue, "loss." + step_->definition().optimizers[i].name},
+                          out.losses[i]);
         for (size_t m = 0; m < out.metrics.size(); ++m) {
           const Tensors& operands = out.metrics[m].operands;
           c->metric_sizes.push_back(operands.size());
@@ -322,15 +349,15 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
       c->inputs[i] = Array::zeros(DType::kU64, {2});
     } else if (part != Part::kApply && i < fields_.size()) {
       field = static_cast<int>(i);
+    } else if (port.name == "step") {
+      c->step = static_cast<int>(i);
+      c->inputs[i] = Array::zeros(DType::kI64, {});
+    } else if (port.name == "weight") {
+      c->weight = static_cast<int>(i);
+      c->inputs[i] = Array::zeros(DType::kF64, {});
     } else {
-      const bool is_step = port.name == "step";
-      (is_step                 ? c->step
-       : port.name == "weight" ? c->weight
-                               : c->learning_rate) = static_cast<int>(i);
-      c->inputs[i] = Array::zeros(is_step                 ? DType::kI64
-                                  : port.name == "weight" ? DType::kF64
-                                                          : rate_type(),
-                                  {});
+      c->learning_rates.push_back(static_cast<int>(i));
+      c->inputs[i] = Array::zeros(rate_type(), {});
     }
     c->field.push_back(field);
     c->stored.push_back(stored);
@@ -345,7 +372,10 @@ Session::Compiled& Session::compiled(Part part) {
       const auto size = sizes_.find(dim.first);
       return size != sizes_.end() && size->second == dim.second;
     });
-    if (!fits) continue;
+    const bool due =
+        std::all_of((*it)->conditions.begin(), (*it)->conditions.end(),
+                    [&](const UpdateCondition& each) { return each.holds(step_number_); });
+    if (!fits || !due) continue;
     traces.splice(traces.begin(), traces, it);
     return *traces.front();
   }
@@ -360,7 +390,7 @@ Session::Compiled& Session::compiled(Part part) {
     module_.parameters.push_back({name,
                                   {p.value.dtype, to_shape(p.value.shape)},
                                   p.initializer,
-                                  !step_->definition().optimizer->is_frozen(name)});
+                                  !step_->definition().is_frozen(name)});
   for (const auto& [name, value] : store_.states)
     module_.states.push_back({name, {value.dtype, to_shape(value.shape)}, "", true});
   return *traces.front();
@@ -382,12 +412,12 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
       put_input(c.inputs[i], batch[field], field);
     if (c.stored[i]) c.inputs[i] = *c.stored[i];
   }
-  if (c.learning_rate >= 0) {
-    Array& rate = c.inputs[static_cast<size_t>(c.learning_rate)];
+  for (size_t i = 0; i < std::min(c.learning_rates.size(), numbers.learning_rates.size()); ++i) {
+    Array& rate = c.inputs[static_cast<size_t>(c.learning_rates[i])];
     if (options_.use_float64)
-      *rate.data<double>() = numbers.learning_rate;
+      *rate.data<double>() = numbers.learning_rates[i];
     else
-      *rate.data<float>() = static_cast<float>(numbers.learning_rate);
+      *rate.data<float>() = static_cast<float>(numbers.learning_rates[i]);
   }
   if (c.step >= 0) *c.inputs[static_cast<size_t>(c.step)].data<int64_t>() = numbers.step;
   if (c.weight >= 0) *c.inputs[static_cast<size_t>(c.weight)].data<double>() = weight;
@@ -418,9 +448,12 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
       put_input(array, batch[i], i);
       inputs.fields[fields_[i].name] = Tensor(std::move(array));
     }
-  inputs.learning_rate =
-      Tensor(options_.use_float64 ? Array::scalar(numbers.learning_rate)
-                                  : Array::scalar(static_cast<float>(numbers.learning_rate)));
+  for (size_t i = 0; i < step_->definition().optimizers.size(); ++i) {
+    const double rate = i < numbers.learning_rates.size() ? numbers.learning_rates[i] : 0;
+    inputs.learning_rates.push_back(Tensor(
+        options_.use_float64 ? Array::scalar(rate) : Array::scalar(static_cast<float>(rate))));
+  }
+  inputs.step_number = step_number_;
   inputs.step = Tensor(Array::scalar(numbers.step));
   inputs.weight = Tensor(Array::scalar(weight));
   const StepOutputs out = run_part(part, ports, inputs);
@@ -437,6 +470,9 @@ StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
 // ---------------------------------------------------------------------------------------
 
 void Session::decorate() {
+  for (const NamedOptimizer& each : step_->definition().optimizers)
+    if (!each.name.empty())
+      store_.states.emplace(Step::counter(each.name), Array::scalar(int64_t{0}));
   const auto& mixed = step_->definition().mixed;
   if (!mixed) return;
   if (mixed->scaling) {
@@ -471,6 +507,7 @@ double Session::train(std::span<const std::vector<Array>> micro_batches,
                       std::span<const double> weights, const StepScalars& numbers) {
   const bool single = options_.accumulate <= 1;
   double loss = 0;
+  step_number_ = numbers.step;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const double weight = weights[i];
     // Every micro-batch draws its own random numbers.
@@ -479,10 +516,16 @@ double Session::train(std::span<const std::vector<Array>> micro_batches,
                              i;
     const Part part = single ? Part::kTrain : Part::kAccumulate;
     bind_sizes(micro_batches[i]);
-    const double value =
-        options_.eager
-            ? run_eager(part, micro_batches[i], numbers, weight, counter).loss.array().number()
-            : run_compiled(compiled(part), micro_batches[i], numbers, weight, counter)[0].number();
+    double value = 0;
+    if (options_.eager) {
+      const StepOutputs out = run_eager(part, micro_batches[i], numbers, weight, counter);
+      value = out.loss.array().number();
+      for (size_t k = 0; k < losses_.size(); ++k) losses_[k] = out.losses[k].array().number();
+    } else {
+      const auto& out = run_compiled(compiled(part), micro_batches[i], numbers, weight, counter);
+      value = out[0].number();
+      for (size_t k = 0; k < losses_.size(); ++k) losses_[k] = out[k + 1].number();
+    }
     loss += value * weight;
   }
   if (!single) {

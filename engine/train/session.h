@@ -44,8 +44,8 @@ struct SessionOptions {
 
 /// Scalars that are the same for all micro-batches of a step.
 struct StepScalars {
-  int64_t step = 1;  ///< counts updates from 1
-  double learning_rate = 0;
+  int64_t step = 1;                        ///< counts from 1
+  std::span<const double> learning_rates;  ///< of each optimizer; empty in an evaluation
 };
 
 struct EvaluationResult {
@@ -59,8 +59,8 @@ class Session {
           program::ParameterStore& store, SessionOptions options);
   ~Session();
 
-  /// Symbolic types of the fields from the model's inputs and the samples' shapes (-1: varies).
-  static std::vector<FieldType> field_types(const lang::Program& program,
+  /// Symbolic types of the fields from the models' inputs and the samples' shapes (-1: varies).
+  static std::vector<FieldType> field_types(const std::vector<program::NamedModel>& models,
                                             const std::vector<FieldType>& samples,
                                             bool use_float64);
 
@@ -70,6 +70,8 @@ class Session {
   /// its share in the batch, or 1 where the loss is a sum. Gives the loss of the batch.
   double train(std::span<const std::vector<Array>> micro_batches, std::span<const double> weights,
                const StepScalars& numbers);
+  /// The losses of the last step by optimizer; empty unless these have names.
+  std::span<const double> losses() const { return losses_; }
   /// Loss and metric operands of a batch; the arrays are valid until the next call.
   EvaluationResult evaluate(const std::vector<Array>& batch);
 
@@ -145,6 +147,8 @@ class Session {
   std::map<Part, std::list<std::unique_ptr<Compiled>>> parts_;
   std::vector<Dims> shapes_;              ///< of the fields of the batch at hand
   std::map<std::string, int64_t> sizes_;  ///< of its dims
+  int64_t step_number_ = 0;               ///< of the step at hand; 0: every update is due
+  std::vector<double> losses_;
   int64_t traces_ = 0;
 };
 

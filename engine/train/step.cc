@@ -14,116 +14,6 @@
 namespace paddle::train {
 namespace {
 
-bool calls(const lang::Code& code, std::string_view word) {
-  return std::any_of(code.sites.begin(), code.sites.end(),
-                     [&](const lang::CallSite& site) { return site.callee == word; });
-}
-
-/// The model's outputs for inputs by name.
-lang::NamedValues run_model(const lang::Program& program,
-                            const std::map<std::string, Tensor>& inputs,
-                            const lang::EvaluationOptions& options) {
-  Tensors operands;
-  for (const lang::Input& input : program.model.inputs)
-    operands.push_back(inputs.at(input.name.text));
-  lang::NamedValues out;
-  for (lang::NamedTensor& output : lang::run_entry(program, program.model, operands, options))
-    out.push_back({output.name, lang::Value(output.tensor)});
-  return out;
-}
-
-/// `model(image)` in a step: another call over the same parameters. Inputs that are not given are
-/// the data's fields of their names.
-lang::HostFunction model_function(const lang::Program& program,
-                                  const std::map<std::string, Tensor>& fields,
-                                  const lang::EvaluationOptions& options) {
-  return [&](std::vector<lang::Value> positional, lang::NamedValues named,
-             const config::SourcePosition&) {
-    const auto& declared = program.model.inputs;
-    std::vector<std::string> names;
-    for (const lang::Input& input : declared) names.push_back(input.name.text);
-    if (positional.size() > names.size())
-      fail(ErrorCode::kConfig, "model: at most ", names.size(), " inputs, found ",
-           positional.size());
-    for (size_t i = 0; i < positional.size(); ++i) named.push_back({names[i], positional[i]});
-    std::map<std::string, Tensor> inputs = fields;
-    for (const auto& [name, value] : named) {
-      if (std::find(names.begin(), names.end(), name) == names.end())
-        fail(ErrorCode::kConfig, "model: no input is called '", name, "'",
-             did_you_mean(name, names));
-      if (!value.is_tensor())
-        fail(ErrorCode::kConfig, "model: the input '", name, "' must be a tensor, found ",
-             value.describe());
-      inputs[name] = value.tensor();
-    }
-    lang::ValueList values;
-    for (const auto& [name, value] : run_model(program, inputs, options)) values.push_back(value);
-    return values.size() == 1 ? values[0] : lang::Value::tuple(std::move(values));
-  };
-}
-
-/// `grad(y, x)`: the gradient of the sum of y, by a tensor or a list of them.
-lang::Value gradient(std::vector<lang::Value> positional, lang::NamedValues named,
-                     const config::SourcePosition&) {
-  if (positional.size() != 2 || !named.empty() || !positional[0].is_tensor())
-    fail(ErrorCode::kConfig, "grad takes a tensor and what to differentiate it by: grad(y, x)");
-  const bool list = positional[1].items() != nullptr;
-  const lang::ValueList by = list ? *positional[1].items() : lang::ValueList{positional[1]};
-  Tensors inputs;
-  for (const lang::Value& value : by) {
-    if (!value.is_tensor())
-      fail(ErrorCode::kConfig, "grad: expected a tensor, found ", value.describe());
-    inputs.push_back(value.tensor());
-  }
-  const Tensors gradients = autograd::grad({positional[0].tensor()}, inputs);
-  lang::ValueList out;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    out.push_back(gradients[i].defined() ? gradients[i] : zeros_like(inputs[i]));
-  return list ? lang::Value::list(std::move(out)) : out[0];
-}
-
-/// Runs a `step:` body and gives what its `update(loss)` minimizes. `names` gains what the body
-/// assigned.
-Tensor run_step(const StepDefinition& definition, std::map<std::string, Tensor> fields,
-                const lang::EvaluationOptions& options, lang::NamedValues& names) {
-  // Variables, so that `grad` can differentiate with respect to them.
-  for (auto& [name, tensor] : fields)
-    if (is_differentiable(tensor.dtype())) tensor = autograd::variable(tensor);
-  names.clear();
-  for (const auto& [name, tensor] : fields) names.push_back({name, lang::Value(tensor)});
-  if (!calls(definition.loss, "model"))
-    for (auto& output : run_model(*definition.program, fields, options)) names.push_back(output);
-  Tensor loss;
-  lang::EvaluationOptions inside = options;
-  inside.functions["model"] = model_function(*definition.program, fields, options);
-  inside.functions["grad"] = gradient;
-  inside.functions["update"] = [&](std::vector<lang::Value> positional, lang::NamedValues named,
-                                   const config::SourcePosition&) {
-    if (!named.empty())
-      fail(ErrorCode::kConfig, "update: '", named[0].first,
-           "' is for steps with several optimizers, which are not supported: a step has one "
-           "update(loss) over all parameters");
-    if (positional.size() != 1 || !positional[0].is_tensor())
-      fail(ErrorCode::kConfig, "update takes the loss, a tensor");
-    if (loss.defined())
-      fail(ErrorCode::kConfig,
-           "update(loss) happens once in a step, outside of conditions and loops on tensors");
-    loss = positional[0].tensor();
-    return positional[0];
-  };
-  std::map<std::string, lang::Value> assigned;
-  lang::run_code(definition.loss, names, inside, &assigned);
-  if (!loss.defined())
-    throw Error(ErrorCode::kConfig, "step: update(loss) was not reached",
-                definition.loss.where.location());
-  for (const auto& [name, value] : assigned) names.push_back({name, value});
-  return loss;
-}
-
-}  // namespace
-
-namespace {
-
 DType full_type(const Tensor& t) {
   return t.dtype() == DType::kF16 || t.dtype() == DType::kBF16 ? DType::kF32 : t.dtype();
 }
@@ -151,40 +41,90 @@ void set_scaler_state(program::ParameterBinding& ports, const optim::ScalerState
   ports.set_slot("amp/skipped", state.skipped);
 }
 
+/// The loss as a number that can be differentiated; kConfig at `where` if it is none.
+void check_loss(const Tensor& loss, const SourceLocation& where) {
+  if (loss.ndim() != 0)
+    throw Error(
+        ErrorCode::kConfig,
+        str("loss: expected one number, found ", loss.type(), "; reduce it with mean or sum"),
+        where);
+  if (!is_float(loss.dtype()))
+    throw Error(ErrorCode::kConfig, str("loss: expected a floating value, found ", loss.type()),
+                where);
+}
+
+std::string optimizer_slot(const std::string& optimizer, const std::string& parameter,
+                           const std::string& slot) {
+  return (optimizer.empty() ? "optimizer/" : "optimizer:" + optimizer + "/") + parameter + "/" +
+         slot;
+}
+
 }  // namespace
 
-StepOutputs Step::forward(program::ParameterBinding& ports, const StepInputs& inputs,
-                          bool training) const {
-  std::optional<autograd::Autocast> autocast;
-  std::optional<InterpreterScope> casting;
-  if (d_.mixed)
-    casting.emplace(
-        autocast.emplace(d_.mixed->cast, [&](const Tensor& operand) { ports.note_kept(operand); }));
+bool StepDefinition::is_frozen(const std::string& path) const {
+  return std::all_of(optimizers.begin(), optimizers.end(),
+                     [&](const NamedOptimizer& o) { return o.optimizer->is_frozen(path); });
+}
+
+std::string Step::counter(const std::string& optimizer) {
+  return "optimizer:" + optimizer + "/updates";
+}
+
+Step::Step(StepDefinition definition) : d_(std::move(definition)) {
+  if (!d_.mixed) return;
+  d_.interpreters.push_back([this](program::ParameterBinding& ports) {
+    return std::make_unique<autograd::Autocast>(
+        d_.mixed->cast, [&ports](const Tensor& operand) { ports.note_kept(operand); });
+  });
+}
+
+StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs, bool training,
+                      const std::function<void(const UpdateCall&)>& on_update) const {
+  StepOutputs out;
+  const SourceLocation where = d_.loss.where.location();
+  Interpreter& outermost = current_interpreter();
+  const bool named = !d_.optimizers.front().name.empty();
+  if (named) out.losses.resize(d_.optimizers.size());
+  const auto reach = [&](const UpdateCall& call) {
+    check_loss(call.loss, where);
+    const auto add = [&](Tensor& sum) {
+      sum = sum.defined() ? sum + ops::cast(call.loss, sum.dtype()) : call.loss;
+    };
+    add(out.loss);
+    if (named) add(out.losses[call.optimizer]);
+    if (!on_update) return;
+    if (call.every > 1) {
+      const bool due = inputs.step_number % call.every == 0;
+      out.conditions.push_back({call.every, due});
+      if (!due) return;
+    }
+    const BelowScope below(outermost);
+    on_update(call);
+  };
+
+  std::vector<std::unique_ptr<Interpreter>> interpreters;
+  std::vector<std::unique_ptr<InterpreterScope>> installed;
+  for (const InterpreterFactory& make : d_.interpreters)
+    installed.push_back(
+        std::make_unique<InterpreterScope>(*interpreters.emplace_back(make(ports))));
   lang::EvaluationOptions options;
   options.training = training;
   options.store = &ports;
-  const lang::Program& program = *d_.program;
   lang::NamedValues names;
-  for (const auto& [name, tensor] : inputs.fields) names.push_back({name, lang::Value(tensor)});
-  StepOutputs out;
   if (calls(d_.loss, "update")) {
-    out.loss = run_step(d_, inputs.fields, options, names);
+    run_step_body(d_, inputs.fields, options, names, reach);
   } else {
-    for (auto& output : run_model(program, inputs.fields, options)) names.push_back(output);
+    for (const auto& [name, tensor] : inputs.fields) names.push_back({name, lang::Value(tensor)});
+    for (auto& output : run_model(d_.exported(), inputs.fields, options)) names.push_back(output);
     const lang::Value loss = lang::run_code(d_.loss, names, options);
     if (!loss.is_tensor())
-      throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(),
-                  d_.loss.where.location());
-    out.loss = loss.tensor();
+      throw Error(ErrorCode::kConfig, "loss: expected a tensor, found " + loss.describe(), where);
+    reach({.loss = loss.tensor()});
   }
-  if (out.loss.ndim() != 0)
-    throw Error(
-        ErrorCode::kConfig,
-        str("loss: expected one number, found ", out.loss.type(), "; reduce it with mean or sum"),
-        d_.loss.where.location());
-  if (!is_float(out.loss.dtype()))
-    throw Error(ErrorCode::kConfig, str("loss: expected a floating value, found ", out.loss.type()),
-                d_.loss.where.location());
+  for (size_t i = 0; i < out.losses.size(); ++i)
+    if (!out.losses[i].defined())
+      throw Error(ErrorCode::kConfig,
+                  "step: no update uses the optimizer '" + d_.optimizers[i].name + "'", where);
   if (training) return out;
   out.names = names;
   for (const MetricDefinition& metric : d_.metrics)
@@ -193,10 +133,29 @@ StepOutputs Step::forward(program::ParameterBinding& ports, const StepInputs& in
   return out;
 }
 
-std::vector<std::string> Step::trainable(const program::ParameterBinding& ports) const {
+std::vector<std::string> Step::trainable(const program::ParameterBinding& ports,
+                                         const UpdateCall& call) const {
+  const optim::Optimizer& optimizer = *d_.optimizers[call.optimizer].optimizer;
   std::vector<std::string> names;
-  for (const std::string& name : ports.used())
-    if (!d_.optimizer->is_frozen(name)) names.push_back(name);
+  for (const std::string& pattern : call.only)
+    if (std::none_of(ports.used().begin(), ports.used().end(),
+                     [&](const std::string& name) { return matches_pattern(pattern, name); }))
+      throw Error(
+          ErrorCode::kConfig,
+          str("update: only=\"", pattern,
+              "\" matches none of the parameters that the step "
+              "has used: ",
+              join(std::span(ports.used()).subspan(0, std::min<size_t>(4, ports.used().size())),
+                   ", "),
+              ports.used().size() > 4 ? ", …" : ""),
+          d_.loss.where.location());
+  for (const std::string& name : ports.used()) {
+    if (optimizer.is_frozen(name)) continue;
+    if (call.only.empty() ||
+        std::any_of(call.only.begin(), call.only.end(),
+                    [&](const std::string& pattern) { return matches_pattern(pattern, name); }))
+      names.push_back(name);
+  }
   return names;
 }
 
@@ -210,12 +169,18 @@ Tensors Step::gradients(program::ParameterBinding& ports, const Tensor& loss,
   return autograd::grad({loss}, parameters, {scale}, true);
 }
 
-void Step::update(program::ParameterBinding& ports, const StepInputs& inputs,
+void Step::update(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
                   const std::vector<std::string>& names, const Tensors& gradients,
                   bool unscaled) const {
   const autograd::NoGradScope no_grad;
+  const auto& [optimizer_name, rule] = d_.optimizers[optimizer];
   optim::UpdateInputs update{
-      .lr = inputs.learning_rate, .step = inputs.step, .bound = d_.clip.value};
+      .lr = inputs.learning_rates[optimizer], .step = inputs.step, .bound = d_.clip.value};
+  if (!optimizer_name.empty()) {
+    update.step =
+        ports.slot(counter(optimizer_name), {}, DType::kI64, 0) + Tensor::number(int64_t{1});
+    ports.set_slot(counter(optimizer_name), update.step);
+  }
   // Gradients are read once for norms, which tell at the same time whether all are finite, and once
   // by the updates, which take factors and bounds along.
   const Tensors squares = optim::sums_of_squares(gradients, d_.clip);
@@ -235,24 +200,27 @@ void Step::update(program::ParameterBinding& ports, const StepInputs& inputs,
     const Dims shape = concrete(parameter.shape());
     Tensors states;
     std::vector<std::string> slots;
-    for (const optim::StateSlot& slot : d_.optimizer->slots()) {
-      slots.push_back("optimizer/" + names[i] + "/" + slot.name);
+    for (const optim::StateSlot& slot : rule->slots()) {
+      slots.push_back(optimizer_slot(optimizer_name, names[i], slot.name));
       states.push_back(ports.slot(slots.back(), shape, full_type(parameter), slot.initial));
     }
     update.master = ports.master(names[i]);
     update.scale = scales[i];
-    const Tensors updated = d_.optimizer->update(names[i], parameter, gradients[i], states, update);
-    ports.set_parameter(names[i], updated[0]);
+    const Tensors updated = rule->update(names[i], parameter, gradients[i], states, update);
+    // Later gradients in the step must not flow through this update.
+    ports.set_parameter(names[i], optimizer_name.empty()
+                                      ? updated[0]
+                                      : autograd::variable(ops::detach(updated[0])));
     for (size_t s = 0; s < slots.size(); ++s) ports.set_slot(slots[s], updated[s + 1]);
     if (update.master.defined()) ports.set_master(names[i], updated.back());
   }
 }
 
 StepOutputs Step::train(program::ParameterBinding& ports, const StepInputs& inputs) const {
-  StepOutputs out = forward(ports, inputs, true);
-  const auto names = trainable(ports);
-  update(ports, inputs, names, gradients(ports, out.loss, names), false);
-  return out;
+  return run(ports, inputs, true, [&](const UpdateCall& call) {
+    const auto names = trainable(ports, call);
+    update(ports, inputs, call.optimizer, names, gradients(ports, call.loss, names), false);
+  });
 }
 
 namespace {
@@ -285,14 +253,14 @@ Tensor Step::accumulated(program::ParameterBinding& ports, const std::string& na
 
 StepOutputs Step::accumulate(program::ParameterBinding& ports, const StepInputs& inputs) const {
   StepOutputs out = forward(ports, inputs, true);
-  const auto names = trainable(ports);
+  const auto names = trainable(ports, {});
   const Tensors grads = gradients(ports, out.loss, names);
   const autograd::NoGradScope no_grad;
   for (size_t i = 0; i < names.size(); ++i) {
     if (!grads[i].defined()) continue;
     const Tensor parameter = ports.existing(names[i]);
     const std::string slot = sum_slot(names[i]);
-    if (const RowSparse* rows = row_sparse(grads[i]); rows && d_.optimizer->is_lazy())
+    if (const RowSparse* rows = row_sparse(grads[i]); rows && d_.optimizers[0].optimizer->is_lazy())
       note_touched_rows(ports, names[i], *rows);
     const DType dtype = full_type(parameter);
     const Tensor sum = ports.slot(slot, concrete(parameter.shape()), dtype, 0);
@@ -307,7 +275,7 @@ void Step::apply(program::ParameterBinding& ports, const StepInputs& inputs,
                  const std::vector<std::string>& parameters) const {
   Tensors sums;
   for (const std::string& name : parameters) sums.push_back(accumulated(ports, name));
-  update(ports, inputs, parameters, sums, true);
+  update(ports, inputs, 0, parameters, sums, true);
   const auto clear = [&](const std::string& slot) {
     const Array& kept = ports.store().states.at(slot);
     ports.set_slot(slot, full_of(to_shape(kept.shape), 0, kept.dtype));

@@ -3,6 +3,7 @@
 // and update; the same in parts for gradient accumulation; and the evaluation. Under a tracer it
 // becomes a function of the module, eagerly it simply runs.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,8 +15,10 @@
 #include "lang/syntax/program.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
+#include "program/model_config.h"
 #include "program/parameter_binding.h"
 #include "train/metric_call.h"
+#include "train/step_body.h"
 
 namespace paddle {
 struct RowSparse;
@@ -31,37 +34,67 @@ struct MixedPrecision {
   std::optional<optim::LossScaling> scaling;
 };
 
+/// Makes an interpreter that changes what the forward pass and the loss compute (mixed precision,
+/// fake quantization, observers). Updates and the gradients that they compute run below it.
+using InterpreterFactory =
+    std::function<std::unique_ptr<Interpreter>(program::ParameterBinding& ports)>;
+
+struct NamedOptimizer {
+  std::string name;  ///< "" for the only one of a config with `optimizer:`
+  std::shared_ptr<const optim::Optimizer> optimizer;
+};
+
 struct StepDefinition {
-  std::shared_ptr<const lang::Program> program;
+  std::vector<program::NamedModel> models;  ///< the first one is exported
   lang::Code loss;
   std::vector<MetricDefinition> metrics;
-  std::shared_ptr<const optim::Optimizer> optimizer;
+  std::vector<NamedOptimizer> optimizers;
   optim::ClipOptions clip;
   std::optional<MixedPrecision> mixed = {};
+  std::vector<InterpreterFactory> interpreters = {};  ///< the last one sees calls first
+
+  const lang::Program& exported() const { return *models.front().program; }
+  /// Whether no optimizer changes the parameter or state.
+  bool is_frozen(const std::string& path) const;
 };
 
 struct StepInputs {
   std::map<std::string, Tensor> fields;  ///< of the data, by name
-  Tensor learning_rate;                  ///< 0-D float32, float64 in a run in float64
-  Tensor step;                           ///< 0-D int64, counts updates from 1
-  Tensor weight;                         ///< 0-D float64: weight of this micro-batch in the batch
+  Tensors learning_rates;  ///< of each optimizer: 0-D float32, float64 in a run in float64
+  Tensor step;             ///< 0-D int64, counts steps from 1
+  Tensor weight;           ///< 0-D float64: weight of this micro-batch in the batch
+  /// The value of `step`, which decides about updates with `every=`; 0: all of them are due.
+  int64_t step_number = 0;
+};
+
+/// An update with `every=`: a trace is valid for the steps at which it is due (or is not).
+struct UpdateCondition {
+  int64_t every = 1;
+  bool due = true;
+  bool holds(int64_t step) const { return (step % every == 0) == due; }
 };
 
 struct StepOutputs {
-  Tensor loss;                       ///< 0-D
+  Tensor loss;                       ///< 0-D; the sum over the updates of a step
+  Tensors losses;                    ///< of each optimizer, 0-D; empty unless they have names
   std::vector<BoundMetric> metrics;  ///< of all metrics' calls, in order
   lang::NamedValues names;           ///< what the loss could name: fields and outputs
+  std::vector<UpdateCondition> conditions;
 };
 
 class Step {
  public:
-  explicit Step(StepDefinition definition) : d_(std::move(definition)) {}
+  explicit Step(StepDefinition definition);
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
   const StepDefinition& definition() const { return d_; }
 
   /// The loss alone, without metrics in training.
   StepOutputs forward(program::ParameterBinding& ports, const StepInputs& inputs,
-                      bool training) const;
-  /// A whole update from one batch.
+                      bool training) const {
+    return run(ports, inputs, training, nullptr);
+  }
+  /// A whole step from one batch, with its updates in order.
   StepOutputs train(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// Adds the gradients of a micro-batch, times its weight, to the accumulated ones.
   StepOutputs accumulate(program::ParameterBinding& ports, const StepInputs& inputs) const;
@@ -69,9 +102,16 @@ class Step {
   void apply(program::ParameterBinding& ports, const StepInputs& inputs,
              const std::vector<std::string>& parameters) const;
   StepOutputs evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const;
+  /// The state that counts the updates of an optimizer with a name.
+  static std::string counter(const std::string& optimizer);
 
  private:
-  std::vector<std::string> trainable(const program::ParameterBinding& ports) const;
+  /// `on_update`, if given, is called for each update that is due.
+  StepOutputs run(program::ParameterBinding& ports, const StepInputs& inputs, bool training,
+                  const std::function<void(const UpdateCall&)>& on_update) const;
+  /// The parameters that an update changes. kConfig if a pattern matches none.
+  std::vector<std::string> trainable(const program::ParameterBinding& ports,
+                                     const UpdateCall& call) const;
   Tensors gradients(program::ParameterBinding& ports, const Tensor& loss,
                     const std::vector<std::string>& names) const;
   /// Counts the reads of each row of a table whose gradient is row-sparse: the update from several
@@ -81,7 +121,7 @@ class Step {
   /// The accumulated gradient, row-sparse where touched rows were counted.
   Tensor accumulated(program::ParameterBinding& ports, const std::string& name) const;
   /// `unscaled`: the gradients are those of the loss itself, not of the scaled one.
-  void update(program::ParameterBinding& ports, const StepInputs& inputs,
+  void update(program::ParameterBinding& ports, const StepInputs& inputs, size_t optimizer,
               const std::vector<std::string>& names, const Tensors& gradients, bool unscaled) const;
   const optim::LossScaling* scaling() const {
     return d_.mixed && d_.mixed->scaling ? &*d_.mixed->scaling : nullptr;

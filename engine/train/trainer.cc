@@ -65,8 +65,8 @@ double Trainer::Impl::weight_of(const std::vector<Array>& batch) {
   return static_cast<double>(batch[0].shape[0]);
 }
 
-double Trainer::Impl::learning_rate(int64_t updates) const {
-  return config_.optimizer.lr * optim::schedule_factor(config_.schedule, updates, total_steps());
+double Trainer::Impl::rate_of(const OptimizerConfig& optimizer, int64_t updates) const {
+  return optimizer.options.lr * optim::schedule_factor(optimizer.schedule, updates, total_steps());
 }
 
 double Trainer::Impl::train_batch(const data::Batch& batch) {
@@ -78,7 +78,10 @@ double Trainer::Impl::train_batch(const data::Batch& batch) {
 double Trainer::Impl::train_parts(const data::Batch& batch) {
   StepScalars numbers;
   numbers.step = state_.step + 1;
-  numbers.learning_rate = learning_rate(state_.step);
+  rates_.resize(config_.optimizers.size());
+  for (size_t i = 0; i < rates_.size(); ++i)
+    rates_[i] = rate_of(config_.optimizers[i], state_.step);
+  numbers.learning_rates = rates_;
   const int64_t parts = std::min(config_.accumulate, batch.samples);
   if (parts == 1) {
     constexpr double kWhole = 1;
@@ -157,12 +160,16 @@ void Trainer::Impl::log_train() {
   const double elapsed = seconds_since(window_start_);
   line.samples_per_second = elapsed > 0 ? static_cast<double>(window_samples_) / elapsed : 0;
   line.seconds = seconds_before_ + seconds_since(started_);
+  for (size_t i = 0; i < state_.loss_sums.size(); ++i)
+    line.metrics.emplace_back("loss." + config_.optimizers[i].name,
+                              state_.loss_sums[i] / static_cast<double>(state_.train_loss_count));
   if (const Array* scale = scaling("scale")) {
     line.loss_scale = scale->number(0);
     line.skipped_updates = scaling("skipped")->integer(0);
   }
   state_.train_loss_sum = 0;
   state_.train_loss_count = 0;
+  std::fill(state_.loss_sums.begin(), state_.loss_sums.end(), 0.0);
   window_samples_ = 0;
   times_ = {};
   window_start_ = Clock::now();
@@ -340,6 +347,9 @@ TrainResult Trainer::Impl::run() {
     if (finite) {
       state_.train_loss_sum += last_loss_;
       ++state_.train_loss_count;
+      const auto losses = session_->losses();
+      state_.loss_sums.resize(losses.size());
+      for (size_t i = 0; i < losses.size(); ++i) state_.loss_sums[i] += losses[i];
     }
     window_samples_ += batch->samples;
     if (!finite && !skipped)
@@ -379,10 +389,14 @@ void Trainer::Impl::finish(TrainResult& result) {
   const Phase phase("writing the model");
   result.last_valid = last_valid_;
   result.model_folder = folder_.file("model");
-  program::write_model(result.model_folder, config_.name, *config_.program, config_.use_float64,
-                       store_);
-  program::write_metadata(result.model_folder, config_.name, config_.document, loader_->fields(),
-                          loader_->dataset(), use_);
+  for (const program::NamedModel& model : config_.models) {
+    const bool exported = &model == &config_.models.front();
+    const std::string path = exported ? result.model_folder : folder_.file("models/" + model.name);
+    program::write_model(path, config_.name, *model.program, config_.use_float64,
+                         store_.of_model(model.name));
+    program::write_metadata(path, config_.name, config_.document, loader_->fields(),
+                            loader_->dataset(), exported ? use_ : program::FieldUse{});
+  }
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
                 seconds_before_ + seconds_since(started_), loader_->skipped_count(),
                 scaling("skipped") ? std::optional(skipped_updates_) : std::nullopt);

@@ -60,8 +60,9 @@ class Trainer::Impl {
   std::vector<Dims> batch_shapes(const data::Loader& loader, int64_t samples) const;
   int64_t total_steps() const;
   double weight_of(const std::vector<Array>& batch);
-  /// Learning rate after `updates` updates.
-  double learning_rate(int64_t updates) const;
+  /// Learning rate after `updates` updates, of the first optimizer.
+  double learning_rate(int64_t updates) const { return rate_of(config_.optimizers[0], updates); }
+  double rate_of(const OptimizerConfig& optimizer, int64_t updates) const;
   double train_batch(const data::Batch& batch);
   double train_parts(const data::Batch& batch);
   /// The loss scale and its counters; null without loss scaling.
@@ -98,6 +99,7 @@ class Trainer::Impl {
   PartTimes times_;
   Clock::time_point started_, last_progress_, window_start_;
   int64_t window_samples_ = 0;
+  std::vector<double> rates_;  ///< of the step at hand, by optimizer
   double seconds_before_ = 0, last_loss_ = 0;
   int64_t skipped_updates_ = 0,
           futile_overflows_ = 0;  ///< overflows in a row that no scale can help

@@ -68,9 +68,9 @@ void Trainer::Impl::open_loaders() {
   valid_loader_ = std::move(opened.valid_loader);
   test_loader_ = std::move(opened.test_loader);
   for (const std::string& line : opened.warnings) observer_.warn(line);
-  check_image_sizes(*config_.program, *loader_);
-  if (valid_loader_) check_image_sizes(*config_.program, *valid_loader_);
-  if (test_loader_) check_image_sizes(*config_.program, *test_loader_);
+  for (const program::NamedModel& model : config_.models)
+    for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
+      if (loader) check_image_sizes(*model.program, *loader);
 }
 
 std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_t samples) const {
@@ -91,12 +91,14 @@ MemoryPlan Trainer::Impl::prepare() {
   }
   open_loaders();
   std::optional<Phase> phase(std::in_place, "tracing the step");
-  StepDefinition definition{config_.program,
-                            std::move(config_.loss),
-                            std::move(config_.metrics),
-                            std::make_shared<optim::Optimizer>(config_.optimizer),
-                            config_.clip,
-                            config_.mixed};
+  StepDefinition definition{.models = config_.models,
+                            .loss = std::move(config_.loss),
+                            .metrics = std::move(config_.metrics),
+                            .optimizers = {},
+                            .clip = config_.clip,
+                            .mixed = config_.mixed};
+  for (const OptimizerConfig& each : config_.optimizers)
+    definition.optimizers.push_back({each.name, std::make_shared<optim::Optimizer>(each.options)});
   step_ = std::make_shared<Step>(std::move(definition));
   SessionOptions options;
   options.eager = options_.eager;
@@ -108,9 +110,9 @@ MemoryPlan Trainer::Impl::prepare() {
   options.shapes = batch_shapes(
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   if (!options_.dump_ir.empty())
-    options.observe = runtime::dump_stages(options_.dump_ir, config_.program->name);
+    options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);
   auto types = data::with_location(config_.document.find("data")->find("train"), [&] {
-    return Session::field_types(*config_.program, sample_types(loader_->fields()),
+    return Session::field_types(config_.models, sample_types(loader_->fields()),
                                 config_.use_float64);
   });
   store_.initializes_random = !options_.dry_run;
@@ -118,8 +120,10 @@ MemoryPlan Trainer::Impl::prepare() {
   session_->prepare();
   std::vector<std::string> names;
   for (const auto& [name, p] : store_.parameters) names.push_back(name);
-  for (const std::string& line : step_->definition().optimizer->warnings(names))
-    observer_.warn(line);
+  std::set<std::string> warned;
+  for (const NamedOptimizer& each : step_->definition().optimizers)
+    for (const std::string& line : each.optimizer->warnings(names))
+      if (warned.insert(line).second) observer_.warn(line);
   use_ = session_->field_use();
   loader_->require(use_.ranges);
   if (valid_loader_) valid_loader_->require(use_.ranges);
@@ -159,8 +163,11 @@ MemoryPlan Trainer::Impl::prepare() {
 void Trainer::Impl::try_first_batches() {
   const Phase phase("trying prediction and validation");
   program::StaticDims dims;
-  program::trace_prediction(*config_.program, config_.program->model, store_, config_.use_float64,
-                            &dims);
+  for (const program::NamedModel& model : config_.models) {
+    program::ParameterStore parameters = store_.of_model(model.name);
+    program::trace_prediction(*model.program, model.program->model, parameters, config_.use_float64,
+                              &dims);
+  }
   if (options_.dry_run) {
     loader_->next();
     loader_->seek({});
@@ -284,6 +291,14 @@ void Trainer::Impl::examine_loss() {
 }
 
 void Trainer::Impl::load_initial_weights() {
+  for (const program::NamedModel& model : config_.models) {
+    if (model.weights.empty() || options_.resume || !options_.initial_weights.empty()) continue;
+    program::ParameterStore parameters = store_.of_model(model.name);
+    const program::LoadReport report = load_weights(model.weights, parameters);
+    program::check_report(report, model.weights, {}, {});
+    store_.put_model(model.name, parameters);
+    observer_.note(str("models.", model.name, ": ", model.weights, ": ", report.text()));
+  }
   if (options_.initial_weights.empty()) return;
   const program::LoadReport report = load_weights(options_.initial_weights, store_);
   program::check_report(report, options_.initial_weights, options_.allow_missing,
@@ -347,7 +362,7 @@ void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
   if (record.model)
     throw Error(ErrorCode::kConfig,
                 "the model or the loss computes something else than when the run began: '" +
-                    config_.program->file +
+                    config_.exported().file +
                     "' or a file that it uses was edited; undo that, or start a new run with "
                     "another --output and --init " +
                     folder_.file("checkpoints/latest/model.safetensors"));
@@ -370,13 +385,31 @@ void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
   state_.best_step = 0;
 }
 
+namespace {
+
+/// "learning rate 0.001: 0 at the first update, …".
+std::string rates_of(const OptimizerConfig& optimizer, int64_t total) {
+  const auto rate = [&](int64_t step) {
+    return format_double(optimizer.options.lr *
+                         optim::schedule_factor(optimizer.schedule, step, total));
+  };
+  const std::string name = optimizer.name.empty() ? "" : optimizer.name + ": ";
+  std::string line = name + "learning rate " + format_double(optimizer.options.lr);
+  if (optimizer.rate_factor != 1)
+    line += str(" (", format_double(optimizer.rate_factor), " times ",
+                optimizer.name.empty() ? "optimizer" : "optimizers." + optimizer.name,
+                ".lr for this batch)");
+  if (total > 0)
+    line += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
+                rate(total - 1), " at the last");
+  return line;
+}
+
+}  // namespace
+
 std::vector<std::string> Trainer::Impl::run_summary() const {
   std::vector<std::string> lines;
   const int64_t batch = config_.data.loader.batch_size, total = total_steps();
-  const auto rate = [&](int64_t step) {
-    return format_double(config_.optimizer.lr *
-                         optim::schedule_factor(config_.schedule, step, total));
-  };
   lines.push_back(str("batch ", batch,
                       config_.accumulate > 1 ? str(" = ", config_.accumulate, " micro-batches of ",
                                                    batch / config_.accumulate)
@@ -384,13 +417,8 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
                       "; the gradient is the mean over the samples that a batch really has"));
   lines.push_back(str("updates ", total, ", ", loader_->batches_per_epoch(), " an epoch of ",
                       loader_->samples_per_epoch(), " samples"));
-  std::string rates = "learning rate " + format_double(config_.optimizer.lr);
-  if (config_.rate_factor != 1)
-    rates += str(" (", format_double(config_.rate_factor), " times optimizer.lr for this batch)");
-  if (total > 0)
-    rates += str(": ", rate(0), " at the first update, ", rate(total / 2), " half-way, ",
-                 rate(total - 1), " at the last");
-  lines.push_back(rates);
+  for (const OptimizerConfig& optimizer : config_.optimizers)
+    lines.push_back(rates_of(optimizer, total));
   if (config_.mixed) {
     const auto& mixed = *config_.mixed;
     std::string line = str("mixed precision in ", text(mixed.cast.low), ", level ",

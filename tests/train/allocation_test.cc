@@ -22,11 +22,11 @@ model: |
 StepDefinition definition() {
   config::Diagnostics diagnostics;
   StepDefinition d;
-  d.program = lang::read_program(config::parse_document(kModel, "model.yaml"), {});
+  d.models = {{"", lang::read_program(config::parse_document(kModel, "model.yaml"), {})}};
   d.loss =
       lang::read_code(config::parse_document("mean(square(output - x))", "loss.yaml"), diagnostics);
   diagnostics.raise();
-  d.optimizer = std::make_shared<optim::Optimizer>(optim::OptimizerOptions{});
+  d.optimizers = {{"", std::make_shared<optim::Optimizer>(optim::OptimizerOptions{})}};
   return d;
 }
 
@@ -41,7 +41,8 @@ TEST(SteadyTraining, AllocatesNothing) {
   std::vector<Array> batches[2];
   for (auto& batch : batches) batch = {Array::from(std::vector<float>(32 * 64, 0.5f), {32, 64})};
   constexpr double kWhole = 1;
-  StepScalars numbers{1, 1e-3};
+  const double rate = 1e-3;
+  StepScalars numbers{1, {&rate, 1}};
   double first = 0, last = 0;
   const auto step = [&] {
     last = session.train({&batches[numbers.step % 2], 1}, {&kWhole, 1}, numbers);

@@ -36,8 +36,6 @@ struct EvaluationOptions {
   std::function<void(const CallRecord&)> observer;
   /// Functions of the host, by name; they win over operations.
   std::map<std::string, HostFunction> functions;
-  /// In front of every path (a model among several of a training step).
-  std::string path;
 };
 
 struct NamedTensor {

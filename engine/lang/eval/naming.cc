@@ -162,7 +162,6 @@ std::string Evaluation::literal_path(const std::string& name, const Frame& frame
 Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType dtype,
                              const Initializer& init, const SourcePosition& where) {
   return with_location_scope(where, [&] {
-    const std::string full = joined(options_.path, path);
     const int64_t elements = element_count(std::span<const int64_t>(shape));
     if (init.kind == Initializer::Kind::kAssign &&
         static_cast<int64_t>(init.values.size()) != elements) {
@@ -172,7 +171,7 @@ Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType d
     if (init.kind == Initializer::Kind::kOrthogonal && shape.size() < 2) {
       fail(ErrorCode::kConfig, "orthogonal: '", path, "' needs at least 2 axes");
     }
-    const TensorType type{options_.store->stored_dtype(full, dtype), to_shape(shape)};
+    const TensorType type{options_.store->stored_dtype(path, dtype), to_shape(shape)};
     const auto known = parameters_.find(path);
     if (known != parameters_.end() && !same_type(known->second.type(), type)) {
       fail(ErrorCode::kConfig, "the parameter '", path, "' is ", known->second.type(),
@@ -185,14 +184,14 @@ Tensor Evaluation::parameter(const std::string& path, const Dims& shape, DType d
     }
     Tensor tensor;
     try {
-      tensor = options_.store->parameter(full, shape, dtype, init);
+      tensor = options_.store->parameter(path, shape, dtype, init);
     } catch (const Error& error) {
       // A path that exists in another size is the text's fault, whoever noticed it.
       if (error.code() != ErrorCode::kModel || !parameters_.count(path)) throw;
       fail(ErrorCode::kConfig, error.message());
     }
     parameters_[path] = tensor;
-    used_parameters_.emplace_back(full, tensor.type());
+    used_parameters_.emplace_back(path, tensor.type());
     return tensor;
   });
 }
@@ -203,9 +202,8 @@ Value Evaluation::state(const std::string& path, const Dims& shape, DType dtype,
     auto slot = states_.find(path);
     if (slot == states_.end()) {
       const Tensor first =
-          is_abstract()
-              ? abstract_tensor({options_.store->stored_dtype(dtype), to_shape(shape)})
-              : options_.store->state(joined(options_.path, path), shape, dtype, init, scope);
+          is_abstract() ? abstract_tensor({options_.store->stored_dtype(dtype), to_shape(shape)})
+                        : options_.store->state(path, shape, dtype, init, scope);
       slot = states_.emplace(path, StateSlot{first, scope, init, dtype}).first;
     } else {
       if (slot->second.scope != scope) {
@@ -240,8 +238,7 @@ void Evaluation::update_state(const std::string& path, const Tensor& value,
 
 void Evaluation::publish(const std::set<std::string>& paths) {
   if (is_abstract() || regions_ > 0) return;
-  for (const std::string& path : paths)
-    options_.store->update(joined(options_.path, path), states_.at(path).current);
+  for (const std::string& path : paths) options_.store->update(path, states_.at(path).current);
 }
 
 void Evaluation::open_states(const std::set<std::string>& paths, const States& met,
