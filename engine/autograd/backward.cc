@@ -47,7 +47,9 @@ Tensors call_vjp(History& history, const RecordedCall& call, const Tensors& cota
 template <class F>
 void at_location_of(const RecordedCall& call, F&& f) {
   if (call.location.empty()) return f();
-  const ir::LocationScope scope(call.location);
+  Origin origin = parse_origin(call.location);
+  origin.gradient = true;
+  const ir::LocationScope scope(text(origin));
   try {
     f();
   } catch (const Error& e) {

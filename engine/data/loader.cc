@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/parallel.h"
+#include "base/span.h"
 #include "data/buffer_pool.h"
 #include "data/sample_reader.h"
 
@@ -252,6 +253,7 @@ class Loader::Impl {
   }
 
   void make_batch(Slot& slot, Workspace& workspace) {
+    const Span span("make batch");
     const ReadContext context{options_.seed, static_cast<uint64_t>(slot.from.epoch)};
     const auto n = static_cast<uint64_t>(dataset_->size());
     const Permutation order(n, options_.seed, stream_of("shuffle"), context.epoch);

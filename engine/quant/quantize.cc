@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/source_location.h"
 #include "compiler/passes/passes.h"
 #include "ir/replay.h"
 #include "ir/tracer.h"
@@ -237,7 +238,7 @@ Quantizable::Quantizable(const ir::Function& function,
   for (size_t i = 0; i < operations.size(); ++i) {
     Layer layer;
     layer.op = std::string(operations[i]->op->name());
-    layer.location = operations[i]->location;
+    layer.location = parse_origin(operations[i]->location).place;
     layer.name = operations.size() == before.size() ? before[i] : name_of(*operations[i]);
     if (layer.name.empty()) layer.name = str(layer.op, "_", i);
     // Shared weights are quantized once a use.

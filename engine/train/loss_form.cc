@@ -1,5 +1,6 @@
 #include "train/loss_form.h"
 
+#include "base/source_location.h"
 #include "train/batch_dependence.h"
 
 namespace paddle::train {
@@ -8,7 +9,7 @@ namespace {
 LossForm unknown(std::string reason, const ir::Operation* origin = nullptr) {
   LossForm out;
   out.reason = std::move(reason);
-  if (origin) out.place = origin->location;
+  if (origin) out.place = parse_origin(origin->location).place;
   return out;
 }
 

@@ -38,9 +38,9 @@ TEST(Locations, OfBackwardOperationsAreThoseOfForwardOnes) {
   int64_t at = 0;
   for (const auto& o : function.body.operations)
     if (at++ >= forward) operations[o->location].insert(std::string(o->op->name()));
-  EXPECT_TRUE(operations["model.yaml:3:5"].count("cos")) << ir::print(function);
-  EXPECT_TRUE(operations["model.yaml:4:5"].count("multiply")) << ir::print(function);
-  EXPECT_FALSE(operations["model.yaml:4:5"].count("cos")) << ir::print(function);
+  EXPECT_TRUE(operations["model.yaml:3:5 (gradient)"].count("cos")) << ir::print(function);
+  EXPECT_TRUE(operations["model.yaml:4:5 (gradient)"].count("multiply")) << ir::print(function);
+  EXPECT_FALSE(operations["model.yaml:4:5 (gradient)"].count("cos")) << ir::print(function);
 }
 
 TEST(Locations, OfErrorsInGradientRules) {

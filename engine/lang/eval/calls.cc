@@ -205,6 +205,7 @@ Value Evaluation::call_block(const Block& block, Arguments arguments, const Site
       refuse(site.where, str("the block '", signature.name, "': '", name, "' is given twice"));
     }
   }
+  const LayerScope layer(*this, inner.path);
   CallRecord record{inner.path, signature.name, true, 0, site.where, {}, {}, {}};
   try {
     static const Code kNoCode;

@@ -9,8 +9,10 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "base/source_location.h"
 #include "ir/tracer.h"
 #include "lang/eval/evaluator.h"
 #include "ops/core/op.h"
@@ -215,6 +217,20 @@ class Evaluation {
   friend class RegionScope;
   friend class LayerCall;
 
+  /// Sets the path that operations are marked with (`layer_`) in a scope.
+  class LayerScope {
+   public:
+    LayerScope(Evaluation& evaluation, std::string path)
+        : layer_(evaluation.layer_), outer_(std::exchange(evaluation.layer_, std::move(path))) {}
+    ~LayerScope() { layer_ = std::move(outer_); }
+    LayerScope(const LayerScope&) = delete;
+    LayerScope& operator=(const LayerScope&) = delete;
+
+   private:
+    std::string& layer_;
+    std::string outer_;
+  };
+
   struct Claim {
     const void* site;
     std::string callee;
@@ -281,6 +297,7 @@ class Evaluation {
   std::vector<std::pair<std::string, TensorType>> used_parameters_;  ///< since the last record
   std::vector<const Block*> open_blocks_;
   int64_t steps_ = 0, abstract_steps_ = 0;
+  std::string layer_;  ///< path of the layer or block that is being called
   int depth_ = 0;
   int abstract_depth_ = 0;
   int regions_ = 0;  ///< control flow on tensors that is being written
@@ -301,7 +318,7 @@ auto Evaluation::with_location(const SourcePosition& where, F&& f) -> decltype(f
 
 template <class F>
 auto Evaluation::with_location_scope(const SourcePosition& where, F&& f) -> decltype(f()) {
-  const ir::LocationScope scope(where.location().text());
+  const ir::LocationScope scope(text(Origin{where.location().text(), layer_}));
   return with_location(where, f);
 }
 

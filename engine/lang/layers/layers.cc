@@ -241,6 +241,8 @@ Value LayerCall::run(Tensors* all) {
     if (op.operand_index(name) >= 0 && value.is<bool>() && !op.weights().empty()) continue;
     bound.named.emplace_back(name, value);
   }
+  if (path_.empty()) return evaluation.invoke(op, bound, site.where, all);
+  const Evaluation::LayerScope layer(evaluation, path_);
   return evaluation.invoke(op, bound, site.where, all);
 }
 

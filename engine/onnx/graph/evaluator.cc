@@ -1,11 +1,15 @@
 #include "onnx/graph/evaluator.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <unordered_set>
 
 #include "base/limits.h"
+#include "base/source_location.h"
 #include "formats/onnx/order.h"
+#include "ir/tracer.h"
 #include "onnx/graph/checked_executor.h"
 #include "onnx/graph/partitions.h"
 #include "onnx/graph/shape_values.h"
@@ -45,6 +49,14 @@ std::string title(const formats::onnx::Node& node) {
   if (!node.name.empty()) return str("node '", node.name, "' (", type, ")");
   return str("node of ", type, node.outputs.empty() ? "" : " with output '",
              node.outputs.empty() ? "" : node.outputs[0], node.outputs.empty() ? "" : "'");
+}
+
+/// The name of a node as operations are marked with it; empty if it has none that prints.
+std::string printable_name(const formats::onnx::Node& node) {
+  const bool prints = std::all_of(node.name.begin(), node.name.end(), [](char c) {
+    return c > ' ' && c != '@' && static_cast<unsigned char>(c) < 0x7f;
+  });
+  return prints && node.name.size() <= 200 ? node.name : "";
 }
 
 }  // namespace
@@ -194,7 +206,8 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
   // but may not lie inside one.
   bool in_function = false;
   for (const Scope* s = &scope; s; s = s->outer) in_function = in_function || s->attributes;
-  const bool partitions = partitions_ && !in_function && !current_interpreter().traces();
+  const bool traced = current_interpreter().traces();
+  const bool partitions = partitions_ && !in_function && !traced;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const auto timed = [&](const std::string& what) {
       return profile_ ? ProfileScope(profile_->profile(), profile_->number_of(what))
@@ -209,6 +222,8 @@ void Evaluator::run_nodes(const std::vector<Node>& nodes, const std::vector<std:
     const ProfileScope node_scope = timed(node.op_type);
     Values outputs;
     try {
+      std::optional<ir::LocationScope> origin;
+      if (traced) origin.emplace(text(paddle::Origin{.layer = printable_name(node)}));
       outputs = run_node(node, scope);
     } catch (const DataDependentError& e) {
       throw DataDependentError(ErrorCode::kModel, title(node) + ": " + e.message());
