@@ -34,6 +34,7 @@ constexpr Command kCommands[] = {
     {"convert", "convert weights between safetensors, NPZ, ONNX and model folders"},
     {"show", "layers, shapes, parameters and FLOPs of a model"},
     {"eval", "the loss and the metrics of a trained model"},
+    {"profile", "measure where the time and the memory of a step go"},
     {"export", "write a model as an ONNX file"},
     {"quant", "quantize a model to int8 and measure what that costs"},
     {"schema", "the JSON Schema of configs, for editors"},

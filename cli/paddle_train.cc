@@ -17,6 +17,7 @@
 #include "data/report.h"
 #include "ir/module.h"
 #include "profile/report.h"
+#include "train/run_folder.h"
 #include "train/trainer.h"
 
 namespace {
@@ -135,7 +136,7 @@ void print_benchmark(const train::BenchmarkResult& r, const train::RunConfig& co
 void print_profile(const runtime::Profile& profile, const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "trace.json").string();
   ensure_directory(folder);
-  profile::write_trace(profile, path);
+  profile::write_trace(profile, {}, path);
   const std::string table = profile::table(profile, profile::measure_peaks());
   std::fputs((table + "timeline: " + path + " (open in a trace viewer)\n").c_str(), stderr);
 }
@@ -160,15 +161,6 @@ int check_data(const train::RunConfig& config) {
   show("train", *opened.train, *opened.train_loader);
   if (opened.valid) show("valid", *opened.valid, *opened.valid_loader);
   return 0;
-}
-
-/// The config of a run folder: its own, or, if that is lost, that of its newest checkpoint.
-std::string config_of_run(const std::string& folder) {
-  namespace fs = std::filesystem;
-  if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": there is no such run folder");
-  for (const char* file : {"config.yaml", "checkpoints/latest/config.yaml"})
-    if (file_exists((fs::path(folder) / file).string())) return (fs::path(folder) / file).string();
-  fail(ErrorCode::kUsage, folder, ": holds no run (there is no config.yaml in it)");
 }
 
 bool is_same_path(const std::string& a, const std::string& b) {
@@ -219,7 +211,7 @@ int run(int argc, char** argv) {
   const auto overrides = cli::take_overrides(arguments);
   std::string config_path;
   if (arguments.empty() && !resume.empty())
-    config_path = config_of_run(resume);
+    config_path = train::config_of_run(resume);
   else if (arguments.size() == 1)
     config_path = arguments[0];
   else if (arguments.empty())

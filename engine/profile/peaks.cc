@@ -29,27 +29,35 @@ double best_time(double budget, const std::function<void()>& call) {
   return best;
 }
 
+/// 10^9 operations a second of a product of two square matrices; 0 without a kernel.
+double matmul_gflops(DType dtype, int64_t side, double budget) {
+  const Op& op = get_op("matmul");
+  const Attrs attrs{op.defaults, {}};
+  const Layout square = Layout::contiguous(dtype, {side, side});
+  const Layout operands[] = {square, square}, results[] = {square};
+  const auto kernel = prepare_kernel({op, attrs, operands, results});
+  if (!kernel) return 0;
+  const Array x = Array::zeros(dtype, {side, side}), y = x;
+  const Array product = Array::zeros(dtype, {side, side});
+  const auto scratch = Storage::allocate(std::max<size_t>(64, kernel->scratch_bytes()));
+  void* const in[] = {x.raw(), y.raw()};
+  void* const out[] = {product.raw()};
+  const RunContext context{scratch->data(), nullptr};
+  const double time = best_time(budget, [&] { kernel->run(context, in, out); });
+  return 2.0 * static_cast<double>(side * side * side) / time / 1e9;
+}
+
 }  // namespace
+
+double measure_bfloat16_gflops() {
+  runtime::register_backends();
+  return matmul_gflops(DType::kBF16, 1024, 0.25);
+}
 
 Peaks measure_peaks() {
   runtime::register_backends();
   Peaks peaks;
-  {
-    constexpr int64_t kSide = 1536;
-    const Op& op = get_op("matmul");
-    const Attrs attrs{op.defaults, {}};
-    const Layout square = Layout::contiguous(DType::kF32, {kSide, kSide});
-    const Layout operands[] = {square, square}, results[] = {square};
-    const auto kernel = prepare_kernel({op, attrs, operands, results});
-    const Array x = Array::zeros(DType::kF32, {kSide, kSide}), y = x;
-    const Array product = Array::zeros(DType::kF32, {kSide, kSide});
-    const auto scratch = Storage::allocate(std::max<size_t>(64, kernel->scratch_bytes()));
-    void* const in[] = {x.raw(), y.raw()};
-    void* const out[] = {product.raw()};
-    const RunContext context{scratch->data(), nullptr};
-    const double time = best_time(0.5, [&] { kernel->run(context, in, out); });
-    peaks.gflops = 2.0 * kSide * kSide * kSide / time / 1e9;
-  }
+  peaks.gflops = matmul_gflops(DType::kF32, 1536, 0.5);
   {
     constexpr int64_t kBytes = int64_t{1} << 26;
     const auto from = Storage::allocate(kBytes), to = Storage::allocate(kBytes);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -11,57 +11,89 @@
 namespace paddle::profile {
 namespace {
 
-struct Cost {
-  int64_t calls = 0;
-  double seconds = 0, flops = 0, bytes = 0;
-};
-
-std::string columns(const Cost& c, double total, const Peaks& peaks) {
-  const double gflops = c.flops / c.seconds / 1e9, gigabytes = c.bytes / c.seconds / 1e9;
-  const double share = std::max(gflops / peaks.gflops, gigabytes / peaks.gigabytes);
+std::string columns(const Cost& c, double total, const Peaks& peaks, double steps = 1) {
   char text[128];
-  std::snprintf(text, sizeof text, "%8ld %10.3f %6.1f%% %9.1f %7.1f %6.0f%%  ",
-                static_cast<long>(c.calls), c.seconds * 1e3, 100 * c.seconds / total, gflops,
-                gigabytes, 100 * share);
+  std::snprintf(text, sizeof text, "%8.*f %10.3f %6.1f%% %9.1f %7.1f %6.0f%%  ",
+                c.calls % static_cast<int64_t>(steps) == 0 ? 0 : 1,
+                static_cast<double>(c.calls) / steps, c.seconds * 1e3 / steps,
+                100 * c.seconds / total, c.flops / c.seconds / 1e9, c.bytes / c.seconds / 1e9,
+                100 * share_of_peak(c, peaks));
   return text;
 }
 
 constexpr const char* kHeader = "   calls         ms   share   GFLOP/s    GB/s of peak  ";
 
 /// Rows by falling time.
-template <class Key>
-std::vector<std::pair<Key, Cost>> sorted(const std::map<Key, Cost>& costs) {
-  std::vector<std::pair<Key, Cost>> rows(costs.begin(), costs.end());
+std::vector<std::pair<std::string, Cost>> sorted(const std::map<std::string, Cost>& costs) {
+  std::vector<std::pair<std::string, Cost>> rows(costs.begin(), costs.end());
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
     return a.second.seconds > b.second.seconds;
   });
   return rows;
 }
 
+std::string line(const char* format, auto... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+std::string summary(const Analysis& a) {
+  const Measurement& m = a.measured;
+  const double total = a.wall + a.waiting;
+  std::string out = line("%s: %s, %s, %zu steps after %ld of warm-up, %d threads\n",
+                         m.subject.c_str(), m.training ? "training" : "inference", m.dtype.c_str(),
+                         m.steps.size(), static_cast<long>(m.warm_up), m.threads);
+  const auto [shortest, longest] = std::minmax_element(
+      m.steps.begin(), m.steps.end(),
+      [](const Step& x, const Step& y) { return x.end - x.loaded < y.end - y.loaded; });
+  if (!m.steps.empty())
+    out += line("  step        %.3f ms median (%.3f to %.3f), %.0f samples/s\n",
+                1e3 * a.median_step(), 1e-6 * static_cast<double>(shortest->end - shortest->loaded),
+                1e-6 * static_cast<double>(longest->end - longest->loaded),
+                static_cast<double>(a.samples) / total);
+  out += line("  operations  %.1f%% of the wall time of steps; reading the clock about %.1f%%\n",
+              100 * a.operation_seconds() / a.wall, 100 * a.overhead);
+  std::map<std::string, double> phases;
+  for (const OperationCost& c : a.operations) phases[c.phase] += c.seconds;
+  out += "  phases     ";
+  for (const char* phase : {"forward", "backward", "update"})
+    if (const auto it = phases.find(phase); it != phases.end())
+      out += line(" %s %.1f%%", phase, 100 * it->second / a.operation_seconds());
+  out += "\n";
+  if (m.training)
+    out += line("  data        waiting %.1f%% of the time; %d workers, %.3f ms to make a batch\n",
+                100 * a.waiting / total, m.loader_workers, 1e3 * a.batch_seconds);
+  if (!a.memory.timeline.empty()) {
+    const MemoryPoint& peak = a.memory.timeline[a.memory.peak];
+    out += str("  memory      ", human_bytes(peak.bytes), " of values at the peak (",
+               peak.operation, peak.layer.empty() ? "" : " in " + peak.layer, ", ", peak.phase,
+               "), arena ", human_bytes(a.memory.arena), ", scratch ",
+               human_bytes(a.memory.scratch), ", parameters, states and inputs ",
+               human_bytes(a.memory.inputs + a.memory.constants), "\n");
+  }
+  out +=
+      line("  peaks       %.0f GFLOP/s, %.1f GB/s (measured)\n", m.peaks.gflops, m.peaks.gigabytes);
+  if (!a.complete)
+    out += "  warning     more events than are kept; the last steps are not complete\n";
+  return out;
+}
+
 }  // namespace
 
 std::string table(const runtime::Profile& profile, const Peaks& peaks, size_t count) {
-  std::map<std::string, Cost> operations;
-  std::map<std::string, Cost> instructions;
-  double total = 0;
-  for (const auto& event : profile.events) {
-    const auto& info = profile.instructions[static_cast<size_t>(event.instruction)];
-    const double seconds = static_cast<double>(event.end - event.begin) * 1e-9;
-    total += seconds;
-    for (Cost* c : {&operations[info.operation + "  " + info.implementation],
-                    &instructions[info.operation + "  " + info.shapes]}) {
-      ++c->calls;
-      c->seconds += seconds;
-      c->flops += info.flops;
-      c->bytes += info.bytes;
-    }
-  }
   if (profile.events.empty()) return "no operation was timed\n";
-  char line[160];
-  std::snprintf(line, sizeof line,
-                "%.3f ms in operations; peaks of this machine: %.0f GFLOP/s, %.0f GB/s\n",
-                total * 1e3, peaks.gflops, peaks.gigabytes);
-  std::string out = line;
+  Measurement measured;
+  measured.peaks = peaks;
+  const Analysis a = analyze(std::move(measured), profile);
+  std::map<std::string, Cost> operations, instructions;
+  for (const OperationCost& c : a.operations) {
+    operations[c.operation + "  " + c.implementation].add(c);
+    instructions[c.operation + "  " + c.shapes].add(c);
+  }
+  const double total = a.operation_seconds();
+  std::string out = line("%.3f ms in operations; peaks of this machine: %.0f GFLOP/s, %.0f GB/s\n",
+                         total * 1e3, peaks.gflops, peaks.gigabytes);
   out += std::string(kHeader) + "operation  implementation\n";
   for (const auto& [name, cost] : sorted(operations))
     out += columns(cost, total, peaks) + name + "\n";
@@ -72,25 +104,53 @@ std::string table(const runtime::Profile& profile, const Peaks& peaks, size_t co
   return out;
 }
 
-void write_trace(const runtime::Profile& profile, const std::string& path) {
-  std::string out = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
-  const int64_t origin = profile.events.empty() ? 0 : profile.events.front().begin;
-  for (size_t i = 0; i < profile.events.size(); ++i) {
-    const auto& event = profile.events[i];
-    const auto& info = profile.instructions[static_cast<size_t>(event.instruction)];
-    const nlohmann::ordered_json o = {
-        {"name", info.operation},
-        {"cat", info.function},
-        {"ph", "X"},
-        {"ts", static_cast<double>(event.begin - origin) * 1e-3},
-        {"dur", static_cast<double>(event.end - event.begin) * 1e-3},
-        {"pid", 1},
-        {"tid", 1},
-        {"args", {{"implementation", info.implementation}, {"shapes", info.shapes}}}};
-    out += o.dump() + (i + 1 < profile.events.size() ? ",\n" : "\n");
+std::string tables(const Analysis& a, size_t count) {
+  std::string out = summary(a);
+  const double total = a.operation_seconds(), steps = std::max(1.0, a.steps());
+  if (total <= 0) return out + "no operation was timed\n";
+  std::map<std::string, Cost> operations, layers, instructions;
+  for (const OperationCost& c : a.operations) {
+    operations[str(c.operation, "  ", c.implementation, "  ", c.phase)].add(c);
+    layers[str(c.layer.empty() ? "-" : c.layer, "  ", c.phase, c.place.empty() ? "" : "  ",
+               c.place)]
+        .add(c);
+    instructions[str(c.operation, "  ", c.layer.empty() ? "-" : c.layer, "  ", c.phase, "  ",
+                     c.shapes)]
+        .add(c);
   }
-  out += "]}\n";
-  write_file_atomically(path, out);
+  const auto section = [&](const char* title, const std::map<std::string, Cost>& costs) {
+    out += str("\n", kHeader, title, "\n");
+    const auto rows = sorted(costs);
+    double rest = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (i < count)
+        out += columns(rows[i].second, total, a.measured.peaks, steps) + rows[i].first + "\n";
+      else
+        rest += rows[i].second.seconds;
+    }
+    if (rows.size() > count)
+      out += line("%8s %10.3f %6.1f%%  %zu more\n", "", rest * 1e3 / steps, 100 * rest / total,
+                  rows.size() - count);
+  };
+  section("operation  implementation  phase", operations);
+  section("layer  phase  place", layers);
+  section("operation  layer  phase  shapes", instructions);
+  if (!a.suggestions.empty()) out += "\nsuggestions, with the predicted share of the step\n";
+  for (const Suggestion& s : a.suggestions)
+    out += line("%5.0f%%  ", 100 * s.gain) + s.title + ": " + s.reason + "\n";
+  return out;
+}
+
+void write_folder(const Analysis& analysis, const runtime::Profile& profile,
+                  const std::string& folder) {
+  const auto path = [&](const char* name) {
+    return (std::filesystem::path(folder) / name).string();
+  };
+  write_file_atomically(path("profile.json"), json(analysis));
+  write_file_atomically(path("operations.csv"), operations_csv(analysis));
+  write_file_atomically(path("memory.csv"), memory_csv(analysis));
+  write_file_atomically(path("report.html"), html(analysis));
+  write_trace(profile, analysis.measured.spans, path("trace.json"));
 }
 
 }  // namespace paddle::profile

@@ -1,11 +1,9 @@
 #pragma once
-// Tables and timelines of a profile: where the time of a run went, per operation and per
-// instruction, against the machine's peaks.
+// Reports of a profile: tables for people, files for other programs, and a page.
 
 #include <string>
 
-#include "profile/peaks.h"
-#include "runtime/profile.h"
+#include "profile/analysis.h"
 
 namespace paddle::profile {
 
@@ -13,8 +11,23 @@ namespace paddle::profile {
 /// with their shapes.
 std::string table(const runtime::Profile& profile, const Peaks& peaks, size_t count = 20);
 
-/// The events in the JSON form that chrome://tracing and Perfetto read. Throws kDevice if the file
-/// can't be written.
-void write_trace(const runtime::Profile& profile, const std::string& path);
+/// A summary and tables by operation, by layer and by instruction; times are those of one step.
+std::string tables(const Analysis& analysis, size_t count = 20);
+
+/// The analysis as one JSON object, which `read_folder` (diff.h) understands.
+std::string json(const Analysis& analysis);
+std::string operations_csv(const Analysis& analysis);
+std::string memory_csv(const Analysis& analysis);
+/// One page without external resources.
+std::string html(const Analysis& analysis);
+
+/// The events, and spans of all threads, in the JSON form that chrome://tracing and Perfetto read.
+/// Throws kDevice if the file can't be written.
+void write_trace(const runtime::Profile& profile, const std::vector<SpanRecord>& spans,
+                 const std::string& path);
+
+/// Writes report.html, trace.json, operations.csv, memory.csv and profile.json into a folder.
+void write_folder(const Analysis& analysis, const runtime::Profile& profile,
+                  const std::string& folder);
 
 }  // namespace paddle::profile

@@ -25,7 +25,14 @@ Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, Plan
     : function_(function), options_(options), inputs_(inputs.size()) {
   register_backends();
   PlanBuilder(*this, inputs).build();
-  if (options_.profile) describe(instructions_);
+  if (!options_.profile) return;
+  const MemoryReport report = memory();
+  PlanInfo info{function_.name, {}, report.arena, report.scratch, report.inputs, report.constants};
+  for (const Buffer& b : buffers_)
+    if (b.kind == BufferKind::kArena && b.bytes > 0)
+      info.buffers.push_back({b.label, b.bytes, b.first, b.last});
+  options_.profile->plans.push_back(std::move(info));
+  describe(instructions_);
 }
 
 std::optional<int64_t> Plan::symbol(const std::string& name) const {
@@ -84,6 +91,14 @@ std::string described(const ir::Operation& operation, const std::vector<int>& re
   for (const auto& member : region.operations)
     names += (names.empty() ? "" : "+") + std::string(member->op->name());
   return names;
+}
+
+/// The origin of an operation; of a group, that of the convolution or matrix product it starts
+/// with.
+std::string origin_of(const ir::Operation& operation) {
+  if (operation.regions.size() != 1) return operation.location;
+  const ir::Operation& first = *operation.regions[0]->operations.front();
+  return first.op->has(kElementwise) ? operation.location : first.location;
 }
 
 }  // namespace
@@ -145,6 +160,9 @@ void Plan::describe(std::vector<Instruction>& block) {
     info.operation = i.operation ? described(*i.operation, i.results) : "copy";
     info.implementation = i.kernel ? i.kernel->implementation() : "dynamic";
     info.flops = flops_of(i);
+    info.origin = i.operation ? origin_of(*i.operation) : "";
+    info.plan = static_cast<int>(options_.profile->plans.size()) - 1;
+    info.position = i.position;
     const auto list = [&](const std::vector<int>& ids) {
       std::string out;
       for (const int id : ids) {
@@ -287,7 +305,7 @@ void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*&
   for (Instruction& instruction : block) {
     current = &instruction;
     if (check_) check_->before(instruction, arena_, {context.scratch, scratch_bytes_ + kGuard});
-    if (instruction.profile < 0) {
+    if (instruction.profile < 0 || !options_.profile->recording) {
       execute(instruction, context);
     } else {
       const int64_t begin = now();

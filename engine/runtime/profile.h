@@ -1,6 +1,6 @@
 #pragma once
-// The cost of a plan's instructions. A plan with a profile describes its instructions in it and
-// records when each began and ended; profile/report.h turns that into tables.
+// The cost of a plan's instructions. A plan with a profile describes itself in it and records when
+// each of its instructions began and ended; the room profile turns that into reports.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,22 @@ struct InstructionInfo {
   std::string function, operation, implementation;
   std::string shapes;  ///< "float32[64, 10] x float32[10] -> float32[64, 10]"
   double flops = 0;
-  double bytes = 0;  ///< of operands and results, each counted once
+  double bytes = 0;         ///< of operands and results, each counted once
+  std::string origin = {};  ///< of the operation, as in base/source_location.h
+  int plan = -1;            ///< in Profile::plans, -1 outside of plans
+  int position = 0;         ///< of the instruction in its plan
+};
+
+/// The memory of a plan. Positions are those of InstructionInfo.
+struct PlanInfo {
+  struct Buffer {
+    std::string label;  ///< the operation or port that it was created for
+    uint64_t bytes = 0;
+    int first = 0, last = 0;  ///< positions of definition and last use
+  };
+  std::string function;
+  std::vector<Buffer> buffers;                                 ///< of the arena
+  uint64_t arena = 0, scratch = 0, inputs = 0, constants = 0;  ///< bytes, as in MemoryReport
 };
 
 struct Profile {
@@ -24,8 +39,9 @@ struct Profile {
     int64_t begin, end;  ///< nanoseconds of the steady clock
   };
   std::vector<InstructionInfo> instructions;
+  std::vector<PlanInfo> plans;
   std::vector<Event> events;
-  bool recording = true;
+  bool recording = true;  ///< while false, plans do not read the clock
 
   /// Adds an instruction and returns its index.
   int add(InstructionInfo info) {

@@ -40,6 +40,13 @@ std::vector<ConfigChange> check_config(const std::string& checkpoint, const conf
 
 }  // namespace
 
+std::string config_of_run(const std::string& folder) {
+  if (!is_directory(folder)) fail(ErrorCode::kUsage, folder, ": there is no such run folder");
+  for (const char* file : {"config.yaml", "checkpoints/latest/config.yaml"})
+    if (file_exists((fs::path(folder) / file).string())) return (fs::path(folder) / file).string();
+  fail(ErrorCode::kUsage, folder, ": holds no run (there is no config.yaml in it)");
+}
+
 RunFolder::~RunFolder() {
   if (lock_ >= 0) ::close(lock_);
 }

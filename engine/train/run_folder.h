@@ -12,6 +12,10 @@
 
 namespace paddle::train {
 
+/// The config of a run folder: its own, or, if that is lost, that of its newest checkpoint. kUsage
+/// if there is none.
+std::string config_of_run(const std::string& folder);
+
 class RunFolder {
  public:
   explicit RunFolder(std::string path) : path_(std::move(path)) {}

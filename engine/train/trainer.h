@@ -23,7 +23,10 @@ struct TrainOptions {
   std::string dump_ir;    ///< folder for the module after each pass, or ""
   int64_t benchmark = 0;  ///< timed steps; nothing is written then
   bool profile = false;   ///< time every operation of the compiled step
-  bool dry_run = false;   ///< only to be prepared: random initial weights stay zeros
+  /// With `benchmark`: take batches from the loader as training does, and let this many steps pass
+  /// before the timed ones. Without it, steps are timed on a few batches in memory.
+  std::optional<int64_t> loaded_warm_up;
+  bool dry_run = false;  ///< only to be prepared: random initial weights stay zeros
 };
 
 /// One line of metrics.jsonl.
@@ -54,11 +57,18 @@ class TrainObserver {
   virtual void progress(const Progress& /*progress*/) {}
 };
 
+/// A timed step with `loaded_warm_up`. Times in nanoseconds of the steady clock.
+struct TimedStep {
+  int64_t begin = 0, loaded = 0, end = 0;  ///< before the batch, with the batch, after the update
+  int64_t samples = 0;
+};
+
 struct BenchmarkResult {
   double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0,
          flops = 0;
   uint64_t peak_bytes = 0;
   int64_t steps = 0, parameters = 0;
+  std::vector<TimedStep> loaded;  ///< with TrainOptions::loaded_warm_up
 };
 
 struct TrainResult {

@@ -82,6 +82,9 @@ class Trainer::Impl {
   void report_progress(bool always);
   bool due(const Interval& every, bool epoch_ended) const;
   BenchmarkResult benchmark();
+  /// The steps of a benchmark, in milliseconds: on batches in memory, or as training takes them.
+  std::vector<double> steps_in_memory(BenchmarkResult& result);
+  std::vector<double> loaded_steps(BenchmarkResult& result);
 
   RunConfig config_;
   TrainOptions options_;

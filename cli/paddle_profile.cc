@@ -1,0 +1,248 @@
+// paddle-profile CONFIG|RUN|MODEL|FILE.onnx: measures where the time and the memory of a training
+// step or a prediction go, and compares two such measurements.
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/parallel.h"
+#include "base/phase.h"
+#include "base/span.h"
+#include "common.h"
+#include "config/document.h"
+#include "infer/batches.h"
+#include "infer/random_inputs.h"
+#include "profile/diff.h"
+#include "profile/report.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+
+namespace {
+
+using namespace paddle;
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<std::string> arguments, dims;
+  std::string output, steps = "5:25", input, weights;
+  int64_t batch = 1, rows = 20;
+  bool json = false;
+};
+
+/// "A:B": A steps of warm-up, then the steps up to B are measured.
+struct StepRange {
+  int64_t first = 0, last = 0;
+};
+
+StepRange parse_steps(const std::string& text) {
+  StepRange range;
+  const size_t colon = text.find(':');
+  const auto number = [&](size_t begin, size_t end, int64_t& value) {
+    const auto [at, error] = std::from_chars(text.data() + begin, text.data() + end, value);
+    return error == std::errc() && at == text.data() + end;
+  };
+  if (colon == std::string::npos || !number(0, colon, range.first) ||
+      !number(colon + 1, text.size(), range.last) || range.first < 0 || range.last <= range.first ||
+      range.last > 1'000'000)
+    fail(ErrorCode::kUsage,
+         "--steps: expected A:B with A < B, for A steps of warm-up and B - A "
+         "measured ones, found '",
+         text, "'");
+  return range;
+}
+
+/// Whether this is the config of a run, not a model.
+bool is_config(const std::string& path) {
+  if (is_directory(path) || path.ends_with(".onnx") || !file_exists(path)) return false;
+  config::Diagnostics ignored;
+  const config::Node root = config::read_document(path, ignored);
+  for (const char* key : {"data", "optimizer", "train", "extends"})
+    if (root.find(key)) return true;
+  return false;
+}
+
+class Warnings final : public train::TrainObserver {
+ public:
+  void warn(const std::string& line) override { cli::print_error("warning: " + line); }
+};
+
+profile::Measurement measure_training(const std::string& path, const Options& options,
+                                      const std::vector<std::string>& overrides,
+                                      runtime::Profile& profile) {
+  std::optional<Phase> phase(std::in_place, "reading the config");
+  train::RunConfig config = train::read_config(path, overrides);
+  for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
+  const StepRange range = parse_steps(options.steps);
+  profile::Measurement m;
+  m.subject = config.name;
+  m.training = true;
+  m.warm_up = range.first;
+  m.loader_workers = config.data.loader.workers;
+  m.dtype = train::precision_name(config);
+  train::TrainOptions train_options;
+  train_options.benchmark = range.last - range.first;
+  train_options.loaded_warm_up = range.first;
+  train_options.profile = true;
+  Warnings observer;
+  const SpanRecorder spans;
+  phase.emplace("measuring");
+  train::Trainer trainer(std::move(config), train_options, observer);
+  const train::TrainResult result = trainer.run();
+  for (const train::TimedStep& s : result.benchmark.loaded)
+    m.steps.push_back({s.begin, s.loaded, s.end, s.samples});
+  m.spans = spans.records();
+  profile = *result.profile;
+  return m;
+}
+
+profile::Measurement measure_model(const std::string& path, const Options& options,
+                                   const std::vector<std::string>& overrides,
+                                   runtime::Profile& profile) {
+  const StepRange range = parse_steps(options.steps);
+  program::LoadOptions load;
+  load.overrides = overrides;
+  load.weights = options.weights;
+  load.profile = std::make_shared<runtime::Profile>();
+  load.profile->recording = false;
+  infer::InputOptions input;
+  input.batch = options.batch;
+  if (!options.input.empty()) input.paths.push_back(options.input);
+  load.provided = infer::provided_arrays(path, input);
+  std::optional<Phase> phase(std::in_place, "loading the model");
+  const auto model = program::load_model(path, load);
+  std::vector<Array> inputs;
+  if (input.paths.empty()) {
+    inputs = infer::random_inputs(*model, infer::dim_sizes(*model, options.batch, options.dims));
+  } else {
+    if (!options.dims.empty())
+      fail(ErrorCode::kUsage,
+           "--dim sets sizes of random inputs; with --input the sizes are those "
+           "of the file");
+    const auto batch = infer::open_inputs(*model, input)->next();
+    if (!batch) fail(ErrorCode::kData, options.input, ": the input has no samples");
+    inputs = batch->inputs;
+  }
+  profile::Measurement m;
+  m.subject = model->name().empty() ? fs::path(path).stem().string() : model->name();
+  m.warm_up = range.first;
+  const int64_t samples = inputs.empty() || inputs[0].shape.empty() ? 1 : inputs[0].shape[0];
+  phase.emplace("measuring");
+  const SpanRecorder spans;
+  for (int64_t i = 0; i < range.last && pending_interrupt() == 0; ++i) {
+    if (i == range.first) load.profile->recording = true;
+    profile::Step step;
+    step.begin = step.loaded = steady_nanoseconds();
+    {
+      const Span span("step");
+      model->run(inputs);
+    }
+    step.end = steady_nanoseconds();
+    step.samples = samples;
+    if (i >= range.first) m.steps.push_back(step);
+  }
+  m.spans = spans.records();
+  if (model->onnx())
+    for (const std::string& line : model->onnx()->fallbacks()) cli::print_error("note: " + line);
+  profile = std::move(*load.profile);
+  return m;
+}
+
+/// Fails before the measurement if the files of the report cannot be written.
+void check_writable(const std::string& folder) {
+  ensure_directory(folder);
+  const AtomicFile probe((fs::path(folder) / "profile.json").string());
+}
+
+int profile_subject(Options& options) {
+  const auto overrides = cli::take_overrides(options.arguments);
+  if (options.arguments.empty())
+    fail(ErrorCode::kUsage, "no config or model is given (see paddle-profile --help)");
+  if (options.arguments.size() > 1)
+    fail(ErrorCode::kUsage, "one config or model is expected, found '", options.arguments[0],
+         "' and '", options.arguments[1], "'");
+  std::string subject = options.arguments[0];
+  if (is_directory(subject) && file_exists((fs::path(subject) / "run.json").string()))
+    subject = train::config_of_run(subject);
+  const bool training = is_config(subject);
+  if (training && (!options.input.empty() || !options.dims.empty() || !options.weights.empty()))
+    fail(ErrorCode::kUsage, "--input, --dim and --weights belong to models; ", subject,
+         " is the config of a run");
+  const std::string folder =
+      !options.output.empty()
+          ? options.output
+          : (fs::path("profiles") / fs::path(options.arguments[0]).stem()).string();
+  parse_steps(options.steps);
+  check_writable(folder);
+  watch_for_interrupts();
+  runtime::Profile profile;
+  profile::Measurement m = training ? measure_training(subject, options, overrides, profile)
+                                    : measure_model(subject, options, overrides, profile);
+  const int signal = pending_interrupt();
+  if (m.steps.empty()) {
+    cli::print_error("stopped before the first measured step; nothing was written");
+    return 128 + signal;
+  }
+  const Phase phase("writing the report");
+  m.threads = thread_count();
+  m.peaks = profile::measure_peaks();
+  m.bfloat16_gflops = profile::measure_bfloat16_gflops();
+  const profile::Analysis analysis = profile::analyze(std::move(m), profile);
+  profile::write_folder(analysis, profile, folder);
+  if (options.json)
+    cli::print(profile::json(analysis));
+  else
+    cli::print(profile::tables(analysis, static_cast<size_t>(options.rows)) + "\nwritten to " +
+               (fs::path(folder) / "report.html").string() + "\n");
+  if (signal == 0) return 0;
+  cli::print_error(str("stopped by signal ", signal, " after ", analysis.measured.steps.size(),
+                       " measured steps; the report covers these"));
+  return 128 + signal;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Measures where the time and the memory of a training step or a prediction go."};
+  app.footer(
+      "The report is a folder: report.html, trace.json for Perfetto, operations.csv, "
+      "memory.csv and profile.json.");
+  Options options;
+  app.add_option("SUBJECT", options.arguments,
+                 "a config or run folder (a training step), or a model, checkpoint, model file or "
+                 "ONNX file (a prediction), then key=value overrides");
+  app.add_option("-o,--output", options.output,
+                 "folder of the report (default: profiles/<name>); files of an earlier one there "
+                 "are replaced");
+  app.add_option("--steps", options.steps, "A:B, measure the steps A to B after A of warm-up")
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "of a model: samples of a prediction")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim");
+  app.add_option("--input", options.input, "of a model: predict this file, not random numbers");
+  app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
+  app.add_option("--rows", options.rows, "rows of each table")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{100000}));
+  app.add_flag("--json", options.json, "print profile.json in place of tables");
+  CLI::App* diff = app.add_subcommand("diff", "compare two reports: what became slower");
+  std::string before, after;
+  diff->add_option("BEFORE", before, "folder of a report")->required();
+  diff->add_option("AFTER", after, "folder of another")->required();
+  bool diff_json = false;
+  diff->add_flag("--json", diff_json, "print a JSON object");
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (diff->parsed()) {
+    const profile::FolderSummary a = profile::read_folder(before), b = profile::read_folder(after);
+    cli::print(diff_json ? profile::compare_json(a, b) : profile::compare(a, b));
+    return 0;
+  }
+  restart_with_short_spin_waits(argv);
+  return profile_subject(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

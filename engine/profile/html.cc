@@ -1,0 +1,200 @@
+// The page of a profile: summary, suggestions, charts and tables, without scripts or other files.
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
+
+#include "base/text.h"
+#include "profile/report.h"
+#include "profile/svg.h"
+
+namespace paddle::profile {
+namespace {
+
+constexpr const char* kStyle = R"(
+:root { --text: #1d1f23; --soft: #6a707a; --back: #fff; --line: #e2e5ea; --forward: #7fb2e5;
+  --backward: #f0b27a; --update: #a3c9a8; --waiting: #d98880; --roof: #b03a2e; }
+@media (prefers-color-scheme: dark) { :root { --text: #e6e8eb; --soft: #9aa1ab; --back: #17191d;
+  --line: #33373e; --forward: #3c6f9f; --backward: #9c6530; --update: #4f7a55;
+  --waiting: #97473f; --roof: #e67e6b; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--back);
+  max-width: 1080px; margin: 2em auto; padding: 0 1em; }
+h1 { font-size: 1.5em; margin-bottom: 0; } h2 { font-size: 1.15em; margin: 2em 0 .4em; }
+p { margin: .4em 0; } .soft { color: var(--soft); }
+svg { width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: var(--text); }
+table { border-collapse: collapse; width: 100%; font-size: 13px; }
+th, td { text-align: left; padding: .2em .6em .2em 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; overflow-wrap: anywhere; }
+th.n, td.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.grid { stroke: var(--line); } .roof { stroke: var(--roof); stroke-width: 1.5; }
+.area { fill: var(--forward); } .point { fill-opacity: .6; stroke: var(--back); }
+.forward { fill: var(--forward); } .backward { fill: var(--backward); }
+.update { fill: var(--update); } .waiting { fill: var(--waiting); }
+.key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
+)";
+
+std::string format(const char* pattern, auto... values) {
+  char text[256];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+/// A table; columns whose title begins with '#' hold numbers.
+class Table {
+ public:
+  explicit Table(const std::vector<std::string>& titles) {
+    out_ = "<table>\n<tr>";
+    for (const std::string& title : titles) {
+      numbers_.push_back(title.starts_with('#'));
+      out_ += (numbers_.back() ? "<th class=\"n\">" : "<th>") +
+              escaped(numbers_.back() ? title.substr(1) : title) + "</th>";
+    }
+    out_ += "</tr>\n";
+  }
+  void row(const std::vector<std::string>& cells) {
+    out_ += "<tr>";
+    for (size_t i = 0; i < cells.size(); ++i)
+      out_ += (numbers_[i] ? "<td class=\"n\">" : "<td>") + escaped(cells[i]) + "</td>";
+    out_ += "</tr>\n";
+  }
+  std::string html() const { return out_ + "</table>\n"; }
+
+ private:
+  std::string out_;
+  std::vector<bool> numbers_;
+};
+
+std::string key(const char* phase) {
+  return str("<span class=\"key\" style=\"background: var(--", phase, ")\"></span>", phase);
+}
+
+std::vector<std::string> cost_cells(const Cost& c, const Analysis& a) {
+  const double steps = std::max(1.0, a.steps());
+  return {format("%.3f", 1e3 * c.seconds / steps),
+          format("%.1f%%", 100 * c.seconds / a.operation_seconds()),
+          format("%g", static_cast<double>(c.calls) / steps),
+          format("%.1f", c.flops / c.seconds / 1e9),
+          format("%.1f", c.bytes / c.seconds / 1e9),
+          format("%.0f%%", 100 * share_of_peak(c, a.measured.peaks))};
+}
+
+const std::vector<std::string> kCostTitles = {"#ms",      "#share", "#calls",
+                                              "#GFLOP/s", "#GB/s",  "#of peak"};
+
+/// A table of costs by a key of one or more columns, by falling time.
+std::string cost_table(const Analysis& a, std::vector<std::string> titles,
+                       const std::function<std::vector<std::string>(const OperationCost&)>& key_of,
+                       size_t count) {
+  std::map<std::vector<std::string>, Cost> costs;
+  for (const OperationCost& c : a.operations) costs[key_of(c)].add(c);
+  std::vector<std::pair<std::vector<std::string>, Cost>> rows(costs.begin(), costs.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
+    return x.second.seconds > y.second.seconds;
+  });
+  titles.insert(titles.begin(), kCostTitles.begin(), kCostTitles.end());
+  Table table(titles);
+  for (size_t i = 0; i < rows.size() && i < count; ++i) {
+    std::vector<std::string> cells = cost_cells(rows[i].second, a);
+    cells.insert(cells.end(), rows[i].first.begin(), rows[i].first.end());
+    table.row(cells);
+  }
+  std::string out = table.html();
+  if (rows.size() > count)
+    out += str("<p class=\"soft\">", rows.size() - count, " more rows are in operations.csv</p>\n");
+  return out;
+}
+
+std::string summary(const Analysis& a) {
+  const Measurement& m = a.measured;
+  const double total = a.wall + a.waiting;
+  Table table({"", ""});
+  table.row({"step", format("%.3f ms (median of %zu steps after %ld of warm-up), %.0f samples/s",
+                            1e3 * a.median_step(), m.steps.size(), static_cast<long>(m.warm_up),
+                            static_cast<double>(a.samples) / total)});
+  table.row({"operations", format("%.1f%% of the wall time of steps; reading the clock takes about "
+                                  "%.1f%% of it",
+                                  100 * a.operation_seconds() / a.wall, 100 * a.overhead)});
+  if (m.training)
+    table.row({"data", format("%.1f%% of the time waiting; %d loader workers, %.3f ms to make a "
+                              "batch on one thread",
+                              100 * a.waiting / total, m.loader_workers, 1e3 * a.batch_seconds)});
+  if (!a.memory.timeline.empty())
+    table.row({"memory", str(human_bytes(a.memory.timeline[a.memory.peak].bytes),
+                             " of values at the peak; arena ", human_bytes(a.memory.arena),
+                             ", scratch of kernels ", human_bytes(a.memory.scratch),
+                             ", parameters, states and inputs ",
+                             human_bytes(a.memory.inputs + a.memory.constants))});
+  table.row({"machine", format("%d threads; measured peaks %.0f GFLOP/s and %.1f GB/s", m.threads,
+                               m.peaks.gflops, m.peaks.gigabytes)});
+  return table.html();
+}
+
+}  // namespace
+
+std::string html(const Analysis& a) {
+  const Measurement& m = a.measured;
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n<title>" +
+      escaped(m.subject) + ": profile</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n";
+  out += "<h1>" + escaped(m.subject) + "</h1>\n<p class=\"soft\">profile of " +
+         (m.training ? "a training step" : "a prediction") + " in " + escaped(m.dtype) +
+         "; times are those of one step</p>\n";
+  if (a.wall <= 0 || a.operation_seconds() <= 0)
+    return out + "<p>No step was measured.</p>\n</body>\n</html>\n";
+  out += summary(a);
+  out += "<h2>Suggestions</h2>\n";
+  if (a.suggestions.empty()) {
+    out += "<p>Nothing stands out above the noise of a measurement.</p>\n";
+  } else {
+    Table table({"#predicted gain", "suggestion", "why"});
+    for (const Suggestion& s : a.suggestions)
+      table.row({format("%.0f%%", 100 * s.gain), s.title, s.reason});
+    out += table.html();
+  }
+  out += "<h2>Time by layer</h2>\n<p>" + key("forward") +
+         (m.training ? key("backward") + key("update") : "") + "</p>\n" + flame_graph(a);
+  out += cost_table(
+      a, {"layer", "phase", "place"},
+      [](const OperationCost& c) {
+        return std::vector<std::string>{c.layer.empty() ? "–" : c.layer, c.phase, c.place};
+      },
+      25);
+  out +=
+      "<h2>Roofline</h2>\n<p class=\"soft\">A circle is an instruction, its area the time. What "
+      "lies below the sloped roof waits for memory; above it, operands came from caches.</p>\n" +
+      roofline(a);
+  out += "<h2>Memory over the step</h2>\n" + memory_chart(a);
+  if (!a.memory.at_the_peak.empty()) {
+    out += "<p>The largest values at the peak:</p>\n";
+    Table table({"#size", "made by", "layer", "phase"});
+    for (size_t i = 0; i < a.memory.at_the_peak.size() && i < 15; ++i) {
+      const LiveBuffer& b = a.memory.at_the_peak[i];
+      table.row({human_bytes(b.bytes), b.label, b.layer, b.phase});
+    }
+    out += table.html();
+  }
+  out += std::string("<h2>") + (m.training ? "Data loading against compute" : "Runs") +
+         "</h2>\n<p><span class=\"key\" style=\"background: var(--forward)\"></span>computing" +
+         (m.training ? "<span class=\"key\" style=\"background: var(--waiting)\"></span>waiting "
+                       "for data"
+                     : "") +
+         "</p>\n" + step_chart(a);
+  out += "<h2>Kernels chosen</h2>\n" +
+         cost_table(
+             a, {"operation", "implementation", "phase"},
+             [](const OperationCost& c) {
+               return std::vector<std::string>{c.operation, c.implementation, c.phase};
+             },
+             40);
+  out += "<h2>Instructions</h2>\n" +
+         cost_table(
+             a, {"operation", "layer", "phase", "shapes"},
+             [](const OperationCost& c) {
+               return std::vector<std::string>{c.operation, c.layer, c.phase, c.shapes};
+             },
+             50);
+  return out + "</body>\n</html>\n";
+}
+
+}  // namespace paddle::profile

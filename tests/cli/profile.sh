@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# paddle-profile: the files agree with each other and with the step's wall time, operations are
+# attributed to layers and phases, two reports are compared, and bad input is refused.
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+profile="$bin/paddle-profile"
+ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
+
+ok "$profile" configs/quickstart/digits.yaml -o "$folder/train" --steps 3:13
+grep -q "operations .*% of the wall time of steps" "$folder/out" || fail "the summary"
+ok "$profile" configs/quickstart/digits.yaml -o "$folder/again" --steps 3:13 --json \
+  data.batch_size=128 data.workers=0
+cp "$folder/out" "$folder/line.json"
+ok "$profile" models/digits_cnn.yaml --batch 8 -o "$folder/model" --steps 2:12
+ok "$bin/paddle-export" models/digits_cnn.yaml -o "$folder/digits.onnx"
+ok "$profile" "$folder/digits.onnx" --batch 4 -o "$folder/onnx" --steps 2:12
+python3 - "$folder" <<'P' || fail "the reports"
+import csv, html.parser, json, re, sys
+folder = sys.argv[1]
+
+class Page(html.parser.HTMLParser):
+    void = {"meta"}
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+    def handle_starttag(self, tag, attributes):
+        self.seen.add(tag)
+        assert tag not in ("script", "link", "img", "iframe"), tag
+        assert not any(key in ("src", "href") for key, _ in attributes), attributes
+        if tag not in self.void:
+            self.open.append(tag)
+    def handle_startendtag(self, tag, attributes):
+        self.seen.add(tag)
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open)
+        self.open.pop()
+
+for name, training in (("train", True), ("again", True), ("model", False), ("onnx", False)):
+    path = f"{folder}/{name}/"
+    report = json.load(open(path + "profile.json"))
+    rows = list(csv.DictReader(open(path + "operations.csv")))
+    assert report["kind"] == ("training" if training else "inference"), report["kind"]
+    assert report["steps"] == 10 == len(report["timed_steps"]), report["steps"]
+    # The rows are the whole of the step.
+    wall = sum(s["ms"] for s in report["timed_steps"]) / 10
+    total = sum(float(r["ms"]) for r in rows)
+    assert 0.9 * wall < total <= wall * 1.0001, (name, total, wall)
+    assert abs(total / wall - report["operation_share"]) < 1e-3
+    assert abs(sum(float(r["share"]) for r in rows) - 1) < 1e-3
+    assert report["overhead_share"] < 0.05, report["overhead_share"]
+    for r in rows:
+        seconds = float(r["ms"]) / 1e3
+        assert abs(float(r["flops"]) / seconds / 1e9 - float(r["gflops_per_second"])) <= 1e-3 * float(r["gflops_per_second"]) + 1e-9
+    assert "" not in {r["implementation"] for r in rows}
+    # FLOPs of the first convolution: 2 * 28 * 28 * 16 * 25 for each sample.
+    batch = {"train": 64, "again": 128, "model": 8, "onnx": 4}[name]
+    first = [r for r in rows if r["operation"].startswith("conv2d") and r["phase"] == "forward"]
+    assert any(abs(float(r["flops"]) - batch * 2 * 28 * 28 * 16 * 25) < batch * 28 * 28 * 16 * 4 for r in first), first
+    phases = {r["phase"] for r in rows}
+    assert phases == ({"forward", "backward", "update"} if training else {"forward"}), phases
+    assert any(r["layer"].endswith("conv2d") or "conv" in r["layer"] for r in rows), {r["layer"] for r in rows}
+    memory = list(csv.DictReader(open(path + "memory.csv")))
+    assert max(int(r["live_bytes"]) for r in memory) == report["memory"]["peak_bytes"] > 0
+    assert report["memory"]["peak_bytes"] <= report["memory"]["arena_bytes"]
+    trace = json.load(open(path + "trace.json"))["traceEvents"]
+    spans = [e for e in trace if e["ph"] == "X"]
+    assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in spans)
+    assert sum(e["name"] == "step" for e in spans) >= 10
+    if training:
+        assert {"make batch", "wait for data"} <= {e["name"] for e in spans}
+        made = {e["tid"] for e in spans if e["name"] == "make batch"}
+        steps = {e["tid"] for e in spans if e["name"] == "step"}
+        assert (made == steps) == (name == "again"), (made, steps)
+        assert report["data"]["batches"] >= 5 and report["data"]["batch_ms"] > 0
+    page = Page()
+    text = open(path + "report.html").read()
+    page.feed(text)
+    assert not page.open and "svg" in page.seen and "table" in page.seen, page.open
+    assert not re.search(r"https?://|@import|url\(", text)
+gains = [s["gain"] for s in json.load(open(folder + "/train/profile.json"))["suggestions"]]
+assert gains == sorted(gains, reverse=True)
+assert json.load(open(folder + "/line.json")) == json.load(open(folder + "/again/profile.json"))
+layers = {(r["layer"], r["phase"]) for r in csv.DictReader(open(folder + "/train/operations.csv"))}
+for layer in ("conv2d", "conv2d_2", "linear", "linear_2"):
+    assert {(layer, "forward"), (layer, "backward")} <= layers, (layer, layers)
+places = {r["place"] for r in csv.DictReader(open(folder + "/train/operations.csv"))}
+assert any(re.search(r"digits_cnn\.yaml:\d+:\d+$", p) for p in places), places
+P
+
+# A run folder is profiled as its training; a comparison finds what grew with the batch.
+ok "$train" configs/quickstart/digits.yaml --output "$folder/run" train.epochs=0 train.steps=3 \
+  "data.train={kind: digits, size: 600, seed: 1}" "data.valid={kind: digits, size: 100, seed: 2}"
+ok "$profile" "$folder/run" -o "$folder/of_run" --steps 1:3
+ok "$profile" "$folder/run/model" -o "$folder/of_model" --steps 1:3
+ok "$profile" diff "$folder/train" "$folder/again"
+grep -q "conv2d" "$folder/out" || fail "diff names no operation"
+ok "$profile" diff "$folder/train" "$folder/again" --json
+python3 - "$folder" <<'P' || fail "the comparison"
+import json, sys
+folder = sys.argv[1]
+o = json.load(open(folder + "/out"))
+def total(name):
+    return sum(r["ms"] for r in json.load(open(f"{folder}/{name}/profile.json"))["operations"])
+assert abs(sum(r["before_ms"] for r in o["operations"]) - total("train")) < 1e-6 * total("train") + 1e-6
+assert abs(sum(r["after_ms"] for r in o["layers"]) - total("again")) < 1e-6 * total("again") + 1e-6
+sizes = [abs(r["after_ms"] - r["before_ms"]) for r in o["operations"]]
+assert sizes == sorted(sizes, reverse=True)
+assert json.load(open(folder + "/of_run/profile.json"))["kind"] == "training"
+assert json.load(open(folder + "/of_model/profile.json"))["kind"] == "inference"
+P
+
+expect 2 "no config or model is given" "$profile"
+expect 2 "expected A:B with A < B" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --steps 5:5
+expect 2 "--input, --dim and --weights belong to models" "$profile" configs/quickstart/digits.yaml \
+  -o "$folder/x" --dim batch=3
+expect 2 "holds no profile" "$profile" diff "$folder" "$folder/train"
+expect 3 "unknown key" "$profile" configs/quickstart/digits.yaml -o "$folder/x" optimizer.speed=1
+expect 4 "" "$profile" configs/quickstart/digits.yaml -o "$folder/x" \
+  "data.train={kind: npz, path: $folder/none.npz}"
+echo "{" > "$folder/train/profile.json"
+expect 4 "is not a profile" "$profile" diff "$folder/train" "$folder/again"
+touch "$folder/file"
+expect 6 "$folder/file" "$profile" configs/quickstart/digits.yaml -o "$folder/file/report"
+
+# An interrupted measurement reports the steps that it has.
+"$profile" configs/quickstart/digits.yaml -o "$folder/cut" --steps 1:100000 > /dev/null 2> "$folder/error" &
+pid=$!
+sleep 3
+kill -INT "$pid"
+wait "$pid"
+[[ $? == 130 ]] || fail "the exit code of an interrupted measurement"
+python3 -c "import json, sys; o = json.load(open(sys.argv[1])); assert 0 < o['steps'] < 99999, o['steps']" \
+  "$folder/cut/profile.json" || fail "the report of an interrupted measurement"
+finish
