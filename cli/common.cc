@@ -22,7 +22,7 @@
 namespace paddle::cli {
 namespace {
 
-bool debug = false;
+bool debug = false, threads_given = false;
 
 void set_threads(int threads) {
   if (threads < 0 || threads > 1024)
@@ -63,6 +63,10 @@ int report(const std::string& head, const std::string& what, ErrorCode code) {
 }  // namespace
 
 bool debug_requested() { return debug; }
+
+void use_config_threads(int threads) {
+  if (threads > 0 && !threads_given) set_threads(threads);
+}
 
 void print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
@@ -127,6 +131,7 @@ std::optional<int> read_command_line(CLI::App& app, int argc, char** argv) {
          " --help)");
   }
   set_threads(threads);
+  threads_given = threads > 0;
   return std::nullopt;
 }
 

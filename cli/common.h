@@ -28,6 +28,8 @@ std::optional<int> read_command_line(CLI::App& app, int argc, char** argv);
 std::string version_text();
 /// Columns of the terminal behind standard error, 80 if they are not known.
 int terminal_columns();
+/// Sets the threads of a config (0: none stated), unless `--threads` was given.
+void use_config_threads(int threads);
 /// Whether `--debug` was given.
 bool debug_requested();
 

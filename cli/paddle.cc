@@ -35,6 +35,7 @@ constexpr Command kCommands[] = {
     {"show", "layers, shapes, parameters and FLOPs of a model"},
     {"eval", "the loss and the metrics of a trained model"},
     {"profile", "measure where the time and the memory of a step go"},
+    {"tune", "measure settings that decide the speed, and keep what helps"},
     {"export", "write a model as an ONNX file"},
     {"quant", "quantize a model to int8 and measure what that costs"},
     {"schema", "the JSON Schema of configs, for editors"},

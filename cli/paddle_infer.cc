@@ -20,6 +20,7 @@
 #include "profile/report.h"
 #include "runtime/dump.h"
 #include "runtime/execute.h"
+#include "runtime/kernel_table.h"
 
 namespace {
 
@@ -115,7 +116,7 @@ bool takes_values(const onnx::Session& model, const std::string& input) {
 int run(int argc, char** argv) {
   CLI::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments, inputs, dims;
-  std::string output, data, dump_ir, rules, trace;
+  std::string output, data, dump_ir, kernels, rules, trace;
   program::LoadOptions load;
   infer::InputOptions input;
   infer::GenerateOptions generation;
@@ -154,6 +155,7 @@ int run(int argc, char** argv) {
   app.add_flag("--profile", profile, "print where the time goes, per operation");
   app.add_option("--trace", trace,
                  "with a file's name: also write a timeline there (JSON), for a trace viewer");
+  app.add_option("--kernels", kernels, "a table of kernel choices that paddle-tune made");
   app.add_option("--rules", rules, "a file of rewrites, tried before the standard ones");
   app.add_flag("--no-codegen", no_codegen, "run groups of operations without machine code");
   app.add_flag("--no-batch-tiling,--no-slices", no_batch_tiling,
@@ -177,6 +179,11 @@ int run(int argc, char** argv) {
   profile = profile || !trace.empty();
   if (profile) load.profile = std::make_shared<runtime::Profile>();
   if (!rules.empty()) load.compile.rules = passes::read_rules(rules);
+  if (!kernels.empty()) {
+    std::string problem;
+    load.compile.policy.choices = runtime::open_kernel_table(kernels, problem);
+    if (!problem.empty()) cli::print_error("warning: --kernels: " + problem);
+  }
   load.compile.codegen = !no_codegen;
   load.compile.batch_tiling = !no_batch_tiling;
   load.compile.policy.allow_winograd = !no_winograd;

@@ -11,7 +11,6 @@
 #include "base/phase.h"
 #include "base/span.h"
 #include "common.h"
-#include "config/document.h"
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
 #include "profile/diff.h"
@@ -53,16 +52,6 @@ StepRange parse_steps(const std::string& text) {
   return range;
 }
 
-/// Whether this is the config of a run, not a model.
-bool is_config(const std::string& path) {
-  if (is_directory(path) || path.ends_with(".onnx") || !file_exists(path)) return false;
-  config::Diagnostics ignored;
-  const config::Node root = config::read_document(path, ignored);
-  for (const char* key : {"data", "optimizer", "train", "extends"})
-    if (root.find(key)) return true;
-  return false;
-}
-
 class Warnings final : public train::TrainObserver {
  public:
   void warn(const std::string& line) override { cli::print_error("warning: " + line); }
@@ -74,6 +63,7 @@ profile::Measurement measure_training(const std::string& path, const Options& op
   std::optional<Phase> phase(std::in_place, "reading the config");
   train::RunConfig config = train::read_config(path, overrides);
   for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
+  cli::use_config_threads(config.threads);
   const StepRange range = parse_steps(options.steps);
   profile::Measurement m;
   m.subject = config.name;
@@ -165,7 +155,7 @@ int profile_subject(Options& options) {
   std::string subject = options.arguments[0];
   if (is_directory(subject) && file_exists((fs::path(subject) / "run.json").string()))
     subject = train::config_of_run(subject);
-  const bool training = is_config(subject);
+  const bool training = train::is_config(subject);
   if (training && (!options.input.empty() || !options.dims.empty() || !options.weights.empty()))
     fail(ErrorCode::kUsage, "--input, --dim and --weights belong to models; ", subject,
          " is the config of a run");
@@ -218,7 +208,8 @@ int run(int argc, char** argv) {
   app.add_option("--batch", options.batch, "of a model: samples of a prediction")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim");
+  app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim")
+      ->allow_extra_args(false);
   app.add_option("--input", options.input, "of a model: predict this file, not random numbers");
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
   app.add_option("--rows", options.rows, "rows of each table")

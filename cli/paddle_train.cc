@@ -229,6 +229,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (only_data) return check_data(config);
+  cli::use_config_threads(config.threads);
   options.resume = !resume.empty();
   options.output = options.resume ? resume : output.empty() ? "runs/" + config.name : output;
   options.dry_run = dry_run && options.benchmark == 0;

@@ -176,6 +176,10 @@ paddle_room(exporter DEPENDS base tensor ops runtime formats onnx program inspec
 paddle_room(quant DEPENDS base tensor ops ir compiler runtime formats onnx program infer
   LIBRARIES nlohmann_json::nlohmann_json)
 
+paddle_room(tune
+  DEPENDS base tensor ops runtime program train infer
+  LIBRARIES nlohmann_json::nlohmann_json)
+
 paddle_room(recipes DEPENDS base formats data)
 
 add_library(paddle_engine INTERFACE)

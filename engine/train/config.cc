@@ -189,6 +189,8 @@ Schema make_schema() {
   train.add("steps", Spec::integer().at_least(0).fallback("0").doc("updates; 0: no bound"));
   train.add("accumulate", Spec::integer().at_least(1).at_most(1 << 20).fallback("1").doc(
                               "micro-batches that a batch is split into"));
+  train.add("threads", Spec::integer().at_least(0).at_most(1024).fallback("0").doc(
+                           "threads of the run, if --threads is not given; 0: all cores"));
   train.add("log_every", Spec::integer().at_least(1).fallback("50").doc("updates between lines"));
   train.add("evaluate_every",
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
@@ -225,6 +227,7 @@ Schema make_schema() {
   compile.renamed("slices", "batch_tiling");
   compile.add("rewrites", Spec::boolean().fallback("true").doc("rewrite rules"));
   compile.add("rules", Spec::path().doc("a file of rewrite rules, tried before the standard ones"));
+  compile.add("kernels", Spec::path().doc("a table of kernel choices that paddle-tune made"));
   s.add("compile", Spec::map(compile).fallback("{}").doc("what the compiler may do"));
   return s;
 }
@@ -445,6 +448,15 @@ const Schema& run_schema() {
   return schema;
 }
 
+bool is_config(const std::string& path) {
+  if (is_directory(path) || path.ends_with(".onnx") || !file_exists(path)) return false;
+  config::Diagnostics ignored;
+  const config::Node root = config::read_document(path, ignored);
+  const char* const keys[] = {"data", "optimizer", "train", "extends"};
+  return std::any_of(std::begin(keys), std::end(keys),
+                     [&](const char* key) { return root.find(key) != nullptr; });
+}
+
 RunConfig read_config(const std::string& path, const std::vector<std::string>& overrides) {
   config::Diagnostics diagnostics;
   RunConfig config;
@@ -504,6 +516,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
                         ? config.document.location()
                         : s.location("train"));
   config.accumulate = train.integer("accumulate");
+  config.threads = static_cast<int>(train.integer("threads"));
   config.log_every = train.integer("log_every");
   diagnostics.guard([&] { config.evaluate = read_interval(train, "evaluate_every"); });
   diagnostics.guard([&] { config.checkpoint = read_interval(train, "checkpoint_every"); });
@@ -547,6 +560,8 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.compile.rewrites = compile.boolean("rewrites");
   config.compile.codegen = compile.boolean("codegen");
   config.compile.batch_tiling = compile.boolean("batch_tiling");
+  if (compile.has("kernels"))
+    diagnostics.guard([&] { config.kernel_table = config::resolve_path(compile.at("kernels")); });
   if (compile.has("rules"))
     diagnostics.guard([&] {
       config.compile.rules = passes::read_rules(config::resolve_path(compile.at("rules")));

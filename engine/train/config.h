@@ -45,6 +45,7 @@ struct RunConfig {
   data::DataConfig data;
   int64_t epochs = 0, steps = 0;  ///< whichever ends first; 0: no bound
   int64_t accumulate = 1;
+  int threads = 0;  ///< 0: all cores
   int64_t log_every = 50;
   Interval evaluate, checkpoint;
   int64_t keep_checkpoints = 3;
@@ -55,6 +56,7 @@ struct RunConfig {
   std::optional<MixedPrecision> mixed;  ///< precision: bfloat16 or float16
   bool deterministic = false;           ///< refuse operations whose bits differ between runs
   compiler::CompileOptions compile;
+  std::string kernel_table;  ///< file of kernel choices, or ""
 
   const lang::Program& exported() const { return *models.front().program; }
 };
@@ -63,6 +65,8 @@ struct RunConfig {
 std::string precision_name(const RunConfig& config);
 /// The schema of the whole document.
 const config::Schema& run_schema();
+/// Whether a file is the config of a run, not a model, by its keys.
+bool is_config(const std::string& path);
 /// Reads a config with its overrides. All errors are thrown as one kConfig.
 RunConfig read_config(const std::string& path, const std::vector<std::string>& overrides);
 

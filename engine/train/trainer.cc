@@ -409,6 +409,7 @@ Trainer::~Trainer() = default;
 void Trainer::claim_folder() { impl_->claim_folder(); }
 MemoryPlan Trainer::prepare() { return impl_->prepare(); }
 TrainResult Trainer::run() { return impl_->run(); }
+TimedStep Trainer::timed_step() { return impl_->timed_step(); }
 std::optional<LogLine> Trainer::evaluate() { return impl_->evaluate(); }
 int64_t Trainer::parameter_count() const { return impl_->parameter_count(); }
 const ir::Module& Trainer::module() const { return impl_->module(); }

@@ -57,10 +57,11 @@ class TrainObserver {
   virtual void progress(const Progress& /*progress*/) {}
 };
 
-/// A timed step with `loaded_warm_up`. Times in nanoseconds of the steady clock.
+/// A step on a batch of the loader. Times in nanoseconds of the steady clock.
 struct TimedStep {
   int64_t begin = 0, loaded = 0, end = 0;  ///< before the batch, with the batch, after the update
   int64_t samples = 0;
+  double loss = 0;
 };
 
 struct BenchmarkResult {
@@ -99,6 +100,9 @@ class Trainer {
   int64_t parameter_count() const;
   const ir::Module& module() const;
   TrainResult run();
+  /// After `prepare`, in place of `run`: takes the next batch and trains on it, without evaluation,
+  /// log or checkpoints. kData if the data ended.
+  TimedStep timed_step();
   /// After `prepare`, without training: the loss and the metrics on the validation data with the
   /// weights of `TrainOptions::initial_weights`. nullopt if it was interrupted.
   std::optional<LogLine> evaluate();

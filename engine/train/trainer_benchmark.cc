@@ -33,31 +33,35 @@ std::vector<double> Trainer::Impl::steps_in_memory(BenchmarkResult& r) {
   return times;
 }
 
+TimedStep Trainer::Impl::timed_step() {
+  TimedStep step;
+  step.begin = steady_nanoseconds();
+  std::optional<data::Batch> batch;
+  {
+    const Span span("wait for data");
+    batch = loader_->next();
+  }
+  if (!batch) fail(ErrorCode::kData, "the data ends after ", state_.step, " batches");
+  step.loaded = steady_nanoseconds();
+  {
+    const Span span("step");
+    step.loss = train_batch(*batch);
+  }
+  step.end = steady_nanoseconds();
+  step.samples = batch->samples;
+  if (batch->last_of_epoch) store_.reset_sequences();
+  ++state_.step;
+  return step;
+}
+
 std::vector<double> Trainer::Impl::loaded_steps(BenchmarkResult& r) {
   std::vector<double> times;
   const int64_t warm_up = *options_.loaded_warm_up;
   for (int64_t i = 0; i < warm_up + options_.benchmark && !pending_interrupt(); ++i) {
     if (profile_ && i == warm_up) profile_->recording = true;
-    TimedStep step;
-    step.begin = steady_nanoseconds();
-    std::optional<data::Batch> batch;
-    {
-      const Span span("wait for data");
-      batch = loader_->next();
-    }
-    if (!batch) fail(ErrorCode::kData, "the data ends after ", i, " batches");
-    step.loaded = steady_nanoseconds();
-    double loss = 0;
-    {
-      const Span span("step");
-      loss = train_batch(*batch);
-    }
-    step.end = steady_nanoseconds();
-    step.samples = batch->samples;
-    if (batch->last_of_epoch) store_.reset_sequences();
-    ++state_.step;
-    if (i == 0) r.first_loss = loss;
-    r.last_loss = loss;
+    const TimedStep step = timed_step();
+    if (i == 0) r.first_loss = step.loss;
+    r.last_loss = step.loss;
     if (i < warm_up) continue;
     times.push_back(static_cast<double>(step.end - step.loaded) * 1e-6);
     r.loaded.push_back(step);

@@ -38,6 +38,7 @@ class Trainer::Impl {
   void claim_folder();
   MemoryPlan prepare();
   TrainResult run();
+  TimedStep timed_step();
   std::optional<LogLine> evaluate();
   int64_t parameter_count() const { return store_.parameter_count(); }
   const ir::Module& module() const { return session_->module(); }

@@ -11,6 +11,7 @@
 #include "data/open_data.h"
 #include "program/prediction.h"
 #include "runtime/dump.h"
+#include "runtime/kernel_table.h"
 #include "train/resume.h"
 #include "train/run_record.h"
 #include "train/trainer_impl.h"
@@ -106,6 +107,11 @@ MemoryPlan Trainer::Impl::prepare() {
   options.seed = config_.seed;
   options.accumulate = config_.accumulate;
   options.compile = config_.compile;
+  if (!config_.kernel_table.empty()) {
+    std::string problem;
+    options.compile.policy.choices = runtime::open_kernel_table(config_.kernel_table, problem);
+    if (!problem.empty()) observer_.warn("compile.kernels: " + problem);
+  }
   options.profile = profile_;
   options.shapes = batch_shapes(
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));

@@ -36,7 +36,13 @@ void register_kernel(std::string_view op, std::string_view backend, PrepareFn pr
 std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request) {
   const auto it = kernels().find(request.op.name());
   if (it == kernels().end()) return nullptr;
-  if (const std::string& wanted = wanted_backend(); !wanted.empty()) {
+  std::string wanted = wanted_backend();
+  if (wanted.empty() && request.policy.choices && it->second.size() > 1) {
+    std::vector<std::string> names;
+    for (const Entry& entry : it->second) names.push_back(entry.backend);
+    wanted = request.policy.choices->choose(request, ChoiceLevel::kBackend, names);
+  }
+  if (!wanted.empty()) {
     KernelRequest pinned = request;
     pinned.policy.backend_pinned = true;
     for (const Entry& entry : it->second)

@@ -13,6 +13,8 @@
 
 namespace paddle {
 
+class KernelChoices;
+
 /// How kernels are chosen and prepared. Compile options carry one, and every request of a plan gets
 /// it whole.
 struct ExecutionPolicy {
@@ -26,6 +28,8 @@ struct ExecutionPolicy {
   /// This backend was asked for (BackendScope): decline only what cannot be computed, not what
   /// another backend computes faster.
   bool backend_pinned = false;
+  /// Consulted where several backends or algorithms can compute a request; null: the default order.
+  KernelChoices* choices = nullptr;
 };
 
 struct KernelRequest {
@@ -40,6 +44,19 @@ struct KernelRequest {
   /// `run`; eager mode uses every result.
   std::span<const Layout> results;
   ExecutionPolicy policy = {};
+};
+
+/// Where a choice is made: among the backends that have a kernel for an operation, or among the
+/// algorithms of one of its kernels, such as those of a convolution.
+enum class ChoiceLevel : uint8_t { kBackend, kAlgorithm };
+
+/// Preferences that overrule the default order, such as a table of timings.
+class KernelChoices {
+ public:
+  virtual ~KernelChoices() = default;
+  /// The name to try first, or "" for the default order. `names` is that order.
+  virtual std::string choose(const KernelRequest& request, ChoiceLevel level,
+                             std::span<const std::string> names) = 0;
 };
 
 /// Allocates results of a kernel whose shapes are known only at run time.

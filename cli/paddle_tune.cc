@@ -1,0 +1,174 @@
+// paddle-tune CONFIG|MODEL: measures changes of the settings that decide speed, and writes those
+// that help as a config.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/parallel.h"
+#include "base/phase.h"
+#include "common.h"
+#include "train/config.h"
+#include "tune/inference.h"
+#include "tune/report.h"
+#include "tune/training.h"
+
+namespace {
+
+using namespace paddle;
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<std::string> arguments, what, dims;
+  std::string output, weights;
+  double time_limit = 300, loss_tolerance = 0.02;
+  int64_t batch = 1;
+  bool resume = false, json = false;
+};
+
+std::string path_in(const std::string& folder, const char* file) {
+  return (fs::path(folder) / file).string();
+}
+
+/// The dimensions to search: those that are asked for, or those that leave results as they are.
+std::vector<std::string> dimensions(const tune::Subject& subject, const Options& options) {
+  const std::vector<std::string> known = subject.dimensions();
+  if (options.what.empty()) {
+    std::vector<std::string> out;
+    for (const std::string& name : known)
+      if (name != "precision" && (name != "batch" || subject.kind() == "inference"))
+        out.push_back(name);
+    return out;
+  }
+  for (const std::string& name : options.what)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fail(ErrorCode::kUsage, "--what: '", name, "' cannot be tuned for ", subject.kind(),
+           did_you_mean(name, known), "; expected some of ", join(known, ","));
+  std::vector<std::string> out;
+  for (const std::string& name : known)
+    if (std::count(options.what.begin(), options.what.end(), name) > 0) out.push_back(name);
+  return out;
+}
+
+int tune_subject(Options& options) {
+  const auto overrides = cli::take_overrides(options.arguments);
+  if (options.arguments.size() != 1)
+    fail(ErrorCode::kUsage, "one config or model is expected, found ", options.arguments.size(),
+         " (see paddle-tune --help)");
+  tune::Request request{options.arguments[0], overrides};
+  const bool training = train::is_config(request.subject);
+  const std::string folder = !options.output.empty()
+                                 ? options.output
+                                 : (fs::path("tuned") / fs::path(request.subject).stem()).string();
+  ensure_directory(folder);
+  { const AtomicFile probe(path_in(folder, "report.json")); }
+  std::optional<Phase> phase(std::in_place, "reading the subject");
+  std::unique_ptr<tune::Subject> subject;
+  if (training) {
+    if (!options.dims.empty() || !options.weights.empty())
+      fail(ErrorCode::kUsage, "--dim and --weights belong to models; ", request.subject,
+           " is the config of a run");
+    cli::use_config_threads(train::read_config(request.subject, overrides).threads);
+    subject = tune::training_subject(
+        {request.subject, overrides, options.loss_tolerance, options.time_limit / 6});
+  } else {
+    tune::InferenceOptions inference{request.subject, {}, options.batch, options.dims};
+    inference.kernel_seconds = options.time_limit / 6;
+    inference.load.overrides = overrides;
+    inference.load.weights = options.weights;
+    for (const std::string& dim : options.dims) request.arguments.push_back("--dim " + dim);
+    request.arguments.push_back(str("--batch ", options.batch));
+    subject = tune::inference_subject(std::move(inference));
+  }
+  tune::SearchOptions search;
+  search.dimensions = dimensions(*subject, options);
+  search.time_limit = options.time_limit;
+  search.interrupted = [] { return pending_interrupt() != 0; };
+  // The machine is described under the threads of the start, whatever a trial sets.
+  const int threads = thread_count();
+  search.note = [&](const std::string& line) {
+    if (options.json)
+      cli::print_error(line);
+    else
+      cli::print(line + "\n");
+  };
+  search.save = [&](const std::vector<tune::Trial>& trials) {
+    const int now = thread_count();
+    set_thread_count(threads);
+    tune::write_trials(request, trials, folder);
+    set_thread_count(now);
+  };
+  if (options.resume) search.known = tune::read_trials(request, folder);
+  watch_for_interrupts();
+  phase.emplace("searching");
+  const tune::Result result = tune::search(*subject, search);
+  set_thread_count(std::stoi(result.best.at(training ? "train.threads" : "threads")));
+  const int signal = pending_interrupt();
+  const std::string report = tune::report_json(request, *subject, result);
+  write_file_atomically(path_in(folder, "report.json"), report);
+  std::string outcome;
+  if (training) {
+    write_file_atomically(path_in(folder, "tuned.yaml"),
+                          tune::tuned_yaml(request, *subject, result, folder));
+    outcome = "paddle-train " + path_in(folder, "tuned.yaml");
+  } else {
+    outcome = tune::tuned_command(request, *subject, result, folder);
+  }
+  if (options.json) {
+    cli::print(report);
+  } else {
+    if (result.best == result.start)
+      cli::print("nothing is faster beyond noise\n");
+    else
+      cli::print(str("together: ", text(result.total.gain), " in samples per second, ",
+                     result.same_bits ? "same" : "other", " bits\n"));
+    if (!result.finished && signal == 0)
+      cli::print("the time limit ended the search; --resume continues it\n");
+    cli::print(outcome + "\n");
+  }
+  if (signal == 0) return 0;
+  cli::print_error(str("stopped by signal ", signal, "; --resume continues the search"));
+  return 128 + signal;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Measures settings that decide the speed of a run or model, and keeps what helps."};
+  app.footer(
+      "For a run the result is DIR/tuned.yaml, a config that extends the given one: "
+      "paddle-train DIR/tuned.yaml. For a model it is a command line.");
+  Options options;
+  app.add_option("SUBJECT", options.arguments,
+                 "a config, or a model (folder, file or ONNX file), then key=value overrides");
+  app.add_option("--what", options.what,
+                 "dimensions: threads, loader, kernels, precision, batch (default: those that keep "
+                 "the batch and the precision of training)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--time-limit", options.time_limit, "seconds for the search")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e7));
+  app.add_option("-o,--output", options.output, "folder of the results (default: tuned/<name>)");
+  app.add_flag("--resume", options.resume, "continue the search whose trials are in the folder");
+  app.add_option("--loss-tolerance", options.loss_tolerance,
+                 "precision: how much the mean loss of steps 41 to 50 may move")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--batch", options.batch, "of a model: samples of a prediction at the start")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim")
+      ->allow_extra_args(false);
+  app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
+  app.add_flag("--json", options.json, "print report.json, and progress to standard error");
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  restart_with_short_spin_waits(argv);
+  return tune_subject(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

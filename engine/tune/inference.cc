@@ -1,0 +1,156 @@
+#include "tune/inference.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include "base/limits.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "infer/random_inputs.h"
+#include "tune/kernel_search.h"
+
+namespace paddle::tune {
+namespace {
+
+class ModelRunner final : public Runner {
+ public:
+  ModelRunner(std::unique_ptr<program::Model> model, std::vector<Array> inputs, int threads)
+      : model_(std::move(model)), inputs_(std::move(inputs)), threads_(threads) {
+    set_thread_count(threads_);
+    for (int i = 0; i < 2; ++i) model_->run(inputs_);
+  }
+  double block(double seconds) override {
+    using Clock = std::chrono::steady_clock;
+    set_thread_count(threads_);
+    const int64_t samples =
+        inputs_.empty() || inputs_[0].shape.empty() ? 1 : std::max<int64_t>(1, inputs_[0].shape[0]);
+    const auto begin = Clock::now();
+    double elapsed = 0;
+    int64_t runs = 0;
+    while (runs == 0 || elapsed < seconds) {
+      model_->run(inputs_);
+      ++runs;
+      elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+    }
+    return elapsed / static_cast<double>(runs * samples);
+  }
+
+ private:
+  std::unique_ptr<program::Model> model_;
+  std::vector<Array> inputs_;
+  int threads_;
+};
+
+class InferenceSubject final : public Subject {
+ public:
+  explicit InferenceSubject(InferenceOptions options) : options_(std::move(options)) {
+    const auto model = program::load_model(options_.model, options_.load);
+    name_ = model->name().empty() ? std::filesystem::path(options_.model).stem().string()
+                                  : model->name();
+    has_batch_ = !model->inputs().empty() && !model->inputs()[0].second.shape.empty() &&
+                 model->inputs()[0].second.shape[0].is_symbol();
+    start_ = {{"threads", std::to_string(thread_count())},
+              {"batch", std::to_string(options_.batch)},
+              {"kernels", ""},
+              {"no-codegen", "false"},
+              {"no-batch-tiling", "false"},
+              {"no-winograd", "false"}};
+    inputs(*model, options_.batch);  // an input whose size is not known is refused here
+  }
+
+  std::string name() const override { return name_; }
+  std::string kind() const override { return "inference"; }
+  std::vector<std::string> dimensions() const override { return {"threads", "kernels", "batch"}; }
+  Settings start() const override { return start_; }
+
+  std::vector<Change> candidates(const std::string& dimension, const Settings& now) override {
+    std::vector<Change> out;
+    const auto add = [&](const char* key, const std::string& value) {
+      if (now.at(key) != value) out.push_back({key, value});
+    };
+    if (dimension == "threads") {
+      const int cores = available_cores();
+      for (const int threads : {cores, (cores + 1) / 2, (cores + 3) / 4, 1})
+        add("threads", std::to_string(threads));
+    } else if (dimension == "batch") {
+      constexpr int64_t kLargest = 1024;
+      const int64_t next = 2 * std::stoll(now.at("batch"));
+      if (has_batch_ && next <= kLargest) add("batch", std::to_string(next));
+    } else if (dimension == "kernels") {
+      if (now.at("kernels").empty())
+        if (const std::string table = kernels_.find(problems(now), options_.kernel_seconds);
+            !table.empty())
+          add("kernels", table);
+      for (const char* key : {"no-batch-tiling", "no-codegen", "no-winograd"}) add(key, "true");
+    }
+    return out;
+  }
+
+  std::unique_ptr<Runner> open(const Settings& settings) override {
+    auto model = load(settings, kernels_.table(settings.at("kernels")));
+    const int64_t batch = std::stoll(settings.at("batch"));
+    std::vector<Array> arrays = inputs(*model, batch);
+    return std::make_unique<ModelRunner>(std::move(model), std::move(arrays),
+                                         std::stoi(settings.at("threads")));
+  }
+
+  std::string objection(const Settings&, const Change&) override { return ""; }
+  bool same_bits(const Settings& a, const Settings& b) override {
+    std::vector<std::vector<std::vector<std::byte>>> results;
+    for (const Settings* s : {&a, &b}) {
+      const auto model = load(*s, kernels_.table(s->at("kernels")));
+      results.emplace_back();
+      for (const Array& y : model->run(inputs(*model, options_.batch))) {
+        const Array packed = y.contiguous();
+        const auto* bytes = static_cast<const std::byte*>(packed.raw());
+        results.back().emplace_back(bytes, bytes + storage_bytes(packed.dtype, packed.size()));
+      }
+    }
+    return results[0] == results[1];
+  }
+
+  std::string publish(const Change& change, const std::string& folder) override {
+    return change.key == "kernels"
+               ? (std::filesystem::path(folder) / kernels_.publish(change.value, folder)).string()
+               : change.value;
+  }
+
+ private:
+  std::unique_ptr<program::Model> load(const Settings& settings, KernelChoices* choices) {
+    set_thread_count(std::stoi(settings.at("threads")));
+    program::LoadOptions load = options_.load;
+    load.compile.codegen = settings.at("no-codegen") == "false";
+    load.compile.batch_tiling = settings.at("no-batch-tiling") == "false";
+    load.compile.policy.allow_winograd = settings.at("no-winograd") == "false";
+    load.compile.policy.choices = choices;
+    return program::load_model(options_.model, load);
+  }
+
+  std::vector<Array> inputs(const program::Model& model, int64_t batch) const {
+    return infer::random_inputs(model, infer::dim_sizes(model, batch, options_.dims));
+  }
+
+  std::vector<KernelProblem> problems(const Settings& settings) {
+    if (kernels_.searched()) return {};
+    KernelRecorder recorder;
+    const auto model = load(settings, &recorder);
+    model->run(inputs(*model, std::stoll(settings.at("batch"))));
+    return recorder.take();
+  }
+
+  InferenceOptions options_;
+  std::string name_;
+  bool has_batch_ = false;
+  Settings start_;
+  KernelSearch kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subject> inference_subject(InferenceOptions options) {
+  return std::make_unique<InferenceSubject>(std::move(options));
+}
+
+}  // namespace paddle::tune

@@ -1,0 +1,20 @@
+#pragma once
+// Predictions of a model as the subject of tuning: threads, samples at a time, and what the
+// compiler and the kernels do. Its settings are options of paddle-infer.
+
+#include "program/model.h"
+#include "tune/subject.h"
+
+namespace paddle::tune {
+
+struct InferenceOptions {
+  std::string model;
+  program::LoadOptions load;
+  int64_t batch = 1;
+  std::vector<std::string> dims = {};  ///< name=value
+  double kernel_seconds = 20;          ///< for timing kernels in isolation
+};
+
+std::unique_ptr<Subject> inference_subject(InferenceOptions options);
+
+}  // namespace paddle::tune

@@ -1,0 +1,208 @@
+#include "tune/kernel_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "base/files.h"
+#include "tensor/random.h"
+#include "tune/race.h"
+
+namespace paddle::tune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kTableName = "kernels.txt";
+constexpr int64_t kMaxBytes = int64_t{1} << 30;  ///< of the operands and results of a problem
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Names one alternative at one level.
+class Forced final : public KernelChoices {
+ public:
+  Forced(ChoiceLevel level, std::string name) : level_(level), name_(std::move(name)) {}
+  std::string choose(const KernelRequest&, ChoiceLevel level,
+                     std::span<const std::string>) override {
+    return level == level_ ? name_ : "";
+  }
+
+ private:
+  ChoiceLevel level_;
+  std::string name_;
+};
+
+/// Whether the problem can be run on made-up operands.
+bool can_run_alone(const KernelProblem& p) {
+  if (p.op->has(kRunTimeShape) || p.op->has(kOptimizerUpdate) || p.op->has(kControlFlow))
+    return false;
+  int64_t bytes = 0;
+  for (const auto* list : {&p.operands, &p.results})
+    for (const Layout& l : *list) {
+      if (!l.present) continue;
+      if (!l.is_contiguous() || l.offset != 0) return false;
+      bytes += storage_bytes(l.dtype, l.size());
+    }
+  return bytes <= kMaxBytes;
+}
+
+/// Operands and results of a problem in memory: normal numbers in float32, zeros in others.
+class Buffers {
+ public:
+  explicit Buffers(const KernelProblem& p) {
+    for (const Layout& l : p.operands) {
+      operands_.push_back(nullptr);
+      if (!l.present) continue;
+      if (l.constant) {
+        operands_.back() = const_cast<void*>(l.constant);
+        continue;
+      }
+      arrays_.push_back(Array::zeros(l.dtype, l.shape));
+      if (l.dtype == DType::kF32)
+        Random(7, arrays_.size())
+            .fill_normal(std::span(arrays_.back().data<float>(), static_cast<size_t>(l.size())));
+      operands_.back() = arrays_.back().raw();
+    }
+    for (const Layout& l : p.results) {
+      results_.push_back(nullptr);
+      if (!l.present) continue;
+      arrays_.push_back(Array::zeros(l.dtype, l.shape));
+      results_.back() = arrays_.back().raw();
+    }
+  }
+  void* const* operands() const { return operands_.data(); }
+  void* const* results() const { return results_.data(); }
+
+ private:
+  std::vector<Array> arrays_;
+  std::vector<void*> operands_, results_;
+};
+
+/// A prepared kernel with its scratch.
+class Contestant {
+ public:
+  Contestant(const KernelProblem& p, KernelChoices* choices, const Buffers& buffers)
+      : buffers_(buffers) {
+    ExecutionPolicy policy = p.policy;
+    policy.choices = choices;
+    kernel_ = prepare_kernel({*p.op, p.attrs, p.operands, p.results, policy});
+    if (!kernel_) return;
+    scratch_ = Storage::allocate(std::max<size_t>(64, kernel_->scratch_bytes()));
+    run();
+    const auto begin = Clock::now();
+    run();
+    repeats_ = std::clamp(static_cast<int>(1e-3 / std::max(1e-7, seconds_since(begin))), 1, 1000);
+  }
+  bool usable() const { return kernel_ != nullptr; }
+  std::string implementation() const { return kernel_->implementation(); }
+  double block() {
+    const auto begin = Clock::now();
+    for (int i = 0; i < repeats_; ++i) run();
+    return seconds_since(begin) / repeats_;
+  }
+
+ private:
+  void run() { kernel_->run({scratch_->data(), nullptr}, buffers_.operands(), buffers_.results()); }
+  const Buffers& buffers_;
+  std::unique_ptr<Kernel> kernel_;
+  std::shared_ptr<Storage> scratch_;
+  int repeats_ = 1;
+};
+
+/// The fastest alternative that beats the default beyond noise; "" if none does.
+std::string best_alternative(const KernelProblem& p, const Buffers& buffers, Contestant& usual) {
+  std::string best;
+  double best_gain = 0;
+  for (const std::string& name : p.names) {
+    Forced forced(p.level, name);
+    Contestant other(p, &forced, buffers);
+    if (!other.usable() || other.implementation() == usual.implementation()) continue;
+    const Race result =
+        race([&] { return usual.block(); }, [&] { return other.block(); },
+             {.min_rounds = 6, .max_rounds = 30, .worth = 0.03}, [] { return false; });
+    if (result.verdict != Verdict::kFaster || result.gain.mean <= best_gain) continue;
+    best = name;
+    best_gain = result.gain.mean;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string KernelRecorder::choose(const KernelRequest& request, ChoiceLevel level,
+                                   std::span<const std::string> names) {
+  auto [it, added] = problems_.try_emplace(runtime::problem_text(request, level));
+  KernelProblem& p = it->second;
+  ++p.uses;
+  if (!added) return "";
+  p.op = &request.op;
+  p.attrs = request.attrs;
+  p.operands.assign(request.operands.begin(), request.operands.end());
+  p.results.assign(request.results.begin(), request.results.end());
+  p.policy = request.policy;
+  p.policy.choices = nullptr;
+  p.level = level;
+  p.names.assign(names.begin(), names.end());
+  for (Layout& l : p.operands) {
+    if (!l.constant || !l.is_contiguous() || l.offset != 0) continue;
+    const auto bytes = static_cast<size_t>(storage_bytes(l.dtype, l.size()));
+    p.constants.push_back(Storage::allocate(std::max<size_t>(64, bytes)));
+    std::memcpy(p.constants.back()->data(), l.constant, bytes);
+    l.constant = p.constants.back()->data();
+  }
+  return "";
+}
+
+std::vector<KernelProblem> KernelRecorder::take() {
+  std::vector<KernelProblem> out;
+  for (auto& [text, problem] : problems_) out.push_back(std::move(problem));
+  problems_.clear();
+  return out;
+}
+
+std::string KernelSearch::find(const std::vector<KernelProblem>& problems, double seconds) {
+  if (searched_) return table_.empty() ? "" : kTableName;
+  searched_ = true;
+  const auto begin = Clock::now();
+  // The most costly problems first, so that the time goes where it matters.
+  struct Entry {
+    const KernelProblem* problem;
+    double seconds;
+  };
+  std::vector<Entry> order;
+  for (const KernelProblem& p : problems) {
+    if (!can_run_alone(p) || seconds_since(begin) > seconds / 2) continue;
+    const Buffers buffers(p);
+    Contestant usual(p, nullptr, buffers);
+    if (usual.usable()) order.push_back({&p, usual.block() * static_cast<double>(p.uses)});
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Entry& a, const Entry& b) { return a.seconds > b.seconds; });
+  for (const Entry& entry : order) {
+    if (seconds_since(begin) > seconds) break;
+    const KernelProblem& p = *entry.problem;
+    const Buffers buffers(p);
+    Contestant usual(p, nullptr, buffers);
+    const std::string best = best_alternative(p, buffers, usual);
+    if (!best.empty())
+      table_.set(runtime::problem_text({*p.op, p.attrs, p.operands, p.results, p.policy}, p.level),
+                 best);
+  }
+  return table_.empty() ? "" : kTableName;
+}
+
+KernelChoices* KernelSearch::table(const std::string& name) {
+  return name == kTableName && searched_ ? &table_ : nullptr;
+}
+
+std::string KernelSearch::publish(const std::string& name, const std::string& folder) const {
+  if (name == kTableName && searched_)
+    write_file_atomically((std::filesystem::path(folder) / kTableName).string(), table_.text());
+  return name;
+}
+
+}  // namespace paddle::tune

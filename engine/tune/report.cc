@@ -1,0 +1,175 @@
+#include "tune/report.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "runtime/kernel_table.h"
+
+namespace paddle::tune {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTrials = "trials.json";
+
+const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return "faster";
+    case Verdict::kSlower:
+      return "slower";
+    case Verdict::kSame:
+      return "same";
+    case Verdict::kStopped:
+      break;
+  }
+  return "stopped";
+}
+
+Json to_json(const Gain& gain) {
+  return {{"gain", gain.mean}, {"low", gain.low}, {"high", gain.high}};
+}
+
+Json to_json(const Trial& t) {
+  Json o = {{"dimension", t.dimension},
+            {"key", t.change.key},
+            {"before", t.before},
+            {"value", t.change.value},
+            {"verdict", name_of(t.verdict)},
+            {"accepted", t.accepted},
+            {"same_bits", t.same_bits},
+            {"rounds", t.rounds},
+            {"why", t.why}};
+  o.update(to_json(t.gain));
+  o["base"] = t.base;
+  return o;
+}
+
+Trial trial_of(const Json& o) {
+  Trial t;
+  t.dimension = o.at("dimension").get<std::string>();
+  t.change = {o.at("key").get<std::string>(), o.at("value").get<std::string>()};
+  t.before = o.at("before").get<std::string>();
+  t.accepted = o.at("accepted").get<bool>();
+  t.same_bits = o.at("same_bits").get<bool>();
+  t.verdict = t.accepted ? Verdict::kFaster : Verdict::kSame;
+  if (o.at("verdict").get<std::string>() == "slower") t.verdict = Verdict::kSlower;
+  t.rounds = o.at("rounds").get<int>();
+  t.why = o.at("why").get<std::string>();
+  t.gain = {o.at("gain").get<double>(), o.at("low").get<double>(), o.at("high").get<double>()};
+  t.base = o.at("base").get<Settings>();
+  return t;
+}
+
+Json request_json(const Request& request) {
+  return {{"subject", request.subject},
+          {"arguments", request.arguments},
+          {"machine", runtime::timing_conditions()}};
+}
+
+/// Accepted changes, the last of each key, in the order of the search.
+std::vector<const Trial*> accepted(const Result& result) {
+  std::vector<const Trial*> out;
+  for (const Trial& t : result.trials)
+    if (t.accepted && result.best.at(t.change.key) == t.change.value) out.push_back(&t);
+  return out;
+}
+
+std::string bits_text(const Result& result) {
+  return result.same_bits ? "The losses of 5 steps have the same bits as without the changes."
+                          : "The losses of 5 steps differ from those without the changes.";
+}
+
+}  // namespace
+
+std::string tuned_yaml(const Request& request, Subject& subject, const Result& result,
+                       const std::string& folder) {
+  std::error_code ignored;
+  fs::path base = fs::relative(request.subject, folder, ignored);
+  if (base.empty()) base = fs::absolute(request.subject);
+  std::string out = str("# Made by paddle-tune on ", runtime::timing_conditions(), ".\n");
+  const auto changes = accepted(result);
+  if (changes.empty()) {
+    out += "# Nothing was faster beyond the noise of measurements.\n";
+  } else {
+    out += str("# All changes together: ", text(result.total.gain),
+               " in samples per second, with the 95% interval.\n# ", bits_text(result), "\n");
+  }
+  if (!request.arguments.empty()) out += "# Measured with: " + join(request.arguments, " ") + "\n";
+  if (!result.finished) out += "# The search was stopped before it had tried everything.\n";
+  out +=
+      str("extends: ", Json(base.string()).dump(), "\nname: ", Json(subject.name()).dump(), "\n");
+  std::vector<std::string> sections;
+  std::map<std::string, std::string> lines;
+  for (const Trial* t : changes) {
+    const size_t dot = t->change.key.find('.');
+    const std::string section = dot == std::string::npos ? "" : t->change.key.substr(0, dot);
+    if (lines.try_emplace(section).second) sections.push_back(section);
+    lines[section] += str(section.empty() ? "" : "  ", t->change.key.substr(dot + 1), ": ",
+                          subject.publish(t->change, folder), "  # ", text(t->gain), ", was ",
+                          t->before.empty() ? "none" : t->before,
+                          t->same_bits ? "; same bits" : "; other bits", "\n");
+  }
+  for (const std::string& section : sections)
+    out += (section.empty() ? "" : section + ":\n") + lines[section];
+  return out;
+}
+
+std::string tuned_command(const Request& request, Subject& subject, const Result& result,
+                          const std::string& folder) {
+  std::string out = "paddle-infer " + request.subject;
+  for (const Trial* t : accepted(result))
+    out += t->change.value == "true"
+               ? str(" --", t->change.key)
+               : str(" --", t->change.key, " ", subject.publish(t->change, folder));
+  return out;
+}
+
+std::string report_json(const Request& request, const Subject& subject, const Result& result) {
+  Json o = request_json(request);
+  o["kind"] = subject.kind();
+  o["start"] = result.start;
+  o["best"] = result.best;
+  Json changes = Json::array(), trials = Json::array();
+  for (const Trial* t : accepted(result)) changes.push_back(to_json(*t));
+  for (const Trial& t : result.trials) trials.push_back(to_json(t));
+  o["changes"] = changes;
+  o["total"] = to_json(result.total.gain);
+  o["same_bits"] = result.best == result.start || result.same_bits;
+  o["finished"] = result.finished;
+  o["trials"] = trials;
+  return o.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void write_trials(const Request& request, const std::vector<Trial>& trials,
+                  const std::string& folder) {
+  Json o = request_json(request);
+  Json list = Json::array();
+  for (const Trial& t : trials) list.push_back(to_json(t));
+  o["trials"] = list;
+  write_file_atomically((fs::path(folder) / kTrials).string(),
+                        o.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::vector<Trial> read_trials(const Request& request, const std::string& folder) {
+  const std::string path = (fs::path(folder) / kTrials).string();
+  if (!file_exists(path)) return {};
+  try {
+    const Json o = Json::parse(read_file(path));
+    const Json expected = request_json(request);
+    for (const auto& [key, value] : expected.items())
+      if (o.at(key) != value)
+        fail(ErrorCode::kUsage, "--resume: ", path, " is of another ", key, ", ", o.at(key).dump(),
+             "; this is ", value.dump());
+    std::vector<Trial> trials;
+    for (const Json& t : o.at("trials")) trials.push_back(trial_of(t));
+    return trials;
+  } catch (const nlohmann::json::exception& e) {
+    fail(ErrorCode::kData, path, ": is not a list of trials: ", e.what());
+  }
+}
+
+}  // namespace paddle::tune

@@ -1,0 +1,32 @@
+#pragma once
+// The results of a search: the config patch `tuned.yaml` (for a run) or a command line (for a
+// model), `report.json`, and `trials.json`, from which an interrupted search resumes.
+
+#include <string>
+#include <vector>
+
+#include "tune/search.h"
+
+namespace paddle::tune {
+
+/// What was tuned, as a user named it.
+struct Request {
+  std::string subject;                 ///< config or model
+  std::vector<std::string> arguments;  ///< overrides and options that change the measurement
+};
+
+/// A config that extends the tuned one by the accepted changes, with the gain of each.
+std::string tuned_yaml(const Request& request, Subject& subject, const Result& result,
+                       const std::string& folder);
+/// The command that predicts with the accepted settings.
+std::string tuned_command(const Request& request, Subject& subject, const Result& result,
+                          const std::string& folder);
+std::string report_json(const Request& request, const Subject& subject, const Result& result);
+
+void write_trials(const Request& request, const std::vector<Trial>& trials,
+                  const std::string& folder);
+/// The trials of an interrupted search; none if there is no file. kUsage if they are of another
+/// request or another machine, kData if the file is damaged.
+std::vector<Trial> read_trials(const Request& request, const std::string& folder);
+
+}  // namespace paddle::tune

@@ -1,0 +1,199 @@
+#include "tune/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "train/trainer.h"
+#include "tune/kernel_search.h"
+
+namespace paddle::tune {
+namespace {
+
+class Silent final : public train::TrainObserver {};
+
+/// A trainer that only makes steps. Plans and scratch are made for a number of threads, which is
+/// set again before each use.
+class Training {
+ public:
+  Training(train::RunConfig config, int threads) : threads_(threads) {
+    set_thread_count(threads_);
+    train::TrainOptions options;
+    options.benchmark = 1;  // no folder, no validation data
+    trainer_ = std::make_unique<train::Trainer>(std::move(config), options, observer_);
+    const train::MemoryPlan plan = trainer_->prepare();
+    plan.require_fit();
+    if (2 * plan.total() > plan.available)
+      fail(ErrorCode::kDevice, "two copies of the run, to be compared, need ",
+           human_bytes(2 * plan.total()), " of memory; there are ", human_bytes(plan.available));
+  }
+  train::TimedStep step() {
+    set_thread_count(threads_);
+    return trainer_->timed_step();
+  }
+
+ private:
+  Silent observer_;
+  int threads_;
+  std::unique_ptr<train::Trainer> trainer_;
+};
+
+class TrainingRunner final : public Runner {
+ public:
+  explicit TrainingRunner(std::unique_ptr<Training> training) : training_(std::move(training)) {
+    for (int i = 0; i < 3; ++i) training_->step();
+  }
+  double block(double seconds) override {
+    int64_t time = 0, samples = 0;
+    while (samples == 0 || static_cast<double>(time) < seconds * 1e9) {
+      const train::TimedStep step = training_->step();
+      time += step.end - step.begin;
+      samples += step.samples;
+    }
+    return static_cast<double>(time) * 1e-9 / static_cast<double>(samples);
+  }
+
+ private:
+  std::unique_ptr<Training> training_;
+};
+
+class TrainingSubject final : public Subject {
+ public:
+  explicit TrainingSubject(TrainingOptions options) : options_(std::move(options)) {
+    const train::RunConfig config = read({});
+    name_ = config.name;
+    start_["train.threads"] = std::to_string(thread_count());
+    start_["data.workers"] = std::to_string(config.data.loader.workers);
+    start_["data.prefetch_bytes"] = std::to_string(config.data.loader.prefetch_bytes);
+    start_["data.batch_size"] = std::to_string(config.data.loader.batch_size);
+    start_["precision"] = train::precision_name(config);
+    start_["compile.layout"] = config.compile.layout ? "true" : "false";
+    start_["compile.codegen"] = config.compile.codegen ? "true" : "false";
+    start_["compile.fusion"] = config.compile.fusion ? "true" : "false";
+    start_["compile.kernels"] = config.kernel_table;
+  }
+
+  std::string name() const override { return name_; }
+  std::string kind() const override { return "training"; }
+  std::vector<std::string> dimensions() const override {
+    return {"threads", "loader", "kernels", "precision", "batch"};
+  }
+  Settings start() const override { return start_; }
+
+  std::vector<Change> candidates(const std::string& dimension, const Settings& now) override {
+    std::vector<Change> out;
+    const auto number = [&](const char* key) { return std::stoll(now.at(key)); };
+    const auto add = [&](const char* key, const std::string& value) {
+      if (now.at(key) != value) out.push_back({key, value});
+    };
+    if (dimension == "threads") {
+      const int cores = available_cores();
+      for (const int threads : {cores, (cores + 1) / 2, (cores + 3) / 4, 1})
+        add("train.threads", std::to_string(threads));
+    } else if (dimension == "loader") {
+      const int64_t cores = available_cores(), start = std::stoll(start_.at("data.workers"));
+      for (const int64_t workers : {start + 1, 2 * start, cores, int64_t{0}})
+        if (workers <= std::max<int64_t>(2 * cores, start))
+          add("data.workers", std::to_string(workers));
+      if (now.at("data.workers") != "0")
+        add("data.prefetch_bytes",
+            std::to_string(4 * std::stoll(start_.at("data.prefetch_bytes"))));
+    } else if (dimension == "precision") {
+      if (now.at("precision") == "float32") add("precision", "bfloat16");
+    } else if (dimension == "batch") {
+      add("data.batch_size", std::to_string(2 * number("data.batch_size")));
+    } else if (dimension == "kernels") {
+      if (now.at("compile.kernels").empty()) {
+        if (const std::string table = kernels_.find(profiled(now), options_.kernel_seconds);
+            !table.empty())
+          add("compile.kernels", table);
+      }
+      for (const char* key : {"compile.layout", "compile.codegen", "compile.fusion"})
+        add(key, start_.at(key) == "true" ? "false" : "true");
+    }
+    return out;
+  }
+
+  std::unique_ptr<Runner> open(const Settings& settings) override {
+    return std::make_unique<TrainingRunner>(training(settings));
+  }
+
+  std::string objection(const Settings& now, const Change& change) override {
+    if (change.key != "precision") return "";
+    Settings settings = now;
+    settings[change.key] = change.value;
+    const double before = late_loss(now), after = late_loss(settings);
+    const double moved = std::abs(after - before) / std::max(std::abs(before), 1e-12);
+    if (moved <= options_.loss_tolerance) return "";
+    return str("the loss of steps 41 to 50 moves by ", std::round(1000 * moved) / 10,
+               "%, more than ", 100 * options_.loss_tolerance, "%");
+  }
+
+  bool same_bits(const Settings& a, const Settings& b) override {
+    const auto x = training(a), y = training(b);
+    for (int i = 0; i < 5; ++i)
+      if (x->step().loss != y->step().loss) return false;
+    return true;
+  }
+
+  std::string publish(const Change& change, const std::string& folder) override {
+    return change.key == "compile.kernels" ? kernels_.publish(change.value, folder) : change.value;
+  }
+
+ private:
+  /// The config with these settings; those that are as at the start are not stated.
+  train::RunConfig read(const Settings& settings) {
+    std::vector<std::string> overrides = options_.overrides;
+    for (const auto& [key, value] : settings)
+      if (key != "compile.kernels" && value != start_.at(key))
+        overrides.push_back(key + "=" + value);
+    return train::read_config(options_.config, overrides);
+  }
+
+  std::unique_ptr<Training> training(const Settings& settings) {
+    train::RunConfig config = read(settings);
+    const std::string& table = settings.at("compile.kernels");
+    if (KernelChoices* const choices = kernels_.table(table)) {
+      config.kernel_table.clear();
+      config.compile.policy.choices = choices;
+    }
+    return std::make_unique<Training>(std::move(config), std::stoi(settings.at("train.threads")));
+  }
+
+  /// The requests for kernels of a step under these settings.
+  std::vector<KernelProblem> profiled(const Settings& settings) {
+    if (kernels_.searched()) return {};
+    KernelRecorder recorder;
+    train::RunConfig config = read(settings);
+    config.kernel_table.clear();
+    config.compile.policy.choices = &recorder;
+    Training(std::move(config), std::stoi(settings.at("train.threads"))).step();
+    return recorder.take();
+  }
+
+  /// Mean loss of steps 41 to 50.
+  double late_loss(const Settings& settings) {
+    const auto run = training(settings);
+    double sum = 0;
+    for (int i = 0; i < 50; ++i) {
+      const double loss = run->step().loss;
+      if (i >= 40) sum += loss / 10;
+    }
+    return sum;
+  }
+
+  TrainingOptions options_;
+  std::string name_;
+  Settings start_;
+  KernelSearch kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subject> training_subject(TrainingOptions options) {
+  return std::make_unique<TrainingSubject>(std::move(options));
+}
+
+}  // namespace paddle::tune

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# paddle-tune: the config that it writes trains, its claims agree with the report, a search resumes,
+# and bad input is refused. What is faster depends on the machine, so no gain is expected.
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+tune="$bin/paddle-tune"
+ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
+small=("data.train={kind: digits, size: 640, seed: 1}" "data.valid={kind: digits, size: 64, seed: 2}")
+
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/run" --time-limit 12 --what threads,loader "${small[@]}"
+python3 - "$folder/run" <<'P' || fail "the report of a run"
+import json, re, sys
+folder = sys.argv[1]
+o = json.load(open(folder + "/report.json"))
+assert o["kind"] == "training" and o["trials"], o
+patch = open(folder + "/tuned.yaml").read()
+for t in o["trials"]:
+    assert t["dimension"] in ("threads", "loader") and t["low"] <= t["gain"] <= t["high"], t
+    assert t["accepted"] or t["why"], t
+    if t["accepted"]:
+        assert t["low"] > 0, t
+for c in o["changes"]:
+    key = c["key"].split(".")[-1]
+    line = re.search(rf"^  {key}: {re.escape(c['value'])}  # (.*)$", patch, re.M)
+    assert line and f"{100 * c['gain']:+.1f}%" in line.group(1), (c, patch)
+    assert ("same bits" in line.group(1)) == c["same_bits"]
+changed = {k for k in o["best"] if o["best"][k] != o["start"][k]}
+assert changed == {c["key"] for c in o["changes"]}
+assert o["total"]["low"] > 0 or not changed
+P
+ok "$train" "$folder/run/tuned.yaml" --output "$folder/trained" train.epochs=0 train.steps=3 "${small[@]}"
+grep -q "^name: \"digits\"" "$folder/trained/config.yaml" || grep -q "^name: digits" "$folder/trained/config.yaml" \
+  || fail "the tuned config has another name"
+
+# A search that was stopped is continued without repeating its trials.
+cp "$folder/run/trials.json" "$folder/before.json"
+ok "$tune" configs/quickstart/digits.yaml -o "$folder/run" --time-limit 12 --what threads,loader --resume "${small[@]}"
+python3 - "$folder" <<'P' || fail "--resume"
+import json, sys
+before = json.load(open(sys.argv[1] + "/before.json"))["trials"]
+after = json.load(open(sys.argv[1] + "/run/trials.json"))["trials"]
+assert after[: len(before)] == before, "trials were repeated"
+P
+ok "$tune" models/digits_cnn.yaml -o "$folder/model" --time-limit 8 --what threads,kernels --json
+python3 -c "import json, sys; o = json.load(open(sys.argv[1])); assert o['kind'] == 'inference' and o['trials']" \
+  "$folder/out" || fail "the report of a model"
+
+# A table of kernels from another machine is ignored, and that is said.
+printf 'paddle-kernels 1\nAnother processor, avx2, 4 threads\n' > "$folder/kernels.txt"
+[[ "$(run_bounded "$train" configs/quickstart/digits.yaml --output "$folder/foreign" train.epochs=0 \
+  train.steps=1 "compile.kernels=$folder/kernels.txt" "${small[@]}")" == 0 ]] || fail "a foreign table"
+grep -q "warning: compile.kernels: .*the table is ignored" "$folder/error" || fail "a foreign table is not said"
+[[ "$(run_bounded "$infer" models/digits_cnn.yaml --benchmark 2 --kernels "$folder/none.txt")" == 0 ]] || fail "no table"
+grep -q "warning: --kernels: .*the table is ignored" "$folder/error" || fail "a missing table is not said"
+
+expect 2 "one config or model is expected" "$tune"
+expect 2 "cannot be tuned for training (did you mean 'threads'?)" "$tune" configs/quickstart/digits.yaml \
+  -o "$folder/x" --what thread
+expect 2 "no time is left after warm-up" "$tune" configs/quickstart/digits.yaml -o "$folder/x" \
+  --time-limit 0 "${small[@]}"
+expect 2 "is of another arguments" "$tune" configs/quickstart/digits.yaml -o "$folder/run" --resume
+expect 3 "unknown key" "$tune" configs/quickstart/digits.yaml -o "$folder/x" optimizer.speed=1
+touch "$folder/file"
+expect 6 "$folder/file" "$tune" configs/quickstart/digits.yaml -o "$folder/file/results"
+
+# An interrupted search keeps what it has.
+"$tune" configs/quickstart/digits.yaml -o "$folder/cut" --time-limit 600 --what loader,batch "${small[@]}" \
+  > /dev/null 2> "$folder/error" &
+pid=$!
+sleep 4
+kill -INT "$pid"
+wait "$pid"
+[[ $? == 130 ]] || fail "the exit code of an interrupted search"
+grep -q "resume continues the search" "$folder/error" || fail "an interrupted search does not say how to continue"
+[[ -s "$folder/cut/report.json" && -s "$folder/cut/tuned.yaml" ]] || fail "an interrupted search writes nothing"
+finish

@@ -1,0 +1,148 @@
+// Races on made-up times, where the outcome is known.
+
+#include "tune/race.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "base/error.h"
+#include "tune/search.h"
+
+namespace paddle::tune {
+namespace {
+
+TEST(PairedGain, IntervalIsStudentsT) {
+  // Ratios 1.1 and 1.3: logarithms 0.09531 and 0.26236, mean 0.17884, standard deviation 0.11812,
+  // and t(1) = 12.706 gives 0.17884 ± 1.06127.
+  const Gain gain = paired_gain({1.1, 2.6}, {1, 2});
+  EXPECT_NEAR(gain.mean, std::exp(0.178837) - 1, 1e-5);
+  EXPECT_NEAR(gain.low, std::exp(0.178837 - 1.061274) - 1, 1e-4);
+  EXPECT_NEAR(gain.high, std::exp(0.178837 + 1.061274) - 1, 1e-3);
+  // scipy.stats.t.ppf(0.975, n - 1)
+  EXPECT_NEAR(t_quantile(6), 2.571, 1e-3);
+  EXPECT_NEAR(t_quantile(31), 2.0423, 1e-3);
+  EXPECT_NEAR(t_quantile(101), 1.98397, 1e-4);
+}
+
+/// Blocks of the given mean with 2% of noise.
+Block noisy(double mean, uint64_t seed) {
+  return [mean, generator = std::mt19937_64(seed),
+          noise = std::normal_distribution<double>(0, 0.02)]() mutable {
+    return mean * std::exp(noise(generator));
+  };
+}
+
+TEST(Race, EndsAsSoonAsTheOutcomeIsClear) {
+  const auto never = [] { return false; };
+  const Race faster = race(noisy(1.2, 1), noisy(1.0, 2), {}, never);
+  EXPECT_EQ(faster.verdict, Verdict::kFaster);
+  EXPECT_LE(faster.rounds, 8);
+  EXPECT_LT(faster.gain.low, 0.2);
+  EXPECT_GT(faster.gain.high, 0.2);
+  const Race slower = race(noisy(1.0, 3), noisy(1.2, 4), {}, never);
+  EXPECT_EQ(slower.verdict, Verdict::kSlower);
+  EXPECT_LE(slower.rounds, 8);
+}
+
+TEST(Race, ClaimsNothingBelowNoise) {
+  int claims = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed)
+    claims += race(noisy(1, 100 + seed), noisy(1, 200 + seed), {}, [] { return false; }).verdict ==
+              Verdict::kFaster;
+  // A false claim needs a gain of over 1%; the second measurement of a search removes most of them.
+  EXPECT_LE(claims, 3);
+}
+
+TEST(Race, StopsWhenAsked) {
+  int calls = 0;
+  const Race stopped = race(noisy(1, 1), noisy(1, 2), {}, [&] { return ++calls > 3; });
+  EXPECT_EQ(stopped.verdict, Verdict::kStopped);
+  EXPECT_EQ(stopped.rounds, 3);
+}
+
+/// Settings with known speeds: "fast" takes 0.8 of the time, "unsafe" 0.5 but is objected to,
+/// "lucky" helps only in the first race, "huge" does not fit.
+class MadeUp final : public Subject {
+ public:
+  std::string name() const override { return "made up"; }
+  std::string kind() const override { return "training"; }
+  std::vector<std::string> dimensions() const override { return {"a", "b"}; }
+  Settings start() const override { return {{"a", "slow"}, {"b", "slow"}}; }
+  std::vector<Change> candidates(const std::string& dimension, const Settings&) override {
+    if (dimension == "a") return {{"a", "huge"}, {"a", "fast"}, {"a", "unsafe"}};
+    return {{"b", "slower"}, {"b", "lucky"}};
+  }
+  std::unique_ptr<Runner> open(const Settings& settings) override {
+    ++opened;
+    if (settings.at("a") == "huge") fail(ErrorCode::kDevice, "does not fit");
+    class Fixed final : public Runner {
+     public:
+      Fixed(double time, bool lucky) : time_(time), lucky_(lucky) {}
+      double block(double) override {
+        const double luck = lucky_ && ++blocks_ <= 6 ? 0.5 : 1;
+        return time_ * luck * (1 + 0.001 * (blocks_ % 3));
+      }
+
+     private:
+      double time_;
+      bool lucky_;
+      int blocks_ = 0;
+    };
+    const double a = settings.at("a") == "fast" ? 0.8 : settings.at("a") == "unsafe" ? 0.5 : 1;
+    const double b = settings.at("b") == "slower" ? 2 : 1;
+    return std::make_unique<Fixed>(a * b, settings.at("b") == "lucky");
+  }
+  std::string objection(const Settings&, const Change& change) override {
+    return change.value == "unsafe" ? "the loss moves" : "";
+  }
+  bool same_bits(const Settings&, const Settings&) override { return true; }
+  std::string publish(const Change& change, const std::string&) override { return change.value; }
+  int opened = 0;
+};
+
+TEST(Search, TakesWhatIsConfirmedAndSaysWhyNot) {
+  MadeUp subject;
+  SearchOptions options;
+  options.dimensions = subject.dimensions();
+  const Result result = search(subject, options);
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(result.best, (Settings{{"a", "fast"}, {"b", "slow"}}));
+  ASSERT_EQ(result.trials.size(), 5u);
+  EXPECT_EQ(result.trials[0].why, "does not fit");
+  EXPECT_TRUE(result.trials[1].accepted);
+  EXPECT_NEAR(result.trials[1].gain.mean, 0.25, 0.01);
+  EXPECT_EQ(result.trials[2].why, "the loss moves");
+  EXPECT_EQ(result.trials[3].verdict, Verdict::kSlower);
+  EXPECT_EQ(result.trials[4].why, "a second measurement did not confirm the gain");
+  EXPECT_NEAR(result.total.gain.mean, 0.25, 0.01);
+  EXPECT_TRUE(result.same_bits);
+}
+
+TEST(Search, KnownTrialsAreNotRepeated) {
+  MadeUp first, second;
+  SearchOptions options;
+  options.dimensions = first.dimensions();
+  options.known = search(first, options).trials;
+  const Result again = search(second, options);
+  EXPECT_EQ(again.best, (Settings{{"a", "fast"}, {"b", "slow"}}));
+  EXPECT_EQ(second.opened, 2);  // the last comparison alone
+}
+
+TEST(Search, WithoutTimeItSaysSo) {
+  MadeUp subject;
+  SearchOptions options;
+  options.dimensions = subject.dimensions();
+  options.time_limit = 0;
+  try {
+    search(subject, options);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUsage);
+    EXPECT_NE(e.message().find("raise --time-limit"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace paddle::tune
