@@ -1,5 +1,5 @@
 // paddle-tune CONFIG|MODEL: measures changes of the settings that decide speed, and writes those
-// that help as a config.
+// that help as a config; --parallel plans a strategy for a described cluster.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +12,8 @@
 #include "common.h"
 #include "train/config.h"
 #include "tune/inference.h"
+#include "tune/parallel/planner.h"
+#include "tune/parallel/published.h"
 #include "tune/report.h"
 #include "tune/training.h"
 
@@ -25,7 +27,10 @@ struct Options {
   std::string output, weights;
   double time_limit = 300, loss_tolerance = 0.02;
   int64_t batch = 1;
-  bool resume = false, json = false;
+  bool resume = false, json = false, parallel = false;
+  std::string cluster, check_runs;  ///< of planning
+  std::vector<std::string> fixed;
+  int64_t plans = 10;
 };
 
 std::string path_in(const std::string& folder, const char* file) {
@@ -50,6 +55,22 @@ std::vector<std::string> dimensions(const tune::Subject& subject, const Options&
   for (const std::string& name : known)
     if (std::count(options.what.begin(), options.what.end(), name) > 0) out.push_back(name);
   return out;
+}
+
+/// Plans a parallel strategy; measures nothing.
+int plan(const Options& options) {
+  if (options.arguments.size() != 1)
+    fail(ErrorCode::kUsage, "one file with 'transformer:' is expected, found ",
+         options.arguments.size());
+  if (options.cluster.empty())
+    fail(ErrorCode::kUsage, "planning needs the cluster: --cluster cluster.yaml");
+  const tune::Transformer model = tune::read_transformer(options.arguments[0]);
+  const tune::Cluster cluster = tune::read_cluster(options.cluster);
+  const tune::PlanningResult result =
+      tune::plan_parallel(model, cluster, options.fixed, static_cast<size_t>(options.plans));
+  cli::print(options.json ? tune::plans_json(model, cluster, result)
+                          : tune::plans_text(model, cluster, result));
+  return 0;
 }
 
 int tune_subject(Options& options) {
@@ -142,7 +163,8 @@ int run(int argc, char** argv) {
   app.add_option("SUBJECT", options.arguments,
                  "a config, or a model (folder, file or ONNX file), then key=value overrides");
   app.add_option("--what", options.what,
-                 "dimensions: threads, loader, kernels, precision, batch (default: those that keep "
+                 "dimensions: threads, loader, kernels, precision, batch, or parallel (default: "
+                 "those that keep "
                  "the batch and the precision of training)")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -161,8 +183,33 @@ int run(int argc, char** argv) {
   app.add_option("--dim", options.dims, "of a model: name=value, a symbolic dim")
       ->allow_extra_args(false);
   app.add_option("--weights", options.weights, "of a model file: its weights (safetensors)");
+  app.add_flag("--parallel", options.parallel,
+               "plan a parallel strategy for the transformer in SUBJECT (as --what parallel)");
+  app.add_option("--cluster", options.cluster, "with --parallel: the cluster (YAML)");
+  app.add_option("--fix", options.fixed,
+                 "with --parallel: only such strategies, as tensor=8,micro_batch=2")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--plans", options.plans, "with --parallel: plans to print")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{100000}));
+  app.add_option("--check-runs", options.check_runs,
+                 "print the errors of the cost model on published runs (CSV)");
   app.add_flag("--json", options.json, "print report.json, and progress to standard error");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (!options.check_runs.empty()) {
+    cli::print(tune::published_text(tune::check_published(options.check_runs)));
+    return 0;
+  }
+  const bool plans = std::erase(options.what, "parallel") > 0;
+  if (plans && !options.what.empty())
+    fail(ErrorCode::kUsage,
+         "--what: 'parallel' plans for a described cluster and cannot be "
+         "combined with '",
+         options.what[0], "', which is measured here");
+  if (plans || options.parallel) return plan(options);
+  if (!options.cluster.empty() || !options.fixed.empty())
+    fail(ErrorCode::kUsage, "--cluster and --fix belong to --parallel");
   restart_with_short_spin_waits(argv);
   return tune_subject(options);
 }

@@ -19,7 +19,7 @@ struct Step {
   int64_t samples = 0;
 };
 
-/// What was profiled and how; the input of `analyze`.
+/// The measured steps and their conditions; the input of `analyze`.
 struct Measurement {
   std::string subject;  ///< name of the run or model
   bool training = false;
@@ -91,7 +91,8 @@ struct Analysis {
 
 Analysis analyze(Measurement measured, const runtime::Profile& profile);
 
-/// What could make the step faster, with predictions from the measured peaks; `analyze` calls it.
+/// Changes that could make the step faster, with predictions from the measured peaks; `analyze`
+/// calls it.
 std::vector<Suggestion> suggest(const Analysis& analysis);
 
 /// Sums over operations that share a key.

@@ -6,7 +6,7 @@
 
 namespace paddle::profile {
 
-/// What a folder's profile.json says; times are milliseconds of one step.
+/// The contents of a folder's profile.json; times are milliseconds of one step.
 struct FolderSummary {
   std::string folder, subject, kind;
   int threads = 0;

@@ -13,7 +13,7 @@
 
 namespace paddle::runtime {
 
-/// What a problem is called in a table.
+/// The name of a problem in a table.
 std::string problem_text(const KernelRequest& request, ChoiceLevel level);
 
 /// The processor, the instruction sets that are used, and the threads: what timings depend on.

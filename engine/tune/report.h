@@ -9,7 +9,7 @@
 
 namespace paddle::tune {
 
-/// What was tuned, as a user named it.
+/// The subject of a search, as a user named it.
 struct Request {
   std::string subject;                 ///< config or model
   std::vector<std::string> arguments;  ///< overrides and options that change the measurement

@@ -97,7 +97,7 @@ class Search {
       candidate = subject_.open(settings);
       candidate->block(options_.block_seconds);
     } catch (const Error& e) {
-      // What does not fit is no reason to end the search.
+      // A candidate that does not fit must not end the search.
       if (e.code() != ErrorCode::kDevice && e.code() != ErrorCode::kConfig &&
           e.code() != ErrorCode::kData)
         throw;

@@ -1,6 +1,6 @@
 #pragma once
-// What is tuned: a training run or a model, as a search sees it. It offers changes of its settings
-// and runs under any of them.
+// The subject of tuning: a training run or a model, as a search sees it. It offers changes of its
+// settings and runs under any of them.
 
 #include <map>
 #include <memory>

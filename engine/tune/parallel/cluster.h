@@ -1,0 +1,38 @@
+#pragma once
+// A cluster as a planner sees it: hosts of equal devices, their rates and the links between them.
+
+#include <cstdint>
+#include <string>
+
+namespace paddle::tune {
+
+struct Cluster {
+  std::string device;              ///< name, such as "H100-80GB"
+  int64_t hosts = 1, devices = 1;  ///< devices of a host
+  double flops = 0;                ///< peak of 16-bit products, per second
+  double flops8 = 0;               ///< of 8-bit floating products; 0: none
+  double memory = 0;               ///< bytes of a device
+  double bandwidth = 0;            ///< of its memory, bytes per second
+  double host_link = 0;            ///< bytes per second that a device sends within its host
+  double network = 0;              ///< and to other hosts
+  double host_latency = 3e-6, network_latency = 8e-6;  ///< seconds
+  double efficiency = 0;  ///< share of the peak that large products reach with all around
+
+  int64_t all() const { return hosts * devices; }
+  double peak(const std::string& precision) const;
+  /// Bandwidth and latency of a group of `size` devices that are `stride` apart.
+  double link(int64_t size, int64_t stride) const;
+  double latency(int64_t size, int64_t stride) const;
+};
+
+/// Rates of well-known devices by the beginning of their name; null for others.
+const Cluster* known_device(const std::string& name);
+
+/// kConfig with the place for unknown units, missing rates and contradictions.
+Cluster read_cluster(const std::string& path);
+
+/// "989 TFLOP/s" with the unit "FLOP/s": 9.89e14. Decimal (k, M, G, T, P) and binary (Ki to Ti)
+/// prefixes; seconds also as ms, us, ns. kConfig for other texts.
+double parse_quantity(const std::string& text, const std::string& unit);
+
+}  // namespace paddle::tune

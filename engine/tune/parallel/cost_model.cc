@@ -1,0 +1,224 @@
+#include "tune/parallel/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace paddle::tune {
+namespace {
+
+// Fitted to the published runs of tests/tune/published_runs.csv (docs/performance/planner.md).
+constexpr double kHalfWidth = 36.173;     ///< products of this width reach half of their rate
+constexpr double kHalfTokens = 708.9;     ///< and those over so many tokens
+constexpr double kAttention = 0.34974;    ///< rate of attention over that of products
+constexpr double kHalfSequence = 1593.9;  ///< sequences that reach half of attention's rate
+constexpr double kHead = 0.3229;          ///< rate of the product with the vocabulary
+constexpr double kExperts = 1 / 3.4026;   ///< rate of grouped products of experts
+constexpr double kTraffic = 3.2491;       ///< passes over the residual stream in a layer
+constexpr double kLaunch = 3e-5;          ///< seconds that launching a pass of a layer takes
+constexpr double kOverlap = 0.87001;      ///< share of compute that hides communication
+constexpr double kOffloaded = 2.6091e-9;  ///< seconds of the host for a parameter
+constexpr double kExposed = 0.05;         ///< share of overlapped communication that remains
+constexpr double kLogitTokens = 16384;    ///< whose logits are in memory at the same time
+constexpr double kBytes = 2;              ///< of a 16-bit number
+
+double real(int64_t value) { return static_cast<double>(value); }
+
+/// A sequence of the layers of one device, for one micro-batch.
+struct MicroBatch {
+  const Transformer& m;
+  const Cluster& c;
+  const Strategy& s;
+  double tokens, layers, passes, attention = 0;
+
+  MicroBatch(const Transformer& model, const Cluster& cluster, const Strategy& strategy)
+      : m(model),
+        c(cluster),
+        s(strategy),
+        tokens(real(s.micro_batch) * real(m.sequence) / real(s.context)),
+        layers(std::ceil(real(m.layers) / real(s.pipeline * s.chunks)) * real(s.chunks)),
+        passes(s.recompute == Recompute::kFull ? 4 : 3) {}
+
+  /// Seconds of the layers: products, attention, and passes over the residual stream.
+  double compute() {
+    const double queries = real(m.heads * m.head_size);
+    const double products =
+        2 * (m.attention_parameters() + m.feed_forward_parameters() * real(m.experts_per_token));
+    const double width = real(std::min(m.hidden, m.ffn)) / real(s.tensor);
+    double rate = c.peak(m.precision) * c.efficiency * width / (width + kHalfWidth) * tokens /
+                  (tokens + kHalfTokens);
+    if (m.experts > 0) rate *= kExperts;
+    const double product_time = products / real(s.tensor) * tokens * passes / rate;
+    // The backward pass of attention computes the scores again.
+    const double attention_passes = s.recompute == Recompute::kNone ? 3.5 : 4.5;
+    const double sequence = real(m.sequence);
+    attention =
+        2 * queries * sequence / real(s.tensor) * tokens * attention_passes /
+        (c.peak("bfloat16") * c.efficiency * kAttention * sequence / (sequence + kHalfSequence));
+    const double traffic = kTraffic * tokens * real(m.hidden) * kBytes * passes / c.bandwidth;
+    return layers * std::max(kLaunch * passes, product_time + attention + traffic);
+  }
+
+  double head() const {
+    return 6 * real(m.hidden) * real(m.vocabulary) / real(s.tensor) * tokens /
+           (c.peak("bfloat16") * c.efficiency * kHead) / real(s.pipeline);
+  }
+
+  /// All-reduces of the residual stream: two in each of forward, backward and recomputation.
+  double tensor() const {
+    if (s.tensor == 1) return 0;
+    const double count = s.recompute == Recompute::kFull ? 6 : 4, ranks = real(s.tensor);
+    return layers * count * tokens * real(m.hidden) * kBytes * 2 * (ranks - 1) / ranks /
+           c.link(s.tensor, 1);
+  }
+
+  double experts() const {
+    if (m.experts == 0 || s.expert == 1) return 0;
+    return layers * tokens * real(m.hidden) * kBytes * real(m.experts_per_token) * 4 /
+           c.link(s.expert, s.tensor * s.context * s.pipeline);
+  }
+
+  /// Keys and values of the other parts of the sequence, behind attention.
+  double context() const {
+    if (s.context == 1) return 0;
+    const double ranks = real(s.context);
+    const double time = layers * passes * 2 * tokens * real(m.kv_heads * m.head_size) /
+                        real(s.tensor) * kBytes * (ranks - 1) / c.link(s.context, s.tensor);
+    return std::max(0.0, time - 0.9 * layers * attention) + kExposed * time;
+  }
+
+  double send() const {
+    if (s.pipeline == 1) return 0;
+    const int64_t stride = s.tensor * s.context;
+    return real(s.chunks) * tokens * real(m.hidden) * kBytes / real(s.tensor) /
+               c.link(s.pipeline, stride) +
+           2 * real(s.chunks) * c.latency(s.pipeline, stride);
+  }
+};
+
+/// Parameters of a device before sharding. Those of experts have fewer replicas.
+struct Parameters {
+  double dense, experts;
+  double expert_ranks;
+
+  Parameters(const Transformer& m, const Strategy& s)
+      : dense(m.dense_parameters() / real(s.tensor * s.pipeline)),
+        experts(m.expert_parameters() / real(s.pipeline * s.expert)),
+        expert_ranks(real(s.expert)) {}
+  double all() const { return dense + experts; }
+  /// What is left on each of `shards` ranks.
+  double shard(double shards) const {
+    return dense / shards + experts / std::max(1.0, shards / expert_ranks);
+  }
+  /// Numbers that a ring sends to add gradients over `ranks`, over those of a rank.
+  double reduced(double ranks) const {
+    const double replicas = std::max(1.0, ranks / expert_ranks);
+    return 2 * (dense * (ranks - 1) / ranks + experts * (replicas - 1) / replicas);
+  }
+};
+
+/// Bytes of activations that a token of a layer keeps until its backward pass.
+double activation_bytes(const Transformer& m, const Strategy& s) {
+  const double hidden = real(m.hidden), size = real(m.head_size);
+  if (s.recompute == Recompute::kFull) return kBytes * hidden / real(s.tensor);
+  const double whole = kBytes * (6 * hidden + size * real(2 * m.heads + 2 * m.kv_heads) +
+                                 (m.gated ? 3 : 2) * real(m.ffn) * real(m.experts_per_token));
+  return whole / real(s.tensor) * (s.recompute == Recompute::kSelective ? 0.6 : 1);
+}
+
+void add_memory(const Transformer& m, const Strategy& s, const MicroBatch& micro, Prediction& p) {
+  const Parameters parameters(m, s);
+  const double shards = real(s.sharding_ranks());
+  // 16-bit parameters, float32 gradients, and float32 masters with two moments.
+  const double weights = 2 * parameters.shard(s.sharding >= 3 ? shards : 1);
+  const double gradients = 4 * parameters.shard(s.sharding >= 2 ? shards : 1);
+  const double states = s.offload ? 0 : 12 * parameters.shard(shards);
+  const double gathered =
+      s.sharding >= 3 ? 2 * 2 * parameters.all() / std::max(1.0, micro.layers) : 0;
+  p.state_memory = weights + gradients + states + gathered;
+  const double stages = real(s.pipeline);
+  const double in_flight =
+      std::min(p.micro_batches,
+               s.chunks > 1 ? stages * (1 + (stages - 1) / (stages * real(s.chunks))) : stages);
+  const double per_micro = micro.layers * micro.tokens * activation_bytes(m, s);
+  Strategy unsaved = s;
+  unsaved.recompute = Recompute::kNone;
+  const double one_layer = micro.tokens * activation_bytes(m, unsaved);
+  // Logits in 16 and 32 bits with their gradient, on the last stage; losses over long sequences are
+  // computed in parts.
+  const double logits =
+      std::min(micro.tokens, kLogitTokens) * real(m.vocabulary) * 10 / real(s.tensor);
+  p.activation_memory = std::max(in_flight * per_micro, per_micro + logits) + one_layer;
+  constexpr double kFixed = 1.5e9;  // libraries, communication buffers, fragmentation
+  p.memory = p.state_memory + p.activation_memory + kFixed;
+}
+
+}  // namespace
+
+std::string text(const Strategy& s) {
+  std::string out = str("data ", s.data);
+  const auto add = [&](int64_t value, const char* name) {
+    if (value > 1) out += str(", ", name, " ", value);
+  };
+  add(s.tensor, "tensor");
+  add(s.pipeline, "pipeline");
+  if (s.pipeline > 1)
+    out += s.chunks > 1 ? str(" (interleaved, ", s.chunks, " chunks)") : " (1f1b)";
+  add(s.context, "context");
+  add(s.expert, "expert");
+  out += str(", micro-batch ", s.micro_batch);
+  if (s.sharding > 0) out += str(", sharding ", s.sharding);
+  if (s.sharding > 0 && s.sharding_ranks() < s.data)
+    out += str(" in groups of ", s.sharding_ranks());
+  if (s.recompute != Recompute::kNone)
+    out += s.recompute == Recompute::kFull ? ", recompute full" : ", recompute selective";
+  return out;
+}
+
+Prediction predict(const Transformer& m, const Cluster& c, const Strategy& s) {
+  Prediction p;
+  MicroBatch micro(m, c, s);
+  p.micro_batches = std::max(1.0, real(m.batch) / real(s.data * s.micro_batch));
+  const double layers = micro.compute(), head = micro.head();
+  const Parameters parameters(m, s);
+  const double shard = parameters.shard(real(s.sharding_ranks()));
+  const int64_t stride = s.tensor * s.context * s.pipeline;
+  const double link = c.link(s.sharding >= 3 ? s.sharding_ranks() : s.data, stride);
+  double gathers = 0, reduction = 0;
+  if (s.sharding >= 3) {
+    // Parameters are gathered for forward and backward, and gradients scattered, in each
+    // micro-batch.
+    const double ranks = real(s.sharding_ranks());
+    // A ring over many hosts pays a latency for each of them, layer by layer.
+    const double hosts = std::max(1.0, real(s.sharding_ranks() * stride) / real(c.devices));
+    const double time = parameters.all() * kBytes * 3 * (ranks - 1) / ranks / link +
+                        3 * micro.layers * (hosts - 1) * c.network_latency;
+    gathers = std::max(0.0, time - kOverlap * layers) + kExposed * time;
+    // Groups that shard hold replicas of each other, whose gradients are added once in a step.
+    const double replicas = real(s.data) / ranks;
+    if (replicas > 1) {
+      const double sum = shard * 4 * 2 * (replicas - 1) / replicas / c.link(s.data, stride);
+      reduction = std::max(0.1 * sum, sum - kOverlap * layers);
+    }
+  } else if (s.data > 1) {
+    const double time = parameters.reduced(real(s.data)) * 4 / link;
+    reduction = std::max(0.1 * time, time - kOverlap * layers);
+  }
+  const double tensor = micro.tensor(), experts = micro.experts(), context = micro.context(),
+               send = micro.send();
+  const double one = layers + head + tensor + gathers + experts + context + send;
+  const double bubble = (real(s.pipeline) - 1) / (real(s.chunks) * p.micro_batches);
+  p.compute = p.micro_batches * (layers + head);
+  p.tensor = p.micro_batches * tensor;
+  p.experts = p.micro_batches * experts;
+  p.context = p.micro_batches * context;
+  p.data = p.micro_batches * gathers + reduction;
+  p.pipeline = p.micro_batches * (send + one * bubble);
+  p.optimizer = s.offload ? kOffloaded * shard : shard * 16 / c.bandwidth;
+  p.seconds = p.compute + p.tensor + p.experts + p.context + p.data + p.pipeline + p.optimizer;
+  add_memory(m, s, micro, p);
+  return p;
+}
+
+}  // namespace paddle::tune

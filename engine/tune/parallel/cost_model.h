@@ -1,0 +1,44 @@
+#pragma once
+// The time and the memory of a training step of a transformer under a parallel strategy, predicted
+// from the shapes, the rates of the devices and the links. docs/performance/planner.md states the
+// formulas and how far they are from published runs.
+
+#include <string>
+
+#include "tune/parallel/cluster.h"
+#include "tune/parallel/transformer.h"
+
+namespace paddle::tune {
+
+enum class Recompute { kNone, kSelective, kFull };
+
+/// Ranks lie data outermost, then pipeline, context and tensor; experts are spread over the data
+/// ranks.
+struct Strategy {
+  int64_t data = 1, pipeline = 1, context = 1, tensor = 1, expert = 1;
+  int64_t chunks = 1;       ///< pipeline stages of a device; more than 1: interleaved
+  int64_t sharding = 0;     ///< 1 optimizer states, 2 and gradients, 3 and parameters, over data
+  int64_t shards = 0;       ///< ranks of a sharding group; 0: all of data
+  int64_t micro_batch = 1;  ///< sequences
+  Recompute recompute = Recompute::kNone;
+  bool offload = false;  ///< the optimizer runs on the host
+
+  int64_t devices() const { return data * pipeline * context * tensor; }
+  int64_t sharding_ranks() const { return sharding == 0 ? 1 : shards > 0 ? shards : data; }
+};
+
+/// "data 8, tensor 4, pipeline 12 (1f1b), micro-batch 2, sharding 1, recompute full"
+std::string text(const Strategy& strategy);
+
+struct Prediction {
+  double seconds = 0;  ///< of a step
+  // Shares of a step, which explain it.
+  double compute = 0, tensor = 0, data = 0, pipeline = 0, experts = 0, context = 0, optimizer = 0;
+  double memory = 0;  ///< bytes of the fullest device
+  double state_memory = 0, activation_memory = 0;
+  double micro_batches = 0;  ///< of a data rank
+};
+
+Prediction predict(const Transformer& model, const Cluster& cluster, const Strategy& strategy);
+
+}  // namespace paddle::tune

@@ -1,0 +1,260 @@
+#include "tune/parallel/published.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include "base/files.h"
+#include "formats/csv.h"
+#include "tune/parallel/cost_model.h"
+
+namespace paddle::tune {
+namespace {
+
+/// The efficiency of large products that the software of a set reached on a device, fitted to its
+/// rows.
+struct Fitted {
+  const char *set, *device;
+  bool float8;
+  double efficiency;
+};
+
+constexpr Fitted kFitted[] = {
+    {"alpa_v100_2022", "V100", false, 0.6453},
+    {"bloom_a100_2022", "A100", false, 0.7788},
+    {"llm_foundry_2023", "A100-40", false, 0.8351},
+    {"llm_foundry_2023", "A100", false, 0.8847},
+    {"llm_foundry_2023", "H100", false, 0.5877},
+    {"llm_foundry_2023", "H100", true, 0.5154},
+    {"maxtext_v4", "TPU v4", false, 0.8525},
+    {"maxtext_v5e", "TPU v5e", false, 1.023},
+    {"maxtext_v5p", "TPU v5p", false, 1.189},
+    {"megatron_a100_2021", "A100", false, 0.6127},
+    {"megatron_bridge", "B200", true, 0.7699},
+    {"megatron_bridge", "B300", true, 1.051},
+    {"megatron_bridge", "GB200", true, 0.7954},
+    {"megatron_bridge", "GB300", true, 1.018},
+    {"megatron_bridge", "H100", true, 0.8889},
+    {"megatron_h100_2024", "H100", false, 1.252},
+    {"ml_engineering_2026", "B200", false, 1.449},
+    {"ml_engineering_2026", "H200", false, 1.55},
+    {"torchtitan_h100_2024", "H100-96", false, 0.5502},
+    {"torchtitan_h100_2024", "H100-96", true, 0.5705},
+};
+
+double fitted_efficiency(const std::string& set, const Cluster& cluster, bool float8) {
+  for (const Fitted& f : kFitted)
+    if (set == f.set && cluster.device == f.device && float8 == f.float8) return f.efficiency;
+  return cluster.efficiency;
+}
+
+/// A row by the names of the columns.
+class Row {
+ public:
+  Row(const std::map<std::string, size_t>& columns, std::vector<std::string> fields)
+      : columns_(columns), fields_(std::move(fields)) {}
+  std::string text(const char* column) const {
+    const size_t at = columns_.at(column);
+    return at < fields_.size() ? fields_[at] : "";
+  }
+  std::optional<double> number(const char* column) const {
+    double value = 0;
+    const std::string field = text(column);
+    if (field.empty() || !formats::parse_number(field, value)) return std::nullopt;
+    return value;
+  }
+  int64_t count(const char* column, int64_t otherwise) const {
+    return static_cast<int64_t>(number(column).value_or(static_cast<double>(otherwise)));
+  }
+
+ private:
+  const std::map<std::string, size_t>& columns_;
+  std::vector<std::string> fields_;
+};
+
+Transformer transformer_of(const Row& row) {
+  Transformer m;
+  m.name = row.text("model");
+  m.layers = row.count("layers", 0);
+  m.hidden = row.count("hidden", 0);
+  m.heads = row.count("heads", 0);
+  m.kv_heads = row.count("kv_heads", m.heads);
+  m.ffn = row.count("ffn_hidden", 4 * m.hidden);
+  m.vocabulary = row.count("vocab", 0);
+  m.sequence = row.count("seq_len", 0);
+  m.experts = row.count("experts", 0);
+  m.experts_per_token = std::max<int64_t>(1, row.count("experts_topk", 1));
+  m.batch = row.count("global_batch", 0);
+  // Qwen3's heads are wider than hidden / heads, which the rows do not state.
+  m.head_size = m.name.starts_with("Qwen3") ? 128 : m.heads > 0 ? m.hidden / m.heads : 0;
+  std::string dtype = row.text("dtype");
+  std::transform(dtype.begin(), dtype.end(), dtype.begin(), ::tolower);
+  m.precision = dtype.find("fp8") != std::string::npos ? "float8" : "bfloat16";
+  // Whether the feed-forward is gated follows from the number of parameters, where it is stated.
+  const auto stated = row.number("params_b");
+  const auto distance = [&](bool gated) {
+    m.gated = gated;
+    return std::abs(m.parameters() - *stated * 1e9);
+  };
+  if (m.name.starts_with("Llama") || m.name.starts_with("Qwen"))
+    m.gated = true;
+  else
+    m.gated = stated ? distance(true) < distance(false) : m.ffn != 4 * m.hidden;
+  return m;
+}
+
+Strategy strategy_of(const Row& row, int64_t devices) {
+  Strategy s;
+  s.tensor = row.count("tp", 1);
+  s.pipeline = row.count("pp", 1);
+  s.context = row.count("cp", 1);
+  s.expert = row.count("ep", 1);
+  s.chunks = row.count("vpp", 1);
+  s.data = std::max<int64_t>(1, devices / (s.tensor * s.pipeline * s.context));
+  s.sharding = row.count("zero_stage", 0);
+  s.shards = row.count("fsdp_shard", 0);
+  s.micro_batch = std::max<int64_t>(1, row.count("micro_batch", 1));
+  s.offload = row.text("note").find("CPU-offloaded") != std::string::npos;
+  const std::string recompute = row.text("recompute");
+  if (recompute.starts_with("full")) s.recompute = Recompute::kFull;
+  if (recompute.starts_with("selective") || recompute == "minimal")
+    s.recompute = Recompute::kSelective;
+  return s;
+}
+
+/// Seconds of a step from what the row states: the time, tokens per second, or FLOP/s by the
+/// formula of its source.
+std::optional<double> step_seconds(const Row& row, const Transformer& m, double devices) {
+  if (const auto seconds = row.number("step_s")) return seconds;
+  const double tokens = static_cast<double>(m.batch * m.sequence) / devices;
+  if (const auto speed = row.number("tokens_per_s_per_gpu")) return tokens / *speed;
+  const auto tflops = row.number("tflops_per_gpu");
+  if (!tflops) return std::nullopt;
+  const auto layers = static_cast<double>(m.layers);
+  const double attention = static_cast<double>(m.heads * m.head_size * m.sequence) * layers;
+  const double head = static_cast<double>(m.hidden * m.vocabulary);
+  const double products =
+      layers * (m.attention_parameters() +
+                m.feed_forward_parameters() * static_cast<double>(m.experts_per_token));
+  const bool once = row.text("tflops_kind").ends_with("once");
+  const bool recomputed = row.text("tflops_kind").find("with recompute") != std::string::npos;
+  const double flops = recomputed ? 8 * products + 6 * head + 16 * attention
+                                  : 6 * (products + head) + (once ? 6 : 12) * attention;
+  return tokens * flops / (*tflops * 1e12);
+}
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  const double at = q * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<size_t>(at);
+  const size_t high = std::min(values.size() - 1, low + 1);
+  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
+}
+
+}  // namespace
+
+PublishedRuns check_published(const std::string& path) {
+  const std::string content = read_file(path);
+  const formats::CsvParser parser(content, path);
+  std::vector<formats::CsvRecord> records = parser.index();
+  if (records.empty()) fail(ErrorCode::kData, path, ": is empty");
+  std::vector<std::string_view> views;
+  std::string scratch;
+  parser.fields(records[0], views, scratch);
+  std::map<std::string, size_t> columns;
+  for (size_t i = 0; i < views.size(); ++i) columns[std::string(views[i])] = i;
+  for (const char* name : {"id",
+                           "set",
+                           "hardware",
+                           "gpus",
+                           "fast_domain",
+                           "model",
+                           "params_b",
+                           "layers",
+                           "hidden",
+                           "heads",
+                           "kv_heads",
+                           "ffn_hidden",
+                           "vocab",
+                           "experts",
+                           "experts_topk",
+                           "seq_len",
+                           "dtype",
+                           "tp",
+                           "pp",
+                           "vpp",
+                           "cp",
+                           "ep",
+                           "fsdp_shard",
+                           "zero_stage",
+                           "micro_batch",
+                           "global_batch",
+                           "recompute",
+                           "step_s",
+                           "tokens_per_s_per_gpu",
+                           "tflops_per_gpu",
+                           "tflops_kind",
+                           "mem_gib_per_gpu",
+                           "note"})
+    if (!columns.contains(name)) fail(ErrorCode::kData, path, ":1: has no column '", name, "'");
+  PublishedRuns out;
+  for (size_t i = 1; i < records.size(); ++i) {
+    parser.fields(records[i], views, scratch);
+    const Row row(columns, {views.begin(), views.end()});
+    const Transformer m = transformer_of(row);
+    const Cluster* const known = known_device(row.text("hardware"));
+    const int64_t devices = row.count("gpus", 0);
+    const auto seconds = step_seconds(row, m, static_cast<double>(devices));
+    if (m.layers == 0 || m.hidden == 0 || m.heads == 0 || m.batch == 0 || devices == 0 ||
+        !seconds || !known) {
+      out.without_shape.push_back(row.text("id"));
+      continue;
+    }
+    Cluster cluster = *known;
+    cluster.devices = std::min(devices, row.count("fast_domain", 8));
+    cluster.hosts = (devices + cluster.devices - 1) / cluster.devices;
+    cluster.efficiency = fitted_efficiency(row.text("set"), cluster, m.precision == "float8");
+    const Prediction p = predict(m, cluster, strategy_of(row, devices));
+    constexpr double kGib = 1073741824.0;
+    out.runs.push_back({row.text("id"), row.text("set"), cluster.device, m.precision, *seconds,
+                        p.seconds, row.number("mem_gib_per_gpu").value_or(0) * kGib, p.memory});
+  }
+  return out;
+}
+
+std::string published_text(const PublishedRuns& runs) {
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> sets;
+  for (const PublishedRun& run : runs.runs)
+    for (const std::string& set :
+         {run.set + " " + run.device + " " + run.precision, std::string("\x7f all")}) {
+      sets[set].first.push_back(std::abs(run.predicted / run.seconds - 1));
+      if (run.memory > 0)
+        sets[set].second.push_back(std::abs(run.predicted_memory / run.memory - 1));
+    }
+  std::string out =
+      "| runs | rows | error of the step, median | 90th percentile | error of memory, median "
+      "(rows) |\n"
+      "| --- | --- | --- | --- | --- |\n";
+  for (const auto& [set, errors] : sets) {
+    char line[256];
+    std::snprintf(line, sizeof line, "| %s | %zu | %.1f%% | %.1f%% | ",
+                  set[0] == '\x7f' ? "all" : set.c_str(), errors.first.size(),
+                  100 * quantile(errors.first, 0.5), 100 * quantile(errors.first, 0.9));
+    out += line;
+    if (errors.second.empty()) {
+      out += "– |\n";
+    } else {
+      std::snprintf(line, sizeof line, "%.0f%% (%zu) |\n", 100 * quantile(errors.second, 0.5),
+                    errors.second.size());
+      out += line;
+    }
+  }
+  if (!runs.without_shape.empty())
+    out += str("\n", runs.without_shape.size(),
+               " further rows state no shape of the model or are of an unknown device.\n");
+  return out;
+}
+
+}  // namespace paddle::tune

@@ -1,0 +1,177 @@
+// The planner: shapes and memory against hand arithmetic, times against published runs, and what
+// its plans must satisfy.
+
+#include "tune/parallel/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "tune/parallel/published.h"
+
+namespace paddle::tune {
+namespace {
+
+Transformer bloom() {
+  Transformer m;
+  m.name = "bloom";
+  m.layers = 70;
+  m.hidden = 14336;
+  m.heads = m.kv_heads = 112;
+  m.head_size = 128;
+  m.ffn = 4 * m.hidden;
+  m.vocabulary = 250880;
+  m.sequence = 2048;
+  m.batch = 2048;
+  return m;
+}
+
+Cluster a100(int64_t hosts) {
+  Cluster c = *known_device("A100-80GB");
+  c.hosts = hosts;
+  c.devices = 8;
+  return c;
+}
+
+TEST(Transformer, ParametersAreThoseOfPublishedModels) {
+  // 12 h² a layer and h a token: 70 * 12 * 14336² + 14336 * 250880 = 176.24e9; published 176B.
+  EXPECT_NEAR(bloom().parameters(), 176.24e9, 0.01e9);
+  Transformer llama;
+  llama.layers = 32;
+  llama.hidden = 4096;
+  llama.heads = 32;
+  llama.kv_heads = 8;
+  llama.head_size = 128;
+  llama.ffn = 14336;
+  llama.gated = true;
+  llama.vocabulary = 128256;
+  // 8.03e9 with an output matrix of its own, which adds 0.525e9.
+  EXPECT_NEAR(llama.parameters() + 4096.0 * 128256, 8.03e9, 0.01e9);
+  Transformer qwen = llama;
+  qwen.layers = 48;
+  qwen.hidden = 2048;
+  qwen.kv_heads = 4;
+  qwen.ffn = 768;
+  qwen.vocabulary = 151936;
+  qwen.experts = 128;
+  qwen.experts_per_token = 8;
+  EXPECT_NEAR(qwen.parameters() + 2048.0 * 151936, 30.5e9, 0.1e9);  // published 30.5e9
+}
+
+TEST(Quantities, HaveUnitsAndPrefixes) {
+  EXPECT_DOUBLE_EQ(parse_quantity("989 TFLOP/s", "FLOP/s"), 989e12);
+  EXPECT_DOUBLE_EQ(parse_quantity("80 GiB", "B"), 80 * 1073741824.0);
+  EXPECT_DOUBLE_EQ(parse_quantity("80GB", "B"), 80e9);
+  EXPECT_DOUBLE_EQ(parse_quantity("3 us", "s"), 3e-6);
+  for (const char* wrong : {"", "fast", "3 parsecs", "80 GiB/s", "nan s"})
+    EXPECT_THROW(parse_quantity(wrong, "B"), Error) << wrong;
+}
+
+TEST(CostModel, StatesOfMixedPrecisionTake18BytesAParameter) {
+  const Strategy whole{.data = 8, .pipeline = 12, .tensor = 4, .micro_batch = 2};
+  const double parameters = bloom().parameters() / 48;
+  EXPECT_NEAR(predict(bloom(), a100(48), whole).state_memory, 18 * parameters, 1);
+  Strategy sharded = whole;
+  sharded.sharding = 1;  // 12 bytes of states over 8 ranks
+  EXPECT_NEAR(predict(bloom(), a100(48), sharded).state_memory, (6 + 12 / 8.0) * parameters, 1);
+}
+
+TEST(CostModel, TheBubbleIsTheTextbooks) {
+  // (p - 1) / (v m) of the time without it; the batch of a data rank is 256, in 128 micro-batches.
+  const Transformer m = bloom();
+  const Cluster c = a100(48);
+  Strategy s{.data = 8, .pipeline = 12, .tensor = 4, .micro_batch = 2};
+  const Prediction p = predict(m, c, s);
+  EXPECT_EQ(p.micro_batches, 128);
+  const double one = (p.compute + p.tensor) / 128;
+  EXPECT_NEAR(p.pipeline, 11 * one, 0.05 * 11 * one);
+  EXPECT_GT(predict(m, c, {.data = 8, .pipeline = 12, .tensor = 4, .micro_batch = 8}).pipeline,
+            p.pipeline);
+}
+
+TEST(CostModel, FullRecomputationCostsAForwardPassAndSavesActivations) {
+  const Cluster c = a100(48);
+  Strategy s{.data = 8, .pipeline = 12, .tensor = 4, .micro_batch = 2};
+  const Prediction none = predict(bloom(), c, s);
+  s.recompute = Recompute::kFull;
+  const Prediction full = predict(bloom(), c, s);
+  EXPECT_NEAR(full.compute / none.compute, 4.0 / 3, 0.05);
+  EXPECT_LT(full.activation_memory, 0.2 * none.activation_memory);
+}
+
+TEST(Planner, PlansOfATeamThatSearchedAreAmongTheBest) {
+  // BLOOM trained with tensor 4, pipeline 12, data 8, micro-batch 2 and full recomputation.
+  const Transformer m = bloom();
+  const std::vector<std::string> full = {"recompute=full"};
+  const double best = plan_parallel(m, a100(48), full, 1).plans[0].prediction.seconds;
+  const Plan theirs =
+      plan_parallel(
+          m, a100(48),
+          {"recompute=full", "tensor=4", "pipeline=12", "data=8", "micro_batch=2", "chunks=1"}, 1)
+          .plans[0];
+  EXPECT_TRUE(theirs.fits);
+  EXPECT_LE(theirs.prediction.seconds, 1.03 * best);
+}
+
+TEST(Planner, PlansUseAllDevicesDivideAndFit) {
+  const Transformer m = bloom();
+  const Cluster c = a100(128);
+  const auto begin = std::chrono::steady_clock::now();
+  const PlanningResult result = plan_parallel(m, c, {}, 100);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 10);
+  ASSERT_FALSE(result.plans.empty());
+  double last = 0;
+  bool fits = true;
+  for (const Plan& plan : result.plans) {
+    const Strategy& s = plan.strategy;
+    EXPECT_EQ(s.devices(), 1024);
+    EXPECT_EQ(m.heads % s.tensor, 0);
+    EXPECT_EQ(m.batch % (s.data * s.micro_batch), 0);
+    EXPECT_LE(plan.prediction.memory <= 0.92 * c.memory, plan.fits);
+    EXPECT_FALSE(!fits && plan.fits);  // those that fit come first
+    if (plan.fits) {
+      EXPECT_GE(plan.prediction.seconds, last);
+      last = plan.prediction.seconds;
+    }
+    fits = plan.fits;
+  }
+  EXPECT_TRUE(result.plans[0].fits);
+}
+
+TEST(Planner, SaysWhatDoesNotFit) {
+  Cluster small = a100(1);
+  EXPECT_FALSE(plan_parallel(bloom(), small, {}, 1).plans[0].fits);
+  EXPECT_NE(plans_text(bloom(), small, plan_parallel(bloom(), small, {}, 1)).find("nothing fits"),
+            std::string::npos);
+  for (const auto& [fixed, text] :
+       std::vector<std::pair<std::string, std::string>>{{"tensors=4", "did you mean 'tensor'?"},
+                                                        {"tensor=5", "no strategy of 8 devices"},
+                                                        {"tensor", "expected key=value"},
+                                                        {"recompute=most", "found 'most'"},
+                                                        {"data=x", "is a number"}})
+    try {
+      plan_parallel(bloom(), small, {fixed}, 1);
+      FAIL() << fixed;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kUsage);
+      EXPECT_NE(e.message().find(text), std::string::npos) << e.message();
+    }
+}
+
+TEST(Planner, PublishedRunsArePredicted) {
+  const PublishedRuns runs = check_published("tests/tune/published_runs.csv");
+  EXPECT_EQ(runs.runs.size() + runs.without_shape.size(), 257u);
+  std::vector<double> errors;
+  for (const PublishedRun& run : runs.runs)
+    errors.push_back(std::abs(run.predicted / run.seconds - 1));
+  std::sort(errors.begin(), errors.end());
+  ASSERT_GE(errors.size(), 220u);
+  EXPECT_LE(errors[errors.size() / 2], 0.05);
+  EXPECT_LE(errors[errors.size() * 9 / 10], 0.15);
+}
+
+}  // namespace
+}  // namespace paddle::tune
