@@ -14,6 +14,7 @@
 #include "tune/inference.h"
 #include "tune/parallel/planner.h"
 #include "tune/parallel/published.h"
+#include "tune/parallel/run_shape.h"
 #include "tune/report.h"
 #include "tune/training.h"
 
@@ -58,13 +59,17 @@ std::vector<std::string> dimensions(const tune::Subject& subject, const Options&
 }
 
 /// Plans a parallel strategy; measures nothing.
-int plan(const Options& options) {
+int plan(Options& options) {
+  const auto overrides = cli::take_overrides(options.arguments);
   if (options.arguments.size() != 1)
-    fail(ErrorCode::kUsage, "one file with 'transformer:' is expected, found ",
+    fail(ErrorCode::kUsage, "one config, or a file with 'transformer:', is expected, found ",
          options.arguments.size());
   if (options.cluster.empty())
     fail(ErrorCode::kUsage, "planning needs the cluster: --cluster cluster.yaml");
-  const tune::Transformer model = tune::read_transformer(options.arguments[0]);
+  const std::string& subject = options.arguments[0];
+  const tune::Transformer model = train::is_config(subject)
+                                      ? tune::transformer_of_run(subject, overrides)
+                                      : tune::read_transformer(subject);
   const tune::Cluster cluster = tune::read_cluster(options.cluster);
   const tune::PlanningResult result =
       tune::plan_parallel(model, cluster, options.fixed, static_cast<size_t>(options.plans));

@@ -177,7 +177,7 @@ paddle_room(quant DEPENDS base tensor ops ir compiler runtime formats onnx progr
   LIBRARIES nlohmann_json::nlohmann_json)
 
 paddle_room(tune
-  DEPENDS base config tensor ops runtime formats program train infer
+  DEPENDS base config tensor ops ir runtime formats data program train infer
   LIBRARIES nlohmann_json::nlohmann_json)
 
 paddle_room(recipes DEPENDS base formats data)

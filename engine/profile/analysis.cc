@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kNano = 1e-9;
 
-std::string phase_of(const Origin& origin, bool training) {
+std::string phase_of(const std::string& operation, const Origin& origin, bool training) {
+  if (operation.find("_update") != std::string::npos) return "update";
   if (origin.gradient) return "backward";
   return training && origin.place.empty() ? "update" : "forward";
 }
@@ -32,7 +33,7 @@ std::vector<OperationCost> cost_of_operations(const runtime::Profile& profile, b
     c.operation = info.operation;
     c.implementation = info.implementation;
     c.shapes = info.shapes;
-    c.phase = phase_of(origin, training);
+    c.phase = phase_of(info.operation, origin, training);
     c.layer = origin.layer;
     c.place = origin.place;
     c.plan = info.plan;

@@ -43,6 +43,16 @@ grep -q "^| all | 228 |" "$folder/out" || fail "the table of published runs"
 
 scripts/make-planner-page --check "$bin" || fail "docs/performance/planner.md"
 
+# The shape comes from a run's config, too: 12 blocks of 768 with 12 heads.
+[[ "$(run_bounded "$tune" configs/bench/gpt2_124m.yaml --parallel --cluster "$folder/cluster.yaml" --json \
+  data.batch_size=1024)" == 0 ]] || fail "planning for a config"
+python3 - "$folder/out" <<'P' || fail "the plans of a config"
+import json, sys
+o = json.load(open(sys.argv[1]))
+assert abs(o["parameters"] / (12 * 12 * 768**2 + 768 * 50304) - 1) < 0.01, o["parameters"]
+assert all(12 % p["parallel"]["tensor"] == 0 and p["parallel"]["pipeline"] <= 12 for p in o["plans"])
+P
+
 edit() { sed "$1" "$folder/cluster.yaml" > "$folder/bad.yaml"; }
 refused() { expect "$1" "$2" "$tune" "$folder/model.yaml" --parallel --cluster "$folder/bad.yaml"; }
 edit 's/across: hosts/within: host/'; refused 3 "bad.yaml:6:5: two links are within: host"
@@ -52,7 +62,7 @@ edit 's/hosts, bandwidth: 50 GB.s/hosts, bandwidth: 50 GB/'; refused 3 "expected
 edit 's/, memory: 80 GiB//'; refused 3 "device.memory is not stated"
 edit 's/hosts: 128/hosts: 0/'; refused 3 "hosts"
 expect 2 "--cluster cluster.yaml" "$tune" "$folder/model.yaml" --parallel
-expect 3 "planning needs the shape of a transformer" "$tune" configs/quickstart/digits.yaml --parallel \
+expect 3 "planning needs a transformer of repeated blocks" "$tune" configs/quickstart/digits.yaml --parallel \
   --cluster "$folder/cluster.yaml"
 expect 2 "cannot be combined with 'threads'" "$tune" "$folder/model.yaml" --what parallel,threads \
   --cluster "$folder/cluster.yaml"

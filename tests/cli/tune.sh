@@ -33,6 +33,13 @@ ok "$train" "$folder/run/tuned.yaml" --output "$folder/trained" train.epochs=0 t
 grep -q "^name: \"digits\"" "$folder/trained/config.yaml" || grep -q "^name: digits" "$folder/trained/config.yaml" \
   || fail "the tuned config has another name"
 
+# train.threads holds unless --threads is given.
+for threads in "" 2; do
+  ok "$train" configs/quickstart/digits.yaml --output "$folder/threads" --overwrite train.epochs=0 train.steps=1 \
+    train.threads=1 ${threads:+--threads $threads} "${small[@]}"
+  grep -q "; ${threads:-1} threads of" "$folder/out" || fail "train.threads with --threads '$threads'"
+done
+
 # A search that was stopped is continued without repeating its trials.
 cp "$folder/run/trials.json" "$folder/before.json"
 ok "$tune" configs/quickstart/digits.yaml -o "$folder/run" --time-limit 12 --what threads,loader --resume "${small[@]}"

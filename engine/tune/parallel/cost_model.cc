@@ -21,9 +21,11 @@ constexpr double kOverlap = 0.87001;      ///< share of compute that hides commu
 constexpr double kOffloaded = 2.6091e-9;  ///< seconds of the host for a parameter
 constexpr double kExposed = 0.05;         ///< share of overlapped communication that remains
 constexpr double kLogitTokens = 16384;    ///< whose logits are in memory at the same time
-constexpr double kBytes = 2;              ///< of a 16-bit number
 
 double real(int64_t value) { return static_cast<double>(value); }
+
+/// Bytes of a number of activations and of what travels between devices.
+double item_bytes(const Transformer& m) { return m.precision == "float32" ? 4 : 2; }
 
 /// A sequence of the layers of one device, for one micro-batch.
 struct MicroBatch {
@@ -56,7 +58,8 @@ struct MicroBatch {
     attention =
         2 * queries * sequence / real(s.tensor) * tokens * attention_passes /
         (c.peak("bfloat16") * c.efficiency * kAttention * sequence / (sequence + kHalfSequence));
-    const double traffic = kTraffic * tokens * real(m.hidden) * kBytes * passes / c.bandwidth;
+    const double traffic =
+        kTraffic * tokens * real(m.hidden) * item_bytes(m) * passes / c.bandwidth;
     return layers * std::max(kLaunch * passes, product_time + attention + traffic);
   }
 
@@ -69,13 +72,13 @@ struct MicroBatch {
   double tensor() const {
     if (s.tensor == 1) return 0;
     const double count = s.recompute == Recompute::kFull ? 6 : 4, ranks = real(s.tensor);
-    return layers * count * tokens * real(m.hidden) * kBytes * 2 * (ranks - 1) / ranks /
+    return layers * count * tokens * real(m.hidden) * item_bytes(m) * 2 * (ranks - 1) / ranks /
            c.link(s.tensor, 1);
   }
 
   double experts() const {
     if (m.experts == 0 || s.expert == 1) return 0;
-    return layers * tokens * real(m.hidden) * kBytes * real(m.experts_per_token) * 4 /
+    return layers * tokens * real(m.hidden) * item_bytes(m) * real(m.experts_per_token) * 4 /
            c.link(s.expert, s.tensor * s.context * s.pipeline);
   }
 
@@ -84,14 +87,14 @@ struct MicroBatch {
     if (s.context == 1) return 0;
     const double ranks = real(s.context);
     const double time = layers * passes * 2 * tokens * real(m.kv_heads * m.head_size) /
-                        real(s.tensor) * kBytes * (ranks - 1) / c.link(s.context, s.tensor);
+                        real(s.tensor) * item_bytes(m) * (ranks - 1) / c.link(s.context, s.tensor);
     return std::max(0.0, time - 0.9 * layers * attention) + kExposed * time;
   }
 
   double send() const {
     if (s.pipeline == 1) return 0;
     const int64_t stride = s.tensor * s.context;
-    return real(s.chunks) * tokens * real(m.hidden) * kBytes / real(s.tensor) /
+    return real(s.chunks) * tokens * real(m.hidden) * item_bytes(m) / real(s.tensor) /
                c.link(s.pipeline, stride) +
            2 * real(s.chunks) * c.latency(s.pipeline, stride);
   }
@@ -121,21 +124,23 @@ struct Parameters {
 /// Bytes of activations that a token of a layer keeps until its backward pass.
 double activation_bytes(const Transformer& m, const Strategy& s) {
   const double hidden = real(m.hidden), size = real(m.head_size);
-  if (s.recompute == Recompute::kFull) return kBytes * hidden / real(s.tensor);
-  const double whole = kBytes * (6 * hidden + size * real(2 * m.heads + 2 * m.kv_heads) +
-                                 (m.gated ? 3 : 2) * real(m.ffn) * real(m.experts_per_token));
+  if (s.recompute == Recompute::kFull) return item_bytes(m) * hidden / real(s.tensor);
+  const double whole =
+      item_bytes(m) * (6 * hidden + size * real(2 * m.heads + 2 * m.kv_heads) +
+                       (m.gated ? 3 : 2) * real(m.ffn) * real(m.experts_per_token));
   return whole / real(s.tensor) * (s.recompute == Recompute::kSelective ? 0.6 : 1);
 }
 
 void add_memory(const Transformer& m, const Strategy& s, const MicroBatch& micro, Prediction& p) {
   const Parameters parameters(m, s);
   const double shards = real(s.sharding_ranks());
-  // 16-bit parameters, float32 gradients, and float32 masters with two moments.
-  const double weights = 2 * parameters.shard(s.sharding >= 3 ? shards : 1);
+  // Parameters, float32 gradients, and two moments, with float32 masters of 16-bit parameters.
+  const double weights = item_bytes(m) * parameters.shard(s.sharding >= 3 ? shards : 1);
   const double gradients = 4 * parameters.shard(s.sharding >= 2 ? shards : 1);
-  const double states = s.offload ? 0 : 12 * parameters.shard(shards);
+  const double states =
+      s.offload ? 0 : (m.precision == "float32" ? 8 : 12) * parameters.shard(shards);
   const double gathered =
-      s.sharding >= 3 ? 2 * 2 * parameters.all() / std::max(1.0, micro.layers) : 0;
+      s.sharding >= 3 ? 2 * item_bytes(m) * parameters.all() / std::max(1.0, micro.layers) : 0;
   p.state_memory = weights + gradients + states + gathered;
   const double stages = real(s.pipeline);
   const double in_flight =
@@ -192,7 +197,7 @@ Prediction predict(const Transformer& m, const Cluster& c, const Strategy& s) {
     const double ranks = real(s.sharding_ranks());
     // A ring over many hosts pays a latency for each of them, layer by layer.
     const double hosts = std::max(1.0, real(s.sharding_ranks() * stride) / real(c.devices));
-    const double time = parameters.all() * kBytes * 3 * (ranks - 1) / ranks / link +
+    const double time = parameters.all() * item_bytes(m) * 3 * (ranks - 1) / ranks / link +
                         3 * micro.layers * (hosts - 1) * c.network_latency;
     gathers = std::max(0.0, time - kOverlap * layers) + kExposed * time;
     // Groups that shard hold replicas of each other, whose gradients are added once in a step.

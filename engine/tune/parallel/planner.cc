@@ -100,8 +100,8 @@ class Planner {
     for (const int64_t t : divisors(all, 128))
       if (m_.heads % t == 0 && m_.ffn % t == 0) tensors.push_back(t);
     for (const int64_t tensor : constraints_.filter("tensor", tensors))
-      for (const int64_t context :
-           constraints_.filter("context", divisors(all / tensor, m_.sequence / 2048)))
+      for (const int64_t context : constraints_.filter(
+               "context", divisors(all / tensor, std::max<int64_t>(1, m_.sequence / 2048))))
         for (const int64_t pipeline :
              constraints_.filter("pipeline", divisors(all / tensor / context, m_.layers)))
           mesh(tensor, context, pipeline);
@@ -226,14 +226,18 @@ PlanningResult plan_parallel(const Transformer& model, const Cluster& cluster,
 
 std::string plans_text(const Transformer& model, const Cluster& cluster,
                        const PlanningResult& result) {
-  std::string out = format("%s: %.1f billion parameters, %ld sequences of %ld tokens on %ld x %s\n",
-                           model.name.c_str(), model.parameters() * 1e-9,
-                           static_cast<long>(model.batch), static_cast<long>(model.sequence),
-                           static_cast<long>(cluster.all()), cluster.device.c_str());
+  const double parameters = model.parameters();
+  std::string out =
+      model.name + (parameters >= 1e9 ? format(": %.1f billion parameters, ", parameters * 1e-9)
+                                      : format(": %.0f million parameters, ", parameters * 1e-6));
+  out += str(model.batch, " sequences of ", model.sequence, " tokens on ", cluster.all(), " x ",
+             cluster.device, "\n");
   out += str("the best of ", result.considered, " strategies, one for each mesh\n");
   for (const Plan& plan : result.plans) {
-    out += format("%9.3f s  %6.1f GiB  %s", plan.prediction.seconds, plan.prediction.memory / kGib,
-                  plan.fits ? "" : "DOES NOT FIT  ");
+    const double seconds = plan.prediction.seconds;
+    out += seconds >= 0.1 ? format("%9.3f s ", seconds) : format("%9.3f ms", 1e3 * seconds);
+    out +=
+        format("  %6.1f GiB  %s", plan.prediction.memory / kGib, plan.fits ? "" : "DOES NOT FIT  ");
     out += text(plan.strategy) + "\n             " + plan.reason + "\n";
   }
   if (!result.plans.front().fits)
