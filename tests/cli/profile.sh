@@ -88,6 +88,26 @@ places = {r["place"] for r in csv.DictReader(open(folder + "/train/operations.cs
 assert any(re.search(r"digits_cnn\.yaml:\d+:\d+$", p) for p in places), places
 P
 
+# Ranges come before the layers, in models that the step calls, too.
+cat > "$folder/ranges.yaml" <<Y
+extends: $PWD/configs/quickstart/digits.yaml
+loss: null
+metrics: null
+step: |
+  with range("network"):
+    logits = model(image)
+  with range("criterion"):
+    loss = cross_entropy(logits, label)
+  update(loss)
+Y
+ok "$profile" "$folder/ranges.yaml" -o "$folder/ranges" --steps 1:3
+python3 - "$folder" <<'P' || fail "ranges"
+import csv, sys
+layers = {(r["layer"], r["phase"]) for r in csv.DictReader(open(sys.argv[1] + "/ranges/operations.csv"))}
+for wanted in (("network.conv2d_2", "forward"), ("network.conv2d_2", "backward"), ("criterion", "forward")):
+    assert wanted in layers, (wanted, layers)
+P
+
 # A run folder is profiled as its training; a comparison finds what grew with the batch.
 ok "$train" configs/quickstart/digits.yaml --output "$folder/run" train.epochs=0 train.steps=3 \
   "data.train={kind: digits, size: 600, seed: 1}" "data.valid={kind: digits, size: 100, seed: 2}"

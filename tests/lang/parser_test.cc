@@ -44,6 +44,19 @@ std::string expr_error(const std::string& source) {
   return error_of([&] { parse_expression(quoted(source)); });
 }
 
+TEST(Parser, Ranges) {
+  const std::string source =
+      "with range(\"encoder\"):\n  x = relu(x)\n  with range(\"norm\"):\n    x += 1\nreturn x\n";
+  EXPECT_EQ(body(source), source);
+  EXPECT_NE(body_error("with range(x):\n  y = 1").find("the name of the range as text"),
+            std::string::npos);
+  EXPECT_NE(body_error("with range(\"a b\"):\n  y = 1").find("letters, digits and '_'"),
+            std::string::npos);
+  EXPECT_NE(body_error("with range(\"a\")").find("':'"), std::string::npos);
+  EXPECT_NE(body_error("with open(\"a\"):\n  y = 1").find("'with' is not part of the language"),
+            std::string::npos);
+}
+
 TEST(Parser, Precedence) {
   EXPECT_EQ(expr("1 + 2 * 3 - 4"), "(1 + (2 * 3) - 4)");
   EXPECT_EQ(expr("-x ** 2"), "(- (x ** 2))");

@@ -90,6 +90,17 @@ TEST(Trace, ControlFlowBecomesRegions) {
             "not_equal cf.if { relu } { } float32[n, 4]");
 }
 
+TEST(Trace, RangesChangeNoOperation) {
+  // A return in one branch ends the range early; the rest runs under a condition.
+  EXPECT_EQ(trace("with range(\"a\"):\n  if k > 0:\n    return relu(x)\ny = -x\nreturn y"),
+            "greater_than cf.if { relu cast } { cast full } equal cf.if { neg } { } float32[n, 4]");
+  EXPECT_EQ(trace("with range(\"a\"):\n  return relu(x)"), "relu float32[n, 4]");
+  EXPECT_EQ(
+      trace("for i in range(3):\n  with range(\"a\"):\n    if i == 1:\n      break\n    x = x * 2"
+            "\nreturn x"),
+      "multiply float32[n, 4]");
+}
+
 TEST(Trace, EarlyReturns) {
   EXPECT_EQ(trace("if k > 0:\n  return relu(x)\ny = -x\nreturn y"),
             "greater_than cf.if { relu } { neg } float32[n, 4]");

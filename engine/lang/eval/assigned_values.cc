@@ -59,6 +59,8 @@ bool always_jumps(const std::vector<Stmt>& statements) {
     case StmtKind::kBreak:
     case StmtKind::kContinue:
       return true;
+    case StmtKind::kRange:
+      return always_jumps(last.branches[0].body);
     case StmtKind::kIf:
       return !last.branches.back().condition &&
              std::all_of(last.branches.begin(), last.branches.end(),

@@ -69,6 +69,25 @@ Frame Evaluation::make_frame(const Code& code, const std::string& file) {
   return frame;
 }
 
+// --- ranges ---
+
+namespace {
+
+thread_local std::string open_ranges;
+
+}  // namespace
+
+RangeScope::RangeScope(const std::string& name) : outer_(open_ranges.size()) {
+  open_ranges += (outer_ > 0 ? "." : "") + name;
+}
+
+RangeScope::~RangeScope() { open_ranges.resize(outer_); }
+
+std::string RangeScope::within(const std::string& layer) {
+  if (open_ranges.empty() || layer.empty()) return open_ranges + layer;
+  return open_ranges + "." + layer;
+}
+
 // --- statements ---
 
 Outcome Evaluation::run(const std::vector<Stmt>& statements, Frame& frame, size_t from) {
@@ -118,6 +137,10 @@ Outcome Evaluation::run_statement(const Stmt& statement, Frame& frame) {
       return run_for(statement, frame);
     case StmtKind::kWhile:
       return run_while(statement, frame);
+    case StmtKind::kRange: {
+      const RangeScope range(statement.text);
+      return run(statement.branches[0].body, frame);
+    }
     case StmtKind::kBreak:
       return {Flow::kBreak, {}};
     case StmtKind::kContinue:

@@ -19,6 +19,21 @@
 
 namespace paddle::lang {
 
+/// Puts a name in front of the layers that operations are marked with: `with range("name"):`. It
+/// holds for all evaluations on this thread, since a step calls models.
+class RangeScope {
+ public:
+  explicit RangeScope(const std::string& name);
+  ~RangeScope();
+  RangeScope(const RangeScope&) = delete;
+  RangeScope& operator=(const RangeScope&) = delete;
+  /// The layer within the ranges that are open.
+  static std::string within(const std::string& layer);
+
+ private:
+  size_t outer_;  ///< length of the ranges around this one
+};
+
 /// The names and the place in the tree of parameters of one running body or chain.
 struct Frame {
   const Code* code = nullptr;
@@ -318,7 +333,7 @@ auto Evaluation::with_location(const SourcePosition& where, F&& f) -> decltype(f
 
 template <class F>
 auto Evaluation::with_location_scope(const SourcePosition& where, F&& f) -> decltype(f()) {
-  const ir::LocationScope scope(text(Origin{where.location().text(), layer_}));
+  const ir::LocationScope scope(text(Origin{where.location().text(), RangeScope::within(layer_)}));
   return with_location(where, f);
 }
 

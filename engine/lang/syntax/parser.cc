@@ -84,6 +84,8 @@ class Parser : public ExpressionParser {
         refuse(str("'", token.text, "' without its 'if' at this indentation"));
       }
     }
+    if (token.kind == TokenKind::kName && token.text == "with" && next().text == "range")
+      return out.push_back(range_statement());
     out.push_back(simple_statement());
     end_of_line();
   }
@@ -271,6 +273,30 @@ class Parser : public ExpressionParser {
     --loops_;
     out.branches.push_back(std::move(branch));
     if (current().is("else")) refuse("'else' of a loop is not part of the language");
+    return out;
+  }
+
+  /// `with range("name"):` marks the operations of its body for profiles.
+  Stmt range_statement() {
+    Level level(*this);
+    Stmt out = start(StmtKind::kRange);
+    advance();
+    advance();
+    expect("(", "after 'range'");
+    out.text = current().text;
+    const bool name =
+        current().kind == TokenKind::kString && !out.text.empty() && out.text.size() <= 100 &&
+        std::all_of(out.text.begin(), out.text.end(),
+                    [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+    if (!name)
+      refuse(str("expected the name of the range as text of letters, digits and '_', found ",
+                 current().describe()));
+    advance();
+    expect(")", "after the name of the range");
+    Branch branch;
+    branch.where = out.where;
+    branch.body = suite("the range");
+    out.branches.push_back(std::move(branch));
     return out;
   }
 

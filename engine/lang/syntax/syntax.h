@@ -64,6 +64,7 @@ enum class StmtKind : uint8_t {
   kIf,          ///< branches
   kFor,         ///< targets[0], value, branches[0].body
   kWhile,       ///< value (the condition), branches[0].body
+  kRange,       ///< `with range("text"):`, branches[0].body
   kBreak,
   kContinue,
   kReturn,  ///< value, or null
@@ -81,7 +82,7 @@ struct Branch {
 struct Stmt {
   StmtKind kind = StmtKind::kPass;
   SourcePosition where;
-  std::string text;  ///< of an augmented assignment: the operator without `=`
+  std::string text;  ///< of an augmented assignment: the operator without `=`; of a range: its name
   std::vector<ExprPtr> targets;
   ExprPtr value;
   std::vector<Branch> branches;
