@@ -28,7 +28,9 @@ assert abs(o["parameters"] / 69.5e9 - 1) < 0.01, o["parameters"]
 for p in o["plans"]:
     s = p["parallel"]
     assert s["data"] * s["tensor"] * s["pipeline"] * s["context"] == 1024
-    assert s["data"] * s["micro_batch"] * s["micro_batches"] == 1024
+    assert s["data"] * p["micro_batch"] * s["micro_batches"] == 1024
+    assert set(s) == {"data", "tensor", "pipeline", "context", "expert", "sharding", "sequence",
+                      "micro_batches", "schedule", "recompute"}, s
     assert p["fits"] == (p["memory_gib"] <= 0.92 * 80) and p["reason"]
     assert abs(sum(p["seconds"].values()) - p["step_seconds"]) < 1e-6 * p["step_seconds"]
     assert abs(p["tokens_per_second_per_device"] * p["step_seconds"] - 8192) < 1

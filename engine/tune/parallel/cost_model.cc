@@ -10,7 +10,7 @@ namespace {
 
 // Fitted to the published runs of tests/tune/published_runs.csv (docs/performance/planner.md).
 constexpr double kHalfWidth = 36.173;     ///< products of this width reach half of their rate
-constexpr double kHalfTokens = 708.9;     ///< and those over so many tokens
+constexpr double kHalfTokens = 708.9;     ///< and those over this number of tokens
 constexpr double kAttention = 0.34974;    ///< rate of attention over that of products
 constexpr double kHalfSequence = 1593.9;  ///< sequences that reach half of attention's rate
 constexpr double kHead = 0.3229;          ///< rate of the product with the vocabulary
@@ -110,7 +110,7 @@ struct Parameters {
         experts(m.expert_parameters() / real(s.pipeline * s.expert)),
         expert_ranks(real(s.expert)) {}
   double all() const { return dense + experts; }
-  /// What is left on each of `shards` ranks.
+  /// The part that each of `shards` ranks keeps.
   double shard(double shards) const {
     return dense / shards + experts / std::max(1.0, shards / expert_ranks);
   }

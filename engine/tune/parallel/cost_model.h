@@ -12,8 +12,8 @@ namespace paddle::tune {
 
 enum class Recompute { kNone, kSelective, kFull };
 
-/// Ranks lie data outermost, then pipeline, context and tensor; experts are spread over the data
-/// ranks.
+/// With tensor parallelism, what it would replicate is split along the sequence. Ranks lie data
+/// outermost, then pipeline, context and tensor; experts are spread over the data ranks.
 struct Strategy {
   int64_t data = 1, pipeline = 1, context = 1, tensor = 1, expert = 1;
   int64_t chunks = 1;       ///< pipeline stages of a device; more than 1: interleaved

@@ -21,7 +21,8 @@ struct PlanningResult {
   int64_t considered = 0;
 };
 
-/// `fixed`: "tensor=8" and the like; keys are those of the JSON's `parallel`. kUsage for unknown
+/// `fixed`: "tensor=8" and the like; keys are data, tensor, pipeline, context,
+/// expert, sharding, micro_batch, chunks and recompute. kUsage for unknown
 /// keys and for constraints that nothing satisfies.
 PlanningResult plan_parallel(const Transformer& model, const Cluster& cluster,
                              const std::vector<std::string>& fixed, size_t count);

@@ -126,7 +126,7 @@ Transformer transformer_of_run(const std::string& path, const std::vector<std::s
   m.hidden = std::max_element(uses.begin(), uses.end(), [](const auto& a, const auto& b) {
                return a.second < b.second;
              })->first;
-  // What is not attention is the feed-forward block: two or three matrices of hidden and ffn.
+  // The rest of a block is the feed-forward: two or three matrices of hidden and ffn.
   const double feed_forward = elements - m.attention_parameters();
   const int64_t fused = m.head_size * (m.heads + 2 * m.kv_heads);
   for (const Dims& dims : blocks.matrices)
