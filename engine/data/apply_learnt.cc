@@ -18,6 +18,15 @@ void apply_to_field(CsvField& field, const Fitted& known) {
     field.shift = known.shift;
     field.factor = known.factor;
     field.log = known.log;
+  } else if (field.kind == ColumnKind::kText) {
+    if (known.token_kind.empty())
+      fail(ErrorCode::kConfig, "field '", field.name,
+           "': the training data has no text of that name");
+    field.vocabulary = known.tokens;
+    field.vocabulary_file.clear();
+    field.tokens = known.token_kind == "words" ? TokenKind::kWords : TokenKind::kCharacters;
+    field.lowercase = known.lowercase;
+    field.max_length = known.max_length;
   } else if (has_vocabulary(field)) {
     if (known.tokens.empty())
       fail(ErrorCode::kConfig, "field '", field.name,

@@ -100,13 +100,24 @@ void check_csv_options(const CsvField& field) {
            "has no effect without `missing: fill`");
     return;
   }
-  const char* why = "has no effect on a categorical field";
+  const bool is_text = field.kind == ColumnKind::kText;
+  const char* why =
+      is_text ? "has no effect on a text field" : "has no effect on a categorical field";
+  if (is_text) {
+    refuse(field.buckets > 0, "buckets", why);
+    refuse(field.per_column, "per_column", why);
+    refuse(field.unknown_is_zero, "unknown_is_zero", why);
+    refuse(field.scalar, "scalar", why);
+  }
   refuse(field.missing != MissingPolicy::kError, "missing", why);
   refuse(field.fill != 0, "fill", why);
   refuse(field.log, "log", why);
   refuse(field.scaling != Scaling::kNone, "scaling", why);
   refuse(!field.shift.empty(), "shift", why);
-  if (field.buckets > 0) {
+  if (is_text) {
+    refuse(!field.vocabulary.empty() && !field.vocabulary_file.empty(), "vocabulary",
+           "and `vocabulary_file` are both given");
+  } else if (field.buckets > 0) {
     refuse(vocabulary, "vocabulary", "has no effect with `buckets`");
     refuse(field.unknown_is_zero, "unknown_is_zero", "has no effect with `buckets`");
   } else {

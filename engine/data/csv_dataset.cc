@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <set>
+#include <unordered_map>
 
 #include "base/files.h"
 #include "data/csv_columns.h"
@@ -59,11 +60,19 @@ class CsvDataset : public LearningDataset {
       Field field;
       field.name = each.options.name;
       field.dtype = each.dtype;
+      if (each.options.kind == ColumnKind::kText) {
+        field.shape = {-1};
+        field.max_length = each.options.max_length;
+        field.class_count = each.vocabulary.size();
+        fields_.push_back(std::move(field));
+        continue;
+      }
       if (!each.options.scalar) field.shape = {static_cast<int64_t>(each.columns.size())};
       if (each.options.kind == ColumnKind::kCategorical) {
         field.class_count = category_count(each);
         field.classes = each.vocabulary.tokens();
-        if (first_id(each) == 1) field.classes.insert(field.classes.begin(), "<unknown>");
+        if (first_id(each) == 1)
+          field.classes.insert(field.classes.begin(), std::string(kUnknownToken));
         if (!fits(field.class_count - 1, field.dtype))
           fail(ErrorCode::kConfig, "field '", field.name, "': ", field.class_count,
                " categories do not fit ", paddle::text(field.dtype), "; use a wider dtype");
@@ -82,6 +91,10 @@ class CsvDataset : public LearningDataset {
     for (size_t f = 0; f < plans_.size(); ++f) {
       const FieldPlan& each = plans_[f];
       Value& value = out[f];
+      if (each.options.kind == ColumnKind::kText) {
+        read_text(each, cells[each.columns[0]], index, value);
+        continue;
+      }
       value.reset(each.dtype, fields_[f].shape);
       for (size_t c = 0; c < each.columns.size(); ++c) {
         const std::string_view cell = cells[each.columns[c]];
@@ -110,7 +123,9 @@ class CsvDataset : public LearningDataset {
   }
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     const FieldPlan& each = plans_[static_cast<size_t>(field)];
-    if (!is_integer(each.dtype) || each.columns.size() != 1) return std::nullopt;
+    if (!is_integer(each.dtype) || each.columns.size() != 1 ||
+        each.options.kind == ColumnKind::kText)
+      return std::nullopt;
     std::vector<std::string_view> cells;
     std::string scratch;
     try {
@@ -133,8 +148,28 @@ class CsvDataset : public LearningDataset {
         field.factor.push_back(scale.factor);
       }
       field.tokens = each.vocabulary.tokens();
+      if (each.options.kind != ColumnKind::kText) continue;
+      field.token_kind = each.options.tokens == TokenKind::kWords ? "words" : "characters";
+      field.lowercase = each.options.lowercase;
+      field.max_length = each.options.max_length;
     }
     return out;
+  }
+  int64_t length_of(int64_t index) const override {
+    thread_local std::vector<std::string_view> cells;
+    thread_local std::string scratch;
+    int64_t length = 0;
+    try {
+      read_cells(records_[static_cast<size_t>(index)], cells, scratch);
+    } catch (const Error&) {
+      return 0;  // `read` reports it
+    }
+    for (const FieldPlan& each : plans_)
+      if (each.options.kind == ColumnKind::kText)
+        length += static_cast<int64_t>(
+            split_tokens(cells[each.columns[0]], each.options.tokens, each.options.max_length)
+                .size());
+    return length;
   }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     return {{"columns", join(names_, ", ")}};
@@ -185,15 +220,17 @@ class CsvDataset : public LearningDataset {
            each.columns.size(), " are named");
     check_csv_options(field);
     const bool categorical = field.kind == ColumnKind::kCategorical;
-    each.dtype = field.dtype.value_or(categorical ? DType::kI64 : DType::kF32);
-    if (!info(each.dtype).has_kernels || (categorical && !is_integer(each.dtype)))
+    const bool is_text = field.kind == ColumnKind::kText;
+    each.dtype = field.dtype.value_or(categorical || is_text ? DType::kI64 : DType::kF32);
+    if (!info(each.dtype).has_kernels || (categorical && !is_integer(each.dtype)) ||
+        (is_text && each.dtype != DType::kI64 && each.dtype != DType::kI32))
       fail(ErrorCode::kConfig, "field '", field.name, "': type ", text(each.dtype),
            " does not suit its columns");
     if (!is_float(each.dtype) && (field.log || field.scaling != Scaling::kNone ||
                                   !field.shift.empty() || field.missing == MissingPolicy::kNan))
       fail(ErrorCode::kConfig, "field '", field.name, "': scaled, logarithmic or missing values ",
            "need a floating type, not ", text(each.dtype));
-    if (!is_float(each.dtype) && !categorical &&
+    if (!is_float(each.dtype) && !categorical && !is_text &&
         (!is_value_of(field.fill, each.dtype) || std::abs(field.fill) > 0x1p53))
       fail(ErrorCode::kConfig, "field '", field.name, "': fill is ", field.fill,
            ", expected a value of ", text(each.dtype));
@@ -207,11 +244,16 @@ class CsvDataset : public LearningDataset {
     for (size_t c = 0; c < field.shift.size(); ++c)
       each.scales.push_back({field.shift[c], field.factor[c]});
     for (const size_t c : each.columns) each.hash_seeds.push_back(stream_of(names_[c]));
-    if (categorical && field.buckets == 0) {
+    if (is_text && each.columns.size() != 1)
+      fail(ErrorCode::kConfig, "field '", field.name, "': text is one column, ",
+           each.columns.size(), " are named");
+    if ((categorical && field.buckets == 0) || is_text) {
       if (!field.vocabulary.empty())
         each.vocabulary = Vocabulary(field.vocabulary);
       else if (!field.vocabulary_file.empty())
         each.vocabulary = Vocabulary::read(field.vocabulary_file);
+      if (is_text && each.vocabulary.size() > 0)
+        each.vocabulary = Vocabulary(with_unknown(each.vocabulary.tokens()));
     }
     plans_.push_back(std::move(each));
   }
@@ -225,11 +267,12 @@ class CsvDataset : public LearningDataset {
     };
     std::vector<std::vector<Statistics>> statistics(plans_.size());
     std::vector<std::set<std::string, std::less<>>> strings(plans_.size());
+    std::vector<std::unordered_map<std::string, int64_t>> counts(plans_.size());
     bool needed = false;
     for (size_t f = 0; f < plans_.size(); ++f) {
       const FieldPlan& each = plans_[f];
-      const bool categorical = each.options.kind == ColumnKind::kCategorical;
-      if (!categorical && each.options.scaling != Scaling::kNone && each.scales.empty())
+      const bool numeric = each.options.kind == ColumnKind::kNumeric;
+      if (numeric && each.options.scaling != Scaling::kNone && each.scales.empty())
         statistics[f].resize(each.columns.size());
       needed = needed || !statistics[f].empty() || collects(each);
     }
@@ -246,7 +289,10 @@ class CsvDataset : public LearningDataset {
       if (cells.size() != names_.size()) continue;
       for (size_t f = 0; f < plans_.size(); ++f) {
         const FieldPlan& each = plans_[f];
-        if (collects(each))
+        if (each.options.kind == ColumnKind::kText) {
+          if (collects(each) && used[row])
+            count_tokens(each.options, cells[each.columns[0]], counts[f]);
+        } else if (collects(each))
           for (const size_t c : each.columns)
             if (!strings[f].contains(cells[c]) && !invalid_utf8(cells[c]))
               strings[f].emplace(cells[c]);
@@ -263,7 +309,11 @@ class CsvDataset : public LearningDataset {
       }
     }
     for (size_t f = 0; f < plans_.size(); ++f) {
-      if (collects(plans_[f]))
+      if (plans_[f].options.kind == ColumnKind::kText) {
+        if (collects(plans_[f]))
+          plans_[f].vocabulary =
+              Vocabulary(with_unknown(most_frequent(plans_[f].options, counts[f])));
+      } else if (collects(plans_[f]))
         plans_[f].vocabulary = Vocabulary({strings[f].begin(), strings[f].end()});
       for (const Statistics& s : statistics[f]) {
         Scale scale;
@@ -277,9 +327,50 @@ class CsvDataset : public LearningDataset {
     }
   }
 
-  /// True for a categorical field whose vocabulary is the strings of the file.
+  static void count_tokens(const CsvField& field, std::string_view cell,
+                           std::unordered_map<std::string, int64_t>& counts) {
+    if (invalid_utf8(cell)) return;
+    const std::string text = field.lowercase ? lowercase(cell) : std::string(cell);
+    for (const std::string_view token : split_tokens(text, field.tokens, field.max_length))
+      ++counts[std::string(token)];
+  }
+
+  /// By falling count, and those of one count in order.
+  static std::vector<std::string> most_frequent(
+      const CsvField& field, const std::unordered_map<std::string, int64_t>& counts) {
+    std::vector<std::pair<int64_t, std::string>> order;
+    for (const auto& [token, count] : counts)
+      if (count >= field.min_count) order.emplace_back(-count, token);
+    std::sort(order.begin(), order.end());
+    std::vector<std::string> out;
+    for (auto& [count, token] : order)
+      if (static_cast<int64_t>(out.size()) < field.vocabulary_size) out.push_back(std::move(token));
+    return out;
+  }
+
+  /// The tokens of a text's vocabulary: number 0 is every other one.
+  static std::vector<std::string> with_unknown(std::vector<std::string> tokens) {
+    if (tokens.empty() || tokens[0] != kUnknownToken)
+      tokens.insert(tokens.begin(), std::string(kUnknownToken));
+    return tokens;
+  }
+
+  void read_text(const FieldPlan& each, std::string_view cell, int64_t index, Value& out) const {
+    if (invalid_utf8(cell))
+      bad_cell(each, 0, index,
+               str(quoted(cell), " is not UTF-8; convert the file (iconv -t UTF-8)"));
+    const std::string text = each.options.lowercase ? lowercase(cell) : std::string(cell);
+    const auto tokens = split_tokens(text, each.options.tokens, each.options.max_length);
+    const int64_t length = static_cast<int64_t>(tokens.size());
+    out.reset(each.dtype, {&length, 1});
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      store(out, i, each.vocabulary.find(tokens[i]).value_or(0));
+    }
+  }
+
+  /// True for a field whose vocabulary is taken from the file.
   static bool collects(const FieldPlan& each) {
-    return each.options.kind == ColumnKind::kCategorical && each.options.buckets == 0 &&
+    return each.options.kind != ColumnKind::kNumeric && each.options.buckets == 0 &&
            each.options.vocabulary.empty() && each.options.vocabulary_file.empty();
   }
   static double transformed(const FieldPlan& each, double x) {

@@ -32,9 +32,20 @@ Schema csv_field() {
   Schema s;
   s.add("name", Spec::text().required().doc("name of the field"));
   s.add("columns", Spec::list(Spec::text()).or_else(Spec::text()).doc("names, 'I1..I13' or 'C*'"));
-  s.add("kind", Spec::word({"numeric", "categorical"})
-                    .fallback("numeric")
-                    .doc("numbers as they are, or values looked up in a vocabulary"));
+  s.add("kind",
+        Spec::word({"numeric", "categorical", "text"})
+            .fallback("numeric")
+            .doc("numbers as they are, values looked up in a vocabulary, or the tokens of a "
+                 "text"));
+  s.add("tokens", Spec::word({"words", "characters"}).doc("text: what a token is; default: words"));
+  s.add("lowercase", Spec::boolean().doc("text: without capitals; default: true"));
+  s.add("max_length", Spec::integer().at_least(1).at_most(1 << 20).doc(
+                          "text: tokens at which it is cut; default: 256"));
+  s.add("vocabulary_size",
+        Spec::integer().at_least(1).at_most(1 << 24).doc(
+            "text: the most frequent tokens of the training rows; default: 30000"));
+  s.add("min_count",
+        Spec::integer().at_least(1).doc("text: how often a token must occur in them; default: 1"));
   s.add("scalar",
         Spec::boolean().fallback("false").doc("one number per sample instead of a vector of one"));
   s.add("dtype", Spec::text().doc("dtype of the field"));
@@ -173,7 +184,20 @@ CsvField read_csv_field(const Section& s) {
   f.name = s.text("name");
   if (s.has("columns")) f.columns = s.texts("columns");
   f.scalar = s.boolean("scalar");
-  f.kind = s.text("kind") == "numeric" ? ColumnKind::kNumeric : ColumnKind::kCategorical;
+  f.kind = s.text("kind") == "numeric" ? ColumnKind::kNumeric
+           : s.text("kind") == "text"  ? ColumnKind::kText
+                                       : ColumnKind::kCategorical;
+  for (const char* key : {"tokens", "lowercase", "max_length", "vocabulary_size", "min_count"})
+    if (s.has(key) && f.kind != ColumnKind::kText)
+      throw Error(ErrorCode::kConfig,
+                  str("field '", f.name, "': `", key, "` has no effect without `kind: text`"),
+                  s.location(key));
+  if (s.has("tokens"))
+    f.tokens = s.text("tokens") == "words" ? TokenKind::kWords : TokenKind::kCharacters;
+  if (s.has("lowercase")) f.lowercase = s.boolean("lowercase");
+  if (s.has("max_length")) f.max_length = s.integer("max_length");
+  if (s.has("vocabulary_size")) f.vocabulary_size = s.integer("vocabulary_size");
+  if (s.has("min_count")) f.min_count = s.integer("min_count");
   if (s.has("dtype")) f.dtype = dtype_of_key(s, "dtype");
   f.missing = s.text("missing") == "fill"  ? MissingPolicy::kFill
               : s.text("missing") == "nan" ? MissingPolicy::kNan
@@ -298,6 +322,8 @@ Schema data_schema() {
                        .fallback("[]")
                        .doc("transforms for training alone, before the others"));
   s.add("shuffle", Spec::boolean().fallback("true").doc("a new order in every epoch"));
+  s.add("length_window", Spec::integer().at_least(0).at_most(1 << 20).fallback("50").doc(
+                             "texts: batches among which samples of similar lengths are gathered"));
   s.add("drop_last",
         Spec::boolean().fallback("false").doc("leave out a last batch that is not full"));
   s.add("workers",
@@ -346,6 +372,7 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
   LoaderOptions& l = c.loader;
   l.batch_size = s.integer("batch_size");
   l.shuffle = s.boolean("shuffle");
+  l.length_window = s.integer("length_window");
   l.drop_last = s.boolean("drop_last");
   l.seed = seed;
   l.workers = static_cast<int>(s.integer("workers"));

@@ -25,7 +25,10 @@ struct Field {
   Dims shape = {};          ///< of one sample; -1 for sizes that differ by sample
   int64_t class_count = 0;  ///< values are 0 … class_count - 1; 0 if it is not a class
   std::vector<std::string> classes = {};  ///< their names, if they have any
-  std::string text() const;               ///< "image: uint8[1, 28, 28]"
+  /// Above 0: samples are of different lengths along the first axis, at most so long. The loader
+  /// pads them with zeros to the longest of a batch and adds a field `<name>_mask`.
+  int64_t max_length = 0;
+  std::string text() const;  ///< "image: uint8[1, 28, 28]"
 };
 
 /// One field of one sample: packed elements in a buffer that is kept from sample to sample.
@@ -93,6 +96,9 @@ class Dataset {
   virtual std::optional<int64_t> class_of(int64_t /*index*/, int64_t /*field*/) const {
     return std::nullopt;
   }
+  /// The length of a sample along the axis that is padded, for batches of similar lengths; cheaper
+  /// than reading it. 0 where it is not known.
+  virtual int64_t length_of(int64_t /*index*/) const { return 0; }
   /// Files that are not read although they lie where the data is: one line for each kind of file.
   virtual std::vector<std::string> passed_over() const { return {}; }
   /// Warnings about the samples read so far: one line each.
@@ -129,6 +135,7 @@ class Subset : public Dataset {
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     return base_->class_of(at(index), field);
   }
+  int64_t length_of(int64_t index) const override { return base_->length_of(at(index)); }
   std::vector<std::string> passed_over() const override { return base_->passed_over(); }
   std::vector<std::string> warnings() const override { return base_->warnings(); }
   std::vector<std::pair<std::string, std::string>> facts() const override;

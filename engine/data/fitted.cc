@@ -18,6 +18,9 @@ std::string fitted_json(std::span<const Fitted> fitted) {
     if (!each.tokens.empty()) field["tokens"] = each.tokens;
     if (each.bytes) field["bytes"] = true;
     if (each.unknown_is_zero) field["unknown_is_zero"] = true;
+    if (!each.token_kind.empty())
+      field["token_kind"] = each.token_kind, field["lowercase"] = each.lowercase,
+      field["max_length"] = each.max_length;
     out["fields"].push_back(std::move(field));
   }
   return out.dump(1) + "\n";
@@ -39,6 +42,12 @@ std::vector<Fitted> read_fitted(const std::string& path) {
       each.tokens = field.value("tokens", std::vector<std::string>());
       each.bytes = field.value("bytes", false);
       each.unknown_is_zero = field.value("unknown_is_zero", false);
+      each.token_kind = field.value("token_kind", "");
+      each.lowercase = field.value("lowercase", false);
+      each.max_length = field.value("max_length", int64_t{0});
+      const bool is_text = each.token_kind == "words" || each.token_kind == "characters";
+      if (!each.token_kind.empty() && (!is_text || each.max_length < 1))
+        fail(ErrorCode::kModel, path, ": field '", each.field, "' has no valid token_kind");
       if (each.shift.size() != each.factor.size())
         fail(ErrorCode::kModel, path, ": field '", each.field, "' has ", each.shift.size(),
              " shifts and ", each.factor.size(), " factors");

@@ -18,6 +18,11 @@ struct Fitted {
   bool bytes = false;                           ///< text whose tokens are the 256 bytes
   /// Unknown strings have id 0 and token i has id i + 1; otherwise token i has id i.
   bool unknown_is_zero = false;
+  /// Of text columns: "words" or "characters", what happens to capitals, and the length at which
+  /// texts are cut. Token 0 is "<unknown>".
+  std::string token_kind = {};
+  bool lowercase = false;
+  int64_t max_length = 0;
   /// Models written before unknown strings had an id of their own: they share id 0 with token 0.
   bool unknown_shares_zero = false;
 };

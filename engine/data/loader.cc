@@ -18,6 +18,29 @@ namespace {
 
 constexpr size_t kListedSkips = 1000;
 
+/// Orders the places [begin, end) of an epoch so that each run of `batch` places holds samples of
+/// similar lengths; the runs themselves come in a random order, and what fills no batch is last.
+std::vector<int64_t> order_by_length(std::vector<std::pair<int64_t, int64_t>> lengths,
+                                     int64_t batch, uint64_t seed, uint64_t counter) {
+  const auto full = static_cast<int64_t>(lengths.size()) / batch;
+  const auto sorted_end = lengths.begin() + full * batch;
+  // The stable order keeps samples of one length as random as they came.
+  std::stable_sort(lengths.begin(), sorted_end,
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<int64_t> out;
+  out.reserve(lengths.size());
+  if (full > 0) {
+    const Permutation runs(static_cast<uint64_t>(full), seed, stream_of("length"), counter);
+    for (int64_t i = 0; i < full; ++i) {
+      const auto run = static_cast<int64_t>(runs(static_cast<uint64_t>(i)));
+      for (int64_t k = 0; k < batch; ++k)
+        out.push_back(lengths[static_cast<size_t>(run * batch + k)].second);
+    }
+  }
+  for (auto it = sorted_end; it != lengths.end(); ++it) out.push_back(it->second);
+  return out;
+}
+
 /// One batch on its way: made by one thread, taken by the consumer in order.
 struct Slot {
   LoaderPosition from, next;
@@ -30,6 +53,13 @@ struct Slot {
 };
 
 }  // namespace
+
+int64_t padded_length(int64_t longest, int64_t max_length) {
+  int64_t step = 16;
+  while (step * 8 < longest) step *= 2;
+  const int64_t rounded = (std::max<int64_t>(longest, 1) + step - 1) / step * step;
+  return std::max<int64_t>(longest, std::min(rounded, max_length));
+}
 
 class Loader::Impl {
  public:
@@ -48,7 +78,19 @@ class Loader::Impl {
       fail(ErrorCode::kData, "the dataset has ", dataset_->size(),
            " samples, fewer than one batch of ", options_.batch_size,
            "; lower batch_size or set drop_last: false");
-    for (const Field& field : reader_.fields()) {
+    fields_ = reader_.fields();
+    for (size_t f = 0; f < reader_.fields().size(); ++f) {
+      const Field& field = reader_.fields()[f];
+      if (field.max_length == 0) continue;
+      padded_.push_back(f);
+      Field mask{.name = field.name + "_mask", .dtype = DType::kBool, .shape = {-1}};
+      if (dataset_->find_field(mask.name) >= 0)
+        fail(ErrorCode::kConfig, "the data has a field '", mask.name,
+             "', which is the name of the mask of '", field.name, "'; rename one of them");
+      mask.max_length = field.max_length;
+      fields_.push_back(std::move(mask));
+    }
+    for (const Field& field : fields_) {
       const bool fixed = std::find(field.shape.begin(), field.shape.end(), -1) == field.shape.end();
       if (fixed)
         batch_bytes_ += static_cast<uint64_t>(storage_bytes(
@@ -59,7 +101,7 @@ class Loader::Impl {
   }
   ~Impl() { stop(); }
 
-  const std::vector<Field>& fields() const { return reader_.fields(); }
+  const std::vector<Field>& fields() const { return fields_; }
   const Dataset& dataset() const { return *dataset_; }
   int64_t samples_per_epoch() const {
     const int64_t n = dataset_->size();
@@ -98,7 +140,10 @@ class Loader::Impl {
 
   std::vector<Dims> sample_shapes() const {
     std::vector<Dims> shapes;
-    for (const Field& field : fields()) shapes.push_back(field.shape);
+    for (const Field& field : fields()) {
+      shapes.push_back(field.shape);
+      if (field.max_length > 0) shapes.back()[0] = field.max_length;
+    }
     const auto open = [](const Dims& shape) {
       return std::find(shape.begin(), shape.end(), -1) != shape.end();
     };
@@ -112,7 +157,8 @@ class Loader::Impl {
         if (reason.empty()) reason = bad.reason;
         continue;
       }
-      for (size_t f = 0; f < shapes.size(); ++f) shapes[f] = workspace.sample[f].shape();
+      for (size_t f = 0; f < workspace.sample.size(); ++f)
+        if (open(shapes[f])) shapes[f] = workspace.sample[f].shape();
       return shapes;
     }
     fail(ErrorCode::kData, "no sample can be read; the first: ", reason);
@@ -255,8 +301,6 @@ class Loader::Impl {
   void make_batch(Slot& slot, Workspace& workspace) {
     const Span span("make batch");
     const ReadContext context{options_.seed, static_cast<uint64_t>(slot.from.epoch)};
-    const auto n = static_cast<uint64_t>(dataset_->size());
-    const Permutation order(n, options_.seed, stream_of("shuffle"), context.epoch);
     const int64_t count = slot.end - slot.from.sample;
     const int64_t begin = slot.from.sample + count * options_.rank / options_.ranks;
     const int64_t end = slot.from.sample + count * (options_.rank + 1) / options_.ranks;
@@ -265,21 +309,107 @@ class Loader::Impl {
     batch.first = slot.from.sample;
     batch.last_of_epoch = slot.last_of_epoch;
     batch.next = slot.next;
-    for (int64_t at = begin; at < end; ++at) {
+    std::vector<Sample> samples;  // of a batch that is padded
+    for (const int64_t index : indices(slot.from.epoch, begin, end)) {
       if (options_.workers > 0 && stopping()) return;
-      const int64_t index =
-          options_.shuffle ? static_cast<int64_t>(order(static_cast<uint64_t>(at))) : at;
       try {
         reader_.read(index, context, workspace);
       } catch (const BadSample& bad) {
         slot.skipped.push_back({slot.from.epoch, index, bad.reason});
         continue;
       }
+      batch.indices.push_back(index);
+      if (!padded_.empty()) {
+        samples.push_back(std::move(workspace.sample));
+        workspace.sample = {};
+        continue;
+      }
       if (batch.arrays.empty()) allocate(batch, workspace.sample, end - begin);
       store(batch, workspace.sample, index);
-      batch.indices.push_back(index);
     }
+    if (!samples.empty()) store_padded(batch, std::move(samples));
     for (Array& array : batch.arrays) array.shape[0] = batch.samples;
+  }
+
+  /// The samples at the places [begin, end) of an epoch.
+  std::vector<int64_t> indices(int64_t epoch, int64_t begin, int64_t end) {
+    std::vector<int64_t> out;
+    if (!options_.shuffle) {
+      for (int64_t at = begin; at < end; ++at) out.push_back(at);
+      return out;
+    }
+    const auto n = static_cast<uint64_t>(dataset_->size());
+    const Permutation order(n, options_.seed, stream_of("shuffle"), static_cast<uint64_t>(epoch));
+    if (padded_.empty() || options_.length_window == 0) {
+      for (int64_t at = begin; at < end; ++at)
+        out.push_back(static_cast<int64_t>(order(static_cast<uint64_t>(at))));
+      return out;
+    }
+    const int64_t places = checked_multiply(options_.length_window, options_.batch_size);
+    for (int64_t at = begin; at < end;) {
+      const int64_t window = at / places;
+      const auto sorted = sorted_window(epoch, window, places, order);
+      for (; at < end && at / places == window; ++at)
+        out.push_back((*sorted)[static_cast<size_t>(at - window * places)]);
+    }
+    return out;
+  }
+
+  using Window = std::shared_ptr<const std::vector<int64_t>>;
+  /// The samples of a window of places, ordered by length; the last few are kept.
+  Window sorted_window(int64_t epoch, int64_t window, int64_t places, const Permutation& order) {
+    const std::lock_guard lock(window_mutex_);
+    for (const auto& [key, known] : windows_)
+      if (key == std::pair(epoch, window)) return known;
+    std::vector<std::pair<int64_t, int64_t>> lengths;
+    const int64_t end = std::min((window + 1) * places, dataset_->size());
+    for (int64_t at = window * places; at < end; ++at) {
+      const auto index = static_cast<int64_t>(order(static_cast<uint64_t>(at)));
+      lengths.emplace_back(dataset_->length_of(index), index);
+    }
+    const uint64_t counter =
+        mix64(static_cast<uint64_t>(epoch) << 32 ^ static_cast<uint64_t>(window));
+    auto sorted = std::make_shared<const std::vector<int64_t>>(
+        order_by_length(std::move(lengths), options_.batch_size, options_.seed, counter));
+    windows_.emplace_back(std::pair(epoch, window), sorted);
+    if (windows_.size() > 4) windows_.pop_front();
+    return sorted;
+  }
+
+  /// Puts samples into arrays as long as the longest of them, zeros behind shorter ones, and adds
+  /// the masks.
+  void store_padded(Batch& batch, const std::vector<Sample>& samples) {
+    const auto rows = static_cast<int64_t>(samples.size());
+    std::vector<Dims> shapes;
+    for (const Value& value : samples[0]) shapes.push_back(value.shape());
+    std::vector<int64_t> lengths;
+    for (const size_t f : padded_) {
+      int64_t longest = 0;
+      for (const Sample& sample : samples) longest = std::max(longest, sample[f].shape()[0]);
+      shapes[f][0] = lengths.emplace_back(padded_length(longest, fields_[f].max_length));
+    }
+    for (size_t f = 0; f < shapes.size(); ++f) {
+      shapes[f].insert(shapes[f].begin(), rows);
+      batch.arrays.push_back(pool_->array(samples[0][f].dtype(), shapes[f]));
+    }
+    for (const int64_t length : lengths)
+      batch.arrays.push_back(pool_->array(DType::kBool, {rows, length}));
+    for (size_t row = 0; row < samples.size(); ++row) {
+      for (size_t f = 0; f < samples[row].size(); ++f)
+        store_row(batch.arrays[f], samples[row][f], f, batch.samples, batch.indices[row]);
+      for (size_t p = 0; p < padded_.size(); ++p) {
+        const auto length = static_cast<size_t>(lengths[p]);
+        const auto filled = static_cast<size_t>(samples[row][padded_[p]].shape()[0]);
+        auto* mask = static_cast<std::byte*>(batch.arrays[shapes.size() + p].raw()) + row * length;
+        std::memset(mask, 1, filled);
+        std::memset(mask + filled, 0, length - filled);
+      }
+      ++batch.samples;
+    }
+    uint64_t bytes = 0;
+    for (const Array& array : batch.arrays) bytes += array.storage->bytes();
+    const std::lock_guard lock(mutex_);
+    batch_bytes_ = std::max(batch_bytes_, bytes);
   }
 
   void allocate(Batch& batch, const Sample& sample, int64_t rows) {
@@ -295,21 +425,28 @@ class Loader::Impl {
   }
 
   void store(Batch& batch, const Sample& sample, int64_t index) const {
-    for (size_t f = 0; f < sample.size(); ++f) {
-      Array& array = batch.arrays[f];
-      const Dims& shape = sample[f].shape();
-      if (!std::equal(shape.begin(), shape.end(), array.shape.begin() + 1, array.shape.end())) {
-        const Dims first(array.shape.begin() + 1, array.shape.end());
-        fail(ErrorCode::kData, dataset_->location(index), ": field '", fields()[f].name,
-             "' has shape ", str(shape), ", others of its batch have ", str(first),
-             "; give all the same size (transform resize, crop or pad)");
-      }
-      if (sample[f].bytes() > 0)
-        std::memcpy(static_cast<std::byte*>(array.raw()) +
-                        static_cast<size_t>(batch.samples) * sample[f].bytes(),
-                    sample[f].raw(), sample[f].bytes());
-    }
+    for (size_t f = 0; f < sample.size(); ++f)
+      store_row(batch.arrays[f], sample[f], f, batch.samples, index);
     ++batch.samples;
+  }
+
+  /// Copies a value to a row of its array; zeros follow where it is padded.
+  void store_row(Array& array, const Value& value, size_t field, int64_t row, int64_t index) const {
+    const Dims& shape = value.shape();
+    const size_t same_from = fields_[field].max_length > 0 ? 1 : 0;
+    if (shape.size() + 1 != array.shape.size() ||
+        !std::equal(shape.begin() + static_cast<ptrdiff_t>(same_from), shape.end(),
+                    array.shape.begin() + 1 + static_cast<ptrdiff_t>(same_from))) {
+      const Dims first(array.shape.begin() + 1, array.shape.end());
+      fail(ErrorCode::kData, dataset_->location(index), ": field '", fields()[field].name,
+           "' has shape ", str(shape), ", others of its batch have ", str(first),
+           "; give all the same size (transform resize, crop or pad)");
+    }
+    const int64_t elements = element_count(std::span<const int64_t>(array.shape).subspan(1));
+    const auto row_bytes = static_cast<size_t>(storage_bytes(array.dtype, elements));
+    std::byte* to = static_cast<std::byte*>(array.raw()) + static_cast<size_t>(row) * row_bytes;
+    if (value.bytes() > 0) std::memcpy(to, value.raw(), value.bytes());
+    std::memset(to + value.bytes(), 0, row_bytes - value.bytes());
   }
 
   /// In the order of batches, so that the limit is hit at the same place with any worker count.
@@ -330,6 +467,10 @@ class Loader::Impl {
   DatasetPtr dataset_;
   LoaderOptions options_;
   SampleReader reader_;
+  std::vector<Field> fields_;   ///< of the reader, then the masks
+  std::vector<size_t> padded_;  ///< fields that are padded
+  std::mutex window_mutex_;     ///< guards windows_
+  std::deque<std::pair<std::pair<int64_t, int64_t>, Window>> windows_;
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
   Workspace workspace_;
   std::exception_ptr failure_;

@@ -48,8 +48,16 @@ struct LoaderOptions {
   NanPolicy nan = NanPolicy::kError;
   std::vector<ValueRange> ranges = {};
   std::vector<TransformOptions> transforms = {};
+  /// With shuffling and padding, each batch holds samples of similar lengths, chosen within windows
+  /// of this many batches. 0: lengths play no role.
+  int64_t length_window = 50;
   int64_t rank = 0, ranks = 1;  ///< this process takes rows rank/ranks to (rank+1)/ranks of a batch
 };
+
+/// The length to which a batch is padded: that of its longest sample rounded up to one of a few
+/// sizes (multiples of 16 up to 128, of 32 up to 256, of 64 up to 512, …), so that few plans serve
+/// all of them.
+int64_t padded_length(int64_t longest, int64_t max_length);
 
 /// The next sample to read: `sample` counts places in the order of the epoch.
 struct LoaderPosition {
@@ -82,7 +90,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Fields of a batch; their shapes are those of one sample.
+  /// Fields of a batch; their shapes are those of one sample. Behind those of the dataset, a mask
+  /// for each one that is padded: `<name>_mask: bool[length]`, true where there is a value.
   const std::vector<Field>& fields() const;
   const Dataset& dataset() const;
   int64_t batches_per_epoch() const;
@@ -93,8 +102,9 @@ class Loader {
   std::optional<Batch> next();
   /// Position of the batch that `next` will return: save it in a checkpoint.
   LoaderPosition position() const;
-  /// Shapes of the fields of one sample. Sizes that differ by sample are those of the first sample
-  /// that the policies accept; kData if there is none.
+  /// Shapes of the fields of one sample. Lengths that are padded are the longest possible ones;
+  /// other sizes that differ by sample are those of the first sample that the policies accept;
+  /// kData if there is none.
   std::vector<Dims> sample_shapes() const;
   /// Checks integers against these ranges from the current position on.
   void require(std::vector<ValueRange> ranges);

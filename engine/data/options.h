@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/tokens.h"
 
 namespace paddle::data {
 
@@ -42,6 +43,7 @@ enum class Scaling {
 enum class ColumnKind {
   kNumeric,
   kCategorical,  ///< a number per distinct string: by vocabulary, or hashed into buckets
+  kText,         ///< numbers of the tokens of one column, as many as the text has
 };
 
 /// One field made of one or more columns.
@@ -72,6 +74,14 @@ struct CsvField {
   /// token i has id i.
   bool unknown_is_zero = false;
   bool unknown_shares_zero = false;  ///< see Fitted: for models of older versions
+
+  // Text columns. Id 0 is "<unknown>", every token outside of the vocabulary.
+  TokenKind tokens = TokenKind::kWords;
+  bool lowercase = true;
+  int64_t max_length = 256;  ///< longer texts are cut
+  /// Of the vocabulary taken from the training rows: the most frequent tokens, and how often a
+  /// token must occur.
+  int64_t vocabulary_size = 30000, min_count = 1;
 };
 
 struct CsvFileOptions {

@@ -17,6 +17,12 @@ std::string summary(const Field& field, const Value& value, const Vocabulary* vo
     if (number < 0 || at >= field.classes.size()) return "";
     return str(" (", field.classes[at], ")");
   };
+  if (field.max_length > 0 && vocabulary) {  // words
+    out += " =";
+    for (int64_t i = 0; i < std::min<int64_t>(value.size(), 20); ++i)
+      out += " " + vocabulary->token(static_cast<int64_t>(value.number(i)));
+    return out + (value.size() > 20 ? " …" : "");
+  }
   if (value.size() <= 8) {
     out += " =";
     for (int64_t i = 0; i < value.size(); ++i)

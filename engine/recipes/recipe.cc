@@ -24,6 +24,8 @@ const std::vector<Recipe>& recipes() {
        [](const RecipeRequest& request) { return tabular(request, true); }},
       {{"tabular-regression", "a CSV file whose last column is a number"},
        [](const RecipeRequest& request) { return tabular(request, false); }},
+      {{"text-classification", "a CSV file with a column of texts and one of classes"},
+       text_classification},
       {{"language-model", "a text file, continued character by character"},
        character_language_model}};
   return all;

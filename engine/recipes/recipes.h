@@ -7,6 +7,7 @@ namespace paddle::recipes {
 
 RecipeResult image_classification(const RecipeRequest& request);
 RecipeResult tabular(const RecipeRequest& request, bool classification);
+RecipeResult text_classification(const RecipeRequest& request);
 RecipeResult character_language_model(const RecipeRequest& request);
 
 /// The path as a config in the folder of `output` names it, quoted for YAML where needed.

@@ -2,26 +2,14 @@
 // column.
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
-#include <set>
 
 #include "base/error.h"
-#include "base/files.h"
-#include "formats/csv.h"
+#include "recipes/csv_look.h"
 #include "recipes/recipes.h"
 
 namespace paddle::recipes {
 namespace {
-
-/// A column as inferred from the first records.
-struct Column {
-  std::string name;
-  bool is_number = true, has_missing = false;
-  std::set<std::string> values;  ///< at most kMostValues
-};
-constexpr size_t kMostValues = 1000;
-constexpr size_t kMostRecords = 20000;
 
 std::string columns_text(const std::vector<const Column*>& columns) {
   std::string out;
@@ -32,40 +20,8 @@ std::string columns_text(const std::vector<const Column*>& columns) {
 }  // namespace
 
 RecipeResult tabular(const RecipeRequest& request, bool classification) {
-  if (is_directory(request.data)) fail(ErrorCode::kData, request.data, ": expected a CSV file");
-  const auto file = MappedFile::open(request.data, ErrorCode::kData);
-  const auto bytes = file->bytes();
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const bool tabs = request.data.ends_with(".tsv") || request.data.ends_with(".tab");
-  const formats::CsvParser parser(text, request.data, {.delimiter = tabs ? '\t' : ','});
-  const auto records = parser.index();
-  if (records.size() < 3) fail(ErrorCode::kData, request.data, ": expected a header and some rows");
-  std::vector<std::string_view> cells;
-  std::string scratch;
-  parser.fields(records[0], cells, scratch);
-  std::vector<Column> columns;
-  for (const std::string_view name : cells) {
-    double ignored = 0;
-    if (name.empty() || formats::parse_number(name, ignored))
-      fail(ErrorCode::kData, request.data,
-           ":1: expected a header with the names of the columns, found '", name, "'");
-    columns.emplace_back().name = name;
-  }
-  if (columns.size() < 2) fail(ErrorCode::kData, request.data, ":1: expected at least two columns");
-  for (size_t r = 1; r < std::min(records.size(), kMostRecords); ++r) {
-    parser.fields(records[r], cells, scratch);
-    if (cells.size() != columns.size())
-      fail(ErrorCode::kData, request.data, ":", records[r].line, ": expected ", columns.size(),
-           " cells, found ", cells.size());
-    for (size_t c = 0; c < cells.size(); ++c) {
-      double ignored = 0;
-      if (cells[c].empty())
-        columns[c].has_missing = true;
-      else if (!formats::parse_number(cells[c], ignored))
-        columns[c].is_number = false;
-      if (columns[c].values.size() <= kMostValues) columns[c].values.emplace(cells[c]);
-    }
-  }
+  const CsvLook look = look_at_csv(request.data);
+  const std::vector<Column>& columns = look.columns;
   const Column& target = columns.back();
   if (target.has_missing)
     fail(ErrorCode::kData, request.data, ": the last column, '", target.name, "', has empty cells");
@@ -82,7 +38,7 @@ RecipeResult tabular(const RecipeRequest& request, bool classification) {
     (columns[c].is_number ? numbers : categories).push_back(&columns[c]);
     missing = missing || (columns[c].is_number && columns[c].has_missing);
   }
-  const auto rows = static_cast<int64_t>(records.size()) - 1;
+  const int64_t rows = look.rows;
   const int64_t batch = std::clamp<int64_t>(rows / 50, 8, 256);
   const int64_t buckets = 100;
 

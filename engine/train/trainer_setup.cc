@@ -113,6 +113,11 @@ MemoryPlan Trainer::Impl::prepare() {
     if (!problem.empty()) observer_.warn("compile.kernels: " + problem);
   }
   options.profile = profile_;
+  // Padded batches come in some twenty lengths.
+  const auto& batch_fields = loader_->fields();
+  if (std::any_of(batch_fields.begin(), batch_fields.end(),
+                  [](const data::Field& f) { return f.max_length > 0; }))
+    options.max_plans = 32;
   options.shapes = batch_shapes(
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   if (!options_.dump_ir.empty())

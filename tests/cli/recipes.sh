@@ -37,6 +37,13 @@ with open(folder + "/prices.csv", "w") as f:
     for _ in range(300):
         a, b = random.gauss(0, 1), random.gauss(0, 1)
         f.write(f"{a:.4f},{b:.4f},{100 + 30 * a - 5 * b:.3f}\n")
+with open(folder + "/reviews.csv", "w") as f:
+    f.write("id,review,stars\n")
+    good, bad, other = "great lovely fine".split(), "awful dull poor".split(), "the film was it, and".split()
+    for i in range(400):
+        words = [random.choice(other) for _ in range(random.randrange(0, 60))]
+        words.insert(random.randrange(len(words) + 1), random.choice(good if i % 2 else bad))
+        f.write(f'{i},"{" ".join(words)}",{5 if i % 2 else 1}\n')
 with open(folder + "/text.txt", "w") as f:
     f.write("the quick brown fox jumps over the lazy dog.\n" * 100)
 P
@@ -82,6 +89,14 @@ train_recipe() {  # NAME DATA OVERRIDES…
 train_recipe image-classification photos/ train.epochs=2 model.params.width=8
 train_recipe tabular-classification people.csv train.epochs=3
 train_recipe tabular-regression prices.csv train.epochs=3
+train_recipe text-classification reviews.csv train.epochs=4
+grep -q '"accuracy":1[.,]' <(grep '"valid"' run-text-classification/metrics.jsonl | tail -1) || fail "reviews are not learned"
+ok "$train" --resume run-text-classification train.epochs=5
+head -4 reviews.csv > some.csv
+ok "$infer" run-text-classification/model --input some.csv --output some-out.csv
+[[ "$(cut -d, -f4 some-out.csv | tr '\n' ' ')" == "class 1 5 1 " ]] || fail "classes of reviews: $(cat some-out.csv)"
+ok "$train" text-classification.yaml --check-data
+grep -q "text_mask: bool" "$folder/out" || fail "no mask in --check-data"
 train_recipe language-model text.txt train.steps=6 train.evaluate_every=3 model.params.layers=1 model.params.width=32
 # A checkpoint, another part, and the test data at the end of a run.
 ok "$evaluate" run-tabular-regression/checkpoints/latest --data train
@@ -99,6 +114,10 @@ expect 4 "expected a folder per class" "$new" image-classification --data run-la
 expect 4 "is not a number" "$new" tabular-regression --data people.csv -o x.yaml
 { echo a,b; for i in {1..2000}; do echo "$i,$i.5"; done; } > numbers.csv
 expect 4 "over 1000" "$new" tabular-classification --data numbers.csv -o x.yaml
+expect 4 "no column with text" "$new" text-classification --data prices.csv -o x.yaml
+sed 's/,[15]$/,/' reviews.csv > unrated.csv
+cut -d, -f2- unrated.csv > unrated-only.csv
+expect 4 "no column of classes" "$new" text-classification --data unrated-only.csv -o x.yaml
 expect 4 "at least two columns" "$new" tabular-regression --data text.txt -o x.yaml
 [[ ! -e x.yaml ]] || fail "a refused call wrote a config"
 expect 2 "no such run" "$evaluate" nowhere

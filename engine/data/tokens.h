@@ -1,0 +1,24 @@
+#pragma once
+// Text of a column as tokens: words or characters, which a vocabulary numbers.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paddle::data {
+
+/// The name of the token in a vocabulary that stands for all others.
+inline constexpr std::string_view kUnknownToken = "<unknown>";
+
+enum class TokenKind {
+  kWords,       ///< runs of letters, digits and apostrophes inside of them; other signs one by one
+  kCharacters,  ///< Unicode code points
+};
+
+/// The lower case of Latin, Greek and Cyrillic letters; all other text stays.
+std::string lowercase(std::string_view text);
+/// At most `limit` tokens; the text must be UTF-8. White space separates words and is dropped.
+std::vector<std::string_view> split_tokens(std::string_view text, TokenKind kind, int64_t limit);
+
+}  // namespace paddle::data
