@@ -125,11 +125,12 @@ paddle_room(base LIBRARIES Threads::Threads
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
 paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+paddle_room(comm DEPENDS base tensor)
 paddle_add_opgen()
 paddle_room(ops DEPENDS base tensor
   SOURCES ${PADDLE_GENERATED_OPS_SOURCES} EXCLUDE "/engine/ops/opgen/")
 paddle_room(ir DEPENDS tensor ops)
-paddle_room(kernels DEPENDS base tensor ops
+paddle_room(kernels DEPENDS base tensor ops comm
   LIBRARIES paddle_highway paddle_dnnl Eigen3::Eigen m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
 paddle_room(autograd DEPENDS base tensor ops ir)
 paddle_room(compiler DEPENDS base tensor ops ir kernels

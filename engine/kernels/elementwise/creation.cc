@@ -71,15 +71,58 @@ std::unique_ptr<Kernel> constant(const Layout& result, const AttrValue& number) 
   });
 }
 
+/// Where the elements of a part of a tensor are in the whole one.
+struct Window {
+  struct Axis {
+    int64_t size, stride, first;
+  };
+  std::vector<Axis> axes;  ///< innermost first; none: the whole tensor
+
+  explicit Window(const std::vector<int64_t>& sizes_wholes_firsts) {
+    int64_t stride = 1;
+    for (size_t i = sizes_wholes_firsts.size(); i >= 3; i -= 3) {
+      const int64_t* const axis = &sizes_wholes_firsts[i - 3];
+      axes.push_back({axis[0], stride, axis[2]});
+      stride *= axis[1];
+    }
+  }
+  uint64_t at(uint64_t element) const {
+    if (axes.empty()) return element;
+    auto rest = static_cast<int64_t>(element);
+    int64_t place = 0;
+    for (const Axis& axis : axes) {
+      place += (axis.first + rest % axis.size) * axis.stride;
+      rest /= axis.size;
+    }
+    return static_cast<uint64_t>(place);
+  }
+};
+
+/// Random numbers of the elements of a part.
+class RandomPart {
+ public:
+  RandomPart(const Random& random, const Window& window) : random_(random), window_(&window) {}
+  float uniform_float(uint64_t i) const { return random_.uniform_float(window_->at(i)); }
+  double uniform(uint64_t i) const { return random_.uniform(window_->at(i)); }
+  double normal(uint64_t i) const { return random_.normal(window_->at(i)); }
+  uint64_t below(uint64_t i, uint64_t n) const { return random_.below(window_->at(i), n); }
+
+ private:
+  Random random_;
+  const Window* window_;
+};
+
 /// The random generator of a call: seeded by `seed` if it is not 0, otherwise by the run's random
 /// state, which is the last operand, uint64[2] of seed and step.
 struct RandomSource {
   int64_t seed, stream;
   size_t state;  ///< index of the state operand
-  Random read(void* const* operands) const {
-    if (seed != 0) return Random(static_cast<uint64_t>(seed), 0, 0);
+  Window window;
+  /// The source must outlive what is returned.
+  RandomPart read(void* const* operands) const {
+    if (seed != 0) return {Random(static_cast<uint64_t>(seed), 0, 0), window};
     const uint64_t* const values = static_cast<const uint64_t*>(operands[state]);
-    return Random(values[0], static_cast<uint64_t>(stream), values[1]);
+    return {Random(values[0], static_cast<uint64_t>(stream), values[1]), window};
   }
 };
 
@@ -114,7 +157,10 @@ RandomSource random_source(const KernelRequest& request) {
     const int at = request.op.attr_index(name);
     return at < 0 ? int64_t{0} : request.attrs[static_cast<size_t>(at)].as_int();
   };
-  return {integer("seed"), integer("stream"), request.operands.size() - 1};
+  const auto window = static_cast<size_t>(request.op.attr_index("window"));
+  return {integer("seed"), integer("stream"), request.operands.size() - 1,
+          Window(request.attrs[window].is_none() ? std::vector<int64_t>()
+                                                 : request.attrs[window].as_ints())};
 }
 
 }  // namespace

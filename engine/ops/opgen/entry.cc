@@ -232,6 +232,15 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
       stream.default_value = "0";
       stream.hidden = true;
       e.params.push_back(stream);
+      // The part of the whole result that a rank computes: per dim, outermost first, its size, the
+      // size of the whole dim and where the part starts. None: all of it.
+      Param window;
+      window.name = "window";
+      window.type = "ints";
+      window.optional = true;
+      window.default_value = "none";
+      window.hidden = true;
+      e.params.push_back(window);
     }
   }
   return e;

@@ -143,10 +143,15 @@ void write_function(const Entry& e, const std::string& first, size_t index, std:
       }
     }
   }
-  for (const Param& p : e.params)
-    if (!p.is_operand)
-      attrs += (attrs.empty() ? "" : ", ") + std::string("AttrValue(") +
-               (p.hidden ? cpp_default(p) : p.name) + ")";
+  for (const Param& p : e.params) {
+    if (p.is_operand) continue;
+    const bool none = p.hidden && p.default_value == "none";
+    attrs += (attrs.empty() ? "" : ", ") + std::string("AttrValue(") +
+             (none       ? ""
+              : p.hidden ? cpp_default(p)
+                         : p.name) +
+             ")";
+  }
   const char* caller = (visible == 1 && !several) ? "call_single" : "call_visible";
   c << "  return " << caller << "(op_at(" << first << " + " << index
     << "), std::move(flat_operands), Attrs{{" << attrs << "}, {" << sizes << "}});\n}\n";

@@ -1,0 +1,84 @@
+#pragma once
+// The peers of a run: its ranks and the collective operations between them. A run of one process
+// has a communicator of size 1, so callers need no special case.
+//
+// A reduction adds up the parts of its ranks in a fixed binary tree over their positions in the
+// group: ((0 + 1) + (2 + 3)) + …. The result has the same bits on all ranks, in every run, and
+// over every transport.
+//
+// A group is an ascending list of ranks that contains the calling one; all of them must call the
+// same collectives in the same order.
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/transport.h"
+#include "tensor/dtype.h"
+
+namespace paddle::comm {
+
+enum class Reduction : uint8_t { kSum, kMax, kMin };
+
+class Communicator {
+ public:
+  /// A run of one process.
+  Communicator();
+  explicit Communicator(std::shared_ptr<Transport> transport);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool is_root() const { return rank_ == 0; }
+  const std::vector<int>& all() const { return all_; }
+
+  void barrier();
+  /// Copies the bytes of rank `root` to all ranks.
+  void broadcast(std::span<std::byte> bytes, int root = 0);
+  /// One number of each rank, in order.
+  std::vector<int64_t> gather_numbers(int64_t value);
+  /// The largest of the ranks' values.
+  int64_t max(int64_t value);
+
+  /// Bytes of scratch memory that `all_reduce` needs.
+  static size_t all_reduce_scratch(DType dtype, int64_t count, size_t group);
+  /// out = reduction over the group of `in`; `out` may be `in`.
+  void all_reduce(const void* in, void* out, int64_t count, DType dtype, Reduction reduction,
+                  std::span<const int> group, std::byte* scratch);
+  /// Concatenates the parts of the group, `bytes[i]` from its i-th rank, into `out`.
+  void all_gather(const void* in, void* out, std::span<const size_t> bytes,
+                  std::span<const int> group);
+  /// Sends this rank's bytes to rank `root`, which receives `bytes[r]` from rank r into `out[r]`.
+  void gather(std::span<const std::byte> in, std::span<const std::span<std::byte>> out, int root);
+
+  /// Wakes up the other ranks with an error of kPeer. For ranks that cannot continue.
+  void abort(const std::string& reason) noexcept;
+
+ private:
+  void reduce_parts(std::byte* parts, size_t stride, int64_t count, DType dtype,
+                    Reduction reduction, size_t ranks) const;
+
+  std::shared_ptr<Transport> transport_;  ///< null for a run of one process
+  int rank_ = 0, size_ = 1;
+  std::vector<int> all_ = {0};
+  std::vector<Outgoing> sends_;  ///< kept, so that a steady step allocates nothing
+  std::vector<Incoming> receives_;
+  std::vector<size_t> part_bytes_;
+};
+
+/// The communicator that collective operations of this thread use; null outside of scopes.
+Communicator* current_communicator();
+
+class CommunicatorScope {
+ public:
+  explicit CommunicatorScope(Communicator& communicator);
+  ~CommunicatorScope();
+  CommunicatorScope(const CommunicatorScope&) = delete;
+  CommunicatorScope& operator=(const CommunicatorScope&) = delete;
+
+ private:
+  Communicator* previous_;
+};
+
+}  // namespace paddle::comm

@@ -1,0 +1,53 @@
+#pragma once
+// Messages between the ranks of a run. A transport moves bytes between pairs of ranks and nothing
+// else; the collectives (communicator.h) are written once above it, so the numbers that they
+// compute do not depend on the transport.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+
+namespace paddle::comm {
+
+struct Outgoing {
+  int peer = 0;
+  std::span<const std::byte> bytes;
+};
+
+struct Incoming {
+  int peer = 0;
+  std::span<std::byte> bytes;
+};
+
+/// The collective that an exchange belongs to. Both ends compare it, so ranks whose programs differ
+/// stop with a message instead of mixing up their data.
+enum class Exchange : uint32_t {
+  kBarrier,
+  kBroadcast,
+  kAllReduce,
+  kAllGather,
+  kGather,
+};
+const char* text(Exchange kind);
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Sends and receives these messages, at most one in each direction for each peer, and returns
+  /// when all of them have arrived. kPeer if a peer is gone or the run was aborted.
+  virtual void exchange(Exchange kind, std::span<const Outgoing> sends,
+                        std::span<const Incoming> receives) = 0;
+  /// Wakes up all ranks that wait for this one, with kPeer and `reason`.
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+/// kInternal: the ranks of an exchange do not run the same program.
+[[noreturn]] void refuse_mismatch(int rank, Exchange kind, uint64_t bytes, int peer,
+                                  Exchange peer_kind, uint64_t peer_bytes);
+
+}  // namespace paddle::comm

@@ -1,0 +1,37 @@
+// Rules of comm.yaml.
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/generated/comm.h"
+#include "ops/generated/comm_rules.h"
+
+namespace paddle::rules {
+namespace {
+
+void check_ranks(InferContext& c, const std::vector<int64_t>& ranks) {
+  c.check(!ranks.empty() && ranks[0] >= 0 &&
+              std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end(),
+          "ranks must be ascending numbers from 0, not ", str(ranks));
+}
+
+}  // namespace
+
+void infer_comm_all_reduce(InferContext& c) {
+  const auto attrs = c.attrs_as<CommAllReduceAttrs>();
+  check_ranks(c, attrs.ranks);
+  c.result(c.dtype(0), c.shape(0));
+}
+
+void infer_comm_all_gather(InferContext& c) {
+  const auto attrs = c.attrs_as<CommAllGatherAttrs>();
+  check_ranks(c, attrs.ranks);
+  c.check(attrs.sizes.size() == attrs.ranks.size(), "expected a size for each of the ",
+          attrs.ranks.size(), " ranks, found ", attrs.sizes.size());
+  Shape shape = c.shape(0);
+  const auto axis = static_cast<size_t>(c.axis(attrs.axis, c.rank(0)));
+  shape[axis] = Dim(std::accumulate(attrs.sizes.begin(), attrs.sizes.end(), int64_t{0}));
+  c.result(c.dtype(0), std::move(shape));
+}
+
+}  // namespace paddle::rules

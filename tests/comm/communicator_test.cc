@@ -1,0 +1,154 @@
+// Collectives between the threads of a simulated run: values by hand, the order of sums, groups,
+// and what happens when a rank fails.
+
+#include "comm/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "comm/simulation.h"
+
+namespace paddle::comm {
+namespace {
+
+using Peers = std::shared_ptr<Communicator>;
+
+template <class T>
+std::vector<T> all_reduced(Communicator& peers, std::vector<T> values, Reduction reduction,
+                           const std::vector<int>& group) {
+  const auto count = static_cast<int64_t>(values.size());
+  std::vector<std::byte> scratch(
+      Communicator::all_reduce_scratch(dtype_of<T>(), count, group.size()));
+  std::vector<T> out(values.size());
+  peers.all_reduce(values.data(), out.data(), count, dtype_of<T>(), reduction, group,
+                   scratch.data());
+  return out;
+}
+
+TEST(Communicator, OneProcessIsARunOfOneRank) {
+  Communicator peers;
+  EXPECT_EQ(peers.rank(), 0);
+  EXPECT_EQ(peers.size(), 1);
+  EXPECT_TRUE(peers.is_root());
+  peers.barrier();
+  EXPECT_EQ(peers.max(7), 7);
+  EXPECT_EQ(all_reduced<float>(peers, {1, 2}, Reduction::kSum, {0}), (std::vector<float>{1, 2}));
+}
+
+TEST(Communicator, NumbersOfAllRanks) {
+  simulate(3, [](const Peers& peers) {
+    EXPECT_EQ(peers->gather_numbers(10 * peers->rank()), (std::vector<int64_t>{0, 10, 20}));
+    EXPECT_EQ(peers->max(peers->rank() == 1 ? 15 : -3), 15);
+    int64_t number = 100 + peers->rank();
+    peers->broadcast(std::as_writable_bytes(std::span(&number, 1)), 2);
+    EXPECT_EQ(number, 102);
+  });
+}
+
+TEST(Communicator, SumsOfSmallAndLargeArrays) {
+  for (const int ranks : {2, 3, 4, 5}) {
+    simulate(ranks, [&](const Peers& peers) {
+      for (const size_t count : {size_t{0}, size_t{1}, size_t{7}, size_t{10007}}) {
+        std::vector<int64_t> mine(count);
+        for (size_t i = 0; i < count; ++i) mine[i] = static_cast<int64_t>(i) + 1000 * peers->rank();
+        const auto sums = all_reduced(*peers, mine, Reduction::kSum, peers->all());
+        const auto largest = all_reduced(*peers, mine, Reduction::kMax, peers->all());
+        const auto least = all_reduced(*peers, mine, Reduction::kMin, peers->all());
+        for (size_t i = 0; i < count; ++i) {
+          const auto at = static_cast<int64_t>(i);
+          ASSERT_EQ(sums[i], ranks * at + 1000 * (ranks * (ranks - 1) / 2));
+          ASSERT_EQ(largest[i], at + 1000 * (ranks - 1));
+          ASSERT_EQ(least[i], at);
+        }
+      }
+    });
+  }
+}
+
+// 1e8 + 1 is 1e8 in float32, so the order of additions shows: (1e8 + 1) + (-1e8 + 1) is
+// 1e8 + (-1e8 + 1) = 0, while from left to right it is 1.
+TEST(Communicator, AddsInATreeOverTheRanks) {
+  for (const size_t count : {size_t{3}, size_t{9001}})
+    simulate(4, [&](const Peers& peers) {
+      const float parts[] = {1e8f, 1.0f, -1e8f, 1.0f};
+      const auto sums = all_reduced(*peers, std::vector<float>(count, parts[peers->rank()]),
+                                    Reduction::kSum, peers->all());
+      const float tree = (parts[0] + parts[1]) + (parts[2] + parts[3]);
+      for (const float sum : sums) ASSERT_EQ(sum, tree);
+    });
+}
+
+TEST(Communicator, MaximumKeepsNaN) {
+  simulate(2, [](const Peers& peers) {
+    const float nan = std::nanf("");
+    const std::vector<float> mine =
+        peers->rank() == 0 ? std::vector<float>{1, nan, 3} : std::vector<float>{nan, 2, 4};
+    const auto largest = all_reduced(*peers, mine, Reduction::kMax, peers->all());
+    EXPECT_TRUE(std::isnan(largest[0]));
+    EXPECT_TRUE(std::isnan(largest[1]));
+    EXPECT_EQ(largest[2], 4);
+  });
+}
+
+TEST(Communicator, GroupsAreIndependent) {
+  simulate(4, [](const Peers& peers) {
+    const std::vector<int> group =
+        peers->rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{1, 3};
+    const auto sums =
+        all_reduced<double>(*peers, {static_cast<double>(peers->rank())}, Reduction::kSum, group);
+    EXPECT_EQ(sums[0], peers->rank() % 2 == 0 ? 2 : 4);
+  });
+}
+
+TEST(Communicator, GathersPartsOfDifferentSizes) {
+  simulate(3, [](const Peers& peers) {
+    const std::vector<size_t> bytes = {2, 0, 3};
+    const std::string parts[] = {"ab", "", "cde"};
+    std::string joined(5, ' ');
+    peers->all_gather(parts[peers->rank()].data(), joined.data(), bytes, peers->all());
+    EXPECT_EQ(joined, "abcde");
+
+    std::string arrived[] = {std::string(2, ' '), "", std::string(3, ' ')};
+    std::vector<std::span<std::byte>> places;
+    for (std::string& text : arrived)
+      places.push_back(std::as_writable_bytes(std::span(text.data(), text.size())));
+    const std::string& mine = parts[peers->rank()];
+    peers->gather(std::as_bytes(std::span(mine.data(), mine.size())), places, 0);
+    if (peers->is_root()) {
+      EXPECT_EQ(arrived[0] + arrived[1] + arrived[2], "abcde");
+    }
+  });
+}
+
+TEST(Simulation, TheFirstErrorIsTheOneThatIsThrown) {
+  try {
+    simulate(3, [](const Peers& peers) {
+      if (peers->rank() == 1) fail(ErrorCode::kData, "the data of rank 1 is bad");
+      peers->barrier();  // would wait for ever
+    });
+    FAIL() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kData);
+    EXPECT_EQ(e.message(), "the data of rank 1 is bad");
+  }
+}
+
+TEST(Simulation, RanksOfDifferentProgramsAreToldApart) {
+  try {
+    simulate(2, [](const Peers& peers) {
+      if (peers->rank() == 0)
+        peers->barrier();
+      else
+        peers->max(1);
+    });
+    FAIL() << "expected an error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kInternal);
+    EXPECT_NE(e.message().find("do not run the same program"), std::string::npos) << e.message();
+  }
+}
+
+}  // namespace
+}  // namespace paddle::comm
