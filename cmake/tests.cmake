@@ -33,6 +33,7 @@ set(PADDLE_CASE_FOLDERS op grad passes model cli interop dist install slow gpu)
 # Rooms that the tests of a room use beside those that it depends on.
 set(PADDLE_TEST_ROOMS_autograd paddle_runtime)
 set(PADDLE_TEST_ROOMS_compiler paddle_runtime)
+set(PADDLE_TEST_ROOMS_partition paddle_comm paddle_runtime)
 set(PADDLE_TEST_ROOMS_runtime paddle_autograd)
 foreach(room IN LISTS PADDLE_ROOMS)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)

@@ -1,0 +1,59 @@
+#pragma once
+// The first two steps of the partition pass: atoms of the dims of all values, and the axis of the
+// mesh over which each atom is split.
+
+#include <unordered_map>
+
+#include "partition/atoms.h"
+#include "partition/partition.h"
+#include "partition/rules.h"
+
+namespace paddle::partition {
+
+/// An operation with its rule; `rule` is empty if it needs whole operands.
+struct AnalyzedOperation {
+  const ir::Operation* operation = nullptr;
+  std::optional<Rule> rule;
+};
+
+class Analysis {
+ public:
+  Analysis(const ir::Function& function, const PartitionOptions& options);
+
+  const std::vector<AnalyzedOperation>& operations() const { return operations_; }
+  /// The atoms of a dim of a value.
+  AtomList dim(const ir::Value& value, size_t d) const;
+  /// The atoms of all dims, in order.
+  AtomList dims(const ir::Value& value) const;
+  int64_t size(int atom) const { return atoms_.size(atom); }
+  /// The axis of the mesh over which the atom is split; -1 for none.
+  int axis(int atom) const;
+  /// The placement that a value has where all its atoms are split: of two with the same axis only
+  /// the first.
+  Placement placement(const ir::Value& value) const;
+
+ private:
+  void add_value(const ir::Value& value, const Placement* seed);
+  void connect(const AnalyzedOperation& analyzed);
+  void connect_versions();
+  void assign_batch();
+  void assign_settled();
+  void assign_place_rules();
+  void assign_default();
+  void assign(int atom, int axis) { axes_[atom] = axis; }
+  /// Atoms that some operation needs whole, or in two places.
+  std::set<int> whole_atoms() const;
+  /// Whether an operation has the atom and another one, split over the same axis, in two factors.
+  bool conflicts(int atom, int axis) const;
+  const ir::Value* parameter(const std::string& name) const;
+
+  const ir::Function& function_;
+  const PartitionOptions& options_;
+  Atoms atoms_;
+  std::unordered_map<const ir::Value*, std::vector<AtomList>> dims_;
+  std::vector<AnalyzedOperation> operations_;
+  std::unordered_map<int, int> axes_;
+  std::set<std::string> kept_whole_;  ///< parameters that a place rule keeps whole
+};
+
+}  // namespace paddle::partition

@@ -1,0 +1,41 @@
+#pragma once
+// Where the elements of a logical tensor are: the dims of it that are split over axes of the mesh,
+// and the part of a host array that a rank has.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "partition/mesh.h"
+#include "tensor/tensor.h"
+
+namespace paddle::partition {
+
+/// A dim split over an axis of the mesh. The dim is seen as [outer, units, rest]; a rank has the
+/// same range of the units (shard_bounds) in each of the outer parts. In the fused weight of
+/// queries, keys and values, for example, the columns are [3, heads, width] and the heads are
+/// split.
+struct Split {
+  int axis = 0;  ///< of the mesh
+  int dim = 0;
+  int64_t outer = 1, units = 1;
+  bool operator==(const Split&) const = default;
+};
+
+/// The splits of a tensor, in the order of dims and, within a dim, from the outermost to the
+/// innermost. Empty: each rank has all of it.
+using Placement = std::vector<Split>;
+using Placements = std::map<std::string, Placement>;
+
+/// "[128, 384 tensor in each of 3 parts]": the shape with its splits, for messages.
+std::string text(const Placement& placement, const Dims& shape, const Mesh& mesh);
+/// The shape of the rank's part.
+Dims shard_shape(const Dims& shape, const Placement& placement, const Mesh& mesh, int rank);
+/// The rank's part of a logical array, contiguous. Without splits the array itself.
+Array shard(const Array& logical, const Placement& placement, const Mesh& mesh, int rank);
+/// Copies the rank's part into its place in the logical array, which is contiguous.
+void unshard(const Array& part, Array& logical, const Placement& placement, const Mesh& mesh,
+             int rank);
+
+}  // namespace paddle::partition

@@ -1,0 +1,60 @@
+#pragma once
+// The partition pass: from a logical function over whole tensors to the local function of one rank
+// of a mesh, with the same ports, in which values are parts and collectives combine them.
+//
+//   1. Analysis: the rules of the operations connect the dims of all values (atoms.h, rules.h).
+//   2. Assignment: the batch is split over the axis `data`; weights over the axis `tensor`, as
+//      patterns say or where all operations on the way can work on parts.
+//   3. Localization: each operation gets the parts that it can work on; where an operand is placed
+//      otherwise, it is gathered or sliced, and partial results are reduced.
+//
+// The function may have been differentiated and contain optimizer updates: gradients, norms and
+// means are those of the logical program by construction. All dims must be constants; values of a
+// size known only at run time are whole.
+
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "ir/module.h"
+#include "partition/layout.h"
+
+namespace paddle::partition {
+
+/// A rule of a config for the placement of parameters.
+struct PlaceRule {
+  std::vector<std::string> match;        ///< patterns of parameter names
+  std::map<int64_t, std::string> shard;  ///< dim to axis; none: whole on each rank
+  SourceLocation where = {};
+};
+
+struct PartitionOptions {
+  Mesh mesh;
+  int rank = 0;
+  std::set<std::string> batch_inputs;  ///< inputs whose first dim is the batch
+  std::vector<PlaceRule> place;        ///< the first match decides
+  /// States that stay whole on each rank, such as those of the model.
+  std::function<bool(const std::string& state)> whole_state;
+  /// Placements of parameters and states that an earlier function has settled; others are added.
+  Placements placements;
+};
+
+/// A value that was made whole for an operation that cannot work on parts of it.
+struct Gathered {
+  std::string operation, location;
+  bool has_rule = false;
+  std::string type;
+  int64_t bytes = 0;
+};
+
+struct Partitioned {
+  std::unique_ptr<ir::Function> function;
+  Placements placements;          ///< of all parameters and states of the function's inputs
+  std::vector<Placement> inputs;  ///< of each input
+  std::vector<Gathered> gathered;
+};
+
+/// kConfig if a place rule cannot be followed.
+Partitioned partition(const ir::Function& function, const PartitionOptions& options);
+
+}  // namespace paddle::partition

@@ -1,0 +1,111 @@
+// Bounds of shards, parts of arrays, and atoms of dims.
+
+#include "partition/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "partition/atoms.h"
+
+namespace paddle::partition {
+namespace {
+
+Array numbers(const Dims& shape) {
+  Array out = Array::empty(DType::kI64, shape);
+  std::iota(out.data<int64_t>(), out.data<int64_t>() + out.size(), 0);
+  return out;
+}
+
+std::vector<int64_t> values(const Array& array) {
+  return {array.data<int64_t>(), array.data<int64_t>() + array.size()};
+}
+
+TEST(Mesh, CoordinatesAndGroups) {
+  const Mesh mesh({{"data", 2}, {"tensor", 3}});
+  EXPECT_EQ(mesh.size(), 6);
+  EXPECT_EQ(mesh.coordinate(5, 0), 1);
+  EXPECT_EQ(mesh.coordinate(5, 1), 2);
+  EXPECT_EQ(mesh.group(5, 0), (std::vector<int64_t>{2, 5}));
+  EXPECT_EQ(mesh.group(1, 1), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(mesh.text(), "data 2 x tensor 3");
+}
+
+TEST(Mesh, ShardBoundsCoverEveryCount) {
+  for (int parts = 1; parts <= 5; ++parts)
+    for (int64_t count = 0; count <= 3 * parts + 1; ++count) {
+      int64_t at = 0;
+      for (int i = 0; i < parts; ++i) {
+        const auto [begin, end] = shard_bounds(count, i, parts);
+        EXPECT_EQ(begin, at);
+        EXPECT_LE(end - begin, count / parts + 1);
+        EXPECT_GE(end - begin, count / parts);
+        at = end;
+      }
+      EXPECT_EQ(at, count);
+    }
+}
+
+TEST(Layout, ColumnsWithinEachOfThreeParts) {
+  // [2, 3 x 4]: of each of the three groups of four columns, rank 1 has the last two.
+  const Mesh mesh({{"tensor", 2}});
+  const Placement placement = {{0, 1, 3, 2}};
+  EXPECT_EQ(shard_shape({2, 12}, placement, mesh, 1), (Dims{2, 6}));
+  EXPECT_EQ(values(shard(numbers({2, 12}), placement, mesh, 1)),
+            (std::vector<int64_t>{2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23}));
+}
+
+TEST(Layout, PartsMakeUpTheWhole) {
+  const Mesh mesh({{"data", 2}, {"tensor", 3}});
+  const std::vector<std::pair<Dims, Placement>> cases = {
+      {{7}, {{1, 0, 1, 7}}},
+      {{5, 4}, {{0, 0, 1, 5}, {1, 1, 1, 4}}},
+      {{2, 30, 3}, {{1, 1, 3, 5}}},
+      {{24, 2}, {{0, 0, 1, 4}, {1, 0, 4, 6}}},  // two axes within one dim
+      {{1, 2}, {{1, 1, 1, 2}}},                 // fewer units than ranks
+  };
+  for (const auto& [shape, placement] : cases) {
+    const Array whole = numbers(shape);
+    Array joined = Array::zeros(DType::kI64, shape);
+    for (int rank = 0; rank < mesh.size(); ++rank) {
+      const Array part = shard(whole, placement, mesh, rank);
+      EXPECT_EQ(part.shape, shard_shape(shape, placement, mesh, rank));
+      unshard(part, joined, placement, mesh, rank);
+    }
+    EXPECT_EQ(values(joined), values(whole));
+  }
+}
+
+TEST(Atoms, ReshapesTakeDimsApart) {
+  Atoms atoms;
+  const AtomList columns = atoms.make(384);
+  const AtomList three = atoms.make(3), heads = atoms.make(4), width = atoms.make(32);
+  AtomList parts = three;
+  parts.insert(parts.end(), heads.begin(), heads.end());
+  parts.insert(parts.end(), width.begin(), width.end());
+  EXPECT_TRUE(atoms.unify(columns, parts));
+  const AtomList found = atoms.resolve(columns);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found, atoms.resolve(parts));
+  EXPECT_EQ(atoms.size(found[1]), 4);
+  // Another view of the same dim: 12 x 32.
+  AtomList other = atoms.make(12);
+  const AtomList last = atoms.make(32);
+  other.insert(other.end(), last.begin(), last.end());
+  EXPECT_TRUE(atoms.unify(other, columns));
+  EXPECT_EQ(atoms.resolve(other), found);
+}
+
+TEST(Atoms, WhatCannotBeAlignedStaysApart) {
+  Atoms atoms;
+  AtomList a = atoms.make(4), b = atoms.make(3);
+  const AtomList a2 = atoms.make(3), b2 = atoms.make(4);
+  a.insert(a.end(), a2.begin(), a2.end());
+  b.insert(b.end(), b2.begin(), b2.end());
+  EXPECT_FALSE(atoms.unify(a, b));
+  EXPECT_NE(atoms.resolve(a), atoms.resolve(b));
+  EXPECT_TRUE(atoms.make(1).empty());
+}
+
+}  // namespace
+}  // namespace paddle::partition

@@ -1,0 +1,172 @@
+// The local function of a rank as text: where collectives are, and local shapes.
+
+#include <gtest/gtest.h>
+
+#include "partition/partition.h"
+#include "partition/rules.h"
+#include "runtime/execute.h"
+
+namespace paddle::partition {
+namespace {
+
+std::string local_text(const std::string& text, const PartitionOptions& options) {
+  runtime::register_backends();
+  const ir::Module module = ir::parse(text, "test.ir");
+  const Partitioned local = partition(*module.functions[0], options);
+  ir::verify(*local.function);
+  std::string printed = ir::print(*local.function);
+  for (size_t at; (at = printed.find(", \n")) != std::string::npos;) printed.erase(at + 1, 1);
+  return printed;
+}
+
+PartitionOptions mesh(int data, int tensor, int rank) {
+  PartitionOptions options;
+  options.mesh = Mesh({{"data", data}, {"tensor", tensor}});
+  options.rank = rank;
+  options.batch_inputs = {"x"};
+  return options;
+}
+
+// A hidden layer: the columns of the first weight and the rows of the second are split without
+// being told, the bias of the second is added after the sum.
+TEST(Partition, TwoLinearLayersOverTensor) {
+  const std::string text = R"(module 'm' {
+  parameter 'w1' : float32[8, 6] = ''
+  parameter 'b1' : float32[6] = ''
+  parameter 'w2' : float32[6, 8] = ''
+  parameter 'b2' : float32[8] = ''
+  func 'f'(
+      %0 : float32[4, 8] 'x',
+      %1 : float32[8, 6] parameter 'w1',
+      %2 : float32[6] parameter 'b1',
+      %3 : float32[6, 8] parameter 'w2',
+      %4 : float32[8] parameter 'b2') {
+    %5 = linear(%0, %1, %2) : float32[4, 6]
+    %6 = relu(%5) : float32[4, 6]
+    %7 = linear(%6, %3, %4) : float32[4, 8]
+    %8, %9, %10 = layer_norm(%7, _, _) {normalized_shape = [8]} : float32[4, 8], float32[4], float32[4]
+    return %8 'y'
+  }
+}
+)";
+  const std::string wanted = R"(  func 'f'(
+      %0 : float32[4, 8] 'x',
+      %1 : float32[8, 3] parameter 'w1',
+      %2 : float32[3] parameter 'b1',
+      %3 : float32[3, 8] parameter 'w2',
+      %4 : float32[8] parameter 'b2') {
+    %5 = linear(%0, %1, %2) : float32[4, 3]
+    %6 = relu(%5) : float32[4, 3]
+    %7 = linear(%6, %3, _) : float32[4, 8]
+    %8 = comm.all_reduce(%7) {ranks = [0, 1]} : float32[4, 8]
+    %9 = reshape(%4) {shape = [1, 8]} : float32[1, 8]
+    %10 = add(%8, %9) : float32[4, 8]
+    %11, %12, %13 = layer_norm(%10, _, _) {normalized_shape = [8]} : float32[4, 8], float32[4], float32[4]
+    return %11 'y'
+  }
+)";
+  EXPECT_EQ(local_text(text, mesh(1, 2, 1)), wanted);
+}
+
+// The batch of five rows is split into two and three; the mean is over all five.
+TEST(Partition, MeanOverAnUnevenBatch) {
+  const std::string text = R"(module 'm' {
+  func 'f'(
+      %0 : float32[5, 3] 'x') {
+    %1 = mean(%0) : float32[]
+    return %1 'y'
+  }
+}
+)";
+  EXPECT_EQ(local_text(text, mesh(2, 1, 1)), R"(  func 'f'(
+      %0 : float32[3, 3] 'x') {
+    %3 = constant float32[] [15.0]
+    %1 = sum(%0) {axis = [0, 1]} : float32[]
+    %2 = comm.all_reduce(%1) {ranks = [0, 1]} : float32[]
+    %4 = divide(%2, %3) : float32[]
+    return %4 'y'
+  }
+)");
+}
+
+// A cumulative sum along the batch needs all of it.
+TEST(Partition, WhatCannotWorkOnPartsIsGathered) {
+  const std::string text = R"(module 'm' {
+  func 'f'(
+      %0 : float32[4, 3] 'x') {
+    %1 = cumsum(%0) {axis = 0} : float32[4, 3]
+    %2 = relu(%1) : float32[4, 3]
+    return %2 'y'
+  }
+}
+)";
+  runtime::register_backends();
+  const ir::Module module = ir::parse(text, "test.ir");
+  const Partitioned local = partition(*module.functions[0], mesh(2, 1, 0));
+  ASSERT_EQ(local.gathered.size(), 1u);
+  EXPECT_EQ(local.gathered[0].operation, "cumsum");
+  EXPECT_TRUE(local.gathered[0].has_rule);
+  EXPECT_EQ(local.gathered[0].bytes, 48);
+  EXPECT_NE(
+      ir::print(*local.function)
+          .find("comm.all_gather(%0) {ranks = [0, 1], axis = 0, sizes = [2, 2]} : float32[4, 3]"),
+      std::string::npos)
+      << ir::print(*local.function);
+}
+
+// A plug-in's operation takes the rule that was registered for it; without one it runs whole.
+TEST(Partition, RulesCanBeRegistered) {
+  const std::string text = R"(module 'm' {
+  func 'f'(
+      %0 : float32[4, 3, 3] 'x') {
+    %1 = inv(%0) : float32[4, 3, 3]
+    return %1 'y'
+  }
+}
+)";
+  const ir::Module module = ir::parse(text, "test.ir");
+  EXPECT_FALSE(partition(*module.functions[0], mesh(2, 1, 0)).gathered.empty());
+  register_rule("inv", [](const ir::Operation& o) {
+    Rule rule(o);
+    rule.operands[0][0] = rule.results[0][0] = rule.add();
+    return std::optional(rule);
+  });
+  EXPECT_TRUE(partition(*module.functions[0], mesh(2, 1, 0)).gathered.empty());
+}
+
+TEST(Partition, PlaceRulesThatCannotBeFollowed) {
+  const std::string text = R"(module 'm' {
+  parameter 'w' : float32[3, 6] = ''
+  func 'f'(
+      %0 : float32[4, 3] 'x',
+      %1 : float32[3, 6] parameter 'w') {
+    %2 = matmul(%0, %1) : float32[4, 6]
+    return %2 'y'
+  }
+}
+)";
+  const ir::Module module = ir::parse(text, "test.ir");
+  const auto error = [&](std::vector<std::string> match, std::map<int64_t, std::string> shard,
+                         int tensor) -> std::string {
+    PartitionOptions options = mesh(1, tensor, 0);
+    options.place = {{std::move(match), std::move(shard), {}}};
+    try {
+      const Partitioned local = partition(*module.functions[0], options);
+      const Placement& placement = local.placements.at("w");
+      return placement.empty() ? "whole"
+                               : str("dim ", placement[0].dim, " in ", placement[0].units);
+    } catch (const Error& e) {
+      return e.message();
+    }
+  };
+  EXPECT_NE(error({"nothing*"}, {{0, "tensor"}}, 2).find("no parameter matches nothing*"),
+            std::string::npos);
+  EXPECT_NE(error({"w"}, {{2, "tensor"}}, 2).find("it has no dim 2"), std::string::npos);
+  EXPECT_NE(error({"w"}, {{0, "tensor"}}, 4).find("dim 0 cannot be split into 4 parts"),
+            std::string::npos);
+  EXPECT_EQ(error({"w"}, {{0, "tensor"}}, 3), "dim 0 in 3");
+  EXPECT_EQ(error({"w"}, {}, 3), "whole");
+}
+
+}  // namespace
+}  // namespace paddle::partition
