@@ -88,6 +88,7 @@ int run(int argc, char** argv) {
   }
   const std::string part = choose_data(config, words);
   config.best_metric.clear();
+  config.parallel = {};  // on one rank, however the run was trained
 
   train::TrainOptions options;
   options.eager = eager;

@@ -5,12 +5,15 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/phase.h"
+#include "comm/simulation.h"
+#include "comm/tcp_transport.h"
 #include "common.h"
 #include "config/document.h"
 #include "data/open_data.h"
@@ -169,6 +172,86 @@ bool is_same_path(const std::string& a, const std::string& b) {
   return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
 }
 
+/// The other ranks of a simulated run are silent.
+class Silence final : public train::TrainObserver {};
+
+/// Prepares and runs one rank of a training run, and prints what comes of it.
+int train_rank(train::RunConfig config, const train::TrainOptions& options, bool dry_run,
+               train::TrainObserver& observer) {
+  const std::string name = config.name;
+  train::Trainer trainer(std::move(config), options, observer);
+  if (!dry_run) trainer.claim_folder();
+  const train::MemoryPlan plan = trainer.prepare();
+  observer.note(str(name, ": ", trainer.parameter_count(), " parameters"));
+  for (const std::string& line : trainer.run_summary()) observer.note("  " + line);
+  if (dry_run) {
+    for (const ir::Slot& p : trainer.module().parameters)
+      observer.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));
+    for (const std::string& line : trainer.placement_lines()) observer.note("  split: " + line);
+    observer.note("memory plan\n" + plan.text());
+    plan.require_fit();
+    return 0;
+  }
+  const train::TrainResult result = trainer.run();
+  if (result.stopped_by) {
+    observer.note(str("stopped by signal ", result.stopped_by, " after step ", result.steps,
+                      "; to continue: paddle-train --resume ", options.output));
+    return 128 + result.stopped_by;
+  }
+  if (options.peers && !options.peers->is_root()) return 0;
+  if (result.profile) print_profile(*result.profile, options.output);
+  observer.note("checkpoint: " + result.checkpoint);
+  observer.note("model: " + result.model_folder);
+  return 0;
+}
+
+int benchmark_rank(train::RunConfig config, const train::TrainOptions& options,
+                   train::TrainObserver& observer) {
+  train::RunConfig shown;
+  shown.use_float64 = config.use_float64;
+  shown.mixed = config.mixed;
+  train::Trainer trainer(std::move(config), options, observer);
+  const train::TrainResult result = trainer.run();
+  if (result.stopped_by) return 128 + result.stopped_by;
+  if (options.peers && !options.peers->is_root()) return 0;
+  print_benchmark(result.benchmark, shown);
+  if (result.profile) print_profile(*result.profile, options.output);
+  return 0;
+}
+
+int run_rank(train::RunConfig config, const train::TrainOptions& options, bool dry_run,
+             train::TrainObserver& observer) {
+  return options.benchmark > 0 ? benchmark_rank(std::move(config), options, observer)
+                               : train_rank(std::move(config), options, dry_run, observer);
+}
+
+/// The options of one rank: further ranks dump into folders of their own and are not timed.
+train::TrainOptions options_of_rank(train::TrainOptions options,
+                                    const std::shared_ptr<comm::Communicator>& peers) {
+  options.peers = peers;
+  if (peers->is_root()) return options;
+  options.profile = false;
+  if (!options.dump_ir.empty()) options.dump_ir += "/rank" + std::to_string(peers->rank());
+  return options;
+}
+
+/// All ranks as threads of this process. The config is read for each of them.
+int simulate(int ranks, const std::function<train::RunConfig()>& read_config,
+             const train::TrainOptions& options, bool dry_run, train::TrainObserver& console) {
+  std::vector<train::RunConfig> configs;
+  for (int rank = 0; rank < ranks; ++rank) configs.push_back(read_config());
+  int status = 0;
+  comm::simulate(ranks, [&](const std::shared_ptr<comm::Communicator>& peers) {
+    Silence silence;
+    const bool is_root = peers->is_root();
+    const int ended =
+        run_rank(std::move(configs[static_cast<size_t>(peers->rank())]),
+                 options_of_rank(options, peers), dry_run, is_root ? console : silence);
+    if (is_root) status = ended;
+  });
+  return status;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
@@ -176,6 +259,7 @@ int run(int argc, char** argv) {
   std::string output, resume;
   train::TrainOptions options;
   bool dry_run = false, only_data = false, dump_config = false, origin = false;
+  int simulated = 1;
   app.add_option("CONFIG", arguments, "the config, then key=value overrides");
   app.add_option("--output", output, "run folder (default: runs/<config name>)");
   app.add_option("--resume", resume, "continue from the newest checkpoint of this run folder");
@@ -194,6 +278,9 @@ int run(int argc, char** argv) {
                  "with --init: tensors that the model may not use (pattern)");
   app.add_option("--benchmark", options.benchmark, "time N steps and print one JSON line")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--simulate", simulated,
+                 "run N ranks as threads of this process, with the results of N processes")
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--profile", options.profile,
                "print where the time goes, per operation, and write a timeline");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
@@ -208,6 +295,11 @@ int run(int argc, char** argv) {
   if (options.profile && options.eager)
     fail(ErrorCode::kUsage,
          "--profile times the instructions of the compiled step; it cannot be given with --eager");
+  const comm::Membership membership = comm::membership_from_environment();
+  if (membership.size > 1 && simulated > 1)
+    fail(ErrorCode::kUsage, "--simulate runs all ranks in one process; paddle-launch has started ",
+         membership.size, " of them");
+  const auto transport = membership.size > 1 ? comm::join(membership) : nullptr;
   const auto overrides = cli::take_overrides(arguments);
   std::string config_path;
   if (arguments.empty() && !resume.empty())
@@ -235,40 +327,21 @@ int run(int argc, char** argv) {
   options.dry_run = dry_run && options.benchmark == 0;
   Console console;
   watch_for_interrupts();
-  if (options.benchmark > 0) {
-    train::RunConfig shown;
-    shown.use_float64 = config.use_float64;
-    shown.mixed = config.mixed;
-    train::Trainer trainer(std::move(config), options, console);
-    const train::TrainResult result = trainer.run();
-    if (result.stopped_by) return 128 + result.stopped_by;
-    print_benchmark(result.benchmark, shown);
-    if (result.profile) print_profile(*result.profile, options.output);
-    return 0;
+  if (membership.size > 1) {
+    const auto peers = std::make_shared<comm::Communicator>(transport);
+    const comm::CommunicatorScope scope(*peers);
+    try {
+      return run_rank(std::move(config), options_of_rank(options, peers), dry_run, console);
+    } catch (...) {
+      peers->abort("another rank has failed");
+      throw;
+    }
   }
-  const std::string name = config.name;
-  train::Trainer trainer(std::move(config), options, console);
-  if (!dry_run) trainer.claim_folder();
-  const train::MemoryPlan plan = trainer.prepare();
-  console.note(str(name, ": ", trainer.parameter_count(), " parameters"));
-  for (const std::string& line : trainer.run_summary()) console.note("  " + line);
-  if (dry_run) {
-    for (const ir::Slot& p : trainer.module().parameters)
-      console.note(str("  ", p.name, "  ", p.type, "  ", p.initializer));
-    console.note("memory plan\n" + plan.text());
-    plan.require_fit();
-    return 0;
-  }
-  const train::TrainResult result = trainer.run();
-  if (result.stopped_by) {
-    console.note(str("stopped by signal ", result.stopped_by, " after step ", result.steps,
-                     "; to continue: paddle-train --resume ", options.output));
-    return 128 + result.stopped_by;
-  }
-  if (result.profile) print_profile(*result.profile, options.output);
-  console.note("checkpoint: " + result.checkpoint);
-  console.note("model: " + result.model_folder);
-  return 0;
+  if (simulated > 1)
+    return simulate(
+        simulated, [&] { return train::read_config(config_path, overrides); }, options, dry_run,
+        console);
+  return run_rank(std::move(config), options, dry_run, console);
 }
 
 }  // namespace

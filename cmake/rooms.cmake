@@ -153,7 +153,8 @@ paddle_room(program
   DEPENDS base config tensor ops ir autograd compiler runtime formats onnx lang data
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(train
-  DEPENDS base config tensor ops ir autograd compiler runtime metrics optim lang data program
+  DEPENDS base config tensor ops ir autograd compiler comm partition runtime metrics optim lang data
+          program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(infer DEPENDS base tensor formats decoding onnx data program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)

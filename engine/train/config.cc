@@ -229,6 +229,8 @@ Schema make_schema() {
   compile.add("rules", Spec::path().doc("a file of rewrite rules, tried before the standard ones"));
   compile.add("kernels", Spec::path().doc("a table of kernel choices that paddle-tune made"));
   s.add("compile", Spec::map(compile).fallback("{}").doc("what the compiler may do"));
+  s.add("parallel",
+        Spec::map(parallel_schema()).fallback("{}").doc("how ranks share batches and weights"));
   return s;
 }
 
@@ -566,6 +568,9 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
     diagnostics.guard([&] {
       config.compile.rules = passes::read_rules(config::resolve_path(compile.at("rules")));
     });
+  diagnostics.guard([&] {
+    config.parallel = read_parallel(s.section("parallel"), s.location("parallel"), diagnostics);
+  });
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
   for (OptimizerConfig& optimizer : config.optimizers)

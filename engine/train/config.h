@@ -14,6 +14,7 @@
 #include "optim/schedule.h"
 #include "program/model_config.h"
 #include "runtime/compile.h"
+#include "train/parallel_config.h"
 #include "train/step.h"
 
 namespace paddle::train {
@@ -57,6 +58,7 @@ struct RunConfig {
   bool deterministic = false;           ///< refuse operations whose bits differ between runs
   compiler::CompileOptions compile;
   std::string kernel_table;  ///< file of kernel choices, or ""
+  ParallelConfig parallel;
 
   const lang::Program& exported() const { return *models.front().program; }
 };

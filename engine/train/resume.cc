@@ -73,6 +73,8 @@ const std::vector<std::string>& changeable_keys() {
                                                  "optimizer.batch_scaling",
                                                  "optimizer.groups",
                                                  "optimizer.groups.*",
+                                                 "parallel",
+                                                 "parallel.*",
                                                  "schedule.*",
                                                  "clip",
                                                  "clip.*",

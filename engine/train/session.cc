@@ -9,22 +9,9 @@
 #include "ops/core/call.h"
 #include "runtime/compile.h"
 #include "runtime/execute.h"
+#include "train/compiled_part.h"
 
 namespace paddle::train {
-
-/// A traced function with where each of its inputs comes from.
-struct Session::Compiled {
-  std::shared_ptr<ir::Function> function;
-  std::unique_ptr<runtime::Executable> executable;
-  std::vector<Array> inputs;        ///< filled before each run
-  std::vector<int> field;           ///< per input: number of the field, or -1
-  std::vector<Array*> stored;       ///< per input: the store's array, or null
-  std::vector<int> learning_rates;  ///< inputs, in the order of the optimizers
-  int step = -1, weight = -1, random = -1;
-  std::vector<size_t> metric_sizes;         ///< operands per metric
-  std::map<std::string, int64_t> fixed;     ///< dims that the trace is valid for
-  std::vector<UpdateCondition> conditions;  ///< steps that the trace is valid for
-};
 
 Session::Session(std::shared_ptr<const Step> step, std::vector<FieldType> fields,
                  program::ParameterStore& store, SessionOptions options)
@@ -162,11 +149,15 @@ std::string rate_name(const std::string& optimizer) {
 // ---- compiled
 // ------------------------------------------------------------------------------------
 
-StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const {
+StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, bool constant_dims,
+                                 Tensor& random) const {
   StepInputs inputs;
   if (part != Part::kApply)
-    for (const FieldType& field : fields_)
-      inputs.fields[field.name] = tracer.input({ir::PortKind::kValue, field.name}, field.type);
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      TensorType type = fields_[i].type;
+      if (constant_dims) type.shape = to_shape(shapes_.at(i));
+      inputs.fields[fields_[i].name] = tracer.input({ir::PortKind::kValue, fields_[i].name}, type);
+    }
   for (const NamedOptimizer& each : step_->definition().optimizers)
     inputs.learning_rates.push_back(
         tracer.input({ir::PortKind::kValue, rate_name(each.name)}, {rate_type(), {}}));
@@ -177,11 +168,12 @@ StepInputs Session::trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) 
   return inputs;
 }
 
-void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch) {
+void Session::trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch,
+                         bool constant_dims) {
   ir::Tracer tracer(f);
   const InterpreterScope scope(tracer);
   Tensor random;
-  const StepInputs inputs = trace_inputs(tracer, part, random);
+  const StepInputs inputs = trace_inputs(tracer, part, constant_dims, random);
   const RandomScope random_scope(random);
   std::optional<InterpreterScope> watching;
   if (watch) watching.emplace(*watch);
@@ -242,7 +234,7 @@ uint32_t Session::forward_digest() {
   ir::Tracer tracer(f);
   const InterpreterScope scope(tracer);
   Tensor random;
-  const StepInputs inputs = trace_inputs(tracer, Part::kForward, random);
+  const StepInputs inputs = trace_inputs(tracer, Part::kForward, false, random);
   const RandomScope random_scope(random);
   program::TraceBinding ports(store_, options_.use_float64, tracer);
   ports.known_dims = sizes_;
@@ -303,7 +295,8 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
   c->function = std::make_shared<ir::Function>(kNames.at(part));
   ir::Function& f = *c->function;
   trace_part(
-      f, part, [&](ir::Tracer& tracer, program::TraceBinding& ports, const StepOutputs& out) {
+      f, part,
+      [&](ir::Tracer& tracer, program::TraceBinding& ports, const StepOutputs& out) {
         c->fixed = ports.fixed_dims;
         c->conditions = out.conditions;
         if (part == Part::kDivisor) {
@@ -329,21 +322,23 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
             tracer.output({ir::PortKind::kValue, str("metric.", m, ".", i)}, operands[i]);
         }
         ports.finish();
-      });
+      },
+      nullptr, is_partitioned(part));
+  if (is_partitioned(part)) partition(*c);
   ++traces_;
   c->executable = runtime::compile(
       c->function, options_.compile,
       {options_.max_plans, {.check_memory = options_.check_memory, .profile = options_.profile}},
       options_.observe);
-  c->inputs.resize(f.inputs.size());
-  for (size_t i = 0; i < f.inputs.size(); ++i) {
-    const ir::Port& port = f.inputs[i];
+  const std::vector<ir::Port>& ports = c->function->inputs;
+  c->placement.resize(ports.size());
+  c->inputs.resize(ports.size());
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const ir::Port& port = ports[i];
     int field = -1;
     Array* stored = nullptr;
-    if (port.kind == ir::PortKind::kParameter) {
-      stored = &store_.parameters.at(port.name).value;
-    } else if (port.kind == ir::PortKind::kState) {
-      stored = &store_.states.at(port.name);
+    if (port.kind == ir::PortKind::kParameter || port.kind == ir::PortKind::kState) {
+      stored = this->stored(port, c->placement[i]);
     } else if (port.kind == ir::PortKind::kRandom) {
       c->random = static_cast<int>(i);
       c->inputs[i] = Array::zeros(DType::kU64, {2});
@@ -368,10 +363,11 @@ std::unique_ptr<Session::Compiled> Session::trace(Part part) {
 Session::Compiled& Session::compiled(Part part) {
   auto& traces = parts_[part];
   for (auto it = traces.begin(); it != traces.end(); ++it) {
-    const bool fits = std::all_of((*it)->fixed.begin(), (*it)->fixed.end(), [&](const auto& dim) {
-      const auto size = sizes_.find(dim.first);
-      return size != sizes_.end() && size->second == dim.second;
-    });
+    const bool fits = (!is_partitioned(part) || part == Part::kApply || (*it)->shapes == shapes_) &&
+                      std::all_of((*it)->fixed.begin(), (*it)->fixed.end(), [&](const auto& dim) {
+                        const auto size = sizes_.find(dim.first);
+                        return size != sizes_.end() && size->second == dim.second;
+                      });
     const bool due =
         std::all_of((*it)->conditions.begin(), (*it)->conditions.end(),
                     [&](const UpdateCondition& each) { return each.holds(step_number_); });
@@ -383,7 +379,8 @@ Session::Compiled& Session::compiled(Part part) {
   traces.push_front(trace(part));
   if (traces.size() > options_.max_plans) traces.pop_back();
   // The module keeps one function for each part.
-  if (first) module_.functions.push_back(traces.front()->function);
+  const Compiled& made = *traces.front();
+  if (first) module_.functions.push_back(made.logical ? made.logical : made.function);
   module_.parameters.clear();
   module_.states.clear();
   for (const auto& [name, p] : store_.parameters)
@@ -408,8 +405,12 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
                                                 const StepScalars& numbers, double weight,
                                                 uint64_t counter) {
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (const auto field = static_cast<size_t>(c.field[i]); c.field[i] >= 0)
+    if (const auto field = static_cast<size_t>(c.field[i]); c.field[i] >= 0) {
       put_input(c.inputs[i], batch[field], field);
+      if (!c.placement[i].empty())
+        c.inputs[i] =
+            partition::shard(c.inputs[i], c.placement[i], options_.mesh, options_.peers->rank());
+    }
     if (c.stored[i]) c.inputs[i] = *c.stored[i];
   }
   for (size_t i = 0; i < std::min(c.learning_rates.size(), numbers.learning_rates.size()); ++i) {
@@ -566,8 +567,11 @@ runtime::Plan& Session::plan(Part part, const std::vector<Dims>& shapes) {
   Compiled& c = compiled(part);
   std::vector<Layout> layouts;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    const DType dtype = c.function->body.arguments[i]->type.dtype;
-    if (c.field[i] >= 0)
+    const TensorType& type = c.function->body.arguments[i]->type;
+    const DType dtype = type.dtype;
+    if (is_partitioned(part))
+      layouts.push_back(Layout::contiguous(dtype, concrete(type.shape)));
+    else if (c.field[i] >= 0)
       layouts.push_back(Layout::contiguous(dtype, shapes[static_cast<size_t>(c.field[i])]));
     else
       layouts.push_back(

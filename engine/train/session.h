@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "compiler/pipeline.h"
 #include "ir/module.h"
+#include "partition/partition.h"
 #include "program/field_use.h"
 #include "program/parameter_binding.h"
 #include "runtime/compile.h"
@@ -40,6 +42,11 @@ struct SessionOptions {
   std::vector<Dims> shapes;
   /// Called with (function, pass) before the first ("trace") and after each pass.
   compiler::Observer observe;
+  /// With more than one rank, functions are traced for constant dims and partitioned: each rank
+  /// runs its part, and the session's interface stays that of the whole batch and whole parameters.
+  partition::Mesh mesh;
+  std::vector<partition::PlaceRule> place;
+  std::shared_ptr<comm::Communicator> peers;  ///< null: one rank
 };
 
 /// Scalars that are the same for all micro-batches of a step.
@@ -101,6 +108,15 @@ class Session {
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
   /// Floating-point operations of one training step on a batch of these shapes.
   double training_flops(const std::vector<Dims>& shapes);
+  /// The values of the store, of which this rank may only have parts, as whole arrays on rank 0.
+  /// All ranks must call it; on the others the result is not complete.
+  program::ParameterStore whole_store();
+  /// Takes this rank's parts of the store's values anew and gives up the whole arrays.
+  void take_parts();
+  /// Where parameters and states are split.
+  const partition::Placements& placements() const { return placements_; }
+  /// Values that some operation of the training step needs whole, although they are split.
+  const std::vector<partition::Gathered>& gathered() const { return gathered_; }
   const ir::Module& module() const { return module_; }
   int64_t traces() const { return traces_; }
   int64_t plans() const;
@@ -117,11 +133,22 @@ class Session {
   /// Mixed precision: puts parameters into 16 bits beside their masters, and sets the loss scale.
   void decorate();
   /// The inputs of a part's function, in the order that `compiled` expects, and its random state.
-  StepInputs trace_inputs(ir::Tracer& tracer, Part part, Tensor& random) const;
+  StepInputs trace_inputs(ir::Tracer& tracer, Part part, bool constant_dims, Tensor& random) const;
   /// Traces a part into `f` and calls `use` while the tracer is still active; `watch`, if there is
-  /// one, sees the calls before it.
+  /// one, sees the calls before it. With `constant_dims` the dims are those of the batch at hand.
   using UseTrace = std::function<void(ir::Tracer&, program::TraceBinding&, const StepOutputs&)>;
-  void trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch = nullptr);
+  void trace_part(ir::Function& f, Part part, const UseTrace& use, Interpreter* watch = nullptr,
+                  bool constant_dims = false);
+  /// Whether ranks run parts of a function. What depends on the batch alone they all compute whole.
+  bool is_partitioned(Part part) const {
+    return options_.mesh.size() > 1 && part != Part::kDivisor;
+  }
+  /// Replaces the function by this rank's part of it.
+  void partition(Compiled& c);
+  /// The array of the store that an input takes, or this rank's part of it.
+  Array* stored(const ir::Port& port, const partition::Placement& placement);
+  /// An array of the store by port.
+  Array& in_store(const ir::Port& port);
   std::unique_ptr<Compiled> trace(Part part);
   /// Takes the sizes of dims from a batch of these shapes.
   void bind_sizes(const std::vector<Dims>& shapes);
@@ -150,6 +177,9 @@ class Session {
   int64_t step_number_ = 0;               ///< of the step at hand; 0: every update is due
   std::vector<double> losses_;
   int64_t traces_ = 0;
+  partition::Placements placements_;
+  std::vector<partition::Gathered> gathered_;
+  std::map<std::string, Array> parts_here_;  ///< of split parameters and states
 };
 
 }  // namespace paddle::train

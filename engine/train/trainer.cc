@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "base/interrupt.h"
 #include "base/phase.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "program/saved_model.h"
@@ -195,7 +194,7 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
     counted += weight;
     samples += batch->samples;
     metrics.update(r.metric_operands, batch->samples);
-    if (pending_interrupt()) return std::nullopt;
+    if (stop_signal()) return std::nullopt;
   }
   LogLine line;
   line.kind = kind;
@@ -222,6 +221,12 @@ std::string Trainer::Impl::checkpoint() {
   const Phase phase("writing a checkpoint");
   state_.position = loader_->position();
   state_.seconds = seconds_before_ + seconds_since(started_);
+  const program::ParameterStore whole = session_->whole_store();
+  written_ = true;
+  if (!peers_->is_root()) {
+    peers_->barrier();
+    return path;
+  }
   program::CheckpointContent content;
   content.config = config::dump_yaml(config_.document);
   content.module = ir::print(session_->module());
@@ -230,10 +235,10 @@ std::string Trainer::Impl::checkpoint() {
     program::write_metadata(folder, config_.name, config_.document, loader_->fields(),
                             loader_->dataset(), use_);
   };
-  program::write_checkpoint(folder_.checkpoints(), store_, content);
-  written_ = true;
+  program::write_checkpoint(folder_.checkpoints(), whole, content);
   program::prune_checkpoints(folder_.checkpoints(), config_.keep_checkpoints,
                              {state_.best_step, state_.step});
+  peers_->barrier();
   return path;
 }
 
@@ -317,11 +322,13 @@ TrainResult Trainer::Impl::run() {
   TrainResult result;
   result.profile = profile_;
   if (options_.benchmark > 0) {
+    session_->take_parts();
     result.benchmark = benchmark();
-    result.stopped_by = pending_interrupt();
+    result.stopped_by = stopped_by_;
     return result;
   }
   start_folder();
+  session_->take_parts();
   if (const Array* scale = scaling("scale")) {
     last_scale_ = scale->number(0);
     skipped_updates_ = scaling("skipped")->integer(0);
@@ -330,7 +337,7 @@ TrainResult Trainer::Impl::run() {
   const Phase phase("training");
   if (state_.evaluation_due) run_evaluation();
   const int64_t total = total_steps();
-  while (state_.step < total && !pending_interrupt()) {
+  while (state_.step < total && !stop_signal()) {
     const auto before = Clock::now();
     auto batch = loader_->next();
     if (!batch) break;
@@ -366,7 +373,7 @@ TrainResult Trainer::Impl::run() {
     if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
   }
   result.steps = state_.step;
-  result.stopped_by = pending_interrupt();
+  result.stopped_by = stopped_by_;
   finish(result);
   return result;
 }
@@ -374,7 +381,7 @@ TrainResult Trainer::Impl::run() {
 void Trainer::Impl::finish(TrainResult& result) {
   if (!result.stopped_by) log_train();
   result.checkpoint = checkpoint();
-  write_skipped();
+  if (peers_->is_root()) write_skipped();
   for (const data::Loader* loader : {loader_.get(), valid_loader_.get(), test_loader_.get()})
     if (loader)
       for (const std::string& line : loader->dataset().warnings()) observer_.warn(line);
@@ -382,18 +389,20 @@ void Trainer::Impl::finish(TrainResult& result) {
   if (test_loader_) {
     result.test = evaluate(*test_loader_, "test");
     if (!result.test) {
-      result.stopped_by = pending_interrupt();
+      result.stopped_by = stopped_by_;
       return;
     }
   }
   const Phase phase("writing the model");
   result.last_valid = last_valid_;
   result.model_folder = folder_.file("model");
+  const program::ParameterStore whole = session_->whole_store();
+  if (!peers_->is_root()) return;
   for (const program::NamedModel& model : config_.models) {
     const bool exported = &model == &config_.models.front();
     const std::string path = exported ? result.model_folder : folder_.file("models/" + model.name);
     program::write_model(path, config_.name, *model.program, config_.use_float64,
-                         store_.of_model(model.name));
+                         whole.of_model(model.name));
     program::write_metadata(path, config_.name, config_.document, loader_->fields(),
                             loader_->dataset(), exported ? use_ : program::FieldUse{});
   }
@@ -414,5 +423,6 @@ std::optional<LogLine> Trainer::evaluate() { return impl_->evaluate(); }
 int64_t Trainer::parameter_count() const { return impl_->parameter_count(); }
 const ir::Module& Trainer::module() const { return impl_->module(); }
 std::vector<std::string> Trainer::run_summary() const { return impl_->run_summary(); }
+std::vector<std::string> Trainer::placement_lines() const { return impl_->placement_lines(); }
 
 }  // namespace paddle::train

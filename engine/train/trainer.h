@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "program/checkpoint.h"
 #include "train/config.h"
 #include "train/memory_plan.h"
@@ -27,6 +28,9 @@ struct TrainOptions {
   /// before the timed ones. Without it, steps are timed on a few batches in memory.
   std::optional<int64_t> loaded_warm_up;
   bool dry_run = false;  ///< only to be prepared: random initial weights stay zeros
+  /// The ranks of the run; null: this process alone. All ranks make the same calls of a Trainer;
+  /// rank 0 writes the run folder.
+  std::shared_ptr<comm::Communicator> peers;
 };
 
 /// One line of metrics.jsonl.
@@ -97,6 +101,8 @@ class Trainer {
   /// Summary of the run, after `prepare`: batch and micro-batches, updates, the
   /// learning rate over them, seed and threads. One line each.
   std::vector<std::string> run_summary() const;
+  /// After `prepare`: the parameters that are split over ranks, one line each.
+  std::vector<std::string> placement_lines() const;
   int64_t parameter_count() const;
   const ir::Module& module() const;
   TrainResult run();

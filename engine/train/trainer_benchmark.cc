@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/interrupt.h"
 #include "base/span.h"
 #include "train/trainer_impl.h"
 
@@ -28,7 +27,7 @@ std::vector<double> Trainer::Impl::steps_in_memory(BenchmarkResult& r) {
     if (i == 0) r.first_loss = loss;
     r.last_loss = loss;
     ++state_.step;
-    if (pending_interrupt()) break;
+    if (stop_signal()) break;
   }
   return times;
 }
@@ -57,7 +56,7 @@ TimedStep Trainer::Impl::timed_step() {
 std::vector<double> Trainer::Impl::loaded_steps(BenchmarkResult& r) {
   std::vector<double> times;
   const int64_t warm_up = *options_.loaded_warm_up;
-  for (int64_t i = 0; i < warm_up + options_.benchmark && !pending_interrupt(); ++i) {
+  for (int64_t i = 0; i < warm_up + options_.benchmark && !stop_signal(); ++i) {
     if (profile_ && i == warm_up) profile_->recording = true;
     const TimedStep step = timed_step();
     if (i == 0) r.first_loss = step.loss;

@@ -31,6 +31,7 @@ class Trainer::Impl {
       : config_(std::move(config)),
         options_(std::move(options)),
         observer_(observer),
+        peers_(options_.peers ? options_.peers : std::make_shared<comm::Communicator>()),
         folder_(options_.output) {
     if (options_.profile) profile_ = std::make_shared<runtime::Profile>();
   }
@@ -43,6 +44,7 @@ class Trainer::Impl {
   int64_t parameter_count() const { return store_.parameter_count(); }
   const ir::Module& module() const { return session_->module(); }
   std::vector<std::string> run_summary() const;
+  std::vector<std::string> placement_lines() const;
 
  private:
   struct PartTimes {
@@ -86,10 +88,20 @@ class Trainer::Impl {
   /// The steps of a benchmark, in milliseconds: on batches in memory, or as training takes them.
   std::vector<double> steps_in_memory(BenchmarkResult& result);
   std::vector<double> loaded_steps(BenchmarkResult& result);
+  /// kConfig if the ranks were started with different configs or models.
+  void compare_ranks();
+  /// Restores the newest good checkpoint, which rank 0 chooses; false if there is none.
+  bool restore();
+  /// Reports values that are gathered for operations without a rule; in a dry run, all that are
+  /// gathered.
+  void report_partition();
+  /// The signal that asked any rank to stop, or 0. All ranks must ask.
+  int stop_signal();
 
   RunConfig config_;
   TrainOptions options_;
   TrainObserver& observer_;
+  std::shared_ptr<comm::Communicator> peers_;
   program::ParameterStore store_;
   std::shared_ptr<Step> step_;
   std::unique_ptr<Session> session_;
@@ -113,6 +125,7 @@ class Trainer::Impl {
   LossForm loss_form_;
   RunFolder folder_;
   std::shared_ptr<runtime::Profile> profile_;
+  int stopped_by_ = 0;
   bool claimed_ = false;
   bool written_ = false;  ///< the checkpoint of this step, with all that belongs to it
 };

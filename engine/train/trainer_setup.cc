@@ -52,7 +52,7 @@ void check_image_sizes(const lang::Program& program, const data::Loader& loader)
 }  // namespace
 
 void Trainer::Impl::claim_folder() {
-  if (std::exchange(claimed_, true)) return;
+  if (std::exchange(claimed_, true) || !peers_->is_root()) return;
   folder_.claim(options_.resume, options_.overwrite);
   if (!folder_.has_checkpoints() && !options_.resume)
     write_file_atomically(folder_.file("config.yaml"), config::dump_yaml(config_.document));
@@ -85,6 +85,9 @@ std::vector<Dims> Trainer::Impl::batch_shapes(const data::Loader& loader, int64_
 }
 
 MemoryPlan Trainer::Impl::prepare() {
+  check_rank_count(config_.parallel, peers_->size());
+  if (options_.eager && peers_->size() > 1)
+    fail(ErrorCode::kUsage, "--eager runs on one rank: a parallel run is a compiled step");
   if (options_.resume) {
     keep_fitted();
   } else if (!options_.fitted.empty()) {
@@ -120,6 +123,9 @@ MemoryPlan Trainer::Impl::prepare() {
     options.max_plans = 32;
   options.shapes = batch_shapes(
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
+  options.mesh = config_.parallel.mesh();
+  options.place = config_.parallel.place;
+  options.peers = peers_;
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);
   auto types = data::with_location(config_.document.find("data")->find("train"), [&] {
@@ -129,6 +135,8 @@ MemoryPlan Trainer::Impl::prepare() {
   store_.initializes_random = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
+  compare_ranks();
+  report_partition();
   std::vector<std::string> names;
   for (const auto& [name, p] : store_.parameters) names.push_back(name);
   std::set<std::string> warned;
@@ -318,14 +326,9 @@ void Trainer::Impl::load_initial_weights() {
 }
 
 void Trainer::Impl::start_folder() {
-  if (options_.overwrite && !options_.resume) folder_.clear();
+  if (options_.overwrite && !options_.resume && peers_->is_root()) folder_.clear();
   if (options_.resume) {
-    const auto restored = folder_.restore(
-        store_, config_.document, [&](const std::string& line) { observer_.note(line); },
-        [&](const std::string& line) { observer_.warn(line); });
-    if (restored) {
-      state_ = restored->state;
-      check_record(restored->changes);
+    if (restore()) {
       loader_->seek(state_.position);
       seconds_before_ = state_.seconds;
       written_ = true;
@@ -333,6 +336,7 @@ void Trainer::Impl::start_folder() {
       observer_.note(folder_.path() + ": has no checkpoint yet; the run starts from the beginning");
     }
   }
+  if (!peers_->is_root()) return;
   metrics_ = std::make_unique<MetricsLog>(
       folder_.file("metrics.jsonl"), options_.resume ? state_.step : -1, state_.evaluation_due);
   events_ = std::make_unique<EventWriter>(folder_.file("tensorboard"));
@@ -445,6 +449,10 @@ std::vector<std::string> Trainer::Impl::run_summary() const {
                   mixed.scaling->dynamic ? ", dynamic" : "");
     lines.push_back(line);
   }
+  if (peers_->size() > 1)
+    lines.push_back(str(peers_->size(), " ranks: ", config_.parallel.mesh().text(), "; ",
+                        placement_lines().size(), " of ", store_.parameters.size(),
+                        " parameters are split"));
   lines.push_back(str("seed ", config_.seed, "; ", thread_count(), " threads of ",
                       available_cores(), " cores; ", config_.data.loader.workers,
                       " loader workers"));

@@ -53,7 +53,7 @@ with 3 "'optimizer.lr': the value is empty" optimizer.lr=
 with 3 "'seed': the value is empty" seed=
 config 3 "c.yaml:2:3: 'optimizer.lr': the value is empty" 'optimizer:\n  lr:\n  name: sgd\n'
 with 3 "did you mean 'adamw'" optimizer.name=adamW
-with 3 "unknown key 'parallel'" 'parallel={data: 2}'
+with 3 "data 2 x tensor 1 is 2 ranks, the run has 1" 'parallel={data: 2}'
 with 3 "'name': expected the name of a folder" name=a/b
 with 4 "No such file or folder" 'data.train={kind: images, path: nowhere}'
 sed "s|\.\./\.\./models|$PWD/models|; 1a params: {clases: 3}" "$good" > "$folder/params.yaml"

@@ -2,6 +2,7 @@
 // parameters with sizes and initializers (layer_weights.h).
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 #include "lang/eval/evaluation.h"
 #include "lang/layers/initializer_words.h"
@@ -44,6 +45,8 @@ bool op_has(const Op& op, std::string_view name) {
 }  // namespace
 
 const LayerForm* layer_form(const Op& op) {
+  static std::mutex mutex;  // ranks of a simulated run trace at the same time
+  const std::lock_guard lock(mutex);
   static std::map<const Op*, LayerForm> forms;
   const auto known = forms.find(&op);
   if (known != forms.end()) return &known->second;

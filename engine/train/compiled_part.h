@@ -1,0 +1,30 @@
+#pragma once
+// A part of the step that a session has traced and compiled.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/session.h"
+
+namespace paddle::train {
+
+/// A traced function with where each of its inputs comes from.
+struct Session::Compiled {
+  std::shared_ptr<ir::Function> function;
+  std::shared_ptr<ir::Function> logical;  ///< what `function` is this rank's part of, or null
+  std::unique_ptr<runtime::Executable> executable;
+  std::vector<Array> inputs;        ///< filled before each run
+  std::vector<int> field;           ///< per input: number of the field, or -1
+  std::vector<Array*> stored;       ///< per input: the store's array, or null
+  std::vector<int> learning_rates;  ///< inputs, in the order of the optimizers
+  int step = -1, weight = -1, random = -1;
+  std::vector<size_t> metric_sizes;         ///< operands per metric
+  std::map<std::string, int64_t> fixed;     ///< dims that the trace is valid for
+  std::vector<UpdateCondition> conditions;  ///< steps that the trace is valid for
+  std::vector<Dims> shapes;  ///< of the batch that a partitioned function is valid for
+  std::vector<partition::Placement> placement;  ///< per input of a partitioned function
+};
+
+}  // namespace paddle::train
