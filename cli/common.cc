@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -27,7 +28,10 @@ bool debug = false, threads_given = false;
 void set_threads(int threads) {
   if (threads < 0 || threads > 1024)
     fail(ErrorCode::kUsage, "--threads: expected 1 to 1024, found ", threads);
-  set_thread_count(threads > 0 ? threads : available_cores());
+  // Ranks of a run that share this machine share its cores.
+  const char* const ranks = std::getenv("PADDLE_WORLD_SIZE");
+  const int sharing = std::max(1, ranks ? std::atoi(ranks) : 1);
+  set_thread_count(threads > 0 ? threads : std::max(1, available_cores() / sharing));
 }
 
 std::string seconds_text(double seconds) {

@@ -126,6 +126,7 @@ paddle_room(base LIBRARIES Threads::Threads
 paddle_room(tensor DEPENDS base)
 paddle_room(config DEPENDS base LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(comm DEPENDS base tensor)
+paddle_room(launch DEPENDS base comm)
 paddle_add_opgen()
 paddle_room(ops DEPENDS base tensor
   SOURCES ${PADDLE_GENERATED_OPS_SOURCES} EXCLUDE "/engine/ops/opgen/")
