@@ -52,6 +52,7 @@ Analysis::Analysis(const ir::Function& function, const PartitionOptions& options
   assign_settled();
   assign_place_rules();
   assign_default();
+  assign_storage();
 }
 
 void Analysis::add_value(const Value& value, const Placement* seed) {
@@ -84,6 +85,11 @@ AtomList Analysis::dims(const Value& value) const {
 int Analysis::axis(int atom) const {
   const auto it = axes_.find(atom);
   return it == axes_.end() ? -1 : it->second;
+}
+
+int Analysis::storage_axis(int atom) const {
+  const auto it = storage_axes_.find(atom);
+  return it == storage_axes_.end() ? -1 : it->second;
 }
 
 void Analysis::connect(const AnalyzedOperation& analyzed) {
@@ -148,7 +154,8 @@ void Analysis::assign_settled() {
       int64_t before = 1;
       for (const int atom : dim(*function_.body.arguments[i], static_cast<size_t>(split.dim))) {
         if (before == split.outer && size(atom) == split.units) {
-          assign(atom, split.axis);
+          const bool stores = split.axis == options_.mesh.axis("data");
+          (stores ? storage_axes_ : axes_)[atom] = split.axis;
           break;
         }
         before *= size(atom);
@@ -301,13 +308,34 @@ void Analysis::assign_default() {
       assign(atom, tensor);
 }
 
+/// Splits the storage of each parameter over the axis `data`, along its largest atom that is not
+/// split otherwise.
+void Analysis::assign_storage() {
+  const int data = options_.mesh.axis("data");
+  if (!options_.shards_storage || data < 0 || options_.mesh.axis_size(data) == 1 ||
+      !options_.placements.empty())
+    return;
+  for (size_t i = 0; i < function_.inputs.size(); ++i) {
+    if (function_.inputs[i].kind != ir::PortKind::kParameter) continue;
+    int best = -1;
+    bool done = false;
+    for (const int atom : dims(*function_.body.arguments[i])) {
+      done = done || any_axis(atom) == data;
+      if (any_axis(atom) < 0 && size(atom) >= options_.mesh.axis_size(data) &&
+          (best < 0 || size(atom) > size(best)))
+        best = atom;
+    }
+    if (!done && best >= 0) storage_axes_[best] = data;
+  }
+}
+
 Placement Analysis::placement(const Value& value) const {
   Placement out;
   std::set<int> used;
   for (size_t d = 0; d < value.type.shape.size(); ++d) {
     int64_t before = 1;
     for (const int atom : dim(value, d)) {
-      if (const int a = axis(atom); a >= 0 && used.insert(a).second)
+      if (const int a = any_axis(atom); a >= 0 && used.insert(a).second)
         out.push_back({a, static_cast<int>(d), before, size(atom)});
       before *= size(atom);
     }

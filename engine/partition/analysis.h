@@ -26,8 +26,13 @@ class Analysis {
   /// The atoms of all dims, in order.
   AtomList dims(const ir::Value& value) const;
   int64_t size(int atom) const { return atoms_.size(atom); }
-  /// The axis of the mesh over which the atom is split; -1 for none.
+  /// The axis of the mesh over which computation is split along the atom; -1 for none.
   int axis(int atom) const;
+  /// The axis over which only storage is split: parameters and states are parts between steps, and
+  /// whole where they are used. -1 for none.
+  int storage_axis(int atom) const;
+  /// Either of them.
+  int any_axis(int atom) const { return axis(atom) >= 0 ? axis(atom) : storage_axis(atom); }
   /// The placement that a value has where all its atoms are split: of two with the same axis only
   /// the first.
   Placement placement(const ir::Value& value) const;
@@ -40,6 +45,7 @@ class Analysis {
   void assign_settled();
   void assign_place_rules();
   void assign_default();
+  void assign_storage();
   void assign(int atom, int axis) { axes_[atom] = axis; }
   /// Atoms that some operation needs whole, or in two places.
   std::set<int> whole_atoms() const;
@@ -52,7 +58,7 @@ class Analysis {
   Atoms atoms_;
   std::unordered_map<const ir::Value*, std::vector<AtomList>> dims_;
   std::vector<AnalyzedOperation> operations_;
-  std::unordered_map<int, int> axes_;
+  std::unordered_map<int, int> axes_, storage_axes_;
   std::set<std::string> kept_whole_;  ///< parameters that a place rule keeps whole
 };
 

@@ -39,7 +39,7 @@ SplitAtoms Localizer::full_placement(const Value& value) const {
   SplitAtoms split;
   std::set<int> used;
   for (const int atom : analysis_.dims(value)) {
-    const int axis = analysis_.axis(atom);
+    const int axis = analysis_.any_axis(atom);
     split.push_back(axis >= 0 && used.insert(axis).second);
   }
   return split;
@@ -47,7 +47,7 @@ SplitAtoms Localizer::full_placement(const Value& value) const {
 
 int64_t Localizer::local_size(int atom, bool split) const {
   if (!split) return analysis_.size(atom);
-  const int axis = analysis_.axis(atom);
+  const int axis = analysis_.any_axis(atom);
   const auto [begin, end] =
       shard_bounds(analysis_.size(atom), options_.mesh.coordinate(options_.rank, axis),
                    options_.mesh.axis_size(axis));
@@ -86,7 +86,7 @@ Dims Localizer::local_shape(const Value& value, const SplitAtoms& split) const {
 
 Tensor Localizer::gather(const Value& value, const Tensor& x, const SplitAtoms& split,
                          size_t atom) const {
-  const int id = analysis_.dims(value)[atom], axis = analysis_.axis(id);
+  const int id = analysis_.dims(value)[atom], axis = analysis_.any_axis(id);
   const Place at = place(value, split, atom);
   const int parts = options_.mesh.axis_size(axis);
   std::vector<int64_t> sizes;
@@ -109,7 +109,7 @@ Tensor Localizer::gather(const Value& value, const Tensor& x, const SplitAtoms& 
 
 Tensor Localizer::slice(const Value& value, const Tensor& x, const SplitAtoms& split,
                         size_t atom) const {
-  const int id = analysis_.dims(value)[atom], axis = analysis_.axis(id);
+  const int id = analysis_.dims(value)[atom], axis = analysis_.any_axis(id);
   const Place at = place(value, split, atom);
   const auto [begin, end] =
       shard_bounds(analysis_.size(id), options_.mesh.coordinate(options_.rank, axis),
@@ -151,7 +151,7 @@ Tensor Localizer::placed(const Value& value, const SplitAtoms& wanted) {
       if (split[k] || !wanted[k]) continue;
       bool busy = false;  // the axis still splits another atom
       for (size_t j = 0; j < split.size(); ++j)
-        busy = busy || (leaves(j) && analysis_.axis(atoms[j]) == analysis_.axis(atoms[k]));
+        busy = busy || (leaves(j) && analysis_.any_axis(atoms[j]) == analysis_.any_axis(atoms[k]));
       if (busy && !after_gathers) continue;
       x = slice(value, x, split, k);
       split[k] = true;
@@ -234,6 +234,32 @@ void Localizer::choose_factors() {
       if (axis >= 0 && used.insert(axis).second) active_.push_back({axis, factor, k, atom});
     }
   }
+  // Parameters and states that are stored in parts are updated in parts.
+  for (const int factor : order) {
+    const auto f = static_cast<size_t>(factor);
+    if (!usable[f] || !atoms[f]) continue;
+    for (size_t k = 0; k < atoms[f]->size(); ++k) {
+      const int atom = (*atoms[f])[k], axis = analysis_.storage_axis(atom);
+      if (axis >= 0 && !used.contains(axis) && works_on_stored_parts(o, atom)) {
+        used.insert(axis);
+        active_.push_back({axis, factor, k, atom});
+      }
+    }
+  }
+}
+
+/// Optimizer updates, and elementwise operations of which an operand is such a part.
+bool Localizer::works_on_stored_parts(const Operation& o, int atom) {
+  if (o.op->has(kOptimizerUpdate)) return true;
+  if (!o.op->has(kElementwise)) return false;
+  for (const Value* v : o.operands) {
+    if (!v) continue;
+    const AtomList list = analysis_.dims(*v);
+    const SplitAtoms& split = local(*v).split;
+    for (size_t k = 0; k < list.size(); ++k)
+      if (list[k] == atom && split[k]) return true;
+  }
+  return false;
 }
 
 SplitAtoms Localizer::wanted(const Value& value, const std::vector<int>& factors) const {
@@ -258,7 +284,7 @@ std::vector<int64_t> Localizer::window() const {
   for (size_t k = 0; k < atoms.size(); ++k) {
     const int64_t size = analysis_.size(atoms[k]);
     std::pair<int64_t, int64_t> range = {0, size};
-    if (const int axis = analysis_.axis(atoms[k]); split[k])
+    if (const int axis = analysis_.any_axis(atoms[k]); split[k])
       range = shard_bounds(size, options_.mesh.coordinate(options_.rank, axis),
                            options_.mesh.axis_size(axis));
     window.insert(window.end(), {range.second - range.first, size, range.first});
@@ -355,7 +381,7 @@ void Localizer::localize_any_parts() {
     operands.push_back(part.tensor);
     const AtomList atoms = analysis_.dims(*v);
     for (size_t k = 0; k < atoms.size(); ++k)
-      if (part.split[k]) axes.insert(analysis_.axis(atoms[k]));
+      if (part.split[k]) axes.insert(analysis_.any_axis(atoms[k]));
   }
   const Tensors results = call_local(operands);
   for (size_t r = 0; r < results.size(); ++r) {
@@ -427,13 +453,23 @@ Partitioned Localizer::run() {
   for (size_t i = 0; i < logical_.inputs.size(); ++i) {
     const Value& value = *logical_.body.arguments[i];
     const ir::Port& port = logical_.inputs[i];
-    const bool stays_whole = port.kind == ir::PortKind::kRandom ||
-                             (port.kind == ir::PortKind::kState && options_.whole_state &&
-                              options_.whole_state(port.name));
-    const SplitAtoms split = stays_whole ? whole(value) : full_placement(value);
+    const auto settled = options_.placements.find(port.name);
+    const auto may_split = [&](int axis) {
+      if (port.kind == ir::PortKind::kValue) return true;
+      if (settled != options_.placements.end())
+        return std::any_of(settled->second.begin(), settled->second.end(),
+                           [&](const Split& s) { return s.axis == axis; });
+      return !options_.may_split || options_.may_split(port, axis);
+    };
+    SplitAtoms split = full_placement(value);
+    const AtomList atoms = analysis_.dims(value);
+    for (size_t k = 0; k < split.size(); ++k)
+      split[k] = split[k] && may_split(analysis_.any_axis(atoms[k]));
     values_[&value] = {tracer_.input(port, {value.type.dtype, to_shape(local_shape(value, split))}),
                        split};
-    out.inputs.push_back(stays_whole ? Placement{} : analysis_.placement(value));
+    Placement placement = analysis_.placement(value);
+    std::erase_if(placement, [&](const Split& s) { return !may_split(s.axis); });
+    out.inputs.push_back(std::move(placement));
     if (port.kind == ir::PortKind::kParameter || port.kind == ir::PortKind::kState)
       out.placements[port.name] = out.inputs.back();
   }

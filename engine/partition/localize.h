@@ -64,6 +64,7 @@ class Localizer {
 
   void localize(const AnalyzedOperation& analyzed);
   void choose_factors();
+  bool works_on_stored_parts(const ir::Operation& operation, int atom);
   SplitAtoms wanted(const ir::Value& value, const std::vector<int>& factors) const;
   void localize_reshape();
   void localize_any_parts();

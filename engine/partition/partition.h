@@ -33,8 +33,10 @@ struct PartitionOptions {
   int rank = 0;
   std::set<std::string> batch_inputs;  ///< inputs whose first dim is the batch
   std::vector<PlaceRule> place;        ///< the first match decides
-  /// States that stay whole on each rank, such as those of the model.
-  std::function<bool(const std::string& state)> whole_state;
+  /// Splits what parameters and states store over the axis `data`, besides other splits.
+  bool shards_storage = false;
+  /// Whether a parameter or state may be split over an axis; null: each may.
+  std::function<bool(const ir::Port& port, int axis)> may_split;
   /// Placements of parameters and states that an earlier function has settled; others are added.
   Placements placements;
 };

@@ -32,6 +32,9 @@ Schema parallel_schema() {
                       .at_most(kMostRanks)
                       .fallback("1")
                       .doc("ranks that share each large weight"));
+  s.add("sharding", Spec::integer().at_least(0).at_most(3).fallback("0").doc(
+                        "what the ranks of data store in parts: 1 optimizer states, 2 also sums of "
+                        "gradients, 3 also parameters"));
   s.add("place",
         Spec::list(Spec::map(place))
             .fallback("[]")
@@ -45,6 +48,7 @@ ParallelConfig read_parallel(const Section& section, const SourceLocation& where
   parallel.where = where;
   parallel.data = section.integer("data");
   parallel.tensor = section.integer("tensor");
+  parallel.sharding = section.integer("sharding");
   for (const Section& s : section.sections("place")) {
     partition::PlaceRule rule;
     rule.match = s.texts("match");

@@ -11,6 +11,7 @@ namespace paddle::train {
 
 struct ParallelConfig {
   int64_t data = 1, tensor = 1;
+  int64_t sharding = 0;  ///< what ranks of the axis `data` store in parts: see SessionOptions
   std::vector<partition::PlaceRule> place;
   SourceLocation where;
 

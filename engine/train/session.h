@@ -46,6 +46,7 @@ struct SessionOptions {
   /// runs its part, and the session's interface stays that of the whole batch and whole parameters.
   partition::Mesh mesh;
   std::vector<partition::PlaceRule> place;
+  int sharding = 0;  ///< stage: 1 optimizer states, 2 sums of gradients too, 3 parameters too
   std::shared_ptr<comm::Communicator> peers;  ///< null: one rank
 };
 

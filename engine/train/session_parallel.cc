@@ -14,7 +14,16 @@ void Session::partition(Compiled& c) {
   options.rank = options_.peers->rank();
   for (const FieldType& field : fields_) options.batch_inputs.insert(field.name);
   options.place = options_.place;
-  options.whole_state = program::is_model_state;
+  options.shards_storage = options_.sharding > 0;
+  const int data = options.mesh.axis("data");
+  // Parts over `data` are optimizer states from stage 1 on, sums of gradients from stage 2 on, and
+  // parameters in stage 3.
+  options.may_split = [data, stage = options_.sharding](const ir::Port& port, int axis) {
+    if (port.kind == ir::PortKind::kState && program::is_model_state(port.name)) return false;
+    if (axis != data) return true;
+    if (port.kind == ir::PortKind::kParameter) return stage >= 3;
+    return stage >= (program::is_accumulated(port.name) ? 2 : 1);
+  };
   options.placements = placements_;
   if (options_.observe) options_.observe(*c.function, "logical");
   partition::Partitioned parted = partition::partition(*c.function, options);

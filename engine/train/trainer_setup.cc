@@ -125,6 +125,7 @@ MemoryPlan Trainer::Impl::prepare() {
       *loader_, std::max<int64_t>(1, config_.data.loader.batch_size / config_.accumulate));
   options.mesh = config_.parallel.mesh();
   options.place = config_.parallel.place;
+  options.sharding = static_cast<int>(config_.parallel.sharding);
   options.peers = peers_;
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);

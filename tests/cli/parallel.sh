@@ -119,6 +119,14 @@ run parts "$train" "$folder/gpt.yaml" train.accumulate=5 parallel.tensor=2 --sim
 run parts.one "$train" "$folder/gpt.yaml" train.accumulate=5
 same_losses 1e-10 "$folder/parts.one" "$folder/parts"
 
+# --- storage in parts changes no bits ---
+for stage in 0 1 2 3; do
+  run "stage$stage" "$train" "$folder/gpt.yaml" train.accumulate=5 parallel.data=3 parallel.tensor=2 parallel.sharding="$stage" --simulate 6
+done
+for stage in 1 2 3; do same_files stage0 "stage$stage"; done
+"$train" "$folder/gpt.yaml" parallel.data=2 parallel.sharding=3 --simulate 2 --dry-run --output "$folder/dry" > "$folder/out"
+grep -qF "split: layer.0.feed_forward.linear.weight" "$folder/out" || fail "stage 3 does not split the weights"
+
 # --- collectives in dumps, placements in a dry run ---
 run dump "$train" "$folder/gpt.yaml" parallel.tensor=2 --simulate 2 train.steps=1 --dump-ir "$folder/ir"
 grep -q "comm.all_reduce" "$folder"/ir/train.*.trace.txt || fail "no collective in the dump"
