@@ -18,8 +18,6 @@ const char* word(Combine combine) {
   return combine == Combine::kMax ? "max" : combine == Combine::kMin ? "min" : "sum";
 }
 
-std::vector<Dim> as_dims(const Dims& dims) { return {dims.begin(), dims.end()}; }
-
 }  // namespace
 
 Localizer::Localizer(const ir::Function& function, const PartitionOptions& options)
@@ -28,147 +26,6 @@ Localizer::Localizer(const ir::Function& function, const PartitionOptions& optio
       analysis_(function, options),
       function_(std::make_unique<ir::Function>(function.name)),
       tracer_(*function_) {}
-
-// ---- parts of values
-
-SplitAtoms Localizer::whole(const Value& value) const {
-  return SplitAtoms(analysis_.dims(value).size(), false);
-}
-
-SplitAtoms Localizer::full_placement(const Value& value) const {
-  SplitAtoms split;
-  std::set<int> used;
-  for (const int atom : analysis_.dims(value)) {
-    const int axis = analysis_.any_axis(atom);
-    split.push_back(axis >= 0 && used.insert(axis).second);
-  }
-  return split;
-}
-
-int64_t Localizer::local_size(int atom, bool split) const {
-  if (!split) return analysis_.size(atom);
-  const int axis = analysis_.any_axis(atom);
-  const auto [begin, end] =
-      shard_bounds(analysis_.size(atom), options_.mesh.coordinate(options_.rank, axis),
-                   options_.mesh.axis_size(axis));
-  return end - begin;
-}
-
-Localizer::Place Localizer::place(const Value& value, const SplitAtoms& split, size_t atom) const {
-  Place place;
-  size_t at = 0;
-  for (size_t d = 0; d < value.type.shape.size(); ++d) {
-    const AtomList list = analysis_.dim(value, d);
-    if (atom < at + list.size()) {
-      place.dim = d;
-      for (size_t k = 0; k < list.size(); ++k) {
-        const int64_t size = local_size(list[k], split[at + k]);
-        (at + k < atom ? place.outer : at + k == atom ? place.units : place.rest) *= size;
-      }
-      return place;
-    }
-    at += list.size();
-  }
-  fail(ErrorCode::kInternal, "partition: no atom ", atom);
-}
-
-Dims Localizer::local_shape(const Value& value, const SplitAtoms& split) const {
-  Dims shape;
-  size_t at = 0;
-  for (size_t d = 0; d < value.type.shape.size(); ++d) {
-    const AtomList list = analysis_.dim(value, d);
-    int64_t size = list.empty() ? size_of(value, d) : 1;
-    for (const int atom : list) size *= local_size(atom, split[at++]);
-    shape.push_back(size);
-  }
-  return shape;
-}
-
-Tensor Localizer::gather(const Value& value, const Tensor& x, const SplitAtoms& split,
-                         size_t atom) const {
-  const int id = analysis_.dims(value)[atom], axis = analysis_.any_axis(id);
-  const Place at = place(value, split, atom);
-  const int parts = options_.mesh.axis_size(axis);
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < parts; ++i) {
-    const auto [begin, end] = shard_bounds(analysis_.size(id), i, parts);
-    sizes.push_back((end - begin) * at.rest);
-  }
-  const std::vector<int64_t> ranks = options_.mesh.group(options_.rank, axis);
-  const Dims shape = concrete(x.shape());
-  if (at.outer == 1) return ops::comm_all_gather(x, ranks, static_cast<int64_t>(at.dim), sizes);
-  Dims apart = shape;
-  apart[at.dim] = at.units * at.rest;
-  apart.insert(apart.begin() + static_cast<ptrdiff_t>(at.dim), at.outer);
-  const Tensor joined = ops::comm_all_gather(ops::reshape(x, as_dims(apart)), ranks,
-                                             static_cast<int64_t>(at.dim) + 1, sizes);
-  Dims together = shape;
-  together[at.dim] = at.outer * analysis_.size(id) * at.rest;
-  return ops::reshape(joined, as_dims(together));
-}
-
-Tensor Localizer::slice(const Value& value, const Tensor& x, const SplitAtoms& split,
-                        size_t atom) const {
-  const int id = analysis_.dims(value)[atom], axis = analysis_.any_axis(id);
-  const Place at = place(value, split, atom);
-  const auto [begin, end] =
-      shard_bounds(analysis_.size(id), options_.mesh.coordinate(options_.rank, axis),
-                   options_.mesh.axis_size(axis));
-  const Dims shape = concrete(x.shape());
-  const auto cut = [&](const Tensor& of, size_t dim) {
-    return ops::strided_slice(of, {static_cast<int64_t>(dim)}, std::vector<Dim>{begin * at.rest},
-                              std::vector<Dim>{end * at.rest}, {1});
-  };
-  if (at.outer == 1) return cut(x, at.dim);
-  Dims apart = shape;
-  apart[at.dim] = at.units * at.rest;
-  apart.insert(apart.begin() + static_cast<ptrdiff_t>(at.dim), at.outer);
-  Dims together = shape;
-  together[at.dim] = at.outer * (end - begin) * at.rest;
-  return ops::reshape(cut(ops::reshape(x, as_dims(apart)), at.dim + 1), as_dims(together));
-}
-
-LocalValue& Localizer::local(const Value& value) {
-  auto [it, inserted] = values_.try_emplace(&value);
-  if (inserted) {
-    ensure(value.constant.has_value(), "partition: value %", value.id, " is not defined");
-    it->second = {Tensor(*value.constant), whole(value)};
-  }
-  return it->second;
-}
-
-Tensor Localizer::placed(const Value& value, const SplitAtoms& wanted) {
-  const LocalValue& from = local(value);
-  if (from.split == wanted) return from.tensor;
-  const auto key = std::make_pair(&value, wanted);
-  if (const auto it = cache_.find(key); it != cache_.end()) return it->second;
-  Tensor x = from.tensor;
-  SplitAtoms split = from.split;
-  const AtomList atoms = analysis_.dims(value);
-  const auto leaves = [&](size_t k) { return split[k] && !wanted[k]; };
-  const auto slice_now = [&](bool after_gathers) {
-    for (size_t k = 0; k < split.size(); ++k) {
-      if (split[k] || !wanted[k]) continue;
-      bool busy = false;  // the axis still splits another atom
-      for (size_t j = 0; j < split.size(); ++j)
-        busy = busy || (leaves(j) && analysis_.any_axis(atoms[j]) == analysis_.any_axis(atoms[k]));
-      if (busy && !after_gathers) continue;
-      x = slice(value, x, split, k);
-      split[k] = true;
-    }
-  };
-  slice_now(false);
-  for (size_t k = 0; k < split.size(); ++k)
-    if (leaves(k)) {
-      x = gather(value, x, split, k);
-      split[k] = false;
-    }
-  slice_now(true);
-  cache_[key] = x;
-  return x;
-}
-
-// ---- operations
 
 std::pair<int64_t, int64_t> Localizer::range(const ActiveFactor& factor) const {
   return shard_bounds(analysis_.size(factor.atom),
@@ -298,7 +155,7 @@ Attrs Localizer::local_attrs(const std::vector<Dims>& results) const {
   Attrs attrs = o.attrs;
   for (const char* name : {"shape", "input_shape", "weight_shape"})
     if (const int at = o.op->attr_index(name); at >= 0)
-      attrs[static_cast<size_t>(at)] = AttrValue(as_dims(results[0]));
+      attrs[static_cast<size_t>(at)] = AttrValue(to_shape(results[0]));
   if (const int at = o.op->attr_index("rows"); at >= 0)
     attrs[static_cast<size_t>(at)] = AttrValue(results[0][0]);
   if (const int at = o.op->attr_index("window"); at >= 0)
@@ -365,7 +222,7 @@ void Localizer::localize_reshape() {
   if (same_type(x.type, out.type)) {
     value = operand;
   } else {
-    value = ops::reshape(operand, as_dims(shape));
+    value = ops::reshape(operand, to_shape(shape));
   }
   values_[&out] = {value, result};
 }
