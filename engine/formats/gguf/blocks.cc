@@ -34,6 +34,21 @@ void q4_0(const uint8_t* b, float* y) {
     y[i] = d * static_cast<float>(field(b[2 + i % 16], i / 16 * 4, 4) - 8);
 }
 
+void q4_1(const uint8_t* b, float* y) {
+  const float d = half(b), minimum = half(b + 2);
+  for (int i = 0; i < 32; ++i)
+    y[i] = d * static_cast<float>(field(b[4 + i % 16], i / 16 * 4, 4)) + minimum;
+}
+
+void q5_1(const uint8_t* b, float* y) {
+  const float d = half(b), minimum = half(b + 2);
+  const auto high = read<uint32_t>(b + 4);
+  for (int i = 0; i < 32; ++i) {
+    const int q = field(b[8 + i % 16], i / 16 * 4, 4) | static_cast<int>(high >> i & 1) << 4;
+    y[i] = d * static_cast<float>(q) + minimum;
+  }
+}
+
 void q5_0(const uint8_t* b, float* y) {
   const float d = half(b);
   const auto high = read<uint32_t>(b + 2);
@@ -53,20 +68,64 @@ void q2_0(const uint8_t* b, float* y) {
   for (int i = 0; i < 64; ++i) y[i] = d * static_cast<float>(field(b[2 + i / 4], i % 4 * 2, 2) - 1);
 }
 
-/// Eight sub-blocks of 32, each with a scale and a minimum of 6 bits; those of the last four are
-/// split over two bytes.
+/// Sixteen sub-blocks of 16, each with a scale and a minimum of 4 bits.
+void q2_k(const uint8_t* b, float* y) {
+  const uint8_t *scales = b, *quants = b + 16;
+  const float d = half(b + 80), min_scale = half(b + 82);
+  for (int i = 0; i < 256; ++i) {
+    const int side = i / 128, shift = i % 128 / 32 * 2;
+    const int q = field(quants[side * 32 + i % 32], shift, 2);
+    const uint8_t scale = scales[i / 16];
+    const float factor = d * static_cast<float>(scale & 15),
+                offset = min_scale * static_cast<float>(scale >> 4);
+    y[i] = factor * static_cast<float>(q) - offset;
+  }
+}
+
+/// Sixteen sub-blocks of 16, each with a signed scale of 6 bits: four low bits, then two high ones.
+void q3_k(const uint8_t* b, float* y) {
+  const uint8_t *high = b, *low = b + 32, *scales = b + 96;
+  const float d = half(b + 108);
+  for (int i = 0; i < 256; ++i) {
+    const int sub = i / 16, side = i / 128, shift = i % 128 / 32 * 2;
+    const int scale =
+        field(scales[sub % 8], sub / 8 * 4, 4) | field(scales[8 + sub % 4], sub / 4 * 2, 2) << 4;
+    const int q =
+        field(low[side * 32 + i % 32], shift, 2) - (field(high[i % 32], i / 32, 1) != 0 ? 0 : 4);
+    y[i] = d * static_cast<float>(scale - 32) * static_cast<float>(q);
+  }
+}
+
+/// The scale and the minimum, of 6 bits each, of one of eight sub-blocks of 32; those of the last
+/// four are split over two bytes.
+struct SubBlock {
+  int scale, minimum;
+};
+SubBlock sub_block(const uint8_t* scales, int sub) {
+  if (sub < 4) return {scales[sub] & 63, scales[sub + 4] & 63};
+  return {(scales[sub + 4] & 15) | (scales[sub - 4] >> 6) << 4,
+          scales[sub + 4] >> 4 | (scales[sub] >> 6) << 4};
+}
+
+void q4_k(const uint8_t* b, float* y) {
+  const float d = half(b), min_scale = half(b + 2);
+  const uint8_t* low = b + 16;
+  for (int sub = 0; sub < 8; ++sub) {
+    const auto [scale, minimum] = sub_block(b + 4, sub);
+    const float factor = d * static_cast<float>(scale),
+                offset = min_scale * static_cast<float>(minimum);
+    for (int i = 0; i < 32; ++i) {
+      const int q = field(low[sub / 2 * 32 + i], sub % 2 * 4, 4);
+      y[sub * 32 + i] = factor * static_cast<float>(q) - offset;
+    }
+  }
+}
+
 void q5_k(const uint8_t* b, float* y) {
   const float d = half(b), min_scale = half(b + 2);
-  const uint8_t *scales = b + 4, *high = b + 16, *low = b + 48;
+  const uint8_t *high = b + 16, *low = b + 48;
   for (int sub = 0; sub < 8; ++sub) {
-    int scale, minimum;
-    if (sub < 4) {
-      scale = scales[sub] & 63;
-      minimum = scales[sub + 4] & 63;
-    } else {
-      scale = (scales[sub + 4] & 15) | (scales[sub - 4] >> 6) << 4;
-      minimum = scales[sub + 4] >> 4 | (scales[sub] >> 6) << 4;
-    }
+    const auto [scale, minimum] = sub_block(b + 4, sub);
     const float factor = d * static_cast<float>(scale),
                 offset = min_scale * static_cast<float>(minimum);
     for (int i = 0; i < 32; ++i) {
@@ -173,10 +232,11 @@ void iq3_xxs(const uint8_t* b, float* y) {
 }
 
 constexpr BlockFormat kFormats[] = {
-    {0, 1, 4, f32},         {1, 1, 2, f16},         {2, 32, 18, q4_0},    {6, 32, 22, q5_0},
-    {8, 32, 34, q8_0},      {13, 256, 176, q5_k},   {14, 256, 210, q6_k}, {16, 256, 66, iq2_xxs},
-    {17, 256, 74, iq2_xs},  {18, 256, 98, iq3_xxs}, {20, 32, 18, iq4_nl}, {22, 256, 82, iq2_s},
-    {23, 256, 136, iq4_xs}, {30, 1, 2, bf16},       {42, 64, 18, q2_0},
+    {0, 1, 4, f32},         {1, 1, 2, f16},         {2, 32, 18, q4_0},      {3, 32, 20, q4_1},
+    {6, 32, 22, q5_0},      {7, 32, 24, q5_1},      {8, 32, 34, q8_0},      {10, 256, 84, q2_k},
+    {11, 256, 110, q3_k},   {12, 256, 144, q4_k},   {13, 256, 176, q5_k},   {14, 256, 210, q6_k},
+    {16, 256, 66, iq2_xxs}, {17, 256, 74, iq2_xs},  {18, 256, 98, iq3_xxs}, {20, 32, 18, iq4_nl},
+    {22, 256, 82, iq2_s},   {23, 256, 136, iq4_xs}, {30, 1, 2, bf16},       {42, 64, 18, q2_0},
 };
 
 }  // namespace
