@@ -144,6 +144,8 @@ paddle_room(formats DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
   SOURCES ${PADDLE_WIRE_SOURCES})
 paddle_room(decoding)
+paddle_room(text DEPENDS base formats
+  LIBRARIES nlohmann_json::nlohmann_json paddle_utf8proc paddle_pcre2)
 paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats decoding)
 paddle_room(lang DEPENDS base config tensor ops ir runtime
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)

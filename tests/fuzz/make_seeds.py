@@ -409,9 +409,101 @@ def npz_files(folder):
     yield "zeros", packed({"x": npy("<f4", (1 << 20,), b"\0" * (4 << 20))}, zipfile.ZIP_DEFLATED)
 
 
+# ---- tokenizers and GGUF -----------------------------------------------------------------------------
+
+
+def tokenizer_files():
+    data = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "text", "data")
+    for name in sorted(os.listdir(data)):
+        if name.endswith((".json", ".model")):
+            with open(os.path.join(data, name), "rb") as f:
+                content = f.read()
+            yield name, content
+            yield "cut_" + name, content[: len(content) * 2 // 3]
+    bpe = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}
+
+    def with_steps(**steps):
+        return json.dumps({"model": bpe, **steps}).encode()
+
+    yield "id_huge", json.dumps({"model": {"type": "WordLevel", "vocab": {"a": 1 << 62}, "unk_token": "a"}}).encode()
+    yield "id_negative", json.dumps({"model": {"type": "WordLevel", "vocab": {"a": -1}, "unk_token": "a"}}).encode()
+    yield "unigram_scores", json.dumps({"model": {"type": "Unigram", "vocab": [["a", 1e308], ["b", -1e308]], "unk_id": 0}}).encode()
+    yield "unknown_id", json.dumps({"model": {"type": "Unigram", "vocab": [["a", 0]], "unk_id": 7}}).encode()
+    for name, pattern in (("explosive", "(a+)+$"), ("classes", "[[a]&&[b]]"), ("recursion", "(?R)?x"), ("backward", "(?<=a*)b"), ("empty", ""), ("deep", "(" * 500 + ")" * 500)):
+        yield "pattern_" + name, with_steps(pre_tokenizer={"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False})
+    step = {"type": "NFC"}
+    for _ in range(400):
+        step = {"type": "Sequence", "normalizers": [step]}
+    yield "nested_steps", with_steps(normalizer=step)
+    for name, table in (("short", "AAA="), ("size", "/////w=="), ("loop", "BAAAAAAAAAA=")):
+        yield "charsmap_" + name, with_steps(normalizer={"type": "Precompiled", "precompiled_charsmap": table})
+    yield "tekken", json.dumps({"config": {"pattern": ".", "default_vocab_size": 300, "default_num_special_tokens": 1 << 40}, "vocab": []}).encode()
+    yield "piece_cut", field(1, field(1, "a") + varint(2 << 3 | 5) + b"\0\0")
+
+
+def jinja_files():
+    data = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "text", "data")
+    with open(os.path.join(data, "templates.jsonl")) as f:
+        for i, line in enumerate(f):
+            yield f"template_{i}", json.loads(line)["template"].encode()
+    yield "loop", b"{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}"
+    yield "recursion", b"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"
+    yield "growth", b"{% set x = 'a' * 9999999999999 %}"
+    yield "deep", b"{{ " + b"[" * 5000
+    yield "slices", b"{{ 'abc'[9223372036854775807:-9223372036854775807:-1] }}{{ l[::9223372036854775807] }}{{ (0 - 9223372036854775807 - 1) // -1 }}"
+    yield "bytes", b"{{ '\xff\xfe' }}\xc3{%"
+    yield "namespace", b"{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns }}{{ ns.a }}{{ [ns] == [ns] }}"
+
+
+def gguf_files():
+    def text(value):
+        value = value.encode() if isinstance(value, str) else value
+        return struct.pack("<Q", len(value)) + value
+
+    def pair(key, kind, content):
+        return text(key) + struct.pack("<I", kind) + content
+
+    def strings(values):
+        return struct.pack("<IQ", 8, len(values)) + b"".join(text(v) for v in values)
+
+    def numbers(kind, code, values):
+        return struct.pack("<IQ", kind, len(values)) + struct.pack(f"<{len(values)}{code}", *values)
+
+    def file(pairs, tensors=(), data=b"", version=3, count=None):
+        header = b"GGUF" + struct.pack("<IQQ", version, len(tensors) if count is None else count, len(pairs)) + b"".join(pairs)
+        for name, dims, kind, offset in tensors:
+            header += text(name) + struct.pack("<I", len(dims)) + b"".join(struct.pack("<Q", d) for d in dims) + struct.pack("<IQ", kind, offset)
+        return header + b"\0" * (-len(header) % 32) + data
+
+    def tokenizer(kind, tokens, types, **more):
+        pairs = [pair("tokenizer.ggml.model", 8, text(kind)), pair("tokenizer.ggml.tokens", 9, strings(tokens)), pair("tokenizer.ggml.token_type", 9, numbers(5, "i", types))]
+        pairs += [pair("tokenizer.ggml.scores", 9, numbers(6, "f", range(len(tokens))))]
+        return pairs + [pair("tokenizer.ggml." + k, *v) for k, v in more.items()]
+
+    pieces = ["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)] + ["\u2581", "a", "b", "ab", "\u2581a"]
+    kinds = [2, 3, 3] + [6] * 256 + [1] * 4 + [5]
+    blocks = [(0, 4, 1), (1, 2, 1), (2, 18, 32), (3, 20, 32), (6, 22, 32), (7, 24, 32), (8, 34, 32), (10, 84, 256), (11, 110, 256), (12, 144, 256), (13, 176, 256), (14, 210, 256), (30, 2, 1)]
+    yield "llama", file(tokenizer("llama", pieces, kinds, bos_token_id=(4, struct.pack("<I", 1))))
+    yield "gpt2", file(tokenizer("gpt2", ["a", "b", "ab", "<s>"], [1, 1, 1, 3], pre=(8, text("smollm")), merges=(9, strings(["a b", "x y"]))))
+    yield "bert", file(tokenizer("bert", ["[UNK]", "[CLS]", "\u2581a", "b"], [2, 3, 1, 1], cls_token_id=(4, struct.pack("<I", 1))))
+    yield "t5", file(tokenizer("t5", ["<unk>", "</s>", "\u2581", "a"], [2, 3, 1, 1], eos_token_id=(4, struct.pack("<I", 1))))
+    yield "bad_id", file(tokenizer("llama", pieces, kinds, bos_token_id=(4, struct.pack("<I", 1 << 31))))
+    yield "tensors", file([], [(f"t{k}", (n,), k, 0) for k, _, n in blocks], bytes(range(256)))
+    for name, dims, kind, offset in (("huge", (1 << 40, 1 << 40), 0, 0), ("product", (1 << 33, 1 << 33), 0, 0), ("offset", (4,), 0, (1 << 64) - 16), ("rows", (33,), 2, 0), ("type", (4,), 999, 0), ("rank", (1,) * 9, 0, 0), ("none", (), 0, 0)):
+        yield "tensor_" + name, file([], [("t", dims, kind, offset)], b"\0" * 64)
+    yield "count", file([], count=1 << 60)
+    yield "list", file([pair("x", 9, struct.pack("<IQ", 8, 1 << 60))])
+    yield "list_of_lists", file([pair("x", 9, struct.pack("<IQ", 9, 1))])
+    yield "alignment", file([pair("general.alignment", 4, struct.pack("<I", 0))], [("t", (4,), 0, 0)], b"\0" * 16)
+    yield "version", file([], version=9)
+    yield "big_endian", file([], version=3 << 24)
+    yield "twice", file([], [("t", (1,), 0, 0)] * 2, b"\0" * 64)
+
+
 def main():
     folder = sys.argv[1]
-    for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder))):
+    for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
+                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files())):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:

@@ -1,0 +1,54 @@
+// paddle chat-template MODEL MESSAGES.json: the prompt that a chat template makes of a
+// conversation.
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "common.h"
+#include "text/chat_template.h"
+#include "text/load.h"
+
+namespace {
+
+using namespace paddle;
+
+int run(int argc, char** argv) {
+  CLI::App app{"Renders a conversation with a model's chat template and prints the prompt."};
+  std::string model, messages;
+  app.add_option("MODEL", model,
+                 "a Hugging Face folder, a GGUF file, or the template itself (.jinja)")
+      ->required();
+  app.add_option(
+         "MESSAGES", messages,
+         "JSON: {\"messages\": […], \"tools\": […], \"add_generation_prompt\": true, …}; any "
+         "other key is a variable of the template")
+      ->required();
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  std::optional<tokenizers::Tokenizer> tokenizer;
+  std::string source, name = model;
+  if (model.ends_with(".jinja")) {
+    source = read_file(model, uint64_t{1} << 20, ErrorCode::kModel);
+  } else {
+    tokenizer = tokenizers::load_tokenizer(model);
+    source = tokenizer->chat_template;
+    name = "chat template of " + model;
+    if (source.empty()) fail(ErrorCode::kModel, "'", model, "' has no chat template");
+  }
+  const jinja::Template chat_template(source, name);
+  Json conversation;
+  try {
+    conversation = read_json_file(messages);
+  } catch (const Error& e) {
+    throw Error(ErrorCode::kData, e.message());
+  }
+  cli::print(
+      tokenizers::render_chat(chat_template, conversation, tokenizer ? &*tokenizer : nullptr));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

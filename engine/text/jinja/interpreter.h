@@ -1,0 +1,134 @@
+#pragma once
+// Runs a template's syntax tree.
+
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "text/jinja/ast.h"
+#include "text/jinja/template.h"
+
+namespace paddle::jinja {
+
+/// Variables of a scope; names that it does not have are looked up in its parents.
+struct Frame {
+  std::shared_ptr<Frame> parent;
+  std::unordered_map<std::string, Value> variables;
+  const Value* find(const std::string& name) const;
+};
+using FramePointer = std::shared_ptr<Frame>;
+
+class Interpreter {
+ public:
+  Interpreter(const std::string& name, const RenderLimits& limits, std::optional<std::tm> now)
+      : name_(name), limits_(limits), now_(now) {}
+
+  std::string render(const TemplateNode& root, const Value& variables);
+
+  /// Counts bytes of new values; kData above the limit.
+  void charge(size_t bytes);
+  Value charged(std::string text) {
+    charge(text.size());
+    return Value(std::move(text));
+  }
+  Value call(const Value& function, const Arguments& arguments);
+  std::string call_macro(const Statement& macro, const FramePointer& scope,
+                         const Arguments& arguments, const Value& caller);
+  Value call_loop(const Statement& loop, const FramePointer& scope, const Value& items, int depth);
+  std::tm now() const;
+  /// Counts a step; kData above the limit.
+  void step();
+
+ private:
+  enum class Flow { kNext, kBreak, kContinue };
+  struct Depth;
+
+  Flow run(const Body& body, const FramePointer& frame);
+  Flow run(const Statement& statement, const FramePointer& frame);
+  Flow run_checked(const Statement& statement, const FramePointer& frame);
+  void run_for(const Statement& s, const FramePointer& frame, const Value& items, int depth);
+  std::string captured(const Body& body, const FramePointer& frame);
+  void assign(const Expression& target, const Value& value, const FramePointer& frame);
+  void print(std::string_view text);
+
+  Value evaluate(const Expression& e, const FramePointer& frame);
+  Value binary(const Expression& e, const FramePointer& frame);
+  Value comparison(const Expression& e, const FramePointer& frame);
+  Value slice(const Expression& e, const FramePointer& frame);
+  Arguments evaluate(const CallArguments& arguments, const FramePointer& frame);
+  Value evaluate_call(const Expression& e, const FramePointer& frame, const Value* caller);
+
+  const std::string& name_;
+  RenderLimits limits_;
+  std::optional<std::tm> now_;
+  int64_t steps_ = 0, bytes_ = 0;
+  int depth_ = 0;
+  std::string* output_ = nullptr;
+};
+
+/// The values that a loop runs over: items of a list, keys of a dict, characters of a string.
+std::vector<Value> iterate(const Value& value);
+/// value.name: a method or an item, an undefined value if there is neither.
+Value attribute_of(const Value& value, const std::string& name);
+/// value[key]
+Value item_of(const Value& value, const Value& key);
+Value add(Interpreter& interpreter, const Value& a, const Value& b);
+Value arithmetic(Interpreter& interpreter, const std::string& name, const Value& a, const Value& b);
+bool contains(const Value& container, const Value& item);
+/// format % values, for strings.
+std::string percent_format(const std::string& format, const Value& values);
+
+// In filters.cc, tests.cc, methods.cc and globals.cc. Null if there is no such name.
+using Filter = Value (*)(Interpreter&, const Value& input, const Arguments&);
+Filter find_filter(std::string_view name);
+using Test = bool (*)(const Value& input, const Arguments&);
+Test find_test(std::string_view name);
+/// A bound method of a string, list or dict; undefined if there is none.
+Value method_of(const Value& object, const std::string& name);
+FramePointer global_frame();
+
+/// Binds arguments to parameter names.
+class Parameters {
+ public:
+  /// kData for too many or unknown arguments.
+  Parameters(const Arguments& arguments, std::string_view function,
+             std::initializer_list<const char*> names);
+  bool has(size_t i) const { return !values_[i].is_undefined(); }
+  const Value& operator[](size_t i) const { return values_[i]; }
+  int64_t integer(size_t i, int64_t fallback) const;
+  bool boolean(size_t i, bool fallback) const;
+  std::string text(size_t i, std::string_view fallback) const;
+
+ private:
+  std::string function_;
+  std::vector<Value> values_;
+  std::vector<const char*> names_;
+};
+
+/// A function of C++.
+struct Function final : Object {
+  using Body = std::function<Value(Interpreter&, const Arguments&)>;
+  Function(std::string name, Body body) : name(std::move(name)), body(std::move(body)) {}
+  std::string type_name() const override { return "function"; }
+  bool is_callable() const override { return true; }
+  Value call(Interpreter& interpreter, const Arguments& arguments) override {
+    return body(interpreter, arguments);
+  }
+  std::string name;
+  Body body;
+};
+Value make_function(std::string name, Function::Body body);
+
+/// namespace(): the only object whose attributes a template can set.
+struct Namespace final : Object {
+  std::string type_name() const override { return "Namespace"; }
+  Value attribute(std::string_view name) const override;
+  std::unordered_map<std::string, Value> values;
+};
+
+}  // namespace paddle::jinja

@@ -1,0 +1,360 @@
+#include "text/jinja/value.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "text/unicode.h"
+
+namespace paddle::jinja {
+
+namespace {
+
+constexpr int kMaxDepth = 200;
+
+[[noreturn]] void too_deep() { fail(ErrorCode::kData, "values are nested too deeply"); }
+
+}  // namespace
+
+Value Object::call(Interpreter&, const Arguments&) {
+  fail(ErrorCode::kData, "'", type_name(), "' object is not callable");
+}
+Value Object::attribute(std::string_view name) const { return Undefined{std::string(name)}; }
+
+Value Value::list(std::vector<Value> items) {
+  return std::make_shared<const List>(List{std::move(items), false, false});
+}
+Value Value::tuple(std::vector<Value> items) {
+  return std::make_shared<const List>(List{std::move(items), true, false});
+}
+
+Value Value::generator(std::vector<Value> items) {
+  return std::make_shared<const List>(List{std::move(items), false, true});
+}
+
+int64_t Value::integer() const {
+  if (is<bool>()) return std::get<bool>(content_) ? 1 : 0;
+  return std::get<int64_t>(content_);
+}
+double Value::number() const {
+  if (is<double>()) return std::get<double>(content_);
+  return static_cast<double>(integer());
+}
+
+bool Value::truth() const {
+  if (is_undefined() || is_none()) return false;
+  if (is_number()) return number() != 0;
+  if (is_string()) return !string().empty();
+  if (is_list()) return items().is_generator || !items().values.empty();
+  if (is_dict()) return !dict().entries.empty();
+  return true;
+}
+
+std::string Value::type_name() const {
+  constexpr const char* kNames[] = {"Undefined", "NoneType", "bool", "int", "float", "str"};
+  if (content_.index() < std::size(kNames)) return kNames[content_.index()];
+  if (is_list()) return items().is_generator ? "generator" : items().is_tuple ? "tuple" : "list";
+  return is_dict() ? "dict" : object()->type_name();
+}
+
+std::string float_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[40];
+  const double size = std::abs(value);
+  const bool scientific = value != 0 && (size < 1e-4 || size >= 1e16);
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value,
+                    scientific ? std::chars_format::scientific : std::chars_format::fixed);
+  std::string out(buffer, end.ptr);
+  if (!scientific && out.find('.') == out.npos) out += ".0";
+  return out;
+}
+
+namespace {
+
+std::string string_repr(std::string_view text) {
+  const bool single = text.find('\'') == text.npos || text.find('"') != text.npos;
+  const char quote = single ? '\'' : '"';
+  std::string out(1, quote);
+  unicode::for_each(text, [&](uint32_t code, std::string_view c) {
+    char buffer[16];
+    if (code == '\n')
+      out += "\\n";
+    else if (code == '\r')
+      out += "\\r";
+    else if (code == '\t')
+      out += "\\t";
+    else if (code == '\\' || code == static_cast<uint32_t>(quote))
+      (out += '\\') += c;
+    else if (code < 32 || code == 127 || (code < 256 && unicode::is_other(code)) || code == 0xa0)
+      out.append(buffer,
+                 static_cast<size_t>(std::snprintf(buffer, sizeof buffer, "\\x%02x", code)));
+    else if (unicode::is_other(code) || (unicode::is_white_space(code) && code != ' '))
+      out.append(buffer, static_cast<size_t>(std::snprintf(
+                             buffer, sizeof buffer, code < 0x10000 ? "\\u%04x" : "\\U%08x", code)));
+    else
+      out += c;
+  });
+  return out + quote;
+}
+
+std::string repr_of(const Value& v, int depth) {
+  if (depth > kMaxDepth) too_deep();
+  if (v.is_undefined()) return "Undefined";
+  if (v.is_none()) return "None";
+  if (v.is<bool>()) return v.integer() ? "True" : "False";
+  if (v.is<int64_t>()) return std::to_string(v.integer());
+  if (v.is<double>()) return float_text(v.number());
+  if (v.is_string()) return string_repr(v.string());
+  if (v.is_list()) {
+    const List& list = v.items();
+    if (list.is_generator) return "<generator object>";
+    std::string out(1, list.is_tuple ? '(' : '[');
+    for (size_t i = 0; i < list.values.size(); ++i)
+      out += (i ? ", " : "") + repr_of(list.values[i], depth + 1);
+    if (list.is_tuple && list.values.size() == 1) out += ',';
+    return out + (list.is_tuple ? ')' : ']');
+  }
+  if (v.is_dict()) {
+    std::string out = "{";
+    for (const auto& [key, value] : v.dict().entries)
+      out +=
+          (out.size() > 1 ? ", " : "") + repr_of(key, depth + 1) + ": " + repr_of(value, depth + 1);
+    return out + "}";
+  }
+  return "<" + v.type_name() + ">";
+}
+
+}  // namespace
+
+std::string Value::repr() const { return repr_of(*this, 0); }
+
+std::string Value::text() const {
+  if (is_undefined()) return "";
+  return is_string() ? string() : repr();
+}
+
+const Value* Dict::find(const Value& key) const {
+  for (const auto& [k, v] : entries)
+    if (equal(k, key)) return &v;
+  return nullptr;
+}
+const Value* Dict::find(std::string_view key) const {
+  for (const auto& [k, v] : entries)
+    if (k.is_string() && k.string() == key) return &v;
+  return nullptr;
+}
+void Dict::set(Value key, Value value) {
+  for (auto& [k, v] : entries)
+    if (equal(k, key)) {
+      v = std::move(value);
+      return;
+    }
+  entries.emplace_back(std::move(key), std::move(value));
+}
+
+bool equal(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) {
+    if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
+    return a.number() == b.number();
+  }
+  if (a.is_string() && b.is_string()) return a.string() == b.string();
+  if (a.is_list() && b.is_list())
+    return a.items().is_tuple == b.items().is_tuple &&
+           std::equal(a.items().values.begin(), a.items().values.end(), b.items().values.begin(),
+                      b.items().values.end(), equal);
+  if (a.is_dict() && b.is_dict()) {
+    if (a.dict().entries.size() != b.dict().entries.size()) return false;
+    return std::all_of(a.dict().entries.begin(), a.dict().entries.end(), [&](const auto& entry) {
+      const Value* other = b.dict().find(entry.first);
+      return other && equal(entry.second, *other);
+    });
+  }
+  if (a.is_object() && b.is_object()) return a.object() == b.object();
+  return (a.is_none() && b.is_none()) || (a.is_undefined() && b.is_undefined());
+}
+
+int compare(const Value& a, const Value& b) {
+  const auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
+  if (a.is_number() && b.is_number())
+    return a.is_integer() && b.is_integer() ? order(a.integer(), b.integer())
+                                            : order(a.number(), b.number());
+  if (a.is_string() && b.is_string()) return order(a.string(), b.string());
+  if (a.is_list() && b.is_list()) {
+    const auto &x = a.items().values, &y = b.items().values;
+    for (size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+      if (!equal(x[i], y[i])) return compare(x[i], y[i]);
+    return order(x.size(), y.size());
+  }
+  fail(ErrorCode::kData, "'", a.type_name(), "' and '", b.type_name(), "' have no order");
+}
+
+std::vector<size_t> stable_order(const std::vector<Value>& keys, bool reverse) {
+  std::vector<size_t> order(keys.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const int sign = compare(keys[a], keys[b]) * (reverse ? -1 : 1);
+    return sign != 0 ? sign < 0 : a < b;
+  });
+  return order;
+}
+
+Value from_json(const Json& json) {
+  switch (json.kind) {
+    case Json::Kind::kNull:
+      return None{};
+    case Json::Kind::kBoolean:
+      return json.boolean;
+    case Json::Kind::kInteger:
+      return json.integer;
+    case Json::Kind::kNumber:
+      return json.number;
+    case Json::Kind::kString:
+      return json.text;
+    case Json::Kind::kArray: {
+      std::vector<Value> items;
+      for (const Json& item : json.items) items.push_back(from_json(item));
+      return Value::list(std::move(items));
+    }
+    case Json::Kind::kObject: {
+      Dict dict;
+      for (const auto& [key, value] : json.entries) dict.set(key, from_json(value));
+      return std::make_shared<const Dict>(std::move(dict));
+    }
+  }
+  return {};
+}
+
+namespace {
+
+void append_json_string(std::string& out, std::string_view text, bool ascii) {
+  out += '"';
+  char buffer[16];
+  const auto escape = [&](uint32_t unit) {
+    out.append(buffer, static_cast<size_t>(std::snprintf(buffer, sizeof buffer, "\\u%04x", unit)));
+  };
+  unicode::for_each(text, [&](uint32_t code, std::string_view c) {
+    constexpr std::string_view kNamed = "\"\\\n\r\t\f\b", kLetters = "\"\\nrtfb";
+    if (const size_t at = code < 128 ? kNamed.find(static_cast<char>(code)) : kNamed.npos;
+        at != kNamed.npos)
+      (out += '\\') += kLetters[at];
+    else if (code < 32)
+      escape(code);
+    else if (ascii && code >= 0x10000) {
+      escape(0xd800 + ((code - 0x10000) >> 10));
+      escape(0xdc00 + ((code - 0x10000) & 0x3ff));
+    } else if (ascii && code > 126)
+      escape(code);
+    else
+      out += c;
+  });
+  out += '"';
+}
+
+std::string json_key(const Value& key) {
+  if (key.is_string()) return key.string();
+  if (key.is_none()) return "null";
+  if (key.is<bool>()) return key.integer() ? "true" : "false";
+  if (key.is_number()) return key.text();
+  fail(ErrorCode::kData, "keys of JSON objects cannot be of type ", key.type_name());
+}
+
+class JsonWriter {
+ public:
+  explicit JsonWriter(const JsonFormat& format) : format_(format) {
+    if (format_.item_separator.empty()) format_.item_separator = format.indent >= 0 ? "," : ", ";
+    if (format_.key_separator.empty()) format_.key_separator = ": ";
+  }
+  std::string take() { return std::move(out_); }
+
+  void write(const Value& v, int depth) {
+    if (depth > kMaxDepth) too_deep();
+    if (v.is_none()) {
+      out_ += "null";
+    } else if (v.is<bool>()) {
+      out_ += v.integer() ? "true" : "false";
+    } else if (v.is<double>()) {
+      write_float(v.number());
+    } else if (v.is_integer()) {
+      out_ += v.text();
+    } else if (v.is_string()) {
+      append_json_string(out_, v.string(), format_.ensure_ascii);
+    } else if (v.is_list() && !v.items().is_generator) {
+      write_list(v.items().values, depth);
+    } else if (v.is_dict()) {
+      write_dict(v.dict().entries, depth);
+    } else {
+      fail(ErrorCode::kData, "a value of type ", v.type_name(), " has no JSON form");
+    }
+  }
+
+ private:
+  void write_float(double d) {
+    if (std::isnan(d))
+      out_ += "NaN";
+    else if (std::isinf(d))
+      out_ += d < 0 ? "-Infinity" : "Infinity";
+    else
+      out_ += float_text(d);
+  }
+  void begin_line(int level) {
+    if (format_.indent < 0) return;
+    out_ += '\n';
+    out_.append(static_cast<size_t>(format_.indent) * static_cast<size_t>(level), ' ');
+  }
+  void write_list(const std::vector<Value>& items, int depth) {
+    out_ += '[';
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i) out_ += format_.item_separator;
+      begin_line(depth + 1);
+      write(items[i], depth + 1);
+    }
+    if (!items.empty()) begin_line(depth);
+    out_ += ']';
+  }
+  void write_dict(const std::vector<std::pair<Value, Value>>& entries, int depth) {
+    std::vector<size_t> order(entries.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    if (format_.sort_keys) {
+      std::vector<Value> keys;
+      for (const auto& [key, value] : entries) keys.push_back(key);
+      order = stable_order(keys, false);
+    }
+    out_ += '{';
+    for (size_t i = 0; i < order.size(); ++i) {
+      const auto& [key, value] = entries[order[i]];
+      if (i) out_ += format_.item_separator;
+      begin_line(depth + 1);
+      append_json_string(out_, json_key(key), format_.ensure_ascii);
+      out_ += format_.key_separator;
+      write(value, depth + 1);
+    }
+    if (!entries.empty()) begin_line(depth);
+    out_ += '}';
+  }
+
+  JsonFormat format_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_json(const Value& value, const JsonFormat& format) {
+  JsonWriter writer(format);
+  writer.write(value, 0);
+  return writer.take();
+}
+
+std::vector<std::string_view> characters(std::string_view text) {
+  std::vector<std::string_view> out;
+  unicode::for_each(text, [&](uint32_t, std::string_view c) { out.push_back(c); });
+  return out;
+}
+
+int64_t character_count(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; });
+}
+
+}  // namespace paddle::jinja

@@ -1,0 +1,25 @@
+#pragma once
+// Reading tokenizers from the files of other tools: Hugging Face's tokenizer.json and model
+// folders, SentencePiece's .model, Mistral's tekken.json, and the metadata of GGUF files.
+
+#include <string>
+
+#include "formats/gguf/reader.h"
+#include "text/json_value.h"
+#include "text/tokenizer.h"
+
+namespace paddle::tokenizers {
+
+/// Any of them: a folder with tokenizer.json or tokenizer.model, or one of these files. kUsage for
+/// a path that is not there, kModel for a damaged or unsupported file.
+Tokenizer load_tokenizer(const std::string& path);
+
+Tokenizer read_tokenizer_json(const Json& content, const std::string& name);
+Tokenizer read_tekken(const Json& content, const std::string& name);
+Tokenizer read_sentence_piece(std::string_view content, const std::string& name);
+Tokenizer read_gguf_tokenizer(const formats::gguf::Reader& file);
+
+/// The patterns of a GGUF file's `tokenizer.ggml.pre`; kModel for an unknown name.
+std::vector<std::string> gguf_patterns(const std::string& pre);
+
+}  // namespace paddle::tokenizers

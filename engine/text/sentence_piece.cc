@@ -1,0 +1,203 @@
+// SentencePiece's .model files (ModelProto): unigram and BPE models with their normalizer.
+// Format: https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+#include "text/load.h"
+
+namespace paddle::tokenizers {
+
+namespace {
+
+/// Reads the wire format of protocol buffers, field by field.
+class WireReader {
+ public:
+  WireReader(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}
+
+  struct Field {
+    uint64_t number = 0;
+    uint64_t integer = 0;    ///< of a varint or a fixed number
+    std::string_view bytes;  ///< of a text or a message
+  };
+  bool next(Field& field) {
+    if (at_ >= bytes_.size()) return false;
+    const uint64_t tag = varint();
+    field = {tag >> 3, 0, {}};
+    switch (tag & 7) {
+      case 0:
+        field.integer = varint();
+        break;
+      case 1:
+        field.integer = fixed(8);
+        break;
+      case 2:
+        field.bytes = take(varint());
+        break;
+      case 5:
+        field.integer = fixed(4);
+        break;
+      default:
+        refuse();
+    }
+    return true;
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    fail(ErrorCode::kModel, name_, ": not a SentencePiece model (byte ", at_, ")");
+  }
+  uint64_t varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (at_ >= bytes_.size()) refuse();
+      const auto byte = static_cast<unsigned char>(bytes_[at_++]);
+      value |= uint64_t{byte & 127U} << shift;
+      if (byte < 128) return value;
+    }
+    refuse();
+  }
+  std::string_view take(uint64_t count) {
+    if (count > bytes_.size() - at_) refuse();
+    const std::string_view out = bytes_.substr(at_, count);
+    at_ += count;
+    return out;
+  }
+  uint64_t fixed(size_t count) {
+    uint64_t value = 0;
+    std::memcpy(&value, take(count).data(), count);
+    return value;
+  }
+
+  std::string_view bytes_;
+  const std::string& name_;
+  size_t at_ = 0;
+};
+
+enum PieceType : uint64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+enum ModelType : uint64_t { kUnigram = 1, kBpe, kWord, kCharacter };
+
+struct Model {
+  std::vector<std::string_view> pieces;
+  std::vector<float> scores;
+  std::vector<uint64_t> types;
+  uint64_t model_type = kUnigram;
+  bool byte_fallback = false, space_as_suffix = false;
+  std::string unknown_surface = " \u2047 ";  ///< the text that an unknown piece decodes to
+  std::string_view charsmap;
+  bool dummy_prefix = true, remove_extra_spaces = true, escape_spaces = true;
+};
+
+void read_piece(WireReader reader, Model& model) {
+  std::string_view text;
+  float score = 0;
+  uint64_t type = kNormal;
+  for (WireReader::Field f; reader.next(f);) {
+    if (f.number == 1) text = f.bytes;
+    if (f.number == 2) score = std::bit_cast<float>(static_cast<uint32_t>(f.integer));
+    if (f.number == 3) type = f.integer;
+  }
+  model.pieces.push_back(text);
+  model.scores.push_back(score);
+  model.types.push_back(type);
+}
+
+Model parse(std::string_view content, const std::string& name) {
+  Model model;
+  WireReader reader(content, name);
+  for (WireReader::Field f; reader.next(f);) {
+    WireReader inner(f.bytes, name);
+    if (f.number == 1) read_piece(inner, model);
+    if (f.number == 2)
+      for (WireReader::Field g; inner.next(g);) {
+        if (g.number == 3) model.model_type = g.integer;
+        if (g.number == 24) model.space_as_suffix = g.integer != 0;
+        if (g.number == 44) model.unknown_surface = unicode::to_valid_utf8(g.bytes);
+        if (g.number == 35) model.byte_fallback = g.integer != 0;
+      }
+    if (f.number == 3)
+      for (WireReader::Field g; inner.next(g);) {
+        if (g.number == 2) model.charsmap = g.bytes;
+        if (g.number == 3) model.dummy_prefix = g.integer != 0;
+        if (g.number == 4) model.remove_extra_spaces = g.integer != 0;
+        if (g.number == 5) model.escape_spaces = g.integer != 0;
+      }
+  }
+  if (model.pieces.empty()) fail(ErrorCode::kModel, name, ": not a SentencePiece model: no pieces");
+  return model;
+}
+
+}  // namespace
+
+Tokenizer read_sentence_piece(std::string_view content, const std::string& name) {
+  const Model model = parse(content, name);
+  if (model.model_type != kUnigram && model.model_type != kBpe)
+    fail(ErrorCode::kModel, name, ": model type ", model.model_type,
+         "; unigram (1) and BPE (2) are supported");
+  if (model.space_as_suffix || !model.escape_spaces)
+    fail(ErrorCode::kModel, name,
+         ": spaces at the ends of words (treat_whitespace_as_suffix) and "
+         "unescaped spaces are not supported");
+
+  TokenizerBuilder builder;
+  std::vector<std::pair<std::string, double>> unigram_pieces;
+  std::string unknown;
+  ScoreBpeOptions bpe;
+  bpe.byte_fallback = model.byte_fallback;
+  for (size_t i = 0; i < model.pieces.size(); ++i) {
+    const std::string text = unicode::to_valid_utf8(model.pieces[i]);
+    const auto id = static_cast<TokenId>(i);
+    const uint64_t type = model.types[i];
+    const bool added = type == kControl || type == kUserDefined;
+    if (added) {
+      // User-defined pieces are searched in the normalized text.
+      const bool user = type == kUserDefined;
+      builder.add_token(
+          {.content = text, .id = id, .special = !user, .normalized = user, .verbatim = true});
+      if (text == "<s>") builder.tokenizer().beginning = id;
+      if (text == "</s>") builder.tokenizer().end = id;
+    } else {
+      builder.vocabulary().add(text, id);
+    }
+    if (type == kUnknown) {
+      bpe.unknown = id;
+      unknown = text;
+    }
+    // Pieces that are not searched keep their index with an empty text.
+    const bool searched = type == kNormal;
+    unigram_pieces.emplace_back(searched ? text : "", static_cast<double>(model.scores[i]));
+    bpe.unused.push_back(type == kUnused || type == kUnknown);
+  }
+  if (!model.charsmap.empty()) builder.add(precompiled_normalizer(model.charsmap, true));
+  if (model.remove_extra_spaces) builder.add(squeeze_spaces_normalizer());
+  builder.add(escape_spaces_normalizer(model.dummy_prefix));
+  if (model.model_type == kUnigram) {
+    // The penalty of unknown characters refers to the lowest score of a normal piece.
+    double lowest = 0;
+    bool any = false;
+    for (size_t i = 0; i < model.types.size(); ++i)
+      if (model.types[i] == kNormal) {
+        lowest = any ? std::min(lowest, unigram_pieces[i].second) : unigram_pieces[i].second;
+        any = true;
+      }
+    for (size_t i = 0; i < model.types.size(); ++i)
+      if (model.types[i] != kNormal)
+        unigram_pieces[i].second = std::max(unigram_pieces[i].second, lowest);
+    builder.set_model(make_unigram(
+        std::move(unigram_pieces),
+        {.unknown = bpe.unknown, .byte_fallback = model.byte_fallback, .single_precision = true},
+        builder.vocabulary()));
+  } else {
+    builder.set_model(make_score_bpe(builder.vocabulary(), model.scores, std::move(bpe)));
+  }
+  if (model.dummy_prefix || model.remove_extra_spaces)
+    builder.add(leading_space_decoder(model.remove_extra_spaces));
+  if (!unknown.empty()) builder.add(rename_decoder(unknown, model.unknown_surface));
+  builder.add(replace_decoder(Pattern::literal("▁"), " "));
+  builder.add(byte_fallback_decoder());
+  builder.add(fuse_decoder());
+  return builder.build();
+}
+
+}  // namespace paddle::tokenizers

@@ -1,0 +1,85 @@
+// Templates against what Python's jinja2 renders (make_templates.py), and templates that must stop.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "text/chat_template.h"
+#include "text/jinja/template.h"
+
+namespace paddle::jinja {
+namespace {
+
+TEST(Jinja, RendersWhatPythonRenders) {
+  const Value variables = from_json(read_json_file("tests/text/data/templates_variables.json"));
+  std::ifstream file("tests/text/data/templates.jsonl");
+  int count = 0;
+  for (std::string line; std::getline(file, line); ++count) {
+    const Json golden = parse_json(line, "templates.jsonl");
+    const std::string source = golden.find("template")->text;
+    const Json& wanted = *golden.find("text");
+    std::string error;
+    try {
+      const std::string text = Template(source, "t").render(variables);
+      EXPECT_EQ(wanted.kind, Json::Kind::kString) << "accepted: " << source << "\n" << text;
+      EXPECT_EQ(text, wanted.text) << source;
+    } catch (const Error& e) {
+      EXPECT_EQ(wanted.kind, Json::Kind::kNull) << source << "\n" << e.what();
+    }
+  }
+  EXPECT_GT(count, 90);
+}
+
+std::string error_of(const std::string& source, const RenderLimits& limits = {}) {
+  try {
+    Template(source, "t").render(Value::list({}), limits);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "rendered";
+}
+
+TEST(Jinja, ErrorsNameTheLine) {
+  EXPECT_EQ(error_of("a\n{% if x %}\n"), "t:2: expected 'endif', found the end of the template");
+  EXPECT_EQ(error_of("a\n\n{{ x.y }}"), "t:3: 'x' is undefined");
+  EXPECT_EQ(error_of("a\n{{ raise_exception('no system role') }}"), "t:2: no system role");
+  EXPECT_EQ(error_of("{% include 'x' %}"), "t:1: unknown statement 'include'");
+}
+
+TEST(Jinja, TemplatesThatDoNotEndAreStopped) {
+  RenderLimits limits;
+  limits.steps = 100'000;
+  EXPECT_EQ(error_of("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}",
+                     limits),
+            "t:1: rendering takes more than 100000 steps");
+  EXPECT_EQ(error_of("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"),
+            "t:1: macros and expressions are nested too deeply");
+  EXPECT_EQ(error_of("{% set ns = namespace(x='aaaaaaaaaa') %}{% for i in range(60) %}"
+                     "{% set ns.x = ns.x ~ ns.x %}{% endfor %}"),
+            "t:1: rendering makes more than 256 MiB of values");
+  EXPECT_EQ(error_of("{{ 'a' * 100000000000 }}"),
+            "t:1: rendering makes more than 256 MiB of values");
+  const std::string deep = std::string(1000, '(') + "1" + std::string(1000, ')');
+  EXPECT_EQ(error_of("{{ " + deep + " }}"), "t:1: nested too deeply");
+  std::string chain = "{{ 1";
+  for (int i = 0; i < 20'000; ++i) chain += " + 1";
+  EXPECT_EQ(error_of(chain + " }}"), "t:1: an expression of too many parts");
+}
+
+TEST(Jinja, TimeIsFormatted) {
+  Template clock("{{ strftime_now('%d %b %Y') }}", "t");
+  clock.now = std::tm{};
+  clock.now->tm_year = 124, clock.now->tm_mon = 6, clock.now->tm_mday = 26;
+  EXPECT_EQ(clock.render(Value()), "26 Jul 2024");
+}
+
+TEST(Jinja, AConversationNeedsMessages) {
+  const Template chat("{% for m in messages %}{{ m.role }}{% endfor %}{{ tools is none }}", "t");
+  EXPECT_EQ(tokenizers::render_chat(chat, parse_json(R"({"messages": [{"role": "user"}]})", "m"),
+                                    nullptr),
+            "userTrue");
+  EXPECT_THROW(tokenizers::render_chat(chat, parse_json("[]", "m"), nullptr), Error);
+}
+
+}  // namespace
+}  // namespace paddle::jinja
