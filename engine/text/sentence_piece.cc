@@ -83,6 +83,7 @@ struct Model {
   std::vector<float> scores;
   std::vector<uint64_t> types;
   uint64_t model_type = kUnigram;
+  bool has_trainer_spec = false;
   bool byte_fallback = false, space_as_suffix = false;
   std::string unknown_surface = " \u2047 ";  ///< the text that an unknown piece decodes to
   std::string_view charsmap;
@@ -109,6 +110,7 @@ Model parse(std::string_view content, const std::string& name) {
   for (WireReader::Field f; reader.next(f);) {
     WireReader inner(f.bytes, name);
     if (f.number == 1) read_piece(inner, model);
+    model.has_trainer_spec |= f.number == 2;
     if (f.number == 2)
       for (WireReader::Field g; inner.next(g);) {
         if (g.number == 3) model.model_type = g.integer;
@@ -124,7 +126,9 @@ Model parse(std::string_view content, const std::string& name) {
         if (g.number == 5) model.escape_spaces = g.integer != 0;
       }
   }
-  if (model.pieces.empty()) fail(ErrorCode::kModel, name, ": not a SentencePiece model: no pieces");
+  if (model.pieces.empty() || !model.has_trainer_spec)
+    fail(ErrorCode::kModel, name, ": not a SentencePiece model: it has no ",
+         model.pieces.empty() ? "pieces" : "trainer_spec, as if the file were cut");
   return model;
 }
 
