@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -16,11 +17,14 @@
 #include "infer/generate.h"
 #include "infer/random_inputs.h"
 #include "infer/results.h"
+#include "llm/generate.h"
 #include "onnx/graph/value_io.h"
 #include "profile/report.h"
 #include "runtime/dump.h"
 #include "runtime/execute.h"
 #include "runtime/kernel_table.h"
+#include "text/chat_template.h"
+#include "text/load.h"
 
 namespace {
 
@@ -92,6 +96,12 @@ void run_benchmark(program::Model& model, int64_t steps, const onnx::Values& inp
       [&] { return session.flops(inputs); });
 }
 
+/// Prints a piece of generated text; false if the user asked to stop.
+bool show(const std::string& piece) {
+  cli::print(piece);
+  return pending_interrupt() == 0;
+}
+
 /// Runs a model of ONNX on values of any kind; outputs go to an NPZ file or are listed.
 void run_values(onnx::Session& model, const onnx::Values& inputs, const std::string& output) {
   const auto outputs = onnx::named_outputs(model, model.run(inputs));
@@ -106,6 +116,42 @@ void run_values(onnx::Session& model, const onnx::Values& inputs, const std::str
   }
 }
 
+void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+                   const std::string& prompt, const llm::GenerateOptions& options) {
+  cli::print(prompt);
+  llm::generate(model, tokenizer, tokenizer.encode(prompt, {.special = true}), options, show);
+  cli::print("\n");
+}
+
+/// A conversation: a line of standard input is a message of the user.
+void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+              const std::string& system, const llm::GenerateOptions& options) {
+  if (tokenizer.chat_template.empty())
+    fail(ErrorCode::kModel, "'", model.model->name(), "' has no chat template; use --prompt");
+  const jinja::Template chat_template(tokenizer.chat_template, "chat template");
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
+  const bool terminal = cli::stdout_is_terminal();
+  std::string line;
+  while (pending_interrupt() == 0) {
+    if (terminal) cli::print("> ");
+    if (!std::getline(std::cin, line)) break;
+    if (line.empty()) continue;
+    messages.push_back({{"role", "user"}, {"content", line}});
+    const nlohmann::ordered_json conversation = {{"messages", messages},
+                                                 {"add_generation_prompt", true}};
+    const std::string text =
+        conversation.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string prompt =
+        tokenizers::render_chat(chat_template, parse_json(text, "conversation"), &tokenizer);
+    // The template has the tokenizer's beginning itself.
+    const auto tokens = tokenizer.encode(prompt, {.parse_special = true});
+    const std::string answer = llm::generate(model, tokenizer, tokens, options, show);
+    cli::print("\n");
+    messages.push_back({{"role", "assistant"}, {"content", answer}});
+  }
+}
+
 /// Whether the inputs are read as values of any kind: from a folder of them, or from an NPZ file
 /// for a model that has strings, sequences or maps.
 bool takes_values(const onnx::Session& model, const std::string& input) {
@@ -116,7 +162,7 @@ bool takes_values(const onnx::Session& model, const std::string& input) {
 int run(int argc, char** argv) {
   CLI::App app{"Predicts with a trained model, a checkpoint, a model file or an ONNX file."};
   std::vector<std::string> arguments, inputs, dims;
-  std::string output, data, dump_ir, kernels, rules, trace;
+  std::string output, data, dump_ir, kernels, rules, trace, family, system;
   program::LoadOptions load;
   infer::InputOptions input;
   infer::GenerateOptions generation;
@@ -125,7 +171,8 @@ int run(int argc, char** argv) {
        no_winograd = false;
   app.add_option(
       "MODEL", arguments,
-      "a run's model/, a checkpoint, a model file[:variant] with params.x=value, or an ONNX file; "
+      "a run's model/, a checkpoint, a model file[:variant] with params.x=value, an ONNX file, "
+      "a Hugging Face folder or a GGUF file; "
       "then inputs");
   app.add_option("--input", inputs,
                  "NPZ, CSV, images, a folder of images or of ONNX's .pb tensors, or text");
@@ -135,12 +182,19 @@ int run(int argc, char** argv) {
   app.add_option("--batch", input.batch, "samples at a time");
   app.add_option("--weights", load.weights, "weights of a model file (safetensors)");
   app.add_option("--function", load.function, "entry of a model file");
+  app.add_option("--family", family,
+                 "the model file of a Hugging Face folder or a GGUF file (default: by its type)");
   app.add_option("--allow-missing", load.allow_missing,
                  "parameters that the weights may lack (pattern)");
   app.add_option("--allow-unused", load.allow_unused,
                  "weights that the model may not use (pattern)");
   auto* prompt =
       app.add_option("--prompt", generation.prompt, "generate text that continues this one");
+  bool talk = false;
+  auto* chat = app.add_flag("--chat", talk,
+                            "talk with a language model: each line of standard input is a message");
+  app.add_option("--system", system, "with --chat: the instructions of the conversation")
+      ->needs(chat);
   app.add_option("--length", generation.length, "tokens to generate");
   app.add_option("--temperature", generation.sampling.temperature,
                  "0: always the most likely token");
@@ -164,7 +218,7 @@ int run(int argc, char** argv) {
   app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  if (benchmark > 0 || prompt->count() > 0 || !input.data.empty())
+  if (benchmark > 0 || prompt->count() > 0 || chat->count() > 0 || !input.data.empty())
     restart_with_short_spin_waits(argv);
   for (auto it = arguments.begin(); it != arguments.end();) {
     if (it->starts_with("params.")) {
@@ -189,13 +243,23 @@ int run(int argc, char** argv) {
   load.compile.policy.allow_winograd = !no_winograd;
   input.paths.assign(arguments.begin() + 1, arguments.end());
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
-  load.compile.policy.skip_prepack = benchmark == 0 && prompt->count() == 0 && input.data.empty() &&
-                                     infer::is_one_batch(arguments[0], input);
+  load.compile.policy.skip_prepack = benchmark == 0 && prompt->count() == 0 && chat->count() == 0 &&
+                                     input.data.empty() && infer::is_one_batch(arguments[0], input);
   load.provided = infer::provided_arrays(arguments[0], input);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
   std::optional<Phase> phase(std::in_place, "loading the model");
   // Kept to the end of the process, when the system takes all of its memory back at once.
-  static program::Model* const model = program::load_model(arguments[0], load).release();
+  llm::LanguageModel language_model;
+  const auto open = [&] {
+    if (llm::is_language_model(arguments[0])) {
+      language_model = llm::open_language_model(arguments[0], family, load);
+      return std::move(language_model.model);
+    }
+    if (!family.empty())
+      fail(ErrorCode::kUsage, "--family is for Hugging Face folders and GGUF files");
+    return program::load_model(arguments[0], load);
+  };
+  static program::Model* const model = open().release();
   phase.emplace("predicting");
   // After a run: plans, and with them machine code, are made at the first one.
   const auto report_end = [&] {
@@ -236,6 +300,20 @@ int run(int argc, char** argv) {
     return 0;
   }
   watch_for_interrupts();
+  if (chat->count() > 0 || (prompt->count() > 0 && language_model.context > 0)) {
+    if (language_model.context == 0)
+      fail(ErrorCode::kUsage, "--chat needs a Hugging Face folder or a GGUF file");
+    language_model.model.reset(model);
+    const auto tokenizer = tokenizers::load_tokenizer(arguments[0]);
+    const llm::GenerateOptions options = {generation.length, generation.sampling, generation.seed};
+    if (chat->count() > 0)
+      run_chat(language_model, tokenizer, system, options);
+    else
+      continue_text(language_model, tokenizer, generation.prompt, options);
+    language_model.model.release();
+    report_end();
+    return pending_interrupt() ? 128 + pending_interrupt() : 0;
+  }
   if (prompt->count() > 0) {
     cli::print(generation.prompt);
     infer::generate(*model, generation, [](const std::string& piece) {

@@ -8,7 +8,7 @@
 namespace paddle::convert {
 namespace {
 
-constexpr const char* kNames[] = {"safetensors", "sharded", "npz", "folder", "onnx"};
+constexpr const char* kNames[] = {"safetensors", "sharded", "npz", "folder", "onnx", "gguf"};
 
 }  // namespace
 
@@ -27,8 +27,9 @@ Format format_of(const std::string& path, const std::string& given) {
   if (path.ends_with(".safetensors")) return Format::kSafetensors;
   if (path.ends_with(".npz")) return Format::kNpz;
   if (path.ends_with(".onnx")) return Format::kOnnx;
+  if (path.ends_with(".gguf")) return Format::kGguf;
   fail(ErrorCode::kUsage, path, ": the name does not tell the format; expected .safetensors, ",
-       ".safetensors.index.json, .npz, .onnx or a folder (or say --from, --to)");
+       ".safetensors.index.json, .npz, .onnx, .gguf or a folder (or say --from, --to)");
 }
 
 }  // namespace paddle::convert

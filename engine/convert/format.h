@@ -11,7 +11,8 @@ enum class Format {
   kSharded,      ///< files named by a `.safetensors.index.json`
   kNpz,
   kFolder,  ///< a model folder of ours, or a folder that holds safetensors
-  kOnnx     ///< the initializers of a graph; read only
+  kOnnx,    ///< the initializers of a graph; read only
+  kGguf     ///< block-quantized tensors are dequantized to float32; read only
 };
 
 std::string text(Format format);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "formats/gguf/reader.h"
 #include "formats/npz.h"
 #include "formats/onnx/model.h"
 #include "formats/safetensors.h"
@@ -138,6 +139,27 @@ class OnnxSource final : public Source {
   std::vector<std::function<Array()>> readers_;
 };
 
+class GgufSource final : public Source {
+ public:
+  explicit GgufSource(const std::string& path) : reader_(formats::gguf::Reader::open(path)) {
+    size_t quantized = 0;
+    for (const formats::gguf::TensorInfo& tensor : reader_.tensors()) {
+      const std::string type = formats::gguf::type_name(tensor.type);
+      const DType dtype = type == "F16" ? DType::kF16 : type == "BF16" ? DType::kBF16 : DType::kF32;
+      quantized += type != "F16" && type != "BF16" && type != "F32";
+      tensors_.push_back({tensor.name, dtype, tensor.shape});
+    }
+    if (quantized > 0) notes_.push_back(str(quantized, " block-quantized tensors become float32"));
+    notes_.push_back("the metadata of the GGUF file is left out");
+  }
+  Array read(size_t index) const override {
+    return reader_.read_float(reader_.tensors().at(index)).cast(tensors_.at(index).dtype);
+  }
+
+ private:
+  formats::gguf::Reader reader_;
+};
+
 std::unique_ptr<Source> open_shards(const std::string& index) {
   const auto map = weight_map(index);
   auto out = std::make_unique<SafetensorsSource>();
@@ -182,6 +204,8 @@ std::unique_ptr<Source> open_source(const std::string& path, Format format) {
       return open_folder(path);
     case Format::kOnnx:
       return std::make_unique<OnnxSource>(path);
+    case Format::kGguf:
+      return std::make_unique<GgufSource>(path);
   }
   fail(ErrorCode::kInternal, "open_source: unknown format");
 }

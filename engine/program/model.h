@@ -2,6 +2,7 @@
 // A loaded model: a function of named inputs to named outputs with its weights. load_model opens a
 // run's `model/` folder, a checkpoint of a run, a model file, or an ONNX file.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -22,6 +23,9 @@ struct LoadOptions {
   std::string weights;                 ///< safetensors, for model files; "" for random ones
   std::string function = "model";      ///< entry of a model file
   std::vector<std::string> allow_missing, allow_unused;
+  /// Values of a model file's parameters, in place of `weights`.
+  std::function<std::optional<Array>(const std::string& name, const Dims& shape, DType dtype)>
+      preset;
   uint64_t seed = 0;
   /// Times the plan's instructions when set.
   std::shared_ptr<runtime::Profile> profile;

@@ -75,6 +75,7 @@ void NativeModel::read_model_file(const std::string& path, const LoadOptions& op
     };
     preset_weights(store_, options.weights);
   }
+  if (options.preset) store_.preset = options.preset;
   trace({});
 }
 

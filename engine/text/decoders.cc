@@ -104,7 +104,7 @@ Decoder byte_fallback_decoder() {
     const auto flush = [&] {
       if (bytes.empty()) return;
       std::string text = unicode::to_valid_utf8(bytes);
-      // Bytes that are no UTF-8 give one replacement character each.
+      // Each byte of malformed UTF-8 becomes a replacement character.
       if (text != bytes) {
         text.clear();
         for (size_t i = 0; i < bytes.size(); ++i) text += "\ufffd";

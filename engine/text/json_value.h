@@ -27,7 +27,7 @@ struct Json {
   std::string dump() const;
 };
 
-/// kModel, with the place, for text that is no JSON or nested over 200 levels deep.
+/// kModel, with the place, for text that is not JSON or nested over 200 levels deep.
 Json parse_json(std::string_view text, const std::string& name);
 /// Reads a file of at most `max_bytes`.
 Json read_json_file(const std::string& path, uint64_t max_bytes = uint64_t{256} << 20);
@@ -43,7 +43,7 @@ class JsonValue {
   bool is_array() const { return value_->kind == Json::Kind::kArray; }
   bool is_object() const { return value_->kind == Json::Kind::kObject; }
 
-  /// kModel if this is no object or has no such key.
+  /// kModel if this is not an object or has no such key.
   JsonValue at(const std::string& key) const;
   /// A null value if there is no such key.
   JsonValue get(const std::string& key) const;

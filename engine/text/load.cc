@@ -15,7 +15,7 @@ std::optional<TokenId> configured_token(const Tokenizer& tokenizer, const JsonVa
   return tokenizer.find(value.is_string() ? value.text() : value.at("content").text());
 }
 
-/// What the other files of a model folder say: template, beginning and end.
+/// Reads the other files of a model folder: template, beginning and end.
 void read_folder_settings(Tokenizer& tokenizer, const std::string& folder) {
   const std::string config = folder + "/tokenizer_config.json";
   if (file_exists(config)) {

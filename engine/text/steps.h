@@ -42,7 +42,7 @@ struct Piece {
 using Pieces = std::vector<Piece>;
 using PreTokenizer = std::function<void(Pieces&)>;
 
-/// What becomes of the matches of a split.
+/// The pieces that the matches of a split become.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 PreTokenizer split_pre_tokenizer(Pattern pattern, SplitBehavior behavior, bool invert);
 /// Splits at the code points that satisfy the predicate; each is a match of its own.

@@ -48,7 +48,7 @@ class Tokenizer {
   int64_t vocabulary_size() const { return size_; }  ///< largest id + 1
   const std::vector<AddedToken>& added_tokens() const { return added_; }
 
-  // What the files say about the tokenizer's use.
+  // Settings of the files for the tokenizer's use.
   std::optional<TokenId> beginning, end;
   std::string chat_template;  ///< empty if there is none
 
@@ -100,7 +100,7 @@ class StreamDecoder {
   explicit StreamDecoder(const Tokenizer& tokenizer, bool special = false)
       : tokenizer_(tokenizer), special_(special) {}
   std::string add(TokenId id);
-  /// What is still held back.
+  /// The text that is still held back.
   std::string finish();
 
  private:

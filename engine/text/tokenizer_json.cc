@@ -221,7 +221,7 @@ class Reader {
   }
 
   void read_model(const JsonValue& model) {
-    // Old files have no type; they are told apart by their keys.
+    // Old files have no type; their keys show it.
     const std::string type =
         model.get("type").text_or(!model.get("merges").is_null()                     ? "BPE"
                                   : model.at("vocab").is_array()                     ? "Unigram"

@@ -62,7 +62,7 @@ class PrefixIndex {
   bool empty() const { return texts_.empty(); }
 
  private:
-  /// Narrows [low, high), texts with a common prefix of `depth` bytes, to those that go on with
+  /// Narrows [low, high), texts with a common prefix of `depth` bytes, to those whose next byte is
   /// `byte`.
   void narrow(size_t& low, size_t& high, size_t depth, unsigned char byte) const;
   std::vector<std::pair<std::string, int32_t>> texts_;  ///< sorted bytewise

@@ -118,7 +118,7 @@ TEST(ContribErrors, PackedTables) {
                     int_attribute("output_dtype", 1)});
   };
   EXPECT_EQ(gather({3, 18}, 2, 32), "");
-  expect(gather({3, 18}, 3, 32), "packed_type 3 is not supported");
+  expect(gather({3, 18}, 4, 32), "packed_type 4 is not supported");
   expect(gather({3, 18}, 2, 33), "not a multiple of the block size 32");
   expect(gather({3, 18}, 2, -32), "not a multiple of the block size 32");
   expect(gather({3, 18}, 2, kHuge), "does not have 18 bytes");

@@ -185,7 +185,7 @@ void Reader::parse() {
                  ", which is not supported"));
     const auto row = static_cast<uint64_t>(rank == 0 ? 1 : tensor.shape.back());
     if (row % static_cast<uint64_t>(format->values) != 0)
-      refuse(str("tensor '", tensor.name, "': rows of ", row, " values are no multiple of ",
+      refuse(str("tensor '", tensor.name, "': rows of ", row, " values are not a multiple of ",
                  type_name(tensor.type), "'s blocks of ", format->values));
     tensor.bytes =
         values / static_cast<uint64_t>(format->values) * static_cast<uint64_t>(format->bytes);

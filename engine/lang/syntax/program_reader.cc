@@ -14,8 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kTopKeys = {"name",  "params",    "variants", "inputs", "blocks",
-                                           "model", "functions", "outputs",  "include"};
+const std::vector<std::string> kTopKeys = {"name",    "params", "variants",  "inputs",
+                                           "blocks",  "model",  "functions", "outputs",
+                                           "include", "sources"};  // read by engine/llm
 
 class ProgramReader {
  public:

@@ -27,7 +27,7 @@ struct Token {
   int line;
 };
 
-/// kModel, with the line, for text that is no template.
+/// kModel, with the line, for text that is not a template.
 std::vector<Token> tokenize(std::string_view source, const std::string& name);
 
 [[noreturn]] void fail_at(const std::string& name, int line, const std::string& message);

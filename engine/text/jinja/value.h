@@ -56,7 +56,7 @@ class Value {
   Value(std::shared_ptr<Object> object) : content_(std::move(object)) {}
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
-  /// What a lazy filter such as `map` returns: it can only be iterated.
+  /// The result of a lazy filter such as `map`: it can only be iterated.
   static Value generator(std::vector<Value> items);
 
   template <class T>
