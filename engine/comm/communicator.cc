@@ -13,6 +13,11 @@ thread_local Communicator* current = nullptr;
 /// Below this, everybody sends everything to everybody: one exchange instead of two.
 constexpr size_t kSmall = 16 * 1024;
 
+/// The arrays may overlap, and those of no bytes may be null.
+void copy(void* to, const void* from, size_t bytes) {
+  if (bytes > 0 && to != from) std::memmove(to, from, bytes);
+}
+
 size_t bytes_of(DType dtype, int64_t count) {
   return static_cast<size_t>(storage_bytes(dtype, count));
 }
@@ -115,7 +120,7 @@ void Communicator::all_reduce(const void* in, void* out, int64_t count, DType dt
                               Reduction reduction, std::span<const int> group, std::byte* scratch) {
   const size_t total = bytes_of(dtype, count), ranks = group.size();
   if (ranks <= 1) {
-    if (in != out) std::memcpy(out, in, total);
+    copy(out, in, total);
     return;
   }
   const auto self =
@@ -132,7 +137,7 @@ void Communicator::all_reduce(const void* in, void* out, int64_t count, DType dt
     const auto [from, to] = range(i);
     const std::byte* const source = static_cast<const std::byte*>(in) + bytes_of(dtype, from);
     if (i == self) {
-      std::memcpy(scratch + i * mine, source, mine);
+      copy(scratch + i * mine, source, mine);
       continue;
     }
     sends_.push_back({group[i], {source, bytes_of(dtype, to - from)}});
@@ -141,7 +146,7 @@ void Communicator::all_reduce(const void* in, void* out, int64_t count, DType dt
   transport_->exchange(Exchange::kAllReduce, sends_, receives_);
   reduce_parts(scratch, mine, end - begin, dtype, reduction, ranks);
   if (small) {
-    std::memcpy(out, scratch, total);
+    copy(out, scratch, total);
     return;
   }
   part_bytes_.clear();
@@ -164,7 +169,7 @@ void Communicator::all_gather(const void* in, void* out, std::span<const size_t>
       receives_.push_back({group[i], {place, bytes[i]}});
       continue;
     }
-    if (place != in && bytes[i] > 0) std::memmove(place, in, bytes[i]);
+    copy(place, in, bytes[i]);
     for (const int peer : group)
       if (peer != rank_) sends_.push_back({peer, {place, bytes[i]}});
   }
@@ -183,8 +188,8 @@ void Communicator::gather(std::span<const std::byte> in, std::span<const std::sp
     const std::span<std::byte> place = out[static_cast<size_t>(peer)];
     if (peer != rank_)
       receives_.push_back({peer, place});
-    else if (!in.empty())
-      std::memcpy(place.data(), in.data(), in.size());
+    else
+      copy(place.data(), in.data(), in.size());
   }
   if (size_ > 1) transport_->exchange(Exchange::kGather, {}, receives_);
 }
