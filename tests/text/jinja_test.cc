@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "text/chat_template.h"
+#include "text/jinja/interpreter.h"
 #include "text/jinja/template.h"
 
 namespace paddle::jinja {
@@ -64,6 +65,68 @@ TEST(Jinja, TemplatesThatDoNotEndAreStopped) {
   std::string chain = "{{ 1";
   for (int i = 0; i < 20'000; ++i) chain += " + 1";
   EXPECT_EQ(error_of(chain + " }}"), "t:1: an expression of too many parts");
+}
+
+// Found with sanitizers: the values and scopes of a template can refer to themselves.
+TEST(Jinja, ValuesThatHoldThemselvesAreFreed) {
+  for (const char* source : {"{% set ns = namespace() %}{% set ns.x = [ns] %}",
+                             "{% macro m() %}{{ caller() }}{% endmacro %}"
+                             "{% call m() %}{% set f = caller %}{% endcall %}",
+                             "{% for i in [1] %}{{ loop.changed(loop) }}{% endfor %}",
+                             "{% macro m() %}{% endmacro %}{{ 1 // 0 }}"}) {
+    std::weak_ptr<Object> object;
+    auto held = std::make_shared<Namespace>();
+    object = held;
+    Dict variables;
+    variables.set("held", std::static_pointer_cast<Object>(held));
+    const std::string keep = "{% macro k() %}{% set a = held %}{% endmacro %}{% set b = held %}";
+    try {
+      Template(keep + source, "t").render(std::make_shared<const Dict>(std::move(variables)));
+    } catch (const Error&) {
+    }
+    held = nullptr;
+    EXPECT_TRUE(object.expired()) << source;
+  }
+}
+
+TEST(Jinja, DeeplyNestedValues) {
+  const std::string loop =
+      "{% set ns = namespace(x=1, y=1) %}{% for i in range(100000) %}"
+      "{% set ns.x = [ns.x] %}{% set ns.y = [ns.y] %}{% endfor %}";
+  EXPECT_EQ(error_of(loop + "{% set ns.x = 1 %}"), "rendered");
+  EXPECT_EQ(error_of(loop + "{{ ns.x == ns.y }}"), "t:1: values are nested too deeply");
+  EXPECT_EQ(error_of(loop + "{{ [ns.x + [1]] < [ns.y] }}"), "t:1: values are nested too deeply");
+  EXPECT_EQ(error_of("{% set ns = namespace(x=1) %}{% for i in range(100000) %}"
+                     "{% set ns.x = namespace(x=ns.x, y={'a': ns.x}.items) %}{% endfor %}"),
+            "rendered");
+  EXPECT_EQ(error_of("{% set ns = namespace(f=1) %}"
+                     "{% macro m(f) %}{% macro g() %}{% endmacro %}{% set ns.f = g %}{% endmacro %}"
+                     "{% for i in range(100000) %}{{ m(ns.f) }}{% endfor %}{% set ns.f = 1 %}"),
+            "rendered");
+  EXPECT_EQ(error_of("{% set ns = namespace(c=1) %}{% for i in range(100000) %}"
+                     "{% set ns.c = cycler(ns.c) %}{% endfor %}"),
+            "rendered");
+}
+
+TEST(Jinja, LoopsThatHaveEnded) {
+  const Template kept(
+      "{% set ns = namespace() %}{% for i in [1, 2, 3] %}{% set ns.l = loop %}"
+      "{% set ns.c = loop.changed %}{% endfor %}{% for i in [1] %}{% set ns.l = loop %}{% endfor %}"
+      "{{ ns.c(1) }} {{ ns.c(1) }} {{ ns.l.previtem is defined }}",
+      "t");
+  EXPECT_EQ(kept.render(Value()), "True False False");
+  const Template previous(
+      "{% set ns = namespace() %}{% for i in [1, 2, 3] %}{% set ns.l = loop %}{% endfor %}"
+      "{{ ns.l.previtem is defined }}",
+      "t");
+  EXPECT_EQ(previous.render(Value()), "False");
+}
+
+TEST(Jinja, TheLeastIntegerHasNoNegative) {
+  const std::string set = "{% set n = -9223372036854775807 - 1 %}";
+  const std::string error = error_of(set + "{{ -n }}");
+  EXPECT_NE(error.find("t:1: "), error.npos) << error;
+  EXPECT_EQ(error_of(set + "{{ n | abs }}"), error);
 }
 
 TEST(Jinja, TimeIsFormatted) {

@@ -359,9 +359,10 @@ Value urlencode(I i, V v, A) {
 const std::map<std::string_view, Filter>& filters() {
   static const std::map<std::string_view, Filter> all = {
       {"abs",
-       [](I, V v, A) {
+       [](I i, V v, A) {
          if (!v.is_number()) fail(ErrorCode::kData, "abs needs a number, not ", v.type_name());
-         return v.is_integer() ? Value(std::abs(v.integer())) : Value(std::abs(v.number()));
+         if (!v.is_integer()) return Value(std::abs(v.number()));
+         return v.integer() < 0 ? arithmetic(i, "-", int64_t{0}, v) : Value(v.integer());
        }},
       {"attr",
        [](I, V v, A a) { return attribute_of(v, Parameters(a, "attr", {"name"}).text(0, "")); }},

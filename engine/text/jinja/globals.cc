@@ -53,6 +53,14 @@ Value Namespace::attribute(std::string_view name) const {
   return it == values.end() ? Value(Undefined{std::string(name)}) : it->second;
 }
 
+void Namespace::clear() {
+  std::vector<Value> held;
+  for (auto& [name, value] : values)
+    if (value.holds_values()) held.push_back(std::move(value));
+  values.clear();
+  discard(std::move(held));
+}
+
 namespace {
 
 constexpr int64_t kMaxRange = 100'000;  // that of jinja2's sandbox
@@ -105,11 +113,11 @@ Value strftime_now(Interpreter& interpreter, const Arguments& a) {
 struct Cycler final : Object {
   std::string type_name() const override { return "Cycler"; }
   Value attribute(std::string_view name) const override {
-    if (name == "current") return (*items)[*at];
+    if (name == "current") return items->values[*at];
     if (name == "next")
       return make_function("next", [items = items, at = at](Interpreter&, const Arguments&) {
-        const Value out = (*items)[*at];
-        *at = (*at + 1) % items->size();
+        const Value out = items->values[*at];
+        *at = (*at + 1) % items->values.size();
         return out;
       });
     if (name == "reset")
@@ -119,7 +127,7 @@ struct Cycler final : Object {
       });
     return Undefined{std::string(name)};
   }
-  std::shared_ptr<const std::vector<Value>> items;
+  std::shared_ptr<const List> items;
   std::shared_ptr<size_t> at = std::make_shared<size_t>(0);
 };
 
@@ -132,8 +140,9 @@ FramePointer make_global_frame() {
   define("dict", [](Interpreter&, const Arguments& a) {
     return Value(std::make_shared<const Dict>(entries(a)));
   });
-  define("namespace", [](Interpreter&, const Arguments& a) {
+  define("namespace", [](Interpreter& interpreter, const Arguments& a) {
     auto space = std::make_shared<Namespace>();
+    interpreter.track(space);
     for (auto& [key, value] : entries(a).entries) space->values[key.text()] = value;
     return Value(std::static_pointer_cast<Object>(space));
   });
@@ -151,7 +160,7 @@ FramePointer make_global_frame() {
   define("cycler", [](Interpreter&, const Arguments& a) {
     if (a.positional.empty()) fail(ErrorCode::kData, "cycler() needs values");
     auto cycler = std::make_shared<Cycler>();
-    cycler->items = std::make_shared<const std::vector<Value>>(a.positional);
+    cycler->items = std::make_shared<const List>(a.positional, true, false);
     return Value(std::static_pointer_cast<Object>(cycler));
   });
   return frame;

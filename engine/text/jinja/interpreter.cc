@@ -10,18 +10,17 @@ namespace {
 constexpr int kMaxDepth = 2500;  // of nested evaluation, macros included
 constexpr size_t kMaxOutput = size_t{64} << 20;
 
-FramePointer inner(const FramePointer& parent) {
-  auto frame = std::make_shared<Frame>();
-  frame->parent = parent;
-  return frame;
-}
-
 [[noreturn]] void refuse_undefined(const Undefined& u) {
   fail(ErrorCode::kData, "'", u.name, "' is undefined");
 }
 
 /// The `loop` of a for statement.
-struct Loop final : Object {
+struct Loop final : Object, Holder, std::enable_shared_from_this<Loop> {
+  ~Loop() override { clear(); }
+  void clear() override {
+    scope = nullptr;
+    if (last) discard({*std::exchange(last, std::nullopt)});
+  }
   std::string type_name() const override { return "LoopContext"; }
   bool is_callable() const override { return true; }
   Value attribute(std::string_view name) const override {
@@ -36,7 +35,7 @@ struct Loop final : Object {
     if (name == "length") return n;
     if (name == "depth") return int64_t{depth} + 1;
     if (name == "depth0") return int64_t{depth};
-    if (name == "previtem" && i > 0) return (*items)[index - 1];
+    if (name == "previtem" && i > 0 && i <= n) return (*items)[index - 1];
     if (name == "nextitem" && i + 1 < n) return (*items)[index + 1];
     if (name == "cycle")
       return make_function("cycle", [i](Interpreter&, const Arguments& a) {
@@ -44,12 +43,13 @@ struct Loop final : Object {
         return a.positional[static_cast<size_t>(i) % a.positional.size()];
       });
     if (name == "changed")
-      return make_function("changed", [this](Interpreter&, const Arguments& a) {
-        Value now = Value::list(a.positional);
-        const bool changed = !last || !equal(*last, now);
-        last = now;
-        return Value(changed);
-      });
+      return make_function("changed",
+                           [loop = shared_from_this()](Interpreter&, const Arguments& a) {
+                             Value now = Value::list(a.positional);
+                             const bool changed = !loop->last || !equal(*loop->last, now);
+                             loop->last = now;
+                             return Value(changed);
+                           });
     return Undefined{std::string(name)};
   }
   Value call(Interpreter& interpreter, const Arguments& arguments) override {
@@ -86,6 +86,37 @@ const Value* Frame::find(const std::string& name) const {
     if (const auto it = frame->variables.find(name); it != frame->variables.end())
       return &it->second;
   return nullptr;
+}
+
+void Frame::clear() {
+  std::vector<Value> values;
+  for (auto& [name, value] : variables)
+    if (value.holds_values()) values.push_back(std::move(value));
+  variables.clear();
+  parent = nullptr;
+  discard(std::move(values));
+}
+
+Interpreter::~Interpreter() {
+  std::vector<std::shared_ptr<Holder>> left;  // all of them, so that clearing one frees no other
+  for (const auto& holder : holders_)
+    if (auto live = holder.lock()) left.push_back(std::move(live));
+  for (const auto& holder : left) holder->clear();
+}
+
+void Interpreter::track(std::weak_ptr<Holder> holder) {
+  if (holders_.size() >= next_sweep_) {
+    std::erase_if(holders_, [](const auto& h) { return h.expired(); });
+    next_sweep_ = std::max<size_t>(1024, 2 * holders_.size());
+  }
+  holders_.push_back(std::move(holder));
+}
+
+FramePointer Interpreter::inner(const FramePointer& parent) {
+  auto frame = std::make_shared<Frame>();
+  frame->parent = parent;
+  track(frame);
+  return frame;
 }
 
 struct Interpreter::Depth {
@@ -244,6 +275,7 @@ void Interpreter::run_for(const Statement& s, const FramePointer& frame, const V
     return;
   }
   const auto loop = std::make_shared<Loop>();
+  track(loop);
   loop->statement = &s;
   loop->scope = frame;
   loop->items = &items;
@@ -424,7 +456,8 @@ Value Interpreter::evaluate(const Expression& e, const FramePointer& frame) {
       if (value.is_undefined()) refuse_undefined(value.undefined());
       if (!value.is_number())
         fail(ErrorCode::kData, "bad operand of unary ", e.name, ": ", value.type_name());
-      if (value.is_integer()) return e.name == "-" ? -value.integer() : value.integer();
+      if (value.is_integer())
+        return e.name == "-" ? arithmetic(*this, "-", int64_t{0}, value) : value.integer();
       return e.name == "-" ? -value.number() : value.number();
     }
     case Kind::kBinary:

@@ -15,8 +15,17 @@
 
 namespace paddle::jinja {
 
+/// Holds values that a template can set, and so can hold itself: `{% set ns.x = ns %}`, or a macro
+/// and the scope that defines it. Counting references does not free these.
+struct Holder {
+  virtual ~Holder() = default;
+  virtual void clear() = 0;
+};
+
 /// Variables of a scope; names that it does not have are looked up in its parents.
-struct Frame {
+struct Frame final : Holder {
+  ~Frame() override { clear(); }
+  void clear() override;
   std::shared_ptr<Frame> parent;
   std::unordered_map<std::string, Value> variables;
   const Value* find(const std::string& name) const;
@@ -27,9 +36,13 @@ class Interpreter {
  public:
   Interpreter(const std::string& name, const RenderLimits& limits, std::optional<std::tm> now)
       : name_(name), limits_(limits), now_(now) {}
+  /// Clears the holders that are left.
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
 
   std::string render(const TemplateNode& root, const Value& variables);
 
+  void track(std::weak_ptr<Holder> holder);
   /// Counts bytes of new values; kData above the limit.
   void charge(size_t bytes);
   Value charged(std::string text) {
@@ -48,6 +61,7 @@ class Interpreter {
   enum class Flow { kNext, kBreak, kContinue };
   struct Depth;
 
+  FramePointer inner(const FramePointer& parent);
   Flow run(const Body& body, const FramePointer& frame);
   Flow run(const Statement& statement, const FramePointer& frame);
   Flow run_checked(const Statement& statement, const FramePointer& frame);
@@ -69,6 +83,8 @@ class Interpreter {
   int64_t steps_ = 0, bytes_ = 0;
   int depth_ = 0;
   std::string* output_ = nullptr;
+  std::vector<std::weak_ptr<Holder>> holders_;
+  size_t next_sweep_ = 1024;  // expired holders are erased at this number
 };
 
 /// The values that a loop runs over: items of a list, keys of a dict, characters of a string.
@@ -125,7 +141,9 @@ struct Function final : Object {
 Value make_function(std::string name, Function::Body body);
 
 /// namespace(): the only object whose attributes a template can set.
-struct Namespace final : Object {
+struct Namespace final : Object, Holder {
+  ~Namespace() override { clear(); }
+  void clear() override;
   std::string type_name() const override { return "Namespace"; }
   Value attribute(std::string_view name) const override;
   std::unordered_map<std::string, Value> values;

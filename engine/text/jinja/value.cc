@@ -23,14 +23,14 @@ Value Object::call(Interpreter&, const Arguments&) {
 Value Object::attribute(std::string_view name) const { return Undefined{std::string(name)}; }
 
 Value Value::list(std::vector<Value> items) {
-  return std::make_shared<const List>(List{std::move(items), false, false});
+  return std::make_shared<const List>(std::move(items), false, false);
 }
 Value Value::tuple(std::vector<Value> items) {
-  return std::make_shared<const List>(List{std::move(items), true, false});
+  return std::make_shared<const List>(std::move(items), true, false);
 }
 
 Value Value::generator(std::vector<Value> items) {
-  return std::make_shared<const List>(List{std::move(items), false, true});
+  return std::make_shared<const List>(std::move(items), false, true);
 }
 
 int64_t Value::integer() const {
@@ -136,11 +136,88 @@ std::string Value::text() const {
   return is_string() ? string() : repr();
 }
 
-const Value* Dict::find(const Value& key) const {
-  for (const auto& [k, v] : entries)
-    if (equal(k, key)) return &v;
+void discard(std::vector<Value> values) {
+  if (std::none_of(values.begin(), values.end(), [](const Value& v) { return v.holds_values(); }))
+    return;
+  // Destructors that the loop below runs only add to `pending`.
+  static thread_local std::vector<std::vector<Value>>* pending = nullptr;
+  if (pending) {
+    pending->push_back(std::move(values));
+    return;
+  }
+  std::vector<std::vector<Value>> queue;
+  queue.push_back(std::move(values));
+  pending = &queue;
+  while (!queue.empty()) {
+    std::vector<Value> next = std::move(queue.back());
+    queue.pop_back();
+    next.clear();
+  }
+  pending = nullptr;
+}
+
+Dict::~Dict() {
+  std::vector<Value> values;
+  for (auto& [key, value] : entries) {
+    if (key.holds_values()) values.push_back(std::move(key));
+    if (value.holds_values()) values.push_back(std::move(value));
+  }
+  discard(std::move(values));
+}
+
+namespace {
+
+bool equal_at(const Value& a, const Value& b, int depth);
+
+const Value* find_at(const Dict& dict, const Value& key, int depth) {
+  for (const auto& [k, v] : dict.entries)
+    if (equal_at(k, key, depth)) return &v;
   return nullptr;
 }
+
+bool equal_at(const Value& a, const Value& b, int depth) {
+  if (depth > kMaxDepth) too_deep();
+  if (a.is_number() && b.is_number()) {
+    if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
+    return a.number() == b.number();
+  }
+  if (a.is_string() && b.is_string()) return a.string() == b.string();
+  if (a.is_list() && b.is_list()) {
+    const auto &x = a.items().values, &y = b.items().values;
+    return a.items().is_tuple == b.items().is_tuple &&
+           std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [&](const Value& v, const Value& w) { return equal_at(v, w, depth + 1); });
+  }
+  if (a.is_dict() && b.is_dict()) {
+    if (a.dict().entries.size() != b.dict().entries.size()) return false;
+    return std::all_of(a.dict().entries.begin(), a.dict().entries.end(), [&](const auto& entry) {
+      const Value* other = find_at(b.dict(), entry.first, depth + 1);
+      return other && equal_at(entry.second, *other, depth + 1);
+    });
+  }
+  if (a.is_object() && b.is_object()) return a.object() == b.object();
+  return (a.is_none() && b.is_none()) || (a.is_undefined() && b.is_undefined());
+}
+
+int compare_at(const Value& a, const Value& b, int depth) {
+  if (depth > kMaxDepth) too_deep();
+  const auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
+  if (a.is_number() && b.is_number())
+    return a.is_integer() && b.is_integer() ? order(a.integer(), b.integer())
+                                            : order(a.number(), b.number());
+  if (a.is_string() && b.is_string()) return order(a.string(), b.string());
+  if (a.is_list() && b.is_list()) {
+    const auto &x = a.items().values, &y = b.items().values;
+    for (size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+      if (!equal(x[i], y[i])) return compare_at(x[i], y[i], depth + 1);
+    return order(x.size(), y.size());
+  }
+  fail(ErrorCode::kData, "'", a.type_name(), "' and '", b.type_name(), "' have no order");
+}
+
+}  // namespace
+
+const Value* Dict::find(const Value& key) const { return find_at(*this, key, 0); }
 const Value* Dict::find(std::string_view key) const {
   for (const auto& [k, v] : entries)
     if (k.is_string() && k.string() == key) return &v;
@@ -155,41 +232,8 @@ void Dict::set(Value key, Value value) {
   entries.emplace_back(std::move(key), std::move(value));
 }
 
-bool equal(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) {
-    if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
-    return a.number() == b.number();
-  }
-  if (a.is_string() && b.is_string()) return a.string() == b.string();
-  if (a.is_list() && b.is_list())
-    return a.items().is_tuple == b.items().is_tuple &&
-           std::equal(a.items().values.begin(), a.items().values.end(), b.items().values.begin(),
-                      b.items().values.end(), equal);
-  if (a.is_dict() && b.is_dict()) {
-    if (a.dict().entries.size() != b.dict().entries.size()) return false;
-    return std::all_of(a.dict().entries.begin(), a.dict().entries.end(), [&](const auto& entry) {
-      const Value* other = b.dict().find(entry.first);
-      return other && equal(entry.second, *other);
-    });
-  }
-  if (a.is_object() && b.is_object()) return a.object() == b.object();
-  return (a.is_none() && b.is_none()) || (a.is_undefined() && b.is_undefined());
-}
-
-int compare(const Value& a, const Value& b) {
-  const auto order = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
-  if (a.is_number() && b.is_number())
-    return a.is_integer() && b.is_integer() ? order(a.integer(), b.integer())
-                                            : order(a.number(), b.number());
-  if (a.is_string() && b.is_string()) return order(a.string(), b.string());
-  if (a.is_list() && b.is_list()) {
-    const auto &x = a.items().values, &y = b.items().values;
-    for (size_t i = 0; i < std::min(x.size(), y.size()); ++i)
-      if (!equal(x[i], y[i])) return compare(x[i], y[i]);
-    return order(x.size(), y.size());
-  }
-  fail(ErrorCode::kData, "'", a.type_name(), "' and '", b.type_name(), "' have no order");
-}
+bool equal(const Value& a, const Value& b) { return equal_at(a, b, 0); }
+int compare(const Value& a, const Value& b) { return compare_at(a, b, 0); }
 
 std::vector<size_t> stable_order(const std::vector<Value>& keys, bool reverse) {
   std::vector<size_t> order(keys.size());

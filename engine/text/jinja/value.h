@@ -69,6 +69,8 @@ class Value {
   bool is_list() const { return is<std::shared_ptr<const List>>(); }  ///< or a tuple
   bool is_dict() const { return is<std::shared_ptr<const Dict>>(); }
   bool is_object() const { return is<std::shared_ptr<Object>>(); }
+  /// Lists, dicts and objects.
+  bool holds_values() const { return is_list() || is_dict() || is_object(); }
   bool is_number() const { return is<int64_t>() || is<double>() || is<bool>(); }
   bool is_integer() const { return is<int64_t>() || is<bool>(); }
 
@@ -99,21 +101,33 @@ class Value {
       content_;
 };
 
+/// Destroys values in a loop: templates can nest them deeper than destructors can recurse.
+void discard(std::vector<Value> values);
+
 struct List {
+  List(std::vector<Value> items, bool tuple, bool generator)
+      : values(std::move(items)), is_tuple(tuple), is_generator(generator) {}
+  List(List&&) = default;
+  ~List() { discard(std::move(values)); }
   std::vector<Value> values;
-  bool is_tuple = false;
-  bool is_generator = false;
+  bool is_tuple;
+  bool is_generator;
 };
 
 struct Dict {
+  Dict() = default;
+  Dict(const Dict&) = default;
+  Dict(Dict&&) = default;
+  ~Dict();
   std::vector<std::pair<Value, Value>> entries;
   const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
   void set(Value key, Value value);  ///< while the dict is made
 };
 
+/// kData if the values are nested too deeply.
 bool equal(const Value& a, const Value& b);
-/// -1, 0 or 1; kData if the types have no order.
+/// -1, 0 or 1; kData if the types have no order or the values are nested too deeply.
 int compare(const Value& a, const Value& b);
 
 /// The order in which a stable sort by `keys` takes them.
