@@ -13,6 +13,7 @@
 #include "common.h"
 #include "infer/batches.h"
 #include "infer/random_inputs.h"
+#include "lang/syntax/program.h"
 #include "profile/diff.h"
 #include "profile/report.h"
 #include "train/run_folder.h"
@@ -164,6 +165,8 @@ int profile_subject(Options& options) {
           ? options.output
           : (fs::path("profiles") / fs::path(options.arguments[0]).stem()).string();
   parse_steps(options.steps);
+  if (const std::string file = lang::split_variant(subject).first; !file_exists(file))
+    fail(ErrorCode::kUsage, file, ": there is no such file or folder");
   check_writable(folder);
   watch_for_interrupts();
   runtime::Profile profile;

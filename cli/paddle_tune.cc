@@ -88,8 +88,6 @@ int tune_subject(Options& options) {
   const std::string folder = !options.output.empty()
                                  ? options.output
                                  : (fs::path("tuned") / fs::path(request.subject).stem()).string();
-  ensure_directory(folder);
-  { const AtomicFile probe(path_in(folder, "report.json")); }
   std::optional<Phase> phase(std::in_place, "reading the subject");
   std::unique_ptr<tune::Subject> subject;
   if (training) {
@@ -108,6 +106,8 @@ int tune_subject(Options& options) {
     request.arguments.push_back(str("--batch ", options.batch));
     subject = tune::inference_subject(std::move(inference));
   }
+  ensure_directory(folder);
+  { const AtomicFile probe(path_in(folder, "report.json")); }
   tune::SearchOptions search;
   search.dimensions = dimensions(*subject, options);
   search.time_limit = options.time_limit;

@@ -52,6 +52,7 @@ void check_image_sizes(const lang::Program& program, const data::Loader& loader)
 }  // namespace
 
 void Trainer::Impl::claim_folder() {
+  check_rank_count(config_.parallel, peers_->size());
   if (std::exchange(claimed_, true) || !peers_->is_root()) return;
   folder_.claim(options_.resume, options_.overwrite);
   if (!folder_.has_checkpoints() && !options_.resume)

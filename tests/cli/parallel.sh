@@ -147,6 +147,7 @@ quiet 0 "$bin/paddle-eval" "$folder/half"
 # --- bad input: one line, exit 3 or 2 ---
 most_lines=1
 expect 3 "data 2 x tensor 1 is 2 ranks, the run has 1" "$train" "$folder/gpt.yaml" parallel.data=2 --output "$folder/bad"
+[[ ! -e "$folder/bad" ]] || fail "a refused run left a folder"
 expect 3 "data 2 x tensor 1 is 2 ranks, the run has 3" "$launch" -n 3 paddle-train "$folder/gpt.yaml" parallel.data=2 --output "$folder/bad"
 expect 3 "unknown key 'pipeline'" "$train" "$folder/gpt.yaml" parallel.pipeline=2 --output "$folder/bad"
 expect 3 "no parameter matches *.nothing" "$train" "$folder/gpt.yaml" parallel.tensor=2 --simulate 2 --output "$folder/bad" 'parallel.place=[{match: ["*.nothing"], shard: {1: tensor}}]'

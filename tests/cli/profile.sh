@@ -131,6 +131,8 @@ assert json.load(open(folder + "/of_model/profile.json"))["kind"] == "inference"
 P
 
 expect 2 "no config or model is given" "$profile"
+expect 2 "there is no such file" "$profile" nowhere -o "$folder/none"
+[[ ! -e "$folder/none" ]] || fail "a refused call left a folder"
 expect 2 "expected A:B with A < B" "$profile" configs/quickstart/digits.yaml -o "$folder/x" --steps 5:5
 expect 2 "--input, --dim and --weights belong to models" "$profile" configs/quickstart/digits.yaml \
   -o "$folder/x" --dim batch=3

@@ -62,6 +62,8 @@ grep -q "warning: compile.kernels: .*the table is ignored" "$folder/error" || fa
 grep -q "warning: --kernels: .*the table is ignored" "$folder/error" || fail "a missing table is not said"
 
 expect 2 "one config or model is expected" "$tune"
+expect 2 "there is no such file" "$tune" nowhere -o "$folder/none"
+[[ ! -e "$folder/none" ]] || fail "a refused call left a folder"
 expect 2 "cannot be tuned for training (did you mean 'threads'?)" "$tune" configs/quickstart/digits.yaml \
   -o "$folder/x" --what thread
 expect 2 "no time is left after warm-up" "$tune" configs/quickstart/digits.yaml -o "$folder/x" \
