@@ -12,6 +12,14 @@
 namespace paddle {
 
 struct Json {
+  // Defined in json_value.cc: here std::pair<std::string, Json> is an incomplete type.
+  Json();
+  Json(const Json&);
+  Json(Json&&) noexcept;
+  Json& operator=(const Json&);
+  Json& operator=(Json&&) noexcept;
+  ~Json();
+
   enum class Kind : uint8_t { kNull, kBoolean, kInteger, kNumber, kString, kArray, kObject };
   Kind kind = Kind::kNull;
   bool boolean = false;
