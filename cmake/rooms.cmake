@@ -143,7 +143,7 @@ paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)
 paddle_room(formats DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
   SOURCES ${PADDLE_WIRE_SOURCES})
-paddle_room(decoding)
+paddle_room(decoding DEPENDS base)
 paddle_room(text DEPENDS base formats
   LIBRARIES nlohmann_json::nlohmann_json paddle_utf8proc paddle_pcre2)
 paddle_room(onnx DEPENDS base tensor ops ir autograd compiler runtime formats decoding)

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/error.h"
+
 namespace paddle::decoding {
 
 float sort_key(float score) {
@@ -20,6 +22,18 @@ Tokens argmax_tokens(std::span<const float> scores, int64_t vocabulary_size) {
     out.push_back(static_cast<int32_t>(best - row.begin()));
   }
   return out;
+}
+
+void SamplingOptions::check() const {
+  if (!(temperature >= 0))
+    fail(ErrorCode::kUsage, "temperature is ", temperature, ", expected at least 0");
+  if (top_k < 0) fail(ErrorCode::kUsage, "top-k is ", top_k, ", expected at least 0");
+  if (!(top_p > 0 && top_p <= 1))
+    fail(ErrorCode::kUsage, "top-p is ", top_p, ", expected above 0 and at most 1");
+  if (!(min_p >= 0 && min_p <= 1)) fail(ErrorCode::kUsage, "min-p is ", min_p, ", expected 0 to 1");
+  if (!(repetition_penalty > 0) || std::isinf(repetition_penalty))
+    fail(ErrorCode::kUsage, "repetition-penalty is ", repetition_penalty,
+         ", expected a finite number above 0");
 }
 
 int64_t sample_token(std::span<const double> logits, const SamplingOptions& options,
@@ -44,6 +58,8 @@ int64_t sample_token(std::span<const double> logits, const SamplingOptions& opti
   size_t count = 0;
   while (count < weights.size() && (count == 0 || kept < options.top_p * total))
     kept += weights[count++];
+  // Weights are relative to the largest one. It is always kept.
+  while (count > 1 && weights[count - 1] < options.min_p) kept -= weights[--count];
   double remaining = random * kept;
   for (size_t i = 0; i < count; ++i) {
     remaining -= weights[i];

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+
 namespace paddle::decoding {
 namespace {
 
@@ -64,6 +66,51 @@ TEST(SampleToken, TopPKeepsTheSmallestSufficientSet) {
   expect_shares(with(1, 0, 0.9), {1, 4, 2});
   expect_shares(with(1, 0, 1), {0, 1, 2, 3, 4});
   expect_shares(with(1, 2, 0.9), {1, 4});
+}
+
+TEST(SampleToken, MinPKeepsThoseWithAShareOfTheLargest) {
+  // Relative to token 1: exp(-0.5) = 0.607 (4), exp(-1) = 0.368 (2), exp(-2) = 0.135 (0).
+  SamplingOptions options;
+  options.min_p = 0.5;
+  expect_shares(options, {1, 4});
+  options.min_p = 0.36;
+  expect_shares(options, {1, 4, 2});
+  options.min_p = 0.37;
+  expect_shares(options, {1, 4});
+  options.min_p = 1;
+  expect_shares(options, {1});
+  // Temperature 2 comes first: exp(-0.25) = 0.779, exp(-0.5) = 0.607, exp(-1) = 0.368.
+  options.temperature = 2;
+  options.min_p = 0.5;
+  expect_shares(options, {1, 4, 2});
+  options.top_k = 2;
+  expect_shares(options, {1, 4});
+}
+
+TEST(SamplingOptions, AreRefusedOutOfTheirRange) {
+  const auto message = [](const SamplingOptions& options) -> std::string {
+    try {
+      options.check();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kUsage);
+      return e.message();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(message({}), "accepted");
+  EXPECT_EQ(message({.min_p = 1.5}), "min-p is 1.5, expected 0 to 1");
+  EXPECT_EQ(message({.min_p = std::nan("")}), "min-p is nan, expected 0 to 1");
+  EXPECT_EQ(message({.repetition_penalty = 0}),
+            "repetition-penalty is 0, expected a finite number above 0");
+  EXPECT_EQ(message({.top_p = 0}), "top-p is 0, expected above 0 and at most 1");
+}
+
+TEST(PenalizeRepetitions, OnceForEachTokenOfTheText) {
+  std::vector<double> logits = {1, 3, 0, -4, 2.5};
+  penalize_repetitions(logits, std::vector<int64_t>{3, 1, 1, 2, 3, 99}, 2);
+  EXPECT_EQ(logits, (std::vector<double>{1, 1.5, 0, -8, 2.5}));
+  penalize_repetitions(logits, std::vector<int32_t>{4}, 1);
+  EXPECT_EQ(logits[4], 2.5);
 }
 
 TEST(SampleToken, LargeLogitsDoNotOverflow) {
