@@ -1,0 +1,28 @@
+#include "llm/logits.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace paddle::llm {
+
+namespace {
+
+constexpr int64_t kSmallestBin = 16;
+
+}  // namespace
+
+Array padded_logits(LanguageModel& model, std::span<const tokenizers::TokenId> tokens) {
+  const int64_t bin = std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(tokens.size())),
+                                          kSmallestBin, std::max(model.context, kSmallestBin));
+  Array input = Array::zeros(DType::kI64, {1, bin});
+  std::copy(tokens.begin(), tokens.end(), input.data<int64_t>());
+  const Array logits = model.model->run({input})[0];
+  if (logits.ndim() != 3 || logits.shape[1] != bin)
+    fail(ErrorCode::kModel, "the model's output is ", str(logits.shape),
+         ", expected logits [batch, sequence, vocabulary]");
+  return logits.cast(DType::kF32).contiguous();
+}
+
+}  // namespace paddle::llm

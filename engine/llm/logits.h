@@ -1,0 +1,16 @@
+#pragma once
+// Logits of a sequence of tokens.
+
+#include <span>
+
+#include "llm/language_model.h"
+#include "text/tokenizer.h"
+
+namespace paddle::llm {
+
+/// float32[1, n, vocabulary] with n at least the number of tokens: they are padded to a power of
+/// two, or to the context, so that few plans are made; attention is causal, so the padding changes
+/// nothing.
+Array padded_logits(LanguageModel& model, std::span<const tokenizers::TokenId> tokens);
+
+}  // namespace paddle::llm
