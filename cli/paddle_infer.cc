@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -13,22 +12,24 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
+#include "common_language.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "infer/generate.h"
 #include "infer/random_inputs.h"
 #include "infer/results.h"
-#include "llm/generate.h"
 #include "onnx/graph/value_io.h"
 #include "profile/report.h"
 #include "runtime/dump.h"
 #include "runtime/execute.h"
 #include "runtime/kernel_table.h"
-#include "text/chat_template.h"
 #include "text/load.h"
 
 namespace {
 
 using namespace paddle;
+
+/// Bytes of a text for --perplexity; its tokens are in memory.
+constexpr uint64_t kLargestText = uint64_t{256} << 20;
 
 /// Samples of one run: the first axis of its first input.
 double rows_of(const Dims& first) { return first.empty() ? 1.0 : static_cast<double>(first[0]); }
@@ -96,12 +97,6 @@ void run_benchmark(program::Model& model, int64_t steps, const onnx::Values& inp
       [&] { return session.flops(inputs); });
 }
 
-/// Prints a piece of generated text; false if the user asked to stop.
-bool show(const std::string& piece) {
-  cli::print(piece);
-  return pending_interrupt() == 0;
-}
-
 /// Runs a model of ONNX on values of any kind; outputs go to an NPZ file or are listed.
 void run_values(onnx::Session& model, const onnx::Values& inputs, const std::string& output) {
   const auto outputs = onnx::named_outputs(model, model.run(inputs));
@@ -113,42 +108,6 @@ void run_values(onnx::Session& model, const onnx::Values& inputs, const std::str
     const auto* array = std::get_if<Array>(&content);
     cli::print(name + ": " +
                (array ? text(*array) : str(std::get<formats::NpyStrings>(content).items)) + "\n");
-  }
-}
-
-void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
-                   const std::string& prompt, const llm::GenerateOptions& options) {
-  cli::print(prompt);
-  llm::generate(model, tokenizer, tokenizer.encode(prompt, {.special = true}), options, show);
-  cli::print("\n");
-}
-
-/// A conversation: a line of standard input is a message of the user.
-void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
-              const std::string& system, const llm::GenerateOptions& options) {
-  if (tokenizer.chat_template.empty())
-    fail(ErrorCode::kModel, "'", model.model->name(), "' has no chat template; use --prompt");
-  const jinja::Template chat_template(tokenizer.chat_template, "chat template");
-  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
-  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
-  const bool terminal = cli::stdout_is_terminal();
-  std::string line;
-  while (pending_interrupt() == 0) {
-    if (terminal) cli::print("> ");
-    if (!std::getline(std::cin, line)) break;
-    if (line.empty()) continue;
-    messages.push_back({{"role", "user"}, {"content", line}});
-    const nlohmann::ordered_json conversation = {{"messages", messages},
-                                                 {"add_generation_prompt", true}};
-    const std::string text =
-        conversation.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    const std::string prompt =
-        tokenizers::render_chat(chat_template, parse_json(text, "conversation"), &tokenizer);
-    // The template has the tokenizer's beginning itself.
-    const auto tokens = tokenizer.encode(prompt, {.parse_special = true});
-    const std::string answer = llm::generate(model, tokenizer, tokens, options, show);
-    cli::print("\n");
-    messages.push_back({{"role", "assistant"}, {"content", answer}});
   }
 }
 
@@ -201,9 +160,28 @@ int run(int argc, char** argv) {
   app.add_option("--top-k", generation.sampling.top_k, "draw from the k most likely tokens");
   app.add_option("--top-p", generation.sampling.top_p,
                  "draw from the smallest set of this probability");
+  app.add_option("--min-p", generation.sampling.min_p,
+                 "leave out tokens below this share of the most likely one's probability");
+  app.add_option("--repetition-penalty", generation.sampling.repetition_penalty,
+                 "above 1: tokens that are in the text become less likely");
+  app.add_option("--stop", generation.stops, "end before this text (repeatable)")
+      ->allow_extra_args(false);
+  std::string measured;
+  int64_t window = 0;
+  bool json = false;
+  auto* perplexity = app.add_option("--perplexity", measured,
+                                    "how well a language model predicts the text of this file")
+                         ->excludes(prompt)
+                         ->excludes(chat);
+  app.add_option("--window", window,
+                 "with --perplexity: tokens at a time (default: 512 or the context)")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 40))
+      ->needs(perplexity);
+  app.add_flag("--json", json, "with --perplexity: print one JSON line")->needs(perplexity);
   app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
   app.add_option("--benchmark", benchmark,
                  "time N runs, on random input if none is given, and print one JSON line")
+      ->excludes(perplexity)
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   app.add_flag("--profile", profile, "print where the time goes, per operation");
@@ -218,8 +196,8 @@ int run(int argc, char** argv) {
   app.add_option("--dump-ir", dump_ir, "write the module after each pass into this folder");
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  if (benchmark > 0 || prompt->count() > 0 || chat->count() > 0 || !input.data.empty())
-    restart_with_short_spin_waits(argv);
+  const bool has_text = prompt->count() > 0 || chat->count() > 0 || perplexity->count() > 0;
+  if (benchmark > 0 || has_text || !input.data.empty()) restart_with_short_spin_waits(argv);
   for (auto it = arguments.begin(); it != arguments.end();) {
     if (it->starts_with("params.")) {
       load.overrides.push_back(*it);
@@ -229,6 +207,10 @@ int run(int argc, char** argv) {
     }
   }
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
+  for (const auto* option : {chat, perplexity})
+    if (option->count() > 0 && !llm::is_language_model(arguments[0]))
+      fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
+  const std::string text = perplexity->count() > 0 ? read_file(measured, kLargestText) : "";
   load.seed = generation.seed;
   profile = profile || !trace.empty();
   if (profile) load.profile = std::make_shared<runtime::Profile>();
@@ -243,8 +225,8 @@ int run(int argc, char** argv) {
   load.compile.policy.allow_winograd = !no_winograd;
   input.paths.assign(arguments.begin() + 1, arguments.end());
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
-  load.compile.policy.skip_prepack = benchmark == 0 && prompt->count() == 0 && chat->count() == 0 &&
-                                     input.data.empty() && infer::is_one_batch(arguments[0], input);
+  load.compile.policy.skip_prepack =
+      benchmark == 0 && !has_text && input.data.empty() && infer::is_one_batch(arguments[0], input);
   load.provided = infer::provided_arrays(arguments[0], input);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
   std::optional<Phase> phase(std::in_place, "loading the model");
@@ -300,26 +282,25 @@ int run(int argc, char** argv) {
     return 0;
   }
   watch_for_interrupts();
-  if (chat->count() > 0 || (prompt->count() > 0 && language_model.context > 0)) {
-    if (language_model.context == 0)
-      fail(ErrorCode::kUsage, "--chat needs a Hugging Face folder or a GGUF file");
+  if (has_text && (prompt->count() == 0 || language_model.context > 0)) {
     language_model.model.reset(model);
     const auto tokenizer = tokenizers::load_tokenizer(arguments[0]);
-    const llm::GenerateOptions options = {generation.length, generation.sampling, generation.seed};
-    if (chat->count() > 0)
-      run_chat(language_model, tokenizer, system, options);
+    const llm::GenerateOptions options = {generation.length, generation.sampling, generation.seed,
+                                          generation.stops};
+    if (perplexity->count() > 0)
+      cli::print_perplexity(language_model, tokenizer, text, window, json);
+    else if (chat->count() > 0)
+      cli::run_chat(language_model, tokenizer, system, options);
     else
-      continue_text(language_model, tokenizer, generation.prompt, options);
+      cli::continue_text(language_model, tokenizer, generation.prompt, options);
     language_model.model.release();
     report_end();
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
   if (prompt->count() > 0) {
+    infer::check_options(*model, generation);  // before anything is printed
     cli::print(generation.prompt);
-    infer::generate(*model, generation, [](const std::string& piece) {
-      cli::print(piece);
-      return pending_interrupt() == 0;
-    });
+    infer::generate(*model, generation, cli::print_piece);
     cli::print("\n");
     report_end();
     return pending_interrupt() ? 128 + pending_interrupt() : 0;

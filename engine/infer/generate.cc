@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decoding/stop_text.h"
 #include "tensor/random.h"
 
 namespace paddle::infer {
@@ -20,8 +21,7 @@ int64_t context_of(const program::Model& model, const GenerateOptions& options) 
 
 }  // namespace
 
-void generate(program::Model& model, const GenerateOptions& options,
-              const std::function<bool(const std::string&)>& emit) {
+void check_options(const program::Model& model, const GenerateOptions& options) {
   const auto& vocabulary = model.metadata().vocabulary;
   if (!vocabulary)
     fail(ErrorCode::kUsage, "'", model.name(), "' has no vocabulary; it generates no text");
@@ -29,11 +29,19 @@ void generate(program::Model& model, const GenerateOptions& options,
       model.inputs()[0].second.shape.size() != 2)
     fail(ErrorCode::kUsage, "'", model.name(),
          "' takes more than one array of tokens; it generates no text");
-  if (options.length < 0 || !(options.sampling.temperature >= 0) || options.sampling.top_k < 0 ||
-      !(options.sampling.top_p > 0 && options.sampling.top_p <= 1))
-    fail(ErrorCode::kUsage,
-         "length, temperature and top-k must be at least 0, top-p above 0 and at most 1");
+  options.sampling.check();
+  if (options.length < 0)
+    fail(ErrorCode::kUsage, "length is ", options.length, ", expected at least 0");
+  const decoding::StopFilter checked(options.stops);
+  vocabulary->encode(options.prompt);
+}
+
+void generate(program::Model& model, const GenerateOptions& options,
+              const std::function<bool(const std::string&)>& emit) {
+  check_options(model, options);
+  const auto& vocabulary = model.metadata().vocabulary;
   model.reset();
+  decoding::StopFilter filter(options.stops);
   const int64_t context = context_of(model, options);
   std::vector<int64_t> tokens = vocabulary->encode(options.prompt);
   // Without a prompt the text begins as a line does, or with the first token.
@@ -59,11 +67,14 @@ void generate(program::Model& model, const GenerateOptions& options,
       if (std::isnan(last[static_cast<size_t>(w)]))
         fail(ErrorCode::kModel, "the model's logits are NaN; its weights are not usable");
     }
+    decoding::penalize_repetitions(last, tokens, options.sampling.repetition_penalty);
     const int64_t token =
         decoding::sample_token(last, options.sampling, random.uniform(static_cast<uint64_t>(i)));
     tokens.push_back(token);
-    if (!emit(vocabulary->token(token))) return;
+    const std::string piece = filter.add(vocabulary->token(token));
+    if ((!piece.empty() && !emit(piece)) || filter.is_stopped()) return;
   }
+  if (const std::string rest = filter.finish(); !rest.empty()) emit(rest);
 }
 
 }  // namespace paddle::infer

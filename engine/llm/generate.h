@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "decoding/sampling.h"
 #include "llm/language_model.h"
@@ -14,14 +15,17 @@ struct GenerateOptions {
   int64_t length = 200;  ///< tokens to add at most
   decoding::SamplingOptions sampling;
   uint64_t seed = 0;
+  std::vector<std::string> stops;  ///< the text ends before the first of these
 };
 
-/// Continues `tokens` until an end token, the length, or the model's context; calls `emit` with
-/// each piece of text and stops when it returns false. Returns the text. kUsage if the tokens do
-/// not fit into the context: nothing is cut off.
-///
-/// Every token is computed from the whole text, padded to a power of two so that few plans are
-/// made; attention is causal, so the padding changes nothing.
+/// Checks the options, and that the prompt fits into the context: nothing is cut off (kUsage). An
+/// empty prompt becomes the tokenizer's first token.
+void check_prompt(const LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+                  std::vector<tokenizers::TokenId>& tokens, const GenerateOptions& options);
+
+/// Continues `tokens`, checked as by `check_prompt`, until an end token, a stop text, the length,
+/// or the model's context; calls `emit` with each piece of text and stops when it returns false.
+/// Returns the text. Every token is computed from the whole text.
 std::string generate(LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                      std::vector<tokenizers::TokenId> tokens, const GenerateOptions& options,
                      const std::function<bool(const std::string&)>& emit);

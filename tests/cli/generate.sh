@@ -23,12 +23,17 @@ same "$greedy" "$(text --top-p 1e-9 --seed 7)" "top-p near 0"
 [[ "$(tr '\n' ' ' < "$folder/text.txt")" == *"$(tr '\n' ' ' <<< "$greedy" | sed 's/ $//')"* ]] || { : > "$folder/error"; fail "it has learnt '$greedy'"; }
 same "$("$infer" "$folder/run/checkpoints/latest" --prompt "the " --length 40 --temperature 0)" "$greedy" "a checkpoint"
 same "$("$infer" "$model" --prompt "the" --length 0)" "the" "no length"
+rest="${greedy:4}"
+same "$(text --temperature 0 --stop "${greedy:12:3}" --stop 9)" "the ${rest%%"${greedy:12:3}"*}" "a stop text"
+same "$(text --min-p 1 --seed 6)" "$greedy" "min-p 1"
+differ "$(text --temperature 0 --repetition-penalty 100)" "$greedy" "a repetition penalty"
 quiet 0 "$infer" "$model" --prompt "" --length 5
 long="$(head -c 300 "$folder/text.txt" | tr '\n' ' ')"
 quiet 0 "$infer" "$model" --prompt "$long" --length 3
 
 expect 4 "character 'é' at byte 1 is not in the vocabulary of 28 characters" "$infer" "$model" --prompt "xé" --length 3
-for option in "--temperature -1" "--temperature nan" "--top-p 0" "--top-p 1.5" "--top-k -2" "--length -1"; do
+[[ ! -s "$folder/out" ]] || fail "the prompt is printed before it is refused"
+for option in "--temperature -1" "--temperature nan" "--top-p 0" "--top-p 1.5" "--top-k -2" "--length -1" "--min-p 2" "--min-p -1" "--repetition-penalty 0" "--stop="; do
   # shellcheck disable=SC2086
   expect 2 "" "$infer" "$model" --prompt "a" $option
 done

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "formats/npz.h"
 #include "llm/generate.h"
+#include "llm/perplexity.h"
 #include "runtime/execute.h"
 #include "text/load.h"
 
@@ -53,19 +54,24 @@ INSTANTIATE_TEST_SUITE_P(Models, Logits,
                            return name;
                          });
 
-TEST(LanguageModel, GreedyTextIsTheMostLikelyTokenOfEachStep) {
-  runtime::register_backends();
+/// One character a token: '0' is 0.
+tokenizers::Tokenizer character_tokenizer() {
   std::string vocabulary;
   for (int i = 0; i < 50; ++i)
     vocabulary += str(i ? "," : "", "\"", std::string(1, static_cast<char>('0' + i)), "\":", i);
-  // One character a token; '\\' would need an escape.
+  // '\\' would need an escape.
   vocabulary.replace(vocabulary.find("\"\\\""), 3, "\"\\\\\"");
-  const auto tokenizer = tokenizers::read_tokenizer_json(
+  return tokenizers::read_tokenizer_json(
       parse_json(R"({"model": {"type": "BPE", "merges": [], "vocab": {)" + vocabulary +
                      "}},"
                      R"("decoder": {"type": "Fuse"}})",
                  "t"),
       "t");
+}
+
+TEST(LanguageModel, GreedyTextIsTheMostLikelyTokenOfEachStep) {
+  runtime::register_backends();
+  const auto tokenizer = character_tokenizer();
   LanguageModel model = open_language_model(kData + "llama", kFamily, {});
   EXPECT_EQ(model.context, 64);
   GenerateOptions options;
@@ -95,6 +101,77 @@ TEST(LanguageModel, GreedyTextIsTheMostLikelyTokenOfEachStep) {
   EXPECT_FALSE(text.empty());
   EXPECT_THROW(generate(model, tokenizer, std::vector<tokenizers::TokenId>(65), options, {}),
                Error);
+}
+
+TEST(LanguageModel, TextEndsBeforeAStopText) {
+  runtime::register_backends();
+  const auto tokenizer = character_tokenizer();
+  LanguageModel model = open_language_model(kData + "llama", kFamily, {});
+  GenerateOptions options;
+  options.length = 20;
+  options.sampling.temperature = 0;
+  std::string streamed;
+  const auto run = [&] {
+    streamed.clear();
+    return generate(model, tokenizer, {1, 2, 3}, options, [&](const std::string& piece) {
+      streamed += piece;
+      return true;
+    });
+  };
+  const std::string whole = run();
+  ASSERT_GE(whole.size(), 6u);
+  // Each token is one character: this stop text is of three tokens.
+  options.stops = {"never", whole.substr(2, 3)};
+  EXPECT_EQ(run(), whole.substr(0, whole.find(options.stops[1])));
+  EXPECT_EQ(streamed, whole.substr(0, whole.find(options.stops[1])));
+  // Held back to the end.
+  options.stops = {whole.substr(whole.size() - 2) + "?"};
+  EXPECT_EQ(run(), whole);
+  EXPECT_EQ(streamed, whole);
+}
+
+TEST(LanguageModel, AStrongRepetitionPenaltyRepeatsNothing) {
+  runtime::register_backends();
+  const auto tokenizer = character_tokenizer();
+  LanguageModel model = open_language_model(kData + "llama", kFamily, {});
+  model.end_tokens.clear();
+  GenerateOptions options;
+  options.length = 20;
+  options.sampling.temperature = 0;
+  options.sampling.repetition_penalty = 1e6;
+  std::string text = "123";
+  text += generate(model, tokenizer, {1, 2, 3}, options, [](const std::string&) { return true; });
+  EXPECT_EQ(text.size(), 23u);
+  std::sort(text.begin(), text.end());
+  EXPECT_EQ(std::adjacent_find(text.begin(), text.end()), text.end()) << text;
+}
+
+// Values of make_perplexity.py.
+TEST(LanguageModel, PerplexityIsThatOfNumPy) {
+  runtime::register_backends();
+  const formats::NpzReader golden(kData + "llama/golden.npz");
+  const Array rows = golden.read("tokens");
+  const std::vector<tokenizers::TokenId> text(rows.data<int64_t>(), rows.data<int64_t>() + 18);
+  const std::span all(text);
+  const auto proceed = [] { return true; };
+  for (const std::string name : {"llama", "llama.gguf"}) {
+    LanguageModel model = open_language_model(kData + name, kFamily, {});
+    const auto check = [&](std::span<const tokenizers::TokenId> tokens, int64_t window,
+                           double wanted) {
+      const Perplexity got = perplexity(model, tokens, window, proceed);
+      EXPECT_NEAR(got.value, wanted, 1e-5 * wanted) << name << ", window " << window;
+      EXPECT_EQ(got.tokens, static_cast<int64_t>(tokens.size()) - 1);
+    };
+    check(all.first(9), 9, 70.5845075);  // of transformers' logits
+    check(all, 2, 97.0152981);
+    check(all, 5, 112.570926);
+    check(all, 7, 105.402);
+    check(all, 18, 68.5914978);
+    check(all, 0, 68.5914978);  // the context: 64
+    EXPECT_THROW(perplexity(model, all, 1, proceed), Error);
+    EXPECT_THROW(perplexity(model, all, 65, proceed), Error);
+    EXPECT_THROW(perplexity(model, all.first(1), 9, proceed), Error);
+  }
 }
 
 /// The message for the llama folder with one change of its config.json.

@@ -1,0 +1,70 @@
+#include "common_language.h"
+
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/interrupt.h"
+#include "common.h"
+#include "llm/perplexity.h"
+#include "text/chat_template.h"
+
+namespace paddle::cli {
+
+bool print_piece(const std::string& piece) {
+  print(piece);
+  return pending_interrupt() == 0;
+}
+
+void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+                   const std::string& prompt, const llm::GenerateOptions& options) {
+  auto tokens = tokenizer.encode(prompt, {.special = true});
+  llm::check_prompt(model, tokenizer, tokens, options);  // before anything is printed
+  print(prompt);
+  llm::generate(model, tokenizer, std::move(tokens), options, print_piece);
+  print("\n");
+}
+
+void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+              const std::string& system, const llm::GenerateOptions& options) {
+  if (tokenizer.chat_template.empty())
+    fail(ErrorCode::kModel, "'", model.model->name(), "' has no chat template; use --prompt");
+  const jinja::Template chat_template(tokenizer.chat_template, "chat template");
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
+  const bool terminal = stdout_is_terminal();
+  std::string line;
+  while (pending_interrupt() == 0) {
+    if (terminal) print("> ");
+    if (!std::getline(std::cin, line)) break;
+    if (line.empty()) continue;
+    messages.push_back({{"role", "user"}, {"content", line}});
+    const nlohmann::ordered_json conversation = {{"messages", messages},
+                                                 {"add_generation_prompt", true}};
+    const std::string text =
+        conversation.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string prompt =
+        tokenizers::render_chat(chat_template, parse_json(text, "conversation"), &tokenizer);
+    // The template has the tokenizer's beginning itself.
+    const auto tokens = tokenizer.encode(prompt, {.parse_special = true});
+    const std::string answer = llm::generate(model, tokenizer, tokens, options, print_piece);
+    print("\n");
+    messages.push_back({{"role", "assistant"}, {"content", answer}});
+  }
+}
+
+void print_perplexity(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+                      const std::string& text, int64_t window, bool json) {
+  const auto tokens = tokenizer.encode(text, {.special = true});
+  const auto result =
+      llm::perplexity(model, tokens, window, [] { return pending_interrupt() == 0; });
+  if (pending_interrupt() != 0) return;
+  const nlohmann::ordered_json line = {{"perplexity", result.value}, {"tokens", result.tokens}};
+  std::array<char, 64> number{};
+  std::snprintf(number.data(), number.size(), "%.4f", result.value);
+  print(json ? line.dump() + "\n"
+             : str("perplexity: ", number.data(), " over ", result.tokens, " tokens\n"));
+}
+
+}  // namespace paddle::cli

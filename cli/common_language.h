@@ -1,0 +1,25 @@
+#pragma once
+// What paddle-infer does with a language model and its tokenizer.
+
+#include <string>
+
+#include "llm/generate.h"
+#include "text/tokenizer.h"
+
+namespace paddle::cli {
+
+/// Prints a piece of generated text; false if the user asked to stop.
+bool print_piece(const std::string& piece);
+
+void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+                   const std::string& prompt, const llm::GenerateOptions& options);
+
+/// A conversation: a line of standard input is a message of the user.
+void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+              const std::string& system, const llm::GenerateOptions& options);
+
+/// Prints the perplexity of a text; nothing after an interrupt. `window` 0: the default one.
+void print_perplexity(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+                      const std::string& text, int64_t window, bool json);
+
+}  // namespace paddle::cli

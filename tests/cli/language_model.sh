@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# A Hugging Face folder in paddle-infer: perplexity (the value of tests/llm/make_perplexity.py), sampling
+# options, stop texts, and a prompt that is refused before it is printed.
+set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+model="$folder/llama"
+cp -r tests/llm/data/llama "$model"
+# One character a token: '0' is 0.
+python3 -c 'import json
+vocabulary = {chr(48 + i): i for i in range(50)}
+print(json.dumps({"model": {"type": "BPE", "merges": [], "vocab": vocabulary}, "decoder": {"type": "Fuse"}}))' > "$model/tokenizer.json"
+
+same() { [[ "$1" == "$2" ]] || { : > "$folder/error"; fail "$3: '$1' and '$2'"; }; }
+text() { "$infer" "$model" --prompt "123" --length 12 "$@" 2> "$folder/error" || fail "$*"; }
+
+printf 'V@BVVUH:Z' > "$folder/text.txt"
+measured="$("$infer" "$model" --perplexity "$folder/text.txt" --json)"
+python3 -c 'import json, sys
+line = json.loads(sys.argv[1])
+sys.exit(line["tokens"] != 8 or abs(line["perplexity"] - 70.5845075) > 1e-3)' "$measured" || fail "perplexity: $measured"
+printf 'V@BVVUH:Z=BPP3>VSE' > "$folder/text.txt"
+same "$("$infer" "$model" --perplexity "$folder/text.txt" --window 5)" "perplexity: 112.5709 over 17 tokens" "a window"
+
+greedy="$(text --temperature 0)"
+same "$(text --min-p 1 --seed 6)" "$greedy" "min-p 1"
+same "$(text --temperature 0 --repetition-penalty 1)" "$greedy" "penalty 1"
+penalized="$(text --temperature 0 --repetition-penalty 1e6)"
+same "$(fold -w 1 <<< "$penalized" | sort | uniq -d)" "" "a strong penalty"
+same "$(text --temperature 0 --stop "${greedy:5:2}" --stop never)" "${greedy:0:3}$(rest="${greedy:3}"; echo "${rest%%"${greedy:5:2}"*}")" "a stop text"
+
+# Nothing is printed before an error.
+refused() {
+  expect "$@"
+  [[ ! -s "$folder/out" ]] || fail "printed before the error: $(cat "$folder/out")"
+}
+# shellcheck disable=SC2046
+refused 2 "the prompt has 65 tokens; the model's context is 64" "$infer" "$model" --prompt "$(printf '1%.0s' $(seq 65))"
+refused 2 "min-p is 1.5, expected 0 to 1" "$infer" "$model" --prompt 1 --min-p 1.5
+refused 2 "repetition-penalty is 0, expected" "$infer" "$model" --prompt 1 --repetition-penalty 0
+refused 2 "repetition-penalty is nan, expected" "$infer" "$model" --prompt 1 --repetition-penalty nan
+refused 2 "a stop text is empty" "$infer" "$model" --prompt 1 --stop ""
+refused 2 "the window is 65 tokens, expected 2 to the model's context (64)" "$infer" "$model" --perplexity "$folder/text.txt" --window 65
+refused 2 "--window" "$infer" "$model" --perplexity "$folder/text.txt" --window 1
+refused 2 "--perplexity" "$infer" "$model" --json
+refused 2 "excludes" "$infer" "$model" --perplexity "$folder/text.txt" --prompt 1
+refused 2 "--perplexity needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --perplexity "$folder/text.txt"
+refused 4 "$folder/none.txt" "$infer" "$model" --perplexity "$folder/none.txt"
+printf '1' > "$folder/text.txt"
+refused 4 "the text has fewer than 2 tokens" "$infer" "$model" --perplexity "$folder/text.txt"
+finish
