@@ -225,6 +225,9 @@ int run(int argc, char** argv) {
   load.compile.policy.allow_winograd = !no_winograd;
   input.paths.assign(arguments.begin() + 1, arguments.end());
   input.paths.insert(input.paths.end(), inputs.begin(), inputs.end());
+  if (has_text && (!input.paths.empty() || !input.data.empty() || !output.empty()))
+    fail(ErrorCode::kUsage,
+         "--prompt, --chat and --perplexity take no --input, --data and --output");
   load.compile.policy.skip_prepack =
       benchmark == 0 && !has_text && input.data.empty() && infer::is_one_batch(arguments[0], input);
   load.provided = infer::provided_arrays(arguments[0], input);

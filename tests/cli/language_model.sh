@@ -35,6 +35,8 @@ refused() {
 }
 # shellcheck disable=SC2046
 refused 2 "the prompt has 65 tokens; the model's context is 64" "$infer" "$model" --prompt "$(printf '1%.0s' $(seq 65))"
+refused 2 "take no --input" "$infer" "$model" --prompt 1 --output "$folder/y.npz"
+refused 2 "--chat" "$infer" "$model" --prompt 1 --system "Be brief."
 refused 2 "min-p is 1.5, expected 0 to 1" "$infer" "$model" --prompt 1 --min-p 1.5
 refused 2 "repetition-penalty is 0, expected" "$infer" "$model" --prompt 1 --repetition-penalty 0
 refused 2 "repetition-penalty is nan, expected" "$infer" "$model" --prompt 1 --repetition-penalty nan
