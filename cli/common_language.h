@@ -1,5 +1,5 @@
 #pragma once
-// What paddle-infer does with a language model and its tokenizer.
+// The commands of paddle-infer for a language model and its tokenizer.
 
 #include <string>
 
