@@ -129,6 +129,13 @@ TEST(Jinja, TheLeastIntegerHasNoNegative) {
   EXPECT_EQ(error_of(set + "{{ n | abs }}"), error);
 }
 
+TEST(Jinja, FormattedNumbersAreWholeOrRefused) {
+  EXPECT_EQ(Template("{{ '%.3f %d' % (1e9, 2.9) }}", "t").render(Value::list({})),
+            "1000000000.000 2");
+  EXPECT_NE(error_of("{{ '%.300f' % 1e308 }}").find("more than 511 characters"), std::string::npos);
+  EXPECT_NE(error_of("{{ '%d' % 1e300 }}").find("%d does not format"), std::string::npos);
+}
+
 TEST(Jinja, TimeIsFormatted) {
   Template clock("{{ strftime_now('%d %b %Y') }}", "t");
   clock.now = std::tm{};

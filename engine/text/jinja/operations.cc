@@ -193,6 +193,8 @@ std::string percent_format(const std::string& format, const Value& values) {
       }
       fail(ErrorCode::kData, "a width for %s is not supported");
     } else if ((kind == 'd' || kind == 'i' || kind == 'x' || kind == 'X') && value.is_number()) {
+      if (!value.is_integer() && !(std::abs(value.number()) < 0x1p63))
+        fail(ErrorCode::kData, "%", std::string(1, kind), " does not format ", value.text());
       flags += "ll";
       flags += kind == 'i' ? 'd' : kind;
       length = std::snprintf(
@@ -206,7 +208,9 @@ std::string percent_format(const std::string& format, const Value& values) {
     } else {
       fail(ErrorCode::kData, "%", std::string(1, kind), " does not format ", value.type_name());
     }
-    out.append(buffer, static_cast<size_t>(std::clamp<int>(length, 0, sizeof buffer - 1)));
+    if (length < 0 || static_cast<size_t>(length) >= sizeof buffer)
+      fail(ErrorCode::kData, "a formatted number of more than ", sizeof buffer - 1, " characters");
+    out.append(buffer, static_cast<size_t>(length));
   }
   if (used < items.size() && !values.is_dict())
     fail(ErrorCode::kData, "too many values for the format");
