@@ -2,35 +2,19 @@
 
 #include <cctype>
 
-#include "data/vocabulary.h"
+#include "base/utf8.h"
 
 namespace paddle::data {
 namespace {
 
-/// The code point at `at` of UTF-8 text.
-char32_t code_point(std::string_view text, size_t at, size_t length) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  if (length == 1) return byte(0);
-  char32_t point = byte(0) & (0xffu >> (length + 1));
-  for (size_t i = 1; i < length; ++i) point = point << 6 | (byte(i) & 0x3fu);
-  return point;
+/// The character at `at`; a byte that is part of none stands for itself.
+Utf8Character character(std::string_view text, size_t at) {
+  const Utf8Character found = utf8_character(text, at);
+  return found.length > 0 ? found : Utf8Character{1, static_cast<unsigned char>(text[at])};
 }
 
-void append(std::string& out, char32_t point) {
-  if (point < 0x80) {
-    out += static_cast<char>(point);
-  } else if (point < 0x800) {
-    out += static_cast<char>(0xc0 | point >> 6);
-    out += static_cast<char>(0x80 | (point & 0x3f));
-  } else {
-    out += static_cast<char>(0xe0 | point >> 12);
-    out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (point & 0x3f));
-  }
-}
-
-char32_t lower(char32_t c) {
-  const auto in = [&](char32_t first, char32_t last) { return c >= first && c <= last; };
+uint32_t lower(uint32_t c) {
+  const auto in = [&](uint32_t first, uint32_t last) { return c >= first && c <= last; };
   if (in('A', 'Z') || (in(0xc0, 0xde) && c != 0xd7) || (in(0x391, 0x3a9) && c != 0x3a2) ||
       in(0x410, 0x42f))
     return c + 0x20;
@@ -44,14 +28,14 @@ char32_t lower(char32_t c) {
   return c;
 }
 
-bool is_space(char32_t c) {
+bool is_space(uint32_t c) {
   return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xa0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
          c == 0x3000;
 }
 
 /// Letters and digits of ASCII, and what is not punctuation or a symbol of the other blocks.
-bool is_word_part(char32_t c) {
+bool is_word_part(uint32_t c) {
   if (c < 0x80) return std::isalnum(static_cast<int>(c)) != 0 || c == '_';
   if (is_space(c)) return false;
   const bool sign = (c < 0xc0 && c != 0xaa && c != 0xb5 && c != 0xba) || c == 0xd7 || c == 0xf7 ||
@@ -62,10 +46,10 @@ bool is_word_part(char32_t c) {
   return !sign;
 }
 
-bool is_apostrophe(char32_t c) { return c == '\'' || c == 0x2019; }
+bool is_apostrophe(uint32_t c) { return c == '\'' || c == 0x2019; }
 
 /// Scripts that are written without spaces: each character is a word.
-bool stands_alone(char32_t c) {
+bool stands_alone(uint32_t c) {
   return (c >= 0x3040 && c <= 0x30ff) || (c >= 0x3400 && c <= 0x9fff) ||
          (c >= 0xf900 && c <= 0xfaff) || (c >= 0x20000 && c <= 0x3ffff);
 }
@@ -76,14 +60,9 @@ std::string lowercase(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
-    const size_t length = character_length(text, at);
-    const char32_t point = code_point(text, at, length);
-    const char32_t small = lower(point);
-    if (small == point)
-      out += text.substr(at, length);
-    else
-      append(out, small);
-    at += length;
+    const Utf8Character c = character(text, at);
+    append_utf8(out, lower(c.code));
+    at += c.length;
   }
   return out;
 }
@@ -96,13 +75,13 @@ std::vector<std::string_view> split_tokens(std::string_view text, TokenKind kind
   };
   size_t at = 0;
   for (; at < text.size() && static_cast<int64_t>(out.size()) < limit;) {
-    const size_t length = character_length(text, at), next = at + length;
-    const char32_t c = code_point(text, at, length);
+    const auto [length, c] = character(text, at);
+    const size_t next = at + length;
     if (kind == TokenKind::kCharacters) {
       out.push_back(text.substr(at, length));
       begin = next;
     } else if (is_apostrophe(c) && at > begin && next < text.size() &&
-               is_word_part(code_point(text, next, character_length(text, next)))) {
+               is_word_part(character(text, next).code)) {
       // inside of a word: "don't"
     } else if (!is_word_part(c) || stands_alone(c)) {
       close(at);
