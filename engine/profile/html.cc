@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "base/markup.h"
 #include "base/text.h"
 #include "profile/report.h"
 #include "profile/svg.h"
@@ -48,14 +49,14 @@ class Table {
     for (const std::string& title : titles) {
       numbers_.push_back(title.starts_with('#'));
       out_ += (numbers_.back() ? "<th class=\"n\">" : "<th>") +
-              escaped(numbers_.back() ? title.substr(1) : title) + "</th>";
+              escape_markup(numbers_.back() ? title.substr(1) : title) + "</th>";
     }
     out_ += "</tr>\n";
   }
   void row(const std::vector<std::string>& cells) {
     out_ += "<tr>";
     for (size_t i = 0; i < cells.size(); ++i)
-      out_ += (numbers_[i] ? "<td class=\"n\">" : "<td>") + escaped(cells[i]) + "</td>";
+      out_ += (numbers_[i] ? "<td class=\"n\">" : "<td>") + escape_markup(cells[i]) + "</td>";
     out_ += "</tr>\n";
   }
   std::string html() const { return out_ + "</table>\n"; }
@@ -136,9 +137,10 @@ std::string html(const Analysis& a) {
   const Measurement& m = a.measured;
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n<title>" +
-      escaped(m.subject) + ": profile</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n";
-  out += "<h1>" + escaped(m.subject) + "</h1>\n<p class=\"soft\">profile of " +
-         (m.training ? "a training step" : "a prediction") + " in " + escaped(m.dtype) +
+      escape_markup(m.subject) + ": profile</title>\n<style>" + kStyle +
+      "</style>\n</head>\n<body>\n";
+  out += "<h1>" + escape_markup(m.subject) + "</h1>\n<p class=\"soft\">profile of " +
+         (m.training ? "a training step" : "a prediction") + " in " + escape_markup(m.dtype) +
          "; times are those of one step</p>\n";
   if (a.wall <= 0 || a.operation_seconds() <= 0)
     return out + "<p>No step was measured.</p>\n</body>\n</html>\n";

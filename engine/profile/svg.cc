@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "base/markup.h"
 #include "base/text.h"
 
 namespace paddle::profile {
@@ -24,8 +25,8 @@ std::string open_svg(double height, const char* label) {
 }
 
 std::string label(double x, double y, const char* anchor, const std::string& text) {
-  return format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) + escaped(text) +
-         "</text>\n";
+  return format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) +
+         escape_markup(text) + "</text>\n";
 }
 
 std::string line(double x1, double y1, double x2, double y2, const char* style) {
@@ -86,8 +87,8 @@ struct FlameLayout {
         out += format("<g><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" class=\"%s\">",
                       x, kRow * row, std::max(0.3, width - 0.6), kRow - 1, inner->phase.c_str());
         out += "<title>" +
-               escaped(full + format(": %.3f ms, %.1f%%", 1e3 * inner->seconds / steps,
-                                     100 * inner->seconds / total)) +
+               escape_markup(full + format(": %.3f ms, %.1f%%", 1e3 * inner->seconds / steps,
+                                           100 * inner->seconds / total)) +
                "</title></rect>";
         const auto room = static_cast<size_t>(width / 6.6);
         if (room >= 3)
@@ -115,30 +116,6 @@ std::string power_of_ten(int exponent) {
 }
 
 }  // namespace
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        // Control characters are not allowed in XML.
-        out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 std::string flame_graph(const Analysis& a) {
   Part root;
@@ -198,8 +175,8 @@ std::string roofline(const Analysis& a) {
     out +=
         format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"%s point\"><title>",
                x.at(p.intensity), y.at(std::max(p.gflops, bottom)), radius, p.cost->phase.c_str());
-    out += escaped(p.cost->operation + " " + p.cost->layer + " " + p.cost->shapes +
-                   format(": %.3f ms, %.1f GFLOP/s", 1e3 * p.seconds / steps, p.gflops)) +
+    out += escape_markup(p.cost->operation + " " + p.cost->layer + " " + p.cost->shapes +
+                         format(": %.3f ms, %.1f GFLOP/s", 1e3 * p.seconds / steps, p.gflops)) +
            "</title></circle>\n";
   }
   return out + "</svg>\n";

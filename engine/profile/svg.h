@@ -7,9 +7,6 @@
 
 namespace paddle::profile {
 
-/// Text for HTML and SVG.
-std::string escaped(std::string_view text);
-
 /// Time of a step by phase, layer and operation: every box lies on the part that contains it, and
 /// its width is its time.
 std::string flame_graph(const Analysis& analysis);

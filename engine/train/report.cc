@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/markup.h"
 
 namespace paddle::train {
 namespace {
@@ -21,29 +22,6 @@ struct Curve {
   std::string name, color;
   std::vector<Point> points;
 };
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 std::string short_number(double value) {
   char text[32];
@@ -85,15 +63,15 @@ std::string chart(const std::string& title, const std::vector<Curve>& curves) {
     return kTop + (high - value) / (high - low) * (kHeight - kTop - kBottom);
   };
   std::string out =
-      str("<figure><figcaption>", escaped(title), "</figcaption><svg viewBox=\"0 0 ", kWidth, " ",
-          kHeight, "\" role=\"img\" aria-label=\"", escaped(title), "\">");
+      str("<figure><figcaption>", escape_markup(title), "</figcaption><svg viewBox=\"0 0 ", kWidth,
+          " ", kHeight, "\" role=\"img\" aria-label=\"", escape_markup(title), "\">");
   const auto line = [&](double x1, double y1, double x2, double y2) {
     out += str("<line class=\"grid\" x1=\"", short_number(x1), "\" y1=\"", short_number(y1),
                "\" x2=\"", short_number(x2), "\" y2=\"", short_number(y2), "\"/>");
   };
   const auto label = [&](double x, double y, const char* anchor, const std::string& text) {
     out += str("<text x=\"", short_number(x), "\" y=\"", short_number(y), "\" text-anchor=\"",
-               anchor, "\">", escaped(text), "</text>");
+               anchor, "\">", escape_markup(text), "</text>");
   };
   const double vertical = mark_distance(high - low), horizontal = mark_distance(last - first);
   for (double v = std::ceil(low / vertical) * vertical; v <= high + vertical * 1e-9;
@@ -115,12 +93,13 @@ std::string chart(const std::string& title, const std::vector<Curve>& curves) {
       for (const Point& p : curve.points)
         out += str("<circle style=\"fill:", curve.color, "\" cx=\"", short_number(x_of(p.step)),
                    "\" cy=\"", short_number(y_of(p.value)), "\" r=\"2.5\"><title>",
-                   escaped(curve.name), ", step ", short_number(p.step), ": ",
+                   escape_markup(curve.name), ", step ", short_number(p.step), ": ",
                    short_number(p.value), "</title></circle>");
   }
   out += "</svg><p class=\"legend\">";
   for (const Curve& curve : curves)
-    out += str("<span style=\"color:", curve.color, "\">●</span> ", escaped(curve.name), "&ensp;");
+    out += str("<span style=\"color:", curve.color, "\">●</span> ", escape_markup(curve.name),
+               "&ensp;");
   return out + "</p></figure>\n";
 }
 
@@ -173,7 +152,7 @@ std::string numbers_table(const Log& log) {
   rows.insert(rows.end(), {"step", "epoch", "learning_rate", "samples_per_second", "seconds"});
   out += "</tr>\n";
   for (const std::string& row : rows) {
-    out += "<tr><th>" + escaped(row) + "</th>";
+    out += "<tr><th>" + escape_markup(row) + "</th>";
     for (const auto& [name, line] : columns) {
       if (!line->is_object()) continue;
       const auto value = line->find(row);
@@ -213,10 +192,11 @@ void write_run_report(const std::string& folder) {
   const Json run = Json::parse(text("run.json"), nullptr, false);
   const std::string name = run.is_object() ? run.value("name", "") : "";
   const std::string title = name.empty() ? folder : name;
-  std::string page = str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
-                         escaped(title), "</title><style>", kStyle, "</style></head><body>\n<h1>",
-                         escaped(title), "</h1>\n<h2>Last values</h2>\n", numbers_table(log),
-                         "<h2>Curves</h2>\n<div class=\"charts\">\n");
+  std::string page =
+      str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>",
+          escape_markup(title), "</title><style>", kStyle, "</style></head><body>\n<h1>",
+          escape_markup(title), "</h1>\n<h2>Last values</h2>\n", numbers_table(log),
+          "<h2>Curves</h2>\n<div class=\"charts\">\n");
   const auto curve = [](const std::map<std::string, std::vector<Point>>& curves,
                         const std::string& key, const std::string& label, size_t color) {
     const auto found = curves.find(key);
@@ -230,9 +210,9 @@ void write_run_report(const std::string& folder) {
   for (const char* key : {"learning_rate", "loss_scale", "samples_per_second"})
     page += chart(key, {curve(log.train, key, key, 2)});
   page += "</div>\n";
-  if (run.is_object()) page += "<h2>Run</h2>\n<pre>" + escaped(run.dump(2)) + "</pre>\n";
+  if (run.is_object()) page += "<h2>Run</h2>\n<pre>" + escape_markup(run.dump(2)) + "</pre>\n";
   if (const std::string config = text("config.yaml"); !config.empty())
-    page += "<h2>Config</h2>\n<pre>" + escaped(config) + "</pre>\n";
+    page += "<h2>Config</h2>\n<pre>" + escape_markup(config) + "</pre>\n";
   write_file_atomically(folder + "/report.html", page + "</body></html>\n");
 }
 
