@@ -17,7 +17,7 @@
 namespace paddle::launch {
 namespace {
 
-/// The program as a path if it lies beside this one, else as it is.
+/// The path of the program if it is in the folder of this one, else its name.
 std::string find_program(const std::string& name) {
   namespace fs = std::filesystem;
   if (name.find('/') != std::string::npos) return name;
