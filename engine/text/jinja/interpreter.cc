@@ -182,7 +182,7 @@ Interpreter::Flow Interpreter::run(const Statement& statement, const FramePointe
   }
 }
 
-std::string Interpreter::captured(const Body& body, const FramePointer& frame) {
+std::string Interpreter::captured(const std::function<void()>& render) {
   std::string out;
   std::string* const before = std::exchange(output_, &out);
   struct Restore {
@@ -190,7 +190,7 @@ std::string Interpreter::captured(const Body& body, const FramePointer& frame) {
     std::string* value;
     ~Restore() { output = value; }
   } const restore{output_, before};
-  run(body, frame);
+  render();
   charge(out.size());
   return out;
 }
@@ -218,7 +218,7 @@ Interpreter::Flow Interpreter::run_checked(const Statement& s, const FramePointe
         assign(*s.target, evaluate(*s.value, frame), frame);
       } else {
         const FramePointer scope = inner(frame);
-        Value text(captured(s.body, scope));
+        Value text(captured([&] { run(s.body, scope); }));
         if (s.filter) {
           scope->variables[""] = text;
           text = evaluate(*s.filter, scope);
@@ -240,7 +240,7 @@ Interpreter::Flow Interpreter::run_checked(const Statement& s, const FramePointe
     }
     case Statement::Kind::kFilter: {
       const FramePointer scope = inner(frame);
-      scope->variables[""] = Value(captured(s.body, scope));
+      scope->variables[""] = Value(captured([&] { run(s.body, scope); }));
       print(evaluate(*s.value, scope).text());
       break;
     }
@@ -299,16 +299,7 @@ Value Interpreter::call_loop(const Statement& loop, const FramePointer& scope, c
                              int depth) {
   if (!scope) fail(ErrorCode::kData, "the loop has ended");
   const Depth guard(*this);
-  std::string out;
-  std::string* const before = std::exchange(output_, &out);
-  struct Restore {
-    std::string*& output;
-    std::string* value;
-    ~Restore() { output = value; }
-  } const restore{output_, before};
-  run_for(loop, scope, items, depth);
-  charge(out.size());
-  return out;
+  return captured([&] { run_for(loop, scope, items, depth); });
 }
 
 void Interpreter::assign(const Expression& target, const Value& value, const FramePointer& frame) {
@@ -371,7 +362,7 @@ std::string Interpreter::call_macro(const Statement& macro, const FramePointer& 
     frame->variables["kwargs"] = std::make_shared<const Dict>(std::move(others));
     if (!caller.is_undefined()) frame->variables["caller"] = caller;
   }
-  return captured(macro.body, frame);
+  return captured([&] { run(macro.body, frame); });
 }
 
 Value Interpreter::call(const Value& function, const Arguments& arguments) {

@@ -66,7 +66,8 @@ class Interpreter {
   Flow run(const Statement& statement, const FramePointer& frame);
   Flow run_checked(const Statement& statement, const FramePointer& frame);
   void run_for(const Statement& s, const FramePointer& frame, const Value& items, int depth);
-  std::string captured(const Body& body, const FramePointer& frame);
+  /// The text that `render` writes, charged to the limits.
+  std::string captured(const std::function<void()>& render);
   void assign(const Expression& target, const Value& value, const FramePointer& frame);
   void print(std::string_view text);
 
