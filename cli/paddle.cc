@@ -51,6 +51,31 @@ constexpr Command kOwnCommands[] = {
     {"completion", "print the completion script of a shell: bash, zsh or fish"},
 };
 
+bool is_known(const std::string& command) {
+  const auto named = [&](const Command& c) { return c.name == command; };
+  return std::ranges::any_of(kCommands, named) || std::ranges::any_of(kOwnCommands, named);
+}
+
+/// Commands of programs beside this one that are not part of the toolchain, such as those of
+/// plug-ins: executable files named paddle-*.
+std::vector<std::string> further_commands() {
+  namespace fs = std::filesystem;
+  constexpr std::string_view kPrefix = "paddle-";
+  std::vector<std::string> out;
+  std::error_code ignored;
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(program_path()).parent_path(), ignored)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.starts_with(kPrefix) || !entry.is_regular_file(ignored) ||
+        access(entry.path().c_str(), X_OK) != 0)
+      continue;
+    const std::string command = file.substr(kPrefix.size());
+    if (!command.empty() && !is_known(command)) out.push_back(command);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 std::string usage() {
   std::string out = "usage: paddle COMMAND …\n\n";
   for (const std::span<const Command> commands :
@@ -60,6 +85,9 @@ std::string usage() {
       name.resize(12, ' ');
       out += "  " + name + c.doc + "\n";
     }
+  for (const std::string& command : further_commands())
+    out += "  " + command + std::string(command.size() < 12 ? 12 - command.size() : 1, ' ') +
+           "(a program beside this one)\n";
   return out + "\n`paddle COMMAND --help` describes a command, `paddle --version` this build.\n";
 }
 
@@ -142,7 +170,7 @@ int run(int argc, char** argv) {
   }
   if (command == "man") return print_manual({argv + 2, argv + argc});
   if (command == "completion") return print_completion({argv + 2, argv + argc});
-  std::vector<std::string> names;
+  std::vector<std::string> names = further_commands();
   for (const Command& c : kCommands) names.emplace_back(c.name);
   for (const Command& c : kOwnCommands) names.emplace_back(c.name);
   if (std::find(names.begin(), names.end(), command) == names.end())

@@ -120,7 +120,7 @@ function(paddle_room room)
   set(PADDLE_ROOMS ${PADDLE_ROOMS} ${room} PARENT_SCOPE)
 endfunction()
 
-paddle_room(base LIBRARIES Threads::Threads
+paddle_room(base LIBRARIES Threads::Threads ${CMAKE_DL_LIBS}
   $<$<BOOL:${PADDLE_USE_OPENMP}>:OpenMP::OpenMP_CXX>)
 # tensor comes first: the others use its compiled common headers.
 paddle_room(tensor DEPENDS base)
@@ -135,12 +135,12 @@ paddle_room(kernels DEPENDS base tensor ops comm
   LIBRARIES paddle_highway paddle_dnnl Eigen3::Eigen m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
 paddle_room(autograd DEPENDS base tensor ops ir)
 paddle_room(compiler DEPENDS base tensor ops ir kernels
-  LIBRARIES ${CMAKE_DL_LIBS} EXCLUDE "/engine/compiler/codegen/llvm/")
+  EXCLUDE "/engine/compiler/codegen/llvm/")
 paddle_room(partition DEPENDS base tensor ops ir)
 paddle_room(runtime DEPENDS base tensor ops ir kernels compiler)
 paddle_room(metrics DEPENDS base tensor)
 paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)
-paddle_room(formats DEPENDS base tensor
+paddle_room(formats EXCLUDE "/engine/formats/hdf5/module/" DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
   SOURCES ${PADDLE_WIRE_SOURCES})
 paddle_room(decoding DEPENDS base)
@@ -194,11 +194,14 @@ foreach(room IN LISTS PADDLE_ROOMS)
   target_link_libraries(paddle_engine INTERFACE paddle_${room})
 endforeach()
 
+target_compile_definitions(paddle_base PRIVATE PADDLE_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 target_compile_definitions(paddle_compiler PRIVATE PADDLE_GENERATOR="${PADDLE_GENERATOR}"
-  PADDLE_LIBDIR="${CMAKE_INSTALL_LIBDIR}"
   $<$<BOOL:${PADDLE_WITH_LLVM}>:PADDLE_WITH_LLVM>)
 if(PADDLE_WITH_LLVM)
   add_dependencies(paddle_compiler paddle_codegen_module)
+endif()
+if(TARGET paddle_hdf5_module)
+  add_dependencies(paddle_formats paddle_hdf5_module)
 endif()
 target_compile_definitions(paddle_train PRIVATE PADDLE_VERSION="${PROJECT_VERSION}")
 if(PADDLE_USE_OPENMP)

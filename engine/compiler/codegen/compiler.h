@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/module.h"
 #include "compiler/codegen/cache.h"
 #include "compiler/codegen/code.h"
 
@@ -16,8 +17,7 @@ class Compiler {
  public:
   /// `module` is the path of libpaddle_codegen.so.
   Compiler(std::string cache_folder, std::string module);
-  /// The compiler of this process, with default_cache_folder and the module in `../lib` of the
-  /// program or at PADDLE_CODEGEN_MODULE.
+  /// The compiler of this process, with default_cache_folder and the default module "codegen".
   static Compiler& of_process();
 
   /// Null if the program cannot be compiled. Thread-safe.
@@ -33,15 +33,13 @@ class Compiler {
 
  private:
   std::shared_ptr<const Code> make(const std::string& program, int vector_bytes);
-  bool open_module();
+  /// paddle_codegen_compile of the module; null if there is none.
+  void* compile_function();
 
   CodeCache cache_;
-  std::string module_path_;
+  Module module_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const Code>> known_;
-  void* module_ = nullptr;
-  void* compile_ = nullptr;  ///< paddle_codegen_compile
-  std::string problem_;
   Counts counts_;
 };
 

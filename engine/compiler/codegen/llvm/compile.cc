@@ -397,6 +397,10 @@ void compile(const char* text, int vector_bytes, paddle_codegen_receive receive,
 }  // namespace
 }  // namespace paddle::codegen
 
+extern "C" __attribute__((visibility("default"))) int paddle_module_version() {
+  return PADDLE_CODEGEN_VERSION;
+}
+
 extern "C" __attribute__((visibility("default"))) int paddle_codegen_compile(
     const char* program, int vector_bytes, paddle_codegen_receive receive, void* context,
     char* message, size_t message_size) {

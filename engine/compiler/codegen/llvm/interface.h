@@ -20,7 +20,13 @@
 #include <cstddef>
 #include <cstdint>
 
+/// Grows with each change of this interface.
+#define PADDLE_CODEGEN_VERSION 1
+
 extern "C" {
+
+/// PADDLE_CODEGEN_VERSION of the module (base/module.h).
+int paddle_module_version();
 
 /// The compiled program. `pointers` are the first rows of operands and results; `strides` are in
 /// bytes from row to row, per pointer; a row has n elements. `functions` are the addresses of the
