@@ -36,9 +36,11 @@ endif()
 
 install(TARGETS ${PADDLE_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS paddle_shared EXPORT paddle-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TARGET paddle_codegen_module)
-  install(TARGETS paddle_codegen_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
+foreach(module codegen hdf5)
+  if(TARGET paddle_${module}_module)
+    install(TARGETS paddle_${module}_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+endforeach()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/paddle ${PADDLE_GENERATED_ROOT}/include/paddle
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 

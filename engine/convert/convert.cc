@@ -244,9 +244,9 @@ void run(const Options& options, const Printer& printer) {
                        .format = format_of(options.out, options.to),
                        .shard_bytes = kDefaultShard,
                        .metadata = {}};
-  if (target.format == Format::kOnnx || target.format == Format::kGguf)
-    fail(ErrorCode::kUsage, target.format == Format::kOnnx ? "ONNX" : "GGUF",
-         " files are read, not written; write safetensors or NPZ");
+  if (target.format >= Format::kOnnx)
+    fail(ErrorCode::kUsage, options.out, ": files of the format '", text(target.format),
+         "' are read, not written; write safetensors or NPZ");
   if (!options.shard_size.empty()) {
     if (target.format != Format::kSafetensors && target.format != Format::kSharded)
       fail(ErrorCode::kUsage, "--shard-size is for safetensors");

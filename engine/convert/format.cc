@@ -8,7 +8,8 @@
 namespace paddle::convert {
 namespace {
 
-constexpr const char* kNames[] = {"safetensors", "sharded", "npz", "folder", "onnx", "gguf"};
+constexpr const char* kNames[] = {"safetensors", "sharded", "npz",    "folder", "onnx",
+                                  "gguf",        "torch",   "paddle", "hdf5"};
 
 }  // namespace
 
@@ -28,8 +29,16 @@ Format format_of(const std::string& path, const std::string& given) {
   if (path.ends_with(".npz")) return Format::kNpz;
   if (path.ends_with(".onnx")) return Format::kOnnx;
   if (path.ends_with(".gguf")) return Format::kGguf;
+  for (const char* suffix : {".pt", ".pth"})
+    if (path.ends_with(suffix)) return Format::kTorch;
+  for (const char* suffix : {".h5", ".hdf5"})
+    if (path.ends_with(suffix)) return Format::kHdf5;
+  for (const char* suffix : {".pdparams", ".pdopt", ".pdiparams"})
+    if (path.ends_with(suffix)) return Format::kPaddle;
   fail(ErrorCode::kUsage, path, ": the name does not tell the format; expected .safetensors, ",
-       ".safetensors.index.json, .npz, .onnx, .gguf or a folder (or say --from, --to)");
+       ".safetensors.index.json, .npz, .onnx, .gguf, .pt, .pth, .pdparams, .h5 or a folder (or say "
+       "--from, "
+       "--to)");
 }
 
 }  // namespace paddle::convert

@@ -7,8 +7,11 @@
 
 #include "base/files.h"
 #include "formats/gguf/reader.h"
+#include "formats/hdf5/reader.h"
 #include "formats/npz.h"
 #include "formats/onnx/model.h"
+#include "formats/paddle_params.h"
+#include "formats/pickle/weights.h"
 #include "formats/safetensors.h"
 #include "onnx/graph/evaluator.h"
 #include "program/model.h"
@@ -160,6 +163,49 @@ class GgufSource final : public Source {
   formats::gguf::Reader reader_;
 };
 
+class PickleSource final : public Source {
+ public:
+  explicit PickleSource(const std::string& path) : file_(path) {
+    for (const auto& tensor : file_.tensors())
+      tensors_.push_back({tensor.name, tensor.dtype, tensor.shape});
+    notes_ = file_.notes();
+  }
+  Array read(size_t index) const override { return file_.read(index); }
+
+ private:
+  formats::pickle::WeightFile file_;
+};
+
+class PaddleParamsSource final : public Source {
+ public:
+  explicit PaddleParamsSource(const std::string& path) : file_(path) {
+    for (const auto& parameter : file_.parameters())
+      tensors_.push_back({parameter.name, parameter.dtype, parameter.shape});
+    if (!file_.has_names())
+      notes_.push_back(
+          "there is no .pdmodel or .json file beside it with the names of its "
+          "parameters; they are numbered");
+  }
+  Array read(size_t index) const override { return file_.read(index); }
+
+ private:
+  formats::PaddleParams file_;
+};
+
+class Hdf5Source final : public Source {
+ public:
+  explicit Hdf5Source(const std::string& path) : reader_(path) {
+    for (const auto& dataset : reader_.datasets())
+      tensors_.push_back({dataset.name, dataset.dtype, dataset.shape});
+    for (const std::string& name : reader_.others())
+      notes_.push_back(str("'", name, "' does not hold numbers and is left out"));
+  }
+  Array read(size_t index) const override { return reader_.read(index); }
+
+ private:
+  formats::Hdf5Reader reader_;
+};
+
 std::unique_ptr<Source> open_shards(const std::string& index) {
   const auto map = weight_map(index);
   auto out = std::make_unique<SafetensorsSource>();
@@ -206,6 +252,13 @@ std::unique_ptr<Source> open_source(const std::string& path, Format format) {
       return std::make_unique<OnnxSource>(path);
     case Format::kGguf:
       return std::make_unique<GgufSource>(path);
+    case Format::kPaddle:
+      if (path.ends_with(".pdiparams")) return std::make_unique<PaddleParamsSource>(path);
+      [[fallthrough]];
+    case Format::kTorch:
+      return std::make_unique<PickleSource>(path);
+    case Format::kHdf5:
+      return std::make_unique<Hdf5Source>(path);
   }
   fail(ErrorCode::kInternal, "open_source: unknown format");
 }

@@ -67,7 +67,7 @@ expect 0 "holds strings and is left out" "$convert" strings.npz s.safetensors
 expect 5 "Python objects are not supported" "$convert" objects.npz y.npz
 expect 2 "there is no such file" "$convert" nowhere.npz y.npz
 expect 2 "the name does not tell the format" "$convert" plain.safetensors y.bin
-expect 2 "ONNX files are read, not written" "$convert" plain.safetensors y.onnx
+expect 2 "files of the format 'onnx' are read, not written" "$convert" plain.safetensors y.onnx
 expect 2 "--shard-size" "$convert" plain.safetensors y.safetensors --shard-size lots
 expect 5 "does not lie beside the index" "$convert" escaping.safetensors.index.json y.npz
 expect 5 "which swapped.safetensors.index.json does not name" "$convert" swapped.safetensors.index.json y.npz

@@ -500,10 +500,22 @@ def gguf_files():
     yield "twice", file([], [("t", (1,), 0, 0)] * 2, b"\0" * 64)
 
 
+def pickle_files():
+    data = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "formats", "data")
+    for name in ("state.pth", "legacy.pth", "checkpoint.pt", "script.pt", "net.pdparams", "net2.pdparams", "net.pdopt"):
+        with open(os.path.join(data, name), "rb") as f:
+            yield name, f.read()
+    yield "system", b"cposix\nsystem\n(S'echo'\ntR."
+    yield "itself", b"]q\0h\0a."
+    yield "mark", b"(((((t."
+    yield "long", b"\x80\x04X\xff\xff\xff\xffa."
+    yield "bytes8", b"\x80\x04\x8e" + b"\xff" * 8 + b"."
+
+
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
-                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files())):
+                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("pickle", list(pickle_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:

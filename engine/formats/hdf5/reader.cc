@@ -1,0 +1,123 @@
+#include "formats/hdf5/reader.h"
+
+#include <mutex>
+#include <optional>
+
+#include "base/files.h"
+#include "base/module.h"
+#include "formats/hdf5/module/interface.h"
+
+namespace paddle::formats {
+namespace {
+
+/// The functions of the module. The HDF5 library is not thread-safe, so calls hold the lock.
+class Functions {
+ public:
+  static Functions& get() {
+    static Functions functions;
+    return functions;
+  }
+
+  std::mutex mutex;
+
+  template <class F>
+  F find(const char* name, const std::string& path) {
+    void* const function = module_.function(name);
+    if (!function)
+      fail(ErrorCode::kDevice, path,
+           ": this installation cannot read HDF5 files: ", module_.problem());
+    return reinterpret_cast<F>(function);
+  }
+
+ private:
+  Module module_{Module::default_path("hdf5"), PADDLE_HDF5_VERSION};
+};
+
+std::optional<DType> dtype_of(char type, size_t bytes) {
+  switch (type) {
+    case 'f':
+      return bytes == 8   ? std::optional(DType::kF64)
+             : bytes == 4 ? std::optional(DType::kF32)
+             : bytes == 2 ? std::optional(DType::kF16)
+                          : std::nullopt;
+    case 'i':
+      return bytes == 8   ? std::optional(DType::kI64)
+             : bytes == 4 ? std::optional(DType::kI32)
+             : bytes == 2 ? std::optional(DType::kI16)
+             : bytes == 1 ? std::optional(DType::kI8)
+                          : std::nullopt;
+    case 'u':
+      return bytes == 8   ? std::optional(DType::kU64)
+             : bytes == 4 ? std::optional(DType::kU32)
+             : bytes == 2 ? std::optional(DType::kU16)
+             : bytes == 1 ? std::optional(DType::kU8)
+                          : std::nullopt;
+    case 'b':
+      return DType::kBool;
+    default:
+      return std::nullopt;
+  }
+}
+
+constexpr size_t kMessage = 512;
+
+}  // namespace
+
+Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path) {
+  Functions& functions = Functions::get();
+  const std::lock_guard lock(functions.mutex);
+  const auto open = functions.find<decltype(&paddle_hdf5_open)>("paddle_hdf5_open", path);
+  const auto close = functions.find<decltype(&paddle_hdf5_close)>("paddle_hdf5_close", path);
+  const auto list = functions.find<decltype(&paddle_hdf5_list)>("paddle_hdf5_list", path);
+  char message[kMessage] = {};
+  void* const file = open(path.c_str(), message, kMessage);
+  if (!file) fail(ErrorCode::kModel, path, ": ", message);
+  const auto visit = [](void* context, const char* name, char type, size_t bytes, int rank,
+                        const uint64_t* shape) {
+    Hdf5Reader& reader = *static_cast<Hdf5Reader*>(context);
+    const auto dtype = dtype_of(type, bytes);
+    Dims dims;
+    int64_t count = 1;
+    bool fits = dtype.has_value();
+    for (int i = 0; i < rank; ++i) {
+      dims.push_back(static_cast<int64_t>(shape[i]));
+      fits = fits && dims.back() >= 0 &&
+             !__builtin_mul_overflow(count, std::max<int64_t>(1, dims.back()), &count);
+    }
+    if (fits)
+      reader.datasets_.push_back({name, *dtype, std::move(dims)});
+    else
+      reader.others_.emplace_back(name);
+  };
+  if (list(file, visit, this, message, kMessage) != 0) {
+    close(file);
+    fail(ErrorCode::kModel, path, ": ", message);
+  }
+  file_ = std::shared_ptr<void>(file, [close](void* opened) {
+    const std::lock_guard closing(Functions::get().mutex);
+    close(opened);
+  });
+}
+
+Array Hdf5Reader::read(size_t index) const {
+  const Hdf5Dataset& dataset = datasets_.at(index);
+  // Chunks are made of what the file has, so a small file can describe a large array; but not one
+  // of more than a thousand times its size.
+  const auto bytes = static_cast<uint64_t>(
+      storage_bytes(dataset.dtype, element_count(std::span<const int64_t>(dataset.shape))));
+  constexpr uint64_t kMostCompression = 1032;
+  if (bytes / kMostCompression > file_size(path_, ErrorCode::kModel))
+    fail(ErrorCode::kModel, path_, ": the dataset '", dataset.name, "' has ", human_bytes(bytes),
+         ", more than a file of this size can hold");
+  Array out = Array::empty(dataset.dtype, dataset.shape);
+  Functions& functions = Functions::get();
+  const std::lock_guard lock(functions.mutex);
+  const auto read_function = functions.find<decltype(&paddle_hdf5_read)>("paddle_hdf5_read", path_);
+  char message[kMessage] = {};
+  if (read_function(file_.get(), dataset.name.c_str(), out.raw(), static_cast<size_t>(bytes),
+                    message, kMessage) != 0)
+    fail(ErrorCode::kModel, path_, ": ", message);
+  return out;
+}
+
+}  // namespace paddle::formats

@@ -1,0 +1,58 @@
+#pragma once
+// Weight files that are pickles: PyTorch's .pt and .pth, in archives and in the older form, and
+// PaddlePaddle's .pdparams and .pdopt. Nothing in them is executed (pickle.h).
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/zip.h"
+#include "tensor/tensor.h"
+
+namespace paddle::formats::pickle {
+
+struct NamedTensor {
+  /// Keys of the dicts and positions in the lists around it, joined by dots.
+  std::string name;
+  DType dtype = DType::kF32;
+  Dims shape, strides;
+  int64_t offset = 0;                ///< of the first element, in elements
+  std::span<const std::byte> bytes;  ///< of the storage, in the file
+  bool deflated = false;             ///< `bytes` is empty; `entry` of the archive has them
+  size_t entry = 0;
+};
+
+class WeightFile {
+ public:
+  /// kModel if the file is damaged, holds anything that is not a tensor, number, text or a
+  /// collection of these, or has no tensors.
+  explicit WeightFile(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+  /// Contents that are not tensors, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+  /// A contiguous array.
+  Array read(size_t index) const;
+
+ private:
+  class Collector;
+  class Archive;
+  class Storages;
+  void open_archive();
+  void open_plain();
+
+  std::string path_;
+  std::unique_ptr<ZipReader> zip_;
+  std::vector<NamedTensor> tensors_;
+  std::vector<std::string> notes_;
+  /// What the bytes of tensors are in; arrays share it.
+  struct Memory {
+    std::shared_ptr<MappedFile> file;
+    std::deque<std::vector<std::byte>> decoded;  ///< elements that the file has in another form
+  };
+  std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
+};
+
+}  // namespace paddle::formats::pickle

@@ -1,0 +1,69 @@
+// HDF5 files against the values that h5py wrote (make_hdf5.py).
+
+#include "formats/hdf5/reader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "formats/npz.h"
+
+namespace paddle::formats {
+namespace {
+
+const std::string kData = "tests/formats/data/";
+
+TEST(Hdf5, DatasetsHaveTheValuesThatWereWritten) {
+  const Hdf5Reader file(kData + "weights.h5");
+  const NpzReader golden(kData + "hdf5.npz");
+  EXPECT_EQ(file.datasets().size(), golden.names().size());
+  for (size_t i = 0; i < file.datasets().size(); ++i) {
+    std::string key = file.datasets()[i].name;
+    std::ranges::replace(key, '/', '|');
+    ASSERT_TRUE(golden.contains(key)) << key;
+    const Array array = file.read(i), wanted = golden.read(key);
+    ASSERT_EQ(array.dtype, wanted.dtype) << key;
+    ASSERT_EQ(array.shape, wanted.shape) << key;
+    for (int64_t k = 0; k < array.size(); ++k) ASSERT_EQ(array.number(k), wanted.number(k)) << key;
+  }
+  std::vector<std::string> others = file.others();
+  std::ranges::sort(others);
+  EXPECT_EQ(others, (std::vector<std::string>{"pairs", "text"}));
+}
+
+std::string outcome(const std::string& path) {
+  try {
+    const Hdf5Reader file(path);
+    for (size_t i = 0; i < file.datasets().size(); ++i) file.read(i);
+    return "read";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kModel);
+    return std::string(e.what()).substr(path.size() + 2);
+  }
+}
+
+TEST(Hdf5, OtherFilesAreRefused) {
+  EXPECT_EQ(outcome(kData + "elsewhere.h5"), "the dataset 'outside' is in other files");
+  EXPECT_EQ(outcome(kData + "hdf5.npz"), "is not an HDF5 file, or damaged");
+}
+
+TEST(Hdf5, DamagedFilesEndWithAnError) {
+  std::ifstream in(kData + "weights.h5", std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const std::string path = testing::TempDir() + "damaged.h5";
+  int refused = 0;
+  for (size_t at = 0; at < bytes.size(); at += 97) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 0x5a);
+    std::ofstream(path, std::ios::binary) << changed;
+    refused += outcome(path) != "read" ? 1 : 0;
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, at);
+    EXPECT_NE(outcome(path), "read") << at;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace paddle::formats
