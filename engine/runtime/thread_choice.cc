@@ -1,0 +1,63 @@
+#include "runtime/thread_choice.h"
+
+#include <algorithm>
+
+namespace paddle::runtime {
+namespace {
+
+/// An average that forgets about what was eight runs ago.
+void average(double& value, double next, int64_t runs) {
+  constexpr double kShare = 0.2;
+  value = runs == 0 ? next : value + kShare * (next - value);
+}
+
+constexpr int64_t kEnough = 8;        // runs before a decision
+constexpr double kMuchWaiting = 0.3;  // of the time; on a quiet machine it is below a tenth
+constexpr double kFaster = 0.9;
+
+}  // namespace
+
+void ThreadChoice::record(double wall, double cpu) {
+  if (wall <= 0) return;
+  if (single_ != probing_)
+    record_single(wall);
+  else
+    record_several(wall, cpu);
+}
+
+void ThreadChoice::record_several(double wall, double cpu) {
+  if (probing_) {  // one run among those on one thread
+    probing_ = false;
+    runs_ = 0;
+    if (wall < kFaster * one_) {
+      single_ = false;
+      several_ = wall;
+      waiting_ = 0;
+      patience_ = kPatience;
+    } else {
+      patience_ = std::min(2 * patience_, kMostPatience);
+    }
+    return;
+  }
+  average(several_, wall, runs_);
+  average(waiting_, std::max(0.0, 1 - cpu / wall), runs_);
+  ++runs_;
+  if (runs_ < kEnough || waiting_ < kMuchWaiting) return;
+  if (runs_ < patience_ && patience_ > kPatience) return;
+  single_ = true;
+  runs_ = 0;
+}
+
+void ThreadChoice::record_single(double wall) {
+  average(one_, wall, runs_);
+  ++runs_;
+  if (runs_ == kEnough && one_ > kFaster * several_) {  // nothing gained
+    single_ = false;
+    runs_ = 0;
+    patience_ = std::min(4 * patience_, kMostPatience);
+  } else if (runs_ >= patience_) {
+    probing_ = true;
+  }
+}
+
+}  // namespace paddle::runtime

@@ -1,0 +1,33 @@
+#pragma once
+// How many threads a function runs on where other programs use the same cores. With several
+// threads each parallel region waits for the last of them, and on a busy machine that one may not
+// be scheduled for milliseconds; one thread alone then takes a fraction of the time. The choice
+// follows measurements of the runs themselves.
+
+#include <cstdint>
+
+namespace paddle::runtime {
+
+class ThreadChoice {
+ public:
+  /// Whether the next run should use one thread.
+  bool single() const { return single_ != probing_; }
+  /// Notes a run: its wall time and the CPU time of the calling thread in it, in seconds. A caller
+  /// that waits a lot for other threads, or is not scheduled itself, is on a busy machine.
+  void record(double wall, double cpu);
+
+ private:
+  void record_several(double wall, double cpu);
+  void record_single(double wall);
+
+  bool single_ = false;
+  bool probing_ = false;          ///< the next run tries the other number of threads
+  double waiting_ = 0;            ///< share of the time that the caller waits, averaged
+  double several_ = 0, one_ = 0;  ///< seconds of a run, averaged
+  int64_t runs_ = 0;              ///< in the present state
+  int64_t patience_ = kPatience;  ///< runs before the other number of threads is tried again
+
+  static constexpr int64_t kPatience = 32, kMostPatience = 1024;
+};
+
+}  // namespace paddle::runtime

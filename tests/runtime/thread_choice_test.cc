@@ -1,0 +1,57 @@
+// The number of threads follows the time that runs take.
+
+#include "runtime/thread_choice.h"
+
+#include <gtest/gtest.h>
+
+namespace paddle::runtime {
+namespace {
+
+/// A machine on which a run takes these seconds on several threads and on one.
+struct Machine {
+  double several, waiting, one;
+};
+
+/// Runs on one thread among `count` on this machine.
+int single_runs(ThreadChoice& choice, const Machine& machine, int count) {
+  int single = 0;
+  for (int i = 0; i < count; ++i) {
+    const bool on_one = choice.single();
+    single += on_one ? 1 : 0;
+    const double wall = on_one ? machine.one : machine.several;
+    choice.record(wall, on_one ? wall : wall * (1 - machine.waiting));
+  }
+  return single;
+}
+
+constexpr Machine kQuiet{1e-3, 0.05, 1.8e-3};
+constexpr Machine kBusy{26e-3, 0.9, 2e-3};
+
+TEST(ThreadChoice, QuietMachinesUseAllThreads) {
+  ThreadChoice choice;
+  EXPECT_EQ(single_runs(choice, kQuiet, 1000), 0);
+}
+
+TEST(ThreadChoice, BusyMachinesUseOneThread) {
+  ThreadChoice choice;
+  EXPECT_GE(single_runs(choice, kBusy, 100), 90);
+  // Later probes become rare.
+  EXPECT_GE(single_runs(choice, kBusy, 10000), 9950);
+}
+
+TEST(ThreadChoice, ReturnsWhenTheMachineIsQuietAgain) {
+  ThreadChoice choice;
+  single_runs(choice, kBusy, 200);
+  EXPECT_TRUE(choice.single());
+  single_runs(choice, kQuiet, 400);
+  EXPECT_EQ(single_runs(choice, kQuiet, 100), 0);
+}
+
+TEST(ThreadChoice, WaitingThatOneThreadDoesNotAvoidChangesLittle) {
+  ThreadChoice choice;
+  // Not balanced: the caller waits half of the time, and still several threads are faster.
+  EXPECT_LE(single_runs(choice, {1e-3, 0.5, 1.7e-3}, 10000), 200);
+}
+
+}  // namespace
+}  // namespace paddle::runtime
