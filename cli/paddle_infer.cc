@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/phase.h"
 #include "common.h"
+#include "common_device.h"
 #include "common_language.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "infer/generate.h"
@@ -35,7 +36,7 @@ constexpr uint64_t kLargestText = uint64_t{256} << 20;
 double rows_of(const Dims& first) { return first.empty() ? 1.0 : static_cast<double>(first[0]); }
 
 /// Times `once` and prints a line; `flops` of one run.
-void run_benchmark(const program::Model& model, int64_t steps, double rows,
+void run_benchmark(const program::Model& model, Device device, int64_t steps, double rows,
                    const std::function<void()>& once, const std::function<double()>& flops) {
   std::vector<double> times;
   for (int64_t i = 0; i < steps + 3; ++i) {
@@ -56,7 +57,7 @@ void run_benchmark(const program::Model& model, int64_t steps, double rows,
   o["samples_per_second"] = 1e3 * rows / times[times.size() / 2];
   o["steps"] = times.size();
   o["threads"] = thread_count();
-  o["device"] = "cpu";
+  o["device"] = device.text();
   o["dtype"] = "float32";
   o["parameters"] = model.parameter_count();
   o["flops"] = flops();
@@ -71,9 +72,10 @@ void read_result(const Array& result, const std::vector<Array>& inputs) {
     runtime::copied(result);
 }
 
-void run_benchmark(program::Model& model, int64_t steps, const std::vector<Array>& inputs) {
+void run_benchmark(program::Model& model, Device device, int64_t steps,
+                   const std::vector<Array>& inputs) {
   run_benchmark(
-      model, steps, rows_of(inputs.empty() ? Dims() : inputs[0].shape),
+      model, device, steps, rows_of(inputs.empty() ? Dims() : inputs[0].shape),
       [&] {
         for (const Array& result : model.run(inputs)) read_result(result, inputs);
       },
@@ -81,7 +83,8 @@ void run_benchmark(program::Model& model, int64_t steps, const std::vector<Array
 }
 
 /// The same for a model of ONNX on values of any kind.
-void run_benchmark(program::Model& model, int64_t steps, const onnx::Values& inputs) {
+void run_benchmark(program::Model& model, Device device, int64_t steps,
+                   const onnx::Values& inputs) {
   onnx::Session& session = *model.onnx();
   const bool rows =
       !inputs.empty() && (inputs[0].is_tensor() || inputs[0].kind() == onnx::Value::Kind::kStrings);
@@ -89,7 +92,7 @@ void run_benchmark(program::Model& model, int64_t steps, const onnx::Values& inp
   for (const onnx::Value& v : inputs)
     if (v.is_tensor()) arrays.push_back(v.tensor().array());
   run_benchmark(
-      model, steps, rows_of(rows ? concrete(inputs[0].shape()) : Dims()),
+      model, device, steps, rows_of(rows ? concrete(inputs[0].shape()) : Dims()),
       [&] {
         for (const onnx::Value& v : session.run(inputs))
           if (v.is_tensor()) read_result(v.tensor().array(), arrays);
@@ -184,6 +187,8 @@ int run(int argc, char** argv) {
       ->excludes(perplexity)
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
+  cli::DeviceOptions device;
+  cli::add_device_options(app, device);
   app.add_flag("--profile", profile, "print where the time goes, per operation");
   app.add_option("--trace", trace,
                  "with a file's name: also write a timeline there (JSON), for a trace viewer");
@@ -220,6 +225,9 @@ int run(int argc, char** argv) {
     load.compile.policy.choices = runtime::open_kernel_table(kernels, problem);
     if (!problem.empty()) cli::print_error("warning: --kernels: " + problem);
   }
+  load.compile.device = cli::open_device(device);
+  if (!load.compile.device.is_cpu() && llm::is_language_model(arguments[0]))
+    fail(ErrorCode::kUsage, "--device: language models run on the cpu");
   load.compile.codegen = !no_codegen;
   load.compile.batch_tiling = !no_batch_tiling;
   load.compile.policy.allow_winograd = !no_winograd;
@@ -252,6 +260,7 @@ int run(int argc, char** argv) {
       cli::print_error("warning: " + problem);
     if (model->onnx() && (profile || cli::debug_requested()))
       for (const std::string& line : model->onnx()->fallbacks()) cli::print_error("note: " + line);
+    cli::report_host_fallbacks();
     if (!profile) return;
     if (!trace.empty()) profile::write_trace(*load.profile, {}, trace);
     cli::print_error(profile::table(*load.profile, profile::measure_peaks()));
@@ -272,14 +281,15 @@ int run(int argc, char** argv) {
       model->onnx() && model->inputs().empty() && input.paths.empty() && input.data.empty();
   if (benchmark > 0) {
     if (input.paths.empty() && input.data.empty()) {
-      run_benchmark(*model, benchmark,
+      run_benchmark(*model, load.compile.device, benchmark,
                     infer::random_inputs(*model, infer::dim_sizes(*model, input.batch, dims)));
     } else if (of_values) {
-      run_benchmark(*model, benchmark, onnx::read_inputs(*model->onnx(), input.paths[0]));
+      run_benchmark(*model, load.compile.device, benchmark,
+                    onnx::read_inputs(*model->onnx(), input.paths[0]));
     } else {
       const auto batch = infer::open_inputs(*model, input)->next();
       if (!batch) fail(ErrorCode::kData, "the input has no samples to time");
-      run_benchmark(*model, benchmark, batch->inputs);
+      run_benchmark(*model, load.compile.device, benchmark, batch->inputs);
     }
     report_end();
     return 0;

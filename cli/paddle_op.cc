@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "common.h"
+#include "common_device.h"
 #include "inspect/bench.h"
 #include "inspect/check.h"
 #include "inspect/export_cases.h"
@@ -18,6 +19,7 @@ using namespace paddle;
 
 struct CheckArguments {
   std::string file, filter, backend;
+  Device device = {};
   bool eager = false, compiled = false, numeric = false, strided = false;
   int order = 1;
   double timeout = 120;
@@ -32,6 +34,7 @@ int check(const CheckArguments& a) {
   if (a.eager != a.compiled)
     options.cases.modes = {a.eager ? inspect::Mode::kEager : inspect::Mode::kCompiled};
   options.cases.strided = a.strided;
+  options.cases.device = a.device;
   options.filter = a.filter;
   options.isolation = {thread_count(), a.timeout};
   std::optional<BackendScope> scope;
@@ -43,9 +46,9 @@ int check(const CheckArguments& a) {
   return result.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
 }
 
-int run_one(const inspect::NamedCall& call, inspect::Mode mode, bool grad,
+int run_one(const inspect::NamedCall& call, inspect::Mode mode, bool grad, Device device,
             const std::string& output) {
-  const auto arrays = inspect::run_named(call, mode, grad);
+  const auto arrays = inspect::run_named(call, mode, grad, device);
   if (!output.empty()) {
     formats::write_npz(output, arrays);
     return 0;
@@ -80,6 +83,8 @@ int run(int argc, char** argv) {
   run_command->add_option("-o,--output", output, "NPZ for the results (default: print them)");
   run_command->add_flag("--grad", grad, "also the gradients of the sum of the results");
   run_command->add_flag("--compiled", compiled, "in compiled mode (default: eager)");
+  cli::DeviceOptions device;
+  cli::add_device_options(*run_command, device);
   bench_command->add_flag("--json", json, "one JSON line");
   bench_command->add_option("--seconds", timing.seconds, "how long to measure");
   bench_command
@@ -104,6 +109,7 @@ int run(int argc, char** argv) {
       ->add_option("--backend", checks.backend,
                    "take this one's kernels wherever it has one: cpu or onednn")
       ->check(CLI::IsMember({"cpu", "onednn"}));
+  cli::add_device_options(*check_command, device);
   check_command->add_flag("--strided", checks.strided, "inputs are transposed in memory");
   check_command->add_flag("--numeric", checks.numeric,
                           "every gradient against finite differences in float64");
@@ -142,13 +148,15 @@ int run(int argc, char** argv) {
   }
   if (*run_command) {
     const auto mode = compiled ? inspect::Mode::kCompiled : inspect::Mode::kEager;
-    return run_one(inspect::parse_call(get_op(name), words), mode, grad, output);
+    return run_one(inspect::parse_call(get_op(name), words), mode, grad, cli::open_device(device),
+                   output);
   }
   if (*bench_command) {
     for (const auto& result : inspect::bench(inspect::parse_call(get_op(name), words), timing))
       cli::print(json ? inspect::json(result, name) : inspect::text(result));
     return 0;
   }
+  checks.device = cli::open_device(device);
   return check(checks);
 }
 

@@ -15,6 +15,7 @@
 #include "comm/simulation.h"
 #include "comm/tcp_transport.h"
 #include "common.h"
+#include "common_device.h"
 #include "config/document.h"
 #include "data/open_data.h"
 #include "data/report.h"
@@ -126,7 +127,7 @@ void print_benchmark(const train::BenchmarkResult& r, const train::RunConfig& co
   o["samples_per_second"] = r.samples_per_second;
   o["steps"] = r.steps;
   o["threads"] = thread_count();
-  o["device"] = "cpu";
+  o["device"] = config.compile.device.text();
   o["dtype"] = train::precision_name(config);
   o["first_loss"] = r.first_loss;
   o["last_loss"] = r.last_loss;
@@ -210,6 +211,7 @@ int benchmark_rank(train::RunConfig config, const train::TrainOptions& options,
   train::RunConfig shown;
   shown.use_float64 = config.use_float64;
   shown.mixed = config.mixed;
+  shown.compile.device = config.compile.device;
   train::Trainer trainer(std::move(config), options, observer);
   const train::TrainResult result = trainer.run();
   if (result.stopped_by) return 128 + result.stopped_by;
@@ -281,6 +283,8 @@ int run(int argc, char** argv) {
   app.add_option("--simulate", simulated,
                  "run N ranks as threads of this process, with the results of N processes")
       ->check(CLI::Range(1, 1024));
+  cli::DeviceOptions device;
+  cli::add_device_options(app, device);
   app.add_flag("--profile", options.profile,
                "print where the time goes, per operation, and write a timeline");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
@@ -315,6 +319,9 @@ int run(int argc, char** argv) {
   std::optional<Phase> phase(std::in_place, "reading the config");
   train::RunConfig config = train::read_config(config_path, overrides);
   phase.reset();
+  config.compile.device = cli::open_device(device);
+  if (!config.compile.device.is_cpu() && (membership.size > 1 || simulated > 1))
+    fail(ErrorCode::kUsage, "--device: runs of several ranks are on the cpu");
   for (const std::string& w : config.warnings) cli::print_error("warning: " + w);
   if (dump_config || origin) {
     cli::print(config::dump_yaml(config.document, {origin}));
@@ -339,9 +346,16 @@ int run(int argc, char** argv) {
   }
   if (simulated > 1)
     return simulate(
-        simulated, [&] { return train::read_config(config_path, overrides); }, options, dry_run,
-        console);
-  return run_rank(std::move(config), options, dry_run, console);
+        simulated,
+        [&] {
+          train::RunConfig own = train::read_config(config_path, overrides);
+          own.compile.device = config.compile.device;
+          return own;
+        },
+        options, dry_run, console);
+  const int status = run_rank(std::move(config), options, dry_run, console);
+  cli::report_host_fallbacks();
+  return status;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "compiler/pipeline.h"
 
-#include "ops/core/fused.h"
-#include "ops/quantization/quantized.h"
+#include "ops/core/backend.h"
 
 namespace paddle::compiler {
 namespace {
@@ -19,12 +18,12 @@ AttrValue with_constant_dims(const AttrValue& value) {
   return items;
 }
 
-bool can_fuse_operation(const Operation& operation) {
+bool can_fuse_operation(Device device, const Operation& operation) {
   Attrs attrs = operation.attrs;
   for (AttrValue& v : attrs.values) v = with_constant_dims(v);
   std::vector<DType> operands;
   for (const ir::Value* v : operation.operands) operands.push_back(v->type.dtype);
-  return can_fuse(*operation.op, attrs, operation.operands[0]->type.shape.size(), operands,
+  return can_fuse(device, *operation.op, attrs, operation.operands[0]->type.shape.size(), operands,
                   operation.results[0]->type.dtype);
 }
 
@@ -34,11 +33,8 @@ bool rounds_result(const Operation& operation) {
   return result == DType::kF16 || result == DType::kBF16;
 }
 
-bool can_fuse_exactly(const Operation& operation) {
-  return !rounds_result(operation) && can_fuse_operation(operation);
-}
-
-bool can_fuse_next(const std::vector<const Operation*>& group, const Operation& next) {
+bool can_fuse_next(Device device, const std::vector<const Operation*>& group,
+                   const Operation& next) {
   const TensorType& type = group.back()->results[0]->type;
   for (const ir::Value* v : next.operands)
     if (!v || !same_type(v->type, type)) return false;
@@ -46,7 +42,7 @@ bool can_fuse_next(const std::vector<const Operation*>& group, const Operation& 
     if (v && v->type.dtype != type.dtype) return false;
   std::vector<FusionMember> members;
   for (const Operation* o : group) members.push_back({o->op, &o->attrs});
-  return can_fuse_epilogue(members, {next.op, &next.attrs}, type.dtype);
+  return can_fuse_epilogue(device, members, {next.op, &next.attrs}, type.dtype);
 }
 
 /// Passes receive functions that shape inference accepted, so an error is a defect of the pass,
@@ -64,37 +60,97 @@ void run_pass(const Pass& pass, Function& function) {
 }  // namespace
 
 std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate) {
+  const Device device = options.device;
   const bool fuse = options.fusion;
   const bool layout = fuse && options.layout && !options.exact;
   const bool rewrites = fuse && options.rewrites && !options.exact;
 
   std::vector<Pass> pipeline;
+  auto stage = Stage::kImport;
   const auto add = [&](bool enabled, std::string name, std::function<void(Function&)> run) {
-    if (enabled) pipeline.push_back({std::move(name), std::move(run)});
+    if (enabled) pipeline.push_back({stage, std::move(name), std::move(run)});
   };
+  add(true, "for_target", [device](Function& f) {
+    passes::for_target(f, [device](const Op& op) { return has_kernel(op, device); });
+  });
+
+  stage = Stage::kCanonicalize;
   add(true, "fold_constants", [=](Function& f) { passes::fold_constants(f, evaluate); });
   add(true, "canonicalize", passes::canonicalize);
   add(true, "merge_slice_grads", passes::merge_slice_grads);
+
+  stage = Stage::kQuantize;
   // Without layouts quantized operations are decomposed to float ones.
   add(true, "lower_qdq", [=](Function& f) {
-    passes::lower_qdq(f, layout ? quantized::has_int8_kernel : nullptr, evaluate);
+    passes::Int8Kernels kernels;
+    if (layout)
+      kernels = {
+          [device](DType x, const Array& weight) { return has_int8_kernel(device, x, weight); },
+          has_int8_matmul(device)};
+    passes::lower_qdq(f, kernels, evaluate);
   });
+
+  stage = Stage::kLayout;
   add(rewrites, "rewrite", [rules = options.rules](Function& f) {
     passes::apply_rules(f, rules, passes::standard_rules());
   });
   add(true, "fold_batch_norm", passes::fold_batch_norm);
   add(layout, "assign_layouts", passes::assign_layouts);
   add(true, "cse", passes::merge_common_subexpressions);
+
+  stage = Stage::kLower;
   // After CSE: merging the parts that forward and backward have in common would keep them alive
   // in between, where each can recompute them inside its fusion groups.
   add(layout, "decompose_for_fusion", passes::decompose_for_fusion);
   add(true, "dce", passes::remove_dead_code);
-  add(layout, "fuse_epilogues", [](Function& f) { passes::fuse_epilogues(f, can_fuse_next); });
-  add(fuse, "fuse_elementwise", [exact = options.exact](Function& f) {
-    passes::fuse_elementwise(f, exact ? can_fuse_exactly : can_fuse_operation);
+
+  stage = Stage::kFuse;
+  add(layout, "fuse_epilogues", [device](Function& f) {
+    passes::fuse_epilogues(f, [device](const auto& group, const Operation& next) {
+      return can_fuse_next(device, group, next);
+    });
   });
+  add(fuse, "fuse_elementwise", [device, exact = options.exact](Function& f) {
+    passes::fuse_elementwise(f, [device, exact](const Operation& o) {
+      return !(exact && rounds_result(o)) && can_fuse_operation(device, o);
+    });
+  });
+
+  stage = Stage::kSchedule;
   add(true, "schedule_updates_early", passes::schedule_updates_early);
   return pipeline;
+}
+
+std::vector<Pass> saving_pipeline(const passes::Evaluate& evaluate) {
+  constexpr auto kStage = Stage::kCanonicalize;
+  return {
+      {kStage, "fold_constants", [=](Function& f) { passes::fold_constants(f, evaluate); }},
+      {kStage, "canonicalize", passes::canonicalize},
+      {kStage, "merge_slice_grads", passes::merge_slice_grads},
+      {kStage, "fold_batch_norm", passes::fold_batch_norm},
+      {kStage, "cse", passes::merge_common_subexpressions},
+      {kStage, "dce", passes::remove_dead_code},
+  };
+}
+
+std::string text(Stage stage) {
+  switch (stage) {
+    case Stage::kImport:
+      return "import";
+    case Stage::kCanonicalize:
+      return "canonicalize";
+    case Stage::kQuantize:
+      return "quantize";
+    case Stage::kLayout:
+      return "layout";
+    case Stage::kLower:
+      return "lower";
+    case Stage::kFuse:
+      return "fuse";
+    case Stage::kSchedule:
+      return "schedule";
+  }
+  return "";
 }
 
 std::vector<std::string> pass_names() {
@@ -103,10 +159,9 @@ std::vector<std::string> pass_names() {
   return names;
 }
 
-void run_pipeline(Function& function, const CompileOptions& options,
-                  const passes::Evaluate& evaluate, const Observer& observe) {
+void run_pipeline(Function& function, const std::vector<Pass>& pipeline, const Observer& observe) {
   if (observe) observe(function, "trace");
-  for (const Pass& pass : pass_pipeline(options, evaluate)) {
+  for (const Pass& pass : pipeline) {
     run_pass(pass, function);
     if (observe) observe(function, pass.name);
   }

@@ -17,6 +17,7 @@ struct CompileOptions {
   bool rewrites = true;      ///< rewrite rules
   bool codegen = true;       ///< fusion groups are compiled to machine code
   bool batch_tiling = true;  ///< large activations are computed for a few samples at a time
+  Device device = {};        ///< whose kernels the passes count on
   /// Freedom of kernels beyond the operation's formula, such as Winograd convolutions.
   ExecutionPolicy policy = {.allow_winograd = true};
   /// Only transformations that keep the results of op-by-op execution bit for bit: no layouts, no
@@ -26,21 +27,38 @@ struct CompileOptions {
   std::vector<passes::Rule> rules = {};  ///< tried before the standard rules
 };
 
+/// What passes are for, in the order in which they run. Between import and canonicalization a
+/// training step on several ranks is partitioned (partition/partition.h).
+enum class Stage : uint8_t {
+  kImport,        ///< operations that the target knows
+  kCanonicalize,  ///< one form for what means the same, nothing that is unused or constant
+  kQuantize,      ///< integer operations
+  kLayout,        ///< rewrite rules, and the order of axes in memory
+  kLower,         ///< parts that fuse
+  kFuse,          ///< operations that one kernel computes
+  kSchedule,      ///< the order of operations
+};
+std::string text(Stage stage);
+
 /// A pass, by the name that `--passes` and `--dump-ir` use.
 struct Pass {
+  Stage stage;
   std::string name;
   std::function<void(ir::Function&)> run;
 };
 /// The passes for these options, in order. Kernels must be registered when they run (runtime's
 /// `register_backends`), since passes ask the backends what they can fuse.
 std::vector<Pass> pass_pipeline(const CompileOptions& options, const passes::Evaluate& evaluate);
+/// The passes for functions that are saved: those that help on every machine. What a machine can
+/// fuse, lay out or compute in integers is decided where the function runs.
+std::vector<Pass> saving_pipeline(const passes::Evaluate& evaluate);
 /// Names of the passes that run by default.
 std::vector<std::string> pass_names();
 
 /// Called with the traced function ("trace") and after each pass, with the pass's name.
 using Observer = std::function<void(const ir::Function& function, const std::string& stage)>;
 /// Runs the pipeline. kInternal, naming the pass, if one fails.
-void run_pipeline(ir::Function& function, const CompileOptions& options,
-                  const passes::Evaluate& evaluate, const Observer& observe = nullptr);
+void run_pipeline(ir::Function& function, const std::vector<Pass>& pipeline,
+                  const Observer& observe = nullptr);
 
 }  // namespace paddle::compiler

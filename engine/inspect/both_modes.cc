@@ -15,26 +15,26 @@ namespace {
 
 Tensor seed_and_step() { return Tensor(Array::from<uint64_t>({7, 1}, {2})); }
 
-std::vector<std::optional<Array>> run_eagerly(const TensorFn& fn,
-                                              const std::vector<Array>& inputs) {
-  runtime::EagerExecutor executor;
+std::vector<std::optional<Array>> run_eagerly(const TensorFn& fn, const std::vector<Array>& inputs,
+                                              Device device) {
+  runtime::EagerExecutor executor(device);
   const InterpreterScope below(executor);
   autograd::Tape tape;
   const InterpreterScope above(tape);
   const RandomScope random(seed_and_step());
   Tensors leaves;
   for (const Array& x : inputs) {
-    const Tensor t{Array(x)};
+    const Tensor t{x.to(device)};
     leaves.push_back(is_differentiable(x.dtype) ? autograd::variable(t) : t);
   }
   std::vector<std::optional<Array>> out;
   for (const Tensor& t : fn(leaves))
-    out.push_back(t.defined() ? std::optional(own_copy(t.array())) : std::nullopt);
+    out.push_back(t.defined() ? std::optional(own_copy(t.array().on_host())) : std::nullopt);
   return out;
 }
 
-std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
-                                               const std::vector<Array>& inputs) {
+std::vector<std::optional<Array>> run_compiled(const TensorFn& fn, const std::vector<Array>& inputs,
+                                               Device device) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("check");
   std::vector<bool> defined;
@@ -51,9 +51,10 @@ std::vector<std::optional<Array>> run_compiled(const TensorFn& fn,
       defined.push_back(t.defined());
     }
   }
-  runtime::optimize(*function);
+  runtime::optimize(*function, {.device = device});
   ir::verify(*function);
-  runtime::Executable executable(function, {1, {.check_memory = true, .profile = nullptr}});
+  runtime::Executable executable(
+      function, {1, {.check_memory = device.is_cpu(), .profile = nullptr, .device = device}});
   std::vector<Array> packed;
   for (const Array& x : inputs) packed.push_back(x.contiguous());
   const std::vector<Array>& results = executable.run(packed);
@@ -92,8 +93,8 @@ Array strided_copy(const Array& array) {
 }
 
 std::vector<std::optional<Array>> run(Mode mode, const TensorFn& fn,
-                                      const std::vector<Array>& inputs) {
-  return mode == Mode::kEager ? run_eagerly(fn, inputs) : run_compiled(fn, inputs);
+                                      const std::vector<Array>& inputs, Device device) {
+  return mode == Mode::kEager ? run_eagerly(fn, inputs, device) : run_compiled(fn, inputs, device);
 }
 
 }  // namespace paddle::inspect

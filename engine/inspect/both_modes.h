@@ -13,10 +13,10 @@ namespace paddle::inspect {
 enum class Mode : uint8_t { kEager, kCompiled };
 std::string text(Mode mode);
 
-/// Results are copies that own their memory; nullopt where `fn` gave an undefined tensor. Random
-/// operations draw from a fixed seed, the same in both modes.
+/// Results are copies on the host that own their memory; nullopt where `fn` gave an undefined
+/// tensor. Random operations draw from a fixed seed, the same in both modes.
 std::vector<std::optional<Array>> run(Mode mode, const TensorFn& fn,
-                                      const std::vector<Array>& inputs);
+                                      const std::vector<Array>& inputs, Device device = {});
 
 /// A contiguous copy with memory of its own.
 Array own_copy(const Array& array);

@@ -147,7 +147,8 @@ class CaseRun {
         reader_(op, arrays, options.strided),
         call_(op, reader_.read(json.value("args", Json::object()))),
         gradients_(expected_gradients(json, call_)),
-        inputs_(call_.inputs()) {
+        inputs_(call_.inputs()),
+        device_(options.device) {
     tolerance_.relative = json.value("rtol", tolerance_.relative);
     tolerance_.absolute = json.value("atol", tolerance_.absolute);
     if (json.contains("outputs") && json["outputs"].is_array()) outputs_ = json["outputs"];
@@ -163,7 +164,7 @@ class CaseRun {
 
   std::string compare(Mode mode) const {
     const auto found = run(
-        mode, [this](const Tensors& t) { return evaluate(t); }, inputs_);
+        mode, [this](const Tensors& t) { return evaluate(t); }, inputs_, device_);
     const size_t results = found.size() - gradients_.size();
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (outputs_[i].is_null()) continue;
@@ -187,7 +188,7 @@ class CaseRun {
   /// Runs without comparing; throws if the call is refused.
   void attempt(Mode mode) const {
     run(
-        mode, [this](const Tensors& t) { return evaluate(t); }, inputs_);
+        mode, [this](const Tensors& t) { return evaluate(t); }, inputs_, device_);
   }
 
  private:
@@ -216,6 +217,7 @@ class CaseRun {
   bool given_cotangents_ = false;
   Json outputs_ = Json::array();
   Tolerance tolerance_;
+  Device device_;
 };
 
 /// "" if the call is refused as it should be.

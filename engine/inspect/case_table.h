@@ -31,6 +31,7 @@ CaseTable read_case_table(const std::string& path);
 struct CaseOptions {
   std::vector<Mode> modes = {Mode::kEager, Mode::kCompiled};
   bool strided = false;  ///< inputs are transposed in memory
+  Device device = {};
 };
 
 /// The call that a case states; nullopt for one that must be refused.

@@ -62,8 +62,11 @@ CheckResult check_gradients(int order, const CheckOptions& options, const Failur
     names.emplace_back(op->name());
   }
   return run_all(
-      names, [&](size_t i) { return check_gradient(*ops[i], order, options.cases.modes); }, options,
-      report);
+      names,
+      [&](size_t i) {
+        return check_gradient(*ops[i], order, options.cases.modes, options.cases.device);
+      },
+      options, report);
 }
 
 }  // namespace paddle::inspect

@@ -46,8 +46,8 @@ Tensor weighted_sum(const Tensors& tensors, uint64_t stream) {
 
 class GradientCheck {
  public:
-  GradientCheck(const NamedCall& call, const std::vector<Mode>& modes)
-      : call_(call), modes_(modes) {
+  GradientCheck(const NamedCall& call, const std::vector<Mode>& modes, Device device)
+      : call_(call), modes_(modes), device_(device) {
     for (size_t i = 0; i < call.inputs().size(); ++i)
       if (call.inputs()[i].dtype == DType::kF64 && call.varies(i)) varied_.push_back(i);
   }
@@ -87,7 +87,8 @@ class GradientCheck {
       return v.defined() ? autograd::grad({v}, wanted) : Tensors(wanted.size());
     };
     std::vector<std::vector<std::optional<Array>>> found;
-    for (const Mode mode : modes_) found.push_back(inspect::run(mode, gradients, call_.inputs()));
+    for (const Mode mode : modes_)
+      found.push_back(inspect::run(mode, gradients, call_.inputs(), device_));
     for (size_t k = 0; k < varied_.size(); ++k) {
       std::vector<Array> inputs = call_.inputs();
       Array& x = inputs[varied_[k]];
@@ -129,16 +130,17 @@ class GradientCheck {
 
   const NamedCall& call_;
   const std::vector<Mode>& modes_;
+  Device device_;
   std::vector<size_t> varied_;  ///< the float64 inputs
 };
 
 std::string check_sample(const Op& op, const std::string& sample, int order,
-                         const std::vector<Mode>& modes) {
+                         const std::vector<Mode>& modes, Device device) {
   try {
     std::vector<std::string> words;
     for (const std::string& word : split(sample, ' '))
       if (!word.empty()) words.push_back(word);
-    return GradientCheck(parse_call(op, words), modes).run(order);
+    return GradientCheck(parse_call(op, words), modes, device).run(order);
   } catch (const Error& e) {
     return e.what();
   }
@@ -160,9 +162,9 @@ std::vector<std::string> samples_of(const Op& op) {
   return {sample};
 }
 
-std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes) {
+std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes, Device device) {
   for (const std::string& sample : samples_of(op)) {
-    const std::string bad = check_sample(op, sample, order, modes);
+    const std::string bad = check_sample(op, sample, order, modes, device);
     if (!bad.empty()) return str(bad, "  [", sample, "]");
   }
   return "";

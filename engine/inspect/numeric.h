@@ -11,7 +11,8 @@ namespace paddle::inspect {
 
 /// Checks an operation's gradient on each of its samples, to order 1 or to orders 1 and 2; "" if
 /// all agree, else what failed. An operation without a sample that it accepts fails.
-std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes);
+std::string check_gradient(const Op& op, int order, const std::vector<Mode>& modes,
+                           Device device = {});
 
 /// The operation's samples as words of a command line; without any, float64 [2, 3] for every
 /// operand that must be there.

@@ -20,7 +20,7 @@ std::vector<std::string> result_names(const Op& op, size_t count) {
 
 }  // namespace
 
-formats::NamedArrays run_named(const NamedCall& call, Mode mode, bool gradients) {
+formats::NamedArrays run_named(const NamedCall& call, Mode mode, bool gradients, Device device) {
   std::vector<size_t> wanted;
   for (size_t i = 0; gradients && i < call.inputs().size(); ++i)
     if (is_differentiable(call.inputs()[i].dtype)) wanted.push_back(i);
@@ -33,7 +33,7 @@ formats::NamedArrays run_named(const NamedCall& call, Mode mode, bool gradients)
           for (const Tensor& g : autograd::grad(Tensors(results), leaves)) results.push_back(g);
         return results;
       },
-      call.inputs());
+      call.inputs(), device);
   formats::NamedArrays out;
   const size_t count = arrays.size() - wanted.size();
   const auto names = result_names(call.op(), count);

@@ -115,7 +115,8 @@ TensorType join(const TensorType& a, const TensorType& b, const char* what) {
 }  // namespace
 
 Tensors Tracer::branch(const Tensor& condition, const TensorFn& then_fn, const TensorFn& else_fn) {
-  if (condition.is_concrete()) return condition.array().number() != 0 ? then_fn({}) : else_fn({});
+  if (condition.is_concrete())
+    return condition.array().on_host().number() != 0 ? then_fn({}) : else_fn({});
   static const Op& op = get_op("cf.if");
   auto then_region = region(then_fn, {});
   auto else_region = region(else_fn, {});

@@ -123,8 +123,8 @@ std::string summary(const Analysis& a) {
   if (!a.memory.timeline.empty())
     table.row({"memory", str(human_bytes(a.memory.timeline[a.memory.peak].bytes),
                              " of values at the peak; arena ", human_bytes(a.memory.arena),
-                             ", scratch of kernels ", human_bytes(a.memory.scratch),
-                             ", parameters, states and inputs ",
+                             " (scratch of a kernel at most ", human_bytes(a.memory.scratch),
+                             "), parameters, states and inputs ",
                              human_bytes(a.memory.inputs + a.memory.constants))});
   table.row({"machine", format("%d threads; measured peaks %.0f GFLOP/s and %.1f GB/s", m.threads,
                                m.peaks.gflops, m.peaks.gigabytes)});

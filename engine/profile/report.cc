@@ -68,8 +68,8 @@ std::string summary(const Analysis& a) {
     const MemoryPoint& peak = a.memory.timeline[a.memory.peak];
     out += str("  memory      ", human_bytes(peak.bytes), " of values at the peak (",
                peak.operation, peak.layer.empty() ? "" : " in " + peak.layer, ", ", peak.phase,
-               "), arena ", human_bytes(a.memory.arena), ", scratch ",
-               human_bytes(a.memory.scratch), ", parameters, states and inputs ",
+               "), arena ", human_bytes(a.memory.arena), " (scratch of a kernel at most ",
+               human_bytes(a.memory.scratch), "), parameters, states and inputs ",
                human_bytes(a.memory.inputs + a.memory.constants), "\n");
   }
   out +=

@@ -110,8 +110,8 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
       declared_outputs_.push_back({function->outputs[i].name, function->body.results[i]->type});
     }
   bind_weights(*function, store_);
-  trace.executable =
-      runtime::compile(function, compile_, {.plan = {.profile = profile_}}, observe_);
+  trace.executable = runtime::compile(
+      function, compile_, {.plan = {.profile = profile_}, .adapt_threads = true}, observe_);
   trace.arrays.resize(function->inputs.size());
   inputs_.clear();
   outputs_.clear();
@@ -124,12 +124,14 @@ void NativeModel::add_trace(std::shared_ptr<ir::Function> function,
         inputs_.push_back({port.name, function->body.arguments[i]->type});
         break;
       case ir::PortKind::kParameter:
-        trace.arrays[i] = store_.parameters.at(port.name).value.contiguous();
+        trace.arrays[i] = store_.parameters.at(port.name).value.contiguous().to(compile_.device);
         break;
       case ir::PortKind::kState:
         // A run writes into its states, but not into what they begin with.
         trace.arrays[i] =
-            live_states_.try_emplace(port.name, runtime::copied(store_.states.at(port.name)))
+            live_states_
+                .try_emplace(port.name,
+                             runtime::copied(store_.states.at(port.name)).to(compile_.device))
                 .first->second;
         break;
       case ir::PortKind::kRandom:
@@ -207,9 +209,7 @@ double NativeModel::flops(const std::vector<Array>& inputs) {
 
 void NativeModel::reset() {
   for (auto& [name, state] : live_states_) {
-    const Array begin = store_.states.at(name).contiguous();
-    std::memcpy(state.raw(), begin.raw(),
-                static_cast<size_t>(storage_bytes(state.dtype, state.size())));
+    runtime::copy_into(state, store_.states.at(name));
   }
 }
 

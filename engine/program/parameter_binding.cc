@@ -5,6 +5,7 @@
 #include "autograd/autograd.h"
 #include "ops/core/operators.h"
 #include "ops/generated/math.h"
+#include "runtime/execute.h"
 
 namespace paddle::program {
 
@@ -155,7 +156,7 @@ Tensor EagerBinding::open(ir::PortKind kind, const std::string&, const Array& va
 void EagerBinding::close(ir::PortKind kind, const std::string& name, const Tensor& value) {
   Array& target =
       kind == ir::PortKind::kParameter ? store_.parameters.at(name).value : store_.states.at(name);
-  target = value.array().contiguous();
+  target = runtime::packed(value.array());
 }
 
 }  // namespace paddle::program

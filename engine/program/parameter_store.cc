@@ -47,7 +47,15 @@ Array* ParameterStore::master(const std::string& parameter) {
 
 void ParameterStore::round_from_master(const std::string& parameter) {
   Array& value = parameters.at(parameter).value;
-  if (const Array* exact = master(parameter)) value = exact->cast(value.dtype).contiguous();
+  if (const Array* exact = master(parameter))
+    value = exact->on_host().cast(value.dtype).contiguous().to(value.device());
+}
+
+ParameterStore ParameterStore::on_host() const {
+  ParameterStore out = *this;
+  for (auto& [name, parameter] : out.parameters) parameter.value = parameter.value.on_host();
+  for (auto& [name, state] : out.states) state = state.on_host();
+  return out;
 }
 
 ParameterStore ParameterStore::in_full_precision() const {

@@ -49,6 +49,8 @@ struct ParameterStore {
   /// The current values of these states; arrays are copied.
   std::map<std::string, Array> sequence_states() const;
   void restore_sequences(const std::map<std::string, Array>& saved);
+  /// The same values in memory of the host; arrays that are there already are shared.
+  ParameterStore on_host() const;
   /// The same values with all parameters in full precision; arrays are shared.
   ParameterStore in_full_precision() const;
   /// Parameters and states of one model among several, by their paths in that model; arrays are

@@ -44,8 +44,7 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
     ports.finish();
     if (dims) dims->fixed = ports.fixed_dims;
   }
-  // Saved with the model: what a machine can fuse is decided where it runs.
-  runtime::optimize(*function, {.fusion = false});
+  runtime::optimize_for_saving(*function);
   return function;
 }
 

@@ -4,22 +4,38 @@
 #include "runtime/execute.h"
 
 namespace paddle::runtime {
+namespace {
+
+/// Passes compute with constants on the host, whatever the device.
+std::vector<Array> evaluate(const Op& op, const Attrs& attrs,
+                            const std::vector<const Array*>& operands,
+                            const std::vector<TensorType>& results) {
+  return execute(op, attrs, operands, results);
+}
+
+}  // namespace
 
 std::vector<compiler::Pass> pass_pipeline(const compiler::CompileOptions& options) {
   register_backends();  // passes keep operations whole for which there is a kernel
-  return compiler::pass_pipeline(options, execute);
+  return compiler::pass_pipeline(options, evaluate);
 }
 
 void optimize(ir::Function& function, const compiler::CompileOptions& options,
               const compiler::Observer& observe) {
   register_backends();
-  compiler::run_pipeline(function, options, execute, observe);
+  compiler::run_pipeline(function, compiler::pass_pipeline(options, evaluate), observe);
+}
+
+void optimize_for_saving(ir::Function& function) {
+  register_backends();
+  compiler::run_pipeline(function, compiler::saving_pipeline(evaluate));
 }
 
 std::unique_ptr<Executable> compile(std::shared_ptr<ir::Function> function,
                                     const compiler::CompileOptions& compile,
                                     ExecutableOptions options, const compiler::Observer& observe) {
   optimize(*function, compile, observe);
+  options.plan.device = compile.device;
   options.plan.codegen = compile.codegen;
   options.plan.policy = compile.policy;
   if (compile.exact) options.plan.policy.allow_winograd = false;

@@ -16,6 +16,9 @@ std::vector<compiler::Pass> pass_pipeline(const compiler::CompileOptions& option
 void optimize(ir::Function& function, const compiler::CompileOptions& options = {},
               const compiler::Observer& observe = {});
 
+/// Runs the passes for functions that are saved.
+void optimize_for_saving(ir::Function& function);
+
 /// Optimizes the function and wraps it in an executable. `compile` overrides those plan options
 /// that it has as well.
 std::unique_ptr<Executable> compile(std::shared_ptr<ir::Function> function,

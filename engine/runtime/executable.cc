@@ -1,8 +1,11 @@
 #include "runtime/executable.h"
 
+#include <time.h>
+
 #include <algorithm>
 
-#include "base/limits.h"
+#include "base/parallel.h"
+#include "base/serial_scope.h"
 
 namespace paddle::runtime {
 
@@ -49,6 +52,59 @@ Plan& Executable::plan(const std::vector<Layout>& inputs) {
   return *make_entry(std::move(shapes), inputs).plan;
 }
 
+void* Executable::address_of(size_t input, const Array& array) {
+  const Device device = options_.plan.device;
+  const ir::PortKind kind = function_->inputs[input].kind;
+  if (kind == ir::PortKind::kParameter || kind == ir::PortKind::kState) {
+    ensure(array.device() == device, "run: '", function_->inputs[input].name, "' is on ",
+           array.device().text(), ", the plan on ", device.text());
+    return array.address();
+  }
+  if (array.device().is_cpu()) return array.raw();
+  from_device_.resize(function_->inputs.size());
+  from_device_[input] = array.on_host();
+  return from_device_[input].raw();
+}
+
+bool Executable::adapts_threads() const {
+  return options_.adapt_threads && options_.plan.device.is_cpu() && !options_.plan.profile &&
+         thread_count() > 1;
+}
+
+Plan& Executable::chosen_plan(Entry& entry, const std::vector<Array>& inputs) {
+  if (!adapts_threads() || !entry.threads.single()) return *entry.plan;
+  if (!entry.single) {
+    const SerialScope serial(true);  // kernels are prepared for a number of threads
+    std::vector<Layout> layouts;
+    for (const Array& input : inputs) layouts.push_back(Layout::of(input));
+    entry.single = std::make_unique<Plan>(*function_, layouts, options_.plan);
+  }
+  return *entry.single;
+}
+
+void Executable::move_to_arena(Plan& plan) {
+  const Device device = options_.plan.device;
+  const size_t needed = plan.arena_bytes();
+  if (!arena_ || arena_->bytes() < needed) {
+    arena_ = nullptr;  // free the old one first
+    if (const size_t available = available_memory(device); needed > available)
+      fail(ErrorCode::kDevice, function_->name, " needs ", human_bytes(needed),
+           " for its values, more than the memory of ", human_bytes(available));
+    arena_ = Storage::allocate(needed, device);
+  }
+  if (plan.arena() != arena_->address()) plan.set_arena(arena_->address());
+}
+
+namespace {
+
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
 const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
   ensure(inputs.size() == function_->inputs.size(), "run: ", function_->name, " expects ",
          function_->inputs.size(), " inputs, got ", inputs.size());
@@ -57,30 +113,30 @@ const std::vector<Array>& Executable::run(const std::vector<Array>& inputs) {
       fail(ErrorCode::kData, "input '", function_->inputs[i].name, "' is ", text(inputs[i].dtype),
            str(inputs[i].shape), ", expected ", function_->body.arguments[i]->type);
   Entry& e = entry(inputs);
-  const size_t needed = e.plan->arena_bytes();
-  if (!arena_ || arena_->bytes() < needed) {
-    if (needed > static_cast<size_t>(limits().memory))
-      fail(ErrorCode::kDevice, function_->name, " needs ", human_bytes(needed),
-           " for its values, more than the memory of ",
-           human_bytes(static_cast<uint64_t>(limits().memory)));
-    arena_ = nullptr;  // free the old one first
-    arena_ = Storage::allocate(needed);
-  }
-  if (e.plan->arena() != arena_->data()) {
-    e.plan->set_arena(arena_->data());
-    e.outputs.clear();
-  }
+  Plan& plan = chosen_plan(e, inputs);
+  const std::byte* const arena = plan.arena();
+  move_to_arena(plan);
+  if (e.ran != &plan || plan.arena() != arena) e.outputs.clear();
+  e.ran = &plan;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_contiguous())
       fail(ErrorCode::kInternal, "run: input '", function_->inputs[i].name, "' is not contiguous");
-    pointers_[i] = inputs[i].raw();
+    pointers_[i] = address_of(i, inputs[i]);
   }
-  e.plan->run(pointers_);
+  if (adapts_threads()) {
+    const SerialScope serial(&plan == e.single.get());
+    const double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    plan.run(pointers_);
+    e.threads.record(seconds_of(CLOCK_MONOTONIC) - wall, seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu);
+  } else {
+    plan.run(pointers_);
+  }
   const bool first = e.outputs.empty();
   e.outputs.resize(function_->outputs.size());
   for (size_t i = 0; i < e.outputs.size(); ++i)
-    if (function_->outputs[i].kind == ir::PortKind::kValue && (first || e.plan->output_moves(i)))
-      e.outputs[i] = e.plan->output(i);
+    if (function_->outputs[i].kind == ir::PortKind::kValue &&
+        (first || !options_.plan.device.is_cpu() || plan.output_moves(i)))
+      e.outputs[i] = plan.output(i).on_host();
   return e.outputs;
 }
 

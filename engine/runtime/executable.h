@@ -5,20 +5,25 @@
 #include <memory>
 
 #include "runtime/plan.h"
+#include "runtime/thread_choice.h"
 
 namespace paddle::runtime {
 
 struct ExecutableOptions {
   size_t max_plans = 8;  ///< least recently used plans are dropped beyond this
   PlanOptions plan;
+  /// Runs on one thread while other programs use the cores so much that this is faster. For
+  /// functions whose results do not depend on the number of threads.
+  bool adapt_threads = false;
 };
 
 class Executable {
  public:
   explicit Executable(std::shared_ptr<const ir::Function> function, ExecutableOptions options = {});
 
-  /// Runs on one contiguous array per input. Parameters and states that the function updates are
-  /// overwritten in place. Outputs are valid until the next run.
+  /// Runs on one contiguous array per input: parameters and states on the plan's device, values
+  /// anywhere. Parameters and states that the function updates are overwritten in place. Outputs
+  /// are on the host and valid until the next run.
   const std::vector<Array>& run(const std::vector<Array>& inputs);
   /// The plan for inputs of these shapes, created if needed; throws as `Plan` does.
   Plan& prepare(const std::vector<Array>& inputs) { return *entry(inputs).plan; }
@@ -32,8 +37,15 @@ class Executable {
   struct Entry {
     std::vector<Dims> shapes;
     std::unique_ptr<Plan> plan;
+    std::unique_ptr<Plan> single;  ///< for one thread; made when it is first needed
+    ThreadChoice threads;
+    const Plan* ran = nullptr;  ///< the one that `outputs` are of
     std::vector<Array> outputs;
   };
+  bool adapts_threads() const;
+  Plan& chosen_plan(Entry& entry, const std::vector<Array>& inputs);
+  void move_to_arena(Plan& plan);
+  void* address_of(size_t input, const Array& array);
   Entry& entry(const std::vector<Array>& inputs);
   Entry& make_entry(std::vector<Dims> shapes, const std::vector<Layout>& layouts);
 
@@ -42,6 +54,7 @@ class Executable {
   std::list<Entry> plans_;  ///< most recently used first
   std::shared_ptr<Storage> arena_;
   std::vector<void*> pointers_;
+  std::vector<Array> from_device_;  ///< values that were on a device, on the host
   int64_t plans_made_ = 0;
   size_t planned_bytes_ = 0;
 };

@@ -1,16 +1,19 @@
 #include "runtime/execute.h"
 
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <utility>
 
 #include "compiler/codegen/compiled_fusion.h"
 #include "kernels/fusion/block_interpreter.h"
+#include "kernels/mirror/mirror.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/quantized/onednn.h"
+#include "ops/core/backend.h"
 #include "ops/core/call.h"
 #include "ops/generated/math.h"
-#include "ops/quantization/quantized.h"
+#include "runtime/host_fallback.h"
 
 namespace paddle {
 namespace cpu {
@@ -30,14 +33,16 @@ void register_backends() {
   std::call_once(once, [] {
     cpu::limit_instructions();
     onednn::limit_instructions();
+    register_backend({.name = "cpu", .prepare_fused = cpu::prepare_fused_group});
+    register_backend({.name = "codegen", .prepare_fused = codegen::prepare_compiled_group});
+    register_backend({.name = "onednn",
+                      .prepare_fused = onednn::prepare_with_epilogue,
+                      .can_fuse_epilogue = onednn::can_fuse_epilogue,
+                      .has_int8_kernel = onednn::has_int8_kernel,
+                      .has_int8_matmul = onednn::has_int8_matmul});
     cpu::register_kernels();
     onednn::register_kernels();
-    register_fused(cpu::prepare_fused_group);
-    register_fused(codegen::prepare_compiled_group);
-    register_fused(onednn::prepare_with_epilogue);
-    register_can_fuse_epilogue(onednn::can_fuse_epilogue);
-    quantized::register_has_int8_kernel(onednn::has_int8_kernel);
-    quantized::register_has_int8_matmul(onednn::has_int8_matmul);
+    mirror::register_device();
   });
 }
 
@@ -73,16 +78,17 @@ bool value_binds(const AttrValue& value, const SymbolLookup& lookup) {
 
 class ArrayAllocator final : public ResultAllocator {
  public:
-  ArrayAllocator(std::vector<Array>& results, const std::vector<TensorType>& types)
-      : results_(results), types_(types) {}
+  ArrayAllocator(std::vector<Array>& results, const std::vector<TensorType>& types, Device device)
+      : results_(results), types_(types), device_(device) {}
   void* allocate(size_t index, const Dims& shape) override {
-    results_[index] = Array::empty(types_[index].dtype, shape);
-    return results_[index].raw();
+    results_[index] = Array::empty(types_[index].dtype, shape, device_);
+    return results_[index].address();
   }
 
  private:
   std::vector<Array>& results_;
   const std::vector<TensorType>& types_;
+  Device device_;
 };
 
 }  // namespace
@@ -129,10 +135,10 @@ namespace {
 
 thread_local bool single_runs = false;
 
-/// None if no kernel accepts the call.
+/// None if no kernel of the device accepts the call. The operands are on the device.
 std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
                                               const std::vector<const Array*>& operands,
-                                              const std::vector<TensorType>& types) {
+                                              const std::vector<TensorType>& types, Device device) {
   if (op.def->view && operands[0]) {
     const Layout layout =
         view_layout(op, attrs, Layout::of(*operands[0]), concrete(types[0].shape));
@@ -144,7 +150,7 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
       return std::vector<Array>{view};
     }
   }
-  std::vector<Array> packed(operands.size());
+  std::vector<Array> dense(operands.size());
   std::vector<Layout> layouts(operands.size());
   std::vector<void*> operand_data(operands.size()), result_data(types.size());
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -152,10 +158,10 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
       layouts[i].present = false;
       continue;
     }
-    packed[i] = op.has(kStrided) ? *operands[i] : operands[i]->contiguous();
-    layouts[i] = Layout::of(packed[i]);
+    dense[i] = op.has(kStrided) ? *operands[i] : packed(*operands[i]);
+    layouts[i] = Layout::of(dense[i]);
     layouts[i].offset = 0;
-    operand_data[i] = packed[i].raw();
+    operand_data[i] = dense[i].address();
   }
   std::vector<Array> results(types.size());
   std::vector<Layout> result_layouts(types.size());
@@ -165,25 +171,55 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
       result_layouts[i] = Layout::contiguous(types[i].dtype, {});
       continue;
     }
-    results[i] = Array::empty(types[i].dtype, concrete(types[i].shape));
+    results[i] = Array::empty(types[i].dtype, concrete(types[i].shape), device);
     result_layouts[i] = Layout::of(results[i]);
-    result_data[i] = results[i].raw();
+    result_data[i] = results[i].address();
   }
   const auto kernel = prepare_kernel({.op = op,
                                       .attrs = attrs,
                                       .operands = layouts,
                                       .results = result_layouts,
-                                      .policy = {.single_run = single_runs}});
+                                      .policy = {.single_run = single_runs},
+                                      .device = device});
   if (!kernel) return std::nullopt;
   std::shared_ptr<Storage> scratch;
   RunContext context;
   if (const size_t bytes = kernel->scratch_bytes()) {
-    scratch = Storage::allocate(bytes);
-    context.scratch = scratch->data();
+    scratch = Storage::allocate(bytes, device);
+    context.scratch = scratch->address();
   }
-  ArrayAllocator allocator(results, types);
+  ArrayAllocator allocator(results, types, device);
   if (run_time) context.allocator = &allocator;
+  if (!device.is_cpu()) context.stream = compute_stream(device);
   kernel->run(context, operand_data.data(), result_data.data());
+  return results;
+}
+
+/// Operands on a device; those that are there already are not copied.
+class OperandsOn {
+ public:
+  OperandsOn(const std::vector<const Array*>& operands, Device device) : pointers_(operands) {
+    for (const Array*& operand : pointers_)
+      if (operand && operand->device() != device)
+        operand = &copies_.emplace_back(operand->to(device));
+  }
+  operator const std::vector<const Array*>&() const { return pointers_; }
+
+ private:
+  std::vector<const Array*> pointers_;
+  std::deque<Array> copies_;
+};
+
+/// Runs the operation on the host and brings the results back to the device.
+std::optional<std::vector<Array>> execute_on_host(const Op& op, const Attrs& attrs,
+                                                  const std::vector<const Array*>& operands,
+                                                  const std::vector<TensorType>& types,
+                                                  Device device) {
+  const OperandsOn host(operands, Device::cpu());
+  auto results = try_execute(op, attrs, host, types, Device::cpu());
+  if (!results) return std::nullopt;
+  count_host_fallback(op, device);
+  for (Array& result : *results) result = result.to(device);
   return results;
 }
 
@@ -191,8 +227,11 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
 
 std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& types) {
-  if (auto results = try_execute(op, attrs, operands, types)) return std::move(*results);
+                           const std::vector<TensorType>& types, Device device) {
+  const OperandsOn there(operands, device);
+  auto results = try_execute(op, attrs, there, types, device);
+  if (!results && !device.is_cpu()) results = execute_on_host(op, attrs, there, types, device);
+  if (results) return std::move(*results);
   std::vector<std::string> dtypes;
   for (const Array* a : operands)
     if (a) dtypes.push_back(text(a->dtype));
@@ -205,25 +244,52 @@ SingleRunScope::~SingleRunScope() { single_runs = before_; }
 // --- the eager executor ---
 
 Tensors EagerExecutor::apply(const OpCall& call) {
-  if (!has_kernel(call.op) && call.op.def->decompose) return decompose(call);
+  if (!has_kernel(call.op, device_) && call.op.def->decompose) return decompose(call);
   if (!call.constraints.empty())
     fail(ErrorCode::kInternal, call.op.name(), ": undecided sizes in eager mode");
   std::vector<const Array*> operands;
   for (const Tensor& t : call.operands) operands.push_back(t.defined() ? &t.array() : nullptr);
-  auto results = try_execute(call.op, call.attrs, operands, call.results);
+  const OperandsOn there(operands, device_);
+  auto results = try_execute(call.op, call.attrs, there, call.results, device_);
   if (!results && call.op.def->decompose) return decompose(call);
-  if (!results) results = execute(call.op, call.attrs, operands, call.results);  // says why not
+  if (!results)  // on the host, or says why not
+    results = execute(call.op, call.attrs, there, call.results, device_);
   Tensors out;
   for (Array& a : *results) out.emplace_back(std::move(a));
   return out;
 }
 
+Array packed(const Array& array) {
+  if (array.device().is_cpu() || array.is_contiguous()) return array.contiguous();
+  static const Op& copy = get_op("assign");
+  static const Attrs kNone;
+  return execute(copy, kNone, {&array}, {{array.dtype, to_shape(array.shape)}}, array.device())[0];
+}
+
 Array copied(const Array& array) {
-  const Array packed = array.contiguous();
-  Array out = Array::empty(packed.dtype, packed.shape);
-  std::memcpy(out.raw(), packed.raw(),
-              static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
+  const Array source = packed(array);
+  Array out = Array::empty(source.dtype, source.shape, source.device());
+  const auto bytes = static_cast<size_t>(storage_bytes(source.dtype, source.size()));
+  if (source.device().is_cpu())
+    std::memcpy(out.raw(), source.raw(), bytes);
+  else
+    check_device(source.device(), device_api(source.device())
+                                      .copy(compute_stream(source.device()), out.address(),
+                                            source.address(), bytes, PADDLE_COPY_ON_DEVICE));
   return out;
+}
+
+void copy_into(const Array& target, const Array& source) {
+  const Array from = source.contiguous();
+  const auto bytes = static_cast<size_t>(storage_bytes(from.dtype, from.size()));
+  const Device device = target.device();
+  if (device.is_cpu()) {
+    std::memcpy(target.raw(), from.raw(), bytes);
+    return;
+  }
+  check_device(device, device_api(device).copy(compute_stream(device), target.address(), from.raw(),
+                                               bytes, PADDLE_COPY_TO_DEVICE));
+  synchronize(device);
 }
 
 Array cast_array(const Array& array, DType to) {

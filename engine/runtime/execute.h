@@ -10,7 +10,7 @@
 
 namespace paddle::runtime {
 
-/// Registers all built-in kernels, once; every executor calls it.
+/// Registers all built-in backends with their devices and kernels, once; every executor calls it.
 void register_backends();
 
 /// Replaces symbolic dims in attributes by their values; kData if one is unbound.
@@ -22,13 +22,18 @@ std::optional<Dims> bind_shape(const Shape& shape, const SymbolLookup& lookup);
 bool can_bind(const Attrs& attrs, const SymbolLookup& lookup);
 
 /// Runs `op` on arrays (null where absent). `results` are the inferred types; their dims must be
-/// constant except for operations of the trait kRunTimeShape.
+/// constant except for operations of the trait kRunTimeShape. Operands that are elsewhere are
+/// copied to the device, where the results are; on devices with streams they are not computed yet.
 std::vector<Array> execute(const Op& op, const Attrs& attrs,
                            const std::vector<const Array*>& operands,
-                           const std::vector<TensorType>& results);
+                           const std::vector<TensorType>& results, Device device = {});
 
-/// A contiguous copy that owns its memory.
+/// A contiguous copy that owns its memory, on the device of the array.
 Array copied(const Array& array);
+/// The array itself if it is contiguous, else a packed copy on its device.
+Array packed(const Array& array);
+/// Overwrites the contiguous array `target`, on any device, with an array of the host.
+void copy_into(const Array& target, const Array& source);
 /// A copy of the array in another dtype.
 Array cast_array(const Array& array, DType to);
 
@@ -52,8 +57,12 @@ class SingleRunScope {
 /// The interpreter that executes each call immediately.
 class EagerExecutor final : public Interpreter {
  public:
-  EagerExecutor() { register_backends(); }
+  /// Results are on the device; operands that are elsewhere are copied there.
+  explicit EagerExecutor(Device device = {}) : device_(device) { register_backends(); }
   Tensors apply(const OpCall& call) override;
+
+ private:
+  Device device_;
 };
 
 }  // namespace paddle::runtime

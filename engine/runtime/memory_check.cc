@@ -30,8 +30,7 @@ void MemoryCheck::begin(std::byte* arena, size_t bytes) {
   armed_.assign(armed_.size(), false);
 }
 
-void MemoryCheck::before(const Instruction& instruction, std::byte* arena,
-                         std::span<std::byte> scratch) {
+void MemoryCheck::before(const Instruction& instruction, std::byte* arena) {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
     const bool alive = b.first <= instruction.position && instruction.position <= b.last;
@@ -43,9 +42,6 @@ void MemoryCheck::before(const Instruction& instruction, std::byte* arena,
     std::fill_n(arena + b.offset + b.bytes, kGuard, kPattern);
     armed_[i] = true;
   }
-  beyond_ = scratch.subspan(
-      std::min(scratch.size(), instruction.kernel ? instruction.kernel->scratch_bytes() : 0));
-  std::fill(beyond_.begin(), beyond_.end(), kPattern);
 }
 
 void MemoryCheck::expect_guard(const std::byte* at, size_t bytes, const Instruction& instruction,
@@ -64,9 +60,6 @@ void MemoryCheck::after(const Instruction& instruction, std::byte* arena, bool l
     expect_guard(arena + b.offset - kGuard, kGuard, instruction, str("before '", b.label, "'"));
     expect_guard(arena + b.offset + b.bytes, kGuard, instruction, str("beyond '", b.label, "'"));
   }
-  if (!nested)
-    expect_guard(beyond_.data(), beyond_.size(), instruction,
-                 "beyond the scratch that it requested");
   if (!last) return;
   for (const int i : dying_[static_cast<size_t>(instruction.position)]) {
     const Buffer& b = buffers_[static_cast<size_t>(i)];

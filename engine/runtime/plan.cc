@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <tuple>
 
 #include "base/source_location.h"
 #include "ops/core/call.h"
 #include "ops/core/cost.h"
 #include "runtime/execute.h"
 #include "runtime/plan_builder.h"
+#include "runtime/plan_streams.h"
 
 namespace paddle::runtime {
 namespace {
@@ -24,6 +27,10 @@ int64_t now() {
 Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options)
     : function_(function), options_(options), inputs_(inputs.size()) {
   register_backends();
+  if (!options_.device.is_cpu()) {
+    options_.check_memory = false;
+    streams_ = std::make_unique<PlanStreams>(options_.device);
+  }
   PlanBuilder(*this, inputs).build();
   if (!options_.profile) return;
   const MemoryReport report = memory();
@@ -34,6 +41,8 @@ Plan::Plan(const ir::Function& function, const std::vector<Layout>& inputs, Plan
   options_.profile->plans.push_back(std::move(info));
   describe(instructions_);
 }
+
+Plan::~Plan() = default;
 
 std::optional<int64_t> Plan::symbol(const std::string& name) const {
   if (const auto it = symbols_.find(name); it != symbols_.end()) return it->second;
@@ -158,7 +167,10 @@ void Plan::describe(std::vector<Instruction>& block) {
     InstructionInfo info;
     info.function = function_.name;
     info.operation = i.operation ? described(*i.operation, i.results) : "copy";
-    info.implementation = i.kernel ? i.kernel->implementation() : "dynamic";
+    info.implementation = i.kernel                                 ? i.kernel->implementation()
+                          : i.kind == Instruction::Kind::kCopyIn   ? "copy to device"
+                          : i.kind == Instruction::Kind::kReadBack ? "copy to host"
+                                                                   : "dynamic";
     info.flops = flops_of(i);
     info.origin = i.operation ? origin_of(*i.operation) : "";
     info.plan = static_cast<int>(options_.profile->plans.size()) - 1;
@@ -179,6 +191,39 @@ void Plan::describe(std::vector<Instruction>& block) {
   }
 }
 
+namespace {
+
+/// The memory of a constant on a device. Plans share it, as long as one of them lives.
+std::shared_ptr<Storage> copy_of_constant(const Array& constant, Device device) {
+  struct Copies {
+    std::mutex mutex;
+    std::map<std::tuple<const void*, size_t, int, int>,
+             std::pair<std::weak_ptr<Storage>, std::weak_ptr<Storage>>>
+        by_source;
+  };
+  static Copies all;
+  const auto bytes = static_cast<size_t>(storage_bytes(constant.dtype, constant.size()));
+  const std::lock_guard lock(all.mutex);
+  const std::tuple key{static_cast<const void*>(constant.raw()), bytes, int{device.kind},
+                       int{device.index}};
+  // The address may be that of an array that is gone.
+  if (const auto it = all.by_source.find(key); it != all.by_source.end())
+    if (it->second.first.lock() == constant.storage)
+      if (auto existing = it->second.second.lock()) return existing;
+  std::erase_if(all.by_source, [](const auto& entry) {
+    return entry.second.first.expired() || entry.second.second.expired();
+  });
+  const std::shared_ptr<Storage> made = constant.to(device).storage;
+  all.by_source[key] = {constant.storage, made};
+  return made;
+}
+
+}  // namespace
+
+std::shared_ptr<Storage> Plan::constant_on_device(const Buffer& buffer) const {
+  return copy_of_constant(*buffer.constant, options_.device);
+}
+
 void* Plan::address(int value) const {
   const ValueBuffer& p = value_buffers_[static_cast<size_t>(value)];
   const Buffer& b = buffers_[static_cast<size_t>(p.buffer)];
@@ -188,7 +233,11 @@ void* Plan::address(int value) const {
       base = static_cast<std::byte*>(inputs_[b.input]);
       break;
     case BufferKind::kConstant:
-      base = static_cast<std::byte*>(b.constant->raw());
+      if (streams_ && !b.on_device) b.on_device = constant_on_device(b);
+      base = b.on_device ? b.on_device->address() : static_cast<std::byte*>(b.constant->raw());
+      break;
+    case BufferKind::kStaged:
+      base = b.on_device->address();
       break;
     case BufferKind::kArena:
       base = arena_ + b.offset;
@@ -205,15 +254,17 @@ void Plan::resolve(std::vector<Instruction>& block, bool inputs_only) {
       if (ids[i] < 0) continue;
       const ValueBuffer& p = value_buffers_[static_cast<size_t>(ids[i])];
       if (p.buffer < 0) continue;
-      const BufferKind kind = buffers_[static_cast<size_t>(p.buffer)].kind;
-      if (inputs_only && kind != BufferKind::kInput) continue;
-      if (kind == BufferKind::kConstant && reader && !reader->reads(i)) continue;
+      const Buffer& buffer = buffers_[static_cast<size_t>(p.buffer)];
+      if (inputs_only && buffer.kind != BufferKind::kInput) continue;
+      if (buffer.kind == BufferKind::kConstant && reader && !reader->reads(i)) continue;
       data[i] = address(ids[i]);
     }
   };
   for (Instruction& instruction : block) {
     fill(instruction.operands, instruction.operand_data, instruction.kernel.get());
     fill(instruction.results, instruction.result_data, nullptr);
+    if (instruction.scratch >= 0)
+      instruction.scratch_data = arena_ + buffers_[static_cast<size_t>(instruction.scratch)].offset;
     for (auto& nested : instruction.blocks) resolve(nested, inputs_only);
   }
 }
@@ -230,12 +281,19 @@ void Plan::run(const std::vector<void*>& inputs) {
   }
   run_time_symbols_.clear();
   if (check_) check_->begin(arena_, arena_bytes());
+  if (streams_) streams_->begin(inputs_);
   run_block(instructions_);
-  for (const auto& [value, input] : write_back_) {
-    const Array source = array_of(value).contiguous();
-    std::memmove(inputs_[input], source.raw(),
-                 static_cast<size_t>(storage_bytes(source.dtype, source.size())));
-  }
+  if (streams_) streams_->join_copies();
+  for (const auto& [value, input] : write_back_) copy_to(inputs_[input], packed(array_of(value)));
+  if (streams_) streams_->finish();
+}
+
+void Plan::copy_to(void* address, const Array& array) {
+  const auto bytes = static_cast<size_t>(storage_bytes(array.dtype, array.size()));
+  if (streams_)
+    streams_->copy(address, array.address(), bytes);
+  else
+    std::memmove(address, array.raw(), bytes);
 }
 
 namespace {
@@ -269,25 +327,41 @@ void Plan::execute(Instruction& instruction, const RunContext& context) {
     case Instruction::Kind::kBranch: {
       const size_t taken = truth(instruction.operands[0]) ? 0 : 1;
       run_block(instruction.blocks[taken]);
-      for (const auto& [from, to] : instruction.copies[taken]) copy_value(from, to);
+      for (const auto& [from, to] : instruction.block_copies[taken]) copy_value(from, to);
       break;
     }
     case Instruction::Kind::kLoop:
-      for (const auto& [from, to] : instruction.initial_copies) copy_value(from, to);
-      for (int64_t iteration = 0; instruction.max_steps < 0 || iteration < instruction.max_steps;
-           ++iteration) {
-        run_block(instruction.blocks[0]);
-        if (!truth(instruction.operands[0])) break;
-        run_block(instruction.blocks[1]);
-        for (const auto& [from, to] : instruction.copies[1]) copy_value(from, to);
-        for (const auto& [from, to] : instruction.copies[2]) copy_value(from, to);
-      }
-      for (size_t i = 0; i < instruction.results.size(); ++i)
-        if (value_buffers_[static_cast<size_t>(instruction.results[i])].dynamic)
-          store_dynamic(instruction.results[i],
-                        dynamic_[static_cast<size_t>(instruction.initial_copies[i].second)]);
+      run_loop(instruction);
       break;
+    case Instruction::Kind::kCopyIn: {
+      const int value = instruction.results[0];
+      const int buffer = value_buffers_[static_cast<size_t>(value)].buffer;
+      streams_->copy_in(buffers_[static_cast<size_t>(buffer)].input, address(value));
+      break;
+    }
+    case Instruction::Kind::kReadBack: {
+      const int value = instruction.operands[0];
+      const Layout& layout = value_buffers_[static_cast<size_t>(value)].layout;
+      streams_->read_back(value, address(value), static_cast<size_t>(item_size(layout.dtype)));
+      break;
+    }
   }
+}
+
+void Plan::run_loop(Instruction& instruction) {
+  for (const auto& [from, to] : instruction.initial_copies) copy_value(from, to);
+  for (int64_t iteration = 0; instruction.max_steps < 0 || iteration < instruction.max_steps;
+       ++iteration) {
+    run_block(instruction.blocks[0]);
+    if (!truth(instruction.operands[0])) break;
+    run_block(instruction.blocks[1]);
+    for (const auto& [from, to] : instruction.block_copies[1]) copy_value(from, to);
+    for (const auto& [from, to] : instruction.block_copies[2]) copy_value(from, to);
+  }
+  for (size_t i = 0; i < instruction.results.size(); ++i)
+    if (value_buffers_[static_cast<size_t>(instruction.results[i])].dynamic)
+      store_dynamic(instruction.results[i],
+                    dynamic_[static_cast<size_t>(instruction.initial_copies[i].second)]);
 }
 
 void Plan::run_block(std::vector<Instruction>& block) {
@@ -301,17 +375,24 @@ void Plan::run_block(std::vector<Instruction>& block) {
 
 void Plan::run_instructions(std::vector<Instruction>& block, const Instruction*& current) {
   RunContext context;
-  context.scratch = arena_ + arena_bytes_;
   for (Instruction& instruction : block) {
     current = &instruction;
-    if (check_) check_->before(instruction, arena_, {context.scratch, scratch_bytes_ + kGuard});
+    context.scratch = instruction.scratch_data;
+    if (check_) check_->before(instruction, arena_);
+    if (streams_) {
+      streams_->before(instruction);
+      context.stream = streams_->stream(instruction);
+      context.location = instruction.operation ? &instruction.operation->location : nullptr;
+    }
     if (instruction.profile < 0 || !options_.profile->recording) {
       execute(instruction, context);
     } else {
       const int64_t begin = now();
       execute(instruction, context);
+      synchronize(options_.device);
       options_.profile->record(instruction.profile, begin, now());
     }
+    if (streams_) streams_->after(instruction);
     // Copies that pack operands have the position of the operation that reads them.
     const bool last =
         &instruction == &block.back() || (&instruction)[1].position != instruction.position;
@@ -346,11 +427,18 @@ Array Plan::array_of(int value) const {
   out.shape = p.layout.shape;
   out.strides = p.layout.strides;
   // Borrowed from the first element; negative strides may address memory before it.
-  out.storage = Storage::borrow(address(value), 0, nullptr);
+  out.storage = Storage::borrow(address(value), 0, nullptr, options_.device);
   return out;
 }
 
-bool Plan::truth(int value) const { return array_of(value).number() != 0; }
+bool Plan::truth(int value) {
+  const ValueBuffer& p = value_buffers_[static_cast<size_t>(value)];
+  Array array = array_of(value);
+  if (p.dynamic) return array.on_host().number() != 0;
+  if (streams_)
+    array.storage = Storage::borrow(const_cast<void*>(streams_->condition(value)), 0, nullptr);
+  return array.number() != 0;
+}
 
 void Plan::store_dynamic(int value, Array array) {
   const ir::Value* v = values_[static_cast<size_t>(value)];
@@ -362,19 +450,12 @@ void Plan::store_dynamic(int value, Array array) {
 
 void Plan::copy_value(int from, int to) {
   const ValueBuffer& target = value_buffers_[static_cast<size_t>(to)];
-  const Array source = array_of(from).contiguous();
-  if (target.dynamic) {
-    Array own = Array::empty(source.dtype, source.shape);
-    std::memcpy(own.raw(), source.raw(),
-                static_cast<size_t>(storage_bytes(source.dtype, source.size())));
-    store_dynamic(to, std::move(own));
-    return;
-  }
+  if (target.dynamic) return store_dynamic(to, copied(array_of(from)));
+  const Array source = packed(array_of(from));
   if (source.shape != target.layout.shape)
     fail(ErrorCode::kUsage, "a value of shape ", str(source.shape), " does not fit one of shape ",
          str(target.layout.shape));
-  std::memmove(address(to), source.raw(),
-               static_cast<size_t>(storage_bytes(source.dtype, source.size())));
+  copy_to(address(to), source);
 }
 
 void Plan::run_dynamic(Instruction& instruction) {
@@ -400,23 +481,15 @@ void Plan::run_dynamic(Instruction& instruction) {
     if (left && right && *left != *right)
       fail(ErrorCode::kData, c.what, " (", *left, " against ", *right, ")");
   }
-  std::vector<Array> results = runtime::execute(*operation.op, attrs, operands, inferred.results);
+  std::vector<Array> results =
+      runtime::execute(*operation.op, attrs, operands, inferred.results, options_.device);
   for (size_t i = 0; i < results.size(); ++i) {
     const int id = instruction.results[i];
     // A view of planned memory must not outlive the buffer, so it is copied.
     if (value_buffers_[static_cast<size_t>(id)].dynamic) {
-      if (operation.op->def->view) {
-        Array own = Array::empty(results[i].dtype, results[i].shape);
-        const Array packed = results[i].contiguous();
-        std::memcpy(own.raw(), packed.raw(),
-                    static_cast<size_t>(storage_bytes(own.dtype, own.size())));
-        results[i] = std::move(own);
-      }
-      store_dynamic(id, std::move(results[i]));
+      store_dynamic(id, operation.op->def->view ? copied(results[i]) : std::move(results[i]));
     } else {
-      const Array packed = results[i].contiguous();
-      std::memcpy(address(id), packed.raw(),
-                  static_cast<size_t>(storage_bytes(packed.dtype, packed.size())));
+      copy_to(address(id), packed(results[i]));
     }
   }
 }

@@ -15,13 +15,20 @@
 
 namespace paddle::runtime {
 
-enum class BufferKind : uint8_t { kInput, kConstant, kArena };
+enum class BufferKind : uint8_t {
+  kInput,
+  kConstant,
+  kArena,
+  kStaged,  ///< the copy of an input that comes from the host, on another device
+};
 
 struct Buffer {
   BufferKind kind = BufferKind::kArena;
   size_t bytes = 0;
-  size_t input = 0;  ///< position among the function's inputs, for kInput
+  size_t input = 0;  ///< position among the function's inputs, for kInput and kStaged
   const Array* constant = nullptr;
+  /// Memory of kStaged, and of a kConstant that has been read on another device.
+  mutable std::shared_ptr<Storage> on_device;
   int first = 0, last = 0;  ///< positions of definition and last use
   size_t offset = 0;        ///< in the arena
   std::string label;        ///< the operation or port it was created for, for reports
@@ -37,17 +44,32 @@ struct ValueBuffer {
 };
 
 struct Instruction {
-  enum class Kind : uint8_t { kKernel, kBranch, kLoop, kTiles, kDynamic };
+  enum class Kind : uint8_t {
+    kKernel,
+    kBranch,
+    kLoop,
+    kTiles,
+    kDynamic,
+    kCopyIn,    ///< from staging memory of the host to a kStaged buffer
+    kReadBack,  ///< a condition, to host memory
+  };
   Kind kind = Kind::kKernel;
   const ir::Operation* operation = nullptr;
   std::unique_ptr<Kernel> kernel;
   std::vector<int> operands, results;  ///< value ids, -1 for absent
   std::vector<void*> operand_data, result_data;
+  int scratch = -1;  ///< buffer of the kernel's scratch, -1 for none
+  std::byte* scratch_data = nullptr;
   int position = 0;
+  // On devices with streams:
+  bool copies = false;     ///< runs on the stream for copies, not on that for kernels
+  std::vector<int> waits;  ///< events that its stream waits for first
+  int records = -1;        ///< event that is recorded behind it, -1 for none
   // Control flow: blocks run in place, then copies move their results to the outer values.
   std::vector<std::vector<Instruction>> blocks;
-  std::vector<std::vector<std::pair<int, int>>> copies;  ///< per block: (from value, to value)
-  std::vector<std::pair<int, int>> initial_copies;       ///< loops: of the carried values
+  /// Per block: (from value, to value).
+  std::vector<std::vector<std::pair<int, int>>> block_copies;
+  std::vector<std::pair<int, int>> initial_copies;  ///< loops: of the carried values
   int64_t max_steps = -1;
   int64_t tiles = 1;  ///< runs of the block of kTiles, one per tile of the batch
   int profile = -1;   ///< index in the profile, if there is one
@@ -56,16 +78,16 @@ struct Instruction {
 constexpr size_t kGuard = 64;  ///< guard bytes on each side of a checked buffer
 
 struct MemoryReport {
-  size_t arena = 0;    ///< activations, gradients and temporaries
-  size_t scratch = 0;  ///< the largest of all kernels
+  size_t arena = 0;    ///< activations, gradients, temporaries and scratch
+  size_t scratch = 0;  ///< the largest of all kernels, in the arena
   size_t inputs = 0;   ///< parameters, states and data
   size_t constants = 0;
-  size_t total() const { return arena + scratch + inputs + constants; }
+  size_t total() const { return arena + inputs + constants; }
 };
 
 struct PlanOptions {
   /// Fills buffers with NaN outside their lifetimes and puts guards around buffers and scratch, to
-  /// detect reads of dead memory and writes out of bounds.
+  /// detect reads of dead memory and writes out of bounds. On the CPU only.
   bool check_memory = false;
   /// Instructions are timed if set.
   std::shared_ptr<Profile> profile = {};
@@ -75,6 +97,7 @@ struct PlanOptions {
   ExecutionPolicy policy = {};
   /// Working set of batch tiling in bytes (runtime/batch_tiling.h); 0: no batch tiling.
   int64_t tile_bytes = 0;
+  Device device = {};
 };
 
 /// Checks the memory of a plan while it runs (PlanOptions::check_memory).
@@ -82,8 +105,8 @@ class MemoryCheck {
  public:
   MemoryCheck(const std::vector<Buffer>& buffers, int positions);
   void begin(std::byte* arena, size_t bytes);
-  /// Writes guards around the results of the instruction and behind the scratch that it requested.
-  void before(const Instruction& instruction, std::byte* arena, std::span<std::byte> scratch);
+  /// Writes guards around the buffers that are new at the instruction.
+  void before(const Instruction& instruction, std::byte* arena);
   /// kInternal naming the operation and the value if a guard changed; fills what dies here with NaN
   /// if the instruction is the last of its position.
   void after(const Instruction& instruction, std::byte* arena, bool last);
@@ -94,21 +117,27 @@ class MemoryCheck {
   const std::vector<Buffer>& buffers_;
   std::vector<std::vector<int>> dying_;  ///< buffers by position of their last use
   std::vector<bool> armed_;              ///< by buffer
-  std::span<std::byte> beyond_;          ///< scratch that the instruction did not request
 };
+
+class PlanStreams;
 
 class Plan {
  public:
   /// Throws kData if inputs do not match the declared types or violate a constraint.
   Plan(const ir::Function& function, const std::vector<Layout>& inputs, PlanOptions options);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
 
-  /// Bytes that `run` needs in the arena (scratch included).
-  size_t arena_bytes() const { return arena_bytes_ + scratch_bytes_ + (check_ ? kGuard : 0); }
+  /// Bytes that `run` needs in the arena.
+  size_t arena_bytes() const { return arena_bytes_; }
   MemoryReport memory() const;
   /// Sets the arena's address; required before the first `run` and whenever the arena moved.
   void set_arena(std::byte* base);
   std::byte* arena() const { return arena_; }
-  /// Runs on these input pointers. Updated parameters and states are written in place.
+  /// Runs on these input pointers: addresses of the host for values, of the plan's device for
+  /// parameters and states, which are written in place where they are updated. On devices with
+  /// streams the work is only queued.
   void run(const std::vector<void*>& inputs);
   /// Output i of kind kValue, valid until the next run.
   Array output(size_t i) const;
@@ -127,10 +156,14 @@ class Plan {
   void run_instructions(std::vector<Instruction>& block, const Instruction*& current);
   void run_dynamic(Instruction& instruction);
   void run_tiles(Instruction& instruction);
+  void run_loop(Instruction& instruction);
   void copy_value(int from, int to);
+  /// Copies a contiguous array to an address on the plan's device.
+  void copy_to(void* address, const Array& array);
   void* address(int value) const;
+  std::shared_ptr<Storage> constant_on_device(const Buffer& buffer) const;
   Array array_of(int value) const;
-  bool truth(int value) const;
+  bool truth(int value);
   void resolve(std::vector<Instruction>& block, bool inputs_only);
   void execute(Instruction& instruction, const RunContext& context);
   void describe(std::vector<Instruction>& block);
@@ -153,6 +186,7 @@ class Plan {
   std::unique_ptr<MemoryCheck> check_;
   std::byte* arena_ = nullptr;
   size_t arena_bytes_ = 0, scratch_bytes_ = 0;
+  std::unique_ptr<PlanStreams> streams_;  ///< null on the CPU
 };
 
 /// Chooses offsets for arena buffers so that buffers alive at the same time do not overlap.

@@ -23,8 +23,9 @@ bool same_type(const TensorType& a, const TensorType& b) {
 
 // ---- storage ------------------------------------------------------------------------------------
 
-Storage::Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner)
-    : data_(data), bytes_(bytes), owned_(owned), owner_(std::move(owner)) {}
+Storage::Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner,
+                 Device device)
+    : data_(data), bytes_(bytes), owned_(owned), device_(device), owner_(std::move(owner)) {}
 
 Storage::~Storage() {
   if (owned_) std::free(data_);
@@ -77,9 +78,24 @@ std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
   return std::shared_ptr<Storage>(new Storage(static_cast<std::byte*>(data), bytes, true, nullptr));
 }
 
-std::shared_ptr<Storage> Storage::borrow(void* data, size_t bytes, std::shared_ptr<void> owner) {
+std::shared_ptr<Storage> Storage::allocate(size_t bytes, Device device) {
+  if (device.is_cpu()) return allocate(bytes);
+  void* data = nullptr;
+  check_device(device, device_api(device).allocate(device.index, bytes, &data));
+  std::shared_ptr<void> owner(data, [device](void* memory) {
+    device_api(device).release(device.index, memory);  // a destructor has nobody to tell
+  });
+  return borrow(data, bytes, std::move(owner), device);
+}
+
+void Storage::refuse_host_access() const {
+  fail(ErrorCode::kInternal, "the host accesses memory of the device ", device_.text());
+}
+
+std::shared_ptr<Storage> Storage::borrow(void* data, size_t bytes, std::shared_ptr<void> owner,
+                                         Device device) {
   return std::shared_ptr<Storage>(
-      new Storage(static_cast<std::byte*>(data), bytes, false, std::move(owner)));
+      new Storage(static_cast<std::byte*>(data), bytes, false, std::move(owner), device));
 }
 
 std::shared_ptr<Storage> Storage::borrow_unaligned(const void* data, size_t bytes,
@@ -133,6 +149,16 @@ Array contiguous_on(std::shared_ptr<Storage> (*make)(size_t), DType dtype, Dims 
 
 Array Array::empty(DType dtype, Dims shape) {
   return contiguous_on(Storage::allocate, dtype, std::move(shape));
+}
+
+Array Array::empty(DType dtype, Dims shape, Device device) {
+  if (device.is_cpu()) return empty(dtype, std::move(shape));
+  Array out;
+  out.dtype = dtype;
+  out.strides = contiguous_strides(shape);
+  out.shape = std::move(shape);
+  out.storage = Storage::allocate(static_cast<size_t>(storage_bytes(dtype, out.size())), device);
+  return out;
 }
 
 Array Array::zeros(DType dtype, Dims shape) {
@@ -205,6 +231,50 @@ Array Array::contiguous() const {
       pack(*this, out.data<Wide>());
       break;
   }
+  return out;
+}
+
+namespace {
+
+/// Copies `bytes` between the host and a device and waits until that is done.
+void copy_and_wait(Device device, void* to, const void* from, size_t bytes, paddle_copy_kind kind) {
+  const paddle_device_api& api = device_api(device);
+  if (bytes > 0) check_device(device, api.copy(compute_stream(device), to, from, bytes, kind));
+  synchronize(device);
+}
+
+/// The elements between the first and the last of a strided window on a device, as a window on
+/// host memory.
+Array window_on_host(const Array& array) {
+  int64_t lowest = 0, highest = 0;
+  for (size_t i = 0; i < array.shape.size(); ++i) {
+    const int64_t reach = (array.shape[i] - 1) * array.strides[i];
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  Array out = array;
+  out.offset = -lowest;
+  const int64_t item = item_size(array.dtype);
+  const auto bytes = static_cast<size_t>(storage_bytes(array.dtype, highest - lowest + 1));
+  out.storage = Storage::allocate(bytes);
+  copy_and_wait(array.device(), out.storage->data(),
+                static_cast<const std::byte*>(array.address()) + lowest * item, bytes,
+                PADDLE_COPY_TO_HOST);
+  return out;
+}
+
+}  // namespace
+
+Array Array::to(Device target) const {
+  const Device source = device();
+  if (source == target) return *this;
+  if (!source.is_cpu()) {
+    if (size() == 0) return empty(dtype, shape, target);
+    return window_on_host(*this).contiguous().to(target);
+  }
+  const Array packed = contiguous();
+  Array out = empty(dtype, shape, target);
+  copy_and_wait(target, out.address(), packed.raw(),
+                static_cast<size_t>(storage_bytes(dtype, size())), PADDLE_COPY_TO_DEVICE);
   return out;
 }
 

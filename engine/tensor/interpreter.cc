@@ -7,14 +7,14 @@ thread_local Interpreter* current = nullptr;
 
 Tensors Interpreter::branch(const Tensor& condition, const TensorFn& then_fn,
                             const TensorFn& else_fn) {
-  return condition.array().number() != 0 ? then_fn({}) : else_fn({});
+  return condition.array().on_host().number() != 0 ? then_fn({}) : else_fn({});
 }
 
 Tensors Interpreter::loop(const TensorFn& condition, const TensorFn& body, const Tensors& carried,
                           int64_t max_steps) {
   Tensors values = carried;
   for (int64_t i = 0; max_steps < 0 || i < max_steps; ++i) {
-    if (condition(values)[0].array().number() == 0) break;
+    if (condition(values)[0].array().on_host().number() == 0) break;
     values = body(values);
   }
   return values;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tensor/device.h"
 #include "tensor/dim.h"
 #include "tensor/dtype.h"
 
@@ -34,21 +35,30 @@ bool same_type(const TensorType& a, const TensorType& b);
 class Storage {
  public:
   static std::shared_ptr<Storage> allocate(size_t bytes);  ///< 64-byte aligned; kDevice if it fails
+  static std::shared_ptr<Storage> allocate(size_t bytes, Device device);
   /// The same, filled with zeros; large ones take memory only where they are written.
   static std::shared_ptr<Storage> zeros(size_t bytes);
   /// Zeros of a size that the machine need not have, for programs that are planned and never run.
   static std::shared_ptr<Storage> reserve(size_t bytes);
-  static std::shared_ptr<Storage> borrow(void* data, size_t bytes, std::shared_ptr<void> owner);
+  static std::shared_ptr<Storage> borrow(void* data, size_t bytes, std::shared_ptr<void> owner,
+                                         Device device = {});
   /// Bytes at any address, as a file holds them: `data` makes an aligned copy when first asked.
   static std::shared_ptr<Storage> borrow_unaligned(const void* data, size_t bytes,
                                                    std::shared_ptr<void> owner);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
+  /// For the host to read and write; kInternal if the memory is that of another device.
   std::byte* data() {
+    if (!device_.is_cpu()) refuse_host_access();
+    return address();
+  }
+  /// The address on the device, for kernels and copies.
+  std::byte* address() {
     if (unaligned_) align();
     return data_;
   }
+  Device device() const { return device_; }
   /// Where the bytes were first, whether aligned or not.
   const std::byte* source() const { return unaligned_ ? unaligned_->data : data_; }
   size_t bytes() const { return bytes_; }
@@ -58,12 +68,15 @@ class Storage {
     const std::byte* data;
     std::once_flag once;
   };
-  Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner);
+  Storage(std::byte* data, size_t bytes, bool owned, std::shared_ptr<void> owner,
+          Device device = {});
   void align();
+  [[noreturn]] void refuse_host_access() const;
   static std::shared_ptr<Storage> map_zero_pages(size_t bytes, int flags);
   std::byte* data_;
   size_t bytes_;
   bool owned_;
+  Device device_;
   std::shared_ptr<void> owner_;
   std::unique_ptr<Unaligned> unaligned_;
 };
@@ -82,6 +95,7 @@ struct Array : Content {
   std::shared_ptr<Storage> storage;
 
   static Array empty(DType dtype, Dims shape);  ///< contiguous, uninitialized
+  static Array empty(DType dtype, Dims shape, Device device);
   static Array zeros(DType dtype, Dims shape);
   static Array reserve(DType dtype, Dims shape);  ///< see Storage::reserve
   template <class T>
@@ -100,14 +114,22 @@ struct Array : Content {
   int64_t ndim() const { return static_cast<int64_t>(shape.size()); }
   bool is_contiguous() const;
   Array contiguous() const;  ///< itself if it is, else a packed copy
+  Device device() const { return storage->device(); }
+  /// A contiguous copy on the device; itself if it is there already. Waits for the kernels that
+  /// compute it.
+  Array to(Device device) const;
+  Array on_host() const { return to(Device::cpu()); }
+  /// For the host; kInternal if the memory is that of another device.
   void* raw() const { return storage->data() + offset * item_size(dtype); }
+  /// The address on its device.
+  void* address() const { return storage->address() + offset * item_size(dtype); }
   /// The same bytes where they were first, which may be at any address.
   const void* source() const { return storage->source() + offset * item_size(dtype); }
   template <class T>
   T* data() const {
     return static_cast<T*>(raw());
   }
-  /// Element `flat` in row-major order, as a double or an int64.
+  /// Element `flat` in row-major order, as a double or an int64; for arrays on the host.
   double number(int64_t flat = 0) const;
   int64_t integer(int64_t flat = 0) const;
   Array cast(DType to) const;  ///< contiguous copy in another type; the same if it has it already

@@ -11,13 +11,13 @@ uint64_t available_memory() { return static_cast<uint64_t>(limits().memory); }
 
 uint64_t MemoryPlan::total() const {
   uint64_t bytes = training.total() + prefetch;
-  if (evaluation) bytes += evaluation->arena + evaluation->scratch;
+  if (evaluation) bytes += evaluation->arena;
   return bytes;
 }
 
 std::string MemoryPlan::advice() const {
-  const uint64_t step = training.arena + training.scratch;
-  const uint64_t evaluating = evaluation ? evaluation->arena + evaluation->scratch : 0;
+  const uint64_t step = training.arena;
+  const uint64_t evaluating = evaluation ? evaluation->arena : 0;
   if (prefetch > step && prefetch > evaluating)
     return "lower data.prefetch_bytes or data.batch_size";
   if (evaluating > step && evaluating > training.inputs)
@@ -36,9 +36,9 @@ std::string MemoryPlan::text() const {
   };
   line("parameters, states and a batch", training.inputs);
   line("activations, gradients and temporaries", training.arena);
-  line("kernels' scratch", training.scratch);
+  line("  of which scratch of a kernel, at most", training.scratch);
   line("constants", training.constants);
-  if (evaluation) line("evaluation", evaluation->arena + evaluation->scratch);
+  if (evaluation) line("evaluation", evaluation->arena);
   line("batches made ahead, at most", prefetch);
   line("in all", total());
   line("memory of this machine", available);

@@ -244,7 +244,11 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
         c.inputs[i] =
             partition::shard(c.inputs[i], c.placement[i], options_.mesh, options_.peers->rank());
     }
-    if (c.stored[i]) c.inputs[i] = *c.stored[i];
+    if (Array* const stored = c.stored[i]) {
+      if (stored->device() != options_.compile.device)
+        *stored = stored->to(options_.compile.device);
+      c.inputs[i] = *stored;
+    }
   }
   for (size_t i = 0; i < std::min(c.learning_rates.size(), numbers.learning_rates.size()); ++i) {
     Array& rate = c.inputs[static_cast<size_t>(c.learning_rates[i])];
@@ -268,7 +272,7 @@ const std::vector<Array>& Session::run_compiled(Compiled& c, const std::vector<A
 
 StepOutputs Session::run_eager(Part part, const std::vector<Array>& batch,
                                const StepScalars& numbers, double weight, uint64_t counter) {
-  runtime::EagerExecutor executor;
+  runtime::EagerExecutor executor(options_.compile.device);
   const InterpreterScope eager(executor);
   autograd::Tape tape;
   const InterpreterScope recording(tape);
@@ -353,8 +357,9 @@ double Session::train(std::span<const std::vector<Array>> micro_batches,
     double value = 0;
     if (options_.eager) {
       const StepOutputs out = run_eager(part, micro_batches[i], numbers, weight, counter);
-      value = out.loss.array().number();
-      for (size_t k = 0; k < losses_.size(); ++k) losses_[k] = out.losses[k].array().number();
+      value = out.loss.array().on_host().number();
+      for (size_t k = 0; k < losses_.size(); ++k)
+        losses_[k] = out.losses[k].array().on_host().number();
     } else {
       const auto& out = run_compiled(compiled(part), micro_batches[i], numbers, weight, counter);
       value = out[0].number();
@@ -375,10 +380,10 @@ EvaluationResult Session::evaluate(const std::vector<Array>& batch) {
   EvaluationResult result;
   if (options_.eager) {
     const StepOutputs out = run_eager(Part::kEvaluate, batch, {}, 1, 0);
-    result.loss = out.loss.array().number();
+    result.loss = out.loss.array().on_host().number();
     for (const BoundMetric& metric : out.metrics) {
       auto& arrays = result.metric_operands.emplace_back();
-      for (const Tensor& t : metric.operands) arrays.push_back(t.array());
+      for (const Tensor& t : metric.operands) arrays.push_back(t.array().on_host());
     }
     return result;
   }

@@ -109,7 +109,8 @@ class Session {
   runtime::MemoryReport plan_evaluation(const std::vector<Dims>& shapes);
   /// Floating-point operations of one training step on a batch of these shapes.
   double training_flops(const std::vector<Dims>& shapes);
-  /// The values of the store, of which this rank may only have parts, as whole arrays on rank 0.
+  /// The values of the store, of which this rank may only have parts, as whole arrays on rank 0, in
+  /// memory of the host.
   /// All ranks must call it; on the others the result is not complete.
   program::ParameterStore whole_store();
   /// Takes this rank's parts of the store's values anew and gives up the whole arrays.

@@ -59,7 +59,7 @@ void Session::take_parts() {
 }
 
 program::ParameterStore Session::whole_store() {
-  program::ParameterStore out = store_;
+  program::ParameterStore out = store_.on_host();
   if (parts_here_.empty()) return out;
   comm::Communicator& peers = *options_.peers;
   for (const auto& [name, part] : parts_here_) {
@@ -90,9 +90,10 @@ program::ParameterStore Session::whole_store() {
       }
     }
     std::span<const std::byte> mine;
+    const Array sent = part.on_host();
     if (sends(peers.rank()))
-      mine = {static_cast<const std::byte*>(part.raw()),
-              static_cast<size_t>(storage_bytes(part.dtype, part.size()))};
+      mine = {static_cast<const std::byte*>(sent.raw()),
+              static_cast<size_t>(storage_bytes(sent.dtype, sent.size()))};
     peers.gather(mine, places, 0);
     if (!peers.is_root()) continue;
     for (const int rank : peers.all())

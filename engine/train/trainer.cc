@@ -101,13 +101,13 @@ double Trainer::Impl::train_parts(const data::Batch& batch) {
   return session_->train(micro, weights, numbers);
 }
 
-const Array* Trainer::Impl::scaling(const char* name) const {
+std::optional<Array> Trainer::Impl::scaling(const char* name) const {
   const auto it = store_.states.find(str("amp/", name));
-  return it == store_.states.end() ? nullptr : &it->second;
+  return it == store_.states.end() ? std::nullopt : std::optional(it->second.on_host());
 }
 
 bool Trainer::Impl::overflowed() {
-  const Array* skipped = scaling("skipped");
+  const auto skipped = scaling("skipped");
   if (!skipped) return false;
   const double before = std::exchange(last_scale_, scaling("scale")->number(0));
   if (std::exchange(skipped_updates_, skipped->integer(0)) == skipped->integer(0)) {
@@ -162,7 +162,7 @@ void Trainer::Impl::log_train() {
   for (size_t i = 0; i < state_.loss_sums.size(); ++i)
     line.metrics.emplace_back("loss." + config_.optimizers[i].name,
                               state_.loss_sums[i] / static_cast<double>(state_.train_loss_count));
-  if (const Array* scale = scaling("scale")) {
+  if (const auto scale = scaling("scale")) {
     line.loss_scale = scale->number(0);
     line.skipped_updates = scaling("skipped")->integer(0);
   }
@@ -329,7 +329,7 @@ TrainResult Trainer::Impl::run() {
   }
   start_folder();
   session_->take_parts();
-  if (const Array* scale = scaling("scale")) {
+  if (const auto scale = scaling("scale")) {
     last_scale_ = scale->number(0);
     skipped_updates_ = scaling("skipped")->integer(0);
   }

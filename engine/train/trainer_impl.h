@@ -68,8 +68,8 @@ class Trainer::Impl {
   double rate_of(const OptimizerConfig& optimizer, int64_t updates) const;
   double train_batch(const data::Batch& batch);
   double train_parts(const data::Batch& batch);
-  /// The loss scale and its counters; null without loss scaling.
-  const Array* scaling(const char* name) const;
+  /// The loss scale or one of its counters; none without loss scaling.
+  std::optional<Array> scaling(const char* name) const;
   /// Whether the last update was skipped because gradients overflowed; reports it. kData if this
   /// repeats while the scale cannot fall.
   bool overflowed();

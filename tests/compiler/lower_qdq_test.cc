@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "ir/tracer.h"
+#include "ops/core/backend.h"
 #include "ops/core/kernel.h"
 #include "ops/core/operators.h"
 #include "ops/generated/ops.h"
-#include "ops/quantization/quantized.h"
 #include "runtime/compile.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
@@ -107,7 +107,7 @@ void expect_close(const Array& a, const Array& b, const std::string& what) {
 
 bool has_integer_kernels(DType x, const Array& weight) {
   runtime::register_backends();
-  return quantized::has_int8_kernel(x, weight);
+  return has_int8_kernel(Device::cpu(), x, weight);
 }
 
 struct ConvCase {
@@ -470,7 +470,7 @@ TEST(LowerQdq, MatmulsOfActivationsMatchFloats) {
           };
           const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
           const std::string what = str(text(dtype), " to ", text(out), scores ? " scores" : "");
-          if (quantized::has_int8_matmul()) {
+          if (has_int8_matmul(Device::cpu())) {
             EXPECT_EQ(count(integers.text, "quantized_matmul"), 1) << integers.text;
             EXPECT_EQ(count(integers.text, "quantize("), 0) << integers.text;
           } else {
@@ -498,7 +498,7 @@ TEST(LowerQdq, MatmulsOfActivationsWithAnyStrides) {
                                    {}, dtype);
     };
     const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
-    EXPECT_EQ(count(integers.text, "quantized_matmul"), quantized::has_int8_matmul() ? 1 : 0);
+    EXPECT_EQ(count(integers.text, "quantized_matmul"), has_int8_matmul(Device::cpu()) ? 1 : 0);
     expect_close(integers.result, plain.result, text(dtype));
   }
 }
@@ -512,7 +512,7 @@ TEST(LowerQdq, MatmulsOfActivationsAccumulateExactly) {
                                  true);
   };
   const Compiled integers = compiled(body, x, false), plain = compiled(body, x, true);
-  EXPECT_EQ(count(integers.text, "quantized_matmul"), quantized::has_int8_matmul() ? 1 : 0);
+  EXPECT_EQ(count(integers.text, "quantized_matmul"), has_int8_matmul(Device::cpu()) ? 1 : 0);
   expect_close(integers.result, plain.result, "sums");
 }
 

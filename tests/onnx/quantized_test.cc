@@ -8,7 +8,7 @@
 #include "formats/npz.h"
 #include "ir/module.h"
 #include "onnx/graph/session.h"
-#include "ops/quantization/quantized.h"
+#include "ops/core/backend.h"
 #include "runtime/compile.h"
 
 namespace paddle::onnx {
@@ -63,13 +63,13 @@ TEST_P(QuantizedModel, RunsInInt8) {
   });
   Array extremes = Array::empty(DType::kI8, {1});
   *extremes.data<int8_t>() = 127;
-  if (!quantized::has_int8_kernel(DType::kI8, extremes)) {
+  if (!has_int8_kernel(Device::cpu(), DType::kI8, extremes)) {
     EXPECT_LE(convolutions, GetParam().convolutions);
     return;  // this processor has no exact int8 products of these kinds
   }
   EXPECT_EQ(convolutions, GetParam().convolutions);
   EXPECT_EQ(products, GetParam().products);
-  if (!quantized::has_int8_matmul()) {
+  if (!has_int8_matmul(Device::cpu())) {
     EXPECT_EQ(values, 0);
     return;
   }

@@ -23,6 +23,13 @@ bool has_effect(const ir::Operation& operation);
 /// True if a dim is known only after an operation has run.
 bool has_run_time_size(const TensorType& type);
 
+// --- lower/ ---
+
+/// True if the target has a kernel for the operation.
+using HasKernel = std::function<bool(const Op& op)>;
+/// Decomposes operations that the target has no kernel for, where they can be decomposed.
+void for_target(ir::Function& function, const HasKernel& has_kernel);
+
 // --- canonicalize/ ---
 
 /// Removes operations without side effects whose results are unused (DCE).
@@ -77,13 +84,18 @@ void fuse_epilogues(ir::Function& function, const CanFuseEpilogue& can_fuse_epil
 
 // --- quantization/ ---
 
-/// True if a kernel multiplies 8-bit values of type `x` by the int8 constant `weight`.
-using HasInt8Kernel = std::function<bool(DType x, const Array& weight)>;
+/// The integer kernels of the target.
+struct Int8Kernels {
+  /// True if a kernel multiplies 8-bit values of type `x` by the int8 constant `weight`; null if
+  /// there is no integer kernel at all.
+  std::function<bool(DType x, const Array& weight)> multiplies;
+  bool matmul = false;  ///< there is one for two activations (quantized_matmul)
+  explicit operator bool() const { return multiplies != nullptr; }
+};
 /// QDQ lowering: replaces convolutions and matrix products between dequantize and quantize
-/// operations by integer ones, for which `has_int8_kernel` (null: never) says so. Decomposes
-/// quantized operations without a kernel, and dequantizes constants that are still read as floats.
-void lower_qdq(ir::Function& function, const HasInt8Kernel& has_int8_kernel,
-               const Evaluate& evaluate);
+/// operations by integer ones, as far as the target has kernels. Decomposes quantized operations
+/// without a kernel, and dequantizes constants that are still read as floats.
+void lower_qdq(ir::Function& function, const Int8Kernels& kernels, const Evaluate& evaluate);
 
 // --- schedule/ ---
 

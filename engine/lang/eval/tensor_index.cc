@@ -89,7 +89,7 @@ class TensorIndex {
     }
     const auto size = view_.dim(axis).constant();
     if (!size || !index.is_concrete()) return;
-    const Array& numbers = index.array();
+    const Array numbers = index.array().on_host();
     for (int64_t i = 0; i < numbers.size(); ++i) {
       const int64_t at = numbers.integer(i);
       if (at < -*size || at >= *size)

@@ -38,7 +38,8 @@ struct SessionOptions {
 inline std::unique_ptr<runtime::Executable> make_executable(std::shared_ptr<ir::Function> function,
                                                             const SessionOptions& options) {
   return runtime::compile(std::move(function), options.compile,
-                          {.plan = {.profile = options.profile}}, options.observe);
+                          {.plan = {.profile = options.profile}, .adapt_threads = true},
+                          options.observe);
 }
 
 class Session {

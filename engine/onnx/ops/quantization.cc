@@ -5,6 +5,7 @@
 #include "onnx/ops/conv.h"
 #include "onnx/ops/helpers.h"
 #include "onnx/ops/quantization.h"
+#include "ops/core/backend.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/math.h"
@@ -37,7 +38,7 @@ Tensors int8_tensors(const Tensor& x, const Tensor& w, const Tensor& zero, int64
   Tensors out;
   for (const Array& part : parts) {
     // Two tensors only pay off with int8 instructions.
-    if (parts.size() > 1 && !quantized::has_int8_kernel(x.dtype(), part)) return {};
+    if (parts.size() > 1 && !has_int8_kernel(Device::cpu(), x.dtype(), part)) return {};
     out.emplace_back(part);
   }
   return out;

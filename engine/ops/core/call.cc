@@ -16,7 +16,7 @@ const Op& cast_op() {
 
 Tensor cast_to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype && !x.type().weak) return x;
-  if (x.type().weak && x.is_concrete()) return Tensor(x.array().cast(dtype));
+  if (x.type().weak && x.is_concrete()) return Tensor(x.array().on_host().cast(dtype));
   return call_single(cast_op(), {x}, Attrs{{AttrValue(dtype)}, {}});
 }
 
@@ -207,14 +207,14 @@ namespace {
 AttrValue value_of(const Tensor& t, const std::string& where) {
   if (!t.is_concrete())
     fail(ErrorCode::kUsage, where, "a tensor is given whose value is not known while tracing");
-  const Array& a = t.array();
+  if (t.ndim() > 1 || t.array().size() > 1000000)
+    fail(ErrorCode::kUsage, where, "expected a number or a list, found ", t.type());
+  const Array a = t.array().on_host();
   const auto element = [&](int64_t i) {
     if (is_bool(a.dtype)) return AttrValue(a.integer(i) != 0);
     return is_float(a.dtype) ? AttrValue(a.number(i)) : AttrValue(a.integer(i));
   };
   if (a.ndim() == 0) return element(0);
-  if (a.ndim() > 1 || a.size() > 1000000)
-    fail(ErrorCode::kUsage, where, "expected a number or a list, found ", t.type());
   AttrValue::List items;
   for (int64_t i = 0; i < a.size(); ++i) items.push_back(element(i));
   return items;

@@ -27,15 +27,15 @@ struct FusedRequest {
   std::vector<Layout> results;
   std::vector<int> result_values;  ///< by result: the index of its value
   bool compile = false;            ///< may be compiled to machine code
+  Device device = {};
   ExecutionPolicy policy = {};
 };
 
 /// Returns null to decline.
 using PrepareFusedFn = std::unique_ptr<Kernel> (*)(const FusedRequest& request);
 
-void register_fused(PrepareFusedFn prepare);
-/// A kernel for the group; null if all backends decline. An elementwise result may share the memory
-/// of a contiguous operand of its shape and dtype.
+/// A kernel of the device for the group; null if all backends decline. An elementwise result may
+/// share the memory of a contiguous operand of its shape and dtype.
 std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request);
 
 /// One operation of a group that starts with a convolution or matrix product.
@@ -43,15 +43,15 @@ struct FusionMember {
   const Op* op;
   const Attrs* attrs;
 };
-/// True if a backend's kernel for `group` can also compute `next`, an operation on its result.
+/// True if the backend's kernel for `group` can also compute `next`, an operation on its result.
 using CanFuseEpilogueFn = bool (*)(std::span<const FusionMember> group, const FusionMember& next,
                                    DType dtype);
-void register_can_fuse_epilogue(CanFuseEpilogueFn function);
-bool can_fuse_epilogue(std::span<const FusionMember> group, const FusionMember& next, DType dtype);
+bool can_fuse_epilogue(Device device, std::span<const FusionMember> group, const FusionMember& next,
+                       DType dtype);
 
-/// True if a fusion group can contain this elementwise operation or reduction, for operands of
-/// these types and this rank.
-bool can_fuse(const Op& op, const Attrs& attrs, size_t rank, std::span<const DType> operands,
-              DType result);
+/// True if a fusion group on the device can contain this elementwise operation or reduction, for
+/// operands of these types and this rank.
+bool can_fuse(Device device, const Op& op, const Attrs& attrs, size_t rank,
+              std::span<const DType> operands, DType result);
 
 }  // namespace paddle

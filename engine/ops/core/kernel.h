@@ -44,6 +44,7 @@ struct KernelRequest {
   /// `run`; eager mode uses every result.
   std::span<const Layout> results;
   ExecutionPolicy policy = {};
+  Device device = {};  ///< whose memory the operands and results are in
 };
 
 /// Where a choice is made: among the backends that have a kernel for an operation, or among the
@@ -63,19 +64,25 @@ class KernelChoices {
 class ResultAllocator {
  public:
   virtual ~ResultAllocator() = default;
-  /// Contiguous memory for result `index` with these dims; called once per result.
+  /// Contiguous memory for result `index` with these dims, on the kernel's device; called once per
+  /// result.
   virtual void* allocate(size_t index, const Dims& shape) = 0;
 };
 
 struct RunContext {
   std::byte* scratch = nullptr;          ///< 64-byte aligned, of `scratch_bytes()`
   ResultAllocator* allocator = nullptr;  ///< only for operations of the trait kRunTimeShape
+  paddle_stream stream = nullptr;        ///< null on the CPU
+  /// Where the operation comes from, for errors of kernels that run later than the call; null if
+  /// unknown. It stays valid until the stream is synchronized.
+  const std::string* location = nullptr;
 };
 
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  /// One pointer per flat operand and per result, null where absent.
+  /// One pointer per flat operand and per result, null where absent. On devices with streams the
+  /// work is queued; with `context.allocator` it is done when the call returns.
   virtual void run(const RunContext& context, void* const* operands,
                    void* const* results) const = 0;
   virtual size_t scratch_bytes() const { return 0; }
@@ -114,9 +121,9 @@ inline std::unique_ptr<Kernel> nothing_to_do() {
   return make_kernel([](const RunContext&, void* const*, void* const*) {});
 }
 
-/// Registers a kernel; backends registered later take precedence.
+/// Registers a kernel of a backend (ops/core/backend.h); the one registered last is asked first.
 void register_kernel(std::string_view op, std::string_view backend, PrepareFn prepare);
-/// Prepares the first kernel that does not decline; null if there is none.
+/// Prepares the first kernel of the request's device that does not decline; null if there is none.
 std::unique_ptr<Kernel> prepare_kernel(const KernelRequest& request);
 /// While active, kernels prepared on this thread come from `backend` wherever it can compute them,
 /// even if another one is faster. For measurements and tests.
@@ -132,6 +139,6 @@ class BackendScope {
 };
 /// Names of the backends that have a kernel for the operation.
 std::vector<std::string> kernel_backends(const Op& op);
-bool has_kernel(const Op& op);
+bool has_kernel(const Op& op, Device device = {});
 
 }  // namespace paddle

@@ -16,24 +16,6 @@
 #include "ops/nn/conv.h"
 
 namespace paddle::quantized {
-namespace {
-HasInt8KernelFn& int8_kernel_fn() {
-  static HasInt8KernelFn function = nullptr;
-  return function;
-}
-HasInt8MatmulFn& int8_matmul_fn() {
-  static HasInt8MatmulFn function = nullptr;
-  return function;
-}
-}  // namespace
-
-void register_has_int8_kernel(HasInt8KernelFn function) { int8_kernel_fn() = function; }
-bool has_int8_kernel(DType x, const Array& weight) {
-  return int8_kernel_fn() && int8_kernel_fn()(x, weight);
-}
-void register_has_int8_matmul(HasInt8MatmulFn function) { int8_matmul_fn() = function; }
-bool has_int8_matmul() { return int8_matmul_fn() && int8_matmul_fn()(); }
-
 std::vector<Array> centered_weights(const Array& weights, const Array& zero, int64_t channel) {
   // A value that broadcasts to more elements is not a weight.
   if (weights.size() > static_cast<int64_t>(weights.storage->bytes())) return {};

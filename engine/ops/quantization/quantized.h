@@ -31,15 +31,4 @@ enum Operand : size_t {
 /// points have another shape.
 std::vector<Array> centered_weights(const Array& weights, const Array& zero, int64_t channel);
 
-/// True if a backend multiplies 8-bit values of type `x` by these int8 weights exactly, and faster
-/// than floats.
-using HasInt8KernelFn = bool (*)(DType x, const Array& weight);
-void register_has_int8_kernel(HasInt8KernelFn function);
-bool has_int8_kernel(DType x, const Array& weight);
-/// True if a backend multiplies two 8-bit activations exactly, whatever their zero points, and
-/// faster than floats.
-using HasInt8MatmulFn = bool (*)();
-void register_has_int8_matmul(HasInt8MatmulFn function);
-bool has_int8_matmul();
-
 }  // namespace paddle::quantized

@@ -55,8 +55,8 @@ Array transposed(const Array& matrix) {
 
 class Int8Former final : public PatternRewriter {
  public:
-  Int8Former(ir::Function& function, const HasInt8Kernel& has_int8_kernel)
-      : PatternRewriter(function), has_int8_kernel_(has_int8_kernel) {}
+  Int8Former(ir::Function& function, const Int8Kernels& kernels)
+      : PatternRewriter(function), kernels_(kernels) {}
 
  private:
   /// Replaces a convolution, linear layer or matmul of dequantized operands.
@@ -78,7 +78,7 @@ class Int8Former final : public PatternRewriter {
     auto weights = weights_of(o.operands[1], conv || transposed_y ? 0 : 1);
     if (!weights) return;
     if (transposed_y) weights->values = transposed(weights->values);
-    if (!has_int8_kernel_(input->operands[0]->type.dtype, weights->values)) return;
+    if (!kernels_.multiplies(input->operands[0]->type.dtype, weights->values)) return;
     Value* const given_bias = matmul ? nullptr : o.operands[2];
     if (given_bias && given_bias->type.shape.size() != 1) return;
 
@@ -103,7 +103,7 @@ class Int8Former final : public PatternRewriter {
   bool form_matmul_of_activations(Iterator at, const Operation& x) {
     Operation& o = **at;
     const Operation* const y = per_tensor_dequantize(o.operands[1]);
-    if (!y || !has_int8_matmul(has_int8_kernel_) || has_run_time_size(y->operands[0]->type) ||
+    if (!y || !kernels_.matmul || has_run_time_size(y->operands[0]->type) ||
         o.operands[0]->type.shape.size() < 2 || o.operands[1]->type.shape.size() < 2)
       return false;
     const bool transposed_y = attribute(o, "transpose_y").as_bool();
@@ -155,13 +155,13 @@ class Int8Former final : public PatternRewriter {
     return result;
   }
 
-  const HasInt8Kernel& has_int8_kernel_;
+  const Int8Kernels& kernels_;
 };
 
 }  // namespace
 
-void form_int8_ops(ir::Function& function, const HasInt8Kernel& has_int8_kernel) {
-  Int8Former(function, has_int8_kernel).run();
+void form_int8_ops(ir::Function& function, const Int8Kernels& kernels) {
+  Int8Former(function, kernels).run();
 }
 
 }  // namespace paddle::passes::qdq

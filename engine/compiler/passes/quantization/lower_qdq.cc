@@ -19,8 +19,7 @@ constexpr int64_t kMaxTotalDequantized = int64_t{1} << 30;  // of all constants 
 /// Decomposes int8 operations that no kernel supports.
 class DecomposeUnsupported final : public PassingInterpreter {
  public:
-  explicit DecomposeUnsupported(const HasInt8Kernel& has_int8_kernel)
-      : has_int8_kernel_(has_int8_kernel) {}
+  explicit DecomposeUnsupported(const Int8Kernels& kernels) : kernels_(kernels) {}
   Tensors apply(const OpCall& c) override {
     const BelowScope below(next());
     return qdq::is_int8_op(c.op) && !has_kernel(c) ? decompose(c) : next().apply(c);
@@ -29,11 +28,11 @@ class DecomposeUnsupported final : public PassingInterpreter {
  private:
   bool has_kernel(const OpCall& c) const {
     const Tensor& weight = c.operands[q::kWeight];
-    if (!has_int8_kernel_) return false;
+    if (!kernels_) return false;
     if (&c.op == &qdq::known_ops().quantized_matmul) {
-      if (!qdq::has_int8_matmul(has_int8_kernel_) || has_run_time_size(weight.type())) return false;
+      if (!kernels_.matmul || has_run_time_size(weight.type())) return false;
     } else if (!weight.is_concrete() || weight.array().size() == 0 ||
-               !has_int8_kernel_(c.operands[q::kX].dtype(), weight.array())) {
+               !kernels_.multiplies(c.operands[q::kX].dtype(), weight.array())) {
       return false;
     }
     for (const TensorType& t : c.results)
@@ -53,7 +52,7 @@ class DecomposeUnsupported final : public PassingInterpreter {
     return !bias || bias.ndim() == 1;
   }
 
-  const HasInt8Kernel& has_int8_kernel_;
+  const Int8Kernels& kernels_;
 };
 
 /// Dequantizes constants that are still read as floats, up to `budget` elements in total.
@@ -81,21 +80,20 @@ void dequantize_constants(ir::Region& region, const Evaluate& evaluate, int64_t&
 
 }  // namespace
 
-void lower_qdq(ir::Function& function, const HasInt8Kernel& has_int8_kernel,
-               const Evaluate& evaluate) {
+void lower_qdq(ir::Function& function, const Int8Kernels& kernels, const Evaluate& evaluate) {
   bool any = false;
   ir::for_each_operation(function.body, [&](const Operation& o) {
     any = any || o.op->has(kKeepPacked) || o.op == &qdq::known_ops().quantize ||
           qdq::is_int8_op(*o.op);
   });
   if (!any) return;
-  if (has_int8_kernel) {
+  if (kernels) {
     qdq::propagate_dequantize(function, evaluate);
-    qdq::form_int8_ops(function, has_int8_kernel);
+    qdq::form_int8_ops(function, kernels);
     qdq::sink_squeeze(function);
     qdq::fuse_requantize(function);
   }
-  DecomposeUnsupported decomposer(has_int8_kernel);
+  DecomposeUnsupported decomposer(kernels);
   ir::retrace(function, decomposer);
   int64_t budget = kMaxTotalDequantized;
   dequantize_constants(function.body, evaluate, budget);

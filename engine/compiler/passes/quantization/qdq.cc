@@ -13,10 +13,6 @@ const Ops& known_ops() {
   return kOps;
 }
 
-bool has_int8_matmul(const HasInt8Kernel& has_int8_kernel) {
-  return has_int8_kernel && q::has_int8_matmul();
-}
-
 bool is_8_bit(DType dtype) { return dtype == DType::kU8 || dtype == DType::kI8; }
 
 bool is_int8_op(const Op& op) {

@@ -18,7 +18,7 @@ inline constexpr int64_t kMaxDequantized = int64_t{1} << 26;
 void propagate_dequantize(ir::Function& function, const Evaluate& evaluate);
 /// Replaces convolutions and matrix products of dequantized operands by quantized_conv,
 /// quantized_linear and quantized_matmul.
-void form_int8_ops(ir::Function& function, const HasInt8Kernel& has_int8_kernel);
+void form_int8_ops(ir::Function& function, const Int8Kernels& kernels);
 /// Conv1d is conv2d with height 1 between unsqueeze and squeeze. Sinks the squeeze below the
 /// elementwise operations behind it, so that they are next to the convolution and can be fused.
 void sink_squeeze(ir::Function& function);
@@ -43,8 +43,6 @@ struct Ops {
 };
 const Ops& known_ops();
 
-/// True if a backend has a kernel for quantized_matmul.
-bool has_int8_matmul(const HasInt8Kernel& has_int8_kernel);
 bool is_8_bit(DType dtype);
 /// True for quantized_conv, quantized_linear and quantized_matmul.
 bool is_int8_op(const Op& op);

@@ -1,0 +1,26 @@
+#pragma once
+// The option `--device` of tools that compute.
+
+#include <string>
+
+#include "tensor/device.h"
+
+namespace CLI {
+class App;
+}
+
+namespace paddle::cli {
+
+struct DeviceOptions {
+  std::string name = "cpu";
+  bool no_host_fallback = false;
+};
+
+/// Adds `--device` and `--no-host-fallback`.
+void add_device_options(CLI::App& app, DeviceOptions& options);
+/// The device that was asked for, with all backends registered; kUsage if there is none.
+Device open_device(const DeviceOptions& options);
+/// One line on standard error for the operations that ran on the host instead of the device.
+void report_host_fallbacks();
+
+}  // namespace paddle::cli

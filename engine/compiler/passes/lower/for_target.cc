@@ -1,0 +1,37 @@
+// Decomposes operations that the target has no kernel for, so that a saved module runs on targets
+// and builds other than those it was traced for.
+
+#include "compiler/passes/passes.h"
+#include "ir/replay.h"
+#include "ops/core/call.h"
+
+namespace paddle::passes {
+namespace {
+
+class TargetDecomposition final : public PassingInterpreter {
+ public:
+  explicit TargetDecomposition(const HasKernel& has_kernel) : has_kernel_(has_kernel) {}
+  Tensors apply(const OpCall& c) override {
+    // Parts of a decomposition come here as well.
+    if (c.op.def->decompose && !has_kernel_(c.op)) return decompose(c);
+    const BelowScope below(next());
+    return next().apply(c);
+  }
+
+ private:
+  const HasKernel& has_kernel_;
+};
+
+}  // namespace
+
+void for_target(ir::Function& function, const HasKernel& has_kernel) {
+  bool any = false;
+  ir::for_each_operation(function.body, [&](const ir::Operation& o) {
+    any = any || (o.op->def->decompose && !has_kernel(*o.op));
+  });
+  if (!any) return;
+  TargetDecomposition decomposition(has_kernel);
+  ir::retrace(function, decomposition);
+}
+
+}  // namespace paddle::passes

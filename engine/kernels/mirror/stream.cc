@@ -1,0 +1,143 @@
+#include "kernels/mirror/stream.h"
+
+#include <algorithm>
+
+namespace paddle::mirror {
+
+/// Runs the work of all streams on one thread, on request. One lock guards all queues; it is free
+/// while work runs.
+class Runner {
+ public:
+  /// Never destroyed: arrays of static lifetime may be released after it would be.
+  static Runner& get() {
+    static Runner* const runner = new Runner;
+    return *runner;
+  }
+
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Stream>> streams;
+
+  void request(const std::shared_ptr<Stream>& stream, uint64_t count,
+               std::unique_lock<std::mutex>& lock) {
+    if (stream->done_ >= count) return;
+    if (!started_) {
+      std::thread([this] { serve(); }).detach();
+      started_ = true;
+    }
+    requests_.push_back({stream, count});
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return stream->done_ >= count; });
+  }
+
+ private:
+  struct Request {
+    std::shared_ptr<Stream> stream;
+    uint64_t count;
+  };
+
+  void serve() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed_.wait(lock, [&] { return !requests_.empty(); });
+      const Request request = std::move(requests_.front());
+      requests_.pop_front();
+      advance(*request.stream, request.count, lock);
+      changed_.notify_all();
+    }
+  }
+
+  static void advance(Stream& stream, uint64_t count, std::unique_lock<std::mutex>& lock) {
+    while (stream.done_ < count) {
+      Stream::Work work = std::move(stream.queue_.front());
+      stream.queue_.pop_front();
+      if (work.after.stream) advance(*work.after.stream, work.after.count, lock);
+      if (work.run) {
+        lock.unlock();
+        std::optional<Error> error = run(work);
+        work.run = nullptr;  // what it holds is released outside of the lock
+        lock.lock();
+        if (error && !stream.error_) stream.error_ = std::move(error);
+      }
+      ++stream.done_;
+    }
+  }
+
+  /// Arguments that were valid when the kernel was prepared are invalid because of the data, so
+  /// kUsage becomes kData.
+  static std::optional<Error> run(const Stream::Work& work) {
+    try {
+      work.run();
+      return std::nullopt;
+    } catch (const Error& e) {
+      const ErrorCode code = e.code() == ErrorCode::kUsage ? ErrorCode::kData : e.code();
+      SourceLocation location = e.location();
+      if (location.file.empty()) location.file = work.location;
+      return Error(code, e.message(), location);
+    } catch (const std::exception& e) {
+      return Error(ErrorCode::kInternal, e.what());
+    }
+  }
+
+  std::condition_variable changed_;
+  std::deque<Request> requests_;
+  bool started_ = false;
+};
+
+std::shared_ptr<Stream> make_stream() {
+  auto stream = std::make_shared<Stream>();
+  const std::lock_guard lock(Runner::get().mutex);
+  auto& streams = Runner::get().streams;
+  std::erase_if(streams, [](const auto& each) { return each.expired(); });
+  streams.push_back(stream);
+  return stream;
+}
+
+void Stream::push(std::function<void()> work, std::string location) {
+  const std::lock_guard lock(Runner::get().mutex);
+  queue_.push_back({std::move(work), {}, std::move(location)});
+  ++pushed_;
+}
+
+void Stream::record(Event& event) {
+  const std::lock_guard lock(Runner::get().mutex);
+  event.stream = shared_from_this();
+  event.count = pushed_;
+}
+
+void Stream::wait(const Event& event) {
+  const std::lock_guard lock(Runner::get().mutex);
+  if (!event.stream || event.stream.get() == this) return;
+  queue_.push_back({nullptr, event, {}});
+  ++pushed_;
+}
+
+void Stream::synchronize() {
+  std::unique_lock lock(Runner::get().mutex);
+  Runner::get().request(shared_from_this(), pushed_, lock);
+  if (!error_) return;
+  const Error error = *error_;
+  error_.reset();
+  throw error;
+}
+
+void Stream::synchronize(const Event& event) {
+  std::unique_lock lock(Runner::get().mutex);
+  if (event.stream) Runner::get().request(event.stream, event.count, lock);
+}
+
+void Stream::after_all(const std::function<void()>& work) {
+  // The last copy of `last` to go runs the work.
+  struct Last {
+    std::function<void()> work;
+    ~Last() { work(); }
+  };
+  const auto last = std::make_shared<Last>(work);
+  const std::lock_guard lock(Runner::get().mutex);
+  for (const auto& each : Runner::get().streams)
+    if (const auto stream = each.lock(); stream && stream->done_ < stream->pushed_) {
+      stream->queue_.push_back({[last] {}, {}, {}});
+      ++stream->pushed_;
+    }
+}
+
+}  // namespace paddle::mirror

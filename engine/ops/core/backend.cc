@@ -1,0 +1,78 @@
+#include "ops/core/backend.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace paddle {
+namespace {
+
+/// In order of registration; addresses stay valid.
+std::deque<Backend>& backends() {
+  static std::deque<Backend> list;
+  return list;
+}
+
+}  // namespace
+
+void register_backend(const Backend& backend) {
+  ensure(!backend.prepare == !backend.has_kernel, backend.name,
+         ": prepare and has_kernel come together");
+  backends().push_back(backend);
+}
+
+const Backend* find_backend(std::string_view name) {
+  for (const Backend& backend : backends())
+    if (backend.name == name) return &backend;
+  return nullptr;
+}
+
+std::vector<const Backend*> backends_of(Device device) {
+  std::vector<const Backend*> out;
+  for (auto it = backends().rbegin(); it != backends().rend(); ++it)
+    if (it->device_kind == device.kind) out.push_back(&*it);
+  return out;
+}
+
+bool has_int8_kernel(Device device, DType x, const Array& weight) {
+  return std::ranges::any_of(backends_of(device), [&](const Backend* b) {
+    return b->has_int8_kernel && b->has_int8_kernel(x, weight);
+  });
+}
+
+bool has_int8_matmul(Device device) {
+  return std::ranges::any_of(backends_of(device), [](const Backend* b) {
+    return b->has_int8_matmul && b->has_int8_matmul();
+  });
+}
+
+std::unique_ptr<Kernel> prepare_fused(const FusedRequest& request) {
+  for (const Backend* backend : backends_of(request.device))
+    if (backend->prepare_fused)
+      if (auto kernel = backend->prepare_fused(request)) return kernel;
+  return nullptr;
+}
+
+bool can_fuse_epilogue(Device device, std::span<const FusionMember> group, const FusionMember& next,
+                       DType dtype) {
+  return std::ranges::any_of(backends_of(device), [&](const Backend* b) {
+    return b->can_fuse_epilogue && b->can_fuse_epilogue(group, next, dtype);
+  });
+}
+
+bool can_fuse(Device device, const Op& op, const Attrs& attrs, size_t rank,
+              std::span<const DType> operands, DType result) {
+  FusedRequest request;
+  request.device = device;
+  request.shape = Dims(rank, 2);
+  FusedStep step{&op, attrs, {}, result};
+  for (const DType dtype : operands) {
+    step.inputs.push_back(static_cast<int>(request.operands.size()));
+    request.operands.push_back(Layout::contiguous(dtype, request.shape));
+  }
+  request.result_values = {static_cast<int>(request.operands.size())};
+  request.results = {Layout::contiguous(result, op.has(kReduction) ? Dims() : request.shape)};
+  request.steps.push_back(std::move(step));
+  return prepare_fused(request) != nullptr;
+}
+
+}  // namespace paddle

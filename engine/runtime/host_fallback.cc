@@ -1,0 +1,103 @@
+#include "runtime/host_fallback.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace paddle::runtime {
+namespace {
+
+std::atomic<bool> allowed{true};
+
+struct Counts {
+  std::mutex mutex;
+  std::map<std::string, int64_t> by_operation;
+};
+
+Counts& counts() {
+  static Counts all;
+  return all;
+}
+
+class HostFallback final : public Kernel {
+ public:
+  HostFallback(std::unique_ptr<Kernel> kernel, const KernelRequest& request)
+      : kernel_(std::move(kernel)), op_(request.op), device_(request.device) {
+    for (const Layout& operand : request.operands)
+      operands_.push_back(operand.present && kernel_->reads(operands_.size())
+                              ? Array::empty(operand.dtype, operand.shape)
+                              : Array());
+    for (const Layout& result : request.results)
+      results_.push_back(result.present ? Array::empty(result.dtype, result.shape) : Array());
+    if (kernel_->scratch_bytes() > 0) scratch_ = Storage::allocate(kernel_->scratch_bytes());
+  }
+
+  void run(const RunContext& context, void* const* operands, void* const* results) const override {
+    count_host_fallback(op_, device_);
+    const paddle_device_api& api = device_api(device_);
+    const auto bytes = [](const Array& array) {
+      return static_cast<size_t>(storage_bytes(array.dtype, array.size()));
+    };
+    std::vector<void*> in(operands_.size()), out(results_.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (!operands_[i].storage) continue;
+      in[i] = operands_[i].raw();
+      if (bytes(operands_[i]) > 0)
+        check_device(device_, api.copy(context.stream, in[i], operands[i], bytes(operands_[i]),
+                                       PADDLE_COPY_TO_HOST));
+    }
+    check_device(device_, api.synchronize_stream(context.stream));
+    for (size_t i = 0; i < out.size(); ++i)
+      if (results_[i].storage) out[i] = results_[i].raw();
+    RunContext host;
+    if (scratch_) host.scratch = scratch_->data();
+    kernel_->run(host, in.data(), out.data());
+    for (size_t i = 0; i < out.size(); ++i)
+      if (out[i] && bytes(results_[i]) > 0)
+        check_device(device_, api.copy(context.stream, results[i], out[i], bytes(results_[i]),
+                                       PADDLE_COPY_TO_DEVICE));
+    // The next run overwrites the host's copies.
+    check_device(device_, api.synchronize_stream(context.stream));
+  }
+  std::string implementation() const override { return "host:" + kernel_->implementation(); }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  const Op& op_;
+  Device device_;
+  std::vector<Array> operands_, results_;
+  std::shared_ptr<Storage> scratch_;
+};
+
+}  // namespace
+
+void check_host_fallback(const Op& op, Device device) {
+  if (!allowed)
+    fail(ErrorCode::kDevice, op.name(), ": the device ", device.text(),
+         " has no kernel, and running it on the host is refused");
+}
+
+void count_host_fallback(const Op& op, Device device) {
+  check_host_fallback(op, device);
+  Counts& all = counts();
+  const std::lock_guard lock(all.mutex);
+  ++all.by_operation[std::string(op.name())];
+}
+
+std::map<std::string, int64_t> host_fallbacks() {
+  Counts& all = counts();
+  const std::lock_guard lock(all.mutex);
+  return all.by_operation;
+}
+
+void allow_host_fallback(bool allow) { allowed = allow; }
+
+std::unique_ptr<Kernel> prepare_host_fallback(const KernelRequest& request) {
+  KernelRequest on_host = request;
+  on_host.device = Device::cpu();
+  auto kernel = prepare_kernel(on_host);
+  if (!kernel) return nullptr;
+  check_host_fallback(request.op, request.device);
+  return std::make_unique<HostFallback>(std::move(kernel), request);
+}
+
+}  // namespace paddle::runtime

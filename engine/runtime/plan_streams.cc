@@ -1,0 +1,91 @@
+#include "runtime/plan_streams.h"
+
+#include <cstring>
+
+namespace paddle::runtime {
+
+PlanStreams::PlanStreams(Device device)
+    : device_(device),
+      api_(device_api(device)),
+      compute_(compute_stream(device)),
+      copy_(copy_stream(device)) {
+  check(api_.create_event(device.index, &finished_));
+}
+
+PlanStreams::~PlanStreams() {
+  // Errors of work that nobody waited for have no reader.
+  api_.synchronize_stream(copy_);
+  api_.synchronize_stream(compute_);
+  for (const paddle_event event : events_) api_.destroy_event(event);
+  api_.destroy_event(finished_);
+  for (const auto& [input, staging] : staging_) api_.release_host(staging.memory);
+  for (const auto& [value, memory] : conditions_) api_.release_host(memory);
+}
+
+int PlanStreams::new_event() {
+  paddle_event event = nullptr;
+  check(api_.create_event(device_.index, &event));
+  events_.push_back(event);
+  return static_cast<int>(events_.size()) - 1;
+}
+
+void PlanStreams::add_staging(size_t input, size_t bytes, int copied) {
+  Staging staging{nullptr, bytes, copied};
+  check(api_.allocate_host(bytes, &staging.memory));
+  staging_[input] = staging;
+}
+
+void PlanStreams::add_condition(int value) {
+  constexpr size_t kLargestElement = 16;
+  if (conditions_.contains(value)) return;
+  void* memory = nullptr;
+  check(api_.allocate_host(kLargestElement, &memory));
+  conditions_[value] = memory;
+}
+
+void PlanStreams::begin(const std::vector<void*>& inputs) {
+  if (!staging_.empty()) check(api_.wait_event(copy_, finished_));
+  for (const auto& [input, staging] : staging_) {
+    check(api_.synchronize_event(events_[static_cast<size_t>(staging.copied)]));
+    if (staging.bytes > 0) std::memcpy(staging.memory, inputs[input], staging.bytes);
+  }
+}
+
+void PlanStreams::join_copies() {
+  for (const auto& [input, staging] : staging_)
+    check(api_.wait_event(compute_, events_[static_cast<size_t>(staging.copied)]));
+}
+
+void PlanStreams::finish() { check(api_.record_event(finished_, compute_)); }
+
+void PlanStreams::before(const Instruction& instruction) {
+  for (const int event : instruction.waits)
+    check(api_.wait_event(stream(instruction), events_[static_cast<size_t>(event)]));
+}
+
+void PlanStreams::after(const Instruction& instruction) {
+  if (instruction.records >= 0)
+    check(
+        api_.record_event(events_[static_cast<size_t>(instruction.records)], stream(instruction)));
+}
+
+void PlanStreams::copy_in(size_t input, void* to) {
+  const Staging& staging = staging_.at(input);
+  if (staging.bytes > 0)
+    check(api_.copy(copy_, to, staging.memory, staging.bytes, PADDLE_COPY_TO_DEVICE));
+}
+
+void PlanStreams::read_back(int value, const void* from, size_t bytes) {
+  check(api_.copy(compute_, conditions_.at(value), from, bytes, PADDLE_COPY_TO_HOST));
+}
+
+const void* PlanStreams::condition(int value) const {
+  check(api_.synchronize_stream(compute_));
+  return conditions_.at(value);
+}
+
+void PlanStreams::copy(void* to, const void* from, size_t bytes) {
+  if (bytes > 0) check(api_.copy(compute_, to, from, bytes, PADDLE_COPY_ON_DEVICE));
+}
+
+}  // namespace paddle::runtime

@@ -1,0 +1,69 @@
+#pragma once
+// What a plan has on a device with streams: events, host memory that copies read and write, and
+// the queueing of copies.
+
+#include <map>
+#include <vector>
+
+#include "runtime/plan.h"
+
+namespace paddle::runtime {
+
+class PlanStreams {
+ public:
+  explicit PlanStreams(Device device);
+  /// Waits for queued work, which refers to the plan.
+  ~PlanStreams();
+  PlanStreams(const PlanStreams&) = delete;
+  PlanStreams& operator=(const PlanStreams&) = delete;
+
+  // --- building ---
+
+  /// An event that instructions record and wait for; returns its number.
+  int new_event();
+  /// Staging memory for an input of the host, of this size; `copied` is recorded when the copy that
+  /// reads it is done.
+  void add_staging(size_t input, size_t bytes, int copied);
+  /// Host memory for a condition.
+  void add_condition(int value);
+
+  // --- running ---
+
+  Device device() const { return device_; }
+  paddle_stream stream(const Instruction& instruction) const {
+    return instruction.copies ? copy_ : compute_;
+  }
+  /// Before the first instruction: copies inputs of the host into their staging memory, as soon as
+  /// the copies of the last run have read it. Copies to the device wait until the last run has
+  /// read what they overwrite.
+  void begin(const std::vector<void*>& inputs);
+  /// Behind the last instruction: makes kernels wait for the copies that none of them read.
+  void join_copies();
+  /// Behind all that reads the inputs.
+  void finish();
+  void before(const Instruction& instruction);
+  void after(const Instruction& instruction);
+  void copy_in(size_t input, void* to);
+  void read_back(int value, const void* from, size_t bytes);
+  /// The condition that was read back, after waiting for it.
+  const void* condition(int value) const;
+  void copy(void* to, const void* from, size_t bytes);
+
+ private:
+  struct Staging {
+    void* memory;
+    size_t bytes;
+    int copied;
+  };
+  void check(int status) const { check_device(device_, status); }
+
+  Device device_;
+  const paddle_device_api& api_;
+  paddle_stream compute_, copy_;
+  std::vector<paddle_event> events_;
+  paddle_event finished_ = nullptr;  ///< recorded behind each run
+  std::map<size_t, Staging> staging_;
+  std::map<int, void*> conditions_;
+};
+
+}  // namespace paddle::runtime
