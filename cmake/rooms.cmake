@@ -140,9 +140,9 @@ paddle_room(partition DEPENDS base tensor ops ir)
 paddle_room(runtime DEPENDS base tensor ops ir kernels compiler)
 paddle_room(metrics DEPENDS base tensor)
 paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)
-paddle_room(formats EXCLUDE "/engine/formats/hdf5/module/" DEPENDS base tensor
+paddle_room(formats DEPENDS base tensor
   LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
-  SOURCES ${PADDLE_WIRE_SOURCES})
+  SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/hdf5/module/")
 paddle_room(decoding DEPENDS base)
 paddle_room(text DEPENDS base formats
   LIBRARIES nlohmann_json::nlohmann_json paddle_utf8proc paddle_pcre2)

@@ -27,7 +27,7 @@ struct CompileOptions {
   std::vector<passes::Rule> rules = {};  ///< tried before the standard rules
 };
 
-/// What passes are for, in the order in which they run. Between import and canonicalization a
+/// The purpose of a pass; stages run in this order. Between import and canonicalization a
 /// training step on several ranks is partitioned (partition/partition.h).
 enum class Stage : uint8_t {
   kImport,        ///< operations that the target knows

@@ -1,6 +1,6 @@
 #pragma once
-// What a plan has on a device with streams: events, host memory that copies read and write, and
-// the queueing of copies.
+// The events of a plan on a device with streams, the host memory that its copies read and write,
+// and the queueing of copies.
 
 #include <map>
 #include <vector>

@@ -40,7 +40,7 @@ typedef struct paddle_device_api {
    * queued now is done, so callers need not wait. */
   int (*allocate)(int device, size_t bytes, void** memory);
   int (*release)(int device, void* memory);
-  /* Host memory that copies may read and write while the host goes on. */
+  /* Host memory for queued copies. */
   int (*allocate_host)(size_t bytes, void** memory);
   int (*release_host)(void* memory);
 

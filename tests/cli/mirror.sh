@@ -52,17 +52,17 @@ same lenet_eager "${lenet[@]}" train.steps=2 --eager
 same gpt_accumulated "${gpt[@]}" train.accumulate=2 "clip={global_norm: 1.0}"
 same gpt_f16 "${gpt[@]}" precision=f16 amp.level=O2
 
-# A run that the CPU began goes on on mirror, and the other way round.
+# A run that began on the CPU continues on mirror, and vice versa.
 train_on half cpu "${lenet[@]}" train.steps=2
 "$train" --resume "$folder/half-cpu" train.steps=5 --device mirror > /dev/null 2> "$folder/error" ||
   fail "resuming on mirror: $(cat "$folder/error")"
 cmp -s "$folder/half-cpu/model/model.safetensors" "$folder/lenet-cpu/model/model.safetensors" ||
-  fail "a run that went on on mirror has other weights"
+  fail "a run that continued on mirror has other weights"
 train_on half mirror "${lenet[@]}" train.steps=2
 "$train" --resume "$folder/half-mirror" train.steps=5 > /dev/null 2> "$folder/error" ||
   fail "resuming on the CPU: $(cat "$folder/error")"
 cmp -s "$folder/half-mirror/model/model.safetensors" "$folder/lenet-cpu/model/model.safetensors" ||
-  fail "a run that went on on the CPU has other weights"
+  fail "a run that continued on the CPU has other weights"
 
 python3 - "$folder/x.npy" <<'P'
 import struct, sys

@@ -162,7 +162,7 @@ TEST(Pickle, EveryPrefixOfAFileEndsWell) {
   for (const char* name : {"legacy.pth", "net.pdparams"}) {
     std::ifstream in(kData + name, std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(in)), {});
-    for (size_t size = 0; size < bytes.size(); size += 7) outcome(bytes.substr(0, size));
+    for (size_t size = 0; size < bytes.size(); size += 61) outcome(bytes.substr(0, size));
   }
 }
 

@@ -75,7 +75,7 @@ class Reader::Machine {
     push(out);
     return out;
   }
-  /// What was pushed since the last mark.
+  /// Removes and returns the values above the last mark.
   Stack pop_mark() {
     if (marks_.empty()) bad("there is no mark");
     const auto begin = stack_.begin() + static_cast<ptrdiff_t>(marks_.back());
@@ -179,7 +179,7 @@ class Reader::Machine {
       }
   }
   void build(Value* object, Value* state) {
-    // Attributes of collections, such as the versions in `_metadata`, are no contents.
+    // Attributes of collections, such as the versions in `_metadata`, are ignored.
     if (object->is(Kind::kCall)) object->state = state;
   }
 

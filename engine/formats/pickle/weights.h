@@ -47,7 +47,7 @@ class WeightFile {
   std::unique_ptr<ZipReader> zip_;
   std::vector<NamedTensor> tensors_;
   std::vector<std::string> notes_;
-  /// What the bytes of tensors are in; arrays share it.
+  /// The memory that holds the bytes of tensors; arrays share it.
   struct Memory {
     std::shared_ptr<MappedFile> file;
     std::deque<std::vector<std::byte>> decoded;  ///< elements that the file has in another form
