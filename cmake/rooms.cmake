@@ -131,7 +131,10 @@ paddle_add_opgen()
 paddle_room(ops DEPENDS base tensor
   SOURCES ${PADDLE_GENERATED_OPS_SOURCES} EXCLUDE "/engine/ops/opgen/")
 paddle_room(ir DEPENDS tensor ops)
-paddle_room(kernels DEPENDS base tensor ops comm
+paddle_room(formats DEPENDS base tensor
+  LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
+  SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/hdf5/module/")
+paddle_room(kernels DEPENDS base tensor ops comm formats
   LIBRARIES paddle_highway paddle_dnnl Eigen3::Eigen m SOURCES ${PADDLE_GENERATED_KERNEL_SOURCES})
 paddle_room(autograd DEPENDS base tensor ops ir)
 paddle_room(compiler DEPENDS base tensor ops ir kernels
@@ -140,9 +143,6 @@ paddle_room(partition DEPENDS base tensor ops ir)
 paddle_room(runtime DEPENDS base tensor ops ir kernels compiler)
 paddle_room(metrics DEPENDS base tensor)
 paddle_room(optim DEPENDS tensor ops LIBRARIES yaml-cpp)
-paddle_room(formats DEPENDS base tensor
-  LIBRARIES ZLIB::ZLIB PNG::PNG JPEG::JPEG nlohmann_json::nlohmann_json protobuf::libprotobuf-lite
-  SOURCES ${PADDLE_WIRE_SOURCES} EXCLUDE "/engine/formats/hdf5/module/")
 paddle_room(decoding DEPENDS base)
 paddle_room(text DEPENDS base formats
   LIBRARIES nlohmann_json::nlohmann_json paddle_utf8proc paddle_pcre2)

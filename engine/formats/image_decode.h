@@ -11,7 +11,8 @@ namespace paddle::formats {
 /// A decoded file before conversion of channels and orientation.
 struct DecodedImage {
   Image image;
-  int orientation = 1;  ///< EXIF
+  int orientation = 1;       ///< EXIF
+  bool stored_grey = false;  ///< a JPEG with one component
 };
 
 /// Grey, RGB or CMYK (inverted, as Adobe writes it), 8 bits.

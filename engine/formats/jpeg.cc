@@ -71,6 +71,7 @@ bool decode_unprotected(std::span<const std::byte> content, bool grey, jpeg_deco
     return false;
   }
   out.orientation = orientation_of(info);
+  out.stored_grey = info.num_components == 1;
   const bool four_inks = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
   info.out_color_space = four_inks ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_start_decompress(&info);

@@ -61,14 +61,25 @@ class ArgumentReader {
       return list;
     }
     if (value.is_array() && op_.operand_index(parameter_name(op_, name)) >= 0) {
+      // Lists of lists are flattened; a list of numbers may be meant for an overload.
       Tensors list;
-      for (const Json& item : value) {
-        if (!is_array(item)) fail(ErrorCode::kData, name, ": ", item.dump(), " is not a tensor");
-        list.emplace_back(array(item));
-      }
-      return list;
+      if (append_tensors(value, list)) return list;
     }
     return plain(find_attr(op_, name), value);
+  }
+
+  /// False if the list has anything but tensors and lists of tensors.
+  bool append_tensors(const Json& value, Tensors& list) const {
+    for (const Json& item : value) {
+      if (is_array(item)) {
+        list.emplace_back(array(item));
+      } else if (item.is_object() && item.contains("arrays")) {
+        for (const Json& key : item["arrays"]) list.emplace_back(array({{"array", key}}));
+      } else if (!item.is_array() || !append_tensors(item, list)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   AttrValue plain(const AttrDef* def, const Json& value) const {

@@ -4,45 +4,26 @@
 
 #include "base/limits.h"
 #include "onnx/ops/helpers.h"
-#include "onnx/ops/interpolation.h"
 #include "onnx/ops/window.h"
 #include "ops/generated/creation.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/math.h"
 #include "ops/generated/shape.h"
+#include "ops/generated/vision.h"
 
 namespace paddle::onnx {
 namespace {
 
 /// Grid coordinates are in [-1, 1], last axis first.
 Values grid_sample(NodeCall& c) {
-  const Tensor &x = c.tensor(0), &grid = c.tensor(1);
-  const int64_t rank = x.ndim() - 2;
-  c.check(rank >= 1 && grid.ndim() == rank + 2 && constant_dim(grid, -1) == rank,
-          "the grid does not match the rank of the input");
-  InterpolationOptions options;
-  options.mode = c.string_attr("mode", "linear");
-  if (options.mode == "bilinear") options.mode = "linear";
-  if (options.mode == "bicubic") options.mode = "cubic";
-  options.padding = c.string_attr("padding_mode", "zeros");
-  options.align_corners = c.bool_attr("align_corners", false);
-  c.check(options.mode == "nearest" || options.mode == "linear" || options.mode == "cubic",
-          "unknown mode '", options.mode, "'");
-  Dim points = 1;
-  Shape shape = {x.dim(0), x.dim(1)};
-  for (int64_t i = 1; i <= rank; ++i) {
-    points = points * grid.dim(i);
-    shape.push_back(grid.dim(i));
-  }
-  Tensors coordinates;
-  for (int64_t i = 0; i < rank; ++i) {
-    const auto size = static_cast<double>(constant_dim(x, i + 2));
-    const Tensor n = ops::reshape(slice_axis(grid, -1, rank - 1 - i, rank - i), {x.dim(0), points});
-    coordinates.push_back(options.align_corners ? (n + 1.0) * ((size - 1) / 2)
-                                                : ((n + 1.0) * size - 1.0) / 2.0);
-  }
-  return {ops::reshape(interpolate_at(x, coordinates, options), shape)};
+  std::string mode = c.string_attr("mode", "linear");
+  if (mode == "linear") mode = "bilinear";
+  if (mode == "cubic") mode = "bicubic";
+  c.check(mode == "nearest" || mode == "bilinear" || mode == "bicubic", "unknown mode '", mode,
+          "'");
+  return {ops::grid_sample(c.tensor(0), c.tensor(1), mode, c.string_attr("padding_mode", "zeros"),
+                           c.bool_attr("align_corners", false))};
 }
 
 /// Pixel centers (or corners) in [-1, 1].
@@ -140,55 +121,13 @@ Values col2im(NodeCall& c) {
 /// Deformable convolution (Dai et al., "Deformable Convolutional Networks", 2017): an offset per
 /// kernel tap and output position.
 Values deform_conv(NodeCall& c) {
-  const Tensor &x = c.tensor(0), &weight = c.tensor(1), &offset = c.tensor(2);
-  const Dims filter = constant_shape(weight);
+  const Dims filter = constant_shape(c.tensor(1));
   c.check(filter.size() == 4, "only deformable convolutions of images are supported");
-  const Window w(c, x.shape(), {filter[2], filter[3]});
-  const int64_t groups = c.int_attr("group", 1), offset_groups = c.int_attr("offset_group", 1);
-  const int64_t taps = filter[2] * filter[3], channels = constant_dim(x, 1);
-  const int64_t rows = constant_dim(offset, 2), columns = constant_dim(offset, 3);
-  c.check(groups > 0 && offset_groups > 0 && channels % offset_groups == 0 &&
-              filter[0] % groups == 0 && constant_dim(offset, 1) == offset_groups * taps * 2,
-          "the shapes of offsets and weight or the groups do not match");
-  const Dim batch = x.dim(0), points = taps * rows * columns;
-  // Source coordinates of each tap without offsets.
-  std::vector<double> base[2];
-  for (int64_t k = 0; k < taps; ++k)
-    for (int64_t p = 0; p < rows * columns; ++p) {
-      const int64_t at[2] = {p / columns, p % columns};
-      const int64_t tap[2] = {k / filter[3], k % filter[3]};
-      for (size_t i = 0; i < 2; ++i)
-        base[i].push_back(
-            static_cast<double>(at[i] * w.stride[i] - w.before[i] + tap[i] * w.dilation[i]));
-    }
-  Tensors patches;
-  for (int64_t g = 0; g < offset_groups; ++g) {
-    const int64_t each = channels / offset_groups;
-    const Tensor moved = ops::reshape(slice_axis(offset, 1, g * taps * 2, (g + 1) * taps * 2),
-                                      {batch, Dim(taps), Dim(2), Dim(rows * columns)});
-    Tensors coordinates;
-    for (int64_t i = 0; i < 2; ++i)
-      coordinates.push_back(
-          ops::reshape(slice_axis(moved, 2, i, i + 1), {batch, points}) +
-          ops::cast(Tensor(Array::from(base[i], {1, taps * rows * columns})), x.dtype()));
-    Tensor taken = interpolate_at(slice_axis(x, 1, g * each, (g + 1) * each), coordinates, {});
-    if (c.has_input(4))
-      taken = taken * ops::reshape(slice_axis(c.tensor(4), 1, g * taps, (g + 1) * taps),
-                                   {batch, Dim(1), points});
-    patches.push_back(taken);
-  }
-  const Tensor all = patches.size() == 1 ? patches[0] : ops::concat(patches, 1);
-  Tensors outs;
-  const int64_t in_each = channels / groups, out_each = filter[0] / groups;
-  for (int64_t g = 0; g < groups; ++g)
-    outs.push_back(ops::matmul(ops::reshape(slice_axis(weight, 0, g * out_each, (g + 1) * out_each),
-                                            {Dim(out_each), Dim(in_each * taps)}),
-                               ops::reshape(slice_axis(all, 1, g * in_each, (g + 1) * in_each),
-                                            {batch, Dim(in_each * taps), Dim(rows * columns)})));
-  Tensor out = ops::reshape(outs.size() == 1 ? outs[0] : ops::concat(outs, 1),
-                            {batch, Dim(filter[0]), Dim(rows), Dim(columns)});
-  if (c.has_input(3)) out = out + ops::reshape(c.tensor(3), {1, filter[0], 1, 1});
-  return {out};
+  const Window w(c, c.tensor(0).shape(), {filter[2], filter[3]});
+  return {ops::deform_conv2d(c.tensor(0), c.tensor(2), c.tensor(1), c.optional_tensor(3),
+                             AttrValue(w.stride), w.borders(), AttrValue(w.dilation),
+                             c.int_attr("offset_group", 1), c.int_attr("group", 1),
+                             c.optional_tensor(4))};
 }
 
 constexpr Operator kOperators[] = {
