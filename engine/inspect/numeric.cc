@@ -8,7 +8,7 @@
 #include "ops/core/operators.h"
 #include "ops/generated/math.h"
 #include "ops/generated/reduce.h"
-#include "tensor/random.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::inspect {
 namespace {
@@ -17,18 +17,11 @@ constexpr double kStep = 1e-5;
 constexpr double kTolerance = 2e-6;   ///< of first derivatives, relative to the largest one or 1
 constexpr int64_t kMaxElements = 24;  ///< of an input that are varied
 
-/// Fixed numbers in [0.5, 1.5) of either sign, as weights of a sum.
+/// Fixed numbers in [-1, 1] as weights of a sum. They are computed from the tensor's elements,
+/// since its size may be known only after running.
 Tensor weights_like(const Tensor& x, uint64_t stream) {
-  // A vector's size may be known only after running; its weights are computed from its elements.
-  if (x.ndim() == 1) return ops::cos(ops::cumsum(ones_like(x), int64_t{0}) * 1.3);
-  const Dims shape = concrete(x.shape());
-  Array w = Array::zeros(DType::kF64, shape);
-  const Random random(3, stream);
-  for (int64_t i = 0; i < w.size(); ++i) {
-    const double u = random.uniform(static_cast<uint64_t>(i));
-    w.data<double>()[i] = u < 0.5 ? -0.5 - 2 * u : 2 * u - 0.5;
-  }
-  return Tensor(x.dtype() == DType::kF64 ? w : w.cast(x.dtype()));
+  const Tensor place = ops::cumsum(ones_like(x)) * 1.3 + static_cast<double>(stream % 100);
+  return ops::reshape(ops::cos(place), x.shape());
 }
 
 /// Sum of all floating tensors times their weights; undefined if there is none.
