@@ -22,7 +22,8 @@ void combine(Reduce how, const T* data, const int64_t* ids, int64_t rows, int64_
   using C = std::conditional_t<std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>, float, T>;
   for (int64_t s = 0; s < count; ++s)
     std::fill(out + s * width + begin, out + s * width + end, T(0));
-  std::vector<bool> seen(how == Reduce::kMax || how == Reduce::kMin ? static_cast<size_t>(count) : 0);
+  std::vector<bool> seen(how == Reduce::kMax || how == Reduce::kMin ? static_cast<size_t>(count)
+                                                                    : 0);
   for (int64_t r = 0; r < rows; ++r) {
     const T* const from = data + r * width;
     T* const to = out + ids[r] * width;
@@ -48,8 +49,8 @@ void combine(Reduce how, const T* data, const int64_t* ids, int64_t rows, int64_
     if (members[static_cast<size_t>(s)] > 1)
       for (int64_t i = begin; i < end; ++i) {
         T& value = out[s * width + i];
-        value = static_cast<T>(static_cast<C>(value) /
-                               static_cast<C>(members[static_cast<size_t>(s)]));
+        value =
+            static_cast<T>(static_cast<C>(value) / static_cast<C>(members[static_cast<size_t>(s)]));
       }
 }
 
@@ -69,8 +70,7 @@ std::unique_ptr<Kernel> prepare_segment_reduce(const KernelRequest& request) {
   return visit_dtype(data.dtype, [&](auto tag) -> std::unique_ptr<Kernel> {
     using T = typename decltype(tag)::type;
     return make_kernel([=, shape = data.shape, op = std::string(request.op.name())](
-                           const RunContext& context, void* const* operands,
-                           void* const* results) {
+                           const RunContext& context, void* const* operands, void* const* results) {
       const int64_t* const ids = static_cast<const int64_t*>(operands[1]);
       int64_t count = given;
       for (int64_t r = 0; r < rows; ++r) {
@@ -100,6 +100,5 @@ std::unique_ptr<Kernel> prepare_segment_reduce(const KernelRequest& request) {
     });
   });
 }
-
 
 }  // namespace paddle::cpu

@@ -1,7 +1,7 @@
 // Rules of graph.yaml.
 
-#include "ops/core/compose.h"
 #include "ops/generated/graph.h"
+#include "ops/core/compose.h"
 #include "ops/generated/graph_rules.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
@@ -124,8 +124,7 @@ Tensors decompose_send_ue_recv(CallContext& c) {
   const Tensor from = edge_index(op, "src_index", c.operand(2)),
                to = edge_index(op, "dst_index", c.operand(3));
   if (c.operand(1).ndim() == 0) refuse(op, "y must have a row for each edge");
-  const Tensor each =
-      message(op, a.message_op, rows_of(c, c.operand(0), from), c.operand(1));
+  const Tensor each = message(op, a.message_op, rows_of(c, c.operand(0), from), c.operand(1));
   return {received(c, each, to, a.reduce_op, a.out_size)};
 }
 
@@ -134,8 +133,7 @@ Tensors decompose_send_uv(CallContext& c) {
   const std::string_view op = c.op().name();
   const Tensor from = edge_index(op, "src_index", c.operand(2)),
                to = edge_index(op, "dst_index", c.operand(3));
-  return {message(op, a.message_op, rows_of(c, c.operand(0), from),
-                  rows_of(c, c.operand(1), to))};
+  return {message(op, a.message_op, rows_of(c, c.operand(0), from), rows_of(c, c.operand(1), to))};
 }
 
 namespace {
@@ -145,8 +143,8 @@ void check_indices(InferContext& c, std::initializer_list<const char*> names) {
     const auto i = static_cast<size_t>(c.op().operand_index(name));
     if (!c.has(i)) continue;
     c.check(is_integer(c.dtype(i)), name, " must be integers, not ", c.type(i));
-    c.check(c.rank(i) == 1 || (c.rank(i) == 2 && is_one(c.shape(i)[1])), name,
-            " must be 1-D, not ", c.type(i));
+    c.check(c.rank(i) == 1 || (c.rank(i) == 2 && is_one(c.shape(i)[1])), name, " must be 1-D, not ",
+            c.type(i));
   }
 }
 
@@ -165,7 +163,8 @@ void infer_sample_neighbors(InferContext& c) {
   c.check(!edges || c.has(operand("eids")), "return_eids needs eids");
   if (c.has(operand("eids")))
     c.require_equal(element_count(std::span<const Dim>(c.shape(operand("eids")))),
-                    element_count(std::span<const Dim>(c.shape(0))), "eids and row differ in length");
+                    element_count(std::span<const Dim>(c.shape(0))),
+                    "eids and row differ in length");
   if (c.op().operand_index("edge_weight") >= 0) {
     c.check(is_float(c.dtype(2)), "edge_weight must be floating, not ", c.type(2));
     c.require_equal(element_count(std::span<const Dim>(c.shape(2))),
@@ -174,8 +173,7 @@ void infer_sample_neighbors(InferContext& c) {
   }
   const Dim count = c.run_time_dim();
   c.result(c.dtype(0), {count});
-  c.result(DType::kI32,
-           {element_count(std::span<const Dim>(c.shape(operand("input_nodes"))))});
+  c.result(DType::kI32, {element_count(std::span<const Dim>(c.shape(operand("input_nodes"))))});
   if (edges) c.result(c.dtype(operand("eids")), {count});
 }
 
