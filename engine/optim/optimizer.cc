@@ -20,7 +20,11 @@ const std::vector<StateSlot>& Optimizer::slots() const {
   static const std::vector<StateSlot> kNone,
       kMomentum = {{"velocity", 0}}, kAdam = {{"moment1", 0}, {"moment2", 0}},
       kRms = {{"mean_square", 0}, {"mean_grad", 0}, {"velocity", 0}};
-  thread_local std::vector<StateSlot> adagrad;
+  static const std::vector<StateSlot> kAdamax = {{"moment", 0}, {"norm", 0}},
+                                      kAdadelta = {{"mean_square", 0}, {"mean_delta", 0}},
+                                      kAverage = {{"average", 0}},
+                                      kNAdam = {{"moment1", 0}, {"moment2", 0}, {"product", 0}};
+  thread_local std::vector<StateSlot> adagrad, rprop;
   switch (options_.kind) {
     case OptimizerKind::kSgd:
       return kNone;
@@ -34,6 +38,22 @@ const std::vector<StateSlot>& Optimizer::slots() const {
       return adagrad;
     case OptimizerKind::kRmsProp:
       return kRms;
+    case OptimizerKind::kAdamax:
+      return kAdamax;
+    case OptimizerKind::kAdadelta:
+      return kAdadelta;
+    case OptimizerKind::kAsgd:
+      return kAverage;
+    case OptimizerKind::kNAdam:
+      return kNAdam;
+    case OptimizerKind::kRAdam:
+    case OptimizerKind::kLamb:
+      return kAdam;
+    case OptimizerKind::kRprop:
+      rprop = {{"previous", 0}, {"step_size", options_.lr}};
+      return rprop;
+    case OptimizerKind::kLars:
+      return kMomentum;
   }
   return kNone;
 }
@@ -99,6 +119,31 @@ Tensors Optimizer::update(const std::string& name, const Tensor& parameter, cons
       return ops::rmsprop_update(parameter, gradient, states[0], states[1], states[2], master, lr,
                                  skip, scale, o.rho, o.epsilon, o.momentum, o.centered, decay,
                                  bound);
+    case OptimizerKind::kAdamax:
+      return ops::adamax_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
+                                scale, o.beta1, o.beta2, o.epsilon, decay, bound);
+    case OptimizerKind::kAdadelta:
+      return ops::adadelta_update(parameter, gradient, states[0], states[1], master, lr, skip,
+                                  scale, o.rho, o.epsilon, decay, bound);
+    case OptimizerKind::kAsgd:
+      return ops::asgd_update(parameter, gradient, states[0], master, lr, step, skip, scale,
+                              o.lambd, o.alpha, o.t0, decay, bound);
+    case OptimizerKind::kNAdam:
+      return ops::nadam_update(parameter, gradient, states[0], states[1], states[2], master, lr,
+                               step, skip, scale, o.beta1, o.beta2, o.epsilon, o.momentum_decay,
+                               decay, bound);
+    case OptimizerKind::kRAdam:
+      return ops::radam_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
+                               scale, o.beta1, o.beta2, o.epsilon, decay, bound);
+    case OptimizerKind::kRprop:
+      return ops::rprop_update(parameter, gradient, states[0], states[1], master, lr, skip, scale,
+                               o.shrink, o.grow, o.min_step, o.max_step, decay, bound);
+    case OptimizerKind::kLamb:
+      return ops::lamb_update(parameter, gradient, states[0], states[1], master, lr, step, skip,
+                              scale, o.beta1, o.beta2, o.epsilon, decay, bound);
+    case OptimizerKind::kLars:
+      return ops::lars_update(parameter, gradient, states[0], master, lr, skip, scale, o.momentum,
+                              o.coefficient, o.epsilon, decay, bound);
   }
   return {};
 }

@@ -21,7 +21,22 @@ struct ParameterGroup {
   bool frozen = false;
 };
 
-enum class OptimizerKind { kSgd, kMomentum, kAdam, kAdamW, kAdagrad, kRmsProp };
+enum class OptimizerKind {
+  kSgd,
+  kMomentum,
+  kAdam,
+  kAdamW,
+  kAdagrad,
+  kRmsProp,
+  kAdamax,
+  kAdadelta,
+  kAsgd,
+  kNAdam,
+  kRAdam,
+  kRprop,
+  kLamb,
+  kLars
+};
 
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdam;
@@ -34,6 +49,11 @@ struct OptimizerOptions {
   double initial_accumulator = 0;  ///< Adagrad
   double rho = 0.95;               ///< RMSProp
   bool centered = false;
+  double momentum_decay = 0.004;                ///< NAdam
+  double lambd = 1e-4, alpha = 0.75, t0 = 1e6;  ///< averaged SGD
+  double shrink = 0.5, grow = 1.2;              ///< Rprop: factors of the step sizes
+  double min_step = 1e-6, max_step = 50;        ///< Rprop: bounds of the step sizes
+  double coefficient = 0.001;                   ///< LARS
   std::vector<ParameterGroup> groups = {};
 };
 
@@ -60,7 +80,10 @@ class Optimizer {
   const std::vector<StateSlot>& slots() const;
   bool is_frozen(const std::string& parameter) const;
   /// Whether a row-sparse gradient updates the rows that it holds and no others.
-  bool is_lazy() const { return options_.kind != OptimizerKind::kRmsProp; }
+  bool is_lazy() const { return options_.kind < OptimizerKind::kRmsProp; }
+  /// Whether an update reads norms of the whole parameter, so that its parts cannot be updated
+  /// apart.
+  bool needs_whole_parameters() const { return options_.kind >= OptimizerKind::kLamb; }
   /// New parameter, then new states, then the new master if there is one.
   Tensors update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                  const Tensors& states, const UpdateInputs& inputs) const;

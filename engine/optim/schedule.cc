@@ -13,6 +13,10 @@ double schedule_factor(const ScheduleOptions& o, int64_t step, int64_t total) {
   const int64_t at = step - o.warmup;
   const int64_t length = std::max<int64_t>(1, o.steps > 0 ? o.steps : total - o.warmup);
   const double progress = std::min(1.0, static_cast<double>(at) / static_cast<double>(length));
+  const auto updates = static_cast<double>(at);
+  const auto anneal = [](double from, double to, double part) {
+    return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * part));
+  };
   switch (o.kind) {
     case ScheduleKind::kConstant:
       return 1;
@@ -31,6 +35,48 @@ double schedule_factor(const ScheduleOptions& o, int64_t step, int64_t total) {
       return 1 + (o.end_factor - 1) * progress;
     case ScheduleKind::kCosine:
       return o.end_factor + (1 - o.end_factor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    case ScheduleKind::kCosineRestarts: {
+      int64_t period = std::max<int64_t>(1, o.period), since = at;
+      while (since >= period) {
+        since -= period;
+        if (o.period_factor == 1) {
+          since %= period;
+          break;
+        }
+        period *= o.period_factor;
+      }
+      return anneal(1, o.end_factor, static_cast<double>(since) / static_cast<double>(period));
+    }
+    case ScheduleKind::kOneCycle: {
+      const double last = static_cast<double>(length) - 1,
+                   top = std::max(o.rise * static_cast<double>(length) - 1, 0.0);
+      if (updates <= top) return anneal(o.start_factor, 1, top > 0 ? updates / top : 1);
+      return anneal(1, o.end_factor, std::min(1.0, (updates - top) / std::max(last - top, 1.0)));
+    }
+    case ScheduleKind::kCyclic: {
+      const int64_t up = std::max<int64_t>(1, o.up), down = o.down > 0 ? o.down : up;
+      const int64_t cycle = at / (up + down), place = at % (up + down);
+      const double part = place < up
+                              ? static_cast<double>(place) / static_cast<double>(up)
+                              : 1 - static_cast<double>(place - up) / static_cast<double>(down);
+      const double height = o.halving ? std::pow(0.5, static_cast<double>(cycle)) : 1;
+      return 1 + (o.peak_factor - 1) * part * height * std::pow(o.gamma, updates);
+    }
+    case ScheduleKind::kNoam: {
+      const double number = updates + 1;
+      return std::min(std::pow(number, -0.5),
+                      number * std::pow(static_cast<double>(o.rising), -1.5)) /
+             std::sqrt(static_cast<double>(o.width));
+    }
+    case ScheduleKind::kNaturalExponential:
+      return std::exp(-o.gamma * updates);
+    case ScheduleKind::kInverseTime:
+      return 1 / (1 + o.gamma * updates);
+    case ScheduleKind::kPiecewise: {
+      const auto passed = std::count_if(o.milestones.begin(), o.milestones.end(),
+                                        [&](int64_t m) { return at >= m; });
+      return o.factors[static_cast<size_t>(passed)];
+    }
   }
   return 1;
 }

@@ -48,7 +48,11 @@ Schema optimizer_base(const char* lr) {
 Spec optimizer_spec(const std::function<Schema(const char* lr)>& optimizer_base) {
   Schema sgd = optimizer_base("0.01"), momentum = optimizer_base("0.01"),
          adam = optimizer_base("0.001"), adagrad = optimizer_base("0.01"),
-         rmsprop = optimizer_base("0.01");
+         rmsprop = optimizer_base("0.01"), adamax = optimizer_base("0.002"),
+         adadelta = optimizer_base("1"), asgd = optimizer_base("0.01"),
+         nadam = optimizer_base("0.002"), radam = optimizer_base("0.001"),
+         rprop = optimizer_base("0.01"), lamb = optimizer_base("0.001"),
+         lars = optimizer_base("0.1");
   momentum.add("momentum", Spec::real().at_least(0).below(1).fallback("0.9").doc(
                                "share of the last update that the next one keeps"));
   momentum.add("nesterov", Spec::boolean().fallback("false").doc("look ahead along the momentum"));
@@ -67,12 +71,51 @@ Spec optimizer_spec(const std::function<Schema(const char* lr)>& optimizer_base)
                               "share of the last update that the next one keeps"));
   rmsprop.add("centered", Spec::boolean().fallback("false").doc(
                               "divide by the variance instead of the second moment"));
+  for (Schema* s : {&adamax, &nadam, &radam, &lamb}) {
+    s->add("beta1",
+           Spec::real().at_least(0).below(1).fallback("0.9").doc("decay of the mean of gradients"));
+    s->add("beta2", Spec::real().at_least(0).below(1).fallback("0.999").doc(
+                        "decay of the mean of squared gradients"));
+    s->add("epsilon", Spec::real()
+                          .above(0)
+                          .fallback(s == &lamb ? "1e-6" : "1e-8")
+                          .doc("added to the denominator"));
+  }
+  nadam.add("momentum_decay",
+            Spec::real().at_least(0).fallback("0.004").doc("how fast the momentum grows to beta1"));
+  adadelta.add("rho", Spec::real().at_least(0).below(1).fallback("0.95").doc(
+                          "decay of the means of squares"));
+  adadelta.add("epsilon", Spec::real().above(0).fallback("1e-6").doc("added to both means"));
+  asgd.add("lambd", Spec::real().at_least(0).fallback("1e-4").doc("how fast the rate falls"))
+      .add("alpha", Spec::real().at_least(0).fallback("0.75").doc("power of that fall"))
+      .add("t0", Spec::real().at_least(0).fallback("1e6").doc(
+                     "updates before the state `average` is a mean of parameters"));
+  rprop
+      .add("shrink", Spec::real().above(0).below(1).fallback("0.5").doc(
+                         "factor of a step size where the gradient changes its sign"))
+      .add("grow", Spec::real().above(1).fallback("1.2").doc(
+                       "factor of a step size where the gradient keeps its sign"))
+      .add("min_step", Spec::real().at_least(0).fallback("1e-6").doc("smallest step size"))
+      .add("max_step", Spec::real().above(0).fallback("50").doc("largest step size"));
+  lars.add("momentum", Spec::real().at_least(0).below(1).fallback("0.9").doc(
+                           "share of the last update that the next one keeps"))
+      .add("coefficient",
+           Spec::real().above(0).fallback("0.001").doc("factor of the ratio of norms"))
+      .add("epsilon", Spec::real().at_least(0).fallback("0").doc("added to the denominator"));
   return Spec::choice("name", {{"sgd", sgd},
                                {"momentum", momentum},
                                {"adam", adam},
                                {"adamw", adam},
                                {"adagrad", adagrad},
-                               {"rmsprop", rmsprop}});
+                               {"rmsprop", rmsprop},
+                               {"adamax", adamax},
+                               {"adadelta", adadelta},
+                               {"asgd", asgd},
+                               {"nadam", nadam},
+                               {"radam", radam},
+                               {"rprop", rprop},
+                               {"lamb", lamb},
+                               {"lars", lars}});
 }
 
 Spec schedule_spec() {
@@ -97,13 +140,48 @@ Spec schedule_spec() {
       .add("gamma", Spec::real().at_least(0).fallback("0.1").doc("factor of each change"));
   exponential.add("gamma", Spec::real().at_least(0).required().doc("factor of each change"));
   polynomial.add("power", Spec::real().above(0).fallback("1").doc("exponent of the polynomial"));
+  Schema restarts, one_cycle, cyclic, noam, natural, inverse, piecewise;
+  restarts.add("period", Spec::integer().at_least(1).required().doc("updates of the first period"))
+      .add("period_factor",
+           Spec::integer().at_least(1).fallback("1").doc("factor from period to period"))
+      .add("end_factor", Spec::real().at_least(0).fallback("0").doc("lowest rate over base rate"));
+  one_cycle
+      .add("rise", Spec::real().at_least(0).at_most(1).fallback("0.3").doc(
+                       "share of the run in which the rate grows to the base rate"))
+      .add("start_factor",
+           Spec::real().at_least(0).fallback("0.04").doc("initial rate over base rate"));
+  cyclic.add("up", Spec::integer().at_least(1).required().doc("updates in which the rate grows"))
+      .add("down", Spec::integer().at_least(0).fallback("0").doc(
+                       "updates in which it falls; 0 is as many as up"))
+      .add("peak_factor", Spec::real().at_least(0).required().doc("highest rate over base rate"))
+      .add("halving",
+           Spec::boolean().fallback("false").doc("each cycle is half as high as the one before"))
+      .add("gamma", Spec::real().at_least(0).fallback("1").doc("factor of the height per update"));
+  noam.add("width", Spec::integer().at_least(1).required().doc("size of the model"))
+      .add("rising", Spec::integer().at_least(1).required().doc("updates in which the rate grows"));
+  natural.add("gamma", Spec::real().at_least(0).required().doc("rate of exp(-gamma * update)"));
+  inverse.add("gamma", Spec::real().at_least(0).required().doc("rate of 1 / (1 + gamma * update)"));
+  piecewise
+      .add("milestones", Spec::list(Spec::integer().at_least(0))
+                             .required()
+                             .doc("updates at which the rate changes"))
+      .add("factors", Spec::list(Spec::real().at_least(0))
+                          .required()
+                          .doc("rates over the base rate, one more than milestones"));
   return Spec::choice("name", {{"constant", with_warmup({})},
                                {"step", with_warmup(step)},
                                {"multi_step", with_warmup(multi)},
                                {"exponential", with_warmup(exponential)},
                                {"polynomial", to_end(polynomial)},
                                {"cosine", to_end({})},
-                               {"linear", to_end({})}})
+                               {"linear", to_end({})},
+                               {"cosine_restarts", with_warmup(restarts)},
+                               {"one_cycle", to_end(one_cycle)},
+                               {"cyclic", with_warmup(cyclic)},
+                               {"noam", with_warmup(noam)},
+                               {"natural_exp", with_warmup(natural)},
+                               {"inverse_time", with_warmup(inverse)},
+                               {"piecewise", with_warmup(piecewise)}})
       .doc("learning rate over the run");
 }
 
@@ -258,14 +336,21 @@ optim::OptimizerOptions read_optimizer(const Section& s, const std::string& sect
   static const std::map<std::string, optim::OptimizerKind> kKinds = {
       {"sgd", optim::OptimizerKind::kSgd},         {"momentum", optim::OptimizerKind::kMomentum},
       {"adam", optim::OptimizerKind::kAdam},       {"adamw", optim::OptimizerKind::kAdamW},
-      {"adagrad", optim::OptimizerKind::kAdagrad}, {"rmsprop", optim::OptimizerKind::kRmsProp}};
+      {"adagrad", optim::OptimizerKind::kAdagrad}, {"rmsprop", optim::OptimizerKind::kRmsProp},
+      {"adamax", optim::OptimizerKind::kAdamax},   {"adadelta", optim::OptimizerKind::kAdadelta},
+      {"asgd", optim::OptimizerKind::kAsgd},       {"nadam", optim::OptimizerKind::kNAdam},
+      {"radam", optim::OptimizerKind::kRAdam},     {"rprop", optim::OptimizerKind::kRprop},
+      {"lamb", optim::OptimizerKind::kLamb},       {"lars", optim::OptimizerKind::kLars}};
   o.kind = kKinds.at(s.text("name"));
   const auto maybe = [&](const char* key, double& target) {
     if (s.node().find(key) && s.has(key)) target = s.real(key);
   };
-  o.momentum = o.kind == optim::OptimizerKind::kMomentum ? 0.9 : 0;
-  if (o.kind == optim::OptimizerKind::kAdagrad || o.kind == optim::OptimizerKind::kRmsProp)
+  o.momentum =
+      o.kind == optim::OptimizerKind::kMomentum || o.kind == optim::OptimizerKind::kLars ? 0.9 : 0;
+  if (o.kind == optim::OptimizerKind::kAdagrad || o.kind == optim::OptimizerKind::kRmsProp ||
+      o.kind == optim::OptimizerKind::kAdadelta || o.kind == optim::OptimizerKind::kLamb)
     o.epsilon = 1e-6;
+  if (o.kind == optim::OptimizerKind::kLars) o.epsilon = 0;
   maybe("lr", o.lr);
   maybe("weight_decay", o.weight_decay);
   maybe("momentum", o.momentum);
@@ -274,6 +359,15 @@ optim::OptimizerOptions read_optimizer(const Section& s, const std::string& sect
   maybe("epsilon", o.epsilon);
   maybe("rho", o.rho);
   maybe("initial_accumulator", o.initial_accumulator);
+  maybe("momentum_decay", o.momentum_decay);
+  maybe("lambd", o.lambd);
+  maybe("alpha", o.alpha);
+  maybe("t0", o.t0);
+  maybe("shrink", o.shrink);
+  maybe("grow", o.grow);
+  maybe("min_step", o.min_step);
+  maybe("max_step", o.max_step);
+  maybe("coefficient", o.coefficient);
   if (s.node().find("nesterov")) o.nesterov = s.boolean("nesterov");
   if (s.node().find("centered")) o.centered = s.boolean("centered");
   for (const Section& g : s.sections("groups")) {
@@ -298,14 +392,40 @@ optim::ScheduleOptions read_schedule(const Section& s) {
       {"exponential", optim::ScheduleKind::kExponential},
       {"polynomial", optim::ScheduleKind::kPolynomial},
       {"cosine", optim::ScheduleKind::kCosine},
-      {"linear", optim::ScheduleKind::kLinear}};
+      {"linear", optim::ScheduleKind::kLinear},
+      {"cosine_restarts", optim::ScheduleKind::kCosineRestarts},
+      {"one_cycle", optim::ScheduleKind::kOneCycle},
+      {"cyclic", optim::ScheduleKind::kCyclic},
+      {"noam", optim::ScheduleKind::kNoam},
+      {"natural_exp", optim::ScheduleKind::kNaturalExponential},
+      {"inverse_time", optim::ScheduleKind::kInverseTime},
+      {"piecewise", optim::ScheduleKind::kPiecewise}};
   o.kind = kKinds.at(s.text("name"));
   const auto has = [&](const char* key) { return s.node().find(key) && s.has(key); };
   if (has("steps")) o.steps = s.integer("steps");
   if (has("step_size")) o.step_size = s.integer("step_size");
   if (has("milestones")) o.milestones = s.integers("milestones");
+  if (o.kind == optim::ScheduleKind::kCyclic) o.gamma = 1;
   if (has("gamma")) o.gamma = s.real("gamma");
   if (has("power")) o.power = s.real("power");
+  if (has("period")) o.period = s.integer("period");
+  if (has("period_factor")) o.period_factor = s.integer("period_factor");
+  if (has("rise")) o.rise = s.real("rise");
+  if (has("start_factor")) o.start_factor = s.real("start_factor");
+  if (has("up")) o.up = s.integer("up");
+  if (has("down")) o.down = s.integer("down");
+  if (has("peak_factor")) o.peak_factor = s.real("peak_factor");
+  if (has("halving")) o.halving = s.boolean("halving");
+  if (has("width")) o.width = s.integer("width");
+  if (has("rising")) o.rising = s.integer("rising");
+  if (has("factors")) {
+    o.factors = s.reals("factors");
+    if (o.factors.size() != o.milestones.size() + 1)
+      throw Error(ErrorCode::kConfig,
+                  str("schedule.factors: expected ", o.milestones.size() + 1,
+                      " factors, one more than milestones, found ", o.factors.size()),
+                  s.location("factors"));
+  }
   if (has("end_factor")) o.end_factor = s.real("end_factor");
   if (has("warmup")) o.warmup = s.integer("warmup");
   if (has("warmup_start")) o.warmup_start = s.real("warmup_start");
@@ -571,6 +691,14 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   diagnostics.guard([&] {
     config.parallel = read_parallel(s.section("parallel"), s.location("parallel"), diagnostics);
   });
+  for (const OptimizerConfig& optimizer : config.optimizers)
+    if (optim::Optimizer(optimizer.options).needs_whole_parameters() &&
+        (config.parallel.sharding > 0 || config.parallel.tensor > 1))
+      diagnostics.add(
+          ErrorCode::kConfig,
+          "parallel: lamb and lars need the norms of whole parameters, so that sharding "
+          "must be 0 and tensor 1",
+          config.parallel.where);
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
   for (OptimizerConfig& optimizer : config.optimizers)

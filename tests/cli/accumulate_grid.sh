@@ -64,6 +64,10 @@ for optimizer in "${sets[@]}"; do
     done
   done
 done
+for optimizer in adamax adadelta asgd nadam radam rprop lamb lars; do
+  check "$optimizer" params.sparse=true optimizer.name=$optimizer optimizer.lr=0.05 \
+    optimizer.weight_decay=0.01 clip="{global_norm: 0.2}"
+done
 for clip in "{value: 0.01}" "{norm: 0.05}"; do
   check "adam.${clip//[^a-z]/}" optimizer.name=adam optimizer.lr=0.05 clip="$clip"
 done
