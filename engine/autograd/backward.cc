@@ -7,6 +7,7 @@
 #include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/math.h"
 
 namespace paddle::autograd {
 namespace {
@@ -28,13 +29,19 @@ Tensors call_vjp(History& history, const RecordedCall& call, const Tensors& cota
   if (!op.def->decompose || *op.def->no_gradient)
     fail(ErrorCode::kUsage, op.name(), ": has no gradient", *op.def->no_gradient ? ": " : "",
          op.def->no_gradient);
-  // Through the decomposition: compute it again from the operands, and go back through that.
-  const Inferred inferred = infer(op, *call.attrs, call.operands);
+  // Through the decomposition: compute it again from the operands, and go back through that. One
+  // operand may depend on another one; new values for them stop the way back at the operands, since
+  // the caller goes on from there.
+  Tensors operands = call.operands;
+  if (std::count(needed.begin(), needed.end(), true) > 1)
+    for (size_t i = 0; i < needed.size(); ++i)
+      if (needed[i]) operands[i] = ops::assign(operands[i]);
+  const Inferred inferred = infer(op, *call.attrs, operands);
   const Tensors again =
-      decompose({op, call.operands, *call.attrs, inferred.results, inferred.constraints});
+      decompose({op, operands, *call.attrs, inferred.results, inferred.constraints});
   Tensors inputs;
   for (size_t i = 0; i < needed.size(); ++i)
-    if (needed[i]) inputs.push_back(call.operands[i]);
+    if (needed[i]) inputs.push_back(operands[i]);
   const Tensors partial = backward(history, again, cotangents, inputs);
   Tensors out(call.operands.size());
   for (size_t i = 0, p = 0; i < needed.size(); ++i)

@@ -234,6 +234,17 @@ TEST(Hessian, IsSymmetricWithTheSecondDerivatives) {
   expect_near(eager(hessian, {input})[0], {3, 3}, difference_jacobian(gradient, input), 1e-8);
 }
 
+// lerp is differentiated through its decomposition, and its operands depend on one another:
+// x + 0.3 (x^2 - x) has the derivative 1 + 0.3 (2 x - 1).
+TEST(Gradient, OfADecomposedOperationCountsEachPathOnce) {
+  const TensorFn gradient = [](const Tensors& t) {
+    const Tensor leaf = autograd::variable(t[0]);
+    const Tensor weight = ops::full_like(leaf, 0.3);
+    return autograd::grad({ops::sum(ops::lerp(leaf, leaf * leaf, weight))}, {leaf});
+  };
+  expect_results(gradient, {array({1.5, -0.5}, {2})}, {{2}}, {{1.6, 0.4}});
+}
+
 TEST(Hessian, OfALinearFunctionIsZero) {
   const TensorFn hessian = [](const Tensors& t) {
     return Tensors{
