@@ -71,18 +71,53 @@ void infer_attention(InferContext& c) {
   c.result(c.dtype(0), {q[0], q[1], q[2], v[3]});
 }
 
+/// As infer_attention, with heads of key and value that serve several heads of the query.
+void infer_grouped_attention(InferContext& c) {
+  const Shape &q = c.shape(0), &k = c.shape(1), &v = c.shape(2);
+  c.check(q.size() == 4 && k.size() == 4 && v.size() == 4,
+          "operands must be [batch, sequence, heads, dim], not ", c.type(0), ", ", c.type(1), ", ",
+          c.type(2));
+  const bool grouped =
+      q[2].is_constant() && k[2].is_constant() && k[2].value() > 0 && q[2].value() != k[2].value();
+  if (!grouped) return infer_attention(c);
+  c.check(
+      c.attrs_as<ScaledDotProductAttentionAttrs>().enable_gqa && q[2].value() % k[2].value() == 0,
+      "the ", q[2], " heads of query are not groups of the ", k[2], " of key");
+  c.require_equal(q[0], k[0], "batch sizes of query and key differ");
+  c.require_equal(k[0], v[0], "batch sizes of key and value differ");
+  c.require_equal(k[1], v[1], "lengths of key and value differ");
+  c.require_equal(k[2], v[2], "heads of key and value differ");
+  c.require_equal(q[3], k[3], "widths of query and key differ");
+  c.result(c.dtype(0), {q[0], q[1], q[2], v[3]});
+}
+namespace {
+
+/// x [batch, sequence, heads, dim] with each head repeated for a group of the query's `heads`.
+Tensor for_groups(const Tensor& x, const Dim& heads) {
+  if (!heads.is_constant() || !x.dim(2).is_constant() || heads.value() == x.dim(2).value())
+    return x;
+  const Dim each = heads.value() / std::max<int64_t>(x.dim(2).value(), 1);
+  const Tensor copies =
+      ops::expand(ops::unsqueeze(x, {3}), {x.dim(0), x.dim(1), x.dim(2), each, x.dim(3)});
+  return ops::reshape(copies, {x.dim(0), x.dim(1), heads, x.dim(3)});
+}
+
+}  // namespace
+
 Tensors decompose_attention(CallContext& c) {
   const auto a = c.attrs_as<ScaledDotProductAttentionAttrs>();
   const bool drops = a.dropout_p > 0 && a.training;
-  const Dim& width_of_heads = c.operand(0).dim(3);
+  const Dim &width_of_heads = c.operand(0).dim(3), &heads = c.operand(0).dim(2);
+  const Tensor key = for_groups(c.operand(1), heads), value = for_groups(c.operand(2), heads);
   if (!drops && width_of_heads.is_constant() && width_of_heads.value() > 0)
-    return {
-        ops::attention(c.operand(0), c.operand(1), c.operand(2), c.has(3) ? c.operand(3) : Tensor(),
-                       1 / std::sqrt(static_cast<double>(width_of_heads.value())), a.is_causal)};
+    return {ops::attention(
+        c.operand(0), key, value, c.has(3) ? c.operand(3) : Tensor(),
+        a.scale.value_or(1 / std::sqrt(static_cast<double>(width_of_heads.value()))), a.is_causal)};
   const Tensor q = ops::transpose(c.operand(0), kHeadsFirst);
-  const Tensor k = ops::transpose(c.operand(1), kHeadsFirst);
-  const Tensor v = ops::transpose(c.operand(2), kHeadsFirst);
-  const Tensor width = ops::rsqrt(dim_value(q.dim(3), q.dtype()));
+  const Tensor k = ops::transpose(key, kHeadsFirst);
+  const Tensor v = ops::transpose(value, kHeadsFirst);
+  const Tensor width =
+      a.scale ? full_of({}, *a.scale, q.dtype()) : ops::rsqrt(dim_value(q.dim(3), q.dtype()));
   const Tensor scores = masked(ops::matmul(q * width, k, false, true),
                                c.has(3) ? c.operand(3) : Tensor(), a.is_causal);
   Tensor weights = ops::softmax(scores, -1);

@@ -1,0 +1,219 @@
+// Rules of attention.yaml, in terms of scaled_dot_product_attention.
+
+#include <cmath>
+
+#include "ops/core/compose.h"
+#include "ops/generated/creation.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/sequence.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/transformer.h"
+#include "ops/generated/transformer_rules.h"
+#include "ops/nn/window.h"
+
+namespace paddle::rules {
+namespace {
+
+void check_heads(std::string_view op, const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (q.ndim() != 4 || k.ndim() != 4 || v.ndim() != 4)
+    refuse(op, "query, key and value must have 4 dimensions, not ", q.type(), ", ", k.type(), ", ",
+           v.type());
+}
+
+Tensor rows_of(const Dim& count) { return ops::unsqueeze(range_of(count, DType::kI64), {1}); }
+Tensor columns_of(const Dim& count) { return ops::unsqueeze(range_of(count, DType::kI64), {0}); }
+
+/// Which keys each query sees, where the last query sees all.
+Tensor causal_mask(const Dim& queries, const Dim& keys) {
+  return ops::less_equal(columns_of(keys) - dim_value(keys - queries, DType::kI64),
+                         rows_of(queries));
+}
+
+Tensor hide(const Tensor& visible, const Tensor& mask) {
+  return mask.defined() ? ops::logical_and(mask, visible) : visible;
+}
+
+}  // namespace
+
+Tensors decompose_flash_attention(CallContext& c) {
+  const auto a = c.attrs_as<FlashAttentionAttrs>();
+  const Tensor &q = c.operand(0), &k = c.operand(1), &v = c.operand(2);
+  check_heads("flash_attention", q, k, v);
+  const bool square = q.dim(1).equals(k.dim(1)) == true;
+  const Tensor mask = a.causal && !square ? causal_mask(q.dim(1), k.dim(1)) : Tensor();
+  Tensors out = {
+      ops::scaled_dot_product_attention(q, k, v, mask, a.dropout, a.causal && square, a.training)};
+  if (!a.return_softmax) return out;
+  const auto heads_first = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
+  Tensor scores = ops::matmul(heads_first(q), heads_first(k), false, true) *
+                  ops::rsqrt(dim_value(q.dim(3), q.dtype()));
+  if (a.causal) scores = ops::where(causal_mask(q.dim(1), k.dim(1)), scores, number(-INFINITY));
+  out.push_back(ops::softmax(scores, -1));
+  return out;
+}
+
+Tensors decompose_flashmask_attention(CallContext& c) {
+  const auto a = c.attrs_as<FlashmaskAttentionAttrs>();
+  constexpr const char* kName = "flashmask_attention";
+  const Tensor &q = c.operand(0), &k = c.operand(1), &v = c.operand(2);
+  check_heads(kName, q, k, v);
+  if (c.has(5)) refuse(kName, "block_mask is not supported");
+  if (a.return_seed_offset) refuse(kName, "return_seed_offset is not supported");
+  const Dim queries = q.dim(1), keys = k.dim(1);
+  Tensor mask = a.causal ? causal_mask(queries, keys) : Tensor();
+  if (!a.window_size.is_none()) {
+    Axes window = window_sizes(a.window_size, 2, "flashmask_attention: window_size");
+    const Tensor offset = columns_of(keys) - rows_of(queries);
+    if (window[0] >= 0) mask = hide(ops::greater_equal(offset, integer(-window[0])), mask);
+    if (window[1] >= 0 && !a.causal) mask = hide(ops::less_equal(offset, integer(window[1])), mask);
+  }
+  if (mask.defined()) mask = ops::unsqueeze(mask, {0, 1});
+  const Tensor bounds = c.operand(3);
+  if (bounds.defined()) {
+    if (!is_integer(bounds.dtype()) || bounds.ndim() != 4 || bounds.dim(2).equals(keys) == false)
+      refuse(kName, "startend_row_indices must be integers [batch, heads, keys, 1, 2 or 4], not ",
+             bounds.type());
+    const int64_t count = bounds.dim(3).constant().value_or(0);
+    if (!(count == 2 || (a.causal && count == 1) || (!a.causal && count == 4)))
+      refuse(kName, "startend_row_indices has ", bounds.dim(3), " rows per key; expected ",
+             a.causal ? "1 or 2 with causal" : "2 or 4 without causal");
+    const auto bound = [&](int64_t i) {  // [batch, heads, 1, keys]
+      const Tensor own = ops::squeeze(slice_axis(bounds, 3, i, i + 1), Axes{3});
+      return ops::cast(ops::unsqueeze(own, {2}), DType::kI64);
+    };
+    const Tensor row = ops::unsqueeze(rows_of(queries), {0, 1});
+    const Tensor column = ops::unsqueeze(columns_of(keys), {0, 1});
+    // Below the diagonal from a row on (up to another one), and above it.
+    Tensor lower = ops::greater_equal(row, bound(0));
+    if (count == 4 || (a.causal && count == 2))
+      lower = ops::logical_and(lower, ops::less_than(row, bound(1)));
+    lower = ops::logical_and(lower, ops::greater_equal(row, column));
+    mask = hide(ops::logical_not(lower), mask);
+    if (!a.causal) {
+      Tensor upper = ops::less_than(row, bound(count == 4 ? 3 : 1));
+      if (count == 4) upper = ops::logical_and(upper, ops::greater_equal(row, bound(2)));
+      upper = ops::logical_and(upper, ops::less_than(row, column));
+      mask = hide(ops::logical_not(upper), mask);
+    }
+    if (is_one(mask.dim(1)) == false && mask.dim(1).equals(q.dim(2)) == false) {
+      const Dim group = floor_divide(q.dim(2), mask.dim(1).value());
+      mask = ops::reshape(
+          ops::expand(ops::unsqueeze(mask, {2}), {mask.dim(0), mask.dim(1), group, queries, keys}),
+          {mask.dim(0), q.dim(2), queries, keys});
+    }
+  }
+  Tensors out = {ops::scaled_dot_product_attention(q, k, v, mask, a.dropout, false, a.training,
+                                                   std::nullopt, a.softmax_scale)};
+  if (!a.return_softmax_lse) return out;
+  const auto heads_first = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
+  const double width = static_cast<double>(q.dim(3).value());
+  Tensor scores = ops::matmul(heads_first(q), heads_first(k), false, true) *
+                  a.softmax_scale.value_or(1 / std::sqrt(width));
+  if (mask.defined()) scores = ops::where(mask, scores, number(-INFINITY));
+  out.push_back(ops::logsumexp(scores, Axes{3}));
+  return out;
+}
+
+Tensors decompose_fused_dot_product_attention(CallContext& c) {
+  const auto a = c.attrs_as<FusedDotProductAttentionAttrs>();
+  return {ops::scaled_dot_product_attention(
+      c.operand(0), c.operand(1), c.operand(2), c.has(3) ? c.operand(3) : Tensor(), a.dropout_p,
+      a.is_causal, a.training, std::nullopt, a.scaling_factor)};
+}
+
+Tensors decompose_memory_efficient_attention(CallContext& c) {
+  const auto a = c.attrs_as<MemoryEfficientAttentionAttrs>();
+  return {ops::scaled_dot_product_attention(c.operand(0), c.operand(1), c.operand(2),
+                                            c.has(3) ? c.operand(3) : Tensor(), a.p, false,
+                                            a.training, std::nullopt, a.scale)};
+}
+
+Tensors decompose_variable_length_memory_efficient_attention(CallContext& c) {
+  const auto a = c.attrs_as<VariableLengthMemoryEfficientAttentionAttrs>();
+  constexpr const char* kName = "variable_length_memory_efficient_attention";
+  const Tensor &q = c.operand(0), &k = c.operand(1), &v = c.operand(2);
+  check_heads(kName, q, k, v);
+  if (a.pre_cache_length < 0) refuse(kName, "pre_cache_length must not be negative");
+  const auto lengths = [&](size_t i) {
+    const Tensor& t = c.operand(i);
+    if (!is_integer(t.dtype()) ||
+        element_count(std::span<const Dim>(t.shape())).equals(q.dim(0)) == false)
+      refuse(kName, c.op().operands()[i].name, " must have an integer for each sequence, not ",
+             t.type());
+    return ops::reshape(ops::cast(t, DType::kI64), {q.dim(0), 1, 1, 1});
+  };
+  const Dim queries = q.dim(2), keys = k.dim(2);
+  const auto last = [](const Dim& count) {
+    return ops::reshape(range_of(count, DType::kI64), {1, 1, 1, count});
+  };
+  const Tensor row = ops::reshape(range_of(queries, DType::kI64), {1, 1, queries, 1});
+  Tensor visible = ops::less_than(last(keys), lengths(4) + integer(a.pre_cache_length));
+  visible = ops::expand(visible, {q.dim(0), Dim(1), queries, keys});
+  if (a.causal)
+    visible =
+        ops::logical_and(visible, ops::less_equal(last(keys), row + integer(a.pre_cache_length)));
+  const Tensor inside = ops::less_than(row, lengths(3));
+  // Queries behind the end see everything, so that nothing is undefined, and become zero.
+  visible = ops::logical_or(visible, ops::logical_not(inside));
+  Tensor mask =
+      ops::where(visible, ops::full_like(ops::cast(visible, q.dtype()), 0.0), number(-INFINITY));
+  if (c.has(5)) mask = mask + c.operand(5);
+  const auto swap = [](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
+  const Tensor out = swap(ops::scaled_dot_product_attention(swap(q), swap(k), swap(v), mask, 0.0,
+                                                            false, false, std::nullopt, a.scale));
+  return {ops::where(inside, out, number(0.0))};
+}
+
+Tensors decompose_masked_multihead_attention(CallContext& c) {
+  const auto a = c.attrs_as<MaskedMultiheadAttentionAttrs>();
+  constexpr const char* kName = "masked_multihead_attention";
+  const auto given = [&](const char* name) {
+    return c.operand(static_cast<size_t>(c.op().operand_index(name)));
+  };
+  for (const char* name :
+       {"rotary_tensor", "beam_cache_offset", "qkv_out_scale", "out_shift", "out_smooth"})
+    if (given(name).defined()) refuse(kName, name, " is not supported");
+  if (a.out_scale > 0 || a.seq_len != 1) refuse(kName, "out_scale must be -1 and seq_len 1");
+  const Tensor &x = c.operand(0), &cache = c.operand(1);
+  if (x.ndim() != 2 || cache.ndim() != 5 || cache.dim(0).equals(2) == false)
+    refuse(kName,
+           "x must be [batch, 3 * heads * dim] and cache_kv [2, batch, heads, length, dim], ",
+           "not ", x.type(), " and ", cache.type());
+  const Dim batch = x.dim(0), heads = cache.dim(2), length = cache.dim(3), width = cache.dim(4);
+  if (x.dim(1).equals(heads * width * 3) == false)
+    refuse(kName, "x ", x.type(), " does not match cache_kv ", cache.type());
+  Tensor qkv = ops::reshape(x, {batch, Dim(3), heads, width});
+  if (c.has(2)) qkv = qkv + ops::reshape(c.operand(2), {1, 3, heads, width});
+  const Tensor mask = given("src_mask"), lengths = given("sequence_lengths");
+  Tensor place;  // [batch]
+  if (lengths.defined())
+    place = ops::reshape(ops::cast(lengths, DType::kI64), {batch});
+  else if (mask.defined())
+    place = ops::expand(dim_value(mask.dim(-1) - 1, DType::kI64), {batch});
+  else
+    refuse(kName, "sequence_lengths or src_mask must be given");
+  // The new key and value, written at their place.
+  const Tensor index =
+      ops::expand(ops::reshape(place, {1, batch, 1, 1, 1}), {Dim(2), batch, heads, Dim(1), width});
+  const Tensor fresh = ops::unsqueeze(ops::transpose(slice_axis(qkv, 1, 1, 3), {1, 0, 2, 3}), {3});
+  const Tensor next = ops::scatter_along(cache, index, fresh, 3, "assign");
+  Tensor visible =
+      ops::where(ops::less_equal(ops::reshape(range_of(length, DType::kI64), {1, 1, 1, length}),
+                                 ops::reshape(place, {batch, 1, 1, 1})),
+                 full_of({}, 0, x.dtype()), number(-INFINITY));
+  if (mask.defined())
+    visible = visible + ops::pad(ops::cast(mask, x.dtype()),
+                                 {0, 0, 0, 0, 0, 0, 0, length.value() - mask.dim(-1).value()});
+  const auto part = [&](int64_t i) {
+    return ops::transpose(ops::squeeze(slice_axis(next, 0, i, i + 1), Axes{0}), {0, 2, 1, 3});
+  };
+  const Tensor out =
+      ops::scaled_dot_product_attention(slice_axis(qkv, 1, 0, 1), part(0), part(1), visible);
+  return {ops::reshape(out, {batch, heads * width}), next};
+}
+
+}  // namespace paddle::rules
