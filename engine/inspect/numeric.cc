@@ -6,6 +6,7 @@
 #include "autograd/autograd.h"
 #include "inspect/op_call.h"
 #include "ops/core/operators.h"
+#include "ops/generated/complex.h"
 #include "ops/generated/math.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
@@ -24,12 +25,18 @@ Tensor weights_like(const Tensor& x, uint64_t stream) {
   return ops::reshape(ops::cos(place), x.shape());
 }
 
+/// Real and imaginary parts of a complex tensor, any other itself.
+Tensor as_real(const Tensor& t) { return is_complex(t.dtype()) ? ops::as_real(t) : t; }
+
+/// Numbers that vary on their own: the parts of complex ones.
+int64_t part_count(const Array& a) { return a.size() * (is_complex(a.dtype) ? 2 : 1); }
+
 /// Sum of all floating tensors times their weights; undefined if there is none.
 Tensor weighted_sum(const Tensors& tensors, uint64_t stream) {
   Tensor total;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& t = tensors[i];
-    if (!t.defined() || !is_float(t.dtype())) continue;
+    if (!tensors[i].defined() || !is_differentiable(tensors[i].dtype())) continue;
+    const Tensor t = as_real(tensors[i]);
     Tensor s = ops::sum(t * weights_like(t, stream + i));
     if (s.dtype() != DType::kF64) s = ops::cast(s, DType::kF64);
     total = total.defined() ? total + s : s;
@@ -42,11 +49,13 @@ class GradientCheck {
   GradientCheck(const NamedCall& call, const std::vector<Mode>& modes, Device device)
       : call_(call), modes_(modes), device_(device) {
     for (size_t i = 0; i < call.inputs().size(); ++i)
-      if (call.inputs()[i].dtype == DType::kF64 && call.varies(i)) varied_.push_back(i);
+      if ((call.inputs()[i].dtype == DType::kF64 || call.inputs()[i].dtype == DType::kC128) &&
+          call.varies(i))
+        varied_.push_back(i);
   }
 
   std::string run(int order) const {
-    if (varied_.empty()) return "the sample has no float64 tensor";
+    if (varied_.empty()) return "the sample has no float64 or complex128 tensor";
     std::string bad = compare([this](const Tensors& x) { return value(x); }, kTolerance);
     if (!bad.empty() || order < 2) return bad.empty() ? "" : "order 1: " + bad;
     bad = compare([this](const Tensors& x) { return slope(x); }, 10 * kTolerance);
@@ -86,15 +95,22 @@ class GradientCheck {
       std::vector<Array> inputs = call_.inputs();
       Array& x = inputs[varied_[k]];
       x = own_copy(x);
-      const int64_t stride = std::max<int64_t>(1, x.size() / kMaxElements);
-      for (int64_t e = 0; e < x.size(); e += stride) {
+      const int64_t count = part_count(x), stride = std::max<int64_t>(1, count / kMaxElements);
+      const bool complex = is_complex(x.dtype);
+      for (int64_t e = 0; e < count; e += stride) {
         const double expected = slope_at(f, inputs, x, e);
         for (size_t m = 0; m < modes_.size(); ++m) {
           const auto& g = found[m][k];
           if (g && g->shape != x.shape)
             return str(text(modes_[m]), ": the gradient of ", call_.input_name(varied_[k]),
                        " has shape ", g->shape, ", expected ", x.shape);
-          const double got = g ? g->number(e) : 0;
+          double got = 0;
+          if (g && complex) {
+            const std::complex<double> z = g->complex_number(e / 2);
+            got = e % 2 == 0 ? z.real() : z.imag();
+          } else if (g) {
+            got = g->number(e);
+          }
           if (!(std::abs(got - expected) <=
                 tolerance * std::max({1.0, std::abs(got), std::abs(expected)})))
             return str(text(modes_[m]), ": gradient of ", call_.input_name(varied_[k]),
@@ -124,7 +140,7 @@ class GradientCheck {
   const NamedCall& call_;
   const std::vector<Mode>& modes_;
   Device device_;
-  std::vector<size_t> varied_;  ///< the float64 inputs
+  std::vector<size_t> varied_;  ///< the float64 and complex128 inputs
 };
 
 std::string check_sample(const Op& op, const std::string& sample, int order,

@@ -1,6 +1,7 @@
 #include "inspect/op_call.h"
 
 #include <cmath>
+#include <complex>
 #include <limits>
 
 #include "formats/npz.h"
@@ -127,6 +128,22 @@ void fill_random(Array& a, const std::string& name,
   a = Array::from(numbers, a.shape).cast(a.dtype);
 }
 
+/// The same for both parts.
+void fill_random_complex(Array& a, const std::string& name,
+                         std::optional<std::pair<double, double>> range) {
+  Dims shape = a.shape;
+  shape.push_back(2);
+  Array parts = Array::zeros(DType::kF64, shape);
+  fill_random(parts, name, range);
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double* const pair = parts.data<double>() + 2 * i;
+    if (a.dtype == DType::kC128)
+      a.data<std::complex<double>>()[i] = {pair[0], pair[1]};
+    else
+      a.data<std::complex<float>>()[i] = {static_cast<float>(pair[0]), static_cast<float>(pair[1])};
+  }
+}
+
 /// A tensor as `parse_call` describes it, or nullopt if the word means something else.
 std::optional<Tensor> parse_tensor(const std::string& name, const std::string& word) {
   if (word.starts_with("@")) {
@@ -169,7 +186,10 @@ std::optional<Tensor> parse_tensor(const std::string& name, const std::string& w
   }
   if (!rest.empty()) fail(ErrorCode::kUsage, "'", rest, "' behind a tensor");
   Array a = Array::zeros(*dtype, *shape);
-  fill_random(a, name, range);
+  if (is_complex(a.dtype))
+    fill_random_complex(a, name, range);
+  else
+    fill_random(a, name, range);
   return Tensor(a);
 }
 

@@ -84,7 +84,8 @@ std::vector<std::string> trait_names(const Op& op) {
                                                       {kConstantFold, "constant_fold"},
                                                       {kOptimizerUpdate, "optimizer_update"},
                                                       {kStopGradient, "stop_gradient"},
-                                                      {kDoubleInputs, "double_inputs"}};
+                                                      {kDoubleInputs, "double_inputs"},
+                                                      {kTakesComplex, "complex"}};
   std::vector<std::string> out;
   for (const auto& [trait, name] : kNames)
     if (op.has(trait)) out.emplace_back(name);

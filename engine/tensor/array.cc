@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/parallel_copy.h"
+#include "tensor/complex.h"
 #include "tensor/tensor.h"
 #include "tensor/to_integer.h"
 
@@ -302,6 +303,15 @@ double Array::number(int64_t flat) const {
   });
 }
 
+std::complex<double> Array::complex_number(int64_t flat) const {
+  if (!is_complex(dtype)) return number(flat);
+  const int64_t at = element_offset(*this, flat);
+  return visit_complex(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return std::complex<double>(data<T>()[at]);
+  });
+}
+
 int64_t Array::integer(int64_t flat) const {
   const int64_t at = element_offset(*this, flat);
   return visit_dtype(dtype, [&](auto tag) -> int64_t {
@@ -318,9 +328,23 @@ int64_t Array::integer(int64_t flat) const {
 
 namespace {
 
-template <class To, std::floating_point From>
-To from_float(TypeTag<To>, From value) {
-  if constexpr (std::is_integral_v<To>)
+template <class To, class From>
+To cast_value(From value) {
+  if constexpr (std::is_same_v<From, To>)
+    return value;
+  else if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)
+    return cast_value<To>(static_cast<float>(value));
+  else if constexpr (std::is_same_v<To, bool>)
+    return value != From(0);
+  else if constexpr (kIsComplex<From> && kIsComplex<To>)
+    return To(value);
+  else if constexpr (kIsComplex<From>)  // drops the imaginary part
+    return cast_value<To>(value.real());
+  else if constexpr (kIsComplex<To>)
+    return To(static_cast<typename To::value_type>(value));
+  else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>)
+    return To(static_cast<float>(value));
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
     return to_integer<To>(value);
   else
     return static_cast<To>(value);
@@ -333,24 +357,13 @@ Array Array::cast(DType to) const {
   if (to == dtype) return packed;
   Array out = empty(to, shape);
   const int64_t count = size();
-  visit_dtype(dtype, [&](auto from_tag) {
+  visit_number(dtype, [&](auto from_tag) {
     using From = typename decltype(from_tag)::type;
     const From* source = packed.data<From>();
-    visit_dtype(to, [&](auto to_tag) {
+    visit_number(to, [&](auto to_tag) {
       using To = typename decltype(to_tag)::type;
       To* target = out.data<To>();
-      for (int64_t i = 0; i < count; ++i) {
-        if constexpr (std::is_same_v<To, bool>)
-          target[i] = static_cast<float>(source[i]) != 0 || source[i] != From(0);
-        else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>)
-          target[i] = To(static_cast<float>(source[i]));
-        else if constexpr (std::is_same_v<From, float16> || std::is_same_v<From, bfloat16>)
-          target[i] = from_float(to_tag, static_cast<float>(source[i]));
-        else if constexpr (std::is_floating_point_v<From>)
-          target[i] = from_float(to_tag, source[i]);
-        else
-          target[i] = static_cast<To>(source[i]);
-      }
+      for (int64_t i = 0; i < count; ++i) target[i] = cast_value<To>(source[i]);
     });
   });
   return out;
@@ -361,6 +374,13 @@ Array Array::cast(DType to) const {
 namespace {
 
 std::string element_text(const Array& a, int64_t flat) {
+  if (is_complex(a.dtype)) {
+    const std::complex<double> z = a.complex_number(flat);
+    const auto part = [&](double v) {
+      return a.dtype == DType::kC128 ? format_double(v) : format_float(static_cast<float>(v));
+    };
+    return part(z.real()) + (std::signbit(z.imag()) ? "-" : "+") + part(std::abs(z.imag())) + "j";
+  }
   if (!info(a.dtype).has_kernels) return "?";
   if (a.dtype == DType::kBool) return a.integer(flat) ? "true" : "false";
   if (a.dtype == DType::kF64) return format_double(a.number(flat));

@@ -1,5 +1,7 @@
 #include "tensor/tensor.h"
 
+#include "tensor/complex.h"
+
 namespace paddle {
 
 /// A view knows its base cell, how to read itself from it and how to write itself back.
@@ -34,6 +36,12 @@ Tensor Tensor::number(double value) {
 
 Tensor Tensor::number(int64_t value) {
   Tensor out(Array::scalar<int64_t>(value));
+  out.cell_->type.weak = true;
+  return out;
+}
+
+Tensor Tensor::number(std::complex<double> value) {
+  Tensor out(Array::scalar(value));
   out.cell_->type.weak = true;
   return out;
 }

@@ -7,6 +7,7 @@
 // and, if the cell is a view, replays the write onto its base (see ops/inplace.h), so that
 // in-place code means the same eagerly and traced.
 
+#include <complex>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -131,6 +132,7 @@ struct Array : Content {
   }
   /// Element `flat` in row-major order, as a double or an int64; for arrays on the host.
   double number(int64_t flat = 0) const;
+  std::complex<double> complex_number(int64_t flat = 0) const;  ///< real numbers widen
   int64_t integer(int64_t flat = 0) const;
   Array cast(DType to) const;  ///< contiguous copy in another type; the same if it has it already
 };
@@ -146,6 +148,7 @@ class Tensor {
   /// 0-D tensors that promote weakly, from a number.
   static Tensor number(double value);
   static Tensor number(int64_t value);
+  static Tensor number(std::complex<double> value);
   static Tensor boolean(bool value);
 
   bool defined() const { return cell_ != nullptr; }

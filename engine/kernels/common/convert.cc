@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "tensor/complex.h"
 #include "tensor/to_integer.h"
 
 namespace paddle::cpu {
@@ -17,6 +18,12 @@ To convert_value(From value) {
     return convert_value<float, To>(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From(0);
+  } else if constexpr (kIsComplex<From> && kIsComplex<To>) {
+    return To(value);
+  } else if constexpr (kIsComplex<From>) {
+    return convert_value<typename From::value_type, To>(value.real());
+  } else if constexpr (kIsComplex<To>) {
+    return To(static_cast<typename To::value_type>(value));
   } else if constexpr (std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>) {
     return To(static_cast<float>(value));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
@@ -77,8 +84,8 @@ ConvertFn convert_fn(DType from, DType to) {
         return &convert<Bytes16, Bytes16>;
     }
   }
-  return visit_dtype(from, [&](auto from_tag) {
-    return visit_dtype(to, [](auto to_tag) -> ConvertFn {
+  return visit_number(from, [&](auto from_tag) {
+    return visit_number(to, [](auto to_tag) -> ConvertFn {
       return &convert<typename decltype(from_tag)::type, typename decltype(to_tag)::type>;
     });
   });

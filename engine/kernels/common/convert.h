@@ -9,7 +9,7 @@
 namespace paddle::cpu {
 
 /// Converts n elements, `stride` apart in `source`, to contiguous ones. Float to integer truncates
-/// towards zero; anything to bool is "is not 0".
+/// towards zero; anything to bool is "is not 0"; complex to real drops the imaginary part.
 using ConvertFn = void (*)(const void* source, int64_t stride, void* target, int64_t n);
 
 /// Throws kUsage for dtypes without kernels.

@@ -24,6 +24,11 @@ DType compute_type(DType dtype);
 /// axis, because the other sizes may be anything.
 void merge_axes(Dims& shape, Dims& strides);
 
+/// 16 bytes that are copied as they are.
+struct Unsigned128 {
+  uint64_t low, high;
+};
+
 /// Calls `f` with an unsigned integer of `bytes` bytes, or `otherwise` if there is none.
 template <class F, class G>
 auto visit_unsigned_of_size(int64_t bytes, F&& f, G&& otherwise) {
@@ -36,6 +41,8 @@ auto visit_unsigned_of_size(int64_t bytes, F&& f, G&& otherwise) {
       return f(uint32_t());
     case 8:
       return f(uint64_t());
+    case 16:
+      return f(Unsigned128());
     default:
       return otherwise();
   }

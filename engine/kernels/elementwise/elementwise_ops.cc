@@ -2,6 +2,7 @@
 // numeric attributes as parameters.
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <limits>
 
@@ -98,7 +99,8 @@ std::unique_ptr<Kernel> prepare_cast(const KernelRequest& request) {
   Layout source = request.operands[0];
   source.offset = 0;
   const DType from = source.dtype, to = request.results[0].dtype;
-  const bool stored_only = !info(from).has_kernels || !info(to).has_kernels;
+  const auto has_loops = [](DType d) { return info(d).has_kernels || is_complex(d); };
+  const bool stored_only = !has_loops(from) || !has_loops(to);
   if (stored_only && (from != to || info(from).bits < 8)) return prepare_storage_cast(request);
   return copy_kernel(request, source);
 }
@@ -117,6 +119,12 @@ std::unique_ptr<Kernel> prepare_unary(const KernelRequest& request) {
     return map(request, name,
                {attrs.min.is_none() ? -kInfinity : attrs.min.as_double(),
                 attrs.max.is_none() ? kInfinity : attrs.max.as_double()});
+  }
+  if (name == "scale" && is_complex(request.operands[0].dtype)) {
+    const ScaleAttrs attrs(request.attrs);
+    const std::complex<double> scale = attrs.scale.as_complex();
+    return map(request, name,
+               {scale.real(), scale.imag(), attrs.bias, attrs.bias_after_scale ? 1.0 : 0.0});
   }
   const bool transcendental = request.op.has(kFloatInputs);
   return map(request, name, numeric_attributes(request.attrs), transcendental ? 8 : 1);
@@ -188,6 +196,9 @@ std::unique_ptr<Kernel> prepare_where(const KernelRequest& request) {
       break;
     case 8:
       loop = &select<uint64_t>;
+      break;
+    case 16:
+      loop = &select<Unsigned128>;
       break;
     default:
       return nullptr;

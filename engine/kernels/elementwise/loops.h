@@ -33,6 +33,9 @@ Loop integer_loop(std::string_view name, DType compute);
 /// Loops over any type with a bool result: comparisons, logic, isnan.
 Loop predicate_loop(std::string_view name, DType compute);
 
+/// Loops over complex numbers, of both kinds above and with a real result (abs, real, imag, angle).
+Loop complex_loop(std::string_view name, DType compute);
+
 /// Vector width of the loops on this machine in bytes: 64 (AVX-512), 32 (AVX2) or less.
 int vector_bytes();
 

@@ -8,6 +8,7 @@
 #include "kernels/common/convert.h"
 #include "kernels/elementwise/elementwise.h"
 #include "ops/generated/indexing.h"
+#include "tensor/complex.h"
 
 namespace paddle::cpu {
 namespace {
@@ -95,8 +96,10 @@ T combine(const std::string& reduce, T a, T b) {
   if (reduce == "add" || reduce == "mean")
     return apply_in_f32(a, b, [](auto x, auto y) { return x + y; });
   if (reduce == "mul") return apply_in_f32(a, b, [](auto x, auto y) { return x * y; });
-  if (reduce == "amin") return apply_in_f32(a, b, [](auto x, auto y) { return y < x ? y : x; });
-  if (reduce == "amax") return apply_in_f32(a, b, [](auto x, auto y) { return y > x ? y : x; });
+  if constexpr (!kIsComplex<T>) {
+    if (reduce == "amin") return apply_in_f32(a, b, [](auto x, auto y) { return y < x ? y : x; });
+    if (reduce == "amax") return apply_in_f32(a, b, [](auto x, auto y) { return y > x ? y : x; });
+  }
   return b;
 }
 
@@ -166,7 +169,9 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
   if (!strides.empty()) strides[axis] = 0;
   const int64_t count = index.size(), elements = x.size();
   const bool counts = attrs.reduce == "mean" || !attrs.include_self;
-  return visit_dtype(x.dtype, [&](auto tag) {
+  if (is_complex(x.dtype) && (attrs.reduce == "amin" || attrs.reduce == "amax"))
+    fail(ErrorCode::kUsage, request.op.name(), ": complex numbers have no order");
+  return visit_number(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel(
         [=, shape = index.shape, bytes = bytes_of(x)](const RunContext& context,
@@ -191,6 +196,8 @@ std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
               if (combined_count[i] > 1) {
                 if constexpr (std::is_integral_v<T>)
                   out[i] = static_cast<T>(static_cast<int64_t>(out[i]) / combined_count[i]);
+                else if constexpr (kIsComplex<T>)
+                  out[i] /= static_cast<typename T::value_type>(combined_count[i]);
                 else
                   out[i] = static_cast<T>(
                       out[i] / static_cast<typename Accumulator<T>::type>(combined_count[i]));
@@ -231,7 +238,7 @@ std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
     if (i != axis) (i < axis ? outer : inner) *= x.shape[i];
   const int64_t size = x.shape[axis], count = index.size();
   const double alpha = attrs.alpha;
-  return visit_dtype(x.dtype, [&](auto tag) {
+  return visit_number(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel([=, bytes = bytes_of(x)](const RunContext&, void* const* operands,
                                                 void* const* results) {
@@ -249,7 +256,7 @@ std::unique_ptr<Kernel> prepare_index_add(const KernelRequest& request) {
                                              static_cast<uint64_t>(source[j]));
           } else {
             using C = typename Accumulator<T>::type;
-            const C factor = static_cast<C>(alpha);
+            const C factor(static_cast<typename RealPart<C>::type>(alpha));
             for (int64_t j = 0; j < inner; ++j)
               target[j] =
                   static_cast<T>(static_cast<C>(target[j]) + factor * static_cast<C>(source[j]));
@@ -316,7 +323,7 @@ std::unique_ptr<Kernel> prepare_scatter_nd_add(const KernelRequest& request) {
   const Coordinates coordinates(x, index, request.op.name());
   const int64_t inner = slice_size(x, index);
   const bool add = request.op.name() == "scatter_nd_add";
-  return visit_dtype(x.dtype, [&](auto tag) {
+  return visit_number(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel([=, bytes = bytes_of(x)](const RunContext&, void* const* operands,
                                                 void* const* results) {

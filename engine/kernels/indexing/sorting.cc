@@ -8,6 +8,7 @@
 #include "kernels/common/rows.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/sorting.h"
+#include "tensor/complex.h"
 
 namespace paddle::cpu {
 namespace {
@@ -136,7 +137,7 @@ std::unique_ptr<Kernel> prepare_cumprod(const KernelRequest& request) {
   const DType from = request.operands[0].dtype, to = request.results[0].dtype;
   const ConvertFn load = convert_fn(from, to);
   const int64_t from_item = item_size(from);
-  return visit_dtype(to, [&](auto tag) {
+  return visit_number(to, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const size_t each = row_buffer_bytes(rows.length, sizeof(T));
     return make_kernel(
@@ -152,6 +153,10 @@ std::unique_ptr<Kernel> prepare_cumprod(const KernelRequest& request) {
                   for (int64_t i = 0; i < rows.length; ++i)
                     out[i * rows.inner] =
                         static_cast<T>(product *= static_cast<uint64_t>(values[i]));
+                } else if constexpr (kIsComplex<T>) {
+                  std::complex<double> product = 1;
+                  for (int64_t i = 0; i < rows.length; ++i)
+                    out[i * rows.inner] = T(product *= std::complex<double>(values[i]));
                 } else {
                   double product = 1;
                   for (int64_t i = 0; i < rows.length; ++i)

@@ -8,6 +8,7 @@
 #include "kernels/common/rounding.h"
 #include "kernels/common/workers.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/linalg/complex_matmul.h"
 #include "kernels/linalg/gemm.h"
 #include "kernels/linalg/matmul_shape.h"
 #include "ops/core/kernel.h"
@@ -167,6 +168,7 @@ std::unique_ptr<Kernel> integer_matmul(const MatmulShape& s) {
 std::unique_ptr<Kernel> matmul_kernel(const KernelRequest& request, const MatmulShape& shape,
                                       const Layout* bias) {
   const Layout &x = request.operands[0], &y = request.operands[1];
+  if (is_complex(x.dtype)) return complex_matmul(x.dtype, shape, bias, request.results[0].shape);
   return visit_dtype(x.dtype, [&](auto tag) -> std::unique_ptr<Kernel> {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T>) {

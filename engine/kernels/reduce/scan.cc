@@ -4,6 +4,7 @@
 
 #include "kernels/common/rows.h"
 #include "ops/generated/reduce.h"
+#include "tensor/complex.h"
 
 namespace paddle::cpu {
 namespace {
@@ -58,8 +59,14 @@ std::unique_ptr<Kernel> prepare_arg_extremum(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> prepare_cumulative(const KernelRequest& request) {
   const CumsumAttrs attrs(request.attrs);
-  const Rows rows = rows_along(request.operands[0].shape, attrs.axis);
-  const DType from = request.operands[0].dtype, to = request.results[0].dtype;
+  Rows rows = rows_along(request.operands[0].shape, attrs.axis);
+  DType from = request.operands[0].dtype, to = request.results[0].dtype;
+  if (is_complex(from) != is_complex(to)) return nullptr;
+  if (is_complex(from)) {  // real and imaginary parts are two columns
+    rows.inner *= 2;
+    from = real_type(from);
+    to = real_type(to);
+  }
   // Floats are summed in f64, so that long f32 sums stay accurate; integers wrap around.
   const DType compute = is_float(to) ? DType::kF64 : DType::kU64;
   const ConvertFn load = is_float(to) ? convert_fn(from, compute) : convert_fn(from, DType::kI64);

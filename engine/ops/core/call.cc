@@ -20,7 +20,9 @@ Tensor cast_to(const Tensor& x, DType dtype) {
   return call_single(cast_op(), {x}, Attrs{{AttrValue(dtype)}, {}});
 }
 
-DType default_of_weak(DType d) { return d == DType::kF64 ? DType::kF32 : d; }
+DType default_of_weak(DType d) {
+  return d == DType::kF64 ? DType::kF32 : d == DType::kC128 ? DType::kC64 : d;
+}
 
 /// Casts the promoting operands to their common dtype.
 void promote_operands(const Op& op, const OperandMap& map, Tensors& operands) {
@@ -85,13 +87,36 @@ void link_view(const Op& op, const Attrs& attrs, const Tensor& base, const Tenso
 
 }  // namespace
 
+namespace {
+
+bool takes_complex(const Op& op) { return op.has(kTakesComplex) || op.has(kControlFlow); }
+
+/// Complex operands need an operation that declares them; shapes are of any tensor.
+void check_real_operands(const Op& op, const Attrs& attrs, const Tensors& operands) {
+  if (std::none_of(operands.begin(), operands.end(),
+                   [](const Tensor& t) { return t.defined() && is_complex(t.dtype()); }))
+    return;
+  const OperandMap map(op, attrs);
+  for (size_t d = 0; d < op.operands().size(); ++d)
+    for (size_t i = map.begin(d); i < map.end(d); ++i)
+      if (operands[i].defined() && is_complex(operands[i].dtype()) && !op.operands()[d].shape_only)
+        fail(ErrorCode::kUsage, op.name(), ": '", op.operands()[d].name, "' is ",
+             text(operands[i].dtype()), ", expected a real type");
+}
+
+}  // namespace
+
 Inferred infer(const Op& op, const Attrs& attrs, const Tensors& operands) {
+  if (!takes_complex(op)) check_real_operands(op, attrs, operands);
   InferContext context(op, attrs, operands);
   op.def->infer(context);
-  for (const TensorType& t : context.results())
+  for (const TensorType& t : context.results()) {
+    if (is_complex(t.dtype) && !takes_complex(op))
+      fail(ErrorCode::kUsage, op.name(), ": the result cannot be ", text(t.dtype));
     for (const Dim& d : t.shape)
       if (d.is_constant() && d.value() < 0)
         fail(ErrorCode::kUsage, op.name(), ": the result would have a negative size: ", t);
+  }
   return {std::move(context.results()), std::move(context.constraints())};
 }
 
@@ -212,6 +237,7 @@ AttrValue value_of(const Tensor& t, const std::string& where) {
   const Array a = t.array().on_host();
   const auto element = [&](int64_t i) {
     if (is_bool(a.dtype)) return AttrValue(a.integer(i) != 0);
+    if (is_complex(a.dtype)) return AttrValue(a.complex_number(i));
     return is_float(a.dtype) ? AttrValue(a.number(i)) : AttrValue(a.integer(i));
   };
   if (a.ndim() == 0) return element(0);
@@ -224,6 +250,7 @@ Tensor number_operand(const AttrValue& v, const std::string& where) {
   if (v.is_bool()) return Tensor::boolean(v.as_bool());
   if (v.is_int() && v.as_dim().is_constant()) return Tensor::number(v.as_int());
   if (v.is_float()) return Tensor::number(v.as_double());
+  if (v.is_complex()) return Tensor::number(v.as_complex());
   fail(ErrorCode::kUsage, where, "expected a tensor, found ", v);
 }
 

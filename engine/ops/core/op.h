@@ -104,6 +104,7 @@ enum Trait : uint32_t {
   /// Permuting the axes of the operands of the result's rank, and those in the attributes `axis`,
   /// `axes` and `pad`, permutes the axes of the result.
   kLayoutTransparent = 1u << 19,
+  kTakesComplex = 1u << 20,  ///< operands and results may be complex (schema: `dtypes: +complex`)
 };
 
 /// How mixed precision (autograd/autocast.h) treats an operation.

@@ -1,5 +1,6 @@
 #include "ops/core/rules.h"
 
+#include "ops/generated/complex.h"
 #include "ops/generated/creation.h"
 
 #include <algorithm>
@@ -102,14 +103,33 @@ void InferContext::require_integer(size_t declared) const {
 
 // --- gradients ---
 
-const Tensor& VjpContext::operand(size_t declared) const {
+const Tensor& VjpContext::plain_operand(size_t declared) const {
   static const Tensor kAbsent;
   return map_.begin(declared) < map_.end(declared) ? operands_[map_.begin(declared)] : kAbsent;
 }
 
+const Tensor& VjpContext::conjugated(const Tensor& t, size_t position) const {
+  // The gradient of a linear operation reads no values.
+  if (!t.defined() || !is_complex(t.dtype()) || op_.has(kLinear)) return t;
+  Tensor& conjugate = conjugates_[position];
+  if (!conjugate.defined()) conjugate = ops::conj(t);
+  return conjugate;
+}
+
+const Tensor& VjpContext::operand(size_t declared) const {
+  const Tensor& t = plain_operand(declared);
+  return op_.operands()[declared].shape_only ? t : conjugated(t, map_.begin(declared));
+}
+
+const Tensor& VjpContext::result(size_t i) const {
+  return conjugated(results_[i], operands_.size() + i);
+}
+
 Tensors VjpContext::list(size_t declared) const {
-  return Tensors(operands_.begin() + static_cast<ptrdiff_t>(map_.begin(declared)),
-                 operands_.begin() + static_cast<ptrdiff_t>(map_.end(declared)));
+  Tensors out;
+  for (size_t i = map_.begin(declared); i < map_.end(declared); ++i)
+    out.push_back(conjugated(operands_[i], i));
+  return out;
 }
 
 Tensor VjpContext::cotangent_or_zeros(size_t i) const {

@@ -3,6 +3,7 @@
 // VjpContext for gradients, CallContext for decompositions. Operands are indexed as declared; use
 // `list(i)` for one that is a list.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -101,11 +102,16 @@ class VjpContext {
   Typed attrs_as() const {
     return Typed(attrs_);
   }
-  /// A declared operand (the first element of a list).
+  /// A declared operand (the first element of a list). A complex one is conjugated, which is what
+  /// the gradient of a holomorphic function needs: g * conj(f'(x)).
   const Tensor& operand(size_t declared) const;
   Tensors list(size_t declared) const;
-  const Tensor& result(size_t i) const { return results_[i]; }
+  /// A result, conjugated likewise.
+  const Tensor& result(size_t i) const;
   size_t result_count() const { return results_.size(); }
+  /// The operand or result itself, for functions that are not holomorphic.
+  const Tensor& plain_operand(size_t declared) const;
+  const Tensor& plain_result(size_t i) const { return results_[i]; }
   /// Undefined if the output does not depend on result i.
   const Tensor& cotangent(size_t i = 0) const { return cotangents_[i]; }
   /// Likewise, with zeros for undefined.
@@ -124,6 +130,10 @@ class VjpContext {
   const Tensors& cotangents_;
   const std::vector<bool>& needed_;
   OperandMap map_;
+  /// Conjugates of complex operands and results that were asked for, by position.
+  mutable std::map<size_t, Tensor> conjugates_;
+
+  const Tensor& conjugated(const Tensor& t, size_t position) const;
 };
 
 class CallContext {

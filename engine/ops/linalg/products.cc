@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ops/core/compose.h"
+#include "ops/generated/complex.h"
 #include "ops/generated/creation.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/linalg_rules.h"
@@ -14,6 +15,8 @@
 
 namespace paddle::rules {
 namespace {
+
+Tensor conjugate(const Tensor& x) { return is_complex(x.dtype()) ? ops::conj(x) : x; }
 
 Tensor scaled(const Tensor& x, double by) { return by == 1 ? x : x * by; }
 
@@ -236,7 +239,7 @@ Tensors decompose_tensordot(CallContext& c) {
 }
 
 Tensors decompose_vecdot(CallContext& c) {
-  const Tensor product = c.operand(0) * c.operand(1);
+  const Tensor product = conjugate(c.operand(0)) * c.operand(1);
   return {ops::sum(product, Axes{c.attrs_as<VecdotAttrs>().axis}, product.dtype())};
 }
 
@@ -289,7 +292,7 @@ Tensors decompose_cov(CallContext& c) {
   }
   const Tensor centered = x - mean;
   const Tensor right = weights.defined() ? centered * weights : centered;
-  const Tensor out = ops::matmul(centered, right, false, true) / divisor;
+  const Tensor out = ops::matmul(centered, conjugate(right), false, true) / divisor;
   return {vector ? ops::reshape(out, Shape()) : out};
 }
 

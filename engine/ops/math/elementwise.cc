@@ -117,6 +117,11 @@ Tensors vjp_pow(VjpContext& c) {
         return g * ops::where(zero, Tensor::number(0.0), slope);
       },
       [&] {
+        if (is_complex(x.dtype())) {  // 0 where x is 0
+          const Tensor zero = ops::equal(x, Tensor::number(0.0));
+          const Tensor log_x = ops::log(ops::where(zero, Tensor::number(1.0), x));
+          return g * ops::where(zero, Tensor::number(0.0), c.result(0) * log_x);
+        }
         const Tensor safe =
             ops::where(ops::greater_than(x, Tensor::number(0.0)), x, Tensor::number(1.0));
         const Tensor zero_base = ops::logical_and(ops::equal(x, Tensor::number(0.0)),
@@ -149,6 +154,7 @@ namespace {
 
 Tensor number_of(const AttrValue& value) {
   if (value.is_bool()) return Tensor::boolean(value.as_bool());
+  if (value.is_complex()) return Tensor::number(value.as_complex());
   return value.is_int() ? Tensor::number(value.as_int()) : Tensor::number(value.as_double());
 }
 

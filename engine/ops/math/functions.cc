@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "ops/core/compose.h"
+#include "ops/generated/complex.h"
 #include "ops/generated/creation.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
@@ -139,7 +140,7 @@ Tensors decompose_lerp(CallContext& c) {
 Tensors decompose_isclose(CallContext& c) {
   const auto a = c.attrs_as<IscloseAttrs>();
   const Tensor &x = c.operand(0), &y = c.operand(1);
-  const bool floating = is_float(x.dtype());
+  const bool floating = is_differentiable(x.dtype());
   const Tensor wide_x = floating ? x : ops::cast(x, DType::kF64),
                wide_y = floating ? y : ops::cast(y, DType::kF64);
   const Tensor near =
@@ -194,10 +195,15 @@ Tensor truth(const Shape& shape, bool value) {
 
 }  // namespace
 
-Tensors decompose_isreal(CallContext& c) { return {truth(c.operand(0).shape(), true)}; }
+Tensors decompose_isreal(CallContext& c) {
+  const Tensor& x = c.operand(0);
+  if (is_complex(x.dtype())) return {ops::equal(ops::imag(x), number(0.0))};
+  return {truth(x.shape(), true)};
+}
 
 Tensors decompose_angle(CallContext& c) {
   const Tensor& x = c.operand(0);
+  if (is_complex(x.dtype())) return {ops::complex_angle(x)};
   const Tensor turned = ops::where(ops::less_than(x, number(0)), number(std::numbers::pi), x * 0.0);
   return {ops::where(ops::isnan(x), x, turned)};
 }

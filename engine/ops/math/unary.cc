@@ -1,9 +1,11 @@
 // Rules of unary.yaml.
 
+#include <complex>
 #include <numbers>
 
 #include "ops/core/call.h"
 #include "ops/core/compose.h"
+#include "ops/generated/complex.h"
 #include "ops/generated/math.h"
 #include "ops/generated/math_rules.h"
 #include "ops/generated/nn_rules.h"
@@ -34,7 +36,18 @@ Tensors vjp_square(VjpContext& c) { return {c.cotangent() * c.operand(0) * 2.0};
 
 Tensors vjp_reciprocal(VjpContext& c) { return {-(c.cotangent() * c.result(0) * c.result(0))}; }
 
-Tensors vjp_abs(VjpContext& c) { return {c.cotangent() * ops::sign(c.operand(0))}; }
+Tensors vjp_abs(VjpContext& c) { return {c.cotangent() * ops::sign(c.plain_operand(0))}; }
+
+// Of a complex number z / |z|: a turn about 0 is seen, a change of size is not.
+Tensors vjp_sign(VjpContext& c) {
+  const Tensor& x = c.plain_operand(0);
+  if (!is_complex(x.dtype())) return {Tensor()};
+  const Tensor& sign = c.plain_result(0);
+  const Tensor size = ops::abs(x);
+  const Tensor safe = ops::where(ops::equal(size, Tensor::number(0.0)), Tensor::number(1.0), size);
+  const Tensor along = ops::real(c.cotangent() * ops::conj(sign));
+  return {(c.cotangent() - sign * along) / safe};
+}
 
 Tensors vjp_neg(VjpContext& c) { return {-c.cotangent()}; }
 
@@ -65,7 +78,10 @@ Tensors vjp_asinh(VjpContext& c) {
 }
 
 Tensors vjp_acosh(VjpContext& c) {
-  return {c.cotangent() * ops::rsqrt(c.operand(0) * c.operand(0) - 1.0)};
+  const Tensor& x = c.operand(0);
+  // The root of the product has another branch cut.
+  if (is_complex(x.dtype())) return {c.cotangent() * ops::rsqrt(x - 1.0) * ops::rsqrt(x + 1.0)};
+  return {c.cotangent() * ops::rsqrt(x * x - 1.0)};
 }
 
 Tensors vjp_atanh(VjpContext& c) { return {c.cotangent() / (1.0 - c.operand(0) * c.operand(0))}; }
@@ -84,7 +100,9 @@ Tensors vjp_lgamma(VjpContext& c) { return {c.cotangent() * ops::digamma(c.opera
 Tensors vjp_assign(VjpContext& c) { return {c.cotangent()}; }
 
 Tensors vjp_scale(VjpContext& c) {
-  return {ops::scale(c.cotangent(), c.attrs_as<ScaleAttrs>().scale)};
+  const AttrValue& scale = c.attrs_as<ScaleAttrs>().scale;
+  const bool complex = scale.is_complex();
+  return {ops::scale(c.cotangent(), complex ? AttrValue(std::conj(scale.as_complex())) : scale)};
 }
 
 Tensors vjp_clip(VjpContext& c) {

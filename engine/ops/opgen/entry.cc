@@ -15,10 +15,17 @@ namespace {
 const std::set<std::string> kAttrTypes = {"bool",  "int",    "float", "str",  "word",
                                           "dtype", "dim",    "ints",  "dims", "floats",
                                           "strs",  "number", "any"};
-const std::set<std::string> kKeys = {
-    "signature", "doc",       "infer",   "vjp",     "decompose", "view",    "write",
-    "kernel",    "in_place",  "cost",    "traits",  "layer",     "weights", "states",
-    "alias",     "precision", "version", "samples", "overloads", "images",  "decompose_for_fusion"};
+const std::set<std::string> kKeys = {"signature", "doc",
+                                     "infer",     "vjp",
+                                     "decompose", "view",
+                                     "write",     "kernel",
+                                     "in_place",  "cost",
+                                     "traits",    "layer",
+                                     "weights",   "states",
+                                     "alias",     "precision",
+                                     "version",   "samples",
+                                     "overloads", "images",
+                                     "dtypes",    "decompose_for_fusion"};
 const std::map<std::string, std::string> kTraits = {
     {"elementwise", "kElementwise"},
     {"commutative", "kCommutative"},
@@ -213,6 +220,10 @@ Entry parse_entry(const std::string& name, const YAML::Node& node) {
   e.decompose_for_fusion = text_of(node, "decompose_for_fusion");
   e.has_samples = static_cast<bool>(node["samples"]);
   if (node["version"]) e.version = node["version"].as<int>();
+  if (const std::string dtypes = text_of(node, "dtypes"); dtypes == "+complex")
+    e.traits.push_back("kTakesComplex");
+  else if (!dtypes.empty())
+    throw std::runtime_error("dtypes: expected '+complex', found '" + dtypes + "'");
   parse_rules(e, node);
   parse_signature(e);
   parse_weights(e, node["weights"], false);

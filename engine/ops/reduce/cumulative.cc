@@ -11,6 +11,8 @@ namespace paddle::rules {
 
 void infer_cumulative(InferContext& c) {
   const auto a = c.attrs_as<CumsumAttrs>();
+  c.check(!a.dtype || is_complex(*a.dtype) == is_complex(c.dtype(0)), "dtype cannot be ",
+          text(a.dtype.value_or(c.dtype(0))), " for x of ", text(c.dtype(0)));
   const bool whole = is_bool(c.dtype(0)) || is_integer(c.dtype(0));
   const DType dtype = a.dtype.value_or(whole ? DType::kI64 : c.dtype(0));
   if (!a.axis) {

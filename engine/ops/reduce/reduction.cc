@@ -64,6 +64,12 @@ void infer_reduce_nonempty(InferContext& c) {
 }
 namespace {
 
+/// Complex numbers are not reduced to real ones, nor the other way round.
+void check_kind(InferContext& c, const std::optional<DType>& dtype) {
+  c.check(!dtype || is_complex(*dtype) == is_complex(c.dtype(0)), "dtype cannot be ",
+          text(dtype.value_or(c.dtype(0))), " for x of ", text(c.dtype(0)));
+}
+
 /// int64 for bool and integers of up to 32 bits, whose sums would soon wrap around.
 DType sum_dtype(DType d) {
   return is_bool(d) || (is_integer(d) && info(d).bits <= 32) ? DType::kI64 : d;
@@ -73,11 +79,13 @@ DType sum_dtype(DType d) {
 
 void infer_sum(InferContext& c) {
   const auto a = c.attrs_as<SumAttrs>();
+  check_kind(c, a.dtype);
   c.result(a.dtype.value_or(sum_dtype(c.dtype(0))), reduced_shape(c));
 }
 
 void infer_prod(InferContext& c) {
   const auto a = c.attrs_as<ProdAttrs>();
+  check_kind(c, a.dtype);
   c.result(a.dtype.value_or(is_bool(c.dtype(0)) ? DType::kI64 : c.dtype(0)), reduced_shape(c));
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/core/compose.h"
+#include "ops/generated/complex.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/math.h"
@@ -17,15 +18,21 @@ using OptionalAxes = std::optional<std::vector<int64_t>>;
 
 OptionalAxes some(const OptionalAxes& axes) { return axes && axes->empty() ? std::nullopt : axes; }
 
+/// |x|^2, without a root.
+Tensor squares(const Tensor& x) {
+  if (!is_complex(x.dtype())) return ops::square(x);
+  return ops::square(ops::real(x)) + ops::square(ops::imag(x));
+}
+
 /// Σ |x|^p to the power 1/p; the gradient at 0 is 0.
 Tensor vector_norm(const Tensor& x, double p, const OptionalAxes& axes, bool keepdim) {
   const Tensor size = ops::abs(x);
   if (p == INFINITY) return ops::max(size, axes, keepdim);
   if (p == -INFINITY) return ops::min(size, axes, keepdim);
   if (p == 0)
-    return ops::sum(mask_of(ops::not_equal(x, number(0)), x), axes, std::nullopt, keepdim);
+    return ops::sum(mask_of(ops::not_equal(x, number(0)), size), axes, std::nullopt, keepdim);
   if (p == 1) return ops::sum(size, axes, std::nullopt, keepdim);
-  const Tensor total = p == 2 ? ops::sum(ops::square(x), axes, std::nullopt, keepdim)
+  const Tensor total = p == 2 ? ops::sum(squares(x), axes, std::nullopt, keepdim)
                               : ops::sum(ops::pow(size, number(p)), axes, std::nullopt, keepdim);
   // A root has an infinite slope at 0, which would make NaN of the zero gradient within.
   const Tensor zero = ops::equal(total, number(0));
@@ -54,11 +61,11 @@ Tensor spectral_norm(const Tensor& x, const AttrValue& p, const std::vector<int6
 Tensor variance(const Tensor& x, const OptionalAxes& given, double correction, bool keepdim) {
   const OptionalAxes axes = some(given);
   const auto all = normal_axes(axes, x.ndim());
-  const Tensor squares =
+  const Tensor total =
       ops::sum(ops::square(x - ops::mean(x, axes, true)), axes, std::nullopt, keepdim);
   Tensor count = count_of(x.shape(), all, x.dtype());
   if (correction != 0) count = ops::maximum(count - correction, number(0));
-  return squares / count;
+  return total / count;
 }
 
 /// Trapezoids: widths times mean heights of neighboring samples.
