@@ -314,6 +314,14 @@ TEST(Evaluator, NumbersAndLists) {
   }
 }
 
+TEST(Evaluator, ImaginaryNumbers) {
+  const Result run = run_body("y = x * (1 - 2.5e-1j)\nz = abs(y) + 2j * 3\nout = (y, z)");
+  EXPECT_EQ(run.error, "");
+  for (const NamedTensor& o : run.outputs)
+    EXPECT_EQ(o.tensor.type().text(), "complex64[n, 4]") << o.name;
+  EXPECT_NE(run_body("out = x + 2jk").error.find("'2jk' is not a number"), std::string::npos);
+}
+
 TEST(Evaluator, NumberErrors) {
   for (const auto& [source, part] : std::vector<std::pair<const char*, const char*>>{
            {"y = 9223372036854775807 + 1", "64 bits"},

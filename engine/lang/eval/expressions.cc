@@ -19,6 +19,8 @@ Value Evaluation::evaluate(const Expr& expr, Frame& frame) {
       return Value(expr.integer);
     case ExprKind::kReal:
       return Value(expr.real);
+    case ExprKind::kImaginary:
+      return Value(Tensor::number(std::complex<double>(0, expr.real)));
     case ExprKind::kString:
       return Value(expr.text);
     case ExprKind::kBool:

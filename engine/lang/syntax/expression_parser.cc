@@ -266,8 +266,10 @@ ExprPtr ExpressionParser::atom() {
       advance();
       return out;
     }
+    case TokenKind::kImaginary:
     case TokenKind::kReal: {
-      ExprPtr out = make(ExprKind::kReal, token.where);
+      const bool imaginary = token.kind == TokenKind::kImaginary;
+      ExprPtr out = make(imaginary ? ExprKind::kImaginary : ExprKind::kReal, token.where);
       out->real = token.real;
       advance();
       return out;

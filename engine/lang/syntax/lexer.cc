@@ -178,9 +178,16 @@ class Lexer {
       }
       ++i_;
     }
+    const bool imaginary = !hex && peek() == 'j' && !digits.empty();
+    if (imaginary) {
+      ++i_;
+      real = true;
+    }
     if (is_word(peek()) || (real && peek() == '.' && is_digit(peek(1)))) bad_number(start);
-    Token& token =
-        push(real ? TokenKind::kReal : TokenKind::kInteger, start, text_.substr(start, i_ - start));
+    const TokenKind kind = imaginary ? TokenKind::kImaginary
+                           : real    ? TokenKind::kReal
+                                     : TokenKind::kInteger;
+    Token& token = push(kind, start, text_.substr(start, i_ - start));
     const char* first = digits.data();
     const char* last = first + digits.size();
     if (!real) {

@@ -16,6 +16,7 @@ enum class TokenKind : uint8_t {
   kKeyword,
   kInteger,
   kReal,
+  kImaginary,  ///< `2j`, with the number in `real`
   kString,
   kOperator,
   kNewline,

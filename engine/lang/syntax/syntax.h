@@ -18,6 +18,7 @@ enum class ExprKind : uint8_t {
   kName,         ///< text
   kInteger,      ///< integer
   kReal,         ///< real
+  kImaginary,    ///< real, times the imaginary unit
   kString,       ///< text
   kBool,         ///< integer is 0 or 1
   kNone,         //

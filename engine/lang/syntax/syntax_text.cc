@@ -48,6 +48,8 @@ std::string text(const Expr& expr) {
       return std::to_string(expr.integer);
     case ExprKind::kReal:
       return format_double(expr.real);
+    case ExprKind::kImaginary:
+      return format_double(expr.real) + "j";
     case ExprKind::kString:
       return "'" + expr.text + "'";
     case ExprKind::kBool:
