@@ -1,5 +1,5 @@
-// Operations on images whose sizes are known only at run time: compiled once for symbolic rows and
-// columns, they give the values and gradients of eager mode, where sizes are known, for every size.
+// Operations whose sizes are known only at run time: compiled once for symbolic sizes, they give
+// the values and gradients of eager mode, where sizes are known, for every size.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -259,6 +259,21 @@ TEST(SymbolicSizes, AffineGrids) {
     expect_agreement(str("corners ", corners), body, {1, 1, kRows, kColumns},
                      {{1, 1, 2, 3}, {1, 1, 6, 1}, {1, 1, 4, 5}});
   }
+}
+
+// Transforms of a size that is known only at run time, with real results.
+TEST(SymbolicSizes, FourierTransforms) {
+  const Shape signal = {kBatch, kColumns};
+  const std::vector<Dims> sizes = {{2, 8}, {1, 7}, {3, 12}, {1, 2}};
+  const auto check = [&](const std::string& what, const Body& body) {
+    expect_agreement(what, body, signal, sizes);
+  };
+  check("fft", [](const Tensor& x) { return Tensors{ops::imag(ops::fft(x)) + x}; });
+  check("rfft", [](const Tensor& x) { return Tensors{ops::real(ops::rfft(x, {}, -1, "ortho"))}; });
+  check("irfft", [](const Tensor& x) { return Tensors{ops::irfft(ops::complex(x, x * 0.5))}; });
+  check("there and back",
+        [](const Tensor& x) { return Tensors{ops::irfft(ops::rfft(x) * 2.0, x.dim(-1))}; });
+  check("fftshift", [](const Tensor& x) { return Tensors{ops::fftshift(x)}; });
 }
 
 }  // namespace

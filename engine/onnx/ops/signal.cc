@@ -4,85 +4,28 @@
 #include <cmath>
 
 #include "onnx/ops/helpers.h"
-#include "ops/generated/indexing.h"
-#include "ops/generated/linalg.h"
+#include "ops/generated/complex.h"
+#include "ops/generated/fft.h"
 #include "ops/generated/math.h"
 #include "ops/generated/shape.h"
 
 namespace paddle::onnx {
 namespace {
 
-constexpr int64_t kMaxLength = 1 << 14;  // transforms are matrix products
-
-/// cos and sin of 2 pi n k / length, [inputs, outputs].
-std::pair<Tensor, Tensor> dft_matrix(int64_t inputs, int64_t outputs, int64_t length, DType dtype) {
-  if (length > kMaxLength || inputs > kMaxLength)
-    fail(ErrorCode::kModel, "transforms longer than ", kMaxLength, " are not supported");
-  Array cosine = Array::empty(DType::kF64, {inputs, outputs}),
-        sine = Array::empty(DType::kF64, {inputs, outputs});
-  for (int64_t n = 0; n < inputs; ++n)
-    for (int64_t k = 0; k < outputs; ++k) {
-      const double angle =
-          6.283185307179586 * static_cast<double>(n * k % length) / static_cast<double>(length);
-      cosine.data<double>()[n * outputs + k] = std::cos(angle);
-      sine.data<double>()[n * outputs + k] = std::sin(angle);
-    }
-  return {ops::cast(Tensor(cosine), dtype), ops::cast(Tensor(sine), dtype)};
-}
-
-struct Complex {
-  Tensor real, imaginary;  ///< undefined for real values
-};
-
-/// Transforms the last axis, cropped or zero-padded to `length`.
-Complex transform(Complex x, int64_t length, bool inverse, int64_t outputs) {
-  const int64_t size = constant_dim(x.real, -1), used = std::min(size, length);
-  if (used < size) {
-    x.real = slice_axis(x.real, -1, 0, used);
-    if (x.imaginary) x.imaginary = slice_axis(x.imaginary, -1, 0, used);
-  }
-  const auto [cosine, sine] = dft_matrix(used, outputs, length, x.real.dtype());
-  const double scale = inverse ? 1 / static_cast<double>(length) : 1, sign = inverse ? 1 : -1;
-  Complex out = {ops::matmul(x.real, cosine), ops::matmul(x.real, sine) * sign};
-  if (x.imaginary) {
-    out.real = out.real - ops::matmul(x.imaginary, sine) * sign;
-    out.imaginary = out.imaginary + ops::matmul(x.imaginary, cosine);
-  }
-  if (inverse) return {out.real * scale, out.imaginary * scale};
-  return out;
-}
-
-/// [..., 1 or 2] as real and imaginary parts.
-Complex split(const NodeCall& c, const Tensor& x) {
+/// [..., 1 or 2] as complex numbers, or as real ones if there is no imaginary part.
+Tensor values_of(const NodeCall& c, const Tensor& x) {
   const int64_t parts = constant_dim(x, -1);
   c.check(parts == 1 || parts == 2, "the last axis must have size 1 or 2, not ", parts);
-  const auto take = [&](int64_t i) {
-    return ops::squeeze(slice_axis(x, -1, i, i + 1), std::vector<int64_t>{-1});
-  };
-  return {take(0), parts == 2 ? take(1) : Tensor()};
+  const Tensor wide = x.dtype() == DType::kF64 ? x : ops::cast(x, DType::kF32);
+  return parts == 2 ? ops::as_complex(wide) : ops::squeeze(wide, std::vector<int64_t>{-1});
 }
 
-/// The real signal from its one-sided spectrum.
-Tensor inverse_one_sided(const Complex& x, int64_t length) {
-  const int64_t bins = length / 2 + 1, size = std::min(constant_dim(x.real, -1), bins);
-  Array cosine = Array::empty(DType::kF64, {size, length}),
-        sine = Array::empty(DType::kF64, {size, length});
-  if (length > kMaxLength) fail(ErrorCode::kModel, "the transform is too long");
-  for (int64_t k = 0; k < size; ++k) {
-    const bool once = k == 0 || (length % 2 == 0 && k == length / 2);
-    const double weight = (once ? 1.0 : 2.0) / static_cast<double>(length);
-    for (int64_t n = 0; n < length; ++n) {
-      const double angle =
-          6.283185307179586 * static_cast<double>(n * k % length) / static_cast<double>(length);
-      cosine.data<double>()[k * length + n] = weight * std::cos(angle);
-      sine.data<double>()[k * length + n] = weight * std::sin(angle);
-    }
-  }
-  const DType dtype = x.real.dtype();
-  const auto cut = [&](const Tensor& t) { return slice_axis(t, -1, 0, size); };
-  Tensor out = ops::matmul(cut(x.real), ops::cast(Tensor(cosine), dtype));
-  if (x.imaginary) out = out - ops::matmul(cut(x.imaginary), ops::cast(Tensor(sine), dtype));
-  return out;
+/// A spectrum of one axis of real or complex numbers, whole or its first half.
+Tensor spectrum_of(const Tensor& x, int64_t axis, int64_t length, bool half) {
+  const std::optional<Dim> n = Dim(length);
+  if (!half) return ops::fft(x, n, axis);
+  if (!is_complex(x.dtype())) return ops::rfft(x, n, axis);
+  return slice_axis(ops::fft(x, n, axis), axis, 0, length / 2 + 1);
 }
 
 Values dft(NodeCall& c) {
@@ -97,15 +40,12 @@ Values dft(NodeCall& c) {
   if (inverse && one_side) length = 2 * (length - 1);
   if (c.has_input(1)) length = c.constant_int(1);
   c.check(length > 0, "dft_length must be positive");
-  Complex s = split(c, x);
-  const int64_t last = x.ndim() - 2;
-  const auto moved = [&](const Tensor& t) {
-    return t && axis != last ? ops::swapaxes(t, axis, last) : t;
-  };
-  s = {moved(s.real), moved(s.imaginary)};
-  if (inverse && one_side) return {ops::unsqueeze(moved(inverse_one_sided(s, length)), {-1})};
-  const Complex out = transform(s, length, inverse, one_side ? length / 2 + 1 : length);
-  return {ops::stack({moved(out.real), moved(out.imaginary)}, -1)};
+  const Tensor values = values_of(c, x);
+  const auto result = [&](const Tensor& t) { return Values{ops::cast(t, x.dtype())}; };
+  if (inverse && one_side)
+    return result(ops::unsqueeze(ops::irfft(values, Dim(length), axis), {-1}));
+  if (inverse) return result(ops::as_real(ops::ifft(values, Dim(length), axis)));
+  return result(ops::as_real(spectrum_of(values, axis, length, one_side)));
 }
 
 Values stft(NodeCall& c) {
@@ -119,21 +59,11 @@ Values stft(NodeCall& c) {
                                           : size;
   c.check(step > 0 && length > 0 && length <= size, "frame_step ", step, " and frame_length ",
           length, " do not fit a signal of ", size);
-  const int64_t frames = 1 + (size - length) / step;
-  std::vector<int64_t> indices;
-  for (int64_t f = 0; f < frames; ++f)
-    for (int64_t i = 0; i < length; ++i) indices.push_back(f * step + i);
-  const Complex s = split(c, x);
-  const auto framed = [&](const Tensor& t) {
-    if (!t) return t;
-    const Tensor all = ops::reshape(ops::index_select(t, int_vector(indices), 1),
-                                    {t.dim(0), Dim(frames), Dim(length)});
-    return c.has_input(2) ? all * c.tensor(2) : all;
-  };
-  const bool one_side = c.bool_attr("onesided", true);
-  const Complex out = transform({framed(s.real), framed(s.imaginary)}, length, false,
-                                one_side ? length / 2 + 1 : length);
-  return {ops::stack({out.real, out.imaginary}, -1)};
+  const Tensor values = values_of(c, x);
+  Tensor frames = ops::unfold_axis(values, 1, length, step);
+  if (c.has_input(2)) frames = frames * c.tensor(2);
+  const Tensor out = spectrum_of(frames, 2, length, c.bool_attr("onesided", true));
+  return {ops::cast(ops::as_real(out), x.dtype())};
 }
 
 Values mel_weight_matrix(NodeCall& c) {
