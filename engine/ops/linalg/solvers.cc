@@ -1,22 +1,29 @@
 // Rules of solvers.yaml.
 
 #include "ops/core/operators.h"
+#include "ops/generated/complex.h"
 #include "ops/generated/creation.h"
 #include "ops/generated/linalg.h"
 #include "ops/generated/linalg_rules.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
+#include "tensor/complex.h"
 
 namespace paddle::rules {
 namespace {
 
 Tensor transposed(const Tensor& x) { return ops::matrix_transpose(x); }
+Tensor adjoint(const Tensor& x) { return transposed(is_complex(x.dtype()) ? ops::conj(x) : x); }
+
+void require_solvable(InferContext& c, size_t operand) {
+  // Kernels exist for float32, float64 and complex; mixed precision casts 16-bit operands.
+  if (!is_complex(c.dtype(operand))) c.require_float(operand);
+}
 
 void check_square(InferContext& c, size_t operand) {
   const Shape& x = c.shape(operand);
   c.check(x.size() >= 2, "expected matrices, found ", c.type(operand));
-  // Kernels exist for float32 and float64; mixed precision casts 16-bit operands.
-  c.require_float(operand);
+  require_solvable(c, operand);
   c.require_equal(x[x.size() - 2], x.back(), str("expected square matrices: ", c.type(operand)));
 }
 
@@ -38,7 +45,7 @@ Tensor product_of_factor(const char* op, const Tensor& factor, bool upper) {
   if (factor.ndim() < 2 || factor.dim(-1).equals(factor.dim(-2)) == false)
     fail(ErrorCode::kUsage, op, ": the factor must be a square matrix, not ", factor.type());
   const Tensor kept = upper ? ops::triu(factor) : ops::tril(factor);
-  return upper ? ops::matmul(kept, kept, true, false) : ops::matmul(kept, kept, false, true);
+  return upper ? ops::matmul(adjoint(kept), kept) : ops::matmul(kept, adjoint(kept));
 }
 
 /// Solves with the batches broadcast to one.
@@ -71,7 +78,7 @@ void infer_determinant(InferContext& c) {
 
 void infer_log_abs_det(InferContext& c) {
   infer_determinant(c);
-  c.result(c.dtype(0), batch_of(c.shape(0)));
+  c.result(real_type(c.dtype(0)), batch_of(c.shape(0)));
 }
 
 void infer_solve_matrices(InferContext& c) {
@@ -86,14 +93,14 @@ void infer_solve_matrices(InferContext& c) {
 void infer_singular_values(InferContext& c) {
   const Shape& x = c.shape(0);
   c.check(x.size() >= 2, "expected matrices, found ", c.type(0));
-  c.require_float(0);
+  require_solvable(c, 0);
   const Dim rows = x[x.size() - 2], columns = x.back();
   const Dim least = minimum(rows, columns);
   Shape values = batch_of(x), u = values, vh = values;
   values.push_back(least);
   u.insert(u.end(), {rows, least});
   vh.insert(vh.end(), {least, columns});
-  c.result(c.dtype(0), values);
+  c.result(real_type(c.dtype(0)), values);
   c.result(c.dtype(0), u);
   c.result(c.dtype(0), vh);
 }
@@ -101,7 +108,7 @@ void infer_singular_values(InferContext& c) {
 // Townsend, "Differentiating the singular value decomposition" (2016). Gradients of the vectors
 // (second order) need singular values that differ.
 Tensors vjp_singular_values(VjpContext& c) {
-  const Tensor &s = c.result(0), &u = c.result(1), &vh = c.result(2);
+  const Tensor &s = c.plain_result(0), &u = c.plain_result(1), &vh = c.plain_result(2);
   const Tensor row = ops::unsqueeze(s, {-2}), column = ops::unsqueeze(s, {-1});
   Tensor middle;
   const auto add = [](Tensor& sum, const Tensor& t) { sum = sum.defined() ? sum + t : t; };
@@ -110,18 +117,20 @@ Tensors vjp_singular_values(VjpContext& c) {
   Tensor outside;
   const auto turned = [&](const Tensor& product) {
     const Tensor gap = row * row - column * column + identity;
-    return (product - transposed(product)) * (1.0 - identity) / gap;
+    return (product - adjoint(product)) * (1.0 - identity) / gap;
   };
   if (c.cotangent(1).defined()) {
     const Tensor& g = c.cotangent(1);
-    const Tensor inner = ops::matmul(u, g, true, false);
+    const Tensor inner = ops::matmul(adjoint(u), g);
     add(middle, turned(inner) * row);
+    // A phase that u and v share changes nothing, so the part of u alone is its own.
+    if (is_complex(u.dtype())) add(middle, (inner - adjoint(inner)) * 0.5 * identity / row);
     add(outside, ops::matmul((g - ops::matmul(u, inner)) / row, vh));
   }
   if (c.cotangent(2).defined()) {
     const Tensor& g = c.cotangent(2);
-    const Tensor inner = ops::matmul(g, vh, false, true);
-    add(middle, column * turned(transposed(inner)));
+    const Tensor inner = ops::matmul(g, adjoint(vh));
+    add(middle, column * turned(adjoint(inner)));
     add(outside, ops::matmul(u / row, g - ops::matmul(inner, vh)));
   }
   Tensor out = ops::matmul(ops::matmul(u, middle), vh);
@@ -146,7 +155,13 @@ Tensors vjp_det(VjpContext& c) {
 }
 
 Tensors vjp_log_abs_det(VjpContext& c) {
-  return {per_matrix(c.cotangent_or_zeros(1)) * transposed(ops::inv(c.operand(0)))};
+  Tensor weight = c.cotangent_or_zeros(1);
+  if (is_complex(c.plain_operand(0).dtype())) {
+    // The sign turns with the imaginary part of the trace.
+    const Tensor turn = ops::imag(c.cotangent_or_zeros(0) * c.result(0));
+    weight = ops::complex(weight, turn);
+  }
+  return {per_matrix(weight) * transposed(ops::inv(c.operand(0)))};
 }
 
 Tensors decompose_slogdet(CallContext& c) {
@@ -179,13 +194,13 @@ Tensors decompose_triangular_solve(CallContext& c) {
 // Murray, "Differentiation of the Cholesky decomposition" (2016).
 Tensors vjp_cholesky(VjpContext& c) {
   const bool upper = c.attrs_as<CholeskyAttrs>().upper;
-  const Tensor factor = upper ? transposed(c.result(0)) : c.result(0);
-  const Tensor g = upper ? transposed(c.cotangent()) : c.cotangent();
-  const Tensor product = ops::tril(ops::matmul(factor, ops::tril(g), true, false));
+  const Tensor factor = upper ? adjoint(c.plain_result(0)) : c.plain_result(0);
+  const Tensor g = upper ? adjoint(c.cotangent()) : c.cotangent();
+  const Tensor product = ops::tril(ops::matmul(adjoint(factor), ops::tril(g)));
   const Tensor halved = product - ops::tril(ops::triu(product)) * 0.5;
   const Tensor back = ops::inv(factor);
-  const Tensor s = ops::matmul(ops::matmul(back, halved, true, false), back);
-  return {(s + transposed(s)) * 0.5};
+  const Tensor s = ops::matmul(ops::matmul(adjoint(back), halved), back);
+  return {(s + adjoint(s)) * 0.5};
 }
 
 Tensors decompose_cholesky_solve(CallContext& c) {
