@@ -8,6 +8,7 @@
 #include "ops/generated/math.h"
 #include "ops/generated/shape.h"
 #include "ops/generated/shape_rules.h"
+#include "ops/generated/signal.h"
 
 namespace paddle::rules {
 namespace {
@@ -411,6 +412,9 @@ Tensors vjp_unfold_axis(VjpContext& c) {
   const auto a = c.attrs_as<UnfoldAxisAttrs>();
   const Tensor &x = c.operand(0), &g = c.cotangent();
   const int64_t axis = a.axis < 0 ? a.axis + x.ndim() : a.axis;
+  const bool plain = x.dtype() == DType::kF32 || x.dtype() == DType::kF64 || is_complex(x.dtype());
+  if (plain && axis == x.ndim() - 1 && a.step > 0 && g.dim(axis).less(1) == false)
+    return {ops::overlap_frames(g, a.step, x.dim(axis))};
   const int64_t windows = g.dim(axis).value();
   std::vector<int64_t> places;
   for (int64_t w = 0; w < windows; ++w)
