@@ -106,6 +106,10 @@ class RandomPart {
   double uniform(uint64_t i) const { return random_.uniform(window_->at(i)); }
   double normal(uint64_t i) const { return random_.normal(window_->at(i)); }
   uint64_t below(uint64_t i, uint64_t n) const { return random_.below(window_->at(i), n); }
+  /// Up to 2^20 numbers of element i.
+  RandomSequence sequence(uint64_t i) const {
+    return RandomSequence(random_, window_->at(i) << 20);
+  }
 
  private:
   Random random_;
@@ -150,6 +154,47 @@ double poisson(double mean, double u) {
     if (u < passed) return below;
   }
   return mode;
+}
+
+/// Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
+double gamma(double shape, RandomSequence& random) {
+  if (!(shape > 0)) fail(ErrorCode::kData, "standard_gamma: the shape ", shape, " is not positive");
+  if (shape < 1) {
+    const double power = std::pow(1 - random.uniform(), 1 / shape);
+    return gamma(shape + 1, random) * power;
+  }
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  while (true) {
+    const double z = random.normal(), v = 1 + c * z;
+    if (v <= 0) continue;
+    const double cube = v * v * v;
+    if (std::log(1 - random.uniform()) < 0.5 * z * z + d - d * cube + d * std::log(cube))
+      return d * cube;
+  }
+}
+
+/// Devroye, "Non-uniform random variate generation" (1986), X.4: an order statistic of the uniform
+/// numbers of the trials splits them, until few are left.
+double binomial(double trials, double probability, RandomSequence& random) {
+  if (!(trials >= 0) || trials != std::floor(trials) || trials > 0x1p53)
+    fail(ErrorCode::kData, "binomial: the count ", trials, " is not a natural number");
+  if (!(probability >= 0 && probability <= 1))
+    fail(ErrorCode::kData, "binomial: the probability ", probability, " is outside of [0, 1]");
+  double found = 0;
+  while (trials > 16) {
+    const double at = std::floor(trials / 2) + 1;
+    const double a = gamma(at, random), b = gamma(trials + 1 - at, random), split = a / (a + b);
+    if (split <= probability) {
+      found += at;
+      trials -= at;
+      probability = std::min(1.0, (probability - split) / (1 - split));
+    } else {
+      trials = at - 1;
+      probability = std::min(1.0, probability / split);
+    }
+  }
+  for (; trials > 0; --trials) found += random.uniform() < probability ? 1 : 0;
+  return found;
 }
 
 RandomSource random_source(const KernelRequest& request) {
@@ -283,6 +328,20 @@ std::unique_ptr<Kernel> prepare_random(const KernelRequest& request) {
         double mean;
         load(x + i * item, 1, &mean, 1);
         return poisson(mean, random.uniform(static_cast<uint64_t>(i)));
+      };
+    });
+  }
+  if (name == "standard_gamma" || name == "binomial_counts") {
+    const ConvertFn load = convert_fn(request.operands[0].dtype, DType::kF64);
+    const int64_t item = item_size(request.operands[0].dtype);
+    const bool counts = name == "binomial_counts";
+    return fill_by_index<double>(result, [=](void* const* operands) {
+      return [=, random = source.read(operands)](int64_t i) {
+        double values[2] = {};
+        for (int k = 0; k < (counts ? 2 : 1); ++k)
+          load(static_cast<const std::byte*>(operands[k]) + i * item, 1, &values[k], 1);
+        RandomSequence sequence = random.sequence(static_cast<uint64_t>(i));
+        return counts ? binomial(values[0], values[1], sequence) : gamma(values[0], sequence);
       };
     });
   }
