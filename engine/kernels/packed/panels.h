@@ -1,0 +1,71 @@
+#pragma once
+// Panels of packed weights: groups of 16 rows (columns of the product), each in the order in which
+// the loops read it.
+//
+//   float, bfloat   [features][16]
+//   integers        per unit of 32 features: scales [16], minimums [16], quants [8][16][4], where
+//                   vectors of 4-bit quants hold group i in the low and i + 4 in the high bits;
+//                   super formats have float16 [16] scales (and minimums) in front of eight units
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/packed/unpack.h"
+#include "tensor/dtype.h"
+
+namespace paddle::cpu {
+
+constexpr int64_t kPanelColumns = 16, kUnit = 32, kUnitsOfSuper = 8;
+
+struct PanelLayout {
+  DType floats = DType::kF32;              ///< of float panels: f32 or bf16
+  const UnpackedFormat* packed = nullptr;  ///< null for float panels
+  int64_t features = 0, columns = 0;
+  size_t group_bytes = 0;
+
+  int64_t groups() const { return (columns + kPanelColumns - 1) / kPanelColumns; }
+  size_t bytes() const { return group_bytes * static_cast<size_t>(groups()); }
+  int64_t units() const { return features / kUnit; }
+};
+
+/// `format` as in packed_linear; `dtype` is the weight's.
+PanelLayout panel_layout(std::string_view format, DType dtype, int64_t features, int64_t columns);
+/// Packs rows of `row_bytes` bytes in the weight's format. Parallel.
+void pack_panels(const PanelLayout& layout, DType dtype, const std::byte* rows, int64_t row_bytes,
+                 std::byte* panels);
+
+/// Rows of x, quantized by units: x ≈ scales * values.
+struct QuantizedRows {
+  const int8_t* values;  ///< [rows][features]
+  const float* scales;   ///< [rows][units]
+  const int32_t* sums;   ///< [rows][units][2], of the values of each half
+  const float* totals;   ///< [rows][units]: scale * sum
+};
+
+/// Products of a tile of rows with a group of a panel (or several, for floats).
+struct TileProduct {
+  const PanelLayout* layout;
+  const std::byte* panels;  ///< of the first group
+  int64_t groups;
+  const float* x;  ///< float panels: rows of `features`
+  QuantizedRows quantized;
+  int64_t rows;
+  const float* bias;  ///< of the first group; may be null
+  float* out;         ///< of the first row and group
+  int64_t pitch;      ///< row stride of out
+  int64_t columns;    ///< valid ones from the first group on
+};
+
+struct PackedLoops {
+  const char* name;
+  /// All rows with consecutive groups. The sums of a row do not depend on the other rows.
+  void (*multiply)(const TileProduct& product);
+  /// Quantizes one row.
+  void (*quantize)(const float* x, int64_t units, int8_t* values, float* scales, int32_t* sums,
+                   float* totals);
+};
+/// For the best instruction set that is allowed.
+const PackedLoops& packed_loops();
+
+}  // namespace paddle::cpu

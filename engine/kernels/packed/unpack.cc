@@ -1,0 +1,140 @@
+#include "kernels/packed/unpack.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <iterator>
+
+#include "tensor/dtype.h"
+
+namespace paddle::cpu {
+namespace {
+
+uint16_t bits_at(const uint8_t* from) {
+  uint16_t out;
+  std::memcpy(&out, from, sizeof out);
+  return out;
+}
+
+float half(uint16_t bits) { return static_cast<float>(std::bit_cast<float16>(bits)); }
+
+void set_scale(const uint8_t* d, WeightUnit& out) {
+  out.scale = bits_at(d);
+  out.factor[0] = out.factor[1] = half(out.scale);
+}
+
+void set_minimum(const uint8_t* m, WeightUnit& out) {
+  out.minimum_scale = bits_at(m);
+  out.minimum_value = half(out.minimum_scale);
+}
+
+void unpack_nibbles(const uint8_t* from, uint8_t* quants) {
+  for (int i = 0; i < 16; ++i) {
+    quants[i] = from[i] & 15;
+    quants[16 + i] = static_cast<uint8_t>(from[i] >> 4);
+  }
+}
+
+void add_fifth_bits(const uint8_t* from, uint8_t* quants) {
+  uint32_t high;
+  std::memcpy(&high, from, sizeof high);
+  for (uint32_t i = 0; i < 32; ++i)
+    quants[i] = static_cast<uint8_t>(quants[i] | (high >> i & 1) << 4);
+}
+
+void q4_0(const uint8_t* b, int64_t, WeightUnit& out) {
+  set_scale(b, out);
+  out.minimum_value = 0;
+  unpack_nibbles(b + 2, out.quants);
+}
+
+void q4_1(const uint8_t* b, int64_t, WeightUnit& out) {
+  set_scale(b, out);
+  set_minimum(b + 2, out);
+  unpack_nibbles(b + 4, out.quants);
+}
+
+void q5_0(const uint8_t* b, int64_t, WeightUnit& out) {
+  set_scale(b, out);
+  out.minimum_value = 0;
+  unpack_nibbles(b + 6, out.quants);
+  add_fifth_bits(b + 2, out.quants);
+}
+
+void q5_1(const uint8_t* b, int64_t, WeightUnit& out) {
+  set_scale(b, out);
+  set_minimum(b + 2, out);
+  unpack_nibbles(b + 8, out.quants);
+  add_fifth_bits(b + 4, out.quants);
+}
+
+void q8_0(const uint8_t* b, int64_t, WeightUnit& out) {
+  set_scale(b, out);
+  out.minimum_value = 0;
+  for (int i = 0; i < 32; ++i) out.quants[i] = static_cast<uint8_t>(b[2 + i] ^ 128);
+}
+
+/// The scale and the minimum, of 6 bits each, of one of eight units; those of the last four are
+/// split over two bytes.
+void set_super_scales(const uint8_t* b, int64_t unit, WeightUnit& out) {
+  const uint8_t* const s = b + 4;
+  if (unit < 4) {
+    out.scales[0] = s[unit] & 63;
+    out.minimum = s[unit + 4] & 63;
+  } else {
+    out.scales[0] = static_cast<uint8_t>((s[unit + 4] & 15) | (s[unit - 4] >> 6) << 4);
+    out.minimum = static_cast<uint8_t>(s[unit + 4] >> 4 | (s[unit] >> 6) << 4);
+  }
+  out.scales[1] = out.scales[0];
+  out.scale = bits_at(b);
+  out.minimum_scale = bits_at(b + 2) ^ 0x8000;  // it is subtracted
+  out.factor[0] = out.factor[1] = half(out.scale) * static_cast<float>(out.scales[0]);
+  out.minimum_value = half(out.minimum_scale) * static_cast<float>(out.minimum);
+}
+
+void q4_k(const uint8_t* b, int64_t unit, WeightUnit& out) {
+  set_super_scales(b, unit, out);
+  for (int64_t i = 0; i < 32; ++i)
+    out.quants[i] = static_cast<uint8_t>(b[16 + unit / 2 * 32 + i] >> unit % 2 * 4 & 15);
+}
+
+void q5_k(const uint8_t* b, int64_t unit, WeightUnit& out) {
+  set_super_scales(b, unit, out);
+  for (int64_t i = 0; i < 32; ++i)
+    out.quants[i] = static_cast<uint8_t>((b[48 + unit / 2 * 32 + i] >> unit % 2 * 4 & 15) |
+                                         (b[16 + i] >> unit & 1) << 4);
+}
+
+void q6_k(const uint8_t* b, int64_t unit, WeightUnit& out) {
+  const uint8_t *low = b, *high = b + 128, *scales = b + 192;
+  out.scale = bits_at(b + 208);
+  const float d = half(out.scale);
+  for (int64_t i = 0; i < 2; ++i) {
+    out.scales[i] = scales[unit * 2 + i];
+    out.factor[i] = d * static_cast<float>(static_cast<int8_t>(out.scales[i]));
+  }
+  out.minimum_value = 0;
+  const int64_t side = unit / 4, quarter = unit % 4;
+  for (int64_t i = 0; i < 32; ++i)
+    out.quants[i] =
+        static_cast<uint8_t>((low[side * 64 + quarter % 2 * 32 + i] >> quarter / 2 * 4 & 15) |
+                             (high[side * 32 + i] >> quarter * 2 & 3) << 4);
+}
+
+constexpr UnpackedFormat kFormats[] = {
+    {"q4_0", PanelScales::kHalf, 4, 8, q4_0},   {"q4_1", PanelScales::kHalfMinimum, 4, 0, q4_1},
+    {"q5_0", PanelScales::kHalf, 8, 16, q5_0},  {"q5_1", PanelScales::kHalfMinimum, 8, 0, q5_1},
+    {"q8_0", PanelScales::kHalf, 8, 128, q8_0}, {"q4_k", PanelScales::kSuper, 4, 0, q4_k},
+    {"q5_k", PanelScales::kSuper, 8, 0, q5_k},  {"q6_k", PanelScales::kSuper16, 8, 32, q6_k},
+};
+
+}  // namespace
+
+const UnpackedFormat* find_unpacked_format(std::string_view name) {
+  const auto* found =
+      std::find_if(std::begin(kFormats), std::end(kFormats),
+                   [&](const UnpackedFormat& format) { return format.name == name; });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
+}  // namespace paddle::cpu

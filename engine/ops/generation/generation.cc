@@ -1,0 +1,135 @@
+// Rules of generation.yaml.
+
+#include <algorithm>
+#include <iterator>
+
+#include "ops/core/cost.h"
+#include "ops/core/rules.h"
+#include "ops/generated/generation.h"
+#include "ops/generated/generation_rules.h"
+#include "ops/generation/packed_format.h"
+
+namespace paddle {
+namespace {
+
+constexpr PackedFormat kFormats[] = {
+    {"q4_0", 32, 18}, {"q4_1", 32, 20},   {"q5_0", 32, 22},   {"q5_1", 32, 24},
+    {"q8_0", 32, 34}, {"q4_k", 256, 144}, {"q5_k", 256, 176}, {"q6_k", 256, 210},
+};
+
+}  // namespace
+
+const PackedFormat* find_packed_format(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                   [&](const PackedFormat& format) { return format.name == name; });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
+namespace rules {
+namespace {
+
+bool is_cache(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kI8;
+}
+
+/// The width of a cache's heads, without the scales of int8.
+Dim cached_width(const Dim& width, DType dtype) {
+  return dtype == DType::kI8 ? width - kCacheScaleBytes : width;
+}
+
+/// Checks rows of `features` weights in this format.
+void check_weight(InferContext& c, size_t operand, const std::string& format, int64_t features) {
+  const Shape& weight = c.shape(operand);
+  c.check(weight.size() == 2, "weight must be [rows, features], not ", c.type(operand));
+  c.check(features > 0, "features must be positive, not ", features);
+  if (format == "float") {
+    c.check(is_float(c.dtype(operand)), "weight must be of floats, not ", c.type(operand));
+    c.require_equal(weight[1], features, "weight does not have `features` columns");
+    return;
+  }
+  const PackedFormat* packed = find_packed_format(format);
+  c.check(packed != nullptr, "there is no format '", format, "'");
+  c.check(c.dtype(operand) == DType::kU8, "weight must be uint8, not ", c.type(operand));
+  c.check(features % packed->values == 0, "features, ", features, ", is not a multiple of ",
+          packed->values);
+  c.require_equal(weight[1], features / packed->values * packed->bytes,
+                  "rows of weight do not have the bytes of `features` weights");
+}
+
+}  // namespace
+
+void infer_cache_append(InferContext& c) {
+  const bool keys = c.attrs_as<CacheAppendAttrs>().keys;
+  const Shape cache = c.shape(0), value = c.shape(1);
+  c.check(is_cache(c.dtype(0)), "cache must be float32, bfloat16 or int8, not ", c.type(0));
+  c.check(cache.size() == (keys ? 4U : 3U), "cache must be ",
+          keys ? "[blocks, heads, dim, 16]" : "[slots, heads, dim]", ", not ", c.type(0));
+  c.check(value.size() == 3 && c.dtype(1) == DType::kF32,
+          "value must be float32 [tokens, heads, dim], not ", c.type(1));
+  c.check(c.shape(2).size() == 1 && c.dtype(2) == DType::kI64, "slots must be int64 [tokens], not ",
+          c.type(2));
+  c.require_equal(c.shape(2)[0], value[0], "slots and value differ in tokens");
+  c.require_equal(cache[1], value[1], "cache and value differ in heads");
+  c.require_equal(cached_width(cache[2], c.dtype(0)), value[2], "cache and value differ in dim");
+  if (keys) c.require_equal(cache[3], kKeyBlock, "a cache of keys has blocks of 16 tokens");
+  c.result(c.dtype(0), cache);
+}
+
+void infer_cached_attention(InferContext& c) {
+  const auto attrs = c.attrs_as<CachedAttentionAttrs>();
+  const Shape query = c.shape(0), keys = c.shape(1), values = c.shape(2);
+  c.check(query.size() == 3 && c.dtype(0) == DType::kF32,
+          "query must be float32 [tokens, heads, dim], not ", c.type(0));
+  c.check(keys.size() == 4 && is_cache(c.dtype(1)),
+          "key_cache must be [blocks, heads, dim, 16], not ", c.type(1));
+  c.check(values.size() == 3 && c.dtype(2) == c.dtype(1),
+          "value_cache must be [slots, heads, dim] of the dtype of key_cache, not ", c.type(2));
+  for (const size_t i : {size_t{3}, size_t{4}}) {
+    c.check(c.shape(i).size() == 1 && c.dtype(i) == DType::kI64,
+            "starts and lengths must be int64 [tokens], not ", c.type(i));
+    c.require_equal(c.shape(i)[0], query[0], "starts or lengths differ from query in tokens");
+  }
+  c.require_equal(keys[3], kKeyBlock, "a cache of keys has blocks of 16 tokens");
+  c.require_equal(keys[0] * kKeyBlock, values[0], "key_cache and value_cache differ in slots");
+  c.require_equal(keys[1], values[1], "key_cache and value_cache differ in heads");
+  c.require_equal(cached_width(keys[2], c.dtype(1)), query[2], "query and key_cache differ in dim");
+  c.check(query[1].is_constant() && keys[1].is_constant() && keys[1].value() > 0 &&
+              query[1].value() % keys[1].value() == 0,
+          "heads of query, ", query[1], ", are not a multiple of those of key_cache, ", keys[1]);
+  c.check(attrs.window >= 0, "window must not be negative, but is ", attrs.window);
+  c.check(attrs.softcap >= 0, "softcap must not be negative, but is ", attrs.softcap);
+  c.result(DType::kF32, {query[0], query[1], cached_width(values[2], c.dtype(2))});
+}
+
+void infer_packed_linear(InferContext& c) {
+  const auto attrs = c.attrs_as<PackedLinearAttrs>();
+  Shape shape = c.shape(0);
+  c.check(!shape.empty() && c.dtype(0) == DType::kF32, "x must be float32 [..., features], not ",
+          c.type(0));
+  c.require_equal(shape.back(), attrs.features, "x does not have `features` columns");
+  check_weight(c, 1, attrs.format, attrs.features);
+  if (c.has(2)) {
+    c.check(c.shape(2).size() == 1 && c.dtype(2) == DType::kF32,
+            "bias must be float32 [rows of weight], not ", c.type(2));
+    c.require_equal(c.shape(2)[0], c.shape(1)[0], "bias and weight differ in rows");
+  }
+  shape.back() = c.shape(1)[0];
+  c.result(DType::kF32, shape);
+}
+
+double cost_packed_linear(const Attrs&, const std::vector<Dims>& operands,
+                          const std::vector<Dims>&) {
+  return 2 * element_product(operands[0]) * static_cast<double>(operands[1][0]);
+}
+
+void infer_packed_rows(InferContext& c) {
+  const auto attrs = c.attrs_as<PackedRowsAttrs>();
+  check_weight(c, 0, attrs.format, attrs.features);
+  c.check(is_integer(c.dtype(1)), "index must be of integers, not ", c.type(1));
+  Shape shape = c.shape(1);
+  shape.push_back(attrs.features);
+  c.result(DType::kF32, shape);
+}
+
+}  // namespace rules
+}  // namespace paddle
