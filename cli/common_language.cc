@@ -1,11 +1,14 @@
 #include "common_language.h"
 
+#include <sys/resource.h>
+
 #include <array>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/interrupt.h"
+#include "base/parallel.h"
 #include "common.h"
 #include "llm/perplexity.h"
 #include "text/chat_template.h"
@@ -65,6 +68,34 @@ void print_perplexity(llm::LanguageModel& model, const tokenizers::Tokenizer& to
   std::snprintf(number.data(), number.size(), "%.4f", result.value);
   print(json ? line.dump() + "\n"
              : str("perplexity: ", number.data(), " over ", result.tokens, " tokens\n"));
+}
+
+void print_benchmark(const std::string& path, const llm::ModelOptions& model,
+                     const llm::BenchmarkOptions& options) {
+  const auto loaded = llm::load_shared(path, model);
+  if (!loaded)
+    fail(ErrorCode::kUsage, "the model's family has no function 'step', which --prefill times");
+  const auto result = llm::benchmark(loaded, options, [] { return pending_interrupt() == 0; });
+  if (pending_interrupt() != 0) return;
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  nlohmann::ordered_json streams = nlohmann::ordered_json::array();
+  for (const llm::StreamSpeed& speed : result.speeds)
+    streams.push_back({{"streams", speed.streams},
+                       {"prefill_tokens_per_second", speed.prefill},
+                       {"decode_tokens_per_second", speed.decode}});
+  nlohmann::ordered_json line;
+  line["prefill_tokens_per_second"] = result.speeds.at(0).prefill;
+  line["decode_tokens_per_second"] = result.speeds.at(0).decode;
+  line["streams"] = streams;
+  line["prefill"] = options.prefill;
+  line["decode"] = options.decode;
+  line["repeats"] = options.repeats;
+  line["peak_mib"] = static_cast<double>(usage.ru_maxrss) / 1024;
+  line["threads"] = thread_count();
+  line["parameters"] = loaded->parameter_count();
+  line["kernels"] = result.kernels;
+  print(line.dump() + "\n");
 }
 
 }  // namespace paddle::cli

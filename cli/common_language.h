@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "llm/benchmark.h"
 #include "llm/generate.h"
 #include "text/tokenizer.h"
 
@@ -21,5 +22,9 @@ void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
 /// Prints the perplexity of a text; nothing after an interrupt. `window` 0: the default one.
 void print_perplexity(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                       const std::string& text, int64_t window, bool json);
+
+/// Times a language model and prints one JSON line.
+void print_benchmark(const std::string& path, const llm::ModelOptions& model,
+                     const llm::BenchmarkOptions& options);
 
 }  // namespace paddle::cli

@@ -169,6 +169,20 @@ int run(int argc, char** argv) {
                  "above 1: tokens that are in the text become less likely");
   app.add_option("--stop", generation.stops, "end before this text (repeatable)")
       ->allow_extra_args(false);
+  int64_t context = 0;
+  std::string kv = "f32", activations;
+  auto* context_option =
+      app.add_option("--context", context,
+                     "tokens of a text, whose keys and values are cached (default: the model's)")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  auto* kv_option = app.add_option("--kv", kv, "how a language model's keys and values are cached")
+                        ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  auto* activations_option =
+      app.add_option(
+             "--activations", activations,
+             "of products with block-quantized weights (default: int8 for text, float32 for "
+             "--input)")
+          ->check(CLI::IsMember({"float32", "int8"}));
   std::string measured;
   int64_t window = 0;
   bool json = false;
@@ -186,6 +200,18 @@ int run(int argc, char** argv) {
                  "time N runs, on random input if none is given, and print one JSON line")
       ->excludes(perplexity)
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  llm::BenchmarkOptions speed;
+  auto* prefill =
+      app.add_option("--prefill", speed.prefill,
+                     "with --benchmark: the prompt's tokens of a language model (default: 256)")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  auto* decode = app.add_option("--decode", speed.decode,
+                                "with --benchmark: the tokens that are generated (default: 64)")
+                     ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  auto* streams = app.add_option("--streams", speed.streams,
+                                 "with --benchmark: numbers of texts at a time, such as 1,8")
+                      ->delimiter(',')
+                      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
   cli::DeviceOptions device;
   cli::add_device_options(app, device);
@@ -215,6 +241,14 @@ int run(int argc, char** argv) {
   for (const auto* option : {chat, perplexity})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
+  for (const auto* option : {context_option, kv_option, activations_option})
+    if (option->count() > 0 && !llm::is_language_model(arguments[0]))
+      fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
+  const bool of_text = prefill->count() + decode->count() + streams->count() > 0;
+  if (of_text && (benchmark == 0 || !llm::is_language_model(arguments[0])))
+    fail(ErrorCode::kUsage,
+         "--prefill, --decode and --streams need --benchmark and a language model");
+  const bool exact = activations.empty() ? !has_text && !of_text : activations == "float32";
   const std::string text = perplexity->count() > 0 ? read_file(measured, kLargestText) : "";
   load.seed = generation.seed;
   profile = profile || !trace.empty();
@@ -240,12 +274,20 @@ int run(int argc, char** argv) {
       benchmark == 0 && !has_text && input.data.empty() && infer::is_one_batch(arguments[0], input);
   load.provided = infer::provided_arrays(arguments[0], input);
   if (!dump_ir.empty()) load.observe = runtime::dump_stages(dump_ir, "inference");
+  if (of_text) {
+    watch_for_interrupts();
+    speed.repeats = benchmark;
+    speed.cache = llm::cache_type(kv);
+    cli::print_benchmark(arguments[0], {family, load, exact, {}}, speed);
+    return pending_interrupt() ? 128 + pending_interrupt() : 0;
+  }
   std::optional<Phase> phase(std::in_place, "loading the model");
   // Kept to the end of the process, when the system takes all of its memory back at once.
   llm::LanguageModel language_model;
   const auto open = [&] {
     if (llm::is_language_model(arguments[0])) {
-      language_model = llm::open_language_model(arguments[0], family, load);
+      language_model = llm::open_language_model(
+          arguments[0], {family, load, exact, {.context = context, .cache = llm::cache_type(kv)}});
       return std::move(language_model.model);
     }
     if (!family.empty())

@@ -12,14 +12,34 @@ namespace paddle::llm {
 
 namespace {
 
+/// The logits of the last token, from what the cache holds of the text and the tokens after that.
+std::span<const float> cached_logits(LanguageModel& model,
+                                     std::span<const tokenizers::TokenId> tokens) {
+  Runner& runner = *model.runner;
+  const auto& cached = model.cached;
+  size_t same = 0;
+  while (same < cached.size() && same + 1 < tokens.size() && cached[same] == tokens[same]) ++same;
+  runner.truncate(0, static_cast<int64_t>(same));
+  model.cached.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(same));
+  const float* logits = runner.append(0, tokens.subspan(same));
+  model.cached.assign(tokens.begin(), tokens.end());
+  return {logits, static_cast<size_t>(runner.words())};
+}
+
 /// Logits of the token after these.
 std::vector<double> next_logits(LanguageModel& model, std::span<const tokenizers::TokenId> tokens) {
-  const Array logits = padded_logits(model, tokens);
-  const int64_t words = logits.shape[2];
-  const float* last = logits.data<float>() + (static_cast<int64_t>(tokens.size()) - 1) * words;
-  if (std::any_of(last, last + words, [](float x) { return std::isnan(x); }))
+  Array whole;
+  std::span<const float> logits;
+  if (model.runner) {
+    logits = cached_logits(model, tokens);
+  } else {
+    whole = padded_logits(model, tokens);
+    const auto words = static_cast<size_t>(whole.shape[2]);
+    logits = {whole.data<float>() + (tokens.size() - 1) * words, words};
+  }
+  if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }))
     fail(ErrorCode::kModel, "the model's logits are NaN; its weights are not usable");
-  return {last, last + words};
+  return {logits.begin(), logits.end()};
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ void check_prompt(const LanguageModel& model, const tokenizers::Tokenizer& token
 
 /// Continues `tokens`, checked as by `check_prompt`, until an end token, a stop text, the length,
 /// or the model's context; calls `emit` with each piece of text and stops when it returns false.
-/// Returns the text. Every token is computed from the whole text.
+/// Returns the text. With a runner, what its first sequence holds of the text is not computed
+/// again.
 std::string generate(LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                      std::vector<tokenizers::TokenId> tokens, const GenerateOptions& options,
                      const std::function<bool(const std::string&)>& emit);

@@ -1,12 +1,12 @@
 #pragma once
 // Language models in the files of other tools: Hugging Face folders (config.json and safetensors)
-// and GGUF files. A family of models is a model file whose section `sources` says how keys of
-// config.json or of GGUF's metadata become its params, and which rules rename the weights.
+// and GGUF files, of a family (family.h).
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "llm/runner.h"
 #include "program/model.h"
 
 namespace paddle::llm {
@@ -14,16 +14,26 @@ namespace paddle::llm {
 /// Whether the path is a GGUF file, or a folder that Hugging Face's tools wrote.
 bool is_language_model(const std::string& path);
 
-struct LanguageModel {
-  std::unique_ptr<program::Model> model;
-  int64_t context = 0;              ///< tokens that it was trained for
-  std::vector<int64_t> end_tokens;  ///< of generation_config.json; the tokenizer knows others
+struct ModelOptions {
+  std::string family = {};  ///< a model file; empty: one that comes with the programs
+  program::LoadOptions load = {};
+  bool exact = false;  ///< as for LoadedModel
+  RunnerOptions runner = {};
 };
 
-/// Opens such a model with float32 weights. `family` is a model file; where it is empty, those that
-/// come with the programs are searched for one that names the model's type. kModel for a type, a
-/// key or a weight that the family does not know.
-LanguageModel open_language_model(const std::string& path, const std::string& family,
-                                  program::LoadOptions options);
+/// The model with weights that runners share. Null if its family has no function `step`.
+std::shared_ptr<LoadedModel> load_shared(const std::string& path, const ModelOptions& options);
+
+struct LanguageModel {
+  /// From tokens [batch, sequence] to logits [batch, sequence, words].
+  std::unique_ptr<program::Model> model;
+  std::shared_ptr<Runner> runner;   ///< null if the family has no function `step`
+  int64_t context = 0;              ///< tokens of a text
+  std::vector<int64_t> end_tokens;  ///< of generation_config.json; the tokenizer knows others
+  std::vector<tokenizers::TokenId> cached;  ///< of the runner's first sequence
+};
+
+/// kModel for a type, a key or a weight that the family does not know.
+LanguageModel open_language_model(const std::string& path, const ModelOptions& options);
 
 }  // namespace paddle::llm

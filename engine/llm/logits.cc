@@ -14,6 +14,14 @@ constexpr int64_t kSmallestBin = 16;
 }  // namespace
 
 Array padded_logits(LanguageModel& model, std::span<const tokenizers::TokenId> tokens) {
+  if (model.runner) {
+    model.cached.clear();
+    model.runner->truncate(0, 0);
+    const auto count = static_cast<int64_t>(tokens.size());
+    Array logits = Array::empty(DType::kF32, {1, count, model.runner->words()});
+    model.runner->append_all(0, tokens, logits.data<float>());
+    return logits;
+  }
   const int64_t bin = std::clamp<int64_t>(static_cast<int64_t>(std::bit_ceil(tokens.size())),
                                           kSmallestBin, std::max(model.context, kSmallestBin));
   Array input = Array::zeros(DType::kI64, {1, bin});

@@ -8,9 +8,9 @@
 
 namespace paddle::llm {
 
-/// float32[1, n, vocabulary] with n at least the number of tokens: they are padded to a power of
-/// two, or to the context, so that few plans are made; attention is causal, so the padding changes
-/// nothing.
+/// float32[1, n, vocabulary] with n at least the number of tokens: without a
+/// cache they are padded to a power of two, or to the context, so that few plans are made;
+/// attention is causal, so the padding changes nothing.
 Array padded_logits(LanguageModel& model, std::span<const tokenizers::TokenId> tokens);
 
 }  // namespace paddle::llm

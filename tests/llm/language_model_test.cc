@@ -31,7 +31,7 @@ TEST_P(Logits, AreThoseOfTransformers) {
   runtime::register_backends();
   const std::string path = kData + GetParam().model;
   ASSERT_TRUE(is_language_model(path));
-  const auto model = open_language_model(path, kFamily, {}).model;
+  const auto model = open_language_model(path, {kFamily, {}}).model;
   const formats::NpzReader golden(kData + GetParam().golden + "/golden.npz");
   const Array logits = model->run({golden.read("tokens")})[0].contiguous();
   const Array wanted = golden.read("logits");
@@ -72,7 +72,7 @@ tokenizers::Tokenizer character_tokenizer() {
 TEST(LanguageModel, GreedyTextIsTheMostLikelyTokenOfEachStep) {
   runtime::register_backends();
   const auto tokenizer = character_tokenizer();
-  LanguageModel model = open_language_model(kData + "llama", kFamily, {});
+  LanguageModel model = open_language_model(kData + "llama", {kFamily, {}});
   EXPECT_EQ(model.context, 64);
   GenerateOptions options;
   options.length = 20;
@@ -106,7 +106,7 @@ TEST(LanguageModel, GreedyTextIsTheMostLikelyTokenOfEachStep) {
 TEST(LanguageModel, TextEndsBeforeAStopText) {
   runtime::register_backends();
   const auto tokenizer = character_tokenizer();
-  LanguageModel model = open_language_model(kData + "llama", kFamily, {});
+  LanguageModel model = open_language_model(kData + "llama", {kFamily, {}});
   GenerateOptions options;
   options.length = 20;
   options.sampling.temperature = 0;
@@ -133,7 +133,7 @@ TEST(LanguageModel, TextEndsBeforeAStopText) {
 TEST(LanguageModel, AStrongRepetitionPenaltyRepeatsNothing) {
   runtime::register_backends();
   const auto tokenizer = character_tokenizer();
-  LanguageModel model = open_language_model(kData + "llama", kFamily, {});
+  LanguageModel model = open_language_model(kData + "llama", {kFamily, {}});
   model.end_tokens.clear();
   GenerateOptions options;
   options.length = 20;
@@ -155,7 +155,7 @@ TEST(LanguageModel, PerplexityIsThatOfNumPy) {
   const std::span all(text);
   const auto proceed = [] { return true; };
   for (const std::string name : {"llama", "llama.gguf"}) {
-    LanguageModel model = open_language_model(kData + name, kFamily, {});
+    LanguageModel model = open_language_model(kData + name, {kFamily, {}});
     const auto check = [&](std::span<const tokenizers::TokenId> tokens, int64_t window,
                            double wanted) {
       const Perplexity got = perplexity(model, tokens, window, proceed);
@@ -189,7 +189,7 @@ std::string refusal(const std::string& what, const std::string& with) {
   std::ofstream(folder / "config.json") << config.replace(at, what.size(), with);
   std::string message = "accepted";
   try {
-    open_language_model(folder.string(), kFamily, {});
+    open_language_model(folder.string(), {kFamily, {}});
   } catch (const Error& e) {
     message = e.message();
     const size_t place = message.find(folder.string());

@@ -1,0 +1,24 @@
+#pragma once
+// A family of models: a model file whose section `sources` says how keys of config.json or of
+// GGUF's metadata become its params, and which rules rename the weights.
+
+#include <string>
+#include <vector>
+
+#include "llm/model_files.h"
+
+namespace paddle::llm {
+
+struct Family {
+  std::string file;                    ///< the model file
+  std::string rules;                   ///< the file of rules for the weights' names
+  std::vector<std::string> overrides;  ///< of params
+  bool has_step = false;               ///< a function `step` that caches keys and values
+};
+
+/// The family of the model: the model file `family`, or where that is empty the one among those
+/// that come with the programs that names the model's type. kModel for a type or a key that it does
+/// not know.
+Family find_family(const ModelFiles& files, const std::string& family);
+
+}  // namespace paddle::llm

@@ -1,0 +1,153 @@
+#include "llm/loaded_model.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/nn.h"
+#include "program/model_source.h"
+#include "program/prediction.h"
+
+namespace paddle::llm {
+
+namespace {
+
+const char* cache_dtype(CacheType cache) {
+  switch (cache) {
+    case CacheType::kBF16:
+      return "bfloat16";
+    case CacheType::kI8:
+      return "int8";
+    case CacheType::kF32:
+      break;
+  }
+  return "float32";
+}
+
+/// A product with a matrix of weights, or a lookup in one.
+struct MatrixUse {
+  size_t weight;    ///< operand
+  bool transposed;  ///< the matrix is [features, rows]
+  bool lookup;
+};
+
+std::optional<MatrixUse> matrix_use(const ir::Operation& operation) {
+  const std::string_view op = operation.op->name();
+  if (op == "linear") return MatrixUse{1, true, false};
+  if (op == "embedding" && !EmbeddingAttrs(operation.attrs).padding_idx)
+    return MatrixUse{1, false, true};
+  if (op != "matmul") return std::nullopt;
+  const MatmulAttrs attrs(operation.attrs);
+  if (attrs.transpose_x || operation.operands[0]->type.shape.size() < 2) return std::nullopt;
+  return MatrixUse{1, !attrs.transpose_y, false};
+}
+
+}  // namespace
+
+CacheType cache_type(const std::string& word) {
+  if (word == "f32") return CacheType::kF32;
+  if (word == "bf16") return CacheType::kBF16;
+  if (word == "int8") return CacheType::kI8;
+  fail(ErrorCode::kUsage, "--kv is '", word, "', expected f32, bf16 or int8");
+}
+
+LoadedModel::LoadedModel(const ModelFiles& files, Family family, const std::string& path,
+                         program::LoadOptions options, bool exact)
+    : name_(path.substr(path.find_last_of('/') + 1)),
+      path_(path),
+      family_(std::move(family)),
+      options_(std::move(options)),
+      weights_(files, family_.rules, path, exact),
+      context_(files.context),
+      end_tokens_(files.end_tokens) {
+  // A tile of rows would be computed by other plans than a single row.
+  options_.compile.batch_tiling = false;
+}
+
+std::shared_ptr<ir::Function> LoadedModel::trace(int64_t slots, CacheType cache) {
+  program::LoadOptions options = options_;
+  options.function = "step";
+  options.overrides = family_.overrides;
+  options.overrides.insert(options.overrides.end(), options_.overrides.begin(),
+                           options_.overrides.end());
+  options.overrides.push_back(str("params.cache_slots=", slots));
+  options.overrides.push_back(str("params.cache_type=\"'", cache_dtype(cache), "'\""));
+  const program::ModelFile file = program::open_model_file(family_.file, options);
+  program::ParameterStore store;
+  store.initializes_random = false;
+  store.preset = [&](const std::string& name, const Dims& shape,
+                     DType dtype) -> std::optional<Array> {
+    // Caches are states of a runner, matrices are packed once their uses are known.
+    if (dtype != DType::kF32 || shape.size() >= 3) return std::nullopt;
+    if (shape.size() == 2) return Array::reserve(dtype, shape);
+    auto [it, inserted] = floats_.try_emplace(name);
+    if (inserted) it->second = weights_.read(name, shape);
+    return it->second;
+  };
+  const auto function = program::trace_prediction(*file.program, *file.entry, store, false);
+  parameter_count_ = store.parameter_count();
+  std::map<const ir::Value*, std::string> names;
+  for (size_t i = 0; i < function->inputs.size(); ++i)
+    if (function->inputs[i].kind == ir::PortKind::kParameter)
+      names[function->body.arguments[i]] = function->inputs[i].name;
+  pack(*function, names);
+  bind(*function);
+  weights_.check_all_used();
+  return function;
+}
+
+/// Turns products with matrices into packed ones.
+void LoadedModel::pack(ir::Function& function,
+                       const std::map<const ir::Value*, std::string>& names) {
+  std::map<std::string, ir::Value*> constants;
+  std::vector<ir::Operation*> operations;
+  for (const auto& operation : function.body.operations) operations.push_back(operation.get());
+  for (ir::Operation* operation : operations) {
+    const auto use = matrix_use(*operation);
+    if (!use) continue;
+    const ir::Value* const matrix = operation->operands[use->weight];
+    const auto name = names.find(matrix);
+    if (name == names.end() || matrix->type.shape.size() != 2) continue;
+    const std::string key = name->second + (use->transposed ? " transposed" : "");
+    auto [packed, inserted] = packed_.try_emplace(key);
+    if (inserted)
+      packed->second =
+          weights_.read_packed(name->second, concrete(matrix->type.shape), use->transposed);
+    const PackedWeight& weight = packed->second;
+    auto [constant, is_new] = constants.try_emplace(key);
+    if (is_new) constant->second = function.add_constant(weight.rows);
+    ir::Value* const other = operation->operands[0];
+    if (use->lookup) {
+      operation->op = find_op("packed_rows");
+      operation->operands = {constant->second, other};
+    } else {
+      ir::Value* const bias = operation->operands.size() > 2 ? operation->operands[2] : nullptr;
+      operation->op = find_op("packed_linear");
+      operation->operands = {other, constant->second, bias};
+    }
+    operation->attrs = {};
+    operation->attrs.values = {AttrValue(weight.format), AttrValue(weight.features)};
+  }
+}
+
+/// Makes the other parameters constants.
+void LoadedModel::bind(ir::Function& function) {
+  const auto uses = ir::count_uses(function);
+  for (size_t i = function.inputs.size(); i-- > 0;) {
+    const ir::Port port = function.inputs[i];
+    if (port.kind != ir::PortKind::kParameter) continue;
+    const ir::Value* const value = function.body.arguments[i];
+    const Dims shape = concrete(value->type.shape);
+    if (!uses.contains(value)) {
+      function.bind_input(i, Array::reserve(value->type.dtype, shape));
+      continue;
+    }
+    auto [it, inserted] = floats_.try_emplace(port.name);
+    if (inserted) it->second = weights_.read(port.name, shape);
+    function.bind_input(i, it->second);
+  }
+}
+
+}  // namespace paddle::llm

@@ -1,0 +1,53 @@
+#pragma once
+// A language model whose family has a function `step`: its weights, mapped from its files, and the
+// traced function. Several runners (runner.h) share one.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "llm/family.h"
+#include "llm/weights.h"
+#include "program/model.h"
+
+namespace paddle::llm {
+
+/// How keys and values are stored.
+enum class CacheType : uint8_t { kF32, kBF16, kI8 };
+/// From "f32", "bf16" or "int8"; kUsage for another word.
+CacheType cache_type(const std::string& word);
+
+class LoadedModel {
+ public:
+  /// `exact`: products are those of the dequantized weights in float32; otherwise activations are
+  /// quantized to int8 where weights are blocks of integers.
+  LoadedModel(const ModelFiles& files, Family family, const std::string& path,
+              program::LoadOptions options, bool exact);
+
+  const std::string& name() const { return name_; }
+  int64_t context() const { return context_; }  ///< tokens that it was trained for
+  const std::vector<int64_t>& end_tokens() const { return end_tokens_; }
+  const program::LoadOptions& options() const { return options_; }
+  int64_t parameter_count() const { return parameter_count_; }
+
+  /// The function `step` with a cache of this many slots. Weights are constants that all traces
+  /// share; the caches are its states.
+  std::shared_ptr<ir::Function> trace(int64_t slots, CacheType cache);
+
+ private:
+  void pack(ir::Function& function, const std::map<const ir::Value*, std::string>& names);
+  void bind(ir::Function& function);
+
+  std::string name_, path_;
+  Family family_;
+  program::LoadOptions options_;
+  Weights weights_;
+  int64_t context_ = 0, parameter_count_ = 0;
+  std::vector<int64_t> end_tokens_;
+  std::map<std::string, PackedWeight> packed_;  ///< by name and orientation
+  std::map<std::string, Array> floats_;
+};
+
+}  // namespace paddle::llm

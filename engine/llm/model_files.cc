@@ -1,0 +1,84 @@
+#include "llm/model_files.h"
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "text/json_value.h"
+
+namespace paddle::llm {
+
+namespace {
+
+void add_tensor_names(ModelFiles& files) {
+  std::vector<jinja::Value> names;
+  for (const convert::StoredTensor& tensor : files.weights->tensors())
+    names.emplace_back(tensor.name);
+  files.variables.set("tensors", jinja::Value::list(std::move(names)));
+}
+
+ModelFiles open_folder(const std::string& path) {
+  ModelFiles out;
+  out.kind = "huggingface";
+  out.config = path + "/config.json";
+  const Json config = read_json_file(out.config, uint64_t{16} << 20);
+  out.type = JsonValue(config, out.config).at("model_type").text();
+  for (const auto& [key, value] : config.entries) {
+    out.variables.set(key, jinja::from_json(value));
+    out.keys.push_back(key);
+  }
+  out.weights = convert::open_source(path, convert::Format::kFolder);
+  add_tensor_names(out);
+  const JsonValue keys(config, out.config);
+  out.context = keys.get("max_position_embeddings").integer_or(out.context);
+  const std::string generation = path + "/generation_config.json";
+  if (!file_exists(generation)) return out;
+  const Json content = read_json_file(generation, uint64_t{1} << 20);
+  const JsonValue end = JsonValue(content, generation).get("eos_token_id");
+  if (end.is_array()) {
+    for (const JsonValue& token : end.items()) out.end_tokens.push_back(token.integer());
+  } else if (!end.is_null()) {
+    out.end_tokens.push_back(end.integer());
+  }
+  return out;
+}
+
+jinja::Value value_of(const formats::gguf::Value& value) {
+  if (const auto* n = std::get_if<int64_t>(&value.value)) return *n;
+  if (const auto* n = std::get_if<uint64_t>(&value.value)) return static_cast<int64_t>(*n);
+  if (const auto* d = std::get_if<double>(&value.value)) return *d;
+  if (const auto* b = std::get_if<bool>(&value.value)) return *b;
+  if (const auto* t = std::get_if<std::string_view>(&value.value)) return std::string(*t);
+  return value.describe();
+}
+
+ModelFiles open_gguf(const std::string& path) {
+  ModelFiles out;
+  out.kind = "gguf";
+  out.config = path;
+  out.gguf = std::make_shared<const formats::gguf::Reader>(formats::gguf::Reader::open(path));
+  const formats::gguf::Reader& file = *out.gguf;
+  out.type = file.text("general.architecture").value_or("");
+  out.context = file.integer(out.type + ".context_length").value_or(out.context);
+  const std::string prefix = out.type + ".";
+  for (const auto& [key, value] : file.metadata()) {
+    if (!key.starts_with(prefix)) continue;
+    std::string name = key.substr(prefix.size());
+    std::replace(name.begin(), name.end(), '.', '_');
+    out.variables.set(name, value_of(value));
+    out.keys.push_back(name);
+  }
+  if (const auto* tokens = file.strings("tokenizer.ggml.tokens"))
+    out.variables.set("tokens", static_cast<int64_t>(tokens->size()));
+  out.variables.set("architecture", out.type);
+  out.weights = convert::open_source(path, convert::Format::kGguf);
+  add_tensor_names(out);
+  return out;
+}
+
+}  // namespace
+
+ModelFiles open_model_files(const std::string& path) {
+  return is_directory(path) ? open_folder(path) : open_gguf(path);
+}
+
+}  // namespace paddle::llm

@@ -1,0 +1,204 @@
+#include "llm/runner.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <set>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/serial_scope.h"
+#include "ops/generation/packed_format.h"
+#include "runtime/compile.h"
+
+namespace paddle::llm {
+
+namespace {
+
+/// Plans that are kept: for each bin of rows with few and with all results.
+constexpr size_t kPlans = 32;
+
+int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+int64_t bin_of(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, n))));
+}
+
+size_t input_of(const ir::Function& function, std::string_view name) {
+  for (size_t i = 0; i < function.inputs.size(); ++i)
+    if (function.inputs[i].kind == ir::PortKind::kValue && function.inputs[i].name == name)
+      return i;
+  fail(ErrorCode::kModel, "the function 'step' has no input '", name, "'");
+}
+
+/// Bytes of the function's states, the caches.
+size_t state_bytes(const ir::Function& function) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < function.inputs.size(); ++i)
+    if (function.inputs[i].kind == ir::PortKind::kState) {
+      const TensorType& type = function.body.arguments[i]->type;
+      bytes += static_cast<size_t>(
+          storage_bytes(type.dtype, element_count(std::span<const int64_t>(concrete(type.shape)))));
+    }
+  return bytes;
+}
+
+}  // namespace
+
+Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
+    : model_(std::move(model)), lengths_(static_cast<size_t>(options.sequences), 0) {
+  if (options.context > model_->context())
+    fail(ErrorCode::kUsage, "--context is ", options.context, "; the model's context is ",
+         model_->context());
+  const auto memory = static_cast<size_t>(limits().memory);
+  context_ = options.context > 0 ? options.context : model_->context();
+  const auto count = static_cast<size_t>(options.sequences);
+  auto function = model_->trace(kKeyBlock, options.cache);
+  token_bytes_ = state_bytes(*function) / kKeyBlock;
+  const auto fitting = static_cast<int64_t>(memory / 2 / std::max<size_t>(1, token_bytes_ * count));
+  if (options.context == 0) context_ = std::min(context_, fitting);
+  capacity_ = round_up(context_, kKeyBlock);
+  if (context_ < 1 || static_cast<size_t>(capacity_) * token_bytes_ * count > memory)
+    fail(ErrorCode::kDevice, "a context of ", context_, " tokens needs ",
+         human_bytes(static_cast<size_t>(capacity_) * token_bytes_ * count),
+         " for keys and values, more than the memory of ", human_bytes(memory));
+  function = model_->trace(capacity_ * options.sequences, options.cache);
+  tokens_ = input_of(*function, "tokens");
+  positions_ = input_of(*function, "positions");
+  starts_ = input_of(*function, "starts");
+  wanted_ = input_of(*function, "wanted");
+  arrays_.resize(function->inputs.size());
+  for (size_t i = 0; i < arrays_.size(); ++i) {
+    const TensorType& type = function->body.arguments[i]->type;
+    if (function->inputs[i].kind == ir::PortKind::kState)
+      arrays_[i] = Array::reserve(type.dtype, concrete(type.shape));
+    else if (function->inputs[i].kind == ir::PortKind::kRandom)
+      arrays_[i] = Array::zeros(DType::kU64, {2});
+  }
+  const program::LoadOptions& load = model_->options();
+  executable_ =
+      runtime::compile(function, load.compile,
+                       {.max_plans = kPlans, .plan = {.profile = load.profile}}, load.observe);
+  // Passes keep inputs and outputs.
+  for (size_t i = 0; i < function->outputs.size(); ++i)
+    if (function->outputs[i].kind == ir::PortKind::kValue) logits_ = i;
+  const Shape& shape = function->body.results[logits_]->type.shape;
+  if (shape.size() != 2 || !shape[1].is_constant())
+    fail(ErrorCode::kModel, "the result of the function 'step' is ",
+         function->body.results[logits_]->type, ", expected logits [wanted, words]");
+  words_ = shape[1].value();
+}
+
+void Runner::truncate(int64_t sequence, int64_t length) {
+  int64_t& current = lengths_.at(static_cast<size_t>(sequence));
+  current = std::min(current, length);
+}
+
+bool Runner::StepTimes::wants_serial() const {
+  // Both are tried at first, and the slower one again now and then.
+  constexpr int64_t kTrials = 4, kPeriod = 64;
+  if (steps < kTrials) return steps % 2 == 1;
+  const bool serial = seconds[1] < seconds[0];
+  return steps % kPeriod == 0 ? !serial : serial;
+}
+
+void Runner::StepTimes::add(bool serial, double elapsed) {
+  constexpr double kNew = 0.25;
+  double& mean = seconds[serial ? 1 : 0];
+  mean = mean == 0 ? elapsed : mean + kNew * (elapsed - mean);
+  ++steps;
+}
+
+/// Rows that are not set compute nothing that is read.
+void Runner::set_rows(int64_t rows, int64_t results) {
+  arrays_[tokens_] = Array::zeros(DType::kI64, {rows});
+  arrays_[starts_] = Array::zeros(DType::kI64, {rows});
+  arrays_[positions_] = Array::empty(DType::kI64, {rows});
+  std::fill_n(arrays_[positions_].data<int64_t>(), rows, int64_t{-1});
+  arrays_[wanted_] = Array::zeros(DType::kI64, {results});
+}
+
+const float* Runner::step(std::span<const StepPart> parts) {
+  int64_t rows = 0, results = 0;
+  for (const StepPart& part : parts) {
+    const auto count = static_cast<int64_t>(part.tokens.size());
+    ensure(part.wanted >= 0 && part.wanted <= count, "step: wanted logits");
+    if (length(part.sequence) + count > context_)
+      fail(ErrorCode::kUsage, "the text has more than ", context_, " tokens, the context");
+    rows += count;
+    results += part.wanted;
+  }
+  ensure(rows > 0 && rows <= kMostRows, "step: rows");
+  set_rows(bin_of(rows), bin_of(results));
+  int64_t row = 0, result = 0;
+  for (const StepPart& part : parts) {
+    int64_t& length = lengths_[static_cast<size_t>(part.sequence)];
+    for (const tokenizers::TokenId token : part.tokens) {
+      arrays_[tokens_].data<int64_t>()[row] = token;
+      arrays_[positions_].data<int64_t>()[row] = length++;
+      arrays_[starts_].data<int64_t>()[row++] = part.sequence * capacity_;
+    }
+    for (int64_t i = part.wanted; i > 0; --i) arrays_[wanted_].data<int64_t>()[result++] = row - i;
+  }
+  StepTimes& times = times_[bin_of(rows)];
+  plan();  // its preparation is not part of the time
+  const bool serial = times.wants_serial();
+  const SerialScope scope(serial);
+  const auto begin = std::chrono::steady_clock::now();
+  const float* const logits = executable_->run(arrays_)[logits_].data<float>();
+  times.add(serial,
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return logits;
+}
+
+const float* Runner::append(int64_t sequence, std::span<const tokenizers::TokenId> tokens) {
+  const float* logits = nullptr;
+  while (!tokens.empty()) {
+    const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(kMostRows)));
+    tokens = tokens.subspan(part.size());
+    const StepPart one{sequence, part, tokens.empty() ? 1 : 0};
+    logits = step({&one, 1});
+  }
+  return logits;
+}
+
+void Runner::append_all(int64_t sequence, std::span<const tokenizers::TokenId> tokens, float* out) {
+  while (!tokens.empty()) {
+    const auto part = tokens.first(std::min(tokens.size(), static_cast<size_t>(kMostRows)));
+    tokens = tokens.subspan(part.size());
+    const StepPart all{sequence, part, static_cast<int64_t>(part.size())};
+    const auto count = static_cast<int64_t>(part.size()) * words_;
+    std::copy_n(step({&all, 1}), count, out);
+    out += count;
+  }
+}
+
+double Runner::flops(int64_t length) {
+  double total = 0;
+  for (; length > 0; length -= kMostRows) {
+    const int64_t rows = std::min(length, kMostRows);
+    set_rows(rows, rows);
+    total += plan().flops();
+  }
+  return total;
+}
+
+runtime::Plan& Runner::plan() {
+  std::vector<Layout> layouts;
+  for (const Array& array : arrays_) layouts.push_back(Layout::of(array));
+  return executable_->plan(layouts);
+}
+
+std::vector<std::string> Runner::kernels(int64_t rows) {
+  set_rows(bin_of(rows), bin_of(rows));
+  std::set<std::string> names;
+  for (const runtime::Instruction& instruction : plan().instructions()) {
+    if (!instruction.kernel || !instruction.operation) continue;
+    const std::string_view op = instruction.operation->op->name();
+    if (op == "packed_linear" || op == "cached_attention")
+      names.insert(str(op, " ", instruction.kernel->implementation()));
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace paddle::llm

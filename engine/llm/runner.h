@@ -1,0 +1,83 @@
+#pragma once
+// Runs a loaded model on several sequences, whose keys and values it caches. A step takes tokens of
+// any of them; a token's logits do not depend on what else is in the step.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "llm/loaded_model.h"
+#include "runtime/executable.h"
+#include "text/tokenizer.h"
+
+namespace paddle::llm {
+
+struct RunnerOptions {
+  int64_t sequences = 1;
+  int64_t context = 0;  ///< tokens of a sequence; 0: the model's, as far as memory allows
+  CacheType cache = CacheType::kF32;
+};
+
+/// Tokens that continue a sequence in one step.
+struct StepPart {
+  int64_t sequence = 0;
+  std::span<const tokenizers::TokenId> tokens;
+  int64_t wanted = 1;  ///< of how many of the last tokens the logits are wanted
+};
+
+class Runner {
+ public:
+  /// kUsage for a context that is above the model's, kDevice for caches that do not fit into
+  /// memory.
+  Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options);
+
+  /// Tokens of a step; longer inputs are computed in chunks of this size.
+  static constexpr int64_t kMostRows = 256;
+
+  const LoadedModel& model() const { return *model_; }
+  int64_t context() const { return context_; }
+  int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
+  size_t cache_bytes_of_token() const { return token_bytes_; }
+  /// Tokens of the sequence that are in the cache.
+  int64_t length(int64_t sequence) const { return lengths_.at(static_cast<size_t>(sequence)); }
+  /// Drops the tokens from `length` on.
+  void truncate(int64_t sequence, int64_t length);
+
+  /// Computes at most kMostRows tokens; each sequence is in one part at most. Returns the wanted
+  /// logits, float32 [wanted, words], in the order of the parts; valid until the next step.
+  const float* step(std::span<const StepPart> parts);
+  /// Appends tokens to a sequence in chunks; returns the logits of the last one.
+  const float* append(int64_t sequence, std::span<const tokenizers::TokenId> tokens);
+  /// The same, and writes the logits of all of them to `out` [tokens, words].
+  void append_all(int64_t sequence, std::span<const tokenizers::TokenId> tokens, float* out);
+  /// Floating-point operations for the logits of a text of this length.
+  double flops(int64_t length);
+  int64_t words() const { return words_; }
+  int64_t plans_made() const { return executable_->plans_made(); }
+  /// Names of the kernels of a step with this many rows.
+  std::vector<std::string> kernels(int64_t rows);
+
+ private:
+  /// How long steps of one bin of rows take with all threads and with one. Where other programs
+  /// keep the cores busy, threads wait for each other longer than they compute.
+  struct StepTimes {
+    double seconds[2] = {0, 0};  ///< parallel, serial; smoothed
+    int64_t steps = 0;
+    bool wants_serial() const;
+    void add(bool serial, double elapsed);
+  };
+  void set_rows(int64_t rows, int64_t results);
+  runtime::Plan& plan();  ///< for the rows that are set
+
+  std::shared_ptr<LoadedModel> model_;
+  std::unique_ptr<runtime::Executable> executable_;
+  std::vector<Array> arrays_;                                    ///< one per input of the function
+  size_t tokens_ = 0, positions_ = 0, starts_ = 0, wanted_ = 0;  ///< inputs
+  size_t logits_ = 0;                                            ///< output
+  std::vector<int64_t> lengths_;
+  int64_t context_ = 0, capacity_ = 0, words_ = 0;  ///< capacity: slots of a sequence
+  size_t token_bytes_ = 0;
+  std::map<int64_t, StepTimes> times_;  ///< by bin
+};
+
+}  // namespace paddle::llm

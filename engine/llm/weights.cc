@@ -1,0 +1,96 @@
+#include "llm/weights.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "convert/rules.h"
+#include "ops/generation/packed_format.h"
+
+namespace paddle::llm {
+
+namespace {
+
+Array transpose(Array value) {
+  std::reverse(value.shape.begin(), value.shape.end());
+  std::reverse(value.strides.begin(), value.strides.end());
+  return value;
+}
+
+/// The name of a block format in the operations, empty for one that they do not compute with.
+std::string packed_name(int64_t type, int64_t features) {
+  std::string name = formats::gguf::type_name(type);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const PackedFormat* const format = find_packed_format(name);
+  return format && features % format->values == 0 ? name : "";
+}
+
+}  // namespace
+
+Weights::Weights(const ModelFiles& files, const std::string& rules, std::string path, bool unpacks)
+    : source_(files.weights), gguf_(files.gguf), path_(std::move(path)), unpacks_(unpacks) {
+  convert::Rules by = convert::Rules::read(rules);
+  for (size_t i = 0; i < source_->tensors().size(); ++i) {
+    const auto outcome = by.apply(source_->tensors()[i].name);
+    if (!outcome.dropped) index_[outcome.name] = {i, outcome.transposed, false};
+  }
+}
+
+Weights::Entry& Weights::find(const std::string& name) {
+  const auto it = index_.find(name);
+  if (it == index_.end()) fail(ErrorCode::kModel, path_, ": there is no weight for '", name, "'");
+  it->second.used = true;
+  return it->second;
+}
+
+void Weights::check_shape(const Entry& entry, const Dims& found, const Dims& wanted) const {
+  if (found != wanted)
+    fail(ErrorCode::kModel, path_, ": '", source_->tensors()[entry.index].name, "' is ", str(found),
+         ", the model needs ", str(wanted));
+}
+
+Array Weights::read(const std::string& name, const Dims& shape) {
+  const Entry& entry = find(name);
+  Array value = source_->read(entry.index);
+  if (entry.transposed) value = transpose(std::move(value));
+  check_shape(entry, value.shape, shape);
+  return value.contiguous().cast(DType::kF32);
+}
+
+PackedWeight Weights::read_packed(const std::string& name, const Dims& shape, bool transposed) {
+  const Entry& entry = find(name);
+  Dims found = source_->tensors()[entry.index].shape;
+  if (entry.transposed) std::reverse(found.begin(), found.end());
+  check_shape(entry, found, shape);
+  PackedWeight out;
+  out.features = transposed ? shape[0] : shape[1];
+  const bool in_rows = transposed == entry.transposed;
+  if (gguf_ && in_rows && !unpacks_) {
+    const formats::gguf::TensorInfo& tensor = gguf_->tensors().at(entry.index);
+    out.format = packed_name(tensor.type, out.features);
+    if (!out.format.empty()) {
+      out.rows.dtype = DType::kU8;
+      const int64_t rows = transposed ? shape[1] : shape[0];
+      out.rows.shape = {rows, static_cast<int64_t>(tensor.bytes) / rows};
+      out.rows.strides = contiguous_strides(out.rows.shape);
+      out.rows.storage =
+          Storage::borrow(const_cast<uint8_t*>(tensor.data), static_cast<size_t>(tensor.bytes),
+                          std::const_pointer_cast<formats::gguf::Reader>(gguf_));
+      return out;
+    }
+  }
+  out.format = "float";
+  Array value = source_->read(entry.index);
+  out.rows = (in_rows ? value : transpose(std::move(value))).contiguous();
+  return out;
+}
+
+void Weights::check_all_used() const {
+  for (const auto& [name, entry] : index_)
+    if (!entry.used)
+      fail(ErrorCode::kModel, path_, ": the model does not use the weight '",
+           source_->tensors()[entry.index].name, "'");
+}
+
+}  // namespace paddle::llm

@@ -1,0 +1,48 @@
+#pragma once
+// The weights of a language model's files by the names of its family.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "llm/model_files.h"
+#include "tensor/tensor.h"
+
+namespace paddle::llm {
+
+/// Rows of a matrix as packed_linear and packed_rows take them.
+struct PackedWeight {
+  Array rows;
+  std::string format;  ///< "float", or blocks of GGUF
+  int64_t features = 0;
+};
+
+class Weights {
+ public:
+  /// `unpacks`: blocks become floats, so that products are those of the dequantized weights.
+  Weights(const ModelFiles& files, const std::string& rules, std::string path, bool unpacks);
+
+  /// float32; kModel if there is none, or it has another shape.
+  Array read(const std::string& name, const Dims& shape);
+  /// The rows of a matrix [rows, features] in the mapped file where its format allows, or their
+  /// transpose, [features, rows], with `transposed`.
+  PackedWeight read_packed(const std::string& name, const Dims& shape, bool transposed);
+  /// kModel for a weight that was not asked for.
+  void check_all_used() const;
+
+ private:
+  struct Entry {
+    size_t index = 0;
+    bool transposed = false, used = false;
+  };
+  Entry& find(const std::string& name);
+  void check_shape(const Entry& entry, const Dims& found, const Dims& wanted) const;
+
+  std::shared_ptr<const convert::Source> source_;
+  std::shared_ptr<const formats::gguf::Reader> gguf_;
+  std::string path_;
+  bool unpacks_;
+  std::map<std::string, Entry> index_;
+};
+
+}  // namespace paddle::llm

@@ -1,0 +1,204 @@
+// Products with packed weights: blocks as formats/gguf dequantizes them, against sums in double,
+// and rows that do not depend on their company.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "base/error.h"
+#include "formats/gguf/blocks.h"
+#include "ops/generated/generation.h"
+#include "ops/generation/packed_format.h"
+#include "runtime/execute.h"
+
+namespace paddle::llm {
+namespace {
+
+struct Format {
+  const char* name;
+  int64_t type;                      ///< ggml's number
+  std::vector<int64_t> half_places;  ///< of float16 scales in a block
+};
+
+const Format kFormats[] = {
+    {"q4_0", 2, {0}}, {"q4_1", 3, {0, 2}},  {"q5_0", 6, {0}},     {"q5_1", 7, {0, 2}},
+    {"q8_0", 8, {0}}, {"q4_k", 12, {0, 2}}, {"q5_k", 13, {0, 2}}, {"q6_k", 14, {208}},
+};
+
+/// Rows of random blocks with scales around 1/100.
+Array random_blocks(const Format& format, int64_t rows, int64_t features, std::mt19937& random) {
+  const PackedFormat& packed = *find_packed_format(format.name);
+  Array out = Array::zeros(DType::kU8, {rows, features / packed.values * packed.bytes});
+  for (int64_t i = 0; i < out.size(); ++i) out.data<uint8_t>()[i] = static_cast<uint8_t>(random());
+  std::uniform_real_distribution<float> scale(-0.02F, 0.02F);
+  for (int64_t b = 0; b < out.size(); b += packed.bytes)
+    for (const int64_t place : format.half_places) {
+      const float16 value(scale(random));
+      std::memcpy(out.data<uint8_t>() + b + place, &value, sizeof value);
+    }
+  return out;
+}
+
+Array random_floats(const Dims& shape, std::mt19937& random) {
+  Array out = Array::empty(DType::kF32, shape);
+  std::normal_distribution<float> normal;
+  for (int64_t i = 0; i < out.size(); ++i) out.data<float>()[i] = normal(random);
+  return out;
+}
+
+Array dequantized(const Format& format, const Array& blocks, int64_t features) {
+  const auto* const decoder = formats::gguf::find_block_format(format.type);
+  Array out = Array::empty(DType::kF32, {blocks.shape[0], features});
+  for (int64_t b = 0; b * decoder->bytes < blocks.size(); ++b)
+    decoder->dequantize(blocks.data<uint8_t>() + b * decoder->bytes,
+                        out.data<float>() + b * decoder->values);
+  return out;
+}
+
+Array product(const Array& x, const Array& weight, const Array* bias, const std::string& format,
+              int64_t features) {
+  return ops::packed_linear(Tensor(x), Tensor(weight), bias ? Tensor(*bias) : Tensor(), format,
+                            features)
+      .array()
+      .contiguous();
+}
+
+class PackedWeights : public testing::TestWithParam<Format> {
+ protected:
+  PackedWeights() : scope_(executor_) {}
+  runtime::EagerExecutor executor_;
+  InterpreterScope scope_;
+  std::mt19937 random_{1};
+};
+
+TEST_P(PackedWeights, RowsAreThoseOfTheFormat) {
+  const Array blocks = random_blocks(GetParam(), 5, 512, random_);
+  const Array wanted = dequantized(GetParam(), blocks, 512);
+  const std::vector<int64_t> rows = {3, 0, -1};
+  const Array found =
+      ops::packed_rows(Tensor(blocks), Tensor(Array::from(rows, {3})), GetParam().name, 512)
+          .array()
+          .contiguous();
+  for (size_t r = 0; r < 3; ++r) {
+    const int64_t row = (rows[r] + 5) % 5;
+    for (int64_t i = 0; i < 512; ++i)
+      ASSERT_EQ(found.data<float>()[static_cast<int64_t>(r) * 512 + i],
+                wanted.data<float>()[row * 512 + i])
+          << row << " " << i;
+  }
+  EXPECT_THROW(
+      ops::packed_rows(Tensor(blocks), Tensor(Array::from<int64_t>({5}, {1})), GetParam().name, 512)
+          .array(),
+      Error);
+}
+
+/// x as the kernel quantizes it: units of 32, the largest value of each becomes 127.
+std::vector<double> quantized(const float* x, int64_t n) {
+  std::vector<double> out;
+  for (int64_t begin = 0; begin < n; begin += 32) {
+    float top = 0;
+    for (int64_t i = 0; i < 32; ++i) top = std::max(top, std::abs(x[begin + i]));
+    const float scale = top / 127, inverse = top > 0 ? 127 / top : 0;
+    for (int64_t i = 0; i < 32; ++i)
+      out.push_back(std::nearbyint(x[begin + i] * inverse) * static_cast<double>(scale));
+  }
+  return out;
+}
+
+TEST_P(PackedWeights, ProductsAreSumsOverQuantizedActivations) {
+  for (const int64_t columns : {1, 16, 37, 64}) {
+    const int64_t rows = 15, features = 512;
+    const Array blocks = random_blocks(GetParam(), columns, features, random_);
+    const Array weight = dequantized(GetParam(), blocks, features);
+    const Array x = random_floats({rows, features}, random_);
+    const Array bias = random_floats({columns}, random_);
+    const Array found = product(x, blocks, &bias, GetParam().name, features);
+    ASSERT_EQ(found.shape, (Dims{rows, columns}));
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto left = quantized(x.data<float>() + r * features, features);
+      for (int64_t c = 0; c < columns; ++c) {
+        double sum = bias.data<float>()[c], size = std::abs(sum);
+        for (int64_t k = 0; k < features; ++k) {
+          const double term = left[static_cast<size_t>(k)] * weight.data<float>()[c * features + k];
+          sum += term;
+          size += std::abs(term);
+        }
+        ASSERT_NEAR(found.data<float>()[r * columns + c], sum, 1e-5 * size) << r << " " << c;
+      }
+    }
+  }
+}
+
+TEST_P(PackedWeights, ARowDoesNotDependOnTheOthers) {
+  const int64_t rows = 31, features = 256, columns = 40;
+  const Array blocks = random_blocks(GetParam(), columns, features, random_);
+  const Array x = random_floats({rows, features}, random_);
+  const Array all = product(x, blocks, nullptr, GetParam().name, features);
+  for (int64_t r = 0; r < rows; ++r) {
+    Array one = Array::empty(DType::kF32, {1, features});
+    std::copy_n(x.data<float>() + r * features, features, one.data<float>());
+    const Array alone = product(one, blocks, nullptr, GetParam().name, features);
+    ASSERT_EQ(std::memcmp(alone.data<float>(), all.data<float>() + r * columns,
+                          static_cast<size_t>(columns) * sizeof(float)),
+              0)
+        << r;
+  }
+}
+
+TEST_P(PackedWeights, ANaNStaysInItsRow) {
+  const Array blocks = random_blocks(GetParam(), 16, 256, random_);
+  Array x = random_floats({2, 256}, random_);
+  x.data<float>()[40] = NAN;
+  const Array found = product(x, blocks, nullptr, GetParam().name, 256);
+  EXPECT_TRUE(std::isnan(found.data<float>()[3]));
+  EXPECT_FALSE(std::isnan(found.data<float>()[16 + 3]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, PackedWeights, testing::ValuesIn(kFormats),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+using FloatWeights = PackedWeights;
+TEST_P(FloatWeights, ProductsAreSumsWhateverTheCompany) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const int64_t rows = 30, features = 75, columns = 53;
+    const Array weight = random_floats({columns, features}, random_).cast(dtype).contiguous();
+    const Array values = weight.cast(DType::kF32).contiguous();
+    const Array x = random_floats({rows, features}, random_);
+    const Array all = product(x, weight, nullptr, "float", features);
+    for (int64_t r = 0; r < rows; ++r) {
+      Array one = Array::empty(DType::kF32, {1, features});
+      std::copy_n(x.data<float>() + r * features, features, one.data<float>());
+      const Array alone = product(one, weight, nullptr, "float", features);
+      for (int64_t c = 0; c < columns; ++c) {
+        double sum = 0, size = 0;
+        for (int64_t k = 0; k < features; ++k) {
+          const double term = static_cast<double>(x.data<float>()[r * features + k]) *
+                              values.data<float>()[c * features + k];
+          sum += term;
+          size += std::abs(term);
+        }
+        ASSERT_NEAR(all.data<float>()[r * columns + c], sum, 1e-5 * size);
+        ASSERT_EQ(all.data<float>()[r * columns + c], alone.data<float>()[c]) << r << " " << c;
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Floats, FloatWeights, testing::Values(Format{"float", 0, {}}));
+
+TEST(PackedWeight, OfAnotherFormOrSizeIsRefused) {
+  runtime::EagerExecutor executor;
+  const InterpreterScope scope(executor);
+  const Array x = Array::zeros(DType::kF32, {1, 64}), blocks = Array::zeros(DType::kU8, {4, 36});
+  EXPECT_NO_THROW(product(x, blocks, nullptr, "q4_0", 64));
+  EXPECT_THROW(product(x, blocks, nullptr, "q4_1", 64), Error);
+  EXPECT_THROW(product(x, blocks, nullptr, "q4_k", 64), Error);
+  EXPECT_THROW(product(x, blocks, nullptr, "q9_0", 64), Error);
+  EXPECT_THROW(product(x, x, nullptr, "q4_0", 64), Error);
+  EXPECT_THROW(product(x, blocks, nullptr, "float", 64), Error);
+}
+
+}  // namespace
+}  // namespace paddle::llm

@@ -1,0 +1,126 @@
+// Steps over cached sequences: logits do not depend on chunks, company or what was cached before.
+
+#include "llm/runner.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/error.h"
+#include "llm/language_model.h"
+#include "runtime/execute.h"
+
+namespace paddle::llm {
+namespace {
+
+using Tokens = std::vector<tokenizers::TokenId>;
+
+struct Case {
+  const char* name;
+  const char* model;
+  CacheType cache;
+};
+
+class Steps : public testing::TestWithParam<Case> {
+ protected:
+  Steps() {
+    runtime::register_backends();
+    model_ =
+        load_shared(str("tests/llm/data/", GetParam().model), {.family = "models/llm/llama.yaml"});
+  }
+  Runner runner(int64_t sequences, int64_t context = 0) {
+    return Runner(model_, {sequences, context, GetParam().cache});
+  }
+  static Tokens text(int64_t seed, size_t length) {
+    Tokens out;
+    for (size_t i = 0; i < length; ++i)
+      out.push_back(
+          static_cast<tokenizers::TokenId>((seed + 7 * static_cast<int64_t>(i * i)) % 50));
+    return out;
+  }
+  /// The logits of each token, computed one by one.
+  std::vector<float> one_by_one(const Tokens& tokens) {
+    Runner alone = runner(1);
+    std::vector<float> out;
+    for (const tokenizers::TokenId token : tokens) {
+      const float* const logits = alone.append(0, {&token, 1});
+      out.insert(out.end(), logits, logits + alone.words());
+    }
+    return out;
+  }
+  std::shared_ptr<LoadedModel> model_;
+};
+
+void expect_same(const float* found, const std::vector<float>& wanted, size_t first, size_t count,
+                 const std::string& what) {
+  EXPECT_EQ(std::memcmp(found, wanted.data() + first, count * sizeof(float)), 0) << what;
+}
+
+TEST_P(Steps, LogitsDoNotDependOnChunks) {
+  const Tokens tokens = text(3, 61);
+  const auto wanted = one_by_one(tokens);
+  for (const size_t chunk : {size_t{2}, size_t{5}, size_t{16}, size_t{61}}) {
+    Runner runner = this->runner(1);
+    std::vector<float> found(wanted.size());
+    for (size_t begin = 0; begin < tokens.size(); begin += chunk)
+      runner.append_all(0, std::span(tokens).subspan(begin, std::min(chunk, 61 - begin)),
+                        found.data() + begin * static_cast<size_t>(runner.words()));
+    expect_same(found.data(), wanted, 0, wanted.size(), str("chunks of ", chunk));
+  }
+}
+
+TEST_P(Steps, LogitsDoNotDependOnCompany) {
+  const Tokens a = text(1, 40), b = text(2, 33), c = text(5, 50);
+  const auto of_a = one_by_one(a), of_b = one_by_one(b), of_c = one_by_one(c);
+  Runner runner = this->runner(3);
+  const auto words = static_cast<size_t>(runner.words());
+  runner.append(2, std::span(c).first(20));
+  const StepPart mixed[] = {{0, std::span(a).first(3), 2},
+                            {1, std::span(b).first(30), 1},
+                            {2, std::span(c).subspan(20, 1), 1}};
+  const float* logits = runner.step(mixed);
+  expect_same(logits, of_a, words, 2 * words, "the first");
+  expect_same(logits + 2 * words, of_b, 29 * words, words, "the second");
+  expect_same(logits + 3 * words, of_c, 20 * words, words, "the third");
+  EXPECT_EQ(runner.length(0), 3);
+  EXPECT_EQ(runner.length(2), 21);
+  // A sequence goes back and continues otherwise.
+  runner.truncate(1, 4);
+  logits = runner.append(1, std::span(b).subspan(4, 10));
+  expect_same(logits, of_b, 13 * words, words, "after going back");
+  runner.truncate(0, 0);
+  logits = runner.append(0, c);
+  expect_same(logits, of_c, 49 * words, words, "another text in the same place");
+}
+
+TEST_P(Steps, RunnersShareAModelAndHaveTheirOwnSequences) {
+  const Tokens a = text(1, 20), b = text(2, 20);
+  const auto of_a = one_by_one(a), of_b = one_by_one(b);
+  Runner first = runner(1), second = runner(2, 32);
+  const auto words = static_cast<size_t>(first.words());
+  for (size_t i = 0; i < 20; ++i) {
+    expect_same(first.append(0, std::span(a).subspan(i, 1)), of_a, i * words, words, "the first");
+    expect_same(second.append(1, std::span(b).subspan(i, 1)), of_b, i * words, words, "the second");
+  }
+  EXPECT_THROW(second.append(1, text(1, 13)), Error);
+  EXPECT_THROW(runner(1, 65), Error);
+}
+
+TEST_P(Steps, FewPlansAreMade) {
+  Runner runner = this->runner(1);
+  const Tokens tokens = text(1, 60);
+  runner.append(0, std::span(tokens).first(20));
+  for (size_t i = 20; i < 60; ++i) runner.append(0, std::span(tokens).subspan(i, 1));
+  EXPECT_EQ(runner.plans_made(), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Steps,
+                         testing::Values(Case{"llama", "llama", CacheType::kF32},
+                                         Case{"llama_bf16_cache", "llama", CacheType::kBF16},
+                                         Case{"llama_int8_cache", "llama", CacheType::kI8},
+                                         Case{"qwen3", "qwen3", CacheType::kF32},
+                                         Case{"q8_0", "llama_q8_0.gguf", CacheType::kF32}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace paddle::llm
