@@ -59,9 +59,9 @@ Array dequantized(const Format& format, const Array& blocks, int64_t features) {
 }
 
 Array product(const Array& x, const Array& weight, const Array* bias, const std::string& format,
-              int64_t features) {
+              int64_t features, int64_t bits = 8) {
   return ops::packed_linear(Tensor(x), Tensor(weight), bias ? Tensor(*bias) : Tensor(), format,
-                            features)
+                            features, bits)
       .array()
       .contiguous();
 }
@@ -95,13 +95,13 @@ TEST_P(PackedWeights, RowsAreThoseOfTheFormat) {
       Error);
 }
 
-/// x as the kernel quantizes it: units of 32, the largest value of each becomes 127.
-std::vector<double> quantized(const float* x, int64_t n) {
+/// x as the kernel quantizes it: units of 32, the largest value of each becomes `limit`.
+std::vector<double> quantized(const float* x, int64_t n, float limit) {
   std::vector<double> out;
   for (int64_t begin = 0; begin < n; begin += 32) {
     float top = 0;
     for (int64_t i = 0; i < 32; ++i) top = std::max(top, std::abs(x[begin + i]));
-    const float scale = top / 127, inverse = top > 0 ? 127 / top : 0;
+    const float scale = top / limit, inverse = top > 0 ? limit / top : 0;
     for (int64_t i = 0; i < 32; ++i)
       out.push_back(std::nearbyint(x[begin + i] * inverse) * static_cast<double>(scale));
   }
@@ -109,42 +109,47 @@ std::vector<double> quantized(const float* x, int64_t n) {
 }
 
 TEST_P(PackedWeights, ProductsAreSumsOverQuantizedActivations) {
-  for (const int64_t columns : {1, 16, 37, 64}) {
-    const int64_t rows = 15, features = 512;
-    const Array blocks = random_blocks(GetParam(), columns, features, random_);
-    const Array weight = dequantized(GetParam(), blocks, features);
-    const Array x = random_floats({rows, features}, random_);
-    const Array bias = random_floats({columns}, random_);
-    const Array found = product(x, blocks, &bias, GetParam().name, features);
-    ASSERT_EQ(found.shape, (Dims{rows, columns}));
-    for (int64_t r = 0; r < rows; ++r) {
-      const auto left = quantized(x.data<float>() + r * features, features);
-      for (int64_t c = 0; c < columns; ++c) {
-        double sum = bias.data<float>()[c], size = std::abs(sum);
-        for (int64_t k = 0; k < features; ++k) {
-          const double term = left[static_cast<size_t>(k)] * weight.data<float>()[c * features + k];
-          sum += term;
-          size += std::abs(term);
+  for (const int64_t columns : {1, 16, 37, 64})
+    for (const int64_t bits : {8, 16}) {
+      const int64_t rows = 15, features = 512;
+      const Array blocks = random_blocks(GetParam(), columns, features, random_);
+      const Array weight = dequantized(GetParam(), blocks, features);
+      const Array x = random_floats({rows, features}, random_);
+      const Array bias = random_floats({columns}, random_);
+      const Array found = product(x, blocks, &bias, GetParam().name, features, bits);
+      ASSERT_EQ(found.shape, (Dims{rows, columns}));
+      for (int64_t r = 0; r < rows; ++r) {
+        const auto left =
+            quantized(x.data<float>() + r * features, features, bits == 8 ? 127.F : 127.F * 128.F);
+        for (int64_t c = 0; c < columns; ++c) {
+          double sum = bias.data<float>()[c], size = std::abs(sum);
+          for (int64_t k = 0; k < features; ++k) {
+            const double term =
+                left[static_cast<size_t>(k)] * weight.data<float>()[c * features + k];
+            sum += term;
+            size += std::abs(term);
+          }
+          ASSERT_NEAR(found.data<float>()[r * columns + c], sum, 1e-5 * size) << r << " " << c;
         }
-        ASSERT_NEAR(found.data<float>()[r * columns + c], sum, 1e-5 * size) << r << " " << c;
       }
     }
-  }
 }
 
 TEST_P(PackedWeights, ARowDoesNotDependOnTheOthers) {
   const int64_t rows = 31, features = 256, columns = 40;
   const Array blocks = random_blocks(GetParam(), columns, features, random_);
   const Array x = random_floats({rows, features}, random_);
-  const Array all = product(x, blocks, nullptr, GetParam().name, features);
-  for (int64_t r = 0; r < rows; ++r) {
-    Array one = Array::empty(DType::kF32, {1, features});
-    std::copy_n(x.data<float>() + r * features, features, one.data<float>());
-    const Array alone = product(one, blocks, nullptr, GetParam().name, features);
-    ASSERT_EQ(std::memcmp(alone.data<float>(), all.data<float>() + r * columns,
-                          static_cast<size_t>(columns) * sizeof(float)),
-              0)
-        << r;
+  for (const int64_t bits : {8, 16}) {
+    const Array all = product(x, blocks, nullptr, GetParam().name, features, bits);
+    for (int64_t r = 0; r < rows; ++r) {
+      Array one = Array::empty(DType::kF32, {1, features});
+      std::copy_n(x.data<float>() + r * features, features, one.data<float>());
+      const Array alone = product(one, blocks, nullptr, GetParam().name, features, bits);
+      ASSERT_EQ(std::memcmp(alone.data<float>(), all.data<float>() + r * columns,
+                            static_cast<size_t>(columns) * sizeof(float)),
+                0)
+          << r;
+    }
   }
 }
 
@@ -198,6 +203,7 @@ TEST(PackedWeight, OfAnotherFormOrSizeIsRefused) {
   EXPECT_THROW(product(x, blocks, nullptr, "q9_0", 64), Error);
   EXPECT_THROW(product(x, x, nullptr, "q4_0", 64), Error);
   EXPECT_THROW(product(x, blocks, nullptr, "float", 64), Error);
+  EXPECT_THROW(product(x, blocks, nullptr, "q4_0", 64, 12), Error);
 }
 
 }  // namespace

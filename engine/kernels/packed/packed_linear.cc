@@ -1,5 +1,6 @@
 // Products with packed weights. Constant weights are packed into panels once, for all plans;
-// activations are quantized by units of 32, so that products are sums of integers.
+// activations are quantized by units of 32, so that products are sums of integers. In 16 bits a
+// product is computed as two of bytes: 128 * high + low.
 
 #include <algorithm>
 #include <cstring>
@@ -64,13 +65,14 @@ class PackedLinear final : public Kernel {
     if (layout_.packed) {
       const auto rows = static_cast<size_t>(rows_), units = static_cast<size_t>(layout_.units());
       values_bytes_ = round_up_to_cache_line(rows * static_cast<size_t>(features_));
+      if (attrs.activation_bits == 16) low_bytes_ = values_bytes_;
       scale_bytes_ = round_up_to_cache_line(rows * units * sizeof(float));
       sums_bytes_ = round_up_to_cache_line(rows * units * 2 * sizeof(int32_t));
     }
   }
 
   size_t scratch_bytes() const override {
-    return panel_bytes_ + values_bytes_ + 2 * scale_bytes_ + sums_bytes_;
+    return panel_bytes_ + values_bytes_ + low_bytes_ + 2 * scale_bytes_ + sums_bytes_;
   }
   bool reads(size_t i) const override { return i != 1 || !panels_; }
   std::string implementation() const override { return loops_.name; }
@@ -117,15 +119,18 @@ class PackedLinear final : public Kernel {
   QuantizedRows quantize(const float* x, std::byte* scratch) const {
     const int64_t units = layout_.units();
     auto* const values = reinterpret_cast<int8_t*>(scratch);
-    auto* const scales = reinterpret_cast<float*>(scratch + values_bytes_);
-    auto* const totals = reinterpret_cast<float*>(scratch + values_bytes_ + scale_bytes_);
-    auto* const sums = reinterpret_cast<int32_t*>(scratch + values_bytes_ + 2 * scale_bytes_);
+    auto* const low = low_bytes_ > 0 ? values + values_bytes_ : nullptr;
+    scratch += values_bytes_ + low_bytes_;
+    auto* const scales = reinterpret_cast<float*>(scratch);
+    auto* const totals = reinterpret_cast<float*>(scratch + scale_bytes_);
+    auto* const sums = reinterpret_cast<int32_t*>(scratch + 2 * scale_bytes_);
     parallel_for(rows_, std::max<int64_t>(1, kGrain / features_), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
-        loops_.quantize(x + r * features_, units, values + r * features_, scales + r * units,
+        loops_.quantize(x + r * features_, units, values + r * features_,
+                        low ? low + r * features_ : nullptr, scales + r * units,
                         sums + r * units * 2, totals + r * units);
     });
-    return {values, scales, sums, totals};
+    return {values, low, scales, sums, totals};
   }
 
   const PackedLoops& loops_;
@@ -133,7 +138,7 @@ class PackedLinear final : public Kernel {
   std::shared_ptr<Storage> panels_;
   DType dtype_ = DType::kF32;
   int64_t rows_ = 0, features_ = 0, columns_ = 0, row_bytes_ = 0;
-  size_t panel_bytes_ = 0, values_bytes_ = 0, scale_bytes_ = 0, sums_bytes_ = 0;
+  size_t panel_bytes_ = 0, values_bytes_ = 0, low_bytes_ = 0, scale_bytes_ = 0, sums_bytes_ = 0;
 };
 
 }  // namespace

@@ -35,11 +35,12 @@ PanelLayout panel_layout(std::string_view format, DType dtype, int64_t features,
 void pack_panels(const PanelLayout& layout, DType dtype, const std::byte* rows, int64_t row_bytes,
                  std::byte* panels);
 
-/// Rows of x, quantized by units: x ≈ scales * values.
+/// Rows of x, quantized by units: x ≈ scales * values, or scales * (128 * values + low) in 16 bits.
 struct QuantizedRows {
   const int8_t* values;  ///< [rows][features]
+  const int8_t* low;     ///< [rows][features], or null
   const float* scales;   ///< [rows][units]
-  const int32_t* sums;   ///< [rows][units][2], of the values of each half
+  const int32_t* sums;   ///< [rows][units][2], of the integers of each half
   const float* totals;   ///< [rows][units]: scale * sum
 };
 
@@ -61,9 +62,9 @@ struct PackedLoops {
   const char* name;
   /// All rows with consecutive groups. The sums of a row do not depend on the other rows.
   void (*multiply)(const TileProduct& product);
-  /// Quantizes one row.
-  void (*quantize)(const float* x, int64_t units, int8_t* values, float* scales, int32_t* sums,
-                   float* totals);
+  /// Quantizes one row; `low` is null for 8 bits.
+  void (*quantize)(const float* x, int64_t units, int8_t* values, int8_t* low, float* scales,
+                   int32_t* sums, float* totals);
 };
 /// For the best instruction set that is allowed.
 const PackedLoops& packed_loops();

@@ -6,12 +6,13 @@ namespace paddle::cpu {
 namespace {
 
 /// The products of kRows rows with one group of integer panels.
-template <PanelScales kScales, int kBits, bool kFullRange, int kRows>
+template <PanelScales kScales, int kBits, bool kFullRange, bool kWide, int kRows>
 void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Floats* out) {
   const int64_t units = p.layout->units();
   const QuantizedRows& x = p.quantized;
   const int8_t* values[kRows];
   for (int r = 0; r < kRows; ++r) values[r] = x.values + (row + r) * p.layout->features;
+  [[maybe_unused]] const ptrdiff_t low = kWide ? x.low - x.values : 0;
   const float* const row_scales = x.scales + row * units;
   const float* const totals = x.totals + row * units;
   const int32_t* const sums = x.sums + row * units * 2;
@@ -30,7 +31,9 @@ void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Float
     constexpr int kHalves = kScales == PanelScales::kSuper16 ? 2 : 1;
     for (int half = 0; half < kHalves; ++half) {
       V::Ints sum[kRows];
+      [[maybe_unused]] V::Ints high[kRows];  // products with the high bytes of 16 bits
       for (int r = 0; r < kRows; ++r) {
+        if constexpr (kWide) high[r] = V::set_int(0);
         const int32_t* const s = sums + (r * units + u) * 2;
         sum[r] = V::set_int(-offset * (kHalves == 2 ? s[half] : s[0] + s[1]));
       }
@@ -39,19 +42,28 @@ void integer_tile(const TileProduct& p, const uint8_t* at, int64_t row, V::Float
         for (int g = 0; g < 8 / kHalves; ++g) {
           const int at_group = half * 4 + g;
           const V::Bytes w = V::load_bytes(quants + at_group * 64);
-          for (int r = 0; r < kRows; ++r)
-            sum[r] = V::dot<kFullRange>(sum[r], w, values[r] + at_group * 4);
+          for (int r = 0; r < kRows; ++r) {
+            const int8_t* const four = values[r] + at_group * 4;
+            if constexpr (kWide) high[r] = V::dot<kFullRange>(high[r], w, four);
+            sum[r] = V::dot<kFullRange>(sum[r], w, four + low);
+          }
         }
       } else {
 #pragma GCC unroll 4
         for (int g = 0; g < 4; ++g) {
           const V::Bytes w = V::load_bytes(quants + g * 64);
-          const V::Bytes low = V::low_nibbles(w), high = V::high_nibbles(w);
-          for (int r = 0; r < kRows; ++r) sum[r] = V::dot<false>(sum[r], low, values[r] + g * 4);
-          for (int r = 0; r < kRows; ++r)
-            sum[r] = V::dot<false>(sum[r], high, values[r] + 16 + g * 4);
+          const V::Bytes parts[2] = {V::low_nibbles(w), V::high_nibbles(w)};
+#pragma GCC unroll 2
+          for (int part = 0; part < 2; ++part)
+            for (int r = 0; r < kRows; ++r) {
+              const int8_t* const four = values[r] + part * 16 + g * 4;
+              if constexpr (kWide) high[r] = V::dot<false>(high[r], parts[part], four);
+              sum[r] = V::dot<false>(sum[r], parts[part], four + low);
+            }
         }
       }
+      if constexpr (kWide)
+        for (int r = 0; r < kRows; ++r) sum[r] = V::add_times_128(sum[r], high[r]);
       V::Floats scale;
       if constexpr (kScales == PanelScales::kSuper)
         scale = V::mul(super, V::load_u8(at));
@@ -115,26 +127,35 @@ inline void store_columns(const TileProduct& p, int64_t row, int64_t group, V::F
     out[c] = values[c] + (p.bias ? p.bias[column + c] : 0);
 }
 
-template <PanelScales kScales, int kBits, bool kFullRange, int kRows>
+template <PanelScales kScales, int kBits, bool kFullRange, bool kWide, int kRows>
 void integer_rows(const TileProduct& p, const uint8_t* panel, int64_t group, int64_t& row) {
   for (; row + kRows <= p.rows; row += kRows) {
     V::Floats out[kRows];
-    integer_tile<kScales, kBits, kFullRange, kRows>(p, panel, row, out);
+    integer_tile<kScales, kBits, kFullRange, kWide, kRows>(p, panel, row, out);
     for (int r = 0; r < kRows; ++r) store_columns(p, row + r, group, out[r]);
+  }
+}
+
+template <PanelScales kScales, int kBits, bool kFullRange, bool kWide>
+void multiply_groups(const TileProduct& p) {
+  for (int64_t g = 0; g < p.groups; ++g) {
+    const auto* const panel =
+        reinterpret_cast<const uint8_t*>(p.panels + static_cast<size_t>(g) * p.layout->group_bytes);
+    int64_t row = 0;
+    constexpr int kMost = kWide ? V::kWideRows : V::kIntegerRows;
+    integer_rows<kScales, kBits, kFullRange, kWide, kMost>(p, panel, g, row);
+    if constexpr (kMost > 4) integer_rows<kScales, kBits, kFullRange, kWide, 4>(p, panel, g, row);
+    if constexpr (kMost > 2) integer_rows<kScales, kBits, kFullRange, kWide, 2>(p, panel, g, row);
+    integer_rows<kScales, kBits, kFullRange, kWide, 1>(p, panel, g, row);
   }
 }
 
 template <PanelScales kScales, int kBits, bool kFullRange>
 void multiply_integers(const TileProduct& p) {
-  for (int64_t g = 0; g < p.groups; ++g) {
-    const auto* const panel =
-        reinterpret_cast<const uint8_t*>(p.panels + static_cast<size_t>(g) * p.layout->group_bytes);
-    int64_t row = 0;
-    integer_rows<kScales, kBits, kFullRange, V::kIntegerRows>(p, panel, g, row);
-    integer_rows<kScales, kBits, kFullRange, 4>(p, panel, g, row);
-    integer_rows<kScales, kBits, kFullRange, 2>(p, panel, g, row);
-    integer_rows<kScales, kBits, kFullRange, 1>(p, panel, g, row);
-  }
+  if (p.quantized.low)
+    multiply_groups<kScales, kBits, kFullRange, true>(p);
+  else
+    multiply_groups<kScales, kBits, kFullRange, false>(p);
 }
 
 template <class T, int kRows, int kGroups>
@@ -186,10 +207,11 @@ void multiply(const TileProduct& p) {
   }
 }
 
-/// Each unit is scaled so that its largest value becomes 127. A value that is not finite makes the
-/// scale NaN.
-void quantize(const float* x, int64_t units, int8_t* values, float* scales, int32_t* sums,
-              float* totals) {
+/// Each unit is scaled so that its largest value becomes 127, or 127 * 128 in 16 bits. A value that
+/// is not finite makes the scale NaN.
+void quantize(const float* x, int64_t units, int8_t* values, int8_t* low, float* scales,
+              int32_t* sums, float* totals) {
+  const float limit = low ? 127.0F * 128.0F : 127.0F;
   for (int64_t u = 0; u < units; ++u, x += kUnit, values += kUnit) {
     float largest[16], finite[16];
     for (int i = 0; i < 16; ++i) {
@@ -202,22 +224,30 @@ void quantize(const float* x, int64_t units, int8_t* values, float* scales, int3
       top = largest[i] > top ? largest[i] : top;
       probe += finite[i];
     }
-    const float scale = top / 127.0F, inverse = top > 0 && scale > 0 ? 127.0F / top : 0.0F;
+    // Below the first, the scale or its inverse would not be normal numbers.
+    const float scale = top > 1e-30F ? top / limit : 0.0F,
+                inverse = top > 1e-30F ? limit / top : 0.0F;
     // Adding 1.5 * 2^23 rounds to an integer in the low bits.
     constexpr float kRound = 12582912.0F;
-    int32_t half[2] = {0, 0};
-    for (int h = 0; h < 2; ++h) {
-      int32_t sum = 0;
-      for (int i = 0; i < 16; ++i) {
-        const float shifted = x[h * 16 + i] * inverse + kRound;
-        int32_t bits;
-        __builtin_memcpy(&bits, &shifted, sizeof bits);
-        const int32_t value = bits - 0x4B400000;
-        values[h * 16 + i] = static_cast<int8_t>(value);
-        sum += value;
-      }
-      half[h] = sum;
+    int32_t integers[kUnit];
+    for (int i = 0; i < kUnit; ++i) {
+      const float shifted = x[i] * inverse + kRound;
+      int32_t bits;
+      __builtin_memcpy(&bits, &shifted, sizeof bits);
+      integers[i] = bits - 0x4B400000;
     }
+    if (low) {
+      for (int i = 0; i < kUnit; ++i) {
+        const int32_t high = (integers[i] + 64) >> 7;
+        values[i] = static_cast<int8_t>(high);
+        low[i] = static_cast<int8_t>(integers[i] - high * 128);
+      }
+      low += kUnit;
+    } else {
+      for (int i = 0; i < kUnit; ++i) values[i] = static_cast<int8_t>(integers[i]);
+    }
+    int32_t half[2] = {0, 0};
+    for (int i = 0; i < kUnit; ++i) half[i / 16] += integers[i];
     scales[u] = scale + probe;
     sums[2 * u] = half[0];
     sums[2 * u + 1] = half[1];

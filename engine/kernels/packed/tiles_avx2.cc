@@ -11,7 +11,7 @@ namespace paddle::cpu {
 namespace {
 
 struct V {
-  static constexpr int kIntegerRows = 4, kFloatRows = 4, kFloatGroups = 1;
+  static constexpr int kIntegerRows = 4, kWideRows = 2, kFloatRows = 4, kFloatGroups = 1;
   /// Pairs of products of unsigned bytes above 127 do not fit into 16 bits; such weights are
   /// multiplied as signed ones.
   static constexpr bool kSignsFullRange = true;
@@ -61,6 +61,10 @@ struct V {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
   }
   static Ints set_int(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
+  static Ints add_times_128(Ints a, Ints b) {
+    return {_mm256_add_epi32(a.low, _mm256_slli_epi32(b.low, 7)),
+            _mm256_add_epi32(a.high, _mm256_slli_epi32(b.high, 7))};
+  }
   static Floats to_float(Ints x) { return {_mm256_cvtepi32_ps(x.low), _mm256_cvtepi32_ps(x.high)}; }
   static Bytes load_bytes(const uint8_t* x) {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)),

@@ -6,7 +6,7 @@ namespace paddle::cpu {
 namespace {
 
 struct V {
-  static constexpr int kIntegerRows = 4, kFloatRows = 4, kFloatGroups = 1;
+  static constexpr int kIntegerRows = 4, kWideRows = 4, kFloatRows = 4, kFloatGroups = 1;
   static constexpr bool kSignsFullRange = false;
   struct Floats {
     float at[16];
@@ -60,6 +60,10 @@ struct V {
     Ints out;
     for (int32_t& v : out.at) v = x;
     return out;
+  }
+  static Ints add_times_128(Ints a, const Ints& b) {
+    for (int i = 0; i < 16; ++i) a.at[i] += b.at[i] * 128;
+    return a;
   }
   static Floats to_float(const Ints& x) {
     return each([&](int i) { return static_cast<float>(x.at[i]); });

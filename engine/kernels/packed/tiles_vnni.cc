@@ -16,7 +16,7 @@ namespace paddle::cpu {
 namespace {
 
 struct V {
-  static constexpr int kIntegerRows = 12, kFloatRows = 12, kFloatGroups = 2;
+  static constexpr int kIntegerRows = 12, kWideRows = 8, kFloatRows = 12, kFloatGroups = 2;
   static constexpr bool kSignsFullRange = false;
   using Floats = __m512;
   using Ints = __m512i;
@@ -45,6 +45,7 @@ struct V {
   static Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
   static Ints set_int(int32_t x) { return _mm512_set1_epi32(x); }
+  static Ints add_times_128(Ints a, Ints b) { return _mm512_add_epi32(a, _mm512_slli_epi32(b, 7)); }
   static Floats to_float(Ints x) { return _mm512_cvtepi32_ps(x); }
   static Bytes load_bytes(const uint8_t* x) { return _mm512_loadu_si512(x); }
   static Bytes low_nibbles(Bytes x) { return _mm512_and_si512(x, _mm512_set1_epi8(15)); }

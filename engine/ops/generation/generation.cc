@@ -108,6 +108,8 @@ void infer_packed_linear(InferContext& c) {
           c.type(0));
   c.require_equal(shape.back(), attrs.features, "x does not have `features` columns");
   check_weight(c, 1, attrs.format, attrs.features);
+  c.check(attrs.activation_bits == 8 || attrs.activation_bits == 16,
+          "activation_bits must be 8 or 16, not ", attrs.activation_bits);
   if (c.has(2)) {
     c.check(c.shape(2).size() == 1 && c.dtype(2) == DType::kF32,
             "bias must be float32 [rows of weight], not ", c.type(2));
