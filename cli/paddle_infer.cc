@@ -180,9 +180,9 @@ int run(int argc, char** argv) {
   auto* activations_option =
       app.add_option(
              "--activations", activations,
-             "of products with block-quantized weights (default: int8 for text, float32 for "
+             "of products with block-quantized weights (default: int16 for text, float32 for "
              "--input)")
-          ->check(CLI::IsMember({"float32", "int8"}));
+          ->check(CLI::IsMember({"float32", "int16", "int8"}));
   std::string measured;
   int64_t window = 0;
   bool json = false;
@@ -248,7 +248,7 @@ int run(int argc, char** argv) {
   if (of_text && (benchmark == 0 || !llm::is_language_model(arguments[0])))
     fail(ErrorCode::kUsage,
          "--prefill, --decode and --streams need --benchmark and a language model");
-  const bool exact = activations.empty() ? !has_text && !of_text : activations == "float32";
+  if (activations.empty()) activations = has_text || of_text ? "int16" : "float32";
   const std::string text = perplexity->count() > 0 ? read_file(measured, kLargestText) : "";
   load.seed = generation.seed;
   profile = profile || !trace.empty();
@@ -278,7 +278,7 @@ int run(int argc, char** argv) {
     watch_for_interrupts();
     speed.repeats = benchmark;
     speed.cache = llm::cache_type(kv);
-    cli::print_benchmark(arguments[0], {family, load, exact, {}}, speed);
+    cli::print_benchmark(arguments[0], {family, load, llm::activations(activations), {}}, speed);
     return pending_interrupt() ? 128 + pending_interrupt() : 0;
   }
   std::optional<Phase> phase(std::in_place, "loading the model");
@@ -287,7 +287,10 @@ int run(int argc, char** argv) {
   const auto open = [&] {
     if (llm::is_language_model(arguments[0])) {
       language_model = llm::open_language_model(
-          arguments[0], {family, load, exact, {.context = context, .cache = llm::cache_type(kv)}});
+          arguments[0], {family,
+                         load,
+                         llm::activations(activations),
+                         {.context = context, .cache = llm::cache_type(kv)}});
       return std::move(language_model.model);
     }
     if (!family.empty())
@@ -340,8 +343,11 @@ int run(int argc, char** argv) {
   if (has_text && (prompt->count() == 0 || language_model.context > 0)) {
     language_model.model.reset(model);
     const auto tokenizer = tokenizers::load_tokenizer(arguments[0]);
-    const llm::GenerateOptions options = {generation.length, generation.sampling, generation.seed,
-                                          generation.stops};
+    llm::GenerateOptions options;
+    options.length = generation.length;
+    options.sampling = generation.sampling;
+    options.seed = generation.seed;
+    options.stops = generation.stops;
     if (perplexity->count() > 0)
       cli::print_perplexity(language_model, tokenizer, text, window, json);
     else if (chat->count() > 0)

@@ -1,12 +1,7 @@
 #include "llm/generate.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
-#include "decoding/stop_text.h"
 #include "llm/logits.h"
-#include "tensor/random.h"
 
 namespace paddle::llm {
 
@@ -26,66 +21,39 @@ std::span<const float> cached_logits(LanguageModel& model,
   return {logits, static_cast<size_t>(runner.words())};
 }
 
-/// Logits of the token after these.
-std::vector<double> next_logits(LanguageModel& model, std::span<const tokenizers::TokenId> tokens) {
-  Array whole;
-  std::span<const float> logits;
-  if (model.runner) {
-    logits = cached_logits(model, tokens);
-  } else {
-    whole = padded_logits(model, tokens);
-    const auto words = static_cast<size_t>(whole.shape[2]);
-    logits = {whole.data<float>() + (tokens.size() - 1) * words, words};
-  }
-  if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }))
-    fail(ErrorCode::kModel, "the model's logits are NaN; its weights are not usable");
-  return {logits.begin(), logits.end()};
+/// Logits of the token after these. `whole` keeps them where there is no cache.
+std::span<const float> next_logits(LanguageModel& model,
+                                   std::span<const tokenizers::TokenId> tokens, Array& whole) {
+  if (model.runner) return cached_logits(model, tokens);
+  whole = padded_logits(model, tokens);
+  const auto words = static_cast<size_t>(whole.shape[2]);
+  return {whole.data<float>() + (tokens.size() - 1) * words, words};
 }
 
 }  // namespace
 
-void check_prompt(const LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+void check_prompt(int64_t context, const tokenizers::Tokenizer& tokenizer,
                   std::vector<tokenizers::TokenId>& tokens, const GenerateOptions& options) {
-  options.sampling.check();
-  if (options.length < 0)
-    fail(ErrorCode::kUsage, "length is ", options.length, ", expected at least 0");
-  const decoding::StopFilter checked(options.stops);
+  options.check();
   if (tokens.empty() && tokenizer.beginning) tokens.push_back(*tokenizer.beginning);
   if (tokens.empty()) fail(ErrorCode::kUsage, "an empty prompt, and the model has no first token");
-  if (static_cast<int64_t>(tokens.size()) > model.context)
+  if (static_cast<int64_t>(tokens.size()) > context)
     fail(ErrorCode::kUsage, "the prompt has ", tokens.size(), " tokens; the model's context is ",
-         model.context);
+         context);
 }
 
 std::string generate(LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                      std::vector<tokenizers::TokenId> tokens, const GenerateOptions& options,
                      const std::function<bool(const std::string&)>& emit) {
-  check_prompt(model, tokenizer, tokens, options);
-  const auto& sampling = options.sampling;
-  decoding::StopFilter filter(options.stops);
-  tokenizers::StreamDecoder stream(tokenizer);
+  check_prompt(model.context, tokenizer, tokens, options);
+  Generation generation(tokenizer, std::move(tokens), options, model.end_tokens, model.context);
   std::string text;
-  const auto show = [&](const std::string& piece) {
+  Array whole;
+  while (generation.end() == Generation::End::kNone) {
+    const std::string piece = generation.next(next_logits(model, generation.tokens(), whole));
     text += piece;
-    return piece.empty() || emit(piece);
-  };
-  const Random random(options.seed, stream_of("generate"));
-  for (int64_t i = 0; i < options.length && static_cast<int64_t>(tokens.size()) < model.context;
-       ++i) {
-    auto logits = next_logits(model, tokens);
-    decoding::penalize_repetitions(logits, tokens, sampling.repetition_penalty);
-    const auto token = static_cast<tokenizers::TokenId>(
-        decoding::sample_token(logits, sampling, random.uniform(static_cast<uint64_t>(i))));
-    if (std::find(model.end_tokens.begin(), model.end_tokens.end(), token) !=
-            model.end_tokens.end() ||
-        token == tokenizer.end)
-      break;
-    tokens.push_back(token);
-    if (!tokenizer.token(token)) continue;  // vocabularies of weights are padded
-    if (!show(filter.add(stream.add(token))) || filter.is_stopped()) return text;
+    if (!piece.empty() && !emit(piece)) break;
   }
-  show(filter.add(stream.finish()));
-  show(filter.finish());
   return text;
 }
 

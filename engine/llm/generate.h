@@ -5,22 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "decoding/sampling.h"
+#include "llm/generation.h"
 #include "llm/language_model.h"
 #include "text/tokenizer.h"
 
 namespace paddle::llm {
 
-struct GenerateOptions {
-  int64_t length = 200;  ///< tokens to add at most
-  decoding::SamplingOptions sampling;
-  uint64_t seed = 0;
-  std::vector<std::string> stops;  ///< the text ends before the first of these
-};
-
 /// Checks the options, and that the prompt fits into the context: nothing is cut off (kUsage). An
 /// empty prompt becomes the tokenizer's first token.
-void check_prompt(const LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
+void check_prompt(int64_t context, const tokenizers::Tokenizer& tokenizer,
                   std::vector<tokenizers::TokenId>& tokens, const GenerateOptions& options);
 
 /// Continues `tokens`, checked as by `check_prompt`, until an end token, a stop text, the length,

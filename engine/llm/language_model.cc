@@ -86,7 +86,8 @@ std::shared_ptr<LoadedModel> load_shared(const std::string& path, const ModelOpt
   const ModelFiles files = open_model_files(path);
   Family family = find_family(files, options.family);
   if (!family.has_step) return nullptr;
-  return std::make_shared<LoadedModel>(files, std::move(family), path, options.load, options.exact);
+  return std::make_shared<LoadedModel>(files, std::move(family), path, options.load,
+                                       options.activations);
 }
 
 LanguageModel open_language_model(const std::string& path, const ModelOptions& options) {
@@ -104,8 +105,8 @@ LanguageModel open_language_model(const std::string& path, const ModelOptions& o
     out.model = load_whole(files, family, path, options.load);
     return out;
   }
-  const auto loaded =
-      std::make_shared<LoadedModel>(files, std::move(family), path, options.load, options.exact);
+  const auto loaded = std::make_shared<LoadedModel>(files, std::move(family), path, options.load,
+                                                    options.activations);
   out.runner = std::make_shared<Runner>(loaded, options.runner);
   out.context = out.runner->context();
   out.model = std::make_unique<StepModel>(out.runner, loaded->name());

@@ -17,7 +17,7 @@ bool is_language_model(const std::string& path);
 struct ModelOptions {
   std::string family = {};  ///< a model file; empty: one that comes with the programs
   program::LoadOptions load = {};
-  bool exact = false;  ///< as for LoadedModel
+  Activations activations = Activations::kInt16;
   RunnerOptions runner = {};
 };
 

@@ -53,13 +53,21 @@ CacheType cache_type(const std::string& word) {
   fail(ErrorCode::kUsage, "--kv is '", word, "', expected f32, bf16 or int8");
 }
 
+Activations activations(const std::string& word) {
+  if (word == "int8") return Activations::kInt8;
+  if (word == "int16") return Activations::kInt16;
+  if (word == "float32") return Activations::kFloat32;
+  fail(ErrorCode::kUsage, "--activations is '", word, "', expected int8, int16 or float32");
+}
+
 LoadedModel::LoadedModel(const ModelFiles& files, Family family, const std::string& path,
-                         program::LoadOptions options, bool exact)
+                         program::LoadOptions options, Activations activations)
     : name_(path.substr(path.find_last_of('/') + 1)),
       path_(path),
       family_(std::move(family)),
       options_(std::move(options)),
-      weights_(files, family_.rules, path, exact),
+      weights_(files, family_.rules, path, activations == Activations::kFloat32),
+      activations_(activations),
       context_(files.context),
       end_tokens_(files.end_tokens) {
   // A tile of rows would be computed by other plans than a single row.
@@ -129,6 +137,9 @@ void LoadedModel::pack(ir::Function& function,
     }
     operation->attrs = {};
     operation->attrs.values = {AttrValue(weight.format), AttrValue(weight.features)};
+    if (!use->lookup)
+      operation->attrs.values.push_back(
+          AttrValue(int64_t{activations_ == Activations::kInt16 ? 16 : 8}));
   }
 }
 

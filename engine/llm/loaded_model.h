@@ -19,12 +19,16 @@ enum class CacheType : uint8_t { kF32, kBF16, kI8 };
 /// From "f32", "bf16" or "int8"; kUsage for another word.
 CacheType cache_type(const std::string& word);
 
+/// Activations in products with weights that are blocks of integers. In float32 the weights are
+/// dequantized when they are loaded.
+enum class Activations : uint8_t { kInt8, kInt16, kFloat32 };
+/// From "int8", "int16" or "float32"; kUsage for another word.
+Activations activations(const std::string& word);
+
 class LoadedModel {
  public:
-  /// `exact`: products are those of the dequantized weights in float32; otherwise activations are
-  /// quantized to int8 where weights are blocks of integers.
   LoadedModel(const ModelFiles& files, Family family, const std::string& path,
-              program::LoadOptions options, bool exact);
+              program::LoadOptions options, Activations activations);
 
   const std::string& name() const { return name_; }
   int64_t context() const { return context_; }  ///< tokens that it was trained for
@@ -44,6 +48,7 @@ class LoadedModel {
   Family family_;
   program::LoadOptions options_;
   Weights weights_;
+  Activations activations_;
   int64_t context_ = 0, parameter_count_ = 0;
   std::vector<int64_t> end_tokens_;
   std::map<std::string, PackedWeight> packed_;  ///< by name and orientation

@@ -19,7 +19,7 @@ struct PackedWeight {
 
 class Weights {
  public:
-  /// `unpacks`: blocks become floats, so that products are those of the dequantized weights.
+  /// `unpacks`: blocks become floats.
   Weights(const ModelFiles& files, const std::string& rules, std::string path, bool unpacks);
 
   /// float32; kModel if there is none, or it has another shape.

@@ -1,0 +1,101 @@
+#include "llm/generation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paddle::llm {
+
+void GenerateOptions::check() const {
+  sampling.check();
+  const decoding::StopFilter checked(stops);
+  if (length < 0) fail(ErrorCode::kUsage, "length is ", length, ", expected at least 0");
+  const auto check_penalty = [](const char* name, double value) {
+    if (!(value >= -2 && value <= 2))
+      fail(ErrorCode::kUsage, name, " is ", value, ", expected -2 to 2");
+  };
+  check_penalty("presence_penalty", presence_penalty);
+  check_penalty("frequency_penalty", frequency_penalty);
+}
+
+Generation::Generation(const tokenizers::Tokenizer& tokenizer,
+                       std::vector<tokenizers::TokenId> prompt, GenerateOptions options,
+                       std::vector<int64_t> ends, int64_t context)
+    : tokenizer_(tokenizer),
+      tokens_(std::move(prompt)),
+      prompt_(tokens_.size()),
+      options_(std::move(options)),
+      ends_(std::move(ends)),
+      context_(context),
+      filter_(options_.stops),
+      stream_(tokenizer),
+      random_(options_.seed, stream_of("generate")) {
+  options_.check();
+  if (tokenizer.end) ends_.push_back(*tokenizer.end);
+  if (options_.length == 0 || static_cast<int64_t>(tokens_.size()) >= context) end_ = End::kLength;
+}
+
+/// Penalties and biases.
+void Generation::adjust(std::vector<double>& logits) const {
+  decoding::penalize_repetitions(std::span(logits), tokens_, options_.sampling.repetition_penalty);
+  if (options_.presence_penalty != 0 || options_.frequency_penalty != 0) {
+    std::map<tokenizers::TokenId, double> counts;
+    for (size_t i = prompt_; i < tokens_.size(); ++i) ++counts[tokens_[i]];
+    for (const auto& [token, count] : counts)
+      logits[static_cast<size_t>(token)] -=
+          options_.presence_penalty + options_.frequency_penalty * count;
+  }
+  for (const auto& [token, bias] : options_.logit_bias)
+    if (static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] += bias;
+}
+
+void Generation::report(std::span<const float> logits, tokenizers::TokenId token) {
+  last_.emplace();
+  last_->score.token = token;
+  if (options_.logprobs < 0) return;
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(x - top);
+  const double shift = top + std::log(sum);
+  last_->score.logprob = logits[static_cast<size_t>(token)] - shift;
+  std::vector<size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto count = std::min(order.size(), static_cast<size_t>(options_.logprobs));
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<ptrdiff_t>(count), order.end(),
+      [&](size_t a, size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  for (size_t i = 0; i < count; ++i)
+    last_->top.push_back({static_cast<tokenizers::TokenId>(order[i]), logits[order[i]] - shift});
+}
+
+std::string Generation::stop(End end) {
+  end_ = end;
+  return filter_.add(stream_.finish()) + filter_.finish();
+}
+
+std::string Generation::next(std::span<const float> logits) {
+  ensure(end_ == End::kNone, "next: the text has ended");
+  if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); }))
+    fail(ErrorCode::kModel, "the model's logits are NaN; its weights are not usable");
+  std::vector<double> adjusted(logits.begin(), logits.end());
+  adjust(adjusted);
+  const auto token = static_cast<tokenizers::TokenId>(decoding::sample_token(
+      adjusted, options_.sampling, random_.uniform(static_cast<uint64_t>(generated()))));
+  last_.reset();
+  if (std::find(ends_.begin(), ends_.end(), token) != ends_.end()) return stop(End::kStop);
+  report(logits, token);
+  tokens_.push_back(token);
+  std::string text;
+  // Vocabularies of weights are padded.
+  if (tokenizer_.token(token)) text = filter_.add(stream_.add(token));
+  if (filter_.is_stopped())
+    end_ = End::kStop;
+  else if (generated() == options_.length || static_cast<int64_t>(tokens_.size()) >= context_)
+    text += stop(End::kLength);
+  return text;
+}
+
+}  // namespace paddle::llm
