@@ -23,7 +23,7 @@ bool print_piece(const std::string& piece) {
 void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                    const std::string& prompt, const llm::GenerateOptions& options) {
   auto tokens = tokenizer.encode(prompt, {.special = true});
-  llm::check_prompt(model, tokenizer, tokens, options);  // before anything is printed
+  llm::check_prompt(model.context, tokenizer, tokens, options);  // before anything is printed
   print(prompt);
   llm::generate(model, tokenizer, std::move(tokens), options, print_piece);
   print("\n");

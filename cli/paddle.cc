@@ -39,6 +39,7 @@ constexpr Command kCommands[] = {
     {"tune", "measure settings that decide the speed, and keep what helps"},
     {"export", "write a model as an ONNX file"},
     {"quant", "quantize a model to int8 and measure what that costs"},
+    {"serve", "serve language models over HTTP"},
     {"tokenize", "turn texts into token ids and back"},
     {"chat-template", "render a conversation with a model's chat template"},
     {"schema", "the JSON Schema of configs, for editors"},

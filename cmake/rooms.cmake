@@ -164,6 +164,7 @@ paddle_room(infer DEPENDS base tensor formats decoding onnx data program
 paddle_room(convert DEPENDS base config tensor runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
+paddle_room(serve DEPENDS base config text llm LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(api DEPENDS base config tensor ops autograd runtime onnx program train)

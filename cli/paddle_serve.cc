@@ -1,0 +1,87 @@
+// paddle-serve MODEL…: language models over HTTP.
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <thread>
+
+#include "base/interrupt.h"
+#include "base/parallel.h"
+#include "common.h"
+#include "runtime/execute.h"
+#include "serve/server.h"
+
+namespace {
+
+using namespace paddle;
+
+/// How long requests may take to end after a signal; a second signal ends the program at once.
+constexpr auto kDrainTime = std::chrono::seconds(30);
+
+int run(int argc, char** argv) {
+  CLI::App app{"Serves language models over HTTP, with the interface of OpenAI."};
+  std::vector<std::string> models;
+  std::string file, kv, activations;
+  serve::ServeConfig given;
+  int64_t context = 0;
+  bool dry_run = false;
+  app.add_option("MODEL", models,
+                 "Hugging Face folders and GGUF files, served under the names of their files");
+  app.add_option("--config", file, "serve.yaml: models, listen and limits; options overrule it");
+  auto* host = app.add_option("--host", given.host, "the address to listen on");
+  auto* port = app.add_option("--port", given.port, "0: a free one");
+  auto* keys = app.add_option("--keys", given.keys,
+                              "a file with one API key a line; requests must have one of them");
+  auto* streams = app.add_option("--streams", given.streams, "texts that are generated at a time");
+  auto* queue = app.add_option("--queue", given.queue,
+                               "texts that may wait; further ones are answered with 429");
+  auto* step = app.add_option("--step-ms", given.step_ms,
+                              "how long reading a prompt may delay the texts that are generated");
+  auto* request = app.add_option("--request-s", given.request_s, "seconds that a request may take");
+  app.add_option("--context", context, "tokens of a text (default: the model's)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--kv", kv, "how keys and values are cached")
+      ->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  app.add_option("--activations", activations,
+                 "of products with block-quantized weights (default: int16)")
+      ->check(CLI::IsMember({"float32", "int16", "int8"}));
+  app.add_flag("--dry-run", dry_run, "load the models, print what they take, and end");
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  restart_with_short_spin_waits(argv);
+  serve::ServeConfig config = file.empty() ? serve::ServeConfig() : serve::read_serve_config(file);
+  if (host->count() > 0) config.host = given.host;
+  if (port->count() > 0) config.port = given.port;
+  if (keys->count() > 0) config.keys = given.keys;
+  if (streams->count() > 0) config.streams = given.streams;
+  if (queue->count() > 0) config.queue = given.queue;
+  if (step->count() > 0) config.step_ms = given.step_ms;
+  if (request->count() > 0) config.request_s = given.request_s;
+  for (const std::string& path : models)
+    config.models.push_back({.name = serve::served_name(path), .path = path});
+  for (serve::ModelEntry& model : config.models) {
+    if (!kv.empty()) model.kv = kv;
+    if (!activations.empty()) model.activations = activations;
+    if (context > 0) model.context = context;
+  }
+  runtime::register_backends();
+  serve::Server server(config);
+  for (const std::string& line : server.description()) cli::print(line + "\n");
+  if (dry_run) return 0;
+  watch_for_interrupts();
+  const int bound = server.listen();
+  const bool v6 = config.host.find(':') != std::string::npos;
+  cli::print(
+      str("listening on http://", v6 ? "[" : "", config.host, v6 ? "]" : "", ":", bound, "\n"));
+  while (pending_interrupt() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  server.drain();
+  const auto end = std::chrono::steady_clock::now() + kDrainTime;
+  while (server.running() > 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  cli::print("stopped\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return paddle::cli::run_tool([&] { return run(argc, argv); });
+}

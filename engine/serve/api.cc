@@ -1,0 +1,475 @@
+#include "serve/api.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/text.h"
+#include "llm/generate.h"
+#include "text/chat_template.h"
+
+namespace paddle::serve {
+
+namespace {
+
+using Ordered = nlohmann::ordered_json;
+using tokenizers::TokenId;
+
+constexpr int64_t kMostChoices = 128, kMostLogprobs = 20;
+
+template <class... Parts>
+[[noreturn]] void refuse(const std::string& key, const Parts&... parts) {
+  throw Refusal{400, str(parts...), key};
+}
+
+/// The keys of a request, each read once and checked.
+class Keys {
+ public:
+  explicit Keys(const Json& body) : body_(body) {}
+
+  const Json* find(const char* key) {
+    known_.emplace_back(key);
+    const Json* const value = body_.find(key);
+    return value && value->kind != Json::Kind::kNull ? value : nullptr;
+  }
+  double number(const char* key, double fallback, double low, double high) {
+    const Json* const value = find(key);
+    if (!value) return fallback;
+    if ((value->kind != Json::Kind::kNumber && value->kind != Json::Kind::kInteger) ||
+        !(value->number >= low && value->number <= high))
+      refuse(key, "'", key, "' is ", value->dump(), ", expected a number from ", low, " to ", high);
+    return value->number;
+  }
+  int64_t integer(const char* key, int64_t fallback, int64_t low, int64_t high) {
+    const Json* const value = find(key);
+    if (!value) return fallback;
+    if (value->kind != Json::Kind::kInteger || value->integer < low || value->integer > high)
+      refuse(key, "'", key, "' is ", value->dump(), ", expected an integer from ", low, " to ",
+             high);
+    return value->integer;
+  }
+  bool boolean(const char* key, bool fallback) {
+    const Json* const value = find(key);
+    if (!value) return fallback;
+    if (value->kind != Json::Kind::kBoolean)
+      refuse(key, "'", key, "' is ", value->dump(), ", expected true or false");
+    return value->boolean;
+  }
+  const std::string* text(const char* key) {
+    const Json* const value = find(key);
+    if (!value) return nullptr;
+    if (value->kind != Json::Kind::kString)
+      refuse(key, "'", key, "' is ", value->dump(), ", expected a string");
+    return &value->text;
+  }
+  /// Refuses keys that nobody asked for.
+  void check_all_read() const {
+    for (const auto& [key, value] : body_.entries)
+      if (std::find(known_.begin(), known_.end(), key) == known_.end())
+        refuse(key, "unknown key '", key, "'", did_you_mean(key, known_));
+  }
+
+ private:
+  const Json& body_;
+  std::vector<std::string> known_;
+};
+
+std::vector<std::string> read_stops(Keys& keys) {
+  std::vector<std::string> out;
+  const Json* const value = keys.find("stop");
+  if (!value) return out;
+  const auto add = [&](const Json& item) {
+    if (item.kind != Json::Kind::kString || item.text.empty())
+      refuse("stop", "'stop' is ", value->dump(), ", expected a text or a list of texts");
+    out.push_back(item.text);
+  };
+  if (value->kind == Json::Kind::kArray)
+    for (const Json& item : value->items) add(item);
+  else
+    add(*value);
+  return out;
+}
+
+std::map<TokenId, double> read_bias(Keys& keys, int64_t words) {
+  std::map<TokenId, double> out;
+  const Json* const value = keys.find("logit_bias");
+  if (!value) return out;
+  if (value->kind != Json::Kind::kObject)
+    refuse("logit_bias", "'logit_bias' is ", value->dump(), ", expected an object");
+  for (const auto& [key, bias] : value->entries) {
+    int64_t token = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
+    if (error != std::errc() || end != key.data() + key.size() || token < 0 || token >= words)
+      refuse("logit_bias", "'logit_bias': '", key, "' is not a token; there are ", words);
+    if ((bias.kind != Json::Kind::kNumber && bias.kind != Json::Kind::kInteger) ||
+        !(bias.number >= -100 && bias.number <= 100))
+      refuse("logit_bias", "'logit_bias': ", bias.dump(), " is not a number from -100 to 100");
+    out[static_cast<TokenId>(token)] = bias.number;
+  }
+  return out;
+}
+
+/// Names of people and requests, which change nothing, and features that are not there: accepted
+/// only where they ask for nothing.
+void check_other_keys(Keys& keys) {
+  keys.text("user");
+  if (const Json* format = keys.find("response_format")) {
+    const Json* const type = format->find("type");
+    if (!type || type->text != "text" || format->entries.size() != 1)
+      refuse("response_format",
+             "'response_format' other than {\"type\": \"text\"} is not supported");
+  }
+  for (const char* key : {"tools", "tool_choice", "functions", "function_call", "suffix"})
+    if (keys.find(key)) refuse(key, "'", key, "' is not supported");
+  if (keys.boolean("echo", false)) refuse("echo", "'echo' is not supported");
+}
+
+/// The content of a message: a text, or a list of texts.
+std::string content_of(const Json& content) {
+  if (content.kind == Json::Kind::kString) return content.text;
+  std::string out;
+  for (const Json& part : content.items) {
+    const Json* const type = part.find("type");
+    const Json* const text = part.find("text");
+    if (!type || type->text != "text" || !text || text->kind != Json::Kind::kString)
+      refuse("messages", "'messages': a part of a content is ", part.dump(),
+             ", expected {\"type\": \"text\", \"text\": …}");
+    out += text->text;
+  }
+  return out;
+}
+
+/// The conversation as the template takes it.
+Json read_conversation(Keys& keys) {
+  const Json* const messages = keys.find("messages");
+  if (!messages) refuse("messages", "there are no 'messages'");
+  if (messages->kind != Json::Kind::kArray || messages->items.empty())
+    refuse("messages", "'messages' is ", messages->dump(), ", expected a list of messages");
+  Json list = *messages;
+  for (Json& message : list.items) {
+    const Json* const role = message.find("role");
+    if (!role || role->kind != Json::Kind::kString)
+      refuse("messages", "'messages': a message has no 'role': ", message.dump());
+    bool has_content = false;
+    for (auto& [key, value] : message.entries) {
+      if (key == "content") {
+        if (value.kind != Json::Kind::kString && value.kind != Json::Kind::kArray)
+          refuse("messages", "'messages': the content is ", value.dump(), ", expected a text");
+        Json text;
+        text.kind = Json::Kind::kString;
+        text.text = content_of(value);
+        value = std::move(text);
+        has_content = true;
+      } else if (key != "role" && key != "name" && key != "reasoning_content") {
+        refuse("messages", "'messages': unknown key '", key, "' of a message");
+      }
+    }
+    if (!has_content) refuse("messages", "'messages': a message has no 'content'");
+  }
+  Json out;
+  out.kind = Json::Kind::kObject;
+  Json yes;
+  yes.kind = Json::Kind::kBoolean;
+  yes.boolean = true;
+  if (const Json* variables = keys.find("chat_template_kwargs")) {
+    if (variables->kind != Json::Kind::kObject)
+      refuse("chat_template_kwargs", "'chat_template_kwargs' is ", variables->dump(),
+             ", expected an object");
+    out.entries = variables->entries;
+  }
+  out.entries.emplace_back("messages", std::move(list));
+  out.entries.emplace_back("add_generation_prompt", std::move(yes));
+  return out;
+}
+
+std::vector<TokenId> ids_of(const Json& list, int64_t words) {
+  std::vector<TokenId> out;
+  for (const Json& item : list.items) {
+    if (item.kind != Json::Kind::kInteger || item.integer < 0 || item.integer >= words)
+      refuse("prompt", "'prompt': ", item.dump(), " is not a token; there are ", words);
+    out.push_back(static_cast<TokenId>(item.integer));
+  }
+  return out;
+}
+
+/// Texts, or lists of tokens.
+std::vector<std::vector<TokenId>> read_prompts(Keys& keys, const Engine& engine) {
+  const Json* const prompt = keys.find("prompt");
+  if (!prompt) refuse("prompt", "there is no 'prompt'");
+  std::vector<std::vector<TokenId>> out;
+  const int64_t words = engine.runner().words();
+  const auto add = [&](const Json& item) {
+    if (item.kind == Json::Kind::kString)
+      out.push_back(engine.tokenizer().encode(item.text, {.special = true}));
+    else if (item.kind == Json::Kind::kArray)
+      out.push_back(ids_of(item, words));
+    else
+      refuse("prompt", "'prompt' is ", prompt->dump(), ", expected texts or lists of tokens");
+  };
+  const bool ids = prompt->kind == Json::Kind::kArray && !prompt->items.empty() &&
+                   prompt->items[0].kind == Json::Kind::kInteger;
+  if (ids || prompt->kind != Json::Kind::kArray)
+    add(*prompt);
+  else
+    for (const Json& item : prompt->items) add(item);
+  if (out.empty()) refuse("prompt", "'prompt' is an empty list");
+  return out;
+}
+
+llm::GenerateOptions read_options(Keys& keys, bool chat, const Engine& engine,
+                                  CompletionRequest& request) {
+  constexpr int64_t kAll = int64_t{1} << 40;
+  llm::GenerateOptions out;
+  const int64_t standard = chat ? engine.runner().context() : 16;
+  out.length = keys.integer("max_tokens", standard, 0, kAll);
+  if (chat) out.length = keys.integer("max_completion_tokens", out.length, 0, kAll);
+  out.sampling.temperature = keys.number("temperature", 1, 0, 100);
+  out.sampling.top_p = keys.number("top_p", 1, 1e-9, 1);
+  out.sampling.top_k = keys.integer("top_k", 0, 0, kAll);
+  out.sampling.min_p = keys.number("min_p", 0, 0, 1);
+  out.sampling.repetition_penalty = keys.number("repetition_penalty", 1, 1e-6, 1e6);
+  out.presence_penalty = keys.number("presence_penalty", 0, -2, 2);
+  out.frequency_penalty = keys.number("frequency_penalty", 0, -2, 2);
+  std::random_device device;
+  const auto seed = static_cast<int64_t>(device() >> 1);
+  out.seed = static_cast<uint64_t>(keys.integer("seed", seed, INT64_MIN, INT64_MAX));
+  out.stops = read_stops(keys);
+  out.logit_bias = read_bias(keys, engine.runner().words());
+  if (chat) {
+    request.wants_logprobs = keys.boolean("logprobs", false);
+    const int64_t top = keys.integer("top_logprobs", 0, 0, kMostLogprobs);
+    if (top > 0 && !request.wants_logprobs)
+      refuse("top_logprobs", "'top_logprobs' needs 'logprobs': true");
+    if (request.wants_logprobs) out.logprobs = top;
+  } else {
+    out.logprobs = keys.integer("logprobs", -1, 0, kMostLogprobs);
+    request.wants_logprobs = out.logprobs >= 0;
+  }
+  return out;
+}
+
+const ServedModel& find_model(Keys& keys, const std::vector<ServedModel>& models) {
+  const std::string* const name = keys.text("model");
+  if (!name) {
+    if (models.size() == 1) return models[0];
+    refuse("model", "there is no 'model', and more than one is served");
+  }
+  std::vector<std::string> names;
+  for (const ServedModel& model : models) {
+    if (model.engine->name() == *name) return model;
+    names.push_back(model.engine->name());
+  }
+  throw Refusal{404, str("there is no model '", *name, "'; served are ", join(names, ", ")),
+                "model"};
+}
+
+// --- responses ---
+
+const char* reason_of(llm::Generation::End end) {
+  return end == llm::Generation::End::kLength ? "length" : "stop";
+}
+
+std::string dump(const Ordered& value) {
+  return value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+}
+
+std::string token_text(const Engine& engine, TokenId token) {
+  const TokenId ids[] = {token};
+  return engine.tokenizer().decode({std::begin(ids), std::end(ids)}, true);
+}
+
+Ordered bytes_of(const std::string& text) {
+  Ordered out = Ordered::array();
+  for (const char c : text) out.push_back(static_cast<unsigned char>(c));
+  return out;
+}
+
+Ordered chat_logprobs(const Engine& engine, const std::vector<Piece>& pieces) {
+  Ordered content = Ordered::array();
+  const auto entry = [&](const llm::TokenScore& score) {
+    const std::string text = token_text(engine, score.token);
+    return Ordered{{"token", text}, {"logprob", score.logprob}, {"bytes", bytes_of(text)}};
+  };
+  for (const Piece& piece : pieces) {
+    if (!piece.token) continue;
+    Ordered token = entry(piece.token->score);
+    token["top_logprobs"] = Ordered::array();
+    for (const llm::TokenScore& score : piece.token->top)
+      token["top_logprobs"].push_back(entry(score));
+    content.push_back(token);
+  }
+  return {{"content", content}};
+}
+
+Ordered text_logprobs(const Engine& engine, const std::vector<Piece>& pieces) {
+  Ordered tokens = Ordered::array(), values = Ordered::array(), tops = Ordered::array();
+  for (const Piece& piece : pieces) {
+    if (!piece.token) continue;
+    tokens.push_back(token_text(engine, piece.token->score.token));
+    values.push_back(piece.token->score.logprob);
+    Ordered top = Ordered::object();
+    for (const llm::TokenScore& score : piece.token->top)
+      top[token_text(engine, score.token)] = score.logprob;
+    tops.push_back(top);
+  }
+  return {{"tokens", tokens}, {"token_logprobs", values}, {"top_logprobs", tops}};
+}
+
+Ordered usage_of(const CompletionRequest& request, const std::vector<Job::State>& states) {
+  int64_t generated = 0, cached = 0;
+  for (const Job::State& state : states) {
+    generated += state.generated;
+    cached += state.cached;
+  }
+  return {{"prompt_tokens", request.prompt_tokens},
+          {"completion_tokens", generated},
+          {"total_tokens", request.prompt_tokens + generated},
+          {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+}
+
+}  // namespace
+
+std::string error_body(const Refusal& refusal) {
+  Ordered error = {{"message", refusal.message},
+                   {"type", refusal.status < 500 ? "invalid_request_error" : "server_error"},
+                   {"param", nullptr},
+                   {"code", nullptr}};
+  if (!refusal.key.empty()) error["param"] = refusal.key;
+  return dump({{"error", error}});
+}
+
+CompletionRequest read_request(bool chat, std::string_view text,
+                               const std::vector<ServedModel>& models) {
+  try {
+    const Json body = parse_json(text, "the request");
+    if (body.kind != Json::Kind::kObject) refuse("", "the request is not a JSON object");
+    Keys keys(body);
+    CompletionRequest out;
+    out.chat = chat;
+    out.model = &find_model(keys, models);
+    const Engine& engine = *out.model->engine;
+    const llm::GenerateOptions options = read_options(keys, chat, engine, out);
+    out.stream = keys.boolean("stream", false);
+    if (const Json* stream_options = keys.find("stream_options")) {
+      if (!out.stream) refuse("stream_options", "'stream_options' needs 'stream': true");
+      Keys inner(*stream_options);
+      out.include_usage = inner.boolean("include_usage", false);
+      inner.check_all_read();
+    }
+    const int64_t choices = keys.integer("n", 1, 1, kMostChoices);
+    check_other_keys(keys);
+    std::vector<std::vector<TokenId>> prompts;
+    if (chat) {
+      const Json conversation = read_conversation(keys);
+      keys.check_all_read();
+      if (!out.model->chat_template)
+        refuse("messages", "the model has no chat template; use /v1/completions");
+      prompts.push_back(engine.tokenizer().encode(
+          tokenizers::render_chat(*out.model->chat_template, conversation, &engine.tokenizer()),
+          {.parse_special = true}));
+    } else {
+      prompts = read_prompts(keys, engine);
+      keys.check_all_read();
+    }
+    if (static_cast<int64_t>(prompts.size()) * choices > kMostChoices)
+      refuse("prompt", "more than ", kMostChoices, " texts are asked for at a time");
+    for (auto& prompt : prompts) {
+      llm::check_prompt(engine.runner().context(), engine.tokenizer(), prompt, options);
+      out.prompt_tokens += static_cast<int64_t>(prompt.size());
+      for (int64_t i = 0; i < choices; ++i) {
+        llm::GenerateOptions each = options;
+        each.seed += static_cast<uint64_t>(i);
+        out.jobs.push_back(std::make_shared<Job>(prompt, each));
+      }
+    }
+    return out;
+  } catch (const Error& e) {
+    throw Refusal{400, e.what()};
+  }
+}
+
+ResponseWriter::ResponseWriter(const CompletionRequest& request)
+    : request_(request), created_(static_cast<int64_t>(std::time(nullptr))) {
+  static std::atomic<uint64_t> count{0};
+  static const uint64_t start = std::random_device()();
+  char text[40];
+  std::snprintf(text, sizeof text, "%08llx%08llx", static_cast<unsigned long long>(start),
+                static_cast<unsigned long long>(++count));
+  id_ = str(request.chat ? "chatcmpl-" : "cmpl-", text);
+}
+
+std::string ResponseWriter::opening(size_t choice) const {
+  const Ordered entry = {{"index", choice},
+                         {"delta", {{"role", "assistant"}, {"content", ""}}},
+                         {"logprobs", nullptr},
+                         {"finish_reason", nullptr}};
+  return dump({{"id", id_},
+               {"object", "chat.completion.chunk"},
+               {"created", created_},
+               {"model", request_.model->engine->name()},
+               {"choices", Ordered::array({entry})}});
+}
+
+std::string ResponseWriter::chunk(size_t choice, const Piece& piece,
+                                  std::optional<llm::Generation::End> end) {
+  const Engine& engine = *request_.model->engine;
+  Ordered entry = {{"index", choice}};
+  if (request_.chat)
+    entry["delta"] =
+        piece.text.empty() && end ? Ordered::object() : Ordered{{"content", piece.text}};
+  else
+    entry["text"] = piece.text;
+  entry["logprobs"] = nullptr;
+  if (request_.wants_logprobs && piece.token)
+    entry["logprobs"] =
+        request_.chat ? chat_logprobs(engine, {piece}) : text_logprobs(engine, {piece});
+  entry["finish_reason"] = nullptr;
+  if (end) entry["finish_reason"] = reason_of(*end);
+  return dump({{"id", id_},
+               {"object", request_.chat ? "chat.completion.chunk" : "text_completion"},
+               {"created", created_},
+               {"model", engine.name()},
+               {"choices", Ordered::array({entry})}});
+}
+
+std::string ResponseWriter::usage_chunk(const std::vector<Job::State>& states) const {
+  return dump({{"id", id_},
+               {"object", request_.chat ? "chat.completion.chunk" : "text_completion"},
+               {"created", created_},
+               {"model", request_.model->engine->name()},
+               {"choices", Ordered::array()},
+               {"usage", usage_of(request_, states)}});
+}
+
+std::string ResponseWriter::whole(const std::vector<std::vector<Piece>>& pieces,
+                                  const std::vector<Job::State>& states) {
+  const Engine& engine = *request_.model->engine;
+  Ordered choices = Ordered::array();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    std::string text;
+    for (const Piece& piece : pieces[i]) text += piece.text;
+    Ordered entry = {{"index", i}};
+    if (request_.chat)
+      entry["message"] = {{"role", "assistant"}, {"content", text}};
+    else
+      entry["text"] = text;
+    entry["logprobs"] = nullptr;
+    if (request_.wants_logprobs)
+      entry["logprobs"] =
+          request_.chat ? chat_logprobs(engine, pieces[i]) : text_logprobs(engine, pieces[i]);
+    entry["finish_reason"] = reason_of(states[i].end);
+    choices.push_back(entry);
+  }
+  return dump({{"id", id_},
+               {"object", request_.chat ? "chat.completion" : "text_completion"},
+               {"created", created_},
+               {"model", engine.name()},
+               {"choices", choices},
+               {"usage", usage_of(request_, states)}});
+}
+
+}  // namespace paddle::serve

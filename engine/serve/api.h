@@ -1,0 +1,66 @@
+#pragma once
+// Requests and responses of OpenAI's HTTP interface: /v1/completions and /v1/chat/completions.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/engine.h"
+#include "text/jinja/template.h"
+#include "text/json_value.h"
+
+namespace paddle::serve {
+
+/// A request that is refused: an HTTP status and what is wrong with which key.
+struct Refusal {
+  int status = 400;
+  std::string message;
+  std::string key = {};
+};
+std::string error_body(const Refusal& refusal);
+
+/// A model as requests see it.
+struct ServedModel {
+  Engine* engine = nullptr;
+  const jinja::Template* chat_template = nullptr;  ///< null if it has none
+  int64_t created = 0;
+};
+
+/// One request: one or several texts.
+struct CompletionRequest {
+  bool chat = false, stream = false, include_usage = false;
+  bool wants_logprobs = false;
+  const ServedModel* model = nullptr;
+  std::vector<std::shared_ptr<Job>> jobs;  ///< of the choices, in order
+  int64_t prompt_tokens = 0;
+};
+
+/// Reads the body of a request. Throws Refusal for keys that are not known, values out of their
+/// range, prompts that do not fit into the context, and whatever would not be done as asked.
+CompletionRequest read_request(bool chat, std::string_view body,
+                               const std::vector<ServedModel>& models);
+
+/// Writes the response's JSON.
+class ResponseWriter {
+ public:
+  explicit ResponseWriter(const CompletionRequest& request);
+
+  /// A chunk of a streamed response for one choice; `end` is set with the last one.
+  std::string chunk(size_t choice, const Piece& piece, std::optional<llm::Generation::End> end);
+  /// The first chunk of a choice in a chat: the role.
+  std::string opening(size_t choice) const;
+  /// The last chunk, with `include_usage`.
+  std::string usage_chunk(const std::vector<Job::State>& states) const;
+  /// A whole response. `pieces` and `states` are by choice.
+  std::string whole(const std::vector<std::vector<Piece>>& pieces,
+                    const std::vector<Job::State>& states);
+
+ private:
+  const CompletionRequest& request_;
+  std::string id_;
+  int64_t created_;
+};
+
+}  // namespace paddle::serve

@@ -1,0 +1,144 @@
+#pragma once
+// Continuous batching: each step computes a token of every text that is being generated and a chunk
+// of the prompts that are waiting. One thread runs the steps of all models.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "llm/generation.h"
+#include "llm/runner.h"
+#include "serve/metrics.h"
+
+namespace paddle::serve {
+
+/// What is known of a generated text after a step.
+struct Piece {
+  std::string text;
+  std::optional<llm::GeneratedToken> token;
+};
+
+/// One text to generate. The thread that asks for it waits for pieces; the engine makes them.
+class Job {
+ public:
+  Job(std::vector<tokenizers::TokenId> prompt_tokens, llm::GenerateOptions generate_options)
+      : prompt(std::move(prompt_tokens)), options(std::move(generate_options)) {}
+
+  const std::vector<tokenizers::TokenId> prompt;
+  const llm::GenerateOptions options;
+
+  /// The engine drops the job before its next step.
+  void cancel() { cancelled_ = true; }
+  bool is_cancelled() const { return cancelled_; }
+
+  struct State {
+    std::vector<Piece> pieces;  ///< those since the last call
+    bool done = false;
+    llm::Generation::End end = llm::Generation::End::kNone;
+    std::optional<Error> error;
+    int64_t generated = 0, cached = 0;  ///< tokens
+  };
+  /// Waits until there is something new, or for `milliseconds`.
+  State take(int milliseconds);
+
+  // For the engine.
+  void add(Piece piece);
+  void set_cached(int64_t tokens);
+  bool is_done();
+  void finish(llm::Generation::End end, std::optional<Error> error = std::nullopt);
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_;
+};
+
+struct EngineLimits {
+  int64_t streams = 8;         ///< texts that are generated at a time
+  int64_t queue = 64;          ///< texts that wait
+  double step_seconds = 0.06;  ///< of steps that read prompts while texts are being generated
+};
+
+/// The texts of one model.
+class Engine {
+ public:
+  Engine(std::string name, std::shared_ptr<llm::LoadedModel> model, tokenizers::Tokenizer tokenizer,
+         llm::RunnerOptions runner, const EngineLimits& limits, Metrics& metrics);
+
+  const std::string& name() const { return name_; }
+  const tokenizers::Tokenizer& tokenizer() const { return tokenizer_; }
+  const llm::Runner& runner() const { return runner_; }
+  /// False if the queue is full, for any of the jobs.
+  bool submit(const std::vector<std::shared_ptr<Job>>& jobs);
+  /// Runs a step; false if there was nothing to do. Only the steps' thread calls it.
+  bool step();
+  /// Updates the gauges.
+  void report() const;
+
+ private:
+  /// A place for a text in the caches. Its tokens stay for later texts that begin alike.
+  struct Slot {
+    std::shared_ptr<Job> job;
+    std::optional<llm::Generation> generation;
+    std::vector<tokenizers::TokenId> cached;
+    int64_t sequence = 0;
+    uint64_t used = 0;  ///< when the last job began
+    std::chrono::steady_clock::time_point asked;
+    /// Tokens that are not in the cache yet.
+    int64_t missing() const {
+      return static_cast<int64_t>(generation->tokens().size() - cached.size());
+    }
+  };
+  void drop_cancelled();
+  void admit();
+  void start(Slot& slot, std::shared_ptr<Job> job, size_t same);
+  std::vector<std::pair<Slot*, int64_t>> choose() const;
+  void advance(Slot& slot, const float* logits);
+  void fail_all(const Error& error);
+  void release(Slot& slot);
+
+  std::string name_;
+  tokenizers::Tokenizer tokenizer_;
+  std::shared_ptr<llm::LoadedModel> model_;
+  llm::Runner runner_;
+  EngineLimits limits_;
+  Metrics& metrics_;
+  mutable std::mutex mutex_;  ///< of the queue; slots belong to the steps' thread
+  std::deque<std::pair<std::shared_ptr<Job>, std::chrono::steady_clock::time_point>> queue_;
+  std::vector<Slot> slots_;
+  std::atomic<int64_t> running_{0};
+  uint64_t clock_ = 0;
+  double rows_per_second_ = 0;  ///< of steps that read prompts; 0: not known yet
+};
+
+/// The thread of the steps.
+class EngineThread {
+ public:
+  explicit EngineThread(std::vector<Engine*> engines);
+  /// Ends after the current step.
+  ~EngineThread();
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+  /// There is new work.
+  void wake();
+
+ private:
+  void run();
+  std::vector<Engine*> engines_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false, stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace paddle::serve

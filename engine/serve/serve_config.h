@@ -1,0 +1,41 @@
+#pragma once
+// What a server serves, and how: from serve.yaml and the command line.
+
+#include <string>
+#include <vector>
+
+#include "llm/language_model.h"
+
+namespace paddle::serve {
+
+struct ModelEntry {
+  std::string name = {}, path = {};
+  std::string kv = "f32", activations = "int16";
+  int64_t context = 0;  ///< 0: the model's
+  std::string family = {};
+};
+
+struct ServeConfig {
+  std::vector<ModelEntry> models;
+  std::string host = "127.0.0.1";
+  int64_t port = 8080;
+  std::string keys;  ///< a file with one API key a line; empty: none is asked for
+  int64_t streams = 8, queue = 64;
+  double step_ms = 60, request_s = 600;
+};
+
+/// The name under which a model is served unless the config gives one: of its file or folder.
+std::string served_name(const std::string& path);
+
+/// Reads a config over the defaults. kConfig with the place for unknown keys and values out of
+/// their range. Paths are relative to the file.
+ServeConfig read_serve_config(const std::string& path);
+
+/// kUsage for values out of their range, two models of one name, or no model.
+void check_serve_config(const ServeConfig& config);
+
+/// Lines of a file of keys, without empty ones. kConfig if there is none, or one is too short to be
+/// a secret.
+std::vector<std::string> read_keys(const std::string& path);
+
+}  // namespace paddle::serve

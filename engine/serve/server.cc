@@ -1,0 +1,277 @@
+#include "serve/server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "text/load.h"
+
+namespace paddle::serve {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using llm::Generation;
+
+constexpr const char* kJson = "application/json";
+/// How long a request waits for news before it looks for its client again.
+constexpr int kPollMilliseconds = 50;
+/// A comment in streams that have nothing to say, so that proxies keep them.
+constexpr auto kKeepAlive = std::chrono::seconds(15);
+
+/// Compares in a time that does not depend on where the texts differ.
+bool same_secret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+Refusal refusal_of(const Error& error) { return {500, error.what()}; }
+
+/// Counts a running request.
+class Running {
+ public:
+  explicit Running(std::atomic<int64_t>& count) : count_(count) { ++count_; }
+  ~Running() { --count_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  std::atomic<int64_t>& count_;
+};
+
+}  // namespace
+
+Server::Server(ServeConfig config) : config_(std::move(config)) {
+  check_serve_config(config_);
+  if (!config_.keys.empty()) keys_ = read_keys(config_.keys);
+  const EngineLimits limits{config_.streams, config_.queue, config_.step_ms / 1000};
+  for (const ModelEntry& entry : config_.models) {
+    if (!llm::is_language_model(entry.path))
+      fail(ErrorCode::kUsage, entry.path, ": expected a Hugging Face folder or a GGUF file");
+    auto loaded = llm::load_shared(
+        entry.path, {.family = entry.family, .activations = llm::activations(entry.activations)});
+    if (!loaded) fail(ErrorCode::kModel, entry.path, ": the model's family has no function 'step'");
+    auto tokenizer = tokenizers::load_tokenizer(entry.path);
+    Model model;
+    if (!tokenizer.chat_template.empty())
+      model.chat_template =
+          std::make_unique<jinja::Template>(tokenizer.chat_template, "chat template");
+    const llm::RunnerOptions runner{config_.streams, entry.context, llm::cache_type(entry.kv)};
+    model.engine = std::make_unique<Engine>(entry.name, std::move(loaded), std::move(tokenizer),
+                                            runner, limits, metrics_);
+    models_.push_back(std::move(model));
+  }
+  std::vector<Engine*> engines;
+  for (const Model& model : models_) {
+    engines.push_back(model.engine.get());
+    served_.push_back(
+        {model.engine.get(), model.chat_template.get(), static_cast<int64_t>(std::time(nullptr))});
+  }
+  for (const char* name : {"prompt_tokens_total", "cached_tokens_total", "generated_tokens_total",
+                           "requests_cancelled_total", "requests_rejected_total", "steps_total"})
+    metrics_.add(name, 0);
+  thread_ = std::make_unique<EngineThread>(std::move(engines));
+}
+
+Server::~Server() {
+  aborting_ = true;
+  http_.reset();
+  thread_.reset();
+}
+
+std::vector<std::string> Server::description() const {
+  std::vector<std::string> out;
+  for (const Model& model : models_) {
+    const llm::Runner& runner = model.engine->runner();
+    const auto tokens = static_cast<uint64_t>(runner.context() * runner.sequences());
+    out.push_back(str(model.engine->name(), ": ", runner.sequences(), " texts at a time of up to ",
+                      runner.context(), " tokens, whose cache takes ",
+                      human_bytes(tokens * runner.cache_bytes_of_token()), " when it is full; ",
+                      model.chat_template ? "chats" : "no chat template"));
+  }
+  return out;
+}
+
+int Server::listen() {
+  http_ = std::make_unique<HttpServer>(
+      config_.host, static_cast<int>(config_.port),
+      [this](const HttpRequest& request, HttpResponse& response) { handle(request, response); });
+  return http_->port();
+}
+
+void Server::drain() {
+  draining_ = true;
+  if (http_) http_->stop_accepting();
+}
+
+void Server::send(HttpResponse& response, int status, std::string_view type, std::string_view body,
+                  const HttpHeaders& headers) {
+  metrics_.add(str("requests_total{status=\"", status, "\"}"));
+  response.send(status, type, body, headers);
+}
+
+void Server::refuse(HttpResponse& response, const Refusal& refusal) {
+  HttpHeaders headers;
+  if (refusal.status == 429) headers.emplace_back("Retry-After", "1");
+  if (refusal.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  send(response, refusal.status, kJson, error_body(refusal), headers);
+}
+
+void Server::handle(const HttpRequest& request, HttpResponse& response) {
+  const Running running(running_);
+  try {
+    route(request, response);
+  } catch (const Refusal& refusal) {
+    if (!response.is_begun()) refuse(response, refusal);
+  } catch (const std::exception& e) {
+    if (!response.is_begun()) refuse(response, {500, e.what()});
+  }
+}
+
+bool Server::is_authorized(const HttpRequest& request) const {
+  if (keys_.empty()) return true;
+  constexpr std::string_view kScheme = "Bearer ";
+  const std::string given = request.header("authorization");
+  if (!given.starts_with(kScheme)) return false;
+  return std::any_of(keys_.begin(), keys_.end(), [&](const std::string& key) {
+    return same_secret(key, std::string_view(given).substr(kScheme.size()));
+  });
+}
+
+void Server::route(const HttpRequest& request, HttpResponse& response) {
+  struct Route {
+    const char *path, *method;
+  };
+  constexpr Route kRoutes[] = {{"/health", "GET"},
+                               {"/metrics", "GET"},
+                               {"/v1/models", "GET"},
+                               {"/v1/completions", "POST"},
+                               {"/v1/chat/completions", "POST"}};
+  const auto* const found = std::find_if(std::begin(kRoutes), std::end(kRoutes),
+                                         [&](const Route& r) { return r.path == request.path; });
+  if (found == std::end(kRoutes)) throw Refusal{404, str("there is no ", request.path)};
+  if (request.method != found->method)
+    throw Refusal{405, str(request.path, " takes ", found->method, ", not ", request.method)};
+  if (request.path == "/health") {
+    if (draining_) throw Refusal{503, "the server is shutting down"};
+    return send(response, 200, kJson, "{\"status\":\"ok\"}");
+  }
+  if (!is_authorized(request))
+    throw Refusal{401, "an API key is needed: Authorization: Bearer KEY"};
+  if (request.path == "/metrics") {
+    for (const Model& model : models_) model.engine->report();
+    return send(response, 200, "text/plain; version=0.0.4", metrics_.text());
+  }
+  if (request.path == "/v1/models") return send(response, 200, kJson, model_list());
+  complete(request.path == "/v1/chat/completions", request, response);
+}
+
+std::string Server::model_list() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const ServedModel& model : served_)
+    list.push_back({{"id", model.engine->name()},
+                    {"object", "model"},
+                    {"created", model.created},
+                    {"owned_by", "paddle"},
+                    {"max_model_len", model.engine->runner().context()}});
+  return nlohmann::ordered_json{{"object", "list"}, {"data", list}}.dump();
+}
+
+void Server::complete(bool chat, const HttpRequest& request, HttpResponse& response) {
+  const CompletionRequest asked = read_request(chat, request.body, served_);
+  if (draining_) throw Refusal{503, "the server is shutting down"};
+  if (!asked.model->engine->submit(asked.jobs)) {
+    metrics_.add("requests_rejected_total");
+    throw Refusal{429, str("the queue is full (", config_.queue, " texts); try again later")};
+  }
+  thread_->wake();
+  try {
+    asked.stream ? stream(asked, response) : answer(asked, response);
+  } catch (...) {
+    for (const auto& job : asked.jobs) job->cancel();
+    thread_->wake();
+    throw;
+  }
+}
+
+/// Whether to give up: the client is gone, the server stops at once, or it took too long.
+bool Server::is_over(const CompletionRequest& request, HttpResponse& response,
+                     Clock::time_point deadline) const {
+  if (!aborting_ && response.is_connected() && Clock::now() < deadline) return false;
+  for (const auto& job : request.jobs) job->cancel();
+  thread_->wake();
+  return true;
+}
+
+void Server::answer(const CompletionRequest& request, HttpResponse& response) {
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(config_.request_s));
+  std::vector<std::vector<Piece>> pieces(request.jobs.size());
+  std::vector<Job::State> states(request.jobs.size());
+  for (size_t i = 0; i < request.jobs.size(); ++i)
+    while (!states[i].done) {
+      states[i] = request.jobs[i]->take(kPollMilliseconds);
+      std::move(states[i].pieces.begin(), states[i].pieces.end(), std::back_inserter(pieces[i]));
+      if (states[i].error) throw refusal_of(*states[i].error);
+      if (!states[i].done && is_over(request, response, deadline))
+        throw Refusal{503, str("the request took over ", config_.request_s,
+                               " seconds, or the server stopped")};
+    }
+  send(response, 200, kJson, ResponseWriter(request).whole(pieces, states));
+}
+
+void Server::stream(const CompletionRequest& request, HttpResponse& response) {
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(config_.request_s));
+  metrics_.add("requests_total{status=\"200\"}");
+  response.begin(200, "text/event-stream; charset=utf-8");
+  ResponseWriter writer(request);
+  const auto event = [&](const std::string& data) { response.write(str("data: ", data, "\n\n")); };
+  std::vector<Job::State> states(request.jobs.size());
+  if (request.chat)
+    for (size_t i = 0; i < states.size(); ++i) event(writer.opening(i));
+  auto spoken = Clock::now();
+  const auto waits = [](const Job::State& state) { return !state.done; };
+  while (std::any_of(states.begin(), states.end(), waits)) {
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (states[i].done) continue;
+      states[i] = request.jobs[i]->take(states.size() == 1 ? kPollMilliseconds : 5);
+      const Job::State& state = states[i];
+      if (state.error) {
+        event(error_body(refusal_of(*state.error)));
+        for (const auto& job : request.jobs) job->cancel();
+        thread_->wake();
+        return response.end();
+      }
+      for (size_t p = 0; p < state.pieces.size(); ++p) {
+        const Piece& piece = state.pieces[p];
+        if (!piece.text.empty() || (request.wants_logprobs && piece.token))
+          event(writer.chunk(i, piece, std::nullopt));
+      }
+      if (state.done) event(writer.chunk(i, {}, state.end));
+      if (state.done || !state.pieces.empty()) spoken = Clock::now();
+    }
+    if (Clock::now() - spoken > kKeepAlive) {
+      response.write(": waiting\n\n");
+      spoken = Clock::now();
+    }
+    if (is_over(request, response, deadline)) {
+      if (!response.is_connected()) return;
+      event(error_body({503, str("the request took over ", config_.request_s,
+                                 " seconds, or the server stopped")}));
+      return response.end();
+    }
+  }
+  if (request.include_usage) event(writer.usage_chunk(states));
+  response.write("data: [DONE]\n\n");
+  response.end();
+}
+
+}  // namespace paddle::serve

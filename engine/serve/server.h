@@ -1,0 +1,65 @@
+#pragma once
+// Language models over HTTP: OpenAI's interface for texts and conversations, models, health,
+// metrics.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/api.h"
+#include "serve/engine.h"
+#include "serve/http.h"
+#include "serve/metrics.h"
+#include "serve/serve_config.h"
+
+namespace paddle::serve {
+
+class Server {
+ public:
+  /// Loads the models. Nothing is served before `listen`.
+  explicit Server(ServeConfig config);
+  /// Cancels what is still running.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Lines about the models: context, cache, memory.
+  std::vector<std::string> description() const;
+  /// kUsage if the address is not there or in use. Returns the port.
+  int listen();
+  /// Accepts no more requests; those that are running end as usual.
+  void drain();
+  /// Requests that are running.
+  int64_t running() const { return running_.load(); }
+
+ private:
+  struct Model {
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<jinja::Template> chat_template;
+  };
+  void handle(const HttpRequest& request, HttpResponse& response);
+  void route(const HttpRequest& request, HttpResponse& response);
+  void complete(bool chat, const HttpRequest& request, HttpResponse& response);
+  void stream(const CompletionRequest& request, HttpResponse& response);
+  void answer(const CompletionRequest& request, HttpResponse& response);
+  std::string model_list() const;
+  bool is_authorized(const HttpRequest& request) const;
+  void refuse(HttpResponse& response, const Refusal& refusal);
+  void send(HttpResponse& response, int status, std::string_view type, std::string_view body,
+            const HttpHeaders& headers = {});
+  bool is_over(const CompletionRequest& request, HttpResponse& response,
+               std::chrono::steady_clock::time_point deadline) const;
+
+  ServeConfig config_;
+  std::vector<std::string> keys_;
+  Metrics metrics_;
+  std::vector<Model> models_;
+  std::vector<ServedModel> served_;
+  std::unique_ptr<EngineThread> thread_;
+  std::atomic<bool> draining_{false}, aborting_{false};
+  std::atomic<int64_t> running_{0};
+  std::unique_ptr<HttpServer> http_;  ///< the last member: its threads use the others
+};
+
+}  // namespace paddle::serve

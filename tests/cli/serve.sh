@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# paddle-serve: OpenAI's interface, refusals, company, clients that leave, and the end (serve_client.py).
+set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+serve="$PADDLE_BIN/paddle-serve"
+model="$folder/llama"
+cp -r tests/llm/data/llama "$model"
+# One character a token: '0' is 0.
+python3 -c 'import json
+vocabulary = {chr(48 + i): i for i in range(50)}
+print(json.dumps({"model": {"type": "BPE", "merges": [], "vocab": vocabulary}, "decoder": {"type": "Fuse"}}))' > "$model/tokenizer.json"
+echo '{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}:{% endif %}"}' > "$model/tokenizer_config.json"
+echo "a-secret-key" > "$folder/keys.txt"
+cat > "$folder/serve.yaml" <<YAML
+models:
+  llama: {path: llama}
+listen: {port: 0, keys: keys.txt}
+limits: {streams: 3, queue: 32}
+YAML
+
+"$serve" --config "$folder/serve.yaml" > "$folder/log" 2> "$folder/error" &
+server=$!
+trap 'kill -KILL "$server" 2> /dev/null; rm -rf "$folder"' EXIT
+for _ in $(seq 200); do grep -q "^listening on" "$folder/log" && break; sleep 0.05; done
+port="$(sed -n 's|^listening on http://127.0.0.1:||p' "$folder/log")"
+[[ -n "$port" ]] || fail "it does not listen: $(cat "$folder/log")"
+answer="$(python3 tests/cli/serve_client.py "$port" a-secret-key 2>&1)" || fail "$answer"
+# The text is that of paddle-infer.
+text="$("$infer" "$model" --prompt 123 --length 12 --temperature 0)"
+[[ "$answer" == "ok ${text:3}" ]] || fail "'$answer' and '$text'"
+expect 2 "cannot listen on 127.0.0.1:$port: Address already in use" "$serve" "$model" --port "$port"
+kill -TERM "$server"
+wait "$server" || fail "the end: status $?"
+grep -q "^stopped" "$folder/log" || fail "$(cat "$folder/log")"
+
+quiet 0 "$serve" "$model" --dry-run
+expect 2 "no model is given" "$serve"
+expect 2 "expected a Hugging Face folder or a GGUF file" "$serve" models/vision/lenet.yaml
+expect 2 "streams is 0, expected 1 to 128" "$serve" "$model" --streams 0
+expect 2 "two models are named 'llama'" "$serve" "$model" "$model"
+printf 'models: {a: llama}\nlimits: {stream: 3}\n' > "$folder/bad.yaml"
+expect 3 "bad.yaml:2:10: limits: unknown key 'stream' (did you mean 'streams'?)" "$serve" --config "$folder/bad.yaml"
+echo "short" > "$folder/keys.txt"
+expect 3 "a key has 5 characters" "$serve" --config "$folder/serve.yaml"
+finish

@@ -1,0 +1,176 @@
+"""Checks a server of the model tests/llm/data/llama: serve_client.py PORT KEY"""
+
+import http.client
+import json
+import socket
+import sys
+import threading
+import time
+
+port, key = int(sys.argv[1]), sys.argv[2]
+HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer " + key}
+
+
+def call(method, path, body=None, headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    data = None if body is None else body if isinstance(body, (bytes, str)) else json.dumps(body)
+    connection.request(method, path, data, HEADERS if headers is None else headers)
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response, text
+
+
+def post(path, body):
+    response, text = call("POST", path, body)
+    return response.status, json.loads(text)
+
+
+def expect(condition, what):
+    if not condition:
+        sys.exit("FAIL: %s" % (what,))
+
+
+def refused(status, words, path, body, headers=None):
+    response, text = call("POST", path, body, headers)
+    error = json.loads(text)["error"]
+    expect(response.status == status and words in error["message"], (status, words, response.status, text))
+    return response, error
+
+
+def stream(path, body):
+    """The events of a streamed response."""
+    response, text = call("POST", path, {**body, "stream": True})
+    expect(response.getheader("Content-Type").startswith("text/event-stream"), response.getheaders())
+    lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
+    expect(lines[-1] == "[DONE]", lines[-1:])
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def metric(name):
+    response, text = call("GET", "/metrics")
+    values = [float(line.split()[-1]) for line in text.split("\n") if line.split(" ")[0] == name]
+    return values[0] if values else 0.0
+
+
+# What is there.
+response, text = call("GET", "/health", headers={})
+expect(response.status == 200 and json.loads(text) == {"status": "ok"}, text)
+response, text = call("GET", "/v1/models")
+models = json.loads(text)["data"]
+expect([m["id"] for m in models] == ["llama"] and models[0]["max_model_len"] == 64, text)
+response, text = call("GET", "/v1/models", headers={})
+expect(response.status == 401, response.status)
+response, text = call("GET", "/v1/models", headers={"Authorization": "Bearer wrong-key"})
+expect(response.status == 401, response.status)
+expect(call("GET", "/v1/none")[0].status == 404, "a path that is not there")
+expect(call("GET", "/v1/completions")[0].status == 405, "another method")
+
+# A text: greedy, whole and streamed, with log-probabilities.
+GREEDY = {"model": "llama", "prompt": "123", "max_tokens": 12, "temperature": 0}
+status, whole = post("/v1/completions", GREEDY)
+expect(status == 200 and whole["object"] == "text_completion", whole)
+choice = whole["choices"][0]
+alone = choice["text"]
+expect(len(alone) == 12 and choice["finish_reason"] == "length", whole)
+expect(whole["usage"]["prompt_tokens"] == 3 and whole["usage"]["completion_tokens"] == 12, whole["usage"])
+events = stream("/v1/completions", {**GREEDY, "stream_options": {"include_usage": True}})
+expect("".join(e["choices"][0]["text"] for e in events[:-1]) == alone, events)
+expect(events[-2]["choices"][0]["finish_reason"] == "length" and events[-1]["choices"] == [], events[-2:])
+expect(events[-1]["usage"]["completion_tokens"] == 12, events[-1])
+# The prompt is in the cache now, but for the token whose logits are wanted.
+expect(events[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == 2, events[-1])
+status, scored = post("/v1/completions", {**GREEDY, "logprobs": 2})
+logprobs = scored["choices"][0]["logprobs"]
+expect("".join(logprobs["tokens"]) == alone and len(logprobs["top_logprobs"][0]) == 2, logprobs)
+expect(all(max(t.values()) == v < 0 for t, v in zip(logprobs["top_logprobs"], logprobs["token_logprobs"])), logprobs)
+status, ids = post("/v1/completions", {**GREEDY, "prompt": [1, 2, 3]})
+expect(ids["choices"][0]["text"] == alone, ids)
+status, stopped = post("/v1/completions", {**GREEDY, "stop": [alone[4:6]]})
+expect(stopped["choices"][0]["text"] == alone[: alone.index(alone[4:6])] and stopped["choices"][0]["finish_reason"] == "stop", stopped)
+status, biased = post("/v1/completions", {**GREEDY, "logit_bias": {"7": 100}, "max_tokens": 3})
+expect(biased["choices"][0]["text"] == "777", biased)
+status, full = post("/v1/completions", {**GREEDY, "max_tokens": 500})
+expect(full["usage"]["total_tokens"] == 64 and full["choices"][0]["finish_reason"] == "length", full["usage"])
+
+# A conversation.
+CHAT = {"messages": [{"role": "user", "content": "12"}], "max_tokens": 9, "temperature": 0}
+status, chat = post("/v1/chat/completions", CHAT)
+message = chat["choices"][0]["message"]
+expect(status == 200 and message["role"] == "assistant" and len(message["content"]) == 9, chat)
+parts = {**CHAT, "messages": [{"role": "user", "content": [{"type": "text", "text": "1"}, {"type": "text", "text": "2"}]}]}
+expect(post("/v1/chat/completions", parts)[1]["choices"][0]["message"] == message, "a content in parts")
+events = stream("/v1/chat/completions", {**CHAT, "n": 2, "logprobs": True, "top_logprobs": 1})
+for index in (0, 1):
+    text = "".join(c["delta"].get("content", "") for e in events for c in e["choices"] if c["index"] == index)
+    expect(text == message["content"], events)
+seeded = {**CHAT, "temperature": 2, "seed": 5}
+expect(post("/v1/chat/completions", seeded)[1]["choices"] == post("/v1/chat/completions", seeded)[1]["choices"], "one seed")
+
+# Refusals name the key.
+response, error = refused(400, "unknown key 'max_token' (did you mean 'max_tokens'?)", "/v1/completions", {**GREEDY, "max_token": 1})
+expect(error["param"] == "max_token" and error["type"] == "invalid_request_error", error)
+refused(400, "the prompt has 70 tokens; the model's context is 64", "/v1/completions", {**GREEDY, "prompt": "1" * 70})
+refused(400, "'temperature' is -1", "/v1/completions", {**GREEDY, "temperature": -1})
+refused(400, "'max_tokens' is \"9\"", "/v1/completions", {**GREEDY, "max_tokens": "9"})
+refused(400, "'tools' is not supported", "/v1/chat/completions", {**CHAT, "tools": [{}]})
+refused(400, "'response_format'", "/v1/chat/completions", {**CHAT, "response_format": {"type": "json_object"}})
+refused(400, "there are no 'messages'", "/v1/chat/completions", {"max_tokens": 1})
+refused(400, "a message has no 'content'", "/v1/chat/completions", {"messages": [{"role": "user"}]})
+refused(400, "not a token; there are 50", "/v1/completions", {**GREEDY, "prompt": [1, 50]})
+refused(400, "not supported", "/v1/completions", {**GREEDY, "echo": True})
+refused(404, "there is no model 'other'", "/v1/completions", {**GREEDY, "model": "other"})
+refused(400, "the request", "/v1/completions", "{\"prompt\": ")
+refused(400, "not a JSON object", "/v1/completions", "[1]")
+refused(401, "API key", "/v1/completions", GREEDY, {})
+
+# What is not HTTP, or does not end, is refused without harm to others.
+for data, answer in ((b"nonsense\r\n\r\n", b"400"), (b"POST /v1/completions HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
+                     (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", b"413"),
+                     (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
+                     (b"GET /health HTTP/1.1\r\n" + b"a: b\r\n" * 20000, b"431")):
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
+        raw.sendall(data)
+        expect(answer in raw.recv(4096).split(b"\r\n")[0], (data[:40], answer))
+# Two requests over one connection.
+connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+for _ in range(2):
+    connection.request("POST", "/v1/completions", json.dumps(GREEDY), HEADERS)
+    expect(json.loads(connection.getresponse().read())["choices"][0]["text"] == alone, "a connection that is used twice")
+connection.close()
+
+# Company changes nothing: many texts at a time, more than there are streams.
+results = [None] * 12
+def ask(i):
+    results[i] = post("/v1/completions", {**GREEDY, "prompt": "123" if i % 2 else "9" * (i + 1)})
+threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(results))]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+for i, (status, result) in enumerate(results):
+    expect(status == 200, result)
+    if i % 2: expect(result["choices"][0]["text"] == alone, result)
+    else: expect(result["choices"] == post("/v1/completions", {**GREEDY, "prompt": "9" * (i + 1)})[1]["choices"], result)
+
+# A full queue is refused at once; clients that leave make room.
+def leave():
+    raw = socket.create_connection(("127.0.0.1", port), timeout=60)
+    body = json.dumps({**GREEDY, "max_tokens": 60, "n": 16}).encode()
+    raw.sendall(b"POST /v1/completions HTTP/1.1\r\nAuthorization: Bearer " + key.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    return raw
+rejected = False
+for _ in range(40):
+    clients = [leave() for _ in range(6)]
+    response, text = call("POST", "/v1/completions", {**GREEDY, "n": 14})
+    rejected = response.status == 429 and response.getheader("Retry-After") == "1"
+    for client in clients: client.close()
+    if rejected: break
+expect(rejected, "a full queue")
+deadline = time.time() + 30
+while time.time() < deadline:
+    response, text = call("GET", "/metrics")
+    if 'paddle_requests_running{model="llama"} 0' in text and 'paddle_requests_waiting{model="llama"} 0' in text: break
+    time.sleep(0.05)
+expect('paddle_requests_running{model="llama"} 0' in text, text)
+expect(metric("paddle_requests_cancelled_total") > 0 and metric("paddle_requests_rejected_total") > 0, text)
+expect(post("/v1/completions", GREEDY)[1]["choices"][0]["text"] == alone, "after clients that left")
+print("ok", alone)
