@@ -80,7 +80,9 @@ std::vector<std::string> read_params(const Node& section, const ModelFiles& file
   };
   if (const Node* params = section.find("params"))
     for (const config::Entry& entry : params->entries) {
-      const std::string value = read(entry.value);
+      std::string value = read(entry.value);
+      // An override that is text and not an expression has quotes of its own.
+      if (value.starts_with('"')) value = str("\"'", value.substr(1, value.size() - 2), "'\"");
       if (value == "null")
         fail(ErrorCode::kModel, files.config, ": no value for the param '", entry.key.text, "' (",
              entry.value.text, ")");

@@ -29,7 +29,8 @@ ModelFiles open_folder(const std::string& path) {
   out.weights = convert::open_source(path, convert::Format::kFolder);
   add_tensor_names(out);
   const JsonValue keys(config, out.config);
-  out.context = keys.get("max_position_embeddings").integer_or(out.context);
+  for (const char* key : {"n_positions", "max_position_embeddings"})
+    out.context = keys.get(key).integer_or(out.context);
   const std::string generation = path + "/generation_config.json";
   if (!file_exists(generation)) return out;
   const Json content = read_json_file(generation, uint64_t{1} << 20);

@@ -21,7 +21,7 @@
 
 namespace paddle::serve {
 
-/// What is known of a generated text after a step.
+/// The news of a generated text after a step.
 struct Piece {
   std::string text;
   std::optional<llm::GeneratedToken> token;

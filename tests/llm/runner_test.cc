@@ -19,14 +19,15 @@ struct Case {
   const char* name;
   const char* model;
   CacheType cache;
+  const char* family = "llama";
 };
 
 class Steps : public testing::TestWithParam<Case> {
  protected:
   Steps() {
     runtime::register_backends();
-    model_ =
-        load_shared(str("tests/llm/data/", GetParam().model), {.family = "models/llm/llama.yaml"});
+    model_ = load_shared(str("tests/llm/data/", GetParam().model),
+                         {.family = str("models/llm/", GetParam().family, ".yaml")});
   }
   Runner runner(int64_t sequences, int64_t context = 0) {
     return Runner(model_, {sequences, context, GetParam().cache});
@@ -119,6 +120,9 @@ INSTANTIATE_TEST_SUITE_P(Models, Steps,
                                          Case{"llama_bf16_cache", "llama", CacheType::kBF16},
                                          Case{"llama_int8_cache", "llama", CacheType::kI8},
                                          Case{"qwen3", "qwen3", CacheType::kF32},
+                                         Case{"gemma3", "gemma3", CacheType::kF32, "gemma"},
+                                         Case{"gpt2", "gpt2", CacheType::kF32, "gpt2"},
+                                         Case{"gpt_neox", "gpt_neox", CacheType::kBF16, "gpt_neox"},
                                          Case{"q8_0", "llama_q8_0.gguf", CacheType::kF32}),
                          [](const auto& info) { return std::string(info.param.name); });
 
