@@ -124,7 +124,7 @@ refused(400, "the request", "/v1/completions", "{\"prompt\": ")
 refused(400, "not a JSON object", "/v1/completions", "[1]")
 refused(401, "API key", "/v1/completions", GREEDY, {})
 
-# What is not HTTP, or does not end, is refused without harm to others.
+# Requests that are not HTTP, or do not end, are refused without harm to others.
 for data, answer in ((b"nonsense\r\n\r\n", b"400"), (b"POST /v1/completions HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"400"),
                      (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", b"413"),
                      (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
