@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -96,6 +97,24 @@ void print_benchmark(const std::string& path, const llm::ModelOptions& model,
   line["parameters"] = loaded->parameter_count();
   line["kernels"] = result.kernels;
   print(line.dump() + "\n");
+}
+
+void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& options) {
+  watch_for_interrupts();
+  auto shown = std::chrono::steady_clock::now();
+  const auto result = serve::run_batch(model, options, [&](const serve::BatchResult& so_far) {
+    if (std::chrono::steady_clock::now() - shown > std::chrono::seconds(10)) {
+      shown = std::chrono::steady_clock::now();
+      print(
+          str(so_far.kept + so_far.answered + so_far.refused, " of ", so_far.total, " requests\n"));
+    }
+    return pending_interrupt() == 0;
+  });
+  print(str("answered ", result.answered, " of ", result.total, " requests",
+            result.kept > 0 ? str("; ", result.kept, " were there") : "", "; written to ",
+            options.output, "\n"));
+  if (result.refused > 0)
+    print_error(str("warning: ", result.refused, " of ", result.total, " requests were refused"));
 }
 
 }  // namespace paddle::cli

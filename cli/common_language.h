@@ -5,6 +5,7 @@
 
 #include "llm/benchmark.h"
 #include "llm/generate.h"
+#include "serve/batch.h"
 #include "text/tokenizer.h"
 
 namespace paddle::cli {
@@ -26,5 +27,8 @@ void print_perplexity(llm::LanguageModel& model, const tokenizers::Tokenizer& to
 /// Times a language model and prints one JSON line.
 void print_benchmark(const std::string& path, const llm::ModelOptions& model,
                      const llm::BenchmarkOptions& options);
+
+/// Answers a file of requests until an interrupt.
+void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& options);
 
 }  // namespace paddle::cli

@@ -195,10 +195,20 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 40))
       ->needs(perplexity);
   app.add_flag("--json", json, "with --perplexity: print one JSON line")->needs(perplexity);
+  serve::BatchOptions batch;
+  auto* requests = app.add_option("--requests", batch.requests,
+                                  "answer a file of requests in OpenAI's batch format (one JSON "
+                                  "object a line) into the file --output")
+                       ->excludes(prompt)
+                       ->excludes(chat)
+                       ->excludes(perplexity);
+  app.add_flag("--resume", batch.resume, "with --requests: keep the answers that --output has")
+      ->needs(requests);
   app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
   app.add_option("--benchmark", benchmark,
                  "time N runs, on random input if none is given, and print one JSON line")
       ->excludes(perplexity)
+      ->excludes(requests)
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   llm::BenchmarkOptions speed;
   auto* prefill =
@@ -209,7 +219,8 @@ int run(int argc, char** argv) {
                                 "with --benchmark: the tokens that are generated (default: 64)")
                      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   auto* streams = app.add_option("--streams", speed.streams,
-                                 "with --benchmark: numbers of texts at a time, such as 1,8")
+                                 "with --benchmark: numbers of texts at a time, such as 1,8; with "
+                                 "--requests: one such number (default: 8)")
                       ->delimiter(',')
                       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--dim", dims, "name=value: a symbolic dim, for --benchmark");
@@ -228,7 +239,8 @@ int run(int argc, char** argv) {
   app.add_flag("--quiet", quiet, "no line for each sample");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
   const bool has_text = prompt->count() > 0 || chat->count() > 0 || perplexity->count() > 0;
-  if (benchmark > 0 || has_text || !input.data.empty()) restart_with_short_spin_waits(argv);
+  if (benchmark > 0 || has_text || requests->count() > 0 || !input.data.empty())
+    restart_with_short_spin_waits(argv);
   for (auto it = arguments.begin(); it != arguments.end();) {
     if (it->starts_with("params.")) {
       load.overrides.push_back(*it);
@@ -238,12 +250,28 @@ int run(int argc, char** argv) {
     }
   }
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
-  for (const auto* option : {chat, perplexity})
+  for (const auto* option : {chat, perplexity, requests})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
   for (const auto* option : {context_option, kv_option, activations_option})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
+  if (requests->count() > 0) {
+    if (output.empty()) fail(ErrorCode::kUsage, "--requests needs --output, the file of answers");
+    if (arguments.size() > 1 || !inputs.empty() || !input.data.empty())
+      fail(ErrorCode::kUsage, "--requests takes no --input and --data");
+    if (speed.streams.size() != 1)
+      fail(ErrorCode::kUsage, "--requests takes one number of --streams");
+    if (streams->count() > 0) batch.streams = speed.streams[0];
+    batch.output = output;
+    serve::ModelEntry entry{.name = serve::served_name(arguments[0]), .path = arguments[0]};
+    entry.family = family;
+    entry.kv = kv;
+    entry.context = context;
+    if (!activations.empty()) entry.activations = activations;
+    cli::answer_requests(entry, batch);
+    return pending_interrupt() ? 128 + pending_interrupt() : 0;
+  }
   const bool of_text = prefill->count() + decode->count() + streams->count() > 0;
   if (of_text && (benchmark == 0 || !llm::is_language_model(arguments[0])))
     fail(ErrorCode::kUsage,

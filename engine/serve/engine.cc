@@ -47,6 +47,12 @@ void Job::set_cached(int64_t tokens) {
   state_.cached = tokens;
 }
 
+void Job::wait_for_news(int milliseconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
+                    [&] { return state_.done || !state_.pieces.empty(); });
+}
+
 bool Job::is_done() {
   const std::lock_guard lock(mutex_);
   return state_.done;

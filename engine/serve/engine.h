@@ -49,6 +49,8 @@ class Job {
   };
   /// Waits until there is something new, or for `milliseconds`.
   State take(int milliseconds);
+  /// The same wait, and takes nothing.
+  void wait_for_news(int milliseconds);
 
   // For the engine.
   void add(Piece piece);

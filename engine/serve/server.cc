@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "text/load.h"
 
 namespace paddle::serve {
 
@@ -52,27 +50,12 @@ Server::Server(ServeConfig config) : config_(std::move(config)) {
   check_serve_config(config_);
   if (!config_.keys.empty()) keys_ = read_keys(config_.keys);
   const EngineLimits limits{config_.streams, config_.queue, config_.step_ms / 1000};
-  for (const ModelEntry& entry : config_.models) {
-    if (!llm::is_language_model(entry.path))
-      fail(ErrorCode::kUsage, entry.path, ": expected a Hugging Face folder or a GGUF file");
-    auto loaded = llm::load_shared(
-        entry.path, {.family = entry.family, .activations = llm::activations(entry.activations)});
-    if (!loaded) fail(ErrorCode::kModel, entry.path, ": the model's family has no function 'step'");
-    auto tokenizer = tokenizers::load_tokenizer(entry.path);
-    Model model;
-    if (!tokenizer.chat_template.empty())
-      model.chat_template =
-          std::make_unique<jinja::Template>(tokenizer.chat_template, "chat template");
-    const llm::RunnerOptions runner{config_.streams, entry.context, llm::cache_type(entry.kv)};
-    model.engine = std::make_unique<Engine>(entry.name, std::move(loaded), std::move(tokenizer),
-                                            runner, limits, metrics_);
-    models_.push_back(std::move(model));
-  }
+  for (const ModelEntry& entry : config_.models)
+    models_.push_back(host_model(entry, limits, metrics_));
   std::vector<Engine*> engines;
-  for (const Model& model : models_) {
+  for (const HostedModel& model : models_) {
     engines.push_back(model.engine.get());
-    served_.push_back(
-        {model.engine.get(), model.chat_template.get(), static_cast<int64_t>(std::time(nullptr))});
+    served_.push_back(model.served());
   }
   for (const char* name : {"prompt_tokens_total", "cached_tokens_total", "generated_tokens_total",
                            "requests_cancelled_total", "requests_rejected_total", "steps_total"})
@@ -88,7 +71,7 @@ Server::~Server() {
 
 std::vector<std::string> Server::description() const {
   std::vector<std::string> out;
-  for (const Model& model : models_) {
+  for (const HostedModel& model : models_) {
     const llm::Runner& runner = model.engine->runner();
     const auto tokens = static_cast<uint64_t>(runner.context() * runner.sequences());
     out.push_back(str(model.engine->name(), ": ", runner.sequences(), " texts at a time of up to ",
@@ -166,7 +149,7 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
   if (!is_authorized(request))
     throw Refusal{401, "an API key is needed: Authorization: Bearer KEY"};
   if (request.path == "/metrics") {
-    for (const Model& model : models_) model.engine->report();
+    for (const HostedModel& model : models_) model.engine->report();
     return send(response, 200, "text/plain; version=0.0.4", metrics_.text());
   }
   if (request.path == "/v1/models") return send(response, 200, kJson, model_list());

@@ -9,6 +9,7 @@
 
 #include "serve/api.h"
 #include "serve/engine.h"
+#include "serve/hosted_model.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
 #include "serve/serve_config.h"
@@ -34,10 +35,6 @@ class Server {
   int64_t running() const { return running_.load(); }
 
  private:
-  struct Model {
-    std::unique_ptr<Engine> engine;
-    std::unique_ptr<jinja::Template> chat_template;
-  };
   void handle(const HttpRequest& request, HttpResponse& response);
   void route(const HttpRequest& request, HttpResponse& response);
   void complete(bool chat, const HttpRequest& request, HttpResponse& response);
@@ -54,7 +51,7 @@ class Server {
   ServeConfig config_;
   std::vector<std::string> keys_;
   Metrics metrics_;
-  std::vector<Model> models_;
+  std::vector<HostedModel> models_;
   std::vector<ServedModel> served_;
   std::unique_ptr<EngineThread> thread_;
   std::atomic<bool> draining_{false}, aborting_{false};

@@ -1,0 +1,30 @@
+#include "serve/hosted_model.h"
+
+#include <ctime>
+
+#include "base/error.h"
+#include "text/load.h"
+
+namespace paddle::serve {
+
+ServedModel HostedModel::served() const {
+  return {engine.get(), chat_template.get(), static_cast<int64_t>(std::time(nullptr))};
+}
+
+HostedModel host_model(const ModelEntry& entry, const EngineLimits& limits, Metrics& metrics) {
+  if (!llm::is_language_model(entry.path))
+    fail(ErrorCode::kUsage, entry.path, ": expected a Hugging Face folder or a GGUF file");
+  auto loaded = llm::load_shared(
+      entry.path, {.family = entry.family, .activations = llm::activations(entry.activations)});
+  if (!loaded) fail(ErrorCode::kModel, entry.path, ": the model's family has no function 'step'");
+  auto tokenizer = tokenizers::load_tokenizer(entry.path);
+  HostedModel out;
+  if (!tokenizer.chat_template.empty())
+    out.chat_template = std::make_unique<jinja::Template>(tokenizer.chat_template, "chat template");
+  const llm::RunnerOptions runner{limits.streams, entry.context, llm::cache_type(entry.kv)};
+  out.engine = std::make_unique<Engine>(entry.name, std::move(loaded), std::move(tokenizer), runner,
+                                        limits, metrics);
+  return out;
+}
+
+}  // namespace paddle::serve

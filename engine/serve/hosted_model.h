@@ -1,0 +1,23 @@
+#pragma once
+// A model that requests can ask: its engine and its chat template.
+
+#include <memory>
+
+#include "serve/api.h"
+#include "serve/engine.h"
+#include "serve/serve_config.h"
+
+namespace paddle::serve {
+
+struct HostedModel {
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<jinja::Template> chat_template;  ///< null if the model has none
+
+  ServedModel served() const;
+};
+
+/// Loads a model. kUsage if it is not a language model, kModel if its family has no function
+/// `step`.
+HostedModel host_model(const ModelEntry& entry, const EngineLimits& limits, Metrics& metrics);
+
+}  // namespace paddle::serve

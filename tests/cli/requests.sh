@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# paddle-infer --requests: a file of requests in OpenAI's batch format, refusals among them, and what an
+# earlier run had answered.
+set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+model="$folder/llama"
+cp -r tests/llm/data/llama "$model"
+# One character a token: '0' is 0.
+python3 -c 'import json
+vocabulary = {chr(48 + i): i for i in range(50)}
+print(json.dumps({"model": {"type": "BPE", "merges": [], "vocab": vocabulary}, "decoder": {"type": "Fuse"}}))' > "$model/tokenizer.json"
+python3 -c 'import json
+for i in range(20):
+    body = {"model": "llama", "prompt": "1" * (i % 7 + 1), "max_tokens": 5 + i, "temperature": 0}
+    if i == 3: body["max_token"] = 1
+    print(json.dumps({"custom_id": "r%d" % i, "method": "POST", "url": "/v1/completions", "body": body}))' > "$folder/in.jsonl"
+
+run() { "$infer" "$model" --requests "$folder/in.jsonl" --output "$folder/$1.jsonl" --streams 3 "${@:2}" > "$folder/log" 2> "$folder/error"; }
+run a || fail "a run"
+grep -q "^answered 19 of 20 requests; written to" "$folder/log" || fail "$(cat "$folder/log")"
+grep -q "1 of 20 requests were refused" "$folder/error" || fail "no warning"
+text="$("$infer" "$model" --prompt 111 --length 14 --temperature 0)"
+python3 -c 'import json, sys
+answers = {a["custom_id"]: a for a in map(json.loads, open(sys.argv[1]))}
+ok = len(answers) == 20 and answers["r3"]["response"]["status_code"] == 400 and "max_token" in answers["r3"]["response"]["body"]["error"]["message"]
+body = answers["r9"]["response"]["body"]
+sys.exit(not ok or answers["r9"]["response"]["status_code"] != 200 or body["choices"][0]["text"] != sys.argv[2][3:] or body["usage"]["completion_tokens"] != 14)' "$folder/a.jsonl" "$text" || fail "the answers"
+
+# Half of the answers, and a line that was cut off.
+head -n 9 "$folder/a.jsonl" > "$folder/b.jsonl"
+head -c 40 <(tail -n 1 "$folder/a.jsonl") >> "$folder/b.jsonl"
+run b --resume || fail "--resume"
+grep -q "of 20 requests; 9 were there" "$folder/log" || fail "$(cat "$folder/log")"
+texts() { python3 -c 'import json, sys
+for a in sorted(map(json.loads, open(sys.argv[1])), key=lambda a: a["custom_id"]):
+    body = a["response"]["body"]
+    print(a["custom_id"], a["response"]["status_code"], body.get("choices"), body.get("error"))' "$1"; }
+[[ "$(texts "$folder/a.jsonl")" == "$(texts "$folder/b.jsonl")" ]] || fail "a resumed run differs"
+
+requests=("$infer" "$model" --requests "$folder/in.jsonl")
+expect 2 "--requests needs --output" "${requests[@]}"
+expect 2 "excludes" "${requests[@]}" --output "$folder/c.jsonl" --prompt 1
+expect 2 "--resume" "$infer" "$model" --prompt 1 --resume
+expect 2 "--requests needs a Hugging Face folder or a GGUF file" "$infer" models/vision/lenet.yaml --requests "$folder/in.jsonl" --output "$folder/c.jsonl"
+echo '{"custom_id": "r1", "url": "/v1/completions", "body": {}}' >> "$folder/in.jsonl"
+expect 4 "in.jsonl:21: the custom_id 'r1' is there twice" "${requests[@]}" --output "$folder/c.jsonl"
+echo '{"custom_id": "x", "url": "/v1/embeddings", "body": {}}' > "$folder/in.jsonl"
+expect 4 "in.jsonl:1: expected 'url' to be" "${requests[@]}" --output "$folder/c.jsonl"
+echo 'nothing' > "$folder/in.jsonl"
+expect 4 "in.jsonl:1: expected a JSON object" "${requests[@]}" --output "$folder/c.jsonl"
+echo '{"custom_id": "y", "url": "/v1/completions", "body": {}}' > "$folder/in.jsonl"
+expect 4 "has an answer to 'r" "${requests[@]}" --output "$folder/a.jsonl" --resume
+[[ ! -e "$folder/c.jsonl" ]] || fail "an output of requests that were refused"
+finish
