@@ -177,7 +177,7 @@ std::vector<std::pair<Engine::Slot*, int64_t>> Engine::choose() const {
   }
   std::sort(reading.begin(), reading.end(),
             [](const Slot* a, const Slot* b) { return a->used < b->used; });
-  constexpr int64_t kFewest = 16;  // so that prompts go on however slow steps are
+  constexpr int64_t kFewest = 16;  // so that prompts are read however slow steps are
   int64_t budget = llm::Runner::kMostRows;
   if (rows > 0 && rows_per_second_ > 0)
     budget = std::clamp(static_cast<int64_t>(rows_per_second_ * limits_.step_seconds),

@@ -1,5 +1,5 @@
 #pragma once
-// What a server serves, and how: from serve.yaml and the command line.
+// The settings of a server, from serve.yaml and the command line.
 
 #include <string>
 #include <vector>

@@ -53,7 +53,7 @@ def metric(name):
     return values[0] if values else 0.0
 
 
-# What is there.
+# The paths.
 response, text = call("GET", "/health", headers={})
 expect(response.status == 200 and json.loads(text) == {"status": "ok"}, text)
 response, text = call("GET", "/v1/models")
