@@ -21,6 +21,24 @@ void GenerateOptions::check() const {
   check_penalty("frequency_penalty", frequency_penalty);
 }
 
+GeneratedToken score_token(std::span<const float> logits, tokenizers::TokenId token, int64_t top) {
+  GeneratedToken out;
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(x - largest);
+  const double shift = largest + std::log(sum);
+  out.score = {token, logits[static_cast<size_t>(token)] - shift};
+  std::vector<size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto count = std::min(order.size(), static_cast<size_t>(top));
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<ptrdiff_t>(count), order.end(),
+      [&](size_t a, size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  for (size_t i = 0; i < count; ++i)
+    out.top.push_back({static_cast<tokenizers::TokenId>(order[i]), logits[order[i]] - shift});
+  return out;
+}
+
 Generation::Generation(const tokenizers::Tokenizer& tokenizer,
                        std::vector<tokenizers::TokenId> prompt, GenerateOptions options,
                        std::vector<int64_t> ends, int64_t context)
@@ -52,25 +70,6 @@ void Generation::adjust(std::vector<double>& logits) const {
     if (static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] += bias;
 }
 
-void Generation::report(std::span<const float> logits, tokenizers::TokenId token) {
-  last_.emplace();
-  last_->score.token = token;
-  if (options_.logprobs < 0) return;
-  const double top = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(x - top);
-  const double shift = top + std::log(sum);
-  last_->score.logprob = logits[static_cast<size_t>(token)] - shift;
-  std::vector<size_t> order(logits.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto count = std::min(order.size(), static_cast<size_t>(options_.logprobs));
-  std::partial_sort(
-      order.begin(), order.begin() + static_cast<ptrdiff_t>(count), order.end(),
-      [&](size_t a, size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
-  for (size_t i = 0; i < count; ++i)
-    last_->top.push_back({static_cast<tokenizers::TokenId>(order[i]), logits[order[i]] - shift});
-}
-
 std::string Generation::stop(End end) {
   end_ = end;
   return filter_.add(stream_.finish()) + filter_.finish();
@@ -86,7 +85,10 @@ std::string Generation::next(std::span<const float> logits) {
       adjusted, options_.sampling, random_.uniform(static_cast<uint64_t>(generated()))));
   last_.reset();
   if (std::find(ends_.begin(), ends_.end(), token) != ends_.end()) return stop(End::kStop);
-  report(logits, token);
+  if (options_.logprobs >= 0)
+    last_ = score_token(logits, token, options_.logprobs);
+  else
+    last_ = GeneratedToken{{token, 0}, {}};
   tokens_.push_back(token);
   std::string text;
   // Vocabularies of weights are padded.

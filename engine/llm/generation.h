@@ -35,11 +35,14 @@ struct TokenScore {
   double logprob = 0;
 };
 
-/// A generated token, but for the end of the text.
+/// A token of a text. Its score is by the model's logits, before sampling options.
 struct GeneratedToken {
-  TokenScore score;             ///< by the model's logits, before sampling options
+  TokenScore score;
   std::vector<TokenScore> top;  ///< the most likely ones first
 };
+
+/// The log-probability of a token, and those of the `top` most likely ones.
+GeneratedToken score_token(std::span<const float> logits, tokenizers::TokenId token, int64_t top);
 
 class Generation {
  public:
@@ -62,7 +65,6 @@ class Generation {
 
  private:
   void adjust(std::vector<double>& logits) const;
-  void report(std::span<const float> logits, tokenizers::TokenId token);
   std::string stop(End end);
 
   const tokenizers::Tokenizer& tokenizer_;

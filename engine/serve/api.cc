@@ -125,7 +125,6 @@ void check_other_keys(Keys& keys) {
   }
   for (const char* key : {"tools", "tool_choice", "functions", "function_call", "suffix"})
     if (keys.find(key)) refuse(key, "'", key, "' is not supported");
-  if (keys.boolean("echo", false)) refuse("echo", "'echo' is not supported");
 }
 
 /// The content of a message: a text, or a list of texts.
@@ -305,8 +304,15 @@ Ordered chat_logprobs(const Engine& engine, const std::vector<Piece>& pieces) {
   return {{"content", content}};
 }
 
-Ordered text_logprobs(const Engine& engine, const std::vector<Piece>& pieces) {
+/// `first` is the prompt's first token where the prompt is echoed; nothing predicts it.
+Ordered text_logprobs(const Engine& engine, const std::vector<Piece>& pieces,
+                      std::optional<TokenId> first = std::nullopt) {
   Ordered tokens = Ordered::array(), values = Ordered::array(), tops = Ordered::array();
+  if (first) {
+    tokens.push_back(token_text(engine, *first));
+    values.push_back(nullptr);
+    tops.push_back(nullptr);
+  }
   for (const Piece& piece : pieces) {
     if (!piece.token) continue;
     tokens.push_back(token_text(engine, piece.token->score.token));
@@ -373,6 +379,8 @@ CompletionRequest read_request(bool chat, std::string_view text,
           {.parse_special = true}));
     } else {
       prompts = read_prompts(keys, engine);
+      out.echo = keys.boolean("echo", false);
+      if (out.echo && out.stream) refuse("echo", "'echo' is not for streams");
       keys.check_all_read();
     }
     if (static_cast<int64_t>(prompts.size()) * choices > kMostChoices)
@@ -383,7 +391,8 @@ CompletionRequest read_request(bool chat, std::string_view text,
       for (int64_t i = 0; i < choices; ++i) {
         llm::GenerateOptions each = options;
         each.seed += static_cast<uint64_t>(i);
-        out.jobs.push_back(std::make_shared<Job>(prompt, each));
+        out.jobs.push_back(std::make_shared<Job>(prompt, each, out.echo && out.wants_logprobs));
+        if (out.echo) out.prompts.push_back(engine.tokenizer().decode(prompt, true));
       }
     }
     return out;
@@ -451,6 +460,7 @@ std::string ResponseWriter::whole(const std::vector<std::vector<Piece>>& pieces,
   Ordered choices = Ordered::array();
   for (size_t i = 0; i < pieces.size(); ++i) {
     std::string text;
+    if (request_.echo) text = request_.prompts[i];
     for (const Piece& piece : pieces[i]) text += piece.text;
     Ordered entry = {{"index", i}};
     if (request_.chat)
@@ -460,7 +470,10 @@ std::string ResponseWriter::whole(const std::vector<std::vector<Piece>>& pieces,
     entry["logprobs"] = nullptr;
     if (request_.wants_logprobs)
       entry["logprobs"] =
-          request_.chat ? chat_logprobs(engine, pieces[i]) : text_logprobs(engine, pieces[i]);
+          request_.chat ? chat_logprobs(engine, pieces[i])
+                        : text_logprobs(engine, pieces[i],
+                                        request_.echo ? std::optional(request_.jobs[i]->prompt[0])
+                                                      : std::nullopt);
     entry["finish_reason"] = reason_of(states[i].end);
     choices.push_back(entry);
   }

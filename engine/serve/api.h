@@ -34,6 +34,8 @@ struct CompletionRequest {
   bool wants_logprobs = false;
   const ServedModel* model = nullptr;
   std::vector<std::shared_ptr<Job>> jobs;  ///< of the choices, in order
+  bool echo = false;  ///< answers begin with the prompt, and with its log-probabilities
+  std::vector<std::string> prompts;  ///< texts of the choices' prompts, with `echo`
   int64_t prompt_tokens = 0;
 };
 

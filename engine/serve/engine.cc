@@ -37,7 +37,7 @@ Job::State Job::take(int milliseconds) {
 
 void Job::add(Piece piece) {
   const std::lock_guard lock(mutex_);
-  if (piece.token) ++state_.generated;
+  if (piece.token && !piece.of_prompt) ++state_.generated;
   state_.pieces.push_back(std::move(piece));
   changed_.notify_all();
 }
@@ -143,7 +143,7 @@ void Engine::admit() {
 void Engine::start(Slot& slot, std::shared_ptr<Job> job, size_t same) {
   slot.used = ++clock_;
   // At least one token is computed, for its logits.
-  same = std::min(same, job->prompt.size() - 1);
+  same = job->scores_prompt ? 0 : std::min(same, job->prompt.size() - 1);
   slot.cached.resize(same);
   runner_.truncate(slot.sequence, static_cast<int64_t>(same));
   job->set_cached(static_cast<int64_t>(same));
@@ -153,7 +153,7 @@ void Engine::start(Slot& slot, std::shared_ptr<Job> job, size_t same) {
                           runner_.context());
   slot.job = std::move(job);
   ++running_;
-  if (slot.generation->end() != llm::Generation::End::kNone) {
+  if (slot.generation->end() != llm::Generation::End::kNone && !slot.job->scores_prompt) {
     slot.job->finish(slot.generation->end());
     release(slot);
   }
@@ -191,7 +191,20 @@ std::vector<std::pair<Engine::Slot*, int64_t>> Engine::choose() const {
   return out;
 }
 
+/// Reports the prompt's tokens that follow those from `first` on, by their logits.
+void Engine::score_prompt(Slot& slot, size_t first, size_t count, const float* logits) {
+  const auto& prompt = slot.job->prompt;
+  const auto words = static_cast<size_t>(runner_.words());
+  for (size_t i = 0; i < count && first + i + 1 < prompt.size(); ++i)
+    slot.job->add({"",
+                   llm::score_token({logits + i * words, words}, prompt[first + i + 1],
+                                    slot.job->options.logprobs),
+                   true});
+}
+
 void Engine::advance(Slot& slot, const float* logits) {
+  // A text of no length, whose prompt was scored.
+  if (slot.generation->end() != llm::Generation::End::kNone) return;
   try {
     Piece piece;
     piece.text = slot.generation->next({logits, static_cast<size_t>(runner_.words())});
@@ -228,7 +241,8 @@ bool Engine::step() {
   for (const auto& [slot, count] : chosen) {
     const auto& tokens = slot->generation->tokens();
     const auto part = std::span(tokens).subspan(slot->cached.size(), static_cast<size_t>(count));
-    parts.push_back({slot->sequence, part, count == slot->missing() ? 1 : 0});
+    const bool scores = slot->job->scores_prompt && slot->generation->generated() == 0;
+    parts.push_back({slot->sequence, part, scores ? count : count == slot->missing() ? 1 : 0});
     rows += count;
   }
   const auto begin = Clock::now();
@@ -251,10 +265,14 @@ bool Engine::step() {
   std::vector<std::pair<Slot*, const float*>> wanted;
   for (size_t i = 0; i < parts.size(); ++i) {
     Slot& slot = *chosen[i].first;
+    const size_t before = slot.cached.size();
     slot.cached.insert(slot.cached.end(), parts[i].tokens.begin(), parts[i].tokens.end());
     if (parts[i].wanted == 0) continue;
-    wanted.emplace_back(&slot, logits);
-    logits += runner_.words();
+    if (slot.job->scores_prompt && slot.generation->generated() == 0)
+      score_prompt(slot, before, parts[i].tokens.size(), logits);
+    logits += parts[i].wanted * runner_.words();
+    if (slot.missing() > 0) continue;
+    wanted.emplace_back(&slot, logits - runner_.words());
     if (slot.generation->generated() == 0) {
       metrics_.add("time_to_first_token_seconds_sum", seconds_since(slot.asked));
       metrics_.add("time_to_first_token_seconds_count");

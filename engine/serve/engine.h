@@ -25,16 +25,21 @@ namespace paddle::serve {
 struct Piece {
   std::string text;
   std::optional<llm::GeneratedToken> token;
+  bool of_prompt = false;  ///< the token is one of the prompt, after its first
 };
 
 /// One text to generate. The thread that asks for it waits for pieces; the engine makes them.
 class Job {
  public:
-  Job(std::vector<tokenizers::TokenId> prompt_tokens, llm::GenerateOptions generate_options)
-      : prompt(std::move(prompt_tokens)), options(std::move(generate_options)) {}
+  Job(std::vector<tokenizers::TokenId> prompt_tokens, llm::GenerateOptions generate_options,
+      bool scores_the_prompt = false)
+      : prompt(std::move(prompt_tokens)),
+        options(std::move(generate_options)),
+        scores_prompt(scores_the_prompt) {}
 
   const std::vector<tokenizers::TokenId> prompt;
   const llm::GenerateOptions options;
+  const bool scores_prompt;  ///< log-probabilities of the prompt's tokens are wanted too
 
   /// The engine drops the job before its next step.
   void cancel() { cancelled_ = true; }
@@ -105,6 +110,7 @@ class Engine {
   void admit();
   void start(Slot& slot, std::shared_ptr<Job> job, size_t same);
   std::vector<std::pair<Slot*, int64_t>> choose() const;
+  void score_prompt(Slot& slot, size_t first, size_t count, const float* logits);
   void advance(Slot& slot, const float* logits);
   void fail_all(const Error& error);
   void release(Slot& slot);

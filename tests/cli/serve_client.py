@@ -93,6 +93,18 @@ expect(biased["choices"][0]["text"] == "777", biased)
 status, full = post("/v1/completions", {**GREEDY, "max_tokens": 500})
 expect(full["usage"]["total_tokens"] == 64 and full["choices"][0]["finish_reason"] == "length", full["usage"])
 
+# The prompt's log-probabilities are those of its tokens when they are generated.
+prompt = [1, 2, 3] + [ord(c) - 48 for c in alone]
+for length in (0, 1):
+    status, echoed = post("/v1/completions", {**GREEDY, "prompt": prompt, "max_tokens": length, "echo": True, "logprobs": 2})
+    found = echoed["choices"][0]["logprobs"]
+    expect(echoed["choices"][0]["text"][:15] == "123" + alone and len(found["tokens"]) == 15 + length, echoed)
+    expect(found["token_logprobs"][0] is None and found["top_logprobs"][0] is None, found)
+    expect(found["token_logprobs"][3:15] == logprobs["token_logprobs"] and found["top_logprobs"][3:15] == logprobs["top_logprobs"], (found, logprobs))
+    expect(echoed["usage"]["completion_tokens"] == length, echoed["usage"])
+status, echoed = post("/v1/completions", {**GREEDY, "echo": True})
+expect(echoed["choices"][0]["text"] == "123" + alone, echoed)
+
 # A conversation.
 CHAT = {"messages": [{"role": "user", "content": "12"}], "max_tokens": 9, "temperature": 0}
 status, chat = post("/v1/chat/completions", CHAT)
@@ -118,7 +130,7 @@ refused(400, "'response_format'", "/v1/chat/completions", {**CHAT, "response_for
 refused(400, "there are no 'messages'", "/v1/chat/completions", {"max_tokens": 1})
 refused(400, "a message has no 'content'", "/v1/chat/completions", {"messages": [{"role": "user"}]})
 refused(400, "not a token; there are 50", "/v1/completions", {**GREEDY, "prompt": [1, 50]})
-refused(400, "not supported", "/v1/completions", {**GREEDY, "echo": True})
+refused(400, "'echo' is not for streams", "/v1/completions", {**GREEDY, "echo": True, "stream": True})
 refused(404, "there is no model 'other'", "/v1/completions", {**GREEDY, "model": "other"})
 refused(400, "the request", "/v1/completions", "{\"prompt\": ")
 refused(400, "not a JSON object", "/v1/completions", "[1]")
