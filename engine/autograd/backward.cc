@@ -31,7 +31,7 @@ Tensors call_vjp(History& history, const RecordedCall& call, const Tensors& cota
          op.def->no_gradient);
   // Through the decomposition: compute it again from the operands, and go back through that. One
   // operand may depend on another one; new values for them stop the way back at the operands, since
-  // the caller goes on from there.
+  // the caller continues from there.
   Tensors operands = call.operands;
   if (std::count(needed.begin(), needed.end(), true) > 1)
     for (size_t i = 0; i < needed.size(); ++i)
