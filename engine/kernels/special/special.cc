@@ -1,4 +1,4 @@
-// Incomplete gamma functions, and the way back through a beam search.
+// Incomplete gamma functions.
 
 #include <cmath>
 #include <limits>
@@ -64,33 +64,6 @@ std::unique_ptr<Kernel> prepare_incomplete_gamma(const KernelRequest& request) {
                    : &scalar_loop<double, double, 2, Lower>)
           : (upper ? &scalar_loop<float, float, 2, Upper> : &scalar_loop<float, float, 2, Lower>);
   return elementwise(request, loop, {type, type}, type, {}, 64);
-}
-
-std::unique_ptr<Kernel> prepare_gather_tree(const KernelRequest& request) {
-  const Layout& ids = request.operands[0];
-  const int64_t time = ids.shape[0], batch = ids.shape[1], beams = ids.shape[2];
-  const auto make = [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
-      const T* const tokens = static_cast<const T*>(operands[0]);
-      const T* const parents = static_cast<const T*>(operands[1]);
-      T* const out = static_cast<T*>(results[0]);
-      for (int64_t row = 0; row < batch * beams; ++row) {
-        const int64_t first = row / beams * beams;
-        int64_t beam = row % beams;
-        for (int64_t t = time; t-- > 0;) {
-          const int64_t at = t * batch * beams + first + beam;
-          out[t * batch * beams + row] = tokens[at];
-          const T parent = parents[at];
-          if (t > 0 && (parent < 0 || static_cast<int64_t>(parent) >= beams))
-            fail(ErrorCode::kData, "gather_tree: the parent ", static_cast<int64_t>(parent),
-                 " is none of ", beams, " beams");
-          beam = static_cast<int64_t>(parent);
-        }
-      }
-    });
-  };
-  return ids.dtype == DType::kI32 ? make(TypeTag<int32_t>{}) : make(TypeTag<int64_t>{});
 }
 
 }  // namespace paddle::cpu

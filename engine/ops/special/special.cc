@@ -256,16 +256,4 @@ Tensors decompose_histogramdd(CallContext& c) {
   return histogram_of("histogramdd", points, edges, a.density, c.operand(1));
 }
 
-void infer_gather_tree(InferContext& c) {
-  c.check(c.rank(0) == 3, "ids must be [time, batch, beam], not ", c.type(0));
-  c.check(c.dtype(0) == DType::kI32 || c.dtype(0) == DType::kI64,
-          "ids must be int32 or int64, not ", text(c.dtype(0)));
-  c.check(c.dtype(1) == c.dtype(0), "parents are ", c.type(1), ", ids ", c.type(0));
-  c.check(c.rank(1) == 3, "parents are ", c.type(1), ", ids ", c.type(0));
-  for (size_t i = 0; i < 3; ++i)
-    c.require_equal(c.shape(0)[i], c.shape(1)[i],
-                    str("parents are ", c.type(1), ", ids ", c.type(0)));
-  c.result(c.dtype(0), c.shape(0));
-}
-
 }  // namespace paddle::rules
