@@ -1,6 +1,8 @@
 // Rules of alignment.yaml. Kernels compute losses and occupancies; the decompositions state the
 // same recursions step by step, for gradients of gradients.
 
+#include <cmath>
+
 #include "ops/core/compose.h"
 #include "ops/generated/creation.h"
 #include "ops/generated/indexing.h"
@@ -231,7 +233,9 @@ Tensors decompose_ctc_loss(CallContext& c) {
 Tensors decompose_ctc_alignment(CallContext& c) {
   const CtcStates s(c, c.attrs_as<CtcAlignmentAttrs>().blank, c.operand(0).dtype());
   const Tensors alpha = ctc_forward(c, s, ctc_emitted(c, s));
-  return {-ops::logsumexp(alpha.back() + s.last, Axes{1})};
+  const Tensor total = ops::logsumexp(alpha.back() + s.last, Axes{1});
+  return {ops::where(ops::greater_than(total, number(kImpossible / 2)), -total,
+                     number(INFINITY))};
 }
 
 Tensors vjp_ctc_alignment(VjpContext& c) {
