@@ -315,11 +315,13 @@ TEST(Evaluator, NumbersAndLists) {
 }
 
 TEST(Evaluator, ImaginaryNumbers) {
-  const Result run = run_body("y = x * (1 - 2.5e-1j)\nz = abs(y) + 2j * 3\nout = (y, z)");
-  EXPECT_EQ(run.error, "");
-  for (const NamedTensor& o : run.outputs)
-    EXPECT_EQ(o.tensor.type().text(), "complex64[n, 4]") << o.name;
-  EXPECT_NE(run_body("out = x + 2jk").error.find("'2jk' is not a number"), std::string::npos);
+  for (const char* body : {"return x * (1 - 2.5e-1j)", "return abs(x * 1j) + 2j * 3"}) {
+    const Result run = run_body(body);
+    EXPECT_EQ(run.error, "") << body;
+    for (const NamedTensor& o : run.outputs)
+      EXPECT_EQ(o.tensor.type().text(), "complex64[n, 4]") << body;
+  }
+  EXPECT_NE(run_body("return x + 2jk").error.find("'2jk' is not a number"), std::string::npos);
 }
 
 TEST(Evaluator, NumberErrors) {

@@ -34,9 +34,26 @@ class Indices {
 
   /// Reads [begin, end) into `out`.
   void read(const void* indices, int64_t begin, int64_t end, int64_t size, int64_t* out) const {
-    read_(static_cast<const std::byte*>(indices) + begin * item_, 1, out + begin, end - begin);
-    for (int64_t i = begin; i < end; ++i) out[i] = normalize(out[i], size);
+    read_block(indices, begin, end - begin, size, out + begin);
   }
+  /// Reads `count` indices from `begin` on into `out`.
+  void read_block(const void* indices, int64_t begin, int64_t count, int64_t size,
+                  int64_t* out) const {
+    read_raw(indices, begin, count, out);
+    check(out, count, size);
+    for (int64_t i = 0; i < count; ++i) out[i] += out[i] < 0 ? size : 0;
+  }
+  void read_raw(const void* indices, int64_t begin, int64_t count, int64_t* out) const {
+    read_(static_cast<const std::byte*>(indices) + begin * item_, 1, out, count);
+  }
+  /// Refuses the first index that is out of range.
+  void check(const int64_t* values, int64_t count, int64_t size) const {
+    int64_t bad = 0;
+    for (int64_t i = 0; i < count; ++i) bad |= (values[i] < -size) | (values[i] >= size);
+    if (bad)
+      for (int64_t i = 0; i < count; ++i) normalize(values[i], size);
+  }
+  int64_t normalized(int64_t value, int64_t size) const { return normalize(value, size); }
 
  private:
   int64_t normalize(int64_t value, int64_t size) const {
@@ -48,26 +65,6 @@ class Indices {
   ConvertFn read_;
   int64_t item_;
   std::string op_;
-};
-
-/// Iterates over a shape in row-major order and tracks the offset for given strides.
-class OffsetIterator {
- public:
-  OffsetIterator(const Dims& shape, const Dims& strides)
-      : shape_(shape), strides_(strides), index_(shape.size(), 0) {}
-  int64_t offset() const { return offset_; }
-  void next() {
-    for (size_t i = shape_.size(); i-- > 0;) {
-      offset_ += strides_[i];
-      if (++index_[i] < shape_[i]) return;
-      offset_ -= shape_[i] * strides_[i];
-      index_[i] = 0;
-    }
-  }
-
- private:
-  Dims shape_, strides_, index_;
-  int64_t offset_ = 0;
 };
 
 int64_t normalize_axis(int64_t axis, size_t rank) {
@@ -91,18 +88,6 @@ T apply_in_f32(T a, T b, F f) {
     return static_cast<T>(f(a, b));
 }
 
-template <class T>
-T combine(const std::string& reduce, T a, T b) {
-  if (reduce == "add" || reduce == "mean")
-    return apply_in_f32(a, b, [](auto x, auto y) { return x + y; });
-  if (reduce == "mul") return apply_in_f32(a, b, [](auto x, auto y) { return x * y; });
-  if constexpr (!kIsComplex<T>) {
-    if (reduce == "amin") return apply_in_f32(a, b, [](auto x, auto y) { return y < x ? y : x; });
-    if (reduce == "amax") return apply_in_f32(a, b, [](auto x, auto y) { return y > x ? y : x; });
-  }
-  return b;
-}
-
 /// Selects the rows at the indices from each of `outer` blocks of `size` rows.
 void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t size, int64_t count,
                  int64_t bytes, std::byte* out) {
@@ -119,78 +104,153 @@ void select_rows(const std::byte* in, const int64_t* at, int64_t outer, int64_t 
                  });
   };
   const auto copy_words = [&]<class T>(T) {
-    select([&](const std::byte* rows, std::byte* combined_count, int64_t first, int64_t last) {
+    select([&](const std::byte* rows, std::byte* copies, int64_t first, int64_t last) {
       const T* const from = reinterpret_cast<const T*>(rows);
-      T* const to = reinterpret_cast<T*>(combined_count);
+      T* const to = reinterpret_cast<T*>(copies);
       for (int64_t i = first; i < last; ++i) to[i] = from[at[i]];
     });
   };
   visit_unsigned_of_size(bytes, copy_words, [&] {
-    select([&](const std::byte* rows, std::byte* combined_count, int64_t first, int64_t last) {
+    select([&](const std::byte* rows, std::byte* copies, int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i)
-        std::memcpy(combined_count + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
+        std::memcpy(copies + i * bytes, rows + at[i] * bytes, static_cast<size_t>(bytes));
     });
   });
 }
 
 }  // namespace
 
+namespace {
+
+/// Addresses of indices along one axis of x, a run along the last axis of the index at a time.
+struct AxisRuns {
+  static constexpr int64_t kBlock = 512;
+
+  Indices indices;
+  Dims outer,
+      strides;         ///< of the index without its last axis; strides in x, 0 for the indexed axis
+  int64_t length = 1;  ///< of a run
+  int64_t size, step;  ///< of the indexed axis of x
+  int64_t along;       ///< step in x from place to place of a run, besides the index
+  int64_t rows = 1;
+
+  AxisRuns(const Layout& x, const Layout& index, int64_t given, std::string_view op)
+      : indices(index.dtype, op) {
+    const size_t rank = x.shape.size();
+    const size_t axis = static_cast<size_t>(normalize_axis(given, rank));
+    const Dims all = contiguous_strides(x.shape);
+    size = rank == 0 ? 1 : x.shape[axis];
+    step = rank == 0 ? 1 : all[axis];
+    along = rank == 0 || axis + 1 == rank ? 0 : 1;
+    if (rank == 0) return;
+    length = index.shape.back();
+    outer.assign(index.shape.begin(), index.shape.end() - 1);
+    strides.assign(all.begin(), all.end() - 1);
+    if (axis + 1 < rank) strides[axis] = 0;
+    rows = element_count(std::span<const int64_t>(outer));
+  }
+  /// Where run `row` begins in x.
+  int64_t start(int64_t row) const {
+    int64_t out = 0;
+    for (size_t i = outer.size(); i-- > 0;) {
+      out += row % outer[i] * strides[i];
+      row /= outer[i];
+    }
+    return out;
+  }
+  /// Calls f(first element of the index, count, addresses in x) for blocks of rows [begin, end).
+  template <class F>
+  void each(const void* index, int64_t begin, int64_t end, F f) const {
+    int64_t at[kBlock];
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t origin = start(row);
+      for (int64_t i = 0; i < length; i += kBlock) {
+        const int64_t n = std::min(kBlock, length - i), first = row * length + i;
+        indices.read_block(index, first, n, size, at);
+        for (int64_t k = 0; k < n; ++k) at[k] = origin + at[k] * step + (i + k) * along;
+        f(first, n, static_cast<const int64_t*>(at));
+      }
+    }
+  }
+};
+
+}  // namespace
+
 std::unique_ptr<Kernel> prepare_gather_along(const KernelRequest& request) {
-  const Layout &x = request.operands[0], &index = request.operands[1];
-  const size_t axis =
-      static_cast<size_t>(normalize_axis(GatherAlongAttrs(request.attrs).axis, x.shape.size()));
-  const Indices indices(index.dtype, request.op.name());
-  const Dims all = contiguous_strides(x.shape);
-  Dims strides = all;
-  const int64_t step = x.shape.empty() ? 1 : all[axis], size = x.shape.empty() ? 1 : x.shape[axis];
-  if (!strides.empty()) strides[axis] = 0;
-  const int64_t count = index.size();
-  return visit_element_size(x.dtype, [&](auto tag) {
+  const AxisRuns runs(request.operands[0], request.operands[1],
+                      GatherAlongAttrs(request.attrs).axis, request.op.name());
+  return visit_element_size(request.operands[0].dtype, [&](auto tag) {
     using T = decltype(tag);
-    return make_kernel(
-        [=, shape = index.shape](const RunContext&, void* const* operands, void* const* results) {
-          const T* const in = static_cast<const T*>(operands[0]);
-          T* const out = static_cast<T*>(results[0]);
-          OffsetIterator offsets(shape, strides);
-          for (int64_t i = 0; i < count; ++i, offsets.next())
-            out[i] = in[offsets.offset() + indices.at(operands[1], i, size) * step];
-        });
+    return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
+      const T* const in = static_cast<const T*>(operands[0]);
+      T* const out = static_cast<T*>(results[0]);
+      parallel_for(runs.rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(runs.length, 1)),
+                   [&](int64_t begin, int64_t end) {
+                     runs.each(operands[1], begin, end,
+                               [&](int64_t first, int64_t n, const int64_t* at) {
+                                 for (int64_t k = 0; k < n; ++k) out[first + k] = in[at[k]];
+                               });
+                   });
+    });
   });
 }
 
+namespace {
+
+/// Calls f with the function that combines an old and a new value.
+template <class T, class F>
+void with_combination(const std::string& reduce, F f) {
+  if (reduce == "add" || reduce == "mean")
+    return f([](T a, T b) { return apply_in_f32(a, b, [](auto x, auto y) { return x + y; }); });
+  if (reduce == "mul")
+    return f([](T a, T b) { return apply_in_f32(a, b, [](auto x, auto y) { return x * y; }); });
+  if constexpr (!kIsComplex<T>) {
+    if (reduce == "amin")
+      return f([](T a, T b) {
+        return apply_in_f32(a, b, [](auto x, auto y) { return y < x ? y : x; });
+      });
+    if (reduce == "amax")
+      return f([](T a, T b) {
+        return apply_in_f32(a, b, [](auto x, auto y) { return y > x ? y : x; });
+      });
+  }
+  f([](T, T b) { return b; });
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> prepare_scatter_along(const KernelRequest& request) {
   const ScatterAlongAttrs attrs(request.attrs);
-  const Layout &x = request.operands[0], &index = request.operands[1];
-  const size_t axis = static_cast<size_t>(normalize_axis(attrs.axis, x.shape.size()));
-  const Indices indices(index.dtype, request.op.name());
-  const Dims all = contiguous_strides(x.shape);
-  Dims strides = all;
-  const int64_t step = x.shape.empty() ? 1 : all[axis], size = x.shape.empty() ? 1 : x.shape[axis];
-  if (!strides.empty()) strides[axis] = 0;
-  const int64_t count = index.size(), elements = x.size();
+  const Layout& x = request.operands[0];
+  const AxisRuns runs(x, request.operands[1], attrs.axis, request.op.name());
+  const int64_t elements = x.size();
   const bool counts = attrs.reduce == "mean" || !attrs.include_self;
   if (is_complex(x.dtype) && (attrs.reduce == "amin" || attrs.reduce == "amax"))
     fail(ErrorCode::kUsage, request.op.name(), ": complex numbers have no order");
   return visit_number(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return make_kernel(
-        [=, shape = index.shape, bytes = bytes_of(x)](const RunContext& context,
-                                                      void* const* operands, void* const* results) {
+        [=, bytes = bytes_of(x)](const RunContext& context, void* const* operands,
+                                 void* const* results) {
           const T* const values = static_cast<const T*>(operands[2]);
           T* const out = static_cast<T*>(results[0]);
           copy_bytes(operands[0], out, bytes);
           // Number of values combined into each element, including the old one if it counts.
           int32_t* const combined_count = reinterpret_cast<int32_t*>(context.scratch);
           if (counts) std::fill_n(combined_count, elements, attrs.include_self ? 1 : 0);
-          OffsetIterator offsets(shape, strides);
-          for (int64_t i = 0; i < count; ++i, offsets.next()) {
-            const int64_t at = offsets.offset() + indices.at(operands[1], i, size) * step;
-            const bool first = counts && combined_count[at] == 0;
-            out[at] = first || attrs.reduce == "assign"
-                          ? values[i]
-                          : combine<T>(attrs.reduce, out[at], values[i]);
-            if (counts) ++combined_count[at];
-          }
+          with_combination<T>(attrs.reduce, [&](auto combine) {
+            runs.each(operands[1], 0, runs.rows, [&](int64_t first, int64_t n, const int64_t* at) {
+              if (!counts) {
+                for (int64_t k = 0; k < n; ++k) out[at[k]] = combine(out[at[k]], values[first + k]);
+                return;
+              }
+              for (int64_t k = 0; k < n; ++k) {
+                T& target = out[at[k]];
+                target = combined_count[at[k]]++ == 0 ? values[first + k]
+                                                      : combine(target, values[first + k]);
+              }
+            });
+          });
           if (attrs.reduce == "mean")
             for (int64_t i = 0; i < elements; ++i)
               if (combined_count[i] > 1) {
@@ -283,14 +343,26 @@ struct Coordinates {
                 ? element_count(std::span<const int64_t>(index.shape).first(index.shape.size() - 1))
                 : index.size() / static_cast<int64_t>(depth);
   }
-  /// The slice that coordinates `i` address.
-  int64_t slice(const void* index, int64_t i) const {
-    int64_t at = 0;
-    for (size_t k = 0; k < sizes.size(); ++k)
-      at += indices.at(index, i * static_cast<int64_t>(sizes.size()) + static_cast<int64_t>(k),
-                       sizes[k]) *
-            strides[k];
-    return at;
+  /// Calls f(i, slice) for the slices that coordinates [begin, end) address.
+  template <class F>
+  void each(const void* index, int64_t begin, int64_t end, F f) const {
+    constexpr int64_t kBlock = 512;
+    const auto depth = static_cast<int64_t>(sizes.size());
+    int64_t buffer[kBlock];
+    const int64_t block = depth == 0 ? kBlock : std::max<int64_t>(1, kBlock / depth);
+    if (depth > kBlock) fail(ErrorCode::kUsage, "there are more than ", kBlock, " coordinates");
+    for (int64_t first = begin; first < end; first += block) {
+      const int64_t n = std::min(block, end - first);
+      indices.read_raw(index, first * depth, n * depth, buffer);
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t at = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          const auto axis = static_cast<size_t>(k);
+          at += indices.normalized(buffer[i * depth + k], sizes[axis]) * strides[axis];
+        }
+        f(first + i, at);
+      }
+    }
   }
 };
 
@@ -309,11 +381,19 @@ std::unique_ptr<Kernel> prepare_gather_nd(const KernelRequest& request) {
   const size_t bytes = static_cast<size_t>(slice_size(x, index) * item_size(x.dtype));
   return make_kernel([=](const RunContext&, void* const* operands, void* const* results) {
     parallel_for(coordinates.count, 2048, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        std::memcpy(static_cast<std::byte*>(results[0]) + static_cast<size_t>(i) * bytes,
-                    static_cast<const std::byte*>(operands[0]) +
-                        static_cast<size_t>(coordinates.slice(operands[1], i)) * bytes,
-                    bytes);
+      const auto* const in = static_cast<const std::byte*>(operands[0]);
+      auto* const out = static_cast<std::byte*>(results[0]);
+      const auto copy_words = [&]<class T>(T) {
+        coordinates.each(operands[1], begin, end, [&](int64_t i, int64_t at) {
+          reinterpret_cast<T*>(out)[i] = reinterpret_cast<const T*>(in)[at];
+        });
+      };
+      visit_unsigned_of_size(static_cast<int64_t>(bytes), copy_words, [&] {
+        coordinates.each(operands[1], begin, end, [&](int64_t i, int64_t at) {
+          std::memcpy(out + static_cast<size_t>(i) * bytes, in + static_cast<size_t>(at) * bytes,
+                      bytes);
+        });
+      });
     });
   });
 }
@@ -330,8 +410,8 @@ std::unique_ptr<Kernel> prepare_scatter_nd_add(const KernelRequest& request) {
       const T* const updates = static_cast<const T*>(operands[2]);
       T* const out = static_cast<T*>(results[0]);
       copy_bytes(operands[0], out, bytes);
-      for (int64_t i = 0; i < coordinates.count; ++i) {
-        T* const target = out + coordinates.slice(operands[1], i) * inner;
+      coordinates.each(operands[1], 0, coordinates.count, [&](int64_t i, int64_t at) {
+        T* const target = out + at * inner;
         const T* const source = updates + i * inner;
         if (add) {
           for (int64_t j = 0; j < inner; ++j)
@@ -339,7 +419,7 @@ std::unique_ptr<Kernel> prepare_scatter_nd_add(const KernelRequest& request) {
         } else {
           std::copy(source, source + inner, target);
         }
-      }
+      });
     });
   });
 }
@@ -350,25 +430,40 @@ std::unique_ptr<Kernel> prepare_nonzero_rows(const KernelRequest& request) {
   const int64_t size = x.size(), item = item_size(x.dtype);
   return make_kernel(
       [=, shape = x.shape](const RunContext& context, void* const* operands, void* const* results) {
-        const auto set = [&](int64_t i) {
-          bool value;
-          load(static_cast<const std::byte*>(operands[0]) + i * item, 1, &value, 1);
-          return value;
+        constexpr int64_t kBlock = 1024;
+        bool buffer[kBlock];
+        const auto blocks = [&](auto f) {
+          for (int64_t first = 0; first < size; first += kBlock) {
+            const int64_t n = std::min(kBlock, size - first);
+            load(static_cast<const std::byte*>(operands[0]) + first * item, 1, buffer, n);
+            f(first, n);
+          }
         };
         int64_t count = 0;
-        for (int64_t i = 0; i < size; ++i) count += set(i);
+        blocks([&](int64_t, int64_t n) { count += std::count(buffer, buffer + n, true); });
         const int64_t rank = static_cast<int64_t>(shape.size());
         int64_t* out = static_cast<int64_t*>(
             context.allocator ? context.allocator->allocate(0, {count, rank}) : results[0]);
-        for (int64_t i = 0; i < size; ++i) {
-          if (!set(i)) continue;
-          int64_t remaining = i;
-          for (int64_t axis = rank - 1; axis >= 0; --axis) {
-            out[axis] = remaining % shape[static_cast<size_t>(axis)];
-            remaining /= shape[static_cast<size_t>(axis)];
+        if (rank == 0) return;
+        // Coordinates of the run along the last axis, and the place in it.
+        Dims at(shape.size(), 0);
+        const int64_t length = shape.back();
+        int64_t place = 0;
+        blocks([&](int64_t, int64_t n) {
+          for (int64_t i = 0; i < n; ++i) {
+            if (buffer[i]) {
+              for (int64_t k = 0; k + 1 < rank; ++k) out[k] = at[static_cast<size_t>(k)];
+              out[rank - 1] = place;
+              out += rank;
+            }
+            if (++place < length) continue;
+            place = 0;
+            for (size_t k = shape.size() - 1; k-- > 0;) {
+              if (++at[k] < shape[k]) break;
+              at[k] = 0;
+            }
           }
-          out += rank;
-        }
+        });
       });
 }
 

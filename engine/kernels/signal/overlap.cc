@@ -26,13 +26,13 @@ std::unique_ptr<Kernel> prepare_overlap_frames(const KernelRequest& request) {
           T* const out = static_cast<T*>(results[0]) + row * size;
           std::fill_n(out, size, T(0));
           for (int64_t frame = 0; frame < number; ++frame)
-            for (int64_t i = 0; i < length; ++i) out[frame * hop + i] += in[frame * length + i];
+            for (int64_t i = 0; i < length; ++i)
+              out[frame * hop + i] = static_cast<T>(out[frame * hop + i] + in[frame * length + i]);
         }
       });
     });
   };
-  if (dtype == DType::kF32) return make(TypeTag<float>{});
-  if (dtype == DType::kF64) return make(TypeTag<double>{});
+  if (is_float(dtype)) return visit_float(dtype, make);
   if (dtype == DType::kI32) return make(TypeTag<int32_t>{});
   if (dtype == DType::kI64) return make(TypeTag<int64_t>{});
   if (is_complex(dtype)) return visit_complex(dtype, make);

@@ -1,5 +1,6 @@
 #include "onnx/export/export.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "ir/replay.h"
@@ -42,8 +43,13 @@ std::unique_ptr<ir::Function> decomposed(const ir::Function& function) {
 
 std::vector<Unsupported> without_rule(const ir::Function& function) {
   std::vector<Unsupported> out;
+  const auto complex = [](const ir::Value* v) { return v && is_complex(v->type.dtype); };
   ir::for_each_operation(function.body, [&](const ir::Operation& operation) {
-    if (!rules().contains(operation.op->name()))
+    if (std::any_of(operation.operands.begin(), operation.operands.end(), complex) ||
+        std::any_of(operation.results.begin(), operation.results.end(), complex))
+      out.push_back({std::string(operation.op->name()), operation.location,
+                     "ONNX's operators do not compute with complex numbers"});
+    else if (!rules().contains(operation.op->name()))
       out.push_back({std::string(operation.op->name()), operation.location,
                      export_support(*operation.op).note});
   });

@@ -155,10 +155,12 @@ Sizes sizes_of(std::string_view op, const Tensor& x, const std::optional<Shape>&
 
 Tensor complex_transform(std::string_view op, const Tensor& given, const std::optional<Shape>& s,
                          const std::optional<Axes>& axes, const std::string& norm, bool forward) {
-  Tensor x = as_complex_type(given);
+  const bool complex = is_complex(given.dtype());
+  Tensor x = complex ? given : as_real_type(op, given);
   const Sizes sizes = sizes_of(op, x, s, axes);
   for (size_t i = 0; i < sizes.axes.size(); ++i) x = resized(op, x, sizes.axes[i], sizes.sizes[i]);
-  return ops::fft_c2c(x, sizes.axes, norm, forward);
+  return complex ? ops::fft_c2c(x, sizes.axes, norm, forward)
+                 : ops::fft_r2c(x, sizes.axes, norm, forward, false);
 }
 
 Tensor real_transform(std::string_view op, const Tensor& given, const std::optional<Shape>& s,

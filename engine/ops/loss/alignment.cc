@@ -234,8 +234,7 @@ Tensors decompose_ctc_alignment(CallContext& c) {
   const CtcStates s(c, c.attrs_as<CtcAlignmentAttrs>().blank, c.operand(0).dtype());
   const Tensors alpha = ctc_forward(c, s, ctc_emitted(c, s));
   const Tensor total = ops::logsumexp(alpha.back() + s.last, Axes{1});
-  return {ops::where(ops::greater_than(total, number(kImpossible / 2)), -total,
-                     number(INFINITY))};
+  return {ops::where(ops::greater_than(total, number(kImpossible / 2)), -total, number(INFINITY))};
 }
 
 Tensors vjp_ctc_alignment(VjpContext& c) {
