@@ -92,6 +92,8 @@ def cases_decoding(t):
                                           "lengths": np.array([5, 2, 4]), "include_bos_eos_tag": ends}, grad=False, function=paddle.text.viterbi_decode)
     t.refuse("text_viterbi_decode", {"potentials": t.normal(3, 5, 4), "transition_params": t.normal(4, 4), "lengths": np.array([6, 2, 4])})
     t.refuse("text_viterbi_decode", {"potentials": t.normal(3, 5, 4), "transition_params": t.normal(3, 4), "lengths": np.array([5, 2, 4])})
+    t.refuse("text_viterbi_decode", {"potentials": t.normal(1, 2, 0), "transition_params": t.normal(0, 0), "lengths": np.array([1]),
+                                     "include_bos_eos_tag": False})
     for dtype in ("int64", "int32"):
         t.add("gather_tree", {"ids": t.integers(0, 9, 5, 2, 3, dtype=dtype), "parents": t.integers(0, 3, 5, 2, 3, dtype=dtype)}, grad=False)
     t.refuse("gather_tree", {"ids": t.integers(0, 9, 5, 2, 3), "parents": t.integers(3, 5, 5, 2, 3)})

@@ -20,8 +20,9 @@ void infer_text_viterbi_decode(InferContext& c) {
   c.check(c.rank(1) == 2, "transition_params must be a matrix, not ", c.type(1));
   for (size_t i = 0; i < 2; ++i)
     c.require_equal(c.shape(1)[i], c.shape(0)[2], "transition_params must be [tags, tags]");
-  if (c.attrs_as<TextViterbiDecodeAttrs>().include_bos_eos_tag)
-    c.check(c.shape(0)[2].less(2) != true, "include_bos_eos_tag needs two tags");
+  const bool ends = c.attrs_as<TextViterbiDecodeAttrs>().include_bos_eos_tag;
+  c.check(c.shape(0)[2].less(ends ? 2 : 1) != true, "there must be ", ends ? 2 : 1,
+          " tags or more, not ", c.shape(0)[2]);
   c.require_integer(2);
   c.check(c.rank(2) == 1, "lengths must be 1-D, not ", c.type(2));
   c.require_equal(c.shape(2)[0], c.shape(0)[0], "lengths and potentials differ in their batch");
