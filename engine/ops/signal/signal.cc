@@ -184,7 +184,7 @@ Tensors decompose_istft(CallContext& c) {
   out = slice_axis(out, out.ndim() - 1, start, end);
   weight = slice_axis(weight, 0, start, end);
   if (weight.is_concrete()) {
-    const Array sizes = weight.array().contiguous();
+    const Array sizes = weight.array().on_host();
     for (int64_t i = 0; i < sizes.size(); ++i)
       if (std::abs(sizes.complex_number(i)) < 1e-11)
         refuse("istft", "the windows leave element ", i, " without weight");
