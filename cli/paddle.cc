@@ -83,11 +83,11 @@ std::string usage() {
        {std::span<const Command>(kCommands), std::span<const Command>(kOwnCommands)})
     for (const Command& c : commands) {
       std::string name = c.name;
-      name.resize(12, ' ');
+      name.resize(15, ' ');
       out += "  " + name + c.doc + "\n";
     }
   for (const std::string& command : further_commands())
-    out += "  " + command + std::string(command.size() < 12 ? 12 - command.size() : 1, ' ') +
+    out += "  " + command + std::string(command.size() < 15 ? 15 - command.size() : 1, ' ') +
            "(a program beside this one)\n";
   return out + "\n`paddle COMMAND --help` describes a command, `paddle --version` this build.\n";
 }

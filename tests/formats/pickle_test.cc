@@ -57,7 +57,7 @@ TEST(Pickle, FilesOfPyTorch) {
   expect_values("script.pt", "script/");
   const WeightFile checkpoint(kData + "checkpoint.pt");
   EXPECT_EQ(checkpoint.notes(),
-            (std::vector<std::string>{"1 number(s) is left out", "1 text(s) is left out"}));
+            (std::vector<std::string>{"numbers: 1 left out", "texts: 1 left out"}));
 }
 
 TEST(Pickle, FilesOfPaddlePaddle) {

@@ -92,7 +92,7 @@ class WeightFile::Collector {
   void collect(const Value& root) {
     visit(root, "", 0);
     for (const auto& [what, count] : left_out_)
-      file_.notes_.push_back(str(count, " ", what, count == 1 ? " is" : " are", " left out"));
+      file_.notes_.push_back(what + ": " + std::to_string(count) + " left out");
     if (file_.tensors_.empty()) bad("it holds no tensors");
   }
 
@@ -146,10 +146,10 @@ class WeightFile::Collector {
         return;
       case Kind::kText:
       case Kind::kBytes:
-        ++left_out_[value.is(Kind::kText) ? "text(s)" : "byte string(s)"];
+        ++left_out_[value.is(Kind::kText) ? "texts" : "byte strings"];
         return;
       default:
-        ++left_out_["number(s)"];
+        ++left_out_["numbers"];
         return;
     }
   }
@@ -157,7 +157,7 @@ class WeightFile::Collector {
   std::optional<std::string> key_of(const Value& key) {
     if (key.is(Kind::kText)) return std::string(key.text);
     if (key.is(Kind::kInt) || key.is(Kind::kBool)) return std::to_string(key.integer);
-    ++left_out_["value(s) with a key that is neither a text nor an integer"];
+    ++left_out_["values with a key that is neither a text nor an integer"];
     return std::nullopt;
   }
 
@@ -171,7 +171,7 @@ class WeightFile::Collector {
     if (call.items[0]->name.starts_with("torch.jit._pickle ") && !call.arguments().empty())
       return visit(*call.arguments()[0], name, depth + 1);
     if (is_array_call(call)) return add(numpy_array(call), name);
-    ++left_out_["object(s) of " + call.items[0]->name];
+    ++left_out_["objects of " + call.items[0]->name];
   }
 
   void add(NamedTensor tensor, const std::string& name) {
