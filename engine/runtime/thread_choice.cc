@@ -14,6 +14,8 @@ void average(double& value, double next, int64_t runs) {
 constexpr int64_t kEnough = 8;        // runs before a decision
 constexpr double kMuchWaiting = 0.3;  // of the time; on a quiet machine it is below a tenth
 constexpr double kFaster = 0.9;
+constexpr double kWorthPlanning =
+    0.05;  // seconds of waiting; a plan for one thread takes time, too
 
 }  // namespace
 
@@ -41,10 +43,12 @@ void ThreadChoice::record_several(double wall, double cpu) {
   }
   average(several_, wall, runs_);
   average(waiting_, std::max(0.0, 1 - cpu / wall), runs_);
+  lost_ += std::max(0.0, wall - cpu);
   ++runs_;
-  if (runs_ < kEnough || waiting_ < kMuchWaiting) return;
+  if (runs_ < kEnough || waiting_ < kMuchWaiting || lost_ < kWorthPlanning) return;
   if (runs_ < patience_ && patience_ > kPatience) return;
   single_ = true;
+  lost_ = 0;
   runs_ = 0;
 }
 

@@ -23,6 +23,7 @@ class ThreadChoice {
   bool single_ = false;
   bool probing_ = false;          ///< the next run tries the other number of threads
   double waiting_ = 0;            ///< share of the time that the caller waits, averaged
+  double lost_ = 0;               ///< seconds of waiting in the present state
   double several_ = 0, one_ = 0;  ///< seconds of a run, averaged
   int64_t runs_ = 0;              ///< in the present state
   int64_t patience_ = kPatience;  ///< runs before the other number of threads is tried again

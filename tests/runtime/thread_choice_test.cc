@@ -39,6 +39,11 @@ TEST(ThreadChoice, BusyMachinesUseOneThread) {
   EXPECT_GE(single_runs(choice, kBusy, 10000), 9950);
 }
 
+TEST(ThreadChoice, AFewShortRunsAreNotWorthAnotherPlan) {
+  ThreadChoice choice;
+  EXPECT_EQ(single_runs(choice, {20e-6, 0.9, 10e-6}, 100), 0);
+}
+
 TEST(ThreadChoice, ReturnsWhenTheMachineIsQuietAgain) {
   ThreadChoice choice;
   single_runs(choice, kBusy, 200);
