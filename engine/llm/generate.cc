@@ -21,7 +21,7 @@ std::span<const float> cached_logits(LanguageModel& model,
   return {logits, static_cast<size_t>(runner.words())};
 }
 
-/// Logits of the token after these. `whole` keeps them where there is no cache.
+/// Logits of the token after these. `whole` keeps them for models without a cache.
 std::span<const float> next_logits(LanguageModel& model,
                                    std::span<const tokenizers::TokenId> tokens, Array& whole) {
   if (model.runner) return cached_logits(model, tokens);

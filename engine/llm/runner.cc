@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <set>
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/serial_scope.h"
 #include "ops/generation/packed_format.h"
 #include "runtime/compile.h"
 
@@ -76,9 +74,10 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
       arrays_[i] = Array::zeros(DType::kU64, {2});
   }
   const program::LoadOptions& load = model_->options();
-  executable_ =
-      runtime::compile(function, load.compile,
-                       {.max_plans = kPlans, .plan = {.profile = load.profile}}, load.observe);
+  executable_ = runtime::compile(
+      function, load.compile,
+      {.max_plans = kPlans, .plan = {.profile = load.profile}, .adapt_threads = true},
+      load.observe);
   // Passes keep inputs and outputs.
   for (size_t i = 0; i < function->outputs.size(); ++i)
     if (function->outputs[i].kind == ir::PortKind::kValue) logits_ = i;
@@ -92,21 +91,6 @@ Runner::Runner(std::shared_ptr<LoadedModel> model, const RunnerOptions& options)
 void Runner::truncate(int64_t sequence, int64_t length) {
   int64_t& current = lengths_.at(static_cast<size_t>(sequence));
   current = std::min(current, length);
-}
-
-bool Runner::StepTimes::wants_serial() const {
-  // Both are tried at first, and the slower one again now and then.
-  constexpr int64_t kTrials = 4, kPeriod = 64;
-  if (steps < kTrials) return steps % 2 == 1;
-  const bool serial = seconds[1] < seconds[0];
-  return steps % kPeriod == 0 ? !serial : serial;
-}
-
-void Runner::StepTimes::add(bool serial, double elapsed) {
-  constexpr double kNew = 0.25;
-  double& mean = seconds[serial ? 1 : 0];
-  mean = mean == 0 ? elapsed : mean + kNew * (elapsed - mean);
-  ++steps;
 }
 
 /// Rows that are not set compute nothing that is read.
@@ -140,15 +124,7 @@ const float* Runner::step(std::span<const StepPart> parts) {
     }
     for (int64_t i = part.wanted; i > 0; --i) arrays_[wanted_].data<int64_t>()[result++] = row - i;
   }
-  StepTimes& times = times_[bin_of(rows)];
-  plan();  // its preparation is not part of the time
-  const bool serial = times.wants_serial();
-  const SerialScope scope(serial);
-  const auto begin = std::chrono::steady_clock::now();
-  const float* const logits = executable_->run(arrays_)[logits_].data<float>();
-  times.add(serial,
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  return logits;
+  return executable_->run(arrays_)[logits_].data<float>();
 }
 
 const float* Runner::append(int64_t sequence, std::span<const tokenizers::TokenId> tokens) {

@@ -58,14 +58,6 @@ class Runner {
   std::vector<std::string> kernels(int64_t rows);
 
  private:
-  /// How long steps of one bin of rows take with all threads and with one. Where other programs
-  /// keep the cores busy, threads wait for each other longer than they compute.
-  struct StepTimes {
-    double seconds[2] = {0, 0};  ///< parallel, serial; smoothed
-    int64_t steps = 0;
-    bool wants_serial() const;
-    void add(bool serial, double elapsed);
-  };
   void set_rows(int64_t rows, int64_t results);
   runtime::Plan& plan();  ///< for the rows that are set
 
@@ -77,7 +69,6 @@ class Runner {
   std::vector<int64_t> lengths_;
   int64_t context_ = 0, capacity_ = 0, words_ = 0;  ///< capacity: slots of a sequence
   size_t token_bytes_ = 0;
-  std::map<int64_t, StepTimes> times_;  ///< by bin
 };
 
 }  // namespace paddle::llm
