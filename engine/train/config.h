@@ -10,10 +10,9 @@
 #include "config/overrides.h"
 #include "config/schema.h"
 #include "data/data_config.h"
-#include "optim/optimizer.h"
-#include "optim/schedule.h"
 #include "program/model_config.h"
 #include "runtime/compile.h"
+#include "train/optimizer_config.h"
 #include "train/parallel_config.h"
 #include "train/step.h"
 
@@ -23,14 +22,6 @@ namespace paddle::train {
 struct Interval {
   int64_t steps = 0;
   int64_t epochs = 0;
-};
-
-/// `optimizer:`, or one of `optimizers:`.
-struct OptimizerConfig {
-  std::string name;  ///< "" for `optimizer:`
-  optim::OptimizerOptions options;
-  double rate_factor = 1;  ///< what base_batch multiplied the rates by; they include it
-  optim::ScheduleOptions schedule;
 };
 
 struct RunConfig {
