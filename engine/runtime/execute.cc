@@ -1,7 +1,6 @@
 #include "runtime/execute.h"
 
 #include <cstring>
-#include <deque>
 #include <mutex>
 #include <utility>
 
@@ -198,16 +197,18 @@ std::optional<std::vector<Array>> try_execute(const Op& op, const Attrs& attrs,
 /// Operands on a device; those that are there already are not copied.
 class OperandsOn {
  public:
-  OperandsOn(const std::vector<const Array*>& operands, Device device) : pointers_(operands) {
-    for (const Array*& operand : pointers_)
-      if (operand && operand->device() != device)
-        operand = &copies_.emplace_back(operand->to(device));
+  OperandsOn(std::vector<const Array*> operands, Device device) : pointers_(std::move(operands)) {
+    for (const Array*& operand : pointers_) {
+      if (!operand || operand->device() == device) continue;
+      copies_.reserve(pointers_.size());  // pointers to copies stay valid
+      operand = &copies_.emplace_back(operand->to(device));
+    }
   }
   operator const std::vector<const Array*>&() const { return pointers_; }
 
  private:
   std::vector<const Array*> pointers_;
-  std::deque<Array> copies_;
+  std::vector<Array> copies_;
 };
 
 /// Runs the operation on the host and brings the results back to the device.
@@ -249,7 +250,7 @@ Tensors EagerExecutor::apply(const OpCall& call) {
     fail(ErrorCode::kInternal, call.op.name(), ": undecided sizes in eager mode");
   std::vector<const Array*> operands;
   for (const Tensor& t : call.operands) operands.push_back(t.defined() ? &t.array() : nullptr);
-  const OperandsOn there(operands, device_);
+  const OperandsOn there(std::move(operands), device_);
   auto results = try_execute(call.op, call.attrs, there, call.results, device_);
   if (!results && call.op.def->decompose) return decompose(call);
   if (!results)  // on the host, or says why not

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 
 namespace paddle {
 namespace {
@@ -12,12 +13,20 @@ std::deque<Backend>& backends() {
   return list;
 }
 
+/// By kind of device, in the order in which they are asked.
+std::map<int16_t, std::vector<const Backend*>>& by_device() {
+  static std::map<int16_t, std::vector<const Backend*>> table;
+  return table;
+}
+
 }  // namespace
 
 void register_backend(const Backend& backend) {
   ensure(!backend.prepare == !backend.has_kernel, backend.name,
          ": prepare and has_kernel come together");
-  backends().push_back(backend);
+  const Backend& kept = backends().emplace_back(backend);
+  std::vector<const Backend*>& of_device = by_device()[backend.device_kind];
+  of_device.insert(of_device.begin(), &kept);
 }
 
 const Backend* find_backend(std::string_view name) {
@@ -26,11 +35,10 @@ const Backend* find_backend(std::string_view name) {
   return nullptr;
 }
 
-std::vector<const Backend*> backends_of(Device device) {
-  std::vector<const Backend*> out;
-  for (auto it = backends().rbegin(); it != backends().rend(); ++it)
-    if (it->device_kind == device.kind) out.push_back(&*it);
-  return out;
+const std::vector<const Backend*>& backends_of(Device device) {
+  static const std::vector<const Backend*> kNone;
+  const auto it = by_device().find(device.kind);
+  return it == by_device().end() ? kNone : it->second;
 }
 
 bool has_int8_kernel(Device device, DType x, const Array& weight) {

@@ -29,7 +29,7 @@ void register_backend(const Backend& backend);
 /// The backend of this name; null if there is none.
 const Backend* find_backend(std::string_view name);
 /// Those of the kind of device, in the order in which they are asked.
-std::vector<const Backend*> backends_of(Device device);
+const std::vector<const Backend*>& backends_of(Device device);
 
 bool has_int8_kernel(Device device, DType x, const Array& weight);
 bool has_int8_matmul(Device device);
