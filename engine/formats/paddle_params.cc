@@ -8,74 +8,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "formats/protobuf.h"
+
 namespace paddle::formats {
 namespace {
 
 constexpr uint64_t kLargestProgram = uint64_t{256} << 20;
 
-/// The fields of a protobuf message.
-class Message {
- public:
-  struct Field {
-    uint64_t number = 0;
-    uint64_t value = 0;      ///< of a varint
-    std::string_view bytes;  ///< of a message or string
-  };
-
-  Message(std::string_view text, const std::string& file) : text_(text), file_(file) {}
-
-  std::optional<Field> next() {
-    if (at_ == text_.size()) return std::nullopt;
-    const uint64_t key = varint();
-    Field field;
-    field.number = key >> 3;
-    switch (key & 7) {
-      case 0:
-        field.value = varint();
-        break;
-      case 1:
-        take(8);
-        break;
-      case 2:
-        field.bytes = take(varint());
-        break;
-      case 5:
-        take(4);
-        break;
-      default:
-        bad();
-    }
-    return field;
-  }
-
- private:
-  [[noreturn]] void bad() const { fail(ErrorCode::kModel, file_, ": damaged protobuf"); }
-  std::string_view take(uint64_t count) {
-    if (count > text_.size() - at_) bad();
-    const std::string_view out = text_.substr(at_, static_cast<size_t>(count));
-    at_ += static_cast<size_t>(count);
-    return out;
-  }
-  uint64_t varint() {
-    uint64_t out = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const auto byte = static_cast<unsigned char>(take(1)[0]);
-      out |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return out;
-    }
-    bad();
-  }
-
-  std::string_view text_;
-  const std::string& file_;
-  size_t at_ = 0;
-};
-
 /// Calls `use` for each field of a message.
 void for_each_field(std::string_view text, const std::string& file,
-                    const std::function<void(const Message::Field&)>& use) {
-  Message message(text, file);
-  while (const auto field = message.next()) use(*field);
+                    const std::function<void(const ProtobufReader::Field&)>& use) {
+  const ProtobufReader::Refuse refuse = [&](size_t) {
+    fail(ErrorCode::kModel, file, ": damaged protobuf");
+  };
+  ProtobufReader message(text, refuse);
+  for (ProtobufReader::Field field; message.next(field);) use(field);
 }
 
 /// Numbers of framework.proto's VarType.Type.
@@ -98,19 +45,19 @@ std::vector<std::string> names_of_program(const std::string& path) {
     std::string name;
     uint64_t type = 0;
     bool persistable = false;
-    for_each_field(variable, path, [&](const Message::Field& field) {
+    for_each_field(variable, path, [&](const ProtobufReader::Field& field) {
       if (field.number == 1) name = field.bytes;
-      if (field.number == 3) persistable = field.value != 0;
+      if (field.number == 3) persistable = field.integer != 0;
       if (field.number == 2)
-        for_each_field(field.bytes, path, [&](const Message::Field& of_type) {
-          if (of_type.number == 1) type = of_type.value;
+        for_each_field(field.bytes, path, [&](const ProtobufReader::Field& of_type) {
+          if (of_type.number == 1) type = of_type.integer;
         });
     });
     if (persistable && type == kDenseTensor) out.push_back(std::move(name));
   };
-  for_each_field(text, path, [&](const Message::Field& block) {
+  for_each_field(text, path, [&](const ProtobufReader::Field& block) {
     if (block.number != 1) return;
-    for_each_field(block.bytes, path, [&](const Message::Field& field) {
+    for_each_field(block.bytes, path, [&](const ProtobufReader::Field& field) {
       if (field.number == 3) read_variable(field.bytes);
     });
   });
@@ -176,9 +123,9 @@ void PaddleParams::read_tensors() {
     const std::string_view description = take(number(4));
     PaddleParameter parameter;
     uint64_t type = 0;
-    for_each_field(description, file_->path(), [&](const Message::Field& field) {
-      if (field.number == 1) type = field.value;
-      if (field.number == 2) parameter.shape.push_back(static_cast<int64_t>(field.value));
+    for_each_field(description, file_->path(), [&](const ProtobufReader::Field& field) {
+      if (field.number == 1) type = field.integer;
+      if (field.number == 2) parameter.shape.push_back(static_cast<int64_t>(field.integer));
     });
     const auto dtype = dtype_of(type);
     if (!dtype) bad("has the type ", type, ", which is not supported");

@@ -2,78 +2,16 @@
 // Format: https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "base/error.h"
+#include "formats/protobuf.h"
 #include "text/load.h"
 
 namespace paddle::tokenizers {
 
 namespace {
 
-/// Reads the wire format of protocol buffers, field by field.
-class WireReader {
- public:
-  WireReader(std::string_view bytes, const std::string& name) : bytes_(bytes), name_(name) {}
-
-  struct Field {
-    uint64_t number = 0;
-    uint64_t integer = 0;    ///< of a varint or a fixed number
-    std::string_view bytes;  ///< of a text or a message
-  };
-  bool next(Field& field) {
-    if (at_ >= bytes_.size()) return false;
-    const uint64_t tag = varint();
-    field = {tag >> 3, 0, {}};
-    switch (tag & 7) {
-      case 0:
-        field.integer = varint();
-        break;
-      case 1:
-        field.integer = fixed(8);
-        break;
-      case 2:
-        field.bytes = take(varint());
-        break;
-      case 5:
-        field.integer = fixed(4);
-        break;
-      default:
-        refuse();
-    }
-    return true;
-  }
-
- private:
-  [[noreturn]] void refuse() const {
-    fail(ErrorCode::kModel, name_, ": not a SentencePiece model (byte ", at_, ")");
-  }
-  uint64_t varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ >= bytes_.size()) refuse();
-      const auto byte = static_cast<unsigned char>(bytes_[at_++]);
-      value |= uint64_t{byte & 127U} << shift;
-      if (byte < 128) return value;
-    }
-    refuse();
-  }
-  std::string_view take(uint64_t count) {
-    if (count > bytes_.size() - at_) refuse();
-    const std::string_view out = bytes_.substr(at_, count);
-    at_ += count;
-    return out;
-  }
-  uint64_t fixed(size_t count) {
-    uint64_t value = 0;
-    std::memcpy(&value, take(count).data(), count);
-    return value;
-  }
-
-  std::string_view bytes_;
-  const std::string& name_;
-  size_t at_ = 0;
-};
+using formats::ProtobufReader;
 
 enum PieceType : uint64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 enum ModelType : uint64_t { kUnigram = 1, kBpe, kWord, kCharacter };
@@ -90,11 +28,11 @@ struct Model {
   bool dummy_prefix = true, remove_extra_spaces = true, escape_spaces = true;
 };
 
-void read_piece(WireReader reader, Model& model) {
+void read_piece(ProtobufReader reader, Model& model) {
   std::string_view text;
   float score = 0;
   uint64_t type = kNormal;
-  for (WireReader::Field f; reader.next(f);) {
+  for (ProtobufReader::Field f; reader.next(f);) {
     if (f.number == 1) text = f.bytes;
     if (f.number == 2) score = std::bit_cast<float>(static_cast<uint32_t>(f.integer));
     if (f.number == 3) type = f.integer;
@@ -106,20 +44,23 @@ void read_piece(WireReader reader, Model& model) {
 
 Model parse(std::string_view content, const std::string& name) {
   Model model;
-  WireReader reader(content, name);
-  for (WireReader::Field f; reader.next(f);) {
-    WireReader inner(f.bytes, name);
+  const ProtobufReader::Refuse refuse = [&](size_t at) {
+    fail(ErrorCode::kModel, name, ": not a SentencePiece model (byte ", at, ")");
+  };
+  ProtobufReader reader(content, refuse);
+  for (ProtobufReader::Field f; reader.next(f);) {
+    ProtobufReader inner = reader.message(f);
     if (f.number == 1) read_piece(inner, model);
     model.has_trainer_spec |= f.number == 2;
     if (f.number == 2)
-      for (WireReader::Field g; inner.next(g);) {
+      for (ProtobufReader::Field g; inner.next(g);) {
         if (g.number == 3) model.model_type = g.integer;
         if (g.number == 24) model.space_as_suffix = g.integer != 0;
         if (g.number == 44) model.unknown_surface = unicode::to_valid_utf8(g.bytes);
         if (g.number == 35) model.byte_fallback = g.integer != 0;
       }
     if (f.number == 3)
-      for (WireReader::Field g; inner.next(g);) {
+      for (ProtobufReader::Field g; inner.next(g);) {
         if (g.number == 2) model.charsmap = g.bytes;
         if (g.number == 3) model.dummy_prefix = g.integer != 0;
         if (g.number == 4) model.remove_extra_spaces = g.integer != 0;
