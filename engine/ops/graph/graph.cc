@@ -54,15 +54,20 @@ Tensors sent(CallContext& c, const std::string& reduce, const std::optional<int6
   return {received(c, rows_of(c, c.operand(0), from), to, reduce, size)};
 }
 
-}  // namespace
-
-void infer_segment_reduce(InferContext& c) {
+/// Checks the data and the ids of its rows.
+void check_segments(InferContext& c) {
   c.check(c.rank(0) > 0, "data must have at least one dimension");
   c.check(c.dtype(1) == DType::kI64 && c.rank(1) == 1, "segment_ids must be int64 and 1-D, not ",
           c.type(1));
   c.check(info(c.dtype(0)).has_kernels && !is_bool(c.dtype(0)), "data must be numbers, not ",
           c.type(0));
   c.require_equal(c.shape(0)[0], c.shape(1)[0], "data and segment_ids differ in length");
+}
+
+}  // namespace
+
+void infer_segment_reduce(InferContext& c) {
+  check_segments(c);
   const Dim count = c.attrs_as<SegmentReduceAttrs>().count;
   c.check(count.less(0) != true, "count must not be negative, not ", count);
   Shape shape = c.shape(0);
@@ -71,12 +76,7 @@ void infer_segment_reduce(InferContext& c) {
 }
 
 void infer_segment_pool(InferContext& c) {
-  c.check(c.rank(0) > 0, "data must have at least one dimension");
-  c.check(c.dtype(1) == DType::kI64 && c.rank(1) == 1, "segment_ids must be int64 and 1-D, not ",
-          c.type(1));
-  c.check(info(c.dtype(0)).has_kernels && !is_bool(c.dtype(0)), "data must be numbers, not ",
-          c.type(0));
-  c.require_equal(c.shape(0)[0], c.shape(1)[0], "data and segment_ids differ in length");
+  check_segments(c);
   Shape shape = c.shape(0);
   shape[0] = c.run_time_dim();
   c.result(c.dtype(0), shape);

@@ -14,14 +14,11 @@
 #include "ops/generated/random.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
+#include "ops/linalg/adjoint.h"
 #include "tensor/complex.h"
 
 namespace paddle::rules {
 namespace {
-
-Tensor transposed(const Tensor& x) { return ops::matrix_transpose(x); }
-Tensor conjugate(const Tensor& x) { return is_complex(x.dtype()) ? ops::conj(x) : x; }
-Tensor adjoint(const Tensor& x) { return transposed(conjugate(x)); }
 
 void check_matrices(InferContext& c, size_t operand) {
   c.check(c.rank(operand) >= 2, "expected matrices, found ", c.type(operand));

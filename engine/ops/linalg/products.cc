@@ -12,11 +12,10 @@
 #include "ops/generated/math.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
+#include "ops/linalg/adjoint.h"
 
 namespace paddle::rules {
 namespace {
-
-Tensor conjugate(const Tensor& x) { return is_complex(x.dtype()) ? ops::conj(x) : x; }
 
 Tensor scaled(const Tensor& x, double by) { return by == 1 ? x : x * by; }
 

@@ -7,13 +7,11 @@
 #include "ops/generated/linalg_rules.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
+#include "ops/linalg/adjoint.h"
 #include "tensor/complex.h"
 
 namespace paddle::rules {
 namespace {
-
-Tensor transposed(const Tensor& x) { return ops::matrix_transpose(x); }
-Tensor adjoint(const Tensor& x) { return transposed(is_complex(x.dtype()) ? ops::conj(x) : x); }
 
 void require_solvable(InferContext& c, size_t operand) {
   // Kernels exist for float32, float64 and complex; mixed precision casts 16-bit operands.
