@@ -1,6 +1,7 @@
 # For the tests of this folder: a scratch folder, and a check of one command's end.
 #   expect STATUS TEXT COMMAND…   the command ends with STATUS and its errors say TEXT
 #   quiet STATUS COMMAND…         it ends with STATUS and says nothing on standard error
+#   make_llama                    makes a tiny language model, $model
 #   finish                        exits 1 if any of them failed
 bin="${PADDLE_BIN:?}"
 train="$bin/paddle-train"
@@ -38,6 +39,15 @@ quiet() {
   status="$(run_bounded "$@")"
   [[ "$status" == "$wanted" ]] || { fail "$* gave $status, expected $wanted:"; return; }
   [[ ! -s "$folder/error" ]] || fail "$* should say nothing:"
+}
+
+# A tiny language model as a Hugging Face folder, $model. One character a token: '0' is 0.
+make_llama() {
+  model="$folder/llama"
+  cp -r tests/llm/data/llama "$model"
+  python3 -c 'import json
+vocabulary = {chr(48 + i): i for i in range(50)}
+print(json.dumps({"model": {"type": "BPE", "merges": [], "vocab": vocabulary}, "decoder": {"type": "Fuse"}}))' > "$model/tokenizer.json"
 }
 
 finish() {

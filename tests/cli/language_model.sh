@@ -3,12 +3,7 @@
 # options, stop texts, and a prompt that is refused before it is printed.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
-model="$folder/llama"
-cp -r tests/llm/data/llama "$model"
-# One character a token: '0' is 0.
-python3 -c 'import json
-vocabulary = {chr(48 + i): i for i in range(50)}
-print(json.dumps({"model": {"type": "BPE", "merges": [], "vocab": vocabulary}, "decoder": {"type": "Fuse"}}))' > "$model/tokenizer.json"
+make_llama
 
 same() { [[ "$1" == "$2" ]] || { : > "$folder/error"; fail "$3: '$1' and '$2'"; }; }
 text() { "$infer" "$model" --prompt "123" --length 12 "$@" 2> "$folder/error" || fail "$*"; }

@@ -3,12 +3,7 @@
 # earlier run had answered.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
-model="$folder/llama"
-cp -r tests/llm/data/llama "$model"
-# One character a token: '0' is 0.
-python3 -c 'import json
-vocabulary = {chr(48 + i): i for i in range(50)}
-print(json.dumps({"model": {"type": "BPE", "merges": [], "vocab": vocabulary}, "decoder": {"type": "Fuse"}}))' > "$model/tokenizer.json"
+make_llama
 python3 -c 'import json
 for i in range(20):
     body = {"model": "llama", "prompt": "1" * (i % 7 + 1), "max_tokens": 5 + i, "temperature": 0}

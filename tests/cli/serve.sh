@@ -3,12 +3,7 @@
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
 serve="$PADDLE_BIN/paddle-serve"
-model="$folder/llama"
-cp -r tests/llm/data/llama "$model"
-# One character a token: '0' is 0.
-python3 -c 'import json
-vocabulary = {chr(48 + i): i for i in range(50)}
-print(json.dumps({"model": {"type": "BPE", "merges": [], "vocab": vocabulary}, "decoder": {"type": "Fuse"}}))' > "$model/tokenizer.json"
+make_llama
 echo '{"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}:{% endif %}"}' > "$model/tokenizer_config.json"
 echo "a-secret-key" > "$folder/keys.txt"
 cat > "$folder/serve.yaml" <<YAML
