@@ -87,7 +87,7 @@ void fuse_epilogues(ir::Function& function, const CanFuseEpilogue& can_fuse_epil
 /// The integer kernels of the target.
 struct Int8Kernels {
   /// True if a kernel multiplies 8-bit values of type `x` by the int8 constant `weight`; null if
-  /// there is no integer kernel at all.
+  /// the target has no integer kernels.
   std::function<bool(DType x, const Array& weight)> multiplies;
   bool matmul = false;  ///< there is one for two activations (quantized_matmul)
   explicit operator bool() const { return multiplies != nullptr; }

@@ -77,7 +77,7 @@ class Reader::Machine {
   }
   /// Removes and returns the values above the last mark.
   Stack pop_mark() {
-    if (marks_.empty()) bad("there is no mark");
+    if (marks_.empty()) bad("no mark on the stack");
     const auto begin = stack_.begin() + static_cast<ptrdiff_t>(marks_.back());
     Stack out(begin, stack_.end());
     stack_.erase(begin, stack_.end());

@@ -12,7 +12,7 @@
 namespace paddle::onnx {
 namespace {
 
-/// [..., 1 or 2] as complex numbers, or as real ones if there is no imaginary part.
+/// [..., 1 or 2] as complex numbers, or as real ones without an imaginary part.
 Tensor values_of(const NodeCall& c, const Tensor& x) {
   const int64_t parts = constant_dim(x, -1);
   c.check(parts == 1 || parts == 2, "the last axis must have size 1 or 2, not ", parts);

@@ -143,7 +143,7 @@ Sizes sizes_of(std::string_view op, const Tensor& x, const std::optional<Shape>&
     if (count > x.ndim()) refuse(op, "s has more sizes than x ", x.type(), " has axes");
     for (int64_t i = x.ndim() - count; i < x.ndim(); ++i) out.axes.push_back(i);
   }
-  if (out.axes.empty()) refuse(op, "there is no axis to transform");
+  if (out.axes.empty()) refuse(op, "expected at least one axis to transform");
   if (s && s->size() != out.axes.size())
     refuse(op, "s has ", s->size(), " sizes for ", out.axes.size(), " axes");
   for (size_t i = 0; i < out.axes.size(); ++i) {
