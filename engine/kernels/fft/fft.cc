@@ -155,7 +155,8 @@ void transform_real(const AxisTransform<T>& axis, const T* in, std::complex<T>* 
           for (int64_t k = 0; k < n; ++k) x.im[k * lanes + lanes - 1] = 0;
         const RowStarts start(rows, first, count);
         for_each_element(count, n, rows.inner, [&](int64_t i, int64_t k) {
-          (i % 2 == 0 ? x.re : x.im)[k * lanes + i / 2] = in[start[i] + k * rows.inner];
+          T* part = i % 2 == 0 ? x.re : x.im;
+          part[k * lanes + i / 2] = in[start[i] + k * rows.inner];
         });
       },
       [&](Parts<T> y, int64_t lanes, int64_t first, int64_t count) {
@@ -207,8 +208,8 @@ void transform_hermitian(const AxisTransform<T>& axis, const std::complex<T>* in
       [&](Parts<T> y, int64_t lanes, int64_t first, int64_t count) {
         const RowStarts start(rows, first, count);
         for_each_element(count, n, rows.inner, [&](int64_t i, int64_t k) {
-          out[start[i] + k * rows.inner] =
-              (i % 2 == 0 ? y.re : y.im)[k * lanes + i / 2] * axis.scale();
+          const T* part = i % 2 == 0 ? y.re : y.im;
+          out[start[i] + k * rows.inner] = part[k * lanes + i / 2] * axis.scale();
         });
       });
 }
