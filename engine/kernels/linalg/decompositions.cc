@@ -22,13 +22,15 @@ std::unique_ptr<Kernel> prepare_qr_factors(const KernelRequest& request) {
           r.setZero();
           return;
         }
-        const Eigen::HouseholderQR<Matrix<T>> qr(
-            matrix_in<T>(operands[0], i, sizes.rows, sizes.columns));
-        const Matrix<T> basis = qr.householderQ() * Matrix<T>::Identity(sizes.rows, width);
-        q = basis;
-        r.setZero();
-        r.topRows(sizes.least()) =
+        using C = Computed<T>;
+        const Eigen::HouseholderQR<Matrix<C>> qr(
+            computed_in<T>(operands[0], i, sizes.rows, sizes.columns));
+        const Matrix<C> basis = qr.householderQ() * Matrix<C>::Identity(sizes.rows, width);
+        q = basis.template cast<T>();
+        Matrix<C> upper = Matrix<C>::Zero(width, sizes.columns);
+        upper.topRows(sizes.least()) =
             qr.matrixQR().topRows(sizes.least()).template triangularView<Eigen::Upper>();
+        r = upper.template cast<T>();
       });
     });
   });

@@ -17,6 +17,10 @@ using Real = typename RealPart<T>::type;
 /// The same kind of number in f64.
 template <class T>
 using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
+/// The type to compute in where floats are exact enough: complex numbers are computed in f64, so
+/// that decompositions are compiled for one complex type.
+template <class T>
+using Computed = std::conditional_t<kIsComplex<T>, std::complex<double>, T>;
 template <class T>
 using In = Eigen::Map<const Matrix<T>>;
 template <class T>
@@ -52,6 +56,11 @@ std::unique_ptr<Kernel> for_each_matrix(const KernelRequest& request, Body body)
 template <class T>
 In<T> matrix_in(const void* base, int64_t i, int64_t rows, int64_t columns) {
   return In<T>(static_cast<const T*>(base) + i * rows * columns, rows, columns);
+}
+/// The same in the type to compute in.
+template <class T>
+Matrix<Computed<T>> computed_in(const void* base, int64_t i, int64_t rows, int64_t columns) {
+  return matrix_in<T>(base, i, rows, columns).template cast<Computed<T>>();
 }
 template <class T>
 Out<T> matrix_out(void* base, int64_t i, int64_t rows, int64_t columns) {

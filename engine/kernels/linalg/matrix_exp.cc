@@ -55,7 +55,7 @@ std::unique_ptr<Kernel> prepare_matrix_exp(const KernelRequest& request) {
         using T = typename decltype(tag)::type;
         if (n == 0) return;
         matrix_out<T>(results[0], i, n, n) =
-            exponential<T>(Matrix<T>(matrix_in<T>(operands[0], i, n, n)));
+            exponential<Computed<T>>(computed_in<T>(operands[0], i, n, n)).template cast<T>();
       });
 }
 
