@@ -1,27 +1,19 @@
-// paddle-quant MODEL: makes a model smaller and faster with int8, and measures what that costs.
+// paddle-quant MODEL: makes a model smaller and faster with integers, measures what that costs, and
+// refuses a model that is slower or worse than the user accepts.
 
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "common.h"
-#include "quant/quant_job.h"
+#include "quant/report.h"
+#include "train/config.h"
 
 namespace {
 
 using namespace paddle;
-
-/// "0.5%" or "0.005".
-double parse_share(const std::string& text) {
-  const bool percent = text.ends_with('%');
-  const std::string number = percent ? text.substr(0, text.size() - 1) : text;
-  char* end = nullptr;
-  const double value = std::strtod(number.c_str(), &end);
-  if (number.empty() || *end != '\0' || !(value >= 0))
-    fail(ErrorCode::kUsage, "--max-drop: expected a share such as 0.5%, found '", text, "'");
-  return percent ? value / 100 : value;
-}
 
 infer::InputOptions data_options(const std::vector<std::string>& words, int64_t batch) {
   infer::InputOptions out;
@@ -41,120 +33,293 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
+std::string padded(const std::string& text, size_t width) {
+  return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
+}
+
 void print_layers(const std::vector<quant::Layer>& layers, bool measured) {
-  size_t width = 5;
-  for (const auto& each : layers) width = std::max(width, each.name.size());
+  size_t name = 5, decision = 4;
   for (const auto& each : layers) {
-    std::string line = each.name + std::string(width - each.name.size() + 2, ' ');
-    line += each.quantized ? "int8   " : "float  ";
-    if (measured) line += fixed(each.sqnr_db, 1) + " dB  ";
+    name = std::max(name, each.name.size());
+    decision = std::max(decision, each.decision().size());
+  }
+  for (const auto& each : layers) {
+    std::string line = padded(each.name, name + 2) + padded(each.decision(), decision + 2);
+    if (measured) line += padded(fixed(each.sqnr_db, 1) + " dB", 10);
+    if (each.float_us > 0)
+      line += padded(fixed(each.float_us, 1) + " → " + fixed(each.quantized_us, 1) + " us", 22);
     line += each.op;
     if (!each.why.empty()) line += "  (" + each.why + ")";
     cli::print(line + "\n");
   }
 }
 
-std::string summary(const quant::QuantReport& report) {
-  std::string out = "int8: ";
-  for (const auto& metric : report.metrics) {
-    if (metric.name == "accuracy")
-      out += str("accuracy ", fixed(100 * metric.float_value, 2), " → ",
-                 fixed(100 * metric.quantized, 2), " (±", fixed(100 * *metric.confidence95, 2),
-                 ") · ");
-    else if (metric.name == "output_sqnr_db")
-      out += fixed(metric.quantized, 1) + " dB · ";
+/// What all commands take.
+struct Options {
+  std::vector<std::string> arguments, data, evaluation, keep_float;
+  std::string file, scheme, observer, drop, target, statistics;
+  int64_t samples = 0, batch = 0;
+  double percentile = 0;
+  bool json = false;
+  quant::QuantJob job;
+
+  void add_to(CLI::App& app) {
+    app.add_option("MODEL", arguments, "the model, then key=value of the configuration");
+    app.add_option("-c,--config", file, "configuration with a section 'quant'");
+    app.add_option("--scheme", scheme, "number format: " + join(quant::scheme_names(), ", "));
+    app.add_option("--data", data,
+                   "calibration data: train, valid, CONFIG.yaml[:part], a folder or files "
+                   "(default: the run's training data)");
+    app.add_option("--samples", samples, "samples for calibration (default: 256)")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+    app.add_option("--batch", batch, "samples at a time (default: 8)")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+    app.add_option("--observer", observer,
+                   "how ranges are chosen: " + join(quant::range_method_names(), ", "));
+    app.add_option("--percentile", percentile, "for the percentile observer")
+        ->check(CLI::Range(50.0, 100.0));
+    app.add_option("--keep-float", keep_float, "layers that stay float (pattern)")
+        ->allow_extra_args(false);
+    app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
+    app.add_option("--function", job.load.function, "an entry of a model file (default: model)");
+    app.add_option("--seed", job.load.seed, "of random weights");
+    app.add_flag("--json", json, "one line of JSON at the end");
   }
-  const auto count = static_cast<int64_t>(report.layers.size());
-  out +=
-      str(fixed(report.float_ms / report.quantized_ms, 2), "× as fast (batch 1) · ",
-          fixed(static_cast<double>(report.float_bytes) /
-                    static_cast<double>(std::max<int64_t>(1, report.quantized_bytes)),
-                2),
-          "× smaller · ", count - report.quantized_layers(), " of ", count, " layers kept float");
-  return out;
+
+  /// The job of a command line; options are overrides of the configuration.
+  quant::QuantJob& read(const char* command) {
+    std::vector<std::string> overrides;
+    for (const std::string& each : cli::take_overrides(arguments))
+      (each.starts_with("params.") ? job.load.overrides : overrides).push_back(each);
+    if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see ", command, " --help)");
+    if (arguments.size() > 1)
+      fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '",
+           arguments[1], "'");
+    job.model = arguments[0];
+    if (!scheme.empty()) {
+      const auto names = quant::scheme_names();
+      if (std::find(names.begin(), names.end(), scheme) == names.end())
+        fail(ErrorCode::kUsage, "'", scheme, "' is not a scheme", did_you_mean(scheme, names),
+             "; schemes are ", join(names, ", "));
+      overrides.push_back("quant.scheme=" + scheme);
+    }
+    if (!observer.empty()) {
+      quant::parse_range_method(observer);
+      overrides.push_back("quant.calibrate.observer=" + observer);
+    }
+    if (samples > 0) overrides.push_back(str("quant.calibrate.samples=", samples));
+    if (batch > 0) overrides.push_back(str("quant.calibrate.batch_size=", batch));
+    if (percentile > 0)
+      overrides.push_back("quant.calibrate.percentile=" + format_double(percentile));
+    if (!target.empty()) overrides.push_back("quant.target=" + target);
+    if (!statistics.empty()) overrides.push_back("quant.calibrate.statistics=" + statistics);
+    if (!drop.empty()) overrides.push_back("quant.accept.accuracy=" + drop);
+    std::vector<std::string> others;
+    for (const auto& key : train::run_schema().keys()) others.push_back(key.name);
+    job.config = quant::read_quant_config(file, overrides, others);
+    for (const std::string& pattern : keep_float) {
+      quant::LayerRule rule;
+      rule.match = {pattern};
+      rule.keep_float = true;
+      rule.option = "--keep-float " + pattern;
+      job.config.layers.push_back(rule);
+    }
+    if (data.empty() && !job.config.data.empty()) data = {job.config.data};
+    if (evaluation.empty() && !job.config.eval_data.empty()) evaluation = {job.config.eval_data};
+    if (!data.empty()) job.calibration = data_options(data, job.config.batch);
+    if (!evaluation.empty()) job.evaluation = data_options(evaluation, job.config.batch);
+    job.calibration.batch = job.evaluation.batch = job.config.batch;
+    job.producer = "paddle " + cli::version_text().substr(0, cli::version_text().find('\n'));
+    return job;
+  }
+
+  quant::Progress progress() const {
+    return [quiet = json](const std::string& line) {
+      if (!quiet) cli::print_error(line);
+    };
+  }
+};
+
+std::string default_output(const quant::QuantJob& job) {
+  std::filesystem::path name = std::filesystem::path(job.model).lexically_normal();
+  if (!name.has_filename()) name = name.parent_path();
+  if (name.filename() == "model" && name.has_parent_path()) name = name.parent_path();
+  return "runs/" + name.stem().string() + "-" + job.config.scheme;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app{"Quantizes a model to int8, compares it with the float model and times both."};
-  app.footer(
-      "MODEL is a run folder, a checkpoint, a model file or an ONNX file. The result is a QDQ ONNX "
-      "file "
-      "and, for runs, a model folder that paddle-infer loads.");
-  std::vector<std::string> arguments, data, evaluation;
-  std::string drop, scheme = "int8";
-  int64_t batch = 8;
-  quant::QuantJob job;
-  bool dry_run = false, json = false;
-  app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
-  app.add_option("-o,--output", job.output,
-                 "folder, or a file that ends in .onnx (default: "
-                 "runs/NAME-int8)");
-  app.add_option("--scheme", scheme, "number format")->check(CLI::IsMember({"int8"}));
-  app.add_option("--data", data,
-                 "calibration data: train, valid, CONFIG.yaml[:part], a folder or files "
-                 "(default: the run's training data)");
-  app.add_option("--eval-data", evaluation,
-                 "data to compare on (default: the run's validation data, else --data)");
-  app.add_option("--samples", job.samples, "samples for calibration")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
-  app.add_option("--batch", batch, "samples at a time")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  app.add_option("--observer", job.method_name,
-                 "how ranges are chosen: min_max, percentile, mse, kl");
-  app.add_option("--percentile", job.percentile, "for the percentile observer")
-      ->check(CLI::Range(50.0, 100.0));
-  app.add_option("--keep-float", job.keep_float, "layers that stay float (pattern)")
-      ->allow_extra_args(false);
-  app.add_option("--max-drop", drop,
-                 "largest drop of the accuracy, such as 0.5%; else exit code 1");
-  app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
-  app.add_option("--function", job.load.function, "an entry of a model file (default: model)");
-  app.add_option("--seed", job.load.seed, "of random weights");
-  app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
-  app.add_flag("--dry-run", dry_run, "print the layers and what would happen to them");
-  app.add_flag("--json", json, "the report on one line at the end");
-  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
-  job.load.overrides = cli::take_overrides(arguments);
-  if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-quant --help)");
-  if (arguments.size() > 1)
-    fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '", arguments[1],
-         "'");
-  job.model = arguments[0];
-  job.method = quant::parse_range_method(job.method_name);
-  if (!drop.empty()) job.max_drop = parse_share(drop);
-  if (!data.empty()) job.calibration = data_options(data, batch);
-  if (!evaluation.empty()) job.evaluation = data_options(evaluation, batch);
-  job.calibration.batch = job.evaluation.batch = batch;
-  job.producer = "paddle " + cli::version_text().substr(0, cli::version_text().find('\n'));
-  if (dry_run) {
+struct QuantizeOptions : Options {
+  bool dry_run = false, dump = false, no_check = false;
+
+  void add_to(CLI::App& app) {
+    Options::add_to(app);
+    app.add_option("-o,--output", job.output,
+                   "folder, or a file that ends in .onnx (default: runs/NAME-SCHEME)");
+    app.add_option("--eval-data", evaluation,
+                   "data to compare on (default: the run's validation data, else --data)");
+    app.add_option("--target", target,
+                   "cpu: layers that are slower in integers here stay float; onnxruntime: they are "
+                   "not timed");
+    app.add_option("--statistics", statistics,
+                   "file of histograms: read if it fits the model, else written");
+    app.add_option("--max-drop", drop,
+                   "largest drop of the accuracy, such as 0.5%; else exit code 1");
+    app.add_flag("--no-check", no_check, "do not compare and time the result");
+    app.add_flag("--write-anyway", job.write_anyway,
+                 "exit 0 and write in place, although the model is not accepted");
+    app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
+    app.add_flag("--dry-run", dry_run, "print the layers and what would happen to them");
+    app.add_flag("--dump-config", dump, "print the resolved configuration");
+  }
+};
+
+int run_quantize(QuantizeOptions& options) {
+  quant::QuantJob& job = options.read("paddle-quant");
+  job.check = !options.no_check;
+  if (options.dump) {
+    cli::print(config::dump_yaml(job.config.document));
+    return 0;
+  }
+  if (options.dry_run) {
     print_layers(quant::plan_layers(job), false);
     return 0;
   }
-  if (job.output.empty()) {
-    std::filesystem::path name = std::filesystem::path(job.model).lexically_normal();
-    if (!name.has_filename()) name = name.parent_path();
-    if (name.filename() == "model" && name.has_parent_path()) name = name.parent_path();
-    job.output = "runs/" + name.stem().string() + "-int8";
-  }
-  const auto progress = [&](const std::string& line) {
-    if (!json) cli::print_error(line);
-  };
-  const quant::QuantReport report = quant::run_quantization(job, progress);
+  if (job.output.empty()) job.output = job.config.output;
+  if (job.output.empty()) job.output = default_output(job);
+  const quant::QuantReport report = quant::run_quantization(job, options.progress());
   for (const std::string& line : report.warnings) cli::print_error("warning: " + line);
-  if (json) {
-    std::string line = quant::report_json(job, report);
-    std::erase(line, '\n');
-    cli::print(line + "\n");
+  if (options.json) {
+    cli::print(nlohmann::ordered_json::parse(quant::report_json(job, report)).dump() + "\n");
   } else {
     print_layers(report.layers, true);
     cli::print(report.onnx_file + "\n");
     if (!report.model_folder.empty()) cli::print(report.model_folder + "\n");
-    cli::print(summary(report) + "\n");
+    cli::print(quant::summary(job, report) + "\n");
   }
   if (report.accepted) return 0;
-  cli::print_error("error: not accepted: " + report.reason + "; the model is kept in " +
-                   job.output);
+  if (job.write_anyway) {
+    cli::print_error("warning: not accepted: " + report.reason);
+    return 0;
+  }
+  cli::print_error("error: not accepted: " + report.reason + "; the model is in " +
+                   report.onnx_file + " (--write-anyway takes it)");
   return static_cast<int>(ErrorCode::kDifference);
+}
+
+int run_calibrate(Options& options, const std::string& output) {
+  const quant::QuantJob& job = options.read("paddle-quant calibrate");
+  const int64_t samples = quant::run_calibration(job, output, options.progress());
+  if (options.json)
+    cli::print(nlohmann::ordered_json{{"file", output}, {"samples", samples}}.dump() + "\n");
+  else
+    cli::print(str(output, ": statistics of ", samples, " samples\n"));
+  return 0;
+}
+
+int run_sensitivity(Options& options) {
+  const quant::QuantJob& job = options.read("paddle-quant sensitivity");
+  auto found = quant::run_sensitivity(job, options.progress());
+  if (options.json) {
+    nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+    for (const auto& each : found) {
+      nlohmann::ordered_json layer = {{"name", each.layer.name}, {"op", each.layer.op}};
+      if (each.layer.quantized)
+        layer["output_sqnr_db"] = each.output_sqnr_db;
+      else
+        layer["why"] = each.layer.why;
+      layers.push_back(layer);
+    }
+    cli::print(nlohmann::ordered_json{{"layers", layers}}.dump() + "\n");
+    return 0;
+  }
+  // The most sensitive layer first.
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return a.layer.quantized > b.layer.quantized ||
+           (a.layer.quantized == b.layer.quantized && a.output_sqnr_db < b.output_sqnr_db);
+  });
+  size_t width = 5;
+  for (const auto& each : found) width = std::max(width, each.layer.name.size());
+  for (const auto& each : found)
+    cli::print(padded(each.layer.name, width + 2) +
+               (each.layer.quantized ? padded(fixed(each.output_sqnr_db, 1) + " dB", 10)
+                                     : padded("float", 10)) +
+               each.layer.op + (each.layer.why.empty() ? "" : "  (" + each.layer.why + ")") + "\n");
+  return 0;
+}
+
+struct CompareOptions {
+  std::vector<std::string> models, data;
+  int64_t batch = 8;
+  bool json = false;
+
+  void add_to(CLI::App& app) {
+    app.add_option("MODELS", models, "the reference, then the model to compare")
+        ->expected(2)
+        ->required();
+    app.add_option("--data", data, "train, valid, CONFIG.yaml[:part], a folder or files")
+        ->required();
+    app.add_option("--batch", batch, "samples at a time")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+    app.add_flag("--json", json, "one line of JSON at the end");
+  }
+};
+
+int run_compare(const CompareOptions& options) {
+  const auto& [models, data, batch, json] = options;
+  const auto first = program::load_model(models[0], {});
+  const auto second = program::load_model(models[1], {});
+  const quant::Comparison found = quant::compare_models(*first, *second, data_options(data, batch));
+  nlohmann::ordered_json line = {{"samples", found.samples}};
+  for (const quant::Metric& each : found.metrics) {
+    nlohmann::ordered_json value = {{"first", each.float_value}, {"second", each.quantized}};
+    if (each.name == "output_sqnr_db") {
+      line[each.name] = each.quantized;
+      if (!json) cli::print(padded("signal-to-noise", 18) + fixed(each.quantized, 2) + " dB\n");
+      continue;
+    }
+    if (each.confidence95) value["confidence95"] = *each.confidence95;
+    line[each.name] = value;
+    if (!json)
+      cli::print(padded(each.name, 18) + fixed(100 * each.float_value, 2) + "% → " +
+                 fixed(100 * each.quantized, 2) + "%\n");
+  }
+  line["latency_ms"] = {{"first", found.first_ms}, {"second", found.second_ms}};
+  if (json)
+    cli::print(line.dump() + "\n");
+  else
+    cli::print(padded("latency", 18) + fixed(found.first_ms, 3) + " → " +
+               fixed(found.second_ms, 3) + " ms\n" + padded("samples", 18) +
+               str(found.samples, "\n"));
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "Quantizes a model, compares it with the float model, times both, and refuses a result that "
+      "is slower or worse than you accept."};
+  app.footer(
+      "MODEL is a run folder, a checkpoint, a model file or an ONNX file. The result is a QDQ ONNX "
+      "file and, for runs, a model folder that paddle-infer loads.");
+  QuantizeOptions quantize;
+  quantize.add_to(app);
+  Options calibrate, sensitivity;
+  CompareOptions compare;
+  std::string statistics = "statistics.safetensors";
+  CLI::App* const calibrate_app =
+      app.add_subcommand("calibrate", "collect the statistics of layer inputs for later calls");
+  calibrate.add_to(*calibrate_app);
+  calibrate_app->add_option("-o,--output", statistics,
+                            "file to write (default: statistics.safetensors)");
+  CLI::App* const sensitivity_app = app.add_subcommand(
+      "sensitivity", "quantize one layer at a time and print the noise of the model's output");
+  sensitivity.add_to(*sensitivity_app);
+  CLI::App* const compare_app = app.add_subcommand(
+      "compare", "compare two models on the same data: noise, agreement, accuracy, latency");
+  compare.add_to(*compare_app);
+  if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (calibrate_app->parsed()) return run_calibrate(calibrate, statistics);
+  if (sensitivity_app->parsed()) return run_sensitivity(sensitivity);
+  if (compare_app->parsed()) return run_compare(compare);
+  return run_quantize(quantize);
 }
 
 }  // namespace

@@ -181,8 +181,9 @@ configure_file(${CMAKE_SOURCE_DIR}/include/paddle/version.h.in
 paddle_room(exporter DEPENDS base tensor ops runtime formats onnx program inspect
   LIBRARIES nlohmann_json::nlohmann_json)
 
-paddle_room(quant DEPENDS base tensor ops ir compiler runtime formats onnx program infer
-  LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(quant
+  DEPENDS base config tensor ops ir compiler runtime formats onnx program infer
+  LIBRARIES Eigen3::Eigen nlohmann_json::nlohmann_json)
 
 paddle_room(tune
   DEPENDS base config tensor ops ir runtime formats data program train infer

@@ -4,15 +4,16 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
 namespace paddle::quant {
 namespace {
 
 const std::map<std::string, RangeMethod>& methods() {
-  static const std::map<std::string, RangeMethod> all = {{"min_max", RangeMethod::kMinMax},
-                                                         {"percentile", RangeMethod::kPercentile},
-                                                         {"mse", RangeMethod::kMse},
-                                                         {"kl", RangeMethod::kKl}};
+  static const std::map<std::string, RangeMethod> all = {
+      {"min_max", RangeMethod::kMinMax}, {"moving_average", RangeMethod::kMovingAverage},
+      {"emd", RangeMethod::kEmd},        {"percentile", RangeMethod::kPercentile},
+      {"mse", RangeMethod::kMse},        {"kl", RangeMethod::kKl}};
   return all;
 }
 
@@ -73,6 +74,9 @@ void Observer::add(const Array& values) {
     const auto bin = static_cast<int64_t>((static_cast<double>(x[i]) - start_) / width_);
     bins_[static_cast<size_t>(std::clamp<int64_t>(bin, 0, kBins - 1))] += 1;
   }
+  constexpr double kKept = 0.9;
+  average_low_ = count_ == 0 ? low : kKept * average_low_ + (1 - kKept) * low;
+  average_high_ = count_ == 0 ? high : kKept * average_high_ + (1 - kKept) * high;
   low_ = count_ == 0 ? low : std::min(low_, low);
   high_ = count_ == 0 ? high : std::max(high_, high);
   count_ += finite;
@@ -105,8 +109,7 @@ Range Observer::percentile_range(double percentile) const {
   return out;
 }
 
-/// Shrinks the range in steps and keeps the one with the least mean squared error.
-Range Observer::mse_range(int64_t levels) const {
+Range Observer::least_error_range(int64_t levels, bool squared) const {
   Range best{low_, high_};
   double least = std::numeric_limits<double>::infinity();
   constexpr int kSteps = 100;
@@ -120,9 +123,9 @@ Range Observer::mse_range(int64_t levels) const {
       const double weight = bins_[static_cast<size_t>(i)];
       if (weight == 0) continue;
       const double x = bin_center(i), held = std::clamp(x, low, high);
-      // Rounding inside of the range costs scale^2 / 12 on average.
-      const double difference = x - held;
-      error += weight * (difference * difference + scale * scale / 12);
+      const double outside = std::abs(x - held);
+      // Rounding inside of the range costs scale^2 / 12, or scale / 4, on average.
+      error += weight * (squared ? outside * outside + scale * scale / 12 : outside + scale / 4);
     }
     if (error < least) {
       least = error;
@@ -185,6 +188,41 @@ Range Observer::kl_range(int64_t levels) const {
   return {std::max(low_, -threshold), std::min(high_, threshold)};
 }
 
+std::vector<double> Observer::state() const {
+  std::vector<double> out = {start_,
+                             width_,
+                             low_,
+                             high_,
+                             average_low_,
+                             average_high_,
+                             static_cast<double>(count_),
+                             static_cast<double>(not_finite_)};
+  out.insert(out.end(), bins_.begin(), bins_.end());
+  return out;
+}
+
+std::optional<Observer> Observer::from_state(const std::vector<double>& state) {
+  constexpr size_t kNumbers = 8;
+  if (state.size() != kNumbers + kBins) return std::nullopt;
+  for (const double each : state)
+    if (!std::isfinite(each)) return std::nullopt;
+  constexpr double kMost = 9e15;
+  if (!(state[1] > 0) || !(state[3] >= state[2]) || !(state[6] > 0 && state[6] < kMost) ||
+      !(state[7] >= 0 && state[7] < kMost))
+    return std::nullopt;
+  Observer out;
+  out.start_ = state[0];
+  out.width_ = state[1];
+  out.low_ = state[2];
+  out.high_ = state[3];
+  out.average_low_ = state[4];
+  out.average_high_ = state[5];
+  out.count_ = static_cast<int64_t>(state[6]);
+  out.not_finite_ = static_cast<int64_t>(state[7]);
+  out.bins_.assign(state.begin() + kNumbers, state.end());
+  return out;
+}
+
 Range Observer::range(RangeMethod method, int64_t levels, double percentile) const {
   if (empty()) return {};
   switch (method) {
@@ -192,8 +230,12 @@ Range Observer::range(RangeMethod method, int64_t levels, double percentile) con
       return {low_, high_};
     case RangeMethod::kPercentile:
       return percentile_range(percentile);
+    case RangeMethod::kMovingAverage:
+      return {average_low_, average_high_};
     case RangeMethod::kMse:
-      return mse_range(levels);
+      return least_error_range(levels, true);
+    case RangeMethod::kEmd:
+      return least_error_range(levels, false);
     case RangeMethod::kKl:
       return kl_range(levels);
   }

@@ -1,11 +1,9 @@
 #include "quant/quant_job.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
-
-#include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/files.h"
 #include "formats/onnx/write.h"
@@ -13,73 +11,18 @@
 #include "program/checkpoint.h"
 #include "program/prediction.h"
 #include "program/traced_model.h"
-#include "runtime/compile.h"
+#include "quant/calibration.h"
+#include "quant/layer_times.h"
+#include "quant/methods.h"
+#include "quant/quantize.h"
+#include "quant/report.h"
+#include "quant/rounding.h"
 #include "runtime/execute.h"
 
 namespace paddle::quant {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-/// Runs a function of the model's inputs; states start with their initial values in every call.
-class FunctionRunner {
- public:
-  FunctionRunner(std::shared_ptr<ir::Function> function,
-                 std::function<Array(const std::string&)> weight)
-      : function_(std::move(function)), weight_(std::move(weight)) {
-    for (size_t i = 0; i < function_->outputs.size(); ++i)
-      if (function_->outputs[i].kind == ir::PortKind::kValue) values_.push_back(i);
-    executable_ = runtime::compile(function_, {});
-  }
-
-  /// All results that are values, in order; valid until the next call.
-  std::vector<Array> run(const std::vector<Array>& inputs) {
-    std::vector<Array> arrays;
-    size_t next = 0;
-    for (const ir::Port& port : function_->inputs) {
-      if (port.kind == ir::PortKind::kValue)
-        arrays.push_back(inputs.at(next++).contiguous());
-      else if (port.kind == ir::PortKind::kRandom)
-        arrays.push_back(Array::zeros(DType::kU64, {2}));
-      else
-        arrays.push_back(runtime::copied(weight_(port.name)));
-    }
-    const std::vector<Array>& results = executable_->run(arrays);
-    std::vector<Array> out;
-    for (const size_t i : values_) out.push_back(results[i]);
-    return out;
-  }
-
- private:
-  std::shared_ptr<ir::Function> function_;
-  std::function<Array(const std::string&)> weight_;
-  std::vector<size_t> values_;
-  std::unique_ptr<runtime::Executable> executable_;
-};
-
-/// Signal-to-quantization-noise ratio, summed over arrays.
-class Sqnr {
- public:
-  void add(const Array& reference, const Array& found) {
-    if (reference.shape != found.shape || !is_float(reference.dtype)) return;
-    const Array a = reference.cast(DType::kF32).contiguous(),
-                b = found.cast(DType::kF32).contiguous();
-    for (int64_t i = 0; i < a.size(); ++i) {
-      const double x = a.data<float>()[i], difference = x - b.data<float>()[i];
-      if (!std::isfinite(x) || !std::isfinite(difference)) continue;
-      signal_ += x * x;
-      noise_ += difference * difference;
-    }
-  }
-  double decibels() const {
-    if (noise_ == 0) return signal_ == 0 ? 0 : 200;
-    return 10 * std::log10(std::max(signal_, 1e-300) / noise_);
-  }
-
- private:
-  double signal_ = 0, noise_ = 0;
-};
 
 infer::InputOptions data_of(const infer::InputOptions& given, const program::Model& model,
                             const char* part) {
@@ -94,164 +37,191 @@ bool is_given(const infer::InputOptions& options) {
   return !options.paths.empty() || !options.data.empty();
 }
 
-void keep_layers(std::vector<Layer>& layers, const std::vector<std::string>& patterns) {
+/// A model, opened twice: to run it, and as a function with its layers.
+struct Source {
+  std::unique_ptr<program::Model> model;
+  program::TracedModel traced;
+  std::unique_ptr<Quantizable> layers;
+};
+
+/// Gives layers their formats, and applies the exceptions.
+void set_formats(Quantizable& model, const QuantConfig& config) {
   std::vector<std::string> names;
-  for (const Layer& layer : layers) names.push_back(layer.name);
-  for (const std::string& pattern : patterns) {
+  for (Layer& layer : model.layers()) {
+    names.push_back(layer.name);
+    layer.format = config.format;
+    // A table takes integers only where a smaller file is the purpose.
+    if (layer.op == "embedding" && config.format.activations != ActivationMode::kNone) {
+      layer.quantized = false;
+      layer.why = "tables are quantized by the schemes for weights";
+    }
+  }
+  for (const LayerRule& rule : config.layers) {
     bool any = false;
-    for (Layer& layer : layers)
-      if (matches_pattern(pattern, layer.name)) {
-        any = true;
-        if (layer.quantized) layer.why = "--keep-float " + pattern;
+    for (Layer& layer : model.layers()) {
+      const bool named = rule.match.empty() ||
+                         std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& each) {
+                           return matches_pattern(each, layer.name);
+                         });
+      if (!named || (!rule.op.empty() && rule.op != layer.op)) continue;
+      any = true;
+      if (rule.weights) layer.format.weights = *rule.weights;
+      if (rule.keep_float && layer.quantized) {
         layer.quantized = false;
+        layer.why = rule.option.empty() ? "quant.layers: keep" : rule.option;
       }
-    if (!any)
-      fail(ErrorCode::kConfig, "--keep-float: no layer matches '", pattern, "'",
-           did_you_mean(pattern, names), names.empty() ? "" : "; layers are ", join(names, ", "));
+    }
+    if (any) continue;
+    const std::string pattern = join(rule.match, ", ");
+    throw Error(
+        ErrorCode::kConfig,
+        str(rule.option.empty() ? "quant.layers" : "--keep-float", ": no layer matches '", pattern,
+            rule.op.empty() ? "" : " (" + rule.op + ")", "'", did_you_mean(pattern, names),
+            names.empty() ? "" : "; layers are " + join(names, ", ")),
+        rule.where);
   }
-}
-
-/// Collects the ranges of layer inputs. Returns the number of samples.
-int64_t calibrate(const QuantJob& job, Quantizable& model, const program::Model& source,
-                  const program::TracedModel& traced, std::vector<std::string>& warnings) {
-  FunctionRunner runner(model.with_layer_inputs(), traced.weight);
-  std::vector<Observer> observers(model.layers().size());
-  infer::InputOptions options = job.calibration;
-  options.batch = std::min(options.batch, job.samples);
-  const auto batches = infer::open_inputs(source, options);
-  int64_t samples = 0;
-  while (samples < job.samples) {
-    const auto batch = batches->next();
-    if (!batch) break;
-    if (batch->rows == 0) continue;
-    const auto results = runner.run(batch->inputs);
-    size_t at = model.outputs();
-    for (size_t i = 0; i < observers.size(); ++i)
-      if (model.layers()[i].quantized) observers[i].add(results.at(at++));
-    samples += batch->rows;
-  }
-  for (const std::string& line : batches->warnings()) warnings.push_back(line);
-  if (samples == 0) fail(ErrorCode::kData, "calibration: the data has no samples");
-  if (samples < 32)
-    warnings.push_back(str("calibration used ", samples,
-                           " samples; ranges of so few may not hold for other inputs"));
-  for (size_t i = 0; i < observers.size(); ++i) {
+  // Groups that do not divide the features become smaller.
+  for (size_t i = 0; i < model.layers().size(); ++i) {
     Layer& layer = model.layers()[i];
-    if (!layer.quantized) continue;
-    if (observers[i].not_finite() > 0)
-      fail(ErrorCode::kData, "calibration: the input of '", layer.name, "' has ",
-           observers[i].not_finite(), " values that are NaN or infinite");
-    layer.input = observers[i].range(job.method, 256, job.percentile);
+    WeightFormat& weights = layer.format.weights;
+    if (!layer.quantized || weights.per != Granularity::kGroup) continue;
+    const Array& weight = model.weight(i);
+    const int64_t features = layer.channels_first() ? 0 : weight.shape.front();
+    while (weights.group > 16 && (features == 0 || features % weights.group != 0))
+      weights.group /= 2;
+    if (features == 0 || features % weights.group != 0) weights.per = Granularity::kChannel;
   }
-  return samples;
 }
 
-double milliseconds(program::Model& model, const std::vector<Array>& inputs) {
-  const auto begun = std::chrono::steady_clock::now();
-  model.run(inputs);
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun)
-      .count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-/// One row of a batch, for latencies.
-std::vector<Array> first_row(const std::vector<Array>& inputs, int64_t rows) {
-  std::vector<Array> out;
-  for (const Array& each : inputs) {
-    if (each.ndim() == 0 || each.shape[0] != rows) return inputs;
-    Array row = each;
-    row.shape[0] = 1;
-    out.push_back(row.contiguous());
-  }
+Source open_source(const QuantJob& job) {
+  Source out;
+  out.traced = program::trace_model(job.model, job.load);
+  out.layers = std::make_unique<Quantizable>(*out.traced.function, out.traced.weight);
+  if (out.layers->layers().empty())
+    fail(ErrorCode::kModel, job.model, ": has no layer with constant weights to quantize");
+  set_formats(*out.layers, job.config);
   return out;
 }
 
-void compare(const QuantJob& job, program::Model& model, program::Model& quantized,
-             QuantReport& report) {
-  const auto batches = infer::open_inputs(model, job.evaluation);
-  Sqnr outputs;
-  int64_t correct_float = 0, correct_quantized = 0, agree = 0, judged = 0;
-  double difference_squares = 0;
-  std::vector<Array> timed;
-  while (const auto batch = batches->next()) {
-    if (batch->rows == 0) continue;
-    if (timed.empty()) timed = first_row(batch->inputs, batch->rows);
-    const Array expected = model.run(batch->inputs).at(0).cast(DType::kF32).contiguous();
-    const Array found = quantized.run(batch->inputs).at(0).cast(DType::kF32).contiguous();
-    outputs.add(expected, found);
-    report.evaluation_samples += batch->rows;
-    const bool classifies = expected.ndim() == 2 && expected.shape == found.shape &&
-                            expected.shape[0] == batch->rows && expected.shape[1] > 1;
-    if (!classifies) continue;
-    const int64_t classes = expected.shape[1];
-    for (int64_t row = 0; row < batch->rows; ++row) {
-      const auto top = [&](const Array& scores) {
-        const float* const first = scores.data<float>() + row * classes;
-        return std::max_element(first, first + classes) - first;
-      };
-      const auto a = top(expected), b = top(found);
-      agree += a == b;
-      ++judged;
-      if (!batches->has_labels() || !batch->labels[static_cast<size_t>(row)]) continue;
-      const auto label = static_cast<int64_t>(*batch->labels[static_cast<size_t>(row)]);
-      const int right_float = a == label, right_quantized = b == label;
-      correct_float += right_float;
-      correct_quantized += right_quantized;
-      difference_squares += (right_float - right_quantized) * (right_float - right_quantized);
-    }
-  }
-  if (report.evaluation_samples == 0) fail(ErrorCode::kData, "the data has no samples");
-  report.metrics.push_back({"output_sqnr_db", 0, outputs.decibels(), std::nullopt});
-  const auto n = static_cast<double>(judged);
-  if (judged > 0)
-    report.metrics.push_back({"agreement", 1, static_cast<double>(agree) / n, std::nullopt});
-  if (judged > 0 && batches->has_labels()) {
-    const double a = static_cast<double>(correct_float) / n,
-                 b = static_cast<double>(correct_quantized) / n;
-    const double variance = difference_squares / n - (a - b) * (a - b);
-    report.metrics.push_back({"accuracy", a, b, 1.96 * std::sqrt(std::max(0.0, variance) / n)});
-  }
-  // Alternately, so that both meet the same machine.
-  std::vector<double> slow, fast;
-  for (int i = 0; i < 3; ++i) {
-    milliseconds(model, timed);
-    milliseconds(quantized, timed);
-  }
-  const auto begun = std::chrono::steady_clock::now();
-  while (slow.size() < 15 || (slow.size() < 200 &&
-                              std::chrono::steady_clock::now() - begun < std::chrono::seconds(1))) {
-    slow.push_back(milliseconds(model, timed));
-    fast.push_back(milliseconds(quantized, timed));
-  }
-  report.float_ms = median(slow);
-  report.quantized_ms = median(fast);
+/// Settles where samples come from; kUsage if nothing says so.
+void settle_data(QuantJob& job, const program::Model& model) {
+  job.calibration = data_of(job.calibration, model, "train");
+  if (!is_given(job.calibration))
+    fail(ErrorCode::kUsage, job.model, ": has no data of its own; give --data");
+  job.evaluation = data_of(job.evaluation, model, "valid");
+  if (!is_given(job.evaluation)) job.evaluation = job.calibration;
 }
 
-/// The signal-to-noise ratios of the results of layers, on one batch.
-void measure_layers(const QuantJob& job, Quantizable& model, const program::Model& source,
-                    const program::TracedModel& traced) {
-  const QuantizedFunction observed = quantize(model, /*layer_results=*/true);
-  FunctionRunner reference(model.with_layer_results(), traced.weight);
-  FunctionRunner quantized(observed.function, [&](const std::string& name) {
-    const auto found = observed.weights.find(name);
-    return found == observed.weights.end() ? traced.weight(name) : found->second;
-  });
-  infer::InputOptions options = job.calibration;
-  options.batch = std::min<int64_t>(options.batch, 8);
-  const auto batches = infer::open_inputs(source, options);
-  auto batch = batches->next();
-  while (batch && batch->rows == 0) batch = batches->next();
-  if (!batch) return;
-  const auto expected = reference.run(batch->inputs), found = quantized.run(batch->inputs);
-  for (size_t i = 0; i < model.layers().size(); ++i) {
-    Sqnr sqnr;
-    sqnr.add(expected.at(model.outputs() + i), found.at(model.outputs() + i));
-    model.layers()[i].sqnr_db = sqnr.decibels();
+bool has_step(const QuantConfig& config, const char* name) {
+  return std::any_of(config.methods.begin(), config.methods.end(),
+                     [&](const MethodStep& step) { return step.name == name; });
+}
+
+/// equalize, smooth and awq, which change float weights.
+void scale_weights(const QuantConfig& config, Quantizable& model, CalibrationData& data,
+                   const WeightSource& weight, const Progress& progress,
+                   std::vector<std::string>& warnings) {
+  for (const MethodStep& step : config.methods) {
+    int64_t count = -1;
+    if (step.name == "equalize") {
+      progress("equalizing");
+      count = equalize(model);
+    } else if (step.name == "smooth") {
+      progress("smoothing");
+      count = smooth(model, largest_features(model, layers_after_norms(model), data, weight),
+                     step.alpha);
+    } else if (step.name == "awq") {
+      progress("scaling weights");
+      std::vector<size_t> layers;
+      for (const size_t i : layers_after_norms(model))
+        if (can_collect_moments(model, i)) layers.push_back(i);
+      std::vector<Moments> moments(model.layers().size());
+      const auto source = [&](const auto& use) { data.for_each(use); };
+      collect_moments(model, layers, source, weight,
+                      [&](size_t layer, const Moments& found) { moments[layer] = found; });
+      count = scale_by_activations(model, moments);
+    }
+    if (count == 0) warnings.push_back(step.name + ": found nothing to scale in this model");
   }
+}
+
+/// gptq, adaround and bias_correction, which need the moments of layer inputs.
+void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationData& data,
+                     const WeightSource& weight, const Progress& progress) {
+  const bool corrects = has_step(config, "bias_correction");
+  if (!corrects && !has_step(config, "gptq") && !has_step(config, "adaround")) return;
+  std::vector<size_t> layers;
+  for (size_t i = 0; i < model.layers().size(); ++i)
+    if (can_collect_moments(model, i)) layers.push_back(i);
+  std::vector<std::pair<size_t, Moments>> for_biases;
+  const auto source = [&](const auto& use) { data.for_each(use); };
+  size_t done = 0;
+  collect_moments(model, layers, source, weight, [&](size_t i, const Moments& moments) {
+    progress(str("choosing integers: layer ", ++done, " of ", layers.size()));
+    Layer& layer = model.layers()[i];
+    const WeightRows rows = weight_rows(model.weight(i), layer.channels_first());
+    for (const MethodStep& step : config.methods) {
+      if (step.name == "gptq")
+        layer.weight =
+            std::make_shared<QuantizedWeight>(gptq(rows, layer.format.weights, moments, step.damp));
+      if (step.name == "adaround")
+        layer.weight = std::make_shared<QuantizedWeight>(
+            descend(rows, quantized_weight(layer, model.weight(i)), moments));
+    }
+    if (corrects) for_biases.emplace_back(i, Moments{moments.features, {}, moments.mean});
+  });
+  for (const auto& [layer, moments] : for_biases) correct_bias(model, layer, moments);
+}
+
+/// Calibration and the methods: everything before the integers are final.
+int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& source,
+                const WeightSource& weight, const Progress& progress,
+                std::vector<std::string>& warnings) {
+  const QuantConfig& config = job.config;
+  CalibrationData data(source, job.calibration, config.samples);
+  scale_weights(config, model, data, weight, progress, warnings);
+  int64_t samples = 0;
+  if (config.format.activations == ActivationMode::kStatic) {
+    std::optional<Statistics> statistics;
+    if (!config.statistics.empty() && file_exists(config.statistics)) {
+      std::string reason;
+      statistics = read_statistics(config.statistics, model, reason);
+      if (!statistics) warnings.push_back(reason + "; they are made again");
+    }
+    if (!statistics) {
+      progress("calibrating");
+      statistics = collect_statistics(model, data, weight);
+      if (!config.statistics.empty()) write_statistics(config.statistics, model, *statistics);
+    }
+    samples = statistics->samples;
+    for (size_t i = 0; i < model.layers().size(); ++i)
+      model.layers()[i].input = statistics->inputs[i].range(config.range, 256, config.percentile);
+    if (samples < 32)
+      warnings.push_back(str("calibration used ", samples,
+                             " samples; ranges of so few may not hold for other inputs"));
+  }
+  choose_integers(config, model, data, weight, progress);
+  for (const std::string& line : data.warnings()) warnings.push_back(line);
+  return samples;
+}
+
+/// The inputs of one sample or, with `rows`, of so many.
+std::vector<Array> some_inputs(const QuantJob& job, const program::Model& model, int64_t rows) {
+  infer::InputOptions options = job.calibration;
+  options.batch = std::min(options.batch, rows);
+  const auto batches = infer::open_inputs(model, options);
+  while (const auto batch = batches->next()) {
+    if (batch->rows == 0) continue;
+    std::vector<Array> out;
+    for (const Array& each : batch->inputs) {
+      Array part = each;
+      if (part.ndim() > 0 && part.shape[0] == batch->rows)
+        part.shape[0] = std::min(batch->rows, rows);
+      out.push_back(part.contiguous());
+    }
+    return out;
+  }
+  fail(ErrorCode::kData, "calibration: the data has no samples");
 }
 
 /// The quantized function as a model folder beside the ONNX file, with the metadata of its source.
@@ -275,6 +245,101 @@ void write_folder(const std::string& folder, const std::string& source_folder,
   }
 }
 
+/// Where a job writes. Files are made in `partial`, and moved when it is known where they belong.
+struct Paths {
+  bool only_file;
+  fs::path base;     ///< the output folder, or the folder of the output file
+  fs::path partial;  ///< holds `file` and `model/` until then
+  std::string file;  ///< name of the ONNX file
+
+  explicit Paths(const std::string& output)
+      : only_file(output.ends_with(".onnx")),
+        base(only_file ? fs::path(output).parent_path() : fs::path(output)),
+        file(only_file ? fs::path(output).filename().string() : "model.onnx") {
+    if (base.empty()) base = ".";
+    partial = base / ("." + file + ".partial");
+  }
+  fs::path report(const char* kind) const {
+    return base / (only_file ? file + "." + kind : std::string(kind));
+  }
+  /// Moves what is in `partial` to its place. What was in that place is replaced.
+  void publish(bool accepted) const {
+    const fs::path to = accepted ? base : base / "best";
+    ensure_directory(to.string());
+    for (const auto& each : fs::directory_iterator(partial)) {
+      const fs::path place = to / each.path().filename();
+      if (fs::is_directory(place)) fs::remove_all(place);
+      fs::rename(each.path(), place);
+    }
+    fs::remove_all(partial);
+  }
+};
+
+/// Writes the quantized model into `folder`; returns the size of the ONNX file.
+int64_t write_model(const QuantJob& job, const Source& source, const QuantizedFunction& quantized,
+                    const Paths& paths) {
+  onnx::ExportOptions options;
+  options.name = source.traced.name.empty() ? "model" : source.traced.name;
+  options.producer = job.producer;
+  const auto weight = [&](const std::string& name) {
+    const auto found = quantized.weights.find(name);
+    return found == quantized.weights.end() ? source.traced.weight(name) : found->second;
+  };
+  const auto exported = onnx::export_function(*quantized.function, weight, options);
+  const auto written =
+      formats::onnx::write_model(exported.model, (paths.partial / paths.file).string(), {});
+  const bool four_bits =
+      std::any_of(quantized.weights.begin(), quantized.weights.end(),
+                  [](const auto& each) { return info(each.second.dtype).bits < 8; });
+  // Safetensors files have no integers of 4 bits.
+  if (!paths.only_file && is_directory(job.model) && !four_bits)
+    write_folder((paths.partial / "model").string(), program::find_model_folder(job.model),
+                 source.traced.name, quantized);
+  return static_cast<int64_t>(written.model_bytes + written.data_bytes);
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g%%", 100 * share);
+  return text;
+}
+
+/// Compares with what the user accepts.
+void judge(const Acceptance& accept, QuantReport& report) {
+  std::vector<std::string> reasons;
+  const Comparison& c = report.comparison;
+  if (const Metric* accuracy = c.find("accuracy"); accept.drop) {
+    if (!accuracy)
+      reasons.push_back("the data has no labels to compute the accuracy from");
+    else if (accuracy->float_value - accuracy->quantized > *accept.drop)
+      reasons.push_back(str("accuracy falls by ",
+                            percent(accuracy->float_value - accuracy->quantized), ", more than ",
+                            percent(*accept.drop)));
+  }
+  if (const Metric* noise = c.find("output_sqnr_db");
+      accept.sqnr_db && noise && noise->quantized < *accept.sqnr_db)
+    reasons.push_back(str("the output has ", format_double(std::round(noise->quantized * 10) / 10),
+                          " dB, less than ", format_double(*accept.sqnr_db)));
+  // Times of the same program differ by this share from one measurement to the next.
+  constexpr double kNoise = 0.03;
+  if (accept.speedup && c.second_ms > 0) {
+    const double speedup = c.first_ms / c.second_ms;
+    if (speedup < *accept.speedup * (1 - kNoise)) {
+      char text[128];
+      std::snprintf(text, sizeof text, "it takes %.3g ms against %.3g in floats: %.2fx",
+                    c.second_ms, c.first_ms, speedup);
+      reasons.push_back(str(text, ", expected at least ", format_double(*accept.speedup), "x"));
+    }
+  }
+  const double size = static_cast<double>(report.quantized_bytes) /
+                      static_cast<double>(std::max<int64_t>(1, report.float_bytes));
+  if (accept.size_ratio && size > *accept.size_ratio)
+    reasons.push_back(
+        str("it has ", percent(size), " of the size, more than ", percent(*accept.size_ratio)));
+  report.accepted = reasons.empty();
+  report.reason = join(reasons, "; ");
+}
+
 }  // namespace
 
 int64_t QuantReport::quantized_layers() const {
@@ -282,113 +347,131 @@ int64_t QuantReport::quantized_layers() const {
                        [](const Layer& each) { return each.quantized; });
 }
 
-std::vector<Layer> plan_layers(const QuantJob& job) {
-  const program::TracedModel traced = program::trace_model(job.model, job.load);
-  Quantizable model(*traced.function, traced.weight);
-  keep_layers(model.layers(), job.keep_float);
-  return model.layers();
-}
+std::vector<Layer> plan_layers(const QuantJob& job) { return open_source(job).layers->layers(); }
 
-QuantReport run_quantization(const QuantJob& given,
-                             const std::function<void(const std::string&)>& progress) {
+QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
   QuantJob job = given;
-  const bool only_file = job.output.ends_with(".onnx");
-  const std::string onnx_file = only_file ? job.output : job.output + "/model.onnx";
+  const Paths paths(job.output);
   if (!job.overwrite && (file_exists(job.output) || is_directory(job.output)))
     fail(ErrorCode::kUsage, job.output, ": is there already (--overwrite replaces it)");
-  const auto source = program::load_model(job.model, job.load);
-  job.calibration = data_of(job.calibration, *source, "train");
-  if (!is_given(job.calibration))
-    fail(ErrorCode::kUsage, job.model, ": has no data of its own; give --data");
-  job.evaluation = data_of(job.evaluation, *source, "valid");
-  if (!is_given(job.evaluation)) job.evaluation = job.calibration;
-
-  const program::TracedModel traced = program::trace_model(job.model, job.load);
-  Quantizable model(*traced.function, traced.weight);
-  if (model.layers().empty())
-    fail(ErrorCode::kModel, job.model, ": has no layer with constant weights to quantize");
-  keep_layers(model.layers(), job.keep_float);
+  // The model that runs; the traced one below is what changes.
+  const auto model = program::load_model(job.model, job.load);
+  settle_data(job, *model);
+  Source source = open_source(job);
+  Quantizable& layers = *source.layers;
+  const WeightSource& weight = source.traced.weight;
   QuantReport report;
-  progress("calibrating");
-  report.calibration_samples = calibrate(job, model, *source, traced, report.warnings);
+  report.checked = job.check;
+  report.calibration_samples = prepare(job, layers, *model, weight, progress, report.warnings);
   progress("measuring layers");
-  measure_layers(job, model, *source, traced);
-  const QuantizedFunction quantized = quantize(model);
-  report.layers = model.layers();
-
-  progress("writing");
-  if (!only_file) ensure_directory(job.output);
-  const auto weight = [&](const std::string& name) {
-    const auto found = quantized.weights.find(name);
-    return found == quantized.weights.end() ? traced.weight(name) : found->second;
-  };
-  onnx::ExportOptions options;
-  options.name = traced.name.empty() ? "model" : traced.name;
-  options.producer = job.producer;
-  const auto exported = onnx::export_function(*quantized.function, weight, options);
-  const auto written = formats::onnx::write_model(exported.model, onnx_file, {});
-  report.onnx_file = onnx_file;
-  report.quantized_bytes = static_cast<int64_t>(written.model_bytes + written.data_bytes);
-  const auto float_export = onnx::export_function(*traced.function, traced.weight, options);
-  report.float_bytes = static_cast<int64_t>(formats::onnx::encoded_bytes(float_export.model));
-  if (!only_file && is_directory(job.model)) {
-    report.model_folder = job.output + "/model";
-    write_folder(report.model_folder, program::find_model_folder(job.model), traced.name,
-                 quantized);
+  const bool times =
+      job.config.measure && job.check && job.config.format.activations != ActivationMode::kNone;
+  measure_layers(layers, some_inputs(job, *model, 1), weight, times);
+  const std::vector<Layer> all = layers.layers();
+  if (times) keep_slow_layers_float(layers.layers());
+  if (std::none_of(layers.layers().begin(), layers.layers().end(),
+                   [](const Layer& each) { return each.quantized; })) {
+    report.warnings.push_back("no layer is faster in integers on this machine; all are quantized");
+    layers.layers() = all;
   }
 
-  progress("comparing");
-  const auto result = program::load_model(onnx_file, {});
-  compare(job, *source, *result, report);
-  for (const Metric& metric : report.metrics)
-    if (metric.name == "accuracy" && job.max_drop &&
-        metric.float_value - metric.quantized > *job.max_drop) {
-      report.accepted = false;
-      report.reason =
-          str("accuracy falls by ", format_double(metric.float_value - metric.quantized),
-              ", more than ", format_double(*job.max_drop));
+  progress("writing");
+  fs::remove_all(paths.partial);
+  ensure_directory(paths.partial.string());
+  report.quantized_bytes = write_model(job, source, quantize(layers, Integers::kPacked), paths);
+  onnx::ExportOptions options;
+  const auto float_export =
+      onnx::export_function(*source.traced.function, source.traced.weight, options);
+  report.float_bytes = static_cast<int64_t>(formats::onnx::encoded_bytes(float_export.model));
+
+  if (job.check) {
+    progress("comparing");
+    const std::string file = (paths.partial / paths.file).string();
+    const auto compare = [&] {
+      const auto result = program::load_model(file, {});
+      report.comparison = compare_models(*model, *result, job.evaluation);
+      judge(job.config.accept, report);
+    };
+    compare();
+    // Layers that lose by themselves can still win between others.
+    const bool slower = report.comparison.second_ms > report.comparison.first_ms;
+    if (times && slower && layers.layers().size() > 1 &&
+        std::any_of(layers.layers().begin(), layers.layers().end(),
+                    [](const Layer& each) { return !each.quantized && each.quantized_us > 0; })) {
+      const QuantReport decided = report;
+      const std::vector<Layer> decided_layers = layers.layers();
+      layers.layers() = all;
+      report.quantized_bytes = write_model(job, source, quantize(layers, Integers::kPacked), paths);
+      compare();
+      if (!report.accepted && report.comparison.second_ms > decided.comparison.second_ms) {
+        report = decided;
+        layers.layers() = decided_layers;
+        report.quantized_bytes =
+            write_model(job, source, quantize(layers, Integers::kPacked), paths);
+      }
     }
-  if (report.quantized_ms > report.float_ms)
-    report.warnings.push_back(
-        str("the quantized model is slower here: ", format_double(report.quantized_ms),
-            " ms against ", format_double(report.float_ms)));
-  write_file_atomically(only_file ? onnx_file + ".report.json" : job.output + "/report.json",
-                        report_json(job, report));
+  }
+  report.layers = layers.layers();
+  const bool in_place = report.accepted || job.write_anyway;
+  const fs::path folder = in_place ? paths.base : paths.base / "best";
+  report.onnx_file = (folder / paths.file).lexically_normal().string();
+  if (fs::exists(paths.partial / "model")) report.model_folder = (folder / "model").string();
+  paths.publish(in_place);
+  write_file_atomically(paths.report("report.json").string(), report_json(job, report));
+  write_file_atomically(paths.report("report.html").string(), report_html(job, report));
+  write_file_atomically(paths.report("layers.csv").string(), layers_csv(report));
   return report;
 }
 
-std::string report_json(const QuantJob& job, const QuantReport& report) {
-  Json metrics = Json::object();
-  for (const Metric& each : report.metrics) {
-    Json value = {{"float", each.float_value}, {"quantized", each.quantized}};
-    if (each.name == "output_sqnr_db") value.erase("float");
-    if (each.confidence95) value["confidence95"] = *each.confidence95;
-    metrics[each.name] = value;
+int64_t run_calibration(const QuantJob& given, const std::string& output,
+                        const Progress& progress) {
+  QuantJob job = given;
+  const auto model = program::load_model(job.model, job.load);
+  settle_data(job, *model);
+  Source source = open_source(job);
+  std::vector<std::string> warnings;
+  CalibrationData data(*model, job.calibration, job.config.samples);
+  scale_weights(job.config, *source.layers, data, source.traced.weight, progress, warnings);
+  progress("calibrating");
+  const Statistics statistics = collect_statistics(*source.layers, data, source.traced.weight);
+  write_statistics(output, *source.layers, statistics);
+  return statistics.samples;
+}
+
+std::vector<Sensitivity> run_sensitivity(const QuantJob& given, const Progress& progress) {
+  QuantJob job = given;
+  const auto model = program::load_model(job.model, job.load);
+  settle_data(job, *model);
+  Source source = open_source(job);
+  Quantizable& layers = *source.layers;
+  std::vector<std::string> warnings;
+  prepare(job, layers, *model, source.traced.weight, progress, warnings);
+  const std::vector<Array> inputs = some_inputs(job, *model, job.config.batch);
+  const std::vector<Layer> all = layers.layers();
+  const auto run = [&] {
+    const QuantizedFunction quantized = quantize(layers, Integers::kBytes);
+    FunctionRunner runner(quantized.function, [&](const std::string& name) {
+      const auto found = quantized.weights.find(name);
+      return found == quantized.weights.end() ? source.traced.weight(name) : found->second;
+    });
+    return runtime::copied(runner.run(inputs).at(0));  // the runner's memory goes with it
+  };
+  for (Layer& layer : layers.layers()) layer.quantized = false;
+  const Array expected = run();
+  std::vector<Sensitivity> out;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Sensitivity each{all[i], 0};
+    if (all[i].quantized) {
+      progress(str("layer ", i + 1, " of ", all.size(), ": ", all[i].name));
+      layers.layers()[i].quantized = true;
+      Sqnr sqnr;
+      sqnr.add(expected, run());
+      each.output_sqnr_db = sqnr.decibels();
+      layers.layers()[i].quantized = false;
+    }
+    out.push_back(each);
   }
-  Json layers = Json::array();
-  for (const Layer& each : report.layers)
-    layers.push_back({{"name", each.name},
-                      {"op", each.op},
-                      {"place", each.location},
-                      {"decision", each.quantized ? "int8" : "float32"},
-                      {"why", each.why},
-                      {"input_range", {each.input.low, each.input.high}},
-                      {"sqnr_db", each.sqnr_db}});
-  const Json out = {
-      {"version", 1},
-      {"scheme", "int8"},
-      {"model", job.model},
-      {"observer", job.method_name},
-      {"calibration_samples", report.calibration_samples},
-      {"evaluation_samples", report.evaluation_samples},
-      {"metrics", metrics},
-      {"latency_ms", {{"float", report.float_ms}, {"quantized", report.quantized_ms}}},
-      {"bytes", {{"float", report.float_bytes}, {"quantized", report.quantized_bytes}}},
-      {"accepted", report.accepted},
-      {"reason", report.reason},
-      {"warnings", report.warnings},
-      {"layers", layers}};
-  return out.dump(2) + "\n";
+  return out;
 }
 
 }  // namespace paddle::quant

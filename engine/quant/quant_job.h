@@ -1,45 +1,33 @@
 #pragma once
 // paddle-quant: calibrates, quantizes, compares with the float model, times both, and writes the
-// result with a report.
+// result with a report. A model that the user's terms do not accept goes to `best/`.
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "infer/batches.h"
-#include "program/model.h"
-#include "quant/quantize.h"
+#include "quant/compare.h"
+#include "quant/quant_config.h"
 
 namespace paddle::quant {
 
 struct QuantJob {
   std::string model, output;  ///< output: a folder, or a file that ends in .onnx
   program::LoadOptions load;
+  QuantConfig config;
   infer::InputOptions calibration;  ///< where samples come from; the run's training data by default
   infer::InputOptions evaluation;   ///< the run's validation data by default, else calibration
-  int64_t samples = 256;            ///< for calibration
-  RangeMethod method = RangeMethod::kMinMax;
-  std::string method_name = "min_max";
-  double percentile = 99.99;
-  std::vector<std::string> keep_float;  ///< patterns of layer names
-  std::optional<double> max_drop;       ///< of the metric, as a share of 1
+  bool check = true;                ///< compares and times the result
+  bool write_anyway = false;        ///< a model that is not accepted is written in its place
   bool overwrite = false;
   std::string producer;
 };
 
-/// A value for both models; confidence95 is half of the interval of the paired difference.
-struct Metric {
-  std::string name;
-  double float_value = 0, quantized = 0;
-  std::optional<double> confidence95;
-};
-
 struct QuantReport {
   std::vector<Layer> layers;
-  std::vector<Metric> metrics;
-  int64_t calibration_samples = 0, evaluation_samples = 0;
-  double float_ms = 0, quantized_ms = 0;
+  Comparison comparison;
+  bool checked = true;
+  int64_t calibration_samples = 0;
   int64_t float_bytes = 0, quantized_bytes = 0;
   bool accepted = true;
   std::string reason;  ///< why not
@@ -48,12 +36,22 @@ struct QuantReport {
   int64_t quantized_layers() const;
 };
 
+using Progress = std::function<void(const std::string&)>;
+
 /// The layers and what happens to them, without reading data.
 std::vector<Layer> plan_layers(const QuantJob& job);
 /// `progress` gets one line a stage.
-QuantReport run_quantization(const QuantJob& job,
-                             const std::function<void(const std::string&)>& progress);
-/// report.json as the contract has it.
-std::string report_json(const QuantJob& job, const QuantReport& report);
+QuantReport run_quantization(const QuantJob& job, const Progress& progress);
+
+/// Only calibrates, and writes the statistics to `output`. Returns the number of samples.
+int64_t run_calibration(const QuantJob& job, const std::string& output, const Progress& progress);
+
+/// The signal-to-noise ratio of the model's output when only one layer is quantized, on one batch;
+/// layers in the order of execution.
+struct Sensitivity {
+  Layer layer;
+  double output_sqnr_db = 0;
+};
+std::vector<Sensitivity> run_sensitivity(const QuantJob& job, const Progress& progress);
 
 }  // namespace paddle::quant

@@ -2,75 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
-#include "base/source_location.h"
-#include "compiler/passes/passes.h"
 #include "ir/replay.h"
 #include "ir/tracer.h"
 #include "ops/core/call.h"
 #include "ops/core/operators.h"
 #include "ops/generated/quantization.h"
+#include "ops/generated/shape.h"
 
 namespace paddle::quant {
 namespace {
-
-bool is_layer_op(const Op& op) {
-  static const std::set<std::string_view> names = {"conv2d", "conv3d", "linear", "matmul"};
-  return names.contains(op.name());
-}
-
-class PassThrough final : public PassingInterpreter {
- public:
-  Tensors apply(const OpCall& call) override { return next().apply(call); }
-};
-
-std::unique_ptr<ir::Function> cloned(const ir::Function& function) {
-  PassThrough same;
-  return ir::retraced(function, same);
-}
-
-bool attr_is_true(const ir::Operation& operation, const char* name) {
-  const int i = operation.op->attr_index(name);
-  return i >= 0 && operation.attrs[static_cast<size_t>(i)].as_bool();
-}
-
-/// Why a layer cannot be quantized; "" if it can.
-std::string obstacle(const ir::Operation& operation) {
-  const TensorType& x = operation.operands[0]->type;
-  const Array& weight = *operation.operands[1]->constant;
-  if (x.dtype != DType::kF32 || weight.dtype != DType::kF32)
-    return "it does not compute in float32";
-  if (operation.op->name() == "matmul") {
-    if (weight.ndim() != 2) return "its weight is not a matrix";
-    if (attr_is_true(operation, "transpose_x") || attr_is_true(operation, "transpose_y"))
-      return "its operands are transposed";
-  }
-  const int format = operation.op->attr_index("data_format");
-  if (format >= 0 && operation.attrs[static_cast<size_t>(format)].as_string().ends_with('C'))
-    return "its channels are last";
-  if (weight.size() == 0) return "its weight is empty";
-  return "";
-}
-
-/// Top-level layers, in order.
-std::vector<ir::Operation*> layer_operations(const ir::Function& function) {
-  std::vector<ir::Operation*> out;
-  for (const auto& operation : function.body.operations)
-    if (is_layer_op(*operation->op) && operation->operands[1] && operation->operands[1]->constant)
-      out.push_back(operation.get());
-  return out;
-}
-
-/// Outputs are named by position: "layer.0", …
-void add_outputs(ir::Function& function, const std::vector<Layer>& layers, bool inputs) {
-  const auto operations = layer_operations(function);
-  ensure(operations.size() == layers.size(), "quantize: a clone has other layers");
-  for (size_t i = 0; i < operations.size(); ++i)
-    if (!inputs || layers[i].quantized)
-      function.add_output({ir::PortKind::kValue, str("layer.", i)},
-                          inputs ? operations[i]->operands[0] : operations[i]->results[0]);
-}
 
 /// Scale and zero point of uint8 that hold a range; zero is represented exactly.
 struct Affine {
@@ -87,42 +28,52 @@ Affine affine_of(Range range) {
   return out;
 }
 
-/// A weight as int8 with a scale per output channel, which is the first axis of convolutions and
-/// the last one of products.
-struct QuantizedWeight {
-  Array values, scales;  ///< scales: float32, as many as channels
-};
-QuantizedWeight quantized_weight(const Array& weight, bool channels_first) {
-  const Array w = weight.contiguous();
-  const int64_t channels = channels_first ? w.shape.front() : w.shape.back();
-  const int64_t rest = w.size() / channels;
-  QuantizedWeight out{Array::empty(DType::kI8, w.shape), Array::empty(DType::kF32, {channels})};
-  const float* const from = w.data<float>();
-  int8_t* const to = out.values.data<int8_t>();
-  for (int64_t c = 0; c < channels; ++c) {
-    const auto at = [&](int64_t i) { return channels_first ? c * rest + i : i * channels + c; };
-    float largest = 0;
-    for (int64_t i = 0; i < rest; ++i) largest = std::max(largest, std::abs(from[at(i)]));
-    const float scale = largest > 0 ? largest / 127 : 1;
-    out.scales.data<float>()[c] = scale;
-    for (int64_t i = 0; i < rest; ++i)
-      to[at(i)] =
-          static_cast<int8_t>(std::clamp(std::nearbyint(from[at(i)] / scale), -127.f, 127.f));
+Tensor dequantized(const Tensor& x, const Affine& affine) {
+  return ops::dequantize(x, Tensor(Array::scalar(affine.scale)),
+                         Tensor(Array::scalar(affine.zero)));
+}
+Tensor quantized(const Tensor& x, const Affine& affine) {
+  return ops::quantize(x, Tensor(Array::scalar(affine.scale)), Tensor(Array::scalar(affine.zero)),
+                       DType::kU8);
+}
+
+Array integer_array(const std::vector<int8_t>& values, const Dims& shape, int bits) {
+  if (bits == 8) return Array::from<int8_t>(values, shape);
+  // Two to a byte, the first one in the low half.
+  Array out = Array::empty(DType::kI4, shape);
+  auto* const bytes = static_cast<uint8_t*>(out.raw());
+  for (size_t i = 0; i < values.size(); i += 2) {
+    const auto low = static_cast<uint8_t>(values[i] & 15);
+    const auto high = i + 1 < values.size() ? static_cast<uint8_t>(values[i + 1] & 15) : uint8_t{0};
+    bytes[i / 2] = static_cast<uint8_t>(low | high << 4);
   }
   return out;
+}
+
+/// The integers of a weight as an array: rows of channels, or columns.
+Array weight_integers(const QuantizedWeight& weight, const Dims& shape, bool channels_first,
+                      int bits) {
+  if (channels_first) return integer_array(weight.integers, shape, bits);
+  const WeightScales& s = weight.scales;
+  std::vector<int8_t> columns(weight.integers.size());
+  for (int64_t c = 0; c < s.channels; ++c)
+    for (int64_t f = 0; f < s.features; ++f)
+      columns[static_cast<size_t>(f * s.channels + c)] =
+          weight.integers[static_cast<size_t>(c * s.features + f)];
+  return integer_array(columns, shape, bits);
 }
 
 /// Puts quantize/dequantize pairs around the layers of a trace.
 class Quantizer final : public PassingInterpreter {
  public:
-  Quantizer(const std::vector<Layer>& layers, bool layer_results)
-      : layers_(layers), layer_results_(layer_results) {}
+  Quantizer(const std::vector<Layer>& layers, bool layer_results, Integers integers)
+      : layers_(layers), layer_results_(layer_results), integers_(integers) {}
 
   Tensors apply(const OpCall& call) override {
     const bool is_layer = depth_ == 0 && is_layer_op(call.op) && call.operands[1].is_concrete();
     if (!is_layer) return next().apply(call);
     const Layer& layer = layers_.at(next_layer_++);
-    Tensors results = layer.quantized ? quantized(call, layer) : next().apply(call);
+    Tensors results = layer.quantized ? quantize_layer(call, layer) : next().apply(call);
     if (layer_results_)
       dynamic_cast<ir::Tracer&>(next()).output(
           {ir::PortKind::kValue, str("layer.", next_layer_ - 1)}, results[0]);
@@ -155,37 +106,77 @@ class Quantizer final : public PassingInterpreter {
                                                    {value.dtype, to_shape(value.shape)});
   }
 
-  Tensors quantized(const OpCall& call, const Layer& layer) {
+  Tensors quantize_layer(const OpCall& call, const Layer& layer) {
     const BelowScope below(next());
-    const Affine affine = affine_of(layer.input);
-    const Tensor scale(Array::scalar(affine.scale)), zero(Array::scalar(affine.zero));
     Tensors operands = call.operands;
-    operands[0] = ops::dequantize(ops::quantize(operands[0], scale, zero, DType::kU8), scale, zero);
-    const bool is_conv = call.op.name().starts_with("conv");
+    const Affine affine = affine_of(layer.input);
+    if (layer.op != "embedding") {
+      if (layer.format.activations == ActivationMode::kStatic)
+        operands[0] = dequantized(quantized(operands[0], affine), affine);
+      if (layer.format.activations == ActivationMode::kDynamic) {
+        const Tensors q = ops::quantize_dynamic(operands[0]);
+        operands[0] = ops::dequantize(q[0], q[1], q[2]);
+      }
+    }
     const Array& weight = call.operands[1].array();
-    const QuantizedWeight q = quantized_weight(weight, is_conv);
-    const int64_t channels = q.scales.shape[0];
-    // Scales broadcast against the weight.
-    Dims along(weight.shape.size(), 1);
-    (is_conv ? along.front() : along.back()) = channels;
-    const float* const first = q.scales.data<float>();
-    const Array scales = Array::from<float>({first, first + channels}, along);
-    operands[1] = ops::dequantize(parameter(layer.name + ".weight", q.values), Tensor(scales),
-                                  Tensor(Array::scalar(int8_t{0})));
-    if (operands.size() > 2 && operands[2].defined() && operands[2].is_concrete() &&
-        operands[2].array().shape == Dims{channels})
-      operands[2] = bias(layer, operands[2].array(), affine.scale, q.scales);
+    const QuantizedWeight q = quantized_weight(layer, weight);
+    operands[1] = dequantized_weight(layer, q, weight.shape);
+    if (layer.format.activations == ActivationMode::kStatic && operands.size() > 2 &&
+        operands[2].defined() && operands[2].is_concrete() &&
+        operands[2].array().shape == Dims{q.scales.channels} && q.scales.groups() == 1 &&
+        q.scales.format.symmetric)
+      operands[2] = bias(layer, operands[2].array(), affine.scale, q.scales.scales);
     return next().apply({call.op, operands, call.attrs, call.results, call.constraints});
   }
 
+  Tensor dequantized_weight(const Layer& layer, const QuantizedWeight& q, const Dims& shape) {
+    const WeightScales& s = q.scales;
+    const bool first = layer.channels_first();
+    const std::string name = layer.name + ".weight";
+    // The layout of integers, and that of scales, which broadcast against them.
+    Dims layout = shape, along(shape.size(), 1);
+    const bool grouped = s.groups() > 1;
+    if (grouped) {
+      layout = {s.groups(), s.group, s.channels};
+      along = {s.groups(), 1, s.channels};
+    } else if (s.format.per != Granularity::kTensor) {
+      (first ? along.front() : along.back()) = s.channels;
+    } else {
+      along = {};
+    }
+    const int bits = integers_ == Integers::kPacked ? s.format.bits : 8;
+    const Array integers = weight_integers(q, layout, first, bits);
+    // Scales are [channels][groups]; a single one stands for all.
+    std::vector<float> scales;
+    std::vector<int8_t> zeros;
+    if (along.empty()) {
+      scales = {s.scales[0]};
+      zeros = {static_cast<int8_t>(s.zeros[0])};
+    } else {
+      for (int64_t g = 0; g < s.groups(); ++g)
+        for (int64_t c = 0; c < s.channels; ++c) {
+          scales.push_back(s.scales[static_cast<size_t>(c * s.groups() + g)]);
+          zeros.push_back(static_cast<int8_t>(s.zeros[static_cast<size_t>(c * s.groups() + g)]));
+        }
+    }
+    const bool centered = std::all_of(zeros.begin(), zeros.end(), [](int8_t z) { return z == 0; });
+    const Array zero =
+        integer_array(centered ? std::vector<int8_t>{0} : zeros, centered ? Dims{} : along, bits);
+    const Tensor scale = grouped ? parameter(name + "_scale", Array::from<float>(scales, along))
+                                 : Tensor(Array::from<float>(scales, along));
+    Tensor out = ops::dequantize(parameter(name, integers), scale, Tensor(zero));
+    return grouped ? ops::reshape(out, to_shape(shape)) : out;
+  }
+
   /// The bias in the units of the int32 sums.
-  Tensor bias(const Layer& layer, const Array& given, float input_scale, const Array& scales) {
+  Tensor bias(const Layer& layer, const Array& given, float input_scale,
+              const std::vector<float>& scales) {
     const Array values = given.contiguous();
     const int64_t channels = values.size();
     Array sums = Array::empty(DType::kI32, {channels}),
           units = Array::empty(DType::kF32, {channels});
     for (int64_t c = 0; c < channels; ++c) {
-      const float unit = input_scale * scales.data<float>()[c];
+      const float unit = input_scale * scales[static_cast<size_t>(c)];
       units.data<float>()[c] = unit;
       const double steps = std::nearbyint(static_cast<double>(values.data<float>()[c]) / unit);
       // A channel of tiny weights: its bias does not fit, so the layer keeps a float bias.
@@ -198,6 +189,7 @@ class Quantizer final : public PassingInterpreter {
 
   const std::vector<Layer>& layers_;
   bool layer_results_;
+  Integers integers_;
   size_t next_layer_ = 0;
   int depth_ = 0;
   std::map<std::string, Array> weights_;
@@ -205,73 +197,47 @@ class Quantizer final : public PassingInterpreter {
 
 }  // namespace
 
-Quantizable::Quantizable(const ir::Function& function,
-                         const std::function<Array(const std::string&)>& weight)
-    : function_(cloned(function)) {
-  ir::Function& f = *function_;
-  std::map<const void*, std::string> names;
-  for (size_t i = f.inputs.size(); i-- > 0;) {
-    const ir::Port port = f.inputs[i];
-    if (port.kind != ir::PortKind::kParameter && port.kind != ir::PortKind::kState) continue;
-    const bool changes = std::any_of(f.outputs.begin(), f.outputs.end(), [&](const ir::Port& out) {
-      return out.kind == port.kind && out.name == port.name;
-    });
-    if (changes) continue;
-    const Array value = weight(port.name).contiguous();
-    names[value.raw()] = port.name;
-    f.bind_input(i, value);
-  }
-  // Names of weights that folding replaces are those of the convolutions before it.
-  std::vector<std::string> before;
-  const auto name_of = [&](const ir::Operation& operation) {
-    const auto found = names.find(operation.operands[1]->constant->raw());
-    if (found == names.end()) return std::string();
-    const std::string& name = found->second;
-    return name.ends_with(".weight") ? name.substr(0, name.size() - 7) : name;
-  };
-  for (const ir::Operation* each : layer_operations(f)) before.push_back(name_of(*each));
-  passes::canonicalize(f);
-  passes::fold_batch_norm(f);
-  passes::remove_dead_code(f);
-  const auto operations = layer_operations(f);
-  std::set<std::string> used;
-  for (size_t i = 0; i < operations.size(); ++i) {
-    Layer layer;
-    layer.op = std::string(operations[i]->op->name());
-    layer.location = parse_origin(operations[i]->location).place;
-    layer.name = operations.size() == before.size() ? before[i] : name_of(*operations[i]);
-    if (layer.name.empty()) layer.name = str(layer.op, "_", i);
-    // Shared weights are quantized once a use.
-    for (int n = 1; !used.insert(layer.name).second; ++n) layer.name += str("_", n);
-    layer.why = obstacle(*operations[i]);
-    layer.quantized = layer.why.empty();
-    layers_.push_back(layer);
-  }
+QuantizedWeight quantized_weight(const Layer& layer, const Array& weight) {
+  if (layer.weight) return *layer.weight;
+  return round_to_nearest(weight_rows(weight, layer.channels_first()), layer.format.weights);
 }
 
-std::shared_ptr<ir::Function> Quantizable::with_layer_inputs() const {
-  std::shared_ptr<ir::Function> out = cloned(*function_);
-  add_outputs(*out, layers_, true);
-  return out;
-}
-
-std::shared_ptr<ir::Function> Quantizable::with_layer_results() const {
-  std::shared_ptr<ir::Function> out = cloned(*function_);
-  add_outputs(*out, layers_, false);
-  return out;
-}
-
-QuantizedFunction quantize(const Quantizable& model, bool layer_results) {
-  Quantizer quantizer(model.layers(), layer_results);
+QuantizedFunction quantize(const Quantizable& model, Integers integers, bool layer_results) {
+  Quantizer quantizer(model.layers(), layer_results, integers);
   QuantizedFunction out;
   out.function = ir::retraced(model.function(), quantizer);
-  if (layer_results) {
-    // Outputs of layers were added while tracing, before the function's own ones.
-    ir::Function& f = *out.function;
-    const auto own = static_cast<ptrdiff_t>(model.outputs());
-    std::rotate(f.outputs.begin(), f.outputs.end() - own, f.outputs.end());
-    std::rotate(f.body.results.begin(), f.body.results.end() - own, f.body.results.end());
+  if (layer_results) move_added_outputs(*out.function, model.outputs());
+  out.weights = quantizer.take_weights();
+  return out;
+}
+
+QuantizedFunction isolated_layer(const Quantizable& model, size_t index, const Shape& input,
+                                 bool is_quantized, bool integer_ends, Range result) {
+  const ir::Operation& operation = *model.operations().at(index);
+  const std::vector<Layer> layers = {model.layers().at(index)};
+  Quantizer quantizer(layers, false, Integers::kBytes);
+  QuantizedFunction out;
+  out.function = std::make_shared<ir::Function>("layer");
+  ir::Tracer tracer(*out.function);
+  const InterpreterScope scope(tracer);
+  const Affine in = affine_of(layers[0].input), to = affine_of(result);
+  const DType dtype = integer_ends ? DType::kU8 : operation.operands[0]->type.dtype;
+  const Tensor x = tracer.input({ir::PortKind::kValue, "x"}, {dtype, input});
+  Tensors operands;
+  for (const ir::Value* value : operation.operands)
+    operands.push_back(value && value->constant ? Tensor(*value->constant) : Tensor());
+  operands[0] = integer_ends ? dequantized(x, in) : x;
+  const Inferred inferred = infer(*operation.op, operation.attrs, operands);
+  const OpCall call{*operation.op, operands, operation.attrs, inferred.results,
+                    inferred.constraints};
+  Tensor y;
+  if (is_quantized) {
+    const InterpreterScope above(quantizer);
+    y = quantizer.apply(call)[0];
+  } else {
+    y = tracer.apply(call)[0];
   }
+  tracer.output({ir::PortKind::kValue, "y"}, integer_ends ? quantized(y, to) : y);
   out.weights = quantizer.take_weights();
   return out;
 }

@@ -125,6 +125,7 @@ Schema make_schema() {
   compile.add("rules", Spec::path().doc("a file of rewrite rules, tried before the standard ones"));
   compile.add("kernels", Spec::path().doc("a table of kernel choices that paddle-tune made"));
   s.add("compile", Spec::map(compile).fallback("{}").doc("what the compiler may do"));
+  s.accept("quant");  // of paddle-quant
   s.add("parallel",
         Spec::map(parallel_schema()).fallback("{}").doc("how ranks share batches and weights"));
   return s;

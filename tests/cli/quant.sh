@@ -10,7 +10,7 @@ ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
 ok "$train" configs/quickstart/digits.yaml --output "$folder/run" train.epochs=1 \
   "data.train={kind: digits, size: 6000, seed: 1, range: [0, 5000]}" \
   "data.valid={kind: digits, size: 6000, seed: 1, range: [5000, 6000]}"
-ok "$quant" "$folder/run" -o "$folder/int8" --observer mse --json
+ok "$quant" "$folder/run" -o "$folder/int8" --observer mse --json quant.measure=false
 cp "$folder/out" "$folder/line.json"
 python3 - "$folder" <<'P' || fail "the report"
 import json, sys
@@ -24,6 +24,10 @@ assert report["evaluation_samples"] == 1000 and report["calibration_samples"] ==
 assert report["bytes"]["quantized"] * 3 < report["bytes"]["float"], report["bytes"]
 assert [l["decision"] for l in report["layers"]] == ["int8"] * len(report["layers"]), report["layers"]
 assert all(l["sqnr_db"] > 20 and l["place"] for l in report["layers"]), report["layers"]
+rows = open(folder + "/int8/layers.csv").read().strip().split("\n")
+assert len(rows) == 1 + len(report["layers"]), rows
+page = open(folder + "/int8/report.html").read()
+assert page.count("<rect") == len(report["layers"]) and "http" not in page, "the page"
 P
 # Both written forms predict alike, with the accuracy of the report.
 ok "$infer" "$folder/int8/model" --data valid --output "$folder/native.jsonl"
@@ -35,7 +39,7 @@ right = sum(r["label"] == r["class"] for r in rows)
 expected = json.load(open(folder + "/int8/report.json"))["metrics"]["accuracy"]["quantized"]
 assert len(rows) == 1000 and abs(right / 1000 - expected) <= 0.002, (right, expected)
 P
-ok "$quant" "$folder/run" -o "$folder/partly" --keep-float "conv2d*"
+ok "$quant" "$folder/run" -o "$folder/partly" --keep-float "conv2d*" quant.measure=false
 python3 - "$folder/partly/report.json" <<'P' || fail "--keep-float"
 import json, sys
 layers = json.load(open(sys.argv[1]))["layers"]
@@ -43,6 +47,79 @@ kept = [l for l in layers if l["decision"] == "float32"]
 assert kept and all(l["name"].startswith("conv2d") and "keep-float" in l["why"] for l in kept), layers
 assert any(l["decision"] == "int8" for l in layers), layers
 P
+
+# Each layer is timed: those that lose stay float, or all are quantized because none wins.
+run_bounded "$quant" "$folder/run" -o "$folder/measured" --write-anyway --json > /dev/null
+python3 - "$folder/measured/report.json" <<'P' || fail "decisions"
+import json, sys
+report = json.load(open(sys.argv[1]))
+layers = report["layers"]
+assert all(l["float_us"] > 0 and l["quantized_us"] > 0 for l in layers), layers
+for l in layers:
+    if l["decision"] == "float32":
+        assert l["quantized_us"] > l["float_us"] and "slower" in l["why"], l
+P
+
+# A model that misses what is accepted goes to best/, unless it is wanted anyway.
+expect 1 "is in $folder/refused/best/model.onnx" "$quant" "$folder/run" -o "$folder/refused" \
+  quant.measure=false quant.accept.speedup=1000 --json
+[[ -e "$folder/refused/best/model.onnx" && ! -e "$folder/refused/model.onnx" ]] || fail "best/"
+ok "$quant" "$folder/run" -o "$folder/refused" quant.measure=false quant.accept.speedup=1000 \
+  --write-anyway --overwrite
+[[ -e "$folder/refused/model.onnx" ]] || fail "--write-anyway"
+
+# Statistics are written once, and read by later calls; a file of another model is not used.
+ok "$quant" calibrate "$folder/run" -o "$folder/statistics.safetensors" --samples 64
+ok "$quant" "$folder/run" -o "$folder/reused" --statistics "$folder/statistics.safetensors" \
+  quant.measure=false
+grep -q '"calibration_samples": 64' "$folder/reused/report.json" || fail "statistics are not read"
+printf 'not statistics' > "$folder/damaged.safetensors"
+expect 5 "" "$quant" "$folder/run" -o "$folder/x" --statistics "$folder/damaged.safetensors"
+
+# The other schemes, methods, and formats of single layers.
+for scheme in int8_dynamic int8_weights int4_weights; do
+  ok "$quant" "$folder/run" -o "$folder/$scheme" --scheme $scheme quant.measure=false --json
+  python3 - "$folder/$scheme/report.json" $scheme <<'P' || fail "$scheme"
+import json, sys
+report, scheme = json.load(open(sys.argv[1])), sys.argv[2]
+assert all(l["decision"] == scheme for l in report["layers"]), report["layers"]
+accuracy = report["metrics"]["accuracy"]
+assert accuracy["float"] - accuracy["quantized"] <= 0.02, accuracy
+assert report["bytes"]["quantized"] * (6 if "int4" in scheme else 3) < report["bytes"]["float"]
+P
+done
+cat > "$folder/quant.yaml" <<'Y'
+quant:
+  scheme: int8
+  measure: false
+  methods: [equalize, adaround, bias_correction]
+  layers:
+    - {op: linear, weights: {dtype: int4, group: 32}}
+    - {match: "linear_2", keep: float32}
+Y
+ok "$quant" "$folder/run" -c "$folder/quant.yaml" -o "$folder/mixed"
+python3 - "$folder/mixed/report.json" <<'P' || fail "quant.yaml"
+import json, sys
+report = json.load(open(sys.argv[1]))
+decisions = {l["name"]: l["decision"] for l in report["layers"]}
+assert decisions == {"conv2d": "int8", "conv2d_2": "int8", "linear": "int4", "linear_2": "float32"}, decisions
+assert report["methods"] == ["equalize", "adaround", "bias_correction"], report["methods"]
+P
+ok "$quant" sensitivity "$folder/run" --json
+python3 -c 'import json,sys; l = json.loads(open(sys.argv[1]).read())["layers"]; assert len(l) == 4 and all(x["output_sqnr_db"] > 15 for x in l), l' \
+  "$folder/out" || fail "sensitivity"
+ok "$quant" compare "$folder/run" "$folder/int8/model" --data valid --json
+python3 - "$folder" <<'P' || fail "compare"
+import json, sys
+found = json.loads(open(sys.argv[1] + "/out").read())
+report = json.load(open(sys.argv[1] + "/int8/report.json"))
+assert abs(found["accuracy"]["second"] - report["metrics"]["accuracy"]["quantized"]) < 0.002, found
+P
+expect 3 "did you mean 'equalize'?" "$quant" "$folder/run" -o "$folder/x" quant.methods=[equalise]
+expect 3 "smooth is for quantized activations" "$quant" "$folder/run" -o "$folder/x" \
+  --scheme int8_weights quant.methods=[smooth]
+expect 3 "no layer matches" "$quant" "$folder/run" -o "$folder/x" "quant.layers=[{match: zzz, keep: float32}]"
+expect 3 "unknown key" "$quant" "$folder/run" -o "$folder/x" quant.shceme=int8
 
 # An ONNX file with arrays, and a model file of random weights with layers in loops and sequences.
 ok "$bin/paddle-export" models/resnet.yaml "params.depth=[1,1,1,1]" params.width=8 params.classes=10 \
@@ -62,7 +139,8 @@ save("images", values)
 values[1234] = float("nan")
 save("nan", values)
 P
-ok "$quant" "$folder/resnet.onnx" --data "$folder/images.npz" -o "$folder/resnet_int8.onnx"
+ok "$quant" "$folder/resnet.onnx" --data "$folder/images.npz" -o "$folder/resnet_int8.onnx" \
+  --target onnxruntime
 grep -q "output_sqnr_db" "$folder/resnet_int8.onnx.report.json" || fail "no report beside the file"
 ok "$quant" models/lenet.yaml --data configs/quickstart/digits.yaml:valid -o "$folder/lenet.onnx" --dry-run
 
@@ -71,8 +149,8 @@ expect 2 "no model is given" "$quant"
 expect 2 "did you mean 'min_max'?" "$quant" "$folder/run" -o "$folder/x" --observer min_mx
 expect 2 "give --data" "$quant" models/lenet.yaml -o "$folder/x"
 expect 3 "no layer matches 'conv9*'" "$quant" "$folder/run" -o "$folder/x" --keep-float "conv9*"
-expect 2 "expected a share" "$quant" "$folder/run" -o "$folder/x" --max-drop lots
-expect 2 "int8" "$quant" "$folder/run" -o "$folder/x" --scheme int3
+expect 3 "expected a share" "$quant" "$folder/run" -o "$folder/x" --max-drop lots
+expect 2 "did you mean" "$quant" "$folder/run" -o "$folder/x" --scheme int3
 expect 4 "NaN or infinite" "$quant" "$folder/resnet.onnx" --data "$folder/nan.npz" -o "$folder/x"
 expect 2 "" "$quant" "$folder/run" --data "$folder/nowhere.npz" -o "$folder/x"
 [[ ! -e "$folder/x/model.onnx" ]] || fail "a refused call left a model"

@@ -13,16 +13,54 @@ using Writer = GraphWriter;
 struct Scales {
   std::string scale, zero_point;
   std::optional<int64_t> axis;
+  int64_t block = 0;  ///< elements along the axis that share a scale
 };
+
+/// Whether a value is a constant of integers that are all 0.
+bool is_zero(const ir::Value& value) {
+  if (!value.constant || !is_integer(value.type.dtype)) return false;
+  const Array packed = value.constant->contiguous();
+  const auto* const bytes = static_cast<const std::byte*>(packed.raw());
+  const auto size = static_cast<size_t>(storage_bytes(packed.dtype, packed.size()));
+  return std::all_of(bytes, bytes + size, [](std::byte b) { return b == std::byte{0}; });
+}
+
+/// Scales of x's rank that are 1 along one axis, and all of x along the others: one block is that
+/// whole axis.
+std::optional<size_t> block_axis(const Shape& x, const Shape& scale) {
+  if (x.size() != scale.size()) return std::nullopt;
+  std::optional<size_t> axis;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (same_shape({x[i]}, {scale[i]})) continue;
+    if (axis || scale[i].constant() != 1 || !x[i].constant()) return std::nullopt;
+    axis = i;
+  }
+  return axis;
+}
 
 Scales scales_of(Writer& w) {
   const Shape& shape = w.type("scale").shape;
   const auto rank = w.type("x").shape.size();
   Scales out;
   std::optional<size_t> along;
+  const Shape& x = w.type("x").shape;
+  if (const auto axis = block_axis(x, shape);
+      axis && std::count_if(shape.begin(), shape.end(),
+                            [](const Dim& d) { return d.constant() != 1; }) > 1) {
+    w.require_opset(21, "scales by blocks");
+    out.axis = static_cast<int64_t>(*axis);
+    out.block = *x[*axis].constant();
+    out.scale = w.in("scale");
+    // Without a zero point it is 0.
+    if (const ir::Value* zero = w.operand("zero_point"); zero && !is_zero(*zero)) {
+      if (!same_shape(zero->type.shape, shape)) w.refuse("a zero point needs the scale's shape");
+      out.zero_point = w.in("zero_point");
+    }
+    return out;
+  }
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i].constant() != 1) {
-      if (along) w.refuse("scales along several axes need block quantization");
+      if (along) w.refuse("its scales vary along several axes, but not in blocks");
       along = i;
     }
   const Shape to = along ? Shape{shape[*along]} : Shape{};
@@ -33,14 +71,19 @@ Scales scales_of(Writer& w) {
   };
   out.scale = reshaped("scale");
   out.zero_point = reshaped("zero_point");
-  if (const ir::Value* zero = w.operand("zero_point");
-      zero && zero->type.shape.size() == 0 && along)
+  const ir::Value* const zero = w.operand("zero_point");
+  if (zero && info(zero->type.dtype).bits < 8 && is_zero(*zero))
+    out.zero_point.clear();  // Expand has no integers of 4 bits
+  else if (zero && zero->type.shape.size() == 0 && along)
     out.zero_point = w.add("Expand", {w.in("zero_point"), w.shape(to)});
   return out;
 }
 
 ExportAttributes axis_of(const Scales& scales) {
-  return scales.axis ? ExportAttributes{int_attribute("axis", *scales.axis)} : ExportAttributes{};
+  ExportAttributes out;
+  if (scales.axis) out.push_back(int_attribute("axis", *scales.axis));
+  if (scales.block > 0) out.push_back(int_attribute("block_size", scales.block));
+  return out;
 }
 
 void need_opset(Writer& w, DType dtype) {

@@ -59,6 +59,15 @@ class Int8Former final : public PatternRewriter {
       : PatternRewriter(function), kernels_(kernels) {}
 
  private:
+  /// The zero point of a dequantize. One that was computed is a float there; the kernels read the
+  /// byte that it was cast from, which they know to be small.
+  static Value* zero_point_of(const Operation& dequantize) {
+    Value* const zero = dequantize.operands[2];
+    if (!zero || !zero->producer || zero->producer->op != &known_ops().cast) return zero;
+    Value* const byte = zero->producer->operands[0];
+    return is_8_bit(byte->type.dtype) ? byte : zero;
+  }
+
   /// Replaces a convolution, linear layer or matmul of dequantized operands.
   void visit(Iterator at) override {
     Operation& o = **at;
@@ -85,7 +94,7 @@ class Int8Former final : public PatternRewriter {
     std::vector<Value*> operands(q::kOperandCount, nullptr);
     operands[q::kX] = input->operands[0];
     operands[q::kWeight] = function_.add_constant(weights->values);
-    operands[q::kXZero] = input->operands[2];
+    operands[q::kXZero] = zero_point_of(*input);
     operands[q::kScale] = scale_product(at, input->operands[1], weights->scale);
     const Attrs before = o.attrs;
     const Op& plain = *o.op;
@@ -113,8 +122,8 @@ class Int8Former final : public PatternRewriter {
     std::vector<Value*> operands(q::kYZero + 1, nullptr);
     operands[q::kX] = x.operands[0];
     operands[q::kWeight] = y->operands[0];
-    operands[q::kXZero] = x.operands[2];
-    operands[q::kYZero] = y->operands[2];
+    operands[q::kXZero] = zero_point_of(x);
+    operands[q::kYZero] = zero_point_of(*y);
     operands[q::kScale] = scale_product(at, x.operands[1], y->operands[1]);
     const Attrs before = o.attrs;
     forget_uses(o);

@@ -1,0 +1,52 @@
+#pragma once
+// Ranges of the inputs of layers, from samples or from a file of statistics.
+
+#include <string>
+#include <vector>
+
+#include "infer/batches.h"
+#include "program/model.h"
+#include "quant/moments.h"
+#include "quant/quant_config.h"
+
+namespace paddle::quant {
+
+/// The samples that calibration reads, always the same ones in the same order.
+class CalibrationData {
+ public:
+  CalibrationData(const program::Model& model, infer::InputOptions options, int64_t samples);
+  /// Calls `use` with the inputs of each batch. Returns the number of samples; kData if none.
+  int64_t for_each(const std::function<void(const std::vector<Array>&)>& use);
+  /// Of the last reading: one line each.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  const program::Model& model_;
+  infer::InputOptions options_;
+  int64_t samples_;
+  std::vector<std::string> warnings_;
+};
+
+struct Statistics {
+  std::vector<Observer> inputs;  ///< one a layer; empty for layers that need none
+  int64_t samples = 0;
+};
+
+/// Statistics of the inputs of all quantized layers with static activations. kData if an input is
+/// not finite.
+Statistics collect_statistics(const Quantizable& model, CalibrationData& data,
+                              const WeightSource& weight);
+/// The largest magnitude of each feature of the inputs of these layers; empty for others.
+std::vector<std::vector<float>> largest_features(const Quantizable& model,
+                                                 const std::vector<size_t>& layers,
+                                                 CalibrationData& data, const WeightSource& weight);
+
+/// Identifies the weights and layers that statistics belong to.
+std::string fingerprint(const Quantizable& model);
+void write_statistics(const std::string& path, const Quantizable& model,
+                      const Statistics& statistics);
+/// Nullopt, with a reason, if the file belongs to another model; kModel if it is damaged.
+std::optional<Statistics> read_statistics(const std::string& path, const Quantizable& model,
+                                          std::string& reason);
+
+}  // namespace paddle::quant

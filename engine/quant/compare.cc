@@ -1,0 +1,90 @@
+#include "quant/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "quant/function_runner.h"
+
+namespace paddle::quant {
+namespace {
+
+/// One row of a batch, for latencies.
+std::vector<Array> first_row(const std::vector<Array>& inputs, int64_t rows) {
+  std::vector<Array> out;
+  for (const Array& each : inputs) {
+    if (each.ndim() == 0 || each.shape[0] != rows) return inputs;
+    Array row = each;
+    row.shape[0] = 1;
+    out.push_back(row.contiguous());
+  }
+  return out;
+}
+
+}  // namespace
+
+const Metric* Comparison::find(const std::string& name) const {
+  const auto found = std::find_if(metrics.begin(), metrics.end(),
+                                  [&](const Metric& metric) { return metric.name == name; });
+  return found == metrics.end() ? nullptr : &*found;
+}
+
+Comparison compare_models(program::Model& first, program::Model& second,
+                          const infer::InputOptions& data) {
+  if (first.inputs().size() != second.inputs().size())
+    fail(ErrorCode::kModel, "the models take ", first.inputs().size(), " and ",
+         second.inputs().size(), " inputs");
+  const auto batches = infer::open_inputs(first, data);
+  Comparison out;
+  Sqnr outputs;
+  int64_t correct_first = 0, correct_second = 0, agree = 0, judged = 0;
+  double difference_squares = 0;
+  std::vector<Array> timed;
+  while (const auto batch = batches->next()) {
+    if (batch->rows == 0) continue;
+    if (timed.empty()) timed = first_row(batch->inputs, batch->rows);
+    const Array expected = first.run(batch->inputs).at(0).cast(DType::kF32).contiguous();
+    const Array found = second.run(batch->inputs).at(0).cast(DType::kF32).contiguous();
+    if (expected.shape != found.shape)
+      fail(ErrorCode::kModel, "the first outputs of the models have different shapes");
+    outputs.add(expected, found);
+    out.samples += batch->rows;
+    const bool classifies =
+        expected.ndim() == 2 && expected.shape[0] == batch->rows && expected.shape[1] > 1;
+    if (!classifies) continue;
+    const int64_t classes = expected.shape[1];
+    for (int64_t row = 0; row < batch->rows; ++row) {
+      const auto top = [&](const Array& scores) {
+        const float* const begin = scores.data<float>() + row * classes;
+        return std::max_element(begin, begin + classes) - begin;
+      };
+      const auto a = top(expected), b = top(found);
+      agree += a == b;
+      ++judged;
+      if (!batches->has_labels() || !batch->labels[static_cast<size_t>(row)]) continue;
+      const auto label = static_cast<int64_t>(*batch->labels[static_cast<size_t>(row)]);
+      const int right_first = a == label, right_second = b == label;
+      correct_first += right_first;
+      correct_second += right_second;
+      difference_squares += (right_first - right_second) * (right_first - right_second);
+    }
+  }
+  if (out.samples == 0) fail(ErrorCode::kData, "the data has no samples");
+  out.metrics.push_back({"output_sqnr_db", 0, outputs.decibels(), std::nullopt});
+  const auto n = static_cast<double>(judged);
+  if (judged > 0)
+    out.metrics.push_back({"agreement", 1, static_cast<double>(agree) / n, std::nullopt});
+  if (judged > 0 && batches->has_labels()) {
+    const double a = static_cast<double>(correct_first) / n,
+                 b = static_cast<double>(correct_second) / n;
+    const double variance = difference_squares / n - (a - b) * (a - b);
+    out.metrics.push_back({"accuracy", a, b, 1.96 * std::sqrt(std::max(0.0, variance) / n)});
+  }
+  const PairedTimes times =
+      time_alternately([&] { first.run(timed); }, [&] { second.run(timed); }, 1);
+  out.first_ms = times.first;
+  out.second_ms = times.second;
+  return out;
+}
+
+}  // namespace paddle::quant

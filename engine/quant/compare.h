@@ -1,0 +1,33 @@
+#pragma once
+// How far a model is from another one on the same data: accuracy, agreement, noise, latency.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "infer/batches.h"
+#include "program/model.h"
+
+namespace paddle::quant {
+
+/// A value for both models; confidence95 is half of the interval of the paired difference.
+struct Metric {
+  std::string name;
+  double float_value = 0, quantized = 0;
+  std::optional<double> confidence95;
+};
+
+struct Comparison {
+  std::vector<Metric> metrics;
+  int64_t samples = 0;
+  double first_ms = 0, second_ms = 0;  ///< latency of one sample
+
+  const Metric* find(const std::string& name) const;
+};
+
+/// `compare_data` are inputs of `first`; `second` must take the same. kData if there are none,
+/// kModel if the first outputs have different shapes.
+Comparison compare_models(program::Model& first, program::Model& second,
+                          const infer::InputOptions& data);
+
+}  // namespace paddle::quant

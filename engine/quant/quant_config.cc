@@ -1,0 +1,262 @@
+#include "quant/quant_config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/text.h"
+#include "config/overrides.h"
+
+namespace paddle::quant {
+namespace {
+
+using config::Schema;
+using config::Section;
+using config::Spec;
+
+constexpr int64_t kMostSamples = int64_t{1} << 32, kMostBatch = int64_t{1} << 20;
+
+Schema weights_schema() {
+  Schema s;
+  s.add("dtype", Spec::word({"int8", "int4"}).doc("default: as the scheme says"));
+  s.add("symmetric", Spec::boolean().doc("no zero points; default: true"));
+  s.add("per", Spec::word({"tensor", "channel", "group"})
+                   .doc("what shares a scale; default: group for int4, else channel"));
+  s.add("group", Spec::integer().at_least(16).at_most(1 << 16).doc(
+                     "features that share a scale; default: 128"));
+  s.add("scale", Spec::word({"range", "mse"})
+                     .doc("range: of all weights; mse: of least squared error; default: mse for "
+                          "int4, else range"));
+  return s;
+}
+
+Schema rule_schema() {
+  Schema s;
+  s.add("match", Spec::list(Spec::text())
+                     .or_else(Spec::text())
+                     .fallback("[]")
+                     .doc("patterns of layer names; none: all layers"));
+  s.add("op", Spec::text().doc("only layers of this operation"));
+  s.add("keep", Spec::word({"float32"}).doc("these layers stay float"));
+  s.add("weights", Spec::map(weights_schema()).doc("another format of the weights"));
+  return s;
+}
+
+Schema method_schema(bool has_alpha, bool has_damp) {
+  Schema s;
+  if (has_alpha)
+    s.add("alpha", Spec::real().at_least(0).at_most(1).fallback("0.5").doc(
+                       "share of the ranges that moves from activations to weights"));
+  if (has_damp)
+    s.add("damp", Spec::real().above(0).at_most(1).fallback("0.01").doc(
+                      "added to the diagonal of second moments, as a share of its mean"));
+  return s;
+}
+
+Schema calibrate_schema() {
+  Schema s;
+  s.add("data", Spec::text().doc(
+                    "train, valid, CONFIG.yaml[:part], a folder or a file; default: the model's "
+                    "training data"));
+  s.add("samples", Spec::integer()
+                       .at_least(1)
+                       .at_most(static_cast<double>(kMostSamples))
+                       .fallback("256")
+                       .doc("how many are read"));
+  s.add("batch_size", Spec::integer()
+                          .at_least(1)
+                          .at_most(static_cast<double>(kMostBatch))
+                          .fallback("8")
+                          .doc("samples at a time"));
+  s.add("observer", Spec::word(range_method_names())
+                        .fallback("min_max")
+                        .doc("how the range of a layer's input is chosen"));
+  s.add("percentile", Spec::real().at_least(50).at_most(100).fallback("99.99").doc(
+                          "of values within the range, for the percentile observer"));
+  s.add("statistics",
+        Spec::path().doc("histograms: read if the file fits the model, else written"));
+  return s;
+}
+
+Schema accept_schema() {
+  Schema s;
+  s.add("accuracy", Spec::text().doc("largest fall, such as 0.5%"));
+  s.add("sqnr_db", Spec::real().doc("least signal-to-noise ratio of the output"));
+  s.add("speedup",
+        Spec::real().above(0).doc("least ratio of latencies; default: 1 for int8, int8_dynamic"));
+  s.add("size", Spec::real().above(0).doc("largest ratio of file sizes"));
+  return s;
+}
+
+/// "0.5%" or "0.005".
+double parse_share(const std::string& text, const std::string& what) {
+  const bool percent = text.ends_with('%');
+  const std::string number = percent ? text.substr(0, text.size() - 1) : text;
+  char* end = nullptr;
+  const double value = std::strtod(number.c_str(), &end);
+  if (number.empty() || *end != '\0' || !(value >= 0))
+    fail(ErrorCode::kConfig, what, ": expected a share such as 0.5%, found '", text, "'");
+  return percent ? value / 100 : value;
+}
+
+LayerFormat format_of(const std::string& scheme) {
+  LayerFormat out;
+  if (scheme == "int8_dynamic") out.activations = ActivationMode::kDynamic;
+  if (scheme == "int8_weights" || scheme == "int4_weights") out.activations = ActivationMode::kNone;
+  if (scheme == "int4_weights") {
+    out.weights.bits = 4;
+    out.weights.per = Granularity::kGroup;
+    out.weights.search = true;
+  }
+  return out;
+}
+
+WeightFormat read_weights(const Section& s, WeightFormat out) {
+  if (s.has("dtype")) {
+    const int bits = s.text("dtype") == "int4" ? 4 : 8;
+    if (bits != out.bits) {
+      out.per = bits == 4 ? Granularity::kGroup : Granularity::kChannel;
+      out.search = bits == 4;
+    }
+    out.bits = bits;
+  }
+  if (s.has("symmetric")) out.symmetric = s.boolean("symmetric");
+  if (s.has("per"))
+    out.per = s.text("per") == "tensor"    ? Granularity::kTensor
+              : s.text("per") == "channel" ? Granularity::kChannel
+                                           : Granularity::kGroup;
+  if (s.has("group")) {
+    out.group = s.integer("group");
+    out.per = Granularity::kGroup;
+  }
+  if (s.has("scale")) out.search = s.text("scale") == "mse";
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> scheme_names() {
+  return {"int8", "int8_dynamic", "int8_weights", "int4_weights"};
+}
+
+Schema quant_schema() {
+  Schema s;
+  s.add("scheme", Spec::word(scheme_names())
+                      .fallback("int8")
+                      .doc("int8: calibrated activations and weights; int8_dynamic: ranges of "
+                           "activations from each run; …_weights: float activations"));
+  s.add("target", Spec::word({"cpu", "onnxruntime"})
+                      .fallback("cpu")
+                      .doc("cpu: layers are timed on this machine; onnxruntime: they are not"));
+  s.add("weights", Spec::map(weights_schema()).fallback("{}").doc("format of the weights"));
+  s.add("calibrate", Spec::map(calibrate_schema()).fallback("{}").doc("ranges of activations"));
+  s.add("evaluate", Spec::text().doc("data to compare on; default: the model's validation data"));
+  s.add("layers",
+        Spec::list(Spec::map(rule_schema())).fallback("[]").doc("exceptions; later ones win"));
+  s.add("methods",
+        Spec::list(Spec::choice("name", {{"equalize", method_schema(false, false)},
+                                         {"smooth", method_schema(true, false)},
+                                         {"awq", method_schema(false, false)},
+                                         {"gptq", method_schema(false, true)},
+                                         {"adaround", method_schema(false, false)},
+                                         {"bias_correction", method_schema(false, false)}}))
+            .fallback("[]")
+            .doc("what lowers the error, in this order"));
+  s.add("measure", Spec::boolean().fallback("true").doc(
+                       "layers that are slower in integers on this machine stay float"));
+  s.add("accept", Spec::map(accept_schema()).fallback("{}").doc("what the model must reach"));
+  return s;
+}
+
+QuantConfig read_quant_config(const std::string& file, const std::vector<std::string>& overrides,
+                              const std::vector<std::string>& other_keys) {
+  config::Diagnostics diagnostics;
+  config::Node document = file.empty() ? config::make_map(std::make_shared<config::SourceText>(
+                                             config::SourceKind::kDefault, "default", ""))
+                                       : config::read_extended(file, diagnostics);
+  for (const std::string& text : overrides)
+    config::apply_override(document, config::parse_override(text));
+  config::resolve_references(document, diagnostics);
+  Schema root;
+  root.add("extends", Spec::any().doc("a config that this one completes"));
+  root.add("quant", Spec::map(quant_schema()).fallback("{}"));
+  root.add("output", Spec::path().doc("folder, or a file that ends in .onnx"));
+  for (const std::string& key : other_keys)
+    if (key != "extends") root.accept(key);
+  const bool has_data = document.find("data") != nullptr;
+  root.resolve(document, "", diagnostics);
+  diagnostics.raise();
+
+  QuantConfig out;
+  out.document = document;
+  const Section s = Section(out.document).section("quant");
+  out.scheme = s.text("scheme");
+  out.target = s.text("target");
+  out.format = format_of(out.scheme);
+  out.format.weights = read_weights(s.section("weights"), out.format.weights);
+  const Section calibrate = s.section("calibrate");
+  const auto data_of = [&](const Section& from, const char* key) {
+    std::string text = from.has(key) ? from.text(key) : "";
+    if (has_data && (text == "train" || text == "valid" || text == "test"))
+      text = file + ":" + text;
+    return text;
+  };
+  out.data = data_of(calibrate, "data");
+  out.eval_data = data_of(s, "evaluate");
+  if (has_data && out.data.empty()) out.data = file + ":train";
+  if (has_data && out.eval_data.empty() && document.find("data")->find("valid"))
+    out.eval_data = file + ":valid";
+  out.samples = calibrate.integer("samples");
+  out.batch = calibrate.integer("batch_size");
+  out.observer = calibrate.text("observer");
+  out.range = parse_range_method(out.observer);
+  out.percentile = calibrate.real("percentile");
+  if (calibrate.has("statistics"))
+    out.statistics = config::resolve_path(calibrate.at("statistics"));
+  for (const Section& rule : s.sections("layers")) {
+    LayerRule each;
+    each.match = rule.texts("match");
+    if (rule.has("op")) each.op = rule.text("op");
+    const auto is_given = [&](const char* key) {
+      const config::Node* node = rule.node().find(key);
+      return node && !node->is_null() && node->source_kind() != config::SourceKind::kDefault;
+    };
+    each.keep_float = is_given("keep");
+    if (is_given("weights"))
+      each.weights = read_weights(rule.section("weights"), out.format.weights);
+    each.where = rule.node().location();
+    if (each.keep_float == each.weights.has_value())
+      diagnostics.add(ErrorCode::kConfig, "quant.layers: give one of 'keep' and 'weights'",
+                      each.where);
+    out.layers.push_back(std::move(each));
+  }
+  for (const Section& step : s.sections("methods")) {
+    MethodStep each;
+    each.name = step.text("name");
+    each.where = step.node().location();
+    if (each.name == "smooth") each.alpha = step.real("alpha");
+    if (each.name == "gptq") each.damp = step.real("damp");
+    if (each.name == "smooth" && out.format.activations == ActivationMode::kNone)
+      diagnostics.add(
+          ErrorCode::kConfig,
+          "quant.methods: smooth is for quantized activations; " + out.scheme + " keeps them float",
+          each.where);
+    out.methods.push_back(each);
+  }
+  out.measure = s.boolean("measure") && out.target == "cpu";
+  const Section accept = s.section("accept");
+  if (accept.has("accuracy"))
+    diagnostics.guard(
+        [&] { out.accept.drop = parse_share(accept.text("accuracy"), "quant.accept.accuracy"); });
+  if (accept.has("sqnr_db")) out.accept.sqnr_db = accept.real("sqnr_db");
+  if (accept.has("speedup"))
+    out.accept.speedup = accept.real("speedup");
+  else if (out.measure && out.format.activations != ActivationMode::kNone)
+    out.accept.speedup = 1;
+  if (accept.has("size")) out.accept.size_ratio = accept.real("size");
+  if (Section(out.document).has("output"))
+    out.output = config::resolve_path(Section(out.document).at("output"));
+  diagnostics.raise();
+  return out;
+}
+
+}  // namespace paddle::quant

@@ -1,0 +1,65 @@
+#pragma once
+// The section `quant:` of a configuration: what paddle-quant does with a model.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "quant/layers.h"
+
+namespace paddle::quant {
+
+/// A line of `layers:`; later ones win.
+struct LayerRule {
+  std::vector<std::string> match;  ///< patterns of layer names; empty: all
+  std::string op;                  ///< only layers of this operation; "": any
+  bool keep_float = false;
+  std::optional<WeightFormat> weights;
+  SourceLocation where;
+  std::string option;  ///< the command line option that it comes from, for messages
+};
+
+/// A step of `methods:`.
+struct MethodStep {
+  std::string name;  ///< equalize, smooth, awq, gptq, adaround or bias_correction
+  double alpha = 0.5, damp = 0.01;
+  SourceLocation where;
+};
+
+/// Conditions that a model must meet to be accepted.
+struct Acceptance {
+  std::optional<double> drop;        ///< largest fall of the accuracy, as a share of 1
+  std::optional<double> sqnr_db;     ///< least signal-to-noise ratio of the output
+  std::optional<double> speedup;     ///< least ratio of latencies
+  std::optional<double> size_ratio;  ///< largest ratio of file sizes
+};
+
+struct QuantConfig {
+  std::string scheme = "int8";
+  std::string target = "cpu";
+  LayerFormat format;
+  std::string observer = "min_max";
+  RangeMethod range = RangeMethod::kMinMax;
+  double percentile = 99.99;
+  int64_t samples = 256, batch = 8;
+  std::string data, eval_data;  ///< as --data takes them; "" for the model's own
+  std::string statistics;       ///< file of histograms to read or write; "": none
+  std::vector<LayerRule> layers;
+  std::vector<MethodStep> methods;
+  bool measure = true;  ///< layers that are slower than in floats stay float
+  Acceptance accept;
+  std::string output;
+  config::Node document;  ///< resolved
+};
+
+/// The schemes by name.
+std::vector<std::string> scheme_names();
+/// Keys of `quant:`.
+config::Schema quant_schema();
+/// Reads `file` ("" for none) with overrides; keys named in `other_keys`, those of training
+/// configurations, may stand beside `quant:`. All errors at once, as kConfig.
+QuantConfig read_quant_config(const std::string& file, const std::vector<std::string>& overrides,
+                              const std::vector<std::string>& other_keys);
+
+}  // namespace paddle::quant

@@ -1,0 +1,205 @@
+#include "quant/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/markup.h"
+#include "base/text.h"
+
+namespace paddle::quant {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+/// A field of a CSV row, quoted where it must be.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string time_text(double microseconds) {
+  return microseconds > 0 ? fixed(microseconds, 1) : "";
+}
+
+/// Horizontal bars of the signal-to-noise ratios of quantized layers, as SVG.
+std::string bar_chart(const std::vector<Layer>& layers) {
+  constexpr double kRow = 20, kLabel = 260, kBars = 420, kNumber = 70;
+  double largest = 10;
+  int64_t rows = 0;
+  for (const Layer& layer : layers) {
+    if (!layer.quantized) continue;
+    largest = std::max(largest, std::min(layer.sqnr_db, 100.0));
+    ++rows;
+  }
+  if (rows == 0) return "<p>No layer is quantized.</p>\n";
+  std::string out = str("<svg role=\"img\" viewBox=\"0 0 ", kLabel + kBars + kNumber, " ",
+                        static_cast<double>(rows) * kRow + 4,
+                        "\" style=\"max-width:", kLabel + kBars + kNumber, "px\">\n");
+  double y = 2;
+  for (const Layer& layer : layers) {
+    if (!layer.quantized) continue;
+    const double width = std::max(1.0, std::clamp(layer.sqnr_db, 0.0, 100.0) / largest * kBars);
+    std::string name = layer.name;
+    if (name.size() > 36) name = name.substr(0, 34) + "…";
+    out += str("<text x=\"", kLabel - 8, "\" y=\"", y + 14, "\" text-anchor=\"end\">",
+               escape_markup(name), "</text><rect x=\"", kLabel, "\" y=\"", y + 3,
+               "\" height=\"14\" width=\"", fixed(width, 1), "\"/><text x=\"",
+               fixed(kLabel + width + 6, 1), "\" y=\"", y + 14, "\">", fixed(layer.sqnr_db, 1),
+               "</text>\n");
+    y += kRow;
+  }
+  return out + "</svg>\n";
+}
+
+std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
+  std::string out = "<tr>";
+  for (const std::string& cell : cells)
+    out += str("<", tag, ">", escape_markup(cell), "</", tag, ">");
+  return out + "</tr>\n";
+}
+
+constexpr const char* kStyle = R"(<style>
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 860px; padding: 0 1em;
+       color: #1c2430; background: #fff; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: 3px 10px 3px 0; border-bottom: 1px solid #d8dee6; }
+svg text { font: 12px system-ui, sans-serif; fill: #1c2430; } svg rect { fill: #2f6fb2; }
+.no { color: #a32020; } .wide { overflow-x: auto; }
+@media (prefers-color-scheme: dark) {
+  body { color: #dfe5ec; background: #14181d; } th, td { border-color: #333c47; }
+  svg text { fill: #dfe5ec; } svg rect { fill: #6aa5e0; } .no { color: #ff9a8f; }
+}
+</style>
+)";
+
+}  // namespace
+
+std::string summary(const QuantJob& job, const QuantReport& report) {
+  std::string out = job.config.scheme + ": ";
+  const Comparison& c = report.comparison;
+  if (const Metric* accuracy = c.find("accuracy"))
+    out += str("accuracy ", fixed(100 * accuracy->float_value, 2), " → ",
+               fixed(100 * accuracy->quantized, 2), " (±", fixed(100 * *accuracy->confidence95, 2),
+               ") · ");
+  else if (const Metric* noise = c.find("output_sqnr_db"))
+    out += fixed(noise->quantized, 1) + " dB · ";
+  if (c.second_ms > 0) out += fixed(c.first_ms / c.second_ms, 2) + "× as fast (batch 1) · ";
+  const auto count = static_cast<int64_t>(report.layers.size());
+  return out + str(fixed(static_cast<double>(report.float_bytes) /
+                             static_cast<double>(std::max<int64_t>(1, report.quantized_bytes)),
+                         2),
+                   "× smaller · ", count - report.quantized_layers(), " of ", count,
+                   " layers kept float");
+}
+
+std::string report_json(const QuantJob& job, const QuantReport& report) {
+  Json metrics = Json::object();
+  for (const Metric& each : report.comparison.metrics) {
+    Json value = {{"float", each.float_value}, {"quantized", each.quantized}};
+    if (each.name == "output_sqnr_db") value.erase("float");
+    if (each.confidence95) value["confidence95"] = *each.confidence95;
+    metrics[each.name] = value;
+  }
+  Json methods = Json::array();
+  for (const MethodStep& step : job.config.methods) methods.push_back(step.name);
+  Json layers = Json::array();
+  for (const Layer& each : report.layers) {
+    Json layer = {{"name", each.name},           {"op", each.op},   {"place", each.location},
+                  {"decision", each.decision()}, {"why", each.why}, {"sqnr_db", each.sqnr_db}};
+    if (each.quantized) layer["weights"] = each.format.weights.text();
+    if (each.format.activations == ActivationMode::kStatic)
+      layer["input_range"] = {each.input.low, each.input.high};
+    if (each.float_us > 0) {
+      layer["float_us"] = each.float_us;
+      layer["quantized_us"] = each.quantized_us;
+    }
+    layers.push_back(layer);
+  }
+  const Json out = {
+      {"version", 1},
+      {"scheme", job.config.scheme},
+      {"model", job.model},
+      {"output", report.onnx_file},
+      {"observer", job.config.observer},
+      {"methods", methods},
+      {"calibration_samples", report.calibration_samples},
+      {"evaluation_samples", report.comparison.samples},
+      {"checked", report.checked},
+      {"metrics", metrics},
+      {"latency_ms",
+       {{"float", report.comparison.first_ms}, {"quantized", report.comparison.second_ms}}},
+      {"bytes", {{"float", report.float_bytes}, {"quantized", report.quantized_bytes}}},
+      {"accepted", report.accepted},
+      {"reason", report.reason},
+      {"warnings", report.warnings},
+      {"layers", layers}};
+  return out.dump(2) + "\n";
+}
+
+std::string layers_csv(const QuantReport& report) {
+  std::string out = "name,place,op,decision,weights,sqnr_db,float_us,quantized_us,why\n";
+  for (const Layer& each : report.layers)
+    out += str(csv_field(each.name), ",", csv_field(each.location), ",", each.op, ",",
+               each.decision(), ",", each.quantized ? csv_field(each.format.weights.text()) : "",
+               ",", fixed(each.sqnr_db, 2), ",", time_text(each.float_us), ",",
+               time_text(each.quantized_us), ",", csv_field(each.why), "\n");
+  return out;
+}
+
+std::string report_html(const QuantJob& job, const QuantReport& report) {
+  const Comparison& c = report.comparison;
+  std::string out = str("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n",
+                        "<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
+                        escape_markup(job.model), ": ", job.config.scheme, "</title>\n", kStyle);
+  out += str("<h1>", escape_markup(job.model), " as ", job.config.scheme, "</h1>\n<p>",
+             escape_markup(summary(job, report)), "</p>\n");
+  if (!report.accepted)
+    out += str("<p class=\"no\">Not accepted: ", escape_markup(report.reason), "</p>\n");
+  for (const std::string& warning : report.warnings)
+    out += str("<p>Warning: ", escape_markup(warning), "</p>\n");
+  out += "<h2>Compared with the float model</h2>\n<table>\n";
+  out += row({"", "float", "quantized", ""}, "th");
+  for (const Metric& each : c.metrics) {
+    if (each.name == "output_sqnr_db") {
+      out += row({"signal-to-noise ratio of the output", "", fixed(each.quantized, 1) + " dB", ""});
+    } else {
+      const std::string interval =
+          each.confidence95 ? "±" + fixed(100 * *each.confidence95, 2) + " (95%, paired)" : "";
+      out += row({each.name, fixed(100 * each.float_value, 2) + "%",
+                  fixed(100 * each.quantized, 2) + "%", interval});
+    }
+  }
+  if (c.second_ms > 0)
+    out += row({"latency of one sample", fixed(c.first_ms, 3) + " ms",
+                fixed(c.second_ms, 3) + " ms", fixed(c.first_ms / c.second_ms, 2) + "× as fast"});
+  out += row({"size of the ONNX file", str(report.float_bytes, " bytes"),
+              str(report.quantized_bytes, " bytes"),
+              fixed(static_cast<double>(report.float_bytes) /
+                        static_cast<double>(std::max<int64_t>(1, report.quantized_bytes)),
+                    2) +
+                  "× smaller"});
+  out += str("</table>\n<p>", c.samples, " samples were compared");
+  if (report.calibration_samples > 0)
+    out += str("; ", report.calibration_samples, " samples calibrated the ranges (",
+               escape_markup(job.config.observer), ")");
+  out += ".</p>\n<h2>Signal-to-noise ratio of layers, in dB</h2>\n" + bar_chart(report.layers);
+  out += "<h2>Layers</h2>\n<div class=\"wide\"><table>\n";
+  out += row({"layer", "operation", "decision", "dB", "float µs", "integer µs", "why"}, "th");
+  for (const Layer& each : report.layers)
+    out += row({each.name, each.op, each.decision(), fixed(each.sqnr_db, 1),
+                time_text(each.float_us), time_text(each.quantized_us), each.why});
+  return out + "</table></div>\n</html>\n";
+}
+
+}  // namespace paddle::quant
