@@ -21,6 +21,7 @@ struct Case {
   DType cache;
   int64_t window = 0;
   double softcap = 0;
+  float slope = 0;  // of the first head; those of the others are multiples
   double tolerance = 1e-5;
 };
 
@@ -45,9 +46,17 @@ class CachedAttention : public testing::TestWithParam<Case> {
   Array attend(const Array& query, const std::vector<int64_t>& starts,
                const std::vector<int64_t>& lengths) {
     const int64_t tokens = query.shape[0];
-    return ops::cached_attention(
-               Tensor(query), Tensor(keys_), Tensor(values_), Tensor(Array::from(starts, {tokens})),
-               Tensor(Array::from(lengths, {tokens})), 0.3, GetParam().window, GetParam().softcap)
+    Tensor slopes;
+    if (GetParam().slope > 0) {
+      std::vector<float> each;
+      for (int64_t h = 0; h < kHeads; ++h)
+        each.push_back(GetParam().slope * static_cast<float>(h + 1));
+      slopes = Tensor(Array::from(each, {kHeads}));
+    }
+    return ops::cached_attention(Tensor(query), Tensor(keys_), Tensor(values_),
+                                 Tensor(Array::from(starts, {tokens})),
+                                 Tensor(Array::from(lengths, {tokens})), slopes, 0.3,
+                                 GetParam().window, GetParam().softcap)
         .array()
         .contiguous();
   }
@@ -59,7 +68,8 @@ class CachedAttention : public testing::TestWithParam<Case> {
 
 /// The row of one token and head, of keys and values [tokens, groups, width].
 std::vector<double> formula(const Case& c, const float* query, const Array& keys,
-                            const Array& values, int64_t group, int64_t length) {
+                            const Array& values, int64_t head, int64_t length) {
+  const int64_t group = head / (kHeads / kGroups);
   const int64_t first = c.window > 0 ? std::max<int64_t>(0, length - c.window) : 0;
   std::vector<double> weights, out(kWidth, 0.0);
   double sum = 0;
@@ -70,6 +80,7 @@ std::vector<double> formula(const Case& c, const float* query, const Array& keys
           static_cast<double>(query[d]) * keys.data<float>()[(k * kGroups + group) * kWidth + d];
     score *= 0.3;
     if (c.softcap > 0) score = c.softcap * std::tanh(score / c.softcap);
+    score -= static_cast<double>(c.slope) * static_cast<double>((head + 1) * (length - 1 - k));
     weights.push_back(std::exp(score));
     sum += weights.back();
   }
@@ -115,7 +126,7 @@ TEST_P(CachedAttention, IsTheFormulaAndATokenDoesNotDependOnItsCompany) {
       }
       const auto wanted =
           formula(GetParam(), query.data<float>() + (t * kHeads + h) * kWidth, first ? key1 : key2,
-                  first ? value1 : value2, h / (kHeads / kGroups), lengths[static_cast<size_t>(t)]);
+                  first ? value1 : value2, h, lengths[static_cast<size_t>(t)]);
       for (int64_t d = 0; d < kWidth; ++d)
         ASSERT_NEAR(row[d], wanted[static_cast<size_t>(d)], GetParam().tolerance)
             << t << " " << h << " " << d;
@@ -143,8 +154,9 @@ TEST_P(CachedAttention, PlacesOutsideOfTheCacheAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Caches, CachedAttention,
                          testing::Values(Case{"f32", DType::kF32}, Case{"windowed", DType::kF32, 9},
                                          Case{"capped", DType::kF32, 0, 1.5},
-                                         Case{"bf16", DType::kBF16, 0, 0, 3e-2},
-                                         Case{"int8", DType::kI8, 0, 0, 3e-2}),
+                                         Case{"biased", DType::kF32, 9, 0, 0.1F},
+                                         Case{"bf16", DType::kBF16, 0, 0, 0, 3e-2},
+                                         Case{"int8", DType::kI8, 0, 0, 0, 3e-2}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -87,12 +87,27 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"qwen2", "qwen2"}, Case{"qwen3", "qwen3"}, Case{"smollm3", "smollm3"},
                     Case{"llama.gguf", "llama"}, Case{"gemma2", "gemma2", "gemma"},
                     Case{"gemma3", "gemma3", "gemma"}, Case{"phi3", "phi3", "phi3"},
-                    Case{"gpt2", "gpt2", "gpt2"}, Case{"gpt_neox", "gpt_neox", "gpt_neox"}),
+                    Case{"gpt2", "gpt2", "gpt2"}, Case{"gpt_neox", "gpt_neox", "gpt_neox"},
+                    Case{"ernie4_5", "ernie4_5"}, Case{"mixtral", "mixtral"},
+                    Case{"qwen2_moe", "qwen2_moe"}, Case{"qwen3_moe", "qwen3_moe"},
+                    Case{"opt", "opt", "opt"}, Case{"bloom", "bloom", "bloom"},
+                    Case{"falcon", "falcon", "falcon"}, Case{"falcon_new", "falcon_new", "falcon"},
+                    Case{"falcon_rw", "falcon_rw", "falcon"}, Case{"glm4", "glm4", "glm4"},
+                    Case{"starcoder2", "starcoder2", "starcoder2"}),
     [](const auto& info) {
       std::string name = info.param.model;
       std::replace(name.begin(), name.end(), '.', '_');
       return name;
     });
+
+TEST(Encoders, LogitsAreThoseOfTransformers) {
+  runtime::register_backends();
+  for (const std::string name : {"bert", "roberta"}) {
+    const LanguageModel model = open_language_model(kData + name, {"models/llm/bert.yaml", {}});
+    EXPECT_FALSE(model.runner);
+    expect_golden(*model.model, kData + name + "/golden.npz");
+  }
+}
 
 /// One character a token: '0' is 0.
 tokenizers::Tokenizer character_tokenizer() {

@@ -1,4 +1,4 @@
-"""Writes tiny random models of further families with the logits of transformers: make_families.py FOLDER
+"""Writes tiny random models of further families with the logits of transformers: make_families.py FOLDER [NAME...]
 
 Needs the Python packages torch and transformers. The folders in tests/llm/data come from it.
 """
@@ -19,9 +19,24 @@ MODELS = {
     "smollm3": (t.SmolLM3ForCausalLM, t.SmolLM3Config(hidden_size=32, intermediate_size=40, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, vocab_size=50, max_position_embeddings=64, pad_token_id=0)),
     "llama3": (t.LlamaForCausalLM, t.LlamaConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, vocab_size=50, max_position_embeddings=64, tie_word_embeddings=True, rope_parameters={"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32})),
     "mistral": (t.MistralForCausalLM, t.MistralConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=50, max_position_embeddings=64, sliding_window=5, tie_word_embeddings=False)),
+    "opt": (t.OPTForCausalLM, t.OPTConfig(hidden_size=32, ffn_dim=40, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, max_position_embeddings=64, word_embed_proj_dim=32, pad_token_id=1)),
+    "starcoder2": (t.Starcoder2ForCausalLM, t.Starcoder2Config(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=50, max_position_embeddings=64, sliding_window=None)),
+    "falcon": (t.FalconForCausalLM, t.FalconConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, max_position_embeddings=64, multi_query=True, parallel_attn=True, bias=False, alibi=False)),
+    "falcon_new": (t.FalconForCausalLM, t.FalconConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2, vocab_size=50, max_position_embeddings=64, new_decoder_architecture=True, bias=False, alibi=False)),
+    "falcon_rw": (t.FalconForCausalLM, t.FalconConfig(hidden_size=36, num_hidden_layers=2, num_attention_heads=6, vocab_size=50, max_position_embeddings=64, multi_query=False, parallel_attn=False, bias=True, alibi=True)),
+    "bloom": (t.BloomForCausalLM, t.BloomConfig(hidden_size=32, n_layer=2, n_head=4, vocab_size=50)),
+    "glm4": (t.Glm4ForCausalLM, t.Glm4Config(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8, vocab_size=50, max_position_embeddings=64, pad_token_id=0)),
+    "ernie4_5": (t.Ernie4_5ForCausalLM, t.Ernie4_5Config(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8, vocab_size=50, max_position_embeddings=64, pad_token_id=0)),
+    "mixtral": (t.MixtralForCausalLM, t.MixtralConfig(hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=50, max_position_embeddings=64, num_local_experts=4, num_experts_per_tok=2, sliding_window=None)),
+    "qwen3_moe": (t.Qwen3MoeForCausalLM, t.Qwen3MoeConfig(hidden_size=32, intermediate_size=40, moe_intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8, vocab_size=50, max_position_embeddings=64, num_experts=4, num_experts_per_tok=2)),
+    "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(hidden_size=32, intermediate_size=40, moe_intermediate_size=24, shared_expert_intermediate_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=50, max_position_embeddings=64, num_experts=4, num_experts_per_tok=2)),
+    "bert": (t.BertForMaskedLM, t.BertConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, max_position_embeddings=64)),
+    "roberta": (t.RobertaForMaskedLM, t.RobertaConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, max_position_embeddings=66, type_vocab_size=1, pad_token_id=1)),
 }
-folder = sys.argv[1]
+folder, only = sys.argv[1], sys.argv[2:]
 for index, (name, (kind, config)) in enumerate(MODELS.items()):
+    if only and name not in only:
+        continue
     torch.manual_seed(index)
     model = kind(config).eval().float()
     for key, parameter in model.named_parameters():

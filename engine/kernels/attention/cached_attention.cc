@@ -130,7 +130,8 @@ class CachedAttention final : public Kernel {
     const Operands in{
         static_cast<const float*>(operands[0]),   static_cast<std::byte*>(operands[1]),
         static_cast<std::byte*>(operands[2]),     static_cast<const int64_t*>(operands[3]),
-        static_cast<const int64_t*>(operands[4]), static_cast<float*>(results[0])};
+        static_cast<const int64_t*>(operands[4]), static_cast<const float*>(operands[5]),
+        static_cast<float*>(results[0])};
     check(in);
     auto* const tiles = reinterpret_cast<RowTile*>(context.scratch);
     const int64_t count = make_tiles(in, tiles);
@@ -150,6 +151,7 @@ class CachedAttention final : public Kernel {
     const float* query;
     std::byte *keys, *values;
     const int64_t *starts, *lengths;
+    const float* slopes;  ///< [heads], or null
     float* out;
   };
 
@@ -210,6 +212,11 @@ class CachedAttention final : public Kernel {
       float* const begin = row + (first_key(length) - first);
       float* const end = row + (length - first);
       cap(begin, end);
+      if (in.slopes) {
+        const float slope = in.slopes[head * group_ + (tile.first + r) % group_];
+        for (float* score = begin; score != end; ++score)
+          *score -= slope * static_cast<float>(end - 1 - score);
+      }
       const double sum =
           loops.exp_and_sum(begin, begin, end - begin, loops.max(begin, end - begin));
       factor[r] = length == 0 ? 0 : static_cast<float>(1 / sum);

@@ -96,6 +96,11 @@ void infer_cached_attention(InferContext& c) {
   c.check(query[1].is_constant() && keys[1].is_constant() && keys[1].value() > 0 &&
               query[1].value() % keys[1].value() == 0,
           "heads of query, ", query[1], ", are not a multiple of those of key_cache, ", keys[1]);
+  if (c.has(5)) {
+    c.check(c.shape(5).size() == 1 && c.dtype(5) == DType::kF32,
+            "slopes must be float32 [heads], not ", c.type(5));
+    c.require_equal(c.shape(5)[0], query[1], "slopes and query differ in heads");
+  }
   c.check(attrs.window >= 0, "window must not be negative, but is ", attrs.window);
   c.check(attrs.softcap >= 0, "softcap must not be negative, but is ", attrs.softcap);
   c.result(DType::kF32, {query[0], query[1], cached_width(values[2], c.dtype(2))});
