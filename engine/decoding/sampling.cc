@@ -38,12 +38,18 @@ void SamplingOptions::check() const {
 
 int64_t sample_token(std::span<const double> logits, const SamplingOptions& options,
                      double random) {
-  std::vector<int64_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
+  const auto largest = std::max_element(logits.begin(), logits.end());
+  if (options.temperature <= 0) return largest - logits.begin();
+  // Tokens less likely than this, relative to the best one, are never drawn: sorting the whole
+  // vocabulary takes as long as a step of a small model.
+  constexpr double kLeastLogWeight = -50;
+  const double least = *largest + kLeastLogWeight * options.temperature;
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (logits[i] >= least) order.push_back(static_cast<int64_t>(i));
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
   });
-  if (options.temperature <= 0) return order[0];
   if (options.top_k > 0 && options.top_k < static_cast<int64_t>(order.size()))
     order.resize(static_cast<size_t>(options.top_k));
   std::vector<double> weights;

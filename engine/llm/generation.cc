@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -53,11 +54,12 @@ Generation::Generation(const tokenizers::Tokenizer& tokenizer,
       random_(options_.seed, stream_of("generate")) {
   options_.check();
   if (tokenizer.end) ends_.push_back(*tokenizer.end);
+  if (options_.constraint) state_ = options_.constraint->start();
   if (options_.length == 0 || static_cast<int64_t>(tokens_.size()) >= context) end_ = End::kLength;
 }
 
-/// Penalties and biases.
-void Generation::adjust(std::vector<double>& logits) const {
+/// Penalties, biases, and the constraint.
+void Generation::adjust(std::vector<double>& logits) {
   decoding::penalize_repetitions(std::span(logits), tokens_, options_.sampling.repetition_penalty);
   if (options_.presence_penalty != 0 || options_.frequency_penalty != 0) {
     std::map<tokenizers::TokenId, double> counts;
@@ -68,6 +70,22 @@ void Generation::adjust(std::vector<double>& logits) const {
   }
   for (const auto& [token, bias] : options_.logit_bias)
     if (static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] += bias;
+  if (options_.constraint) constrain(logits);
+}
+
+/// Leaves only the tokens with which the text stays one of the grammar.
+void Generation::constrain(std::vector<double>& logits) {
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  grammar::Constraint& constraint = *options_.constraint;
+  const auto allowed = constraint.allowed(state_, generated() == 0);
+  const bool may_end = constraint.accepts(state_) && !ends_.empty();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const auto token = static_cast<int64_t>(i);
+    const bool is_end = std::find(ends_.begin(), ends_.end(), token) != ends_.end();
+    if (is_end ? !may_end : !allowed->contains(token)) logits[i] = kNever;
+  }
+  if (allowed->count() == 0 && !may_end)
+    fail(ErrorCode::kUsage, "the grammar goes on with text that the model's tokens cannot write");
 }
 
 std::string Generation::stop(End end) {
@@ -89,12 +107,19 @@ std::string Generation::next(std::span<const float> logits) {
     last_ = score_token(logits, token, options_.logprobs);
   else
     last_ = GeneratedToken{{token, 0}, {}};
+  if (options_.constraint) state_ = options_.constraint->next(state_, token, generated() == 0);
   tokens_.push_back(token);
   std::string text;
   // Vocabularies of weights are padded.
   if (tokenizer_.token(token)) text = filter_.add(stream_.add(token));
+  const auto complete = [&] {
+    return options_.constraint && options_.constraint->accepts(state_) &&
+           !options_.constraint->goes_on(state_);
+  };
   if (filter_.is_stopped())
     end_ = End::kStop;
+  else if (complete())
+    text += stop(End::kStop);
   else if (generated() == options_.length || static_cast<int64_t>(tokens_.size()) >= context_)
     text += stop(End::kLength);
   return text;

@@ -3,6 +3,7 @@
 // is known by then.
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "decoding/sampling.h"
 #include "decoding/stop_text.h"
 #include "tensor/random.h"
+#include "text/grammar/constraint.h"
 #include "text/tokenizer.h"
 
 namespace paddle::llm {
@@ -25,6 +27,8 @@ struct GenerateOptions {
   std::map<tokenizers::TokenId, double> logit_bias;  ///< added
   /// Of how many of the most likely tokens log-probabilities are reported; none if negative.
   int64_t logprobs = -1;
+  /// The generated text is one of this grammar, unless `length` or the context ends it before.
+  std::shared_ptr<grammar::Constraint> constraint;
 
   /// kUsage with the name of the option that is out of its range.
   void check() const;
@@ -64,7 +68,8 @@ class Generation {
   int64_t generated() const { return static_cast<int64_t>(tokens_.size() - prompt_); }
 
  private:
-  void adjust(std::vector<double>& logits) const;
+  void adjust(std::vector<double>& logits);
+  void constrain(std::vector<double>& logits);
   std::string stop(End end);
 
   const tokenizers::Tokenizer& tokenizer_;
@@ -76,6 +81,7 @@ class Generation {
   decoding::StopFilter filter_;
   tokenizers::StreamDecoder stream_;
   Random random_;
+  grammar::StateId state_ = grammar::kNoState;  ///< of the constraint
   std::optional<GeneratedToken> last_;
   End end_ = End::kNone;
 };

@@ -512,10 +512,20 @@ def pickle_files():
     yield "bytes8", b"\x80\x04\x8e" + b"\xff" * 8 + b"."
 
 
+def grammar_files():
+    for i, pattern in enumerate((b"a[^b-d]{2,5}(x|yz)*", b"\\d+\\.\\w?", b"((((a{99}){99}){99}){99})", b"(a|a|a)*b", b"[\xf0\x90\x80\x80-\xf4\x8f\xbf\xbf]+")):
+        yield f"regex_{i}", b"r" + pattern
+    for i, schema in enumerate(({"type": "object", "properties": {"a": {"type": "integer", "minimum": -3, "maximum": 1e9}, "b": {"type": ["string", "null"], "maxLength": 4}}, "required": ["b"]},
+                                {"$defs": {"n": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/n"}}]}}, "$ref": "#/$defs/n"},
+                                {"oneOf": [{"const": 1}, {"enum": ["x", "y"]}]}, {"$ref": "#"}, {"type": "number", "exclusiveMinimum": 0.25, "maximum": 0.5}, {"type": "string", "format": "email"},
+                                {"type": "array", "prefixItems": [{}, True], "minItems": 1, "maxItems": 9000})):
+        yield f"schema_{i}", b"s" + json.dumps(schema).encode()
+
+
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
-                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("pickle", list(pickle_files()))):
+                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("grammar", grammar_files()), ("gguf", gguf_files()), ("pickle", list(pickle_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:

@@ -1,0 +1,642 @@
+#include "text/grammar/json_schema.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "text/grammar/numbers.h"
+#include "text/grammar/regex.h"
+
+namespace paddle::grammar {
+
+namespace {
+
+using Kind = Json::Kind;
+
+constexpr int64_t kMostItems = 10'000;
+constexpr size_t kMostSchemas = 20'000;
+
+template <class... Parts>
+[[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
+  fail(ErrorCode::kUsage, "the schema, ", path, ": ", parts...);
+}
+
+/// Keywords that constrain nothing.
+const std::set<std::string>& annotations() {
+  static const std::set<std::string> all = {
+      "$schema",     "$id",     "$comment", "$defs",       "definitions", "title",
+      "description", "default", "examples", "readOnly",    "writeOnly",   "deprecated",
+      "$anchor",     "strict",  "example",  "nullable_of", "name"};
+  return all;
+}
+
+/// The keywords of each type; those of others say nothing about a value of this type.
+const std::map<std::string, std::set<std::string>>& keywords() {
+  static const std::map<std::string, std::set<std::string>> all = {
+      {"object",
+       {"properties", "required", "additionalProperties", "minProperties", "maxProperties"}},
+      {"array", {"items", "prefixItems", "minItems", "maxItems", "uniqueItems"}},
+      {"string", {"minLength", "maxLength", "pattern", "format"}},
+      {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
+      {"integer", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
+      {"boolean", {}},
+      {"null", {}}};
+  return all;
+}
+
+const char* type_of(const Json& value) {
+  switch (value.kind) {
+    case Kind::kNull:
+      return "null";
+    case Kind::kBoolean:
+      return "boolean";
+    case Kind::kInteger:
+      return "integer";
+    case Kind::kNumber:
+      return "number";
+    case Kind::kString:
+      return "string";
+    case Kind::kArray:
+      return "array";
+    case Kind::kObject:
+      return "object";
+  }
+  return "";
+}
+
+/// Expressions of the formats, for the inside of strings.
+const std::map<std::string, std::string>& formats() {
+  static const std::string date =
+      "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|"
+      "02-(0[1-9]|1[0-9]|2[0-8]))";
+  static const std::string time =
+      "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]"
+      ")";
+  static const std::string byte = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+  static const std::string label = "[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?";
+  static const std::map<std::string, std::string> all = {
+      {"date", date},
+      {"time", time},
+      {"date-time", date + "T" + time},
+      {"uuid", "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"},
+      {"ipv4", byte + "(\\." + byte + "){3}"},
+      {"hostname", label + "(\\." + label + "){0,4}"},
+      {"email",
+       "[A-Za-z0-9_+-]{1,30}(\\.[A-Za-z0-9_+-]{1,30}){0,3}@" + label + "(\\." + label + "){1,4}"},
+      {"uri", "https?://" + label + "(\\." + label + "){0,4}(/[A-Za-z0-9_~.-]{0,60}){0,8}"}};
+  return all;
+}
+
+class Compiler {
+ public:
+  explicit Compiler(const Json& schema) : root_(schema), builder_("the schema") {
+    const int32_t root = builder_.new_rule();
+    spaces_ = builder_.new_rule();
+    // A space, or a line break with indentation.
+    const Part indented =
+        builder_.sequence({builder_.text("\n"), builder_.repeat(builder_.text(" "), 0, 24)});
+    builder_.define(spaces_, builder_.optional(builder_.choice({builder_.text(" "), indented})));
+    builder_.define(root, value(schema, "$"));
+    finish();
+  }
+
+  Grammar take() { return builder_.take(); }
+
+ private:
+  Part spaces() { return builder_.call(spaces_); }
+
+  /// Rules that were called before they were defined.
+  void finish() {
+    while (!open_.empty()) {
+      const Open next = open_.front();
+      open_.pop_front();
+      builder_.define(next.rule, value(*next.schema, next.path));
+    }
+  }
+
+  /// A call of the rule of a schema, which is compiled once.
+  Part rule_of(const Json& schema, const std::string& path) {
+    const auto found = rules_.find(&schema);
+    if (found != rules_.end()) return builder_.call(found->second);
+    if (rules_.size() >= kMostSchemas) refuse(path, "there are more than ", kMostSchemas, " parts");
+    const int32_t rule = builder_.new_rule();
+    rules_[&schema] = rule;
+    open_.push_back({rule, &schema, path});
+    return builder_.call(rule);
+  }
+
+  Part value(const Json& schema, const std::string& path) {
+    if (schema.kind == Kind::kBoolean) {
+      if (!schema.boolean) refuse(path, "no value is allowed here");
+      return any_value();
+    }
+    if (schema.kind != Kind::kObject)
+      refuse(path, "expected an object or a boolean, found ", type_of(schema));
+    if (const Json* reference = schema.find("$ref")) {
+      check_alone(schema, path, "$ref");
+      return reference_to(*reference, path);
+    }
+    for (const char* key : {"anyOf", "oneOf"})
+      if (const Json* choices = schema.find(key)) return alternatives(schema, *choices, key, path);
+    if (const Json* all = schema.find("allOf")) {
+      check_alone(schema, path, "allOf");
+      if (all->kind != Kind::kArray || all->items.size() != 1)
+        refuse(path + ".allOf", "is supported with one schema only");
+      return value(all->items[0], path + ".allOf[0]");
+    }
+    if (const Json* constant = schema.find("const")) {
+      check_keys(schema, path, {"const", "type"});
+      check_type(schema, *constant, path + ".const");
+      return literal(*constant, path + ".const");
+    }
+    if (const Json* values = schema.find("enum")) {
+      check_keys(schema, path, {"enum", "type"});
+      if (values->kind != Kind::kArray || values->items.empty())
+        refuse(path + ".enum", "expected a list of values");
+      std::vector<Part> parts;
+      for (const Json& each : values->items) {
+        check_type(schema, each, path + ".enum");
+        parts.push_back(literal(each, path + ".enum"));
+      }
+      return builder_.choice(parts);
+    }
+    const std::vector<std::string> types = types_of(schema, path);
+    std::set<std::string> known = {"type"};
+    for (const std::string& type : types)
+      known.insert(keywords().at(type).begin(), keywords().at(type).end());
+    check_keys(schema, path, known);
+    if (types.empty()) return any_value();
+    std::vector<Part> parts;
+    for (const std::string& type : types) parts.push_back(of_type(type, schema, path));
+    return builder_.choice(parts);
+  }
+
+  Part of_type(const std::string& type, const Json& schema, const std::string& path) {
+    if (type == "object") return object(schema, path);
+    if (type == "array") return array(schema, path);
+    if (type == "string") return string(schema, path);
+    if (type == "boolean") return builder_.choice({builder_.text("true"), builder_.text("false")});
+    if (type == "null") return builder_.text("null");
+    return number(schema, path, type == "integer");
+  }
+
+  /// Refuses keywords other than these and annotations.
+  void check_keys(const Json& schema, const std::string& path,
+                  const std::set<std::string>& allowed) const {
+    for (const auto& [key, content] : schema.entries) {
+      if (allowed.contains(key) || annotations().contains(key)) continue;
+      std::set<std::string> every = {"type", "const", "enum", "anyOf", "oneOf", "allOf", "$ref"};
+      for (const auto& [type, keys] : keywords()) every.insert(keys.begin(), keys.end());
+      const std::vector<std::string> names(every.begin(), every.end());
+      if (every.contains(key))
+        refuse(path + "." + key, "is not supported here, beside the other keywords");
+      refuse(path + "." + key, "this keyword is not supported", did_you_mean(key, names));
+    }
+  }
+  void check_alone(const Json& schema, const std::string& path, const char* keyword) const {
+    check_keys(schema, path, {keyword});
+  }
+
+  std::vector<std::string> types_of(const Json& schema, const std::string& path) const {
+    std::vector<std::string> out;
+    const auto add = [&](const Json& type) {
+      if (type.kind != Kind::kString || !keywords().contains(type.text)) {
+        std::vector<std::string> names;
+        for (const auto& [name, keys] : keywords()) names.push_back(name);
+        refuse(path + ".type", type.dump(), " is not a type",
+               type.kind == Kind::kString ? did_you_mean(type.text, names) : "");
+      }
+      out.push_back(type.text);
+    };
+    if (const Json* type = schema.find("type")) {
+      if (type->kind == Kind::kArray)
+        for (const Json& each : type->items) add(each);
+      else
+        add(*type);
+      if (out.empty()) refuse(path + ".type", "there is no type");
+      // An integer is a number.
+      if (std::count(out.begin(), out.end(), "number") > 0) std::erase(out, "integer");
+      return out;
+    }
+    // Without a type, the keywords say which values are meant.
+    for (const auto& [type, keys] : keywords())
+      if (type != "integer" && std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+            return schema.find(key) != nullptr;
+          }))
+        out.push_back(type);
+    return out;
+  }
+
+  void check_type(const Json& schema, const Json& found, const std::string& path) const {
+    const std::vector<std::string> types = types_of(schema, path);
+    const std::string type = type_of(found);
+    if (!schema.find("type") || std::count(types.begin(), types.end(), type) > 0) return;
+    if (type == "integer" && std::count(types.begin(), types.end(), "number") > 0) return;
+    refuse(path, found.dump(), " is not of the type that the schema asks for");
+  }
+
+  Part reference_to(const Json& reference, const std::string& path) {
+    if (reference.kind != Kind::kString || !reference.text.starts_with("#"))
+      refuse(path + ".$ref", reference.dump(), " is not a place in this schema (\"#/…\")");
+    const Json* target = &root_;
+    std::string_view left = std::string_view(reference.text).substr(1);
+    while (!left.empty()) {
+      if (left[0] != '/') refuse(path + ".$ref", "'", reference.text, "' is not supported");
+      left.remove_prefix(1);
+      const size_t end = std::min(left.find('/'), left.size());
+      std::string key(left.substr(0, end));
+      left.remove_prefix(end);
+      for (const auto& [escape, with] : {std::pair<const char*, char>{"~1", '/'}, {"~0", '~'}})
+        for (size_t at = key.find(escape); at != key.npos; at = key.find(escape, at + 1))
+          key.replace(at, 2, 1, with);
+      const Json* next = target->find(key);
+      if (target->kind == Kind::kArray && !key.empty() && key.size() < 6 &&
+          std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+        const auto index = static_cast<size_t>(std::stoul(key));
+        next = index < target->items.size() ? &target->items[index] : nullptr;
+      }
+      if (!next) refuse(path + ".$ref", "there is no '", reference.text, "'");
+      target = next;
+    }
+    return rule_of(*target, reference.text);
+  }
+
+  Part alternatives(const Json& schema, const Json& choices, const char* key,
+                    const std::string& path) {
+    check_alone(schema, path, key);
+    const std::string here = path + "." + key;
+    if (choices.kind != Kind::kArray || choices.items.empty())
+      refuse(here, "expected a list of schemas");
+    if (key == std::string_view("oneOf"))
+      for (size_t i = 0; i < choices.items.size(); ++i)
+        for (size_t j = 0; j < i; ++j)
+          if (!are_disjoint(choices.items[j], choices.items[i], here))
+            refuse(here, "schemas ", j, " and ", i,
+                   " may both hold; they must differ in their types or in a required constant");
+    std::vector<Part> parts;
+    for (size_t i = 0; i < choices.items.size(); ++i)
+      parts.push_back(rule_of(choices.items[i], str(here, "[", i, "]")));
+    return builder_.choice(parts);
+  }
+
+  const Json& resolved(const Json& schema) const {
+    const Json* reference = schema.find("$ref");
+    if (!reference || !reference->text.starts_with("#/")) return schema;
+    const Json* target = &root_;
+    for (const std::string& key : split(reference->text.substr(2), '/')) {
+      target = target->find(key);
+      if (!target) return schema;
+    }
+    return *target;
+  }
+
+  /// The constants that a schema allows, if it lists them.
+  static std::vector<std::string> constants_of(const Json& schema) {
+    std::vector<std::string> out;
+    if (const Json* constant = schema.find("const")) out.push_back(constant->dump());
+    if (const Json* values = schema.find("enum"))
+      for (const Json& each : values->items) out.push_back(each.dump());
+    return out;
+  }
+
+  static bool share_none(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return !a.empty() && !b.empty() && std::none_of(a.begin(), a.end(), [&](const auto& each) {
+      return std::count(b.begin(), b.end(), each) > 0;
+    });
+  }
+
+  /// Whether no value can satisfy both, as far as types and constants show it.
+  bool are_disjoint(const Json& first, const Json& second, const std::string& path) const {
+    const Json &a = resolved(first), &b = resolved(second);
+    if (share_none(constants_of(a), constants_of(b))) return true;
+    const auto kinds = [&](const Json& schema) {
+      std::vector<std::string> out =
+          schema.kind == Kind::kObject ? types_of(schema, path) : std::vector<std::string>{};
+      if (out.empty())
+        if (const auto constants = constants_of(schema); !constants.empty()) {
+          if (const Json* constant = schema.find("const")) out.push_back(type_of(*constant));
+          if (const Json* values = schema.find("enum"))
+            for (const Json& each : values->items) out.push_back(type_of(each));
+        }
+      for (std::string& type : out)
+        if (type == "integer") type = "number";
+      return out;
+    };
+    if (share_none(kinds(a), kinds(b))) return true;
+    const Json *properties = a.find("properties"), *others = b.find("properties");
+    if (!properties || !others) return false;
+    const auto requires_key = [](const Json& schema, const std::string& key) {
+      const Json* required = schema.find("required");
+      return required && std::any_of(required->items.begin(), required->items.end(),
+                                     [&](const Json& each) { return each.text == key; });
+    };
+    for (const auto& [key, property] : properties->entries) {
+      const Json* other = others->find(key);
+      if (other && requires_key(a, key) && requires_key(b, key) &&
+          share_none(constants_of(property), constants_of(*other)))
+        return true;
+    }
+    return false;
+  }
+
+  Part literal(const Json& constant, const std::string& path) {
+    if (constant.kind == Kind::kNumber && !std::isfinite(constant.number))
+      refuse(path, "is not a number that JSON has");
+    return builder_.text(constant.dump());
+  }
+
+  // --- objects and arrays ---
+
+  std::vector<std::pair<std::string, Part>> members_of(const Json& schema, const std::string& path,
+                                                       std::set<std::string>& required) {
+    std::vector<std::pair<std::string, Part>> out;
+    if (const Json* list = schema.find("required")) {
+      if (list->kind != Kind::kArray) refuse(path + ".required", "expected a list of names");
+      for (const Json& each : list->items) {
+        if (each.kind != Kind::kString) refuse(path + ".required", "expected a list of names");
+        required.insert(each.text);
+      }
+    }
+    std::set<std::string> declared;
+    if (const Json* properties = schema.find("properties")) {
+      if (properties->kind != Kind::kObject) refuse(path + ".properties", "expected an object");
+      for (const auto& [key, property] : properties->entries) {
+        if (!declared.insert(key).second)
+          refuse(path + ".properties", "'", key, "' is there twice");
+        const std::string here = path + ".properties." + key;
+        if (property.kind == Kind::kBoolean && !property.boolean && !required.contains(key))
+          continue;
+        out.emplace_back(key, rule_of(property, here));
+      }
+    }
+    // Required names without a schema of their own are further properties.
+    const Json* more = schema.find("additionalProperties");
+    for (const std::string& key : required) {
+      if (declared.contains(key)) continue;
+      if (more && more->kind == Kind::kBoolean && !more->boolean)
+        refuse(path + ".required", "'", key, "' is not among the properties");
+      out.emplace_back(key, more ? rule_of(*more, path + ".additionalProperties") : any_value());
+    }
+    return out;
+  }
+
+  Part name_and_value(const std::string& key, Part content) {
+    Json name;
+    name.kind = Kind::kString;
+    name.text = key;
+    return builder_.sequence({builder_.text(name.dump()), builder_.text(":"), spaces(), content});
+  }
+
+  Part object(const Json& schema, const std::string& path) {
+    std::set<std::string> required;
+    const auto members = members_of(schema, path, required);
+    const int64_t least = count(schema, "minProperties", path, 0),
+                  most = count(schema, "maxProperties", path, -1);
+    if (most >= 0 && least > most) refuse(path, "minProperties is above maxProperties");
+    if (members.empty()) return free_object(schema, path, least, most);
+    if (least > static_cast<int64_t>(required.size()))
+      refuse(path + ".minProperties",
+             "is supported up to the number of required properties, or without properties");
+    if (most >= 0 && most < static_cast<int64_t>(members.size()))
+      refuse(path + ".maxProperties", "is less than the number of properties");
+    // One rule for the members from each one on, where others came before, and where none did.
+    const size_t n = members.size();
+    std::vector<int32_t> after(n + 1), first(n + 1);
+    for (size_t i = 0; i <= n; ++i) {
+      after[i] = builder_.new_rule();
+      first[i] = builder_.new_rule();
+    }
+    builder_.define(after[n], builder_.nothing());
+    builder_.define(first[n], builder_.nothing());
+    for (size_t i = 0; i < n; ++i) {
+      const auto& [key, content] = members[i];
+      for (const bool is_first : {false, true}) {
+        Part member = name_and_value(key, is_first ? content : builder_.copy(content));
+        if (!is_first) member = builder_.sequence({builder_.text(","), spaces(), member});
+        Part part = builder_.sequence({member, builder_.call(after[i + 1])});
+        if (!required.contains(key))
+          part = builder_.choice({part, builder_.call(is_first ? first[i + 1] : after[i + 1])});
+        builder_.define(is_first ? first[i] : after[i], part);
+      }
+    }
+    return builder_.sequence(
+        {builder_.text("{"), spaces(), builder_.call(first[0]), spaces(), builder_.text("}")});
+  }
+
+  /// An object with any names.
+  Part free_object(const Json& schema, const std::string& path, int64_t least, int64_t most) {
+    const Json* more = schema.find("additionalProperties");
+    if (more && more->kind == Kind::kBoolean && !more->boolean) {
+      if (least > 0) refuse(path + ".minProperties", "no property is allowed");
+      return builder_.sequence({builder_.text("{"), spaces(), builder_.text("}")});
+    }
+    if (least > 1) refuse(path + ".minProperties", "is supported up to 1 where names are free");
+    const auto member = [&] {
+      return builder_.sequence(
+          {plain_string(0, -1), builder_.text(":"), spaces(),
+           more ? rule_of(*more, path + ".additionalProperties") : any_value()});
+    };
+    return list(
+        "{", "}", [&](size_t) { return member(); }, {}, least, most);
+  }
+
+  Part array(const Json& schema, const std::string& path) {
+    const int64_t least = count(schema, "minItems", path, 0),
+                  most = count(schema, "maxItems", path, -1);
+    if (most >= 0 && least > most) refuse(path, "minItems is above maxItems");
+    if (const Json* unique = schema.find("uniqueItems");
+        unique && (unique->kind != Kind::kBoolean || unique->boolean) && most != 0 && most != 1)
+      refuse(path + ".uniqueItems", "is not supported");
+    std::vector<Part> prefix;
+    if (const Json* parts = schema.find("prefixItems")) {
+      if (parts->kind != Kind::kArray) refuse(path + ".prefixItems", "expected a list of schemas");
+      for (size_t i = 0; i < parts->items.size(); ++i)
+        prefix.push_back(rule_of(parts->items[i], str(path, ".prefixItems[", i, "]")));
+    }
+    const Json* items = schema.find("items");
+    if (items && items->kind == Kind::kBoolean && !items->boolean) {
+      if (least > static_cast<int64_t>(prefix.size()))
+        refuse(path + ".minItems", "is more than the items that are allowed");
+      return list("[", "]", nullptr, prefix, least, static_cast<int64_t>(prefix.size()));
+    }
+    return list(
+        "[", "]", [&](size_t) { return items ? rule_of(*items, path + ".items") : any_value(); },
+        prefix, least, most);
+  }
+
+  /// Items between brackets: those of `prefix` first, then `item(i)`.
+  template <class Item>
+  Part list(const char* open, const char* close, Item item, const std::vector<Part>& prefix,
+            int64_t least, int64_t most) {
+    const auto separator = [&] { return builder_.sequence({builder_.text(","), spaces()}); };
+    const auto fixed = static_cast<int64_t>(prefix.size());
+    // From the last item to the first: what may follow it.
+    Part rest = builder_.nothing();
+    if constexpr (!std::is_same_v<Item, std::nullptr_t>) {
+      const int64_t more = std::max<int64_t>(0, least - fixed);
+      if (most < 0 || most > fixed) {
+        const Part each = fixed > 0 ? builder_.sequence({separator(), item(0)})
+                                    : builder_.sequence({separator(), item(0)});
+        if (fixed > 0) {
+          rest = builder_.repeat(each, more, most < 0 ? -1 : most - fixed);
+        } else {
+          // The first one has no separator.
+          const Part others =
+              builder_.repeat(each, std::max<int64_t>(0, more - 1), most < 0 ? -1 : most - 1);
+          const Part all = builder_.sequence({item(0), others});
+          rest = more > 0 ? all : builder_.optional(all);
+        }
+      }
+    }
+    for (int64_t i = std::min(fixed, most < 0 ? fixed : most); i-- > 0;) {
+      std::vector<Part> parts;
+      if (i > 0) parts.push_back(separator());
+      parts.push_back(prefix[static_cast<size_t>(i)]);
+      parts.push_back(rest);
+      rest = builder_.sequence(parts);
+      if (i >= least) rest = builder_.optional(rest);
+    }
+    return builder_.sequence({builder_.text(open), spaces(), rest, spaces(), builder_.text(close)});
+  }
+
+  int64_t count(const Json& schema, const char* key, const std::string& path,
+                int64_t fallback) const {
+    const Json* found = schema.find(key);
+    if (!found) return fallback;
+    if (found->kind != Kind::kInteger || found->integer < 0 || found->integer > kMostItems)
+      refuse(path + "." + key, "is ", found->dump(), ", expected an integer from 0 to ",
+             kMostItems);
+    return found->integer;
+  }
+
+  // --- strings and numbers ---
+
+  /// A character of a string, as JSON writes it.
+  Part string_character() {
+    if (character_ < 0) {
+      character_ = builder_.new_rule();
+      const Part hex = builder_.choice({builder_.bytes('0', '9'), builder_.bytes('a', 'f')});
+      builder_.define(
+          character_,
+          builder_.choice(
+              {builder_.characters(0x20, 0x21), builder_.characters(0x23, 0x5B),
+               builder_.characters(0x5D, 0x10FFFF),
+               builder_.sequence(
+                   {builder_.text("\\"),
+                    builder_.choice({builder_.text("\""), builder_.text("\\"), builder_.text("/"),
+                                     builder_.text("b"), builder_.text("f"), builder_.text("n"),
+                                     builder_.text("r"), builder_.text("t"),
+                                     builder_.sequence({builder_.text("u00"),
+                                                        builder_.bytes('0', '1'), hex})})})}));
+    }
+    return builder_.call(character_);
+  }
+
+  Part quoted(Part content) {
+    return builder_.sequence({builder_.text("\""), content, builder_.text("\"")});
+  }
+  Part plain_string(int64_t least, int64_t most) {
+    return quoted(builder_.repeat(string_character(), least, most));
+  }
+
+  Part string(const Json& schema, const std::string& path) {
+    const int64_t least = count(schema, "minLength", path, 0),
+                  most = count(schema, "maxLength", path, -1);
+    if (most >= 0 && least > most) refuse(path, "minLength is above maxLength");
+    const Json *pattern = schema.find("pattern"), *format = schema.find("format");
+    const bool bounded = least > 0 || most >= 0;
+    if ((pattern != nullptr) + (format != nullptr) + bounded > 1)
+      refuse(path, "only one of pattern, format, and bounds of the length is supported");
+    if (pattern) {
+      if (pattern->kind != Kind::kString) refuse(path + ".pattern", "expected a text");
+      return quoted(
+          regex_part(builder_, pattern->text, "the schema, " + path + ".pattern", false, true));
+    }
+    if (format) {
+      const auto found = formats().find(format->text);
+      if (found == formats().end()) {
+        std::vector<std::string> names;
+        for (const auto& [name, expression] : formats()) names.push_back(name);
+        refuse(path + ".format", format->dump(), " is not supported; formats are ",
+               join(names, ", "));
+      }
+      return quoted(regex_part(builder_, found->second, path, true, false));
+    }
+    return plain_string(least, most);
+  }
+
+  Part number(const Json& schema, const std::string& path, bool integer) {
+    NumberBounds bounds;
+    const auto read = [&](const char* key, bool is_low, bool exclusive) {
+      const Json* found = schema.find(key);
+      if (!found) return;
+      if (found->kind != Kind::kInteger && found->kind != Kind::kNumber)
+        refuse(path + "." + key, "is ", found->dump(), ", expected a number");
+      auto& bound = is_low ? bounds.low : bounds.high;
+      auto& open = is_low ? bounds.low_open : bounds.high_open;
+      const double x = found->number;
+      if (!bound || (is_low ? x > *bound : x < *bound) || (x == *bound && exclusive)) {
+        bound = x;
+        open = exclusive;
+      }
+    };
+    read("minimum", true, false);
+    read("exclusiveMinimum", true, true);
+    read("maximum", false, false);
+    read("exclusiveMaximum", false, true);
+    if (const Json* multiple = schema.find("multipleOf");
+        multiple && !(integer && multiple->kind == Kind::kInteger && multiple->integer == 1))
+      refuse(path + ".multipleOf", "is not supported");
+    const auto part = number_part(builder_, bounds, integer);
+    if (!part) refuse(path, "no number that can be written is within the bounds");
+    return *part;
+  }
+
+  /// Any JSON value.
+  Part any_value() {
+    if (any_ < 0) {
+      any_ = builder_.new_rule();
+      static const Json kAny = [] {
+        Json out;
+        out.kind = Kind::kObject;
+        return out;
+      }();
+      std::vector<Part> parts;
+      for (const auto& [type, keys] : keywords())
+        if (type != "integer") parts.push_back(of_type(type, kAny, "$"));
+      builder_.define(any_, builder_.choice(parts));
+    }
+    return builder_.call(any_);
+  }
+
+  struct Open {
+    int32_t rule;
+    const Json* schema;
+    std::string path;
+  };
+
+  const Json& root_;
+  Builder builder_;
+  int32_t spaces_ = -1, character_ = -1, any_ = -1;
+  std::map<const Json*, int32_t> rules_;
+  std::deque<Open> open_;
+};
+
+}  // namespace
+
+Grammar compile_json_schema(const Json& schema) { return Compiler(schema).take(); }
+
+Grammar json_object_grammar() {
+  Json schema, type;
+  schema.kind = Kind::kObject;
+  type.kind = Kind::kString;
+  type.text = "object";
+  schema.entries.emplace_back("type", type);
+  return compile_json_schema(schema);
+}
+
+}  // namespace paddle::grammar
