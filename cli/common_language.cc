@@ -5,20 +5,46 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "common.h"
+#include "formats/npz.h"
+#include "llm/embedder.h"
 #include "llm/perplexity.h"
 #include "text/chat_template.h"
+#include "text/grammar/json_schema.h"
+#include "text/grammar/regex.h"
 
 namespace paddle::cli {
 
 bool print_piece(const std::string& piece) {
   print(piece);
   return pending_interrupt() == 0;
+}
+
+std::shared_ptr<grammar::Constraint> schema_constraint(const std::string& file,
+                                                       const tokenizers::Tokenizer& tokenizer) {
+  constexpr uint64_t kMostBytes = uint64_t{16} << 20;
+  grammar::Grammar grammar;
+  if (file == "object" && !file_exists(file)) {
+    grammar = grammar::json_object_grammar();
+  } else {
+    const Json schema = parse_json(read_file(file, kMostBytes, ErrorCode::kConfig), file);
+    grammar = grammar::compile_json_schema(schema);
+  }
+  return std::make_shared<grammar::Constraint>(
+      std::move(grammar), std::make_shared<const grammar::TokenTexts>(tokenizer));
+}
+
+std::shared_ptr<grammar::Constraint> regex_constraint(const std::string& pattern,
+                                                      const tokenizers::Tokenizer& tokenizer) {
+  return std::make_shared<grammar::Constraint>(
+      grammar::compile_regex(pattern), std::make_shared<const grammar::TokenTexts>(tokenizer));
 }
 
 void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
@@ -115,6 +141,82 @@ void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& 
             options.output, "\n"));
   if (result.refused > 0)
     print_error(str("warning: ", result.refused, " of ", result.total, " requests were refused"));
+}
+
+namespace {
+
+/// Vectors one by one, in a format by the file's name.
+class VectorWriter {
+ public:
+  explicit VectorWriter(std::string output) : output_(std::move(output)) {
+    const bool known = output_.empty() || output_.ends_with(".jsonl") ||
+                       output_.ends_with(".csv") || output_.ends_with(".npz");
+    if (!known)
+      fail(ErrorCode::kUsage,
+           "--output: expected a name that ends in .jsonl, .csv or .npz, found '", output_, "'");
+    if (!output_.empty() && !is_array()) file_.emplace(output_);
+  }
+  void add(const std::vector<float>& vector, int64_t line) {
+    if (is_array()) {
+      all_.insert(all_.end(), vector.begin(), vector.end());
+      width_ = static_cast<int64_t>(vector.size());
+      return;
+    }
+    std::string text;
+    if (output_.ends_with(".csv")) {
+      for (const float x : vector) text += (text.empty() ? "" : ",") + format_float(x);
+    } else {
+      text = nlohmann::ordered_json{{"index", line}, {"embedding", vector}}.dump();
+    }
+    text += "\n";
+    if (file_)
+      file_->write(text.data(), text.size());
+    else
+      print(text);
+  }
+  void finish() {
+    if (file_) file_->commit();
+    if (!is_array()) return;
+    const int64_t rows = width_ == 0 ? 0 : static_cast<int64_t>(all_.size()) / width_;
+    formats::write_npz(output_, {{"embeddings", Array::from<float>(all_, {rows, width_})}});
+  }
+
+ private:
+  static std::string format_float(float x) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(x));
+    return text;
+  }
+  bool is_array() const { return output_.ends_with(".npz"); }
+  std::string output_;
+  std::optional<AtomicFile> file_;
+  std::vector<float> all_;
+  int64_t width_ = 0;
+};
+
+}  // namespace
+
+void embed_lines(const std::string& path, const llm::ModelOptions& model, const std::string& input,
+                 const std::string& output) {
+  VectorWriter writer(output);
+  std::ifstream file;
+  if (input != "-") {
+    file.open(input);
+    if (!file) fail(ErrorCode::kUsage, input, ": cannot be read");
+  }
+  std::istream& lines = input == "-" ? std::cin : file;
+  llm::Embedder embedder(path, model);
+  int64_t number = 0;
+  for (std::string line; pending_interrupt() == 0 && std::getline(lines, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    try {
+      writer.add(embedder.embed(embedder.tokens(line)), number);
+    } catch (const Error& e) {
+      fail(ErrorCode::kData, input == "-" ? "standard input" : input, ":", number + 1, ": ",
+           e.message());
+    }
+  }
+  if (pending_interrupt() == 0) writer.finish();
 }
 
 }  // namespace paddle::cli

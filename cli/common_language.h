@@ -1,6 +1,7 @@
 #pragma once
 // The commands of paddle-infer for a language model and its tokenizer.
 
+#include <memory>
 #include <string>
 
 #include "llm/benchmark.h"
@@ -16,6 +17,12 @@ bool print_piece(const std::string& piece);
 void continue_text(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
                    const std::string& prompt, const llm::GenerateOptions& options);
 
+/// The grammar of a JSON Schema's file, or of any JSON object for "object".
+std::shared_ptr<grammar::Constraint> schema_constraint(const std::string& file,
+                                                       const tokenizers::Tokenizer& tokenizer);
+std::shared_ptr<grammar::Constraint> regex_constraint(const std::string& pattern,
+                                                      const tokenizers::Tokenizer& tokenizer);
+
 /// A conversation: a line of standard input is a message of the user.
 void run_chat(llm::LanguageModel& model, const tokenizers::Tokenizer& tokenizer,
               const std::string& system, const llm::GenerateOptions& options);
@@ -27,6 +34,11 @@ void print_perplexity(llm::LanguageModel& model, const tokenizers::Tokenizer& to
 /// Times a language model and prints one JSON line.
 void print_benchmark(const std::string& path, const llm::ModelOptions& model,
                      const llm::BenchmarkOptions& options);
+
+/// Writes the vector of each line of a file, or of standard input for "-", as JSON lines to
+/// standard output, or to `output` in the format that its name says.
+void embed_lines(const std::string& path, const llm::ModelOptions& model, const std::string& input,
+                 const std::string& output);
 
 /// Answers a file of requests until an interrupt.
 void answer_requests(const serve::ModelEntry& model, const serve::BatchOptions& options);

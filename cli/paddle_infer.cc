@@ -169,6 +169,14 @@ int run(int argc, char** argv) {
                  "above 1: tokens that are in the text become less likely");
   app.add_option("--stop", generation.stops, "end before this text (repeatable)")
       ->allow_extra_args(false);
+  std::string schema, pattern;
+  auto* schema_option =
+      app.add_option("--schema", schema,
+                     "the text is JSON that is valid for this JSON Schema (a file), or any JSON "
+                     "object ('object')");
+  auto* regex_option =
+      app.add_option("--regex", pattern, "the text matches this regular expression as a whole")
+          ->excludes(schema_option);
   int64_t context = 0;
   std::string kv = "f32", activations;
   auto* context_option =
@@ -195,13 +203,22 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 40))
       ->needs(perplexity);
   app.add_flag("--json", json, "with --perplexity: print one JSON line")->needs(perplexity);
+  std::string texts;
+  auto* embed =
+      app.add_option("--embed", texts,
+                     "the vectors of an encoder for the lines of this file (-: standard input), as "
+                     "JSON lines, or into --output (.jsonl, .csv or .npz)")
+          ->excludes(prompt)
+          ->excludes(chat)
+          ->excludes(perplexity);
   serve::BatchOptions batch;
   auto* requests = app.add_option("--requests", batch.requests,
                                   "answer a file of requests in OpenAI's batch format (one JSON "
                                   "object a line) into the file --output")
                        ->excludes(prompt)
                        ->excludes(chat)
-                       ->excludes(perplexity);
+                       ->excludes(perplexity)
+                       ->excludes(embed);
   app.add_flag("--resume", batch.resume, "with --requests: keep the answers that --output has")
       ->needs(requests);
   app.add_option("--seed", generation.seed, "of what is drawn, and of random weights");
@@ -250,12 +267,21 @@ int run(int argc, char** argv) {
     }
   }
   if (arguments.empty()) fail(ErrorCode::kUsage, "no model is given (see paddle-infer --help)");
-  for (const auto* option : {chat, perplexity, requests})
+  for (const auto* option : {chat, perplexity, requests, embed})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
-  for (const auto* option : {context_option, kv_option, activations_option})
+  for (const auto* option : {schema_option, regex_option})
+    if (option->count() > 0 && prompt->count() == 0 && chat->count() == 0)
+      fail(ErrorCode::kUsage, option->get_name(), " needs --prompt or --chat");
+  for (const auto* option :
+       {context_option, kv_option, activations_option, schema_option, regex_option})
     if (option->count() > 0 && !llm::is_language_model(arguments[0]))
       fail(ErrorCode::kUsage, option->get_name(), " needs a Hugging Face folder or a GGUF file");
+  if (embed->count() > 0) {
+    watch_for_interrupts();
+    cli::embed_lines(arguments[0], {.family = family, .load = load}, texts, output);
+    return pending_interrupt() ? 128 + pending_interrupt() : 0;
+  }
   if (requests->count() > 0) {
     if (output.empty()) fail(ErrorCode::kUsage, "--requests needs --output, the file of answers");
     if (arguments.size() > 1 || !inputs.empty() || !input.data.empty())
@@ -376,6 +402,8 @@ int run(int argc, char** argv) {
     options.sampling = generation.sampling;
     options.seed = generation.seed;
     options.stops = generation.stops;
+    if (schema_option->count() > 0) options.constraint = cli::schema_constraint(schema, tokenizer);
+    if (regex_option->count() > 0) options.constraint = cli::regex_constraint(pattern, tokenizer);
     if (perplexity->count() > 0)
       cli::print_perplexity(language_model, tokenizer, text, window, json);
     else if (chat->count() > 0)

@@ -54,7 +54,7 @@ void print_layers(const std::vector<quant::Layer>& layers, bool measured) {
   }
 }
 
-/// What all commands take.
+/// The options of all commands.
 struct Options {
   std::vector<std::string> arguments, data, evaluation, keep_float;
   std::string file, scheme, observer, drop, target, statistics;

@@ -164,6 +164,18 @@ paddle_room(infer DEPENDS base tensor formats decoding onnx data program
 paddle_room(convert DEPENDS base config tensor runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
+# The page of paddle-serve as a string.
+set(PADDLE_CHAT_PAGE ${CMAKE_SOURCE_DIR}/engine/serve/chat_page.html)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PADDLE_CHAT_PAGE})
+file(READ ${PADDLE_CHAT_PAGE} PADDLE_CHAT_PAGE_TEXT)
+file(CONFIGURE OUTPUT ${PADDLE_GENERATED_ROOT}/serve/generated/chat_page.h @ONLY CONTENT [=[
+// Made of engine/serve/chat_page.html.
+#pragma once
+namespace paddle::serve {
+inline constexpr char kChatPage[] = R"PAGE(@PADDLE_CHAT_PAGE_TEXT@)PAGE";
+}  // namespace paddle::serve
+]=])
+
 paddle_room(serve DEPENDS base config text llm LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(inspect DEPENDS base tensor ops ir autograd compiler runtime formats onnx profile
   LIBRARIES nlohmann_json::nlohmann_json)

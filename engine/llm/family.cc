@@ -119,6 +119,7 @@ Family find_family(const ModelFiles& files, const std::string& family) {
   out.overrides = read_params(*section, files);
   const Node* functions = root.find("functions");
   out.has_step = functions && functions->find("step");
+  out.has_embed = functions && functions->find("embed");
   return out;
 }
 

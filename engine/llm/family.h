@@ -13,6 +13,7 @@ struct Family {
   std::string file;                    ///< the model file
   std::string rules;                   ///< the file of rules for the weights' names
   std::vector<std::string> overrides;  ///< of params
+  bool has_embed = false;              ///< hidden values of texts
   bool has_step = false;               ///< a function `step` that caches keys and values
 };
 

@@ -205,7 +205,7 @@ int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& s
   return samples;
 }
 
-/// The inputs of one sample or, with `rows`, of so many.
+/// The inputs of at most `rows` samples, in one batch.
 std::vector<Array> some_inputs(const QuantJob& job, const program::Model& model, int64_t rows) {
   infer::InputOptions options = job.calibration;
   options.batch = std::min(options.batch, rows);

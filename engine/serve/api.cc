@@ -10,7 +10,10 @@
 
 #include "base/text.h"
 #include "llm/generate.h"
+#include "serve/request_keys.h"
 #include "text/chat_template.h"
+#include "text/grammar/json_schema.h"
+#include "text/grammar/regex.h"
 
 namespace paddle::serve {
 
@@ -20,63 +23,6 @@ using Ordered = nlohmann::ordered_json;
 using tokenizers::TokenId;
 
 constexpr int64_t kMostChoices = 128, kMostLogprobs = 20;
-
-template <class... Parts>
-[[noreturn]] void refuse(const std::string& key, const Parts&... parts) {
-  throw Refusal{400, str(parts...), key};
-}
-
-/// The keys of a request, each read once and checked.
-class Keys {
- public:
-  explicit Keys(const Json& body) : body_(body) {}
-
-  const Json* find(const char* key) {
-    known_.emplace_back(key);
-    const Json* const value = body_.find(key);
-    return value && value->kind != Json::Kind::kNull ? value : nullptr;
-  }
-  double number(const char* key, double fallback, double low, double high) {
-    const Json* const value = find(key);
-    if (!value) return fallback;
-    if ((value->kind != Json::Kind::kNumber && value->kind != Json::Kind::kInteger) ||
-        !(value->number >= low && value->number <= high))
-      refuse(key, "'", key, "' is ", value->dump(), ", expected a number from ", low, " to ", high);
-    return value->number;
-  }
-  int64_t integer(const char* key, int64_t fallback, int64_t low, int64_t high) {
-    const Json* const value = find(key);
-    if (!value) return fallback;
-    if (value->kind != Json::Kind::kInteger || value->integer < low || value->integer > high)
-      refuse(key, "'", key, "' is ", value->dump(), ", expected an integer from ", low, " to ",
-             high);
-    return value->integer;
-  }
-  bool boolean(const char* key, bool fallback) {
-    const Json* const value = find(key);
-    if (!value) return fallback;
-    if (value->kind != Json::Kind::kBoolean)
-      refuse(key, "'", key, "' is ", value->dump(), ", expected true or false");
-    return value->boolean;
-  }
-  const std::string* text(const char* key) {
-    const Json* const value = find(key);
-    if (!value) return nullptr;
-    if (value->kind != Json::Kind::kString)
-      refuse(key, "'", key, "' is ", value->dump(), ", expected a string");
-    return &value->text;
-  }
-  /// Refuses keys that nobody asked for.
-  void check_all_read() const {
-    for (const auto& [key, value] : body_.entries)
-      if (std::find(known_.begin(), known_.end(), key) == known_.end())
-        refuse(key, "unknown key '", key, "'", did_you_mean(key, known_));
-  }
-
- private:
-  const Json& body_;
-  std::vector<std::string> known_;
-};
 
 std::vector<std::string> read_stops(Keys& keys) {
   std::vector<std::string> out;
@@ -117,14 +63,50 @@ std::map<TokenId, double> read_bias(Keys& keys, int64_t words) {
 /// only where they ask for nothing.
 void check_other_keys(Keys& keys) {
   keys.text("user");
-  if (const Json* format = keys.find("response_format")) {
-    const Json* const type = format->find("type");
-    if (!type || type->text != "text" || format->entries.size() != 1)
-      refuse("response_format",
-             "'response_format' other than {\"type\": \"text\"} is not supported");
-  }
   for (const char* key : {"tools", "tool_choice", "functions", "function_call", "suffix"})
     if (keys.find(key)) refuse(key, "'", key, "' is not supported");
+}
+
+/// The grammar of `response_format`; none for plain text.
+std::shared_ptr<grammar::Constraint> read_format(Keys& keys, Engine& engine) {
+  const Json* const format = keys.find("response_format");
+  if (!format) return nullptr;
+  if (format->kind != Json::Kind::kObject)
+    refuse("response_format", "'response_format' is ", format->dump(), ", expected an object");
+  Keys inner(*format);
+  const std::string* const type = inner.text("type");
+  const auto constrained = [&](grammar::Grammar grammar) {
+    inner.check_all_read();
+    return std::make_shared<grammar::Constraint>(std::move(grammar), engine.token_texts());
+  };
+  try {
+    if (type && *type == "text") {
+      inner.check_all_read();
+      return nullptr;
+    }
+    if (type && *type == "json_object") return constrained(grammar::json_object_grammar());
+    if (type && *type == "json_schema") {
+      const Json* const named = inner.find("json_schema");
+      const Json* const schema = named ? named->find("schema") : nullptr;
+      if (!schema)
+        refuse("response_format",
+               "'response_format' needs {\"json_schema\": {\"name\": …, \"schema\": …}}");
+      for (const auto& [key, value] : named->entries)
+        if (key != "name" && key != "schema" && key != "strict" && key != "description")
+          refuse("response_format", "'response_format': unknown key '", key, "' of 'json_schema'");
+      return constrained(grammar::compile_json_schema(*schema));
+    }
+    if (type && *type == "regex") {
+      const std::string* const pattern = inner.text("pattern");
+      if (!pattern) refuse("response_format", "'response_format' of type regex needs a 'pattern'");
+      return constrained(grammar::compile_regex(*pattern));
+    }
+  } catch (const Error& e) {
+    refuse("response_format", e.message());
+  }
+  refuse("response_format",
+         "'response_format' needs a 'type': text, json_object, json_schema or "
+         "regex");
 }
 
 /// The content of a message: a text, or a list of texts.
@@ -219,7 +201,7 @@ std::vector<std::vector<TokenId>> read_prompts(Keys& keys, const Engine& engine)
   return out;
 }
 
-llm::GenerateOptions read_options(Keys& keys, bool chat, const Engine& engine,
+llm::GenerateOptions read_options(Keys& keys, bool chat, Engine& engine,
                                   CompletionRequest& request) {
   constexpr int64_t kAll = int64_t{1} << 40;
   llm::GenerateOptions out;
@@ -238,6 +220,7 @@ llm::GenerateOptions read_options(Keys& keys, bool chat, const Engine& engine,
   out.seed = static_cast<uint64_t>(keys.integer("seed", seed, INT64_MIN, INT64_MAX));
   out.stops = read_stops(keys);
   out.logit_bias = read_bias(keys, engine.runner().words());
+  out.constraint = read_format(keys, engine);
   if (chat) {
     request.wants_logprobs = keys.boolean("logprobs", false);
     const int64_t top = keys.integer("top_logprobs", 0, 0, kMostLogprobs);
@@ -357,7 +340,7 @@ CompletionRequest read_request(bool chat, std::string_view text,
     CompletionRequest out;
     out.chat = chat;
     out.model = &find_model(keys, models);
-    const Engine& engine = *out.model->engine;
+    Engine& engine = *out.model->engine;
     const llm::GenerateOptions options = read_options(keys, chat, engine, out);
     out.stream = keys.boolean("stream", false);
     if (const Json* stream_options = keys.find("stream_options")) {

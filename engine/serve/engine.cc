@@ -224,6 +224,12 @@ void Engine::fail_all(const Error& error) {
   }
 }
 
+std::shared_ptr<const grammar::TokenTexts> Engine::token_texts() {
+  const std::lock_guard lock(texts_mutex_);
+  if (!texts_) texts_ = std::make_shared<const grammar::TokenTexts>(tokenizer_);
+  return texts_;
+}
+
 void Engine::report() const {
   const std::lock_guard lock(mutex_);
   metrics_.set(str("requests_running{model=\"", name_, "\"}"),

@@ -85,6 +85,8 @@ class Engine {
   const std::string& name() const { return name_; }
   const tokenizers::Tokenizer& tokenizer() const { return tokenizer_; }
   const llm::Runner& runner() const { return runner_; }
+  /// The tokenizer's tokens as constraints need them; made when first asked for.
+  std::shared_ptr<const grammar::TokenTexts> token_texts();
   /// False if the queue is full, for any of the jobs.
   bool submit(const std::vector<std::shared_ptr<Job>>& jobs);
   /// Runs a step; false if there was nothing to do. Only the steps' thread calls it.
@@ -121,6 +123,8 @@ class Engine {
   llm::Runner runner_;
   EngineLimits limits_;
   Metrics& metrics_;
+  std::mutex texts_mutex_;
+  std::shared_ptr<const grammar::TokenTexts> texts_;
   mutable std::mutex mutex_;  ///< of the queue; slots belong to the steps' thread
   std::deque<std::pair<std::shared_ptr<Job>, std::chrono::steady_clock::time_point>> queue_;
   std::vector<Slot> slots_;

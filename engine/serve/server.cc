@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "serve/generated/chat_page.h"
 
 namespace paddle::serve {
 
@@ -30,7 +32,9 @@ bool same_secret(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-Refusal refusal_of(const Error& error) { return {500, error.what()}; }
+Refusal refusal_of(const Error& error) {
+  return {error.code() == ErrorCode::kUsage ? 400 : 500, error.what()};
+}
 
 /// Counts a running request.
 class Running {
@@ -50,8 +54,15 @@ Server::Server(ServeConfig config) : config_(std::move(config)) {
   check_serve_config(config_);
   if (!config_.keys.empty()) keys_ = read_keys(config_.keys);
   const EngineLimits limits{config_.streams, config_.queue, config_.step_ms / 1000};
-  for (const ModelEntry& entry : config_.models)
-    models_.push_back(host_model(entry, limits, metrics_));
+  for (const ModelEntry& entry : config_.models) {
+    if (llm::is_language_model(entry.path) && llm::is_encoder(entry.path, entry.family))
+      encoders_.push_back(
+          {entry.name,
+           std::make_unique<llm::Embedder>(entry.path, llm::ModelOptions{.family = entry.family}),
+           static_cast<int64_t>(std::time(nullptr))});
+    else
+      models_.push_back(host_model(entry, limits, metrics_));
+  }
   std::vector<Engine*> engines;
   for (const HostedModel& model : models_) {
     engines.push_back(model.engine.get());
@@ -79,6 +90,9 @@ std::vector<std::string> Server::description() const {
                       human_bytes(tokens * runner.cache_bytes_of_token()), " when it is full; ",
                       model.chat_template ? "chats" : "no chat template"));
   }
+  for (const HostedEncoder& encoder : encoders_)
+    out.push_back(str(encoder.name, ": embeddings of texts of up to ", encoder.embedder->context(),
+                      " tokens"));
   return out;
 }
 
@@ -132,11 +146,13 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
   struct Route {
     const char *path, *method;
   };
-  constexpr Route kRoutes[] = {{"/health", "GET"},
+  constexpr Route kRoutes[] = {{"/", "GET"},
+                               {"/health", "GET"},
                                {"/metrics", "GET"},
                                {"/v1/models", "GET"},
                                {"/v1/completions", "POST"},
-                               {"/v1/chat/completions", "POST"}};
+                               {"/v1/chat/completions", "POST"},
+                               {"/v1/embeddings", "POST"}};
   const auto* const found = std::find_if(std::begin(kRoutes), std::end(kRoutes),
                                          [&](const Route& r) { return r.path == request.path; });
   if (found == std::end(kRoutes)) throw Refusal{404, str("there is no ", request.path)};
@@ -146,6 +162,7 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
     if (draining_) throw Refusal{503, "the server is shutting down"};
     return send(response, 200, kJson, "{\"status\":\"ok\"}");
   }
+  if (request.path == "/") return send(response, 200, "text/html; charset=utf-8", kChatPage);
   if (!is_authorized(request))
     throw Refusal{401, "an API key is needed: Authorization: Bearer KEY"};
   if (request.path == "/metrics") {
@@ -153,6 +170,10 @@ void Server::route(const HttpRequest& request, HttpResponse& response) {
     return send(response, 200, "text/plain; version=0.0.4", metrics_.text());
   }
   if (request.path == "/v1/models") return send(response, 200, kJson, model_list());
+  if (request.path == "/v1/embeddings") {
+    if (draining_) throw Refusal{503, "the server is shutting down"};
+    return send(response, 200, kJson, answer_embeddings(request.body, encoders_));
+  }
   complete(request.path == "/v1/chat/completions", request, response);
 }
 
@@ -164,6 +185,12 @@ std::string Server::model_list() const {
                     {"created", model.created},
                     {"owned_by", "paddle"},
                     {"max_model_len", model.engine->runner().context()}});
+  for (const HostedEncoder& encoder : encoders_)
+    list.push_back({{"id", encoder.name},
+                    {"object", "model"},
+                    {"created", encoder.created},
+                    {"owned_by", "paddle"},
+                    {"max_model_len", encoder.embedder->context()}});
   return nlohmann::ordered_json{{"object", "list"}, {"data", list}}.dump();
 }
 

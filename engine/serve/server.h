@@ -1,6 +1,6 @@
 #pragma once
-// Language models over HTTP: OpenAI's interface for texts and conversations, models, health,
-// metrics.
+// Language models over HTTP: OpenAI's interface for texts, conversations and embeddings, models,
+// health, metrics, and a page to chat.
 
 #include <atomic>
 #include <memory>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "serve/api.h"
+#include "serve/embeddings.h"
 #include "serve/engine.h"
 #include "serve/hosted_model.h"
 #include "serve/http.h"
@@ -53,6 +54,7 @@ class Server {
   Metrics metrics_;
   std::vector<HostedModel> models_;
   std::vector<ServedModel> served_;
+  std::vector<HostedEncoder> encoders_;
   std::unique_ptr<EngineThread> thread_;
   std::atomic<bool> draining_{false}, aborting_{false};
   std::atomic<int64_t> running_{0};

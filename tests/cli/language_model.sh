@@ -39,6 +39,25 @@ sys.exit(not ok or line["peak_mib"] <= 0 or not any(k.startswith("packed_linear"
 for how in float32 int16 int8; do "$infer" "$quantized" --input tests/llm/data/llama/golden.npz --output "$folder/$how.npz" --activations "$how" > /dev/null || fail "--activations $how"; done
 for how in int16 int8; do cmp -s "$folder/float32.npz" "$folder/$how.npz" && fail "--activations $how changes nothing"; done
 
+# Constrained texts.
+[[ "$(text --temperature 3 --seed 4 --regex '[5-7]{3}|9{5}')" =~ ^123([5-7]{3}|9{5})$ ]] || fail "--regex"
+echo '{"type": "integer", "minimum": 250, "maximum": 4000}' > "$folder/schema.json"
+for seed in 1 2 3; do
+  number="$(text --temperature 3 --seed "$seed" --schema "$folder/schema.json")"
+  ((${number:3} >= 250 && ${number:3} <= 4000)) || fail "--schema: $number"
+done
+
+# Embeddings of an encoder, which do not depend on the other lines.
+encoder="$folder/encoder"
+cp -r tests/llm/data/bert "$encoder"
+cp "$model/tokenizer.json" "$encoder/"
+printf '123\n45678\n' > "$folder/lines.txt"
+"$infer" "$encoder" --embed "$folder/lines.txt" --output "$folder/both.jsonl" || fail "--embed"
+[[ "$("$infer" "$encoder" --embed - <<< 45678 | cut -d '[' -f 2)" == "$(tail -n 1 "$folder/both.jsonl" | cut -d '[' -f 2)" ]] || fail "--embed alone"
+python3 -c 'import json, sys
+vectors = [json.loads(line)["embedding"] for line in open(sys.argv[1])]
+sys.exit(any(len(v) != 32 or abs(sum(x * x for x in v) - 1) > 1e-5 for v in vectors))' "$folder/both.jsonl" || fail "vectors"
+
 # Nothing is printed before an error.
 refused() {
   expect "$@"
@@ -57,6 +76,11 @@ refused 2 "--window" "$infer" "$model" --perplexity "$folder/text.txt" --window 
 refused 2 "--perplexity" "$infer" "$model" --json
 refused 2 "--context is 65; the model's context is 64" "$infer" "$model" --prompt 1 --context 65
 refused 2 "the prompt has 4 tokens; the model's context is 3" "$infer" "$model" --prompt 1234 --context 3
+refused 2 "')' is missing" "$infer" "$model" --prompt 1 --regex "("
+refused 2 "no text that the model's tokens can write" "$infer" "$model" --prompt 1 --schema object
+refused 2 "--regex needs --prompt or --chat" "$infer" "$model" --regex 1 --input tests/llm/data/llama/golden.npz
+refused 2 "is not an encoder" "$infer" "$model" --embed "$folder/lines.txt"
+refused 2 "expected a name that ends in" "$infer" "$encoder" --embed "$folder/lines.txt" --output "$folder/x.txt"
 refused 2 "--kv" "$infer" "$model" --prompt 1 --kv f16
 refused 2 "--prefill and --decode are 65 tokens; the model's context is 64" "$infer" "$model" --benchmark 1 --prefill 60 --decode 5
 refused 2 "--prefill, --decode and --streams need --benchmark" "$infer" "$model" --prompt 1 --prefill 5

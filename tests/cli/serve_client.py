@@ -126,7 +126,20 @@ refused(400, "the prompt has 70 tokens; the model's context is 64", "/v1/complet
 refused(400, "'temperature' is -1", "/v1/completions", {**GREEDY, "temperature": -1})
 refused(400, "'max_tokens' is \"9\"", "/v1/completions", {**GREEDY, "max_tokens": "9"})
 refused(400, "'tools' is not supported", "/v1/chat/completions", {**CHAT, "tools": [{}]})
-refused(400, "'response_format'", "/v1/chat/completions", {**CHAT, "response_format": {"type": "json_object"}})
+refused(400, "no text that the model's tokens can write", "/v1/chat/completions", {**CHAT, "response_format": {"type": "json_object"}})
+refused(400, "$.not: this keyword is not supported", "/v1/chat/completions", {**CHAT, "response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}})
+refused(400, "'response_format' needs a 'type'", "/v1/chat/completions", {**CHAT, "response_format": {"type": "xml"}})
+refused(404, "no model for embeddings is served", "/v1/embeddings", {"input": "1"})
+
+# Constrained texts, alone and beside others.
+for schema, check in (({"type": "integer", "minimum": 250, "maximum": 4000}, lambda t: 250 <= int(t) <= 4000), ({"enum": [11, 222]}, lambda t: t in ("11", "222"))):
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    choices = post("/v1/chat/completions", {**CHAT, "temperature": 2, "n": 3, "response_format": form})[1]["choices"]
+    for choice in choices:
+        expect(check(choice["message"]["content"]) and choice["finish_reason"] == "stop", choice)
+form = {"type": "regex", "pattern": "[5-7]{3}9"}
+text = post("/v1/completions", {**GREEDY, "response_format": form})[1]["choices"][0]["text"]
+expect(len(text) == 4 and set(text[:3]) <= set("567") and text[3] == "9", text)
 refused(400, "there are no 'messages'", "/v1/chat/completions", {"max_tokens": 1})
 refused(400, "a message has no 'content'", "/v1/chat/completions", {"messages": [{"role": "user"}]})
 refused(400, "not a token; there are 50", "/v1/completions", {**GREEDY, "prompt": [1, 50]})

@@ -1,0 +1,131 @@
+#include "serve/embeddings.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "serve/request_keys.h"
+
+namespace paddle::serve {
+
+namespace {
+
+using Ordered = nlohmann::ordered_json;
+using tokenizers::TokenId;
+
+constexpr size_t kMostTexts = 2048;
+
+std::string base64(const std::vector<float>& values) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes(values.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k)
+      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (size_t k = 0; k < 4; ++k)
+      out += i + k > bytes.size() ? '=' : kDigits[group >> (18 - 6 * k) & 63];
+  }
+  return out;
+}
+
+const HostedEncoder& find_encoder(Keys& keys, const std::vector<HostedEncoder>& encoders) {
+  if (encoders.empty()) throw Refusal{404, "no model for embeddings is served", "model"};
+  const std::string* const name = keys.text("model");
+  if (!name) {
+    if (encoders.size() == 1) return encoders[0];
+    refuse("model", "there is no 'model', and more than one is served");
+  }
+  std::vector<std::string> names;
+  for (const HostedEncoder& encoder : encoders) {
+    if (encoder.name == *name) return encoder;
+    names.push_back(encoder.name);
+  }
+  throw Refusal{
+      404, str("there is no model '", *name, "' for embeddings; served are ", join(names, ", ")),
+      "model"};
+}
+
+std::vector<std::vector<TokenId>> read_input(Keys& keys, const llm::Embedder& embedder) {
+  const Json* const input = keys.find("input");
+  if (!input) refuse("input", "there is no 'input'");
+  std::vector<std::vector<TokenId>> out;
+  const auto add_ids = [&](const Json& list) {
+    std::vector<TokenId> ids;
+    for (const Json& each : list.items) {
+      if (each.kind != Json::Kind::kInteger || each.integer < 0 ||
+          each.integer >= embedder.tokenizer().vocabulary_size())
+        refuse("input", "'input': ", each.dump(), " is not a token; there are ",
+               embedder.tokenizer().vocabulary_size());
+      ids.push_back(static_cast<TokenId>(each.integer));
+    }
+    if (ids.empty()) refuse("input", "'input': a list of tokens is empty");
+    if (static_cast<int64_t>(ids.size()) > embedder.context())
+      refuse("input", "'input': a text has ", ids.size(), " tokens; the model's context is ",
+             embedder.context());
+    out.push_back(std::move(ids));
+  };
+  const auto add_text = [&](const Json& text) {
+    if (text.kind != Json::Kind::kString)
+      refuse("input", "'input': ", text.dump(), " is not a text");
+    out.push_back(embedder.tokens(text.text));
+  };
+  if (input->kind != Json::Kind::kArray) {
+    add_text(*input);
+    return out;
+  }
+  if (input->items.empty() || input->items.size() > kMostTexts)
+    refuse("input", "'input' has ", input->items.size(), " texts, expected 1 to ", kMostTexts);
+  if (input->items[0].kind == Json::Kind::kInteger) {
+    add_ids(*input);
+    return out;
+  }
+  for (const Json& each : input->items)
+    each.kind == Json::Kind::kArray ? add_ids(each) : add_text(each);
+  return out;
+}
+
+}  // namespace
+
+std::string answer_embeddings(std::string_view text, const std::vector<HostedEncoder>& encoders) {
+  try {
+    const Json body = parse_json(text, "the request");
+    if (body.kind != Json::Kind::kObject) refuse("", "the request is not a JSON object");
+    Keys keys(body);
+    const HostedEncoder& encoder = find_encoder(keys, encoders);
+    llm::Embedder& embedder = *encoder.embedder;
+    const auto inputs = read_input(keys, embedder);
+    const std::string* const format = keys.text("encoding_format");
+    if (format && *format != "float" && *format != "base64")
+      refuse("encoding_format", "'encoding_format' is '", *format, "', expected float or base64");
+    keys.text("user");
+    // OpenAI's `dimensions` cuts vectors of models that were trained for it.
+    if (const int64_t width = keys.integer("dimensions", embedder.width(), 1, INT64_MAX);
+        width != embedder.width())
+      refuse("dimensions", "'dimensions' is ", width, "; the model's vectors have ",
+             embedder.width(), " numbers");
+    keys.check_all_read();
+    Ordered data = Ordered::array();
+    int64_t tokens = 0;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      tokens += static_cast<int64_t>(inputs[i].size());
+      const std::vector<float> vector = embedder.embed(inputs[i]);
+      Ordered entry = {{"object", "embedding"}, {"index", i}};
+      if (format && *format == "base64")
+        entry["embedding"] = base64(vector);
+      else
+        entry["embedding"] = vector;
+      data.push_back(std::move(entry));
+    }
+    return Ordered{{"object", "list"},
+                   {"data", data},
+                   {"model", encoder.name},
+                   {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}}
+        .dump();
+  } catch (const Error& e) {
+    throw Refusal{400, e.what()};
+  }
+}
+
+}  // namespace paddle::serve

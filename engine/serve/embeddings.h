@@ -1,0 +1,22 @@
+#pragma once
+// OpenAI's /v1/embeddings: vectors of texts by encoders.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "llm/embedder.h"
+
+namespace paddle::serve {
+
+struct HostedEncoder {
+  std::string name;
+  std::unique_ptr<llm::Embedder> embedder;
+  int64_t created = 0;
+};
+
+/// The response to a request's body. Throws Refusal (api.h) for what cannot be done as asked.
+std::string answer_embeddings(std::string_view body, const std::vector<HostedEncoder>& encoders);
+
+}  // namespace paddle::serve
