@@ -1,6 +1,8 @@
 #include "convert/rules.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <set>
 
 #include "config/document.h"
@@ -43,6 +45,44 @@ void check_groups(const Node& rename, size_t groups) {
   }
 }
 
+constexpr int64_t kMostAdded = 1'000'000;
+
+/// The group plus `add` where it is a number of up to 9 digits, as a format of std::match_results.
+std::string shifted(const std::string& group, int64_t add, const SourceLocation& place) {
+  const bool number = !group.empty() && group.size() <= 9 &&
+                      group.find_first_not_of("0123456789") == std::string::npos;
+  if (number) {
+    const int64_t sum = std::stoll(group) + add;
+    if (sum < 0)
+      throw Error(ErrorCode::kConfig,
+                  str("the number ", group, " of a name plus ", add, " is below 0"), place);
+    return std::to_string(sum);
+  }
+  std::string out;
+  for (const char c : group) out += c == '$' ? std::string("$$") : std::string(1, c);
+  return out;
+}
+
+/// The replacement with each `$1`, `$2` … replaced by what `text_of` its number gives.
+std::string with_sums(const std::string& rename,
+                      const std::function<std::string(size_t)>& text_of) {
+  const auto digit = [&](size_t at) {
+    return at < rename.size() && rename[at] >= '0' && rename[at] <= '9';
+  };
+  std::string out;
+  for (size_t i = 0; i < rename.size(); ++i) {
+    if (rename[i] == '$' && digit(i + 1)) {
+      size_t group = static_cast<size_t>(rename[++i] - '0');
+      if (digit(i + 1)) group = group * 10 + static_cast<size_t>(rename[++i] - '0');
+      out += text_of(group);
+    } else {
+      out += rename[i];
+      if (rename[i] == '$' && i + 1 < rename.size()) out += rename[++i];
+    }
+  }
+  return out;
+}
+
 std::vector<int64_t> permutation_of(const Node& node) {
   std::vector<int64_t> perm;
   if (!node.is_sequence()) wrong(node, "expected a list of axes, found " + node.describe());
@@ -63,7 +103,7 @@ Rules Rules::read(const std::string& path) {
   const auto read_rule = [&](const Node& node) {
     if (!node.is_map())
       wrong(node, "expected a rule such as {match: …, rename: …}, found " + node.describe());
-    static const std::vector<std::string> kKeys = {"match", "name",      "rename",
+    static const std::vector<std::string> kKeys = {"match", "name",      "rename", "add",
                                                    "drop",  "transpose", "perm"};
     for (const config::Entry& e : node.entries)
       if (std::find(kKeys.begin(), kKeys.end(), e.key.text) == kKeys.end())
@@ -71,12 +111,13 @@ Rules Rules::read(const std::string& path) {
                          "; a rule has " + join(kKeys, ", "));
     const Node *match = node.find("match"), *name = node.find("name"), *drop = node.find("drop"),
                *transpose = node.find("transpose"), *rename = node.find("rename"),
-               *perm = node.find("perm");
+               *perm = node.find("perm"), *add = node.find("add");
     if ((match != nullptr) + (name != nullptr) + (drop != nullptr) + (transpose != nullptr) != 1)
       wrong(node, "a rule has one of match, name, drop and transpose");
     if ((rename != nullptr) != (match || name))
       wrong(node, rename ? "rename needs match or name" : "rename is missing");
     if (perm && !transpose) wrong(*perm, "perm needs transpose");
+    if (add && !match) wrong(*add, "add needs match");
     const Node& pattern = match ? *match : name ? *name : drop ? *drop : *transpose;
     Rule rule;
     rule.kind = drop ? Rule::Kind::kDrop : transpose ? Rule::Kind::kTranspose : Rule::Kind::kRename;
@@ -87,6 +128,8 @@ Rules Rules::read(const std::string& path) {
     if (rename) rule.rename = rename->as_string();
     if (match) check_groups(*rename, rule.expression.mark_count());
     if (perm) rule.perm = permutation_of(*perm);
+    if (add) rule.add = add->as_int();
+    if (std::abs(rule.add) > kMostAdded) wrong(*add, str("add is beyond ", kMostAdded));
     out.rules_.push_back(std::move(rule));
   };
   if (!document.is_sequence())
@@ -94,6 +137,21 @@ Rules Rules::read(const std::string& path) {
   for (const Node& node : document.items) diagnostics.guard([&] { read_rule(node); });
   diagnostics.raise();
   return out;
+}
+
+std::string Rules::replaced(const std::string& name, const Rule& rule) {
+  if (rule.add == 0) return std::regex_replace(name, rule.expression, rule.rename);
+  std::string out;
+  size_t end = 0;
+  for (std::sregex_iterator match(name.begin(), name.end(), rule.expression), last; match != last;
+       ++match) {
+    const auto begin = static_cast<size_t>(match->position());
+    out += name.substr(end, begin - end) + match->format(with_sums(rule.rename, [&](size_t group) {
+      return shifted(match->str(group), rule.add, rule.place);
+    }));
+    end = begin + static_cast<size_t>(match->length());
+  }
+  return out + name.substr(end);
 }
 
 bool Rules::matches(const Rule& rule, const std::string& name) const {
@@ -126,8 +184,7 @@ Rules::Outcome Rules::apply(const std::string& name) {
         out.perm = rule.perm;
         break;
       case Rule::Kind::kRename:
-        out.name =
-            rule.exact ? rule.rename : std::regex_replace(out.name, rule.expression, rule.rename);
+        out.name = rule.exact ? rule.rename : replaced(out.name, rule);
         if (out.name.empty())
           throw Error(ErrorCode::kConfig, "'" + name + "' gets an empty name", rule.place);
     }

@@ -3,6 +3,7 @@
 //
 //   - match: '^model\.layers\.(\d+)\.'     # every place in a name that the expression matches
 //     rename: 'blocks.$1.'                 # $1 … are its groups, $& the whole match
+//     add: -1                              # to groups that are numbers
 //   - name: lm_head.weight                 # one tensor
 //     rename: head.weight
 //   - drop: '\.num_batches_tracked$'
@@ -47,10 +48,12 @@ class Rules {
     bool exact = false;
     std::regex expression;
     std::string rename;
+    int64_t add = 0;  ///< to the groups of a match that are numbers
     std::vector<int64_t> perm;
     bool used = false;
   };
   bool matches(const Rule& rule, const std::string& name) const;
+  static std::string replaced(const std::string& name, const Rule& rule);
   std::vector<Rule> rules_;
 };
 

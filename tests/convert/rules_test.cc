@@ -50,6 +50,23 @@ TEST(ConvertRules, ApplyInOrderToTheNameSoFar) {
   EXPECT_TRUE(rules.unused({}).empty());
 }
 
+TEST(ConvertRules, AddToNumbersOfGroups) {
+  Rules rules = rules_of(
+      "- {match: '^layer(\\d+)\\.', rename: 'stage.$1.', add: -1}\n"
+      "- {match: '([a-z$]+)(\\d\\d)', rename: '$$$1-$02[$&]', add: 5}\n");
+  EXPECT_EQ(rules.apply("layer4.0.w").name, "stage.3.0.w");
+  EXPECT_EQ(rules.apply("layer12.layer1.w").name, "stage.11.layer1.w");
+  EXPECT_EQ(rules.apply("a$95.b10").name, "$a$-100[a$95].$b-15[b10]");
+  try {
+    rules.apply("layer0.w");
+    ADD_FAILURE() << "a number below 0";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_GT(error.location().line, 0);
+  }
+  EXPECT_NE(refusal("- {drop: x, add: 1}\n").find("add needs match"), std::string::npos);
+}
+
 TEST(ConvertRules, TellWhatMatchesNothing) {
   Rules rules = rules_of("- {drop: nothing}\n");
   rules.apply("weight");
