@@ -1,27 +1,39 @@
-// paddle-convert IN OUT: weights between safetensors, NPZ, model folders and ONNX files.
+// paddle-convert IN OUT: weights between safetensors, NPZ, GGUF and model folders, and out of other
+// formats.
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.h"
 #include "common.h"
 #include "convert/convert.h"
+#include "convert/format.h"
 
 namespace {
 
 using namespace paddle;
 
 int run(int argc, char** argv) {
-  CLI::App app{"Converts weights between safetensors, NPZ and model folders, and out of ONNX."};
+  CLI::App app{
+      "Converts weights between safetensors, NPZ, GGUF and model folders, and out of ONNX, "
+      "PyTorch, PaddlePaddle and HDF5 files."};
   convert::Options options;
-  app.add_option("IN", options.in,
-                 "a .safetensors file, an index of shards, .npz, .onnx, or a folder with a model")
+  app.add_option(
+         "IN", options.in,
+         "a .safetensors, .npz, .gguf, .onnx, .pt, .pth, .pdparams, .pdiparams or .h5 file, an "
+         "index of shards, or a folder with a model")
       ->required();
-  app.add_option("OUT", options.out, "the same; a model's folder takes weights that fit it")
+  app.add_option(
+         "OUT", options.out,
+         "a .safetensors, .npz or .gguf file, an index of shards, or a model's folder, which takes "
+         "weights that fit it")
       ->required();
-  app.add_option("--from", options.from, "format of IN: safetensors, sharded, npz, folder, onnx");
-  app.add_option("--to", options.to, "format of OUT: safetensors, sharded, npz, folder");
+  app.add_option("--from", options.from, "format of IN: " + join(convert::format_names(), ", "));
+  app.add_option("--to", options.to, "format of OUT: safetensors, sharded, npz, folder, gguf");
   app.add_option("--map", options.rules, "YAML file of rules: new names, drop, transpose");
-  app.add_option("--dtype", options.dtypes,
-                 "TYPE for all tensors of its kind, or PATTERN=TYPE; later ones lead")
+  app.add_option(
+         "--dtype", options.dtypes,
+         "TYPE for all tensors of its kind, or PATTERN=TYPE; later ones lead; also q8_0 and q4_0 "
+         "for GGUF")
       ->allow_extra_args(false);
   app.add_option("--only", options.only, "only tensors whose name in IN fits this pattern")
       ->allow_extra_args(false);

@@ -26,21 +26,39 @@ struct Planned {
 struct DtypeChoice {
   std::string pattern;  ///< empty: all tensors of the type's kind
   DType dtype;
+  const formats::gguf::BlockType* blocks = nullptr;
 };
 
-std::vector<DtypeChoice> read_dtypes(const std::vector<std::string>& given) {
+std::vector<DtypeChoice> read_dtypes(const std::vector<std::string>& given, Format target) {
   std::vector<DtypeChoice> out;
   for (const std::string& text : given) {
     const size_t equals = text.rfind('=');
     const std::string name = equals == std::string::npos ? text : text.substr(equals + 1);
-    const auto dtype = parse_dtype(name);
-    if (!dtype || *dtype == DType::kString)
+    const auto* blocks = formats::gguf::find_block_type(name);
+    if (blocks && target != Format::kGguf)
+      fail(ErrorCode::kUsage, "--dtype: only GGUF files have ", name);
+    const auto dtype = blocks ? DType::kF32 : parse_dtype(name);
+    if (!dtype || *dtype == DType::kString) {
+      std::vector<std::string> names = dtype_names();
+      if (target == Format::kGguf)
+        for (const std::string& each : formats::gguf::block_type_names()) names.push_back(each);
       fail(ErrorCode::kUsage, "--dtype: there is no element type '", name, "'",
-           did_you_mean(name, dtype_names()));
+           did_you_mean(name, names));
+    }
     if (equals == 0) fail(ErrorCode::kUsage, "--dtype: the pattern of '", text, "' is empty");
-    out.push_back({equals == std::string::npos ? "" : text.substr(0, equals), *dtype});
+    out.push_back({equals == std::string::npos ? "" : text.substr(0, equals), *dtype, blocks});
   }
   return out;
+}
+
+/// Whether a type of blocks is for a tensor that no pattern names: matrices whose rows are whole
+/// blocks. Vectors keep their type, as in the files of others.
+bool takes_blocks(const StoredTensor& tensor, const formats::gguf::BlockType& blocks) {
+  return tensor.shape.size() >= 2 && tensor.shape.back() % blocks.values == 0;
+}
+
+const char* format_name(Format format) {
+  return format == Format::kNpz ? "NPZ" : format == Format::kGguf ? "GGUF" : "safetensors";
 }
 
 bool same_kind(DType a, DType b) {
@@ -115,7 +133,7 @@ std::vector<Planned> plan_tensors(const Options& options, const Source& source,
 
 /// Types by what is asked for and what the target has.
 void plan_types(const Options& options, Format target, std::vector<Planned>& plan) {
-  const auto choices = read_dtypes(options.dtypes);
+  const auto choices = read_dtypes(options.dtypes, target);
   std::vector<std::string> names;
   for (const Planned& p : plan) names.push_back(p.after.name);
   for (const DtypeChoice& c : choices)
@@ -123,10 +141,14 @@ void plan_types(const Options& options, Format target, std::vector<Planned>& pla
   std::vector<std::string> impossible;
   DType first = DType::kF32;
   for (Planned& p : plan) {
-    for (const DtypeChoice& c : choices)
-      if (c.pattern.empty() ? same_kind(c.dtype, p.before.dtype)
-                            : matches_pattern(c.pattern, p.after.name))
-        p.after.dtype = c.dtype;
+    for (const DtypeChoice& c : choices) {
+      if (!(c.pattern.empty() ? same_kind(c.dtype, p.before.dtype)
+                              : matches_pattern(c.pattern, p.after.name)))
+        continue;
+      if (c.blocks && c.pattern.empty() && !takes_blocks(p.after, *c.blocks)) continue;
+      p.after.dtype = c.dtype;
+      p.after.blocks = c.blocks;
+    }
     if (!can_hold(target, p.after.dtype) && options.allow_loss)
       p.after.dtype = wider_type(target, p.after.dtype);
     if (can_hold(target, p.after.dtype)) continue;
@@ -135,8 +157,8 @@ void plan_types(const Options& options, Format target, std::vector<Planned>& pla
   }
   if (impossible.empty()) return;
   const DType wider = wider_type(target, first);
-  fail(ErrorCode::kUsage, target == Format::kNpz ? "NPZ" : "safetensors", " has no type for ",
-       text(first), " ('", impossible[0], "'",
+  fail(ErrorCode::kUsage, format_name(target), " has no type for ", text(first), " ('",
+       impossible[0], "'",
        impossible.size() > 1 ? str(" and ", impossible.size() - 1, " more") : "",
        "); choose another type with --dtype",
        wider == first ? ""
@@ -198,9 +220,16 @@ void write(const TargetOptions& target_options, const Source& source,
   }
   target->close();
   report(losses, printer);
+  std::map<std::string, int64_t> quantized;
+  for (const Planned& p : plan)
+    if (p.after.blocks) ++quantized[p.after.blocks->name];
+  for (const auto& [name, count] : quantized)
+    printer.line(str(count, count == 1 ? " tensor" : " tensors", " quantized to ", name));
 }
 
-std::string type_text(const StoredTensor& t) { return text(t.dtype) + str(t.shape); }
+std::string type_text(const StoredTensor& t) {
+  return (t.blocks ? std::string(t.blocks->name) : text(t.dtype)) + str(t.shape);
+}
 
 void list(const std::vector<Planned>& plan, const Printer& printer) {
   size_t width = 0;
@@ -210,7 +239,7 @@ void list(const std::vector<Planned>& plan, const Printer& printer) {
     if (line.size() < width) line.resize(width, ' ');
     if (p.after.name != p.before.name) line += " → " + p.after.name;
     line += "  " + type_text(p.before);
-    if (p.after.dtype != p.before.dtype || p.after.shape != p.before.shape)
+    if (p.after.dtype != p.before.dtype || p.after.blocks || p.after.shape != p.before.shape)
       line += " → " + type_text(p.after);
     printer.line(str(line, "  ", p.after.bytes(), " bytes"));
   }

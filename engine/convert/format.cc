@@ -8,8 +8,8 @@
 namespace paddle::convert {
 namespace {
 
-constexpr const char* kNames[] = {"safetensors", "sharded", "npz",    "folder", "onnx",
-                                  "gguf",        "torch",   "paddle", "hdf5"};
+constexpr const char* kNames[] = {"safetensors", "sharded", "npz",    "folder", "gguf",
+                                  "onnx",        "torch",   "paddle", "hdf5"};
 
 }  // namespace
 

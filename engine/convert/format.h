@@ -11,8 +11,8 @@ enum class Format {
   kSharded,      ///< files named by a `.safetensors.index.json`
   kNpz,
   kFolder,  ///< a model folder of ours, or a folder that holds safetensors
+  kGguf,    ///< block-quantized tensors are dequantized to float32
   kOnnx,    ///< the initializers of a graph; read only
-  kGguf,    ///< block-quantized tensors are dequantized to float32; read only
   kTorch,   ///< PyTorch's .pt and .pth; read only
   kPaddle,  ///< PaddlePaddle's .pdparams, .pdopt and .pdiparams; read only
   kHdf5     ///< datasets of numbers; read only

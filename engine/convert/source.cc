@@ -56,7 +56,7 @@ class SafetensorsSource final : public Source {
             str("the metadata '", key, "' differs between the shards; '", at->second, "' is kept"));
     }
     for (const auto& e : files_.back()->entries()) {
-      tensors_.push_back({e.name, e.dtype, e.shape});
+      tensors_.push_back({e.name, e.dtype, e.shape, nullptr});
       places_.emplace_back(files_.size() - 1, &e);
     }
   }
@@ -96,7 +96,7 @@ class NpzSource final : public Source {
       if (header.dtype == DType::kString)
         notes_.push_back(str("'", name, "' holds strings and is left out"));
       else
-        tensors_.push_back({name, header.dtype, header.shape});
+        tensors_.push_back({name, header.dtype, header.shape, nullptr});
     }
   }
   Array read(size_t index) const override { return reader_.read(tensors_.at(index).name); }
@@ -135,7 +135,7 @@ class OnnxSource final : public Source {
       notes_.push_back(str("'", name, "' holds strings and is left out"));
       return;
     }
-    tensors_.push_back({name, dtype, shape});
+    tensors_.push_back({name, dtype, shape, nullptr});
     readers_.push_back(std::move(reader));
   }
   formats::onnx::Model model_;
@@ -150,7 +150,7 @@ class GgufSource final : public Source {
       const std::string type = formats::gguf::type_name(tensor.type);
       const DType dtype = type == "F16" ? DType::kF16 : type == "BF16" ? DType::kBF16 : DType::kF32;
       quantized += type != "F16" && type != "BF16" && type != "F32";
-      tensors_.push_back({tensor.name, dtype, tensor.shape});
+      tensors_.push_back({tensor.name, dtype, tensor.shape, nullptr});
     }
     if (quantized > 0) notes_.push_back(str(quantized, " block-quantized tensors become float32"));
     notes_.push_back("the metadata of the GGUF file is left out");
@@ -167,7 +167,7 @@ class PickleSource final : public Source {
  public:
   explicit PickleSource(const std::string& path) : file_(path) {
     for (const auto& tensor : file_.tensors())
-      tensors_.push_back({tensor.name, tensor.dtype, tensor.shape});
+      tensors_.push_back({tensor.name, tensor.dtype, tensor.shape, nullptr});
     notes_ = file_.notes();
   }
   Array read(size_t index) const override { return file_.read(index); }
@@ -180,7 +180,7 @@ class PaddleParamsSource final : public Source {
  public:
   explicit PaddleParamsSource(const std::string& path) : file_(path) {
     for (const auto& parameter : file_.parameters())
-      tensors_.push_back({parameter.name, parameter.dtype, parameter.shape});
+      tensors_.push_back({parameter.name, parameter.dtype, parameter.shape, nullptr});
     if (!file_.has_names())
       notes_.push_back(
           "there is no .pdmodel or .json file beside it with the names of its "
@@ -196,7 +196,7 @@ class Hdf5Source final : public Source {
  public:
   explicit Hdf5Source(const std::string& path) : reader_(path) {
     for (const auto& dataset : reader_.datasets())
-      tensors_.push_back({dataset.name, dataset.dtype, dataset.shape});
+      tensors_.push_back({dataset.name, dataset.dtype, dataset.shape, nullptr});
     for (const std::string& name : reader_.others())
       notes_.push_back(str("'", name, "' does not hold numbers and is left out"));
   }
@@ -230,6 +230,12 @@ std::unique_ptr<Source> open_folder(const std::string& path) {
 }
 
 }  // namespace
+
+uint64_t StoredTensor::bytes() const {
+  const int64_t values = element_count(std::span<const int64_t>(shape));
+  return static_cast<uint64_t>(blocks ? values / blocks->values * blocks->bytes
+                                      : storage_bytes(dtype, values));
+}
 
 std::vector<std::string> shard_files(const std::string& index) {
   std::set<std::string> files;

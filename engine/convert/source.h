@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "convert/format.h"
+#include "formats/gguf/quantize.h"
 #include "tensor/tensor.h"
 
 namespace paddle::convert {
@@ -16,10 +17,9 @@ struct StoredTensor {
   std::string name;
   DType dtype = DType::kF32;
   Dims shape;
-  uint64_t bytes() const {
-    return static_cast<uint64_t>(
-        storage_bytes(dtype, element_count(std::span<const int64_t>(shape))));
-  }
+  /// Written as blocks of this type of a GGUF file (formats/gguf/quantize.h); null: as `dtype`.
+  const formats::gguf::BlockType* blocks = nullptr;
+  uint64_t bytes() const;
 };
 
 class Source {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "formats/gguf/writer.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
 #include "program/model.h"
@@ -34,6 +35,30 @@ class NpzTarget final : public Target {
 
  private:
   formats::NpzWriter writer_;
+  std::vector<size_t> order_;
+};
+
+class GgufTarget final : public Target {
+ public:
+  GgufTarget(const TargetOptions& options, const std::vector<StoredTensor>& tensors)
+      : writer_(options.path, described(tensors), options.metadata), order_(tensors.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+  }
+  const std::vector<size_t>& order() const override { return order_; }
+  void add(const StoredTensor&, const Array& array) override { writer_.add(array); }
+  void close() override { writer_.close(); }
+
+ private:
+  static std::vector<formats::gguf::WrittenTensor> described(
+      const std::vector<StoredTensor>& tensors) {
+    std::vector<formats::gguf::WrittenTensor> out;
+    for (const StoredTensor& t : tensors)
+      out.push_back(
+          {t.name, t.blocks ? t.blocks->type : formats::gguf::type_of_dtype(t.dtype), t.shape});
+    return out;
+  }
+
+  formats::gguf::Writer writer_;
   std::vector<size_t> order_;
 };
 
@@ -136,6 +161,7 @@ std::string index_content(const std::vector<StoredTensor>& tensors,
 }  // namespace
 
 bool can_hold(Format format, DType dtype) {
+  if (format == Format::kGguf) return formats::gguf::type_of_dtype(dtype) >= 0;
   return format == Format::kNpz ? formats::npy_has(dtype) : formats::safetensors_has(dtype);
 }
 
@@ -200,6 +226,7 @@ std::unique_ptr<Target> open_target(const TargetOptions& options,
                                     const std::vector<StoredTensor>& tensors) {
   if (options.format == Format::kNpz)
     return std::make_unique<NpzTarget>(options.path, tensors.size());
+  if (options.format == Format::kGguf) return std::make_unique<GgufTarget>(options, tensors);
   auto files = target_files(options, tensors);
   if (options.format != Format::kSharded)
     return std::make_unique<SafetensorsTarget>(files, std::vector<size_t>(tensors.size(), 0),

@@ -40,6 +40,15 @@ expect 0 "2 values are out of the range of float16 (first in 'big')" \
 says "float32 → float16: 1 tensor, 1 of 4 values rounded"
 expect 2 "there is no element type 'float17'" "$convert" plain.safetensors x.npz --dtype float17
 
+# GGUF: what is written is read again.
+quiet 0 "$convert" large.npz large.gguf --dtype 'large=q8_0'
+says "1 tensor quantized to q8_0"
+expect 0 "the metadata of the GGUF file is left out" "$convert" large.gguf large_back.npz
+expect 2 "only GGUF files have q8_0" "$convert" large.npz x.npz --dtype q8_0
+expect 2 "do not fill whole blocks" "$convert" big.npz x.gguf --dtype 'big=q4_0'
+expect 2 "GGUF has no type for int64" "$convert" plain.safetensors x.gguf
+[[ ! -e x.gguf ]] || fail "a refused conversion writes:"
+
 # Rules.
 quiet 0 "$convert" plain.safetensors mapped.safetensors --map rules.yaml
 check mapped mapped.safetensors plain.safetensors

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
+#include "formats/gguf/writer.h"
 #include "formats/npz.h"
 
 namespace paddle::formats::gguf {
@@ -20,6 +22,52 @@ TEST(Gguf, BlocksHaveTheValuesOfTheReference) {
     for (int64_t i = 0; i < values.size(); ++i)
       ASSERT_FLOAT_EQ(values.data<float>()[i], wanted.data<float>()[i]) << name << " " << i;
   }
+}
+
+TEST(Gguf, BlocksAreThoseOfTheReferenceQuantizer) {
+  const NpzReader golden("tests/formats/data/quantized.npz");
+  const Array values = golden.read("values");
+  for (const char* name : {"Q4_0", "Q8_0"}) {
+    const Array wanted = golden.read(name);
+    const auto blocks =
+        quantize(*find_block_type(name),
+                 std::span<const float>(values.data<float>(), static_cast<size_t>(values.size())));
+    ASSERT_EQ(static_cast<int64_t>(blocks.size()), wanted.size()) << name;
+    for (int64_t i = 0; i < wanted.size(); ++i)
+      ASSERT_EQ(blocks[static_cast<size_t>(i)], wanted.data<uint8_t>()[i]) << name << " " << i;
+  }
+}
+
+TEST(Gguf, WrittenFilesAreRead) {
+  const std::string path = testing::TempDir() + "/paddle_written.gguf";
+  const Array values = NpzReader("tests/formats/data/quantized.npz").read("values");
+  const Array low = values.cast(DType::kBF16);
+  {
+    Writer writer(
+        path,
+        {{"a", 0, values.shape}, {"b", 8, values.shape}, {"c", 30, values.shape}, {"d", 0, {}}},
+        {{"general.architecture", "test"}, {"note", "ä"}});
+    for (const Array& each : {values, values, low, Array::scalar(2.5f)}) writer.add(each);
+    writer.close();
+  }
+  const Reader file = Reader::open(path);
+  EXPECT_EQ(file.text("general.architecture"), "test");
+  EXPECT_EQ(file.text("note"), "ä");
+  EXPECT_EQ(file.integer("general.quantization_version"), 2);
+  ASSERT_EQ(file.tensors().size(), 4u);
+  EXPECT_EQ(type_name(file.find_tensor("b")->type), "Q8_0");
+  const Array a = file.read_float(*file.find_tensor("a")),
+              b = file.read_float(*file.find_tensor("b")),
+              c = file.read_float(*file.find_tensor("c"));
+  for (int64_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(a.number(i), values.number(i));
+    EXPECT_NEAR(b.number(i), values.number(i), 0.05);
+    EXPECT_EQ(c.number(i), low.number(i));
+  }
+  EXPECT_EQ(file.read_float(*file.find_tensor("d")).number(0), 2.5);
+  EXPECT_THROW(Writer(path, {{"x", 8, {3, 40}}}), Error);
+  EXPECT_THROW(Writer(path, {{std::string(64, 'x'), 0, {1}}}), Error);
+  EXPECT_THROW(Writer(path, {{"x", 0, {1, 1, 1, 1, 1}}}), Error);
 }
 
 TEST(Gguf, MetadataIsTyped) {

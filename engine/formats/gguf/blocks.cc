@@ -157,6 +157,17 @@ void iq4_nl(const uint8_t* b, float* y) {
     y[i] = d * kNonlinearLevels[static_cast<size_t>(field(b[2 + i % 16], i / 16 * 4, 4))];
 }
 
+/// A scale of 8 exponent bits (OCP Microscaling Formats, 2023) and numbers of 4 bits.
+void mxfp4(const uint8_t* b, float* y) {
+  constexpr std::array<float, 16> kDoubled = {0, 1,  2,  3,  4,  6,  8,  12,
+                                              0, -1, -2, -3, -4, -6, -8, -12};
+  // Half of the scale, for values that are doubled: 2^(e - 128), below 2^-126 a subnormal number.
+  const uint32_t bits = b[0] < 2 ? 0x00200000u << b[0] : static_cast<uint32_t>(b[0] - 1) << 23;
+  const auto half_scale = std::bit_cast<float>(bits);
+  for (int i = 0; i < 32; ++i)
+    y[i] = half_scale * kDoubled[static_cast<size_t>(field(b[1 + i % 16], i / 16 * 4, 4))];
+}
+
 void iq4_xs(const uint8_t* b, float* y) {
   const float d = half(b);
   const auto high = read<uint16_t>(b + 2);
@@ -236,7 +247,8 @@ constexpr BlockFormat kFormats[] = {
     {6, 32, 22, q5_0},      {7, 32, 24, q5_1},      {8, 32, 34, q8_0},      {10, 256, 84, q2_k},
     {11, 256, 110, q3_k},   {12, 256, 144, q4_k},   {13, 256, 176, q5_k},   {14, 256, 210, q6_k},
     {16, 256, 66, iq2_xxs}, {17, 256, 74, iq2_xs},  {18, 256, 98, iq3_xxs}, {20, 32, 18, iq4_nl},
-    {22, 256, 82, iq2_s},   {23, 256, 136, iq4_xs}, {30, 1, 2, bf16},       {42, 64, 18, q2_0},
+    {22, 256, 82, iq2_s},   {23, 256, 136, iq4_xs}, {30, 1, 2, bf16},       {39, 32, 17, mxfp4},
+    {42, 64, 18, q2_0},
 };
 
 }  // namespace

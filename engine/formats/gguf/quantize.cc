@@ -1,0 +1,90 @@
+#include "formats/gguf/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "tensor/dtype.h"
+
+namespace paddle::formats::gguf {
+namespace {
+
+constexpr int64_t kValues = 32;
+
+void put_half(uint8_t* to, float value) {
+  const float16 half(value);
+  std::memcpy(to, &half, sizeof half);
+}
+
+/// Half away from zero.
+float rounded(float x) {
+  const float size = std::abs(x), whole = std::floor(size);
+  return std::copysign(whole + std::floor(2 * (size - whole)), x);
+}
+
+void q8_0(const float* x, uint8_t* block) {
+  float largest = 0;
+  for (int64_t i = 0; i < kValues; ++i) largest = std::max(largest, std::abs(x[i]));
+  const float scale = largest / 127, inverse = scale == 0 ? 0 : 1 / scale;
+  put_half(block, scale);
+  for (int64_t i = 0; i < kValues; ++i) {
+    const float q = rounded(x[i] * inverse);
+    block[2 + i] = static_cast<uint8_t>(static_cast<int8_t>(q >= -127 && q <= 127 ? q : 0));
+  }
+}
+
+/// The value of the largest size becomes -8, so that its sign is in the scale.
+void q4_0(const float* x, uint8_t* block) {
+  float largest = x[0];
+  for (int64_t i = 1; i < kValues; ++i)
+    if (std::abs(x[i]) > std::abs(largest)) largest = x[i];
+  const float scale = largest / -8, inverse = scale == 0 ? 0 : 1 / scale;
+  put_half(block, scale);
+  const auto level = [&](int64_t i) {
+    const float q = x[i] * inverse + 8.5f;
+    return static_cast<uint8_t>(q >= 0 ? std::min(q, 15.0f) : 8);
+  };
+  for (int64_t i = 0; i < kValues / 2; ++i)
+    block[2 + i] = static_cast<uint8_t>(level(i) | level(i + kValues / 2) << 4);
+}
+
+constexpr BlockType kTypes[] = {{"q4_0", 2, kValues, 18, q4_0}, {"q8_0", 8, kValues, 34, q8_0}};
+
+}  // namespace
+
+const BlockType* find_block_type(int64_t type) {
+  for (const BlockType& each : kTypes)
+    if (each.type == type) return &each;
+  return nullptr;
+}
+
+const BlockType* find_block_type(std::string_view name) {
+  for (const BlockType& each : kTypes)
+    if (name.size() == std::strlen(each.name) &&
+        std::equal(name.begin(), name.end(), each.name, [](char a, char b) {
+          return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+        }))
+      return &each;
+  return nullptr;
+}
+
+std::vector<std::string> block_type_names() {
+  std::vector<std::string> out;
+  for (const BlockType& each : kTypes) out.emplace_back(each.name);
+  return out;
+}
+
+std::vector<uint8_t> quantize(const BlockType& type, std::span<const float> values) {
+  const auto count = static_cast<int64_t>(values.size());
+  ensure(count % type.values == 0, "quantize: ", count, " values do not fill whole blocks");
+  std::vector<uint8_t> out(static_cast<size_t>(count / type.values * type.bytes));
+  parallel_for(count / type.values, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b)
+      type.quantize(values.data() + b * type.values, out.data() + b * type.bytes);
+  });
+  return out;
+}
+
+}  // namespace paddle::formats::gguf

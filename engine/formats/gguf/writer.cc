@@ -1,0 +1,123 @@
+#include "formats/gguf/writer.h"
+
+#include "base/error.h"
+#include "formats/gguf/blocks.h"
+#include "formats/gguf/quantize.h"
+
+namespace paddle::formats::gguf {
+namespace {
+
+constexpr uint64_t kAlignment = 32;
+constexpr size_t kMaxName = 63, kMaxAxes = 4;  // ggml's GGML_MAX_NAME and GGML_MAX_DIMS
+
+template <class T>
+void put(AtomicFile& file, T value) {
+  file.write(&value, sizeof value);
+}
+
+void put_text(AtomicFile& file, std::string_view text) {
+  put<uint64_t>(file, text.size());
+  file.write(text);
+}
+
+uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+void pad(AtomicFile& file, uint64_t bytes) {
+  const std::string zeros(static_cast<size_t>(aligned(bytes) - bytes), '\0');
+  file.write(zeros);
+}
+
+int64_t values_of(const WrittenTensor& tensor) {
+  return element_count(std::span<const int64_t>(tensor.shape));
+}
+
+void check(const WrittenTensor& tensor) {
+  const auto refuse = [&](const auto&... why) {
+    fail(ErrorCode::kUsage, "'", tensor.name, "': ", why...);
+  };
+  if (tensor.name.size() > kMaxName)
+    refuse("GGUF files have names of up to ", kMaxName, " bytes, this one has ",
+           tensor.name.size());
+  if (tensor.shape.size() > kMaxAxes)
+    refuse("GGUF files have up to ", kMaxAxes, " axes, this tensor has ", tensor.shape.size());
+  const BlockFormat* format = find_block_format(tensor.type);
+  ensure(format != nullptr, "the ggml type ", tensor.type, " is not written");
+  const int64_t row = tensor.shape.empty() ? 1 : tensor.shape.back();
+  if (row % format->values != 0)
+    refuse("rows of ", row, " values do not fill whole blocks of ", format->values);
+}
+
+}  // namespace
+
+int64_t type_of_dtype(DType dtype) {
+  return dtype == DType::kF32 ? 0 : dtype == DType::kF16 ? 1 : dtype == DType::kBF16 ? 30 : -1;
+}
+
+uint64_t bytes_of(int64_t type, int64_t values) {
+  const BlockFormat* format = find_block_format(type);
+  ensure(format != nullptr, "the ggml type ", type, " is not written");
+  return static_cast<uint64_t>(values / format->values * format->bytes);
+}
+
+Writer::Writer(const std::string& path, std::vector<WrittenTensor> tensors,
+               const std::map<std::string, std::string>& metadata)
+    : tensors_(std::move(tensors)), file_(path) {
+  bool blocks = false;
+  for (const WrittenTensor& tensor : tensors_) {
+    check(tensor);
+    blocks = blocks || find_block_type(tensor.type);
+  }
+  constexpr std::string_view kVersion = "general.quantization_version";
+  constexpr uint32_t kUint32 = 4, kString = 8;
+  const bool states_version = blocks && !metadata.contains(std::string(kVersion));
+  file_.write("GGUF");
+  put<uint32_t>(file_, 3);
+  put<uint64_t>(file_, tensors_.size());
+  put<uint64_t>(file_, metadata.size() + (states_version ? 1 : 0));
+  for (const auto& [key, value] : metadata) {
+    put_text(file_, key);
+    put(file_, kString);
+    put_text(file_, value);
+  }
+  if (states_version) {
+    put_text(file_, kVersion);
+    put(file_, kUint32);
+    put<uint32_t>(file_, 2);
+  }
+  uint64_t offset = 0;
+  for (const WrittenTensor& tensor : tensors_) {
+    put_text(file_, tensor.name);
+    const Dims shape = tensor.shape.empty() ? Dims{1} : tensor.shape;
+    put<uint32_t>(file_, static_cast<uint32_t>(shape.size()));
+    for (size_t i = shape.size(); i-- > 0;) put<uint64_t>(file_, static_cast<uint64_t>(shape[i]));
+    put<uint32_t>(file_, static_cast<uint32_t>(tensor.type));
+    put<uint64_t>(file_, offset);
+    offset += aligned(bytes_of(tensor.type, values_of(tensor)));
+  }
+  pad(file_, file_.written());
+}
+
+void Writer::add(const Array& given) {
+  const WrittenTensor& tensor = tensors_.at(next_++);
+  const Array values = given.contiguous();
+  ensure(values.shape == tensor.shape, "GGUF: '", tensor.name, "' has another shape");
+  const uint64_t bytes = bytes_of(tensor.type, values_of(tensor));
+  if (const BlockType* type = find_block_type(tensor.type)) {
+    ensure(values.dtype == DType::kF32, "GGUF: values to quantize are not float32");
+    const auto blocks = quantize(
+        *type, std::span<const float>(values.data<float>(), static_cast<size_t>(values.size())));
+    file_.write(blocks.data(), blocks.size());
+  } else {
+    ensure(type_of_dtype(values.dtype) == tensor.type, "GGUF: '", tensor.name, "' is ",
+           text(values.dtype));
+    if (bytes > 0) file_.write(values.raw(), static_cast<size_t>(bytes));
+  }
+  pad(file_, bytes);
+}
+
+void Writer::close() {
+  ensure(next_ == tensors_.size(), "GGUF: ", tensors_.size() - next_, " tensors are missing");
+  file_.commit();
+}
+
+}  // namespace paddle::formats::gguf
