@@ -311,7 +311,7 @@ MetricBinding metric_binding(const BoundMetric& bound, const Dim& batch, int64_t
     spec.per_sample = spec.per_sample && has_batch_axis(operand.shape(), batch);
   }
   metrics::resolve_operands(spec, types);
-  if (spec.name == "mae" || spec.name == "rmse")
+  if (spec.name == "mae" || spec.name == "rmse" || spec.name == "mape" || spec.name == "r2")
     binding.target = program::field_of(bound.operands[1]);
   if (!spec.per_sample && bound.operands[0].ndim() == 0) check_batch_value(bound, binding);
   return binding;

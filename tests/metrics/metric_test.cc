@@ -195,5 +195,58 @@ TEST(Metric, ShapesAreCheckedBeforeTheFirstBatch) {
   EXPECT_THROW(resolved("rmse", {batch, Dim(5)}, {batch}), Error);
 }
 
+// Values of scikit-learn 1.9: roc_auc_score, average_precision_score, f1_score, jaccard_score,
+// r2_score and mean_absolute_percentage_error.
+TEST(Metric, AveragesOverLabels) {
+  const Array scores = floats(
+      {.9f, .2f, .4f, .1f, .8f, .6f, .7f, .3f, .2f, .4f, .6f, .9f, .2f, .1f, .7f, .8f, .9f, .3f},
+      {6, 3});
+  const Array labels = integers({1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0}, {6, 3});
+  const std::vector<Operands> shards = {{scores, labels}};
+  const auto with = [](const char* average) {
+    return Options{{"multilabel", true}, {"average", std::string(average)}};
+  };
+  const auto at_half = [&](const char* average) {
+    Options options = with(average);
+    options["threshold"] = 0.5;
+    return options;
+  };
+  EXPECT_NEAR(value("f1", shards, at_half("macro")), 0.7777777777777777, 1e-12);
+  EXPECT_NEAR(value("precision", shards, at_half("macro")), 0.7777777777777777, 1e-12);
+  EXPECT_NEAR(value("f1", shards, at_half("micro")), 0.7777777777777778, 1e-12);
+  EXPECT_NEAR(value("f1", shards, at_half("weighted")), 0.7777777777777778, 1e-12);
+  EXPECT_NEAR(value("auc", shards, with("macro")), 0.888888888888889, 1e-12);
+  EXPECT_NEAR(value("average_precision", shards, with("macro")), 0.9074074074074074, 1e-12);
+  EXPECT_NEAR(value("average_precision", shards, with("weighted")), 0.9074074074074073, 1e-12);
+}
+
+TEST(Metric, AveragePrecisionSharesTies) {
+  EXPECT_NEAR(value("average_precision", {binary({.1f, .4f, .35f, .8f}, {0, 1, 0, 1}),
+                                          binary({.4f, .9f, .2f}, {0, 1, 1})}),
+              0.8541666666666666, 1e-12);
+  EXPECT_TRUE(std::isnan(value("average_precision", {binary({1, 2}, {0, 0})})));
+}
+
+TEST(Metric, IntersectionOverUnion) {
+  const std::vector<Operands> shards = {{kThree, kThreeLabels}};
+  EXPECT_NEAR(value("iou", shards), 0.7222222222222222, 1e-12);
+  EXPECT_NEAR(value("iou", shards, {{"average", std::string("micro")}}), 0.7142857142857143, 1e-12);
+  EXPECT_NEAR(value("iou", shards, {{"positive", int64_t{1}}}), 0.6666666666666666, 1e-12);
+}
+
+TEST(Metric, Determination) {
+  const std::vector<Operands> shards = {{floats({2.5f, 0}, {2}), floats({3, -0.5f}, {2})},
+                                        {floats({2, 8}, {2}), floats({2, 7}, {2})}};
+  EXPECT_NEAR(value("r2", shards), 0.9486081370449679, 1e-12);
+  EXPECT_NEAR(value("mape", shards), 0.3273809523809524, 1e-12);
+}
+
+TEST(Metric, EditRateLeavesPaddingOut) {
+  // "abcd" against "abd", and nothing against "ab".
+  const std::vector<Operands> shards = {
+      {integers({1, 2, 3, 4, 0, 0, 0, 0}, {2, 4}), integers({1, 2, 4, 1, 2, 0}, {2, 3})}};
+  EXPECT_NEAR(value("edit_rate", shards), 3.0 / 5, 1e-12);
+}
+
 }  // namespace
 }  // namespace paddle::metrics

@@ -1,0 +1,158 @@
+#pragma once
+// Parts that several families of metrics share: options, and the reading of scores and labels row
+// by row. Each family has a file of its own.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "metrics/metric.h"
+#include "metrics/score_layout.h"
+
+namespace paddle::metrics {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// Options of a spec with their defaults.
+class Settings {
+ public:
+  explicit Settings(const MetricSpec& spec) : spec_(spec), info_(find_metric(spec.name)) {
+    if (!info_) fail(ErrorCode::kConfig, "unknown metric '", spec.name, "'");
+    for (const auto& [name, value] : spec.options) {
+      std::vector<std::string> names;
+      for (const OptionInfo& o : info_->options) names.push_back(o.name);
+      if (!find(name))
+        fail(ErrorCode::kConfig, spec.name, ": unknown option '", name, "'",
+             did_you_mean(name, names));
+    }
+  }
+  std::optional<int64_t> integer(const std::string& name) const {
+    const OptionValue v = value(name);
+    return std::holds_alternative<int64_t>(v) ? std::optional(std::get<int64_t>(v)) : std::nullopt;
+  }
+  std::optional<double> real(const std::string& name) const {
+    const OptionValue v = value(name);
+    return std::holds_alternative<double>(v) ? std::optional(std::get<double>(v)) : std::nullopt;
+  }
+  bool flag(const std::string& name) const {
+    const OptionValue v = value(name);
+    return std::holds_alternative<bool>(v) && std::get<bool>(v);
+  }
+  std::string choice(const std::string& name) const {
+    const OptionValue v = value(name);
+    return std::holds_alternative<std::string>(v) ? std::get<std::string>(v) : "";
+  }
+  bool given(const std::string& name) const {
+    const auto it = spec_.options.find(name);
+    return it != spec_.options.end() && !std::holds_alternative<std::monostate>(it->second);
+  }
+  int64_t ignored() const { return integer("ignore_index").value_or(spec_.ignored_label); }
+  const MetricSpec& spec() const { return spec_; }
+
+ private:
+  const OptionInfo* find(const std::string& name) const {
+    const auto it = std::find_if(info_->options.begin(), info_->options.end(),
+                                 [&](const OptionInfo& o) { return o.name == name; });
+    return it == info_->options.end() ? nullptr : &*it;
+  }
+  OptionValue value(const std::string& name) const {
+    if (given(name)) return spec_.options.at(name);
+    const OptionInfo* option = find(name);
+    return option ? option->fallback : OptionValue{};
+  }
+  MetricSpec spec_;
+  const MetricInfo* info_;
+};
+
+/// Scores and labels of a classification, row by row; NaN scores make the result NaN.
+class Classification : public Metric {
+ public:
+  explicit Classification(const MetricSpec& spec) : settings_(spec) {}
+  void reset() override {
+    rows_ = 0;
+    has_nan_ = all_in_unit_ = false;
+  }
+  void update(const std::vector<Array>& operands, int64_t /*samples*/) override {
+    const MetricSpec& spec = settings_.spec();
+    const ScoreLayout layout =
+        spec.layout ? *spec.layout
+                    : score_layout(spec.name, to_shape(operands[0].shape),
+                                   to_shape(operands[1].shape), settings_.integer("axis"),
+                                   settings_.flag("multilabel"), ErrorCode::kData);
+    const ScoreRows rows(spec.name, operands[0], operands[1], layout);
+    begin(rows.classes(), rows.binary());
+    const int64_t labels = operands[0].shape.empty() ? 1 : operands[0].shape.back();
+    std::vector<double> scores;
+    for (int64_t i = 0; i < rows.rows(); ++i) {
+      column_ = settings_.flag("multilabel") ? i % labels : 0;
+      const auto label = rows.label(i, settings_.ignored());
+      if (!label) continue;
+      rows.scores(i, scores);
+      if (rows_++ == 0) all_in_unit_ = true;
+      for (const double s : scores) {
+        has_nan_ = has_nan_ || std::isnan(s);
+        all_in_unit_ = all_in_unit_ && s >= 0 && s <= 1;
+      }
+      add(scores, *label, rows.binary());
+    }
+  }
+  void merge(const Metric& other) override {
+    const auto& o = dynamic_cast<const Classification&>(other);
+    all_in_unit_ = o.rows_ == 0 ? all_in_unit_
+                   : rows_ == 0 ? o.all_in_unit_
+                                : all_in_unit_ && o.all_in_unit_;
+    rows_ += o.rows_;
+    has_nan_ = has_nan_ || o.has_nan_;
+  }
+  double result() const override { return rows_ == 0 || has_nan_ ? kNaN : value(); }
+
+ protected:
+  /// Called once for each batch, before its rows.
+  virtual void begin(int64_t classes, bool binary) = 0;
+  virtual void add(const std::vector<double>& scores, int64_t label, bool binary) = 0;
+  virtual double value() const = 0;
+  double threshold() const {
+    if (const auto given = settings_.real("threshold")) return *given;
+    switch (settings_.spec().scores) {
+      case ScoreKind::kLogits:
+        return 0;
+      case ScoreKind::kProbabilities:
+        return 0.5;
+      case ScoreKind::kLogProbabilities:
+        return std::log(0.5);
+    }
+    return 0;
+  }
+  /// For metrics that compare single scores with the threshold.
+  std::string doubt_of_threshold(bool used) const {
+    constexpr int64_t kEnough = 32;
+    if (!used || !all_in_unit_ || rows_ < kEnough || settings_.given("threshold") ||
+        settings_.spec().scores != ScoreKind::kLogits)
+      return {};
+    return settings_.spec().name +
+           ": all scores lie in [0, 1] and are compared with the threshold of logits, 0; if they "
+           "are probabilities, give threshold=0.5";
+  }
+  Settings settings_;
+  int64_t column_ = 0;  ///< with multilabel: which label the row at hand is about
+
+ private:
+  int64_t rows_ = 0;
+  bool has_nan_ = false, all_in_unit_ = false;
+};
+
+inline size_t arg_max(const std::vector<double>& scores) {
+  return static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+}
+
+// Accumulators by family. nullptr for names of other families.
+std::unique_ptr<Metric> make_rate(const MetricSpec& spec);        ///< precision_recall.cc
+std::unique_ptr<Metric> make_curve(const MetricSpec& spec);       ///< curves.cc
+std::unique_ptr<Metric> make_regression(const MetricSpec& spec);  ///< regression.cc
+
+/// Refuses operands of regression whose shapes differ by more than axes of size 1.
+void check_regression_shapes(const std::string& name, const Shape& a, const Shape& b,
+                             ErrorCode code);
+
+}  // namespace paddle::metrics

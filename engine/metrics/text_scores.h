@@ -1,0 +1,45 @@
+#pragma once
+// Scores of texts against references: BLEU as sacreBLEU computes it, and error rates of words and
+// characters. Texts are UTF-8 and detokenized.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paddle::metrics {
+
+struct BleuScore {
+  double score = 0;                ///< 0 … 100
+  std::vector<double> precisions;  ///< of n-grams of 1 to 4 tokens, 0 … 100
+  double brevity_penalty = 1;
+  int64_t length = 0, reference_length = 0;  ///< in tokens
+};
+
+/// BLEU of a whole corpus (Papineni et al., 2002) with mteval's tokens (13a) and exponential
+/// smoothing: sacreBLEU's defaults. `references` holds one list for each set of references, as
+/// long as `texts`. kData for lists of other lengths.
+BleuScore bleu(const std::vector<std::string>& texts,
+               const std::vector<std::vector<std::string>>& references);
+/// The settings of `bleu` as sacreBLEU writes them.
+std::string bleu_signature(size_t references);
+/// Tokens of mteval-v13a.
+std::vector<std::string> tokens_13a(std::string_view text);
+
+struct ErrorRate {
+  int64_t edits = 0;    ///< insertions, deletions and substitutions
+  int64_t length = 0;   ///< of the references
+  double rate() const;  ///< NaN without references
+};
+/// Edits of words (what blanks separate), or of characters, over the length of the references.
+/// kData for lists of different lengths.
+ErrorRate word_errors(const std::vector<std::string>& texts,
+                      const std::vector<std::string>& references);
+ErrorRate character_errors(const std::vector<std::string>& texts,
+                           const std::vector<std::string>& references);
+
+/// Insertions, deletions and substitutions that turn `a` into `b`.
+int64_t edit_distance(const std::vector<std::string_view>& a,
+                      const std::vector<std::string_view>& b);
+
+}  // namespace paddle::metrics
