@@ -115,6 +115,21 @@ Image decode_image(std::span<const std::byte> content, int channels, const std::
   return std::move(image);
 }
 
+Image decode_indices(std::span<const std::byte> content, const std::string& name) {
+  constexpr std::string_view kMagic = "\x89PNG\r\n\x1a\n";
+  if (content.size() < kMagic.size() ||
+      std::memcmp(content.data(), kMagic.data(), kMagic.size()) != 0)
+    fail(ErrorCode::kData, name, ": not a PNG file; masks are PNG files with one number per pixel");
+  DecodedImage decoded = decode_png(content, name, true);
+  Image& image = decoded.image;
+  if (image.channels != 1)
+    fail(ErrorCode::kData, name, ": has ", image.channels,
+         " channels, expected a palette or grey: one number per pixel");
+  apply_orientation(decoded.orientation, image, image.pixels);
+  apply_orientation(decoded.orientation, image, image.wide);
+  return std::move(image);
+}
+
 Image read_image(const std::string& path, int channels, SampleDepth depth) {
   return decode_image(MappedFile::open(path)->bytes(), channels, path, depth);
 }

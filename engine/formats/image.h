@@ -34,6 +34,9 @@ enum class SampleDepth {
 /// which are kData.
 Image decode_image(std::span<const std::byte> content, int channels, const std::string& name,
                    SampleDepth depth = SampleDepth::kEight);
+/// One number per pixel as a PNG file stores it, for masks: the index into a palette, or a grey
+/// sample of up to 16 bits. Other files are kData. EXIF orientation is applied.
+Image decode_indices(std::span<const std::byte> content, const std::string& name);
 Image read_image(const std::string& path, int channels, SampleDepth depth = SampleDepth::kEight);
 /// Writes 1 (grey), 3 (RGB) or 4 (RGBA) channels of 8 bits, atomically.
 void write_png(const std::string& path, const Image& image);

@@ -17,8 +17,10 @@ struct DecodedImage {
 
 /// Grey, RGB or CMYK (inverted, as Adobe writes it), 8 bits.
 DecodedImage decode_jpeg(std::span<const std::byte> content, bool grey, const std::string& name);
-/// Grey and alpha, or RGBA, with 8 or 16 bits as stored.
-DecodedImage decode_png(std::span<const std::byte> content, const std::string& name);
+/// Grey and alpha, or RGBA, with 8 or 16 bits as stored. With `indices` palettes are not looked up,
+/// and samples of fewer than 8 bits keep their values: grey, indices, or several channels.
+DecodedImage decode_png(std::span<const std::byte> content, const std::string& name,
+                        bool indices = false);
 
 /// Upper bound of the pixels that a file of this size can hold, at `per_byte` in the best case,
 /// with a minimum for small images.

@@ -44,10 +44,18 @@ void request_stored_samples(png_structp png, png_infop info) {
   png_read_update_info(png, info);
 }
 
+/// Requests palette indices and grey samples as stored, one a byte (or two).
+void request_indices(png_structp png, png_infop info) {
+  png_set_packing(png);
+  if constexpr (std::endian::native == std::endian::little) png_set_swap(png);
+  png_set_interlace_handling(png);
+  png_read_update_info(png, info);
+}
+
 /// libpng may leave this function by longjmp, so it owns nothing with a destructor. Returns false,
 /// with the reason in `state`, on failure.
 bool decode_unprotected(png_structp png, png_infop info, PngState& state, DecodedImage& out,
-                        std::vector<png_bytep>& rows, bool& too_large) {
+                        std::vector<png_bytep>& rows, bool& too_large, bool indices) {
   if (setjmp(png_jmpbuf(png))) return false;
   png_set_read_fn(png, &state, read_bytes);
   png_read_info(png, info);
@@ -58,7 +66,10 @@ bool decode_unprotected(png_structp png, png_infop info, PngState& state, Decode
     too_large = true;
     return false;
   }
-  request_stored_samples(png, info);
+  if (indices)
+    request_indices(png, info);
+  else
+    request_stored_samples(png, info);
   image.channels = png_get_channels(png, info);
   const size_t row_bytes = png_get_rowbytes(png, info);
   const auto height = static_cast<size_t>(image.height);
@@ -83,7 +94,7 @@ bool decode_unprotected(png_structp png, png_infop info, PngState& state, Decode
 
 }  // namespace
 
-DecodedImage decode_png(std::span<const std::byte> content, const std::string& name) {
+DecodedImage decode_png(std::span<const std::byte> content, const std::string& name, bool indices) {
   PngState state{.content = content};
   png_structp png =
       png_create_read_struct(PNG_LIBPNG_VER_STRING, &state, on_png_error, on_png_warning);
@@ -96,7 +107,7 @@ DecodedImage decode_png(std::span<const std::byte> content, const std::string& n
   std::vector<png_bytep> rows;
   bool too_large = false, good = false;
   try {
-    good = decode_unprotected(png, info, state, out, rows, too_large);
+    good = decode_unprotected(png, info, state, out, rows, too_large, indices);
   } catch (...) {  // out of memory
     png_destroy_read_struct(&png, &info, nullptr);
     throw;
