@@ -6,7 +6,8 @@ namespace paddle::data {
 namespace {
 
 bool has_vocabulary(const CsvField& field) {
-  return field.kind == ColumnKind::kCategorical && field.buckets == 0;
+  return field.kind == ColumnKind::kMultiLabel ||
+         (field.kind == ColumnKind::kCategorical && field.buckets == 0);
 }
 
 void apply_to_field(CsvField& field, const Fitted& known) {
@@ -53,6 +54,9 @@ void apply_fitted(DatasetOptions& options, const std::vector<Fitted>& fitted) {
   } else if (auto* images = std::get_if<ImageFolderOptions>(&options.source)) {
     const Fitted* known = find_fitted(fitted, images->label_field);
     if (known && images->files.empty()) images->known_classes = known->tokens;
+  } else if (auto* boxes = std::get_if<BoxOptions>(&options.source)) {
+    if (const Fitted* known = find_fitted(fitted, boxes->label_field))
+      boxes->known_classes = known->tokens;
   } else {
     for (const Fitted& each : fitted)
       if (!each.shift.empty() || each.log) options.scales.push_back(each);

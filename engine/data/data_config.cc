@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "base/files.h"
 #include "config/overrides.h"
@@ -33,14 +34,26 @@ Schema csv_field() {
   s.add("name", Spec::text().required().doc("name of the field"));
   s.add("columns", Spec::list(Spec::text()).or_else(Spec::text()).doc("names, 'I1..I13' or 'C*'"));
   s.add("kind",
-        Spec::word({"numeric", "categorical", "text"})
+        Spec::word(
+            {"numeric", "categorical", "text", "image", "mask", "multi_label", "audio", "numbers"})
             .fallback("numeric")
-            .doc("numbers as they are, values looked up in a vocabulary, or the tokens of a "
-                 "text"));
+            .doc("numbers as they are, values looked up in a vocabulary, the tokens of a text, a "
+                 "file that the cell names, or a list in the cell"));
+  s.add("folder", Spec::text().doc("files: what paths are relative to; default: the data file"));
+  s.add("channels",
+        Spec::integer().at_least(1).at_most(3).doc("image: 1: grayscale, 3: RGB; default: 3"));
+  s.add("reduce_16_bit", Spec::boolean().doc("image: read 16-bit images as 8-bit ones"));
+  s.add("values",
+        Spec::any().doc("mask: the name of each stored value, in the order of the classes"));
+  s.add("ignore", Spec::list(Spec::integer()).doc("mask: stored values without a class (-100)"));
+  s.add("sample_rate", Spec::integer().at_least(1).doc("audio: samples a second"));
+  s.add("separator", Spec::text().doc("lists: what separates their items; default: |"));
+  s.add("shape", Spec::list(Spec::integer().at_least(1)).doc("numbers: shape of the field"));
   s.add("tokens", Spec::word({"words", "characters"}).doc("text: what a token is; default: words"));
   s.add("lowercase", Spec::boolean().doc("text: without capitals; default: true"));
   s.add("max_length", Spec::integer().at_least(1).at_most(1 << 20).doc(
-                          "text: tokens at which it is cut; default: 256"));
+                          "text and audio: tokens or samples at which it is cut; default: 256 "
+                          "tokens, 10 seconds"));
   s.add("vocabulary_size",
         Spec::integer().at_least(1).at_most(1 << 24).doc(
             "text: the most frequent tokens of the training rows; default: 30000"));
@@ -79,7 +92,7 @@ Schema random_field() {
 }
 
 Spec dataset_spec() {
-  Schema digits, idx, csv, text, images, npy, npz, random;
+  Schema digits, idx, csv, jsonl, lines, tar, text, images, coco, yolo, npy, npz, random;
   const Spec words = Spec::list(Spec::text()).fallback("[]");
   digits.add("size", Spec::integer().at_least(1).fallback("20000").doc("samples"));
   digits.add("seed", Spec::integer().at_least(0).fallback("0").doc("of the samples"));
@@ -90,7 +103,23 @@ Spec dataset_spec() {
   idx.add("image_field", Spec::text().fallback("image").doc("name of the field with the image"))
       .add("label_field", Spec::text().fallback("label").doc("name of the field with the class"));
   idx.add("classes", Spec(words).doc("class names in the order of their numbers"));
-  csv.add("path", Spec::text().required().doc("file or folder"))
+  const Spec files = Spec::list(Spec::text()).or_else(Spec::text());
+  const auto paths = [&](const char* what) {
+    Spec spec = files;
+    return spec.required().doc(what);
+  };
+  const auto fields = [&] {
+    return Spec::list(Spec::map(csv_field())).fallback("[]").doc("fields made of columns");
+  };
+  jsonl.add("path", paths("files of a JSON object a line; * and ? in a name match several"))
+      .add("fields", fields());
+  lines
+      .add("files", Spec::map_of(Spec::text())
+                        .required()
+                        .doc("text files of equally many lines, by the name of their column"))
+      .add("fields", fields());
+  tar.add("path", paths("tar shards; * and ? in a name match several")).add("fields", fields());
+  csv.add("path", paths("files; * and ? in a name match several"))
       .add("delimiter", Spec::text().doc("character between columns; default: by the file name"))
       .add("quote", Spec::text().doc("character around text"));
   csv.add("header",
@@ -123,6 +152,18 @@ Spec dataset_spec() {
   images.add("dtype", Spec::word({"uint8", "uint16"}).fallback("uint8").doc("dtype of the field"));
   images.add("reduce_16_bit",
              Spec::boolean().fallback("false").doc("read 16-bit images as 8-bit ones"));
+  coco.add("annotations", Spec::text().required().doc("JSON file of images, boxes and categories"))
+      .add("images", Spec::text().doc("folder of the images; default: that of the JSON file"));
+  yolo.add("images", Spec::text().required().doc("folder of the images"))
+      .add("labels", Spec::text().doc("folder of the text files; default: `labels` for `images`"))
+      .add("classes",
+           Spec::list(Spec::text()).required().doc("class names in the order of their numbers"));
+  for (Schema* each : {&coco, &yolo}) {
+    each->add("channels",
+              Spec::integer().at_least(1).at_most(3).fallback("3").doc("1: grayscale, 3: RGB"));
+    each->add("max_boxes", Spec::integer().at_least(1).at_most(1 << 16).fallback("100").doc(
+                               "most boxes of an image; more make it a bad sample"));
+  }
   npy.add("files", Spec::map_of(Spec::text()).required().doc("single files instead of a folder"));
   npz.add("path", Spec::text().required().doc("file or folder"))
       .add("arrays", Spec::map_of(Spec::text())
@@ -135,8 +176,13 @@ Spec dataset_spec() {
   return Spec::choice("kind", {{"digits", with_part(digits)},
                                {"idx", with_part(idx)},
                                {"csv", with_part(csv)},
+                               {"jsonl", with_part(jsonl)},
+                               {"lines", with_part(lines)},
+                               {"tar", with_part(tar)},
                                {"text", with_part(text)},
                                {"images", with_part(images)},
+                               {"coco", with_part(coco)},
+                               {"yolo", with_part(yolo)},
                                {"npy", with_part(npy)},
                                {"npz", with_part(npz)},
                                {"random", with_part(random)}});
@@ -179,19 +225,71 @@ std::vector<std::pair<std::string, std::string>> text_map(const Section& s, cons
   return out;
 }
 
+/// `{0: background, 255: road}`: stored values and names of classes.
+std::vector<std::pair<int64_t, std::string>> read_values(const Node& node) {
+  std::vector<std::pair<int64_t, std::string>> out;
+  if (!node.is_map())
+    throw Error(
+        ErrorCode::kConfig,
+        "values: expected a map such as {0: background, 255: road}, found " + node.describe(),
+        node.location());
+  for (const config::Entry& e : node.entries) out.push_back({e.key.as_int(), e.value.as_string()});
+  return out;
+}
+
+/// The files of a `path`, which may be a list.
+void read_paths(const Section& s, CsvFileOptions& out) {
+  const Node& node = s.at("path");
+  if (!node.is_sequence()) {
+    out.path = resolved(node);
+    return;
+  }
+  for (const Node& item : node.items)
+    (out.path.empty() ? out.path : out.more_paths.emplace_back()) = resolved(item);
+  if (out.path.empty()) throw Error(ErrorCode::kConfig, "path: the list is empty", node.location());
+}
+
 CsvField read_csv_field(const Section& s) {
   CsvField f;
   f.name = s.text("name");
   if (s.has("columns")) f.columns = s.texts("columns");
   f.scalar = s.boolean("scalar");
-  f.kind = s.text("kind") == "numeric" ? ColumnKind::kNumeric
-           : s.text("kind") == "text"  ? ColumnKind::kText
-                                       : ColumnKind::kCategorical;
-  for (const char* key : {"tokens", "lowercase", "max_length", "vocabulary_size", "min_count"})
-    if (s.has(key) && f.kind != ColumnKind::kText)
-      throw Error(ErrorCode::kConfig,
-                  str("field '", f.name, "': `", key, "` has no effect without `kind: text`"),
-                  s.location(key));
+  static const std::map<std::string, ColumnKind> kKinds = {
+      {"numeric", ColumnKind::kNumeric}, {"categorical", ColumnKind::kCategorical},
+      {"text", ColumnKind::kText},       {"image", ColumnKind::kImage},
+      {"mask", ColumnKind::kMask},       {"multi_label", ColumnKind::kMultiLabel},
+      {"audio", ColumnKind::kAudio},     {"numbers", ColumnKind::kNumbers}};
+  f.kind = kKinds.at(s.text("kind"));
+  using K = ColumnKind;
+  const std::pair<const char*, std::vector<K>> suited[] = {
+      {"tokens", {K::kText}},
+      {"lowercase", {K::kText}},
+      {"max_length", {K::kText, K::kAudio}},
+      {"vocabulary_size", {K::kText}},
+      {"min_count", {K::kText}},
+      {"folder", {K::kImage, K::kMask, K::kAudio}},
+      {"channels", {K::kImage}},
+      {"reduce_16_bit", {K::kImage}},
+      {"values", {K::kMask}},
+      {"ignore", {K::kMask}},
+      {"sample_rate", {K::kAudio}},
+      {"separator", {K::kMultiLabel, K::kNumbers}},
+      {"shape", {K::kNumbers}}};
+  for (const auto& [key, kinds] : suited)
+    if (s.has(key) && std::find(kinds.begin(), kinds.end(), f.kind) == kinds.end())
+      throw Error(
+          ErrorCode::kConfig,
+          str("field '", f.name, "': `", key, "` has no effect with `kind: ", s.text("kind"), "`"),
+          s.location(key));
+  f.folder = path_of(s, "folder");
+  if (s.has("channels")) f.channels = static_cast<int>(s.integer("channels"));
+  if (s.has("reduce_16_bit")) f.reduce_16_bit = s.boolean("reduce_16_bit");
+  if (s.has("values")) f.values = read_values(s.at("values"));
+  if (s.has("ignore")) f.ignored = s.integers("ignore");
+  if (s.has("sample_rate")) f.sample_rate = s.integer("sample_rate");
+  if (f.kind == K::kAudio) f.max_length = 10 * f.sample_rate;
+  if (s.has("separator")) f.separator = s.text("separator");
+  if (s.has("shape")) f.shape = s.integers("shape");
   if (s.has("tokens"))
     f.tokens = s.text("tokens") == "words" ? TokenKind::kWords : TokenKind::kCharacters;
   if (s.has("lowercase")) f.lowercase = s.boolean("lowercase");
@@ -228,7 +326,7 @@ DatasetOptions read_dataset(const Section& s) {
                           s.text("label_field"), s.texts("classes")};
   } else if (kind == "csv") {
     CsvFileOptions c;
-    c.path = path_of(s, "path");
+    read_paths(s, c);
     const auto character = [&](const char* key, char& target) {
       if (!s.has(key)) return;
       const std::string& t = s.text(key);
@@ -245,6 +343,20 @@ DatasetOptions read_dataset(const Section& s) {
     character("quote", c.quote);
     c.header = s.boolean("header");
     c.column_names = s.texts("column_names");
+    for (const Section& f : s.sections("fields")) c.fields.push_back(read_csv_field(f));
+    o.source = c;
+  } else if (kind == "jsonl" || kind == "lines" || kind == "tar") {
+    CsvFileOptions c;
+    c.format = kind == "jsonl"   ? RecordFormat::kJsonl
+               : kind == "lines" ? RecordFormat::kLines
+                                 : RecordFormat::kTar;
+    if (c.format == RecordFormat::kLines) {
+      c.line_files = text_map(s, "files", true);
+      if (c.line_files.empty())
+        throw Error(ErrorCode::kConfig, "lines: give files", s.node().location());
+    } else {
+      read_paths(s, c);
+    }
     for (const Section& f : s.sections("fields")) c.fields.push_back(read_csv_field(f));
     o.source = c;
   } else if (kind == "text") {
@@ -274,6 +386,19 @@ DatasetOptions read_dataset(const Section& s) {
     if (i.path.empty() == i.files.empty())
       throw Error(ErrorCode::kConfig, "images: give either path or files", s.node().location());
     o.source = i;
+  } else if (kind == "coco" || kind == "yolo") {
+    BoxOptions b;
+    b.format = kind == "coco" ? BoxOptions::Format::kCoco : BoxOptions::Format::kYolo;
+    b.images = path_of(s, "images");
+    if (kind == "coco") {
+      b.annotations = path_of(s, "annotations");
+    } else {
+      b.labels = path_of(s, "labels");
+      b.classes = s.texts("classes");
+    }
+    b.channels = static_cast<int>(s.integer("channels"));
+    b.max_boxes = s.integer("max_boxes");
+    o.source = b;
   } else if (kind == "npy") {
     o.source = NpyOptions{text_map(s, "files", true)};
   } else if (kind == "npz") {
@@ -322,6 +447,23 @@ Schema data_schema() {
                        .fallback("[]")
                        .doc("transforms for training alone, before the others"));
   s.add("shuffle", Spec::boolean().fallback("true").doc("a new order in every epoch"));
+  Schema balanced, weighted;
+  for (Schema* each : {&balanced, &weighted})
+    each->add("field", Spec::text().required().doc(each == &balanced ? "the field with the class"
+                                                                     : "the field with the weight"))
+        .add("samples", Spec::integer().at_least(0).fallback("0").doc(
+                            "samples of an epoch; 0: as many as there are"));
+  balanced.add("power", Spec::real().at_least(0).fallback("1").doc(
+                            "1 draws all classes equally often, 0 as often as they occur"));
+  s.add("sampler", Spec::choice("kind", {{"balanced", balanced}, {"weighted", weighted}})
+                       .doc("draw the samples of an epoch by class or weight, with repetition"));
+  Schema class_weights;
+  class_weights.add("field", Spec::text().required().doc("the field with the class"))
+      .add("power", Spec::real().at_least(0).fallback("1").doc(
+                        "weights are proportional to (samples of the class)^-power"));
+  s.add("class_weights",
+        Spec::map(class_weights)
+            .doc("makes the vector class_weights for the loss, from the training samples"));
   s.add("length_window", Spec::integer().at_least(0).at_most(1 << 20).fallback("50").doc(
                              "texts: batches among which samples of similar lengths are gathered"));
   s.add("drop_last",
@@ -352,15 +494,19 @@ void make_data_paths_absolute(Node& section, config::Diagnostics& diagnostics) {
   for (const char* part : {"train", "valid", "test"}) {
     Node* dataset = section.find(part);
     if (!dataset || !dataset->is_map()) continue;
-    for (const char* key : {"path", "images", "labels", "vocabulary_file"})
-      if (Node* n = dataset->find(key)) absolute(*n);
+    for (const char* key : {"path", "images", "labels", "annotations", "vocabulary_file"})
+      if (Node* n = dataset->find(key)) {
+        absolute(*n);
+        for (Node& item : n->items) absolute(item);
+      }
     if (Node* files = dataset->find("files")) {
       for (Node& item : files->items) absolute(item);
       for (config::Entry& e : files->entries) absolute(e.value);
     }
     if (Node* fields = dataset->find("fields"))
       for (Node& field : fields->items)
-        if (Node* n = field.find("vocabulary_file")) absolute(*n);
+        for (const char* key : {"vocabulary_file", "folder"})
+          if (Node* n = field.find(key)) absolute(*n);
   }
 }
 
@@ -369,6 +515,20 @@ DataConfig read_data(const Section& s, uint64_t seed, config::Diagnostics& diagn
   diagnostics.guard([&] { c.train = read_dataset(s.section("train")); });
   if (s.has("valid")) diagnostics.guard([&] { c.valid = read_dataset(s.section("valid")); });
   if (s.has("test")) diagnostics.guard([&] { c.test = read_dataset(s.section("test")); });
+  if (s.has("sampler")) {
+    const Section sampler = s.section("sampler");
+    const bool balanced = sampler.text("kind") == "balanced";
+    c.sampler = SamplerOptions{
+        balanced ? SamplerOptions::Kind::kBalanced : SamplerOptions::Kind::kWeighted,
+        sampler.text("field"), balanced ? sampler.real("power") : 1, sampler.integer("samples")};
+    if (!s.boolean("shuffle"))
+      diagnostics.add(ErrorCode::kConfig, "data.sampler: has no effect with shuffle: false",
+                      s.location("sampler"));
+  }
+  if (s.has("class_weights")) {
+    const Section weights = s.section("class_weights");
+    c.class_weights = ClassWeightOptions{weights.text("field"), weights.real("power")};
+  }
   LoaderOptions& l = c.loader;
   l.batch_size = s.integer("batch_size");
   l.shuffle = s.boolean("shuffle");

@@ -7,13 +7,16 @@
 #include "config/schema.h"
 #include "data/loader.h"
 #include "data/options.h"
+#include "data/sampler.h"
 
 namespace paddle::data {
 
 struct DataConfig {
   DatasetOptions train;
   std::optional<DatasetOptions> valid;
-  std::optional<DatasetOptions> test;  ///< evaluated once, at the end
+  std::optional<DatasetOptions> test;     ///< evaluated once, at the end
+  std::optional<SamplerOptions> sampler;  ///< of training
+  std::optional<ClassWeightOptions> class_weights;
   /// For training; batch_size is the global batch, the seed is the run's.
   LoaderOptions loader;
   /// For validation: no shuffling, no random transforms, short last batch kept.

@@ -18,6 +18,15 @@
 
 namespace paddle::data {
 
+/// The meaning of a field, so that transforms treat it as such.
+enum class FieldKind {
+  kPlain,
+  kImage,   ///< [channels, height, width]
+  kMask,    ///< a class number per pixel, [height, width]
+  kBoxes,   ///< [n, 4]: left, top, right and bottom in pixels
+  kPerBox,  ///< one value per box: its class, for example
+};
+
 /// A field as it is known before any sample is read.
 struct Field {
   std::string name = {};
@@ -28,6 +37,7 @@ struct Field {
   /// Above 0: samples are of different lengths along the first axis, at most so long. The loader
   /// pads them with zeros to the longest of a batch and adds a field `<name>_mask`.
   int64_t max_length = 0;
+  FieldKind kind = FieldKind::kPlain;
   std::string text() const;  ///< "image: uint8[1, 28, 28]"
 };
 

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/files.h"
+#include "data/cell_values.h"
 #include "data/sources.h"
 #include "formats/image.h"
 
@@ -72,6 +73,7 @@ class ImageFolder : public Dataset {
     Field image;
     image.name = options.image_field;
     image.dtype = options.dtype;
+    image.kind = FieldKind::kImage;
     image.shape = {options.channels, -1, -1};
     fields_.push_back(std::move(image));
     if (options.files.empty())
@@ -86,11 +88,7 @@ class ImageFolder : public Dataset {
     out.resize(fields_.size());
     const formats::Image image = formats::read_image(item.path, options_.channels, depth_);
     if (!image.warning.empty()) note_warning(item.path, image.warning);
-    out[0].reset(options_.dtype, Dims{image.channels, image.height, image.width});
-    if (options_.dtype == DType::kU16)
-      store(image, image.wide, out[0].data<uint16_t>());
-    else
-      store(image, image.pixels, out[0].data<uint8_t>());
+    store_image(image, out[0]);
     if (fields_.size() > 1) {
       out[1].reset(DType::kI64, Dims{});
       out[1].data<int64_t>()[0] = item.label;
@@ -129,14 +127,6 @@ class ImageFolder : public Dataset {
     std::string path;
     int64_t label;
   };
-
-  template <class T>
-  static void store(const formats::Image& image, const std::vector<T>& pixels, T* to) {
-    const int64_t plane = image.height * image.width;
-    for (int64_t c = 0; c < image.channels; ++c)
-      for (int64_t i = 0; i < plane; ++i)
-        to[c * plane + i] = pixels[static_cast<size_t>(i * image.channels + c)];
-  }
 
   void note_warning(const std::string& path, const std::string& what) const {
     const std::lock_guard lock(mutex_);

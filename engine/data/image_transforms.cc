@@ -15,10 +15,14 @@ class Resize : public ImageTransform {
   void infer_size(int64_t& height, int64_t& width) const override {
     height = options_.height, width = options_.width;
   }
-  void apply(const Value& in, Value& out, RandomSequence) const override {
+  bool moves() const override { return true; }
+  std::optional<Placement> placement(int64_t height, int64_t width, RandomSequence) const override {
+    return placement_of(Window{0, 0, height, width}, options_.height, options_.width);
+  }
+  void apply(const Value& in, Value& out, FieldKind kind, RandomSequence) const override {
     const Frame from = frame_of(in);
     resize_window(in, {0, 0, from.height, from.width}, options_.height, options_.width,
-                  options_.nearest, out);
+                  options_.nearest || kind == FieldKind::kMask, out);
   }
 };
 
@@ -45,20 +49,32 @@ class Crop : public ImageTransform {
            "; pad or resize it first");
     height = options_.height, width = options_.width;
   }
-  void apply(const Value& in, Value& out, RandomSequence random) const override {
+  void apply(const Value& in, Value& out, FieldKind, RandomSequence random) const override {
     const Frame from = frame_of(in);
     const int64_t rows = from.height - options_.height, columns = from.width - options_.width;
     if (rows < 0 || columns < 0)
       fail(ErrorCode::kData, name_of(options_.kind), ": an image of ", from.height, " x ",
            from.width, " has no window of ", options_.height, " x ", options_.width,
            "; pad or resize it first");
-    int64_t top = rows / 2, left = columns / 2;
-    if (options_.kind == TransformKind::kRandomCrop) {
-      top = static_cast<int64_t>(random.below(static_cast<uint64_t>(rows + 1)));
-      left = static_cast<int64_t>(random.below(static_cast<uint64_t>(columns + 1)));
-    }
+    const auto [top, left] = corner(rows, columns, random);
     out.reset(in.dtype(), with_size(in.shape(), options_.height, options_.width));
     copy_window(in, out, top, left);
+  }
+  bool moves() const override { return true; }
+  std::optional<Placement> placement(int64_t height, int64_t width,
+                                     RandomSequence random) const override {
+    const auto [top, left] = corner(std::max<int64_t>(height - options_.height, 0),
+                                    std::max<int64_t>(width - options_.width, 0), random);
+    return placement_of(Window{top, left, options_.height, options_.width}, options_.height,
+                        options_.width);
+  }
+
+ private:
+  /// The top left corner of the window; `rows` and `columns` are left out around it.
+  std::pair<int64_t, int64_t> corner(int64_t rows, int64_t columns, RandomSequence random) const {
+    if (options_.kind != TransformKind::kRandomCrop) return {rows / 2, columns / 2};
+    const auto top = static_cast<int64_t>(random.below(static_cast<uint64_t>(rows + 1)));
+    return {top, static_cast<int64_t>(random.below(static_cast<uint64_t>(columns + 1)))};
   }
 };
 
@@ -69,7 +85,18 @@ class Flip : public ImageTransform {
       fail(ErrorCode::kConfig, name_of(options.kind), ": probability is ", options.probability);
   }
   void infer_size(int64_t&, int64_t&) const override {}
-  void apply(const Value& in, Value& out, RandomSequence random) const override {
+  bool moves() const override { return true; }
+  std::optional<Placement> placement(int64_t height, int64_t width,
+                                     RandomSequence random) const override {
+    Placement out{.height = height, .width = width};
+    if (!random.chance(options_.probability)) return out;
+    if (options_.kind == TransformKind::kVerticalFlip)
+      out.yy = -1, out.y0 = static_cast<double>(height);
+    else
+      out.xx = -1, out.x0 = static_cast<double>(width);
+    return out;
+  }
+  void apply(const Value& in, Value& out, FieldKind, RandomSequence random) const override {
     out.reset(in.dtype(), in.shape());
     if (!random.chance(options_.probability)) {
       std::copy_n(in.raw(), in.bytes(), out.raw());
@@ -109,13 +136,20 @@ class Pad : public ImageTransform {
     if (height >= 0) height += top_ + bottom_;
     if (width >= 0) width += left_ + right_;
   }
-  void apply(const Value& in, Value& out, RandomSequence) const override {
+  bool moves() const override { return true; }
+  std::optional<Placement> placement(int64_t height, int64_t width, RandomSequence) const override {
+    return Placement{.x0 = static_cast<double>(left_),
+                     .y0 = static_cast<double>(top_),
+                     .height = height + top_ + bottom_,
+                     .width = width + left_ + right_};
+  }
+  void apply(const Value& in, Value& out, FieldKind kind, RandomSequence) const override {
     const Frame from = frame_of(in);
     out.reset(in.dtype(),
               with_size(in.shape(), from.height + top_ + bottom_, from.width + left_ + right_));
     visit_dtype(in.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      std::fill_n(out.data<T>(), out.size(), clamped<T>(options_.value));
+      std::fill_n(out.data<T>(), out.size(), clamped<T>(outside(options_, kind)));
       const Frame to = frame_of(out);
       for (int64_t plane = 0; plane < from.planes; ++plane)
         for (int64_t y = 0; y < from.height; ++y)

@@ -9,11 +9,22 @@
 namespace paddle::data {
 
 std::unique_ptr<Transform> make_image_transform(const TransformOptions& options);
-/// Those that read between pixels at random places: random_resized_crop and random_rotation.
+/// Those that read between pixels at random places: random_resized_crop, random_rotation and
+/// random_affine.
 std::unique_ptr<Transform> make_random_view(const TransformOptions& options);
+/// Those that change colors and leave pixels where they are, and cutout.
+std::unique_ptr<Transform> make_color_transform(const TransformOptions& options);
+/// RandAugment and TrivialAugment.
+std::unique_ptr<Transform> make_augmentation(const TransformOptions& options);
 
 /// Pixels along an axis.
 inline constexpr int64_t kMaxSide = 1 << 16;
+
+/// The value of pixels that were outside of the image; in a mask they have no class.
+inline double outside(const TransformOptions& options, FieldKind kind) {
+  constexpr double kNoClass = -100;
+  return kind == FieldKind::kMask ? kNoClass : options.value;
+}
 
 /// Common to all of them.
 class ImageTransform : public Transform {

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "base/span.h"
 #include "data/buffer_pool.h"
 #include "data/sample_reader.h"
+#include "data/sampler.h"
 
 namespace paddle::data {
 namespace {
@@ -74,10 +76,10 @@ class Loader::Impl {
       fail(ErrorCode::kConfig, "a batch of ", options_.batch_size, " cannot be shared by ",
            options_.ranks, " processes");
     if (dataset_->size() == 0) fail(ErrorCode::kData, "the dataset is empty");
-    if (options_.drop_last && dataset_->size() < options_.batch_size)
-      fail(ErrorCode::kData, "the dataset has ", dataset_->size(),
-           " samples, fewer than one batch of ", options_.batch_size,
-           "; lower batch_size or set drop_last: false");
+    if (!options_.weights.empty()) draw_.emplace(options_.weights);
+    if (options_.drop_last && epoch_size() < options_.batch_size)
+      fail(ErrorCode::kData, "an epoch has ", epoch_size(), " samples, fewer than one batch of ",
+           options_.batch_size, "; lower batch_size or set drop_last: false");
     fields_ = reader_.fields();
     for (size_t f = 0; f < reader_.fields().size(); ++f) {
       const Field& field = reader_.fields()[f];
@@ -104,7 +106,7 @@ class Loader::Impl {
   const std::vector<Field>& fields() const { return fields_; }
   const Dataset& dataset() const { return *dataset_; }
   int64_t samples_per_epoch() const {
-    const int64_t n = dataset_->size();
+    const int64_t n = epoch_size();
     return options_.drop_last ? n / options_.batch_size * options_.batch_size : n;
   }
   int64_t batches_per_epoch() const {
@@ -165,9 +167,9 @@ class Loader::Impl {
   }
 
   void seek(LoaderPosition position) {
-    if (position.epoch < 0 || position.sample < 0 || position.sample > dataset_->size())
+    if (position.epoch < 0 || position.sample < 0 || position.sample > epoch_size())
       fail(ErrorCode::kData, "cannot continue at sample ", position.sample, " of epoch ",
-           position.epoch, ": the dataset has ", dataset_->size(), " samples");
+           position.epoch, ": an epoch has ", epoch_size(), " samples");
     stop();
     start(position);
   }
@@ -187,6 +189,28 @@ class Loader::Impl {
   }
 
  private:
+  /// Places of an epoch, those that drop_last leaves out among them.
+  int64_t epoch_size() const {
+    return options_.epoch_samples > 0 ? options_.epoch_samples : dataset_->size();
+  }
+
+  /// The sample at a place of a shuffled epoch.
+  using EpochOrder = std::function<int64_t(int64_t place)>;
+  EpochOrder order_of(int64_t epoch) const {
+    const auto counter = static_cast<uint64_t>(epoch);
+    if (draw_) {
+      const Random random(options_.seed, stream_of("draw"), counter);
+      return [this, random](int64_t place) {
+        return (*draw_)(random.uniform(static_cast<uint64_t>(place)));
+      };
+    }
+    const auto order = std::make_shared<Permutation>(static_cast<uint64_t>(dataset_->size()),
+                                                     options_.seed, stream_of("shuffle"), counter);
+    return [order](int64_t place) {
+      return static_cast<int64_t>((*order)(static_cast<uint64_t>(place)));
+    };
+  }
+
   int64_t local_rows() const { return options_.batch_size / options_.ranks; }
 
   void start(LoaderPosition position) {
@@ -338,11 +362,9 @@ class Loader::Impl {
       for (int64_t at = begin; at < end; ++at) out.push_back(at);
       return out;
     }
-    const auto n = static_cast<uint64_t>(dataset_->size());
-    const Permutation order(n, options_.seed, stream_of("shuffle"), static_cast<uint64_t>(epoch));
+    const EpochOrder order = order_of(epoch);
     if (padded_.empty() || options_.length_window == 0) {
-      for (int64_t at = begin; at < end; ++at)
-        out.push_back(static_cast<int64_t>(order(static_cast<uint64_t>(at))));
+      for (int64_t at = begin; at < end; ++at) out.push_back(order(at));
       return out;
     }
     const int64_t places = checked_multiply(options_.length_window, options_.batch_size);
@@ -357,14 +379,14 @@ class Loader::Impl {
 
   using Window = std::shared_ptr<const std::vector<int64_t>>;
   /// The samples of a window of places, ordered by length; the last few are kept.
-  Window sorted_window(int64_t epoch, int64_t window, int64_t places, const Permutation& order) {
+  Window sorted_window(int64_t epoch, int64_t window, int64_t places, const EpochOrder& order) {
     const std::lock_guard lock(window_mutex_);
     for (const auto& [key, known] : windows_)
       if (key == std::pair(epoch, window)) return known;
     std::vector<std::pair<int64_t, int64_t>> lengths;
-    const int64_t end = std::min((window + 1) * places, dataset_->size());
+    const int64_t end = std::min((window + 1) * places, epoch_size());
     for (int64_t at = window * places; at < end; ++at) {
-      const auto index = static_cast<int64_t>(order(static_cast<uint64_t>(at)));
+      const int64_t index = order(at);
       lengths.emplace_back(dataset_->length_of(index), index);
     }
     const uint64_t counter =
@@ -454,9 +476,9 @@ class Loader::Impl {
     for (SkippedSample& each : slot.skipped) {
       ++skipped_count_;
       ++skips_in_epoch_;
-      const double allowed = options_.max_bad_rate * static_cast<double>(dataset_->size());
+      const double allowed = options_.max_bad_rate * static_cast<double>(epoch_size());
       if (static_cast<double>(skips_in_epoch_) > allowed)
-        fail(ErrorCode::kData, skips_in_epoch_, " of ", dataset_->size(),
+        fail(ErrorCode::kData, skips_in_epoch_, " of ", epoch_size(),
              " samples were bad, more than the rate of ", options_.max_bad_rate,
              " that max_bad_rate allows; the last: ", each.reason);
       if (skipped_.size() < kListedSkips) skipped_.push_back(std::move(each));
@@ -465,6 +487,7 @@ class Loader::Impl {
   }
 
   DatasetPtr dataset_;
+  std::optional<WeightedDraw> draw_;
   LoaderOptions options_;
   SampleReader reader_;
   std::vector<Field> fields_;   ///< of the reader, then the masks

@@ -51,6 +51,10 @@ struct LoaderOptions {
   /// With shuffling and padding, each batch holds samples of similar lengths, chosen within windows
   /// of this many batches. 0: lengths play no role.
   int64_t length_window = 50;
+  /// One per sample: those of an epoch, `epoch_samples` of them (0: as many as there are), are
+  /// drawn independently with these weights. Empty: each sample comes once.
+  std::vector<double> weights = {};
+  int64_t epoch_samples = 0;
   int64_t rank = 0, ranks = 1;  ///< this process takes rows rank/ranks to (rank+1)/ranks of a batch
 };
 

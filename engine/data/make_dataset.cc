@@ -23,12 +23,28 @@ std::string first_path(const Dataset& dataset) {
 
 std::string kind_of(const DatasetOptions& options) {
   return std::visit(
-      Overloaded{
-          [](const DigitsOptions&) { return "digits"; }, [](const IdxOptions&) { return "idx"; },
-          [](const CsvFileOptions&) { return "csv"; }, [](const TextOptions&) { return "text"; },
-          [](const ImageFolderOptions&) { return "images"; },
-          [](const NpyOptions&) { return "npy"; }, [](const NpzOptions&) { return "npz"; },
-          [](const RandomOptions&) { return "random"; }},
+      Overloaded{[](const DigitsOptions&) { return "digits"; },
+                 [](const IdxOptions&) { return "idx"; },
+                 [](const CsvFileOptions& o) {
+                   switch (o.format) {
+                     case RecordFormat::kCsv:
+                       break;
+                     case RecordFormat::kJsonl:
+                       return "jsonl";
+                     case RecordFormat::kLines:
+                       return "lines";
+                     case RecordFormat::kTar:
+                       return "tar";
+                   }
+                   return "csv";
+                 },
+                 [](const TextOptions&) { return "text"; },
+                 [](const ImageFolderOptions&) { return "images"; },
+                 [](const BoxOptions& o) {
+                   return o.format == BoxOptions::Format::kCoco ? "coco" : "yolo";
+                 },
+                 [](const NpyOptions&) { return "npy"; }, [](const NpzOptions&) { return "npz"; },
+                 [](const RandomOptions&) { return "random"; }},
       options.source);
 }
 
@@ -129,6 +145,7 @@ DatasetPtr make_dataset(const DatasetOptions& options) {
                             },
                             [&](const TextOptions& o) { return make_text(o, options); },
                             [](const ImageFolderOptions& o) { return make_image_folder(o); },
+                            [](const BoxOptions& o) { return make_boxes(o); },
                             [](const NpyOptions& o) { return make_npy(o); },
                             [](const NpzOptions& o) { return make_npz(o); },
                             [](const RandomOptions& o) { return make_random(o); }},

@@ -11,11 +11,12 @@ namespace {
 void check_paths(const config::Node* part) {
   if (!part) return;
   const auto check = [](const config::Node& node) {
-    if (node.is_scalar() && !node.text.empty() && !file_exists(node.text) &&
+    const bool is_pattern = node.text.find_first_of("*?") != std::string::npos;
+    if (node.is_scalar() && !node.text.empty() && !is_pattern && !file_exists(node.text) &&
         !is_directory(node.text))
       throw Error(ErrorCode::kData, "No such file or folder: " + node.text, node.location());
   };
-  for (const char* key : {"path", "images", "labels", "vocabulary_file", "files"})
+  for (const char* key : {"path", "images", "labels", "annotations", "vocabulary_file", "files"})
     if (const config::Node* node = part->find(key)) {
       check(*node);
       for (const config::Node& item : node->items) check(item);
@@ -79,7 +80,13 @@ OpenData open_data(const config::Node& document, const DataConfig& config) {
   if (config.test) check_paths(node("test"));
   OpenData out;
   out.train = with_location(node("train"), [&] { return make_dataset(config.train); });
-  out.train_loader = loader(node("train"), out.train, config.loader);
+  LoaderOptions options = config.loader;
+  if (config.sampler && options.shuffle) {
+    options.weights =
+        with_location(node("sampler"), [&] { return sample_weights(*out.train, *config.sampler); });
+    options.epoch_samples = config.sampler->samples;
+  }
+  out.train_loader = loader(node("train"), out.train, options);
   warn_passed_over("train", *out.train, out.warnings);
   const auto open_part = [&](const char* key, const std::optional<DatasetOptions>& given,
                              DatasetPtr& dataset, std::unique_ptr<Loader>& opened) {

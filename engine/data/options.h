@@ -44,6 +44,11 @@ enum class ColumnKind {
   kNumeric,
   kCategorical,  ///< a number per distinct string: by vocabulary, or hashed into buckets
   kText,         ///< numbers of the tokens of one column, as many as the text has
+  kImage,        ///< an image file that the column names, or holds
+  kMask,         ///< an image of class numbers
+  kMultiLabel,   ///< the classes that the cell lists, as a vector of 0 and 1
+  kAudio,        ///< a WAV or FLAC file that the column names, or holds: samples in -1 … 1
+  kNumbers,      ///< a list of numbers in one cell
 };
 
 /// One field made of one or more columns.
@@ -82,10 +87,35 @@ struct CsvField {
   /// Of the vocabulary taken from the training rows: the most frequent tokens, and how often a
   /// token must occur.
   int64_t vocabulary_size = 30000, min_count = 1;
+
+  // Files. Paths are relative to `folder`, or else to the folder of the file that names them.
+  std::string folder = {};
+  int channels = 3;            ///< images: 1 (grey) or 3 (RGB); with dtype uint8 or uint16
+  bool reduce_16_bit = false;  ///< images, as in ImageFolderOptions
+  /// Masks: the class of each stored value, in the order of the classes; values that are not listed
+  /// are an error. Empty: stored values are the classes.
+  std::vector<std::pair<int64_t, std::string>> values = {};
+  std::vector<int64_t> ignored = {};  ///< masks: stored values that become -100, as no class
+  int64_t sample_rate = 0;            ///< audio: files with another rate are an error
+  /// Lists in a cell of CSV are separated by it; in JSONL they are JSON lists.
+  std::string separator = "|";
+  Dims shape = {};  ///< numbers: of the field
 };
 
+/// The form of the records of a file.
+enum class RecordFormat {
+  kCsv,
+  kJsonl,  ///< a JSON object a line; a column is a key, or keys joined by dots
+  kLines,  ///< text files of equally many lines, a column each
+  kTar,    ///< WebDataset shards: members of one name are a record, their extensions columns
+};
+
+/// Records with columns, from one file or several that are read as one.
 struct CsvFileOptions {
+  RecordFormat format = RecordFormat::kCsv;
   std::string path = {};
+  std::vector<std::string> more_paths = {};  ///< further files with the same columns
+  std::vector<std::pair<std::string, std::string>> line_files = {};  ///< column and path
   char delimiter = '\0';  ///< '\0': a tab for .tsv and .tab, else a comma
   char quote = '"';
   bool header = true;
@@ -130,6 +160,22 @@ struct ImageFolderOptions {
   std::vector<std::string> known_classes = {};
 };
 
+/// Images with boxes: one COCO file, or a YOLO text file for each image. The fields are an image,
+/// `boxes` float32 [n, 4] (left, top, right, bottom in pixels) and the class of each box, int64
+/// [n].
+struct BoxOptions {
+  enum class Format { kCoco, kYolo };
+  Format format = Format::kCoco;
+  std::string annotations = {};  ///< COCO: the JSON file
+  std::string images = {};       ///< folder; "" for COCO: that of the JSON file
+  std::string labels = {};       ///< YOLO: folder of the text files; "": `labels` for `images`
+  std::vector<std::string> classes = {};        ///< YOLO: names, by number
+  std::vector<std::string> known_classes = {};  ///< the training data's, which number the classes
+  int channels = 3;
+  int64_t max_boxes = 100;  ///< of an image; more are bad samples
+  std::string image_field = "image", box_field = "boxes", label_field = "labels";
+};
+
 /// Fields filled with random numbers, for benchmarks and tests.
 struct RandomField {
   std::string name = {};
@@ -155,7 +201,7 @@ struct DigitsOptions {
 
 struct DatasetOptions {
   std::variant<DigitsOptions, IdxOptions, CsvFileOptions, TextOptions, ImageFolderOptions,
-               NpyOptions, NpzOptions, RandomOptions>
+               BoxOptions, NpyOptions, NpzOptions, RandomOptions>
       source = {};
   /// Samples [begin, end); negative numbers count from the end.
   std::optional<int64_t> begin = {}, end = {};
@@ -169,7 +215,7 @@ struct DatasetOptions {
   std::vector<Fitted> scales = {};
 };
 
-/// The kind as configs name it: digits, idx, csv, text, images, npy, npz, random.
+/// The kind as configs name it.
 std::string kind_of(const DatasetOptions& options);
 /// Opens the files, checks them and returns the dataset. kData if files lack something, kConfig for
 /// options that contradict each other; an empty dataset is an error.

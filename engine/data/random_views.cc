@@ -27,9 +27,14 @@ class RandomResizedCrop : public ImageTransform {
   void infer_size(int64_t& height, int64_t& width) const override {
     height = options_.height, width = options_.width;
   }
-  void apply(const Value& in, Value& out, RandomSequence random) const override {
+  bool moves() const override { return true; }
+  std::optional<Placement> placement(int64_t height, int64_t width,
+                                     RandomSequence random) const override {
+    return placement_of(choose({1, height, width}, random), options_.height, options_.width);
+  }
+  void apply(const Value& in, Value& out, FieldKind kind, RandomSequence random) const override {
     resize_window(in, choose(frame_of(in), random), options_.height, options_.width,
-                  options_.nearest, out);
+                  options_.nearest || kind == FieldKind::kMask, out);
   }
 
  private:
@@ -70,37 +75,65 @@ class RandomRotation : public ImageTransform {
            ", 0 to 180 is needed");
   }
   void infer_size(int64_t&, int64_t&) const override {}
-  void apply(const Value& in, Value& out, RandomSequence random) const override {
-    out.reset(in.dtype(), in.shape());
-    const Frame image = frame_of(in);
+  void apply(const Value& in, Value& out, FieldKind kind, RandomSequence random) const override {
+    warp(in, map(random), kind == FieldKind::kMask, outside(options_, kind), out);
+  }
+  bool moves() const override { return true; }
+  std::optional<Placement> placement(int64_t height, int64_t width,
+                                     RandomSequence random) const override {
+    return placement_of(map(random), height, width);
+  }
+
+ private:
+  Map map(RandomSequence random) const {
     const double angle = (2 * random.uniform() - 1) * options_.degrees * std::numbers::pi / 180;
     const double c = std::cos(angle), s = std::sin(angle);
-    const double cx = static_cast<double>(image.width - 1) / 2,
-                 cy = static_cast<double>(image.height - 1) / 2;
-    visit_dtype(in.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      for (int64_t plane = 0; plane < image.planes; ++plane) {
-        const T* from = in.data<T>() + plane * image.height * image.width;
-        T* to = out.data<T>() + plane * image.height * image.width;
-        const auto pixel = [&](int64_t y, int64_t x) {
-          const bool inside = y >= 0 && x >= 0 && y < image.height && x < image.width;
-          return inside ? static_cast<float>(from[y * image.width + x])
-                        : static_cast<float>(options_.value);
-        };
-        for (int64_t y = 0; y < image.height; ++y)
-          for (int64_t x = 0; x < image.width; ++x) {
-            const double dx = static_cast<double>(x) - cx, dy = static_cast<double>(y) - cy;
-            const double sx = cx + c * dx - s * dy, sy = cy + s * dx + c * dy;
-            const double left = std::floor(sx), top = std::floor(sy);
-            const auto u = static_cast<float>(sx - left), v = static_cast<float>(sy - top);
-            const auto l = static_cast<int64_t>(left), t = static_cast<int64_t>(top);
-            float sum = (1 - v) * ((1 - u) * pixel(t, l) + u * pixel(t, l + 1)) +
-                        v * ((1 - u) * pixel(t + 1, l) + u * pixel(t + 1, l + 1));
-            if constexpr (std::is_integral_v<T>) sum = std::round(sum);
-            to[y * image.width + x] = clamped<T>(sum);
-          }
-      }
-    });
+    return {c, -s, 0, s, c, 0};
+  }
+};
+
+/// Rotated, sheared and scaled about the center and moved, all at random; outside is `value`.
+class RandomAffine : public ImageTransform {
+ public:
+  explicit RandomAffine(const TransformOptions& options) : ImageTransform(options) {
+    const auto check = [](bool good, const char* what) {
+      if (!good) fail(ErrorCode::kConfig, "random_affine: ", what);
+    };
+    check(options.degrees >= 0 && options.degrees <= 180, "degrees is from 0 to 180");
+    check(options.shear >= 0 && options.shear < 90, "shear is from 0 to below 90");
+    check(options.zoom[0] > 0 && options.zoom[0] <= options.zoom[1],
+          "zoom is [smallest, largest] above 0");
+    for (const double share : options.translate)
+      check(share >= 0 && share <= 1, "translate has shares from 0 to 1");
+  }
+  void infer_size(int64_t&, int64_t&) const override {}
+  void apply(const Value& in, Value& out, FieldKind kind, RandomSequence random) const override {
+    const Frame image = frame_of(in);
+    warp(in, map(image.height, image.width, random), kind == FieldKind::kMask,
+         outside(options_, kind), out);
+  }
+  bool moves() const override { return true; }
+  std::optional<Placement> placement(int64_t height, int64_t width,
+                                     RandomSequence random) const override {
+    return placement_of(map(height, width, random), height, width);
+  }
+
+ private:
+  Map map(int64_t height, int64_t width, RandomSequence random) const {
+    constexpr double kRadians = std::numbers::pi / 180;
+    const auto either_way = [&](double most) { return (2 * random.uniform() - 1) * most; };
+    const double angle = either_way(options_.degrees) * kRadians;
+    const double shift_x = either_way(options_.translate[0]) * static_cast<double>(width),
+                 shift_y = either_way(options_.translate[1]) * static_cast<double>(height);
+    const double low = std::log(options_.zoom[0]), high = std::log(options_.zoom[1]);
+    const double zoom = std::exp(low + (high - low) * random.uniform());
+    const double shear = std::tan(either_way(options_.shear) * kRadians);
+    // Reads at the inverse of: shear, rotation, zoom, translation.
+    const double c = std::cos(angle) / zoom, s = std::sin(angle) / zoom;
+    Map out = {c - shear * s, -s - shear * c, 0, s, c, 0};
+    out.x0 = -(out.xx * shift_x + out.xy * shift_y);
+    out.y0 = -(out.yx * shift_x + out.yy * shift_y);
+    return out;
   }
 };
 
@@ -112,6 +145,8 @@ std::unique_ptr<Transform> make_random_view(const TransformOptions& options) {
       return std::make_unique<RandomResizedCrop>(options);
     case TransformKind::kRandomRotation:
       return std::make_unique<RandomRotation>(options);
+    case TransformKind::kRandomAffine:
+      return std::make_unique<RandomAffine>(options);
     default:
       fail(ErrorCode::kInternal, "no transform '", name_of(options.kind), "'");
   }

@@ -108,4 +108,67 @@ void resize_window(const Value& in, const Window& window, int64_t height, int64_
   });
 }
 
+void warp(const Value& in, const Map& map, bool nearest, double outside, Value& out) {
+  out.reset(in.dtype(), in.shape());
+  const Frame image = frame_of(in);
+  const double cx = static_cast<double>(image.width - 1) / 2,
+               cy = static_cast<double>(image.height - 1) / 2;
+  visit_dtype(in.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto none = clamped<T>(outside);
+    for (int64_t plane = 0; plane < image.planes; ++plane) {
+      const T* from = in.data<T>() + plane * image.height * image.width;
+      T* to = out.data<T>() + plane * image.height * image.width;
+      const auto is_inside = [&](int64_t y, int64_t x) {
+        return y >= 0 && x >= 0 && y < image.height && x < image.width;
+      };
+      const auto pixel = [&](int64_t y, int64_t x) {
+        return static_cast<float>(is_inside(y, x) ? from[y * image.width + x] : none);
+      };
+      for (int64_t y = 0; y < image.height; ++y)
+        for (int64_t x = 0; x < image.width; ++x) {
+          const double dx = static_cast<double>(x) - cx, dy = static_cast<double>(y) - cy;
+          // Far outside is outside; it need not fit an integer.
+          const double sx = std::clamp(cx + map.xx * dx + map.xy * dy + map.x0, -1e9, 1e9),
+                       sy = std::clamp(cy + map.yx * dx + map.yy * dy + map.y0, -1e9, 1e9);
+          if (nearest) {
+            const auto u = static_cast<int64_t>(std::floor(sx + 0.5)),
+                       v = static_cast<int64_t>(std::floor(sy + 0.5));
+            to[y * image.width + x] = is_inside(v, u) ? from[v * image.width + u] : none;
+            continue;
+          }
+          const double left = std::floor(sx), top = std::floor(sy);
+          const auto u = static_cast<float>(sx - left), v = static_cast<float>(sy - top);
+          const auto l = static_cast<int64_t>(left), t = static_cast<int64_t>(top);
+          float sum = (1 - v) * ((1 - u) * pixel(t, l) + u * pixel(t, l + 1)) +
+                      v * ((1 - u) * pixel(t + 1, l) + u * pixel(t + 1, l + 1));
+          if constexpr (std::is_integral_v<T>) sum = std::round(sum);
+          to[y * image.width + x] = clamped<T>(sum);
+        }
+    }
+  });
+}
+
+Placement placement_of(const Window& window, int64_t height, int64_t width) {
+  const double x = static_cast<double>(width) / static_cast<double>(window.width),
+               y = static_cast<double>(height) / static_cast<double>(window.height);
+  return {.xx = x,
+          .x0 = -x * static_cast<double>(window.left),
+          .yy = y,
+          .y0 = -y * static_cast<double>(window.top),
+          .height = height,
+          .width = width};
+}
+
+Placement placement_of(const Map& map, int64_t height, int64_t width) {
+  const double determinant = map.xx * map.yy - map.xy * map.yx;
+  Placement out{.height = height, .width = width};
+  out.xx = map.yy / determinant, out.xy = -map.xy / determinant;
+  out.yx = -map.yx / determinant, out.yy = map.xx / determinant;
+  const double cx = static_cast<double>(width) / 2, cy = static_cast<double>(height) / 2;
+  out.x0 = cx - out.xx * (cx + map.x0) - out.xy * (cy + map.y0);
+  out.y0 = cy - out.yx * (cx + map.x0) - out.yy * (cy + map.y0);
+  return out;
+}
+
 }  // namespace paddle::data

@@ -1,7 +1,7 @@
 #pragma once
 // Reading images between their pixels: resizing a window, for the transforms that need it.
 
-#include "data/dataset.h"
+#include "data/transforms.h"
 
 namespace paddle::data {
 
@@ -22,5 +22,18 @@ struct Window {
 /// antialiasing, as Pillow does it, or nearest.
 void resize_window(const Value& in, const Window& window, int64_t height, int64_t width,
                    bool nearest, Value& out);
+
+/// Where a pixel (x, y) of the result, both counted from the center, is read in the image:
+/// (xx x + xy y + x0, yx x + yy y + y0).
+struct Map {
+  double xx = 1, xy = 0, x0 = 0, yx = 0, yy = 1, y0 = 0;
+};
+/// An image of the same size whose pixels are read at `map`, bilinear or nearest; `outside` where
+/// there is no pixel.
+void warp(const Value& in, const Map& map, bool nearest, double outside, Value& out);
+
+/// Where a window that is resized to height x width, or what `warp` does, puts points.
+Placement placement_of(const Window& window, int64_t height, int64_t width);
+Placement placement_of(const Map& map, int64_t height, int64_t width);
 
 }  // namespace paddle::data

@@ -22,6 +22,7 @@ std::shared_ptr<LearningDataset> make_csv(const CsvFileOptions& options);
 DatasetPtr make_scaled(DatasetPtr base, const std::vector<Fitted>& scales);
 DatasetPtr make_text(const TextOptions& options, const DatasetOptions& part);
 DatasetPtr make_image_folder(const ImageFolderOptions& options);
+DatasetPtr make_boxes(const BoxOptions& options);
 DatasetPtr make_random(const RandomOptions& options);
 DatasetPtr make_digits(const DigitsOptions& options);
 

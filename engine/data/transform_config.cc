@@ -61,6 +61,43 @@ Schema transform_schema(TransformKind kind) {
           Spec::list(Spec::integer().at_least(0)).or_else(Spec::integer().at_least(0)).required());
       s.add("value", Spec::real().fallback("0"));
       break;
+    case K::kRandomAffine:
+      s.add("degrees", Spec::real().at_least(0).at_most(180).fallback("0"))
+          .add("translate",
+               Spec::list(Spec::real().at_least(0).at_most(1)).length(2, 2).fallback("[0, 0]"))
+          .add("zoom", Spec::list(Spec::real().above(0)).length(2, 2).fallback("[1, 1]"))
+          .add("shear", Spec::real().at_least(0).below(90).fallback("0"))
+          .add("value", Spec::real().fallback("0"));
+      break;
+    case K::kColorJitter:
+      for (const char* key : {"brightness", "contrast", "saturation"})
+        s.add(key, Spec::real().at_least(0).fallback("0"));
+      s.add("hue", Spec::real().at_least(0).at_most(0.5).fallback("0"));
+      break;
+    case K::kGrayscale:
+      s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.1"));
+      break;
+    case K::kGaussianBlur:
+      s.add("sigma", Spec::list(Spec::real().above(0)).length(2, 2).fallback("[0.1, 2]"));
+      break;
+    case K::kGaussianNoise:
+      s.add("strength", Spec::real().at_least(0).at_most(10).fallback("0.05"));
+      break;
+    case K::kCutout:
+      s.add("probability", Spec::real().at_least(0).at_most(1).fallback("0.5"))
+          .add("area",
+               Spec::list(Spec::real().above(0).at_most(1)).length(2, 2).fallback("[0.02, 0.33]"))
+          .add("ratio", Spec::list(Spec::real().above(0)).length(2, 2).fallback("[0.3, 3.3]"))
+          .add("value", Spec::real().fallback("0"));
+      break;
+    case K::kRandAugment:
+      s.add("count", Spec::integer().at_least(1).at_most(4).fallback("2"))
+          .add("magnitude", Spec::integer().at_least(0).at_most(30).fallback("9"))
+          .add("value", Spec::real().fallback("0"));
+      break;
+    case K::kTrivialAugment:
+      s.add("value", Spec::real().fallback("0"));
+      break;
   }
   return s;
 }
@@ -117,6 +154,17 @@ TransformOptions read_transform(Node& item, const std::string& path,
   if (has("probability")) o.probability = s.real("probability");
   if (has("pad")) o.pad = s.integers("pad");
   if (has("value")) o.value = s.real("value");
+  if (has("translate")) o.translate = s.reals("translate");
+  if (has("zoom")) o.zoom = s.reals("zoom");
+  if (has("shear")) o.shear = s.real("shear");
+  if (has("brightness")) o.brightness = s.real("brightness");
+  if (has("contrast")) o.contrast = s.real("contrast");
+  if (has("saturation")) o.saturation = s.real("saturation");
+  if (has("hue")) o.hue = s.real("hue");
+  if (has("sigma")) o.sigma = s.reals("sigma");
+  if (has("strength")) o.strength = s.real("strength");
+  if (has("count")) o.count = s.integer("count");
+  if (has("magnitude")) o.magnitude = s.integer("magnitude");
   return o;
 }
 

@@ -25,7 +25,15 @@ constexpr KindName kNames[] = {{TransformKind::kCast, "cast"},
                                {TransformKind::kRandomRotation, "random_rotation"},
                                {TransformKind::kHorizontalFlip, "horizontal_flip"},
                                {TransformKind::kVerticalFlip, "vertical_flip"},
-                               {TransformKind::kPad, "pad"}};
+                               {TransformKind::kPad, "pad"},
+                               {TransformKind::kRandomAffine, "random_affine"},
+                               {TransformKind::kColorJitter, "color_jitter"},
+                               {TransformKind::kGrayscale, "grayscale"},
+                               {TransformKind::kGaussianBlur, "gaussian_blur"},
+                               {TransformKind::kGaussianNoise, "gaussian_noise"},
+                               {TransformKind::kCutout, "cutout"},
+                               {TransformKind::kRandAugment, "rand_augment"},
+                               {TransformKind::kTrivialAugment, "trivial_augment"}};
 
 /// Calls `f(const T* in, auto* out)` over the element types of two values.
 template <class F>
@@ -54,7 +62,7 @@ class Cast : public Transform {
     out.dtype = dtype_;
     return out;
   }
-  void apply(const Value& in, Value& out, RandomSequence) const override {
+  void apply(const Value& in, Value& out, FieldKind, RandomSequence) const override {
     out.reset(dtype_, in.shape());
     visit_two(in, out, [&](const auto* from, auto* to) {
       using To = std::decay_t<decltype(*to)>;
@@ -88,7 +96,7 @@ class Affine : public Transform {
     out.class_count = 0;
     return out;
   }
-  void apply(const Value& in, Value& out, RandomSequence) const override {
+  void apply(const Value& in, Value& out, FieldKind, RandomSequence) const override {
     out.reset(floating(in.dtype()), in.shape());
     const auto parts = static_cast<int64_t>(factor_.size());
     const int64_t plane = in.size() / parts;
@@ -146,9 +154,10 @@ class OneHot : public Transform {
     out.dtype = dtype_;
     out.shape.push_back(classes_);
     out.class_count = 0;
+    out.kind = FieldKind::kPlain;
     return out;
   }
-  void apply(const Value& in, Value& out, RandomSequence) const override {
+  void apply(const Value& in, Value& out, FieldKind, RandomSequence) const override {
     Dims shape = in.shape();
     shape.push_back(classes_);
     out.reset(dtype_, shape);
@@ -181,10 +190,11 @@ class Reshape : public Transform {
     Field out = in;
     const bool known = std::find(in.shape.begin(), in.shape.end(), -1) == in.shape.end();
     out.shape = shape_;
+    out.kind = FieldKind::kPlain;
     if (known) out.shape = resolve(element_count(std::span<const int64_t>(in.shape)));
     return out;
   }
-  void apply(const Value& in, Value& out, RandomSequence) const override {
+  void apply(const Value& in, Value& out, FieldKind, RandomSequence) const override {
     out.reset(in.dtype(), resolve(in.size()));
     std::copy_n(in.raw(), in.bytes(), out.raw());
   }
@@ -237,6 +247,15 @@ std::unique_ptr<Transform> make_transform(const TransformOptions& options) {
       return std::make_unique<OneHot>(options);
     case TransformKind::kReshape:
       return std::make_unique<Reshape>(options);
+    case TransformKind::kColorJitter:
+    case TransformKind::kGrayscale:
+    case TransformKind::kGaussianBlur:
+    case TransformKind::kGaussianNoise:
+    case TransformKind::kCutout:
+      return make_color_transform(options);
+    case TransformKind::kRandAugment:
+    case TransformKind::kTrivialAugment:
+      return make_augmentation(options);
     default:
       return make_image_transform(options);
   }
@@ -244,6 +263,11 @@ std::unique_ptr<Transform> make_transform(const TransformOptions& options) {
 
 Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions>& transforms)
     : fields_(std::move(fields)) {
+  for (size_t f = 0; f < fields_.size(); ++f) {
+    if (fields_[f].kind == FieldKind::kImage && !image_) image_ = f;
+    if (fields_[f].kind == FieldKind::kBoxes) boxes_.push_back(f);
+    if (fields_[f].kind == FieldKind::kPerBox) per_box_.push_back(f);
+  }
   for (size_t t = 0; t < transforms.size(); ++t) {
     const TransformOptions& options = transforms[t];
     Stage stage;
@@ -262,8 +286,13 @@ Pipeline::Pipeline(std::vector<Field> fields, const std::vector<TransformOptions
              "; there are: ", join(names, ", "));
       stage.fields.push_back(static_cast<size_t>(at - names.begin()));
       Field& field = fields_[stage.fields.back()];
+      if (!boxes_.empty() && stage.fields.back() == image_ && stage.transform->moves())
+        stage.moves_boxes = true;
       field = stage.transform->infer(field);
     }
+    if (stage.moves_boxes && !stage.transform->placement(1, 1, RandomSequence(Random(0))))
+      fail(ErrorCode::kConfig, stage.name, ": moves pixels in a way that boxes cannot follow; use ",
+           "other transforms for images with boxes");
     stages_.push_back(std::move(stage));
   }
 }
@@ -274,10 +303,64 @@ void Pipeline::apply(Sample& sample, int64_t index, const ReadContext& context,
     // Sixteen numbers for each sample are more than any transform draws.
     const Random random(context.seed, stage.stream, context.epoch);
     const RandomSequence sequence(random, static_cast<uint64_t>(index) * 16);
+    if (stage.moves_boxes) {
+      const Dims& shape = sample[*image_].shape();
+      move_boxes(*stage.transform->placement(shape[shape.size() - 2], shape.back(), sequence),
+                 sample);
+    }
     for (const size_t field : stage.fields) {
-      stage.transform->apply(sample[field], scratch, sequence);
+      stage.transform->apply(sample[field], scratch, fields_[field].kind, sequence);
       std::swap(sample[field], scratch);
     }
+  }
+}
+
+void Pipeline::move_boxes(const Placement& p, Sample& sample) const {
+  constexpr double kSmallestShare = 0.1, kSmallestSide = 1;  // of what stays of a box
+  for (const size_t f : boxes_) {
+    Value& boxes = sample[f];
+    const int64_t count = boxes.shape()[0];
+    std::vector<int64_t> kept;
+    auto* values = boxes.data<float>();
+    for (int64_t i = 0; i < count; ++i) {
+      const float* box = values + i * 4;
+      double left = HUGE_VAL, top = HUGE_VAL, right = -HUGE_VAL, bottom = -HUGE_VAL;
+      for (const int corner : {0, 1, 2, 3}) {
+        const double x = box[corner & 1 ? 2 : 0], y = box[corner & 2 ? 3 : 1];
+        const double u = p.xx * x + p.xy * y + p.x0, v = p.yx * x + p.yy * y + p.y0;
+        left = std::min(left, u), right = std::max(right, u);
+        top = std::min(top, v), bottom = std::max(bottom, v);
+      }
+      const double area = (right - left) * (bottom - top);
+      const auto within = [](double x, int64_t size) {
+        return std::clamp(x, 0.0, static_cast<double>(size));
+      };
+      left = within(left, p.width), right = within(right, p.width);
+      top = within(top, p.height), bottom = within(bottom, p.height);
+      if (right - left < kSmallestSide || bottom - top < kSmallestSide ||
+          (right - left) * (bottom - top) < kSmallestShare * area)
+        continue;
+      float* to = values + static_cast<int64_t>(kept.size()) * 4;
+      to[0] = static_cast<float>(left), to[1] = static_cast<float>(top);
+      to[2] = static_cast<float>(right), to[3] = static_cast<float>(bottom);
+      kept.push_back(i);
+    }
+    if (static_cast<int64_t>(kept.size()) == count) continue;
+    const auto keep = [&](Value& value) {
+      Value shorter;
+      Dims shape = value.shape();
+      const size_t row = value.bytes() / static_cast<size_t>(shape[0]);
+      shape[0] = static_cast<int64_t>(kept.size());
+      shorter.reset(value.dtype(), shape);
+      for (size_t i = 0; i < kept.size(); ++i)
+        std::copy_n(value.raw() + static_cast<size_t>(kept[i]) * row, row, shorter.raw() + i * row);
+      std::swap(value, shorter);
+    };
+    for (const size_t other : per_box_) keep(sample[other]);
+    Value shorter;
+    shorter.reset(boxes.dtype(), Dims{static_cast<int64_t>(kept.size()), 4});
+    std::copy_n(boxes.raw(), shorter.bytes(), shorter.raw());
+    std::swap(boxes, shorter);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,15 @@ enum class TransformKind {
   kRandomRotation,     ///< rotated by up to `degrees` either way about the center
   kHorizontalFlip,     ///< left and right exchanged, with `probability`
   kVerticalFlip,
-  kPad,  ///< `pad` pixels of `value` around: all, or left, right, top, bottom
+  kPad,             ///< `pad` pixels of `value` around: all, or left, right, top, bottom
+  kRandomAffine,    ///< rotated, moved, scaled and sheared at random
+  kColorJitter,     ///< brightness, contrast, saturation and hue changed at random, in any order
+  kGrayscale,       ///< colors removed, with `probability`
+  kGaussianBlur,    ///< with a random `sigma` in pixels
+  kGaussianNoise,   ///< of deviation `strength`, a share of the range
+  kCutout,          ///< a random rectangle filled with `value`, with `probability`
+  kRandAugment,     ///< `count` random changes of one `magnitude`
+  kTrivialAugment,  ///< one random change of random strength
 };
 
 struct TransformOptions {
@@ -44,6 +53,13 @@ struct TransformOptions {
   double value = 0;
   std::vector<double> area = {0.08, 1}, ratio = {0.75, 4.0 / 3};  ///< smallest and largest
   double degrees = 0;
+  std::vector<double> translate = {0, 0};  ///< largest shares of width and height, either way
+  std::vector<double> zoom = {1, 1};       ///< smallest and largest
+  double shear = 0;                        ///< largest, in degrees
+  double brightness = 0, contrast = 0, saturation = 0, hue = 0;  ///< largest changes
+  std::vector<double> sigma = {0.1, 2};
+  double strength = 0;
+  int64_t count = 2, magnitude = 9;  ///< magnitude: 0 to 30
 };
 
 /// The name that configs use: "random_crop".
@@ -51,17 +67,34 @@ std::string name_of(TransformKind kind);
 std::optional<TransformKind> parse_transform(const std::string& name);
 std::vector<std::string> transform_names();
 
+/// Where a transform moves the points of an image, in pixels from its top left corner: to
+/// (xx x + xy y + x0, yx x + yy y + y0) of an image of this size.
+struct Placement {
+  double xx = 1, xy = 0, x0 = 0, yx = 0, yy = 1, y0 = 0;
+  int64_t height = 0, width = 0;
+};
+
 class Transform {
  public:
   virtual ~Transform() = default;
   /// The result's type and shape; kConfig if the transform does not suit the field.
   virtual Field infer(const Field& in) const = 0;
-  virtual void apply(const Value& in, Value& out, RandomSequence random) const = 0;
+  /// `kind` is that of the field: the geometry of a mask changes without new values, and its
+  /// colors do not change.
+  virtual void apply(const Value& in, Value& out, FieldKind kind, RandomSequence random) const = 0;
+  /// Whether pixels of an image move.
+  virtual bool moves() const { return false; }
+  /// Where, for an image of this size and the same random numbers. nullopt if it cannot be told.
+  virtual std::optional<Placement> placement(int64_t /*height*/, int64_t /*width*/,
+                                             RandomSequence /*random*/) const {
+    return std::nullopt;
+  }
 };
 
 std::unique_ptr<Transform> make_transform(const TransformOptions& options);
 
-/// A list of transforms for the fields of a dataset (or of inputs given at inference).
+/// A list of transforms for the fields of a dataset (or of inputs given at inference). Boxes move
+/// with the first image: they are clipped to it, and left out where little of them is left.
 class Pipeline {
  public:
   Pipeline(std::vector<Field> fields, const std::vector<TransformOptions>& transforms);
@@ -72,13 +105,18 @@ class Pipeline {
 
  private:
   struct Stage {
+    bool moves_boxes = false;
     std::shared_ptr<const Transform> transform;
     std::string name;
     std::vector<size_t> fields;
     uint64_t stream;
   };
+  void move_boxes(const Placement& placement, Sample& sample) const;
+
   std::vector<Field> fields_;
   std::vector<Stage> stages_;
+  std::optional<size_t> image_;  ///< the first one
+  std::vector<size_t> boxes_, per_box_;
 };
 
 }  // namespace paddle::data

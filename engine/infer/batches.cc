@@ -235,13 +235,17 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
       loader.transforms.push_back(resize);
     }
     source.source = images;
-  } else if (extension(first) == ".csv" || extension(first) == ".tsv") {
+  } else if (extension(first) == ".csv" || extension(first) == ".tsv" ||
+             extension(first) == ".jsonl") {
     one_file();
     data::CsvFileOptions csv;
     if (run)
       if (const auto* trained = std::get_if<data::CsvFileOptions>(&run->train.source))
         csv = *trained;
     csv.path = first;
+    csv.more_paths.clear();
+    csv.format =
+        extension(first) == ".jsonl" ? data::RecordFormat::kJsonl : data::RecordFormat::kCsv;
     source.source = csv;
   } else if (extension(first) == ".txt") {
     one_file();
@@ -253,7 +257,7 @@ std::unique_ptr<Batches> open_inputs(const program::Model& model, const InputOpt
     source.source = t;
   } else {
     fail(ErrorCode::kUsage, first,
-         ": expected .npz, .csv, .tsv, .txt, images or a folder of images");
+         ": expected .npz, .csv, .tsv, .jsonl, .txt, images or a folder of images");
   }
   data::apply_fitted(source, fitted_of(model, run));
   const data::DatasetOptions with_label = source;

@@ -522,10 +522,45 @@ def grammar_files():
         yield f"schema_{i}", b"s" + json.dumps(schema).encode()
 
 
+def sound_files():
+    data = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../formats/data")
+    for name in ("tone.flac", "stereo.flac", "silence.flac", "tone.wav", "stereo.wav"):
+        with open(os.path.join(data, name), "rb") as f:
+            content = f.read()
+        yield name, content
+        yield "cut-" + name, content[: len(content) // 2]
+        for at in (20, 30, 45, 60):
+            yield f"changed-{at}-{name}", content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1:]
+
+
+def record_files():
+    import io
+    import tarfile
+
+    for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w", format=form) as tar:
+            for name, content in (("x/1.a", b"[1, 2]"), ("x/1.b", b"red|big"), ("y" * 90 + "/" + "z" * 60 + ".a", b"3|4")):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        content = buffer.getvalue()
+        yield f"tar-{form}", content
+        yield f"tar-{form}-cut", content[:700]
+        yield f"tar-{form}-size", content[:124] + b"77777777777" + content[135:]
+    yield "jsonl", b'{"a": [1, 2], "b": ["red"]}\n{"a": {"b": 1}, "b": null}\n'
+    yield "jsonl-deep", b'{"a": ' + b"[" * 3000
+    yield "csv", b'a,b\n1|2,red|big\n"3|4",""\n5\n'
+    yield "coco", (b'{"images": [{"id": 1, "file_name": "x.png", "width": 4}], "categories": [{"id": 1, "name": "c"}], '
+                   b'"annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 1e300]}]}')
+    yield "coco-types", b'{"images": [{"id": "1", "file_name": 3}], "categories": [[]], "annotations": {}}'
+
+
 def main():
     folder = sys.argv[1]
     for subject, files in (("onnx", list(good_models()) + list(hostile_models())), ("safetensors", safetensors_files()), ("npz", npz_files(folder)),
-                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("grammar", grammar_files()), ("gguf", gguf_files()), ("pickle", list(pickle_files()))):
+                           ("tokenizer", tokenizer_files()), ("jinja", jinja_files()), ("gguf", gguf_files()), ("grammar", grammar_files()), ("pickle", list(pickle_files())),
+                           ("sound", list(sound_files())), ("records", list(record_files()))):
         os.makedirs(os.path.join(folder, subject), exist_ok=True)
         for name, content in files:
             with open(os.path.join(folder, subject, name), "wb") as f:

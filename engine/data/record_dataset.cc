@@ -1,25 +1,27 @@
-// CSV and TSV files: columns, numeric or categorical, gathered into fields. The file stays mapped;
-// opening it finds the records and, where a field asks for them, the statistics or the distinct
-// strings of its columns.
+// Records with columns (record_source.h): numbers, categories, texts, images and sounds gathered
+// into fields. Opening one finds the records and, where a field asks for them, the statistics or
+// the distinct strings of its columns.
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <set>
 #include <unordered_map>
 
 #include "base/files.h"
+#include "data/cell_values.h"
 #include "data/csv_columns.h"
 #include "data/narrow.h"
+#include "data/record_source.h"
 #include "data/sources.h"
 #include "formats/csv.h"
 #include "tensor/random.h"
 
 namespace paddle::data {
 namespace {
-
-using formats::CsvRecord;
 
 /// x -> (transformed - shift) * factor
 struct Scale {
@@ -35,14 +37,17 @@ struct FieldPlan {
   Vocabulary vocabulary;
 };
 
-class CsvDataset : public LearningDataset {
+bool is_file_kind(ColumnKind kind) {
+  return kind == ColumnKind::kImage || kind == ColumnKind::kMask || kind == ColumnKind::kAudio;
+}
+
+class RecordDataset : public LearningDataset {
  public:
-  explicit CsvDataset(const CsvFileOptions& options)
+  explicit RecordDataset(const CsvFileOptions& options)
       : options_(options),
-        file_(MappedFile::open(options.path)),
-        parser_(file_->view(), options.path, {delimiter_of(options), options.quote}),
-        records_(parser_.index()) {
-    read_header();
+        records_(open_records(options)),
+        names_(records_->names()),
+        first_path_(records_->paths()[0]) {
     if (options_.fields.empty())
       for (const std::string& name : names_) {
         CsvField field;
@@ -67,6 +72,10 @@ class CsvDataset : public LearningDataset {
         fields_.push_back(std::move(field));
         continue;
       }
+      if (describe_cell_field(each.options, each.vocabulary, field)) {
+        fields_.push_back(std::move(field));
+        continue;
+      }
       if (!each.options.scalar) field.shape = {static_cast<int64_t>(each.columns.size())};
       if (each.options.kind == ColumnKind::kCategorical) {
         field.class_count = category_count(each);
@@ -81,18 +90,22 @@ class CsvDataset : public LearningDataset {
     }
   }
 
-  int64_t size() const override { return static_cast<int64_t>(records_.size()); }
+  int64_t size() const override { return records_->size(); }
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, const ReadContext&, Sample& out) const override {
     thread_local std::vector<std::string_view> cells;
     thread_local std::string scratch;
-    read_cells(records_[static_cast<size_t>(index)], cells, scratch);
+    records_->cells(index, cells, scratch);
     out.resize(plans_.size());
     for (size_t f = 0; f < plans_.size(); ++f) {
       const FieldPlan& each = plans_[f];
       Value& value = out[f];
       if (each.options.kind == ColumnKind::kText) {
         read_text(each, cells[each.columns[0]], index, value);
+        continue;
+      }
+      if (is_cell_kind(each.options.kind)) {
+        read_cell(each, fields_[f], cells[each.columns[0]], index, value);
         continue;
       }
       value.reset(each.dtype, fields_[f].shape);
@@ -106,7 +119,7 @@ class CsvDataset : public LearningDataset {
     }
   }
   std::string location(int64_t index, int64_t field, int64_t element) const override {
-    std::string out = str(options_.path, ":", records_[static_cast<size_t>(index)].line);
+    std::string out = records_->location(index).text();
     if (field >= 0) {
       const FieldPlan& each = plans_[static_cast<size_t>(field)];
       out += str(", column '",
@@ -115,7 +128,10 @@ class CsvDataset : public LearningDataset {
     return out;
   }
   std::vector<std::string> paths() const override {
-    return {std::filesystem::absolute(options_.path).lexically_normal().string()};
+    std::vector<std::string> out;
+    for (const std::string& path : records_->paths())
+      out.push_back(std::filesystem::absolute(path).lexically_normal().string());
+    return out;
   }
   const Vocabulary* vocabulary(int64_t field) const override {
     const Vocabulary& vocabulary = plans_[static_cast<size_t>(field)].vocabulary;
@@ -124,12 +140,12 @@ class CsvDataset : public LearningDataset {
   std::optional<int64_t> class_of(int64_t index, int64_t field) const override {
     const FieldPlan& each = plans_[static_cast<size_t>(field)];
     if (!is_integer(each.dtype) || each.columns.size() != 1 ||
-        each.options.kind == ColumnKind::kText)
+        each.options.kind == ColumnKind::kText || is_cell_kind(each.options.kind))
       return std::nullopt;
     std::vector<std::string_view> cells;
     std::string scratch;
     try {
-      read_cells(records_[static_cast<size_t>(index)], cells, scratch);
+      records_->cells(index, cells, scratch);
       return integer(each, 0, cells[each.columns[0]], index);
     } catch (const Error&) {
       return std::nullopt;
@@ -160,7 +176,7 @@ class CsvDataset : public LearningDataset {
     thread_local std::string scratch;
     int64_t length = 0;
     try {
-      read_cells(records_[static_cast<size_t>(index)], cells, scratch);
+      records_->cells(index, cells, scratch);
     } catch (const Error&) {
       return 0;  // `read` reports it
     }
@@ -171,56 +187,36 @@ class CsvDataset : public LearningDataset {
                 .size());
     return length;
   }
+  std::vector<std::string> warnings() const override {
+    const std::lock_guard lock(mutex_);
+    if (warned_.empty()) return {};
+    const auto& [place, what] = *warned_.begin();
+    std::string line = str(place, ": ", what);
+    if (warned_.size() > 1) line += str(" (and ", warned_.size() - 1, " more such records)");
+    return {line};
+  }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     return {{"columns", join(names_, ", ")}};
   }
 
  private:
-  static char delimiter_of(const CsvFileOptions& options) {
-    if (options.delimiter) return options.delimiter;
-    return options.path.ends_with(".tsv") || options.path.ends_with(".tab") ? '\t' : ',';
-  }
-
-  void read_header() {
-    if (records_.empty()) fail(ErrorCode::kData, options_.path, ": the file is empty");
-    std::vector<std::string_view> cells;
-    std::string scratch;
-    parser_.fields(records_[0], cells, scratch);
-    if (options_.header) {
-      for (const std::string_view cell : cells) names_.emplace_back(trim(cell));
-      check_csv_header(names_, options_.fields,
-                       {options_.path, static_cast<int>(records_[0].line)});
-      records_.erase(records_.begin());
-    } else {
-      names_ = options_.column_names;
-      const bool repeated =
-          !names_.empty() && std::equal(names_.begin(), names_.end(), cells.begin(), cells.end(),
-                                        [](auto& name, auto& cell) { return name == trim(cell); });
-      if (repeated)
-        throw Error(ErrorCode::kData,
-                    "this line repeats column_names, so it is a header; set `header: true`",
-                    {options_.path, static_cast<int>(records_[0].line)});
-      for (size_t i = names_.size(); i < cells.size(); ++i) names_.push_back(std::to_string(i));
-      if (names_.size() > cells.size())
-        fail(ErrorCode::kData, options_.path, ": ", names_.size(), " column names are given, line ",
-             records_[0].line, " has ", cells.size(), " fields");
-    }
-    std::set<std::string> seen;
-    for (const std::string& name : names_)
-      if (!seen.insert(name).second)
-        throw Error(ErrorCode::kData, str("column '", name, "' appears twice"), {options_.path, 1});
-  }
-
   void plan(const CsvField& field) {
     FieldPlan each;
     each.options = field;
-    each.columns = csv_columns_of(field, names_, options_.path);
+    each.columns = csv_columns_of(field, names_, first_path_);
     if (field.scalar && each.columns.size() != 1)
       fail(ErrorCode::kConfig, "field '", field.name, "': a scalar needs one column, ",
            each.columns.size(), " are named");
     check_csv_options(field);
     const bool categorical = field.kind == ColumnKind::kCategorical;
     const bool is_text = field.kind == ColumnKind::kText;
+    if (is_cell_kind(field.kind)) {
+      each.dtype = cell_dtype(field);
+      check_cell_field(field, each.columns.size());
+      if (field.kind == ColumnKind::kMultiLabel) each.vocabulary = stated_vocabulary(field);
+      plans_.push_back(std::move(each));
+      return;
+    }
     each.dtype = field.dtype.value_or(categorical || is_text ? DType::kI64 : DType::kF32);
     if (!info(each.dtype).has_kernels || (categorical && !is_integer(each.dtype)) ||
         (is_text && each.dtype != DType::kI64 && each.dtype != DType::kI32))
@@ -248,14 +244,16 @@ class CsvDataset : public LearningDataset {
       fail(ErrorCode::kConfig, "field '", field.name, "': text is one column, ",
            each.columns.size(), " are named");
     if ((categorical && field.buckets == 0) || is_text) {
-      if (!field.vocabulary.empty())
-        each.vocabulary = Vocabulary(field.vocabulary);
-      else if (!field.vocabulary_file.empty())
-        each.vocabulary = Vocabulary::read(field.vocabulary_file);
+      each.vocabulary = stated_vocabulary(field);
       if (is_text && each.vocabulary.size() > 0)
         each.vocabulary = Vocabulary(with_unknown(each.vocabulary.tokens()));
     }
     plans_.push_back(std::move(each));
+  }
+
+  static Vocabulary stated_vocabulary(const CsvField& field) {
+    if (!field.vocabulary.empty()) return Vocabulary(field.vocabulary);
+    return field.vocabulary_file.empty() ? Vocabulary() : Vocabulary::read(field.vocabulary_file);
   }
 
   /// One pass over the file: statistics of the rows in use, and the distinct strings of all. Rows
@@ -279,19 +277,21 @@ class CsvDataset : public LearningDataset {
     if (!needed) return;
     std::vector<std::string_view> cells;
     std::string scratch;
-    for (size_t row = 0; row < records_.size(); ++row) {
-      const CsvRecord& record = records_[row];
+    for (size_t row = 0; row < static_cast<size_t>(records_->size()); ++row) {
       try {
-        parser_.fields(record, cells, scratch);
+        records_->cells(static_cast<int64_t>(row), cells, scratch);
       } catch (const Error&) {
         continue;
       }
-      if (cells.size() != names_.size()) continue;
       for (size_t f = 0; f < plans_.size(); ++f) {
         const FieldPlan& each = plans_[f];
         if (each.options.kind == ColumnKind::kText) {
           if (collects(each) && used[row])
             count_tokens(each.options, cells[each.columns[0]], counts[f]);
+        } else if (each.options.kind == ColumnKind::kMultiLabel) {
+          if (collects(each))
+            for (std::string& label : list_of(cells[each.columns[0]], each.options.separator))
+              if (!invalid_utf8(label)) strings[f].insert(std::move(label));
         } else if (collects(each))
           for (const size_t c : each.columns)
             if (!strings[f].contains(cells[c]) && !invalid_utf8(cells[c]))
@@ -370,26 +370,43 @@ class CsvDataset : public LearningDataset {
 
   /// True for a field whose vocabulary is taken from the file.
   static bool collects(const FieldPlan& each) {
-    return each.options.kind != ColumnKind::kNumeric && each.options.buckets == 0 &&
+    return each.options.kind != ColumnKind::kNumeric && !is_file_kind(each.options.kind) &&
+           each.options.kind != ColumnKind::kNumbers && each.options.buckets == 0 &&
            each.options.vocabulary.empty() && each.options.vocabulary_file.empty();
   }
   static double transformed(const FieldPlan& each, double x) {
     return each.options.log ? std::copysign(std::log1p(std::abs(x)), x) : x;
   }
 
-  void read_cells(const CsvRecord& record, std::vector<std::string_view>& cells,
-                  std::string& scratch) const {
-    parser_.fields(record, cells, scratch);
-    if (cells.size() != names_.size())
-      throw Error(ErrorCode::kData,
-                  str("this row has ", cells.size(), " fields, ", names_.size(), " are expected"),
-                  {options_.path, static_cast<int>(record.line)});
+  /// A cell that is more than a number or a text.
+  void read_cell(const FieldPlan& each, const Field& field, std::string_view cell, int64_t index,
+                 Value& out) const {
+    try {
+      if (is_file_kind(each.options.kind)) {
+        const std::string warning =
+            read_file_cell(each.options, cell, options_.format == RecordFormat::kTar,
+                           records_->location(index), out);
+        if (!warning.empty()) note_warning(records_->location(index).text(), warning);
+      } else if (each.options.kind == ColumnKind::kMultiLabel) {
+        read_labels(each.options, each.vocabulary, cell, out);
+      } else {
+        read_numbers(each.options, field.dtype, cell, out);
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kData || !error.location().text().empty()) throw;
+      bad_cell(each, 0, index, error.message());
+    }
+  }
+
+  void note_warning(const std::string& place, const std::string& what) const {
+    const std::lock_guard lock(mutex_);
+    warned_.emplace(place, what);
   }
 
   [[noreturn]] void bad_cell(const FieldPlan& each, size_t c, int64_t index,
                              const std::string& why) const {
     throw Error(ErrorCode::kData, str("column '", names_[each.columns[c]], "': ", why),
-                {options_.path, static_cast<int>(records_[static_cast<size_t>(index)].line)});
+                records_->location(index));
   }
 
   double number(const FieldPlan& each, size_t c, std::string_view cell, int64_t index) const {
@@ -415,7 +432,9 @@ class CsvDataset : public LearningDataset {
 
   /// For the first line of a file that was opened without a header.
   const char* header_hint(int64_t index) const {
-    return index == 0 && !options_.header ? " (if this line is a header, set `header: true`)" : "";
+    return index == 0 && options_.format == RecordFormat::kCsv && !options_.header
+               ? " (if this line is a header, set `header: true`)"
+               : "";
   }
 
   /// The first characters of a cell in quotes; bytes that are not UTF-8 as "\xE9".
@@ -482,18 +501,19 @@ class CsvDataset : public LearningDataset {
   }
 
   CsvFileOptions options_;
-  std::shared_ptr<MappedFile> file_;
-  formats::CsvParser parser_;
-  std::vector<CsvRecord> records_;
+  RecordSourcePtr records_;
   std::vector<std::string> names_;
+  std::string first_path_;
   std::vector<FieldPlan> plans_;
   std::vector<Field> fields_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::string> warned_;  ///< place and what was wrong
 };
 
 }  // namespace
 
 std::shared_ptr<LearningDataset> make_csv(const CsvFileOptions& options) {
-  return std::make_shared<CsvDataset>(options);
+  return std::make_shared<RecordDataset>(options);
 }
 
 }  // namespace paddle::data

@@ -1,0 +1,36 @@
+#pragma once
+// Cells that are more than a number, a category or a text: images, masks, sounds, lists of labels
+// and of numbers.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/options.h"
+#include "formats/image.h"
+
+namespace paddle::data {
+
+bool is_cell_kind(ColumnKind kind);
+DType cell_dtype(const CsvField& field);
+/// kConfig for options that do not suit the kind, or several columns.
+void check_cell_field(const CsvField& field, size_t columns);
+/// Type, shape and classes of the field; false if it is of another kind. `vocabulary`: of labels.
+bool describe_cell_field(const CsvField& field, const Vocabulary& vocabulary, Field& out);
+
+/// Reads an image, a mask or a sound: the cell is its path, or with `is_content` the file itself.
+/// kData for what cannot be decoded. Gives a warning about a file that was decoded nevertheless.
+std::string read_file_cell(const CsvField& field, std::string_view cell, bool is_content,
+                           const SourceLocation& place, Value& out);
+/// Labels as 0 and 1. kData for one that the vocabulary lacks.
+void read_labels(const CsvField& field, const Vocabulary& vocabulary, std::string_view cell,
+                 Value& out);
+/// Numbers of the field's shape. kData for other counts and other text.
+void read_numbers(const CsvField& field, DType dtype, std::string_view cell, Value& out);
+
+/// The items of a cell: of a JSON list, or what the separator separates.
+std::vector<std::string> list_of(std::string_view cell, const std::string& separator);
+/// An image as [channels, height, width].
+void store_image(const formats::Image& image, Value& out);
+
+}  // namespace paddle::data

@@ -1,0 +1,44 @@
+// Any bytes as each file of records: a tar shard, JSON lines, CSV, and COCO's annotations.
+
+#include "data/options.h"
+#include "fuzz/fuzz_target.h"
+
+namespace {
+
+using namespace paddle;
+
+void read_all_samples(data::DatasetOptions options) {
+  fuzz::expect_documented_end([&] {
+    const data::DatasetPtr dataset = data::make_dataset(options);
+    data::Sample sample;
+    for (int64_t i = 0; i < std::min<int64_t>(dataset->size(), 100); ++i)
+      fuzz::expect_documented_end([&] { dataset->read(i, {}, sample); });
+  });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string path = fuzz::input_file({data, size}, "x.records");
+  for (const auto format :
+       {data::RecordFormat::kTar, data::RecordFormat::kJsonl, data::RecordFormat::kCsv}) {
+    data::CsvFileOptions records;
+    records.format = format;
+    records.path = path;
+    data::DatasetOptions options;
+    options.source = records;
+    read_all_samples(options);
+    data::CsvField numbers, labels;
+    numbers.name = "a", numbers.kind = data::ColumnKind::kNumbers, numbers.shape = {2};
+    labels.name = "b", labels.kind = data::ColumnKind::kMultiLabel;
+    records.fields = {numbers, labels};
+    options.source = records;
+    read_all_samples(options);
+  }
+  data::BoxOptions boxes;
+  boxes.annotations = path;
+  data::DatasetOptions options;
+  options.source = boxes;
+  read_all_samples(options);
+  return 0;
+}
