@@ -87,7 +87,8 @@ int run(int argc, char** argv) {
            ": holds one of several models; give the run or one of its checkpoints");
   }
   const std::string part = choose_data(config, words);
-  config.best_metric.clear();
+  config.best = {};
+  config.early_stop.reset();
   config.parallel = {};  // on one rank, however the run was trained
 
   train::TrainOptions options;

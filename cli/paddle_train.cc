@@ -16,6 +16,7 @@
 #include "comm/tcp_transport.h"
 #include "common.h"
 #include "common_device.h"
+#include "common_table.h"
 #include "config/document.h"
 #include "data/open_data.h"
 #include "data/report.h"
@@ -27,23 +28,6 @@
 namespace {
 
 using namespace paddle;
-
-std::string duration(double seconds) {
-  const auto s = static_cast<int64_t>(std::max(0.0, seconds));
-  char text[64];
-  if (s >= 3600)
-    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-  else
-    std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
-  return text;
-}
-
-std::string short_number(double v) {
-  char text[64];
-  std::snprintf(text, sizeof text,
-                std::abs(v) >= 1e5 || (v != 0 && std::abs(v) < 1e-3) ? "%.2e" : "%.4f", v);
-  return text;
-}
 
 /// Plain lines; on a terminal a bar on the last line as well, elsewhere a line at least every
 /// half minute.
@@ -59,14 +43,15 @@ class Console final : public train::TrainObserver {
   }
   void log(const train::LogLine& l) override {
     std::string line = str(l.kind, std::string(7 - l.kind.size(), ' '), "step ", l.step, "  epoch ",
-                           l.epoch, "  loss ", short_number(l.loss));
-    for (const auto& [name, value] : l.metrics) line += str("  ", name, " ", short_number(value));
-    if (l.kind == "train") line += str("  lr ", short_number(l.learning_rate));
-    if (l.loss_scale) line += str("  loss scale ", short_number(*l.loss_scale));
+                           l.epoch, "  loss ", cli::short_number(l.loss));
+    for (const auto& [name, value] : l.metrics)
+      line += str("  ", name, " ", cli::short_number(value));
+    if (l.kind == "train") line += str("  lr ", cli::short_number(l.learning_rate));
+    if (l.loss_scale) line += str("  loss scale ", cli::short_number(*l.loss_scale));
     line += str("  ", static_cast<int64_t>(l.samples_per_second), " samples/s");
     if (l.kind == "train" && last_.total_steps > 0)
-      line +=
-          str("  data ", percent(last_.data_share), "  ", duration(last_.seconds_left), " left");
+      line += str("  data ", percent(last_.data_share), "  ",
+                  cli::short_duration(last_.seconds_left), " left");
     put(line);
   }
   void progress(const train::Progress& p) override {
@@ -74,16 +59,16 @@ class Console final : public train::TrainObserver {
     if (p.total_steps <= 0) return;
     if (!bar_) {
       if (Clock::now() - last_line_ > kLongestSilence)
-        put(str("at     step ", p.step, " of ", p.total_steps, "  loss ", short_number(p.loss),
+        put(str("at     step ", p.step, " of ", p.total_steps, "  loss ", cli::short_number(p.loss),
                 "  ", static_cast<int64_t>(p.samples_per_second), " samples/s  data ",
-                percent(p.data_share), "  ", duration(p.seconds_left), " left"));
+                percent(p.data_share), "  ", cli::short_duration(p.seconds_left), " left"));
       return;
     }
     const int percent_done = static_cast<int>(100 * p.step / p.total_steps);
-    std::string line =
-        str(percent_done, "%  step ", p.step, "/", p.total_steps, "  loss ", short_number(p.loss),
-            "  ", static_cast<int64_t>(p.samples_per_second), " samples/s  ",
-            duration(p.seconds_left), " left  data ", percent(p.data_share));
+    std::string line = str(
+        percent_done, "%  step ", p.step, "/", p.total_steps, "  loss ", cli::short_number(p.loss),
+        "  ", static_cast<int64_t>(p.samples_per_second), " samples/s  ",
+        cli::short_duration(p.seconds_left), " left  data ", percent(p.data_share));
     // The bar gets the columns that the numbers leave, and the line never wraps.
     const auto columns = static_cast<size_t>(std::max(20, cli::terminal_columns()) - 1);
     const size_t width =
@@ -203,6 +188,7 @@ int train_rank(train::RunConfig config, const train::TrainOptions& options, bool
   if (result.profile) print_profile(*result.profile, options.output);
   observer.note("checkpoint: " + result.checkpoint);
   observer.note("model: " + result.model_folder);
+  if (!result.best.empty()) observer.note("best: " + result.best_folder + " (" + result.best + ")");
   return 0;
 }
 

@@ -155,14 +155,14 @@ paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_j
 paddle_room(program
   DEPENDS base config tensor ops ir autograd compiler runtime formats onnx lang data
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
+paddle_room(convert DEPENDS base config tensor runtime formats onnx program
+  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler comm partition runtime metrics optim lang data
-          program
+          program convert
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(infer DEPENDS base tensor formats decoding onnx data program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
-paddle_room(convert DEPENDS base config tensor runtime formats onnx program
-  LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(llm DEPENDS base config tensor ops ir runtime formats decoding text program convert)
 # The page of paddle-serve as a string.
 set(PADDLE_CHAT_PAGE ${CMAKE_SOURCE_DIR}/engine/serve/chat_page.html)

@@ -79,20 +79,6 @@ void check_patterns(const char* option, const std::vector<std::string>& patterns
       fail(ErrorCode::kUsage, option, ": '", p, "' fits no tensor", did_you_mean(p, names));
 }
 
-std::vector<int64_t> axes_of(const Rules::Outcome& rule, const StoredTensor& tensor) {
-  const auto rank = static_cast<int64_t>(tensor.shape.size());
-  std::vector<int64_t> perm = rule.perm;
-  if (perm.empty())
-    for (int64_t i = rank; i-- > 0;) perm.push_back(i);
-  if (static_cast<int64_t>(perm.size()) != rank)
-    fail(ErrorCode::kConfig, "'", tensor.name, "' has the shape ", str(tensor.shape), ", perm has ",
-         perm.size(), " axes");
-  if (info(tensor.dtype).bits < 8)
-    fail(ErrorCode::kConfig, "'", tensor.name, "' is ", text(tensor.dtype),
-         ", which cannot be transposed");
-  return perm;
-}
-
 std::vector<Planned> plan_tensors(const Options& options, const Source& source,
                                   const Printer& printer) {
   std::vector<std::string> names;
@@ -112,7 +98,7 @@ std::vector<Planned> plan_tensors(const Options& options, const Source& source,
       if (rule.dropped) continue;
       p.after.name = rule.name;
       if (rule.transposed) {
-        p.perm = axes_of(rule, t);
+        p.perm = axes_of(rule, t.name, t.dtype, t.shape);
         for (size_t d = 0; d < p.perm.size(); ++d)
           p.after.shape[d] = t.shape[static_cast<size_t>(p.perm[d])];
       }
@@ -165,15 +151,6 @@ void plan_types(const Options& options, Format target, std::vector<Planned>& pla
                       : str(" (--allow-loss writes ", text(wider), ", which keeps the values)"));
 }
 
-Array permuted(const Array& array, const std::vector<int64_t>& perm) {
-  Array out = array;
-  for (size_t d = 0; d < perm.size(); ++d) {
-    out.shape[d] = array.shape[static_cast<size_t>(perm[d])];
-    out.strides[d] = array.strides[static_cast<size_t>(perm[d])];
-  }
-  return out.contiguous();
-}
-
 /// Losses of the casts between two types, over all tensors.
 struct Losses {
   CastLoss loss;
@@ -207,7 +184,7 @@ void write(const TargetOptions& target_options, const Source& source,
   for (const size_t i : target->order()) {
     const Planned& p = plan[i];
     const Array stored = source.read(p.source);
-    Array array = p.perm.empty() ? stored : permuted(stored, p.perm);
+    Array array = p.perm.empty() ? stored : transposed(stored, p.perm);
     if (p.after.dtype != array.dtype) {
       Losses& l = losses[{p.before.dtype, p.after.dtype}];
       const int64_t before = l.loss.overflow;

@@ -206,4 +206,27 @@ std::vector<std::string> Rules::unused(const std::vector<std::string>& names) co
   return lines;
 }
 
+std::vector<int64_t> axes_of(const Rules::Outcome& rule, const std::string& tensor, DType dtype,
+                             const Dims& shape) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  std::vector<int64_t> perm = rule.perm;
+  if (perm.empty())
+    for (int64_t i = rank; i-- > 0;) perm.push_back(i);
+  if (static_cast<int64_t>(perm.size()) != rank)
+    fail(ErrorCode::kConfig, "'", tensor, "' has the shape ", str(shape), ", perm has ",
+         perm.size(), " axes");
+  if (info(dtype).bits < 8)
+    fail(ErrorCode::kConfig, "'", tensor, "' is ", text(dtype), ", which cannot be transposed");
+  return perm;
+}
+
+Array transposed(const Array& array, const std::vector<int64_t>& perm) {
+  Array out = array;
+  for (size_t d = 0; d < perm.size(); ++d) {
+    out.shape[d] = array.shape[static_cast<size_t>(perm[d])];
+    out.strides[d] = array.strides[static_cast<size_t>(perm[d])];
+  }
+  return out.contiguous();
+}
+
 }  // namespace paddle::convert

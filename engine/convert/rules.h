@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tensor/tensor.h"
 
 namespace paddle::convert {
 
@@ -56,5 +57,11 @@ class Rules {
   static std::string replaced(const std::string& name, const Rule& rule);
   std::vector<Rule> rules_;
 };
+
+/// The axes of a transpose for a tensor of this shape. kConfig if they do not fit.
+std::vector<int64_t> axes_of(const Rules::Outcome& rule, const std::string& tensor, DType dtype,
+                             const Dims& shape);
+/// The array with its axes in this order, as a contiguous copy.
+Array transposed(const Array& array, const std::vector<int64_t>& perm);
 
 }  // namespace paddle::convert

@@ -1,10 +1,12 @@
 #include "optim/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/core/operators.h"
 #include "ops/generated/math.h"
 #include "ops/generated/optimizer.h"
+#include "optim/composed.h"
 
 namespace paddle::optim {
 namespace {
@@ -16,46 +18,57 @@ bool matches(const ParameterGroup& group, const std::string& name) {
 
 }  // namespace
 
-const std::vector<StateSlot>& Optimizer::slots() const {
-  static const std::vector<StateSlot> kNone,
-      kMomentum = {{"velocity", 0}}, kAdam = {{"moment1", 0}, {"moment2", 0}},
-      kRms = {{"mean_square", 0}, {"mean_grad", 0}, {"velocity", 0}};
-  static const std::vector<StateSlot> kAdamax = {{"moment", 0}, {"norm", 0}},
-                                      kAdadelta = {{"mean_square", 0}, {"mean_delta", 0}},
-                                      kAverage = {{"average", 0}},
-                                      kNAdam = {{"moment1", 0}, {"moment2", 0}, {"product", 0}};
-  thread_local std::vector<StateSlot> adagrad, rprop;
+std::vector<StateSlot> Optimizer::slots(const std::string& parameter, const Dims& shape) const {
+  const auto named = [](std::initializer_list<const char*> names) {
+    std::vector<StateSlot> out;
+    for (const char* name : names) out.push_back({.name = name});
+    return out;
+  };
   switch (options_.kind) {
     case OptimizerKind::kSgd:
-      return kNone;
+      return {};
     case OptimizerKind::kMomentum:
-      return kMomentum;
+    case OptimizerKind::kLars:
+      return named({"velocity"});
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
-      return kAdam;
-    case OptimizerKind::kAdagrad:
-      adagrad = {{"moment", options_.initial_accumulator}};
-      return adagrad;
-    case OptimizerKind::kRmsProp:
-      return kRms;
-    case OptimizerKind::kAdamax:
-      return kAdamax;
-    case OptimizerKind::kAdadelta:
-      return kAdadelta;
-    case OptimizerKind::kAsgd:
-      return kAverage;
-    case OptimizerKind::kNAdam:
-      return kNAdam;
     case OptimizerKind::kRAdam:
     case OptimizerKind::kLamb:
-      return kAdam;
+      return named({"moment1", "moment2"});
+    case OptimizerKind::kAdagrad:
+      return {{.name = "moment", .initial = options_.initial_accumulator}};
+    case OptimizerKind::kRmsProp:
+      return named({"mean_square", "mean_grad", "velocity"});
+    case OptimizerKind::kAdamax:
+      return named({"moment", "norm"});
+    case OptimizerKind::kAdadelta:
+      return named({"mean_square", "mean_delta"});
+    case OptimizerKind::kAsgd:
+      return named({"average"});
+    case OptimizerKind::kNAdam:
+      return named({"moment1", "moment2", "product"});
     case OptimizerKind::kRprop:
-      rprop = {{"previous", 0}, {"step_size", options_.lr}};
-      return rprop;
-    case OptimizerKind::kLars:
-      return kMomentum;
+      return {{.name = "previous"}, {.name = "step_size", .initial = options_.lr}};
+    case OptimizerKind::kLion:
+    case OptimizerKind::kAdafactor:
+    case OptimizerKind::kMuon:
+    case OptimizerKind::kScheduleFree:
+      return composed_slots(options_, parameter, shape);
   }
-  return kNone;
+  return {};
+}
+
+bool Optimizer::needs_whole_parameters() const {
+  switch (options_.kind) {
+    case OptimizerKind::kLamb:
+    case OptimizerKind::kLars:
+    case OptimizerKind::kAdafactor:
+    case OptimizerKind::kMuon:
+    case OptimizerKind::kScheduleFree:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool Optimizer::is_frozen(const std::string& name) const {
@@ -75,8 +88,8 @@ double Optimizer::rate_factor(const std::string& name) const {
   return factor;
 }
 
-double Optimizer::weight_decay(const std::string& name) const {
-  double decay = options_.weight_decay;
+double Optimizer::weight_decay(const std::string& name, int64_t rank) const {
+  double decay = rank < 2 && !options_.decays_vectors ? 0 : options_.weight_decay;
   for (const ParameterGroup& g : options_.groups)
     if (g.weight_decay && matches(g, name)) decay = *g.weight_decay;
   return decay;
@@ -97,7 +110,7 @@ std::vector<std::string> Optimizer::warnings(const std::vector<std::string>& nam
 
 Tensors Optimizer::update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                           const Tensors& states, const UpdateInputs& inputs) const {
-  const double decay = weight_decay(name), factor = rate_factor(name);
+  const double decay = weight_decay(name, parameter.ndim()), factor = rate_factor(name);
   const auto& [base_lr, step, master, skip, scale, bound] = inputs;
   const Tensor lr = factor == 1 ? base_lr : base_lr * factor;
   const OptimizerOptions& o = options_;
@@ -144,8 +157,45 @@ Tensors Optimizer::update(const std::string& name, const Tensor& parameter, cons
     case OptimizerKind::kLars:
       return ops::lars_update(parameter, gradient, states[0], master, lr, skip, scale, o.momentum,
                               o.coefficient, o.epsilon, decay, bound);
+    case OptimizerKind::kLion:
+    case OptimizerKind::kAdafactor:
+    case OptimizerKind::kMuon:
+    case OptimizerKind::kScheduleFree: {
+      UpdateInputs with_rate = inputs;
+      with_rate.lr = lr;
+      return composed_update(o, name, decay, parameter, gradient, states, with_rate);
+    }
   }
   return {};
+}
+
+std::string layer_of(const std::string& parameter) {
+  size_t begin = 0, first = std::string::npos;
+  while (true) {
+    const size_t end = parameter.find('.', begin);
+    if (end == std::string::npos) break;
+    if (first == std::string::npos) first = end;
+    const std::string_view part = std::string_view(parameter).substr(begin, end - begin);
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos)
+      return parameter.substr(0, end);
+    begin = end + 1;
+  }
+  return parameter.substr(0, first);
+}
+
+std::map<std::string, double> layer_factors(const std::vector<std::string>& parameters,
+                                            double layer_decay) {
+  std::vector<std::string> layers;
+  for (const std::string& name : parameters)
+    if (const std::string layer = layer_of(name);
+        std::find(layers.begin(), layers.end(), layer) == layers.end())
+      layers.push_back(layer);
+  std::map<std::string, double> out;
+  for (const std::string& name : parameters) {
+    const auto at = std::find(layers.begin(), layers.end(), layer_of(name));
+    out[name] = std::pow(layer_decay, static_cast<double>(layers.end() - at - 1));
+  }
+  return out;
 }
 
 Tensors sums_of_squares(const Tensors& gradients, const ClipOptions& options) {

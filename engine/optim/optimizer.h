@@ -3,6 +3,7 @@
 // from the gradient. Written against Tensor, so that an update runs eagerly and inside a compiled
 // training step alike. Parameter groups change rates and decay by name pattern.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +36,11 @@ enum class OptimizerKind {
   kRAdam,
   kRprop,
   kLamb,
-  kLars
+  kLars,
+  kLion,
+  kAdafactor,
+  kMuon,
+  kScheduleFree
 };
 
 struct OptimizerOptions {
@@ -54,14 +59,30 @@ struct OptimizerOptions {
   double shrink = 0.5, grow = 1.2;              ///< Rprop: factors of the step sizes
   double min_step = 1e-6, max_step = 50;        ///< Rprop: bounds of the step sizes
   double coefficient = 0.001;                   ///< LARS
+  double beta2_decay = -0.8;                    ///< Adafactor: power of the update in 1 - beta2
+  double parameter_epsilon = 1e-3;      ///< Adafactor: smallest root mean square of a parameter
+  double threshold = 1;                 ///< Adafactor: largest root mean square of an update
+  int64_t iterations = 5;               ///< Muon: of Newton and Schulz
+  bool match_rms = false;               ///< Muon: updates as large as those of AdamW
+  double adamw_lr = 3e-4;               ///< Muon: base rate of the parameters that AdamW updates
+  std::vector<std::string> adamw = {};  ///< Muon: patterns of matrices that AdamW updates, too
+  int64_t rising = 0;                   ///< schedule-free: updates in which the rate grows
+  double layer_decay = 1;               ///< factor on the rate from each layer to the one before it
+  bool decays_vectors = true;  ///< whether weight decay applies to parameters of rank 0 and 1
   std::vector<ParameterGroup> groups = {};
 };
 
-/// A state tensor of one parameter, in the shape and dtype of the parameter or of its master.
+/// A state tensor of one parameter, in the dtype of the parameter or of its master.
 struct StateSlot {
-  std::string name;  ///< "moment1"
+  std::string name = {};  ///< "moment1"
   double initial = 0;
+  std::optional<Dims> shape = {};  ///< where it is not that of the parameter
+  bool is_copy = false;            ///< the initial value is the parameter's
 };
+
+/// The state with the weights that evaluation and saved models use, where these are not the trained
+/// ones: averages over updates.
+inline constexpr const char* kEvaluationSlot = "evaluation_weight";
 
 /// Operands of an update besides the parameter, its gradient and its states.
 struct UpdateInputs {
@@ -77,19 +98,20 @@ class Optimizer {
  public:
   explicit Optimizer(OptimizerOptions options) : options_(std::move(options)) {}
   const OptimizerOptions& options() const { return options_; }
-  const std::vector<StateSlot>& slots() const;
+  /// The states of a parameter of this shape.
+  std::vector<StateSlot> slots(const std::string& parameter, const Dims& shape) const;
   bool is_frozen(const std::string& parameter) const;
   /// Whether a row-sparse gradient updates the rows that it holds and no others.
   bool is_lazy() const { return options_.kind < OptimizerKind::kRmsProp; }
   /// Whether an update reads norms of the whole parameter, so that its parts cannot be updated
   /// apart.
-  bool needs_whole_parameters() const { return options_.kind >= OptimizerKind::kLamb; }
+  bool needs_whole_parameters() const;
   /// New parameter, then new states, then the new master if there is one.
   Tensors update(const std::string& name, const Tensor& parameter, const Tensor& gradient,
                  const Tensors& states, const UpdateInputs& inputs) const;
   /// The factor on the scheduled rate for this parameter, and its decay.
   double rate_factor(const std::string& parameter) const;
-  double weight_decay(const std::string& parameter) const;
+  double weight_decay(const std::string& parameter, int64_t rank) const;
   /// Warnings about groups that are probably mistakes, a line each: patterns
   /// that match nothing, and that nothing is left to train.
   std::vector<std::string> warnings(const std::vector<std::string>& parameters) const;
@@ -97,6 +119,14 @@ class Optimizer {
  private:
   OptimizerOptions options_;
 };
+
+/// The layer that a parameter belongs to: its path up to the first number ("blocks.3"), or else its
+/// first part ("stem").
+std::string layer_of(const std::string& parameter);
+/// layer_decay to the power of the number of layers behind that of each parameter, for parameters
+/// in the order of their use.
+std::map<std::string, double> layer_factors(const std::vector<std::string>& parameters,
+                                            double layer_decay);
 
 /// How gradients are bounded before the update; at most one is set.
 struct ClipOptions {

@@ -77,8 +77,56 @@ double schedule_factor(const ScheduleOptions& o, int64_t step, int64_t total) {
                                         [&](int64_t m) { return at >= m; });
       return o.factors[static_cast<size_t>(passed)];
     }
+    case ScheduleKind::kInverseSqrt: {
+      constexpr int64_t kDefaultTimescale = 10000;
+      const auto scale = static_cast<double>(o.timescale > 0 ? o.timescale
+                                             : o.warmup > 0  ? o.warmup
+                                                             : kDefaultTimescale);
+      return std::sqrt(scale / (updates + scale));
+    }
+    case ScheduleKind::kWarmupStableDecay: {
+      const int64_t decay =
+          std::min(length, o.decay > 0 ? o.decay : std::max<int64_t>(1, (length + 5) / 10));
+      if (at < length - decay) return 1;
+      const double part =
+          std::min(1.0, static_cast<double>(at - (length - decay)) / static_cast<double>(decay));
+      switch (o.shape) {
+        case ScheduleOptions::Shape::kLinear:
+          return 1 + (o.end_factor - 1) * part;
+        case ScheduleOptions::Shape::kCosine:
+          return anneal(1, o.end_factor, part);
+        case ScheduleOptions::Shape::kSqrt:
+          return 1 + (o.end_factor - 1) * std::sqrt(part);
+      }
+      return 1;
+    }
+    case ScheduleKind::kReduceOnPlateau:
+      return 1;
   }
   return 1;
+}
+
+bool update_plateau(const PlateauOptions& o, double value, PlateauState& state) {
+  const auto is_better = [&](double best) {
+    const double margin = o.is_relative ? std::abs(best) * o.threshold : o.threshold;
+    return o.larger_is_better ? value > best + margin : value < best - margin;
+  };
+  if (std::isfinite(value) && (!state.best || is_better(*state.best))) {
+    state.best = value;
+    state.waited = 0;
+  } else {
+    ++state.waited;
+  }
+  if (state.cooldown > 0) {
+    --state.cooldown;
+    state.waited = 0;
+  }
+  if (state.waited <= o.patience) return false;
+  state.waited = 0;
+  state.cooldown = o.cooldown;
+  const double before = state.factor;
+  state.factor = std::max(state.factor * o.factor, std::min(before, o.smallest_factor));
+  return state.factor < before;
 }
 
 }  // namespace paddle::optim

@@ -1,8 +1,11 @@
 #pragma once
 // Learning-rate schedules: the rate of each update as a function of its number alone, so that
-// resuming needs no state. Any schedule may begin with a linear warm-up.
+// resuming needs no state. Any schedule may begin with a linear warm-up. The exception is the
+// reduction on plateaus, whose state is updated by evaluations.
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace paddle::optim {
@@ -21,8 +24,34 @@ enum class ScheduleKind {
   kNoam,
   kNaturalExponential,
   kInverseTime,
-  kPiecewise
+  kPiecewise,
+  kInverseSqrt,
+  kWarmupStableDecay,
+  kReduceOnPlateau  ///< 1 here: evaluations decide, see PlateauOptions
 };
+
+/// Reduces the rate when a validation metric stops improving.
+struct PlateauOptions {
+  std::string metric = "loss";
+  bool larger_is_better = false;
+  double factor = 0.1;
+  int64_t patience = 10;    ///< evaluations without improvement that are accepted
+  double threshold = 1e-4;  ///< smallest improvement that counts, relative to the best
+  bool is_relative = true;  ///< false: the threshold is a difference
+  int64_t cooldown = 0;     ///< evaluations after a reduction in which none are counted
+  double smallest_factor = 0;
+};
+
+/// The evaluations so far, in short. Part of checkpoints.
+struct PlateauState {
+  std::optional<double> best = {};
+  int64_t waited = 0, cooldown = 0;
+  double factor = 1;
+};
+
+/// Takes the value of an evaluation; true if the rate was reduced. Values that are not finite are
+/// no improvement.
+bool update_plateau(const PlateauOptions& options, double value, PlateauState& state);
 
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kConstant;
@@ -41,9 +70,15 @@ struct ScheduleOptions {
   int64_t width = 0;                 ///< Noam: size of the model
   int64_t rising = 0;                ///< Noam: updates in which the rate grows
   std::vector<double> factors = {};  ///< piecewise: one more than there are milestones
-  double end_factor = 0;             ///< final rate over base rate
-  int64_t warmup = 0;                ///< updates of linear warm-up before the schedule begins
-  double warmup_start = 0;           ///< factor at the first of them
+  int64_t timescale =
+      0;              ///< inverse square root: updates in which the rate falls to 0.7; 0: warmup
+  int64_t decay = 0;  ///< warm-up, stable, decay: updates of the decay; 0: a tenth of the run
+  enum class Shape { kLinear, kCosine, kSqrt };
+  Shape shape = Shape::kLinear;  ///< of that decay
+  PlateauOptions plateau = {};
+  double end_factor = 0;    ///< final rate over base rate
+  int64_t warmup = 0;       ///< updates of linear warm-up before the schedule begins
+  double warmup_start = 0;  ///< factor at the first of them
 };
 
 /// Factor on the base rate for update `step` (from 0) of a run of `total` updates.

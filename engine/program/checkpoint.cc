@@ -111,6 +111,14 @@ std::string parameter_of(const std::string& state) {
                                         : state.substr(begin, state.rfind('/') - begin);
 }
 
+/// Whether an optimizer may have a state of this shape for a parameter: that of the parameter, with
+/// single axes of size 1, or one number.
+bool is_state_shape(const Dims& state, const Dims& parameter) {
+  return state.empty() || (state.size() == parameter.size() &&
+                           std::equal(state.begin(), state.end(), parameter.begin(),
+                                      [](int64_t s, int64_t p) { return s == p || s == 1; }));
+}
+
 /// All arrays of a checkpoint against those of the store; nothing is changed.
 struct Staged {
   std::vector<std::pair<Array*, Array>> replaced;
@@ -159,7 +167,7 @@ Staged stage(const std::string& path, ParameterStore& store,
     // An eager run makes the optimizer's states in its first step.
     const auto owner = store.parameters.find(parameter_of(entry.name));
     if (is_sequence || is_model_state(entry.name) || owner == store.parameters.end() ||
-        owner->second.value.shape != entry.shape)
+        !is_state_shape(entry.shape, owner->second.value.shape))
       refuse_other_model(path, "'" + entry.name + "' is not a state of this run");
     staged.added.emplace_back(entry.name, runtime::copied(optimizer.read(entry)));
   }
@@ -170,6 +178,22 @@ Staged stage(const std::string& path, ParameterStore& store,
       refuse_other_model(path, "it lacks the state '" + name + "'");
   }
   return staged;
+}
+
+nlohmann::json to_json(const Watch& watch) {
+  nlohmann::json out = {
+      {"waited", watch.waited}, {"cooldown", watch.cooldown}, {"factor", watch.factor}};
+  if (watch.best) out["best"] = *watch.best;
+  return out;
+}
+
+Watch watch_of(const nlohmann::json& json) {
+  Watch out;
+  out.waited = json.at("waited").get<int64_t>();
+  out.cooldown = json.at("cooldown").get<int64_t>();
+  out.factor = json.at("factor").get<double>();
+  if (json.contains("best")) out.best = json.at("best").get<double>();
+  return out;
 }
 
 }  // namespace
@@ -207,9 +231,12 @@ std::string write_checkpoint(const std::string& folder, const ParameterStore& st
                             {"train_loss_count", s.train_loss_count},
                             {"best_step", s.best_step},
                             {"evaluation_due", s.evaluation_due},
+                            {"evaluated_step", s.evaluated_step},
                             {"files", checksums(temporary)}};
     if (s.best) state["best"] = *s.best;
     if (!s.loss_sums.empty()) state["loss_sums"] = s.loss_sums;
+    state["early_stop"] = to_json(s.early_stop);
+    for (const Watch& each : s.plateaus) state["plateaus"].push_back(to_json(each));
     write_file_atomically((temporary / "state.json").string(), state.dump(2) + "\n");
     sync_directory(temporary.string());
     put_in_place(temporary, final_path);
@@ -289,7 +316,11 @@ RunState read_checkpoint(const std::string& path, ParameterStore& store) {
     s.best_step = state.at("best_step").get<int64_t>();
     if (state.contains("best")) s.best = state.at("best").get<double>();
     s.evaluation_due = state.value("evaluation_due", false);
+    s.evaluated_step = state.value("evaluated_step", int64_t{-1});
     if (state.contains("loss_sums")) s.loss_sums = state.at("loss_sums").get<std::vector<double>>();
+    if (state.contains("early_stop")) s.early_stop = watch_of(state.at("early_stop"));
+    if (state.contains("plateaus"))
+      for (const auto& each : state.at("plateaus")) s.plateaus.push_back(watch_of(each));
     seed = state.at("seed").get<uint64_t>();
     check_files(path, state);
   } catch (const nlohmann::json::exception&) {

@@ -14,6 +14,14 @@
 
 namespace paddle::program {
 
+/// A metric that evaluations watch for improvement.
+struct Watch {
+  std::optional<double> best = {};
+  int64_t waited = 0;    ///< evaluations since it improved
+  int64_t cooldown = 0;  ///< evaluations that are not counted yet
+  double factor = 1;     ///< on the learning rate
+};
+
 struct RunState {
   int64_t step = 0;  ///< updates done
   data::LoaderPosition position;
@@ -25,6 +33,9 @@ struct RunState {
   std::optional<double> best;     ///< of the metric that decides
   int64_t best_step = 0;
   bool evaluation_due = false;  ///< at this step, and not done when the run was stopped
+  int64_t evaluated_step = -1;  ///< of the last evaluation on the validation data
+  Watch early_stop;
+  std::vector<Watch> plateaus;  ///< of each optimizer whose rate falls on plateaus; others unused
 };
 
 struct CheckpointContent {

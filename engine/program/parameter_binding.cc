@@ -100,6 +100,18 @@ Tensor ParameterBinding::slot(const std::string& name, const Dims& shape, DType 
       .value;
 }
 
+Tensor ParameterBinding::slot_like(const std::string& name, const std::string& parameter) {
+  const Array* exact = store_.master(parameter);
+  const Array& value = exact ? *exact : store_.parameters.at(parameter).value;
+  return open_state(name, value.shape, value.dtype,
+                    [&] {
+                      return store_.initializes(value.size())
+                                 ? runtime::copied(value)
+                                 : Array::reserve(value.dtype, value.shape);
+                    })
+      .value;
+}
+
 void ParameterBinding::set_slot(const std::string& name, const Tensor& value) {
   update(name, value);
 }

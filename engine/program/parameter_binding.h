@@ -32,6 +32,8 @@ class ParameterBinding : public lang::ParameterProvider {
 
   /// A state of the optimizer, made of `initial` if it is new.
   Tensor slot(const std::string& name, const Dims& shape, DType dtype, double initial);
+  /// The same, made as a copy of a parameter, or of its master.
+  Tensor slot_like(const std::string& name, const std::string& parameter);
   void set_slot(const std::string& name, const Tensor& value);
   void set_parameter(const std::string& path, const Tensor& value);
   /// The parameter in float32 where it is kept in 16 bits, else undefined.

@@ -61,6 +61,7 @@ Schema make_schema() {
                       .or_else(Spec::text())
                       .fallback("[]")
                       .doc("patterns of parameter names that get no updates"));
+  s.add("init", init_spec());
   s.add("loss", Spec::any().doc("an expression over outputs and data fields"));
   s.add("step", Spec::any().doc("a body with update(loss)"));
   s.one_of({"loss", "step"});
@@ -94,12 +95,7 @@ Schema make_schema() {
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
   train.add("keep_checkpoints",
             Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
-  train.add("best", Spec::text().fallback("''").doc(
-                        "keep the checkpoint with the best of this metric (or 'loss')"));
-  train.add("best_mode",
-            Spec::word({"auto", "max", "min"})
-                .fallback("auto")
-                .doc("whether a higher or lower train.best is better; auto: as the metric says"));
+  add_feature_keys(train);
   s.add("train", Spec::map(train).fallback("{}").doc("length of the run, evaluation, checkpoints"));
   s.add("precision",
         Spec::word({"float32", "float64", "bfloat16", "bf16", "float16", "f16", "fp16"})
@@ -237,6 +233,50 @@ void check_several(const Section& s, const RunConfig& config, config::Diagnostic
                     s.location("precision"));
 }
 
+/// Refuses optimizers that need whole parameters where ranks have parts of them.
+void check_parts(const RunConfig& config, config::Diagnostics& diagnostics) {
+  if (config.parallel.sharding == 0 && config.parallel.tensor <= 1) return;
+  for (const OptimizerConfig& optimizer : config.optimizers)
+    if (optim::Optimizer(optimizer.options).needs_whole_parameters())
+      diagnostics.add(ErrorCode::kConfig,
+                      "parallel: this optimizer needs whole parameters, so that sharding must be 0 "
+                      "and tensor 1",
+                      config.parallel.where);
+  if (config.average)
+    diagnostics.add(ErrorCode::kConfig,
+                    "parallel: train.ema needs whole parameters, so that sharding must be 0 and "
+                    "tensor 1",
+                    config.parallel.where);
+}
+
+/// Refuses what evaluations decide where there are none.
+void check_evaluated(const Section& s, RunConfig& config, config::Diagnostics& diagnostics) {
+  const Section train = s.section("train");
+  const auto needs = [&](const std::string& what, const SourceLocation& place) {
+    diagnostics.add(ErrorCode::kConfig,
+                    what + " needs data.valid and train.evaluate_every: it is decided there",
+                    place);
+  };
+  for (OptimizerConfig& optimizer : config.optimizers) {
+    if (optimizer.schedule.kind != optim::ScheduleKind::kReduceOnPlateau) continue;
+    const Section section =
+        optimizer.name.empty() || !s.at("optimizers").find(optimizer.name)->find("schedule")
+            ? s.section("schedule")
+            : Section(*s.at("optimizers").find(optimizer.name)->find("schedule"));
+    optimizer.schedule.plateau.larger_is_better =
+        read_watched(section.text("metric"), section.text("mode"), config.metrics, section,
+                     "metric", "schedule", diagnostics)
+            .larger_is_better;
+    if (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0)
+      needs("reduce_on_plateau", section.location("metric"));
+  }
+  if (config.data.valid && config.evaluate.steps + config.evaluate.epochs > 0) return;
+  if (config.early_stop)
+    needs("train.early_stop", train.location("early_stop"));
+  else if (!config.best.name.empty())
+    needs("train.best", train.location("best"));
+}
+
 }  // namespace
 
 std::string precision_name(const RunConfig& config) {
@@ -321,34 +361,14 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   diagnostics.guard([&] { config.evaluate = read_interval(train, "evaluate_every"); });
   diagnostics.guard([&] { config.checkpoint = read_interval(train, "checkpoint_every"); });
   config.keep_checkpoints = train.integer("keep_checkpoints");
-  config.best_metric = train.text("best");
-  if (!config.best_metric.empty()) {
-    std::vector<std::string> names = {"loss"};
-    metrics::Direction direction = metrics::Direction::kLower;
-    for (const MetricDefinition& m : config.metrics) {
-      names.push_back(m.name);
-      if (m.name == config.best_metric) direction = m.direction();
-    }
-    const std::string mode = train.text("best_mode");
-    if (std::find(names.begin(), names.end(), config.best_metric) == names.end())
-      diagnostics.add(ErrorCode::kConfig,
-                      "train.best: '" + config.best_metric + "' is neither 'loss' nor a metric" +
-                          did_you_mean(config.best_metric, names),
-                      train.location("best"));
-    else if (direction == metrics::Direction::kUnknown && mode == "auto")
-      diagnostics.add(ErrorCode::kConfig,
-                      "train.best: '" + config.best_metric +
-                          "' may be better when higher or lower; give train.best_mode: max or min",
-                      train.location("best"));
-    else if (direction != metrics::Direction::kUnknown && mode != "auto" &&
-             (mode == "max") != (direction == metrics::Direction::kHigher))
-      diagnostics.add(ErrorCode::kConfig,
-                      "train.best_mode: '" + config.best_metric + "' is better when " +
-                          (mode == "max" ? "lower" : "higher"),
-                      train.location("best_mode"));
-    config.best_is_larger =
-        mode == "auto" ? direction == metrics::Direction::kHigher : mode == "max";
-  }
+  if (const std::string& best = train.text("best"); !best.empty())
+    config.best = read_watched(best, train.text("best_mode"), config.metrics, train, "best",
+                               "train", diagnostics);
+  config.early_stop = read_early_stop(train, config.metrics, diagnostics);
+  if (config.early_stop && config.best.name.empty()) config.best = config.early_stop->metric;
+  config.average = read_averaging(train);
+  diagnostics.guard([&] { config.max_time = read_max_time(train); });
+  diagnostics.guard([&] { config.init = read_init(s); });
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.use_float64 = s.text("precision") == "float64";
   config.mixed = read_mixed(s, diagnostics);
@@ -369,14 +389,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   diagnostics.guard([&] {
     config.parallel = read_parallel(s.section("parallel"), s.location("parallel"), diagnostics);
   });
-  for (const OptimizerConfig& optimizer : config.optimizers)
-    if (optim::Optimizer(optimizer.options).needs_whole_parameters() &&
-        (config.parallel.sharding > 0 || config.parallel.tensor > 1))
-      diagnostics.add(
-          ErrorCode::kConfig,
-          "parallel: lamb and lars need the norms of whole parameters, so that sharding "
-          "must be 0 and tensor 1",
-          config.parallel.where);
+  check_parts(config, diagnostics);
   diagnostics.guard(
       [&] { config.data = data::read_data(s.section("data"), config.seed, diagnostics); });
   for (OptimizerConfig& optimizer : config.optimizers)
@@ -387,11 +400,7 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
       scale_rates(section, config.data.loader.batch_size, optimizer);
     });
   check_several(s, config, diagnostics);
-  if (!config.best_metric.empty() &&
-      (!config.data.valid || config.evaluate.steps + config.evaluate.epochs == 0))
-    diagnostics.add(ErrorCode::kConfig,
-                    "train.best needs data.valid and train.evaluate_every: it is decided there",
-                    train.location("best"));
+  check_evaluated(s, config, diagnostics);
   diagnostics.raise();
   config.warnings = diagnostics.warnings();
   if (config.data.loader.batch_size % config.accumulate != 0)

@@ -12,6 +12,7 @@
 #include "data/data_config.h"
 #include "program/model_config.h"
 #include "runtime/compile.h"
+#include "train/features.h"
 #include "train/optimizer_config.h"
 #include "train/parallel_config.h"
 #include "train/step.h"
@@ -41,8 +42,11 @@ struct RunConfig {
   int64_t log_every = 50;
   Interval evaluate, checkpoint;
   int64_t keep_checkpoints = 3;
-  std::string best_metric;  ///< "loss" or a metric; "" for none
-  bool best_is_larger = false;
+  WatchedMetric best;  ///< whose best checkpoint is kept
+  std::optional<EarlyStop> early_stop;
+  double max_time = 0;  ///< seconds of training; 0: no bound
+  std::optional<Averaging> average;
+  InitialWeights init;
   uint64_t seed = 0;
   bool use_float64 = false;             ///< precision: float64
   std::optional<MixedPrecision> mixed;  ///< precision: bfloat16 or float16

@@ -33,10 +33,54 @@ Schema optimizer_base(const char* lr) {
                              .doc("how lr grows with data.batch_size over base_batch"));
   s.add("weight_decay", Spec::real().at_least(0).fallback("0").doc(
                             "L2 penalty; decoupled from the gradient with adamw"));
+  s.add("decay_vectors",
+        Spec::boolean().fallback("true").doc(
+            "whether weight_decay applies to parameters of rank 0 and 1 (biases, norms)"));
+  s.add("layer_decay",
+        Spec::real().above(0).at_most(1).fallback("1").doc(
+            "factor on the rate from each layer to the one before it; the last has the base rate"));
   s.add("groups",
         Spec::list(Spec::map(group_schema())).fallback("[]").doc("settings by parameter name"));
   s.renamed("learning_rate", "lr");
   return s;
+}
+
+/// The keys of the optimizers that have no update operation of their own.
+void add_composed(Schema& lion, Schema& adafactor, Schema& muon, Schema& schedule_free) {
+  const auto beta = [](const char* value, const char* doc) {
+    return Spec::real().at_least(0).below(1).fallback(value).doc(doc);
+  };
+  lion.add("beta1", beta("0.9", "share of the moment in the direction of an update"))
+      .add("beta2", beta("0.99", "decay of the moment"));
+  adafactor
+      .add("beta2_decay", Spec::real().at_most(0).fallback("-0.8").doc(
+                              "second moments change by update^beta2_decay"))
+      .add("parameter_epsilon", Spec::real().at_least(0).fallback("1e-3").doc(
+                                    "smallest root mean square of a parameter"))
+      .add("threshold",
+           Spec::real().above(0).fallback("1").doc("largest root mean square of an update"));
+  muon.add("momentum", beta("0.95", "decay of the mean of gradients"))
+      .add("nesterov", Spec::boolean().fallback("true").doc("look ahead along the momentum"))
+      .add("iterations", Spec::integer().at_least(1).at_most(100).fallback("5").doc(
+                             "of Newton and Schulz, which orthogonalize an update"))
+      .add("match_rms", Spec::boolean().fallback("false").doc(
+                            "scale updates as large as those of AdamW, whose rates then apply"))
+      .add("adamw", Spec::list(Spec::text())
+                        .or_else(Spec::text())
+                        .fallback("[]")
+                        .doc("patterns of matrices that AdamW updates, as it does all vectors: "
+                             "embeddings, the last layer"))
+      .add("adamw_lr", Spec::real().at_least(0).fallback("3e-4").doc("base rate of AdamW"))
+      .add("beta1", beta("0.9", "AdamW: decay of the mean of gradients"))
+      .add("beta2", beta("0.999", "AdamW: decay of the mean of squared gradients"))
+      .add("epsilon", Spec::real().above(0).fallback("1e-8").doc("AdamW: in the denominator"));
+  schedule_free
+      .add("beta1", Spec::real().above(0).below(1).fallback("0.9").doc(
+                        "place of the gradient between the steps (0) and their mean (1)"))
+      .add("beta2", beta("0.999", "decay of the mean of squared gradients"))
+      .add("epsilon", Spec::real().above(0).fallback("1e-8").doc("added to the denominator"))
+      .add("rising", Spec::integer().at_least(0).fallback("0").doc(
+                         "updates in which the rate grows; they weigh less in the mean"));
 }
 
 /// The keys that every entry has besides those of `base`.
@@ -47,7 +91,9 @@ Spec spec_of(const std::function<Schema(const char* lr)>& optimizer_base) {
          adadelta = optimizer_base("1"), asgd = optimizer_base("0.01"),
          nadam = optimizer_base("0.002"), radam = optimizer_base("0.001"),
          rprop = optimizer_base("0.01"), lamb = optimizer_base("0.001"),
-         lars = optimizer_base("0.1");
+         lars = optimizer_base("0.1"), lion = optimizer_base("0.0001"),
+         adafactor = optimizer_base("0.01"), muon = optimizer_base("0.02"),
+         schedule_free = optimizer_base("0.0025");
   momentum.add("momentum", Spec::real().at_least(0).below(1).fallback("0.9").doc(
                                "share of the last update that the next one keeps"));
   momentum.add("nesterov", Spec::boolean().fallback("false").doc("look ahead along the momentum"));
@@ -97,6 +143,7 @@ Spec spec_of(const std::function<Schema(const char* lr)>& optimizer_base) {
       .add("coefficient",
            Spec::real().above(0).fallback("0.001").doc("factor of the ratio of norms"))
       .add("epsilon", Spec::real().at_least(0).fallback("0").doc("added to the denominator"));
+  add_composed(lion, adafactor, muon, schedule_free);
   return Spec::choice("name", {{"sgd", sgd},
                                {"momentum", momentum},
                                {"adam", adam},
@@ -110,19 +157,34 @@ Spec spec_of(const std::function<Schema(const char* lr)>& optimizer_base) {
                                {"radam", radam},
                                {"rprop", rprop},
                                {"lamb", lamb},
-                               {"lars", lars}});
+                               {"lars", lars},
+                               {"lion", lion},
+                               {"adafactor", adafactor},
+                               {"muon", muon},
+                               {"schedule_free_adamw", schedule_free}});
 }
 
 optim::OptimizerOptions read_optimizer(const Section& s, const std::string& section) {
   optim::OptimizerOptions o;
   static const std::map<std::string, optim::OptimizerKind> kKinds = {
-      {"sgd", optim::OptimizerKind::kSgd},         {"momentum", optim::OptimizerKind::kMomentum},
-      {"adam", optim::OptimizerKind::kAdam},       {"adamw", optim::OptimizerKind::kAdamW},
-      {"adagrad", optim::OptimizerKind::kAdagrad}, {"rmsprop", optim::OptimizerKind::kRmsProp},
-      {"adamax", optim::OptimizerKind::kAdamax},   {"adadelta", optim::OptimizerKind::kAdadelta},
-      {"asgd", optim::OptimizerKind::kAsgd},       {"nadam", optim::OptimizerKind::kNAdam},
-      {"radam", optim::OptimizerKind::kRAdam},     {"rprop", optim::OptimizerKind::kRprop},
-      {"lamb", optim::OptimizerKind::kLamb},       {"lars", optim::OptimizerKind::kLars}};
+      {"sgd", optim::OptimizerKind::kSgd},
+      {"momentum", optim::OptimizerKind::kMomentum},
+      {"adam", optim::OptimizerKind::kAdam},
+      {"adamw", optim::OptimizerKind::kAdamW},
+      {"adagrad", optim::OptimizerKind::kAdagrad},
+      {"rmsprop", optim::OptimizerKind::kRmsProp},
+      {"adamax", optim::OptimizerKind::kAdamax},
+      {"adadelta", optim::OptimizerKind::kAdadelta},
+      {"asgd", optim::OptimizerKind::kAsgd},
+      {"nadam", optim::OptimizerKind::kNAdam},
+      {"radam", optim::OptimizerKind::kRAdam},
+      {"rprop", optim::OptimizerKind::kRprop},
+      {"lamb", optim::OptimizerKind::kLamb},
+      {"lars", optim::OptimizerKind::kLars},
+      {"lion", optim::OptimizerKind::kLion},
+      {"adafactor", optim::OptimizerKind::kAdafactor},
+      {"muon", optim::OptimizerKind::kMuon},
+      {"schedule_free_adamw", optim::OptimizerKind::kScheduleFree}};
   o.kind = kKinds.at(s.text("name"));
   const auto maybe = [&](const char* key, double& target) {
     if (s.node().find(key) && s.has(key)) target = s.real(key);
@@ -150,6 +212,16 @@ optim::OptimizerOptions read_optimizer(const Section& s, const std::string& sect
   maybe("min_step", o.min_step);
   maybe("max_step", o.max_step);
   maybe("coefficient", o.coefficient);
+  maybe("beta2_decay", o.beta2_decay);
+  maybe("parameter_epsilon", o.parameter_epsilon);
+  maybe("threshold", o.threshold);
+  maybe("adamw_lr", o.adamw_lr);
+  if (s.node().find("iterations")) o.iterations = s.integer("iterations");
+  if (s.node().find("match_rms")) o.match_rms = s.boolean("match_rms");
+  if (s.node().find("adamw")) o.adamw = s.texts("adamw");
+  if (s.node().find("rising")) o.rising = s.integer("rising");
+  o.decays_vectors = s.boolean("decay_vectors");
+  o.layer_decay = s.real("layer_decay");
   if (s.node().find("nesterov")) o.nesterov = s.boolean("nesterov");
   if (s.node().find("centered")) o.centered = s.boolean("centered");
   for (const Section& g : s.sections("groups")) {
@@ -165,55 +237,6 @@ optim::OptimizerOptions read_optimizer(const Section& s, const std::string& sect
   return o;
 }
 
-optim::ScheduleOptions read_schedule(const Section& s) {
-  optim::ScheduleOptions o;
-  static const std::map<std::string, optim::ScheduleKind> kKinds = {
-      {"constant", optim::ScheduleKind::kConstant},
-      {"step", optim::ScheduleKind::kStep},
-      {"multi_step", optim::ScheduleKind::kMultiStep},
-      {"exponential", optim::ScheduleKind::kExponential},
-      {"polynomial", optim::ScheduleKind::kPolynomial},
-      {"cosine", optim::ScheduleKind::kCosine},
-      {"linear", optim::ScheduleKind::kLinear},
-      {"cosine_restarts", optim::ScheduleKind::kCosineRestarts},
-      {"one_cycle", optim::ScheduleKind::kOneCycle},
-      {"cyclic", optim::ScheduleKind::kCyclic},
-      {"noam", optim::ScheduleKind::kNoam},
-      {"natural_exp", optim::ScheduleKind::kNaturalExponential},
-      {"inverse_time", optim::ScheduleKind::kInverseTime},
-      {"piecewise", optim::ScheduleKind::kPiecewise}};
-  o.kind = kKinds.at(s.text("name"));
-  const auto has = [&](const char* key) { return s.node().find(key) && s.has(key); };
-  if (has("steps")) o.steps = s.integer("steps");
-  if (has("step_size")) o.step_size = s.integer("step_size");
-  if (has("milestones")) o.milestones = s.integers("milestones");
-  if (o.kind == optim::ScheduleKind::kCyclic) o.gamma = 1;
-  if (has("gamma")) o.gamma = s.real("gamma");
-  if (has("power")) o.power = s.real("power");
-  if (has("period")) o.period = s.integer("period");
-  if (has("period_factor")) o.period_factor = s.integer("period_factor");
-  if (has("rise")) o.rise = s.real("rise");
-  if (has("start_factor")) o.start_factor = s.real("start_factor");
-  if (has("up")) o.up = s.integer("up");
-  if (has("down")) o.down = s.integer("down");
-  if (has("peak_factor")) o.peak_factor = s.real("peak_factor");
-  if (has("halving")) o.halving = s.boolean("halving");
-  if (has("width")) o.width = s.integer("width");
-  if (has("rising")) o.rising = s.integer("rising");
-  if (has("factors")) {
-    o.factors = s.reals("factors");
-    if (o.factors.size() != o.milestones.size() + 1)
-      throw Error(ErrorCode::kConfig,
-                  str("schedule.factors: expected ", o.milestones.size() + 1,
-                      " factors, one more than milestones, found ", o.factors.size()),
-                  s.location("factors"));
-  }
-  if (has("end_factor")) o.end_factor = s.real("end_factor");
-  if (has("warmup")) o.warmup = s.integer("warmup");
-  if (has("warmup_start")) o.warmup_start = s.real("warmup_start");
-  return o;
-}
-
 }  // namespace
 
 Spec optimizer_spec() { return spec_of(optimizer_base); }
@@ -226,73 +249,6 @@ Spec named_optimizer_spec() {
     s.add("schedule", schedule);
     return s;
   });
-}
-
-Spec schedule_spec() {
-  const auto with_warmup = [](Schema s) {
-    s.add("warmup", Spec::integer().at_least(0).fallback("0").doc("updates of linear warm-up"));
-    s.add("warmup_start", Spec::real().at_least(0).at_most(1).fallback("0").doc(
-                              "factor of the rate at the first update"));
-    return s;
-  };
-  const auto to_end = [&](Schema s) {
-    s.add("steps", Spec::integer().at_least(0).fallback("0").doc("length; 0 is the whole run"));
-    s.add("end_factor", Spec::real().at_least(0).fallback("0").doc("final rate over base rate"));
-    return with_warmup(s);
-  };
-  Schema step, multi, exponential, polynomial;
-  step.add("step_size", Spec::integer().at_least(1).required().doc("updates between changes"))
-      .add("gamma", Spec::real().at_least(0).fallback("0.1").doc("factor of each change"));
-  multi
-      .add("milestones", Spec::list(Spec::integer().at_least(0))
-                             .required()
-                             .doc("updates at which the rate changes"))
-      .add("gamma", Spec::real().at_least(0).fallback("0.1").doc("factor of each change"));
-  exponential.add("gamma", Spec::real().at_least(0).required().doc("factor of each change"));
-  polynomial.add("power", Spec::real().above(0).fallback("1").doc("exponent of the polynomial"));
-  Schema restarts, one_cycle, cyclic, noam, natural, inverse, piecewise;
-  restarts.add("period", Spec::integer().at_least(1).required().doc("updates of the first period"))
-      .add("period_factor",
-           Spec::integer().at_least(1).fallback("1").doc("factor from period to period"))
-      .add("end_factor", Spec::real().at_least(0).fallback("0").doc("lowest rate over base rate"));
-  one_cycle
-      .add("rise", Spec::real().at_least(0).at_most(1).fallback("0.3").doc(
-                       "share of the run in which the rate grows to the base rate"))
-      .add("start_factor",
-           Spec::real().at_least(0).fallback("0.04").doc("initial rate over base rate"));
-  cyclic.add("up", Spec::integer().at_least(1).required().doc("updates in which the rate grows"))
-      .add("down", Spec::integer().at_least(0).fallback("0").doc(
-                       "updates in which it falls; 0 is as many as up"))
-      .add("peak_factor", Spec::real().at_least(0).required().doc("highest rate over base rate"))
-      .add("halving",
-           Spec::boolean().fallback("false").doc("each cycle is half as high as the one before"))
-      .add("gamma", Spec::real().at_least(0).fallback("1").doc("factor of the height per update"));
-  noam.add("width", Spec::integer().at_least(1).required().doc("size of the model"))
-      .add("rising", Spec::integer().at_least(1).required().doc("updates in which the rate grows"));
-  natural.add("gamma", Spec::real().at_least(0).required().doc("rate of exp(-gamma * update)"));
-  inverse.add("gamma", Spec::real().at_least(0).required().doc("rate of 1 / (1 + gamma * update)"));
-  piecewise
-      .add("milestones", Spec::list(Spec::integer().at_least(0))
-                             .required()
-                             .doc("updates at which the rate changes"))
-      .add("factors", Spec::list(Spec::real().at_least(0))
-                          .required()
-                          .doc("rates over the base rate, one more than milestones"));
-  return Spec::choice("name", {{"constant", with_warmup({})},
-                               {"step", with_warmup(step)},
-                               {"multi_step", with_warmup(multi)},
-                               {"exponential", with_warmup(exponential)},
-                               {"polynomial", to_end(polynomial)},
-                               {"cosine", to_end({})},
-                               {"linear", to_end({})},
-                               {"cosine_restarts", with_warmup(restarts)},
-                               {"one_cycle", to_end(one_cycle)},
-                               {"cyclic", with_warmup(cyclic)},
-                               {"noam", with_warmup(noam)},
-                               {"natural_exp", with_warmup(natural)},
-                               {"inverse_time", with_warmup(inverse)},
-                               {"piecewise", with_warmup(piecewise)}})
-      .doc("learning rate over the run");
 }
 
 std::vector<OptimizerConfig> read_optimizers(const Section& s, config::Diagnostics& diagnostics) {

@@ -23,6 +23,7 @@ config::Spec optimizer_spec();
 /// An entry of `optimizers:`, which may have a schedule of its own.
 config::Spec named_optimizer_spec();
 config::Spec schedule_spec();
+optim::ScheduleOptions read_schedule(const config::Section& section);
 
 /// `optimizer:` or `optimizers:`, with the schedule of each.
 std::vector<OptimizerConfig> read_optimizers(const config::Section& section,

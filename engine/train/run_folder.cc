@@ -77,8 +77,8 @@ void RunFolder::claim(bool resume, bool overwrite) {
 
 void RunFolder::clear() {
   std::error_code ignored;
-  for (const char* name :
-       {"checkpoints", "model", "metrics.jsonl", "skipped.jsonl", "tensorboard", "report.html"})
+  for (const char* name : {"checkpoints", "model", "models", "best", "metrics.jsonl",
+                           "skipped.jsonl", "tensorboard", "report.html"})
     fs::remove_all(file(name), ignored);
 }
 

@@ -341,6 +341,17 @@ void Session::prepare() {
   if (options_.accumulate > 1) compiled(Part::kApply);
 }
 
+void Session::start_copies() {
+  for (const auto& [name, parameter] : store_.parameters) {
+    const Array* exact = store_.master(name);
+    const Array& value = exact ? *exact : parameter.value;
+    if (!store_.initializes(value.size())) continue;
+    for (const std::string& state : step_->copies(name, value.shape))
+      if (const auto it = store_.states.find(state); it != store_.states.end())
+        it->second = runtime::copied(value);
+  }
+}
+
 double Session::train(std::span<const std::vector<Array>> micro_batches,
                       std::span<const double> weights, const StepScalars& numbers) {
   const bool single = options_.accumulate <= 1;

@@ -74,6 +74,9 @@ class Session {
 
   /// Makes all parameters and states, and traces the training function.
   void prepare();
+  /// Sets the states that start as copies of their parameters: to be called when these have their
+  /// initial values, before the first step.
+  void start_copies();
   /// One update from micro-batches (arrays in the order of the fields), each with its weight:
   /// its share in the batch, or 1 where the loss is a sum. Gives the loss of the batch.
   double train(std::span<const std::vector<Array>> micro_batches, std::span<const double> weights,

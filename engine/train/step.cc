@@ -59,6 +59,17 @@ std::string optimizer_slot(const std::string& optimizer, const std::string& para
          slot;
 }
 
+/// The average after update `step`, whose result is `value`.
+Tensor averaged(const Averaging& options, const Tensor& average, const Tensor& value,
+                const Tensor& step) {
+  Tensor move = full_of({}, 1 - options.decay, DType::kF64);
+  if (options.warmup) {
+    const Tensor updates = ops::cast(step, DType::kF64);
+    move = ops::maximum(move, 9.0 / (updates + 10.0));
+  }
+  return average + (value - average) * ops::cast(move, average.dtype());
+}
+
 }  // namespace
 
 bool StepDefinition::is_frozen(const std::string& path) const {
@@ -115,6 +126,8 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
     run_step_body(d_, inputs.fields, options, names, reach);
   } else {
     for (const auto& [name, tensor] : inputs.fields) names.push_back({name, lang::Value(tensor)});
+    for (const auto& [name, array] : d_.constants)
+      names.push_back({name, lang::Value(Tensor(array))});
     for (auto& output : run_model(d_.exported(), inputs.fields, options)) names.push_back(output);
     const lang::Value loss = lang::run_code(d_.loss, names, options);
     if (!loss.is_tensor())
@@ -125,6 +138,7 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
     if (!out.losses[i].defined())
       throw Error(ErrorCode::kConfig,
                   "step: no update uses the optimizer '" + d_.optimizers[i].name + "'", where);
+  if (used_.empty()) used_ = ports.used();
   if (training) return out;
   out.names = names;
   for (const MetricDefinition& metric : d_.metrics)
@@ -194,15 +208,28 @@ void Step::update(program::ParameterBinding& ports, const StepInputs& inputs, si
     set_scaler_state(ports, optim::next_state(state, finite, *scaling()));
   }
   const Tensors scales = optim::gradient_scales(gradients, squares, d_.clip, unscale);
+  const double layer_decay = rule->options().layer_decay;
+  std::map<std::string, double> layers;
+  if (layer_decay != 1)
+    layers = optim::layer_factors(used_.empty() ? ports.used() : used_, layer_decay);
   for (size_t i = 0; i < names.size(); ++i) {
     if (!gradients[i].defined()) continue;  // has no part in the loss
+    const auto layer = layers.find(names[i]);
+    update.lr = inputs.learning_rates[optimizer];
+    if (layer != layers.end() && layer->second != 1) update.lr = update.lr * layer->second;
     const Tensor parameter = ports.existing(names[i]);
     const Dims shape = concrete(parameter.shape());
     Tensors states;
     std::vector<std::string> slots;
-    for (const optim::StateSlot& slot : rule->slots()) {
+    const auto open = [&](const optim::StateSlot& slot) {
+      const std::string path = optimizer_slot(optimizer_name, names[i], slot.name);
+      return slot.is_copy
+                 ? ports.slot_like(path, names[i])
+                 : ports.slot(path, slot.shape.value_or(shape), full_type(parameter), slot.initial);
+    };
+    for (const optim::StateSlot& slot : rule->slots(names[i], shape)) {
       slots.push_back(optimizer_slot(optimizer_name, names[i], slot.name));
-      states.push_back(ports.slot(slots.back(), shape, full_type(parameter), slot.initial));
+      states.push_back(open(slot));
     }
     update.master = ports.master(names[i]);
     update.scale = scales[i];
@@ -213,7 +240,24 @@ void Step::update(program::ParameterBinding& ports, const StepInputs& inputs, si
                                       : autograd::variable(ops::detach(updated[0])));
     for (size_t s = 0; s < slots.size(); ++s) ports.set_slot(slots[s], updated[s + 1]);
     if (update.master.defined()) ports.set_master(names[i], updated.back());
+    if (!d_.average) continue;
+    const optim::StateSlot slot{.name = optim::kEvaluationSlot, .is_copy = true};
+    const Tensor average = open(slot);
+    const Tensor& value = update.master.defined() ? updated.back() : updated[0];
+    const Tensor next = averaged(*d_.average, average, value, update.step);
+    ports.set_slot(optimizer_slot(optimizer_name, names[i], slot.name),
+                   update.skip.defined() ? ops::where(update.skip, average, next) : next);
   }
+}
+
+std::vector<std::string> Step::copies(const std::string& parameter, const Dims& shape) const {
+  std::vector<std::string> out;
+  for (const auto& [name, rule] : d_.optimizers) {
+    for (const optim::StateSlot& slot : rule->slots(parameter, shape))
+      if (slot.is_copy) out.push_back(optimizer_slot(name, parameter, slot.name));
+    if (d_.average) out.push_back(optimizer_slot(name, parameter, optim::kEvaluationSlot));
+  }
+  return out;
 }
 
 StepOutputs Step::train(program::ParameterBinding& ports, const StepInputs& inputs) const {

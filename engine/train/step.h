@@ -44,6 +44,13 @@ struct NamedOptimizer {
   std::shared_ptr<const optim::Optimizer> optimizer;
 };
 
+/// The exponential moving average of the weights over updates, which evaluation uses.
+struct Averaging {
+  double decay = 0.999;
+  bool warmup = true;  ///< update t keeps at most (1 + t) / (10 + t), so that short runs forget
+                       ///< their initial weights
+};
+
 struct StepDefinition {
   std::vector<program::NamedModel> models;  ///< the first one is exported
   lang::Code loss;
@@ -51,6 +58,9 @@ struct StepDefinition {
   std::vector<NamedOptimizer> optimizers;
   optim::ClipOptions clip;
   std::optional<MixedPrecision> mixed = {};
+  std::optional<Averaging> average = {};
+  /// Values from the data that the loss and the metrics may name: `class_weights`.
+  std::vector<std::pair<std::string, Array>> constants = {};
   std::vector<InterpreterFactory> interpreters = {};  ///< the last one sees calls first
 
   const lang::Program& exported() const { return *models.front().program; }
@@ -104,6 +114,8 @@ class Step {
   StepOutputs evaluate(program::ParameterBinding& ports, const StepInputs& inputs) const;
   /// The state that counts the updates of an optimizer with a name.
   static std::string counter(const std::string& optimizer);
+  /// The states of a parameter that start as copies of it. They need values before the first step.
+  std::vector<std::string> copies(const std::string& parameter, const Dims& shape) const;
 
  private:
   /// `on_update`, if given, is called for each update that is due.
@@ -127,6 +139,8 @@ class Step {
     return d_.mixed && d_.mixed->scaling ? &*d_.mixed->scaling : nullptr;
   }
   StepDefinition d_;
+  /// In the order of their use by the first forward pass: the order of the layers.
+  mutable std::vector<std::string> used_;
 };
 
 }  // namespace paddle::train

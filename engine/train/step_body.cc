@@ -215,6 +215,8 @@ void run_step_body(const StepDefinition& definition, Fields fields,
     if (is_differentiable(tensor.dtype())) tensor = autograd::variable(tensor);
   names.clear();
   for (const auto& [name, tensor] : fields) names.push_back({name, lang::Value(tensor)});
+  for (const auto& [name, array] : definition.constants)
+    names.push_back({name, lang::Value(Tensor(array))});
   lang::EvaluationOptions inside = options;
   for (const program::NamedModel& model : definition.models) {
     if (model.name.empty() && !calls(definition.loss, "model"))

@@ -12,6 +12,7 @@
 #include "base/phase.h"
 #include "compiler/codegen/compiled_fusion.h"
 #include "program/saved_model.h"
+#include "train/averages.h"
 #include "train/report.h"
 #include "train/trainer_impl.h"
 
@@ -65,7 +66,10 @@ double Trainer::Impl::weight_of(const std::vector<Array>& batch) {
 }
 
 double Trainer::Impl::rate_of(const OptimizerConfig& optimizer, int64_t updates) const {
-  return optimizer.options.lr * optim::schedule_factor(optimizer.schedule, updates, total_steps());
+  const auto index = static_cast<size_t>(&optimizer - config_.optimizers.data());
+  const double reduced = index < state_.plateaus.size() ? state_.plateaus[index].factor : 1;
+  return optimizer.options.lr * reduced *
+         optim::schedule_factor(optimizer.schedule, updates, total_steps());
 }
 
 double Trainer::Impl::train_batch(const data::Batch& batch) {
@@ -185,6 +189,7 @@ std::optional<LogLine> Trainer::Impl::evaluate(data::Loader& loader, const std::
   Evaluator metrics = make_evaluator();
   loader.seek({0, 0});
   const program::NewSequence sequence(store_);
+  const AveragesInUse averages(store_);
   double loss = 0, counted = 0;
   int64_t samples = 0;
   while (auto batch = loader.next()) {
@@ -221,7 +226,9 @@ std::string Trainer::Impl::checkpoint() {
   const Phase phase("writing a checkpoint");
   state_.position = loader_->position();
   state_.seconds = seconds_before_ + seconds_since(started_);
-  const program::ParameterStore whole = session_->whole_store();
+  // The weights of a checkpoint are those that evaluation uses.
+  program::ParameterStore whole = session_->whole_store();
+  swap_averages(whole);
   written_ = true;
   if (!peers_->is_root()) {
     peers_->barrier();
@@ -289,7 +296,7 @@ void Trainer::Impl::report_progress(bool always) {
   observer_.progress(p);
 }
 
-/// Evaluates, and keeps a checkpoint if the result is the best so far.
+/// Evaluates, and takes what follows from the result: the best checkpoint, rates, an early end.
 void Trainer::Impl::run_evaluation() {
   if (!valid_loader_) return;
   log_train();
@@ -297,22 +304,11 @@ void Trainer::Impl::run_evaluation() {
   const auto line = evaluate(*valid_loader_, "valid");
   if (!line) return;  // interrupted: done on resume
   state_.evaluation_due = false;
+  state_.evaluated_step = state_.step;
   written_ = false;
   last_valid_ = line;
-  if (config_.best_metric.empty()) return;
-  double value = line->loss;
-  for (const auto& [name, v] : line->metrics)
-    if (name == config_.best_metric) value = v;
-  if (!std::isfinite(value)) {
-    observer_.warn(str("train.best: ", config_.best_metric, " is ", format_double(value),
-                       " at step ", state_.step, ", which is never the best"));
-    return;
-  }
-  if (state_.best && !(config_.best_is_larger ? value > *state_.best : value < *state_.best))
-    return;
-  state_.best = value;
-  state_.best_step = state_.step;
-  checkpoint();
+  watch(*line);
+  keep_best(*line);
 }
 
 TrainResult Trainer::Impl::run() {
@@ -337,7 +333,7 @@ TrainResult Trainer::Impl::run() {
   const Phase phase("training");
   if (state_.evaluation_due) run_evaluation();
   const int64_t total = total_steps();
-  while (state_.step < total && !stop_signal()) {
+  while (state_.step < total && !stop_signal() && !ended_early()) {
     const auto before = Clock::now();
     auto batch = loader_->next();
     if (!batch) break;
@@ -372,6 +368,10 @@ TrainResult Trainer::Impl::run() {
       run_evaluation();
     if (!last && due(config_.checkpoint, batch->last_of_epoch)) checkpoint();
   }
+  // A limit of time falls anywhere between two evaluations.
+  if (!end_reason_.empty() && config_.evaluate.steps + config_.evaluate.epochs > 0 &&
+      state_.evaluated_step != state_.step)
+    run_evaluation();
   result.steps = state_.step;
   result.stopped_by = stopped_by_;
   finish(result);
@@ -393,18 +393,22 @@ void Trainer::Impl::finish(TrainResult& result) {
       return;
     }
   }
+  if (state_.best && !config_.best.name.empty()) {
+    result.best_folder = folder_.file("best");
+    result.best =
+        str(config_.best.name, " ", format_double(*state_.best), " at step ", state_.best_step);
+  }
   const Phase phase("writing the model");
   result.last_valid = last_valid_;
   result.model_folder = folder_.file("model");
   const program::ParameterStore whole = session_->whole_store();
   if (!peers_->is_root()) return;
+  program::ParameterStore evaluated = whole;
+  swap_averages(evaluated);
   for (const program::NamedModel& model : config_.models) {
     const bool exported = &model == &config_.models.front();
-    const std::string path = exported ? result.model_folder : folder_.file("models/" + model.name);
-    program::write_model(path, config_.name, *model.program, config_.use_float64,
-                         whole.of_model(model.name));
-    program::write_metadata(path, config_.name, config_.document, loader_->fields(),
-                            loader_->dataset(), exported ? use_ : program::FieldUse{});
+    write_saved_model(exported ? result.model_folder : folder_.file("models/" + model.name), model,
+                      evaluated);
   }
   metrics_->end(state_.step, session_->traces(), session_->plans(), session_->planned_bytes(),
                 seconds_before_ + seconds_since(started_), loader_->skipped_count(),

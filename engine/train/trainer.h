@@ -81,6 +81,7 @@ struct TrainResult {
   int stopped_by = 0;  ///< the signal, or 0
   std::string checkpoint;
   std::string model_folder;
+  std::string best_folder, best;  ///< the best model, and "accuracy 0.98 at step 400"; or ""
   std::optional<LogLine> last_valid, test;
   BenchmarkResult benchmark;
   std::shared_ptr<const runtime::Profile> profile;

@@ -53,6 +53,18 @@ class Trainer::Impl {
   void open_loaders();
   void start_folder();
   void run_evaluation();
+  /// The value of a metric, or of the loss, in a line.
+  static double value_of(const LogLine& line, const std::string& metric);
+  /// Whether this evaluation is the best so far: keeps its checkpoint and writes best/.
+  void keep_best(const LogLine& line);
+  /// Takes an evaluation into account for stopping early and for rates that fall on plateaus.
+  void watch(const LogLine& line);
+  /// Whether the run is over before its last update, and why.
+  bool ended_early();
+  /// The exported model with its metadata, or all models of the run.
+  void write_best(const program::ParameterStore& whole);
+  void write_saved_model(const std::string& path, const program::NamedModel& model,
+                         const program::ParameterStore& whole) const;
   void finish(TrainResult& result);
   void load_initial_weights();
   void examine_loss();
@@ -65,6 +77,7 @@ class Trainer::Impl {
   double weight_of(const std::vector<Array>& batch);
   /// Learning rate after `updates` updates, of the first optimizer.
   double learning_rate(int64_t updates) const { return rate_of(config_.optimizers[0], updates); }
+  /// `optimizer` is one of the config.
   double rate_of(const OptimizerConfig& optimizer, int64_t updates) const;
   double train_batch(const data::Batch& batch);
   double train_parts(const data::Batch& batch);
@@ -127,7 +140,8 @@ class Trainer::Impl {
   std::shared_ptr<runtime::Profile> profile_;
   int stopped_by_ = 0;
   bool claimed_ = false;
-  bool written_ = false;  ///< the checkpoint of this step, with all that belongs to it
+  std::string end_reason_;  ///< of a run that ended before its last update
+  bool written_ = false;    ///< the checkpoint of this step, with all that belongs to it
 };
 
 }  // namespace paddle::train

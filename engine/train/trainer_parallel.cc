@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "train/averages.h"
 #include "train/trainer_impl.h"
 
 namespace paddle::train {
@@ -70,6 +71,7 @@ bool Trainer::Impl::restore() {
   if (step < 0) return false;
   if (!peers_->is_root())
     state_ = program::read_checkpoint(folder_.checkpoints() + "/" + std::to_string(step), store_);
+  swap_averages(store_);
   // The best so far may have been forgotten.
   double best = state_.best.value_or(std::nan(""));
   peers_->broadcast(std::as_writable_bytes(std::span(&best, 1)));

@@ -101,7 +101,17 @@ MemoryPlan Trainer::Impl::prepare() {
                             .metrics = std::move(config_.metrics),
                             .optimizers = {},
                             .clip = config_.clip,
-                            .mixed = config_.mixed};
+                            .mixed = config_.mixed,
+                            .average = config_.average};
+  if (config_.data.class_weights) {
+    const std::vector<double> weights = data::with_location(
+        config_.document.find("data")->find("class_weights"),
+        [&] { return data::class_weights(loader_->dataset(), *config_.data.class_weights); });
+    const Dims shape = {static_cast<int64_t>(weights.size())};
+    definition.constants.emplace_back(
+        "class_weights",
+        Array::from<double>(weights, shape).cast(config_.use_float64 ? DType::kF64 : DType::kF32));
+  }
   for (const OptimizerConfig& each : config_.optimizers)
     definition.optimizers.push_back({each.name, std::make_shared<optim::Optimizer>(each.options)});
   step_ = std::make_shared<Step>(std::move(definition));
@@ -159,6 +169,7 @@ MemoryPlan Trainer::Impl::prepare() {
   check_batches();
   examine_loss();
   load_initial_weights();
+  session_->start_copies();
   phase.emplace("planning memory");
   MemoryPlan plan;
   plan.available = available_memory();
@@ -320,6 +331,11 @@ void Trainer::Impl::load_initial_weights() {
     store_.put_model(model.name, parameters);
     observer_.note(str("models.", model.name, ": ", model.weights, ": ", report.text()));
   }
+  if (options_.initial_weights.empty() && !options_.resume && !config_.init.file.empty()) {
+    const program::LoadReport report = train::load_initial_weights(
+        config_.init, store_, [&](const std::string& line) { observer_.warn(line); });
+    observer_.note(str("init: ", config_.init.file, ": ", report.text()));
+  }
   if (options_.initial_weights.empty()) return;
   const program::LoadReport report = load_weights(options_.initial_weights, store_);
   program::check_report(report, options_.initial_weights, options_.allow_missing,
@@ -389,11 +405,11 @@ void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
   for (const std::string& line : record.valid)
     observer_.warn("data.valid has changed since the run began: " + line);
   // Another number under the same name cannot be compared with the best so far.
-  const std::string metric = "metrics." + config_.best_metric;
+  const std::string metric = "metrics." + config_.best.name;
   const bool other = std::any_of(changes.begin(), changes.end(), [&](const ConfigChange& change) {
-    return change.path == "train.best" || change.path == "metrics" || change.path == metric ||
-           change.path.starts_with(metric + ".") || change.path == "data.valid" ||
-           change.path.starts_with("data.valid.");
+    return change.path.starts_with("train.best") || change.path == "metrics" ||
+           change.path == metric || change.path.starts_with(metric + ".") ||
+           change.path == "data.valid" || change.path.starts_with("data.valid.");
   });
   if (!state_.best || (!other && record.valid.empty())) return;
   observer_.note(str("the best so far (", format_double(*state_.best), " at step ",

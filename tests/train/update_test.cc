@@ -166,7 +166,7 @@ TEST(SkippedUpdate, ChangesNothing) {
           options.kind = kind;
           options.weight_decay = 0.1;
           const Optimizer optimizer(options);
-          const size_t states = optimizer.slots().size();
+          const size_t states = optimizer.slots("p", {3}).size();
           const DType low = with_master ? DType::kBF16 : DType::kF32;
           const Array exact = Array::from<float>({1.001f, -2.003f, 0.5f}, {3});
           std::vector<Array> inputs = {
@@ -273,7 +273,7 @@ Fn bounded_update(OptimizerKind kind, bool with_master, bool sparse, bool inside
       gradient = ops::clip(ops::cast(gradient, DType::kF32) * t[4], -kBound, kBound);
     }
     const Tensor parameter = with_master ? ops::cast(t[0], t[1].dtype()) : t[0];
-    const size_t states = optimizer.slots().size();
+    const size_t states = optimizer.slots("p", {3}).size();
     return optimizer.update("p", parameter, gradient,
                             Tensors(t.begin() + 6, t.begin() + 6 + static_cast<int64_t>(states)),
                             inputs);

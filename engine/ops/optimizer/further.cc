@@ -144,9 +144,11 @@ Tensors decompose_rprop_update(CallContext& c) {
   const Tensor agree = u.grad() * u.state("previous");
   const Tensor same = ops::greater_than(agree, number(0.0)),
                changed = ops::less_than(agree, number(0.0));
+  // Numbers alone are float32.
+  const auto constant = [&](double value) { return full_of({}, value, u.value().dtype()); };
   const Tensor factor =
-      ops::where(same, number(a.grow), ops::where(changed, number(a.shrink), number(1.0)));
-  const Tensor size = ops::clip(u.state("step_size") * u.in_type(factor), a.min_step, a.max_step);
+      ops::where(same, constant(a.grow), ops::where(changed, constant(a.shrink), constant(1)));
+  const Tensor size = ops::clip(u.state("step_size") * factor, a.min_step, a.max_step);
   const Tensor grad = ops::where(changed, number(0.0), u.grad());
   return u.results(u.value() - ops::sign(grad) * size, {grad, size});
 }

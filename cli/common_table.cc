@@ -1,0 +1,52 @@
+#include "common_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+namespace paddle::cli {
+
+std::string Table::text() const {
+  constexpr size_t kWidest = 48;
+  std::vector<size_t> widths;
+  for (const std::string& name : header_) widths.push_back(std::min(name.size(), kWidest));
+  for (const auto& row : rows_)
+    for (size_t i = 0; i < std::min(row.size(), widths.size()); ++i)
+      widths[i] = std::max(widths[i], std::min(row[i].size(), kWidest));
+  std::string out;
+  const auto add = [&](const std::vector<std::string>& cells) {
+    std::string line;
+    for (size_t i = 0; i < std::min(cells.size(), widths.size()); ++i) {
+      std::string cell = cells[i];
+      if (cell.size() > kWidest) cell = "…" + cell.substr(cell.size() - kWidest + 1);
+      if (i + 1 < cells.size()) cell.resize(std::max(cell.size(), widths[i]), ' ');
+      line += (i ? "  " : "") + cell;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  };
+  add(header_);
+  for (const auto& row : rows_) add(row);
+  return out;
+}
+
+std::string short_number(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text,
+                std::abs(value) >= 1e5 || (value != 0 && std::abs(value) < 1e-3) ? "%.2e" : "%.4f",
+                value);
+  return text;
+}
+
+std::string short_duration(double seconds) {
+  const auto s = static_cast<int64_t>(std::max(0.0, seconds));
+  char text[64];
+  if (s >= 3600)
+    std::snprintf(text, sizeof text, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+  else
+    std::snprintf(text, sizeof text, "%ld:%02ld", s / 60, s % 60);
+  return text;
+}
+
+}  // namespace paddle::cli

@@ -1,0 +1,57 @@
+#include "convert/named_weights.h"
+
+#include "convert/format.h"
+
+namespace paddle::convert {
+
+NamedWeights::NamedWeights(const std::string& path, const std::string& rules)
+    : source_(open_source(path, format_of(path, ""))) {
+  std::optional<Rules> renaming;
+  if (!rules.empty()) renaming = Rules::read(rules);
+  std::vector<std::string> names;
+  const std::vector<StoredTensor>& stored = source_->tensors();
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const StoredTensor& tensor = stored[i];
+    names.push_back(tensor.name);
+    std::string name = tensor.name;
+    Entry entry{i, {}};
+    if (renaming) {
+      const Rules::Outcome outcome = renaming->apply(tensor.name);
+      if (outcome.dropped) continue;
+      name = outcome.name;
+      if (outcome.transposed) entry.perm = axes_of(outcome, name, tensor.dtype, tensor.shape);
+    }
+    if (const auto [other, is_new] = tensors_.emplace(name, entry); !is_new)
+      fail(ErrorCode::kConfig, path, ": '", stored[other->second.source].name, "' and '",
+           tensor.name, "' both get the name '", name, "'");
+  }
+  if (renaming) notes_ = renaming->unused(names);
+  notes_.insert(notes_.end(), source_->notes().begin(), source_->notes().end());
+}
+
+std::vector<std::string> NamedWeights::names() const {
+  std::vector<std::string> out;
+  for (const auto& [name, entry] : tensors_) out.push_back(name);
+  return out;
+}
+
+DType NamedWeights::dtype(const std::string& name) const {
+  return source_->tensors()[tensors_.at(name).source].dtype;
+}
+
+Dims NamedWeights::shape(const std::string& name) const {
+  const Entry& entry = tensors_.at(name);
+  const Dims& stored = source_->tensors()[entry.source].shape;
+  if (entry.perm.empty()) return stored;
+  Dims out;
+  for (const int64_t axis : entry.perm) out.push_back(stored[static_cast<size_t>(axis)]);
+  return out;
+}
+
+Array NamedWeights::read(const std::string& name) const {
+  const Entry& entry = tensors_.at(name);
+  const Array stored = source_->read(entry.source);
+  return entry.perm.empty() ? stored : transposed(stored, entry.perm);
+}
+
+}  // namespace paddle::convert

@@ -1,0 +1,40 @@
+#pragma once
+// The tensors of a weights file of any format that paddle-convert reads, under the names and with
+// the axes that rules give them. For training that begins with weights from elsewhere.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "convert/rules.h"
+#include "convert/source.h"
+
+namespace paddle::convert {
+
+class NamedWeights {
+ public:
+  /// `rules` is a YAML file, or "". kUsage or kModel for the file, kConfig for rules that do not
+  /// fit it, two tensors with one name among them.
+  NamedWeights(const std::string& path, const std::string& rules);
+
+  std::vector<std::string> names() const;
+  bool contains(const std::string& name) const { return tensors_.contains(name); }
+  DType dtype(const std::string& name) const;
+  Dims shape(const std::string& name) const;
+  Array read(const std::string& name) const;
+  /// Rules that matched nothing, and contents that are left out: one line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  struct Entry {
+    size_t source = 0;
+    std::vector<int64_t> perm;  ///< empty: as stored
+  };
+  std::unique_ptr<Source> source_;
+  std::map<std::string, Entry> tensors_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace paddle::convert

@@ -1,0 +1,26 @@
+#pragma once
+// Evaluation and saved models use averages of the weights where the optimizer keeps some: moving
+// averages (train.ema) and those of schedule-free AdamW. The averages are states of the optimizer;
+// exchanging them with the parameters makes every part of the program use them.
+
+#include "program/parameter_store.h"
+
+namespace paddle::train {
+
+/// Exchanges parameters with their averages; nothing happens without averages. Doing it twice
+/// restores every bit.
+void swap_averages(program::ParameterStore& store);
+
+/// Averages are in the place of the parameters while it lives.
+class AveragesInUse {
+ public:
+  explicit AveragesInUse(program::ParameterStore& store) : store_(store) { swap_averages(store_); }
+  ~AveragesInUse() { swap_averages(store_); }
+  AveragesInUse(const AveragesInUse&) = delete;
+  AveragesInUse& operator=(const AveragesInUse&) = delete;
+
+ private:
+  program::ParameterStore& store_;
+};
+
+}  // namespace paddle::train

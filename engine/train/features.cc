@@ -1,0 +1,181 @@
+#include "train/features.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "config/overrides.h"
+
+namespace paddle::train {
+namespace {
+
+using config::Schema;
+using config::Section;
+using config::Spec;
+
+/// Seconds of "90", "30m", "1.5h", "1h30m" or "2d"; nullopt for other text.
+std::optional<double> parse_duration(std::string_view text) {
+  double seconds = 0;
+  bool has_unit = false, empty = true;
+  while (!(text = trim(text)).empty()) {
+    size_t digits = 0;
+    while (digits < text.size() &&
+           ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
+      ++digits;
+    double number = 0;
+    try {
+      size_t used = 0;
+      number = std::stod(std::string(text.substr(0, digits)), &used);
+      if (used != digits) return std::nullopt;
+    } catch (const std::exception&) {
+      return std::nullopt;
+    }
+    text = trim(text.substr(digits));
+    if (text.empty()) {
+      if (has_unit) return std::nullopt;
+    } else {
+      constexpr std::string_view kUnits = "smhd";
+      constexpr double kSeconds[] = {1, 60, 3600, 86400};
+      const size_t unit = kUnits.find(text[0]);
+      if (unit == std::string_view::npos) return std::nullopt;
+      number *= kSeconds[unit];
+      text.remove_prefix(1);
+      has_unit = true;
+    }
+    seconds += number;
+    empty = false;
+  }
+  if (empty || !(seconds > 0) || !std::isfinite(seconds)) return std::nullopt;
+  return seconds;
+}
+
+}  // namespace
+
+void add_feature_keys(Schema& train) {
+  train.add("best", Spec::text().fallback("''").doc(
+                        "keep the checkpoint with the best of this metric (or 'loss')"));
+  train.add("best_mode",
+            Spec::word({"auto", "max", "min"})
+                .fallback("auto")
+                .doc("whether a higher or lower train.best is better; auto: as the metric says"));
+  Schema early;
+  early
+      .add("metric",
+           Spec::text().doc("of the validation data; default: train.best, or else the loss"))
+      .add("mode", Spec::word({"auto", "max", "min"})
+                       .fallback("auto")
+                       .doc("whether higher or lower is better; auto: as the metric says"))
+      .add("patience", Spec::integer().at_least(0).fallback("3").doc(
+                           "evaluations in a row without an improvement before the run ends"))
+      .add("min_delta", Spec::real().at_least(0).fallback("0").doc(
+                            "smallest difference that is an improvement"));
+  train.add("early_stop",
+            Spec::map(early).fallback("null").doc("end the run when a metric no longer improves"));
+  Schema ema;
+  ema.add("decay", Spec::real().at_least(0).below(1).fallback("0.999").doc(
+                       "share of the average that an update keeps"))
+      .add("warmup", Spec::boolean().fallback("true").doc(
+                         "keep less in the first updates: at most (1 + t) / (10 + t) in update t"));
+  train.add("ema", Spec::map(ema).fallback("null").doc(
+                       "moving average of the weights, which evaluation and model/ use"));
+  train.add("max_time",
+            Spec::text().doc("end the run after this time of training: seconds, '30m' or '1h30m'"));
+}
+
+Spec init_spec() {
+  Schema init;
+  init.add("weights", Spec::path().required().doc("file or folder of any format of paddle-convert"))
+      .add("map", Spec::path().doc("rules that rename tensors, as of paddle-convert --map"))
+      .add("allow_missing", Spec::list(Spec::text())
+                                .or_else(Spec::text())
+                                .fallback("[]")
+                                .doc("patterns of parameters that the file may lack"))
+      .add("allow_unused", Spec::list(Spec::text())
+                               .or_else(Spec::text())
+                               .fallback("[]")
+                               .doc("patterns of tensors that the model may not use"));
+  Spec spec = Spec::map(init);
+  spec.doc("weights to begin with");
+  return spec;
+}
+
+WatchedMetric read_watched(const std::string& name, const std::string& mode,
+                           const std::vector<MetricDefinition>& metrics, const Section& section,
+                           const std::string& key, const std::string& path,
+                           config::Diagnostics& diagnostics) {
+  const std::string prefix = path + (path.ends_with(key) ? "" : "." + key);
+  std::vector<std::string> names = {"loss"};
+  metrics::Direction direction = metrics::Direction::kLower;
+  for (const MetricDefinition& m : metrics) {
+    names.push_back(m.name);
+    if (m.name == name) direction = m.direction();
+  }
+  const std::string mode_key = key == "best" ? "best_mode" : "mode";
+  const std::string mode_path = key == "best" ? "train.best_mode" : path + ".mode";
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    diagnostics.add(
+        ErrorCode::kConfig,
+        prefix + ": '" + name + "' is neither 'loss' nor a metric" + did_you_mean(name, names),
+        section.location(key));
+  else if (direction == metrics::Direction::kUnknown && mode == "auto")
+    diagnostics.add(ErrorCode::kConfig,
+                    prefix + ": '" + name + "' may be better when higher or lower; give " +
+                        mode_path + ": max or min",
+                    section.location(key));
+  else if (direction != metrics::Direction::kUnknown && mode != "auto" &&
+           (mode == "max") != (direction == metrics::Direction::kHigher))
+    diagnostics.add(
+        ErrorCode::kConfig,
+        mode_path + ": '" + name + "' is better when " + (mode == "max" ? "lower" : "higher"),
+        section.location(mode_key));
+  return {name, mode == "auto" ? direction == metrics::Direction::kHigher : mode == "max"};
+}
+
+std::optional<EarlyStop> read_early_stop(const Section& train,
+                                         const std::vector<MetricDefinition>& metrics,
+                                         config::Diagnostics& diagnostics) {
+  if (!train.has("early_stop")) return std::nullopt;
+  const Section s = train.section("early_stop");
+  EarlyStop out;
+  out.patience = s.integer("patience");
+  out.min_delta = s.real("min_delta");
+  std::string mode = s.text("mode"), name = train.text("best");
+  if (s.has("metric"))
+    name = s.text("metric");
+  else if (name.empty())
+    name = "loss";
+  else if (mode == "auto")
+    mode = train.text("best_mode");
+  const std::string key = s.has("metric") ? "metric" : "patience";
+  out.metric = read_watched(name, mode, metrics, s, key, "train.early_stop", diagnostics);
+  return out;
+}
+
+std::optional<Averaging> read_averaging(const Section& train) {
+  if (!train.has("ema")) return std::nullopt;
+  const Section s = train.section("ema");
+  return Averaging{s.real("decay"), s.boolean("warmup")};
+}
+
+double read_max_time(const Section& train) {
+  if (!train.has("max_time")) return 0;
+  const std::string& text = train.text("max_time");
+  if (const auto seconds = parse_duration(text)) return *seconds;
+  throw Error(
+      ErrorCode::kConfig,
+      "train.max_time: expected seconds or a time such as '30m' or '1h30m', found '" + text + "'",
+      train.location("max_time"));
+}
+
+InitialWeights read_init(const Section& config) {
+  InitialWeights out;
+  if (!config.has("init")) return out;
+  const Section s = config.section("init");
+  out.file = config::resolve_path(s.at("weights"));
+  if (s.has("map")) out.rules = config::resolve_path(s.at("map"));
+  out.allow_missing = s.texts("allow_missing");
+  out.allow_unused = s.texts("allow_unused");
+  return out;
+}
+
+}  // namespace paddle::train

@@ -1,0 +1,46 @@
+#include "train/initial_weights.h"
+
+#include "convert/named_weights.h"
+#include "runtime/execute.h"
+
+namespace paddle::train {
+
+program::LoadReport load_initial_weights(const InitialWeights& init, program::ParameterStore& store,
+                                         const std::function<void(const std::string&)>& warn) {
+  const convert::NamedWeights weights(init.file, init.rules);
+  for (const std::string& line : weights.notes()) warn("init: " + line);
+  program::LoadReport report;
+  const auto load = [&](const std::string& name, Array& target) {
+    if (!weights.contains(name)) {
+      report.missing.push_back(name);
+      return;
+    }
+    const Dims shape = weights.shape(name);
+    const DType dtype = weights.dtype(name);
+    if (shape != target.shape || !info(dtype).has_kernels) {
+      report.mismatched.push_back(str(name, " (", text(dtype), str(shape), " in the file, ",
+                                      text(target.dtype), str(target.shape), " in the model)"));
+      return;
+    }
+    target = runtime::copied(weights.read(name).cast(target.dtype));
+    report.matched.push_back(name);
+  };
+  for (auto& [name, parameter] : store.parameters) {
+    Array* exact = store.master(name);
+    load(name, exact ? *exact : parameter.value);
+    store.round_from_master(name);
+  }
+  for (auto& [name, value] : store.states) {
+    if (!program::is_model_state(name)) continue;
+    load(name, value);
+    const auto start = store.sequence_starts.find(name);
+    if (start != store.sequence_starts.end()) start->second = runtime::copied(value);
+  }
+  for (const std::string& name : weights.names())
+    if (!store.parameters.contains(name) && !store.states.contains(name))
+      report.unused.push_back(name);
+  program::check_report(report, init.file, init.allow_missing, init.allow_unused);
+  return report;
+}
+
+}  // namespace paddle::train

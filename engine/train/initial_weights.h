@@ -1,0 +1,23 @@
+#pragma once
+// `init:`: a run that begins with weights from a file of any format that paddle-convert reads.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "program/checkpoint.h"
+
+namespace paddle::train {
+
+struct InitialWeights {
+  std::string file = {};   ///< "" for none
+  std::string rules = {};  ///< of paddle-convert --map, or ""
+  std::vector<std::string> allow_missing = {}, allow_unused = {};  ///< patterns of names
+};
+
+/// Loads into parameters and model states that the store already has; kModel unless what is
+/// missing or unused is allowed. `warn` hears of rules that match nothing.
+program::LoadReport load_initial_weights(const InitialWeights& init, program::ParameterStore& store,
+                                         const std::function<void(const std::string&)>& warn);
+
+}  // namespace paddle::train
