@@ -1,0 +1,35 @@
+#pragma once
+// The trials of a search over settings: every combination of listed values, or random ones of lists
+// and ranges. Each trial is an ordinary run.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace paddle::train {
+
+/// `optimizer.lr=1e-3,1e-2` or `optimizer.lr=1e-4..1e-1`.
+struct SweptKey {
+  std::string key;
+  std::vector<std::string> values;  ///< empty for a range
+  double low = 0, high = 0;
+  bool is_integer = false;  ///< of a range: both bounds are integers
+  bool is_log = false;      ///< of a range: from 10 times the low bound on, drawn by logarithm
+};
+
+/// kUsage for text that is no `key=value,…`. Commas in brackets, braces and quotes separate
+/// nothing.
+SweptKey parse_swept(const std::string& text);
+
+/// The overrides of one trial.
+using Trial = std::vector<std::string>;
+
+/// All combinations, the last key fastest. kUsage for ranges and for more than 10,000 trials.
+std::vector<Trial> grid_trials(const std::vector<SweptKey>& keys);
+/// `count` trials that the seed determines; the first n are the same for any larger count.
+std::vector<Trial> random_trials(const std::vector<SweptKey>& keys, int64_t count, uint64_t seed);
+
+/// The name of a trial's run folder: its number and its values, "007-lr=0.01".
+std::string trial_name(size_t index, const Trial& trial);
+
+}  // namespace paddle::train
