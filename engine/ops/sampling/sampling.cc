@@ -12,6 +12,7 @@
 #include "ops/generated/sampling_rules.h"
 #include "ops/generated/shape.h"
 #include "ops/generated/sorting.h"
+#include "ops/generated/special.h"
 
 namespace paddle::rules {
 namespace {
@@ -31,6 +32,14 @@ void infer_sampled(InferContext& c) {
   if (c.op().operands().size() > 2)  // the random state is the last one
     c.check(same_shape(c.shape(0), c.shape(1)), "count is ", c.type(0), ", prob is ", c.type(1));
   c.result(c.dtype(0), c.shape(0));
+}
+
+Tensors vjp_standard_gamma(VjpContext& c) {
+  Tensors out = c.gradients();
+  const Tensor &x = c.operand(0), &drawn = c.result(0);
+  const Tensor density = ops::exp((x - 1.0) * ops::log(drawn) - drawn - ops::lgamma(x));
+  out[0] = -c.cotangent() * ops::gammainc_slope(x, drawn) / density;
+  return out;
 }
 
 Tensors decompose_binomial(CallContext& c) {

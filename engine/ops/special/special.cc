@@ -27,14 +27,16 @@ Tensor gamma_density(const Tensor& x, const Tensor& y) {
 
 Tensors vjp_gammainc(VjpContext& c) {
   Tensors out = c.gradients();
-  const Tensor slope = c.cotangent() * gamma_density(c.operand(0), c.operand(1));
-  if (c.needs(1)) out[1] = sum_to(slope, c.operand(1).shape());
+  const Tensor &x = c.operand(0), &y = c.operand(1), &g = c.cotangent();
+  if (c.needs(0)) out[0] = sum_to(g * ops::gammainc_slope(x, y), x.shape());
+  if (c.needs(1)) out[1] = sum_to(g * gamma_density(x, y), y.shape());
   return out;
 }
 
 Tensors vjp_gammaincc(VjpContext& c) {
   Tensors out = vjp_gammainc(c);
-  if (out[1].defined()) out[1] = -out[1];
+  for (Tensor& gradient : out)
+    if (gradient.defined()) gradient = -gradient;
   return out;
 }
 
