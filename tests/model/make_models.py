@@ -1522,6 +1522,79 @@ def _(w, x, y):
             "f": x[:, :2], "g": x[:, :2] + x[:, 2:], "o": x.clamp(-0.5, 0.5).cumsum(1)}
 
 
+@case("distributions_by_name", """
+    inputs: {x: "float32[n, 3]", mu: "float32[n, 3]", sigma: "float32[3]"}
+    model: |
+      p = normal(0, 1)
+      q = normal(mu, exp(sigma))           # a random tensor that knows what it was drawn from
+      density = p.log_prob(x)
+      posterior = q.log_prob(x)
+      divergence = q.kl_divergence(p)
+      both = kl_divergence(q, p)
+      information = laplace(mu, exp(sigma)).entropy()
+      spread = gamma(concentration=2.0, rate=exp(sigma)).variance
+      middle = lognormal(mean=mu, std=0.5).mean
+      below = gumbel(mu, 2).cdf(x)
+      where_from = q.loc + q.scale
+      chosen = categorical([1, 2, 5]).log_prob([0, 2])
+      thrown = multinomial(3, [1, 1, 2]).log_prob([1, 0, 2])
+      coin = bernoulli(logits=x).log_prob(x > 0)
+      joint = multivariate_normal([0, 1, 2], scale_tril=[[1, 0, 0], [0.5, 2, 0], [0, 0, 1]]).log_prob(x)
+    outputs: [density, posterior, divergence, both, information, spread, middle, below, where_from, chosen, thrown, coin, joint]
+    """, {"x": (4, 3), "mu": (4, 3), "sigma": (3,)})
+def distributions_by_name(w, x, mu, sigma):
+    D = torch.distributions
+    scale = sigma.exp()
+    p, q = D.Normal(0.0, 1.0), D.Normal(mu, scale)
+    kl = D.kl_divergence(q, D.Normal(torch.zeros(3), torch.ones(3)))
+    loc, factor = torch.tensor([0.0, 1, 2]), torch.tensor([[1.0, 0, 0], [0.5, 2, 0], [0, 0, 1]])
+    names = ("density", "posterior", "divergence", "both", "information", "spread", "middle", "below", "where_from", "chosen", "thrown", "coin", "joint")
+    values = (p.log_prob(x), q.log_prob(x), kl, kl, D.Laplace(mu, scale).entropy(), D.Gamma(torch.full((3,), 2.0), scale).variance,
+            D.LogNormal(mu, 0.5).mean, D.Gumbel(mu, 2.0).cdf(x), mu + scale, D.Categorical(torch.tensor([1.0, 2, 5])).log_prob(torch.tensor([0, 2])),
+            D.Multinomial(3, torch.tensor([1.0, 1, 2])).log_prob(torch.tensor([1.0, 0, 2])),
+            D.Bernoulli(logits=x).log_prob((x > 0).float()), D.MultivariateNormal(loc, scale_tril=factor).log_prob(x))
+    return dict(zip(names, values))
+
+
+@case("distributions_composed", """
+    inputs: {x: "float32[n, 3]", y: "float32[n, 4]"}
+    blocks:
+      kl_gumbel_normal(p, q): |
+        return p.mean - q.loc                # a rule for a pair that has none
+    model: |
+      base = normal(zeros([3]), 2)
+      rows = independent(base, 1)
+      together = rows.log_prob(x)
+      exponential_of = transformed_distribution(base, [exp_transform()]).log_prob(exp(x))
+      steps = chain_transform([affine_transform(1, 2), tanh_transform()])
+      squashed = steps.forward(x * 0.1)
+      change = steps.forward_log_det_jacobian(x * 0.1)
+      simplex = transformed_distribution(base, [stick_breaking_transform()])
+      stick = simplex.log_prob(softmax(y))
+      per_column = stack_transform([exp_transform(), sigmoid_transform(), affine_transform(0, -1)], axis=1).forward(x)
+      flat = independent_transform(exp_transform(), 1).forward_log_det_jacobian(x)
+      square = reshape_transform([4], [2, 2]).forward(y)
+      back = reshape_transform([4], [2, 2]).inverse(square)
+      of_rows = independent(normal(x, 1), 1).kl_divergence(independent(normal(0 * x, 2), 1))
+      ruled = gumbel(x, 1).kl_divergence(normal(loc=1.0, scale=1.0))
+      sizes = x * (len(rows.batch_shape) + 10 * rows.event_shape[0]) + simplex.event_shape[0]
+    outputs: [together, exponential_of, squashed, change, stick, per_column, flat, square, back, of_rows, ruled, sizes]
+    """, {"x": (5, 3), "y": (5, 4)})
+def distributions_composed(w, x, y):
+    D = torch.distributions
+    base = D.Normal(torch.zeros(3), 2.0)
+    chain = D.ComposeTransform([D.AffineTransform(1.0, 2.0), D.TanhTransform()])
+    at = x * 0.1
+    simplex = D.TransformedDistribution(base, [D.StickBreakingTransform()])
+    stacked = torch.stack([x[:, 0].exp(), x[:, 1].sigmoid(), -x[:, 2]], 1)
+    rows = [D.Independent(D.Normal(x, 1.0), 1), D.Independent(D.Normal(0 * x, 2.0), 1)]
+    names = ("together", "exponential_of", "squashed", "change", "stick", "per_column", "flat", "square", "back", "of_rows", "ruled", "sizes")
+    values = (D.Independent(base, 1).log_prob(x), D.TransformedDistribution(base, [D.ExpTransform()]).log_prob(x.exp()), chain(at),
+            chain.log_abs_det_jacobian(at, chain(at)), simplex.log_prob(y.softmax(-1)), stacked, x.sum(1), y.reshape(5, 2, 2), y,
+            D.kl_divergence(*rows), D.Gumbel(x, 1.0).mean - 1, x * 30 + 4)
+    return dict(zip(names, values))
+
+
 # ---- making and checking --------------------------------------------------------------------------
 
 

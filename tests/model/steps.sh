@@ -70,6 +70,22 @@ same "eagerly" "$(losses step --eager | round)" "$(echo "$expected" | round)"
 same "a gradient penalty" "$(losses penalty | round)" "$(losses penalty --eager | round)"
 [[ "$(echo "$expected" | wc -l)" == 3 ]] || { echo "FAIL: three steps expected"; failures=$((failures + 1)); }
 
+cat > "$folder/latent.yaml" <<'END'
+inputs: {image: "float32[batch, 1, 28, 28]"}
+model: |
+  h = linear(image.reshape([0, -1]), 8)
+  q = normal(h[:, :4], softplus(h[:, 4:]))
+  logits = linear(q.rsample(), 784)
+  kl = q.kl_divergence(normal(0, 1)).sum(-1)
+outputs: [logits, kl]
+END
+config variational latent.yaml 'step: |' '  x = image.reshape([0, -1])' '  p = bernoulli(logits=logits)' \
+  '  update((kl - p.log_prob(x).sum(-1)).mean())'
+compiled="$(losses variational)"
+same "a variational autoencoder" "$(echo "$compiled" | round)" "$(losses variational --eager | round)"
+awk 'NR == 1 { first = $1 } END { exit !(NR == 3 && $1 < first) }' <<< "$compiled" ||
+  { echo "FAIL: a variational autoencoder does not learn: $compiled"; failures=$((failures + 1)); }
+
 config part net.yaml 'step: |' '  update(cross_entropy(logits, label), only="carry.*")'
 [[ -n "$(losses part)" ]] || { echo "FAIL: an update of some parameters"; failures=$((failures + 1)); }
 config several net.yaml 'step: |' '  update(cross_entropy(logits, label), optimizer="d")'

@@ -1,6 +1,7 @@
 // Calls: what a callee's name means, arguments, blocks and methods.
 #include <algorithm>
 
+#include "lang/eval/distributions.h"
 #include "lang/eval/evaluation.h"
 #include "lang/layers/initializer_words.h"
 
@@ -18,6 +19,7 @@ std::optional<Callable> Evaluation::find_callable(const std::string& name,
   }
   if (is_builtin(name)) return Callable{name, nullptr, nullptr, nullptr};
   if (op) return Callable{std::string(op->name()), op, nullptr, nullptr};
+  if (is_distribution_word(name)) return Callable{name, nullptr, nullptr, nullptr};
   return std::nullopt;
 }
 
@@ -40,6 +42,7 @@ Callable Evaluation::resolve_callee(const std::string& name, const SourcePositio
   if (value) refuse(where, str("'", name, "' is ", value->describe(), ", which cannot be called"));
   std::vector<std::string> names = op_names();
   for (const std::string_view builtin : builtin_names()) names.emplace_back(builtin);
+  for (std::string& word : distribution_words()) names.push_back(std::move(word));
   if (program_) {
     for (const auto& block : program_->blocks) names.push_back(block->signature.name);
   }
@@ -114,6 +117,9 @@ Value Evaluation::call_target(const Callable& target, Arguments arguments, const
     });
   }
   if (target.block) return call_block(*target.block, std::move(arguments), site, frame);
+  if (is_distribution_word(target.name)) {
+    if (auto value = call_distribution(*this, target, arguments, site, frame)) return *value;
+  }
   if (target.op) return call_op(*target.op, std::move(arguments), site, frame);
   return call_builtin(target.name, std::move(arguments), site, frame);
 }
@@ -150,6 +156,8 @@ Value Evaluation::method(const Value& base, const std::string& name, Arguments a
     const std::vector<std::string> known = {"append", "pop"};
     refuse(site.where, str("a list has no '", name, "'", did_you_mean(name, known)));
   }
+  if (auto value = call_distribution_method(*this, base, name, arguments, site, frame))
+    return *value;
   if (!base.is_tensor()) refuse(site.where, str(base.describe(), " has no '", name, "'"));
   const Op* op = find_op(name);
   if (!op) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lang/eval/distributions.h"
 #include "lang/eval/evaluation.h"
 
 namespace paddle::lang {
@@ -154,8 +155,10 @@ KnownNames known_names(const EvaluationOptions& options) {
   KnownNames known;
   known.operations = op_names();
   for (const auto& [name, function] : options.functions) known.operations.push_back(name);
+  for (std::string& word : distribution_words()) known.operations.push_back(std::move(word));
   known.is_operation = [&options](const std::string& name) {
-    return find_op(name) != nullptr || options.functions.count(name) > 0;
+    return find_op(name) != nullptr || options.functions.count(name) > 0 ||
+           is_distribution_word(name);
   };
   return known;
 }

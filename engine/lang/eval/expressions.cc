@@ -1,4 +1,5 @@
 // Expressions: everything between names and calls.
+#include "lang/eval/distributions.h"
 #include "lang/eval/evaluation.h"
 
 namespace paddle::lang {
@@ -113,6 +114,7 @@ Value Evaluation::evaluate_attribute(const Expr& expr, Frame& frame) {
     }
     refuse(expr.where, str("the map has no '", name, "'", did_you_mean(name, keys)));
   }
+  if (auto value = distribution_attribute(*this, base, name, expr.where)) return *value;
   if (base.is_tensor()) {
     const Tensor& tensor = base.tensor();
     if (name == "shape") {

@@ -1,5 +1,7 @@
 #include "lang/eval/values.h"
 
+#include "ops/distribution/distribution.h"
+
 namespace paddle::lang {
 
 Value::Value(const Dim& dim) {
@@ -54,6 +56,12 @@ Value Value::of_state(Tensor value, std::string path) {
   return out;
 }
 
+Value Value::drawn(Tensor value, DrawnFrom from) {
+  Value out(std::move(value));
+  out.drawn_from_ = std::make_shared<const DrawnFrom>(std::move(from));
+  return out;
+}
+
 const Initializer* Value::initializer() const {
   const auto* held = get<std::shared_ptr<const Initializer>>();
   return held ? held->get() : nullptr;
@@ -90,6 +98,9 @@ std::string Value::describe() const {
                                : "the function '",
                callable->name, "'");
   }
+  if (const auto* held = get<DistributionPtr>())
+    return str("the distribution '", (*held)->name(), "'");
+  if (const auto* held = get<TransformPtr>()) return str("the transform '", (*held)->name(), "'");
   return "the initializer " + initializer()->text();
 }
 

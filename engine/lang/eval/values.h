@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -17,6 +18,11 @@
 namespace paddle {
 struct Op;
 }
+namespace paddle::distribution {
+struct Kind;
+class Distribution;
+class Transform;
+}  // namespace paddle::distribution
 
 namespace paddle::lang {
 
@@ -37,6 +43,16 @@ struct Callable {
   bool operator==(const Callable& other) const {
     return op == other.op && block == other.block && host == other.host && name == other.name;
   }
+};
+
+using DistributionPtr = std::shared_ptr<const distribution::Distribution>;
+using TransformPtr = std::shared_ptr<const distribution::Transform>;
+
+/// The source of a random tensor: `normal(mean, std)` is a tensor and knows its distribution.
+struct DrawnFrom {
+  const distribution::Kind* kind;
+  Tensors parameters;
+  std::optional<int64_t> trials;  ///< where their number is known
 };
 
 class Value {
@@ -62,6 +78,8 @@ class Value {
   /// A constant dim is a number.
   Value(const Dim& dim);
   Value(Callable value) : data_(std::move(value)) {}
+  Value(DistributionPtr value) : data_(std::move(value)) {}
+  Value(TransformPtr value) : data_(std::move(value)) {}
   Value(Initializer value) : data_(std::make_shared<const Initializer>(std::move(value))) {}
   static Value list(ValueList items);
   static Value tuple(ValueList items);
@@ -90,6 +108,9 @@ class Value {
   static Value of_state(Tensor value, std::string path);
   /// The path of its slot, or null.
   const std::string* state_path() const { return state_.get(); }
+  /// A drawn tensor and what it was drawn from (null for all other values).
+  static Value drawn(Tensor value, DrawnFrom from);
+  const DrawnFrom* drawn_from() const { return drawn_from_.get(); }
   /// The same kind of value around another tensor.
   Value with_tensor(Tensor tensor) const {
     Value out(std::move(tensor));
@@ -105,9 +126,10 @@ class Value {
 
  private:
   std::variant<None, bool, int64_t, double, std::string, Tensor, Dim, List, Tuple, Map, Callable,
-               std::shared_ptr<const Initializer>>
+               std::shared_ptr<const Initializer>, DistributionPtr, TransformPtr>
       data_;
   std::shared_ptr<const std::string> state_;
+  std::shared_ptr<const DrawnFrom> drawn_from_;
 };
 
 /// Whether a list, tuple or tensor holds a tensor, at any depth (bounded).
