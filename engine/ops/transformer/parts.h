@@ -1,0 +1,25 @@
+#pragma once
+// What the layers of transformers under PaddlePaddle's names share. For the .cc files of this
+// folder.
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "ops/core/compose.h"
+
+namespace paddle::rules {
+
+/// A declared operand by name, undefined if it is not given.
+Tensor optional(CallContext& c, const char* name);
+/// Quantized forms of these operations are refused.
+void refuse_quantized(CallContext& c, std::initializer_list<const char*> names, double quant_scale);
+/// relu, gelu, silu, sigmoid, tanh, identity, swiglu or geglu of x.
+Tensor activation(std::string_view op, const std::string& name, const Tensor& x);
+/// layer_norm over the last axis, weight and bias optional.
+Tensor normalized(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon);
+Tensor plus(const Tensor& x, const Tensor& bias);
+/// x [n, sequence, heads, dim] turned; cos and sin are [n or 1, sequence, 1, dim or dim / 2].
+Tensor turned(const Tensor& x, const Tensor& cos, const Tensor& sin, bool adjacent);
+
+}  // namespace paddle::rules

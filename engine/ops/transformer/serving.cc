@@ -1,0 +1,293 @@
+// Rules of serving.yaml.
+
+#include "ops/generated/creation.h"
+#include "ops/generated/graph.h"
+#include "ops/generated/indexing.h"
+#include "ops/generated/linalg.h"
+#include "ops/generated/math.h"
+#include "ops/generated/nn.h"
+#include "ops/generated/reduce.h"
+#include "ops/generated/sequence.h"
+#include "ops/generated/shape.h"
+#include "ops/generated/transformer.h"
+#include "ops/generated/transformer_rules.h"
+#include "ops/transformer/parts.h"
+
+namespace paddle::rules {
+namespace {
+
+Tensors list_of(CallContext& c, const char* name) {
+  return c.list(static_cast<size_t>(c.op().operand_index(name)));
+}
+
+Tensor slice_of(const Tensor& x, int64_t axis, const Dim& from, const Dim& to) {
+  return ops::squeeze(slice_axis(x, axis, from, to), Axes{axis});
+}
+
+Tensor swap_heads(const Tensor& x) { return ops::transpose(x, {0, 2, 1, 3}); }
+
+/// One layer of fused_multi_transformer.
+class Layer {
+ public:
+  Layer(CallContext& c, const FusedMultiTransformerAttrs& a, size_t i)
+      : c_(c), a_(a), i_(i), op_(c.op().name()) {}
+
+  Tensor run(const Tensor& x) {
+    const Tensor in = a_.pre_layer_norm ? norm(x, "ln_scales", "ln_biases") : x;
+    Tensor y =
+        residual(x, plus(ops::matmul(attention(in), of("linear_weights")), of("linear_biases")));
+    if (!a_.pre_layer_norm) y = norm(y, "ln_scales", "ln_biases");
+    const Tensor hidden = activation(
+        op_, a_.activation,
+        plus(ops::matmul(a_.pre_layer_norm ? norm(y, "ffn_ln_scales", "ffn_ln_biases") : y,
+                         of("ffn1_weights")),
+             of("ffn1_biases")));
+    const Tensor out =
+        residual(y, plus(ops::matmul(dropped(hidden), of("ffn2_weights")), of("ffn2_biases")));
+    return a_.pre_layer_norm ? out : norm(out, "ffn_ln_scales", "ffn_ln_biases");
+  }
+  const Tensor& cache() const { return cache_; }
+
+ private:
+  CallContext& c_;
+  const FusedMultiTransformerAttrs& a_;
+  size_t i_;
+  std::string_view op_;
+  Tensor cache_;
+
+  /// This layer's element of a list; undefined where the list is not given.
+  Tensor of(const char* name) const {
+    const Tensors list = list_of(c_, name);
+    return list.empty() ? Tensor() : list[i_];
+  }
+  Tensor norm(const Tensor& x, const char* scales, const char* biases) const {
+    if (a_.norm_type == "rmsnorm") {
+      const Tensor y =
+          x * ops::rsqrt(ops::mean(ops::square(x), Axes{-1}, true) + a_.epsilon) * of(scales);
+      return plus(y, of(biases));
+    }
+    return normalized(x, of(scales), of(biases), a_.epsilon);
+  }
+  Tensor dropped(const Tensor& x) const {
+    return ops::dropout(x, a_.dropout_rate, {}, a_.training, a_.mode);
+  }
+  Tensor residual(const Tensor& x, const Tensor& branch) const {
+    return (a_.residual_alpha == 1 ? x : x * a_.residual_alpha) + dropped(branch);
+  }
+
+  Tensor attention(const Tensor& x) {
+    const Tensor weight = of("qkv_weights");
+    const Dim batch = x.dim(0), length = x.dim(1), width = x.dim(2);
+    const bool grouped = a_.gqa_group_size > 0;
+    // [heads, dim] of queries, keys and values, one behind another.
+    const size_t rank = grouped ? 3 : 4;
+    if (weight.ndim() != static_cast<int64_t>(rank) ||
+        weight.dim(a_.trans_qkvw ? -1 : 0).equals(width) == false)
+      refuse(op_, "qkv_weights must be ",
+             grouped ? "[heads + 2 * groups, dim, " : "[3, heads, dim, ", width, "], not ",
+             weight.type());
+    const Dim each = weight.dim(a_.trans_qkvw ? -2 : -1);
+    Dim all = 1;
+    for (int64_t k = a_.trans_qkvw ? 0 : 1; k < weight.ndim() - (a_.trans_qkvw ? 2 : 1); ++k)
+      all = all * weight.dim(k);
+    const Dim groups = grouped ? Dim(a_.gqa_group_size) : floor_divide(all, 3);
+    const Dim heads = all - groups * 2;
+    Tensor flat_qkv = a_.trans_qkvw
+                          ? ops::matmul(x, ops::reshape(weight, {all * each, width}), false, true)
+                          : ops::matmul(x, ops::reshape(weight, {width, all * each}));
+    const Tensor bias = of("qkv_biases");
+    if (bias.defined()) flat_qkv = flat_qkv + flat(bias);
+    const Tensor qkv = ops::reshape(flat_qkv, {batch, length, all, each});
+    Tensor query = slice_axis(qkv, 2, 0, heads), key = slice_axis(qkv, 2, heads, heads + groups);
+    Tensor value = slice_axis(qkv, 2, heads + groups, all);
+    rotate(query, key, length);
+    const Tensor mask = with_cache(key, value, length);
+    const Tensor seen =
+        ops::scaled_dot_product_attention(query, key, value, mask, 0.0, false, a_.training);
+    return ops::reshape(seen, {batch, length, heads * each});
+  }
+
+  void rotate(Tensor& query, Tensor& key, const Dim& length) const {
+    const Tensor table = optional(c_, "rotary_embs");
+    if (!table.defined()) return;
+    if (table.ndim() != 5 || table.dim(0).equals(2) == false)
+      refuse(op_, "rotary_embs must be [2, batch, 1, length, dim], not ", table.type());
+    const Dim from = a_.time_step && table.dim(3).equals(length) != true ? Dim(*a_.time_step) : 0;
+    const auto part = [&](int64_t i) {
+      return swap_heads(slice_axis(slice_of(table, 0, i, i + 1), 2, from, from + length));
+    };
+    for (Tensor* t : {&query, &key}) *t = turned(*t, part(0), part(1), !a_.use_neox_rotary_style);
+  }
+
+  /// Puts keys and values into the cache; in decoding they become those of the whole cache up to
+  /// time_step. Gives the mask.
+  Tensor with_cache(Tensor& key, Tensor& value, const Dim& length) {
+    const Tensor mask = optional(c_, "attn_mask"), cache = of("cache_kvs");
+    const Tensor before = of("pre_caches");
+    if (before.defined()) {
+      if (before.ndim() != 5)
+        refuse(op_, "pre_caches must be [2, batch, heads, length, dim], not ", before.type());
+      key = ops::concat({swap_heads(slice_of(before, 0, 0, 1)), key}, 1);
+      value = ops::concat({swap_heads(slice_of(before, 0, 1, 2)), value}, 1);
+    }
+    if (!cache.defined()) {
+      if (a_.time_step) refuse(op_, "time_step needs cache_kvs");
+      return mask;
+    }
+    if (cache.ndim() != 5 || cache.dim(0).equals(2) == false)
+      refuse(op_, "cache_kvs must be [2, batch, heads, length, dim], not ", cache.type());
+    const Tensor fresh = ops::stack({swap_heads(key), swap_heads(value)}, 0);
+    const Dim from = a_.time_step ? Dim(*a_.time_step) : Dim(0);
+    const Dim end = from + fresh.dim(3);
+    if (cache.dim(3).less(end) == true)
+      refuse(op_, "cache_kvs ", cache.type(), " does not hold ", end, " tokens");
+    cache_ = ops::concat(
+        {slice_axis(cache, 3, 0, from), fresh, slice_axis(cache, 3, end, cache.dim(3))}, 3);
+    if (!a_.time_step) return mask;
+    if (length.equals(1) == false) refuse(op_, "time_step is for one token, x has ", length);
+    key = swap_heads(slice_axis(slice_of(cache_, 0, 0, 1), 2, 0, end));
+    value = swap_heads(slice_axis(slice_of(cache_, 0, 1, 2), 2, 0, end));
+    return mask.defined() ? slice_axis(mask, 3, 0, end) : mask;
+  }
+};
+
+}  // namespace
+
+Tensors decompose_fused_multi_transformer(CallContext& c) {
+  const auto a = c.attrs_as<FusedMultiTransformerAttrs>();
+  const std::string_view op = c.op().name();
+  if (a.ring_id >= 0) refuse(op, "ring_id must be -1: use `parallel:` of the config");
+  for (const char* name : {"beam_offset", "seq_lens"})
+    if (optional(c, name).defined()) refuse(op, name, " is not supported");
+  if (c.operand(0).ndim() != 3)
+    refuse(op, "x must be [batch, sequence, width], not ", c.operand(0).type());
+  if (a.time_step && *a.time_step < 0) refuse(op, "time_step must not be negative");
+  const size_t layers = list_of(c, "qkv_weights").size();
+  if (layers == 0) refuse(op, "qkv_weights must not be empty");
+  for (const char* name :
+       {"ln_scales", "ln_biases", "qkv_biases", "linear_weights", "linear_biases", "ffn_ln_scales",
+        "ffn_ln_biases", "ffn1_weights", "ffn1_biases", "ffn2_weights", "ffn2_biases", "cache_kvs",
+        "pre_caches"}) {
+    const size_t count = list_of(c, name).size();
+    const bool required = std::string_view(name).ends_with("weights");
+    if (count != layers && (required || count != 0))
+      refuse(op, name, " has ", count, " tensors for ", layers, " layers");
+  }
+  Tensor x = c.operand(0);
+  Tensors caches;
+  for (size_t i = 0; i < layers; ++i) {
+    Layer layer(c, a, i);
+    x = layer.run(x);
+    if (layer.cache().defined()) caches.push_back(layer.cache());
+  }
+  Tensors out = {x};
+  out.insert(out.end(), caches.begin(), caches.end());
+  return out;
+}
+
+Tensors decompose_blha_get_max_len(CallContext& c) {
+  const auto largest = [](const Tensor& x) {
+    return ops::reshape(ops::max(flat(x), Axes{0}), Shape{1});
+  };
+  return {largest(c.operand(0)), largest(c.operand(1))};
+}
+
+Tensors decompose_block_multihead_attention(CallContext& c) {
+  const auto a = c.attrs_as<BlockMultiheadAttentionAttrs>();
+  const std::string_view op = c.op().name();
+  for (const char* name :
+       {"pre_key_cache", "pre_value_cache", "cache_k_quant_scales", "cache_v_quant_scales",
+        "cache_k_dequant_scales", "cache_v_dequant_scales", "qkv_out_scale", "out_shift",
+        "out_smooth", "mask", "tgt_mask"})
+    if (optional(c, name).defined()) refuse(op, name, " is not supported");
+  if (a.out_scale > 0 || a.use_dynamic_cachekv_quant)
+    refuse(op, "quantized caches and results are not supported");
+  Tensor qkv = plus(c.operand(0), optional(c, "qkv_bias"));
+  const Tensor &keys = c.operand(1), &values = c.operand(2);
+  const Tensor tables = optional(c, "block_tables");
+  if (qkv.ndim() != 2 || keys.ndim() != 4 || tables.ndim() != 2 ||
+      !same_shape(keys.shape(), values.shape()))
+    refuse(op,
+           "qkv must be [tokens, width], the caches [blocks, heads, size, dim] and block_tables ",
+           "[batch, n], not ", qkv.type(), ", ", keys.type(), ", ", values.type(), " and ",
+           tables.type());
+  const Dim tokens = qkv.dim(0), groups = keys.dim(1), size = keys.dim(2), each = keys.dim(3);
+  if (!qkv.dim(1).is_constant() || !each.is_constant() || !groups.is_constant() ||
+      each.value() < 1 || qkv.dim(1).value() % each.value() != 0 ||
+      qkv.dim(1).value() / each.value() <= 2 * groups.value())
+    refuse(op, "qkv ", qkv.type(), " does not match caches ", keys.type());
+  if (size.equals(a.block_size) == false)
+    refuse(op, "block_size is ", a.block_size, ", the caches are ", keys.type());
+  const Dim all = qkv.dim(1).value() / each.value(), heads = all - groups * 2;
+  const Dim per_sequence = tables.dim(1);
+  const auto lengths_of = [&](const char* name) {
+    return flat(ops::cast(optional(c, name), DType::kI64));
+  };
+  // The sequence of each token and its position there.
+  const Tensor lengths = lengths_of("seq_lens_this_time"), present = lengths_of("seq_lens_decoder");
+  const Tensor sequence = ops::sequence_rows(lengths, tokens);
+  const Tensor starts = ops::cumsum(lengths, int64_t{0}) - lengths;
+  const Tensor place = range_of(tokens, DType::kI64) - ops::index_select(starts, sequence, 0) +
+                       ops::index_select(present, sequence, 0);
+  qkv = ops::reshape(qkv, {tokens, all, each});
+  Tensor query = slice_axis(qkv, 1, 0, heads), key = slice_axis(qkv, 1, heads, heads + groups);
+  const Tensor value = slice_axis(qkv, 1, heads + groups, all);
+  if (const Tensor rope = optional(c, "rope_emb"); rope.defined()) {
+    if (rope.ndim() != 5 || rope.dim(0).equals(2) == false || rope.dim(3).equals(1) == false)
+      refuse(op, "rope_emb must be [2, batch or 1, length, 1, dim / 2], not ", rope.type());
+    const bool shared = rope.dim(1).equals(1) == true;
+    const Dim length = rope.dim(2), half = rope.dim(4);
+    const Tensor row = shared ? place : sequence * dim_value(length, DType::kI64) + place;
+    const auto part = [&](int64_t i) {
+      const Tensor table = ops::reshape(slice_of(rope, 0, i, i + 1), {rope.dim(1) * length, half});
+      return ops::reshape(ops::index_select(table, row, 0), {tokens, Dim(1), Dim(1), half});
+    };
+    for (Tensor* t : {&query, &key})
+      *t = ops::squeeze(turned(ops::unsqueeze(*t, Axes{1}), part(0), part(1), !a.use_neox_style),
+                        Axes{1});
+  }
+  // The block and the slot in it that each new key goes to. A position behind the table, or in a
+  // block that is not there, is refused as an index out of range.
+  const Tensor width = dim_value(size, DType::kI64), columns = dim_value(per_sequence, DType::kI64);
+  const Tensor column = ops::floor_divide(place, width);
+  const Tensor entry = ops::where(ops::less_than(column, columns), sequence * columns + column,
+                                  integer(INT64_MAX / 4));
+  const Tensor table = ops::cast(tables, DType::kI64);
+  const Tensor block = ops::index_select(flat(table), entry, 0);
+  const Tensor slot = ops::where(ops::less_than(block, integer(0)), integer(INT64_MAX / 4),
+                                 block * width + ops::remainder(place, width));
+  const auto written = [&](const Tensor& cache, const Tensor& fresh) {
+    const Tensor rows =
+        ops::reshape(ops::transpose(cache, {0, 2, 1, 3}), {cache.dim(0) * size, groups, each});
+    const Tensor next = ops::scatter_nd_put(rows, ops::unsqueeze(slot, Axes{1}), fresh);
+    return ops::transpose(ops::reshape(next, {cache.dim(0), size, groups, each}), {0, 2, 1, 3});
+  };
+  const Tensor new_keys = written(keys, key), new_values = written(values, value);
+  // Each sequence's blocks one behind another; unused entries of the table are never looked at.
+  const Tensor listed = flat(ops::maximum(table, integer(0)));
+  const auto laid_out = [&](const Tensor& cache) {
+    const Tensor blocks = ops::index_select(cache, listed, 0);
+    return ops::reshape(ops::transpose(blocks, {0, 2, 1, 3}), {listed.dim(0) * size, groups, each});
+  };
+  // Queries by sequence, each with at most as many as there are tokens.
+  const Dim batch = tables.dim(0), keys_each = per_sequence * size;
+  const Dim most = a.max_seq_len > 0 ? minimum(tokens, Dim(a.max_seq_len)) : tokens;
+  const Tensor order = range_of(tokens, DType::kI64) - ops::index_select(starts, sequence, 0);
+  const Tensor limit = dim_value(most, DType::kI64);
+  const Tensor row =
+      ops::where(ops::less_than(order, limit), sequence * limit + order, integer(INT64_MAX / 4));
+  const Tensor queries = ops::segment_reduce(query, row, batch * most, std::string("sum"));
+  const Tensor last = ops::reshape(present, {batch, Dim(1), Dim(1), Dim(1)}) +
+                      ops::reshape(range_of(most, DType::kI64), {Dim(1), Dim(1), most, Dim(1)});
+  const Tensor visible = ops::less_equal(range_of(keys_each, DType::kI64), last);
+  const auto by_sequence = [&](const Tensor& rows, const Dim& length) {
+    return ops::reshape(rows, {batch, length, rows.dim(1), each});
+  };
+  const Tensor seen = ops::scaled_dot_product_attention(
+      by_sequence(queries, most), by_sequence(laid_out(new_keys), keys_each),
+      by_sequence(laid_out(new_values), keys_each), visible);
+  const Tensor out = ops::index_select(ops::reshape(seen, {batch * most, heads * each}), row, 0);
+  return {out, ops::reshape(qkv, {tokens, all * each}), new_keys, new_values};
+}
+
+}  // namespace paddle::rules
