@@ -159,6 +159,7 @@ double poisson(double mean, double u) {
 /// Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
 double gamma(double shape, RandomSequence& random) {
   if (!(shape > 0)) fail(ErrorCode::kData, "standard_gamma: the shape ", shape, " is not positive");
+  if (std::isinf(shape)) return shape;
   if (shape < 1) {
     const double power = std::pow(1 - random.uniform(), 1 / shape);
     return gamma(shape + 1, random) * power;

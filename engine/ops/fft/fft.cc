@@ -116,7 +116,7 @@ Tensor as_real_type(std::string_view op, const Tensor& x) {
 /// x cropped or padded with zeros at the end of an axis.
 Tensor resized(std::string_view op, const Tensor& x, int64_t axis, const Dim& n) {
   if (n.less(1) == true) refuse(op, "a transform of ", n, " numbers");
-  if (n.is_constant() && n.value() > int64_t{1} << 40) refuse(op, n, " numbers are too many");
+  if (n.is_constant() && n.value() > int64_t{1} << 30) refuse(op, n, " numbers are too many");
   const Dim size = x.dim(axis);
   if (size.equals(n) == true) return x;
   if (n.less(size) == true) return slice_axis(x, axis, 0, n);

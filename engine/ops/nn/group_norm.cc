@@ -1,5 +1,7 @@
 // Rules of norm.yaml: normalization in terms of other operations.
 
+#include <algorithm>
+
 #include "ops/generated/math.h"
 #include "ops/generated/nn.h"
 #include "ops/generated/nn_rules.h"
@@ -91,12 +93,19 @@ Tensors decompose_local_response_norm(CallContext& c) {
     refuse("local_response_norm", "x must have at least 3 dimensions, not ", x.type());
   if (a.size < 1) refuse("local_response_norm", "size must be positive, not ", a.size);
   const int64_t axis = channels_last(a.data_format) ? x.ndim() - 1 : 1;
+  // Neighbors beyond the channels are zeros.
+  constexpr int64_t kMostNeighbors = 1 << 12;
+  const int64_t channels = x.dim(axis).constant().value_or(kMostNeighbors);
+  if (a.size > kMostNeighbors && channels >= kMostNeighbors)
+    refuse("local_response_norm", "size must be at most ", kMostNeighbors, ", not ", a.size);
+  const int64_t before = std::min(a.size / 2, channels),
+                after = std::min((a.size - 1) / 2, channels);
   std::vector<int64_t> border(static_cast<size_t>(2 * x.ndim()), 0);
-  border[static_cast<size_t>(2 * axis)] = a.size / 2;
-  border[static_cast<size_t>(2 * axis + 1)] = (a.size - 1) / 2;
+  border[static_cast<size_t>(2 * axis)] = before;
+  border[static_cast<size_t>(2 * axis + 1)] = after;
   const Tensor squares = ops::pad(ops::square(x), border);
   Tensor sum;
-  for (int64_t i = 0; i < a.size; ++i) {
+  for (int64_t i = 0; i <= before + after; ++i) {
     const Tensor moved = slice_axis(squares, axis, i, x.dim(axis) + i);
     sum = sum.defined() ? sum + moved : moved;
   }

@@ -19,6 +19,9 @@ std::vector<int64_t> window_padding(const AttrValue& padding, const Shape& spati
                                     const std::string& what) {
   const size_t n = spatial.size();
   std::vector<int64_t> out(2 * n, 0);
+  for (size_t i = 0; i < n; ++i)
+    if (stride[i] < 1 || dilation[i] < 1)
+      fail(ErrorCode::kUsage, what, ": strides and dilations must be positive");
   if (padding.is_string()) {
     const std::string& word = padding.as_string();
     if (word == "VALID" || word == "valid") return out;

@@ -9,8 +9,22 @@ namespace {
 /// the update come after them.
 void add_states(InferContext& c) {
   const auto master = static_cast<size_t>(c.op().operand_index("master"));
+  const Dim size = element_count(std::span<const Dim>(c.shape(0)));
+  for (size_t i = 2; i < master; ++i) {
+    const std::string_view name = c.op().operands()[i].name;
+    c.check(is_float(c.dtype(i)), name, " must be floating, not ", c.type(i));
+    c.require_equal(element_count(std::span<const Dim>(c.shape(i))), size,
+                    str("param is ", c.type(0), ", ", name, " is ", c.type(i)));
+  }
   for (size_t i = 2; i <= master; ++i)
     if (c.has(i)) c.result(c.dtype(i), c.shape(i));
+  for (const char* name : {"lr", "step"}) {
+    const int at = c.op().operand_index(name);
+    if (at < 0) continue;
+    const auto i = static_cast<size_t>(at);
+    c.require_equal(element_count(std::span<const Dim>(c.shape(i))), 1,
+                    str(name, " must be one number, not ", c.type(i)));
+  }
   if (c.has(master)) {
     c.check(c.dtype(master) == DType::kF32, "master must be float32, not ", c.type(master));
     c.require_equal(element_count(std::span<const Dim>(c.shape(0))),
@@ -41,6 +55,8 @@ void infer_optimizer_update_rows(InferContext& c) {
   const int indices = c.op().operand_index("indices");
   c.check(c.rank(0) == 2 && c.rank(1) == 2, "param and rows must be matrices, not ", c.type(0),
           " and ", c.type(1));
+  c.check(c.rank(static_cast<size_t>(indices)) == 1, "indices must have one dimension, not ",
+          c.type(static_cast<size_t>(indices)));
   c.require_equal(c.shape(0)[1], c.shape(1)[1], "param and rows have different widths");
   c.require_equal(c.shape(1)[0], c.shape(static_cast<size_t>(indices))[0],
                   "rows and indices have different lengths");

@@ -153,6 +153,23 @@ Tensors vjp_attention(VjpContext& c) {
 }
 
 void infer_attention_grad(InferContext& c) {
+  const Shape &grad = c.shape(0), &q = c.shape(1), &k = c.shape(2), &v = c.shape(3);
+  c.check(grad.size() == 4 && q.size() == 4 && k.size() == 4 && v.size() == 4 && c.rank(5) == 4,
+          "operands must be [batch, sequence, heads, dim], not ", c.type(0), ", ", c.type(1), ", ",
+          c.type(2), ", ", c.type(3), " and ", c.type(5));
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    c.require_equal(q[i], k[i], "query and key differ in batch or heads");
+    c.require_equal(k[i], v[i], "key and value differ in batch or heads");
+  }
+  c.require_equal(k[1], v[1], "lengths of key and value differ");
+  c.require_equal(q[3], k[3], "widths of query and key differ");
+  const Shape out = {q[0], q[1], q[2], v[3]};
+  for (size_t i = 0; i < 4; ++i) {
+    c.require_equal(grad[i], out[i], "grad differs from the result of attention");
+    c.require_equal(c.shape(5)[i], out[i], "out differs from the result of attention");
+  }
+  c.require_equal(element_count(std::span<const Dim>(c.shape(6))), q[0] * q[1] * q[2],
+                  "log_sum must have a number for each query and head");
   for (size_t i = 1; i <= 3; ++i) c.result(c.dtype(i), c.shape(i));
 }
 

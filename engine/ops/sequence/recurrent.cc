@@ -198,7 +198,21 @@ Tensors vjp_recurrent_scan(VjpContext& c) {
 void infer_recurrent_scan_grad(InferContext& c) {
   const auto a = c.attrs_as<RecurrentScanGradAttrs>();
   const Shape& out = c.shape(8);
+  c.check(out.size() == 3, "out must be [batch, steps, hidden], not ", c.type(8));
   const Shape gates = {out[0], out[1], out[2] * gates_of(a.cell)};
+  const auto same = [&](size_t i, const Shape& wanted) {
+    const char* const name = c.op().operands()[i].name;
+    c.check(c.rank(i) == static_cast<int64_t>(wanted.size()), name, " must have ", wanted.size(),
+            " dimensions, not ", c.type(i));
+    for (size_t k = 0; k < wanted.size(); ++k)
+      c.require_equal(c.shape(i)[k], wanted[k], str(name, " does not match out"));
+  };
+  same(0, out);
+  for (const size_t i : {size_t{1}, size_t{2}, size_t{6}, size_t{7}}) same(i, {out[0], out[2]});
+  same(3, gates);
+  same(4, {gates[2], out[2]});
+  if (c.has(5)) same(5, {gates[2]});
+  same(9, {out[0], out[1], out[2] * saved_of(a.cell)});
   c.result(c.dtype(0), gates);
   c.result(c.dtype(0), gates);
   c.result(c.dtype(0), {out[0], out[2]});

@@ -273,10 +273,13 @@ void infer_unique(InferContext& c) {
   };
   const AttrValue& axis = c.attrs()[static_cast<size_t>(c.op().attr_index("axis"))];
   const DType dtype = c.attrs()[static_cast<size_t>(c.op().attr_index("dtype"))].as_dtype();
+  c.check(dtype == DType::kI32 || dtype == DType::kI64, "dtype must be int32 or int64, not ",
+          text(dtype));
   const Dim count = c.run_time_dim();
   Shape out = {count};
   Dim elements = element_count(std::span<const Dim>(c.shape(0)));
   if (!axis.is_none()) {
+    c.check(c.rank(0) > 0, "axis must be none for a tensor without axes");
     const auto at = static_cast<size_t>(c.axis(axis.as_int(), c.rank(0)));
     elements = c.shape(0)[at];
     out = c.shape(0);

@@ -159,7 +159,9 @@ Tensors decompose_temporal_shift(CallContext& c) {
   const Tensor x = last ? ops::transpose(c.operand(0), {0, 3, 1, 2}) : c.operand(0);
   if (!(a.shift_ratio > 0 && a.shift_ratio < 0.5))
     refuse("temporal_shift", "shift_ratio must lie in (0, 0.5), not ", a.shift_ratio);
-  if (a.seg_num < 1 || modulo(x.dim(0), a.seg_num).constant().value_or(0) != 0)
+  constexpr int64_t kMostFrames = 1 << 30;
+  if (a.seg_num < 1 || a.seg_num > kMostFrames ||
+      modulo(x.dim(0), a.seg_num).constant().value_or(0) != 0)
     refuse("temporal_shift", x.dim(0), " frames do not divide into segments of ", a.seg_num);
   const auto channels = static_cast<double>(x.dim(1).value());
   const auto first = static_cast<int64_t>(channels * a.shift_ratio),
