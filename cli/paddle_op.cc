@@ -1,6 +1,7 @@
-// paddle-op list|show|run|check|bench: the operations, one by one.
+// paddle-op list|show|run|check|bench|fuzz|export: the operations, one by one.
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <optional>
 
 #include "base/parallel.h"
@@ -9,6 +10,8 @@
 #include "inspect/bench.h"
 #include "inspect/check.h"
 #include "inspect/export_cases.h"
+#include "inspect/fuzz.h"
+#include "inspect/peer.h"
 #include "inspect/reference.h"
 #include "inspect/run_op.h"
 #include "ops/core/kernel.h"
@@ -58,6 +61,29 @@ int run_one(const inspect::NamedCall& call, inspect::Mode mode, bool grad, Devic
   return 0;
 }
 
+int fuzz(const std::string& family, inspect::FuzzOptions options) {
+  options.workers = thread_count();
+  const auto result =
+      inspect::fuzz(family, options, [](const std::string& line) { cli::print(line + "\n"); });
+  cli::print(
+      str(result.calls, " calls, ", result.refused, " refused, ", result.failed, " failed\n"));
+  return result.failed ? static_cast<int>(ErrorCode::kDifference) : 0;
+}
+
+/// The calls of the table beside torch: a line for each as it is done, or one page at the end.
+int bench_peer(inspect::PeerOptions options, bool as_page) {
+  const char* const set = std::getenv("PADDLE_PYTHON");
+  if (options.python.empty() && set) options.python = set;
+  const std::string version = inspect::peer_version(options);
+  if (!as_page) cli::print(inspect::peer_head());
+  const auto results = inspect::bench_beside_torch(options, [&](const inspect::PeerResult& r) {
+    if (!as_page) cli::print(inspect::text(r));
+  });
+  cli::print(as_page ? inspect::page(results, version)
+                     : version + ": " + inspect::summary(results));
+  return 0;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Lists, shows, runs, checks and times operations."};
   app.require_subcommand(1);
@@ -77,7 +103,8 @@ int run(int argc, char** argv) {
   auto* run_command = app.add_subcommand("run", "run one operation");
   auto* bench_command = app.add_subcommand("bench", "time one operation");
   for (auto* command : {run_command, bench_command}) {
-    command->add_option("NAME", name, "operation")->required();
+    auto* option = command->add_option("NAME", name, "operation");
+    if (command == run_command) option->required();
     command->add_option("ARGUMENTS", words, "name=value: x=@x.npy, x=f32[2,3], x=i64(0,2), axis=1");
   }
   run_command->add_option("-o,--output", output, "NPZ for the results (default: print them)");
@@ -95,6 +122,35 @@ int run(int argc, char** argv) {
       ->check(CLI::IsMember({"cpu", "onednn"}));
   bench_command->add_flag("--first-result", timing.first_result,
                           "read the first result alone, as inference does");
+
+  std::string peer;
+  bool as_page = false;
+  inspect::PeerOptions beside;
+  bench_command
+      ->add_option("--peer", peer,
+                   "instead of NAME: a table of calls beside torch's in the same run")
+      ->check(CLI::IsMember({"torch"}));
+  bench_command->add_option("--python", beside.python,
+                            "with --peer: an interpreter that has torch (default: PADDLE_PYTHON)");
+  bench_command->add_option("--filter", beside.filter,
+                            "with --peer: only operations that match this regular expression");
+  bench_command->add_flag("--page", as_page, "with --peer: print a page of documentation");
+
+  std::string family;
+  inspect::FuzzOptions fuzzing;
+  auto* fuzz_command = app.add_subcommand(
+      "fuzz", "random calls of a family of operations: only results and typed errors may come");
+  fuzz_command->add_option("FAMILY", family, "folder of engine/ops (math, nn, …), or all")
+      ->required();
+  fuzz_command->add_option("--time", fuzzing.seconds, "seconds until it ends")
+      ->check(CLI::PositiveNumber);
+  fuzz_command->add_option("--seed", fuzzing.seed, "of the calls");
+  fuzz_command->add_option("--filter", fuzzing.filter,
+                           "only operations that match this regular expression");
+  fuzz_command->add_option("--timeout", fuzzing.timeout, "seconds that one call may take")
+      ->check(CLI::PositiveNumber);
+  fuzz_command->add_flag("--keep-going", fuzzing.keep_going,
+                         "continue after a failure, without the operation that failed");
 
   CheckArguments checks;
   auto* check_command = app.add_subcommand(
@@ -151,6 +207,16 @@ int run(int argc, char** argv) {
     return run_one(inspect::parse_call(get_op(name), words), mode, grad, cli::open_device(device),
                    output);
   }
+  if (*fuzz_command) return fuzz(family, fuzzing);
+  if (*bench_command && !peer.empty()) {
+    if (!name.empty())
+      fail(ErrorCode::kUsage, "bench: give either NAME or --peer, found '", name, "' with --peer");
+    beside.seconds = bench_command->count("--seconds") ? timing.seconds : beside.seconds;
+    return bench_peer(beside, as_page);
+  }
+  if (*bench_command && (as_page || !beside.python.empty() || !beside.filter.empty()))
+    fail(ErrorCode::kUsage, "bench: --python, --filter and --page belong to --peer");
+  if (*bench_command && name.empty()) fail(ErrorCode::kUsage, "bench: give NAME or --peer torch");
   if (*bench_command) {
     for (const auto& result : inspect::bench(inspect::parse_call(get_op(name), words), timing))
       cli::print(json ? inspect::json(result, name) : inspect::text(result));
