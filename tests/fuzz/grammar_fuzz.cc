@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try {
       run(data[0] == 'r', text);
     } catch (const Error& e) {
-      // What a user wrote is refused as a usage error.
+      // A usage error is the right end for what users write.
       if (e.code() != ErrorCode::kUsage) throw;
     }
   });

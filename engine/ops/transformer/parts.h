@@ -1,5 +1,5 @@
 #pragma once
-// What the layers of transformers under PaddlePaddle's names share. For the .cc files of this
+// Parts that the transformer layers of PaddlePaddle's names have in common. For the .cc files of this
 // folder.
 
 #include <initializer_list>

@@ -77,7 +77,7 @@ void add_range(Builder& builder, int64_t low, int64_t high, int decimals, bool n
   }
 }
 
-/// The numbers with so many decimals within the bounds.
+/// Adds the numbers within the bounds that have this number of decimals.
 void add_decimals(Builder& builder, const NumberBounds& bounds, int decimals,
                   std::vector<Part>& parts) {
   const int64_t most = power_of_ten(kMostDigits) - 1;
