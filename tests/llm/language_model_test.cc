@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"llama.gguf", "llama"}, Case{"gemma2", "gemma2", "gemma"},
                     Case{"gemma3", "gemma3", "gemma"}, Case{"phi3", "phi3", "phi3"},
                     Case{"gpt2", "gpt2", "gpt2"}, Case{"gpt_neox", "gpt_neox", "gpt_neox"},
-                    Case{"ernie4_5", "ernie4_5"}, Case{"mixtral", "mixtral"},
+                    Case{"yarn", "yarn"}, Case{"ernie4_5", "ernie4_5"}, Case{"mixtral", "mixtral"},
                     Case{"qwen2_moe", "qwen2_moe"}, Case{"qwen3_moe", "qwen3_moe"},
                     Case{"opt", "opt", "opt"}, Case{"bloom", "bloom", "bloom"},
                     Case{"falcon", "falcon", "falcon"}, Case{"falcon_new", "falcon_new", "falcon"},

@@ -32,6 +32,7 @@ MODELS = {
     "qwen2_moe": (t.Qwen2MoeForCausalLM, t.Qwen2MoeConfig(hidden_size=32, intermediate_size=40, moe_intermediate_size=24, shared_expert_intermediate_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=50, max_position_embeddings=64, num_experts=4, num_experts_per_tok=2)),
     "bert": (t.BertForMaskedLM, t.BertConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, max_position_embeddings=64)),
     "roberta": (t.RobertaForMaskedLM, t.RobertaConfig(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, vocab_size=50, max_position_embeddings=66, type_vocab_size=1, pad_token_id=1)),
+    "yarn": (t.Qwen3ForCausalLM, t.Qwen3Config(hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=16, vocab_size=50, max_position_embeddings=128, rope_parameters={"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 32})),
 }
 folder, only = sys.argv[1], sys.argv[2:]
 for index, (name, (kind, config)) in enumerate(MODELS.items()):
