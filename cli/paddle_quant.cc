@@ -8,6 +8,9 @@
 
 #include "base/files.h"
 #include "common.h"
+#include "formats/gguf/quantize.h"
+#include "formats/gguf/reader.h"
+#include "quant/gguf_job.h"
 #include "quant/report.h"
 #include "train/config.h"
 
@@ -66,7 +69,9 @@ struct Options {
   void add_to(CLI::App& app) {
     app.add_option("MODEL", arguments, "the model, then key=value of the configuration");
     app.add_option("-c,--config", file, "configuration with a section 'quant'");
-    app.add_option("--scheme", scheme, "number format: " + join(quant::scheme_names(), ", "));
+    app.add_option("--scheme", scheme,
+                   "number format: " + join(quant::scheme_names(), ", ") +
+                       "; of a GGUF file: " + join(formats::gguf::block_type_names(), ", "));
     app.add_option("--data", data,
                    "calibration data: train, valid, CONFIG.yaml[:part], a folder or files "
                    "(default: the run's training data)");
@@ -97,7 +102,8 @@ struct Options {
            arguments[1], "'");
     job.model = arguments[0];
     if (!scheme.empty()) {
-      const auto names = quant::scheme_names();
+      auto names = quant::scheme_names();
+      for (const std::string& each : formats::gguf::block_type_names()) names.push_back(each);
       if (std::find(names.begin(), names.end(), scheme) == names.end())
         fail(ErrorCode::kUsage, "'", scheme, "' is not a scheme", did_you_mean(scheme, names),
              "; schemes are ", join(names, ", "));
@@ -172,7 +178,44 @@ struct QuantizeOptions : Options {
   }
 };
 
+/// A GGUF file to a GGUF file of blocks.
+int run_gguf(const QuantizeOptions& options) {
+  if (options.arguments.size() != 1)
+    fail(ErrorCode::kUsage, "one GGUF file is expected with --scheme ", options.scheme);
+  quant::GgufJob job{options.arguments[0], options.job.output, options.scheme, options.keep_float,
+                     options.job.overwrite};
+  if (!formats::gguf::is_gguf(job.model))
+    fail(ErrorCode::kUsage, job.model, ": --scheme ", job.type, " needs a GGUF file");
+  if (job.output.empty()) {
+    std::filesystem::path name(job.model);
+    job.output = (name.parent_path() / (name.stem().string() + "-" + job.type + ".gguf")).string();
+  }
+  if (!job.output.ends_with(".gguf"))
+    fail(ErrorCode::kUsage, "--output: expected a name that ends in .gguf, found '", job.output,
+         "'");
+  const auto report = quant::quantize_gguf(job, options.dry_run, options.progress());
+  if (options.json) {
+    cli::print(quant::gguf_report_json(job, report) + "\n");
+    return 0;
+  }
+  size_t width = 0;
+  for (const auto& each : report.tensors) width = std::max(width, each.name.size());
+  for (const auto& each : report.tensors) {
+    std::string line = padded(each.name, width + 2) + each.before;
+    if (each.before != each.after) line += " → " + each.after;
+    if (each.sqnr_db > 0) line += "  " + fixed(each.sqnr_db, 1) + " dB";
+    if (!each.why.empty()) line += "  (" + each.why + ")";
+    cli::print(line + "\n");
+  }
+  const double ratio = static_cast<double>(report.bytes_before) /
+                       static_cast<double>(std::max<uint64_t>(1, report.bytes_after));
+  cli::print((options.dry_run ? "" : job.output + "\n") + job.type + ": " + fixed(ratio, 2) +
+             "× smaller\n");
+  return 0;
+}
+
 int run_quantize(QuantizeOptions& options) {
+  if (formats::gguf::find_block_type(options.scheme)) return run_gguf(options);
   quant::QuantJob& job = options.read("paddle-quant");
   job.check = !options.no_check;
   if (options.dump) {

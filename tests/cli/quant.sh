@@ -121,6 +121,22 @@ expect 3 "smooth is for quantized activations" "$quant" "$folder/run" -o "$folde
 expect 3 "no layer matches" "$quant" "$folder/run" -o "$folder/x" "quant.layers=[{match: zzz, keep: float32}]"
 expect 3 "unknown key" "$quant" "$folder/run" -o "$folder/x" quant.shceme=int8
 
+# GGUF files: blocks that paddle-infer reads, with everything else as it was.
+ok "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/q8_0.gguf" --json --keep-float "output*"
+cp "$folder/out" "$folder/gguf.json"
+python3 - "$folder" <<'P' || fail "the report of a GGUF file"
+import json, sys
+report = json.loads(open(sys.argv[1] + "/gguf.json").read())
+kinds = {t["name"]: (t["before"], t["after"]) for t in report["tensors"]}
+assert kinds["blk.0.attn_q.weight"] == ("F32", "Q8_0"), kinds
+assert kinds["blk.0.attn_norm.weight"][1] == "F32", kinds
+assert all(t["sqnr_db"] > 40 for t in report["tensors"] if t["before"] != t["after"]), report
+P
+ok "$infer" "$folder/q8_0.gguf" --input tests/llm/data/llama/golden.npz --output "$folder/gguf.npz" --quiet
+expect 2 "is there already" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/q8_0.gguf"
+expect 3 "no tensor matches" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/x.gguf" --keep-float "zzz*"
+expect 2 "needs a GGUF file" "$quant" "$folder/run" --scheme q4_0 -o "$folder/x.gguf"
+
 # An ONNX file with arrays, and a model file of random weights with layers in loops and sequences.
 ok "$bin/paddle-export" models/resnet.yaml "params.depth=[1,1,1,1]" params.width=8 params.classes=10 \
   -o "$folder/resnet.onnx"

@@ -27,7 +27,7 @@ TEST(Gguf, BlocksHaveTheValuesOfTheReference) {
 TEST(Gguf, BlocksAreThoseOfTheReferenceQuantizer) {
   const NpzReader golden("tests/formats/data/quantized.npz");
   const Array values = golden.read("values");
-  for (const char* name : {"Q4_0", "Q8_0"}) {
+  for (const char* name : {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"}) {
     const Array wanted = golden.read(name);
     const auto blocks =
         quantize(*find_block_type(name),

@@ -34,7 +34,7 @@ plain[0, :32] = 0
 plain[1, 32:64] = np.linspace(-4, 4, 32)
 plain[2, 64:] = np.round(plain[2, 64:] * 4) / 4
 quantized = {"values": plain}
-for name in ("Q4_0", "Q8_0"):
+for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"):
     quantized[name] = gguf.quants.quantize(plain, gguf.GGMLQuantizationType[name])
 np.savez(os.path.join(folder, "quantized.npz"), **quantized)
 half = random.normal(0, 1, (3, 5)).astype(np.float16)

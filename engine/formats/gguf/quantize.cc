@@ -50,7 +50,55 @@ void q4_0(const float* x, uint8_t* block) {
     block[2 + i] = static_cast<uint8_t>(level(i) | level(i + kValues / 2) << 4);
 }
 
-constexpr BlockType kTypes[] = {{"q4_0", 2, kValues, 18, q4_0}, {"q8_0", 8, kValues, 34, q8_0}};
+/// Low halves of levels, two to a byte; the fifth bits, if there are any, stand together before.
+template <class Level>
+void put_levels(uint8_t* to, bool five_bits, const Level& level) {
+  uint32_t fifth = 0;
+  uint8_t* const low = five_bits ? to + sizeof fifth : to;
+  for (int64_t i = 0; i < kValues / 2; ++i) {
+    const uint8_t first = level(i), second = level(i + kValues / 2);
+    low[i] = static_cast<uint8_t>((first & 15) | (second & 15) << 4);
+    fifth |= static_cast<uint32_t>(first >> 4) << i;
+    fifth |= static_cast<uint32_t>(second >> 4) << (i + kValues / 2);
+  }
+  if (five_bits) std::memcpy(to, &fifth, sizeof fifth);
+}
+
+void q5_0(const float* x, uint8_t* block) {
+  float largest = x[0];
+  for (int64_t i = 1; i < kValues; ++i)
+    if (std::abs(x[i]) > std::abs(largest)) largest = x[i];
+  const float scale = largest / -16, inverse = scale == 0 ? 0 : 1 / scale;
+  put_half(block, scale);
+  put_levels(block + 2, true, [&](int64_t i) {
+    const float q = x[i] * inverse + 16.5f;
+    return static_cast<uint8_t>(q >= 0 ? std::min(q, 31.0f) : 16);
+  });
+}
+
+/// Levels from the smallest value to the largest, in steps of one scale.
+void from_minimum(const float* x, uint8_t* block, float most, bool five_bits) {
+  float low = x[0], high = x[0];
+  for (int64_t i = 1; i < kValues; ++i) {
+    low = std::min(low, x[i]);
+    high = std::max(high, x[i]);
+  }
+  const float scale = (high - low) / most, inverse = scale == 0 ? 0 : 1 / scale;
+  put_half(block, scale);
+  put_half(block + 2, low);
+  put_levels(block + 4, five_bits, [&](int64_t i) {
+    const float q = (x[i] - low) * inverse + 0.5f;
+    return static_cast<uint8_t>(q >= 0 ? std::min(q, most) : 0);
+  });
+}
+void q4_1(const float* x, uint8_t* block) { from_minimum(x, block, 15, false); }
+void q5_1(const float* x, uint8_t* block) { from_minimum(x, block, 31, true); }
+
+constexpr BlockType kTypes[] = {{"q4_0", 2, kValues, 18, q4_0},
+                                {"q4_1", 3, kValues, 20, q4_1},
+                                {"q5_0", 6, kValues, 22, q5_0},
+                                {"q5_1", 7, kValues, 24, q5_1},
+                                {"q8_0", 8, kValues, 34, q8_0}};
 
 }  // namespace
 

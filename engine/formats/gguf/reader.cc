@@ -159,9 +159,11 @@ void Reader::parse() {
         str("declares ", tensors, " tensors and ", keys, " metadata keys; at most ", kMaxEntries));
   for (uint64_t i = 0; i < keys; ++i) {
     std::string key(cursor.text());
+    const size_t begin = cursor.position();
     const auto type = cursor.read<uint32_t>();
     if (!metadata_.emplace(key, cursor.value(type)).second)
       refuse("metadata key '" + key + "' twice");
+    raw_metadata_.push_back({key, file_->view().substr(begin, cursor.position() - begin)});
   }
   std::vector<uint64_t> offsets;
   for (uint64_t i = 0; i < tensors; ++i) {

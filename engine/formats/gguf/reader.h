@@ -28,6 +28,12 @@ struct Value {
   std::string describe() const;
 };
 
+/// A metadata value as the file holds it: its type's number and its bytes.
+struct RawValue {
+  std::string key;
+  std::string_view bytes;
+};
+
 struct TensorInfo {
   std::string name;
   int64_t type = 0;  ///< ggml's number, see blocks.h
@@ -43,6 +49,8 @@ class Reader {
 
   const std::string& path() const { return file_->path(); }
   const std::map<std::string, Value, std::less<>>& metadata() const { return metadata_; }
+  /// In the order of the file; the bytes are in the mapped file.
+  const std::vector<RawValue>& raw_metadata() const { return raw_metadata_; }
   const Value* find(std::string_view key) const;
   /// Values of a declared type; nullopt or nullptr if the key is missing, kModel for another type.
   std::optional<int64_t> integer(std::string_view key) const;
@@ -65,6 +73,7 @@ class Reader {
 
   std::shared_ptr<MappedFile> file_;
   std::map<std::string, Value, std::less<>> metadata_;
+  std::vector<RawValue> raw_metadata_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, size_t, std::less<>> index_;
 };

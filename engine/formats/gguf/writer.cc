@@ -1,5 +1,8 @@
 #include "formats/gguf/writer.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/error.h"
 #include "formats/gguf/blocks.h"
 #include "formats/gguf/quantize.h"
@@ -7,7 +10,6 @@
 namespace paddle::formats::gguf {
 namespace {
 
-constexpr uint64_t kAlignment = 32;
 constexpr size_t kMaxName = 63, kMaxAxes = 4;  // ggml's GGML_MAX_NAME and GGML_MAX_DIMS
 
 template <class T>
@@ -20,11 +22,21 @@ void put_text(AtomicFile& file, std::string_view text) {
   file.write(text);
 }
 
-uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-void pad(AtomicFile& file, uint64_t bytes) {
-  const std::string zeros(static_cast<size_t>(aligned(bytes) - bytes), '\0');
-  file.write(zeros);
+/// A number or a text of metadata as files hold it.
+std::string raw_uint32(uint32_t value) {
+  constexpr uint32_t kType = 4;
+  std::string out(sizeof kType + sizeof value, '\0');
+  std::memcpy(out.data(), &kType, sizeof kType);
+  std::memcpy(out.data() + sizeof kType, &value, sizeof value);
+  return out;
+}
+std::string raw_text(const std::string& text) {
+  constexpr uint32_t kType = 8;
+  const uint64_t size = text.size();
+  std::string out(sizeof kType + sizeof size, '\0');
+  std::memcpy(out.data(), &kType, sizeof kType);
+  std::memcpy(out.data() + sizeof kType, &size, sizeof size);
+  return out + text;
 }
 
 int64_t values_of(const WrittenTensor& tensor) {
@@ -62,27 +74,43 @@ uint64_t bytes_of(int64_t type, int64_t values) {
 Writer::Writer(const std::string& path, std::vector<WrittenTensor> tensors,
                const std::map<std::string, std::string>& metadata)
     : tensors_(std::move(tensors)), file_(path) {
+  std::vector<std::string> values;
+  values.reserve(metadata.size());
+  std::vector<RawValue> raw;
+  for (const auto& [key, value] : metadata) {
+    values.push_back(raw_text(value));
+    raw.push_back({key, values.back()});
+  }
+  write_header(raw);
+}
+
+Writer::Writer(const std::string& path, std::vector<WrittenTensor> tensors,
+               const std::vector<RawValue>& metadata, uint64_t alignment)
+    : tensors_(std::move(tensors)), alignment_(alignment), file_(path) {
+  write_header(metadata);
+}
+
+void Writer::write_header(const std::vector<RawValue>& metadata) {
   bool blocks = false;
   for (const WrittenTensor& tensor : tensors_) {
     check(tensor);
     blocks = blocks || find_block_type(tensor.type);
   }
-  constexpr std::string_view kVersion = "general.quantization_version";
-  constexpr uint32_t kUint32 = 4, kString = 8;
-  const bool states_version = blocks && !metadata.contains(std::string(kVersion));
+  const std::string version = "general.quantization_version", two = raw_uint32(2);
+  const bool states_version =
+      blocks && std::none_of(metadata.begin(), metadata.end(),
+                             [&](const RawValue& each) { return each.key == version; });
   file_.write("GGUF");
   put<uint32_t>(file_, 3);
   put<uint64_t>(file_, tensors_.size());
   put<uint64_t>(file_, metadata.size() + (states_version ? 1 : 0));
-  for (const auto& [key, value] : metadata) {
-    put_text(file_, key);
-    put(file_, kString);
-    put_text(file_, value);
+  for (const RawValue& each : metadata) {
+    put_text(file_, each.key);
+    file_.write(each.bytes);
   }
   if (states_version) {
-    put_text(file_, kVersion);
-    put(file_, kUint32);
-    put<uint32_t>(file_, 2);
+    put_text(file_, version);
+    file_.write(two);
   }
   uint64_t offset = 0;
   for (const WrittenTensor& tensor : tensors_) {
@@ -92,9 +120,23 @@ Writer::Writer(const std::string& path, std::vector<WrittenTensor> tensors,
     for (size_t i = shape.size(); i-- > 0;) put<uint64_t>(file_, static_cast<uint64_t>(shape[i]));
     put<uint32_t>(file_, static_cast<uint32_t>(tensor.type));
     put<uint64_t>(file_, offset);
-    offset += aligned(bytes_of(tensor.type, values_of(tensor)));
+    const uint64_t bytes = bytes_of(tensor.type, values_of(tensor));
+    offset += (bytes + alignment_ - 1) / alignment_ * alignment_;
   }
-  pad(file_, file_.written());
+  pad(file_.written());
+}
+
+void Writer::pad(uint64_t bytes) {
+  const uint64_t rest = bytes % alignment_;
+  if (rest > 0) file_.write(std::string(static_cast<size_t>(alignment_ - rest), '\0'));
+}
+
+void Writer::add_bytes(std::span<const uint8_t> bytes) {
+  const WrittenTensor& tensor = tensors_.at(next_++);
+  ensure(bytes.size() == bytes_of(tensor.type, values_of(tensor)), "GGUF: '", tensor.name,
+         "' has other bytes");
+  file_.write(bytes.data(), bytes.size());
+  pad(bytes.size());
 }
 
 void Writer::add(const Array& given) {
@@ -112,7 +154,7 @@ void Writer::add(const Array& given) {
            text(values.dtype));
     if (bytes > 0) file_.write(values.raw(), static_cast<size_t>(bytes));
   }
-  pad(file_, bytes);
+  pad(bytes);
 }
 
 void Writer::close() {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
+#include "formats/gguf/reader.h"
 #include "tensor/tensor.h"
 
 namespace paddle::formats::gguf {
@@ -24,13 +26,22 @@ class Writer {
   /// do not fill whole blocks.
   Writer(const std::string& path, std::vector<WrittenTensor> tensors,
          const std::map<std::string, std::string>& metadata = {});
+  /// The same with metadata of another file, whose `general.alignment` decides.
+  Writer(const std::string& path, std::vector<WrittenTensor> tensors,
+         const std::vector<RawValue>& metadata, uint64_t alignment);
+  /// The bytes of the next tensor as the file holds them.
+  void add_bytes(std::span<const uint8_t> bytes);
   /// The values of the next tensor: float32, float16 or bfloat16 as its type says; float32 for a
   /// type of blocks.
   void add(const Array& values);
   void close();
 
  private:
+  void write_header(const std::vector<RawValue>& metadata);
+  void pad(uint64_t bytes);
+
   std::vector<WrittenTensor> tensors_;
+  uint64_t alignment_ = 32;
   AtomicFile file_;
   size_t next_ = 0;
 };
