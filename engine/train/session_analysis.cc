@@ -27,6 +27,7 @@ std::vector<FieldType> Session::field_types(const std::vector<program::NamedMode
       if (model.name.empty() || is_field(input.first)) inputs.push_back(std::move(input));
   Dim batch = Dim::symbol("batch");
   std::map<int64_t, Dim> symbol_of_size;
+  std::map<std::string, Dim> declared_symbols;  // by the names of the samples' sizes
   for (const auto& [name, type] : inputs)
     if (!type.shape.empty()) {
       batch = type.shape[0];
@@ -50,6 +51,8 @@ std::vector<FieldType> Session::field_types(const std::vector<program::NamedMode
            sample.size() + 1, " dimensions");
     for (size_t d = 0; d < sample.size(); ++d) {
       const Dim& declared = type.shape[d + 1];
+      if (sample[d].is_symbol() && !declared.is_unknown())
+        declared_symbols.emplace(sample[d].text(), declared);
       if (!sample[d].is_constant()) continue;
       if (declared.is_symbol()) symbol_of_size.emplace(sample[d].value(), declared);
       if (declared.is_constant() && declared.value() != sample[d].value())
@@ -71,6 +74,9 @@ std::vector<FieldType> Session::field_types(const std::vector<program::NamedMode
         if (d.is_constant()) {
           const auto symbol = symbol_of_size.find(d.value());
           if (symbol != symbol_of_size.end()) d = symbol->second;
+        } else if (d.is_symbol()) {
+          const auto symbol = declared_symbols.find(d.text());
+          if (symbol != declared_symbols.end()) d = symbol->second;
         }
       field.type.shape.insert(field.type.shape.begin(), batch);
     }

@@ -21,12 +21,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Fields of a loader as the session takes them.
+/// The name of the length of a padded field: a mask has that of its field, and what there is for
+/// each box has that of the boxes.
+std::string length_name(const std::vector<data::Field>& fields, const data::Field& field) {
+  const auto find = [&](auto&& is_it) {
+    const auto it = std::find_if(fields.begin(), fields.end(), is_it);
+    return it == fields.end() ? nullptr : &*it;
+  };
+  constexpr std::string_view kMask = "_mask";
+  const data::Field* owner = &field;
+  if (field.name.ends_with(kMask)) {
+    const std::string name = field.name.substr(0, field.name.size() - kMask.size());
+    const data::Field* masked =
+        find([&](const data::Field& f) { return f.name == name && f.max_length > 0; });
+    if (masked) owner = masked;
+  }
+  if (owner->kind == data::FieldKind::kPerBox)
+    if (const data::Field* boxes =
+            find([](const data::Field& f) { return f.kind == data::FieldKind::kBoxes; }))
+      owner = boxes;
+  return owner->name + "_length";
+}
+
+/// Fields of a loader as the session takes them: sizes that differ from batch to batch have names.
 std::vector<FieldType> sample_types(const std::vector<data::Field>& fields) {
   std::vector<FieldType> out;
   for (const data::Field& f : fields) {
     FieldType t{f.name, {f.dtype, {}}};
-    for (const int64_t d : f.shape) t.type.shape.push_back(d < 0 ? Dim::unknown() : Dim(d));
+    for (size_t d = 0; d < f.shape.size(); ++d) {
+      const bool is_length = d == 0 && f.max_length > 0;
+      t.type.shape.push_back(f.shape[d] >= 0 ? Dim(f.shape[d])
+                                             : Dim::symbol(is_length ? length_name(fields, f)
+                                                                     : str(f.name, "_size", d)));
+    }
     out.push_back(std::move(t));
   }
   return out;
