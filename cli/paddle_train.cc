@@ -19,6 +19,7 @@
 #include "common_table.h"
 #include "config/document.h"
 #include "data/open_data.h"
+#include "data/pictures.h"
 #include "data/report.h"
 #include "ir/module.h"
 #include "profile/report.h"
@@ -130,7 +131,7 @@ void print_profile(const runtime::Profile& profile, const std::string& folder) {
   std::fputs((table + "timeline: " + path + " (open in a trace viewer)\n").c_str(), stderr);
 }
 
-int check_data(const train::RunConfig& config) {
+int check_data(const train::RunConfig& config, const std::string& pictures) {
   data::DataConfig data = config.data;
   for (data::LoaderOptions* options : {&data.loader, &data.valid_loader}) {
     options->workers = 0;
@@ -149,6 +150,16 @@ int check_data(const train::RunConfig& config) {
   };
   show("train", *opened.train, *opened.train_loader);
   if (opened.valid) show("valid", *opened.valid, *opened.valid_loader);
+  if (pictures.empty()) return 0;
+  for (data::Loader* loader : {opened.train_loader.get(), opened.valid_loader.get()})
+    if (loader) loader->seek({});
+  constexpr int64_t kMost = 24;
+  cli::print("pictures: " +
+             data::write_pictures(
+                 pictures,
+                 {{"train", opened.train_loader.get()}, {"valid", opened.valid_loader.get()}},
+                 kMost) +
+             "\n");
   return 0;
 }
 
@@ -244,7 +255,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Trains a model as a YAML config describes it."};
   app.footer("Any value of the config can be set after it: optimizer.lr=3e-4 data.batch_size=64");
   std::vector<std::string> arguments;
-  std::string output, resume;
+  std::string output, resume, pictures;
   train::TrainOptions options;
   bool dry_run = false, only_data = false, dump_config = false, origin = false;
   int simulated = 1;
@@ -256,6 +267,8 @@ int run(int argc, char** argv) {
   app.add_flag("--dry-run", dry_run,
                "check everything, print the model and the memory plan, train nothing");
   app.add_flag("--check-data", only_data, "print what the data is, train nothing");
+  app.add_option("--pictures", pictures,
+                 "with --check-data: write a page of samples after all transforms to this folder");
   app.add_flag("--dump-config", dump_config, "print the resolved config");
   app.add_flag("--origin", origin, "with --dump-config: where each value came from");
   app.add_option("--dump-ir", options.dump_ir, "write the module after each pass into this folder");
@@ -313,7 +326,8 @@ int run(int argc, char** argv) {
     cli::print(config::dump_yaml(config.document, {origin}));
     return 0;
   }
-  if (only_data) return check_data(config);
+  if (!pictures.empty() && !only_data) fail(ErrorCode::kUsage, "--pictures needs --check-data");
+  if (only_data) return check_data(config, pictures);
   cli::use_config_threads(config.threads);
   options.resume = !resume.empty();
   options.output = options.resume ? resume : output.empty() ? "runs/" + config.name : output;

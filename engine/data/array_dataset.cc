@@ -113,7 +113,9 @@ DatasetPtr make_idx(const IdxOptions& options) {
     images.shape.insert(images.shape.begin() + 1, 1);
     images.strides = contiguous_strides(images.shape);
   }
+  const bool is_image = images.ndim() == 4;
   columns.push_back(plain_column(options.image_field, std::move(images), options.images));
+  if (is_image) columns.back().field.kind = FieldKind::kImage;
   if (!options.labels.empty()) {
     paths.push_back(absolute(options.labels));
     Column column =

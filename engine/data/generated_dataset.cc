@@ -86,6 +86,7 @@ class DigitsDataset : public Dataset {
     image.name = options.image_field;
     image.dtype = DType::kU8;
     image.shape = {1, kDigitSide, kDigitSide};
+    image.kind = FieldKind::kImage;
     Field label;
     label.name = options.label_field;
     label.dtype = DType::kI64;

@@ -190,8 +190,12 @@ if sys.argv[1] == "sounds":
     assert line["accuracy"] == 1, line
 P
 done
-ok "$train" boxes.yaml --check-data
+ok "$train" segment.yaml --check-data --pictures pictures
+[[ -s pictures/index.html && -s pictures/train-7-0.png && -s pictures/valid-0-0.png ]] || fail "--pictures"
+ok "$train" boxes.yaml --check-data --pictures pictures
 grep -q "boxes per class: square 24" out || fail "--check-data of boxes"
+expect 2 "has no field with images" "$train" sounds.yaml --check-data --pictures pictures
+expect 2 "--pictures needs --check-data" "$train" sounds.yaml --pictures pictures
 expect 3 "moves pixels in a way that boxes cannot follow" "$train" boxes.yaml --output x 'data.augment=[{trivial_augment: {fields: image}}]'
 expect 3 'has no effect with `kind: image`' "$train" tags.yaml --output x data.train.fields.0.sample_rate=8000
 expect 4 "no file matches" "$train" shards.yaml --output x 'data.train.path=none*.tar'
