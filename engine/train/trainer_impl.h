@@ -140,8 +140,9 @@ class Trainer::Impl {
   std::shared_ptr<runtime::Profile> profile_;
   int stopped_by_ = 0;
   bool claimed_ = false;
-  std::string end_reason_;  ///< of a run that ended before its last update
-  bool written_ = false;    ///< the checkpoint of this step, with all that belongs to it
+  int64_t other_metrics_ = 0;  ///< 1: what evaluations watched before the resume no longer counts
+  std::string end_reason_;     ///< of a run that ended before its last update
+  bool written_ = false;       ///< the checkpoint of this step, with all that belongs to it
 };
 
 }  // namespace paddle::train

@@ -77,6 +77,10 @@ bool Trainer::Impl::restore() {
   peers_->broadcast(std::as_writable_bytes(std::span(&best, 1)));
   peers_->broadcast(std::as_writable_bytes(std::span(&state_.best_step, 1)));
   state_.best = std::isnan(best) ? std::nullopt : std::optional(best);
+  peers_->broadcast(std::as_writable_bytes(std::span(&other_metrics_, 1)));
+  if (other_metrics_ == 0) return true;
+  state_.early_stop = {};
+  for (program::Watch& watch : state_.plateaus) watch = {.factor = watch.factor};
   return true;
 }
 

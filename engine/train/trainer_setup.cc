@@ -438,6 +438,15 @@ void Trainer::Impl::check_record(const std::vector<ConfigChange>& changes) {
            change.path == metric || change.path.starts_with(metric + ".") ||
            change.path == "data.valid" || change.path.starts_with("data.valid.");
   });
+  const std::string stops =
+      config_.early_stop ? "metrics." + config_.early_stop->metric.name : "metrics";
+  other_metrics_ =
+      other || !record.valid.empty() ||
+      std::any_of(changes.begin(), changes.end(), [&](const ConfigChange& change) {
+        return change.path == stops || change.path.starts_with(stops + ".") ||
+               change.path == "train.early_stop" || change.path == "train.early_stop.metric" ||
+               change.path == "train.early_stop.mode" || change.path.starts_with("schedule.m");
+      });
   if (!state_.best || (!other && record.valid.empty())) return;
   observer_.note(str("the best so far (", format_double(*state_.best), " at step ",
                      state_.best_step, ") is forgotten: it is of another metric or other data"));
