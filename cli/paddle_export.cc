@@ -5,28 +5,14 @@
 
 #include "base/files.h"
 #include "common.h"
+#include "common_dims.h"
 #include "exporter/export_job.h"
+#include "exporter/training.h"
 
 namespace {
 
 using namespace paddle;
 using Json = nlohmann::ordered_json;
-
-std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& words) {
-  std::map<std::string, int64_t> out;
-  for (const std::string& word : words) {
-    const size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (name.empty() || value.empty() || value.size() > 18 ||
-        value.find_first_not_of("0123456789") != std::string::npos)
-      fail(ErrorCode::kUsage, "--dim: expected NAME=SIZE, found '", word, "'");
-    const auto [at, inserted] = out.emplace(name, std::stoll(value));
-    if (!inserted && at->second != std::stoll(value))
-      fail(ErrorCode::kUsage, "--dim: ", name, " is given twice, as ", at->second, " and ", value);
-  }
-  return out;
-}
 
 std::vector<std::pair<std::string, std::string>> parse_metadata(
     const std::vector<std::string>& words) {
@@ -54,7 +40,8 @@ std::string sizes_text(const std::map<std::string, int64_t>& sizes) {
 }
 
 int list(const exporter::ExportJob& job, bool json) {
-  const auto forms = exporter::list_operations(job);
+  const auto forms =
+      job.training ? exporter::list_training_operations(job) : exporter::list_operations(job);
   bool all = true;
   Json lines = Json::array();
   for (const auto& each : forms) {
@@ -78,10 +65,9 @@ int run(int argc, char** argv) {
   CLI::App app{"Exports a model as an ONNX file and checks that the file computes the same."};
   app.footer(
       "MODEL is a run folder, a checkpoint, a model file (file.yaml[:variant] params.x=…) or an "
-      "ONNX "
-      "file.");
+      "ONNX file; with --training a config of paddle-train.");
   std::vector<std::string> arguments, dims, metadata;
-  std::string external = "auto", labels;
+  std::string external = "auto", labels, dtype, check_with = "self";
   exporter::ExportJob job;
   bool no_check = false, dry_run = false, list_ops = false, json = false;
   app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
@@ -100,11 +86,24 @@ int run(int argc, char** argv) {
   app.add_option("--external-data", external,
                  "weights in FILE.data: auto (above 2 GiB), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("--with-preprocess", job.preprocess,
+               "of a run: the transforms of its data are part of the file");
   app.add_option("--labels", labels, "file with a class name a line, for the metadata");
   app.add_option("--metadata", metadata, "KEY=VALUE for the file's metadata")
       ->allow_extra_args(false);
   app.add_option("--check", job.checks, "bindings of the symbolic dims to compare on")
       ->check(CLI::Range(1, 100));
+  app.add_option("--dtype", dtype, "float16 or bfloat16: of weights and computation")
+      ->check(CLI::IsMember({"float16", "bfloat16"}));
+  app.add_option("--keep-float", job.keep_float,
+                 "with --dtype: operations, or parameters whose readers, stay float32 (pattern)")
+      ->allow_extra_args(false);
+  app.add_flag("--training", job.training,
+               "MODEL is a config of paddle-train: export a step with loss, gradients and updates");
+  app.add_option("--check-with", check_with,
+                 "what runs the file: self, or onnxruntime (libonnxruntime.so, or the library that "
+                 "PADDLE_ONNXRUNTIME names)")
+      ->check(CLI::IsMember({"self", "onnxruntime"}));
   app.add_flag("--no-check", no_check, "do not run the file");
   app.add_flag("--overwrite", job.overwrite, "replace an existing file");
   app.add_flag("--dry-run", dry_run, "say how each operation is exported, write nothing");
@@ -117,14 +116,20 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, "one model is expected, found '", arguments[0], "' and '", arguments[1],
          "'");
   job.model = arguments[0];
-  job.dims = parse_dims(dims);
+  job.dims = cli::parse_dims(dims);
   job.metadata = parse_metadata(metadata);
   if (!labels.empty()) job.labels = read_labels(labels);
+  if (!dtype.empty()) job.low = parse_dtype(dtype);
+  if (!job.keep_float.empty() && !job.low)
+    fail(ErrorCode::kUsage, "--keep-float needs --dtype float16 or bfloat16");
   using External = formats::onnx::WriteOptions::External;
   job.write.external = external == "always"  ? External::kAlways
                        : external == "never" ? External::kNever
                                              : External::kAuto;
+  if (job.training && (job.preprocess || job.low || !job.labels.empty()))
+    fail(ErrorCode::kUsage, "--training excludes --with-preprocess, --dtype and --labels");
   if (no_check) job.checks = 0;
+  job.check_with_onnxruntime = check_with == "onnxruntime";
   job.producer = cli::version_text();
   job.producer = "paddle " + job.producer.substr(0, job.producer.find('\n'));
   if (dry_run || list_ops) return list(job, json);
@@ -133,7 +138,8 @@ int run(int argc, char** argv) {
     fail(ErrorCode::kUsage, job.output, ": expected a name that ends in .onnx");
 
   const auto note = [](const std::string& line) { cli::print_error("note: " + line); };
-  const exporter::ExportResult result = exporter::run_export(job, note);
+  const exporter::ExportResult result =
+      job.training ? exporter::run_training_export(job, note) : exporter::run_export(job, note);
   if (json) {
     cli::print(Json{{"file", result.file},
                     {"opset", result.opset},
@@ -151,7 +157,8 @@ int run(int argc, char** argv) {
       if (check.ran)
         cli::print(str(check.difference.empty() ? "agrees with the model: " : "differs: ",
                        sizes_text(check.dims),
-                       check.difference.empty() ? "" : ": " + check.difference, "\n"));
+                       check.difference.empty() ? "" : ": " + check.difference, "\n",
+                       check.node.empty() ? "" : check.node + "\n"));
   }
   if (result.passed()) return 0;
   cli::print_error("error: the file does not compute what the model does; it is kept as " +

@@ -1,17 +1,63 @@
 // paddle-onnx check FOLDER…: runs cases in the layout of the ONNX project's test suite.
+// paddle-onnx diff A B: compares two files.
 
 #include <CLI/CLI.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include "base/parallel.h"
 #include "common.h"
+#include "common_dims.h"
+#include "exporter/onnx_diff.h"
 #include "inspect/onnx_suite.h"
 
 namespace {
 
 using namespace paddle;
+using Json = nlohmann::ordered_json;
+
+Json json_of(const exporter::OnnxDiff& diff) {
+  Json outputs = Json::array();
+  for (const auto& each : diff.outputs) {
+    Json line = {{"name", each.name}, {"absolute", each.absolute}, {"relative", each.relative}};
+    if (!each.difference.empty()) line["difference"] = each.difference;
+    outputs.push_back(line);
+  }
+  Json out = {{"same_structure", diff.same_structure()},
+              {"same_results", diff.same_results()},
+              {"interface", diff.interface},
+              {"structure", diff.structure},
+              {"weights", diff.weights},
+              {"outputs", outputs}};
+  if (!diff.not_run.empty()) out["not_run"] = diff.not_run;
+  return out;
+}
+
+int print_diff(const exporter::OnnxDiff& diff, bool ran, bool json) {
+  const bool same = ran ? diff.same_results() && diff.interface.empty() : diff.same_structure();
+  if (json) {
+    cli::print(json_of(diff).dump() + "\n");
+    return same ? 0 : 1;
+  }
+  const auto print = [](const char* title, const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    cli::print(str(title, ":\n"));
+    for (const std::string& line : lines) cli::print("  " + line + "\n");
+  };
+  print("inputs and outputs", diff.interface);
+  print("graph", diff.structure);
+  print("weights", diff.weights);
+  if (diff.same_structure()) cli::print("the graphs and weights are the same\n");
+  if (!diff.not_run.empty()) cli::print_error("not run: " + diff.not_run);
+  for (const auto& each : diff.outputs)
+    cli::print(str("output '", each.name, "': largest difference ", each.absolute, " (",
+                   each.relative, " of the largest value)",
+                   each.difference.empty() ? "" : ": " + each.difference, "\n"));
+  return same ? 0 : 1;
+}
 
 int run(int argc, char** argv) {
-  CLI::App app{"Checks ONNX models against their expected outputs."};
+  CLI::App app{"Checks ONNX models against their expected outputs, and compares two of them."};
   app.require_subcommand(1);
   std::vector<std::string> folders;
   inspect::SuiteOptions options;
@@ -30,7 +76,27 @@ int run(int argc, char** argv) {
       ->add_flag("--partitions,--sections", partitions,
                  "as partitions, like graphs with data-dependent shapes")
       ->excludes("--eager");
+  std::string first, second;
+  exporter::DiffOptions comparison;
+  std::vector<std::string> dims;
+  bool json = false;
+  CLI::App* diff = app.add_subcommand("diff", "compare two files: graphs, weights and results");
+  diff->add_option("A", first, "an ONNX file")->required();
+  diff->add_option("B", second, "another one")->required();
+  diff->add_option("--check", comparison.runs, "runs on random inputs to compare; 0: none")
+      ->check(CLI::Range(0, 100));
+  diff->add_option("--dim", dims, "NAME=SIZE of a symbolic dim of A in the runs")
+      ->allow_extra_args(false);
+  diff->add_option("--rtol", comparison.relative, "relative tolerance of results")
+      ->check(CLI::NonNegativeNumber);
+  diff->add_option("--atol", comparison.absolute, "absolute tolerance of results")
+      ->check(CLI::NonNegativeNumber);
+  diff->add_flag("--json", json, "one JSON object");
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (diff->parsed()) {
+    comparison.dims = cli::parse_dims(dims);
+    return print_diff(exporter::diff_onnx(first, second, comparison), comparison.runs > 0, json);
+  }
   options.mode = eager        ? onnx::Mode::kEager
                  : partitions ? onnx::Mode::kPartitions
                               : onnx::Mode::kAutomatic;

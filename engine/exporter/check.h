@@ -11,11 +11,15 @@ namespace paddle::exporter {
 
 /// Runs model and file on random inputs with different values of the symbolic dims. A binding that
 /// the model itself refuses is replaced by a larger one; if it takes none, `note` says so.
-/// `initial` is the first value of a state, which is an input of the file.
+/// A file that differs is searched for its first differing node. `weights` also gives the first
+/// values of states, which are inputs of the file.
 std::vector<CheckResult> check_export(const ExportJob& job, const std::string& file,
-                                      const onnx::WeightLookup& initial,
+                                      const onnx::ExportedModel& exported,
+                                      const onnx::WeightLookup& weights,
                                       const std::function<void(const std::string&)>& note);
 
+/// The largest finite |x|; 0 for integers.
+double largest_of(const Array& array);
 /// Removes a written model and its data file.
 void remove_model(const std::string& file);
 /// Gives a written model its final name. A model with external data is written again, because it

@@ -7,6 +7,8 @@
 
 #include "base/files.h"
 #include "exporter/check.h"
+#include "exporter/exportable.h"
+#include "exporter/preprocess.h"
 #include "ops/core/op.h"
 #include "program/traced_model.h"
 
@@ -60,6 +62,7 @@ Json report_of(const ExportJob& job, const ExportResult& result) {
     Json check = {
         {"dims", each.dims}, {"ran", each.ran}, {"passed", each.ran && each.difference.empty()}};
     if (!each.difference.empty()) check["difference"] = each.difference;
+    if (!each.node.empty()) check["node"] = each.node;
     check["error"] = each.largest_error;
     checks.push_back(check);
   }
@@ -92,9 +95,12 @@ bool ExportResult::passed() const {
 }
 
 std::vector<OperationForm> list_operations(const ExportJob& job) {
-  const program::TracedModel model = traced(job);
+  return forms_of(*traced(job).function);
+}
+
+std::vector<OperationForm> forms_of(const ir::Function& function) {
   std::vector<OperationForm> out;
-  ir::for_each_operation(model.function->body, [&](const ir::Operation& operation) {
+  ir::for_each_operation(function.body, [&](const ir::Operation& operation) {
     const std::string name(operation.op->name());
     const auto known = std::find_if(
         out.begin(), out.end(), [&](const OperationForm& each) { return each.operation == name; });
@@ -108,20 +114,31 @@ std::vector<OperationForm> list_operations(const ExportJob& job) {
   return out;
 }
 
-ExportResult run_export(const ExportJob& job, const std::function<void(const std::string&)>& note) {
+void require_new_output(const ExportJob& job) {
   if (!job.overwrite && file_exists(job.output))
     fail(ErrorCode::kUsage, job.output, ": is there already (--overwrite replaces it)");
-  const program::TracedModel model = traced(job);
-  check_dims(job, *model.function);
-  require_exportable(*model.function, job.model);
+}
+
+ExportResult export_checked(const ExportJob& job, const Exportable& source) {
+  check_dims(job, source.function);
+  require_exportable(source.function, job.model);
   onnx::ExportOptions options;
   options.opset = job.opset;
   options.dims = job.dims;
-  options.name = model.name.empty() ? "model" : model.name;
+  options.name = source.name.empty() ? "model" : source.name;
   options.producer = job.producer;
-  options.metadata = metadata_of(job, model);
-  const onnx::ExportedModel exported =
-      onnx::export_function(*model.function, model.weight, options);
+  options.metadata = source.metadata;
+  options.training = job.training;
+  options.least_opset = source.least_opset;
+  options.least_opset_reason = source.least_opset_reason;
+  if (job.opset != 0 && job.opset < source.least_opset)
+    fail(ErrorCode::kUsage, job.model, ": ", source.least_opset_reason, " needs opset ",
+         source.least_opset, ", --opset is ", job.opset);
+  options.low = job.low;
+  options.keep_float = job.keep_float;
+  onnx::ExportedModel exported = onnx::export_function(source.function, source.weight, options);
+  if (source.finish) source.finish(exported);
+  if (job.training) exported.model.metadata.emplace_back("states", Json(exported.next).dump());
 
   ExportResult result;
   result.opset = exported.opset;
@@ -134,10 +151,7 @@ ExportResult run_export(const ExportJob& job, const std::function<void(const std
   result.file = job.output;
   if (job.checks > 0) {
     try {
-      const auto initial = [&](const std::string& input) {
-        return model.weight(exported.states.at(input));
-      };
-      result.checks = check_export(job, candidate, initial, note);
+      result.checks = source.check(candidate, exported);
     } catch (...) {
       remove_model(candidate);
       throw;
@@ -147,6 +161,29 @@ ExportResult run_export(const ExportJob& job, const std::function<void(const std
   }
   write_file_atomically(job.output + ".report.json", report_of(job, result).dump(2) + "\n");
   return result;
+}
+
+ExportResult run_export(const ExportJob& job, const std::function<void(const std::string&)>& note) {
+  require_new_output(job);
+  const program::TracedModel model = traced(job);
+  Exportable source{model.name, *model.function, model.weight, metadata_of(job, model), {}};
+  std::optional<Preprocess> preprocess;
+  if (job.preprocess) {
+    preprocess.emplace(job.model, model.metadata.value_or(program::ModelMetadata()));
+    source.finish = [&](onnx::ExportedModel& exported) {
+      preprocess->insert(exported.model.graph);
+    };
+    source.least_opset = preprocess->least_opset();
+    if (source.least_opset > 17) source.least_opset_reason = "Resize with antialiasing";
+    source.check = [&](const std::string& file, const onnx::ExportedModel&) {
+      return preprocess->check(job, file, note);
+    };
+  } else {
+    source.check = [&](const std::string& file, const onnx::ExportedModel& exported) {
+      return check_export(job, file, exported, model.weight, note);
+    };
+  }
+  return export_checked(job, source);
 }
 
 }  // namespace paddle::exporter

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,13 @@ struct ExportJob {
   formats::onnx::WriteOptions write;
   std::vector<std::string> labels;
   std::vector<std::pair<std::string, std::string>> metadata;
-  int checks = 3;  ///< bindings to compare on; 0: none
+  int checks = 3;                       ///< bindings to compare on; 0: none
+  bool check_with_onnxruntime = false;  ///< files are run by it, not by our own runtime
   bool overwrite = false;
+  std::optional<DType> low;             ///< 16-bit type of computation and weights
+  std::vector<std::string> keep_float;  ///< patterns of operations and parameters without it
+  bool preprocess = false;              ///< the transforms of the run are part of the graph
+  bool training = false;  ///< `model` is a config of training; a step of it is exported
   std::string producer;
 };
 
@@ -37,6 +43,7 @@ struct CheckResult {
   std::map<std::string, int64_t> dims;
   bool ran = false;
   std::string difference;    ///< "" if the outputs agree
+  std::string node;          ///< of a difference: the first node of the file that differs
   double largest_error = 0;  ///< relative to the tolerance
 };
 

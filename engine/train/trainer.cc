@@ -424,6 +424,8 @@ MemoryPlan Trainer::prepare() { return impl_->prepare(); }
 TrainResult Trainer::run() { return impl_->run(); }
 TimedStep Trainer::timed_step() { return impl_->timed_step(); }
 std::optional<LogLine> Trainer::evaluate() { return impl_->evaluate(); }
+RecordedStep Trainer::recorded_step() { return impl_->recorded_step(); }
+const program::ParameterStore& Trainer::store() const { return impl_->store(); }
 int64_t Trainer::parameter_count() const { return impl_->parameter_count(); }
 const ir::Module& Trainer::module() const { return impl_->module(); }
 std::vector<std::string> Trainer::run_summary() const { return impl_->run_summary(); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compiler/pipeline.h"
 #include "program/checkpoint.h"
 #include "train/config.h"
 #include "train/memory_plan.h"
@@ -21,7 +22,9 @@ struct TrainOptions {
   std::string initial_weights;  ///< safetensors file, or ""
   std::string fitted;           ///< what a finished run fitted (fitted.json); "": fitted anew
   std::vector<std::string> allow_missing, allow_unused;
-  std::string dump_ir;    ///< folder for the module after each pass, or ""
+  std::string dump_ir;  ///< folder for the module after each pass, or ""
+  /// Called with functions before and after each pass, when set and nothing is dumped.
+  compiler::Observer observe;
   int64_t benchmark = 0;  ///< timed steps; nothing is written then
   bool profile = false;   ///< time every operation of the compiled step
   /// With `benchmark`: take batches from the loader as training does, and let this many steps pass
@@ -68,6 +71,14 @@ struct TimedStep {
   double loss = 0;
 };
 
+/// A step with what it read, for whoever repeats it elsewhere.
+struct RecordedStep {
+  int64_t step = 0;                    ///< counts from 1
+  std::vector<Array> fields;           ///< the batch, in the order of the module's inputs
+  std::vector<double> learning_rates;  ///< of each optimizer
+  double loss = 0;
+};
+
 struct BenchmarkResult {
   double median_ms = 0, min_ms = 0, samples_per_second = 0, first_loss = 0, last_loss = 0,
          flops = 0;
@@ -110,6 +121,10 @@ class Trainer {
   /// After `prepare`, in place of `run`: takes the next batch and trains on it, without evaluation,
   /// log or checkpoints. kData if the data ended.
   TimedStep timed_step();
+  /// The same with the batch and the learning rates.
+  RecordedStep recorded_step();
+  /// Parameters, and states of model and optimizers, by path. Steps change them in place.
+  const program::ParameterStore& store() const;
   /// After `prepare`, without training: the loss and the metrics on the validation data with the
   /// weights of `TrainOptions::initial_weights`. nullopt if it was interrupted.
   std::optional<LogLine> evaluate();

@@ -53,6 +53,18 @@ TimedStep Trainer::Impl::timed_step() {
   return step;
 }
 
+RecordedStep Trainer::Impl::recorded_step() {
+  const std::optional<data::Batch> batch = loader_->next();
+  if (!batch) fail(ErrorCode::kData, "the data ends after ", state_.step, " batches");
+  RecordedStep out;
+  out.fields = batch->arrays;
+  out.loss = train_batch(*batch);
+  out.learning_rates = rates_;
+  if (batch->last_of_epoch) store_.reset_sequences();
+  out.step = ++state_.step;
+  return out;
+}
+
 std::vector<double> Trainer::Impl::loaded_steps(BenchmarkResult& r) {
   std::vector<double> times;
   const int64_t warm_up = *options_.loaded_warm_up;

@@ -40,9 +40,11 @@ class Trainer::Impl {
   MemoryPlan prepare();
   TrainResult run();
   TimedStep timed_step();
+  RecordedStep recorded_step();
   std::optional<LogLine> evaluate();
   int64_t parameter_count() const { return store_.parameter_count(); }
   const ir::Module& module() const { return session_->module(); }
+  const program::ParameterStore& store() const { return store_; }
   std::vector<std::string> run_summary() const;
   std::vector<std::string> placement_lines() const;
 

@@ -165,6 +165,7 @@ MemoryPlan Trainer::Impl::prepare() {
   options.place = config_.parallel.place;
   options.sharding = static_cast<int>(config_.parallel.sharding);
   options.peers = peers_;
+  options.observe = options_.observe;
   if (!options_.dump_ir.empty())
     options.observe = runtime::dump_stages(options_.dump_ir, config_.exported().name);
   auto types = data::with_location(config_.document.find("data")->find("train"), [&] {

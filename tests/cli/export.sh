@@ -47,6 +47,27 @@ ok "$train" configs/quickstart/digits.yaml --output "$folder/run" "data.train={k
   train.epochs=1
 ok "$export_model" "$folder/run" -o "$folder/run.onnx"
 
+# --- a run with its transforms: raw pixels in ---
+ok "$export_model" "$folder/run" -o "$folder/raw.onnx" --with-preprocess
+"$bin/paddle-show" "$folder/raw.onnx" | grep -q "image.*uint8" || fail "the input is not the raw field"
+source "$(dirname "${BASH_SOURCE[0]}")/export_transforms.bash"
+ok "$export_model" "$folder/pictures" -o "$folder/pictures.onnx" --with-preprocess
+grep -q "Resize with antialiasing" "$folder/out" || fail "the reason for the opset is not said"
+expect 2 "needs opset 18" "$export_model" "$folder/pictures" -o "$folder/x.onnx" --with-preprocess --opset 17
+expect 2 "--with-preprocess is for the models of runs" "$export_model" models/lenet.yaml -o "$folder/x.onnx" \
+  --with-preprocess
+
+# --- 16 bits ---
+for dtype in float16 bfloat16; do
+  ok "$export_model" models/digits_cnn.yaml -o "$folder/$dtype.onnx" --dtype "$dtype"
+  (($(stat -c %s "$folder/$dtype.onnx") * 10 < $(stat -c %s "$folder/digits_cnn.onnx") * 6)) || fail "$dtype: the file is large"
+done
+ok "$export_model" models/digits_cnn.yaml -o "$folder/kept.onnx" --dtype float16 --keep-float 'linear.*'
+(($(stat -c %s "$folder/kept.onnx") > $(stat -c %s "$folder/float16.onnx"))) || fail "--keep-float keeps nothing"
+expect 2 "matches no operation" "$export_model" models/digits_cnn.yaml -o "$folder/x.onnx" --dtype float16 --keep-float 'linaer.*'
+expect 2 "--keep-float needs" "$export_model" models/digits_cnn.yaml -o "$folder/x.onnx" --keep-float 'linear.*'
+expect 2 "--dtype" "$export_model" models/digits_cnn.yaml -o "$folder/x.onnx" --dtype float61
+
 # --- refusals ---
 expect 2 "is there already" "$export_model" models/lenet.yaml -o "$folder/lenet.onnx"
 expect 2 "no such file" "$export_model" nowhere.yaml -o "$folder/x.onnx"

@@ -17,6 +17,24 @@ constexpr uint64_t kLeastExternal = 1024;
 /// Offsets in the data file; page-aligned data can be mapped.
 constexpr uint64_t kDataAlignment = 4096;
 
+/// The elements of an array in a type, converted when they are written.
+class Payload {
+ public:
+  Payload(const Array& array, DType dtype) : array_(array.contiguous()), dtype_(dtype) {}
+  uint64_t size() const { return static_cast<uint64_t>(storage_bytes(dtype_, array_.size())); }
+  void write(AtomicFile& file) const {
+    if (size() == 0) return;
+    const Array stored = array_.dtype == dtype_ ? array_ : array_.cast(dtype_);
+    file.write(stored.raw(), static_cast<size_t>(size()));
+    // Weights of files are read once more if they are needed again.
+    forget_mapped(array_.raw(), static_cast<size_t>(storage_bytes(array_.dtype, array_.size())));
+  }
+
+ private:
+  Array array_;
+  DType dtype_;
+};
+
 /// A protobuf message under construction: encoded bytes with the payloads of tensors by reference,
 /// so that weights are never copied.
 class Message {
@@ -38,12 +56,12 @@ class Message {
   void text(int field, std::string_view value) {
     if (!value.empty()) bytes(field, value);
   }
-  void payload(int field, const Array& array, uint64_t size) {
+  void payload(int field, const Payload& payload) {
     tag(field, 2);
-    varint(size);
-    if (size == 0) return;
-    segments_.emplace_back(Payload{array, size});
-    size_ += size;
+    varint(payload.size());
+    if (payload.size() == 0) return;
+    segments_.emplace_back(payload);
+    size_ += payload.size();
   }
   void message(int field, Message&& inner) {
     tag(field, 2);
@@ -52,7 +70,7 @@ class Message {
       if (const auto* text = std::get_if<std::string>(&segment)) {
         append(*text);
       } else {
-        size_ += std::get<Payload>(segment).size;
+        size_ += std::get<Payload>(segment).size();
         segments_.push_back(std::move(segment));
       }
     }
@@ -66,17 +84,12 @@ class Message {
       if (const auto* text = std::get_if<std::string>(&segment)) {
         file.write(text->data(), text->size());
       } else {
-        const Payload& payload = std::get<Payload>(segment);
-        file.write(payload.array.raw(), static_cast<size_t>(payload.size));
+        std::get<Payload>(segment).write(file);
       }
     }
   }
 
  private:
-  struct Payload {
-    Array array;
-    uint64_t size = 0;
-  };
   using Segment = std::variant<std::string, Payload>;
 
   void append(std::string_view bytes) {
@@ -123,7 +136,7 @@ class Writer {
   }
 
   /// The external payloads with their offsets, in the order of the file.
-  const std::vector<std::pair<Array, uint64_t>>& external() const { return payloads_; }
+  const std::vector<std::pair<Payload, uint64_t>>& external() const { return payloads_; }
   uint64_t data_bytes() const { return offset_; }
 
  private:
@@ -152,10 +165,10 @@ class Writer {
       return out;
     }
     out.text(8, t.name);
-    const Array packed = t.array.contiguous();
-    const auto size = static_cast<uint64_t>(storage_bytes(t.dtype, packed.size()));
+    const Payload payload(t.array, t.dtype);
+    const uint64_t size = payload.size();
     if (!external_ || !may_be_external || size < kLeastExternal) {
-      out.payload(9, packed, size);
+      out.payload(9, payload);
       return out;
     }
     offset_ = (offset_ + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
@@ -163,7 +176,7 @@ class Writer {
     out.message(13, entry("offset", std::to_string(offset_)));
     out.message(13, entry("length", std::to_string(size)));
     out.integer(14, 1);
-    payloads_.emplace_back(packed, offset_);
+    payloads_.emplace_back(payload, offset_);
     offset_ += size;
     return out;
   }
@@ -294,7 +307,7 @@ class Writer {
 
   std::string data_name_;
   bool external_;
-  std::vector<std::pair<Array, uint64_t>> payloads_;
+  std::vector<std::pair<Payload, uint64_t>> payloads_;
   uint64_t offset_ = 0;
 };
 
@@ -302,11 +315,10 @@ void write_data(const std::string& path, const Writer& writer) {
   AtomicFile file(path);
   const std::string zeros(kDataAlignment, '\0');
   uint64_t at = 0;
-  for (const auto& [array, offset] : writer.external()) {
+  for (const auto& [payload, offset] : writer.external()) {
     file.write(zeros.data(), static_cast<size_t>(offset - at));
-    const auto size = static_cast<uint64_t>(storage_bytes(array.dtype, array.size()));
-    file.write(array.raw(), static_cast<size_t>(size));
-    at = offset + size;
+    payload.write(file);
+    at = offset + payload.size();
   }
   file.commit();
 }

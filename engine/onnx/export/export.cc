@@ -5,6 +5,7 @@
 
 #include "ir/replay.h"
 #include "onnx/export/graph_writer.h"
+#include "onnx/export/precision.h"
 #include "ops/core/call.h"
 
 namespace paddle::onnx {
@@ -16,7 +17,8 @@ const std::unordered_map<std::string_view, ExportRule>& rules() {
     for (const auto table :
          {elementwise_export_rules, activation_export_rules, reduction_export_rules,
           shape_export_rules, creation_export_rules, indexing_export_rules, nn_export_rules,
-          recurrent_export_rules, quantization_export_rules, control_flow_export_rules})
+          training_export_rules, recurrent_export_rules, quantization_export_rules,
+          control_flow_export_rules})
       for (const ExportRuleEntry& entry : table()) {
         ensure(find_op(entry.op) != nullptr, "an export rule for '", entry.op,
                "', which is not an operation");
@@ -89,11 +91,15 @@ std::vector<Unsupported> unsupported_operations(const ir::Function& function) {
 
 ExportedModel export_function(const ir::Function& function, const WeightLookup& weights,
                               const ExportOptions& options) {
-  const auto lowered = decomposed(function);
+  std::unique_ptr<ir::Function> low;
+  if (options.low) low = in_low_precision(function, *options.low, options.keep_float);
+  const std::shared_ptr<const ir::Function> lowered = decomposed(low ? *low : function);
   if (const auto missing = without_rule(*lowered); !missing.empty())
     fail(ErrorCode::kUsage, missing[0].source, missing[0].source.empty() ? "" : ": ",
          missing[0].operation, ": has no ONNX form: ", missing[0].note);
-  return GraphWriter(options, weights).write(*lowered);
+  ExportedModel out = GraphWriter(options, weights).write(*lowered);
+  out.function = lowered;
+  return out;
 }
 
 }  // namespace paddle::onnx

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,11 +18,20 @@ namespace paddle::onnx {
 struct ExportOptions {
   /// The opset to write for; 0: the lowest, from 17 on, that has every operator used.
   int64_t opset = 0;
+  /// Without `opset`: the least one, and what needs it.
+  int64_t least_opset = 17;
+  std::string least_opset_reason;
   std::string name = "model";
   std::string producer;
   std::vector<std::pair<std::string, std::string>> metadata;
   /// Values of symbolic dims that are fixed in the file.
   std::map<std::string, int64_t> dims;
+  /// For a step of training: parameters and states that change are inputs with their values as
+  /// defaults, and inputs that nothing reads are left out.
+  bool training = false;
+  /// Computes in this type where operations allow it (precision.h), and stores weights in it.
+  std::optional<DType> low;
+  std::vector<std::string> keep_float = {};  ///< patterns of operations and parameters
 };
 
 /// How an operation is written.
@@ -47,7 +57,11 @@ struct ExportedModel {
   int64_t opset = 0;
   std::string opset_reason;  ///< the operator that needs it, "" for the least opset
   std::map<std::string, std::string> states;  ///< states by the names of their inputs
+  std::map<std::string, std::string> next;    ///< outputs with the next value, by the same names
   std::map<std::string, int64_t> native;  ///< operations of the function that were written, counted
+  /// The function as it was written, after decomposition, and the names of its values in the file.
+  std::shared_ptr<const ir::Function> function;
+  std::vector<std::pair<const ir::Value*, std::string>> values;
 };
 
 /// Operations without an ONNX form after decomposition; empty if there are none.

@@ -78,7 +78,11 @@ int64_t ir_version_of(int64_t opset) {
 }  // namespace
 
 GraphWriter::GraphWriter(const ExportOptions& options, const WeightLookup& weights)
-    : options_(options), weights_(weights), opset_(std::max<int64_t>(options.opset, 17)) {}
+    : options_(options),
+      weights_(weights),
+      opset_(options.opset != 0 ? options.opset : options.least_opset) {
+  out_.opset_reason = options.least_opset_reason;
+}
 
 // --- the operation at hand ---
 
@@ -322,6 +326,19 @@ std::string GraphWriter::transpose(const std::string& name, std::vector<int64_t>
   return add("Transpose", {name}, {ints_attribute("perm", std::move(permutation))});
 }
 
+std::string GraphWriter::reduce(const std::string& type, const std::string& name,
+                                const std::vector<int64_t>& axes, bool keep_axes) {
+  ExportAttributes attributes = {int_attribute("keepdims", keep_axes ? 1 : 0)};
+  Names inputs = {name};
+  // Until opset 18 all but ReduceSum have their axes as an attribute.
+  const bool as_input = type == "ReduceSum" || opset() >= 18;
+  if (!axes.empty() && as_input)
+    inputs.push_back(ints(axes));
+  else if (!axes.empty())
+    attributes.push_back(ints_attribute("axes", axes));
+  return add(type, inputs, std::move(attributes));
+}
+
 // --- graphs ---
 
 void GraphWriter::note_symbols(const Shape& shape, const std::string& value) {
@@ -370,11 +387,42 @@ std::shared_ptr<Graph> GraphWriter::subgraph(const std::string& name,
   return graph;
 }
 
+bool GraphWriter::is_stored_as(const ir::Value& value, DType dtype) const {
+  const auto found = stored_.find(&value);
+  return found != stored_.end() && found->second == dtype;
+}
+
+namespace {
+
+/// Values of which every use is a cast to one 16-bit type.
+std::unordered_map<const ir::Value*, DType> only_cast(const ir::Function& function) {
+  std::unordered_map<const ir::Value*, DType> out;
+  std::set<const ir::Value*> others(function.body.results.begin(), function.body.results.end());
+  ir::for_each_operation(function.body, [&](const ir::Operation& operation) {
+    const bool casts = operation.op->name() == "cast";
+    for (const ir::Value* value : operation.operands) {
+      if (!value) continue;
+      const DType to = casts ? operation.results[0]->type.dtype : value->type.dtype;
+      if (!casts || (to != DType::kF16 && to != DType::kBF16) ||
+          out.try_emplace(value, to).first->second != to)
+        others.insert(value);
+    }
+    for (const auto& region : operation.regions)
+      others.insert(region->results.begin(), region->results.end());
+  });
+  for (const ir::Value* value : others) out.erase(value);
+  return out;
+}
+
+}  // namespace
+
 ExportedModel GraphWriter::write(const ir::Function& function) {
   formats::onnx::Model& model = out_.model;
   graph_ = &model.graph;
   graph_->name = options_.name;
   for (const auto& [value, count] : ir::count_uses(function)) uses_[value] = count;
+  std::unordered_map<const ir::Value*, DType> cast_only;
+  if (options_.low) cast_only = only_cast(function);
   const auto is_value = [](const ir::Port& port) { return port.kind == ir::PortKind::kValue; };
   const auto changes = [&](const ir::Port& port) {
     return std::any_of(function.outputs.begin(), function.outputs.end(), [&](const ir::Port& out) {
@@ -386,26 +434,36 @@ ExportedModel GraphWriter::write(const ir::Function& function) {
   for (const ir::Port& port : function.inputs)
     if (is_value(port)) used_.insert(port.name);
   // A graph has one value of a name: an output named like an input gets another one.
-  for (const ir::Port& port : function.outputs)
+  std::map<std::pair<ir::PortKind, std::string>, std::string> next;
+  for (const ir::Port& port : function.outputs) {
     outputs.push_back(fresh(is_value(port) ? port.name : port.name + ".next"));
+    next[{port.kind, port.name}] = outputs.back();
+  }
   for (size_t i = 0; i < function.inputs.size(); ++i) {
     const ir::Port& port = function.inputs[i];
     const ir::Value* value = function.body.arguments[i];
     if (port.kind == ir::PortKind::kRandom) continue;
     const bool is_weight = !is_value(port) && !changes(port);
-    if (is_weight && !uses_.contains(value)) continue;
+    if ((is_weight || (is_value(port) && options_.training)) && !uses_.contains(value)) continue;
     const std::string name = is_value(port) ? port.name : fresh(port.name);
     names_[value] = name;
-    if (is_weight) {
+    if (is_weight || (!is_value(port) && options_.training)) {
       TensorData tensor;
       tensor.name = name;
       tensor.array = weights_(port.name);
       tensor.dtype = tensor.array.dtype;
+      // Writing the file converts the array, so that one weight at a time is in memory.
+      if (const auto low = cast_only.find(value); is_weight && low != cast_only.end())
+        tensor.dtype = stored_[value] = low->second;
       tensor.shape = tensor.array.shape;
       graph_->initializers.push_back(std::move(tensor));
-    } else {
+    }
+    if (!is_weight) {
       graph_->inputs.push_back(info_of(name, value->type, options_));
-      if (!is_value(port)) out_.states[name] = port.name;
+      if (!is_value(port)) {
+        out_.states[name] = port.name;
+        out_.next[name] = next.at({port.kind, port.name});
+      }
       note_symbols(value->type.shape, name);
     }
   }
@@ -413,7 +471,12 @@ ExportedModel GraphWriter::write(const ir::Function& function) {
     const ir::Value* value = function.body.results[i];
     if (value->producer) wanted_.try_emplace(value, outputs[i]);
   }
-  for (const auto& operation : function.body.operations) write_operation(*operation);
+  for (const auto& operation : function.body.operations) {
+    write_operation(*operation);
+    for (const ir::Value* value : operation->results)
+      if (const auto name = names_.find(value); name != names_.end())
+        out_.values.emplace_back(value, name->second);
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ir::Value* value = function.body.results[i];
     if (const std::string name = name_of(*value); name != outputs[i])

@@ -77,6 +77,9 @@ class GraphWriter {
   std::string shape(const Shape& shape);
   std::string reshape(const std::string& name, const Shape& shape);
   std::string transpose(const std::string& name, std::vector<int64_t> permutation);
+  /// A reduction over axes, or over all of them if there are none.
+  std::string reduce(const std::string& type, const std::string& name,
+                     const std::vector<int64_t>& axes, bool keep_axes);
 
   /// Writes a region with these values for its arguments and returns the names of its results.
   Names inline_region(const ir::Region& region, const Names& arguments);
@@ -85,6 +88,8 @@ class GraphWriter {
       const std::string& name, const std::vector<formats::onnx::ValueInfo>& inputs,
       const std::function<Names()>& fill);
   std::string fresh(const std::string& hint);
+  /// Whether a weight is stored in this type, so that its cast is the initializer itself.
+  bool is_stored_as(const ir::Value& value, DType dtype) const;
 
  private:
   struct SymbolSource {
@@ -103,12 +108,16 @@ class GraphWriter {
   std::unordered_map<const ir::Value*, std::string> names_;
   std::unordered_map<const ir::Value*, std::string> wanted_;  ///< names of the function's outputs
   std::unordered_map<const ir::Value*, int> uses_;
+  std::unordered_map<const ir::Value*, DType> stored_;  ///< weights that are only read as this type
   std::set<std::string> used_;
   std::map<std::string, SymbolSource> symbols_;
   std::map<std::string, std::string> dims_;       ///< by text, in the scope of the current graph
   std::map<std::string, std::string> constants_;  ///< small constants by their bytes
   int64_t opset_ = 17;
 };
+
+/// A batch_norm by the statistics of its batch, from primitive operators.
+void write_batch_statistics(GraphWriter& writer);
 
 using ExportRule = void (*)(GraphWriter&);
 struct ExportRuleEntry {
@@ -126,6 +135,7 @@ std::vector<ExportRuleEntry> shape_export_rules();
 std::vector<ExportRuleEntry> creation_export_rules();
 std::vector<ExportRuleEntry> indexing_export_rules();
 std::vector<ExportRuleEntry> nn_export_rules();
+std::vector<ExportRuleEntry> training_export_rules();
 std::vector<ExportRuleEntry> recurrent_export_rules();
 std::vector<ExportRuleEntry> quantization_export_rules();
 std::vector<ExportRuleEntry> control_flow_export_rules();

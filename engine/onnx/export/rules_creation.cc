@@ -81,14 +81,25 @@ void gaussian(Writer& w) {
                      {float_attribute("mean", w.attr("mean").as_double()),
                       float_attribute("scale", w.attr("std").as_double())}));
 }
+/// 1 where a uniform number is at least p.
+void dropout_mask(Writer& w) {
+  const DType dtype = w.result_type().dtype;
+  const std::string like =
+      w.add("Expand", {w.scalar(0, DType::kF32), w.shape(w.result_type().shape)});
+  const std::string numbers = w.add("RandomUniformLike", {like});
+  const std::string kept =
+      w.add("GreaterOrEqual", {numbers, w.scalar(w.attr("p").as_double(), DType::kF32)});
+  w.result(0, w.cast(kept, DType::kBool, dtype));
+}
 void bernoulli(Writer& w) { w.emit("Bernoulli", {w.in("x")}); }
 
 }  // namespace
 
 std::vector<ExportRuleEntry> creation_export_rules() {
-  return {{"full", full},          {"arange", arange},   {"dim_value", dim_value},
-          {"linspace", linspace},  {"uniform", uniform}, {"gaussian", gaussian},
-          {"bernoulli", bernoulli}};
+  return {{"full", full},           {"arange", arange},
+          {"dim_value", dim_value}, {"linspace", linspace},
+          {"uniform", uniform},     {"gaussian", gaussian},
+          {"bernoulli", bernoulli}, {"dropout_mask", dropout_mask}};
 }
 
 }  // namespace paddle::onnx

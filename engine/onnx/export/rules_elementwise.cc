@@ -305,8 +305,9 @@ void where(Writer& w) {
 }
 
 void cast(Writer& w) {
-  w.emit("Cast", {w.in("x")},
-         {int_attribute("to", formats::onnx::number_of_dtype(w.attr("dtype").as_dtype()))});
+  const DType to = w.attr("dtype").as_dtype();
+  if (w.is_stored_as(*w.operand("x"), to)) return w.result(0, w.in("x"));
+  w.emit("Cast", {w.in("x")}, {int_attribute("to", formats::onnx::number_of_dtype(to))});
 }
 
 void scale(Writer& w) {

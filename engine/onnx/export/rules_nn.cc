@@ -195,8 +195,6 @@ int64_t normalized_rank(Writer& w, const char* operand) {
 }
 
 void layer_norm(Writer& w) {
-  for (const size_t hidden : {1u, 2u})
-    if (w.is_used(hidden)) w.refuse("its statistics are read");
   const int64_t axis = static_cast<int64_t>(rank_of(w, "x")) - normalized_rank(w, "x");
   const Shape& shape = w.type("x").shape;
   const Shape inner(shape.begin() + static_cast<ptrdiff_t>(axis), shape.end());
@@ -206,8 +204,14 @@ void layer_norm(Writer& w) {
   if (w.operand("weight") && rank_of(w, "weight") != inner.size())
     weight = w.reshape(weight, inner);
   if (!bias.empty() && rank_of(w, "bias") != inner.size()) bias = w.reshape(bias, inner);
-  w.emit("LayerNormalization", {w.in("x"), weight, bias},
-         {int_attribute("axis", axis), float_attribute("epsilon", w.attr("epsilon").as_double())});
+  const ExportAttributes attributes = {int_attribute("axis", axis),
+                                       float_attribute("epsilon", w.attr("epsilon").as_double())};
+  if (!w.is_used(1) && !w.is_used(2))
+    return w.emit("LayerNormalization", {w.in("x"), weight, bias}, attributes);
+  if (dtype == DType::kF64) w.refuse("its statistics are read, which ONNX has in float32 alone");
+  const Names out = w.add_several("LayerNormalization", {w.in("x"), weight, bias}, 3, attributes);
+  w.result(0, out[0]);
+  for (const size_t i : {1u, 2u}) w.result(i, w.reshape(out[i], w.result_type(i).shape));
 }
 
 void rms_norm(Writer& w) {
@@ -232,9 +236,7 @@ void rms_norm(Writer& w) {
 
 void batch_norm(Writer& w) {
   const bool global = w.has_attr("use_global_stats") && w.attr("use_global_stats").as_bool();
-  if (w.attr("training").as_bool() && !global) w.refuse("batch statistics belong to training");
-  for (const size_t hidden : {3u, 4u})
-    if (w.is_used(hidden)) w.refuse("its statistics are read");
+  if (w.attr("training").as_bool() && !global) return write_batch_statistics(w);
   const std::string mean = w.in("running_mean"), variance = w.in("running_var");
   const Shape& channels = w.type("running_mean").shape;
   const DType dtype = w.type("running_mean").dtype;
@@ -253,6 +255,13 @@ void batch_norm(Writer& w) {
   w.result(0, w.cast(out, dtype, w.result_type().dtype));
   w.result(1, mean);
   w.result(2, variance);
+  if (!w.is_used(3) && !w.is_used(4)) return;
+  // Gradients of a frozen layer read its running statistics.
+  const DType wide = w.result_type(3).dtype;
+  const std::string sum =
+      w.add("Add", {w.cast(variance, dtype, wide), w.scalar(w.attr("epsilon").as_double(), wide)});
+  w.result(3, w.cast(mean, dtype, wide));
+  w.result(4, w.add("Reciprocal", {w.add("Sqrt", {sum})}));
 }
 
 // --- attention ---
@@ -290,7 +299,6 @@ void attention(Writer& w) {
 // --- the loss of classifiers ---
 
 void softmax_cross_entropy(Writer& w) {
-  if (w.is_used(1)) w.refuse("its normalizer is read");
   const size_t rank = rank_of(w, "logits");
   int64_t axis = w.attr("axis").as_int();
   if (axis < 0) axis += static_cast<int64_t>(rank);
@@ -308,6 +316,7 @@ void softmax_cross_entropy(Writer& w) {
   const std::string loss = w.add("Where", {ignored, w.scalar(0, dtype), w.add("Neg", {picked})});
   const bool keeps = w.result_type().shape.size() == rank;
   w.result(0, keeps ? loss : w.add("Squeeze", {loss, axes}));
+  if (w.is_used(1)) w.result(1, w.reduce("ReduceLogSumExp", logits, {axis}, keeps));
 }
 
 void det(Writer& w) { w.emit("Det", {w.in("x")}); }

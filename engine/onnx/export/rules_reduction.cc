@@ -15,23 +15,10 @@ std::vector<int64_t> axes_of(Writer& w) {
   return some ? w.attr("axis").as_ints() : std::vector<int64_t>();
 }
 
-/// Adds a reduction node; until opset 18 all but ReduceSum have their axes as an attribute.
-std::string reduced(Writer& w, const char* type, const std::string& x,
-                    const std::vector<int64_t>& axes, bool keep) {
-  ExportAttributes attributes = {int_attribute("keepdims", keep ? 1 : 0)};
-  Names inputs = {x};
-  const bool as_input = std::string_view(type) == "ReduceSum" || w.opset() >= 18;
-  if (!axes.empty() && as_input)
-    inputs.push_back(w.ints(axes));
-  else if (!axes.empty())
-    attributes.push_back(ints_attribute("axes", axes));
-  return w.add(type, inputs, std::move(attributes));
-}
-
 void reduce(Writer& w, const char* type, DType computed) {
   const DType from = w.type("x").dtype, to = w.result_type().dtype;
   const std::string x = w.cast(w.in("x"), from, computed);
-  w.result(0, w.cast(reduced(w, type, x, axes_of(w), w.attr("keepdim").as_bool()), computed, to));
+  w.result(0, w.cast(w.reduce(type, x, axes_of(w), w.attr("keepdim").as_bool()), computed, to));
 }
 
 void sum(Writer& w) { reduce(w, "ReduceSum", w.result_type().dtype); }
@@ -49,8 +36,8 @@ void min(Writer& w) { reduce(w, "ReduceMin", extremum_type(w)); }
 
 /// Whether any of the truth values holds: their sum, which is 0 for no elements.
 std::string any_of(Writer& w, const std::string& truth) {
-  const std::string count = reduced(w, "ReduceSum", w.cast(truth, DType::kBool, DType::kI32),
-                                    axes_of(w), w.attr("keepdim").as_bool());
+  const std::string count = w.reduce("ReduceSum", w.cast(truth, DType::kBool, DType::kI32),
+                                     axes_of(w), w.attr("keepdim").as_bool());
   return w.cast(count, DType::kI32, DType::kBool);
 }
 std::string truth_of(Writer& w) { return w.cast(w.in("x"), w.type("x").dtype, DType::kBool); }

@@ -1,0 +1,22 @@
+#pragma once
+// ONNX Runtime as a judge of exported files, from its shared library, which is opened when asked
+// for. Its C interface is a table of functions whose places never change:
+// https://onnxruntime.ai/docs/api/c/struct_ort_api.html
+
+#include <memory>
+#include <string>
+
+#include "exporter/export_job.h"
+
+namespace paddle::exporter {
+
+/// An ONNX file that ONNX Runtime runs on the CPU. kUsage if there is no library
+/// (libonnxruntime.so, or what the environment variable PADDLE_ONNXRUNTIME names), kModel if it
+/// refuses the file.
+std::unique_ptr<program::Model> open_with_onnxruntime(const std::string& file,
+                                                      const program::LoadOptions& options);
+/// An exported file as the job wants it to be run.
+std::unique_ptr<program::Model> open_exported(const ExportJob& job, const std::string& file,
+                                              const program::LoadOptions& options = {});
+
+}  // namespace paddle::exporter

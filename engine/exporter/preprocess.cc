@@ -1,0 +1,385 @@
+#include "exporter/preprocess.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/open_data.h"
+#include "exporter/check.h"
+#include "exporter/onnxruntime.h"
+#include "inspect/compare.h"
+#include "onnx/export/graph_writer.h"
+#include "runtime/execute.h"
+
+namespace paddle::exporter {
+namespace {
+
+using data::TransformKind;
+using data::TransformOptions;
+using formats::onnx::Graph;
+using formats::onnx::Node;
+using formats::onnx::TensorData;
+using onnx::int_attribute;
+using onnx::ints_attribute;
+using onnx::string_attribute;
+
+/// Nodes that prepare one input, in order.
+class Nodes {
+ public:
+  Nodes(Graph& graph, std::string prefix) : graph_(graph), prefix_(std::move(prefix)) {}
+
+  std::string constant(const Array& array) {
+    TensorData tensor;
+    tensor.name = str(prefix_, ".constant", count_++);
+    tensor.dtype = array.dtype;
+    tensor.shape = array.shape;
+    tensor.array = array;
+    graph_.initializers.push_back(tensor);
+    return tensor.name;
+  }
+  std::string ints(const std::vector<int64_t>& values) {
+    return constant(Array::from<int64_t>(values, {static_cast<int64_t>(values.size())}));
+  }
+  std::string add(const std::string& type, std::vector<std::string> inputs,
+                  onnx::ExportAttributes attributes = {}) {
+    Node node;
+    node.op_type = type;
+    node.inputs = std::move(inputs);
+    node.attributes = std::move(attributes);
+    node.name = str(prefix_, ".", type, count_++);
+    node.outputs = {node.name + "_out"};
+    nodes_.push_back(node);
+    return node.outputs[0];
+  }
+  std::string cast(const std::string& x, DType to) {
+    return add("Cast", {x}, {int_attribute("to", formats::onnx::number_of_dtype(to))});
+  }
+  std::vector<Node>& nodes() { return nodes_; }
+
+ private:
+  Graph& graph_;
+  std::string prefix_;
+  std::vector<Node> nodes_;
+  int count_ = 0;
+};
+
+DType floating(DType dtype) { return dtype == DType::kF64 ? DType::kF64 : DType::kF32; }
+
+/// x * factor + offset by channel, in floating point.
+std::string affine(Nodes& n, const std::string& x, data::Field& field, std::vector<double> factor,
+                   std::vector<double> offset) {
+  const DType dtype = floating(field.dtype);
+  const auto constant = [&](const std::vector<double>& values) {
+    Dims shape;
+    if (values.size() > 1) {
+      shape.assign(field.shape.size(), 1);
+      shape[0] = static_cast<int64_t>(values.size());
+    }
+    return n.constant(Array::from<double>(values, shape).cast(dtype));
+  };
+  std::string out = field.dtype == dtype ? x : n.cast(x, dtype);
+  out = n.add("Add", {n.add("Mul", {out, constant(factor)}), constant(offset)});
+  field.dtype = dtype;
+  return out;
+}
+
+std::string normalize(Nodes& n, const std::string& x, data::Field& field,
+                      const TransformOptions& options) {
+  const size_t count = std::max(options.mean.size(), options.deviation.size());
+  std::vector<double> factor(count), offset(count);
+  for (size_t c = 0; c < count; ++c) {
+    const auto pick = [&](const std::vector<double>& list, double otherwise) {
+      return list.empty() ? otherwise : list.size() == 1 ? list[0] : list[c];
+    };
+    factor[c] = 1 / pick(options.deviation, 1);
+    offset[c] = -pick(options.mean, 0) * factor[c];
+  }
+  return affine(n, x, field, factor, offset);
+}
+
+/// The axes of rows and columns in a batch.
+std::vector<int64_t> image_axes(const data::Field& field) {
+  const auto rank = static_cast<int64_t>(field.shape.size());
+  return {rank - 1, rank};
+}
+
+std::string resize(Nodes& n, const std::string& x, data::Field& field,
+                   const TransformOptions& options) {
+  const bool whole = is_integer(field.dtype);
+  std::string in = field.dtype == DType::kF32 ? x : n.cast(x, DType::kF32);
+  onnx::ExportAttributes attributes = {ints_attribute("axes", image_axes(field))};
+  if (options.nearest) {
+    // The pixel below the center: a half rounds up.
+    attributes.push_back(string_attribute("mode", "nearest"));
+    attributes.push_back(string_attribute("coordinate_transformation_mode", "half_pixel"));
+    attributes.push_back(string_attribute("nearest_mode", "round_prefer_ceil"));
+  } else {
+    attributes.push_back(string_attribute("mode", "linear"));
+    attributes.push_back(string_attribute("coordinate_transformation_mode", "half_pixel"));
+    attributes.push_back(int_attribute("antialias", 1));
+    attributes.push_back(int_attribute("exclude_outside", 1));
+  }
+  std::string out =
+      n.add("Resize", {in, "", "", n.ints({options.height, options.width})}, attributes);
+  if (whole && !options.nearest) out = n.add("Round", {out});
+  if (field.dtype != DType::kF32) out = n.cast(out, field.dtype);
+  field.shape[field.shape.size() - 2] = options.height;
+  field.shape.back() = options.width;
+  return out;
+}
+
+std::string center_crop(Nodes& n, const std::string& x, data::Field& field,
+                        const TransformOptions& options) {
+  const std::vector<int64_t> axes = image_axes(field);
+  const std::string size = n.add("Gather", {n.add("Shape", {x}), n.ints(axes)});
+  const std::string wanted = n.ints({options.height, options.width});
+  const std::string first = n.add("Div", {n.add("Sub", {size, wanted}), n.ints({2})});
+  field.shape[field.shape.size() - 2] = options.height;
+  field.shape.back() = options.width;
+  return n.add("Slice", {x, first, n.add("Add", {first, wanted}), n.ints(axes)});
+}
+
+std::string pad(Nodes& n, const std::string& x, data::Field& field,
+                const TransformOptions& options) {
+  const auto side = [&](size_t i) {
+    return options.pad.size() == 1 ? options.pad[0] : options.pad[i];
+  };
+  const size_t rank = field.shape.size() + 1;
+  std::vector<int64_t> pads(2 * rank, 0);
+  pads[rank - 1] = side(0);
+  pads[2 * rank - 1] = side(1);
+  pads[rank - 2] = side(2);
+  pads[2 * rank - 2] = side(3);
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t& d = field.shape[field.shape.size() - 1 - i];
+    if (d >= 0) d += side(2 * i) + side(2 * i + 1);
+  }
+  return n.add("Pad",
+               {x, n.ints(pads), n.constant(Array::scalar(options.value).cast(field.dtype))});
+}
+
+std::string one_hot(Nodes& n, const std::string& x, data::Field& field,
+                    const TransformOptions& options) {
+  const int64_t classes = options.classes > 0 ? options.classes : field.class_count;
+  field.dtype = options.dtype.value_or(DType::kF32);
+  field.shape.push_back(classes);
+  return n.add("OneHot",
+               {n.cast(x, DType::kI64), n.constant(Array::scalar(classes)),
+                n.constant(Array::from<double>({0, 1}, {2}).cast(field.dtype))},
+               {int_attribute("axis", -1)});
+}
+
+std::string reshape(Nodes& n, const std::string& x, data::Field& field,
+                    const TransformOptions& options) {
+  std::vector<int64_t> shape = {0};  // the batch stays
+  shape.insert(shape.end(), options.shape.begin(), options.shape.end());
+  field.shape = options.shape;
+  return n.add("Reshape", {x, n.ints(shape)});
+}
+
+std::string cast(Nodes& n, const std::string& x, data::Field& field,
+                 const TransformOptions& options) {
+  field.dtype = *options.dtype;
+  return n.cast(x, field.dtype);
+}
+
+bool has_form(const TransformOptions& options) {
+  switch (options.kind) {
+    case TransformKind::kCast:
+      return is_float(*options.dtype);  // others clamp
+    case TransformKind::kScale:
+    case TransformKind::kNormalize:
+    case TransformKind::kOneHot:
+    case TransformKind::kReshape:
+    case TransformKind::kResize:
+    case TransformKind::kCenterCrop:
+    case TransformKind::kPad:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string transformed(Nodes& n, const std::string& x, data::Field& field,
+                        const TransformOptions& options) {
+  switch (options.kind) {
+    case TransformKind::kCast:
+      return cast(n, x, field, options);
+    case TransformKind::kScale:
+      return affine(n, x, field, {options.factor}, {options.offset});
+    case TransformKind::kNormalize:
+      return normalize(n, x, field, options);
+    case TransformKind::kOneHot:
+      return one_hot(n, x, field, options);
+    case TransformKind::kReshape:
+      return reshape(n, x, field, options);
+    case TransformKind::kResize:
+      return resize(n, x, field, options);
+    case TransformKind::kCenterCrop:
+      return center_crop(n, x, field, options);
+    default:
+      return pad(n, x, field, options);
+  }
+}
+
+/// Columns by what the training rows gave: the logarithm of a size, shift and factor.
+std::string scaled(Nodes& n, std::string x, data::Field& field, const data::Fitted& fitted) {
+  const DType dtype = floating(field.dtype);
+  if (field.dtype != dtype) x = n.cast(x, dtype);
+  field.dtype = dtype;
+  if (fitted.log) {
+    const std::string one = n.constant(Array::scalar(1.0).cast(dtype));
+    x = n.add("Mul", {n.add("Sign", {x}), n.add("Log", {n.add("Add", {n.add("Abs", {x}), one})})});
+  }
+  if (fitted.shift.empty()) return x;
+  const auto columns = [&](const std::vector<double>& values) {
+    const Dims shape = values.size() > 1 ? Dims{static_cast<int64_t>(values.size())} : Dims{};
+    return n.constant(Array::from<double>(values, shape).cast(dtype));
+  };
+  return n.add("Mul", {n.add("Sub", {x, columns(fitted.shift)}), columns(fitted.factor)});
+}
+
+void rename_reads(Graph& graph, const std::string& from, const std::string& to) {
+  for (Node& node : graph.nodes) {
+    for (std::string& input : node.inputs)
+      if (input == from) input = to;
+    for (const auto& attribute : node.attributes)
+      for (const auto& inner : attribute.graphs) rename_reads(*inner, from, to);
+  }
+}
+
+/// A symbol for a size that differs by sample: of an image its rows or columns.
+std::string symbol_for(const data::Field& field, size_t axis) {
+  const size_t from_end = field.shape.size() - axis;
+  return str(field.name, from_end == 1 ? "_columns" : from_end == 2 ? "_rows" : str("_", axis));
+}
+
+}  // namespace
+
+Preprocess::Preprocess(const std::string& model, const program::ModelMetadata& metadata) {
+  if (!metadata.config || !metadata.config->find("data"))
+    fail(ErrorCode::kUsage, model,
+         ": --with-preprocess is for the models of runs, whose config says ",
+         "what happens to their data");
+  const data::DataConfig run = data::read_data_section(*metadata.config);
+  data::DatasetOptions options = run.valid ? *run.valid : run.train;
+  fitted_ = metadata.fitted;
+  data::apply_fitted(options, fitted_);
+  scaled_ = data::make_dataset(options);
+  options.scales.clear();
+  if (auto* csv = std::get_if<data::CsvFileOptions>(&options.source))
+    for (data::CsvField& field : csv->fields) {
+      field.scaling = data::Scaling::kNone;
+      field.log = false;
+      field.shift.clear();
+      field.factor.clear();
+    }
+  raw_ = data::make_dataset(options);
+  transforms_ = run.valid_loader.transforms;
+  for (const TransformOptions& each : transforms_)
+    if (!has_form(each))
+      fail(ErrorCode::kUsage, model, ": --with-preprocess: the transform ", name_of(each.kind),
+           " has no ONNX form");
+}
+
+int64_t Preprocess::least_opset() const {
+  return std::any_of(transforms_.begin(), transforms_.end(),
+                     [](const auto& each) { return each.kind == TransformKind::kResize; })
+             ? 18
+             : 17;
+}
+
+std::vector<Preprocess::Input> Preprocess::inputs_of(const Graph& graph) const {
+  std::vector<Input> out;
+  for (const auto& value : graph.inputs) {
+    const int64_t at = raw_->find_field(value.name);
+    if (at < 0) continue;
+    Input input{value.name, raw_->fields()[static_cast<size_t>(at)], nullptr, {}};
+    const data::Fitted* fitted = data::find_fitted(fitted_, value.name);
+    if (fitted && (fitted->log || !fitted->shift.empty())) input.fitted = fitted;
+    for (const TransformOptions& each : transforms_)
+      if (std::find(each.fields.begin(), each.fields.end(), value.name) != each.fields.end())
+        input.transforms.push_back(each);
+    if (input.fitted || !input.transforms.empty()) out.push_back(std::move(input));
+  }
+  return out;
+}
+
+void Preprocess::insert(Graph& graph) const {
+  std::vector<Node> before;
+  for (const Input& input : inputs_of(graph)) {
+    Nodes nodes(graph, input.name);
+    data::Field field = input.raw;
+    std::string x = input.name;
+    if (input.fitted) x = scaled(nodes, x, field, *input.fitted);
+    for (const TransformOptions& each : input.transforms) x = transformed(nodes, x, field, each);
+    auto& declared = *std::find_if(graph.inputs.begin(), graph.inputs.end(),
+                                   [&](const auto& value) { return value.name == input.name; });
+    if (field.dtype != *declared.type.dtype) x = nodes.cast(x, *declared.type.dtype);
+    rename_reads(graph, input.name, x);
+    Shape shape = {declared.type.shape->at(0)};
+    for (size_t i = 0; i < input.raw.shape.size(); ++i) {
+      const int64_t size = input.raw.shape[i];
+      shape.push_back(size < 0 ? Dim::symbol(symbol_for(input.raw, i)) : Dim(size));
+    }
+    declared.type.dtype = input.raw.dtype;
+    declared.type.shape = shape;
+    before.insert(before.end(), nodes.nodes().begin(), nodes.nodes().end());
+  }
+  graph.nodes.insert(graph.nodes.begin(), before.begin(), before.end());
+}
+
+std::vector<CheckResult> Preprocess::check(
+    const ExportJob& job, const std::string& file,
+    const std::function<void(const std::string&)>& note) const {
+  const auto source = program::load_model(job.model, job.load);
+  const auto exported = open_exported(job, file);
+  std::vector<TransformOptions> transforms = transforms_;
+  for (TransformOptions& each : transforms)
+    std::erase_if(each.fields, [&](const std::string& f) { return scaled_->find_field(f) < 0; });
+  std::erase_if(transforms, [](const TransformOptions& each) { return each.fields.empty(); });
+  const data::Pipeline pipeline(scaled_->fields(), transforms);
+  std::vector<CheckResult> out;
+  for (int64_t i = 0; i < std::min<int64_t>(job.checks, raw_->size()); ++i) {
+    data::Sample raw, prepared;
+    data::Value scratch;
+    raw_->read(i, {}, raw);
+    scaled_->read(i, {}, prepared);
+    pipeline.apply(prepared, i, {}, scratch);
+    const auto batch_of_one = [](const data::Value& value, DType dtype) {
+      Array array = value.array().cast(dtype);
+      Dims shape = {1};
+      shape.insert(shape.end(), array.shape.begin(), array.shape.end());
+      array.shape = shape;
+      array.strides = contiguous_strides(shape);
+      return array;
+    };
+    const auto inputs = [&](const program::Model& model, const data::Sample& sample) {
+      std::vector<Array> arrays;
+      for (const auto& [name, type] : model.inputs()) {
+        const int64_t field = raw_->find_field(name);
+        if (field < 0) fail(ErrorCode::kUsage, job.model, ": the data has no field '", name, "'");
+        arrays.push_back(batch_of_one(sample[static_cast<size_t>(field)], type.dtype));
+      }
+      return arrays;
+    };
+    CheckResult check;
+    check.ran = true;
+    check.dims["sample"] = i;
+    std::vector<Array> expected;
+    for (const Array& each : source->run(inputs(*source, prepared)))
+      expected.push_back(runtime::copied(each));
+    const auto& found = exported->run(inputs(*exported, raw));
+    for (size_t k = 0; k < expected.size() && check.difference.empty(); ++k) {
+      // A rounded pixel may be the next one.
+      const double largest = largest_of(expected[k]);
+      const inspect::Tolerance tolerance{2e-3, std::max(1e-4, 5e-3 * largest)};
+      const std::string bad = inspect::difference(found.at(k), expected[k], tolerance);
+      if (!bad.empty()) check.difference = "'" + source->outputs()[k] + "': " + bad;
+    }
+    out.push_back(check);
+  }
+  if (out.empty()) note("the data has no samples; the file is not compared with the model");
+  return out;
+}
+
+}  // namespace paddle::exporter

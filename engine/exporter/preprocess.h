@@ -1,0 +1,43 @@
+#pragma once
+// The transforms of a run inside of its ONNX file: inputs are then fields as the data has them,
+// such as decoded pixels of any size, and not as the model takes them.
+
+#include <string>
+#include <vector>
+
+#include "data/data_config.h"
+#include "data/transforms.h"
+#include "exporter/exportable.h"
+#include "program/saved_model.h"
+
+namespace paddle::exporter {
+
+class Preprocess {
+ public:
+  /// Opens the run's validation data (training data if it has none), which says what raw fields
+  /// are. kUsage for a model without a run, and for transforms that have no ONNX form.
+  Preprocess(const std::string& model, const program::ModelMetadata& metadata);
+
+  /// The opset that its operators need: antialiased resizing came with 18.
+  int64_t least_opset() const;
+  /// Puts nodes before the inputs of the graph. An input keeps its name and becomes the raw field.
+  void insert(formats::onnx::Graph& graph) const;
+  /// Runs the file on raw samples beside the model on prepared ones.
+  std::vector<CheckResult> check(const ExportJob& job, const std::string& file,
+                                 const std::function<void(const std::string&)>& note) const;
+
+ private:
+  struct Input {
+    std::string name;
+    data::Field raw;
+    const data::Fitted* fitted = nullptr;  ///< column scaling
+    std::vector<data::TransformOptions> transforms;
+  };
+  std::vector<Input> inputs_of(const formats::onnx::Graph& graph) const;
+
+  data::DatasetPtr raw_, scaled_;
+  std::vector<data::Fitted> fitted_;
+  std::vector<data::TransformOptions> transforms_;
+};
+
+}  // namespace paddle::exporter

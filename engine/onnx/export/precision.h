@@ -1,0 +1,18 @@
+#pragma once
+// A function whose computation is in 16 bits where operations allow it, as mixed precision at level
+// O2 does it. Inputs, outputs and parameters keep their types; casts of parameters are stored.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace paddle::onnx {
+
+/// Operations whose name, or the name of a parameter that they read, matches a pattern of
+/// `keep_float` stay in float32. kUsage for a pattern that matches neither.
+std::unique_ptr<ir::Function> in_low_precision(const ir::Function& function, DType low,
+                                               const std::vector<std::string>& keep_float);
+
+}  // namespace paddle::onnx
