@@ -71,7 +71,7 @@ int run(int argc, char** argv) {
   exporter::ExportJob job;
   bool no_check = false, dry_run = false, list_ops = false, json = false;
   app.add_option("MODEL", arguments, "the model, then params.x=value of a model file");
-  app.add_option("-o,--output", job.output, "the file to write (default: NAME.onnx)");
+  app.add_option("-o,--output", job.output, "the file to write, FILE.onnx");
   app.add_option("--opset", job.opset, "ONNX opset (default: the lowest from 17 on that fits)")
       ->check(CLI::Range(int64_t{17}, int64_t{26}));
   app.add_option("--function", job.load.function, "an entry of a model file (default: model)");

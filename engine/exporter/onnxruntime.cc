@@ -59,7 +59,7 @@ class Library {
     fail(ErrorCode::kModel, "ONNX Runtime ", version_, ": ", message.substr(0, message.find('\n')));
   }
   void release(Place place, void* object) const {
-    if (object) reinterpret_cast<void (*)(void*)>(table_[place])(object);
+    reinterpret_cast<void (*)(void*)>(table_[place])(object);
   }
 
  private:
@@ -94,7 +94,9 @@ class Object {
     other.object_ = nullptr;
   }
   Object& operator=(Object&&) = delete;
-  ~Object() { Library::get().release(release_, object_); }
+  ~Object() {
+    if (object_) Library::get().release(release_, object_);
+  }
   void** out() { return &object_; }
   void* get() const { return object_; }
 

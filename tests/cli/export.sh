@@ -77,6 +77,8 @@ expect 2 "expected NAME=SIZE" "$export_model" models/lenet.yaml -o "$folder/x.on
 expect 2 "ends in .onnx" "$export_model" models/lenet.yaml -o "$folder/x"
 expect 2 "no model is given" "$export_model"
 expect 2 "no file is given" "$export_model" models/lenet.yaml
+PADDLE_ONNXRUNTIME="$folder/nowhere.so" expect 2 "cannot be opened" "$export_model" models/lenet.yaml \
+  -o "$folder/x.onnx" --check-with onnxruntime
 expect 2 "opset" "$export_model" models/lenet.yaml -o "$folder/x.onnx" --opset 3
 expect 2 "give it with --dim" "$export_model" tests/model/good/dims_static.yaml -o "$folder/x.onnx"
 expect 6 "" "$export_model" models/lenet.yaml -o /proc/x.onnx
