@@ -135,7 +135,7 @@ std::string attribute_word(Choices& c, const AttrDef& def) {
   }
 }
 
-/// The dtype and shape in a word of a sample: "f64[2,3]{0,1}" is "f64" and "2,3".
+/// The tensor of a word of a sample: "f64[2,3]{0,1}" is "f64" and "2,3".
 struct TensorWord {
   std::string dtype, shape;
   bool known = false;

@@ -108,6 +108,26 @@ def blocks(t):
     t.refuse("block_multihead_attention", {**args, "seq_lens_decoder": decoder + 4})
 
 
+def rest(t):
+    x, dout, dw, db = t.normal(2, 3, 4), t.normal(2, 3, 5), t.normal(4, 5), t.normal(5)
+    t.add("fused_linear_param_grad_add", {"x": x, "dout": dout, "dweight": dw, "dbias": db},
+          lambda x, g, w, b: (w + torch.einsum("bsi,bso->io", x, g), b + g.sum((0, 1))))
+    t.add("fused_linear_param_grad_add", {"x": x[0], "dout": dout[0], "has_bias": False}, lambda x, g, h: x.T @ g)
+    y, s, b = t.normal(2, 4), t.normal(4), t.normal(4)
+    t.add("fused_scale_bias_add_relu", {"x1": t.normal(2, 4), "scale1": s, "bias1": b, "x2": y}, lambda x, s, b, y: torch.relu(x * s + b + y))
+    t.add("fused_scale_bias_add_relu", {"x1": t.normal(2, 4), "scale1": s, "bias1": b, "x2": y, "scale2": b, "bias2": s, "fuse_dual": True},
+          lambda x, s, b, y, r, c, f: torch.relu(x * s + b + y * r + c))
+    t.refuse("fused_scale_bias_add_relu", {"x1": y, "scale1": s, "bias1": b, "x2": y, "fuse_dual": True})
+    scores, label = t.normal(6, 4), t.integers(0, 4, 6, 1)
+    for k in (1, 2):
+        hits = np.mean([label[i, 0] in np.argsort(-scores[i])[:k] for i in range(6)])
+        t.values("accuracy", {"input": scores, "label": label, "k": k}, [np.array(hits, np.float32)])
+    t.refuse("accuracy", {"input": scores, "label": label, "k": 5})
+    t.refuse("accuracy", {"input": scores, "label": label[:5]})
+    t.add("feature_alpha_dropout", {"x": x, "p": 0.3, "training": False}, lambda x, p, m: x)
+    t.refuse("feature_alpha_dropout", {"x": x, "p": 1.5})
+
+
 def arrays(t):
     a, b, c = t.normal(2), t.normal(3), t.normal(2, 2)
     t.add("create_array", {"dtype": "float64", "initialized_list": [a, b]}, lambda d, x: x)
@@ -159,7 +179,7 @@ def head(t):
 
 
 def main():
-    for family, parts in (("serving", (transformers, blocks)), ("arrays", (arrays, head))):
+    for family, parts in (("serving", (transformers, blocks)), ("arrays", (arrays, head, rest))):
         t = Table(family)
         for cases in parts:
             cases(t)

@@ -7,6 +7,7 @@
 #include "ops/generated/creation.h"
 #include "ops/generated/indexing.h"
 #include "ops/generated/math.h"
+#include "ops/generated/random.h"
 #include "ops/generated/reduce.h"
 #include "ops/generated/shape.h"
 #include "ops/generated/sorting.h"
@@ -256,6 +257,26 @@ Tensors decompose_histogramdd(CallContext& c) {
     edges.push_back(edges_between(low, high, bins[d]));
   }
   return histogram_of("histogramdd", points, edges, a.density, c.operand(1));
+}
+
+// As alpha_dropout, with one choice for each sample and channel.
+Tensors decompose_feature_alpha_dropout(CallContext& c) {
+  const auto a = c.attrs_as<FeatureAlphaDropoutAttrs>();
+  const Tensor& x = c.operand(0);
+  if (!(a.p >= 0 && a.p <= 1)) refuse("feature_alpha_dropout", "p must lie in [0, 1], not ", a.p);
+  if (x.ndim() < 2 || !is_float(x.dtype()))
+    refuse("feature_alpha_dropout", "x must be floating with at least 2 dimensions, not ",
+           x.type());
+  if (!a.training || a.p == 0) return {ops::assign(x)};
+  if (a.p == 1) return {x * 0.0};
+  const double limit = -1.0507009873554805 * 1.6732632423543772;
+  const double scale = 1 / std::sqrt((1 - a.p) * (1 + a.p * limit * limit)),
+               shift = -scale * limit * a.p;
+  Shape shape(x.shape().size(), Dim(1));
+  shape[0] = x.dim(0);
+  shape[1] = x.dim(1);
+  const Tensor kept = ops::dropout_mask(x, a.p, shape);
+  return {(x * kept + (1.0 - kept) * limit) * scale + shift};
 }
 
 }  // namespace paddle::rules

@@ -270,4 +270,29 @@ Tensors decompose_fused_moe(CallContext& c) {
   return {ops::reshape(mixed, x.shape())};
 }
 
+Tensors decompose_fused_linear_param_grad_add(CallContext& c) {
+  const auto a = c.attrs_as<FusedLinearParamGradAddAttrs>();
+  const std::string_view op = c.op().name();
+  const Tensor &x = c.operand(0), &dout = c.operand(1);
+  if (x.ndim() < 1 || dout.ndim() != x.ndim())
+    refuse(op, "x and dout must have the same number of dimensions, not ", x.type(), " and ",
+           dout.type());
+  const auto rows = [](const Tensor& t) { return ops::reshape(t, Shape{Dim(-1), t.dim(-1)}); };
+  const Tensor gradient = rows(dout);
+  Tensors out = {plus(ops::matmul(rows(x), gradient, true, false), optional(c, "dweight"))};
+  if (a.has_bias) out.push_back(plus(ops::sum(gradient, Axes{0}), optional(c, "dbias")));
+  return out;
+}
+
+Tensors decompose_fused_scale_bias_add_relu(CallContext& c) {
+  const auto a = c.attrs_as<FusedScaleBiasAddReluAttrs>();
+  const std::string_view op = c.op().name();
+  Tensor second = c.operand(3);
+  const Tensor scale = optional(c, "scale2"), bias = optional(c, "bias2");
+  if (a.fuse_dual != (scale.defined() && bias.defined()) || scale.defined() != bias.defined())
+    refuse(op, "scale2 and bias2 belong to fuse_dual");
+  if (a.fuse_dual) second = second * scale + bias;
+  return {ops::relu(c.operand(0) * c.operand(1) + c.operand(2) + second)};
+}
+
 }  // namespace paddle::rules

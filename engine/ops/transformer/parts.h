@@ -1,6 +1,6 @@
 #pragma once
-// Parts that the transformer layers of PaddlePaddle's names have in common. For the .cc files of
-// this folder.
+// Parts that the layers of transformers under PaddlePaddle's names share. For the .cc files of this
+// folder.
 
 #include <initializer_list>
 #include <string>
