@@ -314,6 +314,50 @@ TEST(Evaluator, NumbersAndLists) {
   }
 }
 
+TEST(Evaluator, Text) {
+  const Result run = run_text(R"(
+inputs: {x: "float32[2]"}
+model: |
+  words = "One two\tTHREE".lower().split()
+  parts = "a::b::".split("::")
+  same = words[2] == "three" and "x1".upper() == "X1" and parts[2] == ""
+  return zeros([len(words), len(parts), 7 if same else 1]) + x.sum()
+)");
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.types(), "output float32[3, 3, 7]\n");
+  const auto error = [](const std::string& call) {
+    return run_text("inputs: {x: \"float32[2]\"}\nmodel: |\n  return x * len(" + call + ")\n")
+        .error;
+  };
+  EXPECT_NE(error("\"a\".lowr()").find("a text has no 'lowr' (did you mean 'lower'?)"),
+            std::string::npos);
+  EXPECT_NE(error("\"a\".split(\"\")").find("split takes a separator"), std::string::npos);
+  EXPECT_NE(error("\"a\".upper(1)").find("upper takes no arguments"), std::string::npos);
+}
+
+TEST(Evaluator, Distributions) {
+  const auto error = [](const std::string& body) {
+    return run_text("inputs: {x: \"float32[n, 2]\"}\nmodel: |\n  return " + body + "\n").error;
+  };
+  EXPECT_EQ(error("normal(x, 1).log_prob(x)"), "");
+  EXPECT_EQ(error("normal(x, 1) + gamma(x, 2).rsample()"), "");
+  EXPECT_EQ(error("uniform([2], min=0, max=1) + uniform(0, 1).sample([2])"), "");
+  EXPECT_NE(error("normal(x, 1).log_porb(x)").find("log_porb"), std::string::npos);
+  EXPECT_NE(error("gamma(x, 1).log_porb(x)").find("did you mean 'log_prob'?"), std::string::npos);
+  EXPECT_NE(error("gamma(x, 1).mean()").find("'mean' is not a method: write .mean"),
+            std::string::npos);
+  EXPECT_NE(error("gamma(x, 1).entropy").find("'entropy' is a method"), std::string::npos);
+  EXPECT_NE(error("gamma(x, 1) * 2").find("the distribution 'gamma'"), std::string::npos);
+  EXPECT_NE(error("gamma(x)").find("needs the parameter 'rate'"), std::string::npos);
+  EXPECT_NE(error("gamma(x, ratio=2)").find("did you mean 'rate'?"), std::string::npos);
+  EXPECT_NE(error("gamma(x, 1).kl_divergence(normal(0, 1))").find("there is no rule"),
+            std::string::npos);
+  EXPECT_NE(error("poisson(rate=x).rsample()").find("rsample does not exist"), std::string::npos);
+  EXPECT_NE(error("gama(x, 1)").find("did you mean 'gamma'?"), std::string::npos);
+  EXPECT_NE(error("exp_transfom().forward(x)").find("did you mean 'exp_transform'?"),
+            std::string::npos);
+}
+
 TEST(Evaluator, ImaginaryNumbers) {
   for (const char* body : {"return x * (1 - 2.5e-1j)", "return abs(x * 1j) + 2j * 3"}) {
     const Result run = run_body(body);

@@ -6,6 +6,52 @@
 #include "lang/layers/initializer_words.h"
 
 namespace paddle::lang {
+namespace {
+
+/// `text.lower()`, `text.upper()` and `text.split(separator)`. The letters are those of ASCII; the
+/// bytes of others stay.
+Value text_method(const std::string& text, const std::string& name, const Arguments& arguments) {
+  const auto& args = arguments.positional;
+  if (!arguments.named.empty())
+    fail(ErrorCode::kConfig, name, " has no argument '", arguments.named[0].first, "'");
+  if (name == "lower" || name == "upper") {
+    if (!args.empty()) fail(ErrorCode::kConfig, name, " takes no arguments, found ", args.size());
+    std::string out = text;
+    const char first = name == "lower" ? 'A' : 'a';
+    for (char& ch : out)
+      if (ch >= first && ch < first + 26) ch = static_cast<char>(ch ^ 0x20);
+    return out;
+  }
+  if (name == "split") {
+    const std::string* separator = args.size() == 1 ? args[0].get<std::string>() : nullptr;
+    if (!args.empty() && (!separator || separator->empty()))
+      fail(ErrorCode::kConfig, "split takes a separator that is a text, or nothing");
+    ValueList out;
+    const auto add = [&](std::string part) {
+      if (out.size() >= kMaxListItems) fail(ErrorCode::kConfig, "a list of over a million");
+      out.emplace_back(std::move(part));
+    };
+    constexpr std::string_view kSpace = " \t\n\r";
+    if (separator) {
+      size_t begin = 0;
+      for (size_t end; (end = text.find(*separator, begin)) != std::string::npos;
+           begin = end + separator->size())
+        add(text.substr(begin, end - begin));
+      add(text.substr(begin));
+    } else {
+      for (size_t begin = text.find_first_not_of(kSpace); begin != std::string::npos;) {
+        const size_t end = text.find_first_of(kSpace, begin);
+        add(text.substr(begin, end - begin));
+        begin = end == std::string::npos ? end : text.find_first_not_of(kSpace, end);
+      }
+    }
+    return Value::list(std::move(out));
+  }
+  const std::vector<std::string> known = {"lower", "split", "upper"};
+  fail(ErrorCode::kConfig, "a text has no '", name, "'", did_you_mean(name, known));
+}
+
+}  // namespace
 
 std::optional<Callable> Evaluation::find_callable(const std::string& name,
                                                   const Frame& frame) const {
@@ -156,6 +202,8 @@ Value Evaluation::method(const Value& base, const std::string& name, Arguments a
     const std::vector<std::string> known = {"append", "pop"};
     refuse(site.where, str("a list has no '", name, "'", did_you_mean(name, known)));
   }
+  if (const auto* text = base.get<std::string>())
+    return with_location_scope(site.where, [&] { return text_method(*text, name, arguments); });
   if (auto value = call_distribution_method(*this, base, name, arguments, site, frame))
     return *value;
   if (!base.is_tensor()) refuse(site.where, str(base.describe(), " has no '", name, "'"));
