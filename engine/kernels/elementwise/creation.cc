@@ -156,6 +156,13 @@ double poisson(double mean, double u) {
   return mode;
 }
 
+/// A standard normal number by Box and Muller from two uniform ones. RandomSequence::normal shares
+/// random bits with the uniform number next to it, which rejection must not.
+double normal_of_two(RandomSequence& random) {
+  const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
+  return radius * std::cos(2 * M_PI * random.uniform());
+}
+
 /// Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
 double gamma(double shape, RandomSequence& random) {
   if (!(shape > 0)) fail(ErrorCode::kData, "standard_gamma: the shape ", shape, " is not positive");
@@ -166,7 +173,7 @@ double gamma(double shape, RandomSequence& random) {
   }
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   while (true) {
-    const double z = random.normal(), v = 1 + c * z;
+    const double z = normal_of_two(random), v = 1 + c * z;
     if (v <= 0) continue;
     const double cube = v * v * v;
     if (std::log(1 - random.uniform()) < 0.5 * z * z + d - d * cube + d * std::log(cube))
