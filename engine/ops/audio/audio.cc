@@ -76,7 +76,8 @@ Tensor filter_matrix(std::string_view op, const MelFilters& f, DType dtype) {
   check_count(op, "sr", f.rate);
   const std::vector<double> bins = fft_frequencies(f.rate, f.n_fft);
   const auto columns = static_cast<int64_t>(bins.size());
-  if (f.count > kMaxElements / columns) refuse(op, "the filters would be too large");
+  constexpr int64_t kMaxFilters = int64_t{1} << 24;  // numbers of all filters
+  if (f.count > kMaxFilters / columns) refuse(op, "the filters would be too large");
   const std::vector<double> edges =
       mel_frequencies(f.count + 2, f.low, f.high.value_or(static_cast<double>(f.rate) / 2), f.htk);
   std::vector<double> out;

@@ -20,6 +20,7 @@ Tensor triangle_indices(int64_t rows, int64_t columns, int64_t offset, bool lowe
   if (rows < 0 || columns < 0) fail(ErrorCode::kUsage, "a triangle of a matrix of negative size");
   if (rows > 0 && columns > (int64_t{1} << 28) / rows)
     fail(ErrorCode::kUsage, "a triangle of a matrix of more than 2^28 elements");
+  if (columns == 0) rows = 0;
   std::vector<int64_t> row, column;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)

@@ -178,6 +178,8 @@ Tensor hermitian_transform(std::string_view op, const Tensor& given, const std::
   if (!s || s->back().equals(-1) == true) sizes.sizes.back() = (x.dim(sizes.axes.back()) - 1) * 2;
   const Dim last = sizes.sizes.back();
   if (last.less(1) == true) refuse(op, "the result would have ", last, " numbers");
+  if (last.is_constant() && last.value() > int64_t{1} << 30)
+    refuse(op, last, " numbers are too many");
   for (size_t i = 0; i < sizes.axes.size(); ++i) {
     const bool is_last = i + 1 == sizes.axes.size();
     x = resized(op, x, sizes.axes[i], is_last ? half_of(last) : sizes.sizes[i]);

@@ -193,10 +193,12 @@ void infer_batch_norm_grad(InferContext& c) {
     c.require_equal(c.shape(0)[i], c.shape(1)[i], "x and the gradient differ");
   const auto format = c.attrs_as<BatchNormGradAttrs>().data_format;
   const Dim channels = c.shape(1)[channel_axis(format, c.shape(1).size())];
-  for (size_t i = 2; i <= 4; ++i)
-    if (c.has(i))
-      c.require_equal(element_count(std::span<const Dim>(c.shape(i))), channels,
-                      str(c.op().operands()[i].name, " does not fit the channels"));
+  for (size_t i = 2; i <= 4; ++i) {
+    if (!c.has(i)) continue;
+    c.require_float(i);
+    c.require_equal(element_count(std::span<const Dim>(c.shape(i))), channels,
+                    str(c.op().operands()[i].name, " does not fit the channels"));
+  }
   c.result(c.dtype(1), c.shape(1));
   c.result(c.dtype(2), c.shape(2));
   c.result(c.dtype(2), c.shape(2));
