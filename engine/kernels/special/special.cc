@@ -60,6 +60,8 @@ double slope_of_large(double a, double x) {
 double lower_slope(double a, double x) {
   if (!(a > 0) || !(x >= 0)) return std::numeric_limits<double>::quiet_NaN();
   if (x == 0 || std::isinf(x) || std::isinf(a)) return 0;
+  // So far in the tail the slope is below the smallest number.
+  if (x > a + 60 * std::sqrt(a) + 1000) return 0;
   if (a > 1e6) return slope_of_large(a, x);
   const double log_x = std::log(x);
   double log_term = a * log_x - x - std::lgamma(a + 1), psi = digamma(a + 1), sum = 0;

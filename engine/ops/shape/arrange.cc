@@ -38,7 +38,7 @@ Tensors split_tensor(const char* op, const Tensor& x, const AttrValue& how, int6
     return out;
   }
   const int64_t n = how.as_int(), size = x.dim(axis).value();
-  constexpr int64_t kMostParts = 1 << 16;
+  constexpr int64_t kMostParts = 1 << 12;
   if (n <= 0 || n > kMostParts)
     refuse(op, "the number of parts must be from 1 to ", kMostParts, ", not ", n);
   std::vector<Dim> cuts;
