@@ -85,7 +85,7 @@ void Generation::constrain(std::vector<double>& logits) {
     if (is_end ? !may_end : !allowed->contains(token)) logits[i] = kNever;
   }
   if (allowed->count() == 0 && !may_end)
-    fail(ErrorCode::kUsage, "the grammar goes on with text that the model's tokens cannot write");
+    fail(ErrorCode::kUsage, "the grammar continues with text that the model's tokens cannot write");
 }
 
 std::string Generation::stop(End end) {

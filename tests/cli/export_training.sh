@@ -30,6 +30,6 @@ expect 2 "accumulates gradients" "$export_model" --training configs/quickstart/d
   -o "$folder/x.onnx"
 expect 2 "--training excludes" "$export_model" --training configs/quickstart/digits.yaml --dtype float16 -o "$folder/x.onnx"
 expect 2 "is there already" "$export_model" --training configs/quickstart/digits.yaml -o "$folder/adamw.onnx"
-[[ "$(run_bounded "$export_model" --training models/lenet.yaml -o "$folder/x.onnx")" == 3 ]] || fail "a model is no config"
+[[ "$(run_bounded "$export_model" --training models/lenet.yaml -o "$folder/x.onnx")" == 3 ]] || fail "a model is not a config"
 [[ ! -e "$folder/x.onnx" ]] || fail "a refused export left a file"
 finish

@@ -37,7 +37,7 @@ class Matcher {
     auto operator<=>(const Thread&) const = default;
   };
   struct Frame {
-    int32_t node, below;  ///< where to go on; the frame below, -1 for none
+    int32_t node, below;  ///< the node that follows; the frame below, -1 for none
     int32_t depth;
   };
   struct State {
