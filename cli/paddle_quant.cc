@@ -207,10 +207,10 @@ int run_gguf(const QuantizeOptions& options) {
     if (!each.why.empty()) line += "  (" + each.why + ")";
     cli::print(line + "\n");
   }
-  const double ratio = static_cast<double>(report.bytes_before) /
-                       static_cast<double>(std::max<uint64_t>(1, report.bytes_after));
-  cli::print((options.dry_run ? "" : job.output + "\n") + job.type + ": " + fixed(ratio, 2) +
-             "× smaller\n");
+  const double share = 100 * static_cast<double>(report.bytes_after) /
+                       static_cast<double>(std::max<uint64_t>(1, report.bytes_before));
+  cli::print((options.dry_run ? "" : job.output + "\n") + job.type + ": " + fixed(share, 1) +
+             "% of the size\n");
   return 0;
 }
 

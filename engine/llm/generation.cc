@@ -114,7 +114,7 @@ std::string Generation::next(std::span<const float> logits) {
   if (tokenizer_.token(token)) text = filter_.add(stream_.add(token));
   const auto complete = [&] {
     return options_.constraint && options_.constraint->accepts(state_) &&
-           !options_.constraint->goes_on(state_);
+           !options_.constraint->can_continue(state_);
   };
   if (filter_.is_stopped())
     end_ = End::kStop;

@@ -233,7 +233,7 @@ TEST(Matcher, EveryPathOfASchemaLeadsToJsonThatIsValid) {
   for (int walk = 0; walk < 300; ++walk) {
     std::string text;
     StateId state = m.start();
-    while (text.size() < 400 && !(m.accepts(state) && !m.goes_on(state))) {
+    while (text.size() < 400 && !(m.accepts(state) && !m.can_continue(state))) {
       std::vector<uint8_t> next;
       for (int byte = 0; byte < 256; ++byte)
         if (m.next(state, static_cast<uint8_t>(byte)) != kNoState)
@@ -265,7 +265,7 @@ TEST(Constraint, AllowsExactlyTheTokensThatStayInTheGrammar) {
   const auto texts = std::make_shared<const TokenTexts>(tokenizer);
   Constraint constraint(compile_regex("[a-z ]{3}"), texts);
   StateId state = constraint.start();
-  for (int step = 0; step < 4 && constraint.goes_on(state); ++step) {
+  for (int step = 0; step < 4 && constraint.can_continue(state); ++step) {
     const bool first = step == 0;
     const auto allowed = constraint.allowed(state, first);
     std::optional<tokenizers::TokenId> chosen;

@@ -131,9 +131,9 @@ bool Constraint::accepts(StateId state) const {
   return state != kNoState && matcher_.accepts(state);
 }
 
-bool Constraint::goes_on(StateId state) const {
+bool Constraint::can_continue(StateId state) const {
   const std::lock_guard lock(mutex_);
-  return state != kNoState && matcher_.goes_on(state);
+  return state != kNoState && matcher_.can_continue(state);
 }
 
 }  // namespace paddle::grammar

@@ -70,7 +70,7 @@ class Constraint {
   /// Whether the text may end here.
   bool accepts(StateId state) const;
   /// Whether more text may come.
-  bool goes_on(StateId state) const;
+  bool can_continue(StateId state) const;
 
  private:
   TokenSet collect(StateId state, bool first);

@@ -14,10 +14,10 @@ inline constexpr size_t kMostNodes = 200'000;
 
 struct Node {
   enum class Kind : uint8_t {
-    kEmpty,   ///< goes on to `next`
-    kBytes,   ///< reads a byte from `low` to `high`, goes on to `next`
-    kSplit,   ///< goes on to `next` and to `other`
-    kCall,    ///< runs the rule `other`, then goes on to `next`
+    kEmpty,   ///< continues at `next`
+    kBytes,   ///< reads a byte from `low` to `high`, continues at `next`
+    kSplit,   ///< continues at `next` and to `other`
+    kCall,    ///< runs the rule `other`, then continues at `next`
     kReturn,  ///< the end of a rule
   };
   Kind kind = Kind::kEmpty;
