@@ -248,7 +248,7 @@ TEST(Corpus, HostileModelsEndSoonAndSmall) {
        "a string of over 1 MiB"},
       {"a long file", x + "# " + repeated("a", 17000000) + "\nmodel: return x", "16 MiB"},
       {"sizes", x + "model: return zeros([3037000500, 3037000500, 8])",
-       "m.yaml:2:15: size overflows 64 bits"},
+       "m.yaml:2:15: zeros: size overflows 64 bits"},
       {"a huge parameter", x + "model: return x + param(\"w\", [100000, 100000, 1000]).sum()",
        "out of memory", 6},
       {"loops in loops",
