@@ -66,13 +66,14 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 
 # --- the headers of most files, compiled once ---
 
-# They were a third of the compiler's time. Only optimized builds by g++ use them: in the other
-# builds each file sees what it includes, so that nothing is missing unseen. Kernels have compiler
+# They were a third of the compiler's time, and two thirds without optimization. Only optimized
+# builds by g++ use them unless PADDLE_PCH is ALL: in the other builds each file sees what it
+# includes, so that nothing is missing unseen. Kernels have compiler
 # flags of their own, and so a compiled copy of their own; base is smaller than the copy, and api
 # hides its symbols.
 set(PADDLE_COMMON_HEADERS OFF)
-if(PADDLE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release"
-   AND NOT PADDLE_SANITIZE)
+if(PADDLE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND
+   (PADDLE_PCH STREQUAL "ALL" OR (CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT PADDLE_SANITIZE)))
   set(PADDLE_COMMON_HEADERS ON)
 endif()
 function(paddle_use_common_headers target room)
@@ -103,7 +104,8 @@ function(paddle_room room)
   endif()
   add_library(paddle_${room} ${sources} ${arg_SOURCES})
   # As a shared library, a room must not take the name of the module that codegen opens.
-  set_target_properties(paddle_${room} PROPERTIES OUTPUT_NAME paddle_room_${room})
+  set_target_properties(paddle_${room} PROPERTIES OUTPUT_NAME paddle_room_${room}
+    DEFINE_SYMBOL "")  # a macro of its own would keep a room from using the common headers
   target_include_directories(paddle_${room} PUBLIC
     ${CMAKE_SOURCE_DIR}/engine ${PADDLE_GENERATED_ROOT})
   target_link_libraries(paddle_${room} PRIVATE paddle_flags ${arg_LIBRARIES})
