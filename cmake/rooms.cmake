@@ -68,9 +68,8 @@ inline constexpr char kStandardRules[] = R"RULES(@PADDLE_RULES_TEXT@)RULES";
 
 # They were a third of the compiler's time, and two thirds without optimization. Only optimized
 # builds by g++ use them unless PADDLE_PCH is ALL: in the other builds each file sees what it
-# includes, so that nothing is missing unseen. Kernels have compiler
-# flags of their own, and so a compiled copy of their own; base is smaller than the copy, and api
-# hides its symbols.
+# includes, so that nothing is missing unseen. Kernels have compiler flags of their own, and so a
+# compiled copy of their own; base is smaller than the copy, and api hides its symbols.
 set(PADDLE_COMMON_HEADERS OFF)
 if(PADDLE_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND
    (PADDLE_PCH STREQUAL "ALL" OR (CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT PADDLE_SANITIZE)))
