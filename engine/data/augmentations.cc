@@ -49,13 +49,7 @@ class Augmentation final : public ImageTransform {
     if (is_rand_ && (options.magnitude < 0 || options.magnitude >= kLevels))
       fail(ErrorCode::kConfig, "rand_augment: magnitude is from 0 to ", kLevels - 1);
   }
-  Field infer(const Field& in) const override {
-    const Field out = ImageTransform::infer(in);
-    if (in.kind != FieldKind::kMask && in.dtype != DType::kU8)
-      fail(ErrorCode::kConfig, name_of(options_.kind), ": needs an image of uint8, ", in.text(),
-           " is not; put it before the transforms that make floats");
-    return out;
-  }
+  Field infer(const Field& in) const override { return infer_colors(in); }
   void infer_size(int64_t&, int64_t&) const override {}
   bool moves() const override { return true; }
   void apply(const Value& in, Value& out, FieldKind kind, RandomSequence random) const override {

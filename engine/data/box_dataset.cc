@@ -5,12 +5,12 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <mutex>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "data/cell_values.h"
+#include "data/read_warnings.h"
 #include "data/sources.h"
 #include "formats/csv.h"
 #include "formats/image.h"
@@ -60,7 +60,7 @@ class BoxDataset final : public Dataset {
   void read(int64_t index, const ReadContext&, Sample& out) const override {
     const Item& item = items_[static_cast<size_t>(index)];
     const formats::Image image = formats::read_image(item.path, options_.channels);
-    if (!image.warning.empty()) note_warning(item.path, image.warning);
+    if (!image.warning.empty()) warnings_.add(item.path, image.warning);
     if (item.width > 0 && (item.width != image.width || item.height != image.height))
       fail(ErrorCode::kData, item.path, ": is ", image.width, " x ", image.height,
            " pixels, the annotations say ", item.width, " x ", item.height);
@@ -126,22 +126,10 @@ class BoxDataset final : public Dataset {
       out.push_back(str(count, " annotations are left out: ", reason));
     return out;
   }
-  std::vector<std::string> warnings() const override {
-    const std::lock_guard lock(mutex_);
-    if (warned_.empty()) return {};
-    const auto& [path, what] = *warned_.begin();
-    std::string line = str(path, ": ", what);
-    if (warned_.size() > 1) line += str(" (and ", warned_.size() - 1, " more such files)");
-    return {line};
-  }
+  std::vector<std::string> warnings() const override { return warnings_.lines(); }
 
  private:
   bool is_coco() const { return options_.format == BoxOptions::Format::kCoco; }
-
-  void note_warning(const std::string& path, const std::string& what) const {
-    const std::lock_guard lock(mutex_);
-    warned_.emplace(path, what);
-  }
 
   /// The number of a class by its name; the names of the training data count.
   int64_t class_number(const std::string& name, const std::string& place) {
@@ -312,8 +300,7 @@ class BoxDataset final : public Dataset {
   std::vector<std::string> classes_;
   std::map<std::string, int64_t> left_out_;  ///< number of annotations by reason
   size_t without_labels_ = 0;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, std::string> warned_;  ///< path and what was wrong
+  mutable ReadWarnings warnings_{"files"};
 };
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <mutex>
 
 #include "base/files.h"
 #include "data/cell_values.h"
+#include "data/read_warnings.h"
 #include "data/sources.h"
 #include "formats/image.h"
 
@@ -87,7 +87,7 @@ class ImageFolder : public Dataset {
     const Item& item = items_[static_cast<size_t>(index)];
     out.resize(fields_.size());
     const formats::Image image = formats::read_image(item.path, options_.channels, depth_);
-    if (!image.warning.empty()) note_warning(item.path, image.warning);
+    if (!image.warning.empty()) warnings_.add(item.path, image.warning);
     store_image(image, out[0]);
     if (fields_.size() > 1) {
       out[1].reset(DType::kI64, Dims{});
@@ -113,25 +113,13 @@ class ImageFolder : public Dataset {
     return {std::filesystem::absolute(path).lexically_normal().string()};
   }
   std::vector<std::string> passed_over() const override { return passed_over_; }
-  std::vector<std::string> warnings() const override {
-    const std::lock_guard lock(mutex_);
-    if (warned_.empty()) return {};
-    const auto& [path, what] = *warned_.begin();
-    std::string line = str(path, ": ", what);
-    if (warned_.size() > 1) line += str(" (and ", warned_.size() - 1, " more such files)");
-    return {line};
-  }
+  std::vector<std::string> warnings() const override { return warnings_.lines(); }
 
  private:
   struct Item {
     std::string path;
     int64_t label;
   };
-
-  void note_warning(const std::string& path, const std::string& what) const {
-    const std::lock_guard lock(mutex_);
-    warned_.emplace(path, what);
-  }
 
   std::string folder_of(const std::string& name) const { return join_path(options_.path, name); }
 
@@ -204,8 +192,7 @@ class ImageFolder : public Dataset {
   std::vector<Field> fields_;
   std::vector<Item> items_;
   std::vector<std::string> passed_over_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, std::string> warned_;  ///< path and what was wrong
+  mutable ReadWarnings warnings_{"files"};
 };
 
 }  // namespace

@@ -45,6 +45,14 @@ class ImageTransform : public Transform {
 
  protected:
   virtual void infer_size(int64_t& height, int64_t& width) const = 0;
+  /// `infer` of transforms of colors: images of uint8, and masks.
+  Field infer_colors(const Field& in) const {
+    const Field out = ImageTransform::infer(in);
+    if (in.kind != FieldKind::kMask && in.dtype != DType::kU8)
+      fail(ErrorCode::kConfig, name_of(options_.kind), ": needs an image of uint8, ", in.text(),
+           " is not; put it before the transforms that make floats");
+    return out;
+  }
   void need_size() const {
     if (options_.height < 1 || options_.width < 1 || options_.height > kMaxSide ||
         options_.width > kMaxSide)

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 
@@ -15,6 +14,7 @@
 #include "data/cell_values.h"
 #include "data/csv_columns.h"
 #include "data/narrow.h"
+#include "data/read_warnings.h"
 #include "data/record_source.h"
 #include "data/sources.h"
 #include "formats/csv.h"
@@ -187,14 +187,7 @@ class RecordDataset : public LearningDataset {
                 .size());
     return length;
   }
-  std::vector<std::string> warnings() const override {
-    const std::lock_guard lock(mutex_);
-    if (warned_.empty()) return {};
-    const auto& [place, what] = *warned_.begin();
-    std::string line = str(place, ": ", what);
-    if (warned_.size() > 1) line += str(" (and ", warned_.size() - 1, " more such records)");
-    return {line};
-  }
+  std::vector<std::string> warnings() const override { return warnings_.lines(); }
   std::vector<std::pair<std::string, std::string>> facts() const override {
     return {{"columns", join(names_, ", ")}};
   }
@@ -386,7 +379,7 @@ class RecordDataset : public LearningDataset {
         const std::string warning =
             read_file_cell(each.options, cell, options_.format == RecordFormat::kTar,
                            records_->location(index), out);
-        if (!warning.empty()) note_warning(records_->location(index).text(), warning);
+        if (!warning.empty()) warnings_.add(records_->location(index).text(), warning);
       } else if (each.options.kind == ColumnKind::kMultiLabel) {
         read_labels(each.options, each.vocabulary, cell, out);
       } else {
@@ -396,11 +389,6 @@ class RecordDataset : public LearningDataset {
       if (error.code() != ErrorCode::kData || !error.location().text().empty()) throw;
       bad_cell(each, 0, index, error.message());
     }
-  }
-
-  void note_warning(const std::string& place, const std::string& what) const {
-    const std::lock_guard lock(mutex_);
-    warned_.emplace(place, what);
   }
 
   [[noreturn]] void bad_cell(const FieldPlan& each, size_t c, int64_t index,
@@ -506,8 +494,7 @@ class RecordDataset : public LearningDataset {
   std::string first_path_;
   std::vector<FieldPlan> plans_;
   std::vector<Field> fields_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, std::string> warned_;  ///< place and what was wrong
+  mutable ReadWarnings warnings_{"records"};
 };
 
 }  // namespace
