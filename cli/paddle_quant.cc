@@ -30,11 +30,7 @@ infer::InputOptions data_options(const std::vector<std::string>& words, int64_t 
   return out;
 }
 
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
+using quant::fixed;
 
 std::string padded(const std::string& text, size_t width) {
   return text + std::string(text.size() < width ? width - text.size() : 0, ' ');

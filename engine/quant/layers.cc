@@ -201,7 +201,8 @@ Quantizable::Quantizable(const ir::Function& function,
   passes::canonicalize(f);
   passes::fold_batch_norm(f);
   passes::remove_dead_code(f);
-  const auto operations = layer_operations(f);
+  operations_ = layer_operations(f);
+  const auto& operations = operations_;
   std::set<std::string> used;
   for (size_t i = 0; i < operations.size(); ++i) {
     Layer layer;
@@ -239,12 +240,6 @@ std::shared_ptr<ir::Function> Quantizable::with_moments(const std::vector<size_t
 bool Quantizable::has_moments(size_t layer) const {
   const ir::Operation& operation = *operations().at(layer);
   return operation.op->name() == "linear" || operation.op->name() == "matmul" || unfolds(operation);
-}
-
-std::vector<ir::Operation*> Quantizable::operations() const { return layer_operations(*function_); }
-
-const Array& Quantizable::weight(size_t layer) const {
-  return *operations().at(layer)->operands[1]->constant;
 }
 
 void Quantizable::set_constant(ir::Operation& operation, size_t operand, const Array& value) {

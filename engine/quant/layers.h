@@ -55,8 +55,8 @@ class Quantizable {
   const ir::Function& function() const { return *function_; }
   ir::Function& function() { return *function_; }
   /// The operation of each layer.
-  std::vector<ir::Operation*> operations() const;
-  const Array& weight(size_t layer) const;
+  const std::vector<ir::Operation*>& operations() const { return operations_; }
+  const Array& weight(size_t layer) const { return *operations_.at(layer)->operands[1]->constant; }
   /// Replaces a constant operand of an operation; other uses of the constant keep it.
   void set_constant(ir::Operation& operation, size_t operand, const Array& value);
 
@@ -76,6 +76,7 @@ class Quantizable {
  private:
   std::unique_ptr<ir::Function> function_;
   std::vector<Layer> layers_;
+  std::vector<ir::Operation*> operations_;  ///< of the layers, in `function_`
 };
 
 /// Outputs that were added while tracing come before the function's `own` ones; puts them behind.

@@ -7,25 +7,12 @@
 
 #include "base/markup.h"
 #include "base/text.h"
+#include "formats/csv.h"
 
 namespace paddle::quant {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
-/// A field of a CSV row, quoted where it must be.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
 
 std::string time_text(double microseconds) {
   return microseconds > 0 ? fixed(microseconds, 1) : "";
@@ -84,6 +71,12 @@ svg text { font: 12px system-ui, sans-serif; fill: #1c2430; } svg rect { fill: #
 )";
 
 }  // namespace
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
 
 std::string summary(const QuantJob& job, const QuantReport& report) {
   std::string out = job.config.scheme + ": ";
@@ -150,10 +143,11 @@ std::string report_json(const QuantJob& job, const QuantReport& report) {
 std::string layers_csv(const QuantReport& report) {
   std::string out = "name,place,op,decision,weights,sqnr_db,float_us,quantized_us,why\n";
   for (const Layer& each : report.layers)
-    out += str(csv_field(each.name), ",", csv_field(each.location), ",", each.op, ",",
-               each.decision(), ",", each.quantized ? csv_field(each.format.weights.text()) : "",
-               ",", fixed(each.sqnr_db, 2), ",", time_text(each.float_us), ",",
-               time_text(each.quantized_us), ",", csv_field(each.why), "\n");
+    out += str(formats::csv_quote(each.name), ",", formats::csv_quote(each.location), ",", each.op,
+               ",", each.decision(), ",",
+               each.quantized ? formats::csv_quote(each.format.weights.text()) : "", ",",
+               fixed(each.sqnr_db, 2), ",", time_text(each.float_us), ",",
+               time_text(each.quantized_us), ",", formats::csv_quote(each.why), "\n");
   return out;
 }
 

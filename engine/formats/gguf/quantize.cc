@@ -35,21 +35,6 @@ void q8_0(const float* x, uint8_t* block) {
   }
 }
 
-/// The value of the largest size becomes -8, so that its sign is in the scale.
-void q4_0(const float* x, uint8_t* block) {
-  float largest = x[0];
-  for (int64_t i = 1; i < kValues; ++i)
-    if (std::abs(x[i]) > std::abs(largest)) largest = x[i];
-  const float scale = largest / -8, inverse = scale == 0 ? 0 : 1 / scale;
-  put_half(block, scale);
-  const auto level = [&](int64_t i) {
-    const float q = x[i] * inverse + 8.5f;
-    return static_cast<uint8_t>(q >= 0 ? std::min(q, 15.0f) : 8);
-  };
-  for (int64_t i = 0; i < kValues / 2; ++i)
-    block[2 + i] = static_cast<uint8_t>(level(i) | level(i + kValues / 2) << 4);
-}
-
 /// Low halves of levels, two to a byte; the fifth bits, if there are any, stand together before.
 template <class Level>
 void put_levels(uint8_t* to, bool five_bits, const Level& level) {
@@ -64,17 +49,21 @@ void put_levels(uint8_t* to, bool five_bits, const Level& level) {
   if (five_bits) std::memcpy(to, &fifth, sizeof fifth);
 }
 
-void q5_0(const float* x, uint8_t* block) {
+/// The value of the largest size becomes -half, so that its sign is in the scale.
+void from_largest(const float* x, uint8_t* block, int half, bool five_bits) {
   float largest = x[0];
   for (int64_t i = 1; i < kValues; ++i)
     if (std::abs(x[i]) > std::abs(largest)) largest = x[i];
-  const float scale = largest / -16, inverse = scale == 0 ? 0 : 1 / scale;
+  const auto middle = static_cast<float>(half);
+  const float scale = largest / -middle, inverse = scale == 0 ? 0 : 1 / scale;
   put_half(block, scale);
-  put_levels(block + 2, true, [&](int64_t i) {
-    const float q = x[i] * inverse + 16.5f;
-    return static_cast<uint8_t>(q >= 0 ? std::min(q, 31.0f) : 16);
+  put_levels(block + 2, five_bits, [&](int64_t i) {
+    const float q = x[i] * inverse + (middle + 0.5f);
+    return static_cast<uint8_t>(q >= 0 ? std::min(q, 2 * middle - 1) : middle);
   });
 }
+void q4_0(const float* x, uint8_t* block) { from_largest(x, block, 8, false); }
+void q5_0(const float* x, uint8_t* block) { from_largest(x, block, 16, true); }
 
 /// Levels from the smallest value to the largest, in steps of one scale.
 void from_minimum(const float* x, uint8_t* block, float most, bool five_bits) {
