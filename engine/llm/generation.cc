@@ -79,11 +79,13 @@ void Generation::constrain(std::vector<double>& logits) {
   grammar::Constraint& constraint = *options_.constraint;
   const auto allowed = constraint.allowed(state_, generated() == 0);
   const bool may_end = constraint.accepts(state_) && !ends_.empty();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const auto token = static_cast<int64_t>(i);
-    const bool is_end = std::find(ends_.begin(), ends_.end(), token) != ends_.end();
-    if (is_end ? !may_end : !allowed->contains(token)) logits[i] = kNever;
-  }
+  std::vector<std::pair<size_t, double>> ends;
+  for (const int64_t token : ends_)
+    if (const auto at = static_cast<size_t>(token); token >= 0 && at < logits.size())
+      ends.emplace_back(at, may_end ? logits[at] : kNever);
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (!allowed->contains(static_cast<int64_t>(i))) logits[i] = kNever;
+  for (const auto& [token, logit] : ends) logits[token] = logit;
   if (allowed->count() == 0 && !may_end)
     fail(ErrorCode::kUsage, "the grammar continues with text that the model's tokens cannot write");
 }

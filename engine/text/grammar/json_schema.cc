@@ -239,13 +239,12 @@ class Compiler {
     refuse(path, found.dump(), " is not of the type that the schema asks for");
   }
 
-  Part reference_to(const Json& reference, const std::string& path) {
-    if (reference.kind != Kind::kString || !reference.text.starts_with("#"))
-      refuse(path + ".$ref", reference.dump(), " is not a place in this schema (\"#/…\")");
+  /// The place in the schema that a reference such as "#/$defs/x" names; null if it has none.
+  const Json* find_place(std::string_view reference) const {
     const Json* target = &root_;
-    std::string_view left = std::string_view(reference.text).substr(1);
-    while (!left.empty()) {
-      if (left[0] != '/') refuse(path + ".$ref", "'", reference.text, "' is not supported");
+    std::string_view left = reference.substr(1);
+    while (target && !left.empty()) {
+      if (left[0] != '/') return nullptr;
       left.remove_prefix(1);
       const size_t end = std::min(left.find('/'), left.size());
       std::string key(left.substr(0, end));
@@ -253,15 +252,24 @@ class Compiler {
       for (const auto& [escape, with] : {std::pair<const char*, char>{"~1", '/'}, {"~0", '~'}})
         for (size_t at = key.find(escape); at != key.npos; at = key.find(escape, at + 1))
           key.replace(at, 2, 1, with);
-      const Json* next = target->find(key);
-      if (target->kind == Kind::kArray && !key.empty() && key.size() < 6 &&
-          std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-        const auto index = static_cast<size_t>(std::stoul(key));
-        next = index < target->items.size() ? &target->items[index] : nullptr;
+      if (target->kind == Kind::kArray) {
+        const bool number =
+            !key.empty() && key.size() < 6 &&
+            std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
+        const size_t index = number ? static_cast<size_t>(std::stoul(key)) : target->items.size();
+        target = index < target->items.size() ? &target->items[index] : nullptr;
+      } else {
+        target = target->find(key);
       }
-      if (!next) refuse(path + ".$ref", "there is no '", reference.text, "'");
-      target = next;
     }
+    return target;
+  }
+
+  Part reference_to(const Json& reference, const std::string& path) {
+    if (reference.kind != Kind::kString || !reference.text.starts_with("#"))
+      refuse(path + ".$ref", reference.dump(), " is not a place in this schema (\"#/…\")");
+    const Json* const target = find_place(reference.text);
+    if (!target) refuse(path + ".$ref", "there is no '", reference.text, "'");
     return rule_of(*target, reference.text);
   }
 
@@ -285,13 +293,9 @@ class Compiler {
 
   const Json& resolved(const Json& schema) const {
     const Json* reference = schema.find("$ref");
-    if (!reference || !reference->text.starts_with("#/")) return schema;
-    const Json* target = &root_;
-    for (const std::string& key : split(reference->text.substr(2), '/')) {
-      target = target->find(key);
-      if (!target) return schema;
-    }
-    return *target;
+    if (!reference || !reference->text.starts_with("#")) return schema;
+    const Json* const target = find_place(reference->text);
+    return target ? *target : schema;
   }
 
   /// The constants that a schema allows, if it lists them.

@@ -27,7 +27,9 @@ class Matcher {
   /// Whether the text may end here.
   bool accepts(StateId state) const { return states_[static_cast<size_t>(state)].accepts; }
   /// Whether more bytes may come.
-  bool can_continue(StateId state) const { return !states_[static_cast<size_t>(state)].threads.empty(); }
+  bool can_continue(StateId state) const {
+    return !states_[static_cast<size_t>(state)].threads.empty();
+  }
   size_t state_count() const { return states_.size(); }
 
  private:
