@@ -149,8 +149,9 @@ BatchResult run_batch(const ModelEntry& model, const BatchOptions& options,
   Metrics metrics;
   // Requests wait in the file and not in the queue, which holds the texts of a few.
   constexpr int64_t kQueue = 1 << 20;
-  const HostedModel hosted =
-      host_model(model, {.streams = options.streams, .queue = kQueue}, metrics);
+  const auto loaded = host_model(model, {.streams = options.streams, .queue = kQueue}, metrics);
+  if (!loaded) fail(ErrorCode::kModel, model.path, ": the model's family has no function 'step'");
+  const HostedModel& hosted = *loaded;
   const std::vector<ServedModel> served = {hosted.served()};
   EngineThread thread({hosted.engine.get()});
   Answers answers(options.output, options.resume);

@@ -11,12 +11,13 @@ ServedModel HostedModel::served() const {
   return {engine.get(), chat_template.get(), static_cast<int64_t>(std::time(nullptr))};
 }
 
-HostedModel host_model(const ModelEntry& entry, const EngineLimits& limits, Metrics& metrics) {
+std::optional<HostedModel> host_model(const ModelEntry& entry, const EngineLimits& limits,
+                                      Metrics& metrics) {
   if (!llm::is_language_model(entry.path))
     fail(ErrorCode::kUsage, entry.path, ": expected a Hugging Face folder or a GGUF file");
   auto loaded = llm::load_shared(
       entry.path, {.family = entry.family, .activations = llm::activations(entry.activations)});
-  if (!loaded) fail(ErrorCode::kModel, entry.path, ": the model's family has no function 'step'");
+  if (!loaded) return std::nullopt;
   auto tokenizer = tokenizers::load_tokenizer(entry.path);
   HostedModel out;
   if (!tokenizer.chat_template.empty())

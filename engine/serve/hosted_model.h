@@ -2,6 +2,7 @@
 // A model that requests can ask: its engine and its chat template.
 
 #include <memory>
+#include <optional>
 
 #include "serve/api.h"
 #include "serve/engine.h"
@@ -16,8 +17,9 @@ struct HostedModel {
   ServedModel served() const;
 };
 
-/// Loads a model. kUsage if it is not a language model, kModel if its family has no function
-/// `step`.
-HostedModel host_model(const ModelEntry& entry, const EngineLimits& limits, Metrics& metrics);
+/// Loads a model; nullopt if its family has no function `step`. kUsage if it is not a language
+/// model.
+std::optional<HostedModel> host_model(const ModelEntry& entry, const EngineLimits& limits,
+                                      Metrics& metrics);
 
 }  // namespace paddle::serve

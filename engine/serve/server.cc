@@ -55,13 +55,15 @@ Server::Server(ServeConfig config) : config_(std::move(config)) {
   if (!config_.keys.empty()) keys_ = read_keys(config_.keys);
   const EngineLimits limits{config_.streams, config_.queue, config_.step_ms / 1000};
   for (const ModelEntry& entry : config_.models) {
-    if (llm::is_language_model(entry.path) && llm::is_encoder(entry.path, entry.family))
+    if (auto model = host_model(entry, limits, metrics_))
+      models_.push_back(std::move(*model));
+    else if (llm::is_encoder(entry.path, entry.family))
       encoders_.push_back(
           {entry.name,
            std::make_unique<llm::Embedder>(entry.path, llm::ModelOptions{.family = entry.family}),
            static_cast<int64_t>(std::time(nullptr))});
     else
-      models_.push_back(host_model(entry, limits, metrics_));
+      fail(ErrorCode::kModel, entry.path, ": the model's family has no function 'step'");
   }
   std::vector<Engine*> engines;
   for (const HostedModel& model : models_) {
