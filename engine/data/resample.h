@@ -28,8 +28,8 @@ void resize_window(const Value& in, const Window& window, int64_t height, int64_
 struct Map {
   double xx = 1, xy = 0, x0 = 0, yx = 0, yy = 1, y0 = 0;
 };
-/// An image of the same size whose pixels are read at `map`, bilinear or nearest; `outside` where
-/// there is no pixel.
+/// An image of the same size whose pixels are read at `map`, bilinear or nearest; `outside` beyond
+/// its edges.
 void warp(const Value& in, const Map& map, bool nearest, double outside, Value& out);
 
 /// Where a window that is resized to height x width, or what `warp` does, puts points.

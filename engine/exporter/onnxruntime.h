@@ -10,7 +10,7 @@
 
 namespace paddle::exporter {
 
-/// An ONNX file that ONNX Runtime runs on the CPU. kUsage if there is no library
+/// An ONNX file that ONNX Runtime runs on the CPU. kUsage if the library is not found
 /// (libonnxruntime.so, or what the environment variable PADDLE_ONNXRUNTIME names), kModel if it
 /// refuses the file.
 std::unique_ptr<program::Model> open_with_onnxruntime(const std::string& file,

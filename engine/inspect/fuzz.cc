@@ -246,7 +246,7 @@ std::vector<const Op*> ops_of(const std::string& family, const std::string& filt
     if (filter.empty() || std::regex_search(std::string(op->name()), pattern)) out.push_back(op);
   }
   if (!known)
-    fail(ErrorCode::kUsage, "there is no family '", family, "'", did_you_mean(family, families()));
+    fail(ErrorCode::kUsage, "unknown family '", family, "'", did_you_mean(family, families()));
   if (out.empty()) fail(ErrorCode::kUsage, "no operation of the family matches '", filter, "'");
   return out;
 }

@@ -20,7 +20,7 @@ struct DetectedBox {
   double score = 0;
 };
 
-/// COCO's twelve numbers, each -1 where there are no such objects.
+/// COCO's twelve numbers, each -1 where it is not defined: no objects of that kind.
 struct DetectionScore {
   double map = -1;                ///< mean over thresholds 0.5, 0.55, …, 0.95
   double map50 = -1, map75 = -1;  ///< at one threshold

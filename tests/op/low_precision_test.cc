@@ -90,11 +90,14 @@ TEST_P(LowPrecision, EveryOperationTakesIt) {
   const double tolerance = dtype == DType::kF16 ? 1e-2 : 6e-2;
   // Those that jump, that are random, whose sample's numbers do not belong together, or that lose
   // all digits near a point (the variance of a continuous Bernoulli variable at 1/2).
-  static const std::set<std::string_view> kNotComparable = {
-      "remainder",        "frexp",
-      "gumbel_softmax",   "rrelu",
-      "thresholded_relu", "softmax_cross_entropy_grad",
-      "distribution_rsample", "distribution_variance"};
+  static const std::set<std::string_view> kNotComparable = {"remainder",
+                                                            "frexp",
+                                                            "gumbel_softmax",
+                                                            "rrelu",
+                                                            "thresholded_relu",
+                                                            "softmax_cross_entropy_grad",
+                                                            "distribution_rsample",
+                                                            "distribution_variance"};
   int checked = 0;
   for (const Op* op : all_ops()) {
     if (!op->differentiable() || op->has(kRandom) || op->has(kControlFlow) ||

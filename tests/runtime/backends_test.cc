@@ -244,8 +244,8 @@ TEST(Backends, RecurrentStepsAndTheirGradients) {
                  " 'g', %4 : ", weight, " 'w', %5 : float32[", width, "] 'b', %6 : ", state,
                  " 'h', %7 : ", state, " 'c', %8 : ", out, " 'y', %9 : ", kept, " 's'"),
              str("%10, %11, %12, %13 = recurrent_scan_grad(%0, %1, %2, %3, %4, ",
-                 std::string(cell) == "gru" ? "%5" : "_",
-                 ", %6, %7, %8, %9) ", how, " : ", wide, ", ", wide, ", ", state, ", ", state),
+                 std::string(cell) == "gru" ? "%5" : "_", ", %6, %7, %8, %9) ", how, " : ", wide,
+                 ", ", wide, ", ", state, ", ", state),
              "%10 'dg', %11 'ds', %12 'dh0', %13 'dc0'", 1e-3});
       }
 }

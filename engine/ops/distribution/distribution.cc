@@ -253,13 +253,13 @@ Tensor Distribution::entropy() const {
 
 Tensor Distribution::mean() const {
   if (kind_ == &kIndependent) return base_->mean();
-  if (!kind_->mean) refuse("there is no mean");
+  if (!kind_->mean) refuse("its mean is not defined");
   return kind_->mean(*this);
 }
 
 Tensor Distribution::variance() const {
   if (kind_ == &kIndependent) return base_->variance();
-  if (!kind_->variance) refuse("there is no variance");
+  if (!kind_->variance) refuse("its variance is not defined");
   return kind_->variance(*this);
 }
 
