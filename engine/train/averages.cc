@@ -8,7 +8,7 @@
 namespace paddle::train {
 
 void swap_averages(program::ParameterStore& store) {
-  const std::string suffix = std::string("/") + optim::kEvaluationSlot;
+  const std::string suffix = str("/", optim::kEvaluationSlot);
   for (auto& [state, average] : store.states) {
     if (!state.ends_with(suffix) || program::is_model_state(state)) continue;
     const size_t begin = state.find('/') + 1;
