@@ -11,6 +11,8 @@
 #include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
 #include "quant/gguf_job.h"
+#include "quant/merge_lora.h"
+#include "quant/prune.h"
 #include "quant/report.h"
 #include "train/config.h"
 
@@ -44,7 +46,7 @@ void print_layers(const std::vector<quant::Layer>& layers, bool measured) {
   }
   for (const auto& each : layers) {
     std::string line = padded(each.name, name + 2) + padded(each.decision(), decision + 2);
-    if (measured) line += padded(fixed(each.sqnr_db, 1) + " dB", 10);
+    if (measured) line += padded(each.sqnr_db > 0 ? fixed(each.sqnr_db, 1) + " dB" : "", 10);
     if (each.float_us > 0)
       line += padded(fixed(each.float_us, 1) + " → " + fixed(each.quantized_us, 1) + " us", 22);
     line += each.op;
@@ -331,6 +333,117 @@ int run_compare(const CompareOptions& options) {
   return 0;
 }
 
+struct PruneOptions {
+  quant::PruneJob job;
+  std::string kind = "2:4", by = "magnitude";
+  std::vector<std::string> data, evaluation;
+  bool no_check = false, json = false;
+
+  void add_to(CLI::App& app) {
+    app.add_option("MODEL", job.model, "a run, a model file or an ONNX file")->required();
+    app.add_option("-o,--output", job.output,
+                   "folder with the pruned model, or a file that ends in .onnx")
+        ->required();
+    app.add_option("--kind", kind, "pattern of zeros (default: 2:4)")
+        ->check(CLI::IsMember({"2:4"}));
+    app.add_option("--by", by,
+                   "what goes: magnitude, the smallest weights (default); wanda, those "
+                   "that contribute least")
+        ->check(CLI::IsMember({"magnitude", "wanda"}));
+    app.add_option("--match", job.match, "only these layers (pattern)")->allow_extra_args(false);
+    app.add_option("--data", data, "data for wanda (default: the run's training data)");
+    app.add_option("--eval-data", evaluation,
+                   "data to compare on (default: the run's validation data, else --data)");
+    app.add_option("--samples", job.samples, "samples for wanda (default: 256)")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+    app.add_option("--weights", job.load.weights, "weights of a model file (safetensors)");
+    app.add_flag("--no-check", no_check, "do not compare the result");
+    app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
+    app.add_flag("--json", json, "one line of JSON at the end");
+  }
+};
+
+int run_prune(PruneOptions& options) {
+  quant::PruneJob& job = options.job;
+  constexpr int64_t kBatch = 8;
+  if (options.by == "wanda") job.rule = quant::PruneRule::kWanda;
+  if (!options.data.empty()) job.calibration = data_options(options.data, kBatch);
+  if (!options.evaluation.empty()) job.evaluation = data_options(options.evaluation, kBatch);
+  job.calibration.batch = job.evaluation.batch = kBatch;
+  job.check = !options.no_check;
+  job.producer = "paddle " + cli::version_text().substr(0, cli::version_text().find('\n'));
+  const quant::PruneReport report = quant::prune(job, [&](const std::string& line) {
+    if (!options.json) cli::print_error(line);
+  });
+  if (options.json) {
+    cli::print(quant::prune_json(job, report) + "\n");
+    return 0;
+  }
+  size_t width = 5;
+  for (const auto& each : report.layers) width = std::max(width, each.name.size());
+  for (const auto& each : report.layers)
+    cli::print(padded(each.name, width + 2) +
+               padded(each.pruned ? fixed(100 * each.zeros, 1) + "% zero" : "whole", 13) +
+               (each.pruned ? "relative error " + fixed(each.error, 3) + "  " : "") + each.op +
+               (each.why.empty() ? "" : "  (" + each.why + ")") + "\n");
+  for (const quant::Metric& each : report.comparison.metrics)
+    if (each.name == "output_sqnr_db")
+      cli::print(padded("signal-to-noise", 18) + fixed(each.quantized, 2) + " dB\n");
+    else
+      cli::print(padded(each.name, 18) + fixed(100 * each.float_value, 2) + "% → " +
+                 fixed(100 * each.quantized, 2) + "%\n");
+  cli::print(report.file + "\n");
+  return 0;
+}
+
+struct MergeOptions {
+  quant::MergeJob job;
+  double scale = 0;
+  CLI::Option* scale_option = nullptr;
+  bool json = false;
+
+  void add_to(CLI::App& app) {
+    app.add_option("MODEL", job.model, "a folder with safetensors files, or one such file")
+        ->required();
+    app.add_option("--lora", job.adapter,
+                   "folder with adapter_config.json and adapter_model.safetensors")
+        ->required();
+    app.add_option("-o,--output", job.output, "a folder, or a file if MODEL is one")->required();
+    scale_option =
+        app.add_option("--scale", scale, "factor on the adapter, in place of its alpha / rank");
+    app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
+    app.add_flag("--json", json, "one line of JSON at the end");
+  }
+};
+
+int run_merge(MergeOptions& options) {
+  quant::MergeJob& job = options.job;
+  if (options.scale_option->count() > 0) job.scale = options.scale;
+  const quant::MergeReport report = quant::merge_lora(job, [&](const std::string& line) {
+    if (!options.json) cli::print_error(line);
+  });
+  // A small change can vanish in 16 bits.
+  constexpr double kMostRounding = 0.1;
+  for (const auto& each : report.weights)
+    if (each.rounding > kMostRounding)
+      cli::print_error("warning: " + each.name + ": storing it loses " +
+                       fixed(100 * each.rounding, 1) + "% of what the adapter adds");
+  if (options.json) {
+    cli::print(quant::merge_json(job, report) + "\n");
+    return 0;
+  }
+  size_t width = 6;
+  for (const auto& each : report.weights) width = std::max(width, each.name.size());
+  for (const auto& each : report.weights)
+    cli::print(padded(each.name, width + 2) +
+               (each.replaced
+                    ? "replaced"
+                    : str("rank ", each.rank, "  changes by ", fixed(100 * each.change, 2), "%")) +
+               "\n");
+  cli::print(job.output + "\n");
+  return 0;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{
       "Quantizes a model, compares it with the float model, times both, and refuses a result that "
@@ -354,7 +467,17 @@ int run(int argc, char** argv) {
   CLI::App* const compare_app = app.add_subcommand(
       "compare", "compare two models on the same data: noise, agreement, accuracy, latency");
   compare.add_to(*compare_app);
+  PruneOptions prune;
+  CLI::App* const prune_app = app.add_subcommand(
+      "prune", "set two of every four weights to zero; training with train.keep_zeros keeps them");
+  prune.add_to(*prune_app);
+  MergeOptions merge;
+  CLI::App* const merge_app =
+      app.add_subcommand("merge", "add a LoRA adapter to the weights of a model");
+  merge.add_to(*merge_app);
   if (const auto status = cli::read_command_line(app, argc, argv)) return *status;
+  if (prune_app->parsed()) return run_prune(prune);
+  if (merge_app->parsed()) return run_merge(merge);
   if (calibrate_app->parsed()) return run_calibrate(calibrate, statistics);
   if (sensitivity_app->parsed()) return run_sensitivity(sensitivity);
   if (compare_app->parsed()) return run_compare(compare);

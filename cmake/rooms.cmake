@@ -153,14 +153,15 @@ paddle_room(lang DEPENDS base config tensor ops ir runtime
 paddle_room(data DEPENDS base config tensor formats
   LIBRARIES nlohmann_json::nlohmann_json yaml-cpp)
 paddle_room(profile DEPENDS base ops runtime LIBRARIES nlohmann_json::nlohmann_json)
+paddle_room(quant_common DEPENDS base config tensor ops runtime lang)
 paddle_room(program
-  DEPENDS base config tensor ops ir autograd compiler runtime formats onnx lang data
+  DEPENDS base config tensor ops ir autograd compiler runtime formats onnx lang data quant_common
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(convert DEPENDS base config tensor runtime formats onnx program
   LIBRARIES nlohmann_json::nlohmann_json)
 paddle_room(train
   DEPENDS base config tensor ops ir autograd compiler comm partition runtime metrics optim lang data
-          program convert
+          program convert quant_common
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
 paddle_room(infer DEPENDS base tensor formats decoding onnx data program
   LIBRARIES yaml-cpp nlohmann_json::nlohmann_json)
@@ -195,7 +196,7 @@ paddle_room(exporter DEPENDS base tensor ops ir runtime data formats onnx progra
   LIBRARIES nlohmann_json::nlohmann_json)
 
 paddle_room(quant
-  DEPENDS base config tensor ops ir compiler runtime formats onnx program infer
+  DEPENDS base ops ir compiler runtime formats onnx program infer quant_common
   LIBRARIES Eigen3::Eigen nlohmann_json::nlohmann_json)
 
 paddle_room(tune

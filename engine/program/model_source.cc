@@ -35,6 +35,7 @@ ModelFolder open_model_folder(const std::string& path) {
   out.program = models[0].program;
   const config::Node* precision = out.metadata.config->find("precision");
   out.use_float64 = precision && precision->text == "float64";
+  out.quantization = read_quantization(*out.metadata.config);
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "lang/syntax/program.h"
 #include "program/model.h"
 #include "program/parameter_store.h"
+#include "quant_common/fake_quant.h"
 
 namespace paddle::program {
 
@@ -23,6 +24,8 @@ struct ModelFolder {
   /// a function for each of them; then the config says how to predict.
   std::shared_ptr<const lang::Program> program;
   bool use_float64 = false;
+  /// Of a run that trains with quantization; the trace then needs the values of the weights.
+  std::shared_ptr<const quant::FakeQuantization> quantization;
   std::shared_ptr<const formats::SafetensorsReader> weights;  ///< used where they lie in the file
 };
 ModelFolder open_model_folder(const std::string& path);

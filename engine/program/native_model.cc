@@ -61,6 +61,8 @@ void NativeModel::read_model_folder(const std::string& path) {
   program_ = folder.program;
   entry_ = &program_->model;
   use_float64_ = folder.use_float64;
+  quantization_ = folder.quantization;
+  if (quantization_) preset_weights(store_, folder.weights->path());
   trace({});
 }
 
@@ -81,7 +83,8 @@ void NativeModel::read_model_file(const std::string& path, const LoadOptions& op
 
 bool NativeModel::trace(const std::map<std::string, int64_t>& known) {
   StaticDims dims{known, {}};
-  const auto function = trace_prediction(*program_, *entry_, store_, use_float64_, &dims);
+  const auto function =
+      trace_prediction(*program_, *entry_, store_, use_float64_, &dims, quantization_.get());
   if (function) {
     add_trace(function, dims.fixed);
     return true;

@@ -60,6 +60,7 @@ class NativeModel final : public Model {
   std::shared_ptr<const lang::Program> program_;
   const lang::EntryPoint* entry_ = nullptr;
   bool use_float64_ = false;
+  std::shared_ptr<const quant::FakeQuantization> quantization_;
   std::function<void(const ir::Function&)> fill_store_;  ///< with the weights of a function
   std::optional<LoadReport> report_;
   std::shared_ptr<runtime::Profile> profile_;

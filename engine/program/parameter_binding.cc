@@ -140,9 +140,15 @@ void ParameterBinding::set_master(const std::string& path, const Tensor& value) 
   set_slot("master/" + path, value);
 }
 
-void ParameterBinding::note_kept(const Tensor& tensor) {
+std::string ParameterBinding::name_of(const Tensor& tensor) const {
   for (const auto& [name, slot] : parameters_)
-    if (tensor.is_same_cell(slot.value)) kept.insert(name);
+    if (tensor.is_same_cell(slot.value)) return name;
+  return "";
+}
+
+void ParameterBinding::note_kept(const Tensor& tensor) {
+  const std::string name = name_of(tensor);
+  if (!name.empty()) kept.insert(name);
 }
 
 void ParameterBinding::finish() {

@@ -39,6 +39,8 @@ class ParameterBinding : public lang::ParameterProvider {
   /// The parameter in float32 where it is kept in 16 bits, else undefined.
   Tensor master(const std::string& path);
   void set_master(const std::string& path, const Tensor& value);
+  /// The path of the parameter that a tensor is; "" if it is none.
+  std::string name_of(const Tensor& tensor) const;
   /// Notes a parameter that an operation wants in float32; other tensors are passed over.
   void note_kept(const Tensor& tensor);
   /// A parameter that exists.

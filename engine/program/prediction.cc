@@ -1,5 +1,6 @@
 #include "program/prediction.h"
 
+#include <optional>
 #include <set>
 
 #include "autograd/autograd.h"
@@ -13,7 +14,8 @@ namespace paddle::program {
 
 std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
                                                const lang::EntryPoint& entry, ParameterStore& store,
-                                               bool use_float64, StaticDims* dims) {
+                                               bool use_float64, StaticDims* dims,
+                                               const quant::FakeQuantization* quantization) {
   runtime::register_backends();
   auto function = std::make_shared<ir::Function>("predict");
   {
@@ -34,6 +36,22 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
     options.training = false;
     options.store = &ports;
     if (dims) ports.known_dims = dims->known;
+    std::unique_ptr<Interpreter> quantizer;
+    std::optional<InterpreterScope> quantizing;
+    if (quantization) {
+      const auto array = [&store](const std::string& path, const Dims& shape,
+                                  DType dtype) -> std::optional<Array> {
+        if (const auto p = store.parameters.find(path); p != store.parameters.end())
+          return p->second.value;
+        if (const auto state = store.states.find(path); state != store.states.end())
+          return state->second;
+        return store.preset ? store.preset(path, shape, dtype) : std::nullopt;
+      };
+      quantizer = quantization->interpreter(
+          {ports, [&ports](const Tensor& tensor) { return ports.name_of(tensor); }, array},
+          quant::FakeQuantMode::kPrediction);
+      quantizing.emplace(*quantizer);
+    }
     try {
       for (lang::NamedTensor& out : lang::run_entry(program, entry, inputs, options))
         tracer.output({ir::PortKind::kValue, out.name}, out.tensor);
@@ -46,6 +64,16 @@ std::shared_ptr<ir::Function> trace_prediction(const lang::Program& program,
   }
   runtime::optimize_for_saving(*function);
   return function;
+}
+
+std::shared_ptr<const quant::FakeQuantization> read_quantization(const config::Node& config) {
+  const config::Node* section = config.find("quant");
+  const config::Node* training = section ? section->find("train") : nullptr;
+  if (!training || training->is_null()) return nullptr;
+  config::Diagnostics diagnostics;
+  quant::QuantConfig out = quant::read_quant_section(config::Section(*section), diagnostics);
+  diagnostics.raise();
+  return std::make_shared<const quant::FakeQuantization>(std::move(out));
 }
 
 OutputScale output_scale(const ir::Function& function, size_t output) {

@@ -113,13 +113,14 @@ ModelMetadata read_metadata(const std::string& path) {
 }
 
 void write_model(const std::string& path, const std::string& name, const lang::Program& program,
-                 bool use_float64, const ParameterStore& kept) {
+                 bool use_float64, const ParameterStore& kept,
+                 const quant::FakeQuantization* quantization) {
   ParameterStore store = kept.in_full_precision();
   const fs::path folder(path);
   ensure_directory(path);
   // A model that asks for the values of dims is traced when they are known.
   StaticDims dims;
-  auto function = trace_prediction(program, program.model, store, use_float64, &dims);
+  auto function = trace_prediction(program, program.model, store, use_float64, &dims, quantization);
   write_weights((folder / "model.safetensors").string(), store);
   write_file_atomically((folder / "module.txt").string(),
                         ir::print(prediction_module(function, name, store)));

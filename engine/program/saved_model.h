@@ -13,6 +13,7 @@
 #include "lang/syntax/program.h"
 #include "program/field_use.h"
 #include "program/parameter_store.h"
+#include "quant_common/fake_quant.h"
 
 namespace paddle::program {
 
@@ -41,7 +42,9 @@ void write_metadata(const std::string& folder, const std::string& name, const co
                     const std::vector<data::Field>& fields, const data::Dataset& dataset,
                     const FieldUse& use);
 /// Writes the function of prediction and the weights; those kept in 16 bits as their masters.
+/// `quantization`: of a run that trains with it, else null.
 void write_model(const std::string& folder, const std::string& name, const lang::Program& program,
-                 bool use_float64, const ParameterStore& store);
+                 bool use_float64, const ParameterStore& store,
+                 const quant::FakeQuantization* quantization);
 
 }  // namespace paddle::program

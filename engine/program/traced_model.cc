@@ -19,11 +19,12 @@ std::function<Array(const std::string&)> weights_of(std::shared_ptr<const Parame
 
 TracedModel trace_program(const lang::Program& program, const lang::EntryPoint& entry,
                           std::shared_ptr<ParameterStore> store, bool use_float64,
-                          const std::map<std::string, int64_t>& dims) {
+                          const std::map<std::string, int64_t>& dims,
+                          const quant::FakeQuantization* quantization = nullptr) {
   StaticDims wanted{dims, {}};
   TracedModel out;
   out.name = program.name;
-  out.function = trace_prediction(program, entry, *store, use_float64, &wanted);
+  out.function = trace_prediction(program, entry, *store, use_float64, &wanted, quantization);
   if (!out.function)
     fail(ErrorCode::kUsage, "'", program.name,
          "' asks for the value of a dim (static); give it with --dim NAME=VALUE");
@@ -44,7 +45,9 @@ TracedModel trace_folder(const std::string& path, const std::map<std::string, in
     out.functions = {"model"};
   } else {
     const auto store = std::make_shared<ParameterStore>();
-    out = trace_program(*folder.program, folder.program->model, store, folder.use_float64, dims);
+    if (folder.quantization) preset_weights(*store, folder.weights->path());
+    out = trace_program(*folder.program, folder.program->model, store, folder.use_float64, dims,
+                        folder.quantization.get());
     read_weights(*folder.weights, *out.function, *store);
   }
   out.name = folder.name;

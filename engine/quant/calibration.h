@@ -7,7 +7,7 @@
 #include "infer/batches.h"
 #include "program/model.h"
 #include "quant/moments.h"
-#include "quant/quant_config.h"
+#include "quant_common/quant_config.h"
 
 namespace paddle::quant {
 

@@ -161,18 +161,6 @@ void move_added_outputs(ir::Function& function, size_t own) {
               function.body.results.end());
 }
 
-bool is_layer_op(const Op& op) {
-  static const std::set<std::string_view> names = {"conv2d", "conv3d", "linear", "matmul",
-                                                   "embedding"};
-  return names.contains(op.name());
-}
-
-std::string LayerFormat::text() const {
-  std::string out = str("int", weights.bits);
-  if (activations == ActivationMode::kDynamic) return out + "_dynamic";
-  return activations == ActivationMode::kNone ? out + "_weights" : out;
-}
-
 Quantizable::Quantizable(const ir::Function& function,
                          const std::function<Array(const std::string&)>& weight)
     : function_(cloned(function)) {
@@ -193,9 +181,7 @@ Quantizable::Quantizable(const ir::Function& function,
   std::vector<std::string> before;
   const auto name_of = [&](const ir::Operation& operation) {
     const auto found = names.find(operation.operands[1]->constant->raw());
-    if (found == names.end()) return std::string();
-    const std::string& name = found->second;
-    return name.ends_with(".weight") ? name.substr(0, name.size() - 7) : name;
+    return found == names.end() ? std::string() : found->second;
   };
   for (const ir::Operation* each : layer_operations(f)) before.push_back(name_of(*each));
   passes::canonicalize(f);
@@ -208,7 +194,8 @@ Quantizable::Quantizable(const ir::Function& function,
     Layer layer;
     layer.op = std::string(operations[i]->op->name());
     layer.location = parse_origin(operations[i]->location).place;
-    layer.name = operations.size() == before.size() ? before[i] : name_of(*operations[i]);
+    layer.parameter = operations.size() == before.size() ? before[i] : name_of(*operations[i]);
+    layer.name = layer_name(layer.parameter);
     if (layer.name.empty()) layer.name = str(layer.op, "_", i);
     // Shared weights are quantized once a use.
     for (int n = 1; !used.insert(layer.name).second; ++n) layer.name += str("_", n);

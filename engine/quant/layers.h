@@ -8,29 +8,17 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "quant/observer.h"
-#include "quant/weights.h"
+#include "quant_common/layer_format.h"
+#include "quant_common/observer.h"
 
 namespace paddle::quant {
 
-enum class ActivationMode : uint8_t {
-  kNone,     ///< float activations: only the weights are integers
-  kStatic,   ///< uint8 with a scale from calibration
-  kDynamic,  ///< uint8 with the scale of each run
-};
-
-struct LayerFormat {
-  ActivationMode activations = ActivationMode::kStatic;
-  WeightFormat weights;
-  /// "int8", "int8_dynamic", "int8_weights" or "int4_weights".
-  std::string text() const;
-};
-
 /// A convolution, linear layer, product with a constant matrix, or embedding.
 struct Layer {
-  std::string name;      ///< of its weight without ".weight", or the operation and a number
-  std::string op;        ///< name of the operation
-  std::string location;  ///< in the model's text, if known
+  std::string name;       ///< of its weight without ".weight", or the operation and a number
+  std::string parameter;  ///< its weight; "" if that is a constant
+  std::string op;         ///< name of the operation
+  std::string location;   ///< in the model's text, if known
   bool quantized = true;
   std::string why;  ///< why it stays float, or what a method could not do
   LayerFormat format;
@@ -40,7 +28,7 @@ struct Layer {
   /// Integers that a method chose; else the nearest ones.
   std::shared_ptr<const QuantizedWeight> weight;
 
-  bool channels_first() const { return op != "linear" && op != "matmul"; }
+  bool channels_first() const { return has_channels_first(op); }
   std::string decision() const { return quantized ? format.text() : "float32"; }
 };
 
@@ -81,8 +69,5 @@ class Quantizable {
 
 /// Outputs that were added while tracing come before the function's `own` ones; puts them behind.
 void move_added_outputs(ir::Function& function, size_t own);
-
-/// Whether the second operand of a call of this operation can be the weight of a layer.
-bool is_layer_op(const Op& op);
 
 }  // namespace paddle::quant

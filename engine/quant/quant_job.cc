@@ -14,28 +14,17 @@
 #include "quant/calibration.h"
 #include "quant/layer_times.h"
 #include "quant/methods.h"
+#include "quant/output.h"
 #include "quant/quantize.h"
 #include "quant/report.h"
 #include "quant/rounding.h"
+#include "quant/trained.h"
 #include "runtime/execute.h"
 
 namespace paddle::quant {
 namespace {
 
 namespace fs = std::filesystem;
-
-infer::InputOptions data_of(const infer::InputOptions& given, const program::Model& model,
-                            const char* part) {
-  if (!given.paths.empty() || !given.data.empty()) return given;
-  const auto run = infer::run_data(model);
-  infer::InputOptions out = given;
-  if (run && (std::string_view(part) == "train" || run->valid)) out.data = part;
-  return out;
-}
-
-bool is_given(const infer::InputOptions& options) {
-  return !options.paths.empty() || !options.data.empty();
-}
 
 /// A model, opened twice: to run it, and as a function with its layers.
 struct Source {
@@ -59,11 +48,7 @@ void set_formats(Quantizable& model, const QuantConfig& config) {
   for (const LayerRule& rule : config.layers) {
     bool any = false;
     for (Layer& layer : model.layers()) {
-      const bool named = rule.match.empty() ||
-                         std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& each) {
-                           return matches_pattern(each, layer.name);
-                         });
-      if (!named || (!rule.op.empty() && rule.op != layer.op)) continue;
+      if (!rule.matches(layer.name, layer.op)) continue;
       any = true;
       if (rule.weights) layer.format.weights = *rule.weights;
       if (rule.keep_float && layer.quantized) {
@@ -71,31 +56,23 @@ void set_formats(Quantizable& model, const QuantConfig& config) {
         layer.why = rule.option.empty() ? "quant.layers: keep" : rule.option;
       }
     }
-    if (any) continue;
-    const std::string pattern = join(rule.match, ", ");
-    throw Error(
-        ErrorCode::kConfig,
-        str(rule.option.empty() ? "quant.layers" : "--keep-float", ": no layer matches '", pattern,
-            rule.op.empty() ? "" : " (" + rule.op + ")", "'", did_you_mean(pattern, names),
-            names.empty() ? "" : "; layers are " + join(names, ", ")),
-        rule.where);
+    if (!any) throw unmatched(rule, names);
   }
   // Groups that do not divide the features become smaller.
   for (size_t i = 0; i < model.layers().size(); ++i) {
     Layer& layer = model.layers()[i];
-    WeightFormat& weights = layer.format.weights;
-    if (!layer.quantized || weights.per != Granularity::kGroup) continue;
-    const Array& weight = model.weight(i);
-    const int64_t features = layer.channels_first() ? 0 : weight.shape.front();
-    while (weights.group > 16 && (features == 0 || features % weights.group != 0))
-      weights.group /= 2;
-    if (features == 0 || features % weights.group != 0) weights.per = Granularity::kChannel;
+    if (layer.quantized)
+      fit_groups(layer.format.weights, layer.channels_first() ? 0 : model.weight(i).shape.front());
   }
 }
 
 Source open_source(const QuantJob& job) {
   Source out;
   out.traced = program::trace_model(job.model, job.load);
+  if (is_trained_with_quantization(*out.traced.function))
+    fail(ErrorCode::kUsage, job.model,
+         ": was trained with quantization, so its ranges are settled; 'paddle quant MODEL' writes "
+         "its integers");
   out.layers = std::make_unique<Quantizable>(*out.traced.function, out.traced.weight);
   if (out.layers->layers().empty())
     fail(ErrorCode::kModel, job.model, ": has no layer with constant weights to quantize");
@@ -224,66 +201,15 @@ std::vector<Array> some_inputs(const QuantJob& job, const program::Model& model,
   fail(ErrorCode::kData, "calibration: the data has no samples");
 }
 
-/// The quantized function as a model folder beside the ONNX file, with the metadata of its source.
-void write_folder(const std::string& folder, const std::string& source_folder,
-                  const std::string& name, const QuantizedFunction& quantized) {
-  ensure_directory(folder);
-  program::ParameterStore store;
-  for (const auto& [parameter, value] : quantized.weights)
-    store.parameters[parameter] = {value, ""};
-  program::write_weights(folder + "/model.safetensors", store);
-  write_file_atomically(folder + "/module.txt",
-                        ir::print(program::prediction_module(quantized.function, name, store)));
-  const fs::path inference = fs::path(source_folder) / "inference";
-  const fs::path from = fs::exists(inference) ? inference : fs::path(source_folder);
-  for (const auto& each : fs::directory_iterator(from)) {
-    const std::string file = each.path().filename().string();
-    const bool metadata = file == "config.yaml" || file.ends_with(".json");
-    if (metadata && each.is_regular_file())
-      write_file_atomically(folder + "/" + file,
-                            read_file(each.path().string(), uint64_t{1} << 30, ErrorCode::kModel));
-  }
-}
-
-/// Where a job writes. Files are made in `partial`, and moved when it is known where they belong.
-struct Paths {
-  bool only_file;
-  fs::path base;     ///< the output folder, or the folder of the output file
-  fs::path partial;  ///< holds `file` and `model/` until then
-  std::string file;  ///< name of the ONNX file
-
-  explicit Paths(const std::string& output)
-      : only_file(output.ends_with(".onnx")),
-        base(only_file ? fs::path(output).parent_path() : fs::path(output)),
-        file(only_file ? fs::path(output).filename().string() : "model.onnx") {
-    if (base.empty()) base = ".";
-    partial = base / ("." + file + ".partial");
-  }
-  fs::path report(const char* kind) const {
-    return base / (only_file ? file + "." + kind : std::string(kind));
-  }
-  /// Moves what is in `partial` to its place. What was in that place is replaced.
-  void publish(bool accepted) const {
-    const fs::path to = accepted ? base : base / "best";
-    ensure_directory(to.string());
-    for (const auto& each : fs::directory_iterator(partial)) {
-      const fs::path place = to / each.path().filename();
-      if (fs::is_directory(place)) fs::remove_all(place);
-      fs::rename(each.path(), place);
-    }
-    fs::remove_all(partial);
-  }
-};
-
 /// Writes the quantized model into `folder`; returns the size of the ONNX file.
-int64_t write_model(const QuantJob& job, const Source& source, const QuantizedFunction& quantized,
-                    const Paths& paths) {
-  onnx::ExportOptions options;
-  options.name = source.traced.name.empty() ? "model" : source.traced.name;
+int64_t write_model(const QuantJob& job, const program::TracedModel& source,
+                    const QuantizedFunction& quantized, const Paths& paths,
+                    onnx::ExportOptions options = {}) {
+  options.name = source.name.empty() ? "model" : source.name;
   options.producer = job.producer;
   const auto weight = [&](const std::string& name) {
     const auto found = quantized.weights.find(name);
-    return found == quantized.weights.end() ? source.traced.weight(name) : found->second;
+    return found == quantized.weights.end() ? source.weight(name) : found->second;
   };
   const auto exported = onnx::export_function(*quantized.function, weight, options);
   const auto written =
@@ -292,9 +218,9 @@ int64_t write_model(const QuantJob& job, const Source& source, const QuantizedFu
       std::any_of(quantized.weights.begin(), quantized.weights.end(),
                   [](const auto& each) { return info(each.second.dtype).bits < 8; });
   // Safetensors files have no integers of 4 bits.
-  if (!paths.only_file && is_directory(job.model) && !four_bits)
+  if (!paths.only_file && is_directory(job.model) && !four_bits && !options.low)
     write_folder((paths.partial / "model").string(), program::find_model_folder(job.model),
-                 source.traced.name, quantized);
+                 source.name, quantized.function, weight);
   return static_cast<int64_t>(written.model_bytes + written.data_bytes);
 }
 
@@ -316,6 +242,8 @@ void judge(const Acceptance& accept, QuantReport& report) {
                             percent(accuracy->float_value - accuracy->quantized), ", more than ",
                             percent(*accept.drop)));
   }
+  if (const Metric* noise = c.find("output_sqnr_db"); noise && std::isnan(noise->quantized))
+    reasons.push_back("its outputs are not finite");
   if (const Metric* noise = c.find("output_sqnr_db");
       accept.sqnr_db && noise && noise->quantized < *accept.sqnr_db)
     reasons.push_back(str("the output has ", format_double(std::round(noise->quantized * 10) / 10),
@@ -340,6 +268,115 @@ void judge(const Acceptance& accept, QuantReport& report) {
   report.reason = join(reasons, "; ");
 }
 
+/// Puts the result and the reports in their places.
+void finish(const QuantJob& job, const Paths& paths, QuantReport& report) {
+  const bool in_place = report.accepted || job.write_anyway;
+  const fs::path folder = in_place ? paths.base : paths.base / "best";
+  report.onnx_file = (folder / paths.file).lexically_normal().string();
+  if (fs::exists(paths.partial / "model")) report.model_folder = (folder / "model").string();
+  paths.publish(in_place);
+  write_file_atomically(paths.report("report.json").string(), report_json(job, report));
+  write_file_atomically(paths.report("report.html").string(), report_html(job, report));
+  write_file_atomically(paths.report("layers.csv").string(), layers_csv(report));
+}
+
+/// A model that was trained with quantization: its integers, compared with its floats.
+QuantReport write_trained(const QuantJob& job, const program::TracedModel& traced,
+                          const Paths& paths, const Progress& progress) {
+  QuantReport report;
+  report.checked = job.check;
+  progress("writing");
+  paths.begin();
+  const QuantizedFunction trained = with_stored_integers(*traced.function, traced.weight);
+  report.layers = trained_layers(trained);
+  report.quantized_bytes = write_model(job, traced, trained, paths);
+  const std::shared_ptr<ir::Function> floats = without_quantization(*traced.function);
+  report.float_bytes = static_cast<int64_t>(
+      formats::onnx::encoded_bytes(onnx::export_function(*floats, traced.weight, {}).model));
+  if (job.check) {
+    progress("comparing");
+    const std::string folder = (paths.partial / "float").string();
+    write_folder(folder, program::find_model_folder(job.model), traced.name, floats, traced.weight);
+    const auto first = program::load_model(folder, {});
+    const auto second = program::load_model((paths.partial / paths.file).string(), {});
+    report.comparison = compare_models(*first, *second, job.evaluation);
+    fs::remove_all(folder);
+    judge(job.config.accept, report);
+  }
+  finish(job, paths, report);
+  return report;
+}
+
+/// Layers that float16 cannot hold: values of their weight, input or result come near its largest
+/// number on the calibration data.
+void keep_overflowing_float(Quantizable& model, CalibrationData& data, const WeightSource& weight) {
+  std::vector<double> largest(model.layers().size());
+  const auto add = [&](size_t layer, const Array& values) {
+    const Array floats = values.cast(DType::kF32).contiguous();
+    for (int64_t i = 0; i < floats.size(); ++i)
+      largest[layer] =
+          std::max(largest[layer], std::abs(static_cast<double>(floats.data<float>()[i])));
+  };
+  for (size_t i = 0; i < largest.size(); ++i) add(i, model.weight(i));
+  const auto observe = [&](const std::shared_ptr<ir::Function>& function,
+                           const std::vector<size_t>& layers) {
+    FunctionRunner runner(function, weight);
+    data.for_each([&](const std::vector<Array>& inputs) {
+      const std::vector<Array> results = runner.run(inputs);
+      for (size_t i = 0; i < layers.size(); ++i) add(layers[i], results.at(model.outputs() + i));
+    });
+  };
+  std::vector<size_t> all, quantized;
+  for (size_t i = 0; i < largest.size(); ++i) {
+    all.push_back(i);
+    if (model.layers()[i].quantized) quantized.push_back(i);
+  }
+  observe(model.with_layer_results(), all);
+  observe(model.with_layer_inputs(), quantized);
+  constexpr double kMargin = 2, kMost = 65504;
+  for (size_t i = 0; i < largest.size(); ++i) {
+    Layer& layer = model.layers()[i];
+    if (!layer.quantized || !(largest[i] * kMargin > kMost)) continue;
+    layer.quantized = false;
+    layer.why = str("its values reach ", format_double(std::round(largest[i])),
+                    ", near the largest float16");
+  }
+}
+
+/// float16 and bf16: the ONNX file computes in 16 bits where operations allow it.
+QuantReport write_half(const QuantJob& job, program::Model& model, const Paths& paths,
+                       const Progress& progress) {
+  Source source = open_source(job);
+  Quantizable& layers = *source.layers;
+  QuantReport report;
+  report.checked = job.check;
+  if (job.config.format.half == DType::kF16) {
+    progress("observing ranges");
+    CalibrationData data(model, job.calibration, job.config.samples);
+    keep_overflowing_float(layers, data, source.traced.weight);
+    report.warnings = data.warnings();
+  }
+  report.layers = layers.layers();
+  onnx::ExportOptions options;
+  report.float_bytes = static_cast<int64_t>(formats::onnx::encoded_bytes(
+      onnx::export_function(*source.traced.function, source.traced.weight, options).model));
+  options.low = job.config.format.half;
+  for (const Layer& layer : report.layers)
+    if (!layer.quantized && !layer.parameter.empty()) options.keep_float.push_back(layer.parameter);
+  progress("writing");
+  paths.begin();
+  report.quantized_bytes =
+      write_model(job, source.traced, {source.traced.function, {}}, paths, options);
+  if (job.check) {
+    progress("comparing");
+    const auto result = program::load_model((paths.partial / paths.file).string(), {});
+    report.comparison = compare_models(model, *result, job.evaluation);
+    judge(job.config.accept, report);
+  }
+  finish(job, paths, report);
+  return report;
+}
+
 }  // namespace
 
 int64_t QuantReport::quantized_layers() const {
@@ -352,11 +389,14 @@ std::vector<Layer> plan_layers(const QuantJob& job) { return open_source(job).la
 QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
   QuantJob job = given;
   const Paths paths(job.output);
-  if (!job.overwrite && (file_exists(job.output) || is_directory(job.output)))
-    fail(ErrorCode::kUsage, job.output, ": is there already (--overwrite replaces it)");
+  check_output(job.output, job.overwrite);
   // The model that runs; the traced one below is what changes.
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
+  if (const auto traced = program::trace_model(job.model, job.load);
+      is_trained_with_quantization(*traced.function))
+    return write_trained(job, traced, paths, progress);
+  if (job.config.format.half) return write_half(job, *model, paths, progress);
   Source source = open_source(job);
   Quantizable& layers = *source.layers;
   const WeightSource& weight = source.traced.weight;
@@ -376,9 +416,9 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
   }
 
   progress("writing");
-  fs::remove_all(paths.partial);
-  ensure_directory(paths.partial.string());
-  report.quantized_bytes = write_model(job, source, quantize(layers, Integers::kPacked), paths);
+  paths.begin();
+  report.quantized_bytes =
+      write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
   onnx::ExportOptions options;
   const auto float_export =
       onnx::export_function(*source.traced.function, source.traced.weight, options);
@@ -401,25 +441,19 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
       const QuantReport decided = report;
       const std::vector<Layer> decided_layers = layers.layers();
       layers.layers() = all;
-      report.quantized_bytes = write_model(job, source, quantize(layers, Integers::kPacked), paths);
+      report.quantized_bytes =
+          write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
       compare();
       if (!report.accepted && report.comparison.second_ms > decided.comparison.second_ms) {
         report = decided;
         layers.layers() = decided_layers;
         report.quantized_bytes =
-            write_model(job, source, quantize(layers, Integers::kPacked), paths);
+            write_model(job, source.traced, quantize(layers, Integers::kPacked), paths);
       }
     }
   }
   report.layers = layers.layers();
-  const bool in_place = report.accepted || job.write_anyway;
-  const fs::path folder = in_place ? paths.base : paths.base / "best";
-  report.onnx_file = (folder / paths.file).lexically_normal().string();
-  if (fs::exists(paths.partial / "model")) report.model_folder = (folder / "model").string();
-  paths.publish(in_place);
-  write_file_atomically(paths.report("report.json").string(), report_json(job, report));
-  write_file_atomically(paths.report("report.html").string(), report_html(job, report));
-  write_file_atomically(paths.report("layers.csv").string(), layers_csv(report));
+  finish(job, paths, report);
   return report;
 }
 

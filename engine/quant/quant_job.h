@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "quant/compare.h"
-#include "quant/quant_config.h"
+#include "quant/layers.h"
+#include "quant_common/quant_config.h"
 
 namespace paddle::quant {
 

@@ -3,7 +3,7 @@
 // of a row is d H dᵀ, with d its change and H the second moments of the inputs.
 
 #include "quant/moments.h"
-#include "quant/weights.h"
+#include "quant_common/weights.h"
 
 namespace paddle::quant {
 

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "program/model_config.h"
+#include "program/prediction.h"
 
 namespace paddle::train {
 namespace {
@@ -95,6 +96,10 @@ Schema make_schema() {
             Spec::text().fallback("1 epoch").doc("'N' updates, 'N epochs' or 'never'"));
   train.add("keep_checkpoints",
             Spec::integer().at_least(1).fallback("3").doc("newest ones that are kept"));
+  train.add("keep_zeros", Spec::list(Spec::text())
+                              .or_else(Spec::text())
+                              .fallback("[]")
+                              .doc("patterns of parameters whose zeros stay zero: pruned weights"));
   add_feature_keys(train);
   s.add("train", Spec::map(train).fallback("{}").doc("length of the run, evaluation, checkpoints"));
   s.add("precision",
@@ -121,7 +126,9 @@ Schema make_schema() {
   compile.add("rules", Spec::path().doc("a file of rewrite rules, tried before the standard ones"));
   compile.add("kernels", Spec::path().doc("a table of kernel choices that paddle-tune made"));
   s.add("compile", Spec::map(compile).fallback("{}").doc("what the compiler may do"));
-  s.accept("quant");  // of paddle-quant
+  s.add("quant", Spec::map(quant::quant_schema())
+                     .fallback("null")
+                     .doc("what paddle-quant does; with 'train', paddle-train prepares for it"));
   s.add("parallel",
         Spec::map(parallel_schema()).fallback("{}").doc("how ranks share batches and weights"));
   return s;
@@ -367,11 +374,16 @@ RunConfig read_config(const std::string& path, const std::vector<std::string>& o
   config.early_stop = read_early_stop(train, config.metrics, diagnostics);
   if (config.early_stop && config.best.name.empty()) config.best = config.early_stop->metric;
   config.average = read_averaging(train);
+  config.keep_zeros = train.texts("keep_zeros");
   diagnostics.guard([&] { config.max_time = read_max_time(train); });
   diagnostics.guard([&] { config.init = read_init(s); });
   config.seed = static_cast<uint64_t>(s.integer("seed"));
   config.use_float64 = s.text("precision") == "float64";
   config.mixed = read_mixed(s, diagnostics);
+  diagnostics.guard([&] { config.quantization = program::read_quantization(s.node()); });
+  if (config.quantization && config.use_float64)
+    diagnostics.add(ErrorCode::kConfig, "quant.train: float64 cannot be trained with quantization",
+                    s.location("precision"));
   config.deterministic = s.boolean("deterministic");
   const Section compile = s.section("compile");
   config.compile.exact = compile.boolean("exact");

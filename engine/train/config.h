@@ -11,6 +11,7 @@
 #include "config/schema.h"
 #include "data/data_config.h"
 #include "program/model_config.h"
+#include "quant_common/fake_quant.h"
 #include "runtime/compile.h"
 #include "train/features.h"
 #include "train/optimizer_config.h"
@@ -50,7 +51,10 @@ struct RunConfig {
   uint64_t seed = 0;
   bool use_float64 = false;             ///< precision: float64
   std::optional<MixedPrecision> mixed;  ///< precision: bfloat16 or float16
-  bool deterministic = false;           ///< refuse operations whose bits differ between runs
+  std::vector<std::string> keep_zeros;  ///< patterns of pruned parameters
+  /// quant.train; null: trained in floats.
+  std::shared_ptr<const quant::FakeQuantization> quantization;
+  bool deterministic = false;  ///< refuse operations whose bits differ between runs
   compiler::CompileOptions compile;
   std::string kernel_table;  ///< file of kernel choices, or ""
   ParallelConfig parallel;

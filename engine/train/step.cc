@@ -83,7 +83,8 @@ std::string Step::counter(const std::string& optimizer) {
 
 Step::Step(StepDefinition definition) : d_(std::move(definition)) {
   if (!d_.mixed) return;
-  d_.interpreters.push_back([this](program::ParameterBinding& ports) {
+  // Casts come below fake quantization, which sees parameters in full precision.
+  d_.interpreters.insert(d_.interpreters.begin(), [this](program::ParameterBinding& ports, bool) {
     return std::make_unique<autograd::Autocast>(
         d_.mixed->cast, [&ports](const Tensor& operand) { ports.note_kept(operand); });
   });
@@ -117,7 +118,7 @@ StepOutputs Step::run(program::ParameterBinding& ports, const StepInputs& inputs
   std::vector<std::unique_ptr<InterpreterScope>> installed;
   for (const InterpreterFactory& make : d_.interpreters)
     installed.push_back(
-        std::make_unique<InterpreterScope>(*interpreters.emplace_back(make(ports))));
+        std::make_unique<InterpreterScope>(*interpreters.emplace_back(make(ports, training))));
   lang::EvaluationOptions options;
   options.training = training;
   options.store = &ports;
@@ -233,7 +234,14 @@ void Step::update(program::ParameterBinding& ports, const StepInputs& inputs, si
     }
     update.master = ports.master(names[i]);
     update.scale = scales[i];
-    const Tensors updated = rule->update(names[i], parameter, gradients[i], states, update);
+    Tensors updated = rule->update(names[i], parameter, gradients[i], states, update);
+    if (std::any_of(d_.keep_zeros.begin(), d_.keep_zeros.end(),
+                    [&](const std::string& p) { return matches_pattern(p, names[i]); })) {
+      const Tensor exact = update.master.defined() ? update.master : parameter;
+      const Tensor zero = ops::equal(exact, Tensor::number(0.0));
+      updated[0] = ops::where(zero, parameter, updated[0]);
+      if (update.master.defined()) updated.back() = ops::where(zero, exact, updated.back());
+    }
     // Later gradients in the step must not flow through this update.
     ports.set_parameter(names[i], optimizer_name.empty()
                                       ? updated[0]

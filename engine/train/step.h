@@ -37,7 +37,7 @@ struct MixedPrecision {
 /// Makes an interpreter that changes what the forward pass and the loss compute (mixed precision,
 /// fake quantization, observers). Updates and the gradients that they compute run below it.
 using InterpreterFactory =
-    std::function<std::unique_ptr<Interpreter>(program::ParameterBinding& ports)>;
+    std::function<std::unique_ptr<Interpreter>(program::ParameterBinding& ports, bool training)>;
 
 struct NamedOptimizer {
   std::string name;  ///< "" for the only one of a config with `optimizer:`
@@ -59,6 +59,8 @@ struct StepDefinition {
   optim::ClipOptions clip;
   std::optional<MixedPrecision> mixed = {};
   std::optional<Averaging> average = {};
+  /// Patterns of parameters whose elements that are zero stay zero: pruned weights.
+  std::vector<std::string> keep_zeros = {};
   /// Values from the data that the loss and the metrics may name: `class_weights`.
   std::vector<std::pair<std::string, Array>> constants = {};
   std::vector<InterpreterFactory> interpreters = {};  ///< the last one sees calls first

@@ -129,7 +129,15 @@ MemoryPlan Trainer::Impl::prepare() {
                             .optimizers = {},
                             .clip = config_.clip,
                             .mixed = config_.mixed,
-                            .average = config_.average};
+                            .average = config_.average,
+                            .keep_zeros = config_.keep_zeros};
+  if (config_.quantization)
+    definition.interpreters.push_back(
+        [q = config_.quantization](program::ParameterBinding& ports, bool training) {
+          return q->interpreter(
+              {ports, [&ports](const Tensor& tensor) { return ports.name_of(tensor); }, nullptr},
+              training ? quant::FakeQuantMode::kTraining : quant::FakeQuantMode::kEvaluation);
+        });
   if (config_.data.class_weights) {
     const std::vector<double> weights = data::with_location(
         config_.document.find("data")->find("class_weights"),
@@ -175,10 +183,18 @@ MemoryPlan Trainer::Impl::prepare() {
   store_.initializes_random = !options_.dry_run;
   session_ = std::make_unique<Session>(step_, std::move(types), store_, options);
   session_->prepare();
+  if (config_.quantization) config_.quantization->check_rules();
   compare_ranks();
   report_partition();
   std::vector<std::string> names;
   for (const auto& [name, p] : store_.parameters) names.push_back(name);
+  for (const std::string& pattern : config_.keep_zeros)
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return matches_pattern(pattern, name); }))
+      throw Error(ErrorCode::kConfig,
+                  str("train.keep_zeros: no parameter matches '", pattern, "'",
+                      did_you_mean(pattern, names)),
+                  config_.document.find("train")->find("keep_zeros")->location());
   std::set<std::string> warned;
   for (const NamedOptimizer& each : step_->definition().optimizers)
     for (const std::string& line : each.optimizer->warnings(names))

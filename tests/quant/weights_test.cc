@@ -1,6 +1,6 @@
 // Integers of weights: scales by tensor, channel and group, searched scales, GPTQ and descent.
 
-#include "quant/weights.h"
+#include "quant_common/weights.h"
 
 #include <gtest/gtest.h>
 

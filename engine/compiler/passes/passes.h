@@ -96,6 +96,9 @@ struct Int8Kernels {
 /// operations by integer ones, as far as the target has kernels. Decomposes quantized operations
 /// without a kernel, and dequantizes constants that are still read as floats.
 void lower_qdq(ir::Function& function, const Int8Kernels& kernels, const Evaluate& evaluate);
+/// Replaces 8-bit quantize operations at the top level whose values follow from constants by these
+/// values, however large: weights of models that were trained with quantization.
+void fold_quantize(ir::Function& function, const Evaluate& evaluate);
 
 // --- schedule/ ---
 

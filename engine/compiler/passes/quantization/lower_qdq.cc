@@ -87,6 +87,7 @@ void lower_qdq(ir::Function& function, const Int8Kernels& kernels, const Evaluat
           qdq::is_int8_op(*o.op);
   });
   if (!any) return;
+  fold_quantize(function, evaluate);
   if (kernels) {
     qdq::propagate_dequantize(function, evaluate);
     qdq::form_int8_ops(function, kernels);

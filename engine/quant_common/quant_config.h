@@ -6,19 +6,10 @@
 #include <vector>
 
 #include "config/schema.h"
-#include "quant/layers.h"
+#include "quant_common/layer_format.h"
+#include "quant_common/observer.h"
 
 namespace paddle::quant {
-
-/// A line of `layers:`; later ones win.
-struct LayerRule {
-  std::vector<std::string> match;  ///< patterns of layer names; empty: all
-  std::string op;                  ///< only layers of this operation; "": any
-  bool keep_float = false;
-  std::optional<WeightFormat> weights;
-  SourceLocation where;
-  std::string option;  ///< the command line option that it comes from, for messages
-};
 
 /// A step of `methods:`.
 struct MethodStep {
@@ -35,6 +26,12 @@ struct Acceptance {
   std::optional<double> size_ratio;  ///< largest ratio of file sizes
 };
 
+/// `train:`, with which a training run rounds to integers (fake_quant.h).
+struct QuantTraining {
+  int64_t observe = 32;        ///< steps that only observe the ranges of inputs
+  bool learned_scales = true;  ///< LSQ; else moving averages of ranges
+};
+
 struct QuantConfig {
   std::string scheme = "int8";
   std::string target = "cpu";
@@ -49,6 +46,7 @@ struct QuantConfig {
   std::vector<MethodStep> methods;
   bool measure = true;  ///< layers that are slower than in floats stay float
   Acceptance accept;
+  std::optional<QuantTraining> training;
   std::string output;
   config::Node document;  ///< resolved
 };
@@ -57,6 +55,8 @@ struct QuantConfig {
 std::vector<std::string> scheme_names();
 /// Keys of `quant:`.
 config::Schema quant_schema();
+/// Reads a resolved section `quant`.
+QuantConfig read_quant_section(const config::Section& section, config::Diagnostics& diagnostics);
 /// Reads `file` ("" for none) with overrides; keys named in `other_keys`, those of training
 /// configurations, may stand beside `quant:`. All errors at once, as kConfig.
 QuantConfig read_quant_config(const std::string& file, const std::vector<std::string>& overrides,

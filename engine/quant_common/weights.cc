@@ -1,4 +1,4 @@
-#include "quant/weights.h"
+#include "quant_common/weights.h"
 
 #include <algorithm>
 #include <cmath>

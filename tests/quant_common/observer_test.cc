@@ -1,4 +1,4 @@
-#include "quant/observer.h"
+#include "quant_common/observer.h"
 
 #include <cmath>
 #include <limits>

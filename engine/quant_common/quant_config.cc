@@ -1,4 +1,4 @@
-#include "quant/quant_config.h"
+#include "quant_common/quant_config.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -87,6 +87,15 @@ Schema accept_schema() {
   return s;
 }
 
+Schema training_schema() {
+  Schema s;
+  s.add("observe", Spec::integer().at_least(1).at_most(1 << 20).fallback("32").doc(
+                       "steps that only observe the ranges of inputs"));
+  s.add("learned_scales", Spec::boolean().fallback("true").doc(
+                              "scales are trained (LSQ); false: moving averages of ranges"));
+  return s;
+}
+
 /// "0.5%" or "0.005".
 double parse_share(const std::string& text, const std::string& what) {
   const bool percent = text.ends_with('%');
@@ -100,6 +109,9 @@ double parse_share(const std::string& text, const std::string& what) {
 
 LayerFormat format_of(const std::string& scheme) {
   LayerFormat out;
+  if (scheme == "float16") out.half = DType::kF16;
+  if (scheme == "bf16") out.half = DType::kBF16;
+  if (out.half) out.activations = ActivationMode::kNone;
   if (scheme == "int8_dynamic") out.activations = ActivationMode::kDynamic;
   if (scheme == "int8_weights" || scheme == "int4_weights") out.activations = ActivationMode::kNone;
   if (scheme == "int4_weights") {
@@ -135,7 +147,7 @@ WeightFormat read_weights(const Section& s, WeightFormat out) {
 }  // namespace
 
 std::vector<std::string> scheme_names() {
-  return {"int8", "int8_dynamic", "int8_weights", "int4_weights"};
+  return {"int8", "int8_dynamic", "int8_weights", "int4_weights", "float16", "bf16"};
 }
 
 Schema quant_schema() {
@@ -143,7 +155,8 @@ Schema quant_schema() {
   s.add("scheme", Spec::word(scheme_names())
                       .fallback("int8")
                       .doc("int8: calibrated activations and weights; int8_dynamic: ranges of "
-                           "activations from each run; …_weights: float activations"));
+                           "activations from each run; …_weights: float activations; float16, "
+                           "bf16: floats of 16 bits"));
   s.add("target", Spec::word({"cpu", "onnxruntime"})
                       .fallback("cpu")
                       .doc("cpu: layers are timed on this machine; onnxruntime: they are not"));
@@ -164,6 +177,9 @@ Schema quant_schema() {
   s.add("measure", Spec::boolean().fallback("true").doc(
                        "layers that are slower in integers on this machine stay float"));
   s.add("accept", Spec::map(accept_schema()).fallback("{}").doc("what the model must reach"));
+  s.add("train", Spec::map(training_schema())
+                     .fallback("null")
+                     .doc("paddle-train rounds to these integers while it trains"));
   return s;
 }
 
@@ -186,25 +202,30 @@ QuantConfig read_quant_config(const std::string& file, const std::vector<std::st
   root.resolve(document, "", diagnostics);
   diagnostics.raise();
 
-  QuantConfig out;
+  QuantConfig out = read_quant_section(Section(document).section("quant"), diagnostics);
   out.document = document;
-  const Section s = Section(out.document).section("quant");
+  const auto settle_data = [&](std::string& text, const char* part) {
+    if (has_data && (text == "train" || text == "valid" || text == "test"))
+      text = file + ":" + text;
+    if (has_data && text.empty() && document.find("data")->find(part)) text = file + ":" + part;
+  };
+  settle_data(out.data, "train");
+  settle_data(out.eval_data, "valid");
+  if (Section(out.document).has("output"))
+    out.output = config::resolve_path(Section(out.document).at("output"));
+  diagnostics.raise();
+  return out;
+}
+
+QuantConfig read_quant_section(const Section& s, config::Diagnostics& diagnostics) {
+  QuantConfig out;
   out.scheme = s.text("scheme");
   out.target = s.text("target");
   out.format = format_of(out.scheme);
   out.format.weights = read_weights(s.section("weights"), out.format.weights);
   const Section calibrate = s.section("calibrate");
-  const auto data_of = [&](const Section& from, const char* key) {
-    std::string text = from.has(key) ? from.text(key) : "";
-    if (has_data && (text == "train" || text == "valid" || text == "test"))
-      text = file + ":" + text;
-    return text;
-  };
-  out.data = data_of(calibrate, "data");
-  out.eval_data = data_of(s, "evaluate");
-  if (has_data && out.data.empty()) out.data = file + ":train";
-  if (has_data && out.eval_data.empty() && document.find("data")->find("valid"))
-    out.eval_data = file + ":valid";
+  if (calibrate.has("data")) out.data = calibrate.text("data");
+  if (s.has("evaluate")) out.eval_data = s.text("evaluate");
   out.samples = calibrate.integer("samples");
   out.batch = calibrate.integer("batch_size");
   out.observer = calibrate.text("observer");
@@ -240,6 +261,10 @@ QuantConfig read_quant_config(const std::string& file, const std::vector<std::st
           ErrorCode::kConfig,
           "quant.methods: smooth is for quantized activations; " + out.scheme + " keeps them float",
           each.where);
+    if (out.format.half)
+      diagnostics.add(ErrorCode::kConfig,
+                      "quant.methods: " + each.name + " is for integers, not for " + out.scheme,
+                      each.where);
     out.methods.push_back(each);
   }
   out.measure = s.boolean("measure") && out.target == "cpu";
@@ -253,9 +278,15 @@ QuantConfig read_quant_config(const std::string& file, const std::vector<std::st
   else if (out.measure && out.format.activations != ActivationMode::kNone)
     out.accept.speedup = 1;
   if (accept.has("size")) out.accept.size_ratio = accept.real("size");
-  if (Section(out.document).has("output"))
-    out.output = config::resolve_path(Section(out.document).at("output"));
-  diagnostics.raise();
+  if (s.has("train")) {
+    const Section training = s.section("train");
+    if (out.format.half)
+      diagnostics.add(ErrorCode::kConfig,
+                      "quant.train: is for integers, not for " + out.scheme +
+                          " (precision: float16 trains in 16 bits)",
+                      training.node().location());
+    out.training = QuantTraining{training.integer("observe"), training.boolean("learned_scales")};
+  }
   return out;
 }
 

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Training with quantization: evaluation, the saved model, its conversion and its ONNX file give the
+# same classes; resuming and eager execution repeat the losses; formats of 4 bits that are trained
+# lose less than rounded ones; bad sections are refused.
+set -uo pipefail
+command -v python3 > /dev/null || { echo "python3 is missing"; exit 77; }
+source "$(dirname "${BASH_SOURCE[0]}")/expect.bash"
+quant="$bin/paddle-quant"
+ok() { [[ "$(run_bounded "$@")" == 0 ]] || fail "$*"; }
+losses() { grep '"kind": *"train"' "$1/metrics.jsonl" | sed -E 's/.*"loss": *([^,]*),.*/\1/'; }
+
+data=("data.train={kind: digits, size: 4000, seed: 1, range: [0, 3000]}"
+      "data.valid={kind: digits, size: 4000, seed: 1, range: [3000, 4000]}" train.log_every=10)
+ok "$train" configs/quickstart/digits.yaml --output "$folder/float" train.epochs=2 "${data[@]}"
+
+# From trained weights, with ranges that are observed first.
+aware=(configs/quickstart/digits.yaml "${data[@]}" "init={weights: $folder/float/model/model.safetensors}"
+       "quant={train: {observe: 8}}" optimizer.lr=2e-4 schedule=constant train.steps=60)
+ok "$train" "${aware[@]}" --output "$folder/aware" train.checkpoint_every=30
+ok "$quant" "$folder/aware" -o "$folder/int8" --json
+python3 - "$folder" <<'P' || fail "the report"
+import json, sys
+folder = sys.argv[1]
+report = json.load(open(folder + "/int8/report.json"))
+accuracy = report["metrics"]["accuracy"]
+assert [l["decision"] for l in report["layers"]] == ["int8"] * 4, report["layers"]
+assert accuracy["float"] - accuracy["quantized"] <= 0.005, accuracy
+assert report["bytes"]["quantized"] * 3 < report["bytes"]["float"], report["bytes"]
+lines = [json.loads(l) for l in open(folder + "/aware/metrics.jsonl")]
+valid = [l for l in lines if l["kind"] == "valid"][-1]
+assert abs(valid["accuracy"] - accuracy["quantized"]) < 1e-9, (valid, accuracy)
+P
+# The saved model, the newest checkpoint, the integers and the ONNX file give the same bits.
+for each in aware/model aware/checkpoints int8/model int8/model.onnx; do
+  ok "$infer" "$folder/$each" --data "$folder/aware/config.yaml:valid" \
+    --output "$folder/$(tr / _ <<< "$each").npz"
+done
+python3 - "$folder" <<'P' || fail "predictions differ"
+import sys, zipfile
+folder = sys.argv[1]
+def arrays(name):
+    with zipfile.ZipFile(f"{folder}/{name}.npz") as z:
+        return {n: z.read(n) for n in z.namelist() if n.startswith("logits")}
+first = arrays("aware_model")
+assert first, "no outputs"
+for name in ("aware_checkpoints", "int8_model", "int8_model.onnx"):
+    assert arrays(name) == first, name
+P
+
+# Eager and resumed runs have the losses of the compiled one.
+ok "$train" "${aware[@]}" --output "$folder/eager" --eager compile.exact=true train.steps=20
+ok "$train" "${aware[@]}" --output "$folder/exact" compile.exact=true train.steps=20
+[[ "$(losses "$folder/eager")" == "$(losses "$folder/exact")" ]] || fail "eager differs"
+ok "$train" "${aware[@]}" --output "$folder/resumed" train.checkpoint_every=30 train.steps=30
+ok "$train" --resume "$folder/resumed" train.steps=60
+[[ "$(losses "$folder/resumed" | tail -1)" == "$(losses "$folder/aware" | tail -1)" ]] ||
+  fail "a resumed run differs"
+
+# Four bits with one scale a channel: training recovers most of what rounding loses.
+four=(quant.scheme=int4_weights "quant.weights={dtype: int4, per: channel, scale: range}")
+ok "$quant" "$folder/float" -o "$folder/rounded" "${four[@]}" --json --write-anyway
+ok "$train" "${aware[@]}" "quant={scheme: int4_weights, weights: {dtype: int4, per: channel, scale: range}, train: {}}" \
+  train.steps=140 --output "$folder/four"
+ok "$quant" "$folder/four" -o "$folder/four_bits" --json --write-anyway
+# Moving averages of ranges, in bfloat16, with a layer that stays float.
+ok "$train" "${aware[@]}" precision=bfloat16 \
+  "quant={train: {observe: 4, learned_scales: false}, layers: [{match: 'linear*', keep: float32}]}" \
+  --output "$folder/partly" train.steps=20
+ok "$quant" "$folder/partly" -o "$folder/partly8" --json --write-anyway
+python3 - "$folder" <<'P' || fail "other formats"
+import json, sys
+folder = sys.argv[1]
+report = lambda name: json.load(open(f"{folder}/{name}/report.json"))
+rounded = report("rounded")["metrics"]["accuracy"]
+trained = report("four_bits")["metrics"]["accuracy"]
+assert trained["quantized"] > rounded["quantized"], (rounded, trained)
+layers = report("partly8")["layers"]
+assert {l["decision"] for l in layers if l["name"].startswith("conv")} == {"int8"}, layers
+assert {l["decision"] for l in layers if l["name"].startswith("linear")} == {"float32"}, layers
+P
+
+expect 3 "no layer matches 'lineer*'" "$train" "${aware[@]}" \
+  "quant={train: {}, layers: [{match: 'lineer*', keep: float32}]}" --output "$folder/x"
+expect 3 "observe" "$train" "${aware[@]}" "quant={train: {observe: 0}}" --output "$folder/x"
+expect 3 "float64" "$train" "${aware[@]}" precision=float64 --output "$folder/x"
+expect 3 "zero points" "$train" "${aware[@]}" "quant={train: {}, weights: {symmetric: false}}" \
+  --output "$folder/x"
+expect 2 "was trained with quantization" "$quant" sensitivity "$folder/aware"
+finish
