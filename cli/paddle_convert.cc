@@ -7,6 +7,7 @@
 #include "common.h"
 #include "convert/convert.h"
 #include "convert/format.h"
+#include "formats/gguf/quantize.h"
 
 namespace {
 
@@ -32,8 +33,8 @@ int run(int argc, char** argv) {
   app.add_option("--map", options.rules, "YAML file of rules: new names, drop, transpose");
   app.add_option(
          "--dtype", options.dtypes,
-         "TYPE for all tensors of its kind, or PATTERN=TYPE; later ones lead; also q8_0 and q4_0 "
-         "for GGUF")
+         "TYPE for all tensors of its kind, or PATTERN=TYPE; later ones lead; for GGUF also " +
+             join(formats::gguf::block_type_names(), ", "))
       ->allow_extra_args(false);
   app.add_option("--only", options.only, "only tensors whose name in IN fits this pattern")
       ->allow_extra_args(false);

@@ -16,16 +16,34 @@ namespace {
 
 namespace gguf = formats::gguf;
 
-/// The type of a tensor in the output, and why it stays.
-int64_t type_after(const gguf::TensorInfo& tensor, const gguf::BlockType& type,
+/// The type with blocks of 32 that stands in for a k-quant where rows do not fill blocks of 256, as
+/// in llama.cpp; null for other types.
+const gguf::BlockType* stand_in(const gguf::BlockType& type) {
+  const std::string_view name = type.name;
+  return name == "q4_k"   ? gguf::find_block_type("q5_0")
+         : name == "q5_k" ? gguf::find_block_type("q5_1")
+         : name == "q6_k" ? gguf::find_block_type("q8_0")
+                          : nullptr;
+}
+
+/// The type of a tensor in the output, and why it is not the wanted one.
+int64_t type_after(const gguf::TensorInfo& tensor, const gguf::BlockType& wanted,
                    const std::vector<std::string>& keep, std::string& why) {
-  if (tensor.shape.size() < 2)
-    why = "it is not a matrix";
-  else if (tensor.shape.back() % type.values != 0)
-    why = str("its rows of ", tensor.shape.back(), " do not fill blocks of ", type.values);
   for (const std::string& pattern : keep)
-    if (matches_pattern(pattern, tensor.name)) why = "--keep-float " + pattern;
-  return why.empty() ? type.type : tensor.type;
+    if (matches_pattern(pattern, tensor.name)) {
+      why = "--keep-float " + pattern;
+      return tensor.type;
+    }
+  if (tensor.shape.size() < 2) {
+    why = "it is not a matrix";
+    return tensor.type;
+  }
+  const gguf::BlockType* type = &wanted;
+  while (type && tensor.shape.back() % type->values != 0) {
+    why = str("its rows of ", tensor.shape.back(), " do not fill blocks of ", wanted.values);
+    type = stand_in(*type);
+  }
+  return type ? type->type : tensor.type;
 }
 
 /// ggml's number of a file that is mostly of this type.
@@ -39,6 +57,12 @@ uint32_t file_type(const gguf::BlockType& type) {
       return 8;
     case 7:
       return 9;
+    case 12:
+      return 14;  // MOSTLY_Q4_K_S: every matrix
+    case 13:
+      return 16;
+    case 14:
+      return 18;
     default:
       return 7;
   }
@@ -102,7 +126,7 @@ GgufReport quantize_gguf(const GgufJob& job, bool dry_run,
     }
     progress(str(tensor.name, " (", i + 1, " of ", written.size(), ")"));
     const Array values = file.read_float(tensor).contiguous();
-    report.tensors[i].sqnr_db = sqnr_of(*type, values);
+    report.tensors[i].sqnr_db = sqnr_of(*gguf::find_block_type(written[i].type), values);
     writer.add(values);
   }
   writer.close();

@@ -1,7 +1,12 @@
 // GGUF files against the values that the Python package gguf reads from them (make_gguf.py).
+#include <cmath>
+#include <limits>
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "formats/gguf/blocks.h"
 #include "formats/gguf/quantize.h"
 #include "formats/gguf/reader.h"
 #include "formats/gguf/writer.h"
@@ -35,6 +40,53 @@ TEST(Gguf, BlocksAreThoseOfTheReferenceQuantizer) {
     ASSERT_EQ(static_cast<int64_t>(blocks.size()), wanted.size()) << name;
     for (int64_t i = 0; i < wanted.size(); ++i)
       ASSERT_EQ(blocks[static_cast<size_t>(i)], wanted.data<uint8_t>()[i]) << name << " " << i;
+  }
+}
+
+/// The relative error of values that are quantized and read back.
+double error_of(const char* name, const std::vector<float>& values) {
+  const BlockType& type = *find_block_type(name);
+  const auto blocks = quantize(type, values);
+  const BlockFormat& format = *find_block_format(type.type);
+  std::vector<float> found(values.size());
+  for (size_t b = 0; b < values.size() / static_cast<size_t>(type.values); ++b)
+    format.dequantize(blocks.data() + b * static_cast<size_t>(type.bytes),
+                      found.data() + b * static_cast<size_t>(type.values));
+  double error = 0, size = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double wanted = std::isfinite(values[i]) ? values[i] : 0;
+    EXPECT_TRUE(std::isfinite(found[i])) << name << " " << i;
+    error += (found[i] - wanted) * (found[i] - wanted);
+    size += wanted * wanted;
+  }
+  return std::sqrt(error / std::max(size, 1e-300));
+}
+
+TEST(Gguf, KQuantsLoseLessThanBlocksOfTheSameSize) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(256 * 64);
+  for (float& x : values) x = normal(random);
+  EXPECT_LT(error_of("q4_k", values), 0.85 * error_of("q4_0", values));  // 4.5 bits each
+  EXPECT_LT(error_of("q5_k", values), 0.85 * error_of("q5_0", values));  // 5.5 bits
+  EXPECT_LT(error_of("q6_k", values), 0.018);
+  for (float& x : values) x = x * x;  // one sign
+  EXPECT_LT(error_of("q4_k", values), error_of("q4_1", values));
+}
+
+TEST(Gguf, KQuantsTakeAnyValues) {
+  for (const char* name : {"q4_k", "q5_k", "q6_k"}) {
+    std::vector<float> values(256, 0.0f);
+    EXPECT_EQ(error_of(name, values), 0) << name;
+    std::fill(values.begin(), values.end(), -3.0f);
+    EXPECT_LT(error_of(name, values), 1e-3) << name;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = std::ldexp(1.0f, static_cast<int>(i) - 150);
+    error_of(name, values);
+    values[7] = std::numeric_limits<float>::quiet_NaN();
+    values[8] = -std::numeric_limits<float>::infinity();
+    values[9] = std::numeric_limits<float>::max();
+    error_of(name, values);
   }
 }
 

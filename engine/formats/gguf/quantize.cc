@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "formats/gguf/k_quants.h"
 #include "tensor/dtype.h"
 
 namespace paddle::formats::gguf {
@@ -83,11 +84,11 @@ void from_minimum(const float* x, uint8_t* block, float most, bool five_bits) {
 void q4_1(const float* x, uint8_t* block) { from_minimum(x, block, 15, false); }
 void q5_1(const float* x, uint8_t* block) { from_minimum(x, block, 31, true); }
 
-constexpr BlockType kTypes[] = {{"q4_0", 2, kValues, 18, q4_0},
-                                {"q4_1", 3, kValues, 20, q4_1},
-                                {"q5_0", 6, kValues, 22, q5_0},
-                                {"q5_1", 7, kValues, 24, q5_1},
-                                {"q8_0", 8, kValues, 34, q8_0}};
+constexpr BlockType kTypes[] = {
+    {"q4_0", 2, kValues, 18, q4_0},        {"q4_1", 3, kValues, 20, q4_1},
+    {"q5_0", 6, kValues, 22, q5_0},        {"q5_1", 7, kValues, 24, q5_1},
+    {"q8_0", 8, kValues, 34, q8_0},        {"q4_k", 12, 256, 144, quantize_q4_k},
+    {"q5_k", 13, 256, 176, quantize_q5_k}, {"q6_k", 14, 256, 210, quantize_q6_k}};
 
 }  // namespace
 

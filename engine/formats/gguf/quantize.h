@@ -11,7 +11,7 @@
 namespace paddle::formats::gguf {
 
 /// A type that values are quantized to: blocks of 32 values with a float16 scale and, in q4_1 and
-/// q5_1, a smallest value.
+/// q5_1, a smallest value; or a k-quant (k_quants.h).
 struct BlockType {
   const char* name;  ///< "q8_0"
   int64_t type;      ///< ggml's number
