@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/duration.h"
 #include "base/files.h"
 #include "common.h"
 #include "formats/gguf/quantize.h"
@@ -153,6 +154,7 @@ std::string default_output(const quant::QuantJob& job) {
 
 struct QuantizeOptions : Options {
   bool dry_run = false, dump = false, no_check = false;
+  std::string time_limit;
 
   void add_to(CLI::App& app) {
     Options::add_to(app);
@@ -171,6 +173,11 @@ struct QuantizeOptions : Options {
     app.add_flag("--write-anyway", job.write_anyway,
                  "exit 0 and write in place, although the model is not accepted");
     app.add_flag("--overwrite", job.overwrite, "replace what is in the output");
+    app.add_option("--time-limit", time_limit,
+                   "time after which the model is written with what has been chosen: seconds, "
+                   "'30m' or '1h30m'");
+    app.add_flag("--resume", job.resume,
+                 "continue in the output folder of an interrupted call, with its statistics");
     app.add_flag("--dry-run", dry_run, "print the layers and what would happen to them");
     app.add_flag("--dump-config", dump, "print the resolved configuration");
   }
@@ -216,6 +223,13 @@ int run_quantize(QuantizeOptions& options) {
   if (formats::gguf::find_block_type(options.scheme)) return run_gguf(options);
   quant::QuantJob& job = options.read("paddle-quant");
   job.check = !options.no_check;
+  if (!options.time_limit.empty()) {
+    job.time_limit = parse_duration(options.time_limit);
+    if (!job.time_limit)
+      fail(ErrorCode::kUsage,
+           "--time-limit: expected seconds or a time such as '30m' or '1h30m', found '",
+           options.time_limit, "'");
+  }
   if (options.dump) {
     cli::print(config::dump_yaml(job.config.document));
     return 0;

@@ -7,6 +7,7 @@
 #include "common.h"
 #include "config/json_schema.h"
 #include "data/data_config.h"
+#include "quant_common/quant_config.h"
 #include "train/config.h"
 
 namespace {
@@ -22,6 +23,7 @@ const std::map<std::string, Document>& documents() {
   static const std::map<std::string, Document> all = {
       {"train", {"a config of paddle-train", [] { return train::run_schema(); }}},
       {"data", {"the data section of a config", [] { return data::data_schema(); }}},
+      {"quant", {"the quant section of a config", [] { return quant::quant_schema(); }}},
   };
   return all;
 }

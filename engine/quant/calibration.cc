@@ -22,8 +22,8 @@ std::string tensor_name(const Layer& layer) { return "input." + layer.name; }
 }  // namespace
 
 CalibrationData::CalibrationData(const program::Model& model, infer::InputOptions options,
-                                 int64_t samples)
-    : model_(model), options_(std::move(options)), samples_(samples) {
+                                 int64_t samples, Deadline deadline)
+    : model_(model), options_(std::move(options)), samples_(samples), deadline_(deadline) {
   options_.batch = std::min(options_.batch, samples_);
 }
 
@@ -36,10 +36,15 @@ int64_t CalibrationData::for_each(const std::function<void(const std::vector<Arr
     if (batch->rows == 0) continue;
     use(batch->inputs);
     samples += batch->rows;
+    if (is_past(deadline_)) break;
   }
   warnings_ = batches->warnings();
   if (samples == 0) fail(ErrorCode::kData, "calibration: the data has no samples");
   return samples;
+}
+
+bool is_past(const CalibrationData::Deadline& deadline) {
+  return deadline && std::chrono::steady_clock::now() > *deadline;
 }
 
 Statistics collect_statistics(const Quantizable& model, CalibrationData& data,

@@ -1,6 +1,8 @@
 #pragma once
 // Ranges of the inputs of layers, from samples or from a file of statistics.
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,10 @@ namespace paddle::quant {
 /// The samples that calibration reads, always the same ones in the same order.
 class CalibrationData {
  public:
-  CalibrationData(const program::Model& model, infer::InputOptions options, int64_t samples);
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  /// After the deadline a reading ends with the batch at hand.
+  CalibrationData(const program::Model& model, infer::InputOptions options, int64_t samples,
+                  Deadline deadline = {});
   /// Calls `use` with the inputs of each batch. Returns the number of samples; kData if none.
   int64_t for_each(const std::function<void(const std::vector<Array>&)>& use);
   /// Of the last reading: one line each.
@@ -24,8 +29,11 @@ class CalibrationData {
   const program::Model& model_;
   infer::InputOptions options_;
   int64_t samples_;
+  Deadline deadline_;
   std::vector<std::string> warnings_;
 };
+
+bool is_past(const CalibrationData::Deadline& deadline);
 
 struct Statistics {
   std::vector<Observer> inputs;  ///< one a layer; empty for layers that need none

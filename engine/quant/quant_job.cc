@@ -124,7 +124,8 @@ void scale_weights(const QuantConfig& config, Quantizable& model, CalibrationDat
 
 /// gptq, adaround and bias_correction, which need the moments of layer inputs.
 void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationData& data,
-                     const WeightSource& weight, const Progress& progress) {
+                     const WeightSource& weight, const CalibrationData::Deadline& deadline,
+                     const Progress& progress, std::vector<std::string>& warnings) {
   const bool corrects = has_step(config, "bias_correction");
   if (!corrects && !has_step(config, "gptq") && !has_step(config, "adaround")) return;
   std::vector<size_t> layers;
@@ -132,8 +133,12 @@ void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationD
     if (can_collect_moments(model, i)) layers.push_back(i);
   std::vector<std::pair<size_t, Moments>> for_biases;
   const auto source = [&](const auto& use) { data.for_each(use); };
-  size_t done = 0;
+  size_t done = 0, left_out = 0;
   collect_moments(model, layers, source, weight, [&](size_t i, const Moments& moments) {
+    if (is_past(deadline)) {
+      ++left_out;
+      return;
+    }
     progress(str("choosing integers: layer ", ++done, " of ", layers.size()));
     Layer& layer = model.layers()[i];
     const WeightRows rows = weight_rows(model.weight(i), layer.channels_first());
@@ -141,21 +146,28 @@ void choose_integers(const QuantConfig& config, Quantizable& model, CalibrationD
       if (step.name == "gptq")
         layer.weight =
             std::make_shared<QuantizedWeight>(gptq(rows, layer.format.weights, moments, step.damp));
-      if (step.name == "adaround")
-        layer.weight = std::make_shared<QuantizedWeight>(
-            descend(rows, quantized_weight(layer, model.weight(i)), moments));
+      if (step.name == "adaround") {
+        // The descent ends near where it begins; what GPTQ rounds is a better place.
+        const QuantizedWeight start =
+            layer.weight ? *layer.weight
+                         : gptq(rows, layer.format.weights, moments, MethodStep{}.damp);
+        layer.weight = std::make_shared<QuantizedWeight>(descend(rows, start, moments));
+      }
     }
     if (corrects) for_biases.emplace_back(i, Moments{moments.features, {}, moments.mean});
   });
   for (const auto& [layer, moments] : for_biases) correct_bias(model, layer, moments);
+  if (left_out > 0)
+    warnings.push_back(str("the time limit left ", left_out, " of ", layers.size(),
+                           " layers with their nearest integers"));
 }
 
 /// Calibration and the methods: everything before the integers are final.
 int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& source,
-                const WeightSource& weight, const Progress& progress,
-                std::vector<std::string>& warnings) {
+                const WeightSource& weight, const CalibrationData::Deadline& deadline,
+                const Progress& progress, std::vector<std::string>& warnings) {
   const QuantConfig& config = job.config;
-  CalibrationData data(source, job.calibration, config.samples);
+  CalibrationData data(source, job.calibration, config.samples, deadline);
   scale_weights(config, model, data, weight, progress, warnings);
   int64_t samples = 0;
   if (config.format.activations == ActivationMode::kStatic) {
@@ -168,16 +180,22 @@ int64_t prepare(const QuantJob& job, Quantizable& model, const program::Model& s
     if (!statistics) {
       progress("calibrating");
       statistics = collect_statistics(model, data, weight);
-      if (!config.statistics.empty()) write_statistics(config.statistics, model, *statistics);
+      if (!config.statistics.empty()) {
+        if (const auto folder = fs::path(config.statistics).parent_path(); !folder.empty())
+          ensure_directory(folder.string());
+        write_statistics(config.statistics, model, *statistics);
+      }
     }
     samples = statistics->samples;
+    if (is_past(deadline))
+      warnings.push_back(str("the time limit ended calibration after ", samples, " samples"));
     for (size_t i = 0; i < model.layers().size(); ++i)
       model.layers()[i].input = statistics->inputs[i].range(config.range, 256, config.percentile);
     if (samples < 32)
       warnings.push_back(str("calibration used ", samples,
                              " samples; ranges of so few may not hold for other inputs"));
   }
-  choose_integers(config, model, data, weight, progress);
+  choose_integers(config, model, data, weight, deadline, progress, warnings);
   for (const std::string& line : data.warnings()) warnings.push_back(line);
   return samples;
 }
@@ -389,7 +407,20 @@ std::vector<Layer> plan_layers(const QuantJob& job) { return open_source(job).la
 QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
   QuantJob job = given;
   const Paths paths(job.output);
-  check_output(job.output, job.overwrite);
+  CalibrationData::Deadline deadline;
+  if (job.time_limit)
+    deadline = std::chrono::steady_clock::now() +
+               std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                   std::chrono::duration<double>(*job.time_limit));
+  if (job.resume && fs::exists(paths.base / paths.file))
+    fail(ErrorCode::kUsage, job.output, ": is complete, there is nothing to resume");
+  if (!job.resume) check_output(job.output, job.overwrite);
+  const std::string statistics = (paths.base / "statistics.safetensors").string();
+  if (!paths.only_file && job.config.statistics.empty()) {
+    // Statistics outlive an interruption; those of another job are not read.
+    if (!job.resume) fs::remove(statistics);
+    job.config.statistics = statistics;
+  }
   // The model that runs; the traced one below is what changes.
   const auto model = program::load_model(job.model, job.load);
   settle_data(job, *model);
@@ -402,10 +433,13 @@ QuantReport run_quantization(const QuantJob& given, const Progress& progress) {
   const WeightSource& weight = source.traced.weight;
   QuantReport report;
   report.checked = job.check;
-  report.calibration_samples = prepare(job, layers, *model, weight, progress, report.warnings);
+  report.calibration_samples =
+      prepare(job, layers, *model, weight, deadline, progress, report.warnings);
   progress("measuring layers");
-  const bool times =
+  const bool wants_times =
       job.config.measure && job.check && job.config.format.activations != ActivationMode::kNone;
+  const bool times = wants_times && !is_past(deadline);
+  if (wants_times && !times) report.warnings.push_back("the time limit left layers untimed");
   measure_layers(layers, some_inputs(job, *model, 1), weight, times);
   const std::vector<Layer> all = layers.layers();
   if (times) keep_slow_layers_float(layers.layers());
@@ -479,7 +513,7 @@ std::vector<Sensitivity> run_sensitivity(const QuantJob& given, const Progress& 
   Source source = open_source(job);
   Quantizable& layers = *source.layers;
   std::vector<std::string> warnings;
-  prepare(job, layers, *model, source.traced.weight, progress, warnings);
+  prepare(job, layers, *model, source.traced.weight, {}, progress, warnings);
   const std::vector<Array> inputs = some_inputs(job, *model, job.config.batch);
   const std::vector<Layer> all = layers.layers();
   const auto run = [&] {

@@ -21,6 +21,10 @@ struct QuantJob {
   bool check = true;                ///< compares and times the result
   bool write_anyway = false;        ///< a model that is not accepted is written in its place
   bool overwrite = false;
+  /// Seconds: after them, what is left to choose or to time is left out, and the model is written.
+  std::optional<double> time_limit;
+  /// Continues in an output folder with the statistics of an interrupted job.
+  bool resume = false;
   std::string producer;
 };
 

@@ -76,6 +76,49 @@ grep -q '"calibration_samples": 64' "$folder/reused/report.json" || fail "statis
 printf 'not statistics' > "$folder/damaged.safetensors"
 expect 5 "" "$quant" "$folder/run" -o "$folder/x" --statistics "$folder/damaged.safetensors"
 
+# A time limit ends what takes long; statistics outlive an interruption.
+ok "$quant" "$folder/run" -o "$folder/limited" --time-limit 0.001 --batch 32 "quant.methods=[gptq]" --write-anyway
+grep -q "time limit ended calibration after 32 samples" "$folder/error" || fail "--time-limit"
+grep -q "layers with their nearest integers" "$folder/error" || fail "--time-limit of methods"
+mkdir "$folder/interrupted"
+ok "$quant" calibrate "$folder/run" -o "$folder/interrupted/statistics.safetensors" --samples 40
+ok "$quant" "$folder/run" -o "$folder/interrupted" --resume quant.measure=false
+grep -q '"calibration_samples": 40' "$folder/interrupted/report.json" || fail "--resume"
+expect 2 "nothing to resume" "$quant" "$folder/run" -o "$folder/interrupted" --resume
+expect 2 "--time-limit" "$quant" "$folder/run" -o "$folder/x" --time-limit soon
+
+# Floats of 16 bits; layers that float16 cannot hold stay float32.
+for scheme in float16 bf16; do
+  ok "$quant" "$folder/run" -o "$folder/$scheme" --scheme $scheme
+done
+python3 - "$folder" "$folder/tensors.py" <<'P' || fail "16 bits"
+import json, struct, sys
+folder = sys.argv[1]
+for scheme, least in (("float16", 50), ("bf16", 30)):
+    report = json.load(open(f"{folder}/{scheme}/report.json"))
+    assert {l["decision"] for l in report["layers"]} == {scheme}, report["layers"]
+    assert report["metrics"]["output_sqnr_db"]["quantized"] > least, report["metrics"]
+    assert report["bytes"]["quantized"] * 1.8 < report["bytes"]["float"], report["bytes"]
+# One weight beyond float16.
+path = folder + "/run/model/model.safetensors"
+data = bytearray(open(path, "rb").read())
+n = struct.unpack("<Q", data[:8])[0]
+at = json.loads(data[8:8 + n])["linear.weight"]["data_offsets"][0]
+data[8 + n + at:8 + n + at + 4] = struct.pack("<f", 7e4)
+open(path, "wb").write(data)
+P
+ok "$quant" "$folder/run" -o "$folder/large" --scheme float16 --write-anyway
+python3 - "$folder/large/report.json" <<'P' || fail "a weight beyond float16"
+import json, sys
+layers = {l["name"]: l for l in json.load(open(sys.argv[1]))["layers"]}
+assert layers["linear"]["decision"] == "float32" and "largest float16" in layers["linear"]["why"], layers
+assert layers["conv2d"]["decision"] == "float16", layers
+P
+expect 3 "is for integers" "$quant" "$folder/run" -o "$folder/x" --scheme bf16 "quant.methods=[gptq]"
+ok "$train" configs/quickstart/digits.yaml --output "$folder/run" --overwrite train.epochs=1 \
+  "data.train={kind: digits, size: 6000, seed: 1, range: [0, 5000]}" \
+  "data.valid={kind: digits, size: 6000, seed: 1, range: [5000, 6000]}"
+
 # The other schemes, methods, and formats of single layers.
 for scheme in int8_dynamic int8_weights int4_weights; do
   ok "$quant" "$folder/run" -o "$folder/$scheme" --scheme $scheme quant.measure=false --json
@@ -132,6 +175,10 @@ assert kinds["blk.0.attn_q.weight"] == ("F32", "Q8_0"), kinds
 assert kinds["blk.0.attn_norm.weight"][1] == "F32", kinds
 assert all(t["sqnr_db"] > 40 for t in report["tensors"] if t["before"] != t["after"]), report
 P
+for type in q4_k q5_k q6_k; do  # rows of less than 256 values take blocks of 32
+  ok "$quant" tests/llm/data/llama.gguf --scheme $type -o "$folder/$type.gguf" --json
+  ok "$infer" "$folder/$type.gguf" --input tests/llm/data/llama/golden.npz --output "$folder/k.npz" --quiet
+done
 ok "$infer" "$folder/q8_0.gguf" --input tests/llm/data/llama/golden.npz --output "$folder/gguf.npz" --quiet
 expect 2 "is there already" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/q8_0.gguf"
 expect 3 "no tensor matches" "$quant" tests/llm/data/llama.gguf --scheme q8_0 -o "$folder/x.gguf" --keep-float "zzz*"
